@@ -1,0 +1,39 @@
+/* Status codes, error texts and overflow-checked sizes: how every function of the library reports what went wrong.
+ *
+ * A function that can fail returns a deberta_status and takes a deberta_error * (may be NULL). The text is written once, at
+ * the place that knows what was wrong, and names the file, tensor or field, what was found and what was expected.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_BASE_STATUS_H
+#define CORE_BASE_STATUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "include/deberta.h"
+
+/* Writes the sentence into err (nothing if err is NULL) and returns code. Long texts are cut, never overflow. */
+deberta_status status_fail(deberta_error *err, deberta_status code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Hands an error of the callee upwards unchanged. */
+#define DEBERTA_TRY(call)                                                                                              \
+    do {                                                                                                               \
+        deberta_status try_status_ = (call);                                                                           \
+        if (try_status_ != DEBERTA_OK) return try_status_;                                                             \
+    } while (0)
+
+/* The same inside a function that must release something: jumps to its `fail:` label with `status` set. */
+#define DEBERTA_TRY_OR_FAIL(status, call)                                                                              \
+    do {                                                                                                               \
+        (status) = (call);                                                                                             \
+        if ((status) != DEBERTA_OK) goto fail;                                                                         \
+    } while (0)
+
+#define DEBERTA_FAIL(err, code, ...) return status_fail((err), (code), __VA_ARGS__)
+
+/* Sizes that come from a file are never multiplied or added without these. They return false on overflow. */
+static inline bool size_multiply(size_t a, size_t b, size_t *product) { return !__builtin_mul_overflow(a, b, product); }
+static inline bool size_add(size_t a, size_t b, size_t *sum) { return !__builtin_add_overflow(a, b, sum); }
+
+#endif
