@@ -18,7 +18,7 @@
  * gelu_quick(x): (the same clamped x) sigmoid(GELU_QUICK_SLOPE x)
  * gelu_tanh(x):  u = x fma(x x, GELU_TANH_CUBIC, GELU_TANH_LINEAR);  (the same clamped x) sigmoid(u)
  *   because (1 + tanh v) / 2 = sigmoid(2 v), which has no cancellation in the negative tail.
- *   sigmoid 2.5 ULP; the gates 3.6 ULP and, where the argument u of sigmoid is rounded, up to 2 |u| more.
+ *   sigmoid 2.5 ULP; the gates 3.6 ULP and, where the argument u of sigmoid is rounded, up to 3 |u| more.
  * relu(x):       x < 0 ? 0 : x      so -0 stays -0, NaN stays NaN
  *
  * tanh(x):  a = |x|;  a = (TANH_HIGHEST < a) ? TANH_HIGHEST : a;  e = exp(a + a);  large = 1 - 2 / (e + 1)
