@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---------------------------------------------------------------------------------------------------- open and close */
+/* -------------------------------------------------------------------------------------------------- open and close */
 
 static bool checkpoint_source_find(void *context, const char *name, size_t *rank, size_t shape[TENSOR_MAX_RANK])
 {
@@ -21,8 +21,8 @@ static bool checkpoint_source_find(void *context, const char *name, size_t *rank
     return true;
 }
 
-static deberta_status checkpoint_source_read(void *context, const char *name, size_t first, size_t count, double *values,
-                                             deberta_error *err)
+static deberta_status checkpoint_source_read(void *context, const char *name, size_t first, size_t count,
+                                             double *values, deberta_error *err)
 {
     const tensor *found = checkpoint_find(context, name);
     float block[1024];
@@ -55,7 +55,8 @@ static deberta_status read_relative_table(reference_model *m, deberta_error *err
     size_t rows = 2 * config->relative_span, h = config->hidden_size;
     shelf table = {0}, norm = {0};
     deberta_status status;
-    DEBERTA_TRY_OR_FAIL(status, reference_fetch(m, &table, &m->relative, rows, h, err, "encoder.rel_embeddings.weight"));
+    DEBERTA_TRY_OR_FAIL(status,
+                        reference_fetch(m, &table, &m->relative, rows, h, err, "encoder.rel_embeddings.weight"));
     if (config->version != 1 && config->norm_relative) {
         double *gain, *shift;
         DEBERTA_TRY_OR_FAIL(status, reference_fetch(m, &norm, &gain, h, 0, err, "encoder.LayerNorm.weight"));
@@ -91,7 +92,8 @@ deberta_status reference_create(reference_model **model, const model_config *con
     return status;
 }
 
-deberta_status reference_open(reference_model **model, const char *folder, deberta_reference distances, deberta_error *err)
+deberta_status reference_open(reference_model **model, const char *folder, deberta_reference distances,
+                              deberta_error *err)
 {
     model_config config = {0};
     checkpoint *opened = NULL;
@@ -118,7 +120,7 @@ void reference_free(reference_model **model)
     *model = NULL;
 }
 
-/* -------------------------------------------------------------------------------------------------------- embeddings */
+/* ------------------------------------------------------------------------------------------------------ embeddings */
 
 static bool kept(const reference_input *input, size_t token) { return !input->mask || input->mask[token]; }
 
@@ -128,8 +130,8 @@ static deberta_status add_tables(const reference_model *m, const reference_input
 {
     const model_config *config = &m->config;
     size_t E = config->embedding_size;
-    DEBERTA_TRY(reference_fetch_row(m, "embeddings.word_embeddings.weight", input->ids[t], config->vocabulary_size, E, row,
-                                    err));
+    DEBERTA_TRY(reference_fetch_row(m, "embeddings.word_embeddings.weight", input->ids[t], config->vocabulary_size, E,
+                                    row, err));
     if (config->position_biased_input) {
         int64_t position = input->position_ids ? input->position_ids[t] : (int64_t)t;
         DEBERTA_TRY(reference_fetch_row(m, "embeddings.position_embeddings.weight", position, config->max_positions, E,
@@ -138,8 +140,8 @@ static deberta_status add_tables(const reference_model *m, const reference_input
     }
     if (config->token_types > 0) {
         int64_t type = input->token_types ? input->token_types[t] : 0;
-        DEBERTA_TRY(reference_fetch_row(m, "embeddings.token_type_embeddings.weight", type, config->token_types, E, part,
-                                        err));
+        DEBERTA_TRY(
+            reference_fetch_row(m, "embeddings.token_type_embeddings.weight", type, config->token_types, E, part, err));
         for (size_t c = 0; c < E; c++) row[c] += part[c];
     }
     return DEBERTA_OK;
@@ -156,7 +158,8 @@ static deberta_status embed(const reference_model *m, const reference_input *inp
     DEBERTA_TRY_OR_FAIL(status, shelf_take(&scratch, E, &part, err));
     for (size_t t = 0; t < n; t++) DEBERTA_TRY_OR_FAIL(status, add_tables(m, input, t, sum + t * E, part, err));
     if (E != h) {
-        DEBERTA_TRY_OR_FAIL(status, reference_fetch(m, &scratch, &projection, h, E, err, "embeddings.embed_proj.weight"));
+        DEBERTA_TRY_OR_FAIL(status,
+                            reference_fetch(m, &scratch, &projection, h, E, err, "embeddings.embed_proj.weight"));
         reference_linear(out, sum, n, E, projection, NULL, h);
     } else {
         memcpy(out, sum, n * h * sizeof *out);
@@ -172,7 +175,7 @@ fail:
     return status;
 }
 
-/* --------------------------------------------------------------------------------------------------------- attention */
+/* ------------------------------------------------------------------------------------------------------- attention */
 
 /* Everything that the rows of one attention need; H = A d throughout, head a at columns a d ... a d + d - 1. */
 typedef struct attention {
@@ -181,14 +184,14 @@ typedef struct attention {
     const layer_weights *weights;
     const reference_observer *observer;
     size_t layer;
-    double *q, *k, *v;   /* [n][H] */
-    double *pk, *pq;     /* [2K][H], PK and PQ of SPEC; NULL without the term */
+    double *q, *k, *v;                          /* [n][H] */
+    double *pk, *pq;                            /* [2K][H], PK and PQ of SPEC; NULL without the term */
     double *component[DEBERTA_COMPONENT_COUNT]; /* [A][n], of the current query */
-    double *mixed;       /* [A][n] */
+    double *mixed;                              /* [A][n] */
 } attention;
 
-static deberta_status attention_prepare(attention *s, shelf *owner, const double *query_states, const double *key_states,
-                                        deberta_error *err)
+static deberta_status attention_prepare(attention *s, shelf *owner, const double *query_states,
+                                        const double *key_states, deberta_error *err)
 {
     const model_config *config = &s->model->config;
     const layer_weights *w = s->weights;
@@ -283,11 +286,13 @@ static void attend(attention *s, double *context)
     }
 }
 
-/* -------------------------------------------------------------------------------------------------------------- layer */
+/* ----------------------------------------------------------------------------------------------------------- layer */
 
-/* out = LN(W x + b + residual): how attention and feed-forward end (SPEC 6.1, 6.2). out, residual [n][h]; out is neither input */
-static void project_add_norm(const reference_model *m, size_t n, double *out, const double *x, size_t in, const double *w,
-                             const double *b, const double *residual, const double *gain, const double *shift)
+/* out = LN(W x + b + residual): how attention and feed-forward end (SPEC 6.1, 6.2). out, residual [n][h]; out is
+ * neither input */
+static void project_add_norm(const reference_model *m, size_t n, double *out, const double *x, size_t in,
+                             const double *w, const double *b, const double *residual, const double *gain,
+                             const double *shift)
 {
     size_t h = m->config.hidden_size;
     reference_linear(out, x, n, in, w, b, h);
@@ -295,7 +300,8 @@ static void project_add_norm(const reference_model *m, size_t n, double *out, co
     reference_layer_norm(out, out, n, h, gain, shift, m->eps);
 }
 
-/* One transformer layer, SPEC 3 to 6.2. query_states and key_states are the same but in the Enhanced Mask Decoder. All [n][h]. */
+/* One transformer layer, SPEC 3 to 6.2. query_states and key_states are the same but in the Enhanced Mask Decoder. All
+ * [n][h]. */
 static deberta_status apply_layer(const reference_model *m, const reference_input *input, size_t layer,
                                   const double *query_states, const double *key_states, double *out,
                                   const reference_observer *observer, deberta_error *err)
@@ -340,7 +346,8 @@ static double correlate(const model_config *config, const double *weight, const 
     return sum;
 }
 
-/* SPEC 6.3: y [n][h], the output of layer 0, becomes H[1]. The mask comes before the activation and again at the end. */
+/* SPEC 6.3: y [n][h], the output of layer 0, becomes H[1]. The mask comes before the activation and again at the end.
+ */
 static deberta_status convolve(const reference_model *m, const reference_input *input, const double *e, double *y,
                                deberta_error *err)
 {
@@ -382,7 +389,8 @@ deberta_status reference_encode(const reference_model *m, const reference_input 
     return DEBERTA_OK;
 }
 
-/* SPEC 8.3: keys and values stay H[L-1]; queries start from it plus absolute positions and pass the last layer twice. */
+/* SPEC 8.3: keys and values stay H[L-1]; queries start from it plus absolute positions and pass the last layer twice.
+ */
 deberta_status reference_decode(const reference_model *m, const reference_input *input, const double *hidden,
                                 double *passes, deberta_error *err)
 {

@@ -1,9 +1,11 @@
-/* The second opinion: DeBERTa v1, v2 and v3 in float64, written from the formulas of SPEC 2 to 8 with plain loops, sharing no
- * code with the encoder but the reading of config.json and of weight files. Tests and `verify` measure the encoder against it.
+/* The second opinion: DeBERTa v1, v2 and v3 in float64, written from the formulas of SPEC 2 to 8 with plain loops,
+ * sharing no code with the encoder but the reading of config.json and of weight files. Tests and `verify` measure the
+ * encoder against it.
  *
- * One sequence at a time, at its full padded length if one likes: unlike the encoder it takes a mask as the papers' code does, and
- * rows that are masked follow the rule that is asked for. Layer weights are read when they are needed and dropped after,
- * so that a large model costs memory of one layer. Seconds, not milliseconds: about 2 GFLOP a second.
+ * One sequence at a time, at its full padded length if one likes: unlike the encoder it takes a mask as the papers'
+ * code does, and rows that are masked follow the rule that is asked for. Layer weights are read when they are needed
+ * and dropped after, so that a large model costs memory of one layer. Seconds, not milliseconds: about 2 GFLOP a
+ * second.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TESTS_REF_REFERENCE_H
@@ -18,7 +20,8 @@ typedef struct reference_source {
     /* Rank and shape of a tensor, or false if there is none of that name. */
     bool (*find)(void *context, const char *name, size_t *rank, size_t shape[TENSOR_MAX_RANK]);
     /* Elements [first, first + count), row-major. The range is inside what `find` said. */
-    deberta_status (*read)(void *context, const char *name, size_t first, size_t count, double *values, deberta_error *err);
+    deberta_status (*read)(void *context, const char *name, size_t first, size_t count, double *values,
+                           deberta_error *err);
 } reference_source;
 
 /* The source that reads an open checkpoint, which must outlive it. */
@@ -35,8 +38,10 @@ typedef struct reference_model {
 } reference_model;
 
 /* A folder as deberta_model_open takes it. */
-deberta_status reference_open(reference_model **model, const char *folder, deberta_reference distances, deberta_error *err);
-/* From a configuration, of which the sizes and flags are copied (labels and architecture are not kept), and a source of weights. */
+deberta_status reference_open(reference_model **model, const char *folder, deberta_reference distances,
+                              deberta_error *err);
+/* From a configuration, of which the sizes and flags are copied (labels and architecture are not kept), and a source of
+ * weights. */
 deberta_status reference_create(reference_model **model, const model_config *config, reference_source source,
                                 deberta_reference distances, deberta_error *err);
 void reference_free(reference_model **model);
@@ -56,8 +61,9 @@ typedef struct reference_input {
     reference_padding padding;
 } reference_input;
 
-/* One query's attention in one layer, all heads. value[c] is [A][n]; NULL where the model has no such term. Components are divided by
- * the common scale; LOGITS is their sum, before talking heads and the mask; PROBABILITIES come after talking heads. */
+/* One query's attention in one layer, all heads. value[c] is [A][n]; NULL where the model has no such term. Components
+ * are divided by the common scale; LOGITS is their sum, before talking heads and the mask; PROBABILITIES come after
+ * talking heads. */
 typedef struct reference_attention_row {
     size_t layer, query;
     const double *value[DEBERTA_COMPONENT_COUNT];

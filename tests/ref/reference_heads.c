@@ -9,7 +9,10 @@
 enum { WORD_BLOCK = 1024 };
 
 static bool has_modern_lm(const reference_model *m) { return reference_has(m, "lm_predictions.lm_head.dense.weight"); }
-static bool has_legacy_lm(const reference_model *m) { return reference_has(m, "cls.predictions.transform.dense.weight"); }
+static bool has_legacy_lm(const reference_model *m)
+{
+    return reference_has(m, "cls.predictions.transform.dense.weight");
+}
 
 static size_t rows_of(const reference_model *m, const char *name)
 {
@@ -87,7 +90,8 @@ fail:
     return status;
 }
 
-/* SPEC 8.1 and 8.2 on states x [n][h]. The legacy head's bias has two names for one vector; a tied table need not be stored. */
+/* SPEC 8.1 and 8.2 on states x [n][h]. The legacy head's bias has two names for one vector; a tied table need not be
+ * stored. */
 static deberta_status language_model(const reference_model *m, size_t n, const double *x, double *logits,
                                      deberta_error *err)
 {
@@ -103,7 +107,8 @@ static deberta_status language_model(const reference_model *m, size_t n, const d
     double *t;
     deberta_status status;
     DEBERTA_TRY_OR_FAIL(status, shelf_take(&scratch, n * E, &t, err));
-    DEBERTA_TRY_OR_FAIL(status, apply_linear(m, dense, n, x, m->config.hidden_size, t, E, m->config.hidden_activation, err));
+    DEBERTA_TRY_OR_FAIL(status,
+                        apply_linear(m, dense, n, x, m->config.hidden_size, t, E, m->config.hidden_activation, err));
     DEBERTA_TRY_OR_FAIL(status, apply_norm(m, norm, n, t, E, err));
     DEBERTA_TRY_OR_FAIL(status, multiply_words(m, table, bias, n, t, logits, err));
 fail:
@@ -111,8 +116,8 @@ fail:
     return status;
 }
 
-static deberta_status language_model_decoded(const reference_model *m, const reference_input *input, const double *hidden,
-                                             double *logits, deberta_error *err)
+static deberta_status language_model_decoded(const reference_model *m, const reference_input *input,
+                                             const double *hidden, double *logits, deberta_error *err)
 {
     size_t size = input->tokens * m->config.hidden_size;
     shelf scratch = {0};
@@ -140,7 +145,8 @@ static deberta_status replaced_token(const reference_model *m, size_t n, const d
         for (size_t c = 0; c < h; c++) sum[t * h + c] = last[c] + last[t * h + c];
     }
     DEBERTA_TRY_OR_FAIL(status, apply_norm(m, "mask_predictions.LayerNorm", n, sum, h, err));
-    DEBERTA_TRY_OR_FAIL(status, apply_linear(m, "mask_predictions.dense", n, sum, h, s, h, m->config.hidden_activation, err));
+    DEBERTA_TRY_OR_FAIL(status,
+                        apply_linear(m, "mask_predictions.dense", n, sum, h, s, h, m->config.hidden_activation, err));
     DEBERTA_TRY_OR_FAIL(status,
                         apply_linear(m, "mask_predictions.classifier", n, s, h, logits, 1, ACTIVATION_NONE, err));
 fail:
@@ -149,14 +155,16 @@ fail:
 }
 
 /* SPEC 8.5: pooler on the first token, then the classifier. */
-static deberta_status classify_sequence(const reference_model *m, const double *last, double *logits, deberta_error *err)
+static deberta_status classify_sequence(const reference_model *m, const double *last, double *logits,
+                                        deberta_error *err)
 {
     size_t h = m->config.hidden_size, width = reference_head_width(m, DEBERTA_HEAD_SEQUENCE);
     shelf scratch = {0};
     double *pooled;
     deberta_status status;
     DEBERTA_TRY_OR_FAIL(status, shelf_take(&scratch, h, &pooled, err));
-    DEBERTA_TRY_OR_FAIL(status, apply_linear(m, "pooler.dense", 1, last, h, pooled, h, m->config.pooler_activation, err));
+    DEBERTA_TRY_OR_FAIL(status,
+                        apply_linear(m, "pooler.dense", 1, last, h, pooled, h, m->config.pooler_activation, err));
     DEBERTA_TRY_OR_FAIL(status, apply_linear(m, "classifier", 1, pooled, h, logits, width, ACTIVATION_NONE, err));
 fail:
     shelf_clear(&scratch);

@@ -21,8 +21,7 @@ double reference_dot(const double *a, const double *b, size_t count)
 void reference_linear(double *y, const double *x, size_t rows, size_t in, const double *w, const double *b, size_t out)
 {
     for (size_t o = 0; o < out; o++) {
-        for (size_t t = 0; t < rows; t++)
-            y[t * out + o] = reference_dot(x + t * in, w + o * in, in) + (b ? b[o] : 0.0);
+        for (size_t t = 0; t < rows; t++) y[t * out + o] = reference_dot(x + t * in, w + o * in, in) + (b ? b[o] : 0.0);
     }
 }
 
@@ -43,7 +42,8 @@ double reference_activation(activation function, double x)
 {
     switch (function) {
     case ACTIVATION_NONE: return x;
-    case ACTIVATION_GELU: return 0.5 * x * erfc(-x / sqrt(2.0)); /* 1 + erf(u) = erfc(-u), exact in the negative tail too */
+    case ACTIVATION_GELU:
+        return 0.5 * x * erfc(-x / sqrt(2.0)); /* 1 + erf(u) = erfc(-u), exact in the negative tail too */
     case ACTIVATION_GELU_TANH: return 0.5 * x * (1.0 + tanh(sqrt(2.0 / M_PI) * (x + 0.044715 * x * x * x)));
     case ACTIVATION_GELU_QUICK: return x / (1.0 + exp(-1.702 * x));
     case ACTIVATION_RELU: return x < 0 ? 0.0 : x; /* so that NaN stays NaN */

@@ -1,4 +1,5 @@
-/* Tensors of a model as doubles, by name and expected shape, and the weights of a layer brought to one form (SPEC 3.1, 4.1, 9).
+/* Tensors of a model as doubles, by name and expected shape, and the weights of a layer brought to one form
+ * (SPEC 3.1, 4.1, 9).
  *
  * SPDX-License-Identifier: MIT */
 #include "tests/ref/reference_weights.h"
@@ -63,8 +64,8 @@ deberta_status reference_fetch(const reference_model *model, shelf *owner, doubl
     return model->source.read(model->source.context, text, 0, count, *values, err);
 }
 
-deberta_status reference_fetch_row(const reference_model *model, const char *name, int64_t row, size_t rows, size_t width,
-                                   double *values, deberta_error *err)
+deberta_status reference_fetch_row(const reference_model *model, const char *name, int64_t row, size_t rows,
+                                   size_t width, double *values, deberta_error *err)
 {
     DEBERTA_TRY(check_shape(model, name, rows, width, err));
     if (row < 0 || (uint64_t)row >= rows)
@@ -87,13 +88,14 @@ static deberta_status read_projections_v1(const reference_model *m, size_t layer
         for (size_t a = 0; a < A; a++)
             memcpy(*stacked[part] + a * d * h, in_proj + (a * 3 + part) * d * h, d * h * sizeof(double));
     }
-    DEBERTA_TRY(reference_fetch(m, &w->shelf, &w->query_bias, H, 0, err, "encoder.layer.%zu.attention.self.q_bias", layer));
+    DEBERTA_TRY(
+        reference_fetch(m, &w->shelf, &w->query_bias, H, 0, err, "encoder.layer.%zu.attention.self.q_bias", layer));
     DEBERTA_TRY(shelf_take(&w->shelf, H, &w->key_bias, err));
     return reference_fetch(m, &w->shelf, &w->value_bias, H, 0, err, "encoder.layer.%zu.attention.self.v_bias", layer);
 }
 
-static deberta_status read_pair(const reference_model *m, layer_weights *w, size_t layer, const char *module, size_t out,
-                                size_t in, double **weight, double **bias, deberta_error *err)
+static deberta_status read_pair(const reference_model *m, layer_weights *w, size_t layer, const char *module,
+                                size_t out, size_t in, double **weight, double **bias, deberta_error *err)
 {
     DEBERTA_TRY(reference_fetch(m, &w->shelf, weight, out, in, err, "encoder.layer.%zu.%s.weight", layer, module));
     return reference_fetch(m, &w->shelf, bias, out, 0, err, "encoder.layer.%zu.%s.bias", layer, module);
@@ -155,8 +157,10 @@ deberta_status layer_weights_read(const reference_model *m, size_t layer, layer_
     DEBERTA_TRY(read_position_projections(m, layer, w, err));
     DEBERTA_TRY(read_talking_heads(m, layer, w, err));
     DEBERTA_TRY(read_pair(m, w, layer, "attention.output.dense", h, H, &w->attention_weight, &w->attention_bias, err));
-    DEBERTA_TRY(read_pair(m, w, layer, "attention.output.LayerNorm", h, 0, &w->attention_gain, &w->attention_shift, err));
-    DEBERTA_TRY(read_pair(m, w, layer, "intermediate.dense", f, h, &w->intermediate_weight, &w->intermediate_bias, err));
+    DEBERTA_TRY(
+        read_pair(m, w, layer, "attention.output.LayerNorm", h, 0, &w->attention_gain, &w->attention_shift, err));
+    DEBERTA_TRY(
+        read_pair(m, w, layer, "intermediate.dense", f, h, &w->intermediate_weight, &w->intermediate_bias, err));
     DEBERTA_TRY(read_pair(m, w, layer, "output.dense", h, f, &w->output_weight, &w->output_bias, err));
     return read_pair(m, w, layer, "output.LayerNorm", h, 0, &w->output_gain, &w->output_shift, err);
 }

@@ -21,11 +21,12 @@ void shelf_clear(shelf *owner);
 deberta_status reference_fetch(const reference_model *model, shelf *owner, double **values, size_t rows, size_t columns,
                                deberta_error *err, const char *name, ...) __attribute__((format(printf, 7, 8)));
 /* One row of a table [rows][width]. */
-deberta_status reference_fetch_row(const reference_model *model, const char *name, int64_t row, size_t rows, size_t width,
-                                   double *values, deberta_error *err);
+deberta_status reference_fetch_row(const reference_model *model, const char *name, int64_t row, size_t rows,
+                                   size_t width, double *values, deberta_error *err);
 bool reference_has(const reference_model *model, const char *name, ...) __attribute__((format(printf, 2, 3)));
 
-/* Weights of a layer in the v2 form, to which v1 is brought by SPEC 3.1. Pointers of terms that a model lacks are NULL. */
+/* Weights of a layer in the v2 form, to which v1 is brought by SPEC 3.1. Pointers of terms that a model lacks are NULL.
+ */
 typedef struct layer_weights {
     shelf shelf;
     double *query_weight, *query_bias, *key_weight, *key_bias, *value_weight, *value_bias;
@@ -38,6 +39,7 @@ typedef struct layer_weights {
 } layer_weights;
 
 /* On failure too, shelf_clear(&weights->shelf) must be called. */
-deberta_status layer_weights_read(const reference_model *model, size_t layer, layer_weights *weights, deberta_error *err);
+deberta_status layer_weights_read(const reference_model *model, size_t layer, layer_weights *weights,
+                                  deberta_error *err);
 
 #endif
