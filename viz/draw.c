@@ -66,6 +66,8 @@ deberta_status draw_status(const draw_list *list, deberta_error *err)
     return DEBERTA_OK;
 }
 
+void draw_fail(draw_list *list) { list->status = DEBERTA_E_MEMORY; }
+
 void draw_set_page(draw_list *list, double width, double height)
 {
     list->width = width;
@@ -191,11 +193,9 @@ static size_t utf8_decode(const unsigned char *text, uint32_t *code)
     return *code < smallest[length] || *code > 0x10FFFF || surrogate ? 0 : length;
 }
 
-/* A copy that every backend can take: valid UTF-8, no control characters, nothing that XML forbids. */
-static char *clean_copy(draw_list *list, const char *text)
+char *draw_clean_text(const char *text)
 {
-    size_t length = strlen(text);
-    char *copy = list_allocate(list, 3 * length + 1), *out = copy;
+    char *copy = malloc(3 * strlen(text) + 1), *out = copy;
     if (!copy) return NULL;
     for (const unsigned char *in = (const unsigned char *)text; *in;) {
         uint32_t code = 0;
@@ -217,6 +217,15 @@ static char *clean_copy(draw_list *list, const char *text)
     return copy;
 }
 
+/* NULL for no text at all, and when the list has failed or fails now. */
+static char *clean_copy(draw_list *list, const char *text)
+{
+    if (!text || !*text || list->status != DEBERTA_OK) return NULL;
+    char *copy = draw_clean_text(text);
+    if (!copy) list->status = DEBERTA_E_MEMORY;
+    return copy;
+}
+
 /* Takes the cleaned text over. */
 static double append_text(draw_list *list, char *clean, draw_place place, const draw_font *font)
 {
@@ -233,13 +242,13 @@ static double append_text(draw_list *list, char *clean, draw_place place, const 
 
 void draw_text(draw_list *list, const char *text, draw_place place, const draw_font *font)
 {
-    char *clean = text && *text ? clean_copy(list, text) : NULL;
+    char *clean = clean_copy(list, text);
     if (clean) append_text(list, clean, place, font);
 }
 
 double draw_text_within(draw_list *list, const char *text, draw_place place, const draw_font *font, double width)
 {
-    char *clean = text && *text ? clean_copy(list, text) : NULL;
+    char *clean = clean_copy(list, text);
     if (!clean) return 0;
     if (list->ruler.methods->width(list->ruler.self, clean, font) > width) {
         size_t kept = list->ruler.methods->fit(list->ruler.self, clean, font, width);
@@ -257,8 +266,7 @@ double draw_text_within(draw_list *list, const char *text, draw_place place, con
 
 double draw_measure(const draw_list *list, const char *text, const draw_font *font)
 {
-    draw_list scratch = {.ruler = list->ruler};
-    char *clean = text && *text ? clean_copy(&scratch, text) : NULL;
+    char *clean = text && *text ? draw_clean_text(text) : NULL;
     double width = clean ? list->ruler.methods->width(list->ruler.self, clean, font) : 0;
     free(clean);
     return width;
@@ -285,7 +293,7 @@ static size_t line_length(const draw_list *list, char *text, const draw_font *fo
 size_t draw_paragraph(draw_list *list, const char *text, draw_place place, const draw_font *font, double width,
                       double leading)
 {
-    char *clean = text && *text ? clean_copy(list, text) : NULL;
+    char *clean = clean_copy(list, text);
     size_t lines = 0;
     for (char *rest = clean; rest && *rest; lines++) {
         size_t length = line_length(list, rest, font, width);

@@ -82,6 +82,8 @@ deberta_status draw_list_create(draw_list **list, draw_ruler ruler, deberta_erro
 void draw_list_free(draw_list **list);
 /* The first failure of any call below. */
 deberta_status draw_status(const draw_list *list, deberta_error *err);
+/* For layout code that ran out of memory itself. */
+void draw_fail(draw_list *list);
 void draw_set_page(draw_list *list, double width, double height);
 double draw_page_width(const draw_list *list);
 double draw_page_height(const draw_list *list);
@@ -111,6 +113,8 @@ void draw_group(draw_list *list, const char *name);
 void draw_ungroup(draw_list *list);
 
 double draw_measure(const draw_list *list, const char *text, const draw_font *font);
+/* What draw_text makes of a text, allocated; NULL without memory. For texts that go into a file beside the drawing. */
+char *draw_clean_text(const char *text);
 
 /* ----------------------------------------------------------------------------------------------------------- replaying */
 
