@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "viz/attention_figure.h"
+#include "viz/chart.h"
 
 static const char *folder, *suffix;
 
@@ -29,6 +30,17 @@ static void save_attention(const char *name, attention_figure *spec)
     deberta_error err = {0};
     snprintf(path, sizeof path, "%s/%s.%s", folder, name, suffix);
     deberta_status status = figure_attention(spec, paths, 1, &notes, &err);
+    show(name, status, &notes, &err);
+}
+
+static void save_chart(const char *name, const chart_figure *spec)
+{
+    char path[1024];
+    const char *paths[] = {path};
+    figure_notes notes = {0};
+    deberta_error err = {0};
+    snprintf(path, sizeof path, "%s/%s.%s", folder, name, suffix);
+    deberta_status status = figure_chart(spec, paths, 1, &notes, &err);
     show(name, status, &notes, &err);
 }
 
@@ -168,6 +180,141 @@ static void special_pages(void)
     }
 }
 
+static void latency_pages(void)
+{
+    double n[] = {16, 32, 64, 128, 256, 512, 1024, 2048, 4096};
+    double y[3][9], low[3][9], high[3][9];
+    for (size_t i = 0; i < 9; i++)
+        for (size_t s = 0; s < 3; s++) {
+            y[s][i] = (1.2 + s * 0.9) * (0.11 * n[i] + 0.00006 * n[i] * n[i] * (1 + (double)s)) + 0.3;
+            low[s][i] = y[s][i] * 0.93;
+            high[s][i] = y[s][i] * 1.1;
+        }
+    chart_series series[] = {{.name = "deberta.c, AVX-512", .x = n, .y = y[0], .low = low[0], .high = high[0], .count = 9},
+                             {.name = "deberta.c, AVX2", .x = n, .y = y[1], .low = low[1], .high = high[1], .count = 9},
+                             {.name = "ONNX Runtime", .x = n, .y = y[2], .low = low[2], .high = high[2], .count = 9}};
+    chart_panel panel = {.x = {.label = "sequence length n (tokens)", .scale = CHART_LOG2}, .y = {.label = "latency (ms)", .scale = CHART_LOG10},
+                         .series = series, .series_count = 3};
+    chart_figure spec = {.style = {.width_mm = 85, .note = "Median of 9 runs; bars: 5th to 95th percentile."}, .panels = &panel, .panel_count = 1};
+    save_chart("latency-column", &spec);
+    spec.style.width_mm = 174;
+    spec.style.title = "DeBERTa-v3-base, 1 thread";
+    y[1][3] = NAN;
+    y[2][8] = -1;
+    save_chart("latency-page", &spec);
+    y[1][3] = 22;
+
+    double layers[] = {1, 2, 3, 4, 6, 8, 10, 12}, time[8], fit[8], slope, intercept;
+    char name[64];
+    for (size_t i = 0; i < 8; i++) time[i] = 1.9 + 3.13 * layers[i] + (i % 3) * 0.2;
+    chart_fit(layers, time, 8, &slope, &intercept);
+    for (size_t i = 0; i < 8; i++) fit[i] = intercept + slope * layers[i];
+    snprintf(name, sizeof name, "%.2f ms + %.2f ms per layer", intercept, slope);
+    chart_series depth[] = {{.name = "measured", .kind = CHART_POINTS, .x = layers, .y = time, .count = 8},
+                            {.name = name, .kind = CHART_CURVE, .x = layers, .y = fit, .count = 8}};
+    chart_panel pair[2] = {panel, {.x = {.label = "layers", .scale = CHART_WHOLE, .from_zero = true},
+                                   .y = {.label = "latency (ms)", .from_zero = true}, .series = depth, .series_count = 2}};
+    pair[0].title = "Latency against length";
+    pair[1].title = "Latency against depth";
+    spec = (chart_figure){.panels = pair, .panel_count = 2, .panel_letters = true};
+    save_chart("latency-two-panels", &spec);
+}
+
+static void cost_pages(void)
+{
+    static const figure_label lengths[] = {{"16", false}, {"64", false}, {"128", false}, {"256", false}, {"512", false}, {"1024", false}};
+    double share[4][6] = {{60, 58, 55, 50, 42, 30}, {25, 25, 24, 22, 20, 18}, {5, 9, 13, 20, 30, 46}, {10, 8, 8, 8, 8, 6}};
+    static const char *const stages[] = {"linear layers", "feed-forward", "attention", "embedding, norms"};
+    chart_series series[4];
+    for (size_t s = 0; s < 4; s++) series[s] = (chart_series){.name = stages[s], .kind = CHART_BARS, .y = share[s], .count = 6};
+    chart_panel panel = {.x = {.label = "sequence length n", .scale = CHART_CATEGORIES, .categories = lengths, .category_count = 6},
+                         .y = {.label = "share of time (%)", .low = 0, .high = 100}, .series = series, .series_count = 4, .stacked = true};
+    chart_panel two[2] = {panel, panel};
+    two[1].stacked = false;
+    two[1].y = (chart_axis){.label = "share of time (%)"};
+    chart_figure spec = {.panels = two, .panel_count = 2};
+    save_chart("cost-bars", &spec);
+
+    double intensity[] = {0.1, 80.0 / 20, 100}, roof[] = {2, 80, 80}, scalar_x[] = {0.1, 10.0 / 20, 100}, scalar_roof[] = {2, 10, 10};
+    double kx[] = {0.25, 0.5, 1.1, 12, 14, 40}, ky[] = {3.6, 8, 17, 71, 60, 74};
+    static const char *const names[] = {"LayerNorm", "softmax", "GELU", "QKV", "strip c2p", "FFN"};
+    static const chart_rule rules[] = {{false, 128, "nominal peak, 1 core"}};
+    chart_series roofline[] = {{.name = "AVX-512 roof (measured)", .kind = CHART_CURVE, .x = intensity, .y = roof, .count = 3},
+                               {.name = "scalar roof (measured)", .kind = CHART_CURVE, .x = scalar_x, .y = scalar_roof, .count = 3},
+                               {.name = "stage", .kind = CHART_POINTS, .x = kx, .y = ky, .count = 6, .point_names = names}};
+    chart_panel roofs = {.x = {.label = "arithmetic intensity (FLOP / byte)", .scale = CHART_LOG10}, .y = {.label = "GFLOP/s", .scale = CHART_LOG10},
+                         .series = roofline, .series_count = 3, .rules = rules, .rule_count = 1};
+    spec = (chart_figure){.style = {.width_mm = 100}, .panels = &roofs, .panel_count = 1};
+    save_chart("roofline", &spec);
+}
+
+static void distance_pages(void)
+{
+    enum { REACH = 300, POINTS = 2 * REACH + 1 };
+    static double r[POINTS], y[3][POINTS], low[3][POINTS], high[3][POINTS], edges[64];
+    for (size_t i = 0; i < POINTS; i++) {
+        r[i] = (double)i - REACH;
+        for (size_t s = 0; s < 3; s++) {
+            y[s][i] = (2.5 - (double)s) * exp(-fabs(r[i] - (double)s) / (4 + 10 * (double)s)) - 0.2 * (double)s;
+            low[s][i] = y[s][i] - 0.3;
+            high[s][i] = y[s][i] + 0.4;
+        }
+    }
+    size_t edge_count = 0;
+    for (double e = 128; e < REACH; e *= 1.06) {
+        edges[edge_count++] = e;
+        edges[edge_count++] = -e;
+    }
+    chart_series series[3] = {{.name = "c2c"}, {.name = "c2p"}, {.name = "p2c"}};
+    for (size_t s = 0; s < 3; s++) {
+        series[s].kind = CHART_CURVE;
+        series[s].x = r;
+        series[s].y = y[s];
+        series[s].low = low[s];
+        series[s].high = high[s];
+        series[s].count = POINTS;
+    }
+    static const chart_rule rules[] = {{true, 0, NULL}};
+    chart_panel panels[2] = {{.title = "near", .x = {.label = "relative distance i \u2212 j", .scale = CHART_WHOLE, .low = -32, .high = 32},
+                              .y = {.label = "logit / sqrt(3d)"}, .series = series, .series_count = 3, .rules = rules, .rule_count = 1},
+                             {.title = "all distances", .x = {.label = "relative distance i \u2212 j", .scale = CHART_SIGNED_LOG},
+                              .y = {.label = "logit / sqrt(3d)"}, .series = series, .series_count = 3, .rules = rules, .rule_count = 1,
+                              .edges = edges, .edge_count = edge_count}};
+    chart_figure spec = {.style = {.title = "Layer 3, head 5", .note = "Median over pairs of tokens, band: 10 to 90 %. Strokes at the top: bucket edges."},
+                         .panels = panels, .panel_count = 2};
+    save_chart("distance-curves", &spec);
+
+    double layer[12], left[12], right[12], formula[12], other[12];
+    for (size_t i = 0; i < 12; i++) {
+        layer[i] = (double)i + 1;
+        left[i] = -255.0 * layer[i];
+        right[i] = 256.0 * layer[i];
+        formula[i] = 511.0 * layer[i];
+        other[i] = 1 + 510.0 * layer[i];
+    }
+    chart_series band[] = {{.name = "distances with a slot of their own", .kind = CHART_BAND, .x = layer, .low = left, .high = right, .count = 12},
+                           {.name = "(2k\u22121)n", .kind = CHART_LINE, .x = layer, .y = formula, .count = 12},
+                           {.name = "1+2(k\u22121)n", .kind = CHART_POINTS, .x = layer, .y = other, .count = 12}};
+    chart_panel field = {.x = {.label = "layers n", .scale = CHART_WHOLE}, .y = {.label = "tokens"}, .series = band, .series_count = 3};
+    spec = (chart_figure){.style = {.width_mm = 85}, .panels = &field, .panel_count = 1};
+    save_chart("receptive-field", &spec);
+
+    static double parts[3][17];
+    uint64_t seed = 9;
+    for (size_t s = 0; s < 3; s++)
+        for (size_t j = 0; j < 17; j++) parts[s][j] = 2 * uniform(&seed) - 0.8;
+    chart_series stack[3] = {{.name = "c2c"}, {.name = "c2p"}, {.name = "p2c"}};
+    for (size_t s = 0; s < 3; s++) {
+        stack[s].kind = CHART_BARS;
+        stack[s].y = parts[s];
+        stack[s].count = 17;
+    }
+    chart_panel query = {.title = "query \"fox\"", .x = {.label = "key", .scale = CHART_CATEGORIES, .categories = english, .category_count = 17},
+                         .y = {.label = "logit / sqrt(3d)"}, .series = stack, .series_count = 3, .stacked = true};
+    spec = (chart_figure){.style = {.width_mm = 120}, .panels = &query, .panel_count = 1, .panel_height = 40};
+    save_chart("query-stack", &spec);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -178,5 +325,8 @@ int main(int argc, char **argv)
     suffix = argc > 2 ? argv[2] : "png";
     attention_pages();
     special_pages();
+    latency_pages();
+    cost_pages();
+    distance_pages();
     return 0;
 }
