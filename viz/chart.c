@@ -146,11 +146,40 @@ static tick_set signed_log_ticks(const axis_map *map, size_t most)
     return ticks;
 }
 
-static axis_map make_axis(const chart_panel *panel, bool vertical, double length, double tick_room)
+static tick_set make_ticks(const axis_map *map, size_t most)
+{
+    switch (map->axis->scale) {
+    case CHART_LINEAR: return ticks_linear(map->low, map->high, most);
+    case CHART_WHOLE: return ticks_whole(map->low, map->high, most);
+    case CHART_LOG10: return ticks_log(map->low, map->high, 10, most);
+    case CHART_LOG2: return ticks_log(map->low, map->high, 2, most);
+    case CHART_SIGNED_LOG: return signed_log_ticks(map, most);
+    case CHART_CATEGORIES: break;
+    }
+    return (tick_set){0};
+}
+
+/* Along x the numbers decide how many there may be: the most that keep clear of each other. */
+static bool ticks_clear(const draw_list *list, const axis_map *map, double length, const draw_font *font)
+{
+    double pitch = map->axis->scale == CHART_LINEAR || map->axis->scale == CHART_WHOLE ? 8 : 0;
+    for (size_t i = 0; i < map->ticks.count; i++) {
+        char text[TICK_TEXT_BYTES];
+        tick_text(map->ticks.at[i], map->ticks.step, text);
+        double half = draw_measure(list, text, font) / 2 + 1, at = fraction(map, map->ticks.at[i]) * length;
+        for (size_t k = 0; k < i; k++) {
+            tick_text(map->ticks.at[k], map->ticks.step, text);
+            double apart = fabs(at - fraction(map, map->ticks.at[k]) * length);
+            if (apart < fmax(pitch, half + draw_measure(list, text, font) / 2 + 1)) return false;
+        }
+    }
+    return true;
+}
+
+static axis_map make_axis(const draw_list *list, const chart_panel *panel, bool vertical, double length, const draw_font *font)
 {
     const chart_axis *axis = vertical ? &panel->y : &panel->x;
     axis_map map = {.axis = axis, .low = INFINITY, .high = -INFINITY};
-    size_t most = (size_t)fmax(2, length / tick_room);
     if (axis->scale == CHART_CATEGORIES) {
         map.low = -0.5;
         map.high = (double)axis->category_count - 0.5;
@@ -163,14 +192,9 @@ static axis_map make_axis(const chart_panel *panel, bool vertical, double length
     }
     map.from = transform(axis, map.low);
     map.to = transform(axis, map.high);
-    switch (axis->scale) {
-    case CHART_LINEAR: map.ticks = ticks_linear(map.low, map.high, most); break;
-    case CHART_WHOLE: map.ticks = ticks_whole(map.low, map.high, most); break;
-    case CHART_LOG10: map.ticks = ticks_log(map.low, map.high, 10, most); break;
-    case CHART_LOG2: map.ticks = ticks_log(map.low, map.high, 2, most); break;
-    case CHART_SIGNED_LOG: map.ticks = signed_log_ticks(&map, most); break;
-    case CHART_CATEGORIES: break;
-    }
+    size_t most = (size_t)fmax(2, length / (vertical ? 2.4 * font->size * DRAW_MM_PER_PT : 4));
+    map.ticks = make_ticks(&map, most);
+    for (; !vertical && most > 2 && !ticks_clear(list, &map, length, font); most--) map.ticks = make_ticks(&map, most - 1);
     return map;
 }
 
@@ -392,7 +416,7 @@ static void draw_error_bars(draw_list *list, const plot *p, const chart_series *
     const draw_pen pen = {look->colour, 0.7, DRAW_SOLID};
     for (size_t i = 0; series->low && series->high && i < series->count; i++) {
         double x = series_x(series, i);
-        if (!drawable(p, x, series->low[i]) || !drawable(p, x, series->high[i])) continue;
+        if (!drawable(p, x, series->y[i]) || !drawable(p, x, series->low[i]) || !drawable(p, x, series->high[i])) continue;
         draw_point low = plot_point(p, x, series->low[i]), high = plot_point(p, x, series->high[i]);
         draw_path(list,
                   (draw_point[]){{low.x + shift, low.y}, {high.x + shift, high.y}, {low.x + shift - 0.6, low.y}, {low.x + shift + 0.6, low.y},
@@ -481,13 +505,15 @@ static void draw_rules(draw_list *list, const plot *p)
             double x = plot_x(p, rule->at);
             if (!(x >= p->area.x && x <= p->area.x + p->area.width)) continue;
             draw_line(list, x, p->area.y, x, p->area.y + p->area.height, &pen);
-            draw_place place = {x - 0.7, p->area.y + 0.8, DRAW_END, DRAW_BASELINE, 90};
+            bool at_left = x - p->area.x < line_of(&font) + 0.7;
+            draw_place place = {at_left ? x + 0.7 : x - 0.7, p->area.y + 1.5, DRAW_END, at_left ? DRAW_CAP : DRAW_BASELINE, 90};
             if (rule->name) draw_text_within(list, rule->name, place, &font, p->area.height);
         } else {
             double y = plot_y(p, rule->at);
             if (!(y >= p->area.y && y <= p->area.y + p->area.height)) continue;
             draw_line(list, p->area.x, y, p->area.x + p->area.width, y, &pen);
-            draw_place place = {p->area.x + 1, y - 0.7, DRAW_START, DRAW_BASELINE, 0};
+            bool at_top = y - p->area.y < line_of(&font) + 0.7; /* no room above the line */
+            draw_place place = {p->area.x + 1, at_top ? y + 0.8 : y - 0.7, DRAW_START, at_top ? DRAW_CAP : DRAW_BASELINE, 0};
             if (rule->name) draw_text_within(list, rule->name, place, &font, p->area.width);
         }
     }
@@ -544,9 +570,13 @@ static void count_lost_points(const plot *p)
         const chart_series *series = &p->panel->series[s];
         for (size_t i = 0; i < series->count; i++) {
             double y = series->kind == CHART_BAND ? series->high[i] : series->y[i];
-            if (!drawable(p, series_x(series, i), y)) p->notes->not_a_number++;
-            else if (!inside(p, plot_point(p, series_x(series, i), y)) && !(p->panel->stacked && series->kind == CHART_BARS))
-                p->notes->clipped++;
+            if (!drawable(p, series_x(series, i), y)) {
+                p->notes->not_a_number++;
+                continue;
+            }
+            draw_point at = plot_point(p, series_x(series, i), y);
+            bool chosen = at.x < p->area.x - 1e-6 || at.x > p->area.x + p->area.width + 1e-6; /* a stretch of x is a choice */
+            if (!chosen && !inside(p, at) && !(p->panel->stacked && series->kind == CHART_BARS)) p->notes->clipped++;
         }
     }
 }
@@ -585,10 +615,11 @@ static void draw_zero_line(draw_list *list, const plot *p)
     if (!is_log(p->y.axis) && p->y.low < 0 && p->y.high > 0) draw_line(list, p->area.x, y, p->area.x + p->area.width, y, &pen);
 }
 
-static void draw_panel(draw_list *list, const plot *p, const char *letter)
+/* raised: how far above the area the title stands, over the panel's own legend */
+static void draw_panel(draw_list *list, const plot *p, const char *letter, double raised)
 {
     draw_group(list, p->panel->title ? p->panel->title : "chart");
-    draw_place place = {p->area.x, p->area.y - 1.4, DRAW_START, DRAW_BASELINE, 0};
+    draw_place place = {p->area.x, p->area.y - 1.4 - raised, DRAW_START, DRAW_BASELINE, 0};
     if (letter) {
         draw_text(list, letter, place, &p->bold);
         place.x += draw_measure(list, letter, &p->bold) + 1.2;
@@ -604,50 +635,64 @@ static void draw_panel(draw_list *list, const plot *p, const char *letter)
 
 /* ------------------------------------------------------------------------------------------------------------ legend */
 
-static bool listed_before(const chart_figure *spec, size_t panel, size_t place)
+static bool same_entry(const chart_panel *a, size_t i, const chart_panel *b, size_t k)
 {
-    const char *name = spec->panels[panel].series[place].name;
-    for (size_t k = 0; k <= panel; k++)
-        for (size_t s = 0; s < (k == panel ? place : spec->panels[k].series_count); s++)
-            if (spec->panels[k].series[s].name && strcmp(spec->panels[k].series[s].name, name) == 0) return true;
-    return false;
+    const chart_series *s = &a->series[i], *t = &b->series[k];
+    return s->name && t->name && strcmp(s->name, t->name) == 0 && s->kind == t->kind && (s->look ? s->look - 1 : i) == (t->look ? t->look - 1 : k);
 }
 
-static void draw_legend_sample(draw_list *list, const chart_series *series, const series_look *look, double x, double y)
+/* One legend serves all panels when every name of every panel is in the first one, with the same look. */
+static bool legend_is_shared(const chart_figure *spec)
 {
-    const draw_pen pen = {look->colour, 1.0, look->dash};
-    if (series->kind == CHART_BARS) draw_box(list, (draw_rect){x + 1, y - 1, 4, 2}, look->colour, NULL);
-    if (series->kind == CHART_BAND || (series->kind == CHART_CURVE && series->low))
-        draw_box(list, (draw_rect){x, y - 1, 6, 2}, faded(look->colour, 60), NULL);
-    if (series->kind == CHART_LINE || series->kind == CHART_CURVE) draw_line(list, x, y, x + 6, y, &pen);
-    if (series->kind == CHART_LINE || series->kind == CHART_POINTS) draw_marker(list, x + 3, y, look);
-}
-
-/* Names in rows over the whole width. Returns the y beneath. */
-static double draw_legend(draw_list *list, const chart_figure *spec, const figure_style *style, double y)
-{
-    draw_font font = figure_font(style);
-    double x = margin, row = 1.5 * line_of(&font);
-    bool any = false;
-    draw_group(list, "legend");
-    for (size_t k = 0; k < spec->panel_count; k++) {
-        for (size_t s = 0; s < spec->panels[k].series_count; s++) {
-            const chart_series *series = &spec->panels[k].series[s];
-            if (!series->name || listed_before(spec, k, s)) continue;
-            double width = fmin(draw_measure(list, series->name, &font), style->width_mm - 2 * margin - 8);
-            if (x > margin && x + 7.5 + width > style->width_mm - margin) {
-                x = margin;
-                y += row;
-            }
-            series_look look = look_of(series, s);
-            draw_legend_sample(list, series, &look, x, y + row / 2);
-            draw_text_within(list, series->name, (draw_place){x + 7.2, y + row / 2, DRAW_START, DRAW_CENTRE, 0}, &font, width + 0.01);
-            x += 7.2 + width + 4;
-            any = true;
+    for (size_t k = 1; k < spec->panel_count; k++) {
+        for (size_t i = 0; i < spec->panels[k].series_count; i++) {
+            bool found = !spec->panels[k].series[i].name;
+            for (size_t s = 0; s < spec->panels[0].series_count && !found; s++) found = same_entry(&spec->panels[k], i, &spec->panels[0], s);
+            if (!found) return false;
         }
     }
-    draw_ungroup(list);
-    return any ? y + row + 0.8 : y;
+    return true;
+}
+
+/* Draws how the series looks with its left end at x; returns the width. With no list it only tells the width. */
+static double draw_legend_sample(draw_list *list, const chart_series *series, const series_look *look, double x, double y)
+{
+    const draw_pen pen = {look->colour, 1.0, look->dash};
+    double width = series->kind == CHART_BARS ? 3.2 : series->kind == CHART_POINTS ? 2.2 : 6.5;
+    if (!list) return width;
+    if (series->kind == CHART_BARS) draw_box(list, (draw_rect){x, y - 1, width, 2}, look->colour, NULL);
+    if (series->kind == CHART_BAND || (series->kind == CHART_CURVE && series->low))
+        draw_box(list, (draw_rect){x, y - 1, width, 2}, faded(look->colour, 60), NULL);
+    if (series->kind == CHART_LINE || series->kind == CHART_CURVE) draw_line(list, x, y, x + width, y, &pen);
+    if (series->kind == CHART_LINE || series->kind == CHART_POINTS) draw_marker(list, x + width / 2, y, look);
+    return width;
+}
+
+/* Names of one panel in rows between x and x + room. Returns the height; draws only if draw is set. */
+static double legend_rows(draw_list *list, const chart_panel *panel, const figure_style *style, double left, double y, double room, bool draw)
+{
+    const double gap = 1.2, between = 4;
+    draw_font font = figure_font(style);
+    double x = left, row = 1.5 * line_of(&font), top = y;
+    bool any = false;
+    for (size_t s = 0; s < panel->series_count; s++) {
+        const chart_series *series = &panel->series[s];
+        if (!series->name) continue;
+        series_look look = look_of(series, s);
+        double sample = draw_legend_sample(NULL, series, &look, 0, 0);
+        double width = fmin(draw_measure(list, series->name, &font), room - sample - gap);
+        if (x > left && x + sample + gap + width > left + room) {
+            x = left;
+            y += row;
+        }
+        if (draw) {
+            draw_legend_sample(list, series, &look, x, y + row / 2);
+            draw_text_within(list, series->name, (draw_place){x + sample + gap, y + row / 2, DRAW_START, DRAW_CENTRE, 0}, &font, width + 0.01);
+        }
+        x += sample + gap + width + between;
+        any = true;
+    }
+    return any ? y + row - top : 0;
 }
 
 /* ------------------------------------------------------------------------------------------------------------ figure */
@@ -685,12 +730,12 @@ static deberta_status check_chart(const chart_figure *spec, deberta_error *err)
 }
 
 /* Axes of one panel for a plot area of that size. */
-static plot make_plot(const chart_panel *panel, const figure_style *style, draw_rect area, figure_notes *notes)
+static plot make_plot(const draw_list *list, const chart_panel *panel, const figure_style *style, draw_rect area, figure_notes *notes)
 {
     plot p = {.panel = panel, .area = area, .notes = notes, .font = figure_font(style), .small = figure_small_font(style),
               .bold = figure_bold_font(style)};
-    p.x = make_axis(panel, false, area.width, 6.5 * p.small.size * DRAW_MM_PER_PT * 0.6 + 3);
-    p.y = make_axis(panel, true, area.height, 2.4 * line_of(&p.small));
+    p.x = make_axis(list, panel, false, area.width, &p.small);
+    p.y = make_axis(list, panel, true, area.height, &p.small);
     return p;
 }
 
@@ -712,23 +757,26 @@ static double draw_chart_notes(draw_list *list, const figure_style *style, const
 
 /* What stands around a plot area, for all panels alike, so that areas line up. */
 typedef struct surroundings {
-    double left, right, above, below;
+    double left, right, above, below; /* above: the title, and the panel's own legend over it */
+    double legend;
 } surroundings;
 
-static surroundings measure_surroundings(const draw_list *list, const chart_figure *spec, const figure_style *style, double width,
+static surroundings measure_surroundings(draw_list *list, const chart_figure *spec, const figure_style *style, bool shared, double width,
                                          double height)
 {
     surroundings around = {.above = 1.4};
     figure_notes ignored = {0};
     for (size_t k = 0; k < spec->panel_count; k++) {
-        plot p = make_plot(&spec->panels[k], style, (draw_rect){0, 0, width, height}, &ignored);
+        plot p = make_plot(list, &spec->panels[k], style, (draw_rect){0, 0, width, height}, &ignored);
         double left = 1.3 + tick_text_width(list, &p.y, &p.small) + (p.y.axis->label ? 1.4 + line_of(&p.font) : 0);
         double below = axis_names_height(list, &p) + (p.x.axis->label ? 0.8 + 1.2 * line_of(&p.font) : 0);
         around.left = fmax(around.left, left);
         around.below = fmax(around.below, below);
         around.right = fmax(around.right, tick_text_width(list, &p.x, &p.small) / 2);
-        if (spec->panels[k].title || spec->panel_letters) around.above = 1.4 + line_of(&p.bold);
+        if (spec->panels[k].title || spec->panel_letters) around.above = fmax(around.above, 1.4 + line_of(&p.bold));
+        if (!shared) around.legend = fmax(around.legend, legend_rows(list, &spec->panels[k], style, 0, 0, width, false));
     }
+    around.above += around.legend > 0 ? around.legend + 0.8 : 0;
     return around;
 }
 
@@ -741,16 +789,19 @@ deberta_status chart_layout(draw_list *list, const void *chart, figure_notes *no
     if (columns > spec->panel_count) columns = spec->panel_count;
     double each = (style.width_mm - 2 * margin) / (double)columns, width = each, height = 30;
     surroundings around = {0};
+    bool shared = legend_is_shared(spec);
     for (int pass = 0; pass < 2; pass++) { /* margins depend on the ticks, the ticks on the width */
         height = spec->panel_height > 0 ? spec->panel_height : fmin(fmax(0.62 * width, 25), 90);
-        around = measure_surroundings(list, spec, &style, width, height);
+        around = measure_surroundings(list, spec, &style, shared, width, height);
         width = each - around.left - around.right - (columns > 1 ? 2 : 0);
     }
     if (width < 10)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu charts side by side leave no room in %g mm: fewer columns or a wider figure", columns,
                      style.width_mm);
     double top = figure_title(list, &style);
-    top = draw_legend(list, spec, &style, top + (top > 0 ? 0.5 : margin));
+    top += top > 0 ? 0.5 : margin;
+    double full = style.width_mm - 2 * margin, legend = shared ? legend_rows(list, &spec->panels[0], &style, margin, top, full, true) : 0;
+    top += legend > 0 ? legend + 0.8 : 0;
     size_t rows = (spec->panel_count + columns - 1) / columns;
     double step = around.above + height + around.below + 3;
     for (size_t k = 0; k < spec->panel_count; k++) {
@@ -758,8 +809,9 @@ deberta_status chart_layout(draw_list *list, const void *chart, figure_notes *no
         figure_letter(k, letter);
         draw_rect area = {margin + (double)(k % columns) * each + around.left, top + (double)(k / columns) * step + around.above, width,
                           height};
-        plot p = make_plot(&spec->panels[k], &style, area, notes);
-        draw_panel(list, &p, spec->panel_letters ? letter : NULL);
+        plot p = make_plot(list, &spec->panels[k], &style, area, notes);
+        if (!shared) legend_rows(list, &spec->panels[k], &style, area.x, area.y - 1 - around.legend, width, true);
+        draw_panel(list, &p, spec->panel_letters ? letter : NULL, shared ? 0 : around.legend + 0.6);
     }
     double bottom = draw_chart_notes(list, &style, notes, top + (double)rows * step - 3);
     draw_set_page(list, style.width_mm, bottom + margin);

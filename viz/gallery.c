@@ -303,14 +303,16 @@ static void distance_pages(void)
     uint64_t seed = 9;
     for (size_t s = 0; s < 3; s++)
         for (size_t j = 0; j < 17; j++) parts[s][j] = 2 * uniform(&seed) - 0.8;
-    chart_series stack[3] = {{.name = "c2c"}, {.name = "c2p"}, {.name = "p2c"}};
+    static double sum[17];
+    for (size_t j = 0; j < 17; j++) sum[j] = parts[0][j] + parts[1][j] + parts[2][j];
+    chart_series stack[4] = {{.name = "c2c"}, {.name = "c2p"}, {.name = "p2c"}, {.name = "sum", .kind = CHART_POINTS, .y = sum, .count = 17, .look = 8}};
     for (size_t s = 0; s < 3; s++) {
         stack[s].kind = CHART_BARS;
         stack[s].y = parts[s];
         stack[s].count = 17;
     }
     chart_panel query = {.title = "query \"fox\"", .x = {.label = "key", .scale = CHART_CATEGORIES, .categories = english, .category_count = 17},
-                         .y = {.label = "logit / sqrt(3d)"}, .series = stack, .series_count = 3, .stacked = true};
+                         .y = {.label = "logit / sqrt(3d)"}, .series = stack, .series_count = 4, .stacked = true};
     spec = (chart_figure){.style = {.width_mm = 120}, .panels = &query, .panel_count = 1, .panel_height = 40};
     save_chart("query-stack", &spec);
 }
