@@ -17,7 +17,7 @@ static const draw_colour ink = {40, 40, 40, 255}, black = {0, 0, 0, 255}, white 
 static const draw_colour special_grey = {145, 145, 145, 255}, nothing = {0, 0, 0, 0};
 
 /* Lengths in mm. */
-static const double margin = 0.5, widest_cell = 10, longest_label = 20, tallest_figure = 250;
+static const double margin = 0.5, widest_cell = 10, widest_annotated_cell = 15, longest_label = 20, tallest_figure = 250;
 
 typedef struct plan {
     const attention_figure *spec;
@@ -29,7 +29,8 @@ typedef struct plan {
     double pixel;                 /* of a PNG, in mm: panels begin and end on whole ones */
     double left, right;           /* before the first panel of a line and after the last */
     double right_bar;             /* for a panel's own colour bar */
-    double panel_width, panel_height, cell;
+    double panel_width, panel_height, cell, cell_height; /* cell: its width */
+    bool level;                   /* key labels stand level, not turned, because they fit over their cells */
     double gap_across, gap_down, title_height, label_height; /* label_height: of the rotated tokens under a panel */
     size_t pool;
 
@@ -45,13 +46,13 @@ static size_t panel_count(const attention_figure *spec) { return spec->grid_rows
 
 static const char *palette_name_of(const attention_figure *spec, heatmap_kind kind)
 {
-    static const char *const defaults[] = {"polar", "cividis", "viridis"};
+    static const char *const defaults[] = {"polar", "cividis", "viridis", "viridis"};
     return spec->palettes[kind] ? spec->palettes[kind] : defaults[kind];
 }
 
 static const char *unit_of(const attention_figure *spec, heatmap_kind kind)
 {
-    static const char *const defaults[] = {"logit", "probability", "value"};
+    static const char *const defaults[] = {"logit", "probability", "value", "value"};
     return spec->units[kind] ? spec->units[kind] : defaults[kind];
 }
 
@@ -70,9 +71,13 @@ static deberta_status check_spec(const attention_figure *spec, deberta_error *er
         if (choice->policy == HEATMAP_FIXED && !(isfinite(choice->low) && isfinite(choice->high) && choice->low < choice->high))
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "colour scale from %g to %g: the first must be the smaller", choice->low,
                          choice->high);
+        if (kind == HEATMAP_LOG && choice->policy == HEATMAP_FIXED && choice->low <= 0)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "logarithmic colour scale from %g: it must be positive", choice->low);
         if (!(choice->percentile >= 0 && choice->percentile <= 100))
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "colour scale percentile %g, expected 0 to 100", choice->percentile);
     }
+    if (!(spec->cell_aspect >= 0 && spec->cell_aspect <= 100))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "cell aspect %g, expected 0 to 100", spec->cell_aspect);
     for (size_t i = 0; i < spec->mark_count; i++)
         if (spec->marks[i].query >= spec->queries || spec->marks[i].key >= spec->keys)
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "mark (%zu, %zu) is outside the matrix of %zu queries and %zu keys",
@@ -115,8 +120,8 @@ static void measure(const draw_list *list, plan *p, size_t across)
 {
     const attention_figure *spec = p->spec;
     bool labelled = spec->query_labels && spec->key_labels;
-    bool own_bars = spec->scales[HEATMAP_SIGNED].policy == HEATMAP_PANEL || spec->scales[HEATMAP_POSITIVE].policy == HEATMAP_PANEL ||
-                    spec->scales[HEATMAP_RANGE].policy == HEATMAP_PANEL;
+    bool own_bars = false;
+    for (size_t kind = 0; kind < HEATMAP_KINDS; kind++) own_bars |= spec->scales[kind].policy == HEATMAP_PANEL;
     p->across = across;
     p->lines_per_row = (spec->grid_columns + across - 1) / across;
     p->right_bar = own_bars ? 2 + 1.5 + draw_measure(list, "\xE2\x88\x92" "0.00", &p->small) + 1.5 : 0;
@@ -133,21 +138,23 @@ static void measure(const draw_list *list, plan *p, size_t across)
         p->gap_across = 2.5 + overhang;
         p->right = margin + (own_bars ? 0 : overhang);
         double room = (p->style.width_mm - p->right - p->left - (double)(across - 1) * p->gap_across) / (double)across - p->right_bar;
-        double cell = fmin(even_cell(room, spec->keys, p->pixel), widest_cell);
-        p->cell = cell;
-        if (!p->tokens || tokens_fit(cell, p->label.size)) break;
+        p->cell = fmin(even_cell(room, spec->keys, p->pixel), spec->annotate ? widest_annotated_cell : widest_cell);
+        p->cell_height = p->cell * (spec->cell_aspect > 0 ? spec->cell_aspect : 1);
+        p->level = p->tokens && widest_label(list, spec->key_labels, spec->keys, &p->label) + 1 <= p->cell;
+        if (!p->tokens || (tokens_fit(p->cell_height, p->label.size) && (p->level || tokens_fit(p->cell, p->label.size)))) break;
     }
-    p->label_height = p->tokens ? widest_label(list, spec->key_labels, spec->keys, &p->label) : line_of(&p->label) + 1;
+    p->label_height = p->tokens && !p->level ? widest_label(list, spec->key_labels, spec->keys, &p->label) : line_of(&p->label) + 1;
     p->left = snapped(p, p->left);
     p->panel_width = p->cell * (double)spec->keys;
-    p->panel_height = p->cell * (double)spec->queries;
+    p->panel_height = p->cell_height * (double)spec->queries;
     p->title_height = line_of(&p->bold) + 1.3;
     p->gap_down = 2.2;
     if (across > 1) { /* what even cells left over widens the gaps */
         double spare = p->style.width_mm - p->right - p->left - (double)across * (p->panel_width + p->right_bar);
         p->gap_across = fmin(spare / (double)(across - 1), 8);
     }
-    p->pool = p->cell < p->pixel ? (size_t)ceil(p->pixel / p->cell - 1e-9) : 1;
+    double smaller = fmin(p->cell, p->cell_height);
+    p->pool = smaller < p->pixel ? (size_t)ceil(p->pixel / smaller - 1e-9) : 1;
 }
 
 static double panels_height(const plan *p)
@@ -182,8 +189,7 @@ static deberta_status prepare_cells(plan *p, figure_notes *notes, deberta_error 
         const attention_panel *panel = &spec->panels[i];
         if (!panel->values) continue;
         heatmap_matrix matrix = {panel->values, spec->queries, spec->keys, panel->stride};
-        bool centre = panel->kind == HEATMAP_SIGNED && !spec->keep_row_mean;
-        DEBERTA_TRY(heatmap_prepare(&p->cells[i], &matrix, centre, p->pool, p->pool, err));
+        DEBERTA_TRY(heatmap_prepare(&p->cells[i], &matrix, panel->kind, !spec->keep_row_mean, p->pool, p->pool, err));
         notes->not_a_number += p->cells[i].not_a_number;
         notes->infinite += p->cells[i].infinite;
     }
@@ -224,7 +230,7 @@ static void draw_row_tokens(draw_list *list, const plan *p, double x, double y)
     for (size_t i = 0; i < p->spec->queries; i++) {
         draw_font font = p->label;
         if (p->spec->query_labels[i].special) font.colour = special_grey;
-        draw_place place = {x - 1, y + ((double)i + 0.5) * p->cell, DRAW_END, DRAW_CENTRE, 0};
+        draw_place place = {x - 1, y + ((double)i + 0.5) * p->cell_height, DRAW_END, DRAW_CENTRE, 0};
         draw_text_within(list, p->spec->query_labels[i].text, place, &font, longest_label);
     }
 }
@@ -235,6 +241,7 @@ static void draw_column_tokens(draw_list *list, const plan *p, double x, double 
         draw_font font = p->label;
         if (p->spec->key_labels[j].special) font.colour = special_grey;
         draw_place place = {x + ((double)j + 0.5) * p->cell, y + 1, DRAW_END, DRAW_CENTRE, 90};
+        if (p->level) place = (draw_place){place.x, y + 1, DRAW_MIDDLE, DRAW_CAP, 0};
         draw_text_within(list, p->spec->key_labels[j].text, place, &font, longest_label);
     }
 }
@@ -243,13 +250,13 @@ static void draw_column_tokens(draw_list *list, const plan *p, double x, double 
 static void draw_positions(draw_list *list, const plan *p, double x, double y, size_t count, bool down)
 {
     const draw_pen pen = {ink, 0.4, DRAW_SOLID};
-    double length = p->cell * (double)count, each = down ? 1.6 * line_of(&p->label) : number_width(list, count, &p->label) + 1.5;
+    double cell = down ? p->cell_height : p->cell, length = cell * (double)count, each = down ? 1.6 * line_of(&p->label) : number_width(list, count, &p->label) + 1.5;
     size_t most = (size_t)fmax(2, length / each);
     tick_set ticks = {.count = 1, .step = 1};
     if (count > 1) ticks = ticks_whole(0, (double)(count - 1), most);
     for (size_t i = 0; i < ticks.count; i++) {
         char text[TICK_TEXT_BYTES];
-        double at = (ticks.at[i] + 0.5) * p->cell;
+        double at = (ticks.at[i] + 0.5) * cell;
         tick_text(ticks.at[i], 1, text);
         if (down) {
             draw_line(list, x - 0.7, y + at, x, y + at, &pen);
@@ -268,9 +275,9 @@ static void draw_boundaries(draw_list *list, const plan *p, double x, double y)
     for (size_t k = 0; k < 2 * p->spec->boundary_count; k++) {
         const draw_pen *pen = &pens[k / p->spec->boundary_count];
         size_t token = p->spec->boundaries[k % p->spec->boundary_count];
-        double at = (double)token * p->cell;
-        if (token > 0 && token < p->spec->keys) draw_line(list, x + at, y, x + at, y + p->panel_height + 1, pen);
-        if (token > 0 && token < p->spec->queries) draw_line(list, x - 1, y + at, x + p->panel_width, y + at, pen);
+        double across = x + (double)token * p->cell, down = y + (double)token * p->cell_height;
+        if (token > 0 && token < p->spec->keys) draw_line(list, across, y, across, y + p->panel_height + 1, pen);
+        if (token > 0 && token < p->spec->queries) draw_line(list, x - 1, down, x + p->panel_width, down, pen);
     }
 }
 
@@ -278,8 +285,9 @@ static void draw_marks(draw_list *list, const plan *p, double x, double y)
 {
     const draw_pen under = {white, 1.8, DRAW_SOLID}, over = {black, 0.8, DRAW_SOLID};
     for (size_t i = 0; i < p->spec->mark_count; i++) {
-        double side = fmax(p->cell, 0.8), off = (p->cell - side) / 2; /* a mark on a tiny cell stays visible */
-        draw_rect box = {x + (double)p->spec->marks[i].key * p->cell + off, y + (double)p->spec->marks[i].query * p->cell + off, side, side};
+        double width = fmax(p->cell, 0.8), height = fmax(p->cell_height, 0.8); /* a mark on a tiny cell stays visible */
+        draw_rect box = {x + ((double)p->spec->marks[i].key + 0.5) * p->cell - width / 2,
+                         y + ((double)p->spec->marks[i].query + 0.5) * p->cell_height - height / 2, width, height};
         draw_box(list, box, nothing, &under);
         draw_box(list, box, nothing, &over);
     }
@@ -289,7 +297,8 @@ static void draw_marks(draw_list *list, const plan *p, double x, double y)
 static void cell_text(heatmap_kind kind, const heatmap_scale *scale, double value, char text[TICK_TEXT_BYTES])
 {
     double reach = fmax(fabs(scale->low), fabs(scale->high));
-    tick_text(value, reach >= 100 ? 1 : reach >= 10 || kind == HEATMAP_SIGNED ? 0.1 : 0.01, text);
+    bool varied = kind == HEATMAP_RANGE || kind == HEATMAP_LOG;
+    tick_text(value, varied ? 0 : reach >= 100 ? 1 : reach >= 10 || kind == HEATMAP_SIGNED ? 0.1 : 0.01, text);
     if (kind == HEATMAP_POSITIVE && text[0] == '0' && text[1] == '.') memmove(text, text + 1, strlen(text));
 }
 
@@ -305,12 +314,12 @@ static deberta_status draw_cell_numbers(draw_list *list, const plan *p, size_t i
         cell_text(spec->panels[index].kind, &p->scales[index], cells->values[k], text);
         font.colour = palette_ink_on(heatmap_colour(&p->scales[index], map, cells->values[k]));
         double width = draw_measure(list, text, &font);
-        if (width > p->cell * 0.98 || line_of(&font) > p->cell || p->pool > 1)
+        if (width > p->cell * 0.98 || line_of(&font) > p->cell_height || p->pool > 1)
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
-                         "numbers do not fit into cells of %.1f mm (they need %.1f mm): fewer tokens, fewer panels side by side or a "
-                         "wider figure",
-                         p->cell, fmax(width / 0.98, line_of(&font)));
-        draw_place place = {x + ((double)(k % cells->columns) + 0.5) * p->cell, y + ((double)(k / cells->columns) + 0.5) * p->cell,
+                         "numbers do not fit into cells of %.1f x %.1f mm ('%s' needs %.1f x %.1f): fewer tokens, fewer panels side by "
+                         "side or a wider figure",
+                         p->cell, p->cell_height, text, width / 0.98, line_of(&font));
+        draw_place place = {x + ((double)(k % cells->columns) + 0.5) * p->cell, y + ((double)(k / cells->columns) + 0.5) * p->cell_height,
                             DRAW_MIDDLE, DRAW_CENTRE, 0};
         draw_text(list, text, place, &font);
     }
@@ -370,6 +379,14 @@ static bool has_panel_below(const plan *p, size_t row, size_t line, size_t colum
            p->spec->panels[next_row * p->spec->grid_columns + component].values;
 }
 
+/* The caller's name, else "query", or "query position" where numbers stand and the room allows. */
+static void draw_axis_name(draw_list *list, const plan *p, const char *given, const char *of_tokens, const char *of_positions,
+                           draw_place place, double room)
+{
+    bool positions = !p->tokens && draw_measure(list, of_positions, &p->font) <= room;
+    draw_text(list, given ? given : positions ? of_positions : of_tokens, place, &p->font);
+}
+
 static void draw_left_axis(draw_list *list, const plan *p, double y)
 {
     double middle = y + p->panel_height / 2, labels_left;
@@ -381,9 +398,7 @@ static void draw_left_axis(draw_list *list, const plan *p, double y)
         labels_left = p->left - 2 - number_width(list, p->spec->queries, &p->label);
     }
     draw_place place = {labels_left - 1.2, middle, DRAW_MIDDLE, DRAW_BASELINE, 90};
-    const char *text = p->tokens ? "query" : "query position";
-    if (draw_measure(list, text, &p->font) > p->panel_height) text = "query";
-    draw_text(list, text, place, &p->font);
+    draw_axis_name(list, p, p->spec->query_axis, "query", "query position", place, p->panel_height);
 }
 
 static void draw_lower_axis(draw_list *list, const plan *p, double x, double y)
@@ -392,8 +407,7 @@ static void draw_lower_axis(draw_list *list, const plan *p, double x, double y)
     if (p->tokens) draw_column_tokens(list, p, x, bottom);
     else draw_positions(list, p, x, bottom, p->spec->keys, false);
     draw_place place = {x + p->panel_width / 2, bottom + p->label_height + 2, DRAW_MIDDLE, DRAW_CAP, 0};
-    const char *text = p->tokens ? "key" : "key position";
-    draw_text(list, text, place, &p->font);
+    draw_axis_name(list, p, p->spec->key_axis, "key", "key position", place, p->panel_width);
 }
 
 static void draw_row_title(draw_list *list, const plan *p, size_t row, double top)
@@ -475,20 +489,11 @@ static double draw_bars(draw_list *list, const plan *p, double x, double y, doub
 static double draw_notes(draw_list *list, const plan *p, const figure_notes *notes, double y)
 {
     byte_buffer text = {0};
-    size_t bad = notes->not_a_number + notes->infinite;
-    if (p->pool > 1)
-        byte_buffer_format(&text, "Each drawn cell is the mean of %zu \xC3\x97 %zu query-key pairs. ", p->pool, p->pool);
-    if (notes->clipped) {
-        byte_buffer_format(&text, "%zu %s beyond the colour scale, drawn in its end colours. ", notes->clipped,
-                           notes->clipped == 1 ? "cell lies" : "cells lie");
-    }
-    if (bad)
-        byte_buffer_format(&text, "Hatched: %zu %s not finite (%zu NaN, %zu infinite). ", bad, bad == 1 ? "cell is" : "cells are",
-                           notes->not_a_number, notes->infinite);
+    figure_cell_notes(notes, &text);
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
         if (p->spec->scales[kind].policy != HEATMAP_PANEL || !p->panels_of[kind]) continue;
         byte_buffer_format(&text, "Every %s panel has its own colour scale (%.200s%s). ",
-                           kind == HEATMAP_SIGNED ? "signed" : kind == HEATMAP_POSITIVE ? "probability" : "value", unit_of(p->spec, kind),
+                           kind == HEATMAP_SIGNED ? "signed" : kind == HEATMAP_POSITIVE ? "probability" : "other", unit_of(p->spec, kind),
                            kind == HEATMAP_SIGNED && !p->spec->keep_row_mean ? ", row mean subtracted" : "");
     }
     if (p->style.note) byte_buffer_text(&text, p->style.note);

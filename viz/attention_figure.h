@@ -1,5 +1,7 @@
 /* The attention figure: panels of query x key cells (components, logits, probabilities) for layers and heads, with tokens.
  *
+ * Other labelled matrices are drawn by it too, with the names of their axes: length x layers, layer x head, distances.
+ *
  * SPDX-License-Identifier: MIT */
 #ifndef VIZ_ATTENTION_FIGURE_H
 #define VIZ_ATTENTION_FIGURE_H
@@ -34,12 +36,14 @@ typedef struct attention_figure {
     size_t boundary_count;
     const attention_mark *marks; /* outlined cells, in all panels */
     size_t mark_count;
-    bool annotate; /* the number in every cell */
+    bool annotate;      /* the number in every cell */
+    double cell_aspect; /* height of a cell / its width; 0 = 1 */
+    const char *query_axis, *key_axis; /* what rows and columns are; NULL: "query", "key" */
 
     bool keep_row_mean;                   /* signed panels: do not subtract the mean over keys */
     heatmap_choice scales[HEATMAP_KINDS]; /* by kind of panel */
-    const char *palettes[HEATMAP_KINDS];  /* NULL: polar, cividis, viridis */
-    const char *units[HEATMAP_KINDS];     /* for the colour bars; NULL: "logit", "probability", "value" */
+    const char *palettes[HEATMAP_KINDS];  /* NULL: polar, cividis, viridis, viridis */
+    const char *units[HEATMAP_KINDS];     /* for the colour bars; NULL: "logit", "probability", "value", "value" */
 } attention_figure;
 
 /* A layout for figure_save and for traces. */

@@ -69,6 +69,19 @@ double figure_footnote(draw_list *list, const figure_style *style, double y, con
     return y + (double)draw_paragraph(list, text, place, &font, style->width_mm - 1, leading) * leading;
 }
 
+void figure_cell_notes(const figure_notes *notes, byte_buffer *text)
+{
+    size_t bad = notes->not_a_number + notes->infinite;
+    if (notes->pooled > 1)
+        byte_buffer_format(text, "Each drawn cell is the mean of %zu \xC3\x97 %zu cells. ", notes->pooled, notes->pooled);
+    if (notes->clipped)
+        byte_buffer_format(text, "%zu %s beyond the colour scale, drawn in its end colours. ", notes->clipped,
+                           notes->clipped == 1 ? "cell lies" : "cells lie");
+    if (bad)
+        byte_buffer_format(text, "Hatched: %zu %s (%zu NaN, %zu infinite). ", bad,
+                           bad == 1 ? "cell is not finite" : "cells are not finite", notes->not_a_number, notes->infinite);
+}
+
 void figure_letter(size_t index, char text[8])
 {
     size_t letters = 1, block = 26;

@@ -53,6 +53,8 @@ deberta_status figure_check_style(const figure_style *style, deberta_error *err)
 double figure_title(draw_list *list, const figure_style *style);
 /* Writes one small grey sentence under the figure, broken to the page width, and returns the y beneath it. */
 double figure_footnote(draw_list *list, const figure_style *style, double y, const char *text);
+/* Appends a sentence for every note about cells (pooled, clipped, not finite), each ending in a space. */
+void figure_cell_notes(const figure_notes *notes, byte_buffer *text);
 /* "a", "b", ... "z", "aa" */
 void figure_letter(size_t index, char text[8]);
 

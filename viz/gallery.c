@@ -10,6 +10,8 @@
 
 #include "viz/attention_figure.h"
 #include "viz/chart.h"
+#include "viz/head_grid.h"
+#include "viz/line_view.h"
 
 static const char *folder, *suffix;
 
@@ -22,27 +24,19 @@ static void show(const char *name, deberta_status status, const figure_notes *no
                notes->infinite, notes->pooled, notes->missing_glyphs, notes->positions ? ", positions" : "");
 }
 
-static void save_attention(const char *name, attention_figure *spec)
+static void save(const char *name, figure_layout layout, const void *spec, const figure_style *style)
 {
     char path[1024];
     const char *paths[] = {path};
     figure_notes notes = {0};
     deberta_error err = {0};
     snprintf(path, sizeof path, "%s/%s.%s", folder, name, suffix);
-    deberta_status status = figure_attention(spec, paths, 1, &notes, &err);
+    deberta_status status = figure_save(layout, spec, style, paths, 1, &notes, &err);
     show(name, status, &notes, &err);
 }
 
-static void save_chart(const char *name, const chart_figure *spec)
-{
-    char path[1024];
-    const char *paths[] = {path};
-    figure_notes notes = {0};
-    deberta_error err = {0};
-    snprintf(path, sizeof path, "%s/%s.%s", folder, name, suffix);
-    deberta_status status = figure_chart(spec, paths, 1, &notes, &err);
-    show(name, status, &notes, &err);
-}
+static void save_attention(const char *name, const attention_figure *spec) { save(name, attention_layout, spec, &spec->style); }
+static void save_chart(const char *name, const chart_figure *spec) { save(name, chart_layout, spec, &spec->style); }
 
 static double uniform(uint64_t *state)
 {
@@ -133,7 +127,10 @@ static void attention_pages(void)
     save_attention("attention-robust", &spec);
     memset(spec.scales, 0, sizeof spec.scales);
     spec.annotate = true;
-    spec.columns = 2;
+    spec.panel_letters = false;
+    spec.queries = spec.keys = 9;
+    spec.boundary_count = 0;
+    spec.columns = 3;
     save_attention("attention-annotated", &spec);
     free(one);
     free(two);
@@ -317,6 +314,86 @@ static void distance_pages(void)
     save_chart("query-stack", &spec);
 }
 
+static void head_pages(void)
+{
+    enum { LAYERS = 12, HEADS = 12, N = 128 };
+    static const float *maps[LAYERS * HEADS];
+    static float *made[LAYERS * HEADS];
+    for (size_t i = 0; i < LAYERS * HEADS; i++) {
+        made[i] = made_up(N, i + 1);
+        for (size_t k = 0; k < N * N; k++) made[i][k] = made[i][k] * (float)(i % 5) * 0.3f + made[i][N * N + k] * (float)(i % 7) * 0.2f;
+        maps[i] = made[i];
+    }
+    head_grid grid = {.style = {.title = "c2c of all heads"}, .maps = maps, .layers = LAYERS, .heads = HEADS, .queries = N, .keys = N,
+                      .stride = N, .unit = "logit / sqrt(3d)"};
+    save("head-grid", head_grid_layout, &grid, &grid.style);
+    grid.style.width_mm = 85;
+    grid.scale.policy = HEATMAP_ROBUST;
+    grid.queries = grid.keys = 24;
+    save("head-grid-column", head_grid_layout, &grid, &grid.style);
+    for (size_t i = 0; i < LAYERS * HEADS; i++) free(made[i]);
+
+    float share[3][LAYERS * HEADS];
+    static const char *const titles[] = {"c2c", "c2p", "p2c"};
+    uint64_t seed = 5;
+    attention_panel panels[3];
+    for (size_t c = 0; c < 3; c++) {
+        for (size_t i = 0; i < LAYERS * HEADS; i++) share[c][i] = (float)(0.2 + 0.5 * uniform(&seed));
+        panels[c] = (attention_panel){share[c], HEADS, titles[c], HEATMAP_POSITIVE};
+    }
+    attention_figure shares = {.style = {.title = "Share of the variance of the logits"}, .panels = panels, .grid_rows = 1, .grid_columns = 3,
+                               .queries = LAYERS, .keys = HEADS, .query_axis = "layer", .key_axis = "head",
+                               .units = {[HEATMAP_POSITIVE] = "share of variance"}};
+    save_attention("component-share", &shares);
+
+    static const figure_label lengths[] = {{"16", false}, {"32", false}, {"64", false}, {"128", false}, {"256", false}, {"512", false}};
+    static const figure_label depths[] = {{"1", false}, {"2", false}, {"4", false}, {"6", false}, {"12", false}};
+    float latency[5 * 6];
+    for (size_t l = 0; l < 5; l++)
+        for (size_t n = 0; n < 6; n++) latency[l * 6 + n] = (float)((0.4 + (double)l * (double)l) * 0.3 * pow(2, (double)n * 1.2));
+    latency[3] = 0;
+    panels[0] = (attention_panel){latency, 6, NULL, HEATMAP_LOG};
+    attention_figure sweep = {.style = {.width_mm = 85, .title = "Latency, 1 thread"}, .panels = panels, .grid_rows = 1, .grid_columns = 1,
+                              .queries = 5, .keys = 6, .query_labels = depths, .key_labels = lengths, .query_axis = "layers",
+                              .key_axis = "sequence length n", .units = {[HEATMAP_LOG] = "latency (ms)"}, .annotate = true, .cell_aspect = 0.5};
+    save_attention("latency-grid", &sweep);
+
+    float distance[9 * 9];
+    static const attention_mark mark[] = {{6, 2}};
+    for (size_t i = 0; i < 9; i++)
+        for (size_t j = 0; j < 9; j++) distance[i * 9 + j] = (float)i - (float)j;
+    panels[0] = (attention_panel){distance, 9, "relative distance i \u2212 j", HEATMAP_SIGNED};
+    attention_figure distances = {.style = {.width_mm = 85}, .panels = panels, .grid_rows = 1, .grid_columns = 1, .queries = 9, .keys = 9,
+                                  .query_labels = english, .key_labels = english, .units = {"distance in tokens", NULL, NULL},
+                                  .annotate = true, .keep_row_mean = true, .marks = mark, .mark_count = 1};
+    save_attention("distance-matrix", &distances);
+}
+
+static void line_pages(void)
+{
+    float *data = made_up(17, 6);
+    line_view_panel panels[] = {{data + 4 * 17 * 17, 17, "probabilities"}, {data, 17, "c2c"}, {data + 17 * 17, 17, "c2p"}};
+    line_view view = {.style = {.width_mm = 85}, .panels = panels, .panel_count = 1, .queries = 17, .keys = 17, .query_labels = english,
+                      .key_labels = english};
+    save("lines-column", line_view_layout, &view, &view.style);
+    view.style.width_mm = 174;
+    view.panels = panels + 1;
+    view.panel_count = 2;
+    view.unit = "logit / sqrt(3d)";
+    view.style.title = "Layer 3, head 5";
+    save("lines-signed", line_view_layout, &view, &view.style);
+    view.one_query = true;
+    view.query = 4;
+    view.panels = panels;
+    view.panel_count = 1;
+    view.style.width_mm = 60;
+    view.unit = NULL;
+    view.queries = view.keys = 16;
+    view.query_labels = view.key_labels = scripts;
+    save("lines-one-query", line_view_layout, &view, &view.style);
+    free(data);
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 2) {
@@ -327,6 +404,8 @@ int main(int argc, char **argv)
     suffix = argc > 2 ? argv[2] : "png";
     attention_pages();
     special_pages();
+    head_pages();
+    line_pages();
     latency_pages();
     cost_pages();
     distance_pages();

@@ -22,27 +22,30 @@ static double finite_mean(const float *row, size_t count)
     return finite ? sum / (double)finite : 0;
 }
 
-static void count_values(heatmap_cells *cells, const heatmap_matrix *matrix)
+static bool showable(float value, bool positive) { return isfinite(value) && (!positive || value > 0); }
+
+static void count_values(heatmap_cells *cells, const heatmap_matrix *matrix, bool positive)
 {
     for (size_t i = 0; i < matrix->rows; i++) {
         for (size_t j = 0; j < matrix->columns; j++) {
             float value = matrix->values[i * matrix->stride + j];
-            if (isnan(value)) cells->not_a_number++;
-            else if (isinf(value)) cells->infinite++;
+            if (isinf(value)) cells->infinite++;
+            else if (!showable(value, positive)) cells->not_a_number++;
             else cells->magnitude = fmax(cells->magnitude, fabsf(value));
         }
     }
 }
 
-/* Adds one row of the matrix to the sums of the drawn row it belongs to. A non-finite value makes the sum non-finite. */
-static void add_row(double *sums, const float *row, size_t columns, double offset, size_t column_pool)
+/* Adds one row of the matrix to the sums of the drawn row it belongs to. What cannot be shown makes the sum NaN. */
+static void add_row(double *sums, const float *row, size_t columns, double offset, bool positive, size_t column_pool)
 {
-    for (size_t j = 0; j < columns; j++) sums[j / column_pool] += isfinite(row[j]) ? row[j] - offset : (double)NAN;
+    for (size_t j = 0; j < columns; j++) sums[j / column_pool] += showable(row[j], positive) ? row[j] - offset : (double)NAN;
 }
 
-deberta_status heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matrix, bool centre, size_t row_pool,
-                               size_t column_pool, deberta_error *err)
+deberta_status heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matrix, heatmap_kind kind, bool centre,
+                               size_t row_pool, size_t column_pool, deberta_error *err)
 {
+    centre = centre && kind == HEATMAP_SIGNED;
     assert(row_pool > 0 && column_pool > 0 && matrix->rows > 0 && matrix->columns > 0 && matrix->stride >= matrix->columns);
     size_t rows = (matrix->rows - 1) / row_pool + 1, columns = (matrix->columns - 1) / column_pool + 1;
     *cells = (heatmap_cells){.rows = rows, .columns = columns, .row_pool = row_pool, .column_pool = column_pool};
@@ -53,7 +56,8 @@ deberta_status heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matri
         heatmap_cells_free(cells);
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a heat map of %zu x %zu cells", rows, columns);
     }
-    count_values(cells, matrix);
+    bool positive = kind == HEATMAP_LOG;
+    count_values(cells, matrix, positive);
     /* Rounding dust of a row whose cells are all equal must not be blown up to full colour. */
     double dust = centre ? 1e-6 * cells->magnitude : 0;
     for (size_t i = 0; i < rows; i++) {
@@ -61,7 +65,7 @@ deberta_status heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matri
         for (size_t j = 0; j < columns; j++) sums[j] = 0;
         for (size_t k = first; k < last; k++) {
             const float *row = matrix->values + k * matrix->stride;
-            add_row(sums, row, matrix->columns, centre ? finite_mean(row, matrix->columns) : 0, column_pool);
+            add_row(sums, row, matrix->columns, centre ? finite_mean(row, matrix->columns) : 0, positive, column_pool);
         }
         for (size_t j = 0; j < columns; j++) {
             size_t left = j * column_pool, right = left + column_pool < matrix->columns ? left + column_pool : matrix->columns;
@@ -151,11 +155,15 @@ deberta_status heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const hea
     if (kind == HEATMAP_SIGNED) range = (value_range){-largest, largest, range.finite};
     if (kind == HEATMAP_POSITIVE) range.low = fmin(0, range.low);
     if (!(range.low < range.high)) { /* all equal: some scale around it */
-        range.low = kind == HEATMAP_SIGNED ? -1 : kind == HEATMAP_POSITIVE ? fmin(0, range.low) : range.low - 0.5;
-        range.high = range.low + (kind == HEATMAP_SIGNED ? 2 : 1);
+        static const double below[] = {[HEATMAP_SIGNED] = 1, [HEATMAP_POSITIVE] = 0, [HEATMAP_RANGE] = 0.5};
+        static const double above[] = {[HEATMAP_SIGNED] = 1, [HEATMAP_POSITIVE] = 1, [HEATMAP_RANGE] = 0.5};
+        double middle = range.low;
+        if (kind == HEATMAP_LOG && middle <= 0) middle = 1; /* no cell at all */
+        range.low = kind == HEATMAP_LOG ? middle / 2 : middle - below[kind];
+        range.high = kind == HEATMAP_LOG ? middle * 2 : middle + above[kind];
     }
     if (choice->policy == HEATMAP_FIXED) range = (value_range){choice->low, choice->high, 0};
-    *scale = (heatmap_scale){.low = range.low, .high = range.high};
+    *scale = (heatmap_scale){.low = range.low, .high = range.high, .logarithmic = kind == HEATMAP_LOG};
     count_clipped(scale, panels, count);
     return DEBERTA_OK;
 }
@@ -163,6 +171,7 @@ deberta_status heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const hea
 double heatmap_position(const heatmap_scale *scale, bool diverging, double value)
 {
     value = fmin(fmax(value, scale->low), scale->high);
+    if (scale->logarithmic) return log(value / scale->low) / log(scale->high / scale->low);
     if (!diverging) return (value - scale->low) / (scale->high - scale->low);
     double reach = fmax(fabs(scale->low), fabs(scale->high));
     return 0.5 + 0.5 * value / reach;
@@ -251,7 +260,8 @@ void heatmap_draw(draw_list *list, draw_rect rect, const heatmap_cells *cells, s
 /* The numbers of a colour bar: both ends first, then round numbers as far as they keep clear of the ends. */
 static tick_set bar_numbers(const heatmap_scale *scale, size_t most)
 {
-    tick_set inner = ticks_linear(scale->low, scale->high, most), ticks = {.step = inner.step};
+    tick_set inner = (scale->logarithmic ? ticks_log(scale->low, scale->high, 10, most + 2) : ticks_linear(scale->low, scale->high, most));
+    tick_set ticks = {.step = inner.step};
     ticks.at[ticks.count++] = scale->low;
     ticks.at[ticks.count++] = scale->high;
     for (size_t i = 0; i < inner.count; i++)
@@ -284,7 +294,8 @@ static void bar_image(draw_list *list, draw_rect bar, bool vertical, const heatm
     uint8_t rgb[STEPS * 3];
     for (size_t i = 0; i < STEPS; i++) {
         size_t step = vertical ? STEPS - 1 - i : i; /* upwards */
-        double value = scale->low + (scale->high - scale->low) * ((double)step + 0.5) / STEPS;
+        double part = ((double)step + 0.5) / STEPS;
+        double value = scale->logarithmic ? scale->low * pow(scale->high / scale->low, part) : scale->low + (scale->high - scale->low) * part;
         draw_colour colour = table[palette_level(levels, heatmap_position(scale, palette_is_diverging(map), value))];
         memcpy(rgb + 3 * i, (uint8_t[]){colour.r, colour.g, colour.b}, 3);
     }
@@ -324,7 +335,7 @@ void heatmap_colour_bar(draw_list *list, draw_rect bar, bool vertical, const hea
     for (size_t i = 0; i < ticks.count; i++) {
         char text[TICK_TEXT_BYTES];
         bar_number_text(&ticks, i, text);
-        double along = (ticks.at[i] - scale->low) / (scale->high - scale->low) * length;
+        double along = heatmap_position(scale, false, ticks.at[i]) * length;
         /* Numbers at the ends of a horizontal bar stay within it, so that it may reach the edge of the page. */
         draw_anchor anchor = i >= 2 ? DRAW_MIDDLE : i == 0 ? DRAW_START : DRAW_END;
         double width = draw_measure(list, text, font), from = along - (anchor == DRAW_MIDDLE ? width / 2 : anchor == DRAW_END ? width : 0);

@@ -23,6 +23,7 @@ typedef enum heatmap_kind {
     HEATMAP_SIGNED,   /* scale -m ... m */
     HEATMAP_POSITIVE, /* scale 0 ... m: probabilities */
     HEATMAP_RANGE,    /* scale minimum ... maximum: any quantity */
+    HEATMAP_LOG,      /* the same, logarithmic: latencies; cells that are not positive are hatched */
     HEATMAP_KINDS
 } heatmap_kind;
 
@@ -32,14 +33,14 @@ typedef struct heatmap_cells {
     float *values; /* [rows][columns], as drawn; NaN where hatched */
     size_t rows, columns;
     size_t row_pool, column_pool; /* how many rows and columns of the matrix one drawn cell covers */
-    size_t not_a_number, infinite; /* in the matrix, before pooling */
+    size_t not_a_number, infinite; /* in the matrix, before pooling; not_a_number: also what a logarithmic scale cannot show */
     double magnitude;              /* largest |finite value| of the matrix as given */
 } heatmap_cells;
 
-/* centre: subtract from every row the mean of its finite cells (what is constant over keys does not change a softmax).
+/* centre (for the signed kind): subtract from every row the mean of its finite cells (what is constant over keys does not change a softmax).
  * A drawn cell is the mean of row_pool x column_pool cells, and NaN if one of them is not finite. */
-deberta_status heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matrix, bool centre, size_t row_pool,
-                               size_t column_pool, deberta_error *err);
+deberta_status heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matrix, heatmap_kind kind, bool centre,
+                               size_t row_pool, size_t column_pool, deberta_error *err);
 void heatmap_cells_free(heatmap_cells *cells);
 
 /* -------------------------------------------------------------------------------------------------------------- scale */
@@ -59,6 +60,7 @@ typedef struct heatmap_choice {
 
 typedef struct heatmap_scale {
     double low, high;
+    bool logarithmic;
     size_t below, above; /* cells clipped */
 } heatmap_scale;
 
