@@ -16,7 +16,7 @@ linear_product linear_plain(const packed_matrix *matrix, size_t rows, const floa
 }
 
 /* One block of inputs for the panels [first, first + count) of the product, all in one group of C. */
-static void multiply_block(const kernels *kernels, const linear_product *p, size_t start, size_t first, size_t count)
+static void multiply_block(const kernels *table, const linear_product *p, size_t start, size_t first, size_t count)
 {
     const packed_matrix *m = p->matrix;
     size_t depth = minimum(m->block_depth, m->depth - start), panel = p->first_panel + first;
@@ -41,17 +41,17 @@ static void multiply_block(const kernels *kernels, const linear_product *p, size
         .gelu = last && p->gelu,
         .prefetch_next = p->rows > 1,
     };
-    kernels->gemm_f32(&task);
+    table->gemm_f32(&task);
 }
 
 /* The panels [first, end) of the product; in walking order: all panels of a block, then the next block. */
-static void multiply_panels(const kernels *kernels, const linear_product *p, size_t first, size_t end)
+static void multiply_panels(const kernels *table, const linear_product *p, size_t first, size_t end)
 {
     size_t group_panels = p->group_panels ? p->group_panels : p->panels;
     for (size_t start = 0; start < p->matrix->depth; start += p->matrix->block_depth) {
         for (size_t panel = first, next; panel < end; panel = next) {
             next = minimum(end, (panel / group_panels + 1) * group_panels);
-            multiply_block(kernels, p, start, panel, next - panel);
+            multiply_block(table, p, start, panel, next - panel);
         }
     }
 }
@@ -63,7 +63,7 @@ static void advance_rows(linear_product *product, size_t rows)
     if (product->residual) product->residual += rows * product->ld_residual;
 }
 
-void linear_run(const kernels *kernels, const linear_product *product)
+void linear_run(const kernels *table, const linear_product *product)
 {
     size_t parts = ceiling_divide(product->rows, LINEAR_MAX_ROWS);
     for (size_t part = 0; part < parts; part++) {
@@ -71,7 +71,7 @@ void linear_run(const kernels *kernels, const linear_product *product)
         size_t start = part_start(product->rows, parts, part);
         advance_rows(&block, start);
         block.rows = part_start(product->rows, parts, part + 1) - start;
-        multiply_panels(kernels, &block, 0, block.panels);
+        multiply_panels(table, &block, 0, block.panels);
     }
 }
 
@@ -125,9 +125,9 @@ static void choose_parts(linear_grid *grid, size_t rows, size_t threads)
     }
 }
 
-void linear_run_parallel(const kernels *kernels, thread_pool *pool, const linear_product *products, size_t count)
+void linear_run_parallel(const kernels *table, thread_pool *pool, const linear_product *products, size_t count)
 {
-    linear_grid grid = {.kernels = kernels, .products = products, .count = count};
+    linear_grid grid = {.kernels = table, .products = products, .count = count};
     for (size_t i = 0; i < count; i++) grid.panels += products[i].panels;
     if (grid.panels == 0 || products[0].rows == 0) return;
     choose_parts(&grid, products[0].rows, thread_pool_threads(pool));

@@ -29,7 +29,7 @@ typedef struct linear_product {
 linear_product linear_plain(const packed_matrix *matrix, size_t rows, const float *a, size_t lda, float *c, size_t ldc);
 
 /* On the calling thread. */
-void linear_run(const kernels *kernels, const linear_product *product);
+void linear_run(const kernels *table, const linear_product *product);
 
 enum {
     LINEAR_MAX_ROWS = 192, /* rows at a time: their inputs stay in L2 while the weights go by (CEILING 2) */
@@ -37,7 +37,7 @@ enum {
 };
 
 /* On all threads: several products over the same rows, as if their panels were one matrix. */
-void linear_run_parallel(const kernels *kernels, thread_pool *pool, const linear_product *products, size_t count);
+void linear_run_parallel(const kernels *table, thread_pool *pool, const linear_product *products, size_t count);
 
 /* Balanced cutting: where part `index` of `parts` begins. */
 static inline size_t part_start(size_t total, size_t parts, size_t index)

@@ -177,11 +177,11 @@ static matrix_plan plan_of_qkv_v2(const deberta_model *model)
     return plan;
 }
 
-static matrix_plan plan_of_position_projection(const deberta_model *model, const char *weight, const char *bias, double scale)
+static matrix_plan plan_of_position_projection(const deberta_model *model, const char *name, const char *bias, double scale)
 {
     matrix_plan plan = plan_of_heads(model, 1);
     plan.parts[0] = (matrix_part){
-        .weight = weight,
+        .weight = name,
         .bias = bias,
         .row_step = model->head_size,
         .tensor_rows = model->config.heads * model->head_size,
@@ -238,11 +238,11 @@ size_t model_position_query_floats(const deberta_model *model)
 }
 
 position_fold model_layer_fold(const deberta_model *model, const packed_matrix *qkv, const packed_matrix *key,
-                               const packed_matrix *query, const kernels *kernels)
+                               const packed_matrix *query, const kernels *table)
 {
     size_t part_panels = model->config.heads * model->head_panels;
     position_fold fold = {
-        .kernels = kernels,
+        .kernels = table,
         .heads = model->config.heads,
         .head_size = model->head_size,
         .padded_head = model->padded_head,
@@ -413,7 +413,7 @@ static deberta_status walk_classifier(weight_loader *loader, deberta_model *mode
 {
     model_heads *heads = &model->heads;
     size_t hidden = model->config.hidden_size;
-    weight found;
+    weight_tensor found;
     if (!loader_has(loader, "classifier.weight") || loader_has(loader, "proj.weight")) return DEBERTA_OK;
     bool sequence = loader_has(loader, "pooler.dense.weight") && !architecture_has(&model->config, "TokenClassification");
     DEBERTA_TRY(loader_find(loader, &found, "classifier.weight", 2, (size_t[]){ANY_SIZE, hidden}, err));
@@ -480,7 +480,7 @@ static void mutate_config(model_config *config, model_mutation mutation)
 static deberta_status settle_version(deberta_model *model, deberta_error *err)
 {
     static const char fused[] = "encoder.layer.0.attention.self.in_proj.weight";
-    weight ignored;
+    weight_tensor ignored;
     model_config *config = &model->config;
     int found = model->source.find(model->source.context, fused, &ignored) ? 1 : 2;
     if (config->version != 0 && config->version != found) {
@@ -561,11 +561,11 @@ static deberta_status choose_threads(size_t *threads, size_t asked, deberta_erro
 static deberta_status load_in_parallel(deberta_model *model, const deberta_model_options *options, bool keep_projections,
                                        deberta_error *err)
 {
-    kernels kernels;
+    kernels table;
     size_t threads = 0;
     position_workspace workspace = {.keep = keep_projections};
-    weight_loader loader = {.source = &model->source, .pass = LOAD_CHECK, .arena = &model->arena, .kernels = &kernels};
-    DEBERTA_TRY(kernels_select(&kernels, DEBERTA_ISA_AUTO, err));
+    weight_loader loader = {.source = &model->source, .pass = LOAD_CHECK, .arena = &model->arena, .kernels = &table};
+    DEBERTA_TRY(kernels_select(&table, DEBERTA_ISA_AUTO, err));
     DEBERTA_TRY(choose_threads(&threads, options->threads, err));
     DEBERTA_TRY(thread_pool_create(&loader.pool, threads, false, err));
     deberta_status status = load(model, &loader, &workspace, options->memory_limit_bytes, err);

@@ -29,7 +29,7 @@ typedef struct model_heads {
     packed_matrix mlm_dense;
     layer_norm mlm_norm;
     float *mlm_bias;    /* [V], zeros up to whole panels */
-    weight mlm_decoder; /* [V][E]: the word table unless the file has another; stays in the file */
+    weight_tensor mlm_decoder; /* [V][E]: the word table unless the file has another; stays in the file */
     packed_matrix rtd_dense, rtd_classifier;
     layer_norm rtd_norm;
     packed_matrix pooler, classifier; /* classifier of the sequence or of the token head */
@@ -52,7 +52,7 @@ struct deberta_model {
     bool has_c2p, has_p2c;
     double scale; /* 1 / sqrt(d (1 + terms)) */
 
-    weight word_table;     /* [V][E], read row by row */
+    weight_tensor word_table;     /* [V][E], read row by row */
     float *position_table; /* [max_positions][row_stride(E)] or NULL */
     float *type_table;     /* [token_types][row_stride(E)] or NULL */
     packed_matrix embedding_projection; /* E to h, if they differ */
@@ -81,7 +81,7 @@ deberta_status model_open_internal(deberta_model **model, const char *path, cons
 /* How a layer's PK and PQ are computed, from qkv where the projections are shared, else from `key` and `query` (NULL if shared or
  * absent). The caller sets keys, queries and workspace (as large as queries). */
 position_fold model_layer_fold(const deberta_model *model, const packed_matrix *qkv, const packed_matrix *key,
-                               const packed_matrix *query, const kernels *kernels);
+                               const packed_matrix *query, const kernels *table);
 /* Floats of one layer's position_keys and position_queries. */
 size_t model_position_key_floats(const deberta_model *model);
 size_t model_position_query_floats(const deberta_model *model);

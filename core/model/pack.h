@@ -32,9 +32,9 @@ size_t row_stride(size_t columns);
 /* Inputs per block: as few blocks of at most 768 as possible, equal up to a multiple of 8. */
 size_t packed_block_depth(size_t depth);
 /* Sets the sizes and takes panels and bias from the arena. */
-void packed_matrix_carve(packed_matrix *matrix, arena *arena, size_t outputs, size_t depth);
+void packed_matrix_carve(packed_matrix *matrix, arena *memory, size_t outputs, size_t depth);
 /* Stores 16 outputs: rows [16][ld_rows] of W, as one panel, in all blocks. Different panels may be stored at the same time. */
-void packed_matrix_store(const packed_matrix *matrix, const kernels *kernels, size_t panel, const float *rows, size_t ld_rows);
+void packed_matrix_store(const packed_matrix *matrix, const kernels *table, size_t panel, const float *rows, size_t ld_rows);
 
 /* First float of a panel in the block whose first input is block_start. */
 static inline float *packed_matrix_panel(const packed_matrix *matrix, size_t block_start, size_t panel)

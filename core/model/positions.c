@@ -47,37 +47,38 @@ size_t position_row(const position_rule *rule, ptrdiff_t distance)
     return (size_t)(row < 0 ? 0 : row >= rows ? rows - 1 : row);
 }
 
-static void find_facts(position_map *map)
+/* From the rule, not the tables: sizes of other pieces depend on the facts, also while there is only measuring. */
+static void find_facts(position_map *map, const position_rule *rule)
 {
+    ptrdiff_t reach = map->reach;
+    int32_t leftmost = (int32_t)position_row(rule, reach), previous = (int32_t)position_row(rule, -reach);
+    bool saturated = true;
     map->monotone = map->unit_steps = true;
-    map->lowest = map->highest = map->row_of[-map->reach];
-    for (ptrdiff_t r = -map->reach + 1; r <= map->reach; r++) {
-        int32_t row = map->row_of[r], step = row - map->row_of[r - 1];
+    map->lowest = map->highest = previous;
+    map->far_left = map->far_right = -reach;
+    for (ptrdiff_t r = -reach + 1; r <= reach; r++) {
+        int32_t row = (int32_t)position_row(rule, r), step = row - previous;
         if (step < 0) map->monotone = false;
         if (step < 0 || step > 1) map->unit_steps = false;
         if (row < map->lowest) map->lowest = row;
         if (row > map->highest) map->highest = row;
+        saturated = saturated && step == 0;
+        if (saturated) map->far_right = r;
+        if (row == leftmost && previous != leftmost) map->far_left = r;
+        previous = row;
     }
-    map->far_left = map->reach;
-    while (map->far_left > 1 && map->row_of[map->far_left - 1] == map->row_of[map->reach]) map->far_left--;
-    map->far_right = -map->reach;
-    while (map->far_right < -1 && map->row_of[map->far_right + 1] == map->row_of[-map->reach]) map->far_right++;
 }
 
-void position_map_carve(position_map *map, arena *arena, const position_rule *rule, size_t tokens)
+void position_map_carve(position_map *map, arena *memory, const position_rule *rule, size_t tokens)
 {
     *map = (position_map){0};
     if (rule->span == 0) return;
-    size_t entries = 0;
-    if (!size_add(tokens, POSITION_SLACK, &entries) || !size_multiply(entries, 2, &entries) || entries > PTRDIFF_MAX) {
-        arena->overflow = true;
-        return;
-    }
-    entries += 1;
-    int32_t *row_of = arena_take(arena, entries, sizeof *row_of);
-    int32_t *position_of = arena_take(arena, entries, sizeof *position_of);
-    map->reach = (ptrdiff_t)(entries / 2);
+    map->reach = (ptrdiff_t)(tokens + POSITION_SLACK);
     map->last_row = (int32_t)(2 * rule->span - 1);
+    find_facts(map, rule);
+    size_t entries = 2 * (size_t)map->reach + 1;
+    int32_t *row_of = arena_take(memory, entries, sizeof *row_of);
+    int32_t *position_of = arena_take(memory, entries, sizeof *position_of);
     if (!row_of || !position_of) return;
     row_of += map->reach;
     position_of += map->reach;
@@ -87,5 +88,4 @@ void position_map_carve(position_map *map, arena *arena, const position_rule *ru
     }
     map->row_of = row_of;
     map->position_of = position_of;
-    find_facts(map);
 }

@@ -38,15 +38,16 @@ typedef struct position_map {
     int32_t lowest, highest;    /* of all rows in the map */
     bool monotone;              /* row_of never decreases */
     bool unit_steps;            /* ... and never by more than 1 */
-    ptrdiff_t far_left;         /* every r >= far_left has row row_of[reach]: keys far to the left */
-    ptrdiff_t far_right;        /* every r <= far_right has row row_of[-reach] */
+    ptrdiff_t far_left;         /* every r from here to reach has the row of reach: keys far to the left */
+    ptrdiff_t far_right;        /* every r from -reach to here has the row of -reach */
 } position_map;
 
 /* Rows the map is readable beyond the longest sequence, on each side: tiles of 16 keys stick out by 15. */
 enum { POSITION_SLACK = 64 };
 
-/* Takes the tables of a map for sequences of up to `tokens` from the arena and fills them if it is a real one. */
-void position_map_carve(position_map *map, arena *arena, const position_rule *rule, size_t tokens);
+/* Takes the tables of a map for sequences of up to `tokens` (< 2^30) from the arena and fills them if it is a real one. The facts
+ * are there in any case. */
+void position_map_carve(position_map *map, arena *memory, const position_rule *rule, size_t tokens);
 
 /* Lowest and highest row among the distances low ... high. */
 static inline void position_map_rows(const position_map *map, ptrdiff_t low, ptrdiff_t high, size_t *first, size_t *last)

@@ -57,11 +57,11 @@ static bool text_is(const char *text, size_t length, const char *name)
     return strlen(name) == length && memcmp(text, name, length) == 0;
 }
 
-static deberta_status parse_shape(recipe *recipe, const char *path, const char *text, size_t length, deberta_error *err)
+static deberta_status parse_shape(recipe *chosen, const char *path, const char *text, size_t length, deberta_error *err)
 {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         if (!text_is(text, length, shapes[i].name)) continue;
-        *recipe = shapes[i].recipe;
+        *chosen = shapes[i].recipe;
         return DEBERTA_OK;
     }
     DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
@@ -83,18 +83,18 @@ static deberta_status parse_number(size_t *number, const char *path, const char 
     return DEBERTA_OK;
 }
 
-static deberta_status parse_pair(recipe *recipe, const char *path, const char *text, const char *end, deberta_error *err)
+static deberta_status parse_pair(recipe *chosen, const char *path, const char *text, const char *end, deberta_error *err)
 {
     const char *equals = memchr(text, '=', (size_t)(end - text));
     if (!equals) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: '%.*s' is not key=value", path, (int)(end - text), text);
     size_t length = (size_t)(equals - text);
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         if (!text_is(text, length, keys[i].name)) continue;
-        return parse_number((size_t *)((char *)recipe + keys[i].offset), path, equals + 1, end, err);
+        return parse_number((size_t *)((char *)chosen + keys[i].offset), path, equals + 1, end, err);
     }
     for (size_t i = 0; i < TERMS_COUNT && text_is(text, length, "terms"); i++) {
         if (!text_is(equals + 1, (size_t)(end - equals - 1), term_names[i])) continue;
-        recipe->terms = i;
+        chosen->terms = i;
         return DEBERTA_OK;
     }
     DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: unknown key or value '%.*s'", path, (int)(end - text), text);
@@ -121,17 +121,17 @@ static deberta_status make_config(model_config *config, const recipe *r, const c
 
 deberta_status synthetic_parse(model_config *config, synthetic_weights *weights, const char *path, deberta_error *err)
 {
-    recipe recipe;
+    recipe chosen;
     const char *text = path + sizeof scheme - 1;
     size_t length = strcspn(text, ",");
-    DEBERTA_TRY(parse_shape(&recipe, path, text, length, err));
+    DEBERTA_TRY(parse_shape(&chosen, path, text, length, err));
     for (text += length; *text == ','; text += length) {
         length = strcspn(++text, ",");
-        DEBERTA_TRY(parse_pair(&recipe, path, text, text + length, err));
+        DEBERTA_TRY(parse_pair(&chosen, path, text, text + length, err));
     }
-    DEBERTA_TRY(make_config(config, &recipe, path, err));
+    DEBERTA_TRY(make_config(config, &chosen, path, err));
     *weights = (synthetic_weights){
-        .config = *config, .seed = recipe.seed, .lm_head = recipe.lm != 0, .rtd_head = recipe.rtd != 0};
+        .config = *config, .seed = chosen.seed, .lm_head = chosen.lm != 0, .rtd_head = chosen.rtd != 0};
     return DEBERTA_OK;
 }
 
@@ -237,7 +237,7 @@ static uint64_t hash_name(const char *name, uint64_t seed)
 }
 
 /* A uniform variable has 1 / sqrt(12) of its width as standard deviation. */
-static void set_scale(const synthetic_weights *made, weight *found, made_role role)
+static void set_scale(const synthetic_weights *made, weight_tensor *found, made_role role)
 {
     const model_config *config = &made->config;
     size_t inputs = 1;
@@ -253,7 +253,7 @@ static void set_scale(const synthetic_weights *made, weight *found, made_role ro
     found->made.period = role == ROLE_IN_PROJ ? 3 * config->head_size : 0;
 }
 
-static bool find_made(const void *context, const char *name, weight *found)
+static bool find_made(const void *context, const char *name, weight_tensor *found)
 {
     static const char layer_prefix[] = "encoder.layer.";
     const synthetic_weights *made = context;
@@ -268,7 +268,7 @@ static bool find_made(const void *context, const char *name, weight *found)
         bool in_layer = tensors[i].name[0] == '*';
         if (in_layer != (rest != NULL) || strcmp(rest ? rest : name, tensors[i].name + in_layer) != 0) continue;
         if (!is_present(made, i)) return false;
-        *found = (weight){.file = "synthetic weights", .dtype = DTYPE_F32, .made.key = hash_name(name, made->seed)};
+        *found = (weight_tensor){.file = "synthetic weights", .dtype = DTYPE_F32, .made.key = hash_name(name, made->seed)};
         for (const char *letter = tensors[i].shape; *letter; letter++) {
             found->shape[found->rank++] = size_of_letter(&made->config, *letter);
         }
@@ -309,7 +309,7 @@ static void make_values(uint64_t key, size_t first, size_t count, float mean, fl
     if (i < count) values[i] = made_value(key, first + i, mean, deviation);
 }
 
-static deberta_status read_made(const void *context, const weight *from, size_t first, size_t count, float *values,
+static deberta_status read_made(const void *context, const weight_tensor *from, size_t first, size_t count, float *values,
                                 deberta_error *err)
 {
     (void)context, (void)err;

@@ -10,27 +10,27 @@ enum { NAME_CAPACITY = 128, SHAPE_TEXT = 160, PANELS_PER_TASK = 4 };
 
 /* ------------------------------------------------------------------------------------------------ checkpoint source */
 
-static bool find_in_checkpoint(const void *context, const char *name, weight *found)
+static bool find_in_checkpoint(const void *context, const char *name, weight_tensor *found)
 {
     const tensor *stored = checkpoint_find(context, name);
     if (!stored) return false;
-    *found = (weight){.file = stored->file, .rank = stored->rank, .dtype = stored->dtype, .stored = stored};
+    *found = (weight_tensor){.file = stored->file, .rank = stored->rank, .dtype = stored->dtype, .stored = stored};
     memcpy(found->shape, stored->shape, sizeof found->shape);
     return true;
 }
 
-static deberta_status read_from_checkpoint(const void *context, const weight *from, size_t first, size_t count, float *values,
+static deberta_status read_from_checkpoint(const void *context, const weight_tensor *from, size_t first, size_t count, float *values,
                                            deberta_error *err)
 {
     return checkpoint_read_f32(context, from->stored, first, count, values, err);
 }
 
-static void forget_in_checkpoint(const void *context, const weight *from) { checkpoint_forget(context, from->stored); }
+static void forget_in_checkpoint(const void *context, const weight_tensor *from) { checkpoint_forget(context, from->stored); }
 
-weight_source weight_source_of_checkpoint(const checkpoint *checkpoint, const char *name)
+weight_source weight_source_of_checkpoint(const checkpoint *stored, const char *name)
 {
     return (weight_source){
-        .context = checkpoint,
+        .context = stored,
         .name = name,
         .find = find_in_checkpoint,
         .read = read_from_checkpoint,
@@ -59,7 +59,7 @@ static void full_name(const weight_loader *loader, const char *name, char full[N
 bool loader_has(const weight_loader *loader, const char *name)
 {
     char full[NAME_CAPACITY];
-    weight ignored;
+    weight_tensor ignored;
     full_name(loader, name, full);
     return loader->source->find(loader->source->context, full, &ignored);
 }
@@ -76,7 +76,7 @@ static void shape_text(char text[SHAPE_TEXT], size_t rank, const size_t *shape)
     strcpy(text + used, "]");
 }
 
-static bool shape_matches(const weight *found, size_t rank, const size_t *shape)
+static bool shape_matches(const weight_tensor *found, size_t rank, const size_t *shape)
 {
     if (found->rank != rank) return false;
     for (size_t i = 0; i < rank; i++) {
@@ -85,7 +85,7 @@ static bool shape_matches(const weight *found, size_t rank, const size_t *shape)
     return true;
 }
 
-deberta_status loader_find(weight_loader *loader, weight *found, const char *name, size_t rank, const size_t *shape,
+deberta_status loader_find(weight_loader *loader, weight_tensor *found, const char *name, size_t rank, const size_t *shape,
                            deberta_error *err)
 {
     char full[NAME_CAPACITY];
@@ -111,13 +111,13 @@ deberta_status loader_find(weight_loader *loader, weight *found, const char *nam
     return DEBERTA_OK;
 }
 
-static deberta_status read_weight(const weight_loader *loader, const weight *from, size_t first, size_t count, float *values,
+static deberta_status read_weight(const weight_loader *loader, const weight_tensor *from, size_t first, size_t count, float *values,
                                   deberta_error *err)
 {
     return loader->source->read(loader->source->context, from, first, count, values, err);
 }
 
-static void forget_weight(const weight_loader *loader, const weight *from)
+static void forget_weight(const weight_loader *loader, const weight_tensor *from)
 {
     if (loader->source->forget) loader->source->forget(loader->source->context, from);
 }
@@ -126,7 +126,7 @@ static void forget_weight(const weight_loader *loader, const weight *from)
 
 deberta_status loader_vector(weight_loader *loader, float **vector, const char *name, size_t count, deberta_error *err)
 {
-    weight found;
+    weight_tensor found;
     DEBERTA_TRY(loader_find(loader, &found, name, 1, &count, err));
     if (loader->pass == LOAD_CHECK) return DEBERTA_OK;
     *vector = arena_take(loader->arena, round_up(count, PANEL), sizeof **vector);
@@ -139,7 +139,7 @@ deberta_status loader_vector(weight_loader *loader, float **vector, const char *
 deberta_status loader_table(weight_loader *loader, float **table, const char *name, size_t rows, size_t columns,
                             deberta_error *err)
 {
-    weight found;
+    weight_tensor found;
     size_t stride = row_stride(columns), floats = 0;
     DEBERTA_TRY(loader_find(loader, &found, name, 2, (size_t[]){rows, columns}, err));
     if (loader->pass == LOAD_CHECK) return DEBERTA_OK;
@@ -155,10 +155,10 @@ deberta_status loader_table(weight_loader *loader, float **table, const char *na
 
 /* --------------------------------------------------------------------------------------------------------- matrices */
 
-matrix_plan matrix_plan_plain(const char *weight, const char *bias, size_t outputs, size_t inputs)
+matrix_plan matrix_plan_plain(const char *name, const char *bias, size_t outputs, size_t inputs)
 {
     return (matrix_plan){
-        .parts = {{.weight = weight, .bias = bias, .tensor_rows = outputs, .scale = 1}},
+        .parts = {{.weight = name, .bias = bias, .tensor_rows = outputs, .scale = 1}},
         .part_count = 1,
         .groups = 1,
         .group_rows = outputs,
@@ -173,7 +173,7 @@ typedef struct matrix_reading {
     const weight_loader *loader;
     const packed_matrix *matrix;
     const matrix_plan *plan;
-    weight weights[MAX_PARTS];
+    weight_tensor weights[MAX_PARTS];
     pthread_mutex_t lock;
     deberta_status status; /* of the first failure */
     deberta_error error;
@@ -245,7 +245,7 @@ static void read_panels(void *context, size_t task, size_t worker)
 }
 
 static deberta_status read_bias(const weight_loader *loader, const packed_matrix *matrix, const matrix_plan *plan, size_t part,
-                                const weight *bias, deberta_error *err)
+                                const weight_tensor *bias, deberta_error *err)
 {
     const matrix_part *from = &plan->parts[part];
     for (size_t group = 0; group < plan->groups; group++) {
@@ -275,7 +275,7 @@ deberta_status loader_matrix_into(weight_loader *loader, const packed_matrix *ma
     for (size_t part = 0; part < plan->part_count; part++) {
         const matrix_part *from = &plan->parts[part];
         size_t bias_rows = plan->groups * plan->group_rows;
-        weight bias;
+        weight_tensor bias;
         size_t shape[3] = {from->tensor_rows, convolution ? plan->input_group : plan->columns, plan->width};
         /* v1's three parts are one tensor: found three times, counted once. */
         bool counting = loader->counting;

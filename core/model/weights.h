@@ -18,7 +18,7 @@
 #include "core/io/checkpoint.h"
 #include "core/model/pack.h"
 
-typedef struct weight {
+typedef struct weight_tensor {
     const char *file; /* for messages */
     size_t rank, shape[TENSOR_MAX_RANK];
     tensor_dtype dtype;
@@ -29,18 +29,18 @@ typedef struct weight {
         size_t period; /* v1's in_proj: rows repeat q, k, v of each head; 0 elsewhere */
         float value_deviation;
     } made;
-} weight;
+} weight_tensor;
 
 typedef struct weight_source {
     const void *context;
     const char *name; /* what messages call it: the folder */
-    bool (*find)(const void *context, const char *name, weight *found);
-    deberta_status (*read)(const void *context, const weight *from, size_t first, size_t count, float *values,
+    bool (*find)(const void *context, const char *name, weight_tensor *found);
+    deberta_status (*read)(const void *context, const weight_tensor *from, size_t first, size_t count, float *values,
                            deberta_error *err);
-    void (*forget)(const void *context, const weight *from); /* its packed copy is made */
+    void (*forget)(const void *context, const weight_tensor *from); /* its packed copy is made */
 } weight_source;
 
-weight_source weight_source_of_checkpoint(const checkpoint *checkpoint, const char *name);
+weight_source weight_source_of_checkpoint(const checkpoint *stored, const char *name);
 
 typedef enum load_pass { LOAD_CHECK, LOAD_MEASURE, LOAD_READ } load_pass;
 
@@ -65,7 +65,7 @@ enum { ANY_SIZE = 0 };
 /* Is there a tensor of that name (behind the prefix)? */
 bool loader_has(const weight_loader *loader, const char *name);
 /* Finds a tensor that must exist with this shape, in which ANY_SIZE stands for any. */
-deberta_status loader_find(weight_loader *loader, weight *found, const char *name, size_t rank, const size_t *shape,
+deberta_status loader_find(weight_loader *loader, weight_tensor *found, const char *name, size_t rank, const size_t *shape,
                            deberta_error *err);
 /* A vector, followed by zeros up to whole panels. */
 deberta_status loader_vector(weight_loader *loader, float **vector, const char *name, size_t count, deberta_error *err);
@@ -101,7 +101,7 @@ typedef struct matrix_plan {
 } matrix_plan;
 
 /* The plan of an ordinary linear layer. */
-matrix_plan matrix_plan_plain(const char *weight, const char *bias, size_t outputs, size_t inputs);
+matrix_plan matrix_plan_plain(const char *name, const char *bias, size_t outputs, size_t inputs);
 deberta_status loader_matrix(weight_loader *loader, packed_matrix *matrix, const matrix_plan *plan, deberta_error *err);
 /* The same into memory that is not the arena's: `matrix` is already carved. Only checks while not reading. */
 deberta_status loader_matrix_into(weight_loader *loader, const packed_matrix *matrix, const matrix_plan *plan,
