@@ -177,8 +177,9 @@ static void compare_with_float64(test_run *run, const gemm_case *g)
             for (size_t l = 0; l < PANEL; l++) {
                 const size_t index = i * g->ldc + p * g->c_panel_stride + l;
                 const exact x = exact_element(g, i, p, l);
-                const double unit = EPS * x.terms + 0x1p-149;
-                if (!run_error(run, "c", index, g->c->copy[COPY_TESTED][index], x.value, unit, limit)) return;
+                const double size = EPS * x.terms + 0x1p-149;
+                if (!run_error(run, "c", index, g->c->copy[COPY_TESTED][index], x.value, UNIT_EPS_S, size, limit))
+                    return;
             }
         }
     }

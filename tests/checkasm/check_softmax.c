@@ -91,12 +91,11 @@ static void fill_state(test_run *run, softmax_case *c)
 
 /* ----------------------------------------------------------------------------------------------------------- comparing */
 
-/* The exponential of a difference that was rounded to float32, 2 ULP; too small to be normal, it may be 0. */
+/* The exponential of a difference that was rounded to float32: 2 ULP, and nothing subnormal. */
 static bool compare_exponential(test_run *run, const char *where, size_t index, float got, float difference)
 {
-    const double want = exp((double)difference);
-    if (want < 0x1p-126) return run_error(run, where, index, (double)got, want, 0x1p-126, 1.0);
-    return run_error(run, where, index, (double)got, want, ulp_of(want), 2.0);
+    const double want = difference < -87.33654f ? 0.0 : exp((double)difference);
+    return run_error(run, where, index, (double)got, want, UNIT_ULP, ulp_of(want), 2.0);
 }
 
 static void compare_row(test_run *run, const softmax_case *c, size_t i)
@@ -106,7 +105,8 @@ static void compare_row(test_run *run, const softmax_case *c, size_t i)
     float maximum = old;
     for (size_t j = 0; j < c->keys; j++)
         maximum = fmaxf(maximum, before[j] + (c->key_bias ? c->key_bias->copy[COPY_INITIAL][j] : 0.0f));
-    if (!run_error(run, "maximum", i, (double)c->maximum->copy[COPY_TESTED][i], (double)maximum, 1.0, 0.0)) return;
+    if (!run_error(run, "maximum", i, (double)c->maximum->copy[COPY_TESTED][i], (double)maximum, UNIT_ULP, 1.0, 0.0))
+        return;
 
     const float shift = maximum == -INFINITY ? 0.0f : maximum;
     double sum = 0;
@@ -122,7 +122,8 @@ static void compare_row(test_run *run, const softmax_case *c, size_t i)
         if (!compare_exponential(run, "rescale", i, factor, old - shift)) return;
         sum += (double)c->total->copy[COPY_INITIAL][i] * (double)factor;
     }
-    run_error(run, "total", i, (double)c->total->copy[COPY_TESTED][i], sum, EPS * sum + 0x1p-149, limit);
+    run_error(run, "total", i, (double)c->total->copy[COPY_TESTED][i], sum, UNIT_EPS_S, EPS * sum + 0x1p-149,
+              limit);
 }
 
 /* A NaN must be seen in its row and in no other. */
@@ -248,8 +249,8 @@ static void compare_probabilities(test_run *run, const long_row *c)
         const double difference = (double)logits[j] - greatest;
         const double want = exp(difference) / sum;
         /* Each chunk rounds one difference, of at most 100 here, and multiplies once. */
-        const double unit = EPS * want * (100.0 + fabs(difference)) + 0x1p-126;
-        if (!run_error(run, "probability", j, (double)s[j] / total, want, unit, 8.0)) return;
+        const double size = EPS * want * (100.0 + fabs(difference)) + 0x1p-126;
+        if (!run_error(run, "probability", j, (double)s[j] / total, want, UNIT_EPS_S, size, 8.0)) return;
     }
 }
 

@@ -91,28 +91,27 @@ bool slot_same(slot_id slot, const kernels *a, const kernels *b)
 
 /* -------------------------------------------------------------------------------------------------------------- checks */
 
-#define EPS_S "eps S"
 const kernel_check checks[] = {
-    {SLOT_gemm_f32, "gemm_f32/products", EPS_S, check_gemm_products},
-    {SLOT_gemm_f32, "gemm_f32/epilogues", EPS_S, check_gemm_epilogues},
-    {SLOT_gemm_f32, "gemm_f32/special", EPS_S, check_gemm_special},
-    {SLOT_pack_panels_f32, "pack_panels_f32/sizes", "(exact)", check_pack_panels},
-    {SLOT_position_bias_f32, "position_bias_f32/unit_steps", "(exact)", check_position_bias_unit_steps},
-    {SLOT_position_bias_f32, "position_bias_f32/irregular", "(exact)", check_position_bias_irregular},
-    {SLOT_softmax_f32, "softmax_f32/sizes", "ULP or " EPS_S, check_softmax_sizes},
-    {SLOT_softmax_f32, "softmax_f32/chunks", EPS_S, check_softmax_chunks},
-    {SLOT_softmax_f32, "softmax_f32/special", "ULP or " EPS_S, check_softmax_special},
-    {SLOT_layernorm_f32, "layernorm_f32/sizes", EPS_S, check_layernorm_sizes},
-    {SLOT_layernorm_f32, "layernorm_f32/hard_rows", EPS_S, check_layernorm_hard_rows},
-    {SLOT_activate_f32, "activate_f32/tails", "ULP", check_activate_tails},
-    {SLOT_activate_f32, "activate_f32/gelu", "ULP", check_activate_gelu},
-    {SLOT_activate_f32, "activate_f32/gelu_tanh", "ULP", check_activate_gelu_tanh},
-    {SLOT_activate_f32, "activate_f32/gelu_quick", "ULP", check_activate_gelu_quick},
-    {SLOT_activate_f32, "activate_f32/relu", "ULP", check_activate_relu},
-    {SLOT_activate_f32, "activate_f32/silu", "ULP", check_activate_silu},
-    {SLOT_activate_f32, "activate_f32/tanh", "ULP", check_activate_tanh},
-    {SLOT_activate_f32, "activate_f32/sigmoid", "ULP", check_activate_sigmoid},
-    {SLOT_activate_f32, "activate_f32/exp", "ULP", check_activate_exp},
+    {SLOT_gemm_f32, "gemm_f32/products", check_gemm_products},
+    {SLOT_gemm_f32, "gemm_f32/epilogues", check_gemm_epilogues},
+    {SLOT_gemm_f32, "gemm_f32/special", check_gemm_special},
+    {SLOT_pack_panels_f32, "pack_panels_f32/sizes", check_pack_panels},
+    {SLOT_position_bias_f32, "position_bias_f32/unit_steps", check_position_bias_unit_steps},
+    {SLOT_position_bias_f32, "position_bias_f32/irregular", check_position_bias_irregular},
+    {SLOT_softmax_f32, "softmax_f32/sizes", check_softmax_sizes},
+    {SLOT_softmax_f32, "softmax_f32/chunks", check_softmax_chunks},
+    {SLOT_softmax_f32, "softmax_f32/special", check_softmax_special},
+    {SLOT_layernorm_f32, "layernorm_f32/sizes", check_layernorm_sizes},
+    {SLOT_layernorm_f32, "layernorm_f32/hard_rows", check_layernorm_hard_rows},
+    {SLOT_activate_f32, "activate_f32/tails", check_activate_tails},
+    {SLOT_activate_f32, "activate_f32/gelu", check_activate_gelu},
+    {SLOT_activate_f32, "activate_f32/gelu_tanh", check_activate_gelu_tanh},
+    {SLOT_activate_f32, "activate_f32/gelu_quick", check_activate_gelu_quick},
+    {SLOT_activate_f32, "activate_f32/relu", check_activate_relu},
+    {SLOT_activate_f32, "activate_f32/silu", check_activate_silu},
+    {SLOT_activate_f32, "activate_f32/tanh", check_activate_tanh},
+    {SLOT_activate_f32, "activate_f32/sigmoid", check_activate_sigmoid},
+    {SLOT_activate_f32, "activate_f32/exp", check_activate_exp},
 };
 const size_t check_count = sizeof checks / sizeof *checks;
 
@@ -127,20 +126,23 @@ static bool check_wanted(const test_options *options, const kernel_check *check)
 void run_check(test_run *run, const kernel_check *check)
 {
     run->check = check->name;
-    run->unit = check->unit;
     run->case_index = run->cases = run->failures = 0;
-    run->worst = run->worst_of_limit = run->sleef_worst = 0;
+    memset(run->gauges, 0, sizeof run->gauges);
+    run->near_zero = run->sleef_near_zero = 0;
     run->first_failure[0] = '\0';
     check->walk(run);
 }
 
 static void print_result(const test_run *run)
 {
-    printf("%-6s %-29s %-10s %6zu cases", run->failures ? "FAILED" : "ok", run->check, run->isa, run->cases);
-    if (strcmp(run->unit, "(exact)") == 0) printf("  exact");
-    else printf("  worst %8.3f %s, %3.0f %% of the bound", run->worst, run->unit, 100 * run->worst_of_limit);
-    if (run->sleef_worst > 0) printf("; SLEEF's on [-5, 5]: %.3g", run->sleef_worst);
-    if (run->failures) printf("; %zu failures", run->failures);
+    printf("%-6s %-29s %-10s %5zu cases", run->failures ? "FAILED" : "ok", run->check, run->isa, run->cases);
+    const error_gauge *ulp = &run->gauges[UNIT_ULP], *eps_s = &run->gauges[UNIT_EPS_S];
+    if (ulp->used) printf(", worst %.2f ULP (%.0f %% of the bound)", ulp->worst, 100 * ulp->worst_of_limit);
+    if (eps_s->used) printf(", worst %.2f eps S (%.0f %%)", eps_s->worst, 100 * eps_s->worst_of_limit);
+    if (!ulp->used && !eps_s->used) printf(", exact");
+    if (run->near_zero > 0) printf(", %.2f on [-5, 5]", run->near_zero);
+    if (run->sleef_near_zero > 0) printf(" where SLEEF has %.2f", run->sleef_near_zero);
+    if (run->failures) printf(", %zu failures", run->failures);
     printf("\n");
     fflush(stdout);
 }

@@ -72,6 +72,14 @@ typedef struct test_buffer {
 enum { MAX_BUFFERS = 12 };
 #define POISON 0x7fa5a5a5u
 
+/* What errors are measured in: ULP of the exact result, or eps S. */
+typedef enum error_unit { UNIT_ULP, UNIT_EPS_S, UNIT_COUNT } error_unit;
+
+typedef struct error_gauge {
+    bool used;
+    double worst, worst_of_limit; /* in units; as a part of what was allowed */
+} error_gauge;
+
 typedef struct test_run test_run;
 /* Calls the slot of `table` with the arguments in `task`. */
 typedef void (*kernel_call)(const kernels *table, const void *task);
@@ -89,9 +97,8 @@ struct test_run {
     char case_text[200], first_failure[256];
     uint64_t random_state;
 
-    const char *unit;
-    double worst, worst_of_limit; /* in units; as a part of what was allowed */
-    double sleef_worst;           /* of the same function in SLEEF, for comparison */
+    error_gauge gauges[UNIT_COUNT];
+    double near_zero, sleef_near_zero; /* worst ULP of an activation on [-5, 5], ours and SLEEF's; 0 if there is none */
 
     test_buffer buffers[MAX_BUFFERS];
     size_t buffer_count;
@@ -102,7 +109,6 @@ struct test_run {
 typedef struct kernel_check {
     slot_id slot;
     const char *name; /* "slot/what" */
-    const char *unit;
     void (*walk)(test_run *run);
 } kernel_check;
 
@@ -122,8 +128,10 @@ test_buffer *run_buffer(test_run *run, const char *name, size_t size, buffer_kin
 typedef const void *(*task_maker)(void *context, int copy);
 bool run_kernels(test_run *run, kernel_call call, task_maker task_for, void *context);
 
-/* Notes the error |got - want| / unit and fails if it is not <= limit. where: e.g. "c", with the index of the element. */
-bool run_error(test_run *run, const char *where, size_t index, double got, double want, double unit, double limit);
+/* Notes the error |got - want| / size, in units of that size, and fails if it is not <= limit. where: e.g. "c", with the index of
+ * the element. */
+bool run_error(test_run *run, const char *where, size_t index, double got, double want, error_unit unit, double size,
+               double limit);
 void run_fail(test_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 void run_setup(test_run *run, const test_options *options);

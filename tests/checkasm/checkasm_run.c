@@ -119,7 +119,7 @@ static bool case_wanted(test_run *run, size_t weight)
     if (run->options->only_case != SIZE_MAX) return run->case_index == run->options->only_case;
     if (!run->options->quick || weight <= 1) return true;
     run->random_state = case_seed(run);
-    return random_below(run, weight) == 0;
+    return random_below(run, (weight + 2) / 3) == 0;
 }
 
 void run_case(test_run *run, size_t weight, case_body body, const void *parameters, const char *format, ...)
@@ -252,7 +252,10 @@ bool run_kernels(test_run *run, kernel_call call, task_maker task_for, void *con
         for (int copy = COPY_EXPECTED; copy <= COPY_TESTED; copy++)
             memcpy(b->copy[copy] - b->canary_before, b->copy[COPY_INITIAL] - b->canary_before, bytes);
     }
-    call(run->expected, task_for(context, COPY_EXPECTED));
+    if (!call_survives(call, run->expected, task_for(context, COPY_EXPECTED))) {
+        run_fail(run, "the kernel that sets the standard: %s at address %p", strsignal(crash_signal), crash_address);
+        return false;
+    }
 
     protect_inputs(run, PROT_READ);
     const bool survived = call_survives(call, run->tested, task_for(context, COPY_TESTED));
@@ -291,21 +294,25 @@ void run_fail(test_run *run, const char *format, ...)
     if (run->failures == MESSAGES) printf("      further failures of this check are only counted\n");
 }
 
-bool run_error(test_run *run, const char *where, size_t index, double got, double want, double unit, double limit)
+bool run_error(test_run *run, const char *where, size_t index, double got, double want, error_unit unit, double size,
+               double limit)
 {
+    static const char *const units[UNIT_COUNT] = {"ULP", "eps S"};
     /* Infinities and NaN must be met exactly. */
     double error = 0;
     if (isnan(want)) error = isnan(got) ? 0 : INFINITY;
-    else if (got != want) error = isinf(want) ? INFINITY : fabs(got - want) / unit;
+    else if (got != want) error = isinf(want) ? INFINITY : fabs(got - want) / size;
 
     /* Negated, so that a NaN fails. */
     if (!(error <= limit)) {
         run_fail(run, "%s[%zu]: got %.9g, expected %.17g, error %.3g %s, allowed %.3g", where, index, got, want, error,
-                 run->unit, limit);
+                 units[unit], limit);
         return false;
     }
-    if (error > run->worst) run->worst = error;
-    if (limit > 0 && error / limit > run->worst_of_limit) run->worst_of_limit = error / limit;
+    error_gauge *gauge = &run->gauges[unit];
+    gauge->used = true;
+    gauge->worst = fmax(gauge->worst, error);
+    if (limit > 0) gauge->worst_of_limit = fmax(gauge->worst_of_limit, error / limit);
     return true;
 }
 
