@@ -20,6 +20,7 @@ typedef enum attention_terms {
 
 typedef struct session_internal_options {
     attention_terms terms;
+    size_t layers;            /* run only the first ones, so that one loaded model serves a sweep over them; 0 = all */
     bool recompute_positions; /* PK and PQ anew in every encode, as programs do that fold nothing; same results */
     bool profile;             /* keep times per stage */
 } session_internal_options;
