@@ -1,0 +1,9 @@
+/* Every command of the program; each lives in its own cmd_<name>.c. SPDX-License-Identifier: MIT */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+#include "cli/options.h"
+
+extern const command command_info;
+
+#endif
