@@ -1,5 +1,5 @@
-/* The arena's block comes from mmap, not malloc: fresh pages are already zero, so "zero-filled" costs nothing for what is never
- * touched, and the start can be put on a huge-page boundary.
+/* The arena's block comes from mmap, not malloc: fresh pages are already zero, so "zero-filled" costs nothing for what
+ * is never touched, and the start can be put on a huge-page boundary.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/arena.h"
@@ -70,11 +70,11 @@ static bool mapping_bytes(size_t capacity_bytes, size_t *bytes)
     return round_up(capacity_bytes ? capacity_bytes : 1, page, bytes);
 }
 
-/* Zeroed pages; aligned to huge pages when at least one long. The system aligns to small pages only, so such a mapping is made
- * longer by one huge page and trimmed at both ends.
+/* Zeroed pages; aligned to huge pages when at least one long. The system aligns to small pages only, so such a mapping
+ * is made longer by one huge page and trimmed at both ends.
  *
- * Not MAP_NORESERVE: with it a size that the machine can never provide is granted, and the process is killed at first touch
- * instead of getting DEBERTA_E_MEMORY here. */
+ * Not MAP_NORESERVE: with it a size that the machine can never provide is granted, and the process is killed at first
+ * touch instead of getting DEBERTA_E_MEMORY here. */
 static unsigned char *map_pages(size_t bytes)
 {
     bool huge = bytes >= HUGE_PAGE_BYTES;
@@ -99,17 +99,18 @@ deberta_status arena_allocate(arena *memory, const char *what, size_t limit_byte
 {
     assert(!memory->block);
     size_t capacity, mapped;
-    if (memory->overflow || !size_add(memory->used_bytes, REDZONE_BYTES, &capacity) || !mapping_bytes(capacity, &mapped)) {
+    if (memory->overflow || !size_add(memory->used_bytes, REDZONE_BYTES, &capacity) ||
+        !mapping_bytes(capacity, &mapped)) {
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: the memory it needs exceeds the address space", what);
     }
     if (limit_bytes && mapped > limit_bytes) {
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: needs %.1f MiB (%zu bytes), the limit is %.1f MiB", what, mebibytes(mapped),
-                     mapped, mebibytes(limit_bytes));
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: needs %.1f MiB (%zu bytes), the limit is %.1f MiB", what,
+                     mebibytes(mapped), mapped, mebibytes(limit_bytes));
     }
     unsigned char *block = map_pages(mapped);
     if (!block) {
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: the system refused %.1f MiB (%zu bytes): %s", what, mebibytes(mapped), mapped,
-                     strerror(errno));
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: the system refused %.1f MiB (%zu bytes): %s", what, mebibytes(mapped),
+                     mapped, strerror(errno));
     }
     forbid(block, mapped);
     memory->block = block;

@@ -1,5 +1,5 @@
-/* Detection of instruction sets. CPUID alone is not enough: a processor may have AVX-512 whose registers the operating system
- * does not save, and using it then is a crash or silent corruption. __builtin_cpu_supports looks at both.
+/* Detection of instruction sets. CPUID alone is not enough: a processor may have AVX-512 whose registers the operating
+ * system does not save, and using it then is a crash or silent corruption. __builtin_cpu_supports looks at both.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/cpu.h"
@@ -206,4 +206,3 @@ void cpu_name(char *name, size_t capacity_bytes)
     name[length] = '\0';
     if (length == 0) snprintf(name, capacity_bytes, "unknown");
 }
-

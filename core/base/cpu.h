@@ -5,8 +5,8 @@
 #include "include/deberta.h"
 #include <stdbool.h>
 
-/* Features as a plain word so that tests can replace it. A tier's bit says that all its parts are there and that the operating
- * system saves their registers; the bits of single parts only serve to name what is missing. */
+/* Features as a plain word so that tests can replace it. A tier's bit says that all its parts are there and that the
+ * operating system saves their registers; the bits of single parts only serve to name what is missing. */
 enum {
     CPU_FMA = 1,
     CPU_AVX2 = 2,   /* with FMA and F16C */

@@ -8,9 +8,9 @@
  *     close the gate                             leave: -1; the last one wakes the caller if it sleeps
  *     wait until nobody is inside
  *
- * A worker that comes late finds the gate closed and goes back to waiting: the caller waits for threads that are inside, and
- * those hold at most one task each. Nothing but next_task is written per task. The loop's description is written only while the
- * gate is closed and nobody is inside, so it needs no atomics of its own.
+ * A worker that comes late finds the gate closed and goes back to waiting: the caller waits for threads that are
+ * inside, and those hold at most one task each. Nothing but next_task is written per task. The loop's description is
+ * written only while the gate is closed and nobody is inside, so it needs no atomics of its own.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/parallel.h"
@@ -44,8 +44,9 @@
 
 enum {
     LINE_BYTES = 64,
-    /* How long a waiting thread spins before it sleeps. Waking a sleeper costs 5 to 50 us, and the serial gaps between the
-     * loops of a layer are below 10 us: long enough to stay awake across them, short enough to cost nobody a time slice. */
+    /* How long a waiting thread spins before it sleeps. Waking a sleeper costs 5 to 50 us, and the serial gaps between
+     * the loops of a layer are below 10 us: long enough to stay awake across them, short enough to cost nobody a time
+     * slice. */
     SPIN_NANOSECONDS = 40000,
     /* Pauses between two looks at the clock, which costs about as much as one pause. */
     PAUSES_PER_LOOK = 16,
@@ -80,7 +81,7 @@ struct thread_pool {
     _Alignas(LINE_BYTES) atomic_uint gate;
 };
 
-/* --------------------------------------------------------------------------------------------------- waiting and waking */
+/* ----------------------------------------------------------------------------------------------- waiting and waking */
 
 static void pause_processor(void)
 {
@@ -139,7 +140,7 @@ static void wake(thread_pool *pool, atomic_uint *word, size_t count)
 #endif
 }
 
-/* --------------------------------------------------------------------------------------------------------------- a loop */
+/* ----------------------------------------------------------------------------------------------------------- a loop */
 
 static void take_tasks(thread_pool *pool, size_t worker)
 {
@@ -150,8 +151,9 @@ static void take_tasks(thread_pool *pool, size_t worker)
     }
 }
 
-/* Lets as many sleepers rise as there are tasks for. sleepers is counted up before a worker looks at epoch for the last time, and
- * read here after epoch was changed, both sequentially consistent: either the worker sees the change or it is seen. */
+/* Lets as many sleepers rise as there are tasks for. sleepers is counted up before a worker looks at epoch for the last
+ * time, and read here after epoch was changed, both sequentially consistent: either the worker sees the change or it is
+ * seen. */
 static void announce(thread_pool *pool, size_t wanted)
 {
     atomic_fetch_add(&pool->epoch, 1);
@@ -225,7 +227,7 @@ static void *run_worker(void *argument)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------ starting, ending */
+/* ------------------------------------------------------------------------------------------------- starting, ending */
 
 /* The application's signals are for its own threads; faults stay deliverable, so that a crash is reported as one. */
 static void block_signals(sigset_t *before)
@@ -240,7 +242,8 @@ static void block_signals(sigset_t *before)
     pthread_sigmask(SIG_BLOCK, &set, before);
 }
 
-/* Binding through the attributes: a thread then never runs elsewhere, and a processor that is not ours is an error here. */
+/* Binding through the attributes: a thread then never runs elsewhere, and a processor that is not ours is an error
+ * here. */
 static int set_affinity(pthread_attr_t *attributes, int cpu)
 {
 #ifdef __linux__

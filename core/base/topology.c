@@ -1,4 +1,5 @@
-/* hwloc says what the machine has and what affinity allows; the cgroup files say how much processor time a container gets.
+/* hwloc says what the machine has and what affinity allows; the cgroup files say how much processor time a container
+ * gets.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/base/topology.h"
@@ -9,11 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------------------------------------------ cgroup quota */
+/* ----------------------------------------------------------------------------------------------------- cgroup quota */
 
 enum { PATH_BYTES = 4096 };
 
-/* "quota period" (v2's cpu.max) or only a number (v1's two files); "max" and -1 mean no limit. Returns how many were read. */
+/* "quota period" (v2's cpu.max) or only a number (v1's two files); "max" and -1 mean no limit. Returns how many were
+ * read. */
 static int read_numbers(const char *path, long long *first, long long *second)
 {
     FILE *file = fopen(path, "r");
@@ -40,8 +42,8 @@ static double folder_quota(const char *folder)
 
 static double smaller_limit(double a, double b) { return a > 0 && (b <= 0 || a < b) ? a : b; }
 
-/* A group is also bound by the groups above it. In a container the path may be the host's and not exist below the mount: then
- * the walk ends at the mount itself, which is the container's own group. */
+/* A group is also bound by the groups above it. In a container the path may be the host's and not exist below the
+ * mount: then the walk ends at the mount itself, which is the container's own group. */
 static double quota_up_to(const char *mount, const char *group)
 {
     char folder[PATH_BYTES];
@@ -105,7 +107,7 @@ static double cgroup_quota(const char *root_folder)
     return limit;
 }
 
-/* --------------------------------------------------------------------------------------------------- cores and caches */
+/* ------------------------------------------------------------------------------------------------- cores and caches */
 
 static size_t count_type(hwloc_topology_t topology, hwloc_obj_type_t type)
 {
@@ -129,9 +131,10 @@ static size_t cores_within(hwloc_topology_t topology, hwloc_const_cpuset_t set)
     return count;
 }
 
-/* What may be used: the topology's own restriction (cpusets) and the calling thread's affinity. A description that is not of
- * this machine has no affinity; everything is allowed then. */
-static deberta_status find_allowed(hwloc_topology_t topology, const char *list, hwloc_bitmap_t allowed, deberta_error *err)
+/* What may be used: the topology's own restriction (cpusets) and the calling thread's affinity. A description that is
+ * not of this machine has no affinity; everything is allowed then. */
+static deberta_status find_allowed(hwloc_topology_t topology, const char *list, hwloc_bitmap_t allowed,
+                                   deberta_error *err)
 {
     if (list) {
         if (hwloc_bitmap_list_sscanf(allowed, list) != 0)
@@ -145,7 +148,8 @@ static deberta_status find_allowed(hwloc_topology_t topology, const char *list, 
 }
 
 /* The sibling-th allowed logical processor of a core, or NULL. */
-static hwloc_obj_t allowed_sibling(hwloc_topology_t topology, hwloc_obj_t core, hwloc_const_bitmap_t allowed, size_t sibling)
+static hwloc_obj_t allowed_sibling(hwloc_topology_t topology, hwloc_obj_t core, hwloc_const_bitmap_t allowed,
+                                   size_t sibling)
 {
     for (hwloc_obj_t pu = NULL;
          (pu = hwloc_get_next_obj_inside_cpuset_by_type(topology, core->cpuset, HWLOC_OBJ_PU, pu));) {
@@ -170,8 +174,8 @@ static size_t append_workers(hwloc_topology_t topology, hwloc_const_bitmap_t all
     return found;
 }
 
-/* Cores before their hyper-threads, and among them the fast kind of a hybrid processor first: hwloc sorts kinds by growing
- * efficiency. Within a kind hwloc's order keeps sharers of a cache together. */
+/* Cores before their hyper-threads, and among them the fast kind of a hybrid processor first: hwloc sorts kinds by
+ * growing efficiency. Within a kind hwloc's order keeps sharers of a cache together. */
 static void order_workers(hwloc_topology_t topology, hwloc_const_bitmap_t allowed, topology_info *info)
 {
     int kinds = hwloc_cpukinds_get_nr(topology, 0);
@@ -202,8 +206,8 @@ static void measure_caches(hwloc_topology_t topology, topology_info *info)
 
 static size_t at_least_one(size_t count) { return count ? count : 1; }
 
-/* A quota of 2.5 cores gives 2: a third thread would let the whole group be stopped for part of every period, and loops wait
- * for their slowest thread. */
+/* A quota of 2.5 cores gives 2: a third thread would let the whole group be stopped for part of every period, and loops
+ * wait for their slowest thread. */
 static size_t cores_in_quota(size_t cores, double quota)
 {
     if (quota > 0 && quota < (double)cores) cores = (size_t)quota;

@@ -32,7 +32,8 @@ static void test_messages_name_the_first_missing_part(void **state)
     assert_string_equal(cpu_missing(DEBERTA_ISA_NEON, ~0u), "a tier of aarch64");
     if (compiled(DEBERTA_ISA_AVX2)) {
         assert_string_equal(cpu_missing(DEBERTA_ISA_AVX2, 0), "the processor lacks avx2");
-        assert_string_equal(cpu_missing(DEBERTA_ISA_AVX2, CPU_HAS_AVX2 | CPU_HAS_FMA | CPU_FMA), "the processor lacks f16c");
+        assert_string_equal(cpu_missing(DEBERTA_ISA_AVX2, CPU_HAS_AVX2 | CPU_HAS_FMA | CPU_FMA),
+                            "the processor lacks f16c");
         assert_string_equal(cpu_missing(DEBERTA_ISA_AVX2, CPU_NO_AVX_STATE),
                             "the operating system does not save the registers of avx");
         assert_null(cpu_missing(DEBERTA_ISA_AVX2, AVX2_PARTS | CPU_AVX2));

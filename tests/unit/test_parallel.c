@@ -1,5 +1,5 @@
-/* The thread pool: every task once, nobody waits for a thread without a task, sleepers wake, signals stay with the application.
- * SPDX-License-Identifier: MIT */
+/* The thread pool: every task once, nobody waits for a thread without a task, sleepers wake, signals stay with the
+ * application. SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -13,10 +13,10 @@
 
 #include "core/base/topology.h"
 
-/* Two packages of four cores with two hyper-threads; indexes count as Linux does: all first threads, then all second ones. */
-static const char two_packages[] =
-    "package:2 l3:1(size=32MiB) l2:4(size=512KiB) l1d:1(size=32KiB) core:1 "
-    "pu:2(indexes=0,8,1,9,2,10,3,11,4,12,5,13,6,14,7,15)";
+/* Two packages of four cores with two hyper-threads; indexes count as Linux does: all first threads, then all second
+ * ones. */
+static const char two_packages[] = "package:2 l3:1(size=32MiB) l2:4(size=512KiB) l1d:1(size=32KiB) core:1 "
+                                   "pu:2(indexes=0,8,1,9,2,10,3,11,4,12,5,13,6,14,7,15)";
 
 static void write_file(const char *root, const char *path, const char *text)
 {
@@ -160,7 +160,8 @@ static void test_wrong_descriptions_are_refused(void **state)
     (void)state;
     topology_info info;
     deberta_error err = {0};
-    assert_int_equal(topology_read_source(&info, &(topology_source){.synthetic = "banana:2"}, &err), DEBERTA_E_ARGUMENT);
+    assert_int_equal(topology_read_source(&info, &(topology_source){.synthetic = "banana:2"}, &err),
+                     DEBERTA_E_ARGUMENT);
     assert_non_null(strstr(err.message, "banana"));
     assert_int_equal(topology_read_source(&info, &(topology_source){.synthetic = two_packages, .allowed = "99"}, &err),
                      DEBERTA_E_SYSTEM);
