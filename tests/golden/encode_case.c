@@ -149,10 +149,10 @@ static deberta_status collect_head(collected *r, deberta_session *session, const
     return status;
 }
 
-static deberta_status allocate_result(collected *r, const deberta_model *model, const ragged_batch *batch,
+static deberta_status allocate_result(collected *r, const deberta_model *model, const deberta_batch *batch,
                                       const encode_request *request, deberta_error *err)
 {
-    *r = (collected){.sequences = batch->sequences, .tokens = batch->tokens};
+    *r = (collected){.sequences = batch->sequences, .tokens = batch->sequence_starts[batch->sequences]};
     deberta_model_describe(model, &r->info);
     size_t h = r->info.hidden_size, slots = r->info.layers * DEBERTA_COMPONENT_COUNT * r->sequences;
     r->starts = calloc(r->sequences + 1, sizeof *r->starts);
@@ -161,14 +161,24 @@ static deberta_status allocate_result(collected *r, const deberta_model *model, 
     r->attention = request->attention.wants ? calloc(slots + 1, sizeof *r->attention) : NULL;
     if (!r->starts || !r->hidden || !r->last_observed || (request->attention.wants && !r->attention))
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the results of %zu tokens", r->tokens);
-    memcpy(r->starts, batch->starts, (r->sequences + 1) * sizeof *r->starts);
+    memcpy(r->starts, batch->sequence_starts, (r->sequences + 1) * sizeof *r->starts);
     return DEBERTA_OK;
 }
 
-deberta_status encode_and_collect(collected *r, const deberta_model *model, const ragged_batch *batch,
-                                  const encode_request *request, deberta_error *err)
+deberta_status encode_session(deberta_session **session, const deberta_model *model, size_t max_tokens,
+                              const encode_request *request, deberta_error *err)
 {
-    deberta_session *session = NULL;
+    deberta_session_options options = {
+        .struct_size = sizeof options, .isa = request->isa, .max_tokens = max_tokens, .threads = request->threads};
+    if (request->observe_hidden) options.features |= DEBERTA_OBSERVE_HIDDEN;
+    if (request->attention.wants) options.features |= DEBERTA_OBSERVE_ATTENTION;
+    if (request->heads & 1u << DEBERTA_HEAD_MLM_EMD) options.features |= DEBERTA_KEEP_DECODER_INPUT;
+    return deberta_session_create(session, model, &options, err);
+}
+
+deberta_status encode_with(deberta_session *session, collected *r, const deberta_model *model,
+                           const deberta_batch *batch, const encode_request *request, deberta_error *err)
+{
     deberta_status status;
     collector context = {r, &request->attention};
     deberta_observer observer = {.context = &context,
@@ -177,16 +187,8 @@ deberta_status encode_and_collect(collected *r, const deberta_model *model, cons
                                  .on_attention = request->attention.wants ? take_attention : NULL};
     bool observing = request->observe_hidden || request->attention.wants;
     deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = observing ? &observer : NULL};
-    deberta_batch view = ragged_view(batch);
-    deberta_session_options options = {
-        .struct_size = sizeof options, .isa = request->isa, .max_tokens = batch->tokens, .threads = request->threads};
-    if (request->observe_hidden) options.features |= DEBERTA_OBSERVE_HIDDEN;
-    if (request->attention.wants) options.features |= DEBERTA_OBSERVE_ATTENTION;
-    if (request->heads & 1u << DEBERTA_HEAD_MLM_EMD) options.features |= DEBERTA_KEEP_DECODER_INPUT;
-
     DEBERTA_TRY_OR_FAIL(status, allocate_result(r, model, batch, request, err));
-    DEBERTA_TRY_OR_FAIL(status, deberta_session_create(&session, model, &options, err));
-    DEBERTA_TRY_OR_FAIL(status, deberta_encode(session, &view, &outputs, err));
+    DEBERTA_TRY_OR_FAIL(status, deberta_encode(session, batch, &outputs, err));
     size_t h = r->info.hidden_size;
     float *last = r->hidden + r->info.layers * r->tokens * h;
     for (size_t t = 0; t < r->tokens; t++)
@@ -195,11 +197,21 @@ deberta_status encode_and_collect(collected *r, const deberta_model *model, cons
         if (request->heads & 1u << head)
             DEBERTA_TRY_OR_FAIL(status, collect_head(r, session, model, (deberta_head)head, err));
     }
-    deberta_session_free(&session);
     return DEBERTA_OK;
 fail:
-    deberta_session_free(&session);
     collected_free(r);
+    return status;
+}
+
+deberta_status encode_and_collect(collected *r, const deberta_model *model, const ragged_batch *batch,
+                                  const encode_request *request, deberta_error *err)
+{
+    deberta_session *session = NULL;
+    deberta_batch view = ragged_view(batch);
+    *r = (collected){0};
+    DEBERTA_TRY(encode_session(&session, model, batch->tokens, request, err));
+    deberta_status status = encode_with(session, r, model, &view, request, err);
+    deberta_session_free(&session);
     return status;
 }
 

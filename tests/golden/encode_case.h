@@ -56,7 +56,13 @@ typedef struct encode_request {
     unsigned heads; /* bits 1 << deberta_head; those that the model lacks are left out */
 } encode_request;
 
-/* Makes a session, encodes, asks the heads, frees the session. On failure *result is empty. */
+/* A session for such requests. max_tokens 0: the default. */
+deberta_status encode_session(deberta_session **session, const deberta_model *model, size_t max_tokens,
+                              const encode_request *request, deberta_error *err);
+/* Encodes with a session that was made for such requests and asks the heads. On failure *result is empty. */
+deberta_status encode_with(deberta_session *session, collected *result, const deberta_model *model,
+                           const deberta_batch *batch, const encode_request *request, deberta_error *err);
+/* Both, for one batch. */
 deberta_status encode_and_collect(collected *result, const deberta_model *model, const ragged_batch *batch,
                                   const encode_request *request, deberta_error *err);
 void collected_free(collected *result);
