@@ -16,7 +16,7 @@ typedef struct attention_job {
     input_batch input;
     capture capture;
     attention_panel *panels;
-    char (*row_titles)[40];
+    char (*row_titles)[64];
     const char **row_title_pointers;
     figure_label *labels;
 } attention_job;
