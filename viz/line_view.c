@@ -1,5 +1,5 @@
-/* Positive lines are blue-black, negative ones vermilion and dashed, so the sign survives greyscale. Width and opacity grow with
- * the value; weak lines are drawn first.
+/* Signed values have the colours of the heat maps (positive vermilion, negative blue), and negative lines are dashed, so the sign
+ * survives greyscale. Width and opacity grow with the value; weak lines are drawn first.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/line_view.h"
@@ -80,7 +80,8 @@ static int weaker_first(const void *a, const void *b)
 static draw_pen pen_of(const plan *p, double value)
 {
     double strength = fabs(value) / p->reach;
-    draw_colour colour = value >= 0 ? (draw_colour){0, 63, 119, 0} : (draw_colour){208, 60, 42, 0};
+    bool warm = p->spec->kind == HEATMAP_SIGNED && value >= 0;
+    draw_colour colour = warm ? (draw_colour){208, 60, 42, 0} : (draw_colour){0, 63, 119, 0};
     colour.a = (uint8_t)(40 + 215 * strength + 0.5);
     return (draw_pen){colour, 0.3 + 1.5 * strength, value >= 0 ? DRAW_SOLID : DRAW_DASHED};
 }
