@@ -4,6 +4,9 @@
 
 #include "cli/options.h"
 
-extern const command command_info;
+extern const command command_info, command_encode;
+#if HAVE_VIZ
+extern const command command_attention;
+#endif
 
 #endif

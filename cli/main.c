@@ -1,12 +1,16 @@
 /* The program: finds the command and runs it. SPDX-License-Identifier: MIT */
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/run.h"
 
 const command *const commands[] = {
     &command_info,
+    &command_encode,
+#if HAVE_VIZ
+    &command_attention,
+#endif
     NULL,
 };
 
@@ -23,6 +27,7 @@ static void print_overview(FILE *out)
 
 int main(int argc, char **argv)
 {
+    run_install_signal_handlers();
     if (argc < 2) {
         print_overview(stderr);
         return EXIT_USAGE;

@@ -16,7 +16,7 @@
 
 /* Adds up the tile whose first row and panel are given. rows, panels and prefetch are literals in every call, so that all loops
  * over them vanish and x lives in registers. The addressing a + {0, 1, 2, 3 ...} lda is left to the compiler. */
-VF void gemm_tile(const int rows, const int panels, const bool prefetch, const gemm_task *task, size_t row, size_t panel,
+VF void gemm_tile(const int rows, const int panels, const int prefetches, const gemm_task *task, size_t row, size_t panel,
                   const char *next, size_t next_step)
 {
     const size_t lda = task->lda, depth = task->depth, stride = task->b_panel_stride;
@@ -44,7 +44,7 @@ VF void gemm_tile(const int rows, const int panels, const bool prefetch, const g
         vf y[TILE_PANELS * VECTORS];
         UNROLL for (int v = 0; v < panels * VECTORS; v++)
             y[v] = vf_load(b + v / VECTORS * stride + k * PANEL + v % VECTORS * VF_LANES);
-        if (prefetch) {
+        UNROLL for (int p = 0; p < prefetches; p++) {
             vf_prefetch_l2(next);
             next += next_step;
         }
@@ -88,10 +88,10 @@ VF void gemm_tile(const int rows, const int panels, const bool prefetch, const g
 /* One literal row count per case: the switch is what turns a number into code. */
 #define GEMM_CASE(n)                                                                                                   \
     case n:                                                                                                            \
-        if (n <= TILE_ROWS(panels)) gemm_tile(n, panels, prefetch, task, row, panel, next, next_step);                 \
+        if (n <= TILE_ROWS(panels)) gemm_tile(n, panels, prefetches, task, row, panel, next, next_step);                 \
         break;
 
-VF void gemm_rows(size_t rows, const int panels, const bool prefetch, const gemm_task *task, size_t row, size_t panel,
+VF void gemm_rows(size_t rows, const int panels, const int prefetches, const gemm_task *task, size_t row, size_t panel,
                   const char *next, size_t next_step)
 {
     switch (rows) {
@@ -102,33 +102,47 @@ VF void gemm_rows(size_t rows, const int panels, const bool prefetch, const gemm
     }
 }
 
-/* All rows against `panels` panels. With prefetch, row group g fetches the g-th part of the panels that come next. */
-VF void gemm_panels(const int panels, const bool prefetch, const gemm_task *task, size_t panel)
+/* All rows against `panels` panels. Row group g fetches the g-th part of the panels that come next, in `prefetches` requests a step
+ * of depth: enough to ask for every line once, spread so evenly that reading hides behind multiplying. */
+VF void gemm_panels(const int panels, const int prefetches, const gemm_task *task, size_t panel)
 {
     const size_t groups = (task->rows + TILE_ROWS(panels) - 1) / TILE_ROWS(panels);
     const char *next = (const char *)(task->b + (panel + (size_t)panels) * task->b_panel_stride);
-    const size_t step = PANEL * sizeof(float) * (size_t)panels / groups;
+    const size_t group_bytes = PANEL * sizeof(float) * (size_t)panels * task->depth / groups;
+    const size_t step = prefetches ? PANEL * sizeof(float) * (size_t)panels / (groups * (size_t)prefetches) : 0;
     for (size_t group = 0, row = 0; group < groups; group++) {
         const size_t end = task->rows * (group + 1) / groups;
-        gemm_rows(end - row, panels, prefetch, task, row, panel, next + group * step * task->depth, step);
+        gemm_rows(end - row, panels, prefetches, task, row, panel, next + group * group_bytes, step);
         row = end;
     }
+}
+
+VF size_t gemm_all_panels(const int prefetches, const gemm_task *task)
+{
+    size_t panel = 0;
+    for (; panel + TILE_PANELS <= task->panels; panel += TILE_PANELS) gemm_panels(TILE_PANELS, prefetches, task, panel);
+    return panel;
 }
 
 static void VF_NAME(gemm_f32)(const gemm_task *task)
 {
     if (task->rows == 0) return;
-    size_t panel = 0;
-    if (task->prefetch_next && task->rows > 1)
-        for (; panel + TILE_PANELS <= task->panels; panel += TILE_PANELS) gemm_panels(TILE_PANELS, true, task, panel);
+    size_t panel;
+    const size_t groups = (task->rows + TILE_ROWS(TILE_PANELS) - 1) / TILE_ROWS(TILE_PANELS);
+    if (!task->prefetch_next || task->rows == 1)
+        panel = gemm_all_panels(0, task);
+    else if (groups >= TILE_PANELS)
+        panel = gemm_all_panels(1, task);
     else
-        for (; panel + TILE_PANELS <= task->panels; panel += TILE_PANELS) gemm_panels(TILE_PANELS, false, task, panel);
+        panel = gemm_all_panels(TILE_PANELS, task);
 #if TILE_PANELS > 1
     switch (task->panels - panel) {
-    case 1: gemm_panels(1, false, task, panel); break;
-    case 2: gemm_panels(2, false, task, panel); break;
-    case 3: gemm_panels(3, false, task, panel); break;
+    case 1: gemm_panels(1, 0, task, panel); break;
+    case 2: gemm_panels(2, 0, task, panel); break;
+    case 3: gemm_panels(3, 0, task, panel); break;
     }
+#else
+    (void)panel;
 #endif
 }
 

@@ -1,0 +1,209 @@
+/* Positive lines are blue-black, negative ones vermilion and dashed, so the sign survives greyscale. Width and opacity grow with
+ * the value; weak lines are drawn first.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "viz/line_view.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "viz/ticks.h"
+
+static const double margin = 0.5, longest_label = 20, smallest_gap = 14;
+static const draw_colour special_grey = {145, 145, 145, 255};
+
+typedef struct plan {
+    const line_view *spec;
+    figure_style style;
+    draw_font font, small, bold;
+    double reach, smallest;       /* largest |value|; what a line needs to be drawn */
+    double query_width, key_width, gap, pitch; /* mm: label columns, the space for lines, distance of tokens */
+    size_t left_out;
+} plan;
+
+typedef struct line_view_line {
+    double value;
+    size_t query, key;
+} line_view_line;
+
+static double line_of(const draw_font *font) { return font->size * DRAW_MM_PER_PT; }
+
+static deberta_status check_view(const line_view *spec, deberta_error *err)
+{
+    DEBERTA_TRY(figure_check_style(&spec->style, err));
+    if (!spec->panels || spec->panel_count == 0 || spec->queries == 0 || spec->keys == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view needs at least one panel, one query and one key");
+    if (!spec->query_labels || !spec->key_labels) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view needs the tokens");
+    if (!(spec->smallest >= 0 && spec->smallest < 1))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "line view threshold %g, expected 0 to 1", spec->smallest);
+    if (spec->one_query && spec->query >= spec->queries)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "query %zu, but there are only %zu", spec->query, spec->queries);
+    return DEBERTA_OK;
+}
+
+static double widest(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font)
+{
+    double width = 0;
+    for (size_t i = 0; i < count; i++) width = fmax(width, draw_measure(list, labels[i].text, font));
+    return fmin(width, longest_label);
+}
+
+static void find_reach(plan *p, figure_notes *notes)
+{
+    const line_view *spec = p->spec;
+    for (size_t k = 0; k < spec->panel_count; k++)
+        for (size_t i = 0; i < spec->queries; i++)
+            for (size_t j = 0; j < spec->keys; j++) {
+                float value = spec->panels[k].values[i * spec->panels[k].stride + j];
+                if (isnan(value)) notes->not_a_number++;
+                else if (isinf(value)) notes->infinite++;
+                else p->reach = fmax(p->reach, fabsf(value));
+            }
+    if (!(p->reach > 0)) p->reach = 1;
+    p->smallest = (spec->smallest > 0 ? spec->smallest : 0.05) * p->reach;
+}
+
+static int weaker_first(const void *a, const void *b)
+{
+    const line_view_line *s = a, *t = b;
+    double x = fabs(s->value), y = fabs(t->value);
+    if (x != y) return x < y ? -1 : 1;
+    if (s->query != t->query) return s->query < t->query ? -1 : 1;
+    return (s->key > t->key) - (s->key < t->key);
+}
+
+static draw_pen pen_of(const plan *p, double value)
+{
+    double strength = fabs(value) / p->reach;
+    draw_colour colour = value >= 0 ? (draw_colour){0, 63, 119, 0} : (draw_colour){208, 60, 42, 0};
+    colour.a = (uint8_t)(40 + 215 * strength + 0.5);
+    return (draw_pen){colour, 0.3 + 1.5 * strength, value >= 0 ? DRAW_SOLID : DRAW_DASHED};
+}
+
+static void draw_lines(draw_list *list, plan *p, const line_view_panel *panel, double x, double y)
+{
+    const line_view *spec = p->spec;
+    line_view_line *lines = malloc(spec->queries * spec->keys * sizeof *lines);
+    if (!lines) {
+        draw_fail(list);
+        return;
+    }
+    size_t count = 0;
+    for (size_t i = 0; i < spec->queries; i++) {
+        if (spec->one_query && i != spec->query) continue;
+        for (size_t j = 0; j < spec->keys; j++) {
+            double value = panel->values[i * panel->stride + j];
+            if (!isfinite(value)) continue;
+            if (fabs(value) >= p->smallest) lines[count++] = (line_view_line){value, i, j};
+            else p->left_out++;
+        }
+    }
+    qsort(lines, count, sizeof *lines, weaker_first);
+    for (size_t k = 0; k < count; k++) {
+        draw_pen pen = pen_of(p, lines[k].value);
+        draw_line(list, x, y + ((double)lines[k].query + 0.5) * p->pitch, x + p->gap, y + ((double)lines[k].key + 0.5) * p->pitch, &pen);
+    }
+    free(lines);
+}
+
+static void draw_tokens(draw_list *list, const plan *p, const figure_label *labels, size_t count, double x, double y, bool left)
+{
+    for (size_t i = 0; i < count; i++) {
+        draw_font font = p->font;
+        if (labels[i].special) font.colour = special_grey;
+        font.bold = left && p->spec->one_query && i == p->spec->query;
+        draw_place place = {x, y + ((double)i + 0.5) * p->pitch, left ? DRAW_END : DRAW_START, DRAW_CENTRE, 0};
+        draw_text_within(list, labels[i].text, place, &font, longest_label);
+    }
+}
+
+/* Sample lines with their values, so that widths can be read. */
+static double draw_key(draw_list *list, const plan *p, double y, bool negative)
+{
+    static const double parts[] = {1, 0.5, 0.2};
+    double x = margin, middle = y + line_of(&p->font) / 2;
+    const char *unit = p->spec->unit ? p->spec->unit : "probability";
+    draw_text(list, unit, (draw_place){x, middle, DRAW_START, DRAW_CENTRE, 0}, &p->font);
+    x += draw_measure(list, unit, &p->font) + 3;
+    for (size_t i = 0; i < (negative ? 6 : 3); i++) {
+        char text[TICK_TEXT_BYTES];
+        double value = (i < 3 ? 1 : -1) * parts[i % 3] * p->reach;
+        draw_pen pen = pen_of(p, value);
+        tick_text(value, 0, text);
+        draw_line(list, x, middle, x + 7, middle, &pen);
+        draw_text(list, text, (draw_place){x + 8, middle, DRAW_START, DRAW_CENTRE, 0}, &p->small);
+        x += 8 + draw_measure(list, text, &p->small) + 3;
+    }
+    return y + line_of(&p->font) + 1.5;
+}
+
+static bool has_negative(const line_view *spec)
+{
+    for (size_t k = 0; k < spec->panel_count; k++)
+        for (size_t i = 0; i < spec->queries; i++)
+            for (size_t j = 0; j < spec->keys; j++)
+                if (spec->panels[k].values[i * spec->panels[k].stride + j] < 0) return true;
+    return false;
+}
+
+static double draw_view_notes(draw_list *list, const plan *p, const figure_notes *notes, double y)
+{
+    byte_buffer text = {0};
+    size_t bad = notes->not_a_number + notes->infinite;
+    char limit[TICK_TEXT_BYTES];
+    tick_text(p->smallest, 0, limit);
+    if (p->left_out) byte_buffer_format(&text, "%zu weaker pairs (below %s) are not drawn. ", p->left_out, limit);
+    if (bad) byte_buffer_format(&text, "%zu pairs without a line: not finite. ", bad);
+    if (p->style.note) byte_buffer_text(&text, p->style.note);
+    byte_buffer_append(&text, "", 1);
+    if (text.failed) draw_fail(list);
+    else if (text.size_bytes > 1) y = figure_footnote(list, &p->style, y, (const char *)text.data);
+    byte_buffer_free(&text);
+    return y;
+}
+
+deberta_status line_view_layout(draw_list *list, const void *view, figure_notes *notes, deberta_error *err)
+{
+    const line_view *spec = view;
+    DEBERTA_TRY(check_view(spec, err));
+    plan p = {.spec = spec, .style = figure_defaults(&spec->style)};
+    p.font = figure_font(&p.style);
+    p.small = figure_small_font(&p.style);
+    p.bold = figure_bold_font(&p.style);
+    p.pitch = 1.15 * line_of(&p.font);
+    draw_font measured = p.font;
+    measured.bold = spec->one_query;
+    p.query_width = widest(list, spec->query_labels, spec->queries, &measured);
+    p.key_width = widest(list, spec->key_labels, spec->keys, &p.font);
+    double each = (p.style.width_mm - 2 * margin - 4 * (double)(spec->panel_count - 1)) / (double)spec->panel_count;
+    p.gap = fmin(each - p.query_width - p.key_width - 2, 45);
+    if (p.gap < smallest_gap)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu line views side by side leave %.1f mm for the lines in %g mm: fewer of them or a wider figure",
+                     spec->panel_count, fmax(p.gap, 0), p.style.width_mm);
+    double rows = (double)(spec->queries > spec->keys ? spec->queries : spec->keys);
+    if (rows * p.pitch > 2000)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view of %.0f tokens would be %.0f mm high", rows, rows * p.pitch);
+    find_reach(&p, notes);
+    double y = figure_title(list, &p.style);
+    y = draw_key(list, &p, y + margin, has_negative(spec)) + line_of(&p.bold) + 2;
+    for (size_t k = 0; k < spec->panel_count; k++) {
+        double x = margin + (double)k * (each + 4) + p.query_width + 1;
+        const line_view_panel *panel = &spec->panels[k];
+        draw_group(list, panel->title ? panel->title : "lines");
+        if (panel->title)
+            draw_text_within(list, panel->title, (draw_place){x + p.gap / 2, y - 1, DRAW_MIDDLE, DRAW_BASELINE, 0}, &p.bold, each);
+        draw_lines(list, &p, panel, x, y);
+        draw_tokens(list, &p, spec->query_labels, spec->queries, x - 1, y, true);
+        draw_tokens(list, &p, spec->key_labels, spec->keys, x + p.gap + 1, y, false);
+        draw_ungroup(list);
+    }
+    y = draw_view_notes(list, &p, notes, y + rows * p.pitch + 1.5);
+    draw_set_page(list, p.style.width_mm, y + margin);
+    return DEBERTA_OK;
+}
+
+deberta_status figure_line_view(const line_view *spec, const char *const *paths, size_t path_count, figure_notes *notes,
+                                deberta_error *err)
+{
+    return figure_save(line_view_layout, spec, &spec->style, paths, path_count, notes, err);
+}
