@@ -9,6 +9,7 @@ const command *const commands[] = {
     &command_info,
     &command_encode,
     &command_tokenize,
+    &command_verify,
 #if HAVE_VIZ
     &command_attention,
 #endif

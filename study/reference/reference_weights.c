@@ -2,7 +2,7 @@
  * (SPEC 3.1, 4.1, 9).
  *
  * SPDX-License-Identifier: MIT */
-#include "tests/ref/reference_weights.h"
+#include "study/reference/reference_weights.h"
 
 #include <stdarg.h>
 #include <stdio.h>

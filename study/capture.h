@@ -1,16 +1,17 @@
 /* Keeps what an observer is shown: hidden states and attention matrices of chosen layers, heads and components.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_CAPTURE_H
-#define CLI_CAPTURE_H
+#ifndef STUDY_CAPTURE_H
+#define STUDY_CAPTURE_H
 
 #include <stdbool.h>
 
-#include "cli/input.h"
+#include "core/base/status.h"
 
 typedef struct capture {
     const deberta_model_info *model;
-    const input_batch *input;
+    const size_t *sequence_starts; /* [sequences + 1], the caller's */
+    size_t sequences, tokens;
     bool *layers, *heads;                    /* [L], [A] wanted */
     bool components[DEBERTA_COMPONENT_COUNT]; /* wanted */
     bool hidden;                             /* all hidden states too */
@@ -20,7 +21,8 @@ typedef struct capture {
 } capture;
 
 /* Sizes everything; layers, heads and components start unselected. */
-deberta_status capture_create(capture *capture, const deberta_model_info *model, const input_batch *input, deberta_error *err);
+deberta_status capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts, size_t sequences,
+                              deberta_error *err);
 /* After the selection was made. Refuses above limit_bytes (0: none). */
 deberta_status capture_allocate(capture *capture, size_t limit_bytes, deberta_error *err);
 void capture_free(capture *capture);

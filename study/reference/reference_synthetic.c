@@ -2,7 +2,7 @@
  *
  * SPDX-License-Identifier: MIT */
 #include "core/model/synthetic.h"
-#include "tests/ref/reference_weights.h"
+#include "study/reference/reference_weights.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/ref/reference.h"
-#include "tests/ref/reference_math.h"
+#include "study/reference/reference.h"
+#include "study/reference/reference_math.h"
 
 /* ----------------------------------------------------------------------------------------------- generated weights */
 

@@ -1,7 +1,7 @@
 /* Formulas of SPEC in float64, each as it stands there.
  *
  * SPDX-License-Identifier: MIT */
-#include "tests/ref/reference_math.h"
+#include "study/reference/reference_math.h"
 
 #include <math.h>
 #include <stdlib.h>

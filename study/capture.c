@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/capture.h"
+#include "study/capture.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#include "core/base/status.h"
 
 const char *component_name(deberta_component component)
 {
@@ -12,22 +10,25 @@ const char *component_name(deberta_component component)
     return names[component];
 }
 
-deberta_status capture_create(capture *capture, const deberta_model_info *model, const input_batch *input, deberta_error *err)
+deberta_status capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts, size_t sequences,
+                              deberta_error *err)
 {
     memset(capture, 0, sizeof *capture);
     capture->model = model;
-    capture->input = input;
+    capture->sequence_starts = sequence_starts;
+    capture->sequences = sequences;
+    capture->tokens = sequence_starts[sequences];
     capture->layers = calloc(model->layers + 1, sizeof *capture->layers);
     capture->heads = calloc(model->heads + 1, sizeof *capture->heads);
     capture->hidden_states = calloc(model->layers + 1, sizeof *capture->hidden_states);
     capture->attention = calloc(model->layers * DEBERTA_COMPONENT_COUNT + 1, sizeof *capture->attention);
-    capture->matrix_starts = calloc(input->sequences + 1, sizeof *capture->matrix_starts);
+    capture->matrix_starts = calloc(sequences + 1, sizeof *capture->matrix_starts);
     if (!capture->layers || !capture->heads || !capture->hidden_states || !capture->attention || !capture->matrix_starts) {
         capture_free(capture);
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     }
-    for (size_t s = 0; s < input->sequences; s++) {
-        const size_t n = input->sequence_starts[s + 1] - input->sequence_starts[s];
+    for (size_t s = 0; s < sequences; s++) {
+        const size_t n = sequence_starts[s + 1] - sequence_starts[s];
         capture->matrix_starts[s + 1] = capture->matrix_starts[s] + n * n;
     }
     return DEBERTA_OK;
@@ -41,12 +42,12 @@ static bool model_has(const deberta_model_info *model, deberta_component compone
 deberta_status capture_allocate(capture *capture, size_t limit_bytes, deberta_error *err)
 {
     const deberta_model_info *model = capture->model;
-    const size_t cells = capture->matrix_starts[capture->input->sequences];
+    const size_t cells = capture->matrix_starts[capture->sequences];
     size_t matrix_bytes, matrices = 0, total = 0;
     for (size_t l = 0; l < model->layers; l++)
         for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
             matrices += capture->layers[l] && capture->components[c] && model_has(model, (deberta_component)c);
-    const size_t hidden_bytes = capture->hidden ? (model->layers + 1) * capture->input->tokens * model->hidden_size * sizeof(float) : 0;
+    const size_t hidden_bytes = capture->hidden ? (model->layers + 1) * capture->tokens * model->hidden_size * sizeof(float) : 0;
     if (!size_multiply(cells, model->heads * sizeof(float), &matrix_bytes) || !size_multiply(matrix_bytes, matrices, &total) ||
         !size_add(total, hidden_bytes, &total) || (limit_bytes && total > limit_bytes))
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY,
@@ -54,7 +55,7 @@ deberta_status capture_allocate(capture *capture, size_t limit_bytes, deberta_er
                      matrices, model->heads, cells, (double)cells * (double)model->heads * 4e-9 * (double)matrices);
     for (size_t l = 0; l <= model->layers; l++) {
         if (capture->hidden &&
-            !(capture->hidden_states[l] = malloc(capture->input->tokens * model->hidden_size * sizeof(float) + 1)))
+            !(capture->hidden_states[l] = malloc(capture->tokens * model->hidden_size * sizeof(float) + 1)))
             DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for hidden states (%zu bytes)", hidden_bytes);
         for (int c = 0; l < model->layers && c < DEBERTA_COMPONENT_COUNT; c++) {
             if (!capture->layers[l] || !capture->components[c] || !model_has(model, (deberta_component)c)) continue;

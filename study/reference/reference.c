@@ -1,9 +1,9 @@
 /* The encoder of SPEC 2 to 6 in float64.
  *
  * SPDX-License-Identifier: MIT */
-#include "tests/ref/reference.h"
-#include "tests/ref/reference_math.h"
-#include "tests/ref/reference_weights.h"
+#include "study/reference/reference.h"
+#include "study/reference/reference_math.h"
+#include "study/reference/reference_weights.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* The heads of SPEC 8 in float64.
  *
  * SPDX-License-Identifier: MIT */
-#include "tests/ref/reference.h"
-#include "tests/ref/reference_math.h"
-#include "tests/ref/reference_weights.h"
+#include "study/reference/reference.h"
+#include "study/reference/reference_math.h"
+#include "study/reference/reference_weights.h"
 
 /* Rows of the word table multiplied at a time: the whole table of a large vocabulary would not fit as doubles. */
 enum { WORD_BLOCK = 1024 };

@@ -1,10 +1,10 @@
-/* How the reference model fetches its tensors. Private to tests/ref.
+/* How the reference model fetches its tensors. Private to study/reference.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TESTS_REF_REFERENCE_WEIGHTS_H
 #define TESTS_REF_REFERENCE_WEIGHTS_H
 
-#include "tests/ref/reference.h"
+#include "study/reference/reference.h"
 
 /* Doubles that are freed together. Zeroed = empty. */
 enum { SHELF_CAPACITY = 64 };
