@@ -98,7 +98,7 @@ static void test_bad_entries(void **state)
         {"\"a\":{\"dtype\":\"F32\",\"shape\":[2]}", 8, "two integers from 0"},
         {"\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}", 8, "span 8 bytes, but shape [3] in F32 takes 12"},
         {"\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}", 8, "dimension 0 of the shape is -2"},
-        {"\"a\":{\"dtype\":\"F32\",\"shape\":[2.0],\"data_offsets\":[0,8]}", 8, "dimension 0 of the shape is 2"},
+        {"\"a\":{\"dtype\":\"F32\",\"shape\":[2.0],\"data_offsets\":[0,8]}", 8, "dimension 0 of the shape is 2.0"},
         {"\"a\":{\"dtype\":\"F32\",\"shape\":[\"2\"],\"data_offsets\":[0,8]}", 8, "the text '2'"},
         {"\"a\":{\"dtype\":\"F32\",\"shape\":2,\"data_offsets\":[0,8]}", 8, "shape is missing"},
         {"\"a\":{\"dtype\":\"F32\",\"shape\":[1,1,1,1,1,1,1,1,2],\"data_offsets\":[0,8]}", 8, "9 dimensions"},
