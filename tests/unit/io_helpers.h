@@ -222,8 +222,12 @@ static inline zip_entry *zip_add(zip_writer *zip, const char *name, const void *
 {
     assert_true(zip->count < 16);
     zip_entry *entry = &zip->entries[zip->count++];
-    *entry = (zip_entry){.name_bytes = strlen(name), .crc = crc32_of(bytes, count), .packed = (uint32_t)count,
-                         .size = (uint32_t)count, .offset = (uint32_t)zip->out.count, .flags = flags};
+    *entry = (zip_entry){.name_bytes = strlen(name),
+                         .crc = crc32_of(bytes, count),
+                         .packed = (uint32_t)count,
+                         .size = (uint32_t)count,
+                         .offset = (uint32_t)zip->out.count,
+                         .flags = flags};
     memcpy(entry->name, name, entry->name_bytes);
     zip_header(&zip->out, entry, false);
     put(&zip->out, bytes, count);
@@ -322,10 +326,12 @@ static inline const char *golden_folder(char room[static 512])
 }
 
 /* The status is this and the message contains the text. */
-static inline void check_refused(deberta_status status, const deberta_error *error, deberta_status expected, const char *text)
+static inline void check_refused(deberta_status status, const deberta_error *error, deberta_status expected,
+                                 const char *text)
 {
     if (status != expected || !strstr(error->message, text))
-        fail_msg("status %d '%s', expected %d and a message with '%s'", status, status ? error->message : "", expected, text);
+        fail_msg("status %d '%s', expected %d and a message with '%s'", status, status ? error->message : "", expected,
+                 text);
 }
 
 #endif

@@ -52,7 +52,8 @@ static deberta_status require_layer(const need *outer, const model_config *c, si
     size_t h = c->hidden_size, f = c->intermediate_size;
     snprintf(prefix, sizeof prefix, "encoder.layer.%zu.", layer);
     n.prefix = prefix;
-    bool v1 = c->version == 1 || (c->version == 0 && checkpoint_find(n.weights, "encoder.layer.0.attention.self.in_proj.weight"));
+    bool v1 = c->version == 1 ||
+              (c->version == 0 && checkpoint_find(n.weights, "encoder.layer.0.attention.self.in_proj.weight"));
     if (v1) {
         DEBERTA_TRY(require(&n, "attention.self.in_proj.weight", 3 * h, h));
     } else {
@@ -219,8 +220,8 @@ static void write_tensors(const char *folder, const char *file, const char *cons
     for (size_t i = 0; names[i]; i++) {
         char entry[256];
         float value = first + (float)i;
-        snprintf(entry, sizeof entry, "%c\"%s\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[%zu,%zu]}", i ? ',' : '{',
-                 names[i], 4 * i, 4 * i + 4);
+        snprintf(entry, sizeof entry, "%c\"%s\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[%zu,%zu]}",
+                 i ? ',' : '{', names[i], 4 * i, 4 * i + 4);
         put_string(&header, entry);
         put(&data, &value, 4);
     }
@@ -242,28 +243,44 @@ static void test_names(void **state)
     } cases[] = {
         {{"embeddings.word_embeddings.weight", "encoder.x"}, {"embeddings.word_embeddings.weight", "encoder.x"}, NULL},
         {{"deberta.embeddings.word_embeddings.weight", "deberta.encoder.x", "lm_predictions.y"},
-         {"embeddings.word_embeddings.weight", "encoder.x", "lm_predictions.y"}, NULL},
+         {"embeddings.word_embeddings.weight", "encoder.x", "lm_predictions.y"},
+         NULL},
         {{"bert.embeddings.word_embeddings.weight", "bert.encoder.x", "classifier.weight"},
-         {"embeddings.word_embeddings.weight", "encoder.x", "classifier.weight"}, NULL},
+         {"embeddings.word_embeddings.weight", "encoder.x", "classifier.weight"},
+         NULL},
         {{"module.deberta.embeddings.word_embeddings.weight", "module.deberta.encoder.x", "module.pooler.y"},
-         {"embeddings.word_embeddings.weight", "encoder.x", "pooler.y"}, NULL},
-        {{"foo.embeddings.word_embeddings.weight", "foo.encoder.x"}, {"embeddings.word_embeddings.weight", "encoder.x"}, NULL},
-        {{"albert.embeddings.word_embeddings.weight", "bert.encoder.x"}, {"embeddings.word_embeddings.weight", "bert.encoder.x"}, NULL},
+         {"embeddings.word_embeddings.weight", "encoder.x", "pooler.y"},
+         NULL},
+        {{"foo.embeddings.word_embeddings.weight", "foo.encoder.x"},
+         {"embeddings.word_embeddings.weight", "encoder.x"},
+         NULL},
+        {{"albert.embeddings.word_embeddings.weight", "bert.encoder.x"},
+         {"embeddings.word_embeddings.weight", "bert.encoder.x"},
+         NULL},
         {{"deberta.embeddings.word_embeddings.weight", "generator.deberta.embeddings.word_embeddings.weight"},
-         {"embeddings.word_embeddings.weight", "generator.deberta.embeddings.word_embeddings.weight"}, NULL},
+         {"embeddings.word_embeddings.weight", "generator.deberta.embeddings.word_embeddings.weight"},
+         NULL},
         {{"a.embeddings.word_embeddings.weight", "deberta.embeddings.word_embeddings.weight"},
-         {"a.embeddings.word_embeddings.weight", "embeddings.word_embeddings.weight"}, NULL},
+         {"a.embeddings.word_embeddings.weight", "embeddings.word_embeddings.weight"},
+         NULL},
         {{"deberta.encoder.x", "cls.y"}, {"deberta.encoder.x", "cls.y"}, NULL},
         {{"embeddings.word_embeddings.weight", "xembeddings.word_embeddings.weight"},
-         {"embeddings.word_embeddings.weight", "xembeddings.word_embeddings.weight"}, NULL},
+         {"embeddings.word_embeddings.weight", "xembeddings.word_embeddings.weight"},
+         NULL},
         {{"embeddings.word_embeddings.weight", "a.LayerNorm.gamma", "a.LayerNorm.beta", "a.gamma"},
-         {"embeddings.word_embeddings.weight", "a.LayerNorm.weight", "a.LayerNorm.bias", "a.gamma"}, NULL},
+         {"embeddings.word_embeddings.weight", "a.LayerNorm.weight", "a.LayerNorm.bias", "a.gamma"},
+         NULL},
         {{"embeddings.word_embeddings.weight", "embeddings.word_embeddings._weight"},
-         {"embeddings.word_embeddings.weight", "embeddings.word_embeddings._weight"}, NULL},
+         {"embeddings.word_embeddings.weight", "embeddings.word_embeddings._weight"},
+         NULL},
         {{"deberta.embeddings.word_embeddings._weight"}, {NULL}, "only the difference"},
         {{"embeddings.word_embeddings.weight", "a.LayerNorm.gamma", "a.LayerNorm.weight"}, {NULL}, "is there twice"},
-        {{"deberta.embeddings.word_embeddings.weight", "bert.embeddings.word_embeddings.weight"}, {NULL}, "not the only word table"},
-        {{"deberta.embeddings.word_embeddings.weight", "deberta.encoder.x", "encoder.x"}, {NULL}, "'encoder.x' is there twice"},
+        {{"deberta.embeddings.word_embeddings.weight", "bert.embeddings.word_embeddings.weight"},
+         {NULL},
+         "not the only word table"},
+        {{"deberta.embeddings.word_embeddings.weight", "deberta.encoder.x", "encoder.x"},
+         {NULL},
+         "'encoder.x' is there twice"},
     };
     char *folder = make_folder();
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -300,8 +317,10 @@ static void test_shards(void **state)
         const char *index, *expected;
     } cases[] = {
         {"{\"weight_map\":{\"a\":\"1.safetensors\",\"b\":\"2.safetensors\"}}", NULL},
-        {"{\"metadata\":{\"total_size\":8},\"weight_map\":{\"a\":\"2.safetensors\"}}", NULL}, /* a is in both; b is not asked for */
-        {"{\"weight_map\":{\"a\":\"1.safetensors\",\"b\":\"1.safetensors\"}}", "'b' into '1.safetensors', which does not hold it"},
+        {"{\"metadata\":{\"total_size\":8},\"weight_map\":{\"a\":\"2.safetensors\"}}",
+         NULL}, /* a is in both; b is not asked for */
+        {"{\"weight_map\":{\"a\":\"1.safetensors\",\"b\":\"1.safetensors\"}}",
+         "'b' into '1.safetensors', which does not hold it"},
         {"{\"weight_map\":{\"a\":\"3.safetensors\"}}", "3.safetensors: cannot be opened"},
         {"{\"weight_map\":{\"a\":\"../1.safetensors\"}}", "a file in the same folder"},
         {"{\"weight_map\":{\"a\":\"/etc/passwd\"}}", "a file in the same folder"},
@@ -357,7 +376,8 @@ static void test_folders(void **state)
 
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     assert_int_equal(symlink("/nowhere/at/all", path), 0);
-    check_refused(checkpoint_open(&weights, folder, &error), &error, DEBERTA_E_FILE, "symbolic link to a file that does not exist");
+    check_refused(checkpoint_open(&weights, folder, &error), &error, DEBERTA_E_FILE,
+                  "symbolic link to a file that does not exist");
     unlink(path);
     assert_int_equal(mkfifo(path, 0600), 0); /* opening it must not wait for a writer */
     check_refused(checkpoint_open(&weights, folder, &error), &error, DEBERTA_E_FORMAT, "not a regular file");
@@ -415,12 +435,12 @@ static void test_integers(void **state)
     for (int64_t i = 0; i < 64; i++) assert_int_equal(values[i], i);
     check_refused(checkpoint_read_f32(weights, ids, 0, 1, &value, &error), &error, DEBERTA_E_FORMAT, "has dtype I64");
     size_t shape[2] = {1, 64};
-    check_refused(checkpoint_require(weights, &ids, "embeddings.position_ids", shape, 2, &error), &error, DEBERTA_E_FORMAT,
-                  "has dtype I64");
+    check_refused(checkpoint_require(weights, &ids, "embeddings.position_ids", shape, 2, &error), &error,
+                  DEBERTA_E_FORMAT, "has dtype I64");
     check_refused(checkpoint_require(weights, &ids, "embeddings.nothing", shape, 2, &error), &error, DEBERTA_E_FORMAT,
                   "'embeddings.nothing' is missing");
-    check_refused(checkpoint_require(weights, &ids, "embeddings.LayerNorm.bias", shape, 2, &error), &error, DEBERTA_E_FORMAT,
-                  "has shape [32], expected [1, 64]");
+    check_refused(checkpoint_require(weights, &ids, "embeddings.LayerNorm.bias", shape, 2, &error), &error,
+                  DEBERTA_E_FORMAT, "has shape [32], expected [1, 64]");
     checkpoint_close(&weights);
 }
 

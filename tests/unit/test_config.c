@@ -30,7 +30,8 @@ static void test_defaults(void **state)
     model_config c;
     parse_good(&c, "{\"model_type\":\"deberta\"}");
     assert_int_equal(c.version, 1);
-    assert_true(c.vocabulary_size == 50265 && c.hidden_size == 768 && c.layers == 12 && c.heads == 12 && c.head_size == 64);
+    assert_true(c.vocabulary_size == 50265 && c.hidden_size == 768 && c.layers == 12 && c.heads == 12 &&
+                c.head_size == 64);
     assert_true(c.intermediate_size == 3072 && c.max_positions == 512 && c.max_relative_positions == 512);
     assert_true(c.relative_span == 512 && c.position_buckets == 0 && c.embedding_size == 768 && c.token_types == 0);
     assert_true(!c.relative_attention && c.position_biased_input && !c.c2p && !c.p2c && c.position_terms == 0);
@@ -42,7 +43,8 @@ static void test_defaults(void **state)
     parse_good(&c, "{\"model_type\":\"deberta-v2\"}");
     assert_int_equal(c.version, 2);
     assert_true(c.vocabulary_size == 128100 && c.hidden_size == 1536 && c.layers == 24 && c.heads == 24);
-    assert_true(c.intermediate_size == 6144 && !c.share_att_key && !c.norm_relative && c.convolution_activation == ACTIVATION_TANH);
+    assert_true(c.intermediate_size == 6144 && !c.share_att_key && !c.norm_relative &&
+                c.convolution_activation == ACTIVATION_TANH);
     config_free(&c);
 
     parse_good(&c, "{\"vocab_size\":5}");
@@ -56,12 +58,15 @@ static void test_published(void **state)
 {
     (void)state;
     model_config c;
-    parse_good(&c, "{\"model_type\":\"deberta-v2\",\"attention_probs_dropout_prob\":0.1,\"hidden_act\":\"gelu\",\"hidden_dropout_prob\":0.1,"
-                   "\"hidden_size\":1536,\"initializer_range\":0.02,\"intermediate_size\":6144,\"max_position_embeddings\":512,"
-                   "\"relative_attention\":true,\"position_buckets\":256,\"norm_rel_ebd\":\"layer_norm\",\"share_att_key\":true,"
-                   "\"pos_att_type\":\"p2c|c2p\",\"layer_norm_eps\":1e-7,\"conv_kernel_size\":3,\"conv_act\":\"gelu\","
-                   "\"max_relative_positions\":-1,\"position_biased_input\":false,\"num_attention_heads\":24,"
-                   "\"attention_head_size\":64,\"num_hidden_layers\":24,\"type_vocab_size\":0,\"vocab_size\":128100}");
+    parse_good(
+        &c,
+        "{\"model_type\":\"deberta-v2\",\"attention_probs_dropout_prob\":0.1,\"hidden_act\":\"gelu\",\"hidden_dropout_"
+        "prob\":0.1,"
+        "\"hidden_size\":1536,\"initializer_range\":0.02,\"intermediate_size\":6144,\"max_position_embeddings\":512,"
+        "\"relative_attention\":true,\"position_buckets\":256,\"norm_rel_ebd\":\"layer_norm\",\"share_att_key\":true,"
+        "\"pos_att_type\":\"p2c|c2p\",\"layer_norm_eps\":1e-7,\"conv_kernel_size\":3,\"conv_act\":\"gelu\","
+        "\"max_relative_positions\":-1,\"position_biased_input\":false,\"num_attention_heads\":24,"
+        "\"attention_head_size\":64,\"num_hidden_layers\":24,\"type_vocab_size\":0,\"vocab_size\":128100}");
     assert_true(c.relative_attention && c.c2p && c.p2c && c.position_terms == 2 && c.share_att_key && c.norm_relative);
     assert_true(c.position_buckets == 256 && c.relative_span == 256 && c.max_relative_positions == 512);
     assert_true(c.convolution_width == 3 && c.convolution_groups == 1 && c.convolution_activation == ACTIVATION_GELU);
@@ -69,9 +74,11 @@ static void test_published(void **state)
     config_free(&c);
 
     /* Microsoft's training config of a discriminator and its generator */
-    parse_good(&c, "{\"model_type\":\"rtd\",\"embedding_sharing\":\"gdes\","
-                   "\"generator\":{\"vocab_size\":11,\"hidden_size\":8,\"num_attention_heads\":2,\"num_hidden_layers\":6},"
-                   "\"discriminator\":{\"vocab_size\":11,\"hidden_size\":8,\"num_attention_heads\":2,\"num_hidden_layers\":7,\"padding_idx\":3}}");
+    parse_good(&c,
+               "{\"model_type\":\"rtd\",\"embedding_sharing\":\"gdes\","
+               "\"generator\":{\"vocab_size\":11,\"hidden_size\":8,\"num_attention_heads\":2,\"num_hidden_layers\":6},"
+               "\"discriminator\":{\"vocab_size\":11,\"hidden_size\":8,\"num_attention_heads\":2,\"num_hidden_layers\":"
+               "7,\"padding_idx\":3}}");
     assert_true(c.layers == 7 && c.version == 0 && c.pad_token_id == 3);
     config_free(&c);
 }
@@ -91,7 +98,7 @@ static void test_position_terms(void **state)
         {"\" P2C | C2P \"", true, true, 2, 2},
         {"[\"c2p\"]", true, false, 1, 1},
         {"[\"p2c\"]", false, true, 1, 1},
-        {"\"none\"", false, false, 1, 0},  /* SPEC 1.2: the v1 class counts entries */
+        {"\"none\"", false, false, 1, 0}, /* SPEC 1.2: the v1 class counts entries */
         {"\"\"", false, false, 1, 0},
         {"\"c2p|c2p\"", true, false, 2, 1},
         {"[\"c2p\",\"none\"]", true, false, 2, 1},
@@ -150,8 +157,9 @@ static void test_relative_span(void **state)
 static void test_dialects(void **state)
 {
     (void)state;
-    static const char fields[] = ",\"share_att_key\":true,\"norm_rel_ebd\":\" none | Layer_Norm \",\"talking_head\":true,"
-                                 "\"conv_kernel_size\":5,\"conv_groups\":4,\"hidden_act\":\"relu\"}";
+    static const char fields[] =
+        ",\"share_att_key\":true,\"norm_rel_ebd\":\" none | Layer_Norm \",\"talking_head\":true,"
+        "\"conv_kernel_size\":5,\"conv_groups\":4,\"hidden_act\":\"relu\"}";
     char text[512];
     model_config c;
     snprintf(text, sizeof text, V1 "%s", fields);
@@ -161,7 +169,8 @@ static void test_dialects(void **state)
     config_free(&c);
     snprintf(text, sizeof text, V2 "%s", fields);
     parse_good(&c, text);
-    assert_true(c.share_att_key && c.norm_relative && !c.talking_heads && c.convolution_width == 5 && c.convolution_groups == 4);
+    assert_true(c.share_att_key && c.norm_relative && !c.talking_heads && c.convolution_width == 5 &&
+                c.convolution_groups == 4);
     assert_int_equal(c.pooler_activation, ACTIVATION_GELU);
     config_free(&c);
     snprintf(text, sizeof text, MICROSOFT "%s", fields);
@@ -184,9 +193,16 @@ static void test_activations(void **state)
         const char *name;
         activation value;
     } cases[] = {
-        {"gelu", ACTIVATION_GELU}, {"gelu_new", ACTIVATION_GELU_TANH}, {"gelu_fast", ACTIVATION_GELU_TANH},
-        {"gelu_pytorch_tanh", ACTIVATION_GELU_TANH}, {"quick_gelu", ACTIVATION_GELU_QUICK}, {"relu", ACTIVATION_RELU},
-        {"silu", ACTIVATION_SILU}, {"swish", ACTIVATION_SILU}, {"tanh", ACTIVATION_TANH}, {"sigmoid", ACTIVATION_SIGMOID},
+        {"gelu", ACTIVATION_GELU},
+        {"gelu_new", ACTIVATION_GELU_TANH},
+        {"gelu_fast", ACTIVATION_GELU_TANH},
+        {"gelu_pytorch_tanh", ACTIVATION_GELU_TANH},
+        {"quick_gelu", ACTIVATION_GELU_QUICK},
+        {"relu", ACTIVATION_RELU},
+        {"silu", ACTIVATION_SILU},
+        {"swish", ACTIVATION_SILU},
+        {"tanh", ACTIVATION_TANH},
+        {"sigmoid", ACTIVATION_SIGMOID},
         {"linear", ACTIVATION_NONE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -208,7 +224,9 @@ static void test_labels(void **state)
 {
     (void)state;
     model_config c;
-    parse_good(&c, V2 ",\"architectures\":[\"X\",\"Y\"],\"id2label\":{\"10\":\"k\",\"2\":\"c\",\"0\":\"a\",\"1\":null,\"3\":7}}");
+    parse_good(
+        &c,
+        V2 ",\"architectures\":[\"X\",\"Y\"],\"id2label\":{\"10\":\"k\",\"2\":\"c\",\"0\":\"a\",\"1\":null,\"3\":7}}");
     static const char *const names[] = {"a", NULL, "c", "7", "k"};
     assert_int_equal(c.labels, 5);
     for (int i = 0; i < 5; i++)
@@ -264,7 +282,8 @@ static void test_refusals(void **state)
         {V2 ",\"position_buckets\":4294967552}", "position_buckets is 4294967552"},
         {V2 ",\"type_vocab_size\":-1}", "type_vocab_size is -1"},
         {V2 ",\"embedding_size\":0}", "embedding_size is 0"},
-        {V2 ",\"attention_head_size\":5}", "attention_head_size is 5, expected hidden_size / num_attention_heads = 8 / 2 = 4"},
+        {V2 ",\"attention_head_size\":5}",
+         "attention_head_size is 5, expected hidden_size / num_attention_heads = 8 / 2 = 4"},
         {V1 ",\"attention_head_size\":5}", "attention_head_size is 5"},
         {V2 ",\"layer_norm_eps\":0}", "layer_norm_eps is 0"},
         {V2 ",\"layer_norm_eps\":-1e-7}", "layer_norm_eps is -"},
@@ -307,7 +326,8 @@ static void test_refusals(void **state)
         model_config c;
         deberta_error error = {0};
         deberta_status status = parse(&c, cases[i].text, &error);
-        if (status == DEBERTA_OK || !strstr(error.message, cases[i].expected) || strncmp(error.message, "config.json: ", 13) != 0)
+        if (status == DEBERTA_OK || !strstr(error.message, cases[i].expected) ||
+            strncmp(error.message, "config.json: ", 13) != 0)
             fail_msg("case %zu: %d '%s', expected '%s'", i, status, status ? error.message : "", cases[i].expected);
         model_config empty = {0};
         assert_memory_equal(&c, &empty, sizeof c);
@@ -318,8 +338,9 @@ static void test_refusals(void **state)
 static void test_damage(void **state)
 {
     (void)state;
-    char text[] = V2 ",\"pos_att_type\":[\"c2p\",\"p2c\"],\"id2label\":{\"0\":\"a\",\"1\":\"b\"},\"architectures\":[\"X\"],"
-                     "\"layer_norm_eps\":1e-7,\"pooling\":{\"hidden_act\":\"gelu\"},\"norm_rel_ebd\":\"layer_norm\"}";
+    char text[] =
+        V2 ",\"pos_att_type\":[\"c2p\",\"p2c\"],\"id2label\":{\"0\":\"a\",\"1\":\"b\"},\"architectures\":[\"X\"],"
+           "\"layer_norm_eps\":1e-7,\"pooling\":{\"hidden_act\":\"gelu\"},\"norm_rel_ebd\":\"layer_norm\"}";
     model_config c;
     deberta_error error;
     for (size_t length = 0; length + 1 < sizeof text; length++) {

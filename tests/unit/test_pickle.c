@@ -59,16 +59,31 @@ static void test_values(void **state)
         {LITERAL("(NNNNt"), PICKLE_TUPLE, 0},
         {LITERAL("]Na(NNe"), PICKLE_LIST, 0},
         {LITERAL("}K\x01Ns(K\x02NK\x03Nu"), PICKLE_DICT, 0},
-        {LITERAL("K\x01K\x02""0"), PICKLE_INTEGER, 1},
-        {LITERAL("K\x01(""0"), PICKLE_INTEGER, 1},      /* POP of a mark */
-        {LITERAL("K\x01(NN1"), PICKLE_INTEGER, 1},      /* POP_MARK */
-        {LITERAL("K\x01""2\x86""0K\x09"), PICKLE_INTEGER, 9},
-        {LITERAL("K\x05q\x00""0h\x00"), PICKLE_INTEGER, 5},
-        {LITERAL("K\x05r\x07\x00\x00\x00""0j\x07\x00\x00\x00"), PICKLE_INTEGER, 5},
-        {LITERAL("K\x05\x94K\x06\x94""00h\x01"), PICKLE_INTEGER, 6},
+        {LITERAL("K\x01K\x02"
+                 "0"),
+         PICKLE_INTEGER, 1},
+        {LITERAL("K\x01("
+                 "0"),
+         PICKLE_INTEGER, 1},                       /* POP of a mark */
+        {LITERAL("K\x01(NN1"), PICKLE_INTEGER, 1}, /* POP_MARK */
+        {LITERAL("K\x01"
+                 "2\x86"
+                 "0K\x09"),
+         PICKLE_INTEGER, 9},
+        {LITERAL("K\x05q\x00"
+                 "0h\x00"),
+         PICKLE_INTEGER, 5},
+        {LITERAL("K\x05r\x07\x00\x00\x00"
+                 "0j\x07\x00\x00\x00"),
+         PICKLE_INTEGER, 5},
+        {LITERAL("K\x05\x94K\x06\x94"
+                 "00h\x01"),
+         PICKLE_INTEGER, 6},
         {LITERAL("\x95\x02\x00\x00\x00\x00\x00\x00\x00K\x05"), PICKLE_INTEGER, 5},
         {LITERAL("ccollections\nOrderedDict\n)R"), PICKLE_DICT, 0},
-        {LITERAL("\x8c\x0b""collections\x8c\x0bOrderedDict\x93)R}b"), PICKLE_DICT, 0},
+        {LITERAL("\x8c\x0b"
+                 "collections\x8c\x0bOrderedDict\x93)R}b"),
+         PICKLE_DICT, 0},
         {LITERAL("ctorch\nHalfStorage\n"), PICKLE_GLOBAL, 0},
     };
     buffer code = {0}, whole = {0};
@@ -182,9 +197,10 @@ static void test_beginnings(void **state)
         size_t count;
         bool good;
     } cases[] = {
-        {LITERAL(""), false}, {LITERAL("\x80"), false}, {LITERAL("\x80\x02"), false}, {LITERAL("\x80\x01N."), false},
-        {LITERAL("\x80\x06N."), false}, {LITERAL("N."), false}, {LITERAL("\x80\x02N"), false},
-        {LITERAL("\x80\x02N."), true}, {LITERAL("\x80\x04N."), true}, {LITERAL("\x80\x05N.x"), true},
+        {LITERAL(""), false},           {LITERAL("\x80"), false},       {LITERAL("\x80\x02"), false},
+        {LITERAL("\x80\x01N."), false}, {LITERAL("\x80\x06N."), false}, {LITERAL("N."), false},
+        {LITERAL("\x80\x02N"), false},  {LITERAL("\x80\x02N."), true},  {LITERAL("\x80\x04N."), true},
+        {LITERAL("\x80\x05N.x"), true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pickle *p;
@@ -219,14 +235,18 @@ static void test_endless(void **state)
         size_t piece_bytes;
         const char *expected; /* NULL: accepted */
     } cases[] = {
-        {"N", LITERAL("\x85"), "more than"},  /* nested tuples */
-        {"", LITERAL("N"), "more than"},      /* stack */
-        {"", LITERAL("("), "more than"},      /* marks */
-        {"", LITERAL("]"), "more than"},      /* containers */
-        {"]", LITERAL("Na"), "more than"},    /* cells */
-        {"N", LITERAL("\x94"), "more than"},  /* memo */
+        {"N", LITERAL("\x85"), "more than"}, /* nested tuples */
+        {"", LITERAL("N"), "more than"},     /* stack */
+        {"", LITERAL("("), "more than"},     /* marks */
+        {"", LITERAL("]"), "more than"},     /* containers */
+        {"]", LITERAL("Na"), "more than"},   /* cells */
+        {"N", LITERAL("\x94"), "more than"}, /* memo */
         {"N", LITERAL("N0"), NULL},
-        {"Nq\x01""0N", LITERAL("h\x01""0"), NULL},
+        {"Nq\x01"
+         "0N",
+         LITERAL("h\x01"
+                 "0"),
+         NULL},
         {"Nq\x01", LITERAL("q\x01"), NULL},
         {"N", LITERAL("\x95\0\0\0\0\0\0\0\0"), NULL},
     };
@@ -257,20 +277,22 @@ static void test_too_many_tensors(void **state)
     int64_t one = 1;
     put_tensor(&code, "FloatStorage", "0", 1, 0, &one, &one, 1);
     put_global(&code, "torch._utils", "_rebuild_tensor_v2");
-    put_string(&code, "q\x01""0(");
+    put_string(&code, "q\x01"
+                      "0(");
     put_storage(&code, "FloatStorage", "0", 1);
     put_integer(&code, 0);
     put_tuple(&code, &one, 1);
     put_tuple(&code, &one, 1);
-    put_string(&code, "NNtq\x02""0");
+    put_string(&code, "NNtq\x02"
+                      "0");
     for (int i = 0; i < 70000; i++) put_string(&code, "h\x01h\x02R0");
     check_refused(read_code(&p, &code, &whole, &error), &error, DEBERTA_E_FORMAT, "more than 65536 tensors");
     buffer_free(&code);
     buffer_free(&whole);
 }
 
-static bool tensor_reads(const char *storage, int64_t elements, int64_t offset, const int64_t *shape, const int64_t *strides,
-                         size_t rank, pickle_tensor *read)
+static bool tensor_reads(const char *storage, int64_t elements, int64_t offset, const int64_t *shape,
+                         const int64_t *strides, size_t rank, pickle_tensor *read)
 {
     buffer code = {0}, whole = {0};
     pickle *p;
@@ -297,7 +319,8 @@ static void test_geometry(void **state)
     uint64_t seed = 1;
     size_t accepted = 0;
     for (int round = 0; round < 4000; round++) {
-        int64_t shape[4], strides[4], elements = (int64_t)random_below(&seed, 40), offset = (int64_t)random_below(&seed, 8);
+        int64_t shape[4], strides[4], elements = (int64_t)random_below(&seed, 40),
+                                      offset = (int64_t)random_below(&seed, 8);
         size_t rank = random_below(&seed, 5), count = 1;
         int64_t last = offset;
         for (size_t d = 0; d < rank; d++) {
@@ -314,7 +337,8 @@ static void test_geometry(void **state)
         accepted++;
         assert_int_equal(read.elements, count);
         assert_int_equal(read.offset, offset);
-        for (size_t d = 0; d < rank; d++) assert_true(read.shape[d] == (size_t)shape[d] && read.strides[d] == (size_t)strides[d]);
+        for (size_t d = 0; d < rank; d++)
+            assert_true(read.shape[d] == (size_t)shape[d] && read.strides[d] == (size_t)strides[d]);
     }
     assert_in_range(accepted, 500, 3500);
 }
@@ -353,7 +377,8 @@ static void test_views(void **state)
     static const struct {
         int64_t offset, elements;
         bool good;
-    } cases[] = {{0, 8, true}, {4, 4, true}, {8, 0, false}, {5, 4, false}, {-1, 4, false}, {INT64_MAX, INT64_MAX, false}};
+    } cases[] = {{0, 8, true},  {4, 4, true},   {8, 0, false},
+                 {5, 4, false}, {-1, 4, false}, {INT64_MAX, INT64_MAX, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         buffer code = {0}, whole = {0};
         pickle *p;
@@ -407,11 +432,11 @@ int main(void)
 {
     limit_memory();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),   cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_values),     cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_beginnings), cmocka_unit_test(test_cycles),
-        cmocka_unit_test(test_endless),  cmocka_unit_test(test_too_many_tensors),
-        cmocka_unit_test(test_geometry), cmocka_unit_test(test_overflowing_geometry),
-        cmocka_unit_test(test_views),    cmocka_unit_test(test_message_names_tensor),
+        cmocka_unit_test(test_endless),    cmocka_unit_test(test_too_many_tensors),
+        cmocka_unit_test(test_geometry),   cmocka_unit_test(test_overflowing_geometry),
+        cmocka_unit_test(test_views),      cmocka_unit_test(test_message_names_tensor),
     };
     return cmocka_run_group_tests_name("pickle", tests, NULL, NULL);
 }

@@ -12,7 +12,8 @@ static const char good_header[] = "{\"__metadata__\":{\"format\":\"pt\"},"
                                   "\"a\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[0,8]},"
                                   "\"none\":{\"dtype\":\"F32\",\"shape\":[0,7],\"data_offsets\":[14,14]},"
                                   "\"i\":{\"dtype\":\"I32\",\"shape\":[],\"data_offsets\":[14,18]}}   ";
-static const uint8_t good_data[18] = {0, 0, 0x80, 0x3f, 0, 0, 0x20, 0xc0, 0x00, 0x3c, 0x01, 0x00, 0x00, 0xfc, 0xfe, 0xff, 0xff, 0xff};
+static const uint8_t good_data[18] = {0,    0,    0x80, 0x3f, 0,    0,    0x20, 0xc0, 0x00,
+                                      0x3c, 0x01, 0x00, 0x00, 0xfc, 0xfe, 0xff, 0xff, 0xff};
 
 static void good_file(buffer *file) { put_safetensors(file, good_header, good_data, sizeof good_data); }
 
@@ -96,7 +97,8 @@ static void test_bad_entries(void **state)
         {"\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8,8]}", 8, "two integers from 0"},
         {"\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,18446744073709551616]}", 8, "line 1"},
         {"\"a\":{\"dtype\":\"F32\",\"shape\":[2]}", 8, "two integers from 0"},
-        {"\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}", 8, "span 8 bytes, but shape [3] in F32 takes 12"},
+        {"\"a\":{\"dtype\":\"F32\",\"shape\":[3],\"data_offsets\":[0,8]}", 8,
+         "span 8 bytes, but shape [3] in F32 takes 12"},
         {"\"a\":{\"dtype\":\"F32\",\"shape\":[-2],\"data_offsets\":[0,8]}", 8, "dimension 0 of the shape is -2"},
         {"\"a\":{\"dtype\":\"F32\",\"shape\":[2.0],\"data_offsets\":[0,8]}", 8, "dimension 0 of the shape is 2.0"},
         {"\"a\":{\"dtype\":\"F32\",\"shape\":[\"2\"],\"data_offsets\":[0,8]}", 8, "the text '2'"},
@@ -116,28 +118,35 @@ static void test_bad_entries(void **state)
         {"\"a\xff\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}", 8, "line 1"},
         {"\"__metadata__\":{\"a\":1}", 0, "__metadata__ is not a map"},
         {"\"__metadata__\":[]", 0, "__metadata__ is not a map"},
-        {"\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[4,8]}",
+        {"\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_"
+         "offsets\":[4,8]}",
          8, "'a' occurs twice"},
-        {"\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}",
+        {"\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_"
+         "offsets\":[0,4]}",
          8, "tensor 'b': it begins at byte 0"},
-        {"\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]}",
+        {"\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_"
+         "offsets\":[8,12]}",
          12, "tensor 'b': it begins at byte 8"},
-        {"\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[2,6]}",
+        {"\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]},\"b\":{\"dtype\":\"F32\",\"shape\":[1],\"data_"
+         "offsets\":[2,6]}",
          6, "tensor 'b': it begins at byte 2"},
         /* what can be listed, but not read as weights */
         {"\"a\":{\"dtype\":\"F8_E4M3\",\"shape\":[8],\"data_offsets\":[0,8]}", 8, NULL},
         {"\"a\":{\"dtype\":\"F4\",\"shape\":[16],\"data_offsets\":[0,8]}", 8, NULL},
         {"\"a\":{\"dtype\":\"U64\",\"shape\":[2],\"data_offsets\":[0,8]}", 8, "takes 16"},
         {"\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"more\":{\"x\":[[[1]]]}}", 8, NULL},
-        {"\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"more\":[[[[[[[[1]]]]]]]]}", 8, "nested deeper"},
+        {"\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8],\"more\":[[[[[[[[1]]]]]]]]}", 8,
+         "nested deeper"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_entry(cases[i].entries, cases[i].data, cases[i].expected);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        check_entry(cases[i].entries, cases[i].data, cases[i].expected);
 }
 
 static void test_bad_lengths(void **state)
 {
     (void)state;
-    static const uint64_t lengths[] = {0, 1, 7, 1000, 100000001, UINT32_MAX, (uint64_t)1 << 63, UINT64_MAX, UINT64_MAX - 7};
+    static const uint64_t lengths[] = {
+        0, 1, 7, 1000, 100000001, UINT32_MAX, (uint64_t)1 << 63, UINT64_MAX, UINT64_MAX - 7};
     buffer file = {0};
     good_file(&file);
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
@@ -233,8 +242,12 @@ int main(void)
 {
     limit_memory();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),        cmocka_unit_test(test_bad_entries), cmocka_unit_test(test_bad_lengths),
-        cmocka_unit_test(test_other_contents), cmocka_unit_test(test_truncations), cmocka_unit_test(test_bit_flips),
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_bad_entries),
+        cmocka_unit_test(test_bad_lengths),
+        cmocka_unit_test(test_other_contents),
+        cmocka_unit_test(test_truncations),
+        cmocka_unit_test(test_bit_flips),
         cmocka_unit_test(test_swollen_headers),
     };
     return cmocka_run_group_tests_name("safetensors", tests, NULL, NULL);

@@ -11,7 +11,8 @@ static const float first_values[6] = {1, 2, 3, 4, 5, 6}, second_values[2] = {-1,
 /* {"w": 2 x 3 of storage 0, "t": its transpose, "b": storage 1} */
 static void put_state(buffer *code)
 {
-    static const int64_t shape[2] = {2, 3}, strides[2] = {3, 1}, turned_shape[2] = {3, 2}, turned[2] = {1, 3}, two = 2, one = 1;
+    static const int64_t shape[2] = {2, 3}, strides[2] = {3, 1}, turned_shape[2] = {3, 2}, turned[2] = {1, 3}, two = 2,
+                         one = 1;
     put(code, "\x80\x02}(", 4);
     put_text(code, "w");
     put_tensor(code, "FloatStorage", "0", 6, 0, shape, strides, 2);
@@ -63,8 +64,8 @@ static const stored_tensor *find(const torch_file *file, const char *name)
     return NULL;
 }
 
-static deberta_status read_values(torch_file *file, const stored_tensor *stored, size_t first, size_t count, float *values,
-                                  deberta_error *error)
+static deberta_status read_values(torch_file *file, const stored_tensor *stored, size_t first, size_t count,
+                                  float *values, deberta_error *error)
 {
     const uint8_t *storage;
     deberta_status status = torch_file_acquire(file, stored->storage, &storage, error);
@@ -266,7 +267,8 @@ static void test_overlapping_members(void **state)
         name[13] = (char)('0' + i);
         zip_entry *entry = zip_add(&zip, name, NULL, 0, 0);
         uint32_t size = sizeof values;
-        *entry = (zip_entry){.name_bytes = 14, .crc = zip.entries[1].crc, .packed = size, .size = size, .offset = zip.entries[1].offset};
+        *entry = (zip_entry){
+            .name_bytes = 14, .crc = zip.entries[1].crc, .packed = size, .size = size, .offset = zip.entries[1].offset};
         memcpy(entry->name, name, 14);
     }
     zip_end(&zip, false);
@@ -331,13 +333,15 @@ static void test_bad_legacy(void **state)
     deberta_error error;
     make_legacy(&file);
     put_byte(&file, 0);
-    check_refused(open_and_read(file.bytes, file.count, &error), &error, DEBERTA_E_FORMAT, "1 bytes after the last storage");
+    check_refused(open_and_read(file.bytes, file.count, &error), &error, DEBERTA_E_FORMAT,
+                  "1 bytes after the last storage");
     file.count--;
     /* the number of elements of the last storage */
     static const uint64_t numbers[] = {0, 1, 3, UINT64_MAX, (uint64_t)1 << 62};
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         memcpy(file.bytes + file.count - 16, &numbers[i], 8);
-        check_refused(open_and_read(file.bytes, file.count, &error), &error, DEBERTA_E_FORMAT, "but tensor 'b' expects 2");
+        check_refused(open_and_read(file.bytes, file.count, &error), &error, DEBERTA_E_FORMAT,
+                      "but tensor 'b' expects 2");
     }
     buffer_free(&file);
 
@@ -375,8 +379,11 @@ static void test_other_contents(void **state)
         const char *bytes, *expected;
         size_t count;
     } cases[] = {
-        {"\x80\x02}q.", "looks like a Python pickle", 5}, {"", "of unknown content", 0}, {"P", "of unknown content", 1},
-        {"PK\x03\x04", "no end record", 4},               {"<!DOCTYPE", "looks like an HTML page", 9},
+        {"\x80\x02}q.", "looks like a Python pickle", 5},
+        {"", "of unknown content", 0},
+        {"P", "of unknown content", 1},
+        {"PK\x03\x04", "no end record", 4},
+        {"<!DOCTYPE", "looks like an HTML page", 9},
         {"\x05\0\0\0\0\0\0\0{}   ", "looks like a safetensors file", 13},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -449,10 +456,12 @@ static void test_shared_dicts(void **state)
     put_string(&code, "q\x01");
     int64_t shape = 6, stride = 1;
     put_tensor(&code, "FloatStorage", "0", 6, 0, &shape, &stride, 1);
-    put_string(&code, "q\x02""0(");
+    put_string(&code, "q\x02"
+                      "0(");
     for (int i = 0; i < 60000; i++) {
         put(&code, "\x8c\x04", 2);
-        put_number(&code, 0x61616161u + (uint32_t)(i % 26) + (uint32_t)(i / 26 % 26 << 8) + (uint32_t)(i / 676 << 16), 4);
+        put_number(&code, 0x61616161u + (uint32_t)(i % 26) + (uint32_t)(i / 26 % 26 << 8) + (uint32_t)(i / 676 << 16),
+                   4);
         put_string(&code, "h\x02");
     }
     put_string(&code, "u0}(");
@@ -544,7 +553,8 @@ static void test_strides(void **state)
             memcpy(stored + i * widths[type], pieces[type], widths[type]);
             expected[i] = value;
         }
-        int64_t shape[4], strides[4], step = 1 + (int64_t)random_below(&seed, 2), offset = (int64_t)random_below(&seed, 30);
+        int64_t shape[4], strides[4], step = 1 + (int64_t)random_below(&seed, 2),
+                                      offset = (int64_t)random_below(&seed, 30);
         for (size_t d = rank; d-- > 1;) {
             size_t other = random_below(&seed, d + 1), kept = order[d];
             order[d] = order[other];
@@ -569,7 +579,8 @@ static void test_strides(void **state)
 
         torch_file *file;
         deberta_error error;
-        if (torch_file_open(&file, zip.out.bytes, zip.out.count, "file", &error) != DEBERTA_OK) fail_msg("%s", error.message);
+        if (torch_file_open(&file, zip.out.bytes, zip.out.count, "file", &error) != DEBERTA_OK)
+            fail_msg("%s", error.message);
         for (int window = 0; window < 4; window++) {
             size_t first = window ? random_below(&seed, count + 1) : 0;
             size_t length = window ? random_below(&seed, count - first + 1) : count;
@@ -577,9 +588,11 @@ static void test_strides(void **state)
             assert_int_equal(read_values(file, find(file, "x"), first, length, values, &error), DEBERTA_OK);
             for (size_t i = 0; i < length; i++) {
                 size_t place = (size_t)offset, rest = first + i;
-                for (size_t d = rank; d-- > 0; rest /= (size_t)shape[d]) place += rest % (size_t)shape[d] * (size_t)strides[d];
+                for (size_t d = rank; d-- > 0; rest /= (size_t)shape[d])
+                    place += rest % (size_t)shape[d] * (size_t)strides[d];
                 /* 250 / 8 needs 8 significant bits: bfloat16 cuts nothing */
-                if (values[i] != expected[place]) fail_msg("round %d: element %zu is %g, expected %g", round, first + i, values[i], expected[place]);
+                if (values[i] != expected[place])
+                    fail_msg("round %d: element %zu is %g, expected %g", round, first + i, values[i], expected[place]);
             }
         }
         torch_file_close(&file);
