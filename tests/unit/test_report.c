@@ -72,7 +72,9 @@ static bench_report make_report(void)
     return report;
 }
 
-static char *text_of(deberta_status (*print)(const bench_report *, FILE *), const bench_report *report)
+/* Not inlined: gcc would take the text for a dangling local. */
+__attribute__((noinline)) static char *text_of(deberta_status (*print)(const bench_report *, FILE *),
+                                               const bench_report *report)
 {
     char *text = NULL;
     size_t length = 0;
