@@ -48,6 +48,7 @@ typedef struct bench_report {
     size_t count;
     char command[512];          /* that made it, or empty */
     size_t load_peak_rss_bytes; /* while the model was opened */
+    size_t disagreements;       /* points whose output was not what it had to be; each is among the notes */
 } bench_report;
 
 void bench_result_clear(bench_result *result);

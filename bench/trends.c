@@ -107,6 +107,13 @@ void trends_free(trend_list *list)
     *list = (trend_list){0};
 }
 
+/* A curve through as many points as it has coefficients is exact and proves nothing. */
+static void print_worst(FILE *out, const trend *t)
+{
+    if (t->points > t->time.degree + 1) fprintf(out, " (worst error %.1f %%)", 100 * t->time.worst);
+    fputc('\n', out);
+}
+
 static void print_growth(FILE *out, const char *what, statistics_growth growth)
 {
     if (growth.valid) fprintf(out, "%s grows as n^%.2f, at the end as n^%.2f", what, growth.exponent, growth.last);
@@ -119,13 +126,13 @@ static void print_trend(const bench_report *report, const trend *t, FILE *out)
     fprintf(out, "%s, %zu thread%s, batch %zu, attention %s, position cache %s: ", r->isa, r->threads,
             r->threads == 1 ? "" : "s", r->batch, r->attention, r->position_cache ? "on" : "off");
     if (t->axis == TREND_LAYERS) {
-        fprintf(out, "n = %zu, %zu to %zu layers\n  time = %.3f ms + %.3f ms per layer (worst error %.1f %%)\n", r->n,
-                t->from, t->to, 1e3 * c[0], 1e3 * c[1], 100 * t->time.worst);
+        fprintf(out, "n = %zu, %zu to %zu layers\n  time = %.3f ms + %.3f ms per layer", r->n, t->from, t->to,
+                1e3 * c[0], 1e3 * c[1]);
+        print_worst(out, t);
         return;
     }
     fprintf(out, "%zu layers, n = %zu to %zu\n", r->layers, t->from, t->to);
-    fprintf(out, "  time = %.3f ms + %.3f us n + %.3f ns n^2 (worst error %.1f %%)\n", 1e3 * c[0], 1e6 * c[1],
-            1e9 * c[2], 100 * t->time.worst);
+    fprintf(out, "  time = %.3f ms + %.3f us n + %.3f ns n^2", 1e3 * c[0], 1e6 * c[1], 1e9 * c[2], 100 * t->time.worst);
     fputs("  ", out);
     print_growth(out, "time", t->seconds);
     if (t->memory.valid) fputs("; ", out);
