@@ -77,7 +77,8 @@ static deberta_status fill_figure(attention_job *job, attention_figure *figure, 
                                                           .kind = c == DEBERTA_PROBABILITIES ? HEATMAP_POSITIVE : HEATMAP_SIGNED};
             }
         }
-    for (size_t t = 0; t < n; t++) job->labels[t] = (figure_label){.text = job->input.labels[first + t]};
+    for (size_t t = 0; t < n; t++)
+        job->labels[t] = (figure_label){.text = job->input.labels[first + t], .special = job->input.special[first + t]};
     figure->panels = job->panels;
     figure->grid_columns = rows ? panels / rows : 0;
     figure->row_titles = job->row_title_pointers;
@@ -131,12 +132,12 @@ static int run_job(attention_job *job)
     figure.keep_row_mean = centre == 1;
     figure.style.title = options_value(job->options, "title", NULL);
     figure.style.font = options_value(job->options, "font", NULL);
-    int status = input_read(job->options, &job->input);
+    int status = run_open_model(job->options, &job->model);
     if (status != EXIT_OK) return status;
+    deberta_model_describe(job->model, &job->info);
+    if ((status = input_read(job->options, options_argument(job->options, 0), &job->info, &job->input)) != EXIT_OK) return status;
     if (row >= job->input.rows || job->input.row[row].tokens == 0)
         return report_usage(job->options, "--row: the input has no real tokens in row %zu", row);
-    if ((status = run_open_model(job->options, &job->model)) != EXIT_OK) return status;
-    deberta_model_describe(job->model, &job->info);
     if (capture_create(&job->capture, &job->info, &job->input, &error) != DEBERTA_OK) return report_error(job->options, &error);
     if (!choose(job)) return EXIT_USAGE;
     session_options.max_tokens = job->input.tokens;
