@@ -16,7 +16,7 @@ typedef struct attention_job {
     input_batch input;
     capture capture;
     attention_panel *panels;
-    char (*row_titles)[40];
+    char (*row_titles)[64];
     const char **row_title_pointers;
     figure_label *labels;
 } attention_job;
@@ -101,7 +101,7 @@ static deberta_status draw(attention_job *job, attention_figure *figure, deberta
                                            {"Command", command_line ? command_line : ""}};
     figure->style.provenance = provenance;
     figure->style.provenance_count = sizeof provenance / sizeof *provenance;
-    char unit[48];
+    char unit[64];
     const int terms = 1 + job->info.has_c2p + job->info.has_p2c;
     snprintf(unit, sizeof unit, terms > 1 ? "logit / sqrt(%dd)" : "logit / sqrt(d)", terms);
     figure->units[HEATMAP_SIGNED] = unit;
@@ -136,7 +136,6 @@ static int run_job(attention_job *job)
     if (row >= job->input.rows || job->input.row[row].tokens == 0)
         return report_usage(job->options, "--row: the input has no real tokens in row %zu", row);
     if ((status = run_open_model(job->options, &job->model)) != EXIT_OK) return status;
-    job->info.struct_size = sizeof job->info;
     deberta_model_describe(job->model, &job->info);
     if (capture_create(&job->capture, &job->info, &job->input, &error) != DEBERTA_OK) return report_error(job->options, &error);
     if (!choose(job)) return EXIT_USAGE;

@@ -224,7 +224,6 @@ static int run_job(encode_job *job)
     int status = input_read(job->options, &job->input);
     if (status != EXIT_OK) return status;
     if ((status = run_open_model(job->options, &job->model)) != EXIT_OK) return status;
-    job->info.struct_size = sizeof job->info;
     deberta_model_describe(job->model, &job->info);
     if (capture_create(&job->capture, &job->info, &job->input, &error) != DEBERTA_OK) return report_error(job->options, &error);
     job->capture.hidden = hidden == 1;
