@@ -26,7 +26,7 @@ typedef struct settings {
     model_mutation mutation;
     bool tiers[DEBERTA_ISA_COUNT];
     size_t threads;
-    bool failures_only, silent, until_failure;
+    bool failures_only, silent;
 } settings;
 
 typedef struct tally {
@@ -244,8 +244,6 @@ static unsigned expected_heads(const golden_case *item)
 /* --------------------------------------------------------------------------------------------------------------- cases
  */
 
-static bool stop(const settings *s, const tally *sum) { return s->until_failure && sum->failed > 0; }
-
 static void run_tier(comparison *c, const deberta_model *model)
 {
     deberta_error error = {0};
@@ -276,7 +274,7 @@ static void run_variant(const settings *s, const golden_case *item, const char *
     if (status == DEBERTA_OK)
         status = ragged_create(&c.batch, item->rows, item->columns, item->ids, item->mask, item->types, &error);
     if (status != DEBERTA_OK) fail_case(sum, s, item->name, error.message);
-    for (size_t isa = DEBERTA_ISA_SCALAR; status == DEBERTA_OK && isa < DEBERTA_ISA_COUNT && !stop(s, sum); isa++) {
+    for (size_t isa = DEBERTA_ISA_SCALAR; status == DEBERTA_OK && isa < DEBERTA_ISA_COUNT; isa++) {
         c.isa = (deberta_isa)isa;
         if (s->tiers[isa]) run_tier(&c, model);
     }
@@ -296,7 +294,7 @@ static void run_case(const settings *s, const char *folder, const char *name, co
         return;
     }
     /* Where distances reach M the references part; everywhere else both must give the same. */
-    bool parted = tensor_file_find(&item.expected, "ms_clamp.hidden_states.1") != NULL;
+    bool parted = golden_case_has(&item, "ms_clamp.");
     run_variant(s, &item, "", parted ? DEBERTA_REFERENCE_HF : DEBERTA_REFERENCE_MICROSOFT, sum);
     if (parted) run_variant(s, &item, "ms_clamp.", DEBERTA_REFERENCE_MICROSOFT, sum);
     golden_case_free(&item);
@@ -310,7 +308,7 @@ static void run_folder(const settings *s, const char *folder, const char *prefix
         fail_case(sum, s, folder, error.message);
         return;
     }
-    for (size_t i = 0; names[i] && !stop(s, sum); i++) {
+    for (size_t i = 0; names[i]; i++) {
         const char *bars_of = prefix ? golden_format_source(names[i]) : NULL;
         if (!s->only || strstr(names[i], s->only)) run_case(s, folder, names[i], bars_of, sum);
     }
@@ -323,7 +321,7 @@ static void run_large_case(const settings *s, tally *sum)
     const char *name = "38-v3-medium";
     char path[600];
     snprintf(path, sizeof path, "%s/%s/expected.safetensors", s->beside, name);
-    if ((s->only && !strstr(name, s->only)) || stop(s, sum)) return;
+    if (s->only && !strstr(name, s->only)) return;
     if (access(path, R_OK) == 0) {
         run_case(s, s->beside, name, NULL, sum);
     } else {
@@ -351,26 +349,24 @@ static tally run_all(const settings *s)
 /* ------------------------------------------------------------------------------------------------------------
  * mutations */
 
-/* Every fault must be noticed by some case. */
+/* Every fault must be noticed by some case; all cases run, so that one sees by how much. On one tier: the fault is not
+ * in kernels. */
 static tally run_mutations(settings s)
 {
     tally sum = {0};
-    s.silent = s.until_failure = true;
+    deberta_isa isa = deberta_isa_best();
+    s.silent = true;
     s.beside = "";
-    for (size_t i = MUTATION_NONE + 1; i < MUTATION_COUNT; i++) {
+    memset(s.tiers, 0, sizeof s.tiers);
+    s.tiers[isa] = true;
+    for (size_t i = MUTATION_NONE; i < MUTATION_COUNT; i++) {
         s.mutation = (model_mutation)i;
         tally one = run_all(&s);
-        bool caught = one.failed > 0;
-        double ratio = 0;
-        const char *where = "";
-        for (size_t isa = 0; isa < DEBERTA_ISA_COUNT; isa++) {
-            if (one.worst[isa] <= ratio) continue;
-            ratio = one.worst[isa];
-            where = one.worst_where[isa];
-        }
-        printf("%-6s %-24s %.1e of the bar in %s: %s\n", caught ? "caught" : "MISSED", mutation_name(s.mutation), ratio,
-               where, mutation_description(s.mutation));
-        caught ? sum.passed++ : sum.failed++;
+        bool good = i == MUTATION_NONE ? one.failed == 0 : one.failed > 0;
+        printf("%-4s %-24s %3zu of %zu results off, worst %.1e of the bar (%s): %s\n", good ? "ok" : "FAIL",
+               mutation_name(s.mutation), one.failed, one.passed + one.failed, one.worst[isa], one.worst_where[isa],
+               mutation_description(s.mutation));
+        good ? sum.passed++ : sum.failed++;
     }
     return sum;
 }

@@ -16,7 +16,7 @@ struct made_up {
 static bool made_up_find(void *context, const char *name, size_t *rank, size_t shape[TENSOR_MAX_RANK])
 {
     const struct made_up *made = context;
-    weight found;
+    weight_tensor found;
     if (!made->source.find(made->source.context, name, &found)) return false;
     *rank = found.rank;
     memcpy(shape, found.shape, sizeof found.shape);
@@ -27,7 +27,7 @@ static deberta_status made_up_read(void *context, const char *name, size_t first
                                    deberta_error *err)
 {
     const struct made_up *made = context;
-    weight found;
+    weight_tensor found;
     float block[1024];
     made->source.find(made->source.context, name, &found);
     for (size_t done = 0; done < count;) {
