@@ -113,6 +113,12 @@ static void on_attention(void *context, const deberta_attention_block *block)
 
 deberta_observer capture_observer(capture *capture)
 {
-    return (deberta_observer){.context = capture, .on_hidden = on_hidden, .wants_attention = wants_attention,
-                              .on_attention = on_attention};
+    deberta_observer observer = {.context = capture};
+    if (capture->hidden) observer.on_hidden = on_hidden;
+    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
+        if (capture->components[c]) {
+            observer.wants_attention = wants_attention;
+            observer.on_attention = on_attention;
+        }
+    return observer;
 }

@@ -221,11 +221,10 @@ static int run_job(encode_job *job)
     if (!options_choice(job->options, "hidden", hidden_choices, 0, &hidden) ||
         !run_session_options(job->options, &session_options))
         return EXIT_USAGE;
-    int status = input_read(job->options, &job->input);
+    int status = run_open_model(job->options, &job->model);
     if (status != EXIT_OK) return status;
-    if ((status = run_open_model(job->options, &job->model)) != EXIT_OK) return status;
-    job->info.struct_size = sizeof job->info;
     deberta_model_describe(job->model, &job->info);
+    if ((status = input_read(job->options, options_argument(job->options, 0), &job->info, &job->input)) != EXIT_OK) return status;
     if (capture_create(&job->capture, &job->info, &job->input, &error) != DEBERTA_OK) return report_error(job->options, &error);
     job->capture.hidden = hidden == 1;
     if (!choose_components(job)) return EXIT_USAGE;

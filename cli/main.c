@@ -8,6 +8,7 @@
 const command *const commands[] = {
     &command_info,
     &command_encode,
+    &command_tokenize,
 #if HAVE_VIZ
     &command_attention,
 #endif

@@ -115,6 +115,13 @@ static double even_cell(double room, size_t count, double pixel)
 
 static double snapped(const plan *p, double mm) { return round(mm / p->pixel) * p->pixel; }
 
+static bool has_titles(const attention_figure *spec)
+{
+    bool any = spec->panel_letters;
+    for (size_t i = 0; i < panel_count(spec); i++) any |= spec->panels[i].title != NULL;
+    return any;
+}
+
 /* Fills the geometry for `across` panels side by side, with tokens if they fit. */
 static void measure(const draw_list *list, plan *p, size_t across)
 {
@@ -147,7 +154,7 @@ static void measure(const draw_list *list, plan *p, size_t across)
     p->left = snapped(p, p->left);
     p->panel_width = p->cell * (double)spec->keys;
     p->panel_height = p->cell_height * (double)spec->queries;
-    p->title_height = line_of(&p->bold) + 1.3;
+    p->title_height = has_titles(spec) ? line_of(&p->bold) + 1.3 : 1;
     p->gap_down = 2.2;
     if (across > 1) { /* what even cells left over widens the gaps */
         double spare = p->style.width_mm - p->right - p->left - (double)across * (p->panel_width + p->right_bar);
@@ -192,6 +199,7 @@ static deberta_status prepare_cells(plan *p, figure_notes *notes, deberta_error 
         DEBERTA_TRY(heatmap_prepare(&p->cells[i], &matrix, panel->kind, !spec->keep_row_mean, p->pool, p->pool, err));
         notes->not_a_number += p->cells[i].not_a_number;
         notes->infinite += p->cells[i].infinite;
+        notes->not_positive += p->cells[i].not_positive;
     }
     notes->pooled = p->pool;
     return DEBERTA_OK;
@@ -294,11 +302,11 @@ static void draw_marks(draw_list *list, const plan *p, double x, double y)
 }
 
 /* Short: probabilities without their leading zero, logits with as many decimals as three digits leave. */
-static void cell_text(heatmap_kind kind, const heatmap_scale *scale, double value, char text[TICK_TEXT_BYTES])
+static void cell_text(heatmap_kind kind, const heatmap_scale *scale, bool whole, double value, char text[TICK_TEXT_BYTES])
 {
     double reach = fmax(fabs(scale->low), fabs(scale->high));
     bool varied = kind == HEATMAP_RANGE || kind == HEATMAP_LOG;
-    tick_text(value, varied ? 0 : reach >= 100 ? 1 : reach >= 10 || kind == HEATMAP_SIGNED ? 0.1 : 0.01, text);
+    tick_text(value, varied ? 0 : whole || reach >= 100 ? 1 : reach >= 10 || kind == HEATMAP_SIGNED ? 0.1 : 0.01, text);
     if (kind == HEATMAP_POSITIVE && text[0] == '0' && text[1] == '.') memmove(text, text + 1, strlen(text));
 }
 
@@ -311,7 +319,7 @@ static deberta_status draw_cell_numbers(draw_list *list, const plan *p, size_t i
         if (isnan(cells->values[k])) continue;
         char text[TICK_TEXT_BYTES];
         draw_font font = p->small;
-        cell_text(spec->panels[index].kind, &p->scales[index], cells->values[k], text);
+        cell_text(spec->panels[index].kind, &p->scales[index], cells->whole, cells->values[k], text);
         font.colour = palette_ink_on(heatmap_colour(&p->scales[index], map, cells->values[k]));
         double width = draw_measure(list, text, &font);
         if (width > p->cell * 0.98 || line_of(&font) > p->cell_height || p->pool > 1)

@@ -80,6 +80,9 @@ void figure_cell_notes(const figure_notes *notes, byte_buffer *text)
     if (bad)
         byte_buffer_format(text, "Hatched: %zu %s (%zu NaN, %zu infinite). ", bad,
                            bad == 1 ? "cell is not finite" : "cells are not finite", notes->not_a_number, notes->infinite);
+    if (notes->not_positive)
+        byte_buffer_format(text, "Hatched: %zu %s not positive, which a logarithmic scale cannot show. ", notes->not_positive,
+                           notes->not_positive == 1 ? "cell is" : "cells are");
 }
 
 void figure_letter(size_t index, char text[8])

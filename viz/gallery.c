@@ -373,12 +373,13 @@ static void line_pages(void)
 {
     float *data = made_up(17, 6);
     line_view_panel panels[] = {{data + 4 * 17 * 17, 17, "probabilities"}, {data, 17, "c2c"}, {data + 17 * 17, 17, "c2p"}};
-    line_view view = {.style = {.width_mm = 85}, .panels = panels, .panel_count = 1, .queries = 17, .keys = 17, .query_labels = english,
-                      .key_labels = english};
+    line_view view = {.style = {.width_mm = 85}, .panels = panels, .panel_count = 1, .queries = 17, .keys = 17,
+                      .kind = HEATMAP_POSITIVE, .query_labels = english, .key_labels = english};
     save("lines-column", line_view_layout, &view, &view.style);
     view.style.width_mm = 174;
     view.panels = panels + 1;
     view.panel_count = 2;
+    view.kind = HEATMAP_SIGNED;
     view.unit = "logit / sqrt(3d)";
     view.style.title = "Layer 3, head 5";
     save("lines-signed", line_view_layout, &view, &view.style);
@@ -388,6 +389,7 @@ static void line_pages(void)
     view.panel_count = 1;
     view.style.width_mm = 60;
     view.unit = NULL;
+    view.kind = HEATMAP_POSITIVE;
     view.queries = view.keys = 16;
     view.query_labels = view.key_labels = scripts;
     save("lines-one-query", line_view_layout, &view, &view.style);

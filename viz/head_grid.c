@@ -75,6 +75,7 @@ static deberta_status prepare(plan *p, figure_notes *notes, deberta_error *err)
         status = heatmap_prepare(&p->cells[i], &matrix, spec->kind, !spec->keep_row_mean, p->pool, p->pool, err);
         notes->not_a_number += p->cells[i].not_a_number;
         notes->infinite += p->cells[i].infinite;
+        notes->not_positive += p->cells[i].not_positive;
         together[present++] = &p->cells[i];
     }
     if (status == DEBERTA_OK) status = heatmap_choose(&p->scale, spec->kind, &spec->scale, together, present, err);
@@ -117,7 +118,6 @@ static double draw_frame(draw_list *list, const plan *p, const figure_notes *not
     byte_buffer text = {0};
     byte_buffer_text(&text, p->spec->unit ? p->spec->unit : p->spec->kind == HEATMAP_SIGNED ? "logit" : "probability");
     if (p->spec->kind == HEATMAP_SIGNED && !p->spec->keep_row_mean) byte_buffer_text(&text, ", row mean subtracted");
-    byte_buffer_text(&text, "; rows of a thumbnail are queries, columns keys");
     byte_buffer_append(&text, "", 1);
     if (text.failed) draw_fail(list);
     else draw_text_within(list, (const char *)text.data, (draw_place){p->left, y, DRAW_START, DRAW_CAP, 0}, &p->font,
@@ -127,11 +127,12 @@ static double draw_frame(draw_list *list, const plan *p, const figure_notes *not
     heatmap_colour_bar(list, bar, false, &p->scale, p->map, &p->small);
     y += bar_thickness + 1.3 + line_of(&p->small) + 1.5;
     text.size_bytes = 0;
+    byte_buffer_text(&text, "Rows of a thumbnail are queries, columns keys. ");
     figure_cell_notes(notes, &text);
     if (p->style.note) byte_buffer_text(&text, p->style.note);
     byte_buffer_append(&text, "", 1);
     if (text.failed) draw_fail(list);
-    else if (text.size_bytes > 1) y = figure_footnote(list, &p->style, y, (const char *)text.data);
+    else y = figure_footnote(list, &p->style, y, (const char *)text.data);
     byte_buffer_free(&text);
     return y;
 }
@@ -152,7 +153,7 @@ deberta_status head_grid_layout(draw_list *list, const void *grid, figure_notes 
     if (!p.cells) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a head grid of %zu x %zu", spec->layers, spec->heads);
     deberta_status status = prepare(&p, notes, err);
     if (status == DEBERTA_OK) {
-        p.top = figure_title(list, &p.style) + line_of(&p.font) + line_of(&p.small) + 2;
+        p.top = figure_title(list, &p.style) + line_of(&p.font) + line_of(&p.small) + 1;
         draw_thumbnails(list, &p);
         draw_set_page(list, p.style.width_mm, draw_frame(list, &p, notes) + margin);
     }

@@ -29,8 +29,9 @@ static void count_values(heatmap_cells *cells, const heatmap_matrix *matrix, boo
     for (size_t i = 0; i < matrix->rows; i++) {
         for (size_t j = 0; j < matrix->columns; j++) {
             float value = matrix->values[i * matrix->stride + j];
-            if (isinf(value)) cells->infinite++;
-            else if (!showable(value, positive)) cells->not_a_number++;
+            if (isnan(value)) cells->not_a_number++;
+            else if (isinf(value)) cells->infinite++;
+            else if (!showable(value, positive)) cells->not_positive++;
             else cells->magnitude = fmax(cells->magnitude, fabsf(value));
         }
     }
@@ -74,6 +75,8 @@ deberta_status heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matri
         }
     }
     free(sums);
+    cells->whole = true;
+    for (size_t k = 0; k < rows * columns; k++) cells->whole &= !(cells->values[k] != rintf(cells->values[k])) || isnan(cells->values[k]);
     return DEBERTA_OK;
 }
 

@@ -33,7 +33,8 @@ typedef struct heatmap_cells {
     float *values; /* [rows][columns], as drawn; NaN where hatched */
     size_t rows, columns;
     size_t row_pool, column_pool; /* how many rows and columns of the matrix one drawn cell covers */
-    size_t not_a_number, infinite; /* in the matrix, before pooling; not_a_number: also what a logarithmic scale cannot show */
+    size_t not_a_number, infinite, not_positive; /* in the matrix, before pooling; the last on a logarithmic scale only */
+    bool whole;                                  /* all finite values are integers */
     double magnitude;              /* largest |finite value| of the matrix as given */
 } heatmap_cells;
 

@@ -1,5 +1,5 @@
-/* Positive lines are blue-black, negative ones vermilion and dashed, so the sign survives greyscale. Width and opacity grow with
- * the value; weak lines are drawn first.
+/* Signed values have the colours of the heat maps (positive vermilion, negative blue), and negative lines are dashed, so the sign
+ * survives greyscale. Width and opacity grow with the value; weak lines are drawn first.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/line_view.h"
@@ -14,10 +14,12 @@ static const draw_colour special_grey = {145, 145, 145, 255};
 
 typedef struct plan {
     const line_view *spec;
+    heatmap_cells *cells;         /* [panel_count], centred */
     figure_style style;
     draw_font font, small, bold;
     double reach, smallest;       /* largest |value|; what a line needs to be drawn */
     double query_width, key_width, gap, pitch; /* mm: label columns, the space for lines, distance of tokens */
+    double rows; /* tokens in the longer column */
     size_t left_out;
 } plan;
 
@@ -34,6 +36,8 @@ static deberta_status check_view(const line_view *spec, deberta_error *err)
     if (!spec->panels || spec->panel_count == 0 || spec->queries == 0 || spec->keys == 0)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view needs at least one panel, one query and one key");
     if (!spec->query_labels || !spec->key_labels) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view needs the tokens");
+    if (spec->kind != HEATMAP_SIGNED && spec->kind != HEATMAP_POSITIVE)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view shows signed values or probabilities");
     if (!(spec->smallest >= 0 && spec->smallest < 1))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "line view threshold %g, expected 0 to 1", spec->smallest);
     if (spec->one_query && spec->query >= spec->queries)
@@ -48,19 +52,20 @@ static double widest(const draw_list *list, const figure_label *labels, size_t c
     return fmin(width, longest_label);
 }
 
-static void find_reach(plan *p, figure_notes *notes)
+static deberta_status prepare(plan *p, figure_notes *notes, deberta_error *err)
 {
     const line_view *spec = p->spec;
-    for (size_t k = 0; k < spec->panel_count; k++)
-        for (size_t i = 0; i < spec->queries; i++)
-            for (size_t j = 0; j < spec->keys; j++) {
-                float value = spec->panels[k].values[i * spec->panels[k].stride + j];
-                if (isnan(value)) notes->not_a_number++;
-                else if (isinf(value)) notes->infinite++;
-                else p->reach = fmax(p->reach, fabsf(value));
-            }
+    for (size_t i = 0; i < spec->panel_count; i++) {
+        heatmap_matrix matrix = {spec->panels[i].values, spec->queries, spec->keys, spec->panels[i].stride};
+        DEBERTA_TRY(heatmap_prepare(&p->cells[i], &matrix, spec->kind, !spec->keep_row_mean, 1, 1, err));
+        notes->not_a_number += p->cells[i].not_a_number;
+        notes->infinite += p->cells[i].infinite;
+        for (size_t k = 0; k < spec->queries * spec->keys; k++)
+            if (!isnan(p->cells[i].values[k])) p->reach = fmax(p->reach, fabsf(p->cells[i].values[k]));
+    }
     if (!(p->reach > 0)) p->reach = 1;
     p->smallest = (spec->smallest > 0 ? spec->smallest : 0.05) * p->reach;
+    return DEBERTA_OK;
 }
 
 static int weaker_first(const void *a, const void *b)
@@ -75,12 +80,13 @@ static int weaker_first(const void *a, const void *b)
 static draw_pen pen_of(const plan *p, double value)
 {
     double strength = fabs(value) / p->reach;
-    draw_colour colour = value >= 0 ? (draw_colour){0, 63, 119, 0} : (draw_colour){208, 60, 42, 0};
+    bool warm = p->spec->kind == HEATMAP_SIGNED && value >= 0;
+    draw_colour colour = warm ? (draw_colour){208, 60, 42, 0} : (draw_colour){0, 63, 119, 0};
     colour.a = (uint8_t)(40 + 215 * strength + 0.5);
     return (draw_pen){colour, 0.3 + 1.5 * strength, value >= 0 ? DRAW_SOLID : DRAW_DASHED};
 }
 
-static void draw_lines(draw_list *list, plan *p, const line_view_panel *panel, double x, double y)
+static void draw_lines(draw_list *list, plan *p, const heatmap_cells *cells, double x, double y)
 {
     const line_view *spec = p->spec;
     line_view_line *lines = malloc(spec->queries * spec->keys * sizeof *lines);
@@ -92,8 +98,8 @@ static void draw_lines(draw_list *list, plan *p, const line_view_panel *panel, d
     for (size_t i = 0; i < spec->queries; i++) {
         if (spec->one_query && i != spec->query) continue;
         for (size_t j = 0; j < spec->keys; j++) {
-            double value = panel->values[i * panel->stride + j];
-            if (!isfinite(value)) continue;
+            double value = cells->values[i * spec->keys + j];
+            if (isnan(value)) continue;
             if (fabs(value) >= p->smallest) lines[count++] = (line_view_line){value, i, j};
             else p->left_out++;
         }
@@ -117,33 +123,35 @@ static void draw_tokens(draw_list *list, const plan *p, const figure_label *labe
     }
 }
 
-/* Sample lines with their values, so that widths can be read. */
-static double draw_key(draw_list *list, const plan *p, double y, bool negative)
+/* Sample lines with their values, so that widths can be read. Returns the y beneath. */
+static double draw_key(draw_list *list, const plan *p, double y)
 {
-    static const double parts[] = {1, 0.5, 0.2};
-    double x = margin, middle = y + line_of(&p->font) / 2;
-    const char *unit = p->spec->unit ? p->spec->unit : "probability";
-    draw_text(list, unit, (draw_place){x, middle, DRAW_START, DRAW_CENTRE, 0}, &p->font);
-    x += draw_measure(list, unit, &p->font) + 3;
-    for (size_t i = 0; i < (negative ? 6 : 3); i++) {
+    static const double parts[] = {1, 0.5, 0.2, -1, -0.5, -0.2};
+    double x = margin, row = 1.5 * line_of(&p->font), middle = y + line_of(&p->font) / 2;
+    bool is_signed = p->spec->kind == HEATMAP_SIGNED;
+    byte_buffer unit = {0};
+    byte_buffer_text(&unit, p->spec->unit ? p->spec->unit : is_signed ? "logit" : "probability");
+    if (is_signed && !p->spec->keep_row_mean) byte_buffer_text(&unit, ", row mean subtracted");
+    byte_buffer_append(&unit, "", 1);
+    if (unit.failed) draw_fail(list);
+    else
+        x += 4 + draw_text_within(list, (const char *)unit.data, (draw_place){x, middle, DRAW_START, DRAW_CENTRE, 0}, &p->font,
+                                  p->style.width_mm - 2 * margin);
+    byte_buffer_free(&unit);
+    for (size_t i = 0; i < (is_signed ? 6 : 3); i++) {
         char text[TICK_TEXT_BYTES];
-        double value = (i < 3 ? 1 : -1) * parts[i % 3] * p->reach;
-        draw_pen pen = pen_of(p, value);
-        tick_text(value, 0, text);
+        draw_pen pen = pen_of(p, parts[i] * p->reach);
+        tick_text(parts[i] * p->reach, 0, text);
+        double width = 8 + draw_measure(list, text, &p->small);
+        if (x > margin && x + width > p->style.width_mm - margin) {
+            x = margin;
+            middle += row;
+        }
         draw_line(list, x, middle, x + 7, middle, &pen);
         draw_text(list, text, (draw_place){x + 8, middle, DRAW_START, DRAW_CENTRE, 0}, &p->small);
-        x += 8 + draw_measure(list, text, &p->small) + 3;
+        x += width + 3;
     }
-    return y + line_of(&p->font) + 1.5;
-}
-
-static bool has_negative(const line_view *spec)
-{
-    for (size_t k = 0; k < spec->panel_count; k++)
-        for (size_t i = 0; i < spec->queries; i++)
-            for (size_t j = 0; j < spec->keys; j++)
-                if (spec->panels[k].values[i * spec->panels[k].stride + j] < 0) return true;
-    return false;
+    return middle + row;
 }
 
 static double draw_view_notes(draw_list *list, const plan *p, const figure_notes *notes, double y)
@@ -162,6 +170,26 @@ static double draw_view_notes(draw_list *list, const plan *p, const figure_notes
     return y;
 }
 
+/* each: width of a panel. Returns the y beneath everything. */
+static double draw_view(draw_list *list, plan *p, double each, const figure_notes *notes)
+{
+    const line_view *spec = p->spec;
+    bool titled = false;
+    for (size_t k = 0; k < spec->panel_count; k++) titled |= spec->panels[k].title != NULL;
+    double y = draw_key(list, p, figure_title(list, &p->style) + margin) + (titled ? line_of(&p->bold) + 1 : 0);
+    for (size_t k = 0; k < spec->panel_count; k++) {
+        double x = margin + (double)k * (each + 4) + p->query_width + 1;
+        const char *title = spec->panels[k].title;
+        draw_group(list, title ? title : "lines");
+        if (title) draw_text_within(list, title, (draw_place){x + p->gap / 2, y - 1, DRAW_MIDDLE, DRAW_BASELINE, 0}, &p->bold, each);
+        draw_lines(list, p, &p->cells[k], x, y);
+        draw_tokens(list, p, spec->query_labels, spec->queries, x - 1, y, true);
+        draw_tokens(list, p, spec->key_labels, spec->keys, x + p->gap + 1, y, false);
+        draw_ungroup(list);
+    }
+    return draw_view_notes(list, p, notes, y + p->rows * p->pitch + 1.5);
+}
+
 deberta_status line_view_layout(draw_list *list, const void *view, figure_notes *notes, deberta_error *err)
 {
     const line_view *spec = view;
@@ -176,30 +204,20 @@ deberta_status line_view_layout(draw_list *list, const void *view, figure_notes 
     p.query_width = widest(list, spec->query_labels, spec->queries, &measured);
     p.key_width = widest(list, spec->key_labels, spec->keys, &p.font);
     double each = (p.style.width_mm - 2 * margin - 4 * (double)(spec->panel_count - 1)) / (double)spec->panel_count;
-    p.gap = fmin(each - p.query_width - p.key_width - 2, 45);
+    p.gap = fmin(each - p.query_width - p.key_width - 2, 70);
     if (p.gap < smallest_gap)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu line views side by side leave %.1f mm for the lines in %g mm: fewer of them or a wider figure",
                      spec->panel_count, fmax(p.gap, 0), p.style.width_mm);
-    double rows = (double)(spec->queries > spec->keys ? spec->queries : spec->keys);
-    if (rows * p.pitch > 2000)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view of %.0f tokens would be %.0f mm high", rows, rows * p.pitch);
-    find_reach(&p, notes);
-    double y = figure_title(list, &p.style);
-    y = draw_key(list, &p, y + margin, has_negative(spec)) + line_of(&p.bold) + 2;
-    for (size_t k = 0; k < spec->panel_count; k++) {
-        double x = margin + (double)k * (each + 4) + p.query_width + 1;
-        const line_view_panel *panel = &spec->panels[k];
-        draw_group(list, panel->title ? panel->title : "lines");
-        if (panel->title)
-            draw_text_within(list, panel->title, (draw_place){x + p.gap / 2, y - 1, DRAW_MIDDLE, DRAW_BASELINE, 0}, &p.bold, each);
-        draw_lines(list, &p, panel, x, y);
-        draw_tokens(list, &p, spec->query_labels, spec->queries, x - 1, y, true);
-        draw_tokens(list, &p, spec->key_labels, spec->keys, x + p.gap + 1, y, false);
-        draw_ungroup(list);
-    }
-    y = draw_view_notes(list, &p, notes, y + rows * p.pitch + 1.5);
-    draw_set_page(list, p.style.width_mm, y + margin);
-    return DEBERTA_OK;
+    p.rows = (double)(spec->queries > spec->keys ? spec->queries : spec->keys);
+    if (p.rows * p.pitch > 2000)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view of %.0f tokens would be %.0f mm high", p.rows, p.rows * p.pitch);
+    p.cells = calloc(spec->panel_count, sizeof *p.cells);
+    if (!p.cells) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a line view");
+    deberta_status status = prepare(&p, notes, err);
+    if (status == DEBERTA_OK) draw_set_page(list, p.style.width_mm, draw_view(list, &p, each, notes) + margin);
+    for (size_t i = 0; i < spec->panel_count; i++) heatmap_cells_free(&p.cells[i]);
+    free(p.cells);
+    return status;
 }
 
 deberta_status figure_line_view(const line_view *spec, const char *const *paths, size_t path_count, figure_notes *notes,

@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -92,7 +93,8 @@ void tick_text(double value, double step, char text[TICK_TEXT_BYTES])
         }
     }
     size_t used = 0;
-    for (const char *at = digits; *at && used + 4 < TICK_TEXT_BYTES; at++) {
+    bool zero = strspn(digits, "-0.") == strlen(digits); /* -0.0 is 0.0 */
+    for (const char *at = digits + (zero && digits[0] == '-'); *at && used + 4 < TICK_TEXT_BYTES; at++) {
         if (*at == '-') {
             memcpy(text + used, MINUS, 3);
             used += 3;

@@ -59,4 +59,13 @@ static inline double profile_lap(profile *p, size_t worker, profile_stage stage,
     return now;
 }
 
+/* The same for a stage that all threads share, between two of their loops: their waiting for each other counts as theirs. */
+static inline double profile_lap_all(profile *p, profile_stage stage, double start)
+{
+    if (!p) return 0;
+    double now = profile_now();
+    for (size_t i = 0; i < p->threads; i++) p->lanes[i].seconds[stage] += now - start;
+    return now;
+}
+
 #endif

@@ -11,7 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -------------------------------------------------------------------------------------------------------- safetensors */
+/* -------------------------------------------------------------------------------------------------------- safetensors
+ */
 
 static deberta_status read_file(unsigned char **bytes, size_t *length_bytes, const char *path, deberta_error *err)
 {
@@ -116,12 +117,13 @@ const file_tensor *tensor_file_find(const tensor_file *file, const char *name, .
     return NULL;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- bars */
+/* --------------------------------------------------------------------------------------------------------------- bars
+ */
 
 /* Columns of bars.tsv behind the name: f32_last, then the members of golden_bars in order. Empty fields are NAN. */
 static void parse_bars(char *line, golden_bars *bars)
 {
-    double unused, *fields[] = {&unused,     &bars->hidden, &bars->probabilities, &bars->logits,
+    double unused, *fields[] = {&unused,    &bars->hidden, &bars->probabilities, &bars->logits,
                                 &bars->emd, &bars->rtd,    &bars->components};
     char *rest = strchr(line, '\t');
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
@@ -147,7 +149,8 @@ static deberta_status read_bars(golden_bars *bars, const char *path, const char 
     return DEBERTA_OK;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- cases */
+/* -------------------------------------------------------------------------------------------------------------- cases
+ */
 
 deberta_status golden_case_read(golden_case *item, const char *folder, const char *name, const char *bars_path,
                                 const char *bars_of, deberta_error *err)
@@ -175,6 +178,14 @@ deberta_status golden_case_read(golden_case *item, const char *folder, const cha
 }
 
 void golden_case_free(golden_case *item) { tensor_file_free(&item->expected); }
+
+bool golden_case_has(const golden_case *item, const char *prefix)
+{
+    for (size_t i = 0; i < item->expected.count; i++) {
+        if (strncmp(item->expected.tensors[i].name, prefix, strlen(prefix)) == 0) return true;
+    }
+    return false;
+}
 
 static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
@@ -207,10 +218,10 @@ void golden_list_free(char ***names)
 const char *golden_format_source(const char *format_name)
 {
     static const char *const sources[][2] = {
-        {"f01", "33-v3-mlm-emd"},     {"f02", "02-v1-c2p-n7"},          {"f03", "20-v2-conv-gelu-b3"},
-        {"f04", "36-v3-rtd"},         {"f05", "22-v2-embedproj-types"}, {"f06", "33-v3-mlm-emd"},
-        {"f07", "33-v3-mlm-emd"},     {"f08", "10-v1-mlm-emd"},         {"f09", "32-v3-mlm-legacy"},
-        {"f10", "01-v1-both-n33"},    {"f11", "21-v2-conv-tanh-g2"},
+        {"f01", "33-v3-mlm-emd"},  {"f02", "02-v1-c2p-n7"},          {"f03", "20-v2-conv-gelu-b3"},
+        {"f04", "36-v3-rtd"},      {"f05", "22-v2-embedproj-types"}, {"f06", "33-v3-mlm-emd"},
+        {"f07", "33-v3-mlm-emd"},  {"f08", "10-v1-mlm-emd"},         {"f09", "32-v3-mlm-legacy"},
+        {"f10", "01-v1-both-n33"}, {"f11", "21-v2-conv-tanh-g2"},
     };
     for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
         if (strncmp(format_name, sources[i][0], 3) == 0) return sources[i][1];

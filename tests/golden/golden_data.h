@@ -25,7 +25,8 @@ typedef struct tensor_file {
 deberta_status tensor_file_read(tensor_file *file, const char *path, deberta_error *err);
 void tensor_file_free(tensor_file *file);
 /* NULL if absent. name: printf format. */
-const file_tensor *tensor_file_find(const tensor_file *file, const char *name, ...) __attribute__((format(printf, 2, 3)));
+const file_tensor *tensor_file_find(const tensor_file *file, const char *name, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* What float32 transformers is off by, from bars.tsv; NAN where the case has no such quantity. */
 typedef struct golden_bars {
@@ -35,8 +36,8 @@ typedef struct golden_bars {
 typedef struct golden_case {
     char name[64], folder[512];
     tensor_file expected;
-    size_t rows, columns;              /* B, N of the padded batch */
-    const double *ids, *mask, *types;  /* [B][N] */
+    size_t rows, columns;             /* B, N of the padded batch */
+    const double *ids, *mask, *types; /* [B][N] */
     golden_bars bars;
 } golden_case;
 
@@ -44,8 +45,12 @@ typedef struct golden_case {
 deberta_status golden_case_read(golden_case *item, const char *folder, const char *name, const char *bars_path,
                                 const char *bars_of, deberta_error *err);
 void golden_case_free(golden_case *item);
+/* Are there expected tensors whose names begin so? "ms_clamp.": where the references part; "zero_fill.": with padding.
+ */
+bool golden_case_has(const golden_case *item, const char *prefix);
 
-/* Sorted names of the subfolders of `folder` that begin with `prefix` or, if it is NULL, with a digit. Ends with NULL. */
+/* Sorted names of the subfolders of `folder` that begin with `prefix` or, if it is NULL, with a digit. Ends with NULL.
+ */
 deberta_status golden_list(char ***names, const char *folder, const char *prefix, deberta_error *err);
 void golden_list_free(char ***names);
 

@@ -92,13 +92,12 @@ deberta_status reference_create(reference_model **model, const model_config *con
     return status;
 }
 
-deberta_status reference_open(reference_model **model, const char *folder, deberta_reference distances,
-                              deberta_error *err)
+static deberta_status open_folder(reference_model **model, const char *folder, deberta_reference distances,
+                                  deberta_error *err)
 {
     model_config config = {0};
     checkpoint *opened = NULL;
     deberta_status status;
-    *model = NULL;
     DEBERTA_TRY_OR_FAIL(status, config_read(&config, folder, err));
     DEBERTA_TRY_OR_FAIL(status, checkpoint_open(&opened, folder, err));
     DEBERTA_TRY_OR_FAIL(status, reference_create(model, &config, reference_checkpoint_source(opened), distances, err));
@@ -111,11 +110,34 @@ fail:
     return status;
 }
 
+static deberta_status open_made_up(reference_model **model, const char *path, deberta_reference distances,
+                                   deberta_error *err)
+{
+    model_config config;
+    reference_source source;
+    struct made_up *made;
+    DEBERTA_TRY(made_up_open(&made, &config, &source, path, err));
+    deberta_status status = reference_create(model, &config, source, distances, err);
+    if (status == DEBERTA_OK)
+        (*model)->made_up = made;
+    else
+        made_up_close(&made);
+    return status;
+}
+
+deberta_status reference_open(reference_model **model, const char *path, deberta_reference distances,
+                              deberta_error *err)
+{
+    *model = NULL;
+    return made_up_names(path) ? open_made_up(model, path, distances, err) : open_folder(model, path, distances, err);
+}
+
 void reference_free(reference_model **model)
 {
     if (!*model) return;
     free((*model)->relative);
     checkpoint_close(&(*model)->checkpoint);
+    made_up_close(&(*model)->made_up);
     free(*model);
     *model = NULL;
 }

@@ -33,12 +33,13 @@ typedef struct reference_model {
     deberta_reference distances; /* SPEC 4.3 */
     double eps;
     bool c2p, p2c;
-    double *relative;       /* R [2K][h], layer norm applied; NULL without relative attention */
-    checkpoint *checkpoint; /* owned, or NULL */
+    double *relative;        /* R [2K][h], layer norm applied; NULL without relative attention */
+    checkpoint *checkpoint;  /* owned, or NULL */
+    struct made_up *made_up; /* owned, or NULL */
 } reference_model;
 
-/* A folder as deberta_model_open takes it. */
-deberta_status reference_open(reference_model **model, const char *folder, deberta_reference distances,
+/* A folder or "synthetic:...", as deberta_model_open takes it. */
+deberta_status reference_open(reference_model **model, const char *path, deberta_reference distances,
                               deberta_error *err);
 /* From a configuration, of which the sizes and flags are copied (labels and architecture are not kept), and a source of
  * weights. */
