@@ -313,6 +313,7 @@ deberta_status report_print_roofs(const machine_roofs *roofs, FILE *out, text_ta
 {
     bool measured[DEBERTA_ISA_COUNT] = {false}, bandwidth = false;
     size_t tiers = 0;
+    if (roofs->count == 0) return DEBERTA_OK;
     for (size_t i = 0; i < roofs->count; i++) {
         for (int isa = 0; isa < DEBERTA_ISA_COUNT; isa++)
             measured[isa] = measured[isa] || roofs->roof[i].gflops[isa] > 0;

@@ -11,7 +11,7 @@
 #include "bench/trends.h"
 
 #define SCHEMA "deberta-bench/1"
-enum { SIGNIFICANT_DIGITS = 12 }; /* nanoseconds of a thousand seconds */
+enum { SIGNIFICANT_DIGITS = 9 }; /* nanoseconds of a second */
 
 /* ---------------------------------------------------------------------------------------------------------- writing */
 

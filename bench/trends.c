@@ -132,7 +132,8 @@ static void print_trend(const bench_report *report, const trend *t, FILE *out)
         return;
     }
     fprintf(out, "%zu layers, n = %zu to %zu\n", r->layers, t->from, t->to);
-    fprintf(out, "  time = %.3f ms + %.3f us n + %.3f ns n^2", 1e3 * c[0], 1e6 * c[1], 1e9 * c[2], 100 * t->time.worst);
+    fprintf(out, "  time = %.3f ms + %.3f us n + %.3f ns n^2", 1e3 * c[0], 1e6 * c[1], 1e9 * c[2]);
+    print_worst(out, t);
     fputs("  ", out);
     print_growth(out, "time", t->seconds);
     if (t->memory.valid) fputs("; ", out);

@@ -7,9 +7,10 @@
 
 const command *const commands[] = {
     &command_info,
+    &command_bench,
+    &command_verify,
     &command_encode,
     &command_tokenize,
-    &command_verify,
 #if HAVE_VIZ
     &command_attention,
 #endif
