@@ -1,5 +1,5 @@
-/* Layout of charts: axes find their range and ticks, panels their margins; then everything is drawn back to front: grid,
- * areas, bars, rules, lines, markers, names.
+/* Layout of charts: axes find their range and ticks, panels their margins; then everything is drawn back to front:
+ * grid, areas, bars, rules, lines, markers, names.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/chart.h"
@@ -13,7 +13,8 @@
 #include "viz/ticks.h"
 
 static const draw_colour ink = {40, 40, 40, 255}, grid_grey = {226, 226, 226, 255}, nothing = {0, 0, 0, 0};
-static const draw_colour white = {255, 255, 255, 255}, rule_grey = {90, 90, 90, 255}, special_grey = {145, 145, 145, 255};
+static const draw_colour white = {255, 255, 255, 255}, rule_grey = {90, 90, 90, 255},
+                         special_grey = {145, 145, 145, 255};
 static const double margin = 0.5, longest_name = 20;
 static const double largest_value = 1e200; /* axes end there: differences and ratios stay finite */
 
@@ -39,12 +40,12 @@ bool chart_fit(const double *x, const double *y, size_t count, double *slope, do
     return true;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- axes */
+/* ---------------------------------------------------------------------------------------------------------- axes */
 
 typedef struct axis_map {
     const chart_axis *axis;
-    double low, high;   /* range in data units */
-    double from, to;    /* the same, transformed */
+    double low, high; /* range in data units */
+    double from, to;  /* the same, transformed */
     tick_set ticks;
 } axis_map;
 
@@ -135,7 +136,8 @@ static void widen(const chart_axis *axis, double *low, double *high)
 static tick_set signed_log_ticks(const axis_map *map, size_t most)
 {
     double unit = map->axis->linear_to > 0 ? map->axis->linear_to : 10, reach = fmax(fabs(map->low), fabs(map->high));
-    double decades = fmax(0, log10(reach / unit)), stride = pow(10, ceil((decades + 1) / (double)(most / 2 ? most / 2 : 1)));
+    double decades = fmax(0, log10(reach / unit)),
+           stride = pow(10, ceil((decades + 1) / (double)(most / 2 ? most / 2 : 1)));
     tick_set ticks = {.count = map->low <= 0 && map->high >= 0};
     for (double value = unit; value <= reach && ticks.count + 2 <= TICKS_MAX; value *= stride) {
         if (-value >= map->low) ticks.at[ticks.count++] = -value;
@@ -162,7 +164,8 @@ static tick_set make_ticks(const axis_map *map, size_t most)
 }
 
 /* Whether the numbers of two ticks keep clear of each other on an axis of that length. */
-static bool two_clear(const draw_list *list, const axis_map *map, size_t i, size_t k, bool vertical, double length, const draw_font *font)
+static bool two_clear(const draw_list *list, const axis_map *map, size_t i, size_t k, bool vertical, double length,
+                      const draw_font *font)
 {
     double apart = fabs(fraction(map, map->ticks.at[i]) - fraction(map, map->ticks.at[k])) * length;
     if (vertical) return apart >= 1.3 * font->size * DRAW_MM_PER_PT;
@@ -181,7 +184,8 @@ static bool ticks_clear(const draw_list *list, const axis_map *map, bool vertica
     return true;
 }
 
-/* Where nothing thins evenly (around the zero of a signed logarithm): keeps the first, then the outermost that are clear. */
+/* Where nothing thins evenly (around the zero of a signed logarithm): keeps the first, then the outermost that are
+ * clear. */
 static void drop_crowded(const draw_list *list, axis_map *map, bool vertical, double length, const draw_font *font)
 {
     const tick_set all = map->ticks;
@@ -195,7 +199,8 @@ static void drop_crowded(const draw_list *list, axis_map *map, bool vertical, do
     }
 }
 
-static axis_map make_axis(const draw_list *list, const chart_panel *panel, bool vertical, double length, const draw_font *font)
+static axis_map make_axis(const draw_list *list, const chart_panel *panel, bool vertical, double length,
+                          const draw_font *font)
 {
     const chart_axis *axis = vertical ? &panel->y : &panel->x;
     axis_map map = {.axis = axis, .low = INFINITY, .high = -INFINITY};
@@ -218,7 +223,7 @@ static axis_map make_axis(const draw_list *list, const chart_panel *panel, bool 
     return map;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- looks */
+/* --------------------------------------------------------------------------------------------------------- looks */
 
 enum { MARKER_DISC, MARKER_SQUARE, MARKER_TRIANGLE, MARKER_DIAMOND, MARKER_KINDS };
 
@@ -233,7 +238,8 @@ static series_look look_of(const chart_series *series, size_t place)
 {
     static const draw_dash dashes[] = {DRAW_SOLID, DRAW_DASHED, DRAW_DASH_DOT, DRAW_DOTTED};
     size_t number = series->look ? series->look - 1 : place;
-    return (series_look){palette_series(number), dashes[number % 4], (int)(number % MARKER_KINDS), number / MARKER_KINDS % 2 == 1};
+    return (series_look){palette_series(number), dashes[number % 4], (int)(number % MARKER_KINDS),
+                         number / MARKER_KINDS % 2 == 1};
 }
 
 static draw_colour faded(draw_colour colour, uint8_t alpha)
@@ -251,16 +257,16 @@ static void draw_marker(draw_list *list, double x, double y, const series_look *
     case MARKER_DISC: draw_disc(list, x, y, r, fill, &outline); break;
     case MARKER_SQUARE: draw_box(list, (draw_rect){x - 0.9 * r, y - 0.9 * r, 1.8 * r, 1.8 * r}, fill, &outline); break;
     case MARKER_TRIANGLE:
-        draw_path(list, (draw_point[]){{x, y - 1.2 * r}, {x + 1.1 * r, y + 0.8 * r}, {x - 1.1 * r, y + 0.8 * r}}, 3, DRAW_CLOSED, fill,
-                  &outline);
+        draw_path(list, (draw_point[]){{x, y - 1.2 * r}, {x + 1.1 * r, y + 0.8 * r}, {x - 1.1 * r, y + 0.8 * r}}, 3,
+                  DRAW_CLOSED, fill, &outline);
         break;
     default:
-        draw_path(list, (draw_point[]){{x, y - 1.3 * r}, {x + 1.3 * r, y}, {x, y + 1.3 * r}, {x - 1.3 * r, y}}, 4, DRAW_CLOSED, fill,
-                  &outline);
+        draw_path(list, (draw_point[]){{x, y - 1.3 * r}, {x + 1.3 * r, y}, {x, y + 1.3 * r}, {x - 1.3 * r, y}}, 4,
+                  DRAW_CLOSED, fill, &outline);
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------------- panel */
+/* --------------------------------------------------------------------------------------------------------- panel */
 
 typedef struct plot {
     const chart_panel *panel;
@@ -281,7 +287,10 @@ static draw_point plot_point(const plot *p, double x, double y)
                         fmin(fmax(py, p->area.y - far), p->area.y + p->area.height + far)};
 }
 
-static bool drawable(const plot *p, double x, double y) { return isfinite(fraction(&p->x, x)) && isfinite(fraction(&p->y, y)); }
+static bool drawable(const plot *p, double x, double y)
+{
+    return isfinite(fraction(&p->x, x)) && isfinite(fraction(&p->y, y));
+}
 
 static bool inside(const plot *p, draw_point at)
 {
@@ -328,7 +337,8 @@ static bool names_upright(const draw_list *list, const chart_axis *axis, double 
 static double names_length(const draw_list *list, const chart_axis *axis, const draw_font *font)
 {
     double longest = 0;
-    for (size_t i = 0; i < axis->category_count; i++) longest = fmax(longest, draw_measure(list, axis->categories[i].text, font));
+    for (size_t i = 0; i < axis->category_count; i++)
+        longest = fmax(longest, draw_measure(list, axis->categories[i].text, font));
     return fmin(longest, longest_name);
 }
 
@@ -337,13 +347,14 @@ static void draw_category_names(draw_list *list, const plot *p)
     const chart_axis *axis = p->x.axis;
     bool upright = names_upright(list, axis, p->area.width, &p->small);
     double each = p->area.width / (double)axis->category_count, bottom = p->area.y + p->area.height;
-    size_t stride = upright ? (size_t)ceil(0.92 * line_of(&p->small) / each - 1e-9) : 1; /* no room for all: every second ... */
+    size_t stride =
+        upright ? (size_t)ceil(0.92 * line_of(&p->small) / each - 1e-9) : 1; /* no room for all: every second ... */
     if (stride == 0) stride = 1;
     for (size_t i = 0; i < axis->category_count; i += stride) {
         draw_font font = p->small;
         if (axis->categories[i].special) font.colour = special_grey;
-        draw_place place = {plot_x(p, (double)i), bottom + 1, upright ? DRAW_END : DRAW_MIDDLE, upright ? DRAW_CENTRE : DRAW_CAP,
-                            upright ? 90 : 0};
+        draw_place place = {plot_x(p, (double)i), bottom + 1, upright ? DRAW_END : DRAW_MIDDLE,
+                            upright ? DRAW_CENTRE : DRAW_CAP, upright ? 90 : 0};
         draw_text_within(list, axis->categories[i].text, place, &font, longest_name);
     }
 }
@@ -359,8 +370,10 @@ static void draw_minor_ticks(draw_list *list, const plot *p, bool vertical, cons
             double value = digit * decade;
             if (value < map->low || value > map->high) continue;
             double x = plot_x(p, value), y = plot_y(p, value), bottom = p->area.y + p->area.height;
-            if (vertical) draw_line(list, p->area.x - 0.5, y, p->area.x, y, pen);
-            else draw_line(list, x, bottom, x, bottom + 0.5, pen);
+            if (vertical)
+                draw_line(list, p->area.x - 0.5, y, p->area.x, y, pen);
+            else
+                draw_line(list, x, bottom, x, bottom + 0.5, pen);
         }
     }
 }
@@ -397,12 +410,14 @@ static void draw_axes(draw_list *list, const plot *p)
     if (p->x.axis->scale == CHART_CATEGORIES) draw_category_names(list, p);
     double below = bottom + axis_names_height(list, p) + 0.8;
     if (p->x.axis->label)
-        draw_text_within(list, p->x.axis->label, (draw_place){p->area.x + p->area.width / 2, below, DRAW_MIDDLE, DRAW_CAP, 0}, &p->font,
+        draw_text_within(list, p->x.axis->label,
+                         (draw_place){p->area.x + p->area.width / 2, below, DRAW_MIDDLE, DRAW_CAP, 0}, &p->font,
                          p->area.width + 8);
     double left = p->area.x - 1.3 - tick_text_width(list, &p->y, &p->small) - 1.4;
     if (p->y.axis->label)
-        draw_text_within(list, p->y.axis->label, (draw_place){left, p->area.y + p->area.height / 2, DRAW_MIDDLE, DRAW_BASELINE, 90},
-                         &p->font, p->area.height + 8);
+        draw_text_within(list, p->y.axis->label,
+                         (draw_place){left, p->area.y + p->area.height / 2, DRAW_MIDDLE, DRAW_BASELINE, 90}, &p->font,
+                         p->area.height + 8);
 }
 
 /* A connected piece of a series goes to draw_run; pieces are separated by points that cannot be drawn. */
@@ -422,7 +437,8 @@ static void draw_runs(draw_list *list, const plot *p, const chart_series *series
             points[used] = plot_point(p, x, low);
         }
         if (area) /* back along the upper side */
-            for (size_t i = last; i > first; i--) points[used++] = plot_point(p, series_x(series, i - 1), series->high[i - 1]);
+            for (size_t i = last; i > first; i--)
+                points[used++] = plot_point(p, series_x(series, i - 1), series->high[i - 1]);
         const draw_pen pen = {look->colour, 1.0, look->dash};
         if (area && used > 2) draw_path(list, points, used, DRAW_CLOSED, faded(look->colour, 60), NULL);
         if (!area && used > 1) draw_path(list, points, used, DRAW_OPEN, nothing, &pen);
@@ -431,16 +447,22 @@ static void draw_runs(draw_list *list, const plot *p, const chart_series *series
     free(points);
 }
 
-static void draw_error_bars(draw_list *list, const plot *p, const chart_series *series, double shift, const series_look *look)
+static void draw_error_bars(draw_list *list, const plot *p, const chart_series *series, double shift,
+                            const series_look *look)
 {
     const draw_pen pen = {look->colour, 0.7, DRAW_SOLID};
     for (size_t i = 0; series->low && series->high && i < series->count; i++) {
         double x = series_x(series, i);
-        if (!drawable(p, x, series->y[i]) || !drawable(p, x, series->low[i]) || !drawable(p, x, series->high[i])) continue;
+        if (!drawable(p, x, series->y[i]) || !drawable(p, x, series->low[i]) || !drawable(p, x, series->high[i]))
+            continue;
         draw_point low = plot_point(p, x, series->low[i]), high = plot_point(p, x, series->high[i]);
         draw_path(list,
-                  (draw_point[]){{low.x + shift, low.y}, {high.x + shift, high.y}, {low.x + shift - 0.6, low.y}, {low.x + shift + 0.6, low.y},
-                                 {high.x + shift - 0.6, high.y}, {high.x + shift + 0.6, high.y}},
+                  (draw_point[]){{low.x + shift, low.y},
+                                 {high.x + shift, high.y},
+                                 {low.x + shift - 0.6, low.y},
+                                 {low.x + shift + 0.6, low.y},
+                                 {high.x + shift - 0.6, high.y},
+                                 {high.x + shift + 0.6, high.y}},
                   6, DRAW_SEGMENTS, nothing, &pen);
     }
 }
@@ -463,7 +485,8 @@ static size_t bar_series_count(const chart_panel *panel)
 }
 
 /* Bars start at zero, or at the lower end of an axis without zero. */
-static void draw_one_bar(draw_list *list, const plot *p, double left, double width, double from, double to, draw_colour colour)
+static void draw_one_bar(draw_list *list, const plot *p, double left, double width, double from, double to,
+                         draw_colour colour)
 {
     const draw_pen pen = {white, 0.25, DRAW_SOLID};
     double base = fmin(fmax(from, p->y.low), p->y.high), top = fmin(fmax(to, p->y.low), p->y.high);
@@ -483,7 +506,8 @@ static void draw_grouped_bars(draw_list *list, const plot *p, double slot)
         for (size_t i = 0; i < series->count; i++) {
             double x = series_x(series, i);
             if (!drawable(p, x, series->y[i])) continue;
-            draw_one_bar(list, p, plot_x(p, x) + shift - each / 2, each, is_log(p->y.axis) ? p->y.low : 0, series->y[i], look.colour);
+            draw_one_bar(list, p, plot_x(p, x) + shift - each / 2, each, is_log(p->y.axis) ? p->y.low : 0, series->y[i],
+                         look.colour);
         }
         look.colour = ink;
         draw_error_bars(list, p, series, shift, &look);
@@ -526,14 +550,16 @@ static void draw_rules(draw_list *list, const plot *p)
             if (!(x >= p->area.x && x <= p->area.x + p->area.width)) continue;
             draw_line(list, x, p->area.y, x, p->area.y + p->area.height, &pen);
             bool at_left = x - p->area.x < line_of(&font) + 0.7;
-            draw_place place = {at_left ? x + 0.7 : x - 0.7, p->area.y + 1.5, DRAW_END, at_left ? DRAW_CAP : DRAW_BASELINE, 90};
+            draw_place place = {at_left ? x + 0.7 : x - 0.7, p->area.y + 1.5, DRAW_END,
+                                at_left ? DRAW_CAP : DRAW_BASELINE, 90};
             if (rule->name) draw_text_within(list, rule->name, place, &font, p->area.height);
         } else {
             double y = plot_y(p, rule->at);
             if (!(y >= p->area.y && y <= p->area.y + p->area.height)) continue;
             draw_line(list, p->area.x, y, p->area.x + p->area.width, y, &pen);
             bool at_top = y - p->area.y < line_of(&font) + 0.7; /* no room above the line */
-            draw_place place = {p->area.x + 1, at_top ? y + 0.8 : y - 0.7, DRAW_START, at_top ? DRAW_CAP : DRAW_BASELINE, 0};
+            draw_place place = {p->area.x + 1, at_top ? y + 0.8 : y - 0.7, DRAW_START,
+                                at_top ? DRAW_CAP : DRAW_BASELINE, 0};
             if (rule->name) draw_text_within(list, rule->name, place, &font, p->area.width);
         }
     }
@@ -561,7 +587,8 @@ static void draw_point_names(draw_list *list, const plot *p)
         for (size_t i = 0; series->point_names && i < series->count; i++) {
             if (!drawable(p, series_x(series, i), series->y[i])) continue;
             draw_point at = plot_point(p, series_x(series, i), series->y[i]);
-            double width = draw_measure(list, series->point_names[i], &p->small), height = line_of(&p->small), gap = 1.3;
+            double width = draw_measure(list, series->point_names[i], &p->small), height = line_of(&p->small),
+                   gap = 1.3;
             if (!inside(p, at)) continue;
             draw_rect choices[] = {{at.x + gap, at.y - height / 2, width, height},
                                    {at.x - gap - width, at.y - height / 2, width, height},
@@ -572,11 +599,12 @@ static void draw_point_names(draw_list *list, const plot *p)
                 bool clear = r.x >= p->area.x && r.x + r.width <= p->area.x + p->area.width && r.y >= p->area.y &&
                              r.y + r.height <= p->area.y + p->area.height;
                 for (size_t k = 0; k < taken_count && clear; k++)
-                    clear = r.x >= taken[k].x + taken[k].width || taken[k].x >= r.x + r.width || r.y >= taken[k].y + taken[k].height ||
-                            taken[k].y >= r.y + r.height;
+                    clear = r.x >= taken[k].x + taken[k].width || taken[k].x >= r.x + r.width ||
+                            r.y >= taken[k].y + taken[k].height || taken[k].y >= r.y + r.height;
                 if (!clear && c < 3) continue;
                 if (!clear) r = choices[0]; /* no free place: to the right all the same, nothing is left out */
-                draw_text(list, series->point_names[i], (draw_place){r.x, r.y + height / 2, DRAW_START, DRAW_CENTRE, 0}, &p->small);
+                draw_text(list, series->point_names[i], (draw_place){r.x, r.y + height / 2, DRAW_START, DRAW_CENTRE, 0},
+                          &p->small);
                 if (taken_count < NAMES_MAX) taken[taken_count++] = r;
                 break;
             }
@@ -595,7 +623,8 @@ static void count_lost_points(const plot *p)
                 continue;
             }
             draw_point at = plot_point(p, series_x(series, i), y);
-            bool chosen = at.x < p->area.x - 1e-6 || at.x > p->area.x + p->area.width + 1e-6; /* a stretch of x is a choice */
+            bool chosen =
+                at.x < p->area.x - 1e-6 || at.x > p->area.x + p->area.width + 1e-6; /* a stretch of x is a choice */
             if (!chosen && !inside(p, at) && !(p->panel->stacked && series->kind == CHART_BARS)) p->notes->clipped++;
         }
     }
@@ -610,7 +639,8 @@ static void draw_series(draw_list *list, const plot *p)
     for (size_t s = 0; s < panel->series_count; s++) {
         const chart_series *series = &panel->series[s];
         series_look look = look_of(series, s);
-        if ((series->kind == CHART_CURVE && series->low && series->high) || series->kind == CHART_BAND) draw_runs(list, p, series, true, &look);
+        if ((series->kind == CHART_CURVE && series->low && series->high) || series->kind == CHART_BAND)
+            draw_runs(list, p, series, true, &look);
     }
     if (bar_series_count(panel)) (panel->stacked ? draw_stacked_bars : draw_grouped_bars)(list, p, slot);
     draw_rules(list, p);
@@ -623,7 +653,8 @@ static void draw_series(draw_list *list, const plot *p)
     draw_unclip(list);
     for (size_t s = 0; s < panel->series_count; s++) {
         series_look look = look_of(&panel->series[s], s);
-        if (panel->series[s].kind == CHART_LINE || panel->series[s].kind == CHART_POINTS) draw_markers(list, p, &panel->series[s], &look);
+        if (panel->series[s].kind == CHART_LINE || panel->series[s].kind == CHART_POINTS)
+            draw_markers(list, p, &panel->series[s], &look);
     }
     draw_point_names(list, p);
 }
@@ -632,7 +663,8 @@ static void draw_zero_line(draw_list *list, const plot *p)
 {
     const draw_pen pen = {ink, 0.4, DRAW_SOLID};
     double y = plot_y(p, 0);
-    if (!is_log(p->y.axis) && p->y.low < 0 && p->y.high > 0) draw_line(list, p->area.x, y, p->area.x + p->area.width, y, &pen);
+    if (!is_log(p->y.axis) && p->y.low < 0 && p->y.high > 0)
+        draw_line(list, p->area.x, y, p->area.x + p->area.width, y, &pen);
 }
 
 /* raised: how far above the area the title stands, over the panel's own legend */
@@ -644,7 +676,9 @@ static void draw_panel(draw_list *list, const plot *p, const char *letter, doubl
         draw_text(list, letter, place, &p->bold);
         place.x += draw_measure(list, letter, &p->bold) + 1.2;
     }
-    if (p->panel->title) draw_text_within(list, p->panel->title, place, letter ? &p->font : &p->bold, p->area.x + p->area.width - place.x);
+    if (p->panel->title)
+        draw_text_within(list, p->panel->title, place, letter ? &p->font : &p->bold,
+                         p->area.x + p->area.width - place.x);
     draw_grid(list, p);
     draw_series(list, p);
     draw_zero_line(list, p);
@@ -653,12 +687,13 @@ static void draw_panel(draw_list *list, const plot *p, const char *letter, doubl
     draw_ungroup(list);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ legend */
+/* -------------------------------------------------------------------------------------------------------- legend */
 
 static bool same_entry(const chart_panel *a, size_t i, const chart_panel *b, size_t k)
 {
     const chart_series *s = &a->series[i], *t = &b->series[k];
-    return s->name && t->name && strcmp(s->name, t->name) == 0 && s->kind == t->kind && (s->look ? s->look - 1 : i) == (t->look ? t->look - 1 : k);
+    return s->name && t->name && strcmp(s->name, t->name) == 0 && s->kind == t->kind &&
+           (s->look ? s->look - 1 : i) == (t->look ? t->look - 1 : k);
 }
 
 /* One legend serves all panels when every name of every panel is in the first one, with the same look. */
@@ -667,7 +702,8 @@ static bool legend_is_shared(const chart_figure *spec)
     for (size_t k = 1; k < spec->panel_count; k++) {
         for (size_t i = 0; i < spec->panels[k].series_count; i++) {
             bool found = !spec->panels[k].series[i].name;
-            for (size_t s = 0; s < spec->panels[0].series_count && !found; s++) found = same_entry(&spec->panels[k], i, &spec->panels[0], s);
+            for (size_t s = 0; s < spec->panels[0].series_count && !found; s++)
+                found = same_entry(&spec->panels[k], i, &spec->panels[0], s);
             if (!found) return false;
         }
     }
@@ -675,7 +711,8 @@ static bool legend_is_shared(const chart_figure *spec)
 }
 
 /* Draws how the series looks with its left end at x; returns the width. With no list it only tells the width. */
-static double draw_legend_sample(draw_list *list, const chart_series *series, const series_look *look, double x, double y)
+static double draw_legend_sample(draw_list *list, const chart_series *series, const series_look *look, double x,
+                                 double y)
 {
     const draw_pen pen = {look->colour, 1.0, look->dash};
     double width = series->kind == CHART_BARS ? 3.2 : series->kind == CHART_POINTS ? 2.2 : 6.5;
@@ -689,7 +726,8 @@ static double draw_legend_sample(draw_list *list, const chart_series *series, co
 }
 
 /* Names of one panel in rows between x and x + room. Returns the height; draws only if draw is set. */
-static double legend_rows(draw_list *list, const chart_panel *panel, const figure_style *style, double left, double y, double room, bool draw)
+static double legend_rows(draw_list *list, const chart_panel *panel, const figure_style *style, double left, double y,
+                          double room, bool draw)
 {
     const double gap = 1.2, between = 4;
     draw_font font = figure_font(style);
@@ -707,7 +745,9 @@ static double legend_rows(draw_list *list, const chart_panel *panel, const figur
         }
         if (draw) {
             draw_legend_sample(list, series, &look, x, y + row / 2);
-            draw_text_within(list, series->name, (draw_place){x + sample + gap, y + row / 2, DRAW_START, DRAW_CENTRE, 0}, &font, width + 0.01);
+            draw_text_within(list, series->name,
+                             (draw_place){x + sample + gap, y + row / 2, DRAW_START, DRAW_CENTRE, 0}, &font,
+                             width + 0.01);
         }
         x += sample + gap + width + between;
         any = true;
@@ -715,14 +755,15 @@ static double legend_rows(draw_list *list, const chart_panel *panel, const figur
     return any ? y + row - top : 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ figure */
+/* -------------------------------------------------------------------------------------------------------- figure */
 
 static deberta_status check_axis(const chart_axis *axis, const char *which, deberta_error *err)
 {
     if (is_log(axis) && axis->low < axis->high && axis->low <= 0)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "logarithmic %s axis from %g: it must be positive", which, axis->low);
     if (!isfinite(axis->low) || !isfinite(axis->high))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s axis from %g to %g: both must be finite", which, axis->low, axis->high);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s axis from %g to %g: both must be finite", which, axis->low,
+                     axis->high);
     if (axis->scale == CHART_CATEGORIES && axis->category_count && !axis->categories)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s axis has %zu categories but no names", which, axis->category_count);
     return DEBERTA_OK;
@@ -731,7 +772,8 @@ static deberta_status check_axis(const chart_axis *axis, const char *which, debe
 static deberta_status check_chart(const chart_figure *spec, deberta_error *err)
 {
     DEBERTA_TRY(figure_check_style(&spec->style, err));
-    if (!spec->panels || spec->panel_count == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a chart needs at least one panel");
+    if (!spec->panels || spec->panel_count == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a chart needs at least one panel");
     for (size_t k = 0; k < spec->panel_count; k++) {
         const chart_panel *panel = &spec->panels[k];
         DEBERTA_TRY(check_axis(&panel->x, "x", err));
@@ -742,17 +784,22 @@ static deberta_status check_chart(const chart_figure *spec, deberta_error *err)
             const chart_series *series = &panel->series[s];
             bool has_values = series->kind == CHART_BAND ? series->low && series->high : series->y != NULL;
             if (series->count && !has_values)
-                DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "series '%s' has %zu points but no values", series->name ? series->name : "",
-                             series->count);
+                DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "series '%s' has %zu points but no values",
+                             series->name ? series->name : "", series->count);
         }
     }
     return DEBERTA_OK;
 }
 
 /* Axes of one panel for a plot area of that size. */
-static plot make_plot(const draw_list *list, const chart_panel *panel, const figure_style *style, draw_rect area, figure_notes *notes)
+static plot make_plot(const draw_list *list, const chart_panel *panel, const figure_style *style, draw_rect area,
+                      figure_notes *notes)
 {
-    plot p = {.panel = panel, .area = area, .notes = notes, .font = figure_font(style), .small = figure_small_font(style),
+    plot p = {.panel = panel,
+              .area = area,
+              .notes = notes,
+              .font = figure_font(style),
+              .small = figure_small_font(style),
               .bold = figure_bold_font(style)};
     p.x = make_axis(list, panel, false, area.width, &p.small);
     p.y = make_axis(list, panel, true, area.height, &p.small);
@@ -763,14 +810,17 @@ static double draw_chart_notes(draw_list *list, const figure_style *style, const
 {
     byte_buffer text = {0};
     if (notes->not_a_number)
-        byte_buffer_format(&text, "%zu %s not drawn: not finite, or not positive on a logarithmic axis. ", notes->not_a_number,
-                           notes->not_a_number == 1 ? "point is" : "points are");
+        byte_buffer_format(&text, "%zu %s not drawn: not finite, or not positive on a logarithmic axis. ",
+                           notes->not_a_number, notes->not_a_number == 1 ? "point is" : "points are");
     if (notes->clipped)
-        byte_buffer_format(&text, "%zu %s outside the axes. ", notes->clipped, notes->clipped == 1 ? "point lies" : "points lie");
+        byte_buffer_format(&text, "%zu %s outside the axes. ", notes->clipped,
+                           notes->clipped == 1 ? "point lies" : "points lie");
     if (style->note) byte_buffer_text(&text, style->note);
     byte_buffer_append(&text, "", 1);
-    if (text.failed) draw_fail(list);
-    else if (text.size_bytes > 1) y = figure_footnote(list, style, y + 1, (const char *)text.data);
+    if (text.failed)
+        draw_fail(list);
+    else if (text.size_bytes > 1)
+        y = figure_footnote(list, style, y + 1, (const char *)text.data);
     byte_buffer_free(&text);
     return y;
 }
@@ -781,8 +831,8 @@ typedef struct surroundings {
     double legend;
 } surroundings;
 
-static surroundings measure_surroundings(draw_list *list, const chart_figure *spec, const figure_style *style, bool shared, double width,
-                                         double height)
+static surroundings measure_surroundings(draw_list *list, const chart_figure *spec, const figure_style *style,
+                                         bool shared, double width, double height)
 {
     surroundings around = {.above = 1.4};
     figure_notes ignored = {0};
@@ -794,7 +844,8 @@ static surroundings measure_surroundings(draw_list *list, const chart_figure *sp
         around.below = fmax(around.below, below);
         around.right = fmax(around.right, tick_text_width(list, &p.x, &p.small) / 2);
         if (spec->panels[k].title || spec->panel_letters) around.above = fmax(around.above, 1.4 + line_of(&p.bold));
-        if (!shared) around.legend = fmax(around.legend, legend_rows(list, &spec->panels[k], style, 0, 0, width, false));
+        if (!shared)
+            around.legend = fmax(around.legend, legend_rows(list, &spec->panels[k], style, 0, 0, width, false));
     }
     around.above += around.legend > 0 ? around.legend + 0.8 : 0;
     return around;
@@ -816,19 +867,21 @@ deberta_status chart_layout(draw_list *list, const void *chart, figure_notes *no
         width = each - around.left - around.right - (columns > 1 ? 2 : 0);
     }
     if (width < 10)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu charts side by side leave no room in %g mm: fewer columns or a wider figure", columns,
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "%zu charts side by side leave no room in %g mm: fewer columns or a wider figure", columns,
                      style.width_mm);
     double top = figure_title(list, &style);
     top += top > 0 ? 0.5 : margin;
-    double full = style.width_mm - 2 * margin, legend = shared ? legend_rows(list, &spec->panels[0], &style, margin, top, full, true) : 0;
+    double full = style.width_mm - 2 * margin,
+           legend = shared ? legend_rows(list, &spec->panels[0], &style, margin, top, full, true) : 0;
     top += legend > 0 ? legend + 0.8 : 0;
     size_t rows = (spec->panel_count + columns - 1) / columns;
     double step = around.above + height + around.below + 3;
     for (size_t k = 0; k < spec->panel_count; k++) {
         char letter[8];
         figure_letter(k, letter);
-        draw_rect area = {margin + (double)(k % columns) * each + around.left, top + (double)(k / columns) * step + around.above, width,
-                          height};
+        draw_rect area = {margin + (double)(k % columns) * each + around.left,
+                          top + (double)(k / columns) * step + around.above, width, height};
         plot p = make_plot(list, &spec->panels[k], &style, area, notes);
         if (!shared) legend_rows(list, &spec->panels[k], &style, area.x, area.y - 1 - around.legend, width, true);
         draw_panel(list, &p, spec->panel_letters ? letter : NULL, shared ? 0 : around.legend + 0.6);

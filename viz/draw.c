@@ -62,7 +62,8 @@ void draw_list_free(draw_list **list)
 
 deberta_status draw_status(const draw_list *list, deberta_error *err)
 {
-    if (list->status != DEBERTA_OK) DEBERTA_FAIL(err, list->status, "no memory for a drawing of %zu parts", list->count);
+    if (list->status != DEBERTA_OK)
+        DEBERTA_FAIL(err, list->status, "no memory for a drawing of %zu parts", list->count);
     return DEBERTA_OK;
 }
 
@@ -182,7 +183,12 @@ void draw_image(draw_list *list, draw_rect rect, const uint8_t *rgb, size_t rows
 static size_t utf8_decode(const unsigned char *text, uint32_t *code)
 {
     static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t length = text[0] < 0x80 ? 1 : text[0] < 0xC2 ? 0 : text[0] < 0xE0 ? 2 : text[0] < 0xF0 ? 3 : text[0] < 0xF5 ? 4 : 0;
+    size_t length = text[0] < 0x80   ? 1
+                    : text[0] < 0xC2 ? 0
+                    : text[0] < 0xE0 ? 2
+                    : text[0] < 0xF0 ? 3
+                    : text[0] < 0xF5 ? 4
+                                     : 0;
     if (length == 0) return 0;
     *code = length == 1 ? text[0] : text[0] & (0xFFu >> (length + 1));
     for (size_t i = 1; i < length; i++) {
@@ -327,7 +333,8 @@ size_t draw_count_lines(const draw_list *list, const char *text, const draw_font
 void draw_hatch(draw_list *list, draw_rect rect, double spacing, const draw_pen *pen)
 {
     /* Lines x + y = k * spacing on the page, so that neighbouring rectangles continue each other. */
-    double first = ceil((rect.x + rect.y) / spacing), last = floor((rect.x + rect.width + rect.y + rect.height) / spacing);
+    double first = ceil((rect.x + rect.y) / spacing),
+           last = floor((rect.x + rect.width + rect.y + rect.height) / spacing);
     if (last < first) return;
     size_t lines = (size_t)(last - first) + 1;
     draw_point *points = list_allocate(list, 2 * lines * sizeof *points);
@@ -372,7 +379,8 @@ void draw_replay(const draw_list *list, const draw_methods *methods, void *self)
             if (methods->path) methods->path(self, it->data, it->count, it->shape, it->fill, &it->pen);
             break;
         case ITEM_DISC:
-            if (methods->disc) methods->disc(self, (draw_point){it->rect.x, it->rect.y}, it->radius, it->fill, &it->pen);
+            if (methods->disc)
+                methods->disc(self, (draw_point){it->rect.x, it->rect.y}, it->radius, it->fill, &it->pen);
             break;
         case ITEM_IMAGE:
             if (methods->image) methods->image(self, it->rect, it->data, it->rows, it->columns);

@@ -136,8 +136,15 @@ static void trace_ungroup(void *self) { byte_buffer_text(self, "ungroup\n"); }
 deberta_status draw_trace(const draw_list *list, byte_buffer *out, deberta_error *err)
 {
     static const draw_methods methods = {
-        .box = trace_box, .path = trace_path, .disc = trace_disc, .image = trace_image, .text = trace_text,
-        .clip = trace_clip, .unclip = trace_unclip, .group = trace_group, .ungroup = trace_ungroup,
+        .box = trace_box,
+        .path = trace_path,
+        .disc = trace_disc,
+        .image = trace_image,
+        .text = trace_text,
+        .clip = trace_clip,
+        .unclip = trace_unclip,
+        .group = trace_group,
+        .ungroup = trace_ungroup,
     };
     DEBERTA_TRY(draw_status(list, err));
     byte_buffer_text(out, "page");

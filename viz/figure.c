@@ -13,7 +13,7 @@
 #include "viz/draw_cairo.h"
 #include "viz/draw_svg.h"
 
-/* ------------------------------------------------------------------------------------------------------------- style */
+/* --------------------------------------------------------------------------------------------------------- style */
 
 figure_style figure_defaults(const figure_style *style)
 {
@@ -30,7 +30,8 @@ deberta_status figure_check_style(const figure_style *style, deberta_error *err)
     figure_style s = figure_defaults(style);
     if (!(s.width_mm >= 30 && s.width_mm <= 1000))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure width %g mm, expected 30 to 1000", s.width_mm);
-    if (!(s.dpi >= 36 && s.dpi <= 2400)) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure resolution %g dpi, expected 36 to 2400", s.dpi);
+    if (!(s.dpi >= 36 && s.dpi <= 2400))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure resolution %g dpi, expected 36 to 2400", s.dpi);
     if (!(s.font_size >= FIGURE_SMALLEST_TYPE && s.font_size <= 24))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure type %g pt, expected 6 to 24", s.font_size);
     return DEBERTA_OK;
@@ -46,7 +47,10 @@ draw_font figure_small_font(const figure_style *style)
     return (draw_font){size < FIGURE_SMALLEST_TYPE ? FIGURE_SMALLEST_TYPE : size, text_colour, false, false};
 }
 
-draw_font figure_bold_font(const figure_style *style) { return (draw_font){style->font_size, text_colour, true, false}; }
+draw_font figure_bold_font(const figure_style *style)
+{
+    return (draw_font){style->font_size, text_colour, true, false};
+}
 
 double figure_title(draw_list *list, const figure_style *style)
 {
@@ -73,16 +77,18 @@ void figure_cell_notes(const figure_notes *notes, byte_buffer *text)
 {
     size_t bad = notes->not_a_number + notes->infinite;
     if (notes->pooled > 1)
-        byte_buffer_format(text, "Each drawn cell is the mean of %zu \xC3\x97 %zu cells. ", notes->pooled, notes->pooled);
+        byte_buffer_format(text, "Each drawn cell is the mean of %zu \xC3\x97 %zu cells. ", notes->pooled,
+                           notes->pooled);
     if (notes->clipped)
         byte_buffer_format(text, "%zu %s beyond the colour scale, drawn in its end colours. ", notes->clipped,
                            notes->clipped == 1 ? "cell lies" : "cells lie");
     if (bad)
         byte_buffer_format(text, "Hatched: %zu %s (%zu NaN, %zu infinite). ", bad,
-                           bad == 1 ? "cell is not finite" : "cells are not finite", notes->not_a_number, notes->infinite);
+                           bad == 1 ? "cell is not finite" : "cells are not finite", notes->not_a_number,
+                           notes->infinite);
     if (notes->not_positive)
-        byte_buffer_format(text, "Hatched: %zu %s not positive, which a logarithmic scale cannot show. ", notes->not_positive,
-                           notes->not_positive == 1 ? "cell is" : "cells are");
+        byte_buffer_format(text, "Hatched: %zu %s not positive, which a logarithmic scale cannot show. ",
+                           notes->not_positive, notes->not_positive == 1 ? "cell is" : "cells are");
 }
 
 void figure_letter(size_t index, char text[8])
@@ -97,7 +103,7 @@ void figure_letter(size_t index, char text[8])
     text[letters] = '\0';
 }
 
-/* ------------------------------------------------------------------------------------------------------------ saving */
+/* -------------------------------------------------------------------------------------------------------- saving */
 
 typedef enum figure_format { FORMAT_PNG, FORMAT_SVG, FORMAT_PDF } figure_format;
 
@@ -112,10 +118,12 @@ static deberta_status format_of(const char *path, figure_format *format, deberta
         }
     }
     if (!dot) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure '%s' has no suffix, expected .png, .svg or .pdf", path);
-    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure '%s' has the unknown suffix '%s', expected .png, .svg or .pdf", path, dot);
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure '%s' has the unknown suffix '%s', expected .png, .svg or .pdf", path,
+                 dot);
 }
 
-/* Title and provenance as the formats can take them: valid UTF-8 without control characters. Release with free_clean_style. */
+/* Title and provenance as the formats can take them: valid UTF-8 without control characters. Release with
+ * free_clean_style. */
 static deberta_status clean_style(figure_style *style, deberta_error *err)
 {
     const figure_style given = *style;
@@ -158,8 +166,8 @@ static char *provenance_line(const figure_style *style)
     return (char *)line.data;
 }
 
-static deberta_status encode(const draw_list *list, const draw_ruler *ruler, const figure_style *style, figure_format format,
-                             byte_buffer *out, deberta_error *err)
+static deberta_status encode(const draw_list *list, const draw_ruler *ruler, const figure_style *style,
+                             figure_format format, byte_buffer *out, deberta_error *err)
 {
     if (format == FORMAT_SVG)
         return draw_svg(list, style->font, style->title, style->provenance, style->provenance_count, out, err);
@@ -172,7 +180,8 @@ static deberta_status encode(const draw_list *list, const draw_ruler *ruler, con
     uint8_t *rgb = NULL;
     size_t rows, columns;
     DEBERTA_TRY(draw_cairo_pixels(list, ruler, style->dpi, &rgb, &rows, &columns, err));
-    deberta_status status = png_encode(rgb, rows, columns, style->dpi, style->provenance, style->provenance_count, out, err);
+    deberta_status status =
+        png_encode(rgb, rows, columns, style->dpi, style->provenance, style->provenance_count, out, err);
     free(rgb);
     return status;
 }
@@ -201,7 +210,8 @@ static deberta_status write_output(output *out, deberta_error *err)
 {
     struct stat info;
     bool special = stat(out->path, &info) == 0 && !S_ISREG(info.st_mode);
-    if (special && S_ISDIR(info.st_mode)) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "cannot write figure '%s': it is a folder", out->path);
+    if (special && S_ISDIR(info.st_mode))
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "cannot write figure '%s': it is a folder", out->path);
     if (!special && asprintf(&out->temporary, "%s.%ld.part", out->path, (long)getpid()) < 0) {
         out->temporary = NULL;
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for writing figure '%s'", out->path);

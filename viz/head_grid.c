@@ -29,9 +29,11 @@ static deberta_status check_grid(const head_grid *spec, deberta_error *err)
     if (spec->scale.policy == HEATMAP_PANEL)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a head grid has one colour scale, not one for each panel");
     if (spec->scale.policy == HEATMAP_FIXED && !(spec->scale.low < spec->scale.high))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "colour scale from %g to %g: the first must be the smaller", spec->scale.low, spec->scale.high);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "colour scale from %g to %g: the first must be the smaller",
+                     spec->scale.low, spec->scale.high);
     if (spec->palette && !palette_find(spec->palette))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown palette '%s', expected one of %s", spec->palette, palette_names());
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown palette '%s', expected one of %s", spec->palette,
+                     palette_names());
     return DEBERTA_OK;
 }
 
@@ -111,17 +113,24 @@ static void draw_thumbnails(draw_list *list, const plan *p)
 
 static double draw_frame(draw_list *list, const plan *p, const figure_notes *notes)
 {
-    double wide = (double)p->spec->heads * (p->width + gap) - gap, high = (double)p->spec->layers * (p->height + gap) - gap;
-    draw_text(list, "head", (draw_place){p->left + wide / 2, p->top - line_of(&p->small) - 1.3, DRAW_MIDDLE, DRAW_BASELINE, 0}, &p->font);
-    draw_text(list, "layer", (draw_place){margin + 0.8 * line_of(&p->font), p->top + high / 2, DRAW_MIDDLE, DRAW_BASELINE, 90}, &p->font);
+    double wide = (double)p->spec->heads * (p->width + gap) - gap,
+           high = (double)p->spec->layers * (p->height + gap) - gap;
+    draw_text(list, "head",
+              (draw_place){p->left + wide / 2, p->top - line_of(&p->small) - 1.3, DRAW_MIDDLE, DRAW_BASELINE, 0},
+              &p->font);
+    draw_text(list, "layer",
+              (draw_place){margin + 0.8 * line_of(&p->font), p->top + high / 2, DRAW_MIDDLE, DRAW_BASELINE, 90},
+              &p->font);
     double y = p->top + high + 2.5, ends = notes->clipped ? bar_thickness : 0;
     byte_buffer text = {0};
     byte_buffer_text(&text, p->spec->unit ? p->spec->unit : p->spec->kind == HEATMAP_SIGNED ? "logit" : "probability");
     if (p->spec->kind == HEATMAP_SIGNED && !p->spec->keep_row_mean) byte_buffer_text(&text, ", row mean subtracted");
     byte_buffer_append(&text, "", 1);
-    if (text.failed) draw_fail(list);
-    else draw_text_within(list, (const char *)text.data, (draw_place){p->left, y, DRAW_START, DRAW_CAP, 0}, &p->font,
-                          p->style.width_mm - margin - p->left);
+    if (text.failed)
+        draw_fail(list);
+    else
+        draw_text_within(list, (const char *)text.data, (draw_place){p->left, y, DRAW_START, DRAW_CAP, 0}, &p->font,
+                         p->style.width_mm - margin - p->left);
     y += line_of(&p->font) + 0.8;
     draw_rect bar = {p->left + ends, y, fmin(80, p->style.width_mm - margin - p->left) - 2 * ends, bar_thickness};
     heatmap_colour_bar(list, bar, false, &p->scale, p->map, &p->small);
@@ -131,8 +140,10 @@ static double draw_frame(draw_list *list, const plan *p, const figure_notes *not
     figure_cell_notes(notes, &text);
     if (p->style.note) byte_buffer_text(&text, p->style.note);
     byte_buffer_append(&text, "", 1);
-    if (text.failed) draw_fail(list);
-    else y = figure_footnote(list, &p->style, y, (const char *)text.data);
+    if (text.failed)
+        draw_fail(list);
+    else
+        y = figure_footnote(list, &p->style, y, (const char *)text.data);
     byte_buffer_free(&text);
     return y;
 }
@@ -147,10 +158,12 @@ deberta_status head_grid_layout(draw_list *list, const void *grid, figure_notes 
     p.map = palette_find(spec->palette ? spec->palette : spec->kind == HEATMAP_SIGNED ? "polar" : "cividis");
     measure(list, &p);
     if (p.width < 1.5)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu heads side by side leave no room in %g mm: fewer heads or a wider figure", spec->heads,
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "%zu heads side by side leave no room in %g mm: fewer heads or a wider figure", spec->heads,
                      p.style.width_mm);
     p.cells = calloc(spec->layers * spec->heads, sizeof *p.cells);
-    if (!p.cells) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a head grid of %zu x %zu", spec->layers, spec->heads);
+    if (!p.cells)
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a head grid of %zu x %zu", spec->layers, spec->heads);
     deberta_status status = prepare(&p, notes, err);
     if (status == DEBERTA_OK) {
         p.top = figure_title(list, &p.style) + line_of(&p.font) + line_of(&p.small) + 1;

@@ -1,5 +1,5 @@
-/* Signed values have the colours of the heat maps (positive vermilion, negative blue), and negative lines are dashed, so the sign
- * survives greyscale. Width and opacity grow with the value; weak lines are drawn first.
+/* Signed values have the colours of the heat maps (positive vermilion, negative blue), and negative lines are dashed,
+ * so the sign survives greyscale. Width and opacity grow with the value; weak lines are drawn first.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/line_view.h"
@@ -14,12 +14,12 @@ static const draw_colour special_grey = {145, 145, 145, 255};
 
 typedef struct plan {
     const line_view *spec;
-    heatmap_cells *cells;         /* [panel_count], centred */
+    heatmap_cells *cells; /* [panel_count], centred */
     figure_style style;
     draw_font font, small, bold;
-    double reach, smallest;       /* largest |value|; what a line needs to be drawn */
+    double reach, smallest;                    /* largest |value|; what a line needs to be drawn */
     double query_width, key_width, gap, pitch; /* mm: label columns, the space for lines, distance of tokens */
-    double rows; /* tokens in the longer column */
+    double rows;                               /* tokens in the longer column */
     size_t left_out;
 } plan;
 
@@ -100,19 +100,23 @@ static void draw_lines(draw_list *list, plan *p, const heatmap_cells *cells, dou
         for (size_t j = 0; j < spec->keys; j++) {
             double value = cells->values[i * spec->keys + j];
             if (isnan(value)) continue;
-            if (fabs(value) >= p->smallest) lines[count++] = (line_view_line){value, i, j};
-            else p->left_out++;
+            if (fabs(value) >= p->smallest)
+                lines[count++] = (line_view_line){value, i, j};
+            else
+                p->left_out++;
         }
     }
     qsort(lines, count, sizeof *lines, weaker_first);
     for (size_t k = 0; k < count; k++) {
         draw_pen pen = pen_of(p, lines[k].value);
-        draw_line(list, x, y + ((double)lines[k].query + 0.5) * p->pitch, x + p->gap, y + ((double)lines[k].key + 0.5) * p->pitch, &pen);
+        draw_line(list, x, y + ((double)lines[k].query + 0.5) * p->pitch, x + p->gap,
+                  y + ((double)lines[k].key + 0.5) * p->pitch, &pen);
     }
     free(lines);
 }
 
-static void draw_tokens(draw_list *list, const plan *p, const figure_label *labels, size_t count, double x, double y, bool left)
+static void draw_tokens(draw_list *list, const plan *p, const figure_label *labels, size_t count, double x, double y,
+                        bool left)
 {
     for (size_t i = 0; i < count; i++) {
         draw_font font = p->font;
@@ -133,10 +137,11 @@ static double draw_key(draw_list *list, const plan *p, double y)
     byte_buffer_text(&unit, p->spec->unit ? p->spec->unit : is_signed ? "logit" : "probability");
     if (is_signed && !p->spec->keep_row_mean) byte_buffer_text(&unit, ", row mean subtracted");
     byte_buffer_append(&unit, "", 1);
-    if (unit.failed) draw_fail(list);
+    if (unit.failed)
+        draw_fail(list);
     else
-        x += 4 + draw_text_within(list, (const char *)unit.data, (draw_place){x, middle, DRAW_START, DRAW_CENTRE, 0}, &p->font,
-                                  p->style.width_mm - 2 * margin);
+        x += 4 + draw_text_within(list, (const char *)unit.data, (draw_place){x, middle, DRAW_START, DRAW_CENTRE, 0},
+                                  &p->font, p->style.width_mm - 2 * margin);
     byte_buffer_free(&unit);
     for (size_t i = 0; i < (is_signed ? 6 : 3); i++) {
         char text[TICK_TEXT_BYTES];
@@ -164,8 +169,10 @@ static double draw_view_notes(draw_list *list, const plan *p, const figure_notes
     if (bad) byte_buffer_format(&text, "%zu pairs without a line: not finite. ", bad);
     if (p->style.note) byte_buffer_text(&text, p->style.note);
     byte_buffer_append(&text, "", 1);
-    if (text.failed) draw_fail(list);
-    else if (text.size_bytes > 1) y = figure_footnote(list, &p->style, y, (const char *)text.data);
+    if (text.failed)
+        draw_fail(list);
+    else if (text.size_bytes > 1)
+        y = figure_footnote(list, &p->style, y, (const char *)text.data);
     byte_buffer_free(&text);
     return y;
 }
@@ -181,7 +188,9 @@ static double draw_view(draw_list *list, plan *p, double each, const figure_note
         double x = margin + (double)k * (each + 4) + p->query_width + 1;
         const char *title = spec->panels[k].title;
         draw_group(list, title ? title : "lines");
-        if (title) draw_text_within(list, title, (draw_place){x + p->gap / 2, y - 1, DRAW_MIDDLE, DRAW_BASELINE, 0}, &p->bold, each);
+        if (title)
+            draw_text_within(list, title, (draw_place){x + p->gap / 2, y - 1, DRAW_MIDDLE, DRAW_BASELINE, 0}, &p->bold,
+                             each);
         draw_lines(list, p, &p->cells[k], x, y);
         draw_tokens(list, p, spec->query_labels, spec->queries, x - 1, y, true);
         draw_tokens(list, p, spec->key_labels, spec->keys, x + p->gap + 1, y, false);
@@ -206,11 +215,14 @@ deberta_status line_view_layout(draw_list *list, const void *view, figure_notes 
     double each = (p.style.width_mm - 2 * margin - 4 * (double)(spec->panel_count - 1)) / (double)spec->panel_count;
     p.gap = fmin(each - p.query_width - p.key_width - 2, 70);
     if (p.gap < smallest_gap)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu line views side by side leave %.1f mm for the lines in %g mm: fewer of them or a wider figure",
-                     spec->panel_count, fmax(p.gap, 0), p.style.width_mm);
+        DEBERTA_FAIL(
+            err, DEBERTA_E_ARGUMENT,
+            "%zu line views side by side leave %.1f mm for the lines in %g mm: fewer of them or a wider figure",
+            spec->panel_count, fmax(p.gap, 0), p.style.width_mm);
     p.rows = (double)(spec->queries > spec->keys ? spec->queries : spec->keys);
     if (p.rows * p.pitch > 2000)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view of %.0f tokens would be %.0f mm high", p.rows, p.rows * p.pitch);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view of %.0f tokens would be %.0f mm high", p.rows,
+                     p.rows * p.pitch);
     p.cells = calloc(spec->panel_count, sizeof *p.cells);
     if (!p.cells) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a line view");
     deberta_status status = prepare(&p, notes, err);

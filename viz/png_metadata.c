@@ -20,7 +20,7 @@ static void on_error(png_structp png, png_const_charp message)
 
 static void on_warning(png_structp png, png_const_charp message) { (void)png, (void)message; }
 
-/* ----------------------------------------------------------------------------------------------------------- writing */
+/* ------------------------------------------------------------------------------------------------------- writing */
 
 static void append_bytes(png_structp png, png_bytep data, png_size_t size_bytes)
 {
@@ -90,7 +90,7 @@ deberta_status png_encode(const uint8_t *rgb, size_t rows, size_t columns, doubl
     return DEBERTA_OK;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- reading */
+/* ------------------------------------------------------------------------------------------------------- reading */
 
 typedef struct png_source {
     const uint8_t *data;

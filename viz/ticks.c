@@ -53,7 +53,8 @@ tick_set ticks_log(double low, double high, double base, size_t most)
             }
     } else {
         double stride = ceil((last - first + 1) / (double)most);
-        for (double k = first; k <= last && ticks.count < TICKS_MAX; k += stride) ticks.at[ticks.count++] = pow(base, k);
+        for (double k = first; k <= last && ticks.count < TICKS_MAX; k += stride)
+            ticks.at[ticks.count++] = pow(base, k);
     }
     return ticks.count >= 2 ? ticks : ticks_linear(low, high, most); /* a short stretch: linear ticks say more */
 }
@@ -70,7 +71,9 @@ void tick_text(double value, double step, char text[TICK_TEXT_BYTES])
 {
     char digits[TICK_TEXT_BYTES];
     double size = fabs(value);
-    int decimals = step > 0 ? (int)fmax(0, ceil(-log10(step) - 1e-9)) : size > 0 ? 2 - (int)floor(log10(size) + 1e-9) : 0;
+    int decimals = step > 0   ? (int)fmax(0, ceil(-log10(step) - 1e-9))
+                   : size > 0 ? 2 - (int)floor(log10(size) + 1e-9)
+                              : 0;
     if (value == 0) {
         snprintf(digits, sizeof digits, "0");
     } else if (size >= 1e6 || size < 1e-4 || decimals > 6) {
