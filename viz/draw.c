@@ -42,6 +42,8 @@ struct draw_list {
     deberta_status status;
 };
 
+/* ------------------------------------------------------------------------------------------------------- the list */
+
 deberta_status draw_list_create(draw_list **list, draw_ruler ruler, deberta_error *err)
 {
     draw_list *created = calloc(1, sizeof *created);
@@ -121,6 +123,8 @@ static draw_rect moved(const draw_list *list, draw_rect rect)
     return rect;
 }
 
+/* ----------------------------------------------------------------------------------------------------- primitives */
+
 void draw_box(draw_list *list, draw_rect rect, draw_colour fill, const draw_pen *outline)
 {
     item *box = append(list, ITEM_BOX, NULL);
@@ -178,6 +182,8 @@ void draw_image(draw_list *list, draw_rect rect, const uint8_t *rgb, size_t rows
     image->rows = rows;
     image->columns = columns;
 }
+
+/* ----------------------------------------------------------------------------------------------------------- texts */
 
 /* Length in bytes of the well-formed UTF-8 sequence at text, and its code point; 0 when there is none. */
 static size_t utf8_decode(const unsigned char *text, uint32_t *code)
@@ -270,6 +276,7 @@ double draw_text_within(draw_list *list, const char *text, draw_place place, con
     return append_text(list, clean, place, font);
 }
 
+/* Cleans first: what is measured is what will be drawn, and a ruler is never given broken UTF-8. */
 double draw_measure(const draw_list *list, const char *text, const draw_font *font)
 {
     char *clean = text && *text ? draw_clean_text(text) : NULL;
@@ -296,6 +303,7 @@ static size_t line_length(const draw_list *list, char *text, const draw_font *fo
     return kept ? kept : length;
 }
 
+/* Every line is a text of its own, so that backends need not know about paragraphs. */
 size_t draw_paragraph(draw_list *list, const char *text, draw_place place, const draw_font *font, double width,
                       double leading)
 {
@@ -365,7 +373,10 @@ void draw_group(draw_list *list, const char *name)
 
 void draw_ungroup(draw_list *list) { append(list, ITEM_UNGROUP, NULL); }
 
+double draw_type_height(const draw_font *font) { return font->size * DRAW_MM_PER_PT; }
 double draw_cap_height(const draw_font *font) { return 0.714 * font->size * DRAW_MM_PER_PT; }
+
+/* ------------------------------------------------------------------------------------------------------- replaying */
 
 void draw_replay(const draw_list *list, const draw_methods *methods, void *self)
 {

@@ -18,6 +18,7 @@
 
 #define DRAW_MM_PER_PT (25.4 / 72)
 #define DRAW_ELLIPSIS  "\xE2\x80\xA6"
+#define DRAW_MINUS     "\xE2\x88\x92"
 
 typedef struct draw_colour {
     uint8_t r, g, b, a; /* a: 0 nothing is drawn, 255 opaque */
@@ -73,7 +74,10 @@ typedef struct draw_ruler {
     void *self;
 } draw_ruler;
 
-double draw_cap_height(const draw_font *font); /* mm; a nominal value for all families */
+/* In mm: the size of the type, and its capitals (a nominal value for all families, so that layouts do not depend on
+ * them). */
+double draw_type_height(const draw_font *font);
+double draw_cap_height(const draw_font *font);
 
 /* ----------------------------------------------------------------------------------------------------- recording */
 

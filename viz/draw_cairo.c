@@ -37,6 +37,7 @@ static PangoLayoutLine *lay_out(cairo_ruler *ruler, const char *text, size_t len
     return pango_layout_get_line_readonly(ruler->layout, 0);
 }
 
+/* Pango counts in 1/1024 of a point. */
 static double line_width(PangoLayoutLine *line)
 {
     PangoRectangle logical;
@@ -121,6 +122,7 @@ static void set_colour(cairo_t *cairo, draw_colour colour)
     cairo_set_source_rgba(cairo, colour.r / 255.0, colour.g / 255.0, colour.b / 255.0, colour.a / 255.0);
 }
 
+/* Strokes over fills, both from the same path. Dashes are in units of the line width. */
 static void fill_and_stroke(cairo_t *cairo, draw_colour fill, const draw_pen *pen)
 {
     static const struct {
@@ -176,6 +178,7 @@ static void canvas_disc(void *self, draw_point centre, double radius, draw_colou
     fill_and_stroke(on->cairo, fill, outline);
 }
 
+/* One pixel a cell, nearest neighbour: a viewer must not blend cells. */
 static void canvas_image(void *self, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns)
 {
     canvas *on = self;
@@ -201,6 +204,7 @@ static void canvas_image(void *self, draw_rect rect, const uint8_t *rgb, size_t 
     cairo_surface_destroy(image);
 }
 
+/* Emoji fonts: bitmaps, layers or drawings instead of outlines. */
 static bool has_colour_glyphs(PangoFont *font)
 {
     hb_face_t *face = hb_font_get_face(pango_font_get_hb_font(font));
@@ -234,6 +238,7 @@ static void show_colour_run(cairo_t *cairo, PangoLayoutRun *run)
     cairo_surface_destroy(image);
 }
 
+/* Run by run from the left: a line mixes fonts, and runs of colour glyphs need their own way into a PDF. */
 static void show_line(canvas *on, PangoLayoutLine *line, const char *text, draw_colour colour)
 {
     double x = 0;
@@ -356,6 +361,7 @@ deberta_status draw_cairo_pixels(const draw_list *list, const draw_ruler *ruler,
     return status;
 }
 
+/* cairo hands over a PDF piece by piece. */
 static cairo_status_t write_to_buffer(void *closure, const unsigned char *data, unsigned int length)
 {
     byte_buffer *out = closure;

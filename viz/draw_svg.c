@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* Numbers have three decimals (a thousandth of a point) and follow no locale; nothing depends on time or on pointers,
+ * so the same drawing is the same file.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "viz/draw_svg.h"
 
 #include <string.h>
@@ -43,6 +46,7 @@ static void rect_attributes(byte_buffer *out, draw_rect rect)
     length_attribute(out, "height", rect.height);
 }
 
+/* "none" and not a missing attribute: the default fill of SVG is black. */
 static void colour_attribute(byte_buffer *out, const char *name, draw_colour colour)
 {
     if (colour.a == 0) {
@@ -86,6 +90,7 @@ static void svg_box(void *self, draw_rect rect, draw_colour fill, const draw_pen
     byte_buffer_text(out, "/>\n");
 }
 
+/* SEGMENTS: every second point starts anew. */
 static void svg_path(void *self, const draw_point *points, size_t count, draw_shape shape, draw_colour fill,
                      const draw_pen *pen)
 {
@@ -160,6 +165,7 @@ static bool reads_leftwards(const char *text)
     return false;
 }
 
+/* textLength makes a replacement font as wide as the measured one: labels stay where they were laid out. */
 static void svg_text(void *self, const char *text, draw_place place, const draw_font *font, double width)
 {
     byte_buffer *out = ((svg_writer *)self)->out;
@@ -197,6 +203,7 @@ static void svg_text(void *self, const char *text, draw_place place, const draw_
     byte_buffer_text(out, "</text>\n");
 }
 
+/* Every clip is a group; unclip closes it. */
 static void svg_clip(void *self, draw_rect rect)
 {
     svg_writer *writer = self;
@@ -215,6 +222,7 @@ static void svg_group(void *self, const char *name)
     byte_buffer_text(out, "\">\n");
 }
 
+/* Size in mm for print, coordinates in points for editing. */
 static void svg_head(byte_buffer *out, const draw_list *list, const char *families, const char *title,
                      const provenance_entry *entries, size_t entry_count)
 {

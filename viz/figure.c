@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* A figure becomes a file in three steps that fail apart: layout, bytes in memory, disk. Only the last one touches what
+ * was there before, and it renames.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "viz/figure.h"
 
 #include <errno.h>
@@ -73,6 +76,32 @@ double figure_footnote(draw_list *list, const figure_style *style, double y, con
     return y + (double)draw_paragraph(list, text, place, &font, style->width_mm - 1, leading) * leading;
 }
 
+double figure_write_notes(draw_list *list, const figure_style *style, double y, byte_buffer *text)
+{
+    if (style->note) byte_buffer_text(text, style->note);
+    byte_buffer_append(text, "", 1);
+    if (text->failed)
+        draw_fail(list);
+    else if (text->size_bytes > 1)
+        y = figure_footnote(list, style, y, (const char *)text->data);
+    byte_buffer_free(text);
+    return y;
+}
+
+void figure_panel_title(draw_list *list, const figure_style *style, const char *letter, const char *title, double x,
+                        double y, double room)
+{
+    draw_font plain = figure_font(style), bold = figure_bold_font(style);
+    if (letter) {
+        draw_text(list, letter, (draw_place){x, y, DRAW_START, DRAW_BASELINE, 0}, &bold);
+        double step = draw_measure(list, letter, &bold) + 1.2;
+        x += step;
+        room -= step;
+    }
+    if (title)
+        draw_text_within(list, title, (draw_place){x, y, DRAW_START, DRAW_BASELINE, 0}, letter ? &plain : &bold, room);
+}
+
 void figure_cell_notes(const figure_notes *notes, byte_buffer *text)
 {
     size_t bad = notes->not_a_number + notes->infinite;
@@ -91,6 +120,7 @@ void figure_cell_notes(const figure_notes *notes, byte_buffer *text)
                            notes->not_positive, notes->not_positive == 1 ? "cell is" : "cells are");
 }
 
+/* Counts like the columns of a spreadsheet: after z comes aa. */
 void figure_letter(size_t index, char text[8])
 {
     size_t letters = 1, block = 26;
@@ -107,6 +137,7 @@ void figure_letter(size_t index, char text[8])
 
 typedef enum figure_format { FORMAT_PNG, FORMAT_SVG, FORMAT_PDF } figure_format;
 
+/* By suffix, in any case of letters. */
 static deberta_status format_of(const char *path, figure_format *format, deberta_error *err)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
@@ -166,6 +197,7 @@ static char *provenance_line(const figure_style *style)
     return (char *)line.data;
 }
 
+/* Appends the file of that format to out. */
 static deberta_status encode(const draw_list *list, const draw_ruler *ruler, const figure_style *style,
                              figure_format format, byte_buffer *out, deberta_error *err)
 {
@@ -195,6 +227,7 @@ typedef struct output {
     bool exists;     /* temporary is on the disk */
 } output;
 
+/* write() may take less than all of it, and be interrupted. */
 static deberta_status write_all(int file, const byte_buffer *bytes)
 {
     for (size_t done = 0; done < bytes->size_bytes;) {
@@ -206,6 +239,8 @@ static deberta_status write_all(int file, const byte_buffer *bytes)
     return DEBERTA_OK;
 }
 
+/* A device or a pipe is written to directly: a rename would replace it by a file. The name of the temporary file holds
+ * the process, so that two programs do not share one. */
 static deberta_status write_output(output *out, deberta_error *err)
 {
     struct stat info;
@@ -243,6 +278,7 @@ static deberta_status write_outputs(output *outputs, size_t count, deberta_error
     return DEBERTA_OK;
 }
 
+/* After success nothing is left to unlink: `exists` is false once renamed. */
 static void free_outputs(output *outputs, size_t count)
 {
     for (size_t i = 0; outputs && i < count; i++) {

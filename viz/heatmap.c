@@ -1,8 +1,11 @@
-/* SPDX-License-Identifier: MIT */
+/* Numbers are double until they are stored as the float that is drawn; a colour is one table look-up.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "viz/heatmap.h"
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +13,7 @@
 
 /* ------------------------------------------------------------------------------------------------------ preparing */
 
+/* Masked keys (-inf) take no part in a softmax, and so none in its mean. */
 static double finite_mean(const float *row, size_t count)
 {
     double sum = 0;
@@ -24,6 +28,7 @@ static double finite_mean(const float *row, size_t count)
 
 static bool showable(float value, bool positive) { return isfinite(value) && (!positive || value > 0); }
 
+/* Counted in the matrix, not in the pooled cells: the note speaks of the data. */
 static void count_values(heatmap_cells *cells, const heatmap_matrix *matrix, bool positive)
 {
     for (size_t i = 0; i < matrix->rows; i++) {
@@ -96,11 +101,26 @@ void heatmap_cells_free(heatmap_cells *cells)
 
 /* ---------------------------------------------------------------------------------------------------------- scale */
 
+deberta_status heatmap_check_choice(const heatmap_choice *choice, heatmap_kind kind, deberta_error *err)
+{
+    if (choice->policy == HEATMAP_FIXED) {
+        if (!(isfinite(choice->low) && isfinite(choice->high) && choice->low < choice->high))
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "colour scale from %g to %g: the first must be the smaller",
+                         choice->low, choice->high);
+        if (kind == HEATMAP_LOG && choice->low <= 0)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "logarithmic colour scale from %g: it must be positive", choice->low);
+    }
+    if (!(choice->percentile >= 0 && choice->percentile <= 100))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "colour scale percentile %g, expected 0 to 100", choice->percentile);
+    return DEBERTA_OK;
+}
+
 typedef struct value_range {
     double low, high;
     size_t finite;
 } value_range;
 
+/* Of everything that shares a scale. low > high when there is no finite value. */
 static value_range range_of(const heatmap_cells *const *panels, size_t count)
 {
     value_range range = {INFINITY, -INFINITY, 0};
@@ -146,6 +166,7 @@ static deberta_status robust_range(value_range *range, heatmap_kind kind, double
     return DEBERTA_OK;
 }
 
+/* Cells at the very limit are not clipped. */
 static void count_clipped(heatmap_scale *scale, const heatmap_cells *const *panels, size_t count)
 {
     for (size_t p = 0; p < count; p++)
@@ -202,6 +223,7 @@ static const draw_colour unknown_fill = {225, 225, 225, 255};
 static const draw_colour ink = {40, 40, 40, 255};
 static const draw_colour nothing = {0, 0, 0, 0};
 
+/* Row by row from the top, as images are. */
 static void cell_colours(uint8_t *rgb, const heatmap_cells *cells, const heatmap_scale *scale, const palette *map)
 {
     draw_colour table[PALETTE_LEVELS_MAX];
@@ -289,18 +311,7 @@ static void bar_number_text(const tick_set *ticks, size_t i, char text[TICK_TEXT
     tick_text(ticks->at[i], i < 2 ? 0 : ticks->step, text);
 }
 
-double heatmap_bar_numbers_width(const draw_list *list, const heatmap_scale *scale, const draw_font *font)
-{
-    tick_set ticks = bar_numbers(scale, 5);
-    double widest = 0;
-    for (size_t i = 0; i < ticks.count; i++) {
-        char text[TICK_TEXT_BYTES];
-        bar_number_text(&ticks, i, text);
-        widest = fmax(widest, draw_measure(list, text, font));
-    }
-    return widest;
-}
-
+/* 256 steps whatever the map has: a bar shows only the part of a diverging map that the scale uses. */
 static void bar_image(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map)
 {
     enum { STEPS = 256 };
@@ -379,4 +390,30 @@ void heatmap_colour_bar(draw_list *list, draw_rect bar, bool vertical, const hea
         }
     }
     draw_ungroup(list);
+}
+
+void heatmap_unit_text(const char *unit, heatmap_kind kind, bool keep_row_mean, char text[HEATMAP_UNIT_BYTES])
+{
+    static const char *const defaults[] = {"logit", "probability", "value", "value"};
+    bool centred = kind == HEATMAP_SIGNED && !keep_row_mean;
+    snprintf(text, HEATMAP_UNIT_BYTES, "%s%s", unit ? unit : defaults[kind], centred ? ", row mean subtracted" : "");
+}
+
+static const double bar_thickness = 2.4, bar_gap = 0.6, title_leading = 1.25;
+
+double heatmap_legend_height(const draw_list *list, const heatmap_legend *legend)
+{
+    size_t lines = draw_count_lines(list, legend->title, &legend->font, legend->room);
+    double title = title_leading * draw_type_height(&legend->font) * (double)lines;
+    return title + bar_gap + bar_thickness + 1.3 + draw_type_height(&legend->small) + 1.5;
+}
+
+void heatmap_legend_draw(draw_list *list, const heatmap_legend *legend, double x, double y)
+{
+    double leading = title_leading * draw_type_height(&legend->font);
+    draw_place place = {x, y, DRAW_START, DRAW_CAP, 0};
+    y += leading * (double)draw_paragraph(list, legend->title, place, &legend->font, legend->room, leading);
+    double ends = legend->scale->below || legend->scale->above ? bar_thickness : 0; /* room for the points */
+    draw_rect bar = {x + ends, y, legend->width - 2 * ends, bar_thickness};
+    heatmap_colour_bar(list, bar, false, legend->scale, legend->map, &legend->small);
 }

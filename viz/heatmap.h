@@ -67,6 +67,9 @@ typedef struct heatmap_scale {
     size_t below, above; /* cells clipped */
 } heatmap_scale;
 
+/* DEBERTA_E_ARGUMENT for limits that are not finite, not in order or not positive where they must be, or a percentile
+ * outside 0-100. */
+deberta_status heatmap_check_choice(const heatmap_choice *choice, heatmap_kind kind, deberta_error *err);
 /* The scale for the cells of count panels. Values all equal (or none finite) still give a scale with low < high. */
 deberta_status heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const heatmap_choice *choice,
                               const heatmap_cells *const *panels, size_t count, deberta_error *err);
@@ -87,7 +90,23 @@ draw_colour heatmap_colour(const heatmap_scale *scale, const palette *map, doubl
 /* A bar with numbers beneath (horizontal) or to its right (vertical). Pointed ends show that values were clipped. */
 void heatmap_colour_bar(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map,
                         const draw_font *font);
-/* Width that the numbers of a vertical bar take, in mm. */
-double heatmap_bar_numbers_width(const draw_list *list, const heatmap_scale *scale, const draw_font *font);
+
+/* What the colours of a kind mean: unit, or "logit", "probability", "value" for NULL; for signed values also whether
+ * the row means were subtracted. Cut if longer than the buffer. */
+enum { HEATMAP_UNIT_BYTES = 256 };
+void heatmap_unit_text(const char *unit, heatmap_kind kind, bool keep_row_mean, char text[HEATMAP_UNIT_BYTES]);
+
+/* A horizontal bar under a title that is broken to lines of `room`. */
+typedef struct heatmap_legend {
+    const char *title;
+    const heatmap_scale *scale;
+    const palette *map;
+    draw_font font, small; /* of the title, of the numbers */
+    double width, room;
+} heatmap_legend;
+
+double heatmap_legend_height(const draw_list *list, const heatmap_legend *legend);
+/* With its upper left corner at (x, y). */
+void heatmap_legend_draw(draw_list *list, const heatmap_legend *legend, double x, double y);
 
 #endif

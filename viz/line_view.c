@@ -28,8 +28,6 @@ typedef struct line_view_line {
     size_t query, key;
 } line_view_line;
 
-static double line_of(const draw_font *font) { return font->size * DRAW_MM_PER_PT; }
-
 static deberta_status check_view(const line_view *spec, deberta_error *err)
 {
     DEBERTA_TRY(figure_check_style(&spec->style, err));
@@ -52,6 +50,7 @@ static double widest(const draw_list *list, const figure_label *labels, size_t c
     return fmin(width, longest_label);
 }
 
+/* The same preparation as for a heat map, so that both views of a matrix agree. */
 static deberta_status prepare(plan *p, figure_notes *notes, deberta_error *err)
 {
     const line_view *spec = p->spec;
@@ -68,6 +67,7 @@ static deberta_status prepare(plan *p, figure_notes *notes, deberta_error *err)
     return DEBERTA_OK;
 }
 
+/* Equal lines keep an order of their own: qsort alone would not, and the bytes of the file depend on it. */
 static int weaker_first(const void *a, const void *b)
 {
     const line_view_line *s = a, *t = b;
@@ -77,6 +77,7 @@ static int weaker_first(const void *a, const void *b)
     return (s->key > t->key) - (s->key < t->key);
 }
 
+/* At least a hairline of 0.3 pt, which prints; the width says more than the opacity does. */
 static draw_pen pen_of(const plan *p, double value)
 {
     double strength = fabs(value) / p->reach;
@@ -115,6 +116,7 @@ static void draw_lines(draw_list *list, plan *p, const heatmap_cells *cells, dou
     free(lines);
 }
 
+/* The query columns end, the key columns begin at the lines. */
 static void draw_tokens(draw_list *list, const plan *p, const figure_label *labels, size_t count, double x, double y,
                         bool left)
 {
@@ -131,18 +133,12 @@ static void draw_tokens(draw_list *list, const plan *p, const figure_label *labe
 static double draw_key(draw_list *list, const plan *p, double y)
 {
     static const double parts[] = {1, 0.5, 0.2, -1, -0.5, -0.2};
-    double x = margin, row = 1.5 * line_of(&p->font), middle = y + line_of(&p->font) / 2;
+    double x = margin, row = 1.5 * draw_type_height(&p->font), middle = y + draw_type_height(&p->font) / 2;
     bool is_signed = p->spec->kind == HEATMAP_SIGNED;
-    byte_buffer unit = {0};
-    byte_buffer_text(&unit, p->spec->unit ? p->spec->unit : is_signed ? "logit" : "probability");
-    if (is_signed && !p->spec->keep_row_mean) byte_buffer_text(&unit, ", row mean subtracted");
-    byte_buffer_append(&unit, "", 1);
-    if (unit.failed)
-        draw_fail(list);
-    else
-        x += 4 + draw_text_within(list, (const char *)unit.data, (draw_place){x, middle, DRAW_START, DRAW_CENTRE, 0},
-                                  &p->font, p->style.width_mm - 2 * margin);
-    byte_buffer_free(&unit);
+    char unit[HEATMAP_UNIT_BYTES];
+    heatmap_unit_text(p->spec->unit, p->spec->kind, p->spec->keep_row_mean, unit);
+    draw_place place = {x, middle, DRAW_START, DRAW_CENTRE, 0};
+    x += 4 + draw_text_within(list, unit, place, &p->font, p->style.width_mm - 2 * margin);
     for (size_t i = 0; i < (is_signed ? 6 : 3); i++) {
         char text[TICK_TEXT_BYTES];
         draw_pen pen = pen_of(p, parts[i] * p->reach);
@@ -167,14 +163,7 @@ static double draw_view_notes(draw_list *list, const plan *p, const figure_notes
     tick_text(p->smallest, 0, limit);
     if (p->left_out) byte_buffer_format(&text, "%zu weaker pairs (below %s) are not drawn. ", p->left_out, limit);
     if (bad) byte_buffer_format(&text, "%zu pairs without a line: not finite. ", bad);
-    if (p->style.note) byte_buffer_text(&text, p->style.note);
-    byte_buffer_append(&text, "", 1);
-    if (text.failed)
-        draw_fail(list);
-    else if (text.size_bytes > 1)
-        y = figure_footnote(list, &p->style, y, (const char *)text.data);
-    byte_buffer_free(&text);
-    return y;
+    return figure_write_notes(list, &p->style, y, &text);
 }
 
 /* each: width of a panel. Returns the y beneath everything. */
@@ -183,7 +172,8 @@ static double draw_view(draw_list *list, plan *p, double each, const figure_note
     const line_view *spec = p->spec;
     bool titled = false;
     for (size_t k = 0; k < spec->panel_count; k++) titled |= spec->panels[k].title != NULL;
-    double y = draw_key(list, p, figure_title(list, &p->style) + margin) + (titled ? line_of(&p->bold) + 1 : 0);
+    double y =
+        draw_key(list, p, figure_title(list, &p->style) + margin) + (titled ? draw_type_height(&p->bold) + 1 : 0);
     for (size_t k = 0; k < spec->panel_count; k++) {
         double x = margin + (double)k * (each + 4) + p->query_width + 1;
         const char *title = spec->panels[k].title;
@@ -207,7 +197,7 @@ deberta_status line_view_layout(draw_list *list, const void *view, figure_notes 
     p.font = figure_font(&p.style);
     p.small = figure_small_font(&p.style);
     p.bold = figure_bold_font(&p.style);
-    p.pitch = 1.15 * line_of(&p.font);
+    p.pitch = 1.15 * draw_type_height(&p.font);
     draw_font measured = p.font;
     measured.bold = spec->one_query;
     p.query_width = widest(list, spec->query_labels, spec->queries, &measured);

@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* Steps are 1, 2 or 5 times a power of ten: what people count in. Ticks are multiples of the step, so neighbouring
+ * figures share them, and not divisions of the range.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "viz/ticks.h"
 
 #include <assert.h>
@@ -9,6 +12,7 @@
 
 #define MINUS "\xE2\x88\x92"
 
+/* The slack keeps an end that is a multiple but for rounding. */
 static tick_set multiples(double low, double high, double step)
 {
     tick_set ticks = {.step = step};
@@ -18,6 +22,7 @@ static tick_set multiples(double low, double high, double step)
     return ticks;
 }
 
+/* From a step that is fine enough upwards: 1, 2, 5, 10 ... until there are no more than `most`. */
 static tick_set linear_from(double low, double high, size_t most, double step)
 {
     static const double factors[] = {2, 2.5, 2}; /* 1 2 5 10 */
