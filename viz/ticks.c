@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* Steps are 1, 2 or 5 times a power of ten: what people count in. Ticks are multiples of the step, so neighbouring
+ * figures share them, and not divisions of the range.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "viz/ticks.h"
 
 #include <assert.h>
@@ -9,6 +12,7 @@
 
 #define MINUS "\xE2\x88\x92"
 
+/* The slack keeps an end that is a multiple but for rounding. */
 static tick_set multiples(double low, double high, double step)
 {
     tick_set ticks = {.step = step};
@@ -18,6 +22,7 @@ static tick_set multiples(double low, double high, double step)
     return ticks;
 }
 
+/* From a step that is fine enough upwards: 1, 2, 5, 10 ... until there are no more than `most`. */
 static tick_set linear_from(double low, double high, size_t most, double step)
 {
     static const double factors[] = {2, 2.5, 2}; /* 1 2 5 10 */
@@ -53,7 +58,8 @@ tick_set ticks_log(double low, double high, double base, size_t most)
             }
     } else {
         double stride = ceil((last - first + 1) / (double)most);
-        for (double k = first; k <= last && ticks.count < TICKS_MAX; k += stride) ticks.at[ticks.count++] = pow(base, k);
+        for (double k = first; k <= last && ticks.count < TICKS_MAX; k += stride)
+            ticks.at[ticks.count++] = pow(base, k);
     }
     return ticks.count >= 2 ? ticks : ticks_linear(low, high, most); /* a short stretch: linear ticks say more */
 }
@@ -70,7 +76,9 @@ void tick_text(double value, double step, char text[TICK_TEXT_BYTES])
 {
     char digits[TICK_TEXT_BYTES];
     double size = fabs(value);
-    int decimals = step > 0 ? (int)fmax(0, ceil(-log10(step) - 1e-9)) : size > 0 ? 2 - (int)floor(log10(size) + 1e-9) : 0;
+    int decimals = step > 0   ? (int)fmax(0, ceil(-log10(step) - 1e-9))
+                   : size > 0 ? 2 - (int)floor(log10(size) + 1e-9)
+                              : 0;
     if (value == 0) {
         snprintf(digits, sizeof digits, "0");
     } else if (size >= 1e6 || size < 1e-4 || decimals > 6) {

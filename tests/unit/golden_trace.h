@@ -1,7 +1,7 @@
 /* Comparing a layout, drawn as text, with the file that was looked at when it was made.
  *
- * Tests run in the root of the source tree. With DEBERTA_UPDATE_GOLDEN=1 in the environment the files are written instead:
- * look at what changed (git diff) and at the gallery before committing them.
+ * Tests run in the root of the source tree. With DEBERTA_UPDATE_GOLDEN=1 in the environment the files are written
+ * instead: look at what changed (git diff) and at the gallery before committing them.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TESTS_UNIT_GOLDEN_TRACE_H
@@ -29,7 +29,8 @@ static inline void golden_trace_compare(const char *name, const byte_buffer *got
     if (!file) fail_msg("%s is missing (run in the source root; DEBERTA_UPDATE_GOLDEN=1 makes it)", path);
     size_t line = 1, at = 0;
     for (int c; (c = fgetc(file)) != EOF; at++) {
-        if (at >= got->size_bytes || got->data[at] != (unsigned char)c) fail_msg("%s:%zu differs from the drawing", path, line);
+        if (at >= got->size_bytes || got->data[at] != (unsigned char)c)
+            fail_msg("%s:%zu differs from the drawing", path, line);
         line += c == '\n';
     }
     if (at != got->size_bytes) fail_msg("%s ends at line %zu, the drawing does not", path, line);

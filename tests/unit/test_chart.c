@@ -21,7 +21,8 @@ static void assert_ticks(tick_set ticks, const double *expected, size_t count)
 {
     assert_int_equal(ticks.count, count);
     for (size_t i = 0; i < count; i++)
-        if (!(fabs(ticks.at[i] - expected[i]) <= 1e-9 * fabs(expected[i]) + 1e-12)) fail_msg("tick %zu at %g, expected %g", i, ticks.at[i], expected[i]);
+        if (!(fabs(ticks.at[i] - expected[i]) <= 1e-9 * fabs(expected[i]) + 1e-12))
+            fail_msg("tick %zu at %g, expected %g", i, ticks.at[i], expected[i]);
 }
 
 static void round_ticks(void **state)
@@ -51,9 +52,20 @@ static void numbers_are_short(void **state)
     static const struct {
         double value, step;
         const char *text;
-    } cases[] = {{0, 0, "0"},       {-0.0, 0.1, "0"},          {-0.04, 0.1, "0.0"},          {1, 0.5, "1.0"},      {-2, 1, MINUS "2"},
-                 {0.25, 0, "0.25"}, {-3.7249, 0, MINUS "3.72"}, {2.50, 0, "2.5"},             {1234.5, 0, "1234"},  {100, 0, "100"},
-                 {1e6, 0, "1e6"},   {2.5e-7, 0, "2.5e" MINUS "7"}, {999999, 1, "999999"},      {0.001, 0.001, "0.001"}};
+    } cases[] = {{0, 0, "0"},
+                 {-0.0, 0.1, "0"},
+                 {-0.04, 0.1, "0.0"},
+                 {1, 0.5, "1.0"},
+                 {-2, 1, MINUS "2"},
+                 {0.25, 0, "0.25"},
+                 {-3.7249, 0, MINUS "3.72"},
+                 {2.50, 0, "2.5"},
+                 {1234.5, 0, "1234"},
+                 {100, 0, "100"},
+                 {1e6, 0, "1e6"},
+                 {2.5e-7, 0, "2.5e" MINUS "7"},
+                 {999999, 1, "999999"},
+                 {0.001, 0.001, "0.001"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[TICK_TEXT_BYTES];
         tick_text(cases[i].value, cases[i].step, text);
@@ -72,17 +84,22 @@ static void fitted_line(void **state)
     assert_false(chart_fit((double[]){3, 3}, y, 2, &slope, &intercept));
 }
 
-static const double lengths[] = {16, 32, 64, 128}, fast[] = {1, 2.1, 4.4, 10}, slow[] = {3, 6, 13, 30}, slow_low[] = {2.5, 5, 12, 28},
-                    slow_high[] = {4, 7, 15, 33};
+static const double lengths[] = {16, 32, 64, 128}, fast[] = {1, 2.1, 4.4, 10}, slow[] = {3, 6, 13, 30},
+                    slow_low[] = {2.5, 5, 12, 28}, slow_high[] = {4, 7, 15, 33};
 
 static void latency_golden(void **state)
 {
     (void)state;
     static const chart_rule rules[] = {{false, 20, "limit"}};
-    const chart_series series[] = {{.name = "avx2", .x = lengths, .y = fast, .count = 4},
-                                   {.name = "scalar", .x = lengths, .y = slow, .low = slow_low, .high = slow_high, .count = 4}};
-    const chart_panel panel = {.x = {.label = "n", .scale = CHART_LOG2}, .y = {.label = "latency (ms)", .scale = CHART_LOG10}, .series = series,
-                               .series_count = 2, .rules = rules, .rule_count = 1};
+    const chart_series series[] = {
+        {.name = "avx2", .x = lengths, .y = fast, .count = 4},
+        {.name = "scalar", .x = lengths, .y = slow, .low = slow_low, .high = slow_high, .count = 4}};
+    const chart_panel panel = {.x = {.label = "n", .scale = CHART_LOG2},
+                               .y = {.label = "latency (ms)", .scale = CHART_LOG10},
+                               .series = series,
+                               .series_count = 2,
+                               .rules = rules,
+                               .rule_count = 1};
     const chart_figure spec = {.style = {.width_mm = 85, .title = "Latency"}, .panels = &panel, .panel_count = 1};
     golden_trace_check("latency", chart_layout, &spec);
 }
@@ -92,10 +109,14 @@ static void bars_golden(void **state)
     (void)state;
     static const figure_label keys[] = {{"[CLS]", true}, {"a", false}, {"b", false}};
     const double c2c[] = {1, -0.5, 0.25}, c2p[] = {0.5, -0.25, -1}, sum[] = {1.5, -0.75, -0.75};
-    const chart_series series[] = {{.name = "c2c", .kind = CHART_BARS, .y = c2c, .count = 3}, {.name = "c2p", .kind = CHART_BARS, .y = c2p, .count = 3},
+    const chart_series series[] = {{.name = "c2c", .kind = CHART_BARS, .y = c2c, .count = 3},
+                                   {.name = "c2p", .kind = CHART_BARS, .y = c2p, .count = 3},
                                    {.name = "sum", .kind = CHART_POINTS, .y = sum, .count = 3}};
-    chart_panel panels[2] = {{.title = "stacked", .x = {.scale = CHART_CATEGORIES, .categories = keys, .category_count = 3}, .series = series,
-                              .series_count = 3, .stacked = true}};
+    chart_panel panels[2] = {{.title = "stacked",
+                              .x = {.scale = CHART_CATEGORIES, .categories = keys, .category_count = 3},
+                              .series = series,
+                              .series_count = 3,
+                              .stacked = true}};
     panels[1] = panels[0];
     panels[1].title = "grouped";
     panels[1].stacked = false;
@@ -107,13 +128,20 @@ static void curves_golden(void **state)
 {
     (void)state;
     static const chart_rule rules[] = {{true, 0, "same token"}};
-    const double r[] = {-100, -10, 0, 10, 100}, y[] = {0, 1, NAN, 1, 0}, low[] = {-1, 0, 1, 0, -1}, high[] = {1, 2, 3, 2, 1}, edges[] = {-50, 50};
+    const double r[] = {-100, -10, 0, 10, 100}, y[] = {0, 1, NAN, 1, 0}, low[] = {-1, 0, 1, 0, -1},
+                 high[] = {1, 2, 3, 2, 1}, edges[] = {-50, 50};
     static const char *const names[] = {"p", "q", "r", "s", "t"};
-    const chart_series series[] = {{.name = "c2p", .kind = CHART_CURVE, .x = r, .y = y, .low = low, .high = high, .count = 5},
-                                   {.name = "band", .kind = CHART_BAND, .x = r, .low = low, .high = high, .count = 5},
-                                   {.kind = CHART_POINTS, .x = r, .y = high, .count = 5, .point_names = names}};
-    const chart_panel panel = {.x = {.label = "distance", .scale = CHART_SIGNED_LOG}, .series = series, .series_count = 3, .rules = rules,
-                               .rule_count = 1, .edges = edges, .edge_count = 2};
+    const chart_series series[] = {
+        {.name = "c2p", .kind = CHART_CURVE, .x = r, .y = y, .low = low, .high = high, .count = 5},
+        {.name = "band", .kind = CHART_BAND, .x = r, .low = low, .high = high, .count = 5},
+        {.kind = CHART_POINTS, .x = r, .y = high, .count = 5, .point_names = names}};
+    const chart_panel panel = {.x = {.label = "distance", .scale = CHART_SIGNED_LOG},
+                               .series = series,
+                               .series_count = 3,
+                               .rules = rules,
+                               .rule_count = 1,
+                               .edges = edges,
+                               .edge_count = 2};
     const chart_figure spec = {.style = {.width_mm = 85}, .panels = &panel, .panel_count = 1, .panel_height = 30};
     golden_trace_check("curves", chart_layout, &spec);
 }
@@ -168,8 +196,10 @@ static void odd_data_still_make_a_chart(void **state)
     } cases[] = {{one, 1}, {none, 1}, {zero, 3}, {huge, 3}, {one, 0}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         for (chart_scale scale = CHART_LINEAR; scale <= CHART_SIGNED_LOG; scale++) {
-            const chart_series series = {.name = "s", .kind = (chart_kind)(i % 3), .y = cases[i].y, .count = cases[i].count};
-            const chart_panel panel = {.x = {.scale = scale}, .y = {.scale = scale}, .series = &series, .series_count = 1};
+            const chart_series series = {
+                .name = "s", .kind = (chart_kind)(i % 3), .y = cases[i].y, .count = cases[i].count};
+            const chart_panel panel = {
+                .x = {.scale = scale}, .y = {.scale = scale}, .series = &series, .series_count = 1};
             const chart_figure spec = {.style = {.width_mm = 85}, .panels = &panel, .panel_count = 1};
             figure_notes notes;
             assert_int_equal(lay_out(&spec, &notes), DEBERTA_OK);

@@ -70,14 +70,15 @@ static void texts_are_cleaned(void **state)
     static const struct {
         const char *given, *drawn;
     } cases[] = {
-        {"a\tb\n", "a\xE2\x90\x89" "b\xE2\x90\x8A"},             /* U+2409, U+240A */
-        {"\x7F", "\xE2\x90\xA1"},                                /* delete */
-        {"x\xFFy", "x\xEF\xBF\xBDy"},                            /* no UTF-8 */
-        {"\xC0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD"},                /* overlong */
+        {"a\tb\n", "a\xE2\x90\x89"
+                   "b\xE2\x90\x8A"},                              /* U+2409, U+240A */
+        {"\x7F", "\xE2\x90\xA1"},                                 /* delete */
+        {"x\xFFy", "x\xEF\xBF\xBDy"},                             /* no UTF-8 */
+        {"\xC0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD"},                 /* overlong */
         {"\xED\xA0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"}, /* surrogate */
-        {"\xE6\xBC", "\xEF\xBF\xBD\xEF\xBF\xBD"},                /* cut off */
-        {"\xC2\x85", "\xEF\xBF\xBD"},                            /* C1 control */
-        {"\xEF\xBF\xBF", "\xEF\xBF\xBD"},                        /* U+FFFF, forbidden in XML */
+        {"\xE6\xBC", "\xEF\xBF\xBD\xEF\xBF\xBD"},                 /* cut off */
+        {"\xC2\x85", "\xEF\xBF\xBD"},                             /* C1 control */
+        {"\xEF\xBF\xBF", "\xEF\xBF\xBD"},                         /* U+FFFF, forbidden in XML */
         {"\xE6\xBC\xA2 \xF0\x9F\x98\x80", "\xE6\xBC\xA2 \xF0\x9F\x98\x80"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -92,18 +93,25 @@ static void texts_are_cut_between_characters(void **state)
     (void)state;
     draw_ruler ruler = {0};
     assert_int_equal(draw_cairo_ruler_create(&ruler, "sans-serif", NULL), DEBERTA_OK);
-    /* e + acute accent, a family in one emoji, ka + a vowel sign with a width of its own: a cut inside would show something else. */
-    static const char *const texts[] = {"e\xCC\x81" "e\xCC\x81" "e\xCC\x81" "e\xCC\x81" "e\xCC\x81" "e\xCC\x81",
-                                        "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7 \xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7",
-                                        "\xE0\xA4\x95\xE0\xA4\xBE\xE0\xA4\x95\xE0\xA4\xBE\xE0\xA4\x95\xE0\xA4\xBE"};
+    /* e + acute accent, a family in one emoji, ka + a vowel sign with a width of its own: a cut inside would show
+     * something else. */
+    static const char *const texts[] = {
+        "e\xCC\x81"
+        "e\xCC\x81"
+        "e\xCC\x81"
+        "e\xCC\x81"
+        "e\xCC\x81"
+        "e\xCC\x81",
+        "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7 \xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7",
+        "\xE0\xA4\x95\xE0\xA4\xBE\xE0\xA4\x95\xE0\xA4\xBE\xE0\xA4\x95\xE0\xA4\xBE"};
     for (size_t i = 0; i < 3; i++) {
         double full = ruler.methods->width(ruler.self, texts[i], &seven);
         for (double width = 1; width < full; width += 0.3) {
             size_t kept = ruler.methods->fit(ruler.self, texts[i], &seven, width);
             assert_true(kept < strlen(texts[i]));
             unsigned char next = (unsigned char)texts[i][kept];
-            assert_true((next & 0xC0) != 0x80);                   /* not inside a code point */
-            if (i == 0) assert_int_equal(kept % 3, 0);            /* accent stays with its letter */
+            assert_true((next & 0xC0) != 0x80);        /* not inside a code point */
+            if (i == 0) assert_int_equal(kept % 3, 0); /* accent stays with its letter */
             if (i == 2) assert_int_equal(kept % 6, 0);
             if (i == 1 && kept > 0) assert_true(next == ' ' || kept == strlen(texts[i]) / 2 + 1 || kept == 12);
         }
@@ -190,8 +198,8 @@ static void pdf_has_embedded_fonts_and_no_date(void **state)
     assert_int_equal(draw_cairo_ruler_create(&ruler, "sans-serif", NULL), DEBERTA_OK);
     draw_list *list = new_list(ruler);
     all_primitives(list, NULL, NULL, NULL);
-    draw_text(list, "\xE6\xBC\xA2\xE5\xAD\x97 \xF0\x9F\x98\x80 \xD9\x85\xD8\xB1\xD8\xAD\xD8\xA8\xD8\xA7", (draw_place){5, 5, DRAW_START, DRAW_CENTRE, 0},
-              &seven);
+    draw_text(list, "\xE6\xBC\xA2\xE5\xAD\x97 \xF0\x9F\x98\x80 \xD9\x85\xD8\xB1\xD8\xAD\xD8\xA8\xD8\xA7",
+              (draw_place){5, 5, DRAW_START, DRAW_CENTRE, 0}, &seven);
     assert_int_equal(draw_cairo_pdf(list, &ruler, "Title", "model: x", &one, NULL), DEBERTA_OK);
     assert_int_equal(draw_cairo_pdf(list, &ruler, "Title", "model: x", &two, NULL), DEBERTA_OK);
     assert_int_equal(one.size_bytes, two.size_bytes);
@@ -229,7 +237,8 @@ static void numbers_do_not_follow_the_locale(void **state)
         double value;
         int decimals;
         const char *text;
-    } cases[] = {{0, 3, "0"}, {-0.0004, 3, "0"}, {1.5, 3, "1.5"}, {-2.25, 1, "-2.3"}, {1e12, 3, "0"}, {NAN, 3, "0"}, {12.3456, 2, "12.35"}, {100, 2, "100"}};
+    } cases[] = {{0, 3, "0"},    {-0.0004, 3, "0"}, {1.5, 3, "1.5"},       {-2.25, 1, "-2.3"},
+                 {1e12, 3, "0"}, {NAN, 3, "0"},     {12.3456, 2, "12.35"}, {100, 2, "100"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         byte_buffer out = {0};
         byte_buffer_number(&out, cases[i].value, cases[i].decimals);

@@ -1,4 +1,5 @@
-/* Saving figures: several formats at once, provenance in each, the same bytes twice, and no half file whatever goes wrong.
+/* Saving figures: several formats at once, provenance in each, the same bytes twice, and no half file whatever goes
+ * wrong.
  *
  * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
@@ -77,8 +78,15 @@ static const provenance_entry provenance[] = {{"model", "demo 1234"}, {"text", "
 
 static attention_figure sample(void)
 {
-    return (attention_figure){.style = {.width_mm = 60, .title = "Title", .provenance = provenance, .provenance_count = 2}, .panels = &panel,
-                              .grid_rows = 1, .grid_columns = 1, .queries = 2, .keys = 3, .query_labels = tokens, .key_labels = tokens};
+    return (attention_figure){
+        .style = {.width_mm = 60, .title = "Title", .provenance = provenance, .provenance_count = 2},
+        .panels = &panel,
+        .grid_rows = 1,
+        .grid_columns = 1,
+        .queries = 2,
+        .keys = 3,
+        .query_labels = tokens,
+        .key_labels = tokens};
 }
 
 static void all_formats_with_provenance_and_the_same_bytes_twice(void **state)
@@ -145,8 +153,12 @@ static void failures_leave_no_file(void **state)
         const char *name;
         deberta_status status;
         const char *says;
-    } cases[] = {{"x.gif", DEBERTA_E_ARGUMENT, ".gif"}, {"x", DEBERTA_E_ARGUMENT, "no suffix"}, {"png", DEBERTA_E_ARGUMENT, "no suffix"},
-                 {"x.png.", DEBERTA_E_ARGUMENT, "suffix"}, {"missing/x.pdf", DEBERTA_E_SYSTEM, "No such file"}, {"folder.png", DEBERTA_E_SYSTEM, "folder"}};
+    } cases[] = {{"x.gif", DEBERTA_E_ARGUMENT, ".gif"},
+                 {"x", DEBERTA_E_ARGUMENT, "no suffix"},
+                 {"png", DEBERTA_E_ARGUMENT, "no suffix"},
+                 {"x.png.", DEBERTA_E_ARGUMENT, "suffix"},
+                 {"missing/x.pdf", DEBERTA_E_SYSTEM, "No such file"},
+                 {"folder.png", DEBERTA_E_SYSTEM, "folder"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *paths[] = {good, in_folder(cases[i].name, other)};
         deberta_error err = {0};
@@ -211,7 +223,8 @@ static void letters(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(all_formats_with_provenance_and_the_same_bytes_twice, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(all_formats_with_provenance_and_the_same_bytes_twice, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(failures_leave_no_file, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_full_disk_is_reported, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(too_large_a_picture_is_refused, make_folder, remove_folder),

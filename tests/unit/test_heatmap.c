@@ -1,5 +1,5 @@
-/* Heat maps and the figures made of them: centring, pooling and scales as numbers, layouts as golden traces, and cells as the
- * pixels of a PNG that was read back.
+/* Heat maps and the figures made of them: centring, pooling and scales as numbers, layouts as golden traces, and cells
+ * as the pixels of a PNG that was read back.
  *
  * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
@@ -19,9 +19,10 @@
 #include "viz/head_grid.h"
 #include "viz/line_view.h"
 
-/* ------------------------------------------------------------------------------------------------------------ numbers */
+/* -------------------------------------------------------------------------------------------------------- numbers */
 
-static heatmap_cells prepared(const float *values, size_t rows, size_t columns, heatmap_kind kind, bool centre, size_t pool)
+static heatmap_cells prepared(const float *values, size_t rows, size_t columns, heatmap_kind kind, bool centre,
+                              size_t pool)
 {
     heatmap_cells cells;
     heatmap_matrix matrix = {values, rows, columns, columns};
@@ -38,8 +39,10 @@ static void rows_are_centred_over_finite_cells(void **state)
     heatmap_cells cells = prepared(values, 2, 4, HEATMAP_SIGNED, true, 1);
     const double expected[] = {-2, -1, 0, 3, -1, NAN, NAN, 1};
     for (size_t i = 0; i < 8; i++) {
-        if (isnan(expected[i])) assert_true(isnan(cells.values[i]));
-        else assert_near(cells.values[i], expected[i]);
+        if (isnan(expected[i]))
+            assert_true(isnan(cells.values[i]));
+        else
+            assert_near(cells.values[i], expected[i]);
     }
     assert_int_equal(cells.not_a_number, 1);
     assert_int_equal(cells.infinite, 1);
@@ -130,7 +133,7 @@ static void scales(void **state)
     scale = scale_of(many, 1000, HEATMAP_SIGNED, (heatmap_choice){HEATMAP_ROBUST, 0, 0, 99});
     assert_true(fabs(scale.high - 0.992) < 0.002 && scale.low == -scale.high);
     assert_int_equal(scale.below + scale.above, 9); /* the two far ones and 7 of the largest */
-    float sparse[1000] = {[3] = 0.7f}; /* the percentile is 0: the extremes stay */
+    float sparse[1000] = {[3] = 0.7f};              /* the percentile is 0: the extremes stay */
     scale = scale_of(sparse, 1000, HEATMAP_POSITIVE, (heatmap_choice){HEATMAP_ROBUST, 0, 0, 99});
     assert_near(scale.high, 0.7f);
 }
@@ -147,9 +150,10 @@ static void positions(void **state)
     assert_near(heatmap_position(&decades, false, 10), 0.5);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- golden */
+/* --------------------------------------------------------------------------------------------------------- golden */
 
-static const figure_label words[] = {{"[CLS]", true}, {"one", false}, {"\xE6\xBC\xA2\xE5\xAD\x97", false}, {"[SEP]", true}};
+static const figure_label words[] = {
+    {"[CLS]", true}, {"one", false}, {"\xE6\xBC\xA2\xE5\xAD\x97", false}, {"[SEP]", true}};
 static const float small[] = {0.1f, 0.2f, 0.3f, 0.4f, 0.4f, 0.3f, 0.2f, 0.1f, 0.7f, 0.1f, 0.1f, 0.1f};
 
 static void attention_golden(void **state)
@@ -158,12 +162,25 @@ static void attention_golden(void **state)
     static const char *const rows[] = {"layer 0, head 1", "layer 2, head 3"};
     static const size_t boundary[] = {2};
     static const attention_mark marks[] = {{2, 1}};
-    const attention_panel panels[] = {{small, 4, "c2c", HEATMAP_SIGNED}, {small, 4, "probabilities", HEATMAP_POSITIVE},
-                                      {small, 4, "c2p", HEATMAP_SIGNED}, {NULL, 0, NULL, HEATMAP_POSITIVE}};
-    attention_figure spec = {
-        .style = {.width_mm = 85, .title = "A title"}, .panels = panels, .grid_rows = 2, .grid_columns = 2, .row_titles = rows,
-        .panel_letters = true, .queries = 3, .keys = 4, .query_labels = words, .key_labels = words, .boundaries = boundary,
-        .boundary_count = 1, .marks = marks, .mark_count = 1, .units = {"logit / sqrt(3d)", "probability", NULL}};
+    const attention_panel panels[] = {{small, 4, "c2c", HEATMAP_SIGNED},
+                                      {small, 4, "probabilities", HEATMAP_POSITIVE},
+                                      {small, 4, "c2p", HEATMAP_SIGNED},
+                                      {NULL, 0, NULL, HEATMAP_POSITIVE}};
+    attention_figure spec = {.style = {.width_mm = 85, .title = "A title"},
+                             .panels = panels,
+                             .grid_rows = 2,
+                             .grid_columns = 2,
+                             .row_titles = rows,
+                             .panel_letters = true,
+                             .queries = 3,
+                             .keys = 4,
+                             .query_labels = words,
+                             .key_labels = words,
+                             .boundaries = boundary,
+                             .boundary_count = 1,
+                             .marks = marks,
+                             .mark_count = 1,
+                             .units = {"logit / sqrt(3d)", "probability", NULL}};
     golden_trace_check("attention", attention_layout, &spec);
     spec.scales[HEATMAP_SIGNED].policy = HEATMAP_PANEL;
     spec.scales[HEATMAP_POSITIVE] = (heatmap_choice){HEATMAP_FIXED, 0, 0.5, 0};
@@ -177,8 +194,15 @@ static void unusual_cells_golden(void **state)
     (void)state;
     float values[] = {1, NAN, NAN, 2, INFINITY, INFINITY, 3, 4, INFINITY, INFINITY, 0, -1};
     const attention_panel panel = {values, 4, NULL, HEATMAP_LOG};
-    attention_figure spec = {.style = {.width_mm = 60}, .panels = &panel, .grid_rows = 1, .grid_columns = 1, .queries = 3, .keys = 4,
-                             .query_axis = "layers", .key_axis = "n", .cell_aspect = 0.5};
+    attention_figure spec = {.style = {.width_mm = 60},
+                             .panels = &panel,
+                             .grid_rows = 1,
+                             .grid_columns = 1,
+                             .queries = 3,
+                             .keys = 4,
+                             .query_axis = "layers",
+                             .key_axis = "n",
+                             .cell_aspect = 0.5};
     golden_trace_check("unusual_cells", attention_layout, &spec);
 }
 
@@ -187,8 +211,15 @@ static void head_grid_golden(void **state)
     (void)state;
     const float *maps[] = {small, small, NULL, small, small, small};
     const size_t layers[] = {3, 11};
-    head_grid spec = {.style = {.width_mm = 85, .dpi = 150}, .maps = maps, .layers = 2, .heads = 3, .queries = 3, .keys = 4, .stride = 4,
-                      .layer_numbers = layers, .kind = HEATMAP_POSITIVE};
+    head_grid spec = {.style = {.width_mm = 85, .dpi = 150},
+                      .maps = maps,
+                      .layers = 2,
+                      .heads = 3,
+                      .queries = 3,
+                      .keys = 4,
+                      .stride = 4,
+                      .layer_numbers = layers,
+                      .kind = HEATMAP_POSITIVE};
     golden_trace_check("head_grid", head_grid_layout, &spec);
 }
 
@@ -197,12 +228,19 @@ static void line_view_golden(void **state)
     (void)state;
     const float values[] = {0.1f, -0.2f, 0.9f, 0.01f, -0.5f, NAN};
     const line_view_panel panel = {values, 2, "c2p"};
-    line_view spec = {.style = {.width_mm = 85}, .panels = &panel, .panel_count = 1, .queries = 3, .keys = 2, .kind = HEATMAP_SIGNED,
-                      .keep_row_mean = true, .query_labels = words, .key_labels = words};
+    line_view spec = {.style = {.width_mm = 85},
+                      .panels = &panel,
+                      .panel_count = 1,
+                      .queries = 3,
+                      .keys = 2,
+                      .kind = HEATMAP_SIGNED,
+                      .keep_row_mean = true,
+                      .query_labels = words,
+                      .key_labels = words};
     golden_trace_check("line_view", line_view_layout, &spec);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- pixels */
+/* --------------------------------------------------------------------------------------------------------- pixels */
 
 typedef struct found_image {
     draw_rect rect;
@@ -243,15 +281,21 @@ static size_t level_of(const uint8_t *rgb, const draw_colour *table, size_t leve
 
 enum { QUERIES = 5, KEYS = 7 };
 
-/* Draws an asymmetric matrix into a PNG and compares every pixel inside every cell with the value: rows are queries from the top,
- * columns keys from the left. */
+/* Draws an asymmetric matrix into a PNG and compares every pixel inside every cell with the value: rows are queries
+ * from the top, columns keys from the left. */
 static void check_pixels(heatmap_kind kind, double width_mm)
 {
     float values[QUERIES * KEYS];
     for (size_t i = 0; i < QUERIES; i++)
-        for (size_t j = 0; j < KEYS; j++) values[i * KEYS + j] = (float)(0.013 * (double)(i * i * 7 + j * 3 + i * j * j) + (kind == HEATMAP_SIGNED ? -0.9 : 0));
+        for (size_t j = 0; j < KEYS; j++)
+            values[i * KEYS + j] =
+                (float)(0.013 * (double)(i * i * 7 + j * 3 + i * j * j) + (kind == HEATMAP_SIGNED ? -0.9 : 0));
     const attention_panel panel = {values, KEYS, "panel", kind};
-    attention_figure spec = {.style = {.width_mm = width_mm}, .panels = &panel, .grid_rows = 1, .grid_columns = 1, .queries = QUERIES,
+    attention_figure spec = {.style = {.width_mm = width_mm},
+                             .panels = &panel,
+                             .grid_rows = 1,
+                             .grid_columns = 1,
+                             .queries = QUERIES,
                              .keys = KEYS};
     char path[64];
     snprintf(path, sizeof path, "/tmp/deberta-test-heatmap-%ld.png", (long)getpid());
@@ -280,9 +324,12 @@ static void check_pixels(heatmap_kind kind, double width_mm)
     for (size_t i = 0; i < QUERIES; i++) {
         for (size_t j = 0; j < KEYS; j++) {
             double value = values[i * KEYS + j] - means[i];
-            double expected = (kind == HEATMAP_SIGNED ? 0.5 + 0.5 * value / scale : value / scale) * (double)(levels - 1);
-            double left = (found.rect.x + found.rect.width * (double)j / KEYS) * per_mm, right = left + found.rect.width / KEYS * per_mm;
-            double top = (found.rect.y + found.rect.height * (double)i / QUERIES) * per_mm, bottom = top + found.rect.height / QUERIES * per_mm;
+            double expected =
+                (kind == HEATMAP_SIGNED ? 0.5 + 0.5 * value / scale : value / scale) * (double)(levels - 1);
+            double left = (found.rect.x + found.rect.width * (double)j / KEYS) * per_mm,
+                   right = left + found.rect.width / KEYS * per_mm;
+            double top = (found.rect.y + found.rect.height * (double)i / QUERIES) * per_mm,
+                   bottom = top + found.rect.height / QUERIES * per_mm;
             for (size_t y = (size_t)top + 3; (double)y < bottom - 3; y++)
                 for (size_t x = (size_t)left + 3; (double)x < right - 3; x++) {
                     size_t level = level_of(png.rgb + 3 * (y * png.columns + x), table, levels);
@@ -306,7 +353,7 @@ static void every_cell_has_the_colour_of_its_value(void **state)
     check_pixels(HEATMAP_SIGNED, 61.3);
 }
 
-/* ------------------------------------------------------------------------------------------------------ special inputs */
+/* -------------------------------------------------------------------------------------------------- special inputs */
 
 static figure_notes layout_notes(const attention_figure *spec, deberta_status expected)
 {
@@ -331,7 +378,8 @@ static void any_length_is_drawn(void **state)
         assert_non_null(values);
         values[n * n - 1] = 1;
         const attention_panel panel = {values, n, "p", HEATMAP_POSITIVE};
-        attention_figure spec = {.style = {.width_mm = 85}, .panels = &panel, .grid_rows = 1, .grid_columns = 1, .queries = n, .keys = n};
+        attention_figure spec = {
+            .style = {.width_mm = 85}, .panels = &panel, .grid_rows = 1, .grid_columns = 1, .queries = n, .keys = n};
         figure_notes notes = layout_notes(&spec, DEBERTA_OK);
         assert_true(n < 4096 ? notes.pooled == 1 : notes.pooled == 5 || notes.pooled == 6);
         assert_true(notes.positions);

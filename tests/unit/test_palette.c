@@ -48,7 +48,8 @@ static void sequential_maps_only_get_lighter(void **state)
         size_t levels = palette_table(map, table);
         assert_false(palette_is_diverging(map));
         for (size_t i = 1; i < levels; i++) /* 8 bits round: a step back of less than one grey level is none */
-            if (palette_grey(table[i]) < palette_grey(table[i - 1]) - 0.5 / 255) fail_msg("%s darkens at %zu", names[k], i);
+            if (palette_grey(table[i]) < palette_grey(table[i - 1]) - 0.5 / 255)
+                fail_msg("%s darkens at %zu", names[k], i);
         assert_true(palette_grey(table[levels - 1]) - palette_grey(table[0]) > 0.6);
     }
 }

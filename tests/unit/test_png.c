@@ -20,7 +20,8 @@ static void fill(uint8_t rgb[ROWS * COLUMNS * 3])
     for (size_t i = 0; i < ROWS * COLUMNS * 3; i++) rgb[i] = (uint8_t)(i * 37 + i / 3);
 }
 
-static const provenance_entry entries[] = {{"model", "demo"}, {"text", "na\xC3\xAFve \xE6\xBC\xA2"}, {"command", "deberta attention --text 'a b'"}};
+static const provenance_entry entries[] = {
+    {"model", "demo"}, {"text", "na\xC3\xAFve \xE6\xBC\xA2"}, {"command", "deberta attention --text 'a b'"}};
 
 static void pixels_resolution_and_texts_come_back(void **state)
 {
