@@ -8,6 +8,9 @@
 #include "bench/kernel_bench.h"
 #include "bench/sweep.h"
 #include "bench/trends.h"
+#if HAVE_VIZ
+#include "cli/bench_figures.h"
+#endif
 #include "cli/commands.h"
 #include "cli/run.h"
 
@@ -243,6 +246,28 @@ static int run_compare(const parsed_options *options)
     return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
 }
 
+/* ------------------------------------------------------------------------------------------------------------ plot */
+
+#if HAVE_VIZ
+static int run_plot(const parsed_options *options)
+{
+    bench_report report = {0};
+    deberta_error error = {0};
+    const char *paths[16];
+    size_t count = 0;
+    if (options_argument_count(options) != 2) return report_usage(options, "plot: expected one JSON file of `bench --json`");
+    for (const char *path; count < 16 && (path = options_nth_value(options, "out", count)); count++) paths[count] = path;
+    if (count == 0) return report_usage(options, "plot: say where the figure goes: --out FILE.png (or .svg, .pdf)");
+    const figure_style style = {.title = options_value(options, "title", NULL)};
+    deberta_status status = read_report(&report, options_argument(options, 1), &error);
+    if (status == DEBERTA_OK) status = bench_figures_draw(&report, &style, paths, count, &error);
+    bench_report_free(&report);
+    if (status == DEBERTA_OK) return EXIT_OK;
+    const int code = report_error(options, &error);
+    return status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code;
+}
+#endif
+
 /* --------------------------------------------------------------------------------------------- machine and kernels */
 
 static int run_machine(const parsed_options *options)
@@ -310,6 +335,9 @@ static int run(const parsed_options *options)
 {
     const char *what = options_argument(options, 0);
     if (strcmp(what, "compare") == 0) return run_compare(options);
+#if HAVE_VIZ
+    if (strcmp(what, "plot") == 0) return run_plot(options);
+#endif
     if (strcmp(what, "machine") == 0) return run_machine(options);
     if (strcmp(what, "kernel") == 0) return run_kernels(options);
     if (options_argument_count(options) > 1) return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
@@ -332,19 +360,21 @@ static const option_spec options[] = {
     {"pin", 0, NULL, "bind threads to cores"},
     {"no-peak", 0, NULL, "do not measure the machine's limits first"},
     {"format", 0, "NAME", "table (default), md, csv or json"},
+    {"title", 0, "TEXT", "plot: above the figure"},
     {"any-environment", 0, NULL, "compare results of unlike machines all the same"},
     {NULL, 0, NULL, NULL},
 };
 
 const command command_bench = {
     .name = "bench",
-    .summary = "latency sweeps over length, layers, threads and tiers; also: machine, kernel FILES, compare A B",
-    .arguments = "MODEL | machine | kernel FILES | compare A.json B.json",
+    .summary = "latency sweeps over length, layers, threads and tiers; also: machine, kernel, compare, plot",
+    .arguments = "MODEL | machine | kernel FILES | compare A.json B.json | plot F.json",
     .min_arguments = 1,
     .max_arguments = 64,
     .options = options,
     .example = "  deberta bench synthetic:v3-small,vocab=1000 -n 16-512*2 --layers 1-6\n"
                "  deberta bench synthetic:v3-small,vocab=1000 --isa all --threads 1,2 --json -o sweep.json\n"
+               "  deberta bench plot sweep.json -o sweep.pdf\n"
                "  deberta bench compare before.json after.json\n",
     .run = run,
 };
