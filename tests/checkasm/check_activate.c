@@ -103,7 +103,7 @@ typedef struct error_bounds {
 
 static double gelu_ulp(double x)
 {
-    return x > 0 ? 2.5 : x > -1 ? 3 : x >= -3 ? 6 : x >= -5 ? 11 : x >= -5.5 ? 18 : 24;
+    return x > 0 ? 2.5 : x > -1 ? 3 : x >= -3 ? 6 : x >= -5 ? 11 : x >= -5.5 ? 18 : 25;
 }
 
 static error_bounds bounds_of(double x, kernel_activation function)
@@ -115,12 +115,12 @@ static error_bounds bounds_of(double x, kernel_activation function)
     const double amplification = isfinite(u) ? fabs(u) / (1 + exp(u)) : 0;
     switch (function) {
     case KERNEL_GELU: return (error_bounds){gelu_ulp(x), x < -5.75 ? 2.7e-10 : 0};
-    case KERNEL_GELU_TANH: return (error_bounds){3.6 + 3 * amplification, gate_absolute};
-    case KERNEL_GELU_QUICK: return (error_bounds){3.6 + 1.5 * amplification, gate_absolute};
-    case KERNEL_SILU: return (error_bounds){3.6, gate_absolute};
+    case KERNEL_GELU_TANH: return (error_bounds){3.7 + 3 * amplification, gate_absolute};
+    case KERNEL_GELU_QUICK: return (error_bounds){3.7 + 1.5 * amplification, gate_absolute};
+    case KERNEL_SILU: return (error_bounds){3.7, gate_absolute};
     case KERNEL_RELU: return (error_bounds){0, 0};
     case KERNEL_TANH: return (error_bounds){1.4, 0};
-    case KERNEL_SIGMOID: return (error_bounds){2.5, x < -87.3 ? 0x1p-126 : 0};
+    case KERNEL_SIGMOID: return (error_bounds){2.7, x < -87.3 ? 0x1p-126 : 0};
     case KERNEL_EXP: return (error_bounds){x > 88.37 ? 6 : 1.3, x < -87.3365 ? 0x1p-126 : 0};
     }
     return (error_bounds){0, 0};
