@@ -126,7 +126,7 @@ typedef enum kernel_activation {
      *     y   = fma(d * r, gamma, beta)                                                                               \
      * A sum has 16 partials, element e in partial e mod 16 in increasing e, combined by halves: s[l] + s[l + 8], then  \
      * + 4, + 2, + 1. Two passes, because E[x^2] - mu^2 loses all digits when |mu| >> sigma. y may be x.                \
-     * Error <= 8 eps ((|x| + |mu|) r |gamma| + |beta|). */                                                            \
+     * Error <= 8 eps ((|x| + mean|x|) r |gamma| + |beta|). */                                                         \
     X(layernorm_f32, (float *y, size_t ldy, const float *x, size_t ldx, const float *gamma, const float *beta,         \
                       size_t rows, size_t n, float eps))                                                               \
     /* x[e] = f(x[e]), e < n. The formulas and bounds are in simd/README.md */                                         \

@@ -17,7 +17,7 @@ static const draw_colour ink = {40, 40, 40, 255}, black = {0, 0, 0, 255}, white 
 static const draw_colour special_grey = {145, 145, 145, 255}, nothing = {0, 0, 0, 0};
 
 /* Lengths in mm. */
-static const double margin = 0.5, widest_cell = 10, widest_annotated_cell = 15, longest_label = 20, tallest_figure = 250;
+static const double margin = 0.5, widest_cell = 10, widest_annotated_cell = 15, longest_label = 20, tallest_figure = 250, smallest_panel = 12;
 
 typedef struct plan {
     const attention_figure *spec;
@@ -28,10 +28,10 @@ typedef struct plan {
     bool tokens;                  /* axes show tokens; else positions */
     double pixel;                 /* of a PNG, in mm: panels begin and end on whole ones */
     double left, right;           /* before the first panel of a line and after the last */
-    double right_bar;             /* for a panel's own colour bar */
+    double right_bar, room;       /* for a panel's own colour bar; for its cells */
     double panel_width, panel_height, cell, cell_height; /* cell: its width */
     bool level;                   /* key labels stand level, not turned, because they fit over their cells */
-    double gap_across, gap_down, title_height, label_height; /* label_height: of the rotated tokens under a panel */
+    double gap_across, gap_down, row_gap, title_height, label_height; /* label_height: of the rotated tokens under a panel */
     size_t pool;
 
     heatmap_cells *cells;         /* [grid_rows * grid_columns] */
@@ -115,6 +115,9 @@ static double even_cell(double room, size_t count, double pixel)
 
 static double snapped(const plan *p, double mm) { return round(mm / p->pixel) * p->pixel; }
 
+/* Tokens or numbers under a panel, and the name of the axis. */
+static double axis_height(const plan *p) { return p->label_height + 2 + line_of(&p->font) + 0.5; }
+
 static bool has_titles(const attention_figure *spec)
 {
     bool any = spec->panel_letters;
@@ -144,8 +147,8 @@ static void measure(const draw_list *list, plan *p, size_t across)
         double overhang = p->tokens ? 0 : number_width(list, spec->keys, &p->label) / 2;
         p->gap_across = 2.5 + overhang;
         p->right = margin + (own_bars ? 0 : overhang);
-        double room = (p->style.width_mm - p->right - p->left - (double)(across - 1) * p->gap_across) / (double)across - p->right_bar;
-        p->cell = fmin(even_cell(room, spec->keys, p->pixel), spec->annotate ? widest_annotated_cell : widest_cell);
+        p->room = (p->style.width_mm - p->right - p->left - (double)(across - 1) * p->gap_across) / (double)across - p->right_bar;
+        p->cell = fmin(even_cell(p->room, spec->keys, p->pixel), spec->annotate ? widest_annotated_cell : widest_cell);
         p->cell_height = p->cell * (spec->cell_aspect > 0 ? spec->cell_aspect : 1);
         p->level = p->tokens && widest_label(list, spec->key_labels, spec->keys, &p->label) + 1 <= p->cell;
         if (!p->tokens || (tokens_fit(p->cell_height, p->label.size) && (p->level || tokens_fit(p->cell, p->label.size)))) break;
@@ -156,6 +159,9 @@ static void measure(const draw_list *list, plan *p, size_t across)
     p->panel_height = p->cell_height * (double)spec->queries;
     p->title_height = has_titles(spec) ? line_of(&p->bold) + 1.3 : 1;
     p->gap_down = 2.2;
+    /* A line that is not full lets the tokens of the panel above hang into it; rows keep apart so that they end before the next. */
+    bool ragged = p->lines_per_row > 1 && spec->grid_columns % across;
+    p->row_gap = ragged ? fmax(0, axis_height(p) - p->title_height - p->panel_height) : 0;
     if (across > 1) { /* what even cells left over widens the gaps */
         double spare = p->style.width_mm - p->right - p->left - (double)across * (p->panel_width + p->right_bar);
         p->gap_across = fmin(spare / (double)(across - 1), 8);
@@ -167,7 +173,7 @@ static void measure(const draw_list *list, plan *p, size_t across)
 static double panels_height(const plan *p)
 {
     double lines = (double)(p->spec->grid_rows * p->lines_per_row);
-    return lines * (p->title_height + p->panel_height) + (lines - 1) * p->gap_down + p->label_height + line_of(&p->font) + 3;
+    return lines * (p->title_height + p->panel_height) + (lines - 1) * p->gap_down + (double)(p->spec->grid_rows - 1) * p->row_gap + axis_height(p);
 }
 
 /* As many panels side by side as leave room for the tokens; if they fit in no arrangement on a page, positions and the most
@@ -183,10 +189,12 @@ static void arrange(const draw_list *list, plan *p)
         measure(list, p, across);
         /* Five panels as 4 + 1 look worse than as 3 + 2. */
         bool ragged = across < most && most % across == 1 && across > 2;
-        bool too_small = p->cell * (double)(p->spec->keys > 8 ? 8 : p->spec->keys) < 1.0;
-        if (p->tokens && !ragged && !too_small && panels_height(p) < tallest_figure) return;
+        if (p->tokens && !ragged && p->room >= smallest_panel && panels_height(p) < tallest_figure) return;
     }
-    measure(list, p, most);
+    for (size_t across = most; across > 0; across--) {
+        measure(list, p, across);
+        if (p->room >= smallest_panel) return;
+    }
 }
 
 static deberta_status prepare_cells(plan *p, figure_notes *notes, deberta_error *err)
@@ -338,7 +346,8 @@ static void draw_panel_title(draw_list *list, const plan *p, size_t index, size_
 {
     draw_place place = {x, y - 1.1, DRAW_START, DRAW_BASELINE, 0};
     double room = p->panel_width + (p->across > 1 ? p->gap_across - 1 : 0);
-    if (p->across == 1) room = p->style.width_mm - margin - x;
+    if (p->across == 1) room = p->style.width_mm;
+    room = fmin(room, p->style.width_mm - margin - x);
     if (p->spec->panel_letters) {
         char text[8];
         figure_letter(letter, text);
@@ -373,9 +382,11 @@ static deberta_status draw_panel(draw_list *list, const plan *p, size_t index, d
     return DEBERTA_OK;
 }
 
-static double line_top(const plan *p, double top, size_t line)
+/* Top of the panels of a line. */
+static double line_top(const plan *p, double top, size_t row, size_t line)
 {
-    return top + (double)line * (p->title_height + p->panel_height + p->gap_down) + p->title_height;
+    double each = p->title_height + p->panel_height + p->gap_down;
+    return top + (double)(row * p->lines_per_row + line) * each + (double)row * p->row_gap + p->title_height;
 }
 
 /* True when the same column holds a panel in the next line. */
@@ -421,8 +432,7 @@ static void draw_lower_axis(draw_list *list, const plan *p, double x, double y)
 static void draw_row_title(draw_list *list, const plan *p, size_t row, double top)
 {
     if (!p->spec->row_titles || !p->spec->row_titles[row]) return;
-    size_t first = row * p->lines_per_row;
-    double from = line_top(p, top, first), to = line_top(p, top, first + p->lines_per_row - 1) + p->panel_height;
+    double from = line_top(p, top, row, 0), to = line_top(p, top, row, p->lines_per_row - 1) + p->panel_height;
     draw_place place = {margin + line_of(&p->bold) * 0.8, (from + to) / 2, DRAW_MIDDLE, DRAW_BASELINE, 90};
     draw_text_within(list, p->spec->row_titles[row], place, &p->bold, to - from + p->gap_down);
 }
@@ -435,7 +445,7 @@ static deberta_status draw_panels(draw_list *list, const plan *p, double top, de
         for (size_t component = 0; component < p->spec->grid_columns; component++) {
             size_t index = row * p->spec->grid_columns + component, line = component / p->across, column = component % p->across;
             double x = snapped(p, p->left + (double)column * (p->panel_width + p->right_bar + p->gap_across));
-            double y = snapped(p, line_top(p, top, row * p->lines_per_row + line));
+            double y = snapped(p, line_top(p, top, row, line));
             if (column == 0) draw_left_axis(list, p, y);
             if (!p->spec->panels[index].values) continue;
             draw_panel_title(list, p, index, letter++, x, y);
@@ -456,41 +466,54 @@ static size_t bar_count(const plan *p)
     return bars;
 }
 
-static double bar_height(const plan *p) { return line_of(&p->font) + 1.2 + 2.4 + 1.3 + line_of(&p->small) + 1.5; }
-
-static void bar_title(const plan *p, heatmap_kind kind, byte_buffer *text)
+/* What the colours mean. Release the buffer; NULL without memory. */
+static const char *bar_title(const plan *p, heatmap_kind kind, byte_buffer *text)
 {
     byte_buffer_text(text, unit_of(p->spec, kind));
     if (kind == HEATMAP_SIGNED && !p->spec->keep_row_mean) byte_buffer_text(text, ", row mean subtracted");
     byte_buffer_append(text, "", 1);
+    return text->failed ? NULL : (const char *)text->data;
+}
+
+static double title_room(const plan *p, double x, double width) { return fmin(width + 4, p->style.width_mm - margin - x); }
+
+static double bar_height(const draw_list *list, const plan *p, heatmap_kind kind, double x, double width)
+{
+    byte_buffer text = {0};
+    const char *title = bar_title(p, kind, &text);
+    size_t lines = title ? draw_count_lines(list, title, &p->font, title_room(p, x, width)) : 1;
+    byte_buffer_free(&text);
+    return 1.25 * line_of(&p->font) * (double)lines + 0.6 + 2.4 + 1.3 + line_of(&p->small) + 1.5;
 }
 
 static void draw_bar(draw_list *list, const plan *p, heatmap_kind kind, double x, double y, double width)
 {
-    byte_buffer title = {0};
-    bar_title(p, kind, &title);
-    draw_place place = {x, y, DRAW_START, DRAW_CAP, 0};
-    if (title.failed) draw_fail(list);
-    else draw_text_within(list, (const char *)title.data, place, &p->font, width + 4);
-    byte_buffer_free(&title);
+    byte_buffer text = {0};
+    const char *title = bar_title(p, kind, &text);
+    double leading = 1.25 * line_of(&p->font);
+    if (!title) draw_fail(list);
+    else y += leading * (double)draw_paragraph(list, title, (draw_place){x, y, DRAW_START, DRAW_CAP, 0}, &p->font, title_room(p, x, width), leading);
+    byte_buffer_free(&text);
     double ends = p->shared[kind].below || p->shared[kind].above ? 2.4 : 0;
-    draw_rect bar = {x + ends, y + line_of(&p->font) + 0.8, width - 2 * ends, 2.4};
+    draw_rect bar = {x + ends, y, width - 2 * ends, 2.4};
     heatmap_colour_bar(list, bar, false, &p->shared[kind], palette_find(palette_name_of(p->spec, kind)), &p->small);
 }
 
-/* Side by side under the panels, or one above the other in a narrow space. Returns the y beneath. */
-static double draw_bars(draw_list *list, const plan *p, double x, double y, double width)
+/* Side by side under the panels, or one above the other in a narrow space. Returns the y beneath; draws only if draw is set. */
+static double place_bars(draw_list *list, const plan *p, double x, double y, double width, bool draw)
 {
-    size_t bars = bar_count(p), drawn = 0;
-    if (bars == 0) return y;
-    bool stacked = width / (double)bars < 45;
-    double each = stacked ? width : fmin((width - 6 * (double)(bars - 1)) / (double)bars, 80);
+    size_t bars = bar_count(p), placed = 0;
+    bool stacked = width / (double)(bars ? bars : 1) < 45;
+    double each = stacked ? width : fmin((width - 6 * (double)(bars - 1)) / (double)bars, 80), tallest = 0;
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
         if (!p->panels_of[kind] || p->spec->scales[kind].policy == HEATMAP_PANEL) continue;
-        draw_bar(list, p, kind, stacked ? x : x + (double)drawn * (each + 6), stacked ? y + (double)drawn * bar_height(p) : y, each);
-        drawn++;
+        double left = stacked ? x : x + (double)placed * (each + 6), height = bar_height(list, p, kind, left, each);
+        if (draw) draw_bar(list, p, kind, left, y, each);
+        if (stacked) y += height;
+        else tallest = fmax(tallest, height);
+        placed++;
     }
-    return y + (stacked ? (double)drawn : 1) * bar_height(p);
+    return y + tallest;
 }
 
 /* One sentence for each thing the eye would not see. */
@@ -515,18 +538,17 @@ static double draw_notes(draw_list *list, const plan *p, const figure_notes *not
 /* The bars go into the empty places of the last line when two or more lines leave one, else under everything. */
 static double draw_below(draw_list *list, const plan *p, const figure_notes *notes, double top)
 {
-    size_t lines = p->spec->grid_rows * p->lines_per_row, used = p->spec->grid_columns - (p->lines_per_row - 1) * p->across;
-    double bottom = line_top(p, top, lines - 1) + p->panel_height + p->label_height + 2 + line_of(&p->font) + 1.5;
-    double free_y = line_top(p, top, lines - 1) - p->title_height - p->gap_down + p->label_height + 2 + line_of(&p->font) + 3;
-    double bars_height = (double)bar_count(p) * bar_height(p);
-    bool free_place = p->lines_per_row > 1 && used < p->across && p->panel_width >= 30 && free_y + bars_height <= bottom;
-    if (free_place) {
-        double x = p->left + (double)used * (p->panel_width + p->right_bar + p->gap_across);
-        draw_bars(list, p, x, free_y, fmin(p->panel_width, 44));
-    } else {
-        bottom = draw_bars(list, p, p->left, bottom, p->style.width_mm - margin - p->left);
+    size_t row = p->spec->grid_rows - 1, line = p->lines_per_row - 1, used = p->spec->grid_columns - line * p->across;
+    double bottom = line_top(p, top, row, line) + p->panel_height + axis_height(p) + 1;
+    if (p->lines_per_row > 1 && used < p->across && p->panel_width >= 30) {
+        double x = p->left + (double)used * (p->panel_width + p->right_bar + p->gap_across), width = fmin(p->panel_width, 44);
+        double y = line_top(p, top, row, line - 1) + p->panel_height + axis_height(p) + 2;
+        if (place_bars(list, p, x, y, width, false) <= bottom) {
+            place_bars(list, p, x, y, width, true);
+            return draw_notes(list, p, notes, bottom);
+        }
     }
-    return draw_notes(list, p, notes, bottom);
+    return draw_notes(list, p, notes, place_bars(list, p, p->left, bottom, p->style.width_mm - margin - p->left, true));
 }
 
 deberta_status attention_layout(draw_list *list, const void *attention, figure_notes *notes, deberta_error *err)
@@ -543,7 +565,7 @@ deberta_status attention_layout(draw_list *list, const void *attention, figure_n
     deberta_status status = p.cells && p.scales ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "no memory for a figure");
     if (status != DEBERTA_OK) goto fail;
     arrange(list, &p);
-    if (p.panel_width < 4 || p.cell <= 0) {
+    if (p.room < smallest_panel / 3) {
         status = status_fail(err, DEBERTA_E_ARGUMENT, "%zu panels side by side leave no room in %g mm: fewer columns or a wider figure",
                              p.across, p.style.width_mm);
         goto fail;

@@ -15,6 +15,7 @@
 static const draw_colour ink = {40, 40, 40, 255}, grid_grey = {226, 226, 226, 255}, nothing = {0, 0, 0, 0};
 static const draw_colour white = {255, 255, 255, 255}, rule_grey = {90, 90, 90, 255}, special_grey = {145, 145, 145, 255};
 static const double margin = 0.5, longest_name = 20;
+static const double largest_value = 1e200; /* axes end there: differences and ratios stay finite */
 
 bool chart_fit(const double *x, const double *y, size_t count, double *slope, double *intercept)
 {
@@ -67,7 +68,7 @@ static bool is_log(const chart_axis *axis) { return axis->scale == CHART_LOG10 |
 
 static void include(const chart_axis *axis, double value, double *low, double *high)
 {
-    if (!isfinite(value) || (is_log(axis) && value <= 0)) return;
+    if (!(fabs(value) <= largest_value) || (is_log(axis) && value < 1 / largest_value)) return;
     *low = fmin(*low, value);
     *high = fmax(*high, value);
 }
@@ -134,11 +135,12 @@ static void widen(const chart_axis *axis, double *low, double *high)
 static tick_set signed_log_ticks(const axis_map *map, size_t most)
 {
     double unit = map->axis->linear_to > 0 ? map->axis->linear_to : 10, reach = fmax(fabs(map->low), fabs(map->high));
-    tick_set ticks = {.at = {0}, .count = 1};
-    for (double value = unit; value <= reach && ticks.count + 2 <= TICKS_MAX; value *= 10) {
+    double decades = fmax(0, log10(reach / unit)), stride = pow(10, ceil((decades + 1) / (double)(most / 2 ? most / 2 : 1)));
+    tick_set ticks = {.count = map->low <= 0 && map->high >= 0};
+    for (double value = unit; value <= reach && ticks.count + 2 <= TICKS_MAX; value *= stride) {
         if (-value >= map->low) ticks.at[ticks.count++] = -value;
         if (value <= map->high) ticks.at[ticks.count++] = value;
-        if (value * 3 <= reach && most > 9) {
+        if (value * 3 <= reach && 4 * decades + 5 <= (double)most && ticks.count + 2 <= TICKS_MAX) {
             if (-value * 3 >= map->low) ticks.at[ticks.count++] = -value * 3;
             if (value * 3 <= map->high) ticks.at[ticks.count++] = value * 3;
         }
@@ -159,21 +161,38 @@ static tick_set make_ticks(const axis_map *map, size_t most)
     return (tick_set){0};
 }
 
-/* Along x the numbers decide how many there may be: the most that keep clear of each other. */
-static bool ticks_clear(const draw_list *list, const axis_map *map, double length, const draw_font *font)
+/* Whether the numbers of two ticks keep clear of each other on an axis of that length. */
+static bool two_clear(const draw_list *list, const axis_map *map, size_t i, size_t k, bool vertical, double length, const draw_font *font)
 {
-    double pitch = map->axis->scale == CHART_LINEAR || map->axis->scale == CHART_WHOLE ? 8 : 0;
-    for (size_t i = 0; i < map->ticks.count; i++) {
-        char text[TICK_TEXT_BYTES];
-        tick_text(map->ticks.at[i], map->ticks.step, text);
-        double half = draw_measure(list, text, font) / 2 + 1, at = fraction(map, map->ticks.at[i]) * length;
-        for (size_t k = 0; k < i; k++) {
-            tick_text(map->ticks.at[k], map->ticks.step, text);
-            double apart = fabs(at - fraction(map, map->ticks.at[k]) * length);
-            if (apart < fmax(pitch, half + draw_measure(list, text, font) / 2 + 1)) return false;
-        }
-    }
+    double apart = fabs(fraction(map, map->ticks.at[i]) - fraction(map, map->ticks.at[k])) * length;
+    if (vertical) return apart >= 1.3 * font->size * DRAW_MM_PER_PT;
+    char one[TICK_TEXT_BYTES], two[TICK_TEXT_BYTES];
+    tick_text(map->ticks.at[i], map->ticks.step, one);
+    tick_text(map->ticks.at[k], map->ticks.step, two);
+    bool even = map->axis->scale == CHART_LINEAR || map->axis->scale == CHART_WHOLE;
+    return apart >= fmax(even ? 8 : 0, (draw_measure(list, one, font) + draw_measure(list, two, font)) / 2 + 2);
+}
+
+static bool ticks_clear(const draw_list *list, const axis_map *map, bool vertical, double length, const draw_font *font)
+{
+    for (size_t i = 0; i < map->ticks.count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (!two_clear(list, map, i, k, vertical, length, font)) return false;
     return true;
+}
+
+/* Where nothing thins evenly (around the zero of a signed logarithm): keeps the first, then the outermost that are clear. */
+static void drop_crowded(const draw_list *list, axis_map *map, bool vertical, double length, const draw_font *font)
+{
+    const tick_set all = map->ticks;
+    map->ticks.count = 0;
+    for (size_t i = 0; i < all.count; i++) {
+        size_t next = i == 0 ? 0 : all.count - i, used = map->ticks.count;
+        map->ticks.at[used] = all.at[next];
+        bool clear = true;
+        for (size_t k = 0; k < used && clear; k++) clear = two_clear(list, map, used, k, vertical, length, font);
+        map->ticks.count += clear;
+    }
 }
 
 static axis_map make_axis(const draw_list *list, const chart_panel *panel, bool vertical, double length, const draw_font *font)
@@ -194,7 +213,8 @@ static axis_map make_axis(const draw_list *list, const chart_panel *panel, bool 
     map.to = transform(axis, map.high);
     size_t most = (size_t)fmax(2, length / (vertical ? 2.4 * font->size * DRAW_MM_PER_PT : 4));
     map.ticks = make_ticks(&map, most);
-    for (; !vertical && most > 2 && !ticks_clear(list, &map, length, font); most--) map.ticks = make_ticks(&map, most - 1);
+    for (; most > 2 && !ticks_clear(list, &map, vertical, length, font); most--) map.ticks = make_ticks(&map, most - 1);
+    if (axis->scale == CHART_SIGNED_LOG) drop_crowded(list, &map, vertical, length, font);
     return map;
 }
 

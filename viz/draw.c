@@ -299,11 +299,25 @@ size_t draw_paragraph(draw_list *list, const char *text, draw_place place, const
         size_t length = line_length(list, rest, font, width);
         char *line = list_allocate(list, length + 1);
         if (!line) break;
-        memcpy(line, rest, length);
-        line[length] = '\0';
+        size_t shown = length;
+        while (shown > 0 && rest[shown - 1] == ' ') shown--;
+        memcpy(line, rest, shown);
+        line[shown] = '\0';
         append_text(list, line, place, font);
         place.y += leading;
         rest += length;
+        rest += strspn(rest, " ");
+    }
+    free(clean);
+    return lines;
+}
+
+size_t draw_count_lines(const draw_list *list, const char *text, const draw_font *font, double width)
+{
+    char *clean = draw_clean_text(text);
+    size_t lines = 0;
+    for (char *rest = clean; rest && *rest; lines++) {
+        rest += line_length(list, rest, font, width);
         rest += strspn(rest, " ");
     }
     free(clean);

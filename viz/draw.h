@@ -104,6 +104,8 @@ double draw_text_within(draw_list *list, const char *text, draw_place place, con
 /* Breaks the text at spaces into lines of at most width, the first at place. Returns the number of lines. */
 size_t draw_paragraph(draw_list *list, const char *text, draw_place place, const draw_font *font, double width,
                       double leading);
+/* The number of lines alone. */
+size_t draw_count_lines(const draw_list *list, const char *text, const draw_font *font, double width);
 /* Diagonal lines inside rect, in step with those of its neighbours. */
 void draw_hatch(draw_list *list, draw_rect rect, double spacing, const draw_pen *pen);
 void draw_clip(draw_list *list, draw_rect rect);

@@ -302,7 +302,7 @@ static void distance_pages(void)
         for (size_t j = 0; j < 17; j++) parts[s][j] = 2 * uniform(&seed) - 0.8;
     static double sum[17];
     for (size_t j = 0; j < 17; j++) sum[j] = parts[0][j] + parts[1][j] + parts[2][j];
-    chart_series stack[4] = {{.name = "c2c"}, {.name = "c2p"}, {.name = "p2c"}, {.name = "sum", .kind = CHART_POINTS, .y = sum, .count = 17, .look = 8}};
+    chart_series stack[4] = {{.name = "c2c"}, {.name = "c2p"}, {.name = "p2c"}, {.name = "sum", .kind = CHART_POINTS, .y = sum, .count = 17, .look = 7}};
     for (size_t s = 0; s < 3; s++) {
         stack[s].kind = CHART_BARS;
         stack[s].y = parts[s];

@@ -62,8 +62,8 @@ static void write_image(png_structp png, png_infop info, const uint8_t *rgb, siz
         png_uint_32 per_metre = (png_uint_32)(dpi / 0.0254 + 0.5);
         png_set_pHYs(png, info, per_metre, per_metre, PNG_RESOLUTION_METER);
     }
-    /* Flat areas and repeated rows: the plain and the "as above" filter, smaller and faster than trying all five. */
-    png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE | PNG_FILTER_UP);
+    /* Few colours and repeated rows: filters would only spread them out (twice the size for a head grid). */
+    png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
     write_entries(png, info, entries, entry_count);
     png_write_info(png, info);
     for (size_t y = 0; y < rows; y++) png_write_row(png, rgb + y * columns * 3);

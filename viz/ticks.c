@@ -51,13 +51,11 @@ tick_set ticks_log(double low, double high, double base, size_t most)
                 double value = digits[i] * pow(10, k);
                 if (value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9)) ticks.at[ticks.count++] = value;
             }
-        return ticks;
+    } else {
+        double stride = ceil((last - first + 1) / (double)most);
+        for (double k = first; k <= last && ticks.count < TICKS_MAX; k += stride) ticks.at[ticks.count++] = pow(base, k);
     }
-    if (last - first < 1 && (high / low < base || base == 10)) /* less than two powers: linear ticks say more */
-        return ticks_linear(low, high, most);
-    double stride = ceil((last - first + 1) / (double)most);
-    for (double k = first; k <= last && ticks.count < TICKS_MAX; k += stride) ticks.at[ticks.count++] = pow(base, k);
-    return ticks;
+    return ticks.count >= 2 ? ticks : ticks_linear(low, high, most); /* a short stretch: linear ticks say more */
 }
 
 /* snprintf follows the locale of the program; figures always have a point. */

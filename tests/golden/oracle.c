@@ -1,4 +1,4 @@
-/* Is the oracle right? The float64 reference (tests/ref) against the float64 golden results, every tensor of every
+/* Is the oracle right? The float64 reference (study/reference) against the float64 golden results, every tensor of every
  * case.
  *
  * Both sides are float64 from the same stored weights, so they may differ by rounding only: 1e-11 of the largest
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "tests/golden/golden_data.h"
-#include "tests/ref/reference.h"
+#include "study/reference/reference.h"
 
 static const double tolerance = 1e-12;
 
