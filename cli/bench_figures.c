@@ -67,6 +67,16 @@ static double value_of(const figure_work *work, const bench_result *r, quantity 
     }
 }
 
+/* In a grid of lengths and layers each panel shows one slice: the most layers over the lengths, the longest texts over the layers. */
+static bool in_slice(const bench_report *report, const bench_result *r, bool by_layers)
+{
+    for (size_t k = 0; k < report->count; k++) {
+        const bench_result *other = &report->results[k];
+        if (by_layers ? other->n > r->n : other->layers > r->layers) return false;
+    }
+    return true;
+}
+
 /* Distinct series of the results, in the order of their first result; how many points the longest has. */
 static size_t find_series(const figure_work *work, bool by_layers, size_t *first, size_t *longest)
 {
@@ -75,6 +85,7 @@ static size_t find_series(const figure_work *work, bool by_layers, size_t *first
     *longest = 0;
     for (size_t k = 0; k < report->count; k++) {
         size_t s = 0;
+        if (!in_slice(report, &report->results[k], by_layers)) continue;
         while (s < count && !same_series(&report->results[first[s]], &report->results[k], by_layers)) s++;
         if (s == count) first[count++] = k;
     }
@@ -86,16 +97,14 @@ static size_t find_series(const figure_work *work, bool by_layers, size_t *first
     return count;
 }
 
-static void name_series(const figure_work *work, chart_series *series, const bench_result *r, bool by_layers, figure_work *owner)
+static void name_series(figure_work *work, chart_series *series, const bench_result *r)
 {
-    char *name = take(owner, 96);
+    char *name = take(work, 96);
     if (!name) return;
     bool engines = false;
     for (size_t k = 0; k < work->report->count; k++) engines = engines || strcmp(work->report->results[k].engine, r->engine) != 0;
-    char more[32] = "";
-    if (by_layers) snprintf(more, sizeof more, ", n = %zu", r->n);
-    snprintf(name, 96, "%s%s%s, %zu thread%s%s", engines ? r->engine : "", engines ? " " : "", r->isa, r->threads, r->threads == 1 ? "" : "s",
-             more);
+    snprintf(name, 96, "%s%s%s, %zu thread%s", engines ? r->engine : "", engines ? " " : "", r->isa, r->threads,
+             r->threads == 1 ? "" : "s");
     series->name = name;
 }
 
@@ -107,7 +116,10 @@ static void add_panel(figure_work *work, const char *title, const char *label, q
     const size_t count = find_series(work, by_layers, first, &longest);
     if (longest < 2) return;
     chart_series *series = take(work, count * sizeof *series);
-    if (!series) return;
+    char *full_title = take(work, 96);
+    if (!series || !full_title) return;
+    const bench_result *slice = &report->results[first[0]];
+    snprintf(full_title, 96, by_layers ? "%s (%zu tokens)" : "%s (%zu layers)", title, by_layers ? slice->n : slice->layers);
     for (size_t s = 0; s < count; s++) {
         double *columns = take(work, 4 * report->count * sizeof *columns);
         if (!columns) return;
@@ -126,10 +138,10 @@ static void add_panel(figure_work *work, const char *title, const char *label, q
             series[s].low = low;
             series[s].high = high;
         }
-        name_series(work, &series[s], &report->results[first[s]], by_layers, work);
+        name_series(work, &series[s], &report->results[first[s]]);
     }
     work->panels[work->panel_count++] = (chart_panel){
-        .title = title,
+        .title = full_title,
         .x = {.label = by_layers ? "layers" : "tokens", .scale = by_layers ? CHART_WHOLE : CHART_LOG2, .from_zero = by_layers},
         .y = {.label = label, .scale = y_scale, .from_zero = y_scale == CHART_LINEAR},
         .series = series,
