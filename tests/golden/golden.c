@@ -46,8 +46,7 @@ typedef struct comparison {
     tally *tally;
 } comparison;
 
-/* -------------------------------------------------------------------------------------------------------------
- * verdicts */
+/* ------------------------------------------------------------------------------------------------------- * verdicts */
 
 static void fail_case(tally *sum, const settings *s, const char *name, const char *text)
 {
@@ -73,8 +72,7 @@ static void judge(comparison *c, const char *quantity, double error, double list
 /* The larger of a and b; NaN if either is. */
 static double larger(double a, double b) { return a >= b ? a : a < b ? b : NAN; }
 
-/* --------------------------------------------------------------------------------------------------------- comparisons
- */
+/* ------------------------------------------------------------------------------------------------------ comparisons */
 
 static const file_tensor *expect(const comparison *c, const char *name, size_t layer, const char *rest)
 {
@@ -241,8 +239,7 @@ static unsigned expected_heads(const golden_case *item)
     return heads;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- cases
- */
+/* ------------------------------------------------------------------------------------------------------------ cases */
 
 static void run_tier(comparison *c, const deberta_model *model)
 {
@@ -346,8 +343,7 @@ static tally run_all(const settings *s)
     return sum;
 }
 
-/* ------------------------------------------------------------------------------------------------------------
- * mutations */
+/* ------------------------------------------------------------------------------------------------------ * mutations */
 
 /* Every fault must be noticed by some case; all cases run, so that one sees by how much. On one tier: the fault is not
  * in kernels. */
@@ -377,8 +373,7 @@ static void list_mutations(void)
         printf("%s %s\n", mutation_name((model_mutation)i), mutation_description((model_mutation)i));
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- main
- */
+/* ------------------------------------------------------------------------------------------------------------- main */
 
 /* NULL list: every tier; one that is missing here is reported and counted as skipped. */
 static bool choose_tiers(settings *s, const char *list, tally *sum)

@@ -42,8 +42,7 @@ static uint32_t random_below(uint32_t bound)
     return (uint32_t)((random_state >> 33) % bound);
 }
 
-/* -------------------------------------------------------------------------------------------------------------
- * variants */
+/* ------------------------------------------------------------------------------------------------------- * variants */
 
 static int wants_all(void *context, size_t layer, size_t head, deberta_component component)
 {
@@ -91,8 +90,7 @@ static void bench_close(bench *b)
     for (size_t i = 0; i < b->count; i++) deberta_session_free(&b->variants[i].session);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- comparing
- */
+/* -------------------------------------------------------------------------------------------------------- comparing */
 
 static bool same_bits(const bench *b, const char *how, const char *quantity, const float *a, const float *other,
                       size_t count)
@@ -261,8 +259,7 @@ static void check_head_subsets(bench *b, const ragged_batch *batch)
     good ? b->tally->passed++ : b->tally->failed++;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- models
- */
+/* ----------------------------------------------------------------------------------------------------------- models */
 
 /* Random ids and types; with holes, about one inner token in six is masked. */
 static deberta_status random_batch(ragged_batch *batch, const deberta_model *model, size_t sequences,
