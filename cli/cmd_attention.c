@@ -3,9 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/capture.h"
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "cli/run.h"
+#include "study/capture.h"
 #include "viz/attention_figure.h"
 
 typedef struct attention_job {
@@ -16,7 +17,7 @@ typedef struct attention_job {
     input_batch input;
     capture capture;
     attention_panel *panels;
-    char (*row_titles)[40];
+    char (*row_titles)[64];
     const char **row_title_pointers;
     figure_label *labels;
 } attention_job;
@@ -77,7 +78,8 @@ static deberta_status fill_figure(attention_job *job, attention_figure *figure, 
                                                           .kind = c == DEBERTA_PROBABILITIES ? HEATMAP_POSITIVE : HEATMAP_SIGNED};
             }
         }
-    for (size_t t = 0; t < n; t++) job->labels[t] = (figure_label){.text = job->input.labels[first + t]};
+    for (size_t t = 0; t < n; t++)
+        job->labels[t] = (figure_label){.text = job->input.labels[first + t], .special = job->input.special[first + t]};
     figure->panels = job->panels;
     figure->grid_columns = rows ? panels / rows : 0;
     figure->row_titles = job->row_title_pointers;
@@ -101,7 +103,7 @@ static deberta_status draw(attention_job *job, attention_figure *figure, deberta
                                            {"Command", command_line ? command_line : ""}};
     figure->style.provenance = provenance;
     figure->style.provenance_count = sizeof provenance / sizeof *provenance;
-    char unit[48];
+    char unit[64];
     const int terms = 1 + job->info.has_c2p + job->info.has_p2c;
     snprintf(unit, sizeof unit, terms > 1 ? "logit / sqrt(%dd)" : "logit / sqrt(d)", terms);
     figure->units[HEATMAP_SIGNED] = unit;
@@ -131,14 +133,13 @@ static int run_job(attention_job *job)
     figure.keep_row_mean = centre == 1;
     figure.style.title = options_value(job->options, "title", NULL);
     figure.style.font = options_value(job->options, "font", NULL);
-    int status = input_read(job->options, &job->input);
+    int status = run_open_model(job->options, &job->model);
     if (status != EXIT_OK) return status;
+    deberta_model_describe(job->model, &job->info);
+    if ((status = input_read(job->options, options_argument(job->options, 0), &job->info, &job->input)) != EXIT_OK) return status;
     if (row >= job->input.rows || job->input.row[row].tokens == 0)
         return report_usage(job->options, "--row: the input has no real tokens in row %zu", row);
-    if ((status = run_open_model(job->options, &job->model)) != EXIT_OK) return status;
-    job->info.struct_size = sizeof job->info;
-    deberta_model_describe(job->model, &job->info);
-    if (capture_create(&job->capture, &job->info, &job->input, &error) != DEBERTA_OK) return report_error(job->options, &error);
+    if (capture_create(&job->capture, &job->info, job->input.sequence_starts, job->input.sequences, &error) != DEBERTA_OK) return report_error(job->options, &error);
     if (!choose(job)) return EXIT_USAGE;
     session_options.max_tokens = job->input.tokens;
     session_options.features = DEBERTA_OBSERVE_ATTENTION;

@@ -3,10 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/capture.h"
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "cli/run.h"
 #include "core/io/export.h"
+#include "study/capture.h"
 
 enum { NAME_BYTES = 48 };
 
@@ -221,12 +222,11 @@ static int run_job(encode_job *job)
     if (!options_choice(job->options, "hidden", hidden_choices, 0, &hidden) ||
         !run_session_options(job->options, &session_options))
         return EXIT_USAGE;
-    int status = input_read(job->options, &job->input);
+    int status = run_open_model(job->options, &job->model);
     if (status != EXIT_OK) return status;
-    if ((status = run_open_model(job->options, &job->model)) != EXIT_OK) return status;
-    job->info.struct_size = sizeof job->info;
     deberta_model_describe(job->model, &job->info);
-    if (capture_create(&job->capture, &job->info, &job->input, &error) != DEBERTA_OK) return report_error(job->options, &error);
+    if ((status = input_read(job->options, options_argument(job->options, 0), &job->info, &job->input)) != EXIT_OK) return status;
+    if (capture_create(&job->capture, &job->info, job->input.sequence_starts, job->input.sequences, &error) != DEBERTA_OK) return report_error(job->options, &error);
     job->capture.hidden = hidden == 1;
     if (!choose_components(job)) return EXIT_USAGE;
     if (options_has(job->options, "logits"))

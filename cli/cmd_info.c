@@ -46,7 +46,6 @@ static json_t *describe_kernels(const kernels *table)
 static json_t *describe_model(const deberta_model *model)
 {
     deberta_model_info info;
-    info.struct_size = sizeof info;
     deberta_model_describe(model, &info);
     json_t *heads = json_array();
     for (int head = 0; head < DEBERTA_HEAD_COUNT; head++)

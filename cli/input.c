@@ -8,7 +8,10 @@
 #include <string.h>
 
 #include "core/base/status.h"
+#include "cli/run.h"
+#include "cli/text_source.h"
 #include "core/io/input_file.h"
+#include "study/receptive_field.h"
 
 /* A padded matrix [rows][columns] of one kind, on its way in. */
 typedef struct padded {
@@ -29,6 +32,18 @@ void input_free(input_batch *input)
 {
     for (size_t t = 0; input->labels && t < input->tokens; t++) free(input->labels[t]);
     free(input->labels);
+    free(input->special);
+    for (size_t r = 0; r < input->rows; r++) {
+        if (input->token_lists) token_list_free(&input->token_lists[r]);
+        if (input->texts) free(input->texts[r]);
+        if (input->pairs) free(input->pairs[r]);
+    }
+    free(input->token_lists);
+    free(input->texts);
+    free(input->pairs);
+    free(input->text_bytes);
+    free(input->pair_bytes);
+    tokenizer_free(&input->tokenizer);
     free(input->row);
     free(input->ids);
     free(input->sequence_starts);
@@ -60,6 +75,23 @@ static input_row trim(const padded *p, size_t row)
     return (input_row){.first_column = end > first ? first : 0, .tokens = end - first, .sequence = SIZE_MAX};
 }
 
+/* A token's own text where there is one, without SentencePiece's mark for a space; else the id. */
+static deberta_status label_token(input_batch *input, size_t row, size_t column, size_t token, int64_t id, deberta_error *err)
+{
+    char number[24];
+    const char *text = number;
+    snprintf(number, sizeof number, "%lld", (long long)id);
+    if (input->token_lists) {
+        const token_list *list = &input->token_lists[row];
+        text = token_list_text(list, column, NULL);
+        input->special[token] = list->roles[column] != TOKEN_TEXT;
+        if (strncmp(text, "\u2581", 3) == 0 && text[3]) text += 3;
+        if (strncmp(text, "\u0120", 2) == 0 && text[2]) text += 2;
+    }
+    if (!(input->labels[token] = strdup(text))) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    return DEBERTA_OK;
+}
+
 static deberta_status fill(input_batch *input, const padded *p, deberta_error *err)
 {
     bool holes = false, shifted = false;
@@ -75,9 +107,7 @@ static deberta_status fill(input_batch *input, const padded *p, deberta_error *e
             input->mask[t] = !p->mask || p->mask[from + c] != 0;
             holes = holes || !input->mask[t];
             shifted = shifted || position != (int64_t)c;
-            char label[24];
-            snprintf(label, sizeof label, "%lld", (long long)p->ids[from + c]);
-            if (!(input->labels[t] = strdup(label))) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+            DEBERTA_TRY(label_token(input, r, row.first_column + c, t, p->ids[from + c], err));
         }
     }
     if (!holes) {
@@ -110,8 +140,9 @@ static deberta_status pack(input_batch *input, const padded *p, deberta_error *e
     input->position_ids = calloc(tokens, sizeof *input->position_ids);
     input->mask = calloc(tokens, 1);
     input->labels = calloc(tokens, sizeof *input->labels);
+    input->special = calloc(tokens, sizeof *input->special);
     if (p->types) input->token_types = calloc(tokens, sizeof *input->token_types);
-    if (!input->ids || !input->position_ids || !input->mask || !input->labels || (p->types && !input->token_types))
+    if (!input->ids || !input->position_ids || !input->mask || !input->labels || !input->special || (p->types && !input->token_types))
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     return fill(input, p, err);
 }
@@ -171,19 +202,99 @@ static deberta_status read_file(const char *path, padded *p, deberta_error *err)
     return DEBERTA_OK;
 }
 
-int input_read(const parsed_options *options, input_batch *input)
+deberta_status input_read_tensors(input_batch *input, const char *path, deberta_error *err)
+{
+    padded p = {0};
+    memset(input, 0, sizeof *input);
+    deberta_status status = read_file(path, &p, err);
+    if (status == DEBERTA_OK) status = pack(input, &p, err);
+    padded_free(&p);
+    if (status != DEBERTA_OK) input_free(input);
+    return status;
+}
+
+/* --max-tokens: 0 where it was not given. */
+static bool read_limit(const parsed_options *options, const deberta_model_info *info, size_t *limit)
+{
+    const char *text = options_value(options, "max-tokens", NULL);
+    *limit = 0;
+    if (!text || (strcmp(text, "trained") != 0 && strcmp(text, "receptive") != 0))
+        return options_size(options, "max-tokens", 0, 3, SIZE_MAX, limit);
+    if (!info) {
+        report_usage(options, "--max-tokens %s needs a model; give a number", text);
+        return false;
+    }
+    *limit = info->max_positions;
+    if (strcmp(text, "trained") == 0) return true;
+    /* the longest text of which every distance has a table row for itself */
+    const position_rule rule = {.span = info->relative_rows / 2, .buckets = info->position_buckets,
+                                .max_distance = info->max_relative_positions, .clamp_distance = true};
+    deberta_error error;
+    *limit = receptive_field_longest_unambiguous(&rule, &error);
+    if (*limit) return true;
+    report_usage(options, "--max-tokens receptive: %s", error.message);
+    return false;
+}
+
+/* Texts into one padded matrix; the token lists stay for whoever wants offsets. */
+static deberta_status tokenize(const parsed_options *options, const char *folder, size_t limit, input_batch *input, padded *p,
+                               deberta_error *err)
+{
+    DEBERTA_TRY(tokenizer_open(&input->tokenizer, folder, err));
+    const tokenizer_options tokenizing = {.strict = options_has(options, "strict")};
+    input->token_lists = calloc(input->rows, sizeof *input->token_lists);
+    if (!input->token_lists) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    p->rows = input->rows;
+    for (size_t r = 0; r < input->rows; r++) {
+        token_list *list = &input->token_lists[r];
+        size_t dropped = 0;
+        DEBERTA_TRY(tokenizer_encode(input->tokenizer, input->texts[r], input->text_bytes[r], input->pairs ? input->pairs[r] : NULL,
+                                     input->pair_bytes ? input->pair_bytes[r] : 0, &tokenizing, list, err));
+        if (list->replaced)
+            run_note(options, "text %zu: %zu broken UTF-8 sequences replaced by U+FFFD, the first at byte %zu", r + 1, list->replaced,
+                     list->first_replaced_byte);
+        if (limit && list->count > limit) {
+            DEBERTA_TRY(token_list_truncate(list, limit, &dropped, err));
+            run_note(options, "text %zu: cut to %zu tokens, %zu dropped", r + 1, limit, dropped);
+        }
+        if (list->count > p->columns) p->columns = list->count;
+    }
+    const size_t cells = p->rows * p->columns;
+    p->ids = calloc(cells, sizeof *p->ids);
+    p->mask = calloc(cells, sizeof *p->mask);
+    p->types = calloc(cells, sizeof *p->types);
+    if (!p->ids || !p->mask || !p->types) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    for (size_t r = 0; r < p->rows; r++)
+        for (size_t c = 0; c < input->token_lists[r].count; c++) {
+            p->ids[r * p->columns + c] = input->token_lists[r].ids[c];
+            p->types[r * p->columns + c] = input->token_lists[r].type_ids[c];
+            p->mask[r * p->columns + c] = 1;
+        }
+    return DEBERTA_OK;
+}
+
+int input_read(const parsed_options *options, const char *model_folder, const deberta_model_info *info, input_batch *input)
 {
     memset(input, 0, sizeof *input);
     deberta_error error = {0};
     padded p = {0};
     deberta_status status;
+    size_t limit;
     const bool ids = options_has(options, "ids"), file = options_has(options, "input");
-    if (ids && file) return report_usage(options, "give --ids or --input, not both");
-    if (!ids && !file) return report_usage(options, "nothing to encode: give --ids or --input");
-    if (ids)
+    const bool texts = options_has(options, "text") || options_has(options, "file");
+    if (ids + file + texts > 1) return report_usage(options, "give one of --text or --file, --ids, --input");
+    if (!ids && !file && !texts) return report_usage(options, "nothing to encode: give --text, --file, --ids or --input");
+    if (!read_limit(options, info, &limit)) return EXIT_USAGE;
+    if (texts && strncmp(model_folder, "synthetic:", 10) == 0)
+        return report_usage(options, "a made-up model has no tokenizer; give --ids");
+    if (ids) {
         status = read_ids(options, &p, &error);
-    else
+    } else if (file) {
         status = read_file(options_value(options, "input", ""), &p, &error);
+    } else {
+        status = text_source_read(options, input, &error);
+        if (status == DEBERTA_OK) status = tokenize(options, model_folder, limit, input, &p, &error);
+    }
     if (status == DEBERTA_OK) status = pack(input, &p, &error);
     padded_free(&p);
     if (status == DEBERTA_OK) return EXIT_OK;

@@ -7,7 +7,10 @@
 
 const command *const commands[] = {
     &command_info,
+    &command_bench,
+    &command_verify,
     &command_encode,
+    &command_tokenize,
 #if HAVE_VIZ
     &command_attention,
 #endif

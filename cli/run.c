@@ -187,6 +187,13 @@ int run_print_json(const parsed_options *options, json_t *object)
     return status;
 }
 
+void run_print_json_line(json_t *object)
+{
+    json_dumpf(object, stdout, JSON_REAL_PRECISION(9));
+    putchar('\n');
+    json_decref(object);
+}
+
 void format_bytes(char text[32], double bytes)
 {
     static const char *const units[] = {"B", "KB", "MB", "GB", "TB"};

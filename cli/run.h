@@ -43,6 +43,8 @@ void text_output_discard(text_output *output);
 
 /* Prints and releases. */
 int run_print_json(const parsed_options *options, json_t *object);
+/* The same on one line of standard output: results that come one a text. */
+void run_print_json_line(json_t *object);
 
 /* Bytes for people: "344 MB". */
 void format_bytes(char text[32], double bytes);

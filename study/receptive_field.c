@@ -168,6 +168,19 @@ size_t field_formula_value(field_formula formula, size_t k, size_t n)
     }
 }
 
+size_t receptive_field_longest_unambiguous(const position_rule *rule, deberta_error *err)
+{
+    size_t low = 1, high = 2 * rule->span + 1; /* a text of `low` tokens is fine, one of `high` has more distances than rows */
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        receptive_field field;
+        if (receptive_field_make(&field, rule, middle, err) != DEBERTA_OK) return 0;
+        *(field.unique_count == 2 * middle - 1 ? &low : &high) = middle;
+        receptive_field_free(&field);
+    }
+    return rule->span ? low : 0;
+}
+
 void receptive_field_of_token(const receptive_field *field, size_t position, size_t *unambiguous, size_t *among_own)
 {
     *unambiguous = *among_own = 0;

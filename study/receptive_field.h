@@ -59,6 +59,9 @@ typedef enum field_formula {
 const char *field_formula_name(field_formula formula);
 size_t field_formula_value(field_formula formula, size_t span, size_t layers);
 
+/* The longest text in which every distance that occurs has a row for itself; 0 with an error if there is no such thing. */
+size_t receptive_field_longest_unambiguous(const position_rule *rule, deberta_error *err);
+
 /* For a query at `position` in a text of `length` tokens: keys whose distance from it is unambiguous among all distances of that
  * text, and among the distances of this query alone. */
 void receptive_field_of_token(const receptive_field *field, size_t position, size_t *unambiguous, size_t *among_own);

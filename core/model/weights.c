@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NAME_CAPACITY = 128, SHAPE_TEXT = 160, PANELS_PER_TASK = 4 };
+enum { NAME_CAPACITY = 128, PANELS_PER_TASK = 4 };
 
 /* ------------------------------------------------------------------------------------------------ checkpoint source */
 
@@ -64,18 +64,6 @@ bool loader_has(const weight_loader *loader, const char *name)
     return loader->source->find(loader->source->context, full, &ignored);
 }
 
-static void shape_text(char text[SHAPE_TEXT], size_t rank, const size_t *shape)
-{
-    size_t used = 1;
-    strcpy(text, "[");
-    for (size_t i = 0; i < rank && used + 24 < SHAPE_TEXT; i++) {
-        const char *comma = i ? ", " : "";
-        used += (size_t)(shape[i] == ANY_SIZE ? sprintf(text + used, "%sn", comma)
-                                              : sprintf(text + used, "%s%zu", comma, shape[i]));
-    }
-    strcpy(text + used, "]");
-}
-
 static bool shape_matches(const weight_tensor *found, size_t rank, const size_t *shape)
 {
     if (found->rank != rank) return false;
@@ -93,15 +81,15 @@ deberta_status loader_find(weight_loader *loader, weight_tensor *found, const ch
     if (!loader->source->find(loader->source->context, full, found)) {
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' is missing", loader->source->name, full);
     }
-    if (!shape_matches(found, rank, shape)) {
-        char is[SHAPE_TEXT], expected[SHAPE_TEXT];
-        shape_text(is, found->rank, found->shape);
-        shape_text(expected, rank, shape);
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "tensor '%s' of %s: shape %s, expected %s", full, found->file, is, expected);
-    }
-    if (found->dtype != DTYPE_F32 && found->dtype != DTYPE_F16 && found->dtype != DTYPE_BF16 && found->dtype != DTYPE_F64) {
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "tensor '%s' of %s: type %s, expected F32, F16, BF16 or F64", full, found->file,
+    if (!dtype_is_floating(found->dtype)) {
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "tensor '%s' of %s: type %s, expected floating-point weights", full, found->file,
                      dtype_name(found->dtype));
+    }
+    if (!shape_matches(found, rank, shape)) {
+        size_t wanted[TENSOR_MAX_RANK] = {0};
+        for (size_t i = 0; i < rank; i++) wanted[i] = shape[i] == ANY_SIZE ? found->shape[i] : shape[i];
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "tensor '%s' of %s: shape %s, expected %s", full, found->file,
+                     shape_describe(found->shape, found->rank).text, shape_describe(wanted, rank).text);
     }
     if (loader->pass == LOAD_CHECK && loader->counting) {
         size_t elements = 1;

@@ -26,7 +26,7 @@ typedef struct settings {
     model_mutation mutation;
     bool tiers[DEBERTA_ISA_COUNT];
     size_t threads;
-    bool failures_only, silent, until_failure;
+    bool failures_only, silent;
 } settings;
 
 typedef struct tally {
@@ -136,18 +136,18 @@ static expected_row find_row(const comparison *c, size_t layer, const char *comp
     return (expected_row){0};
 }
 
-/* Logits have no tensor of their own: they are the sum of the components there are. */
-static double expected_value(const comparison *c, size_t layer, deberta_component component, size_t sequence,
-                             size_t head, size_t column, size_t key)
+/* Rows of the terms that make up a component: itself, or for logits, which have no tensor of their own, all there are.
+ */
+static size_t find_terms(const comparison *c, size_t layer, deberta_component component, size_t sequence, size_t column,
+                         expected_row terms[3])
 {
-    size_t first = component == DEBERTA_LOGITS ? DEBERTA_C2C : component;
-    size_t last = component == DEBERTA_LOGITS ? DEBERTA_P2C : component;
-    double sum = 0;
+    bool sum = component == DEBERTA_LOGITS;
+    size_t first = sum ? DEBERTA_C2C : component, last = sum ? DEBERTA_P2C : component, count = 0;
     for (size_t part = first; part <= last; part++) {
-        expected_row row = find_row(c, layer, component_names[part], sequence, column);
-        if (row.values && head < row.heads) sum += row.values[head * row.head_stride + key];
+        terms[count] = find_row(c, layer, component_names[part], sequence, column);
+        if (terms[count].values) count++;
     }
-    return sum;
+    return count;
 }
 
 /* Largest error in one sequence, one layer; queries and keys that are real, and for probabilities 0 at holes too. */
@@ -155,18 +155,18 @@ static double compare_matrix(const comparison *c, size_t layer, deberta_componen
 {
     size_t n = c->batch.starts[s + 1] - c->batch.starts[s], first = c->batch.first_column[s];
     const uint8_t *mask = c->batch.mask + c->batch.starts[s];
-    const char *name = component_names[component == DEBERTA_LOGITS ? DEBERTA_C2C : component];
     const float *found = collected_attention(&c->result, layer, component, s);
     double worst = 0;
     for (size_t i = 0; i < n; i++) {
-        expected_row row = mask[i] ? find_row(c, layer, name, s, first + i) : (expected_row){0};
-        if (row.values && !found) return NAN;
-        for (size_t a = 0; a < row.heads; a++) {
+        expected_row terms[3];
+        size_t count = mask[i] ? find_terms(c, layer, component, s, first + i, terms) : 0;
+        if (count > 0 && !found) return NAN;
+        for (size_t a = 0; count > 0 && a < terms[0].heads; a++) {
             for (size_t j = 0; j < n; j++) {
                 if (!mask[j] && component != DEBERTA_PROBABILITIES) continue;
-                double value = row.values[a * row.head_stride + first + j];
-                if (component == DEBERTA_LOGITS)
-                    value = expected_value(c, layer, component, s, a, first + i, first + j);
+                double value = 0;
+                for (size_t part = 0; part < count; part++)
+                    value += terms[part].values[a * terms[part].head_stride + first + j];
                 worst = larger(worst, fabs(found[(a * n + i) * n + j] - value));
             }
         }
@@ -244,8 +244,6 @@ static unsigned expected_heads(const golden_case *item)
 /* --------------------------------------------------------------------------------------------------------------- cases
  */
 
-static bool stop(const settings *s, const tally *sum) { return s->until_failure && sum->failed > 0; }
-
 static void run_tier(comparison *c, const deberta_model *model)
 {
     deberta_error error = {0};
@@ -276,7 +274,7 @@ static void run_variant(const settings *s, const golden_case *item, const char *
     if (status == DEBERTA_OK)
         status = ragged_create(&c.batch, item->rows, item->columns, item->ids, item->mask, item->types, &error);
     if (status != DEBERTA_OK) fail_case(sum, s, item->name, error.message);
-    for (size_t isa = DEBERTA_ISA_SCALAR; status == DEBERTA_OK && isa < DEBERTA_ISA_COUNT && !stop(s, sum); isa++) {
+    for (size_t isa = DEBERTA_ISA_SCALAR; status == DEBERTA_OK && isa < DEBERTA_ISA_COUNT; isa++) {
         c.isa = (deberta_isa)isa;
         if (s->tiers[isa]) run_tier(&c, model);
     }
@@ -296,7 +294,7 @@ static void run_case(const settings *s, const char *folder, const char *name, co
         return;
     }
     /* Where distances reach M the references part; everywhere else both must give the same. */
-    bool parted = tensor_file_find(&item.expected, "ms_clamp.hidden_states.1") != NULL;
+    bool parted = golden_case_has(&item, "ms_clamp.");
     run_variant(s, &item, "", parted ? DEBERTA_REFERENCE_HF : DEBERTA_REFERENCE_MICROSOFT, sum);
     if (parted) run_variant(s, &item, "ms_clamp.", DEBERTA_REFERENCE_MICROSOFT, sum);
     golden_case_free(&item);
@@ -310,7 +308,7 @@ static void run_folder(const settings *s, const char *folder, const char *prefix
         fail_case(sum, s, folder, error.message);
         return;
     }
-    for (size_t i = 0; names[i] && !stop(s, sum); i++) {
+    for (size_t i = 0; names[i]; i++) {
         const char *bars_of = prefix ? golden_format_source(names[i]) : NULL;
         if (!s->only || strstr(names[i], s->only)) run_case(s, folder, names[i], bars_of, sum);
     }
@@ -323,7 +321,7 @@ static void run_large_case(const settings *s, tally *sum)
     const char *name = "38-v3-medium";
     char path[600];
     snprintf(path, sizeof path, "%s/%s/expected.safetensors", s->beside, name);
-    if ((s->only && !strstr(name, s->only)) || stop(s, sum)) return;
+    if (s->only && !strstr(name, s->only)) return;
     if (access(path, R_OK) == 0) {
         run_case(s, s->beside, name, NULL, sum);
     } else {
@@ -351,26 +349,24 @@ static tally run_all(const settings *s)
 /* ------------------------------------------------------------------------------------------------------------
  * mutations */
 
-/* Every fault must be noticed by some case. */
+/* Every fault must be noticed by some case; all cases run, so that one sees by how much. On one tier: the fault is not
+ * in kernels. */
 static tally run_mutations(settings s)
 {
     tally sum = {0};
-    s.silent = s.until_failure = true;
+    deberta_isa isa = deberta_isa_best();
+    s.silent = true;
     s.beside = "";
-    for (size_t i = MUTATION_NONE + 1; i < MUTATION_COUNT; i++) {
+    memset(s.tiers, 0, sizeof s.tiers);
+    s.tiers[isa] = true;
+    for (size_t i = MUTATION_NONE; i < MUTATION_COUNT; i++) {
         s.mutation = (model_mutation)i;
         tally one = run_all(&s);
-        bool caught = one.failed > 0;
-        double ratio = 0;
-        const char *where = "";
-        for (size_t isa = 0; isa < DEBERTA_ISA_COUNT; isa++) {
-            if (one.worst[isa] <= ratio) continue;
-            ratio = one.worst[isa];
-            where = one.worst_where[isa];
-        }
-        printf("%-6s %-24s %.1e of the bar in %s: %s\n", caught ? "caught" : "MISSED", mutation_name(s.mutation), ratio,
-               where, mutation_description(s.mutation));
-        caught ? sum.passed++ : sum.failed++;
+        bool good = i == MUTATION_NONE ? one.failed == 0 : one.failed > 0;
+        printf("%-4s %-24s %3zu of %zu results off, worst %.1e of the bar (%s): %s\n", good ? "ok" : "FAIL",
+               mutation_name(s.mutation), one.failed, one.passed + one.failed, one.worst[isa], one.worst_where[isa],
+               mutation_description(s.mutation));
+        good ? sum.passed++ : sum.failed++;
     }
     return sum;
 }
@@ -442,5 +438,5 @@ int main(int argc, char **argv)
     if (!choose_tiers(&s, tiers, &tiers_skipped)) return fprintf(stderr, "no tier to test\n"), 2;
     tally sum = all ? run_mutations(s) : run_all(&s);
     printf("%zu passed, %zu failed, %zu skipped\n", sum.passed, sum.failed, sum.skipped + tiers_skipped.skipped);
-    return sum.failed > 0;
+    return sum.failed > 0 || sum.passed == 0; /* having compared nothing is no success */
 }

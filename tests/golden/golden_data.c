@@ -179,6 +179,14 @@ deberta_status golden_case_read(golden_case *item, const char *folder, const cha
 
 void golden_case_free(golden_case *item) { tensor_file_free(&item->expected); }
 
+bool golden_case_has(const golden_case *item, const char *prefix)
+{
+    for (size_t i = 0; i < item->expected.count; i++) {
+        if (strncmp(item->expected.tensors[i].name, prefix, strlen(prefix)) == 0) return true;
+    }
+    return false;
+}
+
 static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 deberta_status golden_list(char ***names, const char *folder, const char *prefix, deberta_error *err)

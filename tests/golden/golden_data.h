@@ -45,6 +45,9 @@ typedef struct golden_case {
 deberta_status golden_case_read(golden_case *item, const char *folder, const char *name, const char *bars_path,
                                 const char *bars_of, deberta_error *err);
 void golden_case_free(golden_case *item);
+/* Are there expected tensors whose names begin so? "ms_clamp.": where the references part; "zero_fill.": with padding.
+ */
+bool golden_case_has(const golden_case *item, const char *prefix);
 
 /* Sorted names of the subfolders of `folder` that begin with `prefix` or, if it is NULL, with a digit. Ends with NULL.
  */

@@ -94,6 +94,14 @@ static void test_token(void **state)
     receptive_field_free(&field);
 }
 
+static void test_longest(void **state)
+{
+    (void)state;
+    const position_rule one = v1(), three = v3();
+    assert_int_equal(receptive_field_longest_unambiguous(&one, NULL), 512);
+    assert_int_equal(receptive_field_longest_unambiguous(&three, NULL), 132);
+}
+
 /* Everything again from the definition, for spans up to 8, lengths up to 64, up to 4 layers. */
 static void test_brute_force(void **state)
 {
@@ -148,6 +156,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_single_layer), cmocka_unit_test(test_v3_at_256), cmocka_unit_test(test_composition),
         cmocka_unit_test(test_formulas),     cmocka_unit_test(test_token),     cmocka_unit_test(test_brute_force),
+        cmocka_unit_test(test_longest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

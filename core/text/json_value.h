@@ -1,0 +1,25 @@
+/* Members of JSON objects with the type they must have.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_TEXT_JSON_VALUE_H
+#define CORE_TEXT_JSON_VALUE_H
+
+#include <jansson.h>
+
+#include "core/base/status.h"
+
+/* Reads an object from a file of the size that vocabularies have. The caller releases *root; NULL on failure. */
+deberta_status json_value_read(json_t **root, const char *path, deberta_error *err);
+/* The same for a small file in which numbers do not matter: transformers writes 10^30 as an integer for "no limit". */
+deberta_status json_value_read_settings(json_t **root, const char *path, deberta_error *err);
+
+/* *value is borrowed, and NULL if the member is absent or null. JSON_TRUE means true or false, JSON_REAL any number. */
+deberta_status json_value_member(json_t **value, const json_t *object, const char *key, json_type type, const char *where,
+                                 deberta_error *err);
+/* The same, but the member must be there. */
+deberta_status json_value_required(json_t **value, const json_t *object, const char *key, json_type type,
+                                   const char *where, deberta_error *err);
+/* *flag stays as it is if the member is absent. */
+deberta_status json_value_flag(bool *flag, const json_t *object, const char *key, const char *where, deberta_error *err);
+
+#endif

@@ -1,0 +1,64 @@
+/* SentencePiece model files: the protobuf wire format, read without trusting a byte of it, and written.
+ *
+ * libsentencepiece crashes on some damaged files and loads kinds of models that make no sense here. So it never sees a file:
+ * what was read and checked here is written out again, by piece_model_write, and only that is given to it.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_TEXT_MODEL_PROTO_H
+#define CORE_TEXT_MODEL_PROTO_H
+
+#include <stdint.h>
+
+#include "core/base/status.h"
+
+/* The numbers of SPEC 11.2. */
+typedef enum piece_type {
+    PIECE_NORMAL = 1, PIECE_UNKNOWN, PIECE_CONTROL, PIECE_USER_DEFINED, PIECE_UNUSED, PIECE_BYTE,
+} piece_type;
+
+typedef enum piece_algorithm { PIECES_UNIGRAM = 1, PIECES_BPE = 2 } piece_algorithm;
+
+typedef struct piece {
+    size_t begin, bytes; /* of its text, in piece_model.texts */
+    float score;
+    piece_type type;
+} piece;
+
+typedef struct piece_model {
+    piece *pieces;
+    size_t count, capacity;
+    char *texts; /* each terminated by NUL */
+    size_t texts_bytes, texts_capacity;
+
+    uint64_t algorithm; /* piece_algorithm once checked */
+    bool byte_fallback, treat_whitespace_as_suffix;
+    bool add_dummy_prefix, remove_extra_whitespaces, escape_whitespaces;
+    uint8_t *charsmap;
+    size_t charsmap_bytes;
+    int32_t unknown_id; /* once checked */
+} piece_model;
+
+/* Sets the defaults of an empty file. */
+void piece_model_init(piece_model *model);
+void piece_model_free(piece_model *model);
+
+/* `where` begins messages. On failure the model is empty. */
+deberta_status piece_model_read(piece_model *model, const uint8_t *bytes, size_t size_bytes, const char *where,
+                                deberta_error *err);
+/* For models that come from elsewhere. The text is copied. */
+deberta_status piece_model_add(piece_model *model, const char *text, size_t bytes, float score, piece_type type,
+                               deberta_error *err);
+/* Is it something that can be used: algorithm, kinds, texts, scores, the one unknown piece, the 256 bytes? */
+deberta_status piece_model_check(piece_model *model, const char *where, deberta_error *err);
+
+/* A ModelProto with the pieces and the algorithm, and a normalizer that changes nothing (core/text/normalizer does that
+ * work). To be freed by the caller. */
+deberta_status piece_model_write(const piece_model *model, char **bytes, size_t *size_bytes, deberta_error *err);
+
+static inline const char *piece_text(const piece_model *model, size_t id) { return model->texts + model->pieces[id].begin; }
+/* Any type; -1 if there is none. */
+int32_t piece_find(const piece_model *model, const char *text, size_t bytes);
+/* The byte that "<0x0A>" stands for, or -1. */
+int piece_byte(const char *text, size_t bytes);
+
+#endif

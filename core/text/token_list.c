@@ -1,0 +1,132 @@
+/* The result of tokenizing: growing parallel arrays, and truncation.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/text/token_list.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/text/grow.h"
+#include "core/text/workspace.h"
+
+const char *token_list_text(const token_list *list, size_t index, size_t *bytes)
+{
+    assert(index < list->count);
+    text_span place = list->text_places[index];
+    if (bytes) *bytes = place.end - place.begin;
+    return list->texts + place.begin;
+}
+
+void token_list_clear(token_list *list)
+{
+    list->count = list->texts_bytes = list->segments = 0;
+    list->replaced = list->first_replaced_segment = list->first_replaced_byte = 0;
+}
+
+void token_list_free(token_list *list)
+{
+    free(list->ids);
+    free(list->type_ids);
+    free(list->roles);
+    free(list->byte_spans);
+    free(list->char_spans);
+    free(list->text_places);
+    free(list->texts);
+    token_workspace_free(&list->workspace);
+    *list = (token_list){0};
+}
+
+/* One capacity for six arrays: it is raised only when all of them have grown. */
+static bool reserve(token_list *list, size_t count)
+{
+    if (count <= list->capacity) return true;
+    size_t target = list->capacity + list->capacity / 2;
+    if (target < count) target = count;
+#define GROW(member)                                                                                                   \
+    do {                                                                                                               \
+        size_t capacity = list->capacity;                                                                              \
+        void *larger = grown(list->member, &capacity, target, sizeof *list->member);                                   \
+        if (!larger) return false;                                                                                     \
+        list->member = larger;                                                                                         \
+    } while (0)
+    GROW(ids);
+    GROW(type_ids);
+    GROW(roles);
+    GROW(byte_spans);
+    GROW(char_spans);
+    GROW(text_places);
+#undef GROW
+    list->capacity = target;
+    return true;
+}
+
+deberta_status token_list_append(token_list *list, int32_t id, const char *text, size_t bytes, text_span span,
+                                 token_role role, deberta_error *err)
+{
+    char *texts = grown(list->texts, &list->texts_capacity, list->texts_bytes + bytes + 1, 1);
+    if (texts) list->texts = texts;
+    if (!texts || !reserve(list, list->count + 1))
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for more than %zu tokens", list->count);
+
+    memcpy(texts + list->texts_bytes, text, bytes);
+    texts[list->texts_bytes + bytes] = '\0';
+
+    size_t i = list->count++;
+    list->text_places[i] = (text_span){list->texts_bytes, list->texts_bytes + bytes};
+    list->texts_bytes += bytes + 1;
+    list->ids[i] = id;
+    list->type_ids[i] = list->segments > 1;
+    list->roles[i] = (uint8_t)role;
+    list->byte_spans[i] = span;
+    list->char_spans[i] = (text_span){0, 0};
+    return DEBERTA_OK;
+}
+
+/* -------------------------------------------------------------------------------------------------- truncation */
+
+/* How many tokens each segment keeps. Microsoft's code sorts the segments by length before every step, in a stable way and
+ * keeping the order of the step before, and cuts the first: hence `head`. Written as steps because that is the rule; at most
+ * as many as there are tokens. */
+static void share(size_t lengths[2], size_t budget)
+{
+    size_t head = 0;
+    while (lengths[0] + lengths[1] > budget) {
+        if (lengths[!head] > lengths[head]) head = !head;
+        lengths[head]--;
+    }
+}
+
+static void move_token(token_list *list, size_t to, size_t from)
+{
+    list->ids[to] = list->ids[from];
+    list->type_ids[to] = list->type_ids[from];
+    list->roles[to] = list->roles[from];
+    list->byte_spans[to] = list->byte_spans[from];
+    list->char_spans[to] = list->char_spans[from];
+    list->text_places[to] = list->text_places[from];
+}
+
+deberta_status token_list_truncate(token_list *list, size_t max_tokens, size_t *dropped, deberta_error *err)
+{
+    *dropped = 0;
+    if (list->count <= max_tokens) return DEBERTA_OK;
+    size_t frame = list->segments + 1;
+    if (max_tokens < frame)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "at most %zu tokens wanted, but the frame around %s alone takes %zu",
+                     max_tokens, list->segments == 1 ? "a text" : "two texts", frame);
+
+    size_t lengths[2] = {0, 0};
+    for (size_t i = 0; i < list->count; i++)
+        if (list->roles[i] != TOKEN_FRAME) lengths[list->type_ids[i]]++;
+    share(lengths, max_tokens - frame);
+
+    size_t kept = 0, seen[2] = {0, 0};
+    for (size_t i = 0; i < list->count; i++) {
+        bool keep = list->roles[i] == TOKEN_FRAME || seen[list->type_ids[i]]++ < lengths[list->type_ids[i]];
+        if (keep) move_token(list, kept++, i);
+    }
+    *dropped = list->count - kept;
+    list->count = kept;
+    return DEBERTA_OK;
+}

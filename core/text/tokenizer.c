@@ -1,0 +1,521 @@
+/* One interface over both kinds of tokenizers: finding files, special tokens, framing, offsets.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/text/tokenizer.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/io/mapped_file.h"
+#include "core/text/bpe_files.h"
+#include "core/text/grow.h"
+#include "core/text/tokenizer_config.h"
+#include "core/text/tokenizer_json.h"
+#include "core/text/utf8.h"
+#include "core/text/workspace.h"
+
+struct tokenizer {
+    unigram *unigram; /* one of these two */
+    byte_bpe *bpe;
+    const char *file_name;
+    added_tokens added; /* what is found in texts by its spelling */
+    int32_t specials[TOKENIZER_SPECIAL_COUNT];
+    size_t vocabulary_size;
+    bool add_prefix_space;
+};
+
+static const char *const default_specials[TOKENIZER_SPECIAL_COUNT] = {"[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]"};
+
+/* ---------------------------------------------------------------------------------------- the vocabulary inside */
+
+static size_t inner_size(const tokenizer *t)
+{
+    return t->unigram ? unigram_model(t->unigram)->count : byte_bpe_size(t->bpe);
+}
+
+static int32_t inner_find(const tokenizer *t, const char *text, size_t bytes)
+{
+    return t->unigram ? piece_find(unigram_model(t->unigram), text, bytes) : byte_bpe_find(t->bpe, text, bytes);
+}
+
+static const char *inner_token(const tokenizer *t, int32_t id, size_t *bytes)
+{
+    if (t->bpe) return byte_bpe_token(t->bpe, id, bytes);
+    const piece_model *model = unigram_model(t->unigram);
+    if (id < 0 || (size_t)id >= model->count) return NULL;
+    if (bytes) *bytes = model->pieces[id].bytes;
+    return piece_text(model, (size_t)id);
+}
+
+/* ---------------------------------------------------------------------------------------------- special tokens */
+
+/* User-defined pieces of a SentencePiece model are its own business, even where a configuration lists them: it never
+ * normalises or splits them, but does not begin anew after them as after a special token. */
+static void drop_user_defined(tokenizer *t)
+{
+    for (size_t i = 0; t->unigram && i < t->added.count;) {
+        const piece_model *model = unigram_model(t->unigram);
+        const added_token *token = &t->added.items[i];
+        bool inside = (size_t)token->id < model->count && model->pieces[token->id].type == PIECE_USER_DEFINED;
+        if (inside) added_tokens_remove(&t->added, token);
+        else i++;
+    }
+}
+
+static deberta_status check_added(const tokenizer *t, const char *folder, deberta_error *err)
+{
+    for (size_t i = 0; i < t->added.count; i++) {
+        const added_token *token = &t->added.items[i];
+        int32_t id = inner_find(t, token->text, token->bytes);
+        const char *other = inner_token(t, token->id, NULL);
+        quoted name = quote_bytes(token->text, token->bytes);
+        if (id >= 0 && id != token->id)
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: added token '%s' has the id %d, but %d in %s", QUOTE(folder), name.text,
+                         (int)token->id, (int)id, t->file_name);
+        if (id < 0 && other)
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: added token '%s' has the id %d, which is '%s' in %s", QUOTE(folder),
+                         name.text, (int)token->id, QUOTE(other), t->file_name);
+    }
+    return DEBERTA_OK;
+}
+
+static void measure_vocabulary(tokenizer *t)
+{
+    t->vocabulary_size = inner_size(t);
+    for (size_t i = 0; i < t->added.count; i++)
+        if ((size_t)t->added.items[i].id >= t->vocabulary_size) t->vocabulary_size = (size_t)t->added.items[i].id + 1;
+}
+
+/* The id of a special token: as the files say, as the vocabulary has it, or the next free one, which is how [MASK] comes
+ * behind the pieces of spm.model. */
+static deberta_status add_special(tokenizer *t, tokenizer_special which, const special_token *said, const char *folder,
+                                  deberta_error *err)
+{
+    added_token token = {.text = said->text ? said->text : default_specials[which], .special = true};
+    token.bytes = strlen(token.text);
+    const added_token *known = added_tokens_find(&t->added, token.text, token.bytes);
+    if (known) {
+        t->specials[which] = known->id;
+        return DEBERTA_OK;
+    }
+    token.id = inner_find(t, token.text, token.bytes);
+    if (token.id < 0 && which == TOKENIZER_UNK && t->unigram) token.id = unigram_model(t->unigram)->unknown_id;
+    if (token.id < 0) token.id = (int32_t)t->vocabulary_size;
+
+    /* "a [MASK] b" must be a, [MASK], " b" in v1, whose words begin with their space. */
+    token.strip_left = said->described ? said->strip_left : which == TOKENIZER_MASK && t->bpe;
+    token.strip_right = said->described && said->strip_right;
+    DEBERTA_TRY(added_tokens_add(&t->added, &token, QUOTE(folder), err));
+    t->specials[which] = token.id;
+    measure_vocabulary(t);
+    return DEBERTA_OK;
+}
+
+static deberta_status settle_specials(tokenizer *t, tokenizer_config *config, const char *folder, deberta_error *err)
+{
+    t->added = config->added;
+    config->added = (added_tokens){0};
+    drop_user_defined(t);
+    DEBERTA_TRY(check_added(t, folder, err));
+    measure_vocabulary(t);
+    for (size_t i = 0; i < TOKENIZER_SPECIAL_COUNT; i++)
+        DEBERTA_TRY(add_special(t, (tokenizer_special)i, &config->specials[i], folder, err));
+    return DEBERTA_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------------- opening */
+
+static deberta_status load_spm(piece_model *model, const char *path, deberta_error *err)
+{
+    mapped_file file;
+    DEBERTA_TRY(mapped_file_open(&file, path, err));
+    deberta_status status = piece_model_read(model, file.bytes, file.size_bytes, file.name.text, err);
+    mapped_file_close(&file);
+    return status;
+}
+
+static deberta_status find_vocabulary(const char *folder, char **path, char **merges_path, const char **name,
+                                      deberta_error *err)
+{
+    static const char *const names[] = {"spm.model", "tokenizer.json", "vocab.json"};
+    *path = *merges_path = NULL;
+    struct stat facts;
+    if (stat(folder, &facts) != 0 || !S_ISDIR(facts.st_mode))
+        DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' is no folder that can be read", QUOTE(folder));
+    for (size_t i = 0; i < sizeof names / sizeof *names && !*path; i++) {
+        *name = names[i];
+        DEBERTA_TRY(tokenizer_file_find(path, folder, names[i], err));
+    }
+    if (*path && strcmp(*name, "vocab.json") == 0) {
+        DEBERTA_TRY(tokenizer_file_find(merges_path, folder, "merges.txt", err));
+        if (!*merges_path)
+            DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' holds a vocab.json, but not the merges.txt that belongs to it", QUOTE(folder));
+    }
+    if (!*path)
+        DEBERTA_FAIL(err, DEBERTA_E_FILE,
+                     "'%s' holds no tokenizer: looked for spm.model, tokenizer.json, vocab.json with merges.txt", QUOTE(folder));
+    return DEBERTA_OK;
+}
+
+/* Fills *model or t->bpe from the file, and *config from it and the files beside it. */
+static deberta_status load_vocabulary(tokenizer *t, const char *path, const char *merges_path, const char *folder,
+                                      tokenizer_config *config, piece_model *model, deberta_error *err)
+{
+    bool is_bpe = merges_path != NULL;
+    if (merges_path) DEBERTA_TRY(bpe_files_load(&t->bpe, path, merges_path, err));
+    else if (strcmp(t->file_name, "spm.model") == 0) DEBERTA_TRY(load_spm(model, path, err));
+    else DEBERTA_TRY(tokenizer_json_load(path, config, model, &t->bpe, &is_bpe, err));
+    DEBERTA_TRY(tokenizer_config_read(config, folder, err));
+    if (is_bpe) {
+        t->add_prefix_space = config->add_prefix_space;
+        return DEBERTA_OK;
+    }
+    unigram_options options = {.lower_case = config->lower_case, .split_by_punctuation = config->split_by_punctuation};
+    return unigram_create(&t->unigram, model, &options, QUOTE(path), err);
+}
+
+deberta_status tokenizer_open(tokenizer **tokenizer_out, const char *folder, deberta_error *err)
+{
+    *tokenizer_out = NULL;
+    if (!folder) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "no folder given to open a tokenizer from");
+    tokenizer_config config = {0};
+    piece_model model;
+    piece_model_init(&model);
+    char *path = NULL, *merges_path = NULL;
+    deberta_status status;
+    tokenizer *t = calloc(1, sizeof *t);
+    if (!t) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a tokenizer");
+
+    DEBERTA_TRY_OR_FAIL(status, find_vocabulary(folder, &path, &merges_path, &t->file_name, err));
+    DEBERTA_TRY_OR_FAIL(status, load_vocabulary(t, path, merges_path, folder, &config, &model, err));
+    DEBERTA_TRY_OR_FAIL(status, settle_specials(t, &config, folder, err));
+    if (t->bpe) DEBERTA_TRY_OR_FAIL(status, byte_bpe_finish(t->bpe, t->specials[TOKENIZER_UNK], QUOTE(path), err));
+    *tokenizer_out = t;
+    t = NULL;
+fail:
+    tokenizer_free(&t);
+    tokenizer_config_free(&config);
+    piece_model_free(&model);
+    free(path);
+    free(merges_path);
+    return status;
+}
+
+void tokenizer_free(tokenizer **t)
+{
+    if (!*t) return;
+    unigram_free(&(*t)->unigram);
+    byte_bpe_free(&(*t)->bpe);
+    added_tokens_free(&(*t)->added);
+    free(*t);
+    *t = NULL;
+}
+
+/* --------------------------------------------------------------------------------------------------- questions */
+
+const char *tokenizer_kind_name(const tokenizer *t)
+{
+    if (t->bpe) return "byte-level BPE";
+    return unigram_model(t->unigram)->algorithm == PIECES_BPE ? "SentencePiece BPE" : "SentencePiece unigram";
+}
+
+const char *tokenizer_file_name(const tokenizer *t) { return t->file_name; }
+size_t tokenizer_vocabulary_size(const tokenizer *t) { return t->vocabulary_size; }
+int32_t tokenizer_id(const tokenizer *t, tokenizer_special special) { return t->specials[special]; }
+
+const char *tokenizer_token(const tokenizer *t, int32_t id, size_t *bytes)
+{
+    const char *text = inner_token(t, id, bytes);
+    if (text) return text;
+    const added_token *added = added_tokens_with_id(&t->added, id);
+    if (added && bytes) *bytes = added->bytes;
+    return added ? added->text : NULL;
+}
+
+bool tokenizer_is_special(const tokenizer *t, int32_t id)
+{
+    const added_token *added = added_tokens_with_id(&t->added, id);
+    return added && added->special;
+}
+
+/* ---------------------------------------------------------------------------------------------------- encoding */
+
+static deberta_status append_id(const tokenizer *t, int32_t id, text_span span, token_role role, token_list *list,
+                                deberta_error *err)
+{
+    size_t bytes = 0;
+    const char *text = tokenizer_token(t, id, &bytes);
+    assert(text);
+    return token_list_append(list, id, text, bytes, span, role, err);
+}
+
+static deberta_status append_frame(const tokenizer *t, tokenizer_special which, token_list *list, deberta_error *err)
+{
+    return append_id(t, t->specials[which], (text_span){0, 0}, TOKEN_FRAME, list, err);
+}
+
+/* As transformers' DebertaTokenizer: only at the very beginning, and only if there is no white space already. */
+static bool needs_prefix_space(const tokenizer *t, const char *text, text_span stretch)
+{
+    uint32_t character;
+    if (!t->add_prefix_space || stretch.begin > 0 || stretch.end == 0) return false;
+    utf8_decode(text, stretch.end, &character);
+    return !utf8_is_space(character);
+}
+
+static deberta_status encode_with_prefix_space(const tokenizer *t, token_workspace *w, const char *text, size_t bytes,
+                                               token_list *list, deberta_error *err)
+{
+    size_t first = list->count;
+    w->prefixed.bytes = 0;
+    DEBERTA_TRY(traced_text_reserve(&w->prefixed, bytes + 1, err));
+    traced_text_put(&w->prefixed, " ", 1, 0);
+    for (size_t i = 0; i < bytes; i++) traced_text_put(&w->prefixed, text + i, 1, i);
+    traced_text_end(&w->prefixed, bytes);
+    DEBERTA_TRY(byte_bpe_encode(t->bpe, &w->byte_bpe, w->prefixed.text, w->prefixed.bytes, list, err));
+    for (size_t i = first; i < list->count; i++) {
+        text_span *span = &list->byte_spans[i];
+        *span = (text_span){w->prefixed.origin[span->begin], w->prefixed.origin[span->end]};
+    }
+    return DEBERTA_OK;
+}
+
+/* A stretch without special tokens. Its tokens get spans in `text`. */
+static deberta_status encode_stretch(const tokenizer *t, token_workspace *w, const char *text, text_span stretch,
+                                     token_list *list, deberta_error *err)
+{
+    size_t first = list->count, bytes = stretch.end - stretch.begin;
+    const char *begin = text + stretch.begin;
+    if (bytes == 0) return DEBERTA_OK;
+    if (t->unigram) DEBERTA_TRY(unigram_encode(t->unigram, &w->unigram, begin, bytes, list, err));
+    else if (needs_prefix_space(t, text, stretch)) DEBERTA_TRY(encode_with_prefix_space(t, w, begin, bytes, list, err));
+    else DEBERTA_TRY(byte_bpe_encode(t->bpe, &w->byte_bpe, begin, bytes, list, err));
+    for (size_t i = first; i < list->count; i++) {
+        list->byte_spans[i].begin += stretch.begin;
+        list->byte_spans[i].end += stretch.begin;
+    }
+    return DEBERTA_OK;
+}
+
+/* Everything between special tokens, and these. */
+static deberta_status encode_clean(const tokenizer *t, const char *text, size_t bytes, bool literal, token_list *list,
+                                   deberta_error *err)
+{
+    size_t at = 0;
+    while (!literal) {
+        text_span span;
+        const added_token *token = added_tokens_search(&t->added, text, bytes, at, &span);
+        if (!token) break;
+        DEBERTA_TRY(encode_stretch(t, list->workspace, text, (text_span){at, span.begin}, list, err));
+        DEBERTA_TRY(token_list_append(list, token->id, token->text, token->bytes, span, TOKEN_SPELLED, err));
+        at = span.end;
+    }
+    return encode_stretch(t, list->workspace, text, (text_span){at, bytes}, list, err);
+}
+
+/* Spans in the cleaned text to spans in the caller's. A token may end inside a U+FFFD: then the whole unit is its. */
+static void trace_spans(token_list *list, size_t first, const traced_text *clean)
+{
+    for (size_t i = first; i < list->count; i++) {
+        text_span *span = &list->byte_spans[i];
+        while (span->end < clean->bytes && span->end > 0 && utf8_is_continuation(clean->text[span->end])) span->end++;
+        *span = (text_span){clean->origin[span->begin], clean->origin[span->end]};
+    }
+}
+
+/* From bytes to characters. Begins and ends ascend, each by itself. */
+static void count_characters(token_list *list, size_t first, const char *text, size_t bytes)
+{
+    utf8_cursor begin = {.text = text, .bytes = bytes}, end = begin;
+    for (size_t i = first; i < list->count; i++) {
+        text_span span = list->byte_spans[i];
+        utf8_cursor_seek(&begin, span.begin);
+        utf8_cursor_seek(&end, span.end);
+        list->char_spans[i] = (text_span){begin.character, end.character + (end.byte < span.end)};
+    }
+}
+
+static deberta_status encode_segment(const tokenizer *t, const char *text, size_t bytes, const tokenizer_options *options,
+                                     token_list *list, deberta_error *err)
+{
+    bool ascii;
+    size_t first = list->count, valid = utf8_valid_prefix(text, bytes, &ascii), segment = list->segments++;
+    if (valid == bytes) {
+        DEBERTA_TRY(encode_clean(t, text, bytes, options->literal_specials, list, err));
+    } else {
+        size_t replaced, first_replaced;
+        traced_text *clean = &list->workspace->clean;
+        if (options->strict)
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "the %stext is not UTF-8: byte %zu is 0x%02X", segment ? "second " : "", valid,
+                         (unsigned)(unsigned char)text[valid]);
+        DEBERTA_TRY(utf8_clean(clean, text, bytes, &replaced, &first_replaced, err));
+        if (list->replaced == 0) {
+            list->first_replaced_segment = segment;
+            list->first_replaced_byte = first_replaced;
+        }
+        list->replaced += replaced;
+        DEBERTA_TRY(encode_clean(t, clean->text, clean->bytes, options->literal_specials, list, err));
+        trace_spans(list, first, clean);
+    }
+    if (valid == bytes && ascii)
+        memcpy(list->char_spans + first, list->byte_spans + first, (list->count - first) * sizeof *list->char_spans);
+    else
+        count_characters(list, first, text, bytes);
+    return append_frame(t, TOKENIZER_SEP, list, err);
+}
+
+static deberta_status encode(const tokenizer *t, const char *text, size_t bytes, const char *pair, size_t pair_bytes,
+                             const tokenizer_options *options, token_list *list, deberta_error *err)
+{
+    static const tokenizer_options defaults = {0};
+    if (!options) options = &defaults;
+    if ((!text && bytes > 0) || bytes >= INT32_MAX || pair_bytes >= INT32_MAX)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a text of %zu and a pair of %zu bytes; expected less than 2 GiB", bytes,
+                     pair_bytes);
+    if (!list->workspace) list->workspace = calloc(1, sizeof *list->workspace);
+    if (!list->workspace) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory to tokenize");
+    DEBERTA_TRY(append_frame(t, TOKENIZER_CLS, list, err));
+    DEBERTA_TRY(encode_segment(t, text ? text : "", bytes, options, list, err));
+    return pair ? encode_segment(t, pair, pair_bytes, options, list, err) : DEBERTA_OK;
+}
+
+deberta_status tokenizer_encode(const tokenizer *t, const char *text, size_t bytes, const char *pair, size_t pair_bytes,
+                                const tokenizer_options *options, token_list *list, deberta_error *err)
+{
+    token_list_clear(list);
+    deberta_status status = encode(t, text, bytes, pair, pair_bytes, options, list, err);
+    if (status != DEBERTA_OK) token_list_clear(list);
+    return status;
+}
+
+void token_workspace_free(token_workspace **workspace)
+{
+    if (!*workspace) return;
+    traced_text_free(&(*workspace)->clean);
+    traced_text_free(&(*workspace)->prefixed);
+    unigram_workspace_free(&(*workspace)->unigram);
+    byte_bpe_workspace_free(&(*workspace)->byte_bpe);
+    free(*workspace);
+    *workspace = NULL;
+}
+
+/* ---------------------------------------------------------------------------------------------------- decoding */
+
+/* A growing text. */
+typedef struct decoded_text {
+    char *text;
+    size_t bytes, capacity;
+    bool after_special;
+} decoded_text;
+
+static deberta_status put(decoded_text *out, const char *text, size_t bytes, deberta_error *err)
+{
+    char *larger = grown(out->text, &out->capacity, out->bytes + bytes, 1);
+    if (!larger) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a text of %zu bytes", out->bytes + bytes);
+    out->text = larger;
+    memcpy(out->text + out->bytes, text, bytes);
+    out->bytes += bytes;
+    return DEBERTA_OK;
+}
+
+/* The space that begins a text was added by the tokenizer, if it is one that adds or trims spaces. */
+static bool swallows_space(const piece_model *model, const decoded_text *out, size_t nth)
+{
+    return out->bytes == 0 && (model->remove_extra_whitespaces || (model->add_dummy_prefix && nth == 0));
+}
+
+static deberta_status put_piece(const piece_model *model, int32_t id, size_t nth, decoded_text *out, deberta_error *err)
+{
+    static const char escaped[] = "\xE2\x96\x81";
+    const char *text = piece_text(model, (size_t)id);
+    size_t bytes = model->pieces[id].bytes, at = 0;
+    if (model->pieces[id].type == PIECE_CONTROL) return DEBERTA_OK;
+    if (model->pieces[id].type == PIECE_BYTE) {
+        char byte = (char)piece_byte(text, bytes);
+        return put(out, &byte, 1, err);
+    }
+    size_t mark = model->escape_whitespaces ? 3 : 1;
+    const char *space = model->escape_whitespaces ? escaped : " ";
+    if (swallows_space(model, out, nth) && bytes >= mark && memcmp(text, space, mark) == 0) at = mark;
+    while (at < bytes) {
+        bool is_space = bytes - at >= mark && memcmp(text + at, space, mark) == 0;
+        DEBERTA_TRY(put(out, is_space ? " " : text + at, 1, err));
+        at += is_space ? mark : 1;
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status put_bytes(const char *token, size_t bytes, decoded_text *out, deberta_error *err)
+{
+    for (size_t at = 0; at < bytes;) {
+        uint32_t character;
+        size_t length = utf8_decode(token + at, bytes - at, &character);
+        int byte = byte_bpe_byte(character);
+        char c = (char)byte;
+        DEBERTA_TRY(put(out, byte < 0 ? token + at : &c, byte < 0 ? length : 1, err));
+        at += length;
+    }
+    return DEBERTA_OK;
+}
+
+/* SentencePiece text has its spaces at the beginnings of words, so a special token between words needs its own. */
+static deberta_status put_special(const tokenizer *t, const added_token *token, decoded_text *out, deberta_error *err)
+{
+    if (token->id == t->specials[TOKENIZER_CLS] || token->id == t->specials[TOKENIZER_SEP] ||
+        token->id == t->specials[TOKENIZER_PAD])
+        return DEBERTA_OK;
+    bool space = t->unigram || token->strip_left;
+    if (space && out->bytes > 0 && out->text[out->bytes - 1] != ' ') DEBERTA_TRY(put(out, " ", 1, err));
+    out->after_special = t->unigram != NULL;
+    return put(out, token->text, token->bytes, err);
+}
+
+static deberta_status put_ids(const tokenizer *t, const int32_t *ids, size_t count, decoded_text *out, deberta_error *err)
+{
+    for (size_t i = 0, nth = 0; i < count; i++) {
+        size_t bytes = 0, before = out->bytes;
+        const char *token = tokenizer_token(t, ids[i], &bytes);
+        const added_token *added = added_tokens_with_id(&t->added, ids[i]);
+        bool after_special = out->after_special;
+        if (!token)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "id %d at position %zu has no token; the vocabulary has %zu ids", (int)ids[i], i,
+                         t->vocabulary_size);
+        if (added) {
+            DEBERTA_TRY(put_special(t, added, out, err));
+            continue;
+        }
+        out->after_special = false;
+        if (t->bpe) DEBERTA_TRY(put_bytes(token, bytes, out, err));
+        else DEBERTA_TRY(put_piece(unigram_model(t->unigram), ids[i], nth++, out, err));
+        if (after_special && out->bytes > before && out->text[before] != ' ') {
+            DEBERTA_TRY(put(out, " ", 1, err));
+            memmove(out->text + before + 1, out->text + before, out->bytes - before - 1);
+            out->text[before] = ' ';
+        }
+    }
+    return DEBERTA_OK;
+}
+
+deberta_status tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t count, char **text, size_t *bytes,
+                                deberta_error *err)
+{
+    *text = NULL;
+    decoded_text out = {0};
+    traced_text clean = {0};
+    size_t replaced, first;
+    deberta_status status = put_ids(t, ids, count, &out, err);
+    if (status == DEBERTA_OK) status = put(&out, "", 0, err);
+    if (status == DEBERTA_OK) status = utf8_clean(&clean, out.text, out.bytes, &replaced, &first, err);
+    if (status == DEBERTA_OK) status = traced_text_reserve(&clean, clean.bytes + 1, err);
+    free(out.text);
+    if (status == DEBERTA_OK) {
+        clean.text[clean.bytes] = '\0';
+        if (bytes) *bytes = clean.bytes;
+        *text = clean.text;
+        clean.text = NULL;
+    }
+    traced_text_free(&clean);
+    return status;
+}

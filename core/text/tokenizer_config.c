@@ -1,0 +1,180 @@
+/* The small JSON files beside a vocabulary.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/text/tokenizer_config.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/io/json_file.h"
+#include "core/io/mapped_file.h"
+#include "core/text/json_value.h"
+
+/* The keys in the files; the order is that of tokenizer_special. */
+static const char *const special_keys[TOKENIZER_SPECIAL_COUNT] = {"cls_token", "sep_token", "unk_token", "pad_token",
+                                                                  "mask_token"};
+
+deberta_status tokenizer_file_find(char **path, const char *folder, const char *name, deberta_error *err)
+{
+    *path = path_join(folder, name);
+    if (!*path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a path in '%s'", QUOTE(folder));
+    if (access(*path, F_OK) == 0) return DEBERTA_OK;
+    free(*path);
+    *path = NULL;
+    return DEBERTA_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ added tokens */
+
+/* The properties of an AddedToken object; its id is the caller's. */
+static deberta_status read_properties(added_token *token, json_t *object, const char *where, deberta_error *err)
+{
+    json_t *content;
+    DEBERTA_TRY(json_value_required(&content, object, "content", JSON_STRING, where, err));
+    token->text = json_string_value(content);
+    token->bytes = json_string_length(content);
+    DEBERTA_TRY(json_value_flag(&token->strip_left, object, "lstrip", where, err));
+    DEBERTA_TRY(json_value_flag(&token->strip_right, object, "rstrip", where, err));
+    DEBERTA_TRY(json_value_flag(&token->special, object, "special", where, err));
+    bool single_word = false;
+    DEBERTA_TRY(json_value_flag(&single_word, object, "single_word", where, err));
+    if (single_word)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: added token '%s' is marked single_word, which is not supported", where,
+                     QUOTE_N(token->text, token->bytes));
+    return DEBERTA_OK;
+}
+
+static deberta_status add_with_id(tokenizer_config *config, added_token *token, long long id, const char *where,
+                                  deberta_error *err)
+{
+    if (id < 0 || id > ADDED_TOKEN_MAX_ID)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: added token '%s' has the id %lld, expected 0 to %d", where,
+                     QUOTE_N(token->text, token->bytes), id, ADDED_TOKEN_MAX_ID);
+    token->id = (int32_t)id;
+    return added_tokens_add(&config->added, token, where, err);
+}
+
+deberta_status tokenizer_config_add_list(tokenizer_config *config, json_t *root, const char *where,
+                                         deberta_error *err)
+{
+    json_t *list, *item, *id;
+    DEBERTA_TRY(json_value_member(&list, root, "added_tokens", JSON_ARRAY, where, err));
+    size_t i;
+    json_array_foreach(list, i, item)
+    {
+        if (!json_is_object(item)) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: added_tokens[%zu] is no object", where, i);
+        added_token token = {0};
+        DEBERTA_TRY(read_properties(&token, item, where, err));
+        DEBERTA_TRY(json_value_required(&id, item, "id", JSON_INTEGER, where, err));
+        DEBERTA_TRY(add_with_id(config, &token, json_integer_value(id), where, err));
+    }
+    return DEBERTA_OK;
+}
+
+/* "added_tokens_decoder": ids as texts, to objects. */
+static deberta_status add_decoder(tokenizer_config *config, json_t *root, const char *where, deberta_error *err)
+{
+    json_t *decoder;
+    DEBERTA_TRY(json_value_member(&decoder, root, "added_tokens_decoder", JSON_OBJECT, where, err));
+    const char *key;
+    json_t *item;
+    json_object_foreach(decoder, key, item)
+    {
+        char *end;
+        errno = 0;
+        long long id = strtoll(key, &end, 10);
+        if (errno || end == key || *end || !json_is_object(item))
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: added_tokens_decoder has the member '%s', expected ids and objects", where,
+                         QUOTE(key));
+        added_token token = {0};
+        DEBERTA_TRY(read_properties(&token, item, where, err));
+        DEBERTA_TRY(add_with_id(config, &token, id, where, err));
+    }
+    return DEBERTA_OK;
+}
+
+/* added_tokens.json: texts to ids. */
+static deberta_status add_map(tokenizer_config *config, json_t *root, const char *where, deberta_error *err)
+{
+    const char *key;
+    json_t *id;
+    json_object_foreach(root, key, id)
+    {
+        if (!json_is_integer(id))
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: '%s' is %s, expected an id", where, QUOTE(key), json_describe(id).text);
+        added_token token = {.text = key, .bytes = strlen(key), .special = true};
+        DEBERTA_TRY(add_with_id(config, &token, json_integer_value(id), where, err));
+    }
+    return DEBERTA_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------- special tokens */
+
+/* "cls_token" and so on: a text, or an AddedToken object. What an earlier file said stays. */
+static deberta_status read_specials(tokenizer_config *config, json_t *root, const char *where, deberta_error *err)
+{
+    for (size_t i = 0; i < TOKENIZER_SPECIAL_COUNT; i++) {
+        special_token *special = &config->specials[i];
+        json_t *value = json_object_get(root, special_keys[i]);
+        added_token token = {0};
+        if (!value || json_is_null(value)) continue;
+        if (json_is_object(value)) {
+            DEBERTA_TRY(read_properties(&token, value, where, err));
+        } else {
+            DEBERTA_TRY(json_value_member(&value, root, special_keys[i], JSON_STRING, where, err));
+            token.text = json_string_value(value);
+        }
+        if (!special->text && !(special->text = strdup(token.text)))
+            DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for a token", where);
+        if (json_is_object(value) && !special->described && strcmp(special->text, token.text) == 0) {
+            special->described = true;
+            special->strip_left = token.strip_left;
+            special->strip_right = token.strip_right;
+        }
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status read_tokenizer_config(tokenizer_config *config, json_t *root, const char *where,
+                                            deberta_error *err)
+{
+    DEBERTA_TRY(read_specials(config, root, where, err));
+    DEBERTA_TRY(add_decoder(config, root, where, err));
+    DEBERTA_TRY(json_value_flag(&config->lower_case, root, "do_lower_case", where, err));
+    DEBERTA_TRY(json_value_flag(&config->split_by_punctuation, root, "split_by_punct", where, err));
+    return json_value_flag(&config->add_prefix_space, root, "add_prefix_space", where, err);
+}
+
+deberta_status tokenizer_config_read(tokenizer_config *config, const char *folder, deberta_error *err)
+{
+    static const struct {
+        const char *name;
+        deberta_status (*open)(json_t **, const char *, deberta_error *);
+        deberta_status (*read)(tokenizer_config *, json_t *, const char *, deberta_error *);
+    } files[] = {
+        {"tokenizer_config.json", json_value_read_settings, read_tokenizer_config},
+        {"special_tokens_map.json", json_value_read_settings, read_specials},
+        {"added_tokens.json", json_value_read, add_map},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        char *path;
+        json_t *root = NULL;
+        DEBERTA_TRY(tokenizer_file_find(&path, folder, files[i].name, err));
+        if (!path) continue;
+        deberta_status status = files[i].open(&root, path, err);
+        if (status == DEBERTA_OK) status = files[i].read(config, root, QUOTE(path), err);
+        json_decref(root);
+        free(path);
+        if (status != DEBERTA_OK) return status;
+    }
+    return DEBERTA_OK;
+}
+
+void tokenizer_config_free(tokenizer_config *config)
+{
+    for (size_t i = 0; i < TOKENIZER_SPECIAL_COUNT; i++) free(config->specials[i].text);
+    added_tokens_free(&config->added);
+    *config = (tokenizer_config){0};
+}

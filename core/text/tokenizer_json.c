@@ -1,0 +1,253 @@
+/* tokenizer.json, turned back into the model it was made from.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/text/tokenizer_json.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/io/json_file.h"
+#include "core/text/bpe_files.h"
+#include "core/text/json_value.h"
+
+typedef struct json_source {
+    const char *where;
+    tokenizer_config *config;
+    piece_model *model;
+    byte_bpe *bpe;
+    deberta_error *err;
+} json_source;
+
+#define REFUSE(source, code, format, ...) DEBERTA_FAIL((source)->err, code, "%s: " format, (source)->where, __VA_ARGS__)
+
+/* -------------------------------------------------------------------------------------------------- the pipeline */
+
+typedef deberta_status step_reader(json_source *source, json_t *step, const char *type);
+
+/* Calls `read` for a step, or for the steps of a "Sequence", which is a list under `list_key`. */
+static deberta_status for_each_step(json_source *s, json_t *step, const char *list_key, step_reader *read)
+{
+    if (!step) return DEBERTA_OK;
+    json_t *type, *list, *item;
+    DEBERTA_TRY(json_value_required(&type, step, "type", JSON_STRING, s->where, s->err));
+    if (strcmp(json_string_value(type), "Sequence") != 0) return read(s, step, json_string_value(type));
+    DEBERTA_TRY(json_value_required(&list, step, list_key, JSON_ARRAY, s->where, s->err));
+    size_t i;
+    json_array_foreach(list, i, item)
+    {
+        if (!json_is_object(item)) REFUSE(s, DEBERTA_E_FORMAT, "%s[%zu] is no object", list_key, i);
+        DEBERTA_TRY(for_each_step(s, item, list_key, read));
+    }
+    return DEBERTA_OK;
+}
+
+static int base64_digit(char c)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    const char *at = c ? strchr(digits, c) : NULL;
+    return at ? (int)(at - digits) : -1;
+}
+
+static deberta_status read_charsmap(json_source *s, json_t *step)
+{
+    json_t *text;
+    DEBERTA_TRY(json_value_required(&text, step, "precompiled_charsmap", JSON_STRING, s->where, s->err));
+    const char *from = json_string_value(text);
+    size_t length = json_string_length(text), bytes = 0;
+    while (length > 0 && from[length - 1] == '=') length--;
+
+    uint8_t *out = malloc(length + 1);
+    if (!out) REFUSE(s, DEBERTA_E_MEMORY, "no memory for %zu bytes", length);
+    free(s->model->charsmap);
+    s->model->charsmap = out;
+    uint32_t bits = 0;
+    for (size_t i = 0; i < length; i++) {
+        int digit = base64_digit(from[i]);
+        if (digit < 0) REFUSE(s, DEBERTA_E_FORMAT, "precompiled_charsmap: character %zu is not base64", i);
+        bits = bits << 6 | (uint32_t)digit;
+        if (i % 4 != 0) out[bytes++] = (uint8_t)(bits >> (6 - 2 * (i % 4)));
+    }
+    s->model->charsmap_bytes = bytes;
+    return DEBERTA_OK;
+}
+
+/* The steps that SentencePiece's own handling of white space was translated to: Strip, and runs of spaces to one. */
+static deberta_status read_unigram_normalizer(json_source *s, json_t *step, const char *type)
+{
+    if (strcmp(type, "Precompiled") == 0) return read_charsmap(s, step);
+    if (strcmp(type, "Lowercase") == 0) {
+        s->config->lower_case = true;
+        return DEBERTA_OK;
+    }
+    if (strcmp(type, "Replace") == 0) {
+        const char *pattern = json_string_value(json_object_get(json_object_get(step, "pattern"), "Regex"));
+        const char *content = json_string_value(json_object_get(step, "content"));
+        if (!pattern || !content || strcmp(pattern, " {2,}") != 0 || strcmp(content, " ") != 0)
+            REFUSE(s, DEBERTA_E_UNSUPPORTED, "a normalizer replaces something else than ' {2,}' by ' ' (%s)",
+                   "only runs of spaces are known");
+    } else if (strcmp(type, "Strip") != 0) {
+        REFUSE(s, DEBERTA_E_UNSUPPORTED, "the normalizer '%s' is not supported; put the spm.model beside it", QUOTE(type));
+    }
+    s->model->remove_extra_whitespaces = true;
+    return DEBERTA_OK;
+}
+
+static deberta_status read_metaspace(json_source *s, json_t *step)
+{
+    json_t *replacement, *scheme;
+    DEBERTA_TRY(json_value_required(&replacement, step, "replacement", JSON_STRING, s->where, s->err));
+    if (strcmp(json_string_value(replacement), "\xE2\x96\x81") != 0)
+        REFUSE(s, DEBERTA_E_UNSUPPORTED, "Metaspace writes spaces as %s, expected U+2581", json_describe(replacement).text);
+    DEBERTA_TRY(json_value_member(&scheme, step, "prepend_scheme", JSON_STRING, s->where, s->err));
+    s->model->add_dummy_prefix = true;
+    if (scheme) s->model->add_dummy_prefix = strcmp(json_string_value(scheme), "never") != 0;
+    else DEBERTA_TRY(json_value_flag(&s->model->add_dummy_prefix, step, "add_prefix_space", s->where, s->err));
+    return DEBERTA_OK;
+}
+
+static deberta_status read_unigram_splitter(json_source *s, json_t *step, const char *type)
+{
+    if (strcmp(type, "Metaspace") == 0) return read_metaspace(s, step);
+    if (strcmp(type, "Punctuation") != 0)
+        REFUSE(s, DEBERTA_E_UNSUPPORTED, "the pre_tokenizer '%s' is not supported", QUOTE(type));
+    json_t *behavior;
+    DEBERTA_TRY(json_value_member(&behavior, step, "behavior", JSON_STRING, s->where, s->err));
+    if (behavior && strcmp(json_string_value(behavior), "Isolated") != 0)
+        REFUSE(s, DEBERTA_E_UNSUPPORTED, "Punctuation is %s, expected 'Isolated'", json_describe(behavior).text);
+    s->config->split_by_punctuation = true;
+    return DEBERTA_OK;
+}
+
+static deberta_status refuse_normalizer(json_source *s, json_t *step, const char *type)
+{
+    (void)step;
+    REFUSE(s, DEBERTA_E_UNSUPPORTED, "a BPE model with the normalizer '%s' is not supported", QUOTE(type));
+}
+
+static deberta_status read_bpe_splitter(json_source *s, json_t *step, const char *type)
+{
+    bool use_regex = true;
+    if (strcmp(type, "ByteLevel") != 0)
+        REFUSE(s, DEBERTA_E_UNSUPPORTED, "a BPE model with the pre_tokenizer '%s' is not supported", QUOTE(type));
+    DEBERTA_TRY(json_value_flag(&s->config->add_prefix_space, step, "add_prefix_space", s->where, s->err));
+    DEBERTA_TRY(json_value_flag(&use_regex, step, "use_regex", s->where, s->err));
+    if (!use_regex) REFUSE(s, DEBERTA_E_UNSUPPORTED, "use_regex is %s, expected true", "false");
+    return DEBERTA_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------ the vocabulary */
+
+/* The file does not say what kind a piece was. Control symbols and user-defined ones became added tokens, which differ in
+ * `special`. */
+static piece_type type_of(const json_source *s, const char *text, size_t bytes, size_t id, size_t unknown_id)
+{
+    const added_token *added = added_tokens_find(&s->config->added, text, bytes);
+    if (id == unknown_id) return PIECE_UNKNOWN;
+    if (added) return added->special ? PIECE_CONTROL : PIECE_USER_DEFINED;
+    return s->model->byte_fallback && piece_byte(text, bytes) >= 0 ? PIECE_BYTE : PIECE_NORMAL;
+}
+
+static deberta_status read_pieces(json_source *s, json_t *model)
+{
+    json_t *unknown, *vocabulary, *item;
+    DEBERTA_TRY(json_value_required(&unknown, model, "unk_id", JSON_INTEGER, s->where, s->err));
+    DEBERTA_TRY(json_value_required(&vocabulary, model, "vocab", JSON_ARRAY, s->where, s->err));
+    DEBERTA_TRY(json_value_flag(&s->model->byte_fallback, model, "byte_fallback", s->where, s->err));
+    size_t id;
+    json_array_foreach(vocabulary, id, item)
+    {
+        const json_t *name = json_array_get(item, 0), *score = json_array_get(item, 1);
+        if (json_array_size(item) != 2 || !json_is_string(name) || !json_is_number(score))
+            REFUSE(s, DEBERTA_E_FORMAT, "vocab[%zu] is %s, expected a text and a score", id, json_describe(item).text);
+        const char *text = json_string_value(name);
+        size_t bytes = json_string_length(name);
+        piece_type type = type_of(s, text, bytes, id, (size_t)json_integer_value(unknown));
+        DEBERTA_TRY(piece_model_add(s->model, text, bytes, (float)json_number_value(score), type, s->err));
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status read_unigram(json_source *s, json_t *root, json_t *model)
+{
+    json_t *normalizer, *splitter;
+    s->model->add_dummy_prefix = s->model->remove_extra_whitespaces = false;
+    DEBERTA_TRY(json_value_member(&normalizer, root, "normalizer", JSON_OBJECT, s->where, s->err));
+    DEBERTA_TRY(for_each_step(s, normalizer, "normalizers", read_unigram_normalizer));
+    DEBERTA_TRY(json_value_member(&splitter, root, "pre_tokenizer", JSON_OBJECT, s->where, s->err));
+    DEBERTA_TRY(for_each_step(s, splitter, "pretokenizers", read_unigram_splitter));
+    DEBERTA_TRY(read_pieces(s, model));
+    return piece_model_check(s->model, s->where, s->err);
+}
+
+static deberta_status read_merge(json_source *s, json_t *merge, size_t index)
+{
+    char where[QUOTE_BYTES + 32];
+    snprintf(where, sizeof where, "%s: merges[%zu]", s->where, index);
+    if (json_is_string(merge))
+        return byte_bpe_add_merge_line(s->bpe, json_string_value(merge), json_string_length(merge), where, s->err);
+    const json_t *left = json_array_get(merge, 0), *right = json_array_get(merge, 1);
+    if (json_array_size(merge) != 2 || !json_is_string(left) || !json_is_string(right))
+        DEBERTA_FAIL(s->err, DEBERTA_E_FORMAT, "%s: %s, expected two symbols", where, json_describe(merge).text);
+    return byte_bpe_add_merge(s->bpe, json_string_value(left), json_string_length(left), json_string_value(right),
+                              json_string_length(right), where, s->err);
+}
+
+/* Variants of BPE that no DeBERTa has; "" and false are how the files say that they are off. */
+static deberta_status refuse_variants(json_source *s, json_t *model)
+{
+    static const char *const keys[] = {"dropout", "continuing_subword_prefix", "end_of_word_suffix", "ignore_merges"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const json_t *value = json_object_get(model, keys[i]);
+        bool off = !value || json_is_null(value) || json_is_false(value) ||
+                   (json_is_string(value) && json_string_length(value) == 0) ||
+                   (json_is_number(value) && json_number_value(value) == 0);
+        if (!off) REFUSE(s, DEBERTA_E_UNSUPPORTED, "%s is %s, which is not supported", keys[i], json_describe(value).text);
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status read_bpe(json_source *s, json_t *root, json_t *model)
+{
+    json_t *step, *vocabulary, *merges, *item;
+    DEBERTA_TRY(json_value_member(&step, root, "normalizer", JSON_OBJECT, s->where, s->err));
+    DEBERTA_TRY(for_each_step(s, step, "normalizers", refuse_normalizer));
+    DEBERTA_TRY(json_value_required(&step, root, "pre_tokenizer", JSON_OBJECT, s->where, s->err));
+    DEBERTA_TRY(for_each_step(s, step, "pretokenizers", read_bpe_splitter));
+    DEBERTA_TRY(refuse_variants(s, model));
+    DEBERTA_TRY(json_value_required(&vocabulary, model, "vocab", JSON_OBJECT, s->where, s->err));
+    DEBERTA_TRY(bpe_files_add_vocabulary(s->bpe, vocabulary, s->where, s->err));
+    DEBERTA_TRY(json_value_required(&merges, model, "merges", JSON_ARRAY, s->where, s->err));
+    size_t i;
+    json_array_foreach(merges, i, item) DEBERTA_TRY(read_merge(s, item, i));
+    return DEBERTA_OK;
+}
+
+static deberta_status read_root(json_source *s, json_t *root, bool *is_bpe)
+{
+    json_t *model, *type;
+    DEBERTA_TRY(tokenizer_config_add_list(s->config, root, s->where, s->err));
+    DEBERTA_TRY(json_value_required(&model, root, "model", JSON_OBJECT, s->where, s->err));
+    DEBERTA_TRY(json_value_required(&type, model, "type", JSON_STRING, s->where, s->err));
+    *is_bpe = strcmp(json_string_value(type), "BPE") == 0;
+    if (*is_bpe) return read_bpe(s, root, model);
+    if (strcmp(json_string_value(type), "Unigram") == 0) return read_unigram(s, root, model);
+    REFUSE(s, DEBERTA_E_UNSUPPORTED, "the model is %s, expected 'Unigram' or 'BPE'", json_describe(type).text);
+}
+
+deberta_status tokenizer_json_load(const char *path, tokenizer_config *config, piece_model *model, byte_bpe **bpe,
+                                   bool *is_bpe, deberta_error *err)
+{
+    json_t *root;
+    *bpe = NULL;
+    DEBERTA_TRY(json_value_read(&root, path, err));
+    quoted name = quote_bytes(path, strlen(path));
+    deberta_status status = byte_bpe_create(bpe, err);
+    if (status == DEBERTA_OK) {
+        json_source source = {.where = name.text, .config = config, .model = model, .bpe = *bpe, .err = err};
+        status = read_root(&source, root, is_bpe);
+    }
+    if (status != DEBERTA_OK || !*is_bpe) byte_bpe_free(bpe);
+    json_decref(root);
+    return status;
+}

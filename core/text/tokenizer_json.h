@@ -1,0 +1,19 @@
+/* tokenizer.json, the one-file form in which transformers saves a tokenizer.
+ *
+ * It describes a pipeline of small steps. Those that DeBERTa's converters write are recognised and turned back into the model
+ * they were made from; anything else is refused by name, because guessing would give wrong ids without a word.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_TEXT_TOKENIZER_JSON_H
+#define CORE_TEXT_TOKENIZER_JSON_H
+
+#include "core/text/byte_bpe.h"
+#include "core/text/model_proto.h"
+#include "core/text/tokenizer_config.h"
+
+/* Fills *model (a unigram model, checked) or *bpe (tokens and merges, not finished), and the added tokens and flags of
+ * *config. *is_bpe tells which. *model is initialised before and may be freed in any case. */
+deberta_status tokenizer_json_load(const char *path, tokenizer_config *config, piece_model *model, byte_bpe **bpe,
+                                   bool *is_bpe, deberta_error *err);
+
+#endif

@@ -1,0 +1,41 @@
+/* A text made from another one, in which every byte knows where it came from.
+ *
+ * Cleaning, lower-casing and normalising each make one; spans of tokens are taken back through them, last one first.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_TEXT_TRACED_TEXT_H
+#define CORE_TEXT_TRACED_TEXT_H
+
+#include <assert.h>
+#include <stdint.h>
+
+#include "core/base/status.h"
+
+/* Zero-initialised at first; reusable. */
+typedef struct traced_text {
+    char *text;       /* [bytes] */
+    uint32_t *origin; /* [bytes + 1], ascending: where in the source that began which gave this byte; last: the source's end */
+    size_t bytes, text_capacity, origin_capacity;
+} traced_text;
+
+/* Room for `bytes` in all. DEBERTA_E_MEMORY also at 2 GiB: offsets have 32 bits, and libsentencepiece counts in int. */
+deberta_status traced_text_reserve(traced_text *traced, size_t bytes, deberta_error *err);
+void traced_text_free(traced_text *traced);
+
+/* Both need the room reserved before. */
+static inline void traced_text_put(traced_text *traced, const char *text, size_t bytes, size_t origin)
+{
+    assert(traced->bytes + bytes <= traced->text_capacity);
+    for (size_t i = 0; i < bytes; i++) {
+        traced->text[traced->bytes] = text[i];
+        traced->origin[traced->bytes++] = (uint32_t)origin;
+    }
+}
+
+static inline void traced_text_end(traced_text *traced, size_t origin)
+{
+    assert(traced->bytes < traced->origin_capacity);
+    traced->origin[traced->bytes] = (uint32_t)origin;
+}
+
+#endif

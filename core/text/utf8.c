@@ -1,0 +1,114 @@
+/* UTF-8: one character at a time, and what stands in for broken bytes.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/text/utf8.h"
+
+#include <string.h>
+
+size_t utf8_decode(const char *text, size_t bytes, uint32_t *character)
+{
+    const unsigned char *at = (const unsigned char *)text;
+    unsigned char lead = at[0];
+    if (lead < 0x80) {
+        *character = lead;
+        return 1;
+    }
+    *character = UTF8_INVALID;
+    if (lead < 0xC2 || lead > 0xF4) return 1;
+
+    /* The second byte has a narrower range after four of the leads: no overlong forms, no surrogates, at most U+10FFFF. */
+    unsigned low = 0x80, high = 0xBF;
+    if (lead == 0xE0) low = 0xA0;
+    if (lead == 0xED) high = 0x9F;
+    if (lead == 0xF0) low = 0x90;
+    if (lead == 0xF4) high = 0x8F;
+
+    size_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
+    uint32_t value = lead & (0x7Fu >> length);
+    for (size_t i = 1; i < length; i++) {
+        if (i >= bytes || at[i] < low || at[i] > high) return i;
+        value = value << 6 | (at[i] & 0x3F);
+        low = 0x80, high = 0xBF;
+    }
+    *character = value;
+    return length;
+}
+
+size_t utf8_encode(char out[UTF8_MAX_BYTES], uint32_t character)
+{
+    assert(character < 0x110000);
+    if (character < 0x80) {
+        out[0] = (char)character;
+        return 1;
+    }
+    size_t length = character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
+    for (size_t i = length - 1; i > 0; i--) {
+        out[i] = (char)(0x80 | (character & 0x3F));
+        character >>= 6;
+    }
+    out[0] = (char)((0xF00 >> length) | character);
+    return length;
+}
+
+size_t utf8_valid_prefix(const char *text, size_t bytes, bool *ascii)
+{
+    size_t at = 0;
+    bool only_ascii = true;
+    while (at < bytes) {
+        uint64_t eight;
+        if (bytes - at >= sizeof eight) {
+            memcpy(&eight, text + at, sizeof eight);
+            if (!(eight & 0x8080808080808080u)) {
+                at += sizeof eight;
+                continue;
+            }
+        }
+        uint32_t character;
+        size_t length = utf8_decode(text + at, bytes - at, &character);
+        if (character == UTF8_INVALID) break;
+        if (character >= 0x80) only_ascii = false;
+        at += length;
+    }
+    if (ascii) *ascii = only_ascii;
+    return at;
+}
+
+bool utf8_is_space(uint32_t c)
+{
+    return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) ||
+           c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+}
+
+deberta_status utf8_clean(traced_text *clean, const char *text, size_t bytes, size_t *replaced, size_t *first,
+                          deberta_error *err)
+{
+    clean->bytes = *replaced = *first = 0;
+    DEBERTA_TRY(traced_text_reserve(clean, bytes, err));
+    for (size_t at = 0; at < bytes;) {
+        uint32_t character;
+        const char *from = text + at;
+        size_t length = utf8_decode(from, bytes - at, &character), put = length;
+        if (character == UTF8_INVALID) {
+            if ((*replaced)++ == 0) *first = at;
+            from = UTF8_REPLACEMENT;
+            put = strlen(UTF8_REPLACEMENT);
+        }
+        DEBERTA_TRY(traced_text_reserve(clean, clean->bytes + put, err));
+        traced_text_put(clean, from, put, at);
+        at += length;
+    }
+    traced_text_end(clean, bytes);
+    return DEBERTA_OK;
+}
+
+void utf8_cursor_seek(utf8_cursor *cursor, size_t byte)
+{
+    assert(byte >= cursor->byte && byte <= cursor->bytes);
+    while (cursor->byte < byte) {
+        uint32_t character;
+        size_t length = utf8_decode(cursor->text + cursor->byte, cursor->bytes - cursor->byte, &character);
+        if (cursor->byte + length > byte) return;
+        cursor->byte += length;
+        cursor->character++;
+    }
+}

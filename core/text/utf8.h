@@ -1,0 +1,48 @@
+/* UTF-8: one character at a time, and what stands in for broken bytes.
+ *
+ * Broken encoding follows Unicode's "maximal subpart" practice, like Python and browsers: the longest beginning of a valid
+ * character counts as one unit and is replaced by one U+FFFD; any other stray byte is a unit of its own.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_TEXT_UTF8_H
+#define CORE_TEXT_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/text/traced_text.h"
+
+enum { UTF8_MAX_BYTES = 4 };
+#define UTF8_INVALID     UINT32_MAX
+#define UTF8_REPLACEMENT "\xEF\xBF\xBD"
+
+/* Length of the character (or broken unit) at the front of text; bytes >= 1. *character may be UTF8_INVALID. */
+size_t utf8_decode(const char *text, size_t bytes, uint32_t *character);
+/* Writes a code point below 0x110000 and returns its length. */
+size_t utf8_encode(char out[UTF8_MAX_BYTES], uint32_t character);
+
+static inline bool utf8_is_continuation(char c) { return ((unsigned char)c & 0xC0) == 0x80; }
+
+/* Length of the valid beginning; equal to `bytes` when all is valid. *ascii (may be NULL): is that beginning all ASCII? */
+size_t utf8_valid_prefix(const char *text, size_t bytes, bool *ascii);
+
+/* What Rust's char::is_whitespace and the reference's `\s` hold (SPEC 11.1): without U+001C-001F, which Python adds. */
+bool utf8_is_space(uint32_t character);
+
+/* The text with every broken unit replaced by U+FFFD; *replaced counts them, *first is the byte of the first.
+ * bytes < 2^31. DEBERTA_E_MEMORY is the only failure. */
+deberta_status utf8_clean(traced_text *clean, const char *text, size_t bytes, size_t *replaced, size_t *first,
+                          deberta_error *err);
+
+/* Counts characters (broken units as one) up to ever larger byte positions of a text. */
+typedef struct utf8_cursor {
+    const char *text;
+    size_t bytes;
+    size_t byte, character; /* the character that begins at this byte has this index */
+} utf8_cursor;
+
+/* Moves to the character that holds `byte` (or to the end). byte must not lie before the cursor. */
+void utf8_cursor_seek(utf8_cursor *cursor, size_t byte);
+
+#endif
