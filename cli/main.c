@@ -7,6 +7,8 @@
 
 const command *const commands[] = {
     &command_info,
+    &command_bench,
+    &command_verify,
     &command_encode,
     &command_tokenize,
 #if HAVE_VIZ

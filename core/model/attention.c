@@ -5,7 +5,7 @@
 #include "core/model/linear.h"
 
 enum {
-    STRIP_ROWS = 12,      /* queries that share a trimmed strip: their reach differs little (CEILING 3.1) */
+    STRIP_ROWS = 24,      /* queries that share a trimmed strip: their reach differs little (CEILING 3.1) */
     TASKS_PER_THREAD = 3, /* of attention, at least, before query blocks are made smaller */
 };
 

@@ -14,7 +14,7 @@ static const char scheme[] = "synthetic:";
 /* What a shape and its keys choose. `terms` is an index of term_names. */
 typedef struct recipe {
     size_t version, layers, vocab, hidden, heads, intermediate, buckets, convolution, positions, distance, types, biased, seed, lm,
-        rtd, terms;
+        rtd, terms, epsilon; /* epsilon: digits, 0 means 7 */
 } recipe;
 
 enum { TERMS_BOTH, TERMS_C2P, TERMS_P2C, TERMS_NONE, TERMS_COUNT };
@@ -46,7 +46,7 @@ static const struct {
 } keys[] = {
 #define KEY(name) {#name, offsetof(recipe, name)}
     KEY(layers), KEY(vocab), KEY(seed), KEY(buckets), KEY(heads), KEY(hidden), KEY(intermediate), KEY(positions), KEY(distance),
-    KEY(types), KEY(convolution), KEY(biased), KEY(lm), KEY(rtd),
+    KEY(types), KEY(convolution), KEY(biased), KEY(lm), KEY(rtd), KEY(epsilon),
 #undef KEY
 };
 
@@ -109,11 +109,11 @@ static deberta_status make_config(model_config *config, const recipe *r, const c
         text, sizeof text,
         "{\"model_type\": \"%s\", \"vocab_size\": %zu, \"hidden_size\": %zu, \"num_hidden_layers\": %zu, "
         "\"num_attention_heads\": %zu, \"intermediate_size\": %zu, \"hidden_act\": \"gelu\", \"max_position_embeddings\": %zu, "
-        "\"type_vocab_size\": %zu, \"layer_norm_eps\": 1e-7, \"relative_attention\": %s, \"pos_att_type\": \"%s\", "
+        "\"type_vocab_size\": %zu, \"layer_norm_eps\": 1e-%zu, \"relative_attention\": %s, \"pos_att_type\": \"%s\", "
         "\"max_relative_positions\": %ld, \"position_buckets\": %ld, \"share_att_key\": %s, \"norm_rel_ebd\": \"%s\", "
         "\"position_biased_input\": %s, \"conv_kernel_size\": %zu, \"conv_act\": \"gelu\"}",
         r->version == 1 ? "deberta" : "deberta-v2", r->vocab, r->hidden, r->layers, r->heads, r->intermediate, r->positions,
-        r->types, relative ? "true" : "false", term_config[r->terms], r->distance ? (long)r->distance : -1L,
+        r->types, r->epsilon ? r->epsilon : 7, relative ? "true" : "false", term_config[r->terms], r->distance ? (long)r->distance : -1L,
         r->buckets ? (long)r->buckets : -1L, r->version == 2 ? "true" : "false", r->version == 2 ? "layer_norm" : "none",
         r->biased ? "true" : "false", r->convolution);
     return config_parse(config, text, (size_t)length, path, err);

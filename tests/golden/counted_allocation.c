@@ -38,13 +38,13 @@ static int note_object(struct dl_phdr_info *info, size_t size, void *context)
     (void)size;
     (void)context;
     const char *name = info->dlpi_name;
-    bool parser = strstr(name, "libjansson") || strstr(name, "libzip"), library = !*name || strstr(name, "libdeberta");
-    for (int i = 0; (parser || library) && i < info->dlpi_phnum && range_count < MAX_RANGES; i++) {
+    bool zip = strstr(name, "libzip"), library = !*name || strstr(name, "libdeberta");
+    for (int i = 0; (zip || library) && i < info->dlpi_phnum && range_count < MAX_RANGES; i++) {
         const ElfW(Phdr) *part = &info->dlpi_phdr[i];
         if (part->p_type != PT_LOAD || !(part->p_flags & PF_X)) continue;
         ranges[range_count].begin = info->dlpi_addr + part->p_vaddr;
         ranges[range_count].end = info->dlpi_addr + part->p_vaddr + part->p_memsz;
-        ranges[range_count++].kind = parser ? REFUSED_PARSER : REFUSED_LIBRARY;
+        ranges[range_count++].kind = zip ? REFUSED_ZIP : REFUSED_LIBRARY;
     }
     return 0;
 }

@@ -21,7 +21,7 @@ size_t allocation_live_bytes(void);
 
 /* Lets the k-th (1 ...) request from now on of a refusable asker fail, and only that; 0: none. */
 void allocation_fail(size_t k);
-typedef enum refusal { REFUSED_NONE = 0, REFUSED_LIBRARY, REFUSED_PARSER, REFUSED_MAPPING, REFUSED_THREAD } refusal;
+typedef enum refusal { REFUSED_NONE = 0, REFUSED_LIBRARY, REFUSED_ZIP, REFUSED_MAPPING, REFUSED_THREAD } refusal;
 /* What has been refused since allocation_fail. */
 refusal allocation_refused(void);
 

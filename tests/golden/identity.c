@@ -356,7 +356,7 @@ static void check_golden(const char *folder, const char *name, tally *sum)
  * beyond M. */
 static const char *const made_up[] = {
     "synthetic:v3-base,layers=2,hidden=72,heads=3,intermediate=100,vocab=61,buckets=32,rtd=1",
-    "synthetic:v1-base,layers=2,hidden=40,heads=2,intermediate=52,vocab=61,lm=1",
+    "synthetic:v1-base,layers=2,hidden=40,heads=2,intermediate=52,vocab=61,positions=1024,lm=1",
     "synthetic:v2-xlarge,layers=2,hidden=64,heads=4,intermediate=64,vocab=61,buckets=8,distance=64",
     "synthetic:v3-base,layers=1,hidden=48,heads=3,intermediate=64,vocab=61,terms=none",
     "synthetic:v3-base,layers=2,hidden=64,heads=1,intermediate=80,vocab=61,buckets=16,distance=24,terms=p2c",
