@@ -184,9 +184,11 @@ deberta_status zip_reader_read(zip_reader *reader, const zip_member *member, uin
     deberta_status status = DEBERTA_OK;
     zip_file_t *file = zip_fopen_index(reader->archive, member->index, 0);
     if (!file || !read_all(file, buffer, member->size_bytes)) {
-        const char *reason = file ? zip_file_strerror(file) : zip_strerror(reader->archive);
-        status = status_fail(err, DEBERTA_E_FORMAT, "%s: zip member '%s' cannot be read: %s", reader->where,
-                             QUOTE(member->name), reason);
+        zip_error_t *error = file ? zip_file_get_error(file) : zip_get_error(reader->archive);
+        bool memory = zip_error_code_zip(error) == ZIP_ER_MEMORY;
+        status =
+            status_fail(err, memory ? DEBERTA_E_MEMORY : DEBERTA_E_FORMAT, "%s: zip member '%s' cannot be read: %s",
+                        reader->where, QUOTE(member->name), zip_error_strerror(error));
     }
     if (file) zip_fclose(file);
     return status;
