@@ -310,6 +310,11 @@ static inline void write_file(const char *folder, const char *name, const void *
     assert_int_equal(fclose(file), 0);
 }
 
+static inline void write_text(const char *folder, const char *name, const char *text)
+{
+    write_file(folder, name, text, strlen(text));
+}
+
 /* The folder of the golden data: DEBERTA_GOLDEN, or tests/golden beside this file. */
 static inline const char *golden_folder(char room[static 512])
 {

@@ -345,7 +345,7 @@ static void test_shards(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         checkpoint *weights;
         deberta_error error;
-        write_file(folder, "model.safetensors.index.json", cases[i].index, strlen(cases[i].index));
+        write_text(folder, "model.safetensors.index.json", cases[i].index);
         deberta_status status = checkpoint_open(&weights, folder, &error);
         if (cases[i].expected) {
             if (status == DEBERTA_OK || !strstr(error.message, cases[i].expected))
@@ -412,7 +412,7 @@ static void test_torch_shards(void **state)
     char *folder = make_folder();
     write_torch(folder, "1.bin", one, 1);
     write_torch(folder, "2.bin", two, 5);
-    write_file(folder, "pytorch_model.bin.index.json", index, sizeof index - 1);
+    write_text(folder, "pytorch_model.bin.index.json", index);
     if (checkpoint_open(&weights, folder, &error) != DEBERTA_OK) fail_msg("%s", error.message);
     assert_int_equal(checkpoint_count(weights), 3);
     assert_true(first_value(weights, "b") == 2 && first_value(weights, "c") == 5);
@@ -420,7 +420,7 @@ static void test_torch_shards(void **state)
     assert_string_equal(checkpoint_find(weights, "c")->file, "2.bin");
     checkpoint_close(&weights);
 
-    write_file(folder, "pytorch_model.bin.index.json", "{\"weight_map\":{\"a\":\"3.bin\"}}", 31);
+    write_text(folder, "pytorch_model.bin.index.json", "{\"weight_map\":{\"a\":\"3.bin\"}}");
     write_torch(folder, "3.bin", twice, 1);
     check_refused(checkpoint_open(&weights, folder, &error), &error, DEBERTA_E_FORMAT, "'a' is there twice");
 
@@ -446,7 +446,7 @@ static void test_folders(void **state)
     check_refused(checkpoint_open(&weights, folder, &error), &error, DEBERTA_E_FILE, "no weights");
     snprintf(path, sizeof path, "%s/nothing", folder);
     check_refused(checkpoint_open(&weights, path, &error), &error, DEBERTA_E_FILE, "No such file");
-    write_file(folder, "nothing", "x", 1);
+    write_text(folder, "nothing", "x");
     check_refused(checkpoint_open(&weights, path, &error), &error, DEBERTA_E_FILE, "Not a directory");
 
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
@@ -470,7 +470,7 @@ static void test_folders(void **state)
     /* the digest is that of the files one after the other */
     char digest[65], expected[65];
     check_refused(checkpoint_digest(weights, digest, &error), &error, DEBERTA_E_FILE, "config.json: cannot be opened");
-    write_file(folder, "config.json", "{}", 2);
+    write_text(folder, "config.json", "{}");
     assert_int_equal(checkpoint_digest(weights, digest, &error), DEBERTA_OK);
     snprintf(command, sizeof command, "cat %s/config.json %s/model.safetensors | sha256sum", folder, folder);
     FILE *tool = popen(command, "r");
