@@ -7,8 +7,8 @@
 
 #include "core/io/mapped_file.h"
 
-/* jansson collects a token in a buffer and does not notice when that cannot grow. With memory for a token of this length nobody
- * is out of memory; the longest that a model needs is a name. */
+/* jansson collects a token in a buffer and does not notice when that cannot grow. With memory for a token of this
+ * length nobody is out of memory; the longest that a model needs is a name. */
 enum { MAX_TOKEN_BYTES = 1 << 20 };
 
 /* Refuses a text whose tree would be too deep or too large. It need not be JSON: jansson judges that afterwards. */
@@ -76,6 +76,7 @@ static quoted key_before(const char *text, size_t position)
     return quote_bytes(text + begin, end - begin);
 }
 
+/* jansson's own sentence, but for the two cases where a better one is known. */
 static deberta_status refuse(const json_error_t *error, const char *text, const char *where, deberta_error *err)
 {
     enum json_error_code code = json_error_code(error);

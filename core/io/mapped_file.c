@@ -54,6 +54,7 @@ static const char *not_a_file(const struct stat *status)
     return NULL;
 }
 
+/* The descriptor is not needed after this; the mapping keeps the file. */
 static deberta_status map(mapped_file *file, int descriptor, deberta_error *err)
 {
     struct stat status;

@@ -66,6 +66,7 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const zip_member *)a)->name, ((const zip_member *)b)->name);
 }
 
+/* All members, sorted. A name that occurs twice would mean something else to every reader, so it is refused. */
 static deberta_status list_members(zip_reader *reader, deberta_error *err)
 {
     zip_int64_t entries = zip_get_num_entries(reader->archive, 0);
@@ -92,6 +93,7 @@ static deberta_status list_members(zip_reader *reader, deberta_error *err)
     return DEBERTA_OK;
 }
 
+/* Read-only and from memory: libzip never opens, writes or renames a file here. */
 static deberta_status open_archive(zip_reader *reader, const uint8_t *bytes, deberta_error *err)
 {
     zip_error_t error;

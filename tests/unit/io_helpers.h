@@ -1,5 +1,5 @@
-/* What the tests of core/io share: byte buffers, files in a temporary folder, and writers of safetensors, pickles, zips and
- * legacy torch files that can also write wrong ones.
+/* What the tests of core/io share: byte buffers, files in a temporary folder, and writers of safetensors, pickles, zips
+ * and legacy torch files that can also write wrong ones.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TESTS_UNIT_IO_HELPERS_H
@@ -20,8 +20,9 @@
 
 #include "core/base/status.h"
 
-/* Allocations above this limit fail, so that a reader which believes a size in a file fails with DEBERTA_E_MEMORY instead of
- * the DEBERTA_E_FORMAT that the tests demand. The sanitizer has its own limit; without it the address space is limited. */
+/* Allocations above this limit fail, so that a reader which believes a size in a file fails with DEBERTA_E_MEMORY
+ * instead of the DEBERTA_E_FORMAT that the tests demand. The sanitizer has its own limit; without it the address space
+ * is limited. */
 enum { ALLOCATION_LIMIT_MB = 192 };
 
 #if defined(__SANITIZE_ADDRESS__)

@@ -123,7 +123,8 @@ static void check_equal(const checkpoint *weights, const checkpoint *expected, f
     }
 }
 
-/* Every file format holds the same numbers as the safetensors file it was made from, rounded once where it is narrower. */
+/* Every file format holds the same numbers as the safetensors file it was made from, rounded once where it is narrower.
+ */
 static void test_formats(void **state)
 {
     (void)state;
@@ -587,7 +588,8 @@ static void test_sha256(void **state)
     }
 }
 
-/* Values of every 16-bit pattern. bfloat16 is the upper half of a float32; halves are checked against their definition. */
+/* Values of every 16-bit pattern. bfloat16 is the upper half of a float32; halves are checked against their definition.
+ */
 static void test_halves(void **state)
 {
     (void)state;
