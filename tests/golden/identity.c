@@ -4,6 +4,8 @@
  *
  *     identity [--folder DIR] [--seed N] [--quick]
  *
+ * Quick, a sample of the models and lengths, is also chosen by DEBERTA_TEST_QUICK in the environment.
+ *
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
@@ -362,7 +364,7 @@ static const char *const made_up[] = {
 int main(int argc, char **argv)
 {
     const char *folder = "tests/golden";
-    bool quick = false;
+    bool quick = getenv("DEBERTA_TEST_QUICK") != NULL;
     tally sum = {0};
     char **names;
     deberta_error error = {0};
