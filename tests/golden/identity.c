@@ -314,8 +314,8 @@ static void check_made_up(const char *path, bool quick, tally *sum)
     }
     bench b = {.what = path, .model = model, .tally = sum};
     if (bench_open(&b)) {
-        for (size_t n = 1; n <= 40; n += quick ? 3 : 1) check_lengths(&b, 1, &n, false);
-        for (size_t i = 0; i < sizeof edge_lengths / sizeof *edge_lengths; i += quick ? 5 : 1)
+        for (size_t n = 1; n <= 40; n += quick ? 5 : 1) check_lengths(&b, 1, &n, false);
+        for (size_t i = 0; i < sizeof edge_lengths / sizeof *edge_lengths; i += quick ? 7 : 1)
             check_lengths(&b, 1, &edge_lengths[i], i % 4 == 3);
         for (size_t round = 0; round < (quick ? 2 : 8); round++) {
             size_t lengths[6], count = 2 + random_below(5);
