@@ -8,16 +8,6 @@
 
 #include "core/base/cpu.h"
 
-#ifndef HAVE_AVX2
-#define HAVE_AVX2 0
-#endif
-#ifndef HAVE_AVX512
-#define HAVE_AVX512 0
-#endif
-#ifndef HAVE_NEON
-#define HAVE_NEON 0
-#endif
-
 static const char *const isa_names[DEBERTA_ISA_COUNT] = {
     [DEBERTA_ISA_AUTO] = "auto", [DEBERTA_ISA_SCALAR] = "scalar", [DEBERTA_ISA_AVX2] = "avx2",
     [DEBERTA_ISA_AVX512] = "avx512", [DEBERTA_ISA_NEON] = "neon",

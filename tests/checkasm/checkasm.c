@@ -8,17 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which tiers were compiled in; simd/meson.build says. */
-#ifndef HAVE_AVX2
-#define HAVE_AVX2 0
-#endif
-#ifndef HAVE_AVX512
-#define HAVE_AVX512 0
-#endif
-#ifndef HAVE_NEON
-#define HAVE_NEON 0
-#endif
-
 /* ------------------------------------------------------------------------------------------------------------ tiers */
 
 static const char *const tier_names[TIER_COUNT] = {"scalar", "scalar_fma", "avx2", "avx512", "neon"};
