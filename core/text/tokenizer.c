@@ -4,11 +4,13 @@
 #include "core/text/tokenizer.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "core/io/mapped_file.h"
+#include "core/text/bpe_encoder.h"
 #include "core/text/bpe_files.h"
 #include "core/text/grow.h"
 #include "core/text/tokenizer_config.h"
@@ -139,11 +141,12 @@ static deberta_status load_spm(piece_model *model, const char *path, deberta_err
 static deberta_status find_vocabulary(const char *folder, char **path, char **merges_path, const char **name,
                                       deberta_error *err)
 {
-    static const char *const names[] = {"spm.model", "tokenizer.json", "vocab.json"};
+    static const char *const names[] = {"spm.model", "tokenizer.json", "vocab.json", "bpe_encoder.bin"};
     *path = *merges_path = NULL;
     struct stat facts;
-    if (stat(folder, &facts) != 0 || !S_ISDIR(facts.st_mode))
-        DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' is no folder that can be read", QUOTE(folder));
+    if (stat(folder, &facts) != 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FILE, "folder '%s' cannot be read: %s", QUOTE(folder), strerror(errno));
+    if (!S_ISDIR(facts.st_mode)) DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' is a file, expected a folder", QUOTE(folder));
     for (size_t i = 0; i < sizeof names / sizeof *names && !*path; i++) {
         *name = names[i];
         DEBERTA_TRY(tokenizer_file_find(path, folder, names[i], err));
@@ -155,7 +158,9 @@ static deberta_status find_vocabulary(const char *folder, char **path, char **me
     }
     if (!*path)
         DEBERTA_FAIL(err, DEBERTA_E_FILE,
-                     "'%s' holds no tokenizer: looked for spm.model, tokenizer.json, vocab.json with merges.txt", QUOTE(folder));
+                     "'%s' holds no tokenizer: looked for spm.model, tokenizer.json, vocab.json with merges.txt, "
+                     "bpe_encoder.bin",
+                     QUOTE(folder));
     return DEBERTA_OK;
 }
 
@@ -163,12 +168,13 @@ static deberta_status find_vocabulary(const char *folder, char **path, char **me
 static deberta_status load_vocabulary(tokenizer *t, const char *path, const char *merges_path, const char *folder,
                                       tokenizer_config *config, piece_model *model, deberta_error *err)
 {
-    bool is_bpe = merges_path != NULL;
-    if (merges_path) DEBERTA_TRY(bpe_files_load(&t->bpe, path, merges_path, err));
-    else if (strcmp(t->file_name, "spm.model") == 0) DEBERTA_TRY(load_spm(model, path, err));
-    else DEBERTA_TRY(tokenizer_json_load(path, config, model, &t->bpe, &is_bpe, err));
+    if (strcmp(t->file_name, "spm.model") == 0) DEBERTA_TRY(load_spm(model, path, err));
+    else if (strcmp(t->file_name, "tokenizer.json") == 0)
+        DEBERTA_TRY(tokenizer_json_load(path, config, model, &t->bpe, err));
+    else if (merges_path) DEBERTA_TRY(bpe_files_load(&t->bpe, path, merges_path, err));
+    else DEBERTA_TRY(bpe_encoder_load(&t->bpe, path, err));
     DEBERTA_TRY(tokenizer_config_read(config, folder, err));
-    if (is_bpe) {
+    if (t->bpe) {
         t->add_prefix_space = config->add_prefix_space;
         return DEBERTA_OK;
     }
