@@ -413,14 +413,17 @@ void token_workspace_free(token_workspace **workspace)
 typedef struct decoded_text {
     char *text;
     size_t bytes, capacity;
-    bool after_special;
+    bool wants_space; /* before whatever comes next, unless it begins with one */
 } decoded_text;
 
 static deberta_status put(decoded_text *out, const char *text, size_t bytes, deberta_error *err)
 {
-    char *larger = grown(out->text, &out->capacity, out->bytes + bytes, 1);
+    char *larger = grown(out->text, &out->capacity, out->bytes + bytes + 1, 1);
     if (!larger) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a text of %zu bytes", out->bytes + bytes);
     out->text = larger;
+    if (bytes == 0) return DEBERTA_OK;
+    if (out->wants_space && *text != ' ') out->text[out->bytes++] = ' ';
+    out->wants_space = false;
     memcpy(out->text + out->bytes, text, bytes);
     out->bytes += bytes;
     return DEBERTA_OK;
@@ -472,36 +475,27 @@ static deberta_status put_special(const tokenizer *t, const added_token *token, 
     if (token->id == t->specials[TOKENIZER_CLS] || token->id == t->specials[TOKENIZER_SEP] ||
         token->id == t->specials[TOKENIZER_PAD])
         return DEBERTA_OK;
-    bool space = t->unigram || token->strip_left;
-    if (space && out->bytes > 0 && out->text[out->bytes - 1] != ' ') DEBERTA_TRY(put(out, " ", 1, err));
-    out->after_special = t->unigram != NULL;
-    return put(out, token->text, token->bytes, err);
+    bool apart = t->unigram || token->strip_left;
+    out->wants_space = apart && out->bytes > 0 && out->text[out->bytes - 1] != ' ';
+    DEBERTA_TRY(put(out, token->text, token->bytes, err));
+    out->wants_space = t->unigram != NULL;
+    return DEBERTA_OK;
 }
 
 static deberta_status put_ids(const tokenizer *t, const int32_t *ids, size_t count, decoded_text *out, deberta_error *err)
 {
     for (size_t i = 0, nth = 0; i < count; i++) {
-        size_t bytes = 0, before = out->bytes;
+        size_t bytes = 0;
         const char *token = tokenizer_token(t, ids[i], &bytes);
         const added_token *added = added_tokens_with_id(&t->added, ids[i]);
-        bool after_special = out->after_special;
         if (!token)
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "id %d at position %zu has no token; the vocabulary has %zu ids", (int)ids[i], i,
                          t->vocabulary_size);
-        if (added) {
-            DEBERTA_TRY(put_special(t, added, out, err));
-            continue;
-        }
-        out->after_special = false;
-        if (t->bpe) DEBERTA_TRY(put_bytes(token, bytes, out, err));
+        if (added) DEBERTA_TRY(put_special(t, added, out, err));
+        else if (t->bpe) DEBERTA_TRY(put_bytes(token, bytes, out, err));
         else DEBERTA_TRY(put_piece(unigram_model(t->unigram), ids[i], nth++, out, err));
-        if (after_special && out->bytes > before && out->text[before] != ' ') {
-            DEBERTA_TRY(put(out, " ", 1, err));
-            memmove(out->text + before + 1, out->text + before, out->bytes - before - 1);
-            out->text[before] = ' ';
-        }
     }
-    return DEBERTA_OK;
+    return put(out, "", 0, err);
 }
 
 deberta_status tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t count, char **text, size_t *bytes,
@@ -512,7 +506,6 @@ deberta_status tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t c
     traced_text clean = {0};
     size_t replaced, first;
     deberta_status status = put_ids(t, ids, count, &out, err);
-    if (status == DEBERTA_OK) status = put(&out, "", 0, err);
     if (status == DEBERTA_OK) status = utf8_clean(&clean, out.text, out.bytes, &replaced, &first, err);
     if (status == DEBERTA_OK) status = traced_text_reserve(&clean, clean.bytes + 1, err);
     free(out.text);

@@ -320,6 +320,8 @@ static const config_case config_cases[] = {
      .content = "{\"add_prefix_space\": true}", .text = "the the", .tokens = {"\u0120the", "\u0120the"}},
     {.golden = "bpe-v1", .files = {"vocab.json", "merges.txt"}, .name = "tokenizer_config.json",
      .content = "{\"add_prefix_space\": true}", .text = " the", .tokens = {"\u0120the"}},
+    {.golden = "bpe-v1", .files = {"vocab.json", "merges.txt"}, .name = "tokenizer_config.json",
+     .content = "{\"add_prefix_space\": true}", .text = "the[CLS]the", .tokens = {"\u0120the", "[CLS]", "the"}},
     /* What contradicts itself or is not known is refused. */
     {.golden = "spm-unigram", .files = {"spm.model"}, .name = "added_tokens.json", .content = "{\"[MASK]\": 17}", .refusal = "17"},
     {.golden = "spm-unigram", .files = {"spm.model"}, .name = "added_tokens.json", .content = "{\"[CLS]\": 3000}", .refusal = "[CLS]"},
