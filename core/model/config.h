@@ -29,6 +29,8 @@ typedef struct model_config {
     int version; /* 1: v1's parameterisation, 2: v2's and v3's, 0: the config does not say (Microsoft): the tensors decide */
     size_t vocabulary_size, hidden_size, embedding_size, layers, heads, head_size, intermediate_size;
     size_t max_positions, token_types;
+    /* c2p and p2c are false without relative_attention. talking_heads only in v1; share_att_key, norm_relative, buckets and the
+     * convolution never in v1, and to be ignored where version is 0 and the tensors are v1's. */
     bool relative_attention, position_biased_input, c2p, p2c, share_att_key, norm_relative, talking_heads;
     size_t position_terms;         /* what the scale counts: sqrt(d (1 + position_terms)), SPEC 1.2; also without relative_attention */
     size_t max_relative_positions; /* M, after the -1 rule */

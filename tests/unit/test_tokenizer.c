@@ -341,12 +341,23 @@ static const config_case config_cases[] = {
      .content = "{\"mask_token\": {\"content\": \"[MASK]\", \"single_word\": true}}", .refusal = "single_word"},
 };
 
+/* Bad or unsupported: the word that is looked for says which. */
+static void check_message(const char *folder, const char *word)
+{
+    deberta_error error = {0};
+    tokenizer *t = NULL;
+    deberta_status status = tokenizer_open(&t, folder, &error);
+    assert_null(t);
+    if ((status != DEBERTA_E_FORMAT && status != DEBERTA_E_UNSUPPORTED) || !strstr(error.message, word))
+        fail_msg("status %d, '%s' is not in: %s", status, word, error.message);
+}
+
 static void check_config(const config_case *c)
 {
     char *folder = linked_folder(c->golden, c->files);
     if (c->name) write_file(folder, c->name, c->content, strlen(c->content));
     if (c->refusal) {
-        CHECK_OPEN_REFUSED(folder, strcmp(c->refusal, "single_word") ? DEBERTA_E_FORMAT : DEBERTA_E_UNSUPPORTED, c->refusal);
+        check_message(folder, c->refusal);
         remove_folder(folder);
         return;
     }
@@ -489,6 +500,99 @@ static void test_arguments(void **state)
     assert_int_equal(list.count, 0);
     token_list_free(&list);
     tokenizer_free(&t);
+}
+
+/* Lists that are kept give their memory to the next one, and stay what they are. */
+static void test_hand_over(void **state)
+{
+    (void)state;
+    tokenizer *t = open_golden("spm-unigram");
+    token_list lists[3] = {{0}};
+    for (size_t i = 0; i < 3; i++) {
+        if (i > 0) token_list_hand_over(&lists[i - 1], &lists[i]);
+        assert_int_equal(tokenizer_encode(t, "the the the", 3 + 4 * i, NULL, 0, NULL, &lists[i], NULL), DEBERTA_OK);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(lists[i].count, 3 + i);
+        assert_string_equal(token_list_text(&lists[i], 1 + i, NULL), "\u2581the");
+        assert_true((lists[i].workspace != NULL) == (i == 2));
+        token_list_hand_over(&lists[i], &lists[i]);
+        assert_true((lists[i].workspace != NULL) == (i == 2));
+        token_list_free(&lists[i]);
+    }
+    tokenizer_free(&t);
+}
+
+/* ------------------------------------------------------------------------------------------------- tokenizer.json */
+
+typedef struct json_case {
+    const char *normalizer, *splitter, *added, *model; /* NULL: as in the first case */
+    const char *text, *tokens[10], *refusal;           /* as in config_case */
+} json_case;
+
+#define PIECES "[\"[UNK]\", 0], [\"[CLS]\", 0], [\"[SEP]\", 0], [\"[PAD]\", 0], [\"\u2581\", -2], [\"a\", -3], [\"b\", -3], [\"ab\", -9]"
+#define UNIGRAM(more) "{\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": [" PIECES more "]}"
+#define BPE(more) "{\"type\": \"BPE\", \"vocab\": {\"[UNK]\": 0, \"[CLS]\": 1, \"[SEP]\": 2, \"[PAD]\": 3, \"a\": 4, \"b\": 5, \"ab\": 6, \"\u0120\": 7}" more "}"
+#define SPECIAL(id, text) "{\"id\": " #id ", \"content\": \"" text "\", \"special\": true}"
+#define ADDED SPECIAL(0, "[UNK]") "," SPECIAL(1, "[CLS]") "," SPECIAL(2, "[SEP]") "," SPECIAL(3, "[PAD]")
+#define BYTE_LEVEL "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": true}"
+
+static const json_case json_cases[] = {
+    {"{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Strip\"}, {\"type\": \"Replace\", \"pattern\": {\"Regex\": \" {2,}\"}, "
+     "\"content\": \" \"}]}",
+     "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\", \"prepend_scheme\": \"always\"}", ADDED, UNIGRAM(""),
+     " a  b[MASK]c", {"\u2581", "a", "\u2581", "b", "[MASK]", "\u2581", "c"}, NULL},
+    /* Without Strip spaces stay; without prepending none is added. */
+    {.normalizer = "null", .text = " a ", .tokens = {"\u2581", "\u2581", "a", "\u2581"}},
+    {.splitter = "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\", \"prepend_scheme\": \"never\"}", .text = "a", .tokens = {"a"}},
+    {.splitter = "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\", \"add_prefix_space\": false}", .text = "a", .tokens = {"a"}},
+    {.splitter = "null", .text = "ab", .tokens = {"ab"}},
+    {.splitter = "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Punctuation\", \"behavior\": \"Isolated\"},"
+                 "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\"}]}",
+     .text = "a.b", .tokens = {"\u2581", "a", "\u2581", ".", "\u2581", "b"}},
+    {.normalizer = "{\"type\": \"Lowercase\"}", .text = "A", .tokens = {"\u2581", "a"}},
+    /* An added token of the vocabulary that is not special was a user-defined piece: nothing begins anew behind it. */
+    {.added = ADDED ", {\"id\": 7, \"content\": \"ab\", \"special\": false}", .text = "aabb", .tokens = {"\u2581", "a", "ab", "b"}},
+    {.added = ADDED ", {\"id\": 7, \"content\": \"ab\", \"special\": true}", .text = "aabb", .tokens = {"\u2581", "a", "ab", "\u2581", "b"}},
+    {.normalizer = "{\"type\": \"NFC\"}", .refusal = "'NFC'"},
+    {.normalizer = "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"AA*A\"}", .refusal = "base64"},
+    {.normalizer = "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"AAAA\"}", .refusal = "precompiled_charsmap"},
+    {.normalizer = "{\"type\": \"Replace\", \"pattern\": {\"String\": \"a\"}, \"content\": \"b\"}", .refusal = "replaces"},
+    {.normalizer = "{\"type\": \"Sequence\", \"normalizers\": [1]}", .refusal = "normalizers[0]"},
+    {.normalizer = "7", .refusal = "normalizer is 7"},
+    {.splitter = "{\"type\": \"Metaspace\", \"replacement\": \"_\"}", .refusal = "'_'"},
+    {.splitter = "{\"type\": \"Whitespace\"}", .refusal = "'Whitespace'"},
+    {.added = "{\"id\": 9}", .refusal = "content"},
+    {.added = "{\"content\": \"x\"}", .refusal = "id is missing"},
+    {.added = SPECIAL(5, "x"), .refusal = "'a'"},
+    {.model = "{\"type\": \"WordPiece\"}", .refusal = "WordPiece"},
+    {.model = "{\"type\": \"Unigram\", \"unk_id\": null, \"vocab\": [" PIECES "]}", .refusal = "unk_id"},
+    {.model = UNIGRAM(", [\"c\"]"), .refusal = "vocab[8]"},
+    {.model = UNIGRAM(", [\"c\", \"d\"]"), .refusal = "vocab[8]"},
+    {.model = UNIGRAM(", [\"a\", -1]"), .refusal = "already defined"},
+    {.normalizer = "null", .splitter = BYTE_LEVEL, .model = BPE(", \"merges\": [\"a b\"]"), .text = "ab ab", .tokens = {"ab", "\u0120", "ab"}},
+    {.normalizer = "null", .splitter = BYTE_LEVEL, .model = BPE(", \"merges\": [[\"a\", \"b\"]]"), .text = "abb", .tokens = {"ab", "b"}},
+    {.normalizer = "null", .splitter = BYTE_LEVEL, .model = BPE(", \"merges\": [[\"a\", \"b\", \"c\"]]"), .refusal = "merges[0]"},
+    {.normalizer = "null", .splitter = BYTE_LEVEL, .model = BPE(", \"merges\": [\"ab\"]"), .refusal = "merges[0]"},
+    {.normalizer = "null", .splitter = BYTE_LEVEL, .model = BPE(", \"merges\": [], \"ignore_merges\": true"), .refusal = "ignore_merges"},
+    {.normalizer = "null", .splitter = BYTE_LEVEL, .model = BPE(", \"merges\": [], \"end_of_word_suffix\": \"x\""), .refusal = "suffix"},
+    {.normalizer = "null", .model = BPE(", \"merges\": []"), .refusal = "'Metaspace'"},
+    {.splitter = BYTE_LEVEL, .model = BPE(", \"merges\": []"), .refusal = "'Strip'"},
+};
+
+static void test_tokenizer_json(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof json_cases / sizeof *json_cases; i++) {
+        const json_case *c = &json_cases[i], *first = json_cases;
+        char content[TEST_PATH_BYTES];
+        format_path(content, "{\"normalizer\": %s, \"pre_tokenizer\": %s, \"added_tokens\": [%s], \"model\": %s}",
+                    c->normalizer ? c->normalizer : first->normalizer, c->splitter ? c->splitter : first->splitter,
+                    c->added ? c->added : first->added, c->model ? c->model : first->model);
+        config_case check = {.golden = "", .name = "tokenizer.json", .content = content, .text = c->text, .refusal = c->refusal};
+        memcpy(check.tokens, c->tokens, sizeof c->tokens);
+        check_config(&check);
+    }
 }
 
 /* ---------------------------------------------------------------------------------------------------- long lines */
@@ -695,6 +799,8 @@ int main(void)
         cmocka_unit_test(test_broken_utf8),
         cmocka_unit_test(test_random_bytes),
         cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_hand_over),
+        cmocka_unit_test(test_tokenizer_json),
         cmocka_unit_test(test_long_lines),
         cmocka_unit_test(test_truncation),
         cmocka_unit_test(test_decoding),

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/child.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct shared_answer {
+    deberta_status status;
+    deberta_error error;
+    _Alignas(max_align_t) unsigned char bytes[];
+} shared_answer;
+
+static deberta_status judge(int code, const char *what, deberta_error *err)
+{
+    if (WIFEXITED(code) && WEXITSTATUS(code) == 0) return DEBERTA_OK;
+    if (WIFSIGNALED(code) && WTERMSIG(code) == SIGKILL)
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: the process was killed, most likely for want of memory", what);
+    if (WIFSIGNALED(code)) {
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: the process died of signal %d (%s)", what, WTERMSIG(code),
+                     strsignal(WTERMSIG(code)));
+    }
+    DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: the process ended with code %d", what, WEXITSTATUS(code));
+}
+
+static deberta_status wait_for(pid_t child, const char *what, deberta_error *err)
+{
+    int code;
+    while (waitpid(child, &code, 0) < 0) {
+        if (errno != EINTR) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: lost the process: %s", what, strerror(errno));
+    }
+    return judge(code, what, err);
+}
+
+deberta_status child_run(child_work work, const void *context, void *answer, size_t answer_bytes, const char *what,
+                         deberta_error *err)
+{
+    size_t bytes;
+    if (!size_add(sizeof(shared_answer), answer_bytes, &bytes))
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: too large", what);
+    shared_answer *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: %s", what, strerror(errno));
+
+    pid_t child = fork();
+    if (child == 0) {
+        shared->status = work(context, shared->bytes, &shared->error);
+        _exit(0); /* not exit: buffered output and handlers are the parent's */
+    }
+    deberta_status status;
+    if (child < 0) {
+        status = status_fail(err, DEBERTA_E_SYSTEM, "%s: no process can be started: %s", what, strerror(errno));
+    } else {
+        status = wait_for(child, what, err);
+        if (status == DEBERTA_OK) {
+            status = shared->status;
+            if (status != DEBERTA_OK) status_fail(err, status, "%s", shared->error.message);
+            memcpy(answer, shared->bytes, answer_bytes);
+        }
+    }
+    munmap(shared, bytes);
+    return status;
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/cost_model.h"
+
+#include <stdlib.h>
+
+#include "core/model/positions.h"
+
+#define FLOAT_BYTES ((double)sizeof(float))
+
+const char *cost_stage_name(profile_stage stage)
+{
+    static const char *const names[PROFILE_STAGES] = {
+        [PROFILE_EMBED] = "embed",
+        [PROFILE_POSITIONS] = "positions",
+        [PROFILE_QKV] = "qkv",
+        [PROFILE_PACK] = "pack",
+        [PROFILE_ATTENTION] = "attention",
+        [PROFILE_ATTENTION_OUTPUT] = "attention_output",
+        [PROFILE_FEED_FORWARD] = "feed_forward",
+        [PROFILE_CONVOLUTION] = "convolution",
+        [PROFILE_HEADS] = "heads",
+    };
+    return (unsigned)stage < PROFILE_STAGES ? names[stage] : "unknown";
+}
+
+/* ------------------------------------------------------------------------------------------------------- table rows */
+
+typedef struct row_counts {
+    double in_use, reachable; /* rows of all distances below n; average over the queries of those that one reaches */
+} row_counts;
+
+/* Query i sees the distances i - n + 1 ... i. Rows grow with the distance, so the different rows among neighbouring
+ * distances are the changes between them plus one. changes[x] counts those up to distance x - (n - 1). */
+static deberta_status count_rows(row_counts *counts, const position_rule *rule, size_t n, deberta_error *err)
+{
+    size_t distances = 2 * n - 1;
+    size_t *changes = calloc(distances, sizeof *changes);
+    if (!changes) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu distances", distances);
+    ptrdiff_t first = -(ptrdiff_t)(n - 1);
+    size_t before = position_row(rule, first);
+    for (size_t x = 1; x < distances; x++) {
+        size_t row = position_row(rule, first + (ptrdiff_t)x);
+        changes[x] = changes[x - 1] + (row != before);
+        before = row;
+    }
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += (double)(changes[i + n - 1] - changes[i] + 1);
+    counts->in_use = (double)(changes[distances - 1] + 1);
+    counts->reachable = sum / (double)n;
+    free(changes);
+    return DEBERTA_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- stages */
+
+/* Which position terms are computed. */
+static double position_terms(const deberta_model_info *model, attention_terms terms)
+{
+    bool c2p = terms == ATTENTION_TERMS_FULL || terms == ATTENTION_TERMS_C2C_C2P;
+    bool p2c = terms == ATTENTION_TERMS_FULL || terms == ATTENTION_TERMS_C2C_P2C;
+    if (model->relative_rows == 0) return 0;
+    return (c2p && model->has_c2p ? 1 : 0) + (p2c && model->has_p2c ? 1 : 0);
+}
+
+static void add(cost_stage *stage, double flops, double floats)
+{
+    stage->flops += flops;
+    stage->reachable_flops += flops;
+    stage->bytes += floats * FLOAT_BYTES;
+}
+
+/* Everything that does not look from token to token: proportional to the tokens, and the weights once. */
+static void add_linear_stages(cost *c, const deberta_model_info *m, double tokens, double layers)
+{
+    double h = (double)m->hidden_size, f = (double)m->intermediate_size, e = (double)m->embedding_size;
+    double projection = e != h ? e * h : 0;
+    add(&c->stage[PROFILE_EMBED], 2 * tokens * projection, tokens * (e + h) + projection);
+    add(&c->stage[PROFILE_QKV], layers * 2 * tokens * 3 * h * h, layers * (3 * h * h + tokens * 4 * h));
+    add(&c->stage[PROFILE_PACK], 0, layers * tokens * 4 * h);
+    add(&c->stage[PROFILE_ATTENTION_OUTPUT], layers * 2 * tokens * h * h, layers * (h * h + tokens * 3 * h));
+    add(&c->stage[PROFILE_FEED_FORWARD], layers * 2 * tokens * 2 * h * f, layers * (2 * h * f + tokens * 2 * h));
+    if (m->convolution_width) {
+        double weights = (double)m->convolution_width * h * h;
+        add(&c->stage[PROFILE_CONVOLUTION], 2 * tokens * weights, weights + tokens * 3 * h);
+    }
+}
+
+static void add_attention(cost *c, const deberta_model_info *m, double n, double layers, double terms, row_counts rows)
+{
+    cost_stage *stage = &c->stage[PROFILE_ATTENTION];
+    double h = (double)m->hidden_size;
+    add(stage, layers * 4 * n * n * h, layers * (n * 4 * h + terms * rows.in_use * h));
+    stage->flops += layers * terms * 2 * n * rows.in_use * h;
+    stage->reachable_flops += layers * terms * 2 * n * rows.reachable * h;
+}
+
+static void sum_up(cost *c)
+{
+    for (int s = 0; s < PROFILE_STAGES; s++) {
+        c->total.flops += c->stage[s].flops;
+        c->total.reachable_flops += c->stage[s].reachable_flops;
+        c->total.bytes += c->stage[s].bytes;
+    }
+}
+
+deberta_status cost_model_compute(cost *result, const deberta_model_info *model, deberta_reference reference,
+                                  const cost_point *point, deberta_error *err)
+{
+    *result = (cost){0};
+    position_rule rule = {
+        .span = model->relative_rows / 2,
+        .buckets = model->position_buckets,
+        .max_distance = model->max_relative_positions,
+        .clamp_distance = reference == DEBERTA_REFERENCE_MICROSOFT,
+    };
+    double layers = (double)point->layers, terms = position_terms(model, point->terms), tokens = 0;
+    for (size_t s = 0; s < point->sequences; s++) {
+        double n = (double)point->lengths[s];
+        row_counts rows = {0};
+        if (terms > 0) DEBERTA_TRY(count_rows(&rows, &rule, point->lengths[s], err));
+        add_attention(result, model, n, layers, terms, rows);
+        result->table_rows += rows.in_use * n;
+        result->reachable_rows += rows.reachable * n;
+        tokens += n;
+    }
+    if (tokens > 0) {
+        result->table_rows /= tokens;
+        result->reachable_rows /= tokens;
+    }
+    add_linear_stages(result, model, tokens, layers);
+    if (point->recompute_positions) {
+        double h = (double)model->hidden_size, rows = (double)model->relative_rows;
+        add(&result->stage[PROFILE_POSITIONS], layers * terms * 2 * rows * h * h,
+            layers * terms * (h * h + 2 * rows * h));
+    }
+    sum_up(result);
+    /* What is useful is what has to be done: work that folding saves is none. */
+    result->total.flops -= result->stage[PROFILE_POSITIONS].flops;
+    result->total.reachable_flops -= result->stage[PROFILE_POSITIONS].reachable_flops;
+    return DEBERTA_OK;
+}

@@ -1,0 +1,48 @@
+/* The least work that an encode must do, by stage: what every "GFLOP/s" and "% of peak" of the bench divides by.
+ *
+ * Useful FLOPs count matrix products only, with the position projections folded at load. Per layer and sequence of n
+ * tokens:
+ *
+ *     2 n (4 h^2 + 2 h f)       projections of Q, K, V, the output, and the feed-forward
+ *     4 n^2 h                   q k and P V
+ *     2 n S h  each             c2p and p2c; S = rows of the table in use: at most 2K, at most 2n - 1
+ *
+ * A query reaches only the rows of its own distances, n of the 2n - 1 for an end of the sequence: an engine that
+ * computes no more than those can exceed 100 % by the first measure, so the FLOPs over *reachable* rows are given as
+ * well.
+ *
+ * Bytes are the least that a stage must move if its inputs come from memory and its outputs go there, and nothing in
+ * between does: weights once a batch, activations once.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef BENCH_COST_MODEL_H
+#define BENCH_COST_MODEL_H
+
+#include "core/model/session_internal_options.h"
+
+typedef struct cost_point {
+    const size_t *lengths; /* [sequences] tokens of each */
+    size_t sequences;
+    size_t layers;
+    attention_terms terms;
+    bool recompute_positions;
+} cost_point;
+
+typedef struct cost_stage {
+    double flops, reachable_flops, bytes;
+} cost_stage;
+
+typedef struct cost {
+    cost_stage stage[PROFILE_STAGES], total;
+    double table_rows,
+        reachable_rows; /* S, and its average over the queries; of a batch: averages weighted by tokens */
+} cost;
+
+/* reference: what decides the row of distances beyond max_relative_positions. */
+deberta_status cost_model_compute(cost *result, const deberta_model_info *model, deberta_reference reference,
+                                  const cost_point *point, deberta_error *err);
+
+/* "embed", "qkv" ...: names of stages in tables and files. */
+const char *cost_stage_name(profile_stage stage);
+
+#endif

@@ -1,0 +1,80 @@
+/* The machine under a measurement: what it is (the environment sheet), how fast it could be (roofs), and whether it was
+ * quiet.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef BENCH_MACHINE_H
+#define BENCH_MACHINE_H
+
+#include "core/base/status.h"
+#include "core/base/topology.h"
+
+/* ------------------------------------------------------------------------------------------------------------ roofs */
+
+enum { MACHINE_MAX_ROOFS = 64 };
+
+/* Measured limits of some number of threads. 0: not measured. */
+typedef struct machine_roof {
+    size_t threads;
+    double gflops[DEBERTA_ISA_COUNT]; /* float32 multiply-adds in registers, by tier */
+    double read_gbs, triad_gbs;       /* a sum over memory; a = b + s c, counted as STREAM does: 12 bytes an element */
+} machine_roof;
+
+typedef struct machine_roofs {
+    size_t count;
+    machine_roof roof[MACHINE_MAX_ROOFS];
+    size_t stream_bytes; /* that the bandwidths went over */
+} machine_roofs;
+
+/* Measures in a child process, so that its memory is not counted as a model's. isa_mask: bits 1 << deberta_isa; tiers
+ * that this machine lacks stay 0. bandwidth false: only multiply-adds. Takes about a second. */
+deberta_status machine_measure_roofs(machine_roofs *roofs, const size_t *threads, size_t count, unsigned isa_mask,
+                                     bool bandwidth, deberta_error *err);
+/* 0 if it was not measured. */
+double machine_peak_gflops(const machine_roofs *roofs, deberta_isa isa, size_t threads);
+const machine_roof *machine_find_roof(const machine_roofs *roofs, size_t threads);
+
+/* --------------------------------------------------------------------------------------------------------- activity */
+
+/* What the machine did between two moments, in cores: 0.5 is half of one core. */
+typedef struct machine_activity {
+    double others; /* other processes */
+    double stolen; /* taken by the hypervisor */
+} machine_activity;
+
+typedef struct machine_counters {
+    double wall, busy, stolen, own; /* seconds */
+} machine_counters;
+
+machine_counters machine_read_counters(void);
+machine_activity machine_activity_between(const machine_counters *before, const machine_counters *after);
+
+/* ------------------------------------------------------------------------------------------------ environment sheet */
+
+enum { MACHINE_MAX_NOTES = 16 };
+
+typedef struct machine_sheet {
+    char version[32], commit[64], date[32]; /* date: when the sheet was made, UTC */
+    bool dirty;                             /* built from files that were not committed */
+    char compiler[96], flags[512];
+    char cpu[96], architecture[32], system[128];
+    bool virtual_machine;
+    char tiers[64], isa[16]; /* tiers: names separated by blanks */
+    topology_info topology;
+    size_t memory_bytes;
+    char governor[32];
+    double load;                       /* one-minute average when the sheet was made */
+    double clock_ghz, clock_ghz_after; /* measured, at the beginning and at the end; 0: unknown */
+    machine_activity activity;         /* while measuring */
+    machine_roofs roofs;
+    size_t note_count;
+    char notes[MACHINE_MAX_NOTES][192]; /* why this machine was not quiet; none if it was */
+} machine_sheet;
+
+/* Everything but roofs, and what is only known at the end. */
+deberta_status machine_read_sheet(machine_sheet *sheet, deberta_error *err);
+/* Clock and activity of the end, and the notes that follow from them. */
+void machine_finish_sheet(machine_sheet *sheet, const machine_counters *before);
+/* Adds a reason to doubt the numbers; the same text only once. */
+void machine_note(machine_sheet *sheet, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

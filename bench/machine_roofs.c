@@ -1,0 +1,274 @@
+/* Measured limits. Everything runs in a child process: its arrays would else count as memory of the model that is
+ * measured next.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/child.h"
+#include "bench/machine.h"
+#include "bench/peak.h"
+#include "bench/timer.h"
+#include "core/base/arena.h"
+#include "core/base/cpu.h"
+#include "core/base/parallel.h"
+
+#ifndef HAVE_AVX2
+#define HAVE_AVX2 0
+#endif
+#ifndef HAVE_AVX512
+#define HAVE_AVX512 0
+#endif
+#ifndef HAVE_NEON
+#define HAVE_NEON 0
+#endif
+
+enum {
+    WINDOWS = 100,/* the best of so many counts, because disturbances only ever slow down; many short ones find a gap */
+    TASKS_PER_THREAD = 4, /* so that a thread that is late costs a quarter of a window, not all of it */
+    STREAM_WINDOWS = 3,
+    STREAM_BLOCK = 1 << 18 /* floats of a task: 1 MiB */
+};
+#define TASK_SECONDS 0.25e-3
+
+/* ---------------------------------------------------------------------------------------------------- multiply-adds */
+
+/* NULL where the tier, or for scalar the instruction, is missing. */
+static const peak_kernel *kernel_of(deberta_isa isa)
+{
+    if (deberta_isa_missing(isa)) return NULL;
+#if defined(__x86_64__)
+    if (isa == DEBERTA_ISA_SCALAR) return cpu_features() & CPU_FMA ? &peak_scalar : NULL;
+#else
+    if (isa == DEBERTA_ISA_SCALAR) return &peak_scalar;
+#endif
+#if HAVE_AVX2
+    if (isa == DEBERTA_ISA_AVX2) return &peak_avx2;
+#endif
+#if HAVE_AVX512
+    if (isa == DEBERTA_ISA_AVX512) return &peak_avx512;
+#endif
+#if HAVE_NEON
+    if (isa == DEBERTA_ISA_NEON) return &peak_neon;
+#endif
+    return NULL;
+}
+
+typedef struct peak_work {
+    const peak_kernel *kernel;
+    size_t rounds;
+    volatile float sink; /* written by all, read by nobody */
+} peak_work;
+
+static void run_chains(void *context, size_t task, size_t worker)
+{
+    (void)task, (void)worker;
+    peak_work *work = context;
+    work->sink = work->kernel->run(work->rounds);
+}
+
+/* Rounds that one thread does in TASK_SECONDS. */
+static size_t calibrate(const peak_kernel *kernel)
+{
+    peak_work work = {.kernel = kernel, .rounds = 1000};
+    for (;;) {
+        double start = timer_now();
+        run_chains(&work, 0, 0);
+        double seconds = timer_now() - start;
+        if (seconds >= TASK_SECONDS / 2) return (size_t)((double)work.rounds * TASK_SECONDS / seconds) + 1;
+        work.rounds *= 2;
+    }
+}
+
+static double chain_gflops(thread_pool *pool, const peak_kernel *kernel, size_t rounds)
+{
+    size_t tasks = thread_pool_threads(pool) * TASKS_PER_THREAD;
+    peak_work work = {.kernel = kernel, .rounds = rounds};
+    double start = timer_now();
+    parallel_for(pool, tasks, run_chains, &work);
+    return 1e-9 * (double)(tasks * rounds * kernel->flops_per_round) / (timer_now() - start);
+}
+
+static void raise_to(double *best, double value)
+{
+    if (value > *best) *best = value;
+}
+
+static void measure_chains(thread_pool *pool, machine_roof *roof, unsigned isa_mask)
+{
+    size_t rounds[DEBERTA_ISA_COUNT] = {0};
+    for (int window = 0; window < WINDOWS; window++) { /* tiers in turn, so that a disturbance does not hit one alone */
+        for (int isa = DEBERTA_ISA_SCALAR; isa < DEBERTA_ISA_COUNT; isa++) {
+            const peak_kernel *kernel = isa_mask & (1u << isa) ? kernel_of((deberta_isa)isa) : NULL;
+            if (!kernel) continue;
+            if (!rounds[isa]) rounds[isa] = calibrate(kernel);
+            raise_to(&roof->gflops[isa], chain_gflops(pool, kernel, rounds[isa]));
+        }
+    }
+}
+
+/* -------------------------------------------------------------------------------------------------------- bandwidth */
+
+typedef struct stream {
+    float *a, *b, *c;
+    size_t blocks;
+    volatile uint64_t sink;
+} stream;
+
+static void fill_block(void *context, size_t task, size_t worker)
+{
+    (void)worker;
+    stream *s = context;
+    for (size_t i = task * STREAM_BLOCK; i < (task + 1) * STREAM_BLOCK; i++) {
+        s->a[i] = 0;
+        s->b[i] = (float)(i & 1023);
+        s->c[i] = 1;
+    }
+}
+
+static void triad_block(void *context, size_t task, size_t worker)
+{
+    (void)worker;
+    stream *s = context;
+    float *restrict a = s->a + task * STREAM_BLOCK;
+    const float *restrict b = s->b + task * STREAM_BLOCK, *restrict c = s->c + task * STREAM_BLOCK;
+    for (size_t i = 0; i < STREAM_BLOCK; i++) a[i] = b[i] + 3 * c[i];
+}
+
+/* Whole numbers, because their sum may be reordered by the compiler and so uses vector registers. */
+static void read_block(void *context, size_t task, size_t worker)
+{
+    (void)worker;
+    stream *s = context;
+    const float *of[] = {s->a, s->b, s->c};
+    uint64_t sum = 0;
+    for (size_t array = 0; array < 3; array++) {
+        const unsigned char *bytes = (const unsigned char *)(of[array] + task * STREAM_BLOCK);
+        for (size_t i = 0; i < STREAM_BLOCK * sizeof(float); i += sizeof(uint64_t)) {
+            uint64_t word;
+            memcpy(&word, bytes + i, sizeof word);
+            sum += word;
+        }
+    }
+    s->sink = sum;
+}
+
+static double bandwidth_gbs(thread_pool *pool, stream *s, parallel_body body)
+{
+    double start = timer_now();
+    parallel_for(pool, s->blocks, body, s);
+    return 1e-9 * (double)(s->blocks * STREAM_BLOCK * sizeof(float) * 3) / (timer_now() - start);
+}
+
+static void measure_bandwidth(thread_pool *pool, machine_roof *roof, stream *s)
+{
+    for (int window = 0; window < STREAM_WINDOWS; window++) {
+        raise_to(&roof->triad_gbs, bandwidth_gbs(pool, s, triad_block));
+        raise_to(&roof->read_gbs, bandwidth_gbs(pool, s, read_block));
+    }
+}
+
+/* Blocks of each of three arrays: four times the last-level caches together, at least 192 MiB, at most a quarter of the
+ * memory that is free and 1 GiB, so that it does not take forever where a guest sees the whole cache of its host. */
+static size_t stream_blocks(const topology_info *machine)
+{
+    size_t mebibyte = (size_t)1 << 20;
+    size_t bytes = 4 * machine->l3_bytes * machine->packages;
+    size_t available = (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / 4;
+    if (bytes < 192 * mebibyte) bytes = 192 * mebibyte;
+    if (bytes > 1024 * mebibyte) bytes = 1024 * mebibyte;
+    if (bytes > available) bytes = available;
+    size_t blocks = bytes / (3 * STREAM_BLOCK * sizeof(float));
+    return blocks ? blocks : 1;
+}
+
+static void carve_stream(arena *memory, stream *s)
+{
+    s->a = arena_take(memory, s->blocks * STREAM_BLOCK, sizeof(float));
+    s->b = arena_take(memory, s->blocks * STREAM_BLOCK, sizeof(float));
+    s->c = arena_take(memory, s->blocks * STREAM_BLOCK, sizeof(float));
+}
+
+/* -------------------------------------------------------------------------------------------------------- the child */
+
+typedef struct roof_request {
+    const size_t *threads;
+    size_t count;
+    unsigned isa_mask;
+    bool bandwidth;
+} roof_request;
+
+static deberta_status measure_roof(machine_roof *roof, const roof_request *request, stream *s, deberta_error *err)
+{
+    thread_pool *pool = NULL;
+    DEBERTA_TRY(thread_pool_create(&pool, roof->threads, false, err));
+    measure_chains(pool, roof, request->isa_mask);
+    if (request->bandwidth) measure_bandwidth(pool, roof, s);
+    thread_pool_free(&pool);
+    return DEBERTA_OK;
+}
+
+/* First touched by all threads of the largest pool, which spreads the arrays over the memory nodes. */
+static deberta_status fill_stream(stream *s, arena *memory, const roof_request *request, deberta_error *err)
+{
+    topology_info machine;
+    thread_pool *pool = NULL;
+    size_t most = 1;
+    for (size_t i = 0; i < request->count; i++) most = request->threads[i] > most ? request->threads[i] : most;
+    DEBERTA_TRY(topology_read(&machine, err));
+    s->blocks = stream_blocks(&machine);
+    carve_stream(memory, s);
+    DEBERTA_TRY(arena_allocate(memory, "the bandwidth measurement", 0, err));
+    carve_stream(memory, s);
+    DEBERTA_TRY(thread_pool_create(&pool, most, false, err));
+    parallel_for(pool, s->blocks, fill_block, s);
+    thread_pool_free(&pool);
+    return DEBERTA_OK;
+}
+
+static deberta_status measure_roofs(const void *context, void *answer, deberta_error *err)
+{
+    const roof_request *request = context;
+    machine_roofs *roofs = answer;
+    arena memory = {0};
+    stream s = {0};
+    deberta_status status = DEBERTA_OK;
+    if (request->bandwidth) {
+        DEBERTA_TRY_OR_FAIL(status, fill_stream(&s, &memory, request, err));
+        roofs->stream_bytes = 3 * s.blocks * STREAM_BLOCK * sizeof(float);
+    }
+    roofs->count = request->count;
+    for (size_t i = 0; i < request->count; i++) {
+        roofs->roof[i].threads = request->threads[i];
+        DEBERTA_TRY_OR_FAIL(status, measure_roof(&roofs->roof[i], request, &s, err));
+    }
+fail:
+    arena_release(&memory);
+    return status;
+}
+
+deberta_status machine_measure_roofs(machine_roofs *roofs, const size_t *threads, size_t count, unsigned isa_mask,
+                                     bool bandwidth, deberta_error *err)
+{
+    if (count > MACHINE_MAX_ROOFS)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu numbers of threads; at most %d can be measured at once", count,
+                     MACHINE_MAX_ROOFS);
+    roof_request request = {.threads = threads, .count = count, .isa_mask = isa_mask, .bandwidth = bandwidth};
+    *roofs = (machine_roofs){0};
+    return child_run(measure_roofs, &request, roofs, sizeof *roofs, "measuring the machine's limits", err);
+}
+
+const machine_roof *machine_find_roof(const machine_roofs *roofs, size_t threads)
+{
+    for (size_t i = 0; i < roofs->count; i++) {
+        if (roofs->roof[i].threads == threads) return &roofs->roof[i];
+    }
+    return NULL;
+}
+
+double machine_peak_gflops(const machine_roofs *roofs, deberta_isa isa, size_t threads)
+{
+    const machine_roof *roof = machine_find_roof(roofs, threads);
+    return roof && (unsigned)isa < DEBERTA_ISA_COUNT ? roof->gflops[isa] : 0;
+}

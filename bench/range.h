@@ -1,0 +1,23 @@
+/* Lists of sizes as one types them: "16,40,128", "1-12", "16-128+16", "16-512*2", and any mixture with commas.
+ *
+ * Ranges are ascending and hold their end if a step meets it. '*' and 'x' both multiply: some shells expand a star.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef BENCH_RANGE_H
+#define BENCH_RANGE_H
+
+#include "core/base/status.h"
+
+typedef struct size_list {
+    size_t *values; /* owned; in the order typed, without repetitions */
+    size_t count;
+} size_list;
+
+/* what: for the message, as the user knows it, e.g. "--layers". Values outside lowest ... highest are an error, and so
+ * is a list of more than RANGE_MAX_VALUES. On failure the list is empty. */
+enum { RANGE_MAX_VALUES = 10000 };
+deberta_status range_parse(size_list *list, const char *text, const char *what, size_t lowest, size_t highest,
+                           deberta_error *err);
+void size_list_free(size_list *list);
+
+#endif

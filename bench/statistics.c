@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/statistics.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CONFIDENCE 0.95
+
+static int ascending(const void *left, const void *right)
+{
+    double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static void sort(double *values, size_t count) { qsort(values, count, sizeof *values, ascending); }
+
+static double median_of_sorted(const double *sorted, size_t count)
+{
+    return count % 2 ? sorted[count / 2] : 0.5 * (sorted[count / 2 - 1] + sorted[count / 2]);
+}
+
+double statistics_median(double *values, size_t count)
+{
+    sort(values, count);
+    return median_of_sorted(values, count);
+}
+
+/* -------------------------------------------------------------------------------------------------------- a summary */
+
+/* The number of samples below the median is binomial(count, 1/2), whatever the distribution: [x(k+1), x(count-k)]
+ * misses it with probability 2 P(B <= k). Finds the largest such k for which that is at most 5 %. */
+static void median_interval(statistics_summary *s, const double *sorted)
+{
+    double n = (double)s->count;
+    double log_term = -n * log(2); /* of P(B = i), which is no double any more for 1100 samples and i = 0 */
+    double tail = 0, missed = 1;
+    size_t k = 0;
+    for (size_t i = 0; 2 * i + 1 < s->count; i++) {
+        tail += exp(log_term);
+        if (i > 0 && 2 * tail > 1 - CONFIDENCE) break;
+        k = i;
+        missed = 2 * tail;
+        log_term += log((n - (double)i) / (double)(i + 1));
+    }
+    s->low = sorted[k];
+    s->high = sorted[s->count - 1 - k];
+    s->coverage = 1 - missed;
+}
+
+deberta_status statistics_summarize(statistics_summary *summary, const double *samples, size_t count,
+                                    deberta_error *err)
+{
+    assert(count >= 1);
+    double *sorted = malloc(count * sizeof *sorted);
+    if (!sorted) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu samples", count);
+    memcpy(sorted, samples, count * sizeof *sorted);
+    sort(sorted, count);
+    *summary = (statistics_summary){
+        .count = count,
+        .minimum = sorted[0],
+        .maximum = sorted[count - 1],
+        .median = median_of_sorted(sorted, count),
+        .p95 = sorted[(size_t)ceil(0.95 * (double)count) - 1],
+    };
+    median_interval(summary, sorted);
+    for (size_t i = 0; i < count; i++) sorted[i] = fabs(sorted[i] - summary->median);
+    summary->mad = statistics_median(sorted, count);
+    free(sorted);
+    return DEBERTA_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------- two sets of samples */
+
+/* Above this many pairs counting takes too long, and the normal approximation is good to more digits than anybody
+ * reads. */
+enum { EXACT_PAIRS = 2500 };
+
+/* distribution[u] = P(U = u) without ties, u <= m n. The number of ways to get u with m and n samples is that of the
+ * partitions of u into at most m parts of at most n: the Gaussian binomial coefficient, multiplied up factor by factor.
+ * Doubles hold it: only relative accuracy matters, and every step but the division by (1 - q^i) adds positive numbers.
+ */
+static double *exact_distribution(size_t m, size_t n)
+{
+    size_t last = m * n;
+    double *ways = calloc(last + 1, sizeof *ways);
+    if (!ways) return NULL;
+    ways[0] = 1;
+    for (size_t i = 1; i <= m; i++) {
+        for (size_t u = last; u >= n + i; u--) ways[u] -= ways[u - n - i];
+        for (size_t u = i; u <= last; u++) ways[u] += ways[u - i];
+    }
+    double total = 0;
+    for (size_t u = 0; u <= last; u++) total += ways[u];
+    for (size_t u = 0; u <= last; u++) ways[u] /= total;
+    return ways;
+}
+
+/* Variance of U under the null hypothesis; `ties` = sum of t^3 - t over groups of t equal values. */
+static double variance_of_u(double m, double n, double ties)
+{
+    double total = m + n;
+    return m * n / 12 * (total + 1 - ties / (total * (total - 1)));
+}
+
+static double sum_of_ties(const double *sorted, size_t count)
+{
+    double sum = 0;
+    for (size_t i = 0; i < count;) {
+        size_t end = i;
+        while (end < count && sorted[end] == sorted[i]) end++;
+        double equal = (double)(end - i);
+        sum += equal * equal * equal - equal;
+        i = end;
+    }
+    return sum;
+}
+
+/* Largest k for which [k-th smallest, k-th largest] pair misses the true ratio with at most 5 %; from the distribution
+ * of U. */
+static size_t pairs_to_drop(const double *distribution, double m, double n, double *coverage)
+{
+    size_t pairs = (size_t)(m * n), k = 0;
+    double tail = 0;
+    if (!distribution) {
+        double z = 1.959963984540054, k_real = floor(m * n / 2 - z * sqrt(variance_of_u(m, n, 0)));
+        *coverage = CONFIDENCE;
+        return k_real > 0 ? (size_t)k_real : 0;
+    }
+    *coverage = 1 - 2 * distribution[0];
+    for (size_t u = 0; 2 * u + 1 < pairs; u++) {
+        tail += distribution[u];
+        if (u > 0 && 2 * tail > 1 - CONFIDENCE) break;
+        k = u;
+        *coverage = 1 - 2 * tail;
+    }
+    return k;
+}
+
+static double two_sided(const double *distribution, double u, double pairs)
+{
+    double lower = 0;
+    size_t extreme = (size_t)fmin(u, pairs - u);
+    for (size_t i = 0; i <= extreme; i++) lower += distribution[i];
+    return fmin(1, 2 * lower);
+}
+
+static double two_sided_normal(double u, double m, double n, double ties)
+{
+    double variance = variance_of_u(m, n, ties);
+    if (!(variance > 0)) return 1; /* all values equal */
+    double distance = fmax(0, fabs(u - m * n / 2) - 0.5);
+    return erfc(distance / sqrt(2 * variance));
+}
+
+static deberta_status compare_with(statistics_comparison *c, const double *a, size_t m, const double *b, size_t n,
+                                   double *ratios, double *joined, deberta_error *err)
+{
+    size_t pairs = m * n;
+    double greater = 0, equal = 0;
+    for (size_t i = 0; i < m; i++) {
+        for (size_t j = 0; j < n; j++) {
+            ratios[i * n + j] = b[j] / a[i];
+            greater += b[j] > a[i];
+            equal += b[j] == a[i];
+        }
+    }
+    memcpy(joined, a, m * sizeof *joined);
+    memcpy(joined + m, b, n * sizeof *joined);
+    sort(joined, m + n);
+    double ties = sum_of_ties(joined, m + n);
+
+    double *distribution = NULL;
+    if (pairs <= EXACT_PAIRS) {
+        distribution = exact_distribution(m, n);
+        if (!distribution) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a rank test of %zu pairs", pairs);
+    }
+    c->u = greater + 0.5 * equal;
+    c->effect = (2 * greater + equal) / (double)pairs - 1;
+    c->exact = distribution && ties == 0;
+    c->p = c->exact ? two_sided(distribution, c->u, (double)pairs) : two_sided_normal(c->u, (double)m, (double)n, ties);
+    sort(ratios, pairs);
+    c->ratio = median_of_sorted(ratios, pairs);
+    size_t k = pairs_to_drop(distribution, (double)m, (double)n, &c->coverage);
+    c->low = ratios[k];
+    c->high = ratios[pairs - 1 - k];
+    free(distribution);
+    return DEBERTA_OK;
+}
+
+deberta_status statistics_compare(statistics_comparison *comparison, const double *a, size_t count_a, const double *b,
+                                  size_t count_b, deberta_error *err)
+{
+    assert(count_a >= 1 && count_b >= 1);
+    *comparison = (statistics_comparison){0};
+    size_t pairs;
+    double *ratios = size_multiply(count_a, count_b, &pairs) ? calloc(pairs, sizeof *ratios) : NULL;
+    double *joined = calloc(count_a + count_b, sizeof *joined);
+    deberta_status status = DEBERTA_OK;
+    if (ratios && joined) {
+        status = compare_with(comparison, a, count_a, b, count_b, ratios, joined, err);
+    } else {
+        status = status_fail(err, DEBERTA_E_MEMORY, "out of memory to compare %zu with %zu samples", count_a, count_b);
+    }
+    free(ratios);
+    free(joined);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------- fitted curves */
+
+enum { TERMS = STATISTICS_MAX_DEGREE + 1 };
+
+/* Gaussian elimination with pivoting; false if singular. */
+static bool solve(double matrix[TERMS][TERMS + 1], size_t terms)
+{
+    for (size_t column = 0; column < terms; column++) {
+        size_t pivot = column;
+        for (size_t row = column + 1; row < terms; row++) {
+            if (fabs(matrix[row][column]) > fabs(matrix[pivot][column])) pivot = row;
+        }
+        if (!(fabs(matrix[pivot][column]) > 1e-12)) return false;
+        for (size_t i = 0; i <= terms; i++) {
+            double value = matrix[pivot][i];
+            matrix[pivot][i] = matrix[column][i];
+            matrix[column][i] = value;
+        }
+        for (size_t row = 0; row < terms; row++) {
+            if (row == column) continue;
+            double factor = matrix[row][column] / matrix[column][column];
+            for (size_t i = column; i <= terms; i++) matrix[row][i] -= factor * matrix[column][i];
+        }
+    }
+    return true;
+}
+
+static size_t distinct(const double *x, size_t count)
+{
+    size_t found = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool seen = false;
+        for (size_t j = 0; j < i && !seen; j++) seen = x[j] == x[i];
+        found += !seen;
+    }
+    return found;
+}
+
+static double evaluate(const statistics_fit *fit, double x)
+{
+    double y = 0;
+    for (size_t i = fit->degree + 1; i-- > 0;) y = y * x + fit->coefficient[i];
+    return y;
+}
+
+/* The normal equations of relative errors, (sum of powers)/y = 1, scaled to a unit diagonal. */
+static void normal_equations(double matrix[TERMS][TERMS + 1], size_t terms, const double *x, const double *y,
+                             size_t count, double largest)
+{
+    memset(matrix, 0, TERMS * sizeof *matrix);
+    for (size_t i = 0; i < count; i++) {
+        double power[TERMS] = {1 / y[i]};
+        for (size_t t = 1; t < terms; t++) power[t] = power[t - 1] * (x[i] / largest);
+        for (size_t row = 0; row < terms; row++) {
+            for (size_t column = 0; column < terms; column++) matrix[row][column] += power[row] * power[column];
+            matrix[row][terms] += power[row];
+        }
+    }
+    for (size_t row = 0; row < terms; row++) {
+        double scale = 1 / matrix[row][row];
+        for (size_t column = 0; column <= terms; column++) matrix[row][column] *= scale;
+    }
+}
+
+/* Normal equations are good enough for three terms once x is scaled to [0, 1]: their condition stays below 10^6. */
+statistics_fit statistics_fit_polynomial(const double *x, const double *y, size_t count, size_t degree)
+{
+    assert(degree <= STATISTICS_MAX_DEGREE);
+    statistics_fit fit = {.degree = degree};
+    double matrix[TERMS][TERMS + 1], largest = 0;
+    if (distinct(x, count) < degree + 1) return fit;
+    for (size_t i = 0; i < count; i++) largest = fmax(largest, fabs(x[i]));
+    normal_equations(matrix, degree + 1, x, y, count, largest);
+    fit.valid = solve(matrix, degree + 1);
+    if (!fit.valid) return fit;
+    for (size_t t = 0; t <= degree; t++)
+        fit.coefficient[t] = matrix[t][degree + 1] / matrix[t][t] / pow(largest, (double)t);
+    for (size_t i = 0; i < count; i++) fit.worst = fmax(fit.worst, fabs(evaluate(&fit, x[i]) / y[i] - 1));
+    return fit;
+}
+
+statistics_growth statistics_fit_growth(const double *x, const double *y, size_t count)
+{
+    statistics_growth growth = {0};
+    if (distinct(x, count) < 2) return growth;
+    double mean_x = 0, mean_y = 0, xx = 0, xy = 0;
+    for (size_t i = 0; i < count; i++) {
+        mean_x += log(x[i]) / (double)count;
+        mean_y += log(y[i]) / (double)count;
+    }
+    for (size_t i = 0; i < count; i++) {
+        double dx = log(x[i]) - mean_x;
+        xx += dx * dx;
+        xy += dx * (log(y[i]) - mean_y);
+    }
+    growth.exponent = xy / xx;
+    size_t before = count - 1;
+    while (before > 0 && x[before] == x[count - 1]) before--;
+    growth.last = log(y[count - 1] / y[before]) / log(x[count - 1] / x[before]);
+    growth.valid = true;
+    return growth;
+}

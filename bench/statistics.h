@@ -1,0 +1,63 @@
+/* What repeated measurements say: summaries, comparison of two sets, fitted curves.
+ *
+ * Times are never normally distributed (nothing is faster than undisturbed, everything can be slower), so everything
+ * here goes by rank: medians, order statistics, Mann-Whitney. Nothing is random, so the same samples give the same
+ * answer.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef BENCH_STATISTICS_H
+#define BENCH_STATISTICS_H
+
+#include "core/base/status.h"
+
+typedef struct statistics_summary {
+    size_t count;
+    double minimum, maximum, median, p95;
+    double mad;       /* median absolute deviation from the median, not scaled */
+    double low, high; /* interval for the true median, from order statistics */
+    double coverage;  /* its confidence: the least at or above 0.95 that the count allows, less if there are too few */
+} statistics_summary;
+
+/* count >= 1; samples are finite. */
+deberta_status statistics_summarize(statistics_summary *summary, const double *samples, size_t count,
+                                    deberta_error *err);
+
+/* Median of scratch memory that may be reordered; count >= 1. */
+double statistics_median(double *values, size_t count);
+
+typedef struct statistics_comparison {
+    double ratio;     /* Hodges-Lehmann: median of b / a over all pairs */
+    double low, high; /* interval of the ratio that belongs to the test below */
+    double coverage;  /* its confidence, chosen like that of a summary */
+    double u;         /* pairs with a < b, ties count half */
+    double p;         /* two-sided Mann-Whitney */
+    bool exact;       /* p by counting; else by the normal approximation, corrected for ties and continuity */
+    double effect;    /* Cliff's delta: P(b > a) - P(b < a), from -1 to 1 */
+} statistics_comparison;
+
+/* Positive samples; counts >= 1. */
+deberta_status statistics_compare(statistics_comparison *comparison, const double *a, size_t count_a, const double *b,
+                                  size_t count_b, deberta_error *err);
+
+enum { STATISTICS_MAX_DEGREE = 2 };
+
+typedef struct statistics_fit {
+    size_t degree;
+    double coefficient[STATISTICS_MAX_DEGREE + 1]; /* of x^0, x^1, x^2 */
+    double worst;                                  /* largest |fit - y| / |y| */
+    bool valid;                                    /* false: fewer distinct x than coefficients */
+} statistics_fit;
+
+/* Least squares of *relative* errors: in a sweep from 1 ms to 10 s every point should count the same. y > 0. */
+statistics_fit statistics_fit_polynomial(const double *x, const double *y, size_t count, size_t degree);
+
+typedef struct statistics_growth {
+    double exponent; /* of y = c x^exponent, least squares in the logarithms */
+    double last;     /* the same between the two largest x alone: where the curve is heading */
+    bool valid;
+} statistics_growth;
+
+/* x, y > 0, x ascending. */
+statistics_growth statistics_fit_growth(const double *x, const double *y, size_t count);
+
+#endif

@@ -1,0 +1,74 @@
+/* `deberta tokenize`: ids, tokens and offsets of texts. Needs the tokenizer's files only. SPDX-License-Identifier: MIT */
+#include "cli/commands.h"
+#include "cli/run.h"
+#include "cli/input.h"
+
+static json_t *spans_of(const token_list *list, const text_span *spans)
+{
+    json_t *array = json_array();
+    for (size_t t = 0; t < list->count; t++)
+        json_array_append_new(array, list->roles[t] == TOKEN_FRAME
+                                         ? json_null()
+                                         : json_pack("[I, I]", (json_int_t)spans[t].begin, (json_int_t)spans[t].end));
+    return array;
+}
+
+static json_t *describe(const token_list *list)
+{
+    json_t *ids = json_array(), *tokens = json_array(), *types = json_array();
+    for (size_t t = 0; t < list->count; t++) {
+        size_t bytes;
+        const char *text = token_list_text(list, t, &bytes);
+        json_array_append_new(ids, json_integer(list->ids[t]));
+        json_array_append_new(tokens, json_stringn(text, bytes));
+        json_array_append_new(types, json_integer(list->type_ids[t]));
+    }
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "ids", ids, "tokens", tokens, "offsets", spans_of(list, list->char_spans),
+                     "byte_offsets", spans_of(list, list->byte_spans), "type_ids", types);
+}
+
+static void print_table(const token_list *list)
+{
+    printf("%5s %8s %4s %12s  %s\n", "index", "id", "type", "characters", "token");
+    for (size_t t = 0; t < list->count; t++) {
+        char span[48] = "-";
+        if (list->roles[t] != TOKEN_FRAME)
+            snprintf(span, sizeof span, "%zu-%zu", list->char_spans[t].begin, list->char_spans[t].end);
+        printf("%5zu %8d %4d %12s  %s\n", t, list->ids[t], list->type_ids[t], span, token_list_text(list, t, NULL));
+    }
+}
+
+static int run(const parsed_options *options)
+{
+    input_batch input;
+    int status = input_read(options, options_argument(options, 0), NULL, &input);
+    if (status != EXIT_OK) return status;
+    for (size_t r = 0; r < input.rows; r++) {
+        if (options_has(options, "json"))
+            run_print_json_line(describe(&input.token_lists[r]));
+        else
+            print_table(&input.token_lists[r]);
+    }
+    input_free(&input);
+    return status;
+}
+
+static const option_spec options[] = {
+    {"text", 0, "TEXT", "what to tokenize; may be repeated"},
+    {"pair", 0, "TEXT", "second segment of the text before it; an empty one is a segment"},
+    {"file", 'f', "FILE", "texts, one a line; - is standard input"},
+    {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included; nothing is cut otherwise"},
+    {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so"},
+    {NULL, 0, NULL, NULL},
+};
+
+const command command_tokenize = {
+    .name = "tokenize",
+    .summary = "ids, tokens and offsets of texts",
+    .arguments = "MODEL",
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .options = options,
+    .example = "  deberta tokenize models/demo --text 'a new store opened beside the new mall'\n",
+    .run = run,
+};

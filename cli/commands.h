@@ -1,0 +1,12 @@
+/* Every command of the program; each lives in its own cmd_<name>.c. SPDX-License-Identifier: MIT */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+#include "cli/options.h"
+
+extern const command command_bench, command_info, command_encode, command_report, command_tokenize, command_verify;
+#if HAVE_VIZ
+extern const command command_attention;
+#endif
+
+#endif

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/options.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const option_spec common_options[] = {
+    {"isa", 0, "NAME", "kernels to use: auto, scalar, avx2, avx512, neon (only ever lowers the tier)"},
+    {"threads", 't', "N", "threads; 0 = physical cores this process may use (default)"},
+    {"reference", 0, "NAME", "distances beyond the table: microsoft (clamp first, default) or hf"},
+    {"seed", 0, "N", "seed of everything random"},
+    {"memory-limit", 0, "BYTES", "refuse before running what would need more (suffixes K, M, G)"},
+    {"json", 0, NULL, "results as JSON"},
+    {"out", 'o', "PATH", "where results go; may be given more than once where that makes sense"},
+    {"quiet", 'q', NULL, "no notes on stderr"},
+    {"progress", 0, "WHEN", "progress on stderr: auto (on a terminal) or never"},
+    {"help", 'h', NULL, "this text"},
+    {NULL, 0, NULL, NULL},
+};
+
+typedef struct given_option {
+    const option_spec *spec;
+    const char *value;
+} given_option;
+
+struct parsed_options {
+    const command *command;
+    int argc;
+    char **argv;
+    size_t given_count, argument_count;
+    given_option *given;    /* [argc] */
+    const char **arguments; /* [argc] */
+};
+
+static const option_spec *find_in(const option_spec *specs, const char *name, size_t length, char letter)
+{
+    for (; specs && specs->name; specs++)
+        if (name ? strlen(specs->name) == length && strncmp(specs->name, name, length) == 0 : specs->letter == letter)
+            return specs;
+    return NULL;
+}
+
+/* A command's own option hides the common one of the same name. */
+static const option_spec *find_option(const command *command, const char *name, size_t length, char letter)
+{
+    const option_spec *spec = find_in(command->options, name, length, letter);
+    return spec ? spec : find_in(common_options, name, length, letter);
+}
+
+static int complain(const command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int complain(const command *command, const char *format, ...)
+{
+    va_list arguments;
+    fprintf(stderr, "deberta %s: ", command->name);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "\nsee: deberta %s --help\n", command->name);
+    return EXIT_USAGE;
+}
+
+/* One argument that begins with a dash; *index moves on over a value. */
+static int parse_option(parsed_options *options, int *index)
+{
+    const command *command = options->command;
+    const char *text = options->argv[*index], *value = NULL;
+    const option_spec *spec;
+    if (text[1] == '-') {
+        const char *equals = strchr(text, '=');
+        const size_t length = equals ? (size_t)(equals - text) - 2 : strlen(text) - 2;
+        spec = find_option(command, text + 2, length, 0);
+        if (!spec) return complain(command, "unknown option '%.*s'", (int)length + 2, text);
+        if (equals) {
+            if (!spec->value) return complain(command, "option '--%s' takes no value", spec->name);
+            value = equals + 1;
+        }
+    } else {
+        spec = find_option(command, NULL, 0, text[1]);
+        if (!spec) return complain(command, "unknown option '-%c'", text[1]);
+        if (text[2] != 0) {
+            if (!spec->value) return complain(command, "option '-%c' takes no value, found '%s'", text[1], text + 2);
+            value = text + 2;
+        }
+    }
+    if (spec->value && !value) {
+        if (*index + 1 >= options->argc) return complain(command, "option '--%s' needs a value (%s)", spec->name, spec->value);
+        value = options->argv[++*index];
+    }
+    options->given[options->given_count++] = (given_option){spec, value};
+    return EXIT_OK;
+}
+
+int options_parse(parsed_options **out, const command *command, int argc, char **argv)
+{
+    *out = NULL;
+    parsed_options *options = calloc(1, sizeof *options);
+    if (options) {
+        *options = (parsed_options){.command = command, .argc = argc, .argv = argv};
+        options->given = calloc((size_t)argc + 1, sizeof *options->given);
+        options->arguments = calloc((size_t)argc + 1, sizeof *options->arguments);
+    }
+    if (!options || !options->given || !options->arguments) {
+        options_free(&options);
+        fprintf(stderr, "deberta: out of memory\n");
+        return EXIT_SYSTEM;
+    }
+    int status = EXIT_OK;
+    bool only_arguments = false;
+    for (int index = 1; index < argc && status == EXIT_OK; index++) {
+        const char *text = argv[index];
+        if (only_arguments || text[0] != '-' || text[1] == 0)
+            options->arguments[options->argument_count++] = text;
+        else if (strcmp(text, "--") == 0)
+            only_arguments = true;
+        else
+            status = parse_option(options, &index);
+    }
+    if (status == EXIT_OK && options_has(options, "help")) {
+        options_print_help(command);
+        options_free(&options);
+        return EXIT_OK;
+    }
+    if (status == EXIT_OK && options->argument_count < command->min_arguments)
+        status = complain(command, "expected %s", command->arguments);
+    if (status == EXIT_OK && options->argument_count > command->max_arguments)
+        status = complain(command, "unexpected argument '%s'", options->arguments[command->max_arguments]);
+    if (status != EXIT_OK) options_free(&options);
+    *out = options;
+    return status;
+}
+
+void options_free(parsed_options **options)
+{
+    if (!*options) return;
+    free((*options)->given);
+    free((*options)->arguments);
+    free(*options);
+    *options = NULL;
+}
+
+static void print_specs(const option_spec *specs)
+{
+    for (; specs && specs->name; specs++) {
+        char left[64];
+        snprintf(left, sizeof left, "%c%c%s --%s%s%s", specs->letter ? '-' : ' ', specs->letter ? specs->letter : ' ',
+                 specs->letter ? "," : " ", specs->name, specs->value ? " " : "", specs->value ? specs->value : "");
+        printf("  %-30s %s\n", left, specs->help);
+    }
+}
+
+void options_print_help(const command *command)
+{
+    printf("usage: deberta %s%s%s [options]\n\n%s\n", command->name, *command->arguments ? " " : "", command->arguments,
+           command->summary);
+    if (command->options && command->options->name) {
+        printf("\noptions:\n");
+        print_specs(command->options);
+    }
+    printf("\ncommon options:\n");
+    print_specs(common_options);
+    if (command->example) printf("\nexample:\n%s", command->example);
+}
+
+const command *options_command(const parsed_options *options) { return options->command; }
+size_t options_argument_count(const parsed_options *options) { return options->argument_count; }
+
+const char *options_argument(const parsed_options *options, size_t index)
+{
+    return index < options->argument_count ? options->arguments[index] : NULL;
+}
+
+bool options_has(const parsed_options *options, const char *name)
+{
+    for (size_t k = 0; k < options->given_count; k++)
+        if (strcmp(options->given[k].spec->name, name) == 0) return true;
+    return false;
+}
+
+const char *options_value(const parsed_options *options, const char *name, const char *fallback)
+{
+    for (size_t k = options->given_count; k-- > 0;)
+        if (strcmp(options->given[k].spec->name, name) == 0) return options->given[k].value;
+    return fallback;
+}
+
+const char *options_nth_value(const parsed_options *options, const char *name, size_t index)
+{
+    for (size_t k = 0; k < options->given_count; k++)
+        if (strcmp(options->given[k].spec->name, name) == 0 && index-- == 0) return options->given[k].value;
+    return NULL;
+}
+
+bool options_u64(const parsed_options *options, const char *name, uint64_t fallback, uint64_t *value)
+{
+    *value = fallback;
+    const char *text = options_value(options, name, NULL);
+    if (!text) return true;
+    char *end;
+    errno = 0;
+    *value = strtoull(text, &end, 10);
+    if (text[0] >= '0' && text[0] <= '9' && *end == 0 && errno == 0) return true;
+    report_usage(options, "--%s: '%s' is not a whole number", name, text);
+    return false;
+}
+
+bool options_size(const parsed_options *options, const char *name, size_t fallback, size_t lowest, size_t highest, size_t *value)
+{
+    uint64_t number;
+    if (!options_u64(options, name, fallback, &number)) return false;
+    *value = (size_t)number;
+    if (!options_has(options, name) || (number >= lowest && number <= highest)) return true;
+    if (highest == SIZE_MAX)
+        report_usage(options, "--%s: expected a number of at least %zu, found %s", name, lowest, options_value(options, name, ""));
+    else
+        report_usage(options, "--%s: expected %zu to %zu, found %s", name, lowest, highest, options_value(options, name, ""));
+    return false;
+}
+
+bool options_number(const parsed_options *options, const char *name, double fallback, double *value)
+{
+    *value = fallback;
+    const char *text = options_value(options, name, NULL);
+    if (!text) return true;
+    char *end;
+    *value = strtod(text, &end);
+    if (end != text && *end == 0 && *value - *value == 0) return true;
+    report_usage(options, "--%s: '%s' is not a number", name, text);
+    return false;
+}
+
+bool options_bytes(const parsed_options *options, const char *name, size_t fallback, size_t *value)
+{
+    *value = fallback;
+    const char *text = options_value(options, name, NULL);
+    if (!text) return true;
+    char *end;
+    errno = 0;
+    const unsigned long long number = strtoull(text, &end, 10);
+    static const char suffixes[] = "KMGT";
+    const char *suffix = *end ? strchr(suffixes, *end >= 'a' ? *end - 32 : *end) : NULL;
+    const unsigned shift = suffix ? 10u * (unsigned)(suffix - suffixes + 1) : 0;
+    if (text[0] >= '0' && text[0] <= '9' && errno == 0 && (*end == 0 || (suffix && end[1] == 0)) &&
+        number <= (SIZE_MAX >> shift)) {
+        *value = (size_t)number << shift;
+        return true;
+    }
+    report_usage(options, "--%s: expected bytes such as 512M or 4G, found '%s'", name, text);
+    return false;
+}
+
+bool options_choice(const parsed_options *options, const char *name, const char *const *choices, size_t fallback, size_t *index)
+{
+    *index = fallback;
+    const char *text = options_value(options, name, NULL);
+    if (!text) return true;
+    char list[256] = "";
+    for (size_t k = 0; choices[k]; k++) {
+        if (strcmp(choices[k], text) == 0) {
+            *index = k;
+            return true;
+        }
+        const size_t used = strlen(list);
+        snprintf(list + used, sizeof list - used, "%s%s", k ? ", " : "", choices[k]);
+    }
+    report_usage(options, "--%s: expected one of %s; found '%s'", name, list, text);
+    return false;
+}
+
+static bool is_without(const char *const *without, const char *name)
+{
+    for (; without && *without; without++)
+        if (strcmp(*without, name) == 0) return true;
+    return false;
+}
+
+/* Appends a word to a growing text, in quotes where a shell would need them. */
+static bool append_word(char **text, size_t *length, const char *word)
+{
+    const bool quote = *word == 0 || strpbrk(word, " \t\n'\"\\$`*?[]{}()<>|&;#!~") != NULL;
+    char *grown = realloc(*text, *length + 4 * strlen(word) + 5);
+    if (!grown) return false;
+    *text = grown;
+    char *end = grown + *length;
+    if (*length) *end++ = ' ';
+    if (quote) *end++ = '\'';
+    for (; *word; word++) {
+        if (*word == '\'') {
+            memcpy(end, "'\\''", 4);
+            end += 4;
+        } else {
+            *end++ = *word;
+        }
+    }
+    if (quote) *end++ = '\'';
+    *end = 0;
+    *length = (size_t)(end - grown);
+    return true;
+}
+
+char *options_command_line(const parsed_options *options, const char *const *without)
+{
+    char *text = NULL;
+    size_t length = 0;
+    bool fits = append_word(&text, &length, "deberta") && append_word(&text, &length, options->command->name);
+    for (size_t k = 0; k < options->argument_count && fits; k++) fits = append_word(&text, &length, options->arguments[k]);
+    for (size_t k = 0; k < options->given_count && fits; k++) {
+        const given_option *given = &options->given[k];
+        if (is_without(without, given->spec->name)) continue;
+        char name[64];
+        snprintf(name, sizeof name, "--%s", given->spec->name);
+        fits = append_word(&text, &length, name) && (!given->value || append_word(&text, &length, given->value));
+    }
+    if (fits) return text;
+    free(text);
+    return NULL;
+}
+
+int report_error(const parsed_options *options, const deberta_error *error)
+{
+    fprintf(stderr, "deberta %s: %s\n", options->command->name, error->message);
+    switch (error->code) {
+    case DEBERTA_E_MEMORY:
+    case DEBERTA_E_SYSTEM: return EXIT_SYSTEM;
+    default: return EXIT_INPUT;
+    }
+}
+
+int report_usage(const parsed_options *options, const char *format, ...)
+{
+    va_list arguments;
+    fprintf(stderr, "deberta %s: ", options->command->name);
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fprintf(stderr, "\nsee: deberta %s --help\n", options->command->name);
+    return EXIT_USAGE;
+}

@@ -1,0 +1,55 @@
+/* What most commands do first and last: open the model, make a session, show progress, write results whole or not at all.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CLI_RUN_H
+#define CLI_RUN_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "cli/options.h"
+
+/* The tier asked for by --isa or DEBERTA_ISA; false (after saying so) if it does not exist or cannot run here. */
+bool run_isa(const parsed_options *options, deberta_isa *isa);
+/* From --reference, --threads, --memory-limit. */
+bool run_model_options(const parsed_options *options, deberta_model_options *model_options);
+/* From --isa, --threads, --memory-limit. max_tokens and features are the caller's. */
+bool run_session_options(const parsed_options *options, deberta_session_options *session_options);
+/* Opens options_argument(options, 0). EXIT_OK or the exit code, after saying why. */
+int run_open_model(const parsed_options *options, deberta_model **model);
+
+/* A note on stderr unless --quiet. */
+void run_note(const parsed_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* A bar on stderr, shown once the work has taken a second, on a terminal only. */
+typedef struct progress_bar {
+    const char *what;
+    bool shown, enabled;
+    double began, last;
+    size_t total;
+} progress_bar;
+progress_bar progress_begin(const parsed_options *options, const char *what, size_t total);
+void progress_step(progress_bar *bar, size_t done, const char *detail); /* detail may be NULL */
+void progress_end(progress_bar *bar);
+
+/* Text output to --out PATH (atomically: temporary name, then rename) or to stdout. */
+typedef struct text_output {
+    FILE *file;
+    char *path, *temporary; /* NULL for stdout */
+} text_output;
+int text_output_open(const parsed_options *options, const char *path, text_output *output); /* path NULL or "-": stdout */
+int text_output_close(const parsed_options *options, text_output *output);
+void text_output_discard(text_output *output);
+
+/* Prints and releases. */
+int run_print_json(const parsed_options *options, json_t *object);
+/* The same on one line of standard output: results that come one a text. */
+void run_print_json_line(json_t *object);
+
+/* Bytes for people: "344 MB". */
+void format_bytes(char text[32], double bytes);
+
+/* Temporary files of an unfinished output are removed and the signal raised again on SIGINT, SIGTERM, SIGHUP. Called once by main. */
+void run_install_signal_handlers(void);
+
+#endif

@@ -1,0 +1,146 @@
+/* The arena's block comes from mmap, not malloc: fresh pages are already zero, so "zero-filled" costs nothing for what
+ * is never touched, and the start can be put on a huge-page boundary.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/base/arena.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define ARENA_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define ARENA_ASAN 1
+#endif
+#endif
+#ifndef ARENA_ASAN
+#define ARENA_ASAN 0
+#endif
+
+/* In front of every piece and behind the last one; poisoned. Part of the measured size, so both runs agree. */
+#if ARENA_ASAN
+#include <sanitizer/asan_interface.h>
+enum { REDZONE_BYTES = 128 };
+static void forbid(const void *start, size_t bytes) { __asan_poison_memory_region(start, bytes); }
+static void permit(const void *start, size_t bytes) { __asan_unpoison_memory_region(start, bytes); }
+#else
+enum { REDZONE_BYTES = 0 };
+static void forbid(const void *start, size_t bytes) { (void)start, (void)bytes; }
+static void permit(const void *start, size_t bytes) { (void)start, (void)bytes; }
+#endif
+
+enum { HUGE_PAGE_BYTES = 2 << 20 };
+
+/* False on overflow; multiple is a power of two. */
+static bool round_up(size_t bytes, size_t multiple, size_t *rounded)
+{
+    if (!size_add(bytes, multiple - 1, rounded)) return false;
+    *rounded &= ~(multiple - 1);
+    return true;
+}
+
+void *arena_take(arena *memory, size_t count, size_t element_bytes)
+{
+    size_t bytes, start, end;
+    if (!size_multiply(count, element_bytes, &bytes) || !size_add(memory->used_bytes, REDZONE_BYTES, &start) ||
+        !round_up(start, ARENA_ALIGNMENT_BYTES, &start) || !size_add(start, bytes, &end)) {
+        memory->overflow = true;
+        return NULL;
+    }
+    if (!memory->block) {
+        memory->used_bytes = end;
+        return NULL;
+    }
+    assert(end <= memory->capacity_bytes && "the carving asks for more than it measured");
+    if (end > memory->capacity_bytes) return NULL;
+    memory->used_bytes = end;
+    permit(memory->block + start, bytes);
+    return memory->block + start;
+}
+
+/* What a block of that capacity occupies: whole pages, huge ones from the size on at which one can be filled. */
+static bool mapping_bytes(size_t capacity_bytes, size_t *bytes)
+{
+    size_t page = capacity_bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : (size_t)sysconf(_SC_PAGESIZE);
+    return round_up(capacity_bytes ? capacity_bytes : 1, page, bytes);
+}
+
+/* Zeroed pages; aligned to huge pages when at least one long. The system aligns to small pages only, so such a mapping
+ * is made longer by one huge page and trimmed at both ends.
+ *
+ * Not MAP_NORESERVE: with it a size that the machine can never provide is granted, and the process is killed at first
+ * touch instead of getting DEBERTA_E_MEMORY here. */
+static unsigned char *map_pages(size_t bytes)
+{
+    bool huge = bytes >= HUGE_PAGE_BYTES;
+    size_t slack = huge ? HUGE_PAGE_BYTES : 0, total;
+    if (!size_add(bytes, slack, &total)) return NULL;
+    unsigned char *start = mmap(NULL, total, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED) return NULL;
+    if (!huge) return start;
+
+    size_t front = (size_t)(-(uintptr_t)start & (HUGE_PAGE_BYTES - 1));
+    if (front) munmap(start, front);
+    if (slack - front) munmap(start + front + bytes, slack - front);
+#ifdef MADV_HUGEPAGE
+    madvise(start + front, bytes, MADV_HUGEPAGE); /* a wish: without huge pages everything works, only slower */
+#endif
+    return start + front;
+}
+
+static double mebibytes(size_t bytes) { return (double)bytes / (1 << 20); }
+
+deberta_status arena_allocate(arena *memory, const char *what, size_t limit_bytes, deberta_error *err)
+{
+    assert(!memory->block);
+    size_t capacity, mapped;
+    if (memory->overflow || !size_add(memory->used_bytes, REDZONE_BYTES, &capacity) ||
+        !mapping_bytes(capacity, &mapped)) {
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: the memory it needs exceeds the address space", what);
+    }
+    if (limit_bytes && mapped > limit_bytes) {
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: needs %.1f MiB (%zu bytes), the limit is %.1f MiB", what,
+                     mebibytes(mapped), mapped, mebibytes(limit_bytes));
+    }
+    unsigned char *block = map_pages(mapped);
+    if (!block) {
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: the system refused %.1f MiB (%zu bytes): %s", what, mebibytes(mapped),
+                     mapped, strerror(errno));
+    }
+    forbid(block, mapped);
+    memory->block = block;
+    memory->capacity_bytes = capacity;
+    memory->used_bytes = 0;
+    return DEBERTA_OK;
+}
+
+void arena_prefault(arena *memory)
+{
+    size_t mapped;
+    if (!memory->block || !mapping_bytes(memory->capacity_bytes, &mapped)) return;
+#ifdef MADV_POPULATE_WRITE
+    if (madvise(memory->block, mapped, MADV_POPULATE_WRITE) == 0) return;
+#endif
+    /* Kernels before 5.14: write back what is there, but not into poisoned gaps. */
+    if (ARENA_ASAN) return;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t offset = 0; offset < memory->capacity_bytes; offset += page) {
+        volatile unsigned char *byte = memory->block + offset;
+        *byte = *byte;
+    }
+}
+
+void arena_release(arena *memory)
+{
+    size_t mapped;
+    if (memory->block && mapping_bytes(memory->capacity_bytes, &mapped)) {
+        permit(memory->block, mapped);
+        munmap(memory->block, mapped);
+    }
+    *memory = (arena){0};
+}

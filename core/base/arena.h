@@ -1,0 +1,39 @@
+/* Memory in one block, measured and carved by the same code.
+ *
+ * A function `carve(arena, ...)` calls arena_take for every piece. Run on an arena without a block it only adds up; run
+ * again on the real block it hands out the pieces: sizes cannot drift from pointers. Pieces are 64-byte aligned; blocks
+ * of 2 MiB or more ask for huge pages. Under AddressSanitizer the gaps between pieces are poisoned.
+ *
+ *     arena memory = {0};
+ *     carve(&memory, &session);                                   // adds up
+ *     DEBERTA_TRY(arena_allocate(&memory, "session", limit, err));
+ *     carve(&memory, &session);                                   // hands out
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_BASE_ARENA_H
+#define CORE_BASE_ARENA_H
+
+#include "core/base/status.h"
+
+enum { ARENA_ALIGNMENT_BYTES = 64 };
+
+typedef struct arena {
+    unsigned char *block; /* NULL while measuring */
+    size_t capacity_bytes, used_bytes;
+    bool overflow; /* a size did not fit in size_t: arena_allocate will refuse */
+} arena;
+
+/* The next piece, zero-filled when real; NULL while measuring. count * element_bytes may be 0. NULL from a real arena
+ * means that the carving asked for more than it measured: a bug in the caller, asserted. */
+void *arena_take(arena *memory, size_t count, size_t element_bytes);
+/* Turns a measured arena into a real one of that size. what: for the message, e.g. "session". limit_bytes 0: none.
+ * Memory is promised here and given by the system when first touched, so a block may be larger than what is used of it.
+ */
+deberta_status arena_allocate(arena *memory, const char *what, size_t limit_bytes, deberta_error *err);
+/* Has the system hand over all pages now, on the caller's NUMA node, so that no later use waits for a page fault.
+ * Contents stay. */
+void arena_prefault(arena *memory);
+/* Gives the block back and leaves an empty, measuring arena. Accepts an arena that never got a block. */
+void arena_release(arena *memory);
+
+#endif

@@ -1,0 +1,208 @@
+/* Detection of instruction sets. CPUID alone is not enough: a processor may have AVX-512 whose registers the operating
+ * system does not save, and using it then is a crash or silent corruption. __builtin_cpu_supports looks at both.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/base/cpu.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#if defined(__x86_64__) || defined(__i386__)
+#define ARCH_X86 1
+#include <cpuid.h>
+#else
+#define ARCH_X86 0
+#endif
+#if defined(__aarch64__)
+#define ARCH_AARCH64 1
+#if defined(__linux__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
+#endif
+#else
+#define ARCH_AARCH64 0
+#endif
+
+/* Which tiers simd/ compiled in; its meson.build sets them. */
+#ifndef HAVE_AVX2
+#define HAVE_AVX2 0
+#endif
+#ifndef HAVE_AVX512
+#define HAVE_AVX512 0
+#endif
+#ifndef HAVE_NEON
+#define HAVE_NEON 0
+#endif
+
+enum {
+    AVX2_PARTS = CPU_HAS_AVX2 | CPU_HAS_FMA | CPU_HAS_F16C,
+    AVX512_PARTS = AVX2_PARTS | CPU_HAS_AVX512F | CPU_HAS_AVX512BW | CPU_HAS_AVX512DQ | CPU_HAS_AVX512VL
+};
+
+#if ARCH_X86
+/* What CPUID alone says. F16C has no name in clang's __builtin_cpu_supports; its registers are AVX's. */
+static bool claims_f16c(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+}
+
+static bool claims_avx(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_AVX);
+}
+
+static bool claims_avx512(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX512F);
+}
+
+unsigned cpu_features(void)
+{
+    unsigned found = 0;
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx2")) found |= CPU_HAS_AVX2;
+    if (__builtin_cpu_supports("fma")) found |= CPU_HAS_FMA;
+    if (__builtin_cpu_supports("avx") && claims_f16c()) found |= CPU_HAS_F16C;
+    if (__builtin_cpu_supports("avx512f")) found |= CPU_HAS_AVX512F;
+    if (__builtin_cpu_supports("avx512bw")) found |= CPU_HAS_AVX512BW;
+    if (__builtin_cpu_supports("avx512dq")) found |= CPU_HAS_AVX512DQ;
+    if (__builtin_cpu_supports("avx512vl")) found |= CPU_HAS_AVX512VL;
+
+    if (!__builtin_cpu_supports("avx") && claims_avx()) found |= CPU_NO_AVX_STATE;
+    if (!(found & CPU_HAS_AVX512F) && claims_avx512()) found |= CPU_NO_AVX512_STATE;
+
+    if (found & CPU_HAS_FMA) found |= CPU_FMA;
+    if ((found & AVX2_PARTS) == AVX2_PARTS) found |= CPU_AVX2;
+    if ((found & AVX512_PARTS) == AVX512_PARTS) found |= CPU_AVX512;
+    return found;
+}
+#elif ARCH_AARCH64
+unsigned cpu_features(void)
+{
+#if defined(__linux__)
+    if (!(getauxval(AT_HWCAP) & HWCAP_ASIMD)) return 0;
+#endif
+    return CPU_FMA | CPU_NEON;
+}
+#else
+unsigned cpu_features(void) { return 0; }
+#endif
+
+typedef struct part {
+    unsigned bit;
+    const char *lacking;
+} part;
+
+#define LACKS "the processor lacks "
+static const part x86_parts[] = {
+    {CPU_HAS_AVX2, LACKS "avx2"},         {CPU_HAS_FMA, LACKS "fma"},           {CPU_HAS_F16C, LACKS "f16c"},
+    {CPU_HAS_AVX512F, LACKS "avx512f"},   {CPU_HAS_AVX512BW, LACKS "avx512bw"}, {CPU_HAS_AVX512DQ, LACKS "avx512dq"},
+    {CPU_HAS_AVX512VL, LACKS "avx512vl"},
+};
+
+static const char *first_lacking(unsigned wanted, unsigned features)
+{
+    for (size_t i = 0; i < sizeof x86_parts / sizeof *x86_parts; i++) {
+        if ((wanted & x86_parts[i].bit) && !(features & x86_parts[i].bit)) return x86_parts[i].lacking;
+    }
+    return "the processor lacks it";
+}
+
+static const char *avx2_missing(unsigned features)
+{
+    if (!ARCH_X86) return "a tier of x86-64";
+    if (!HAVE_AVX2) return "this build has no avx2 tier";
+    if (features & CPU_AVX2) return NULL;
+    if (features & CPU_NO_AVX_STATE) return "the operating system does not save the registers of avx";
+    return first_lacking(AVX2_PARTS, features);
+}
+
+static const char *avx512_missing(unsigned features)
+{
+    if (!ARCH_X86) return "a tier of x86-64";
+    if (!HAVE_AVX512) return "this build has no avx512 tier";
+    if (features & CPU_AVX512) return NULL;
+    if (features & CPU_NO_AVX_STATE) return "the operating system does not save the registers of avx";
+    if (features & CPU_NO_AVX512_STATE) return "the operating system does not save the registers of avx512";
+    return first_lacking(AVX512_PARTS, features);
+}
+
+static const char *neon_missing(unsigned features)
+{
+    if (!ARCH_AARCH64) return "a tier of aarch64";
+    if (!HAVE_NEON) return "this build has no neon tier";
+    return features & CPU_NEON ? NULL : LACKS "asimd";
+}
+
+const char *cpu_missing(deberta_isa isa, unsigned features)
+{
+    switch (isa) {
+    case DEBERTA_ISA_AUTO:
+    case DEBERTA_ISA_SCALAR: return NULL;
+    case DEBERTA_ISA_AVX2: return avx2_missing(features);
+    case DEBERTA_ISA_AVX512: return avx512_missing(features);
+    case DEBERTA_ISA_NEON: return neon_missing(features);
+    case DEBERTA_ISA_COUNT: break;
+    }
+    return "no such tier";
+}
+
+#if ARCH_X86
+/* The brand string: three CPUID leaves of 16 characters. */
+static bool read_name(char text[64])
+{
+    unsigned words[12], a, b, c, d;
+    if (!__get_cpuid(0x80000000, &a, &b, &c, &d) || a < 0x80000004) return false;
+    for (unsigned leaf = 0; leaf < 3; leaf++) {
+        unsigned *word = words + 4 * leaf;
+        if (!__get_cpuid(0x80000002 + leaf, &word[0], &word[1], &word[2], &word[3])) return false;
+    }
+    memcpy(text, words, sizeof words);
+    text[sizeof words] = '\0';
+    return true;
+}
+#else
+/* Arm machines name themselves, if at all, in the device tree or as a "model name" or "Hardware" of /proc/cpuinfo. */
+static bool read_name(char text[64])
+{
+    static const char *const fields[] = {"model name", "Hardware"};
+    char line[256];
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    while (file && fgets(line, sizeof line, file)) {
+        const char *colon = strchr(line, ':');
+        for (size_t i = 0; colon && i < 2; i++) {
+            if (strncmp(line, fields[i], strlen(fields[i])) != 0) continue;
+            snprintf(text, 64, "%s", colon + 1);
+            fclose(file);
+            return true;
+        }
+    }
+    if (file) fclose(file);
+    file = fopen("/proc/device-tree/model", "r");
+    if (!file) return false;
+    size_t length = fread(text, 1, 63, file);
+    fclose(file);
+    text[length] = '\0';
+    return length > 0;
+}
+#endif
+
+/* Copies words separated by single blanks: brand strings are padded in front, behind and in the middle. */
+void cpu_name(char *name, size_t capacity_bytes)
+{
+    char text[64];
+    size_t length = 0;
+    if (!capacity_bytes) return;
+    if (!read_name(text)) strcpy(text, "unknown");
+    for (const char *c = text; *c && length + 1 < capacity_bytes; c++) {
+        bool blank = *c == ' ' || *c == '\t' || *c == '\n';
+        if (blank && (length == 0 || name[length - 1] == ' ')) continue;
+        name[length++] = blank ? ' ' : *c;
+    }
+    while (length > 0 && name[length - 1] == ' ') length--;
+    name[length] = '\0';
+    if (length == 0) snprintf(name, capacity_bytes, "unknown");
+}

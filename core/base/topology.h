@@ -1,0 +1,34 @@
+/* Cores, caches and where threads may run; the only place that knows hwloc. SPDX-License-Identifier: MIT */
+#ifndef CORE_BASE_TOPOLOGY_H
+#define CORE_BASE_TOPOLOGY_H
+
+#include "core/base/status.h"
+
+enum { TOPOLOGY_MAX_WORKERS = 1024 };
+
+typedef struct topology_info {
+    size_t logical, cores, packages, numa_nodes; /* of the machine */
+    size_t allowed_logical, allowed_cores;       /* of this process: affinity */
+    double cpu_quota;                            /* cgroup limit in cores; 0: none */
+    size_t usable_cores;                  /* what --threads 0 means: min of cores allowed and quota, at least 1 */
+    size_t l1d_bytes, l2_bytes, l3_bytes; /* of one instance; 0: unknown */
+    size_t l2_cores, l3_cores;            /* cores that share one instance; 0: unknown */
+    size_t workers;                       /* entries of worker_cpu: allowed_logical, at most TOPOLOGY_MAX_WORKERS */
+    int worker_cpu[TOPOLOGY_MAX_WORKERS]; /* in the operating system's numbering */
+} topology_info;
+
+deberta_status topology_read(topology_info *info, deberta_error *err);
+/* Logical processor to which worker w (0-based) of a pool should be bound: one per core first, the fastest kind of core
+ * first, neighbours in the caches next to each other. -1: there are more workers than processors; leave it unbound. */
+int topology_worker_cpu(const topology_info *info, size_t worker);
+
+/* A machine that is not this one, for tests. Members left NULL are taken from this machine. */
+typedef struct topology_source {
+    const char *synthetic;   /* hwloc's description: "package:2 l3:1 core:8 pu:2" */
+    const char *allowed;     /* processors the process may use: "0-3,8" */
+    const char *root_folder; /* stands in for "/" when /proc and /sys/fs/cgroup are read; "" is the real one */
+} topology_source;
+
+deberta_status topology_read_source(topology_info *info, const topology_source *source, deberta_error *err);
+
+#endif

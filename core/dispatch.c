@@ -1,0 +1,85 @@
+/* Which tier runs: names, availability, and the table of kernels, filled by overriding from the scalar tier upwards.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/dispatch.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "core/base/cpu.h"
+
+#ifndef HAVE_AVX2
+#define HAVE_AVX2 0
+#endif
+#ifndef HAVE_AVX512
+#define HAVE_AVX512 0
+#endif
+#ifndef HAVE_NEON
+#define HAVE_NEON 0
+#endif
+
+static const char *const isa_names[DEBERTA_ISA_COUNT] = {
+    [DEBERTA_ISA_AUTO] = "auto", [DEBERTA_ISA_SCALAR] = "scalar", [DEBERTA_ISA_AVX2] = "avx2",
+    [DEBERTA_ISA_AVX512] = "avx512", [DEBERTA_ISA_NEON] = "neon",
+};
+
+const char *deberta_isa_name(deberta_isa isa)
+{
+    return (unsigned)isa < DEBERTA_ISA_COUNT ? isa_names[isa] : "unknown";
+}
+
+deberta_status deberta_isa_from_name(deberta_isa *isa, const char *name, deberta_error *err)
+{
+    if (!isa || !name) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_isa_from_name needs a place and a name");
+    for (int i = 0; i < DEBERTA_ISA_COUNT; i++) {
+        if (strcmp(name, isa_names[i]) == 0) {
+            *isa = (deberta_isa)i;
+            return DEBERTA_OK;
+        }
+    }
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown instruction set '%s'; known are auto, scalar, avx2, avx512 and neon", name);
+}
+
+const char *deberta_isa_missing(deberta_isa isa)
+{
+    if ((unsigned)isa >= DEBERTA_ISA_COUNT) return "no such instruction set";
+    if (isa == DEBERTA_ISA_AUTO || isa == DEBERTA_ISA_SCALAR) return NULL;
+    return cpu_missing(isa, cpu_features());
+}
+
+deberta_isa deberta_isa_best(void)
+{
+    static const deberta_isa best_first[] = {DEBERTA_ISA_AVX512, DEBERTA_ISA_AVX2, DEBERTA_ISA_NEON};
+    for (size_t i = 0; i < sizeof best_first / sizeof *best_first; i++) {
+        if (!deberta_isa_missing(best_first[i])) return best_first[i];
+    }
+    return DEBERTA_ISA_SCALAR;
+}
+
+deberta_status kernels_select(kernels *table, deberta_isa isa, deberta_error *err)
+{
+    if (isa == DEBERTA_ISA_AUTO) isa = deberta_isa_best();
+    const char *missing = deberta_isa_missing(isa);
+    if (missing) {
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "instruction set '%s' cannot be used here: %s", deberta_isa_name(isa), missing);
+    }
+    memset(table, 0, sizeof *table);
+    if (cpu_features() & CPU_FMA) {
+        kernels_init_scalar_fma(table);
+    } else {
+        kernels_init_scalar(table);
+    }
+#if HAVE_AVX2
+    if (isa == DEBERTA_ISA_AVX2 || isa == DEBERTA_ISA_AVX512) kernels_init_avx2(table);
+#endif
+#if HAVE_AVX512
+    if (isa == DEBERTA_ISA_AVX512) kernels_init_avx512(table);
+#endif
+#if HAVE_NEON
+    if (isa == DEBERTA_ISA_NEON) kernels_init_neon(table);
+#endif
+#define X(name, parameters) assert(table->name && table->name##_isa);
+    KERNEL_LIST(X)
+#undef X
+    return DEBERTA_OK;
+}

@@ -1,0 +1,124 @@
+/* Temporary name, then rename.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/io/atomic_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/io/quote.h"
+
+struct atomic_file {
+    int descriptor;
+    char *target, *temporary;
+    bool pending; /* the temporary file is there and must be renamed or removed */
+};
+
+enum { TEMPORARY_ATTEMPTS = 1000 };
+
+/* Where the file will really be: renaming onto a symbolic link would replace the link. NULL without memory. */
+static char *resolve(const char *path)
+{
+    char *resolved = realpath(path, NULL);
+    return resolved ? resolved : strdup(path);
+}
+
+/* Creates <folder of target>/.deberta-<process>-<number>.tmp. Not mkstemp: its files are readable by their owner only.
+ */
+static deberta_status create_temporary(atomic_file *file, deberta_error *err)
+{
+    const char *slash = strrchr(file->target, '/');
+    int folder_bytes = slash ? (int)(slash - file->target + 1) : 0;
+    size_t room = (size_t)folder_bytes + 64;
+    file->temporary = malloc(room);
+    if (!file->temporary) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for writing it", QUOTE(file->target));
+    for (int i = 0; i < TEMPORARY_ATTEMPTS && file->descriptor < 0; i++) {
+        snprintf(file->temporary, room, "%.*s.deberta-%ld-%d.tmp", folder_bytes, file->target, (long)getpid(), i);
+        file->descriptor = open(file->temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file->descriptor < 0 && errno != EEXIST) break;
+    }
+    if (file->descriptor < 0)
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: %s", QUOTE(file->target), strerror(errno));
+    file->pending = true;
+    return DEBERTA_OK;
+}
+
+deberta_status atomic_file_open(atomic_file **result, const char *path, deberta_error *err)
+{
+    *result = NULL;
+    struct stat status;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: it exists and is not a regular file", QUOTE(path));
+    atomic_file *file = calloc(1, sizeof *file);
+    if (!file) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for writing it", QUOTE(path));
+    file->descriptor = -1;
+    file->target = resolve(path);
+    deberta_status made = DEBERTA_OK;
+    if (!file->target) made = status_fail(err, DEBERTA_E_MEMORY, "%s: no memory for writing it", QUOTE(path));
+    if (made == DEBERTA_OK) made = create_temporary(file, err);
+    if (made != DEBERTA_OK) {
+        atomic_file_discard(&file);
+        return made;
+    }
+    *result = file;
+    return DEBERTA_OK;
+}
+
+deberta_status atomic_file_write(atomic_file *file, uint64_t offset, const void *bytes, size_t count_bytes,
+                                 deberta_error *err)
+{
+    const char *at = bytes;
+    while (count_bytes > 0) {
+        ssize_t written = pwrite(file->descriptor, at, count_bytes, (off_t)offset);
+        if (written < 0 && errno == EINTR) continue;
+        if (written <= 0)
+            DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: writing failed: %s", QUOTE(file->target),
+                         written < 0 ? strerror(errno) : "nothing was written");
+        at += written;
+        offset += (uint64_t)written;
+        count_bytes -= (size_t)written;
+    }
+    return DEBERTA_OK;
+}
+
+deberta_status atomic_file_set_size(atomic_file *file, uint64_t size_bytes, deberta_error *err)
+{
+    if (ftruncate(file->descriptor, (off_t)size_bytes) != 0)
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot become %llu bytes long: %s", QUOTE(file->target),
+                     (unsigned long long)size_bytes, strerror(errno));
+    return DEBERTA_OK;
+}
+
+deberta_status atomic_file_commit(atomic_file **file, deberta_error *err)
+{
+    atomic_file *done = *file;
+    /* Network file systems report only here that they could not store something. */
+    bool stored = close(done->descriptor) == 0;
+    done->descriptor = -1;
+    deberta_status status = DEBERTA_OK;
+    if (stored && rename(done->temporary, done->target) == 0)
+        done->pending = false;
+    else
+        status = status_fail(err, DEBERTA_E_SYSTEM, "%s: writing failed: %s", QUOTE(done->target), strerror(errno));
+    atomic_file_discard(file);
+    return status;
+}
+
+void atomic_file_discard(atomic_file **file)
+{
+    atomic_file *gone = *file;
+    if (!gone) return;
+    if (gone->descriptor >= 0) close(gone->descriptor);
+    if (gone->pending) unlink(gone->temporary);
+    free(gone->target);
+    free(gone->temporary);
+    free(gone);
+    *file = NULL;
+}
+
+const char *atomic_file_temporary(const atomic_file *file) { return file->temporary; }

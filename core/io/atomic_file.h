@@ -1,0 +1,30 @@
+/* Files that appear whole or not at all: written under a temporary name in the same folder, renamed at the end.
+ *
+ * Until commit the target keeps what it held before. A program that is told to stop can unlink atomic_file_temporary()
+ * itself.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_IO_ATOMIC_FILE_H
+#define CORE_IO_ATOMIC_FILE_H
+
+#include <stdint.h>
+
+#include "core/base/status.h"
+
+typedef struct atomic_file atomic_file;
+
+/* A symbolic link is followed: the file it points to is replaced. What exists and is not a regular file is refused. */
+deberta_status atomic_file_open(atomic_file **file, const char *path, deberta_error *err);
+/* Anywhere, in any order. What is never written, but lies below the size, is zero. */
+deberta_status atomic_file_write(atomic_file *file, uint64_t offset, const void *bytes, size_t count_bytes,
+                                 deberta_error *err);
+deberta_status atomic_file_set_size(atomic_file *file, uint64_t size_bytes, deberta_error *err);
+/* Gives the file its name, or removes it on failure. Frees *file either way. */
+deberta_status atomic_file_commit(atomic_file **file, deberta_error *err);
+/* Removes it. Accepts NULL. */
+void atomic_file_discard(atomic_file **file);
+
+/* The name under which it exists until commit. */
+const char *atomic_file_temporary(const atomic_file *file);
+
+#endif

@@ -1,0 +1,542 @@
+/* Model folders: which weight files there are, what their tensors are called, and reading them.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/io/checkpoint.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/io/json_file.h"
+#include "core/io/mapped_file.h"
+#include "core/io/safetensors.h"
+#include "core/io/sha256.h"
+#include "core/io/torch_file.h"
+
+typedef struct weight_file {
+    char *name; /* base name */
+    mapped_file map;
+    torch_file *torch;    /* NULL: safetensors */
+    tensor_list contents; /* of a safetensors file; a torch file keeps its own */
+} weight_file;
+
+/* `public` comes first: callers hold pointers to it. */
+typedef struct entry {
+    tensor public;
+    const stored_tensor *stored;
+    weight_file *file;
+    size_t number; /* for a stable order of equal names */
+} entry;
+
+struct checkpoint {
+    char *folder;
+    weight_file *files; /* in ascending order of their names */
+    size_t file_count;
+    entry *entries; /* in ascending order of the canonical names */
+    size_t count;
+    char *renamed; /* names that are not a part of a stored one */
+};
+
+enum { MAX_SHARDS = 1024 };
+
+/* An index has one line a tensor. */
+static const json_limits index_limits = {.bytes = 32 << 20, .depth = 8, .values = 8 * TENSOR_MAX_COUNT};
+
+/* What is in the file, whatever its format. */
+static const tensor_list *contents_of(const weight_file *file)
+{
+    return file->torch ? torch_file_tensors(file->torch) : &file->contents;
+}
+
+/* ----------------------------------------------------------------------------------------------------- weight files */
+
+/* Maps the file and reads its table of contents. What was opened stays in *file, also on failure: checkpoint_close
+ * cleans up. */
+static deberta_status open_weight_file(weight_file *file, const char *folder, bool torch, deberta_error *err)
+{
+    char *path = path_join(folder, file->name);
+    if (!path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for a path", QUOTE(file->name));
+    deberta_status status = mapped_file_open(&file->map, path, err);
+    free(path);
+    if (status != DEBERTA_OK) return status;
+    const char *where = file->map.name.text;
+    if (torch) return torch_file_open(&file->torch, file->map.bytes, file->map.size_bytes, where, err);
+    return safetensors_list(&file->contents, file->map.bytes, file->map.size_bytes, where, err);
+}
+
+static deberta_status open_single(checkpoint *c, const char *name, bool torch, deberta_error *err)
+{
+    c->files = calloc(1, sizeof *c->files);
+    if (c->files) c->files[0].name = strdup(name);
+    if (!c->files || !c->files[0].name)
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for reading it", QUOTE(name));
+    c->file_count = 1;
+    return open_weight_file(&c->files[0], c->folder, torch, err);
+}
+
+/* A shard is a file of this folder: an index must not lead anywhere else. */
+static bool is_plain_name(const char *name)
+{
+    return name[0] != 0 && !strpbrk(name, "/\\") && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
+}
+
+static int by_file_name(const void *a, const void *b)
+{
+    return strcmp(((const weight_file *)a)->name, ((const weight_file *)b)->name);
+}
+
+/* The distinct file names of the map, sorted, become c->files. */
+static deberta_status list_shards(checkpoint *c, json_t *map, const char *where, deberta_error *err)
+{
+    const char *key;
+    json_t *value;
+    /* Names that repeat are sorted out at the end; there cannot be more than tensors. */
+    c->files = calloc(json_object_size(map) + 1, sizeof *c->files);
+    if (!c->files) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for its files", where);
+    json_object_foreach(map, key, value)
+    {
+        if (!json_is_string(value) || !is_plain_name(json_string_value(value)))
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                         "%s: weight_map puts tensor '%s' into %s, expected the name of a file in the same folder",
+                         where, QUOTE(key), json_describe(value).text);
+        c->files[c->file_count].name = strdup(json_string_value(value));
+        if (!c->files[c->file_count].name) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for its files", where);
+        c->file_count++;
+    }
+    qsort(c->files, c->file_count, sizeof *c->files, by_file_name);
+    size_t kept = 0;
+    for (size_t i = 0; i < c->file_count; i++) {
+        if (kept > 0 && by_file_name(&c->files[kept - 1], &c->files[i]) == 0)
+            free(c->files[i].name);
+        else
+            c->files[kept++].name = c->files[i].name;
+    }
+    for (size_t i = kept; i < c->file_count; i++) c->files[i].name = NULL;
+    c->file_count = kept;
+    if (kept > MAX_SHARDS)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: weight_map names %zu files, expected at most %d", where, kept,
+                     MAX_SHARDS);
+    return DEBERTA_OK;
+}
+
+/* Finds the map in an index and opens all files that it names. */
+static deberta_status read_map(checkpoint *c, json_t *index, const char *where, bool torch, json_t **map,
+                               deberta_error *err)
+{
+    *map = json_object_get(index, "weight_map");
+    if (!json_is_object(*map) || json_object_size(*map) == 0 || json_object_size(*map) > TENSOR_MAX_COUNT)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: weight_map is not an object with 1 to %d entries", where,
+                     TENSOR_MAX_COUNT);
+    DEBERTA_TRY(list_shards(c, *map, where, err));
+    for (size_t i = 0; i < c->file_count; i++) DEBERTA_TRY(open_weight_file(&c->files[i], c->folder, torch, err));
+    return DEBERTA_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------- tensor names */
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t text_bytes = strlen(text), end_bytes = strlen(end);
+    return text_bytes >= end_bytes && strcmp(text + text_bytes - end_bytes, end) == 0;
+}
+
+static bool starts_with(const char *text, const char *begin, size_t begin_bytes)
+{
+    return strncmp(text, begin, begin_bytes) == 0;
+}
+
+/* What precedes the encoder's names, and how much of it precedes the names of the heads as well ("module." of a model
+ * that was trained on several devices). Points into the name of the word table. */
+typedef struct name_prefix {
+    const char *text;
+    size_t length_bytes, outer_bytes;
+} name_prefix;
+
+static const char word_table[] = "embeddings.word_embeddings.weight";
+static const char word_delta[] = "embeddings.word_embeddings._weight";
+
+/* The length of what precedes `end` in a name; SIZE_MAX when the name does not end so. "xembeddings..." is something
+ * else. */
+static size_t bytes_before(const char *name, const char *end)
+{
+    if (!ends_with(name, end)) return SIZE_MAX;
+    size_t before = strlen(name) - strlen(end);
+    return before == 0 || name[before - 1] == '.' ? before : SIZE_MAX;
+}
+
+/* Splits what precedes the word table into what belongs to the encoder ("deberta.") and what is around the whole model.
+ */
+static name_prefix make_prefix(const char *name, size_t length_bytes)
+{
+    static const char *const encoders[] = {"deberta.", "bert."};
+    name_prefix prefix = {name, length_bytes, length_bytes};
+    for (size_t i = 0; i < 2 && prefix.outer_bytes == length_bytes; i++) {
+        size_t bytes = strlen(encoders[i]);
+        if (length_bytes < bytes || !starts_with(name + length_bytes - bytes, encoders[i], bytes)) continue;
+        /* "albert." is another model. */
+        if (length_bytes == bytes || name[length_bytes - bytes - 1] == '.') prefix.outer_bytes = length_bytes - bytes;
+    }
+    return prefix;
+}
+
+/* How surely a word table with this prefix is the model's: exactly "deberta.", "bert." or nothing; one of them further
+ * inside; anything else. */
+static int prefix_rank(name_prefix prefix)
+{
+    if (prefix.length_bytes == 0) return 3;
+    if (prefix.outer_bytes == prefix.length_bytes) return 1;
+    return prefix.outer_bytes == 0 ? 3 : 2;
+}
+
+/* The prefix of the surest word table. Two that are equally sure are two models, and nobody knows which one is meant.
+ */
+static deberta_status find_prefix(const checkpoint *c, name_prefix *prefix, deberta_error *err)
+{
+    const entry *table = NULL, *delta = NULL;
+    bool ambiguous = false;
+    /* Without a word table whoever needs it will say so, with the names as they are. */
+    *prefix = (name_prefix){.text = ""};
+    for (size_t i = 0; i < c->count; i++) {
+        const entry *one = &c->entries[i];
+        size_t length = bytes_before(one->public.name, word_table);
+        if (bytes_before(one->public.name, word_delta) != SIZE_MAX) delta = one;
+        if (length == SIZE_MAX) continue;
+        name_prefix candidate = make_prefix(one->public.name, length);
+        if (table && prefix_rank(candidate) < prefix_rank(*prefix)) continue;
+        ambiguous = table && prefix_rank(candidate) == prefix_rank(*prefix);
+        *prefix = candidate;
+        table = one;
+    }
+    if (ambiguous)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: '%s' is not the only word table, expected the tensors of one model",
+                     table->file->map.name.text, QUOTE(table->public.name));
+    if (!table && delta)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                     "%s: tensor '%s' is only the difference to a generator's table, and '%s' itself is missing",
+                     delta->file->map.name.text, QUOTE(delta->public.name), word_table);
+    return DEBERTA_OK;
+}
+
+/* Gives the name's canonical form: without prefix, and with LayerNorm's parameters called weight and bias. Renamed ones
+ * are written to *room. */
+static const char *canonical_name(const char *name, const name_prefix *prefix, char **room)
+{
+    static const char *const old_endings[] = {"LayerNorm.gamma", "LayerNorm.beta"};
+    static const char *const new_endings[] = {"weight", "bias"};
+    if (starts_with(name, prefix->text, prefix->length_bytes))
+        name += prefix->length_bytes;
+    else if (starts_with(name, prefix->text, prefix->outer_bytes))
+        name += prefix->outer_bytes;
+    for (int i = 0; i < 2; i++) {
+        if (!ends_with(name, old_endings[i])) continue;
+        size_t kept = strlen(name) - strlen(old_endings[i]) + strlen("LayerNorm.");
+        char *renamed = *room;
+        memcpy(renamed, name, kept);
+        strcpy(renamed + kept, new_endings[i]);
+        *room += kept + strlen(new_endings[i]) + 1;
+        return renamed;
+    }
+    return name;
+}
+
+/* Equal names stay in the order of the files, so that messages are the same in every run. */
+static int by_name(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    int order = strcmp(x->public.name, y->public.name);
+    if (order != 0) return order;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* Renames all entries, sorts them, and refuses what would then be ambiguous. */
+static deberta_status name_entries(checkpoint *c, deberta_error *err)
+{
+    name_prefix prefix = {0};
+    DEBERTA_TRY(find_prefix(c, &prefix, err));
+    size_t room_bytes = 1;
+    for (size_t i = 0; i < c->count; i++)
+        if (ends_with(c->entries[i].public.name, "LayerNorm.gamma") ||
+            ends_with(c->entries[i].public.name, "LayerNorm.beta"))
+            room_bytes += strlen(c->entries[i].public.name) + sizeof "weight";
+    c->renamed = malloc(room_bytes);
+    if (!c->renamed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for names of tensors", QUOTE(c->folder));
+    char *room = c->renamed;
+    for (size_t i = 0; i < c->count; i++)
+        c->entries[i].public.name = canonical_name(c->entries[i].stored->tensor.name, &prefix, &room);
+    qsort(c->entries, c->count, sizeof *c->entries, by_name);
+    for (size_t i = 1; i < c->count; i++) {
+        const entry *one = &c->entries[i - 1], *two = &c->entries[i];
+        if (strcmp(one->public.name, two->public.name) == 0)
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' is there twice (as '%s' and '%s')",
+                         two->file->map.name.text, QUOTE(two->public.name), QUOTE(one->stored->tensor.name),
+                         QUOTE(two->stored->tensor.name));
+    }
+    return DEBERTA_OK;
+}
+
+/* Does the map of an index put this tensor into this file? If so, the file's number takes the place of its name in the
+ * map: names that are left over at the end were not found, and a number that comes up again is a tensor twice in one
+ * file. */
+static deberta_status strike_off(const checkpoint *c, json_t *map, const char *name, size_t number, bool *wanted,
+                                 deberta_error *err)
+{
+    const json_t *place = json_object_get(map, name);
+    const weight_file *file = &c->files[number];
+    *wanted = json_is_string(place) && strcmp(json_string_value(place), file->name) == 0;
+    if (json_is_integer(place) && (size_t)json_integer_value(place) == number)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' is there twice", file->map.name.text, QUOTE(name));
+    if (*wanted && json_object_set_new(map, name, json_integer((json_int_t)number)) != 0)
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for comparing it with its index", file->map.name.text);
+    return DEBERTA_OK;
+}
+
+/* All tensors of all files; with a map only those that it puts into the file they are in. */
+static deberta_status list_entries(checkpoint *c, json_t *map, deberta_error *err)
+{
+    size_t total = 0;
+    for (size_t f = 0; f < c->file_count; f++) total += contents_of(&c->files[f])->count;
+    c->entries = calloc(total + 1, sizeof *c->entries);
+    if (!c->entries)
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for a list of %zu tensors", QUOTE(c->folder), total);
+    for (size_t f = 0; f < c->file_count; f++) {
+        const tensor_list *contents = contents_of(&c->files[f]);
+        for (size_t i = 0; i < contents->count; i++) {
+            const stored_tensor *stored = &contents->items[i];
+            bool wanted = true;
+            if (map) DEBERTA_TRY(strike_off(c, map, stored->tensor.name, f, &wanted, err));
+            if (!wanted) continue;
+            c->entries[c->count] = (entry){stored->tensor, stored, &c->files[f], c->count};
+            c->entries[c->count++].public.file = c->files[f].name;
+        }
+    }
+    return DEBERTA_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- opening
+ */
+
+/* Everything that the map lists must have been found. */
+static deberta_status check_struck_off(json_t *map, const char *where, deberta_error *err)
+{
+    const char *name;
+    json_t *place;
+    json_object_foreach(map, name, place) if (json_is_string(place))
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: weight_map puts tensor '%s' into '%s', which does not hold it", where,
+                     QUOTE(name), QUOTE(json_string_value(place)));
+    return DEBERTA_OK;
+}
+
+static deberta_status open_sharded(checkpoint *c, const char *name, bool torch, deberta_error *err)
+{
+    char *path = path_join(c->folder, name);
+    if (!path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for reading it", QUOTE(name));
+    json_t *index = NULL, *map = NULL;
+    deberta_status status = json_file_read(&index, path, &index_limits, err);
+    if (status == DEBERTA_OK) status = read_map(c, index, QUOTE(path), torch, &map, err);
+    if (status == DEBERTA_OK) status = list_entries(c, map, err);
+    if (status == DEBERTA_OK) status = check_struck_off(map, QUOTE(path), err);
+    json_decref(index);
+    free(path);
+    return status;
+}
+
+static const struct weight_kind {
+    const char *name;
+    bool torch, sharded;
+} weight_kinds[] = {
+    {"model.safetensors", false, false},
+    {"model.safetensors.index.json", false, true},
+    {"pytorch_model.bin", true, false},
+    {"pytorch_model.bin.index.json", true, true},
+};
+
+/* The first kind of weights that is there, readable or not: what cannot be read is reported, not passed over. */
+static deberta_status find_kind(const checkpoint *c, const struct weight_kind **kind, deberta_error *err)
+{
+    *kind = NULL;
+    int folder = open(c->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (folder < 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be opened as a model folder: %s", QUOTE(c->folder),
+                     strerror(errno));
+    for (size_t i = 0; i < sizeof weight_kinds / sizeof *weight_kinds && !*kind; i++) {
+        struct stat ignored;
+        if (fstatat(folder, weight_kinds[i].name, &ignored, AT_SYMLINK_NOFOLLOW) == 0) *kind = &weight_kinds[i];
+    }
+    close(folder);
+    if (!*kind)
+        DEBERTA_FAIL(err, DEBERTA_E_FILE,
+                     "%s: no weights; expected model.safetensors, pytorch_model.bin or the index.json of a sharded one",
+                     QUOTE(c->folder));
+    return DEBERTA_OK;
+}
+
+/* A folder may hold several kinds, as converted models do; only the first is opened. */
+static deberta_status open_files(checkpoint *c, deberta_error *err)
+{
+    const struct weight_kind *kind;
+    DEBERTA_TRY(find_kind(c, &kind, err));
+    if (kind->sharded) return open_sharded(c, kind->name, kind->torch, err);
+    DEBERTA_TRY(open_single(c, kind->name, kind->torch, err));
+    return list_entries(c, NULL, err);
+}
+
+deberta_status checkpoint_open(checkpoint **result, const char *folder, deberta_error *err)
+{
+    *result = NULL;
+    checkpoint *c = calloc(1, sizeof *c);
+    if (c) c->folder = strdup(folder);
+    deberta_status status = DEBERTA_OK;
+    if (!c || !c->folder) status = status_fail(err, DEBERTA_E_MEMORY, "%s: no memory for reading it", QUOTE(folder));
+    if (status == DEBERTA_OK) status = open_files(c, err);
+    if (status == DEBERTA_OK) status = name_entries(c, err);
+    if (status != DEBERTA_OK) {
+        checkpoint_close(&c);
+        return status;
+    }
+    *result = c;
+    return DEBERTA_OK;
+}
+
+void checkpoint_close(checkpoint **closed)
+{
+    checkpoint *c = *closed;
+    if (!c) return;
+    for (size_t i = 0; i < c->file_count; i++) {
+        torch_file_close(&c->files[i].torch);
+        tensor_list_free(&c->files[i].contents);
+        mapped_file_close(&c->files[i].map);
+        free(c->files[i].name);
+    }
+    free(c->files);
+    free(c->entries);
+    free(c->renamed);
+    free(c->folder);
+    free(c);
+    *closed = NULL;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- lookup */
+
+size_t checkpoint_count(const checkpoint *c) { return c->count; }
+const tensor *checkpoint_at(const checkpoint *c, size_t index) { return &c->entries[index].public; }
+
+const tensor *checkpoint_find(const checkpoint *c, const char *name)
+{
+    size_t low = 0, high = c->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        int order = strcmp(c->entries[middle].public.name, name);
+        if (order == 0) return &c->entries[middle].public;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+/* Callers only get tensors that are the first member of an entry. */
+static const entry *entry_of(const tensor *t) { return (const entry *)t; }
+static const char *place_of(const tensor *t) { return entry_of(t)->file->map.name.text; }
+
+static deberta_status require_floating(const tensor *t, deberta_error *err)
+{
+    if (dtype_is_floating(t->dtype)) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' has dtype %s, expected weights in F32, F16, BF16 or F64",
+                 place_of(t), QUOTE(t->name), dtype_name(t->dtype));
+}
+
+deberta_status checkpoint_require(const checkpoint *c, const tensor **found, const char *name, const size_t *shape,
+                                  size_t rank, deberta_error *err)
+{
+    const tensor *t = checkpoint_find(c, name);
+    *found = t;
+    if (!t)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' is missing (%zu tensors in %zu file%s)", QUOTE(c->folder),
+                     QUOTE(name), c->count, c->file_count, c->file_count == 1 ? "" : "s");
+    if (t->rank != rank || memcmp(t->shape, shape, rank * sizeof *shape) != 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' has shape %s, expected %s", place_of(t), QUOTE(name),
+                     shape_describe(t->shape, t->rank).text, shape_describe(shape, rank).text);
+    return require_floating(t, err);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- reading */
+
+/* Whoever reads outside a tensor made a mistake of its own; the file is not to blame. */
+static deberta_status check_range(const tensor *t, size_t first, size_t count, deberta_error *err)
+{
+    if (range_is_inside(first, count, t->elements)) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "tensor '%s': elements %zu to %zu + %zu, but it has %zu", QUOTE(t->name),
+                 first, first, count, t->elements);
+}
+
+/* The storage of the tensor in memory until `release`. */
+static deberta_status acquire(const tensor *t, const uint8_t **storage, deberta_error *err)
+{
+    const entry *one = entry_of(t);
+    if (one->file->torch) return torch_file_acquire(one->file->torch, one->stored->storage, storage, err);
+    *storage = one->file->map.bytes;
+    return DEBERTA_OK;
+}
+
+/* Ends what acquire began. */
+static void release(const tensor *t)
+{
+    const entry *one = entry_of(t);
+    if (one->file->torch) torch_file_release(one->file->torch, one->stored->storage);
+}
+
+deberta_status checkpoint_read_f32(const checkpoint *c, const tensor *t, size_t first, size_t count, float *values,
+                                   deberta_error *err)
+{
+    (void)c;
+    const uint8_t *storage;
+    DEBERTA_TRY(check_range(t, first, count, err));
+    DEBERTA_TRY(require_floating(t, err));
+    DEBERTA_TRY(acquire(t, &storage, err));
+    tensor_convert_f32(values, entry_of(t)->stored, storage, first, count);
+    release(t);
+    return DEBERTA_OK;
+}
+
+deberta_status checkpoint_read_i64(const checkpoint *c, const tensor *t, size_t first, size_t count, int64_t *values,
+                                   deberta_error *err)
+{
+    (void)c;
+    const uint8_t *storage;
+    DEBERTA_TRY(check_range(t, first, count, err));
+    if (dtype_is_floating(t->dtype) || t->dtype == DTYPE_OTHER)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' has dtype %s, expected integers or BOOL", place_of(t),
+                     QUOTE(t->name), dtype_name(t->dtype));
+    DEBERTA_TRY(acquire(t, &storage, err));
+    tensor_convert_i64(values, entry_of(t)->stored, storage, first, count);
+    release(t);
+    return DEBERTA_OK;
+}
+
+void checkpoint_forget(const checkpoint *c, const tensor *t)
+{
+    (void)c;
+    const entry *one = entry_of(t);
+    if (one->file->torch) torch_file_forget(one->file->torch, one->stored->storage);
+}
+
+deberta_status checkpoint_digest(const checkpoint *c, char digest[65], deberta_error *err)
+{
+    char *path = path_join(c->folder, "config.json");
+    if (!path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for a path", QUOTE(c->folder));
+    mapped_file config;
+    deberta_status status = mapped_file_open(&config, path, err);
+    free(path);
+    if (status != DEBERTA_OK) return status;
+    sha256 hash;
+    sha256_begin(&hash);
+    sha256_add(&hash, config.bytes, config.size_bytes);
+    mapped_file_close(&config);
+    for (size_t i = 0; i < c->file_count; i++) sha256_add(&hash, c->files[i].map.bytes, c->files[i].map.size_bytes);
+    sha256_finish(&hash, digest);
+    return DEBERTA_OK;
+}

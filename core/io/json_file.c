@@ -1,0 +1,120 @@
+/* jansson behind limits.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/io/json_file.h"
+
+#include <stdio.h>
+
+#include "core/io/mapped_file.h"
+
+/* jansson collects a token in a buffer and does not notice when that cannot grow. With memory for a token of this
+ * length nobody is out of memory; the longest that a model needs is a name. */
+enum { MAX_TOKEN_BYTES = 1 << 20 };
+
+/* Refuses a text whose tree would be too deep or too large. It need not be JSON: jansson judges that afterwards. */
+static deberta_status scan(const char *text, size_t size_bytes, const json_limits *limits, const char *where,
+                           deberta_error *err)
+{
+    size_t line = 1, depth = 0, values = 0, token_bytes = 0;
+    bool in_string = false;
+    for (size_t i = 0; i < size_bytes; i++) {
+        char c = text[i];
+        bool separates = !in_string && strchr("[]{},: \t\r\n", c);
+        token_bytes = separates ? 0 : token_bytes + 1;
+        if (token_bytes > MAX_TOKEN_BYTES)
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: line %zu: a text or number of more than %d bytes", where, line,
+                         MAX_TOKEN_BYTES);
+        if (c == '\n') line++;
+        if (in_string) {
+            if (c == '\\') i++;
+            in_string = c != '"';
+            continue;
+        }
+        in_string = c == '"';
+        if (c == '[' || c == '{') depth++;
+        if ((c == ']' || c == '}') && depth > 0) depth--;
+        if (c == '[' || c == '{' || c == ',' || c == ':') values++;
+        if (depth > limits->depth)
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: line %zu: arrays and objects are nested deeper than %zu", where,
+                         line, limits->depth);
+        if (values > limits->values)
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: line %zu: more than %zu values", where, line, limits->values);
+    }
+    return DEBERTA_OK;
+}
+
+/* As somebody would write it, and never like an integer: "2.0" is not 2. */
+static void print_real(char *text, size_t room, double value)
+{
+    snprintf(text, room, "%.15g", value);
+    if (!strpbrk(text, ".en")) strncat(text, ".0", room - strlen(text) - 1);
+}
+
+quoted json_describe(const json_t *value)
+{
+    char text[QUOTE_BYTES + 16];
+    switch (json_typeof(value)) {
+    case JSON_OBJECT: return quote_bytes("an object", 9);
+    case JSON_ARRAY: return quote_bytes("an array", 8);
+    case JSON_STRING:
+        snprintf(text, sizeof text, "the text '%s'", QUOTE_N(json_string_value(value), json_string_length(value)));
+        break;
+    case JSON_INTEGER: snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(value)); break;
+    case JSON_REAL: print_real(text, sizeof text, json_real_value(value)); break;
+    case JSON_TRUE: return quote_bytes("true", 4);
+    case JSON_FALSE: return quote_bytes("false", 5);
+    default: return quote_bytes("null", 4);
+    }
+    return quote_bytes(text, strlen(text));
+}
+
+/* The key before `position`, where jansson noticed that it was there already. */
+static quoted key_before(const char *text, size_t position)
+{
+    size_t end = position > 0 ? position - 1 : 0, begin = end;
+    while (begin > 0 && (text[begin - 1] != '"' || (begin > 1 && text[begin - 2] == '\\'))) begin--;
+    return quote_bytes(text + begin, end - begin);
+}
+
+/* jansson's own sentence, but for the two cases where a better one is known. */
+static deberta_status refuse(const json_error_t *error, const char *text, const char *where, deberta_error *err)
+{
+    enum json_error_code code = json_error_code(error);
+    if (code == json_error_out_of_memory) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for its JSON", where);
+    if (code == json_error_duplicate_key)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: line %d, column %d: the key '%s' occurs twice", where, error->line,
+                     error->column, key_before(text, (size_t)error->position).text);
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: line %d, column %d: %s", where, error->line, error->column,
+                 QUOTE(error->text));
+}
+
+deberta_status json_file_parse(json_t **root, const char *text, size_t size_bytes, const json_limits *limits,
+                               const char *where, deberta_error *err)
+{
+    *root = NULL;
+    if (size_bytes > limits->bytes)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %zu bytes of JSON, expected at most %zu", where, size_bytes,
+                     limits->bytes);
+    DEBERTA_TRY(scan(text, size_bytes, limits, where, err));
+    json_error_t error;
+    json_t *value = json_loadb(text, size_bytes, JSON_REJECT_DUPLICATES, &error);
+    if (!value) return refuse(&error, text, where, err);
+    if (!json_is_object(value)) {
+        quoted found = json_describe(value);
+        json_decref(value);
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: holds %s, expected a JSON object", where, found.text);
+    }
+    *root = value;
+    return DEBERTA_OK;
+}
+
+deberta_status json_file_read(json_t **root, const char *path, const json_limits *limits, deberta_error *err)
+{
+    *root = NULL;
+    mapped_file file;
+    DEBERTA_TRY(mapped_file_open(&file, path, err));
+    deberta_status status =
+        json_file_parse(root, (const char *)file.bytes, file.size_bytes, limits, file.name.text, err);
+    mapped_file_close(&file);
+    return status;
+}

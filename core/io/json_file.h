@@ -1,0 +1,30 @@
+/* JSON objects from files nobody vouches for: jansson behind limits.
+ *
+ * jansson builds a tree that takes up to a hundred times the memory of its text and reads nested values recursively. A
+ * scan before it refuses texts that are too long, too deep or have too many values, so that both stay bounded.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_IO_JSON_FILE_H
+#define CORE_IO_JSON_FILE_H
+
+#include <jansson.h>
+
+#include "core/base/status.h"
+#include "core/io/quote.h"
+
+typedef struct json_limits {
+    size_t bytes;
+    size_t depth;  /* of arrays and objects */
+    size_t values; /* about: separators and opening brackets outside strings */
+} json_limits;
+
+/* The root must be an object; duplicate keys, invalid UTF-8 and anything after the object are errors. `where` begins
+ * the message. The caller releases *root with json_decref; on failure it is NULL. */
+deberta_status json_file_parse(json_t **root, const char *text, size_t size_bytes, const json_limits *limits,
+                               const char *where, deberta_error *err);
+deberta_status json_file_read(json_t **root, const char *path, const json_limits *limits, deberta_error *err);
+
+/* "an array", "the number 8.5", "the text 'abc'": what a message says was found. */
+quoted json_describe(const json_t *value);
+
+#endif

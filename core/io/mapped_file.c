@@ -1,0 +1,106 @@
+/* Read-only mappings of regular files.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/io/mapped_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+uint16_t load_u16(const uint8_t *at) { return (uint16_t)(at[0] | at[1] << 8); }
+uint32_t load_u32(const uint8_t *at) { return load_u16(at) | (uint32_t)load_u16(at + 2) << 16; }
+uint64_t load_u64(const uint8_t *at) { return load_u32(at) | (uint64_t)load_u32(at + 4) << 32; }
+
+char *path_join(const char *folder, const char *name)
+{
+    size_t folder_bytes = strlen(folder), name_bytes = strlen(name);
+    bool slash = folder_bytes > 0 && folder[folder_bytes - 1] != '/'; /* no folder: the current one, not the root */
+    char *path = malloc(folder_bytes + name_bytes + 2);
+    if (!path) return NULL;
+    memcpy(path, folder, folder_bytes);
+    if (slash) path[folder_bytes++] = '/';
+    memcpy(path + folder_bytes, name, name_bytes + 1);
+    return path;
+}
+
+static bool starts_with(const uint8_t *bytes, size_t size_bytes, const char *prefix)
+{
+    size_t length = strlen(prefix);
+    return size_bytes >= length && memcmp(bytes, prefix, length) == 0;
+}
+
+const char *content_guess(const uint8_t *bytes, size_t size_bytes)
+{
+    if (size_bytes > 8 && bytes[8] == '{' && load_u64(bytes) < size_bytes) return "a safetensors file";
+    if (starts_with(bytes, size_bytes, "PK\x03\x04")) return "a zip archive";
+    if (starts_with(bytes, size_bytes, "\x1f\x8b")) return "a gzip file";
+    if (starts_with(bytes, size_bytes, "\x89HDF")) return "an HDF5 file";
+    if (starts_with(bytes, size_bytes, "GGUF")) return "a GGUF file";
+    if (starts_with(bytes, size_bytes, "<!") || starts_with(bytes, size_bytes, "<html")) return "an HTML page";
+    if (size_bytes >= 262 && memcmp(bytes + 257, "ustar", 5) == 0) return "a tar archive";
+    if (size_bytes >= 2 && bytes[0] == 0x80 && bytes[1] >= 2 && bytes[1] <= 5) return "a Python pickle";
+    return NULL;
+}
+
+/* What is wrong with the kind of thing that was opened, NULL for a file with content. */
+static const char *not_a_file(const struct stat *status)
+{
+    if (S_ISDIR(status->st_mode)) return "is a folder, expected a file";
+    if (!S_ISREG(status->st_mode)) return "is not a regular file";
+    if (status->st_size == 0) return "is empty (0 bytes)";
+    return NULL;
+}
+
+/* The descriptor is not needed after this; the mapping keeps the file. */
+static deberta_status map(mapped_file *file, int descriptor, deberta_error *err)
+{
+    struct stat status;
+    if (fstat(descriptor, &status) != 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be examined: %s", file->name.text, strerror(errno));
+    const char *problem = not_a_file(&status);
+    if (problem) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s", file->name.text, problem);
+
+    size_t size_bytes = (size_t)status.st_size;
+    void *bytes = mmap(NULL, size_bytes, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (bytes == MAP_FAILED) {
+        deberta_status code = errno == ENOMEM ? DEBERTA_E_MEMORY : DEBERTA_E_FILE;
+        DEBERTA_FAIL(err, code, "%s: cannot be mapped: %s", file->name.text, strerror(errno));
+    }
+    file->bytes = bytes;
+    file->size_bytes = size_bytes;
+    return DEBERTA_OK;
+}
+
+deberta_status mapped_file_open(mapped_file *file, const char *path, deberta_error *err)
+{
+    *file = (mapped_file){.name = quote_bytes(path, strlen(path))};
+    /* Without O_NONBLOCK the opening of a named pipe would wait for a writer. */
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (descriptor < 0) {
+        struct stat status;
+        bool dangling = errno == ENOENT && lstat(path, &status) == 0;
+        DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be opened: %s", file->name.text,
+                     dangling ? "a symbolic link to a file that does not exist" : strerror(errno));
+    }
+    deberta_status status = map(file, descriptor, err);
+    close(descriptor);
+    if (status != DEBERTA_OK) return status;
+    if (starts_with(file->bytes, file->size_bytes, "version https://git-lfs")) {
+        size_t size_bytes = file->size_bytes;
+        mapped_file_close(file);
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                     "%s: is a git-lfs pointer of %zu bytes, not the file itself (\"git lfs pull\" fetches it)",
+                     file->name.text, size_bytes);
+    }
+    return DEBERTA_OK;
+}
+
+void mapped_file_close(mapped_file *file)
+{
+    if (file->bytes) munmap((void *)file->bytes, file->size_bytes);
+    file->bytes = NULL;
+    file->size_bytes = 0;
+}

@@ -1,0 +1,44 @@
+/* A file mapped read-only, and the one bounds check that every reader of files uses.
+ *
+ * What is not a file with content is refused here, with the reason: folders, pipes, devices, empty files, git-lfs
+ * pointers. (A file that another program shortens while it is mapped ends this one with SIGBUS; so it does every
+ * program that maps files.)
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_IO_MAPPED_FILE_H
+#define CORE_IO_MAPPED_FILE_H
+
+#include <stdint.h>
+
+#include "core/base/status.h"
+#include "core/io/quote.h"
+
+typedef struct mapped_file {
+    const uint8_t *bytes;
+    size_t size_bytes; /* at least 1 while open */
+    quoted name;       /* the path, fit for messages */
+} mapped_file;
+
+/* On failure *file is empty and nothing needs to be closed. */
+deberta_status mapped_file_open(mapped_file *file, const char *path, deberta_error *err);
+/* Accepts an empty one. */
+void mapped_file_close(mapped_file *file);
+
+/* Do `length` bytes at `offset` lie inside `size` bytes? Whatever the numbers, nothing wraps around. */
+static inline bool range_is_inside(uint64_t offset, uint64_t length, uint64_t size)
+{
+    return offset <= size && length <= size - offset;
+}
+
+/* What a file that is not of the expected kind seems to be ("a zip archive"), or NULL. For messages only. */
+const char *content_guess(const uint8_t *bytes, size_t size_bytes);
+
+/* Little-endian integers at any alignment. */
+uint16_t load_u16(const uint8_t *at);
+uint32_t load_u32(const uint8_t *at);
+uint64_t load_u64(const uint8_t *at);
+
+/* folder/name (just name for an empty folder) in new memory, NULL without memory. */
+char *path_join(const char *folder, const char *name);
+
+#endif

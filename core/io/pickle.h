@@ -1,0 +1,81 @@
+/* The part of Python's pickle language that tensors need, and nothing else (SPEC 10.4).
+ *
+ * A pickle is a program for a stack machine that may name and call any Python function. Here the only functions that
+ * can be named are the handful below; every other name ends the reading, and nothing is ever executed. Values live in
+ * flat pools, so neither deep nesting nor cycles cost stack; sizes, counts and the memo are bounded by the length of
+ * the pickle.
+ *
+ * Known: collections.OrderedDict, torch._utils._rebuild_tensor_v2, torch._utils._rebuild_parameter, and as types of
+ * storages torch.{Double,Float,Half,BFloat16,Long,Int,Short,Char,Byte,Bool}Storage.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_IO_PICKLE_H
+#define CORE_IO_PICKLE_H
+
+#include "core/io/tensor.h"
+
+typedef struct pickle pickle;
+
+typedef enum pickle_kind {
+    PICKLE_NOTHING, /* no value */
+    PICKLE_NONE,
+    PICKLE_BOOL,
+    PICKLE_INTEGER,
+    PICKLE_REAL,
+    PICKLE_TEXT,
+    PICKLE_BYTES,
+    PICKLE_LONG, /* an integer of more than 64 bits, as its little-endian bytes */
+    PICKLE_TUPLE,
+    PICKLE_LIST,
+    PICKLE_DICT,
+    PICKLE_GLOBAL,
+    PICKLE_STORAGE,
+    PICKLE_TENSOR,
+    PICKLE_KIND_COUNT
+} pickle_kind;
+
+typedef struct pickle_value {
+    uint32_t kind;
+    uint32_t length_bytes; /* of text, bytes, long */
+    union {
+        int64_t integer;  /* bool, integer */
+        const char *text; /* into the pickle; not terminated */
+        size_t index;     /* of everything else, in its pool */
+    } as;
+} pickle_value;
+
+/* What a persistent id describes: the memory that tensors are views of. */
+typedef struct pickle_storage {
+    pickle_value key; /* text */
+    tensor_dtype dtype;
+    size_t elements;
+    size_t view_offset,
+        view_elements; /* the part that is meant (the whole, but in the oldest files); inside elements */
+} pickle_storage;
+
+/* Lies inside its storage: checked. */
+typedef struct pickle_tensor {
+    size_t storage, offset, elements; /* offset into the whole storage, in elements like the strides */
+    size_t rank, shape[TENSOR_MAX_RANK], strides[TENSOR_MAX_RANK];
+} pickle_tensor;
+
+/* Reads one pickle from the beginning of `bytes`, which must stay as long as the result. `where` begins messages. */
+deberta_status pickle_read(pickle **result, const uint8_t *bytes, size_t size_bytes, const char *where,
+                           deberta_error *err);
+void pickle_free(pickle **p);
+
+size_t pickle_length_bytes(const pickle *p); /* up to and including its end */
+pickle_value pickle_root(const pickle *p);
+const char *pickle_kind_name(pickle_value value); /* "a tuple" */
+bool pickle_text_is(pickle_value value, const char *text);
+
+/* Walks over the items of a tuple or list, or the keys and values of a dict in turn. *cursor is 0 at the beginning. */
+bool pickle_next(const pickle *p, pickle_value from, size_t *cursor, pickle_value *item);
+/* Pairs of text and tensor in a dict. */
+size_t pickle_tensor_count(const pickle *p, pickle_value dict);
+
+size_t pickle_storage_count(const pickle *p);
+const pickle_storage *pickle_storage_at(const pickle *p, size_t index);
+const pickle_tensor *pickle_tensor_of(const pickle *p, pickle_value tensor);
+
+#endif

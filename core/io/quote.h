@@ -1,0 +1,30 @@
+/* Text that came from a file or a command line, made fit for a message.
+ *
+ * Names in hostile files may be megabytes long, hold line breaks or terminal escapes, or be no text at all. Messages
+ * stay one short printable sentence because everything foreign goes through here: cut in the middle, odd bytes written
+ * as \xNN.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_IO_QUOTE_H
+#define CORE_IO_QUOTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { QUOTE_BYTES = 132 };
+
+typedef struct quoted {
+    char text[QUOTE_BYTES]; /* always terminated */
+} quoted;
+
+quoted quote_bytes(const void *bytes, size_t count_bytes);
+
+/* For use as an argument of status_fail: the text lives until the end of the full expression. */
+#define QUOTE_N(bytes, count_bytes) (quote_bytes((bytes), (count_bytes)).text)
+#define QUOTE(string)               QUOTE_N((string), strlen(string))
+
+/* Well-formed UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF. */
+bool utf8_is_valid(const void *bytes, size_t count_bytes);
+
+#endif

@@ -1,0 +1,15 @@
+/* The table of contents of a safetensors file (SPEC 10.1).
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_IO_SAFETENSORS_H
+#define CORE_IO_SAFETENSORS_H
+
+#include "core/io/tensor.h"
+
+/* Lists the tensors, in the order of their places. Everything listed lies inside the file, does not overlap, and
+ * together the tensors cover the data area. offset_bytes count from the beginning of the file, which is storage 0.
+ * `where` begins messages. On failure *list is empty; else the caller frees it. */
+deberta_status safetensors_list(tensor_list *list, const uint8_t *bytes, size_t size_bytes, const char *where,
+                                deberta_error *err);
+
+#endif

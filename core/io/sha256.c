@@ -1,0 +1,94 @@
+/* SHA-256, as FIPS 180-4 writes it down.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/io/sha256.h"
+
+#include <string.h>
+
+/* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
+static const uint32_t round_constants[64] = {
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2,
+};
+
+static uint32_t rotate(uint32_t x, int n) { return x >> n | x << (32 - n); }
+
+static uint32_t load_big_endian(const uint8_t *at)
+{
+    return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | at[3];
+}
+
+static void store_big_endian(uint8_t *at, uint32_t x)
+{
+    for (int i = 0; i < 4; i++) at[i] = (uint8_t)(x >> (24 - 8 * i));
+}
+
+/* One block of 64 bytes; letters as in the standard. */
+static void compress(uint32_t state[8], const uint8_t *block)
+{
+    uint32_t w[64];
+    for (int t = 0; t < 16; t++) w[t] = load_big_endian(block + 4 * t);
+    for (int t = 16; t < 64; t++) {
+        uint32_t s0 = rotate(w[t - 15], 7) ^ rotate(w[t - 15], 18) ^ w[t - 15] >> 3;
+        uint32_t s1 = rotate(w[t - 2], 17) ^ rotate(w[t - 2], 19) ^ w[t - 2] >> 10;
+        w[t] = w[t - 16] + s0 + w[t - 7] + s1;
+    }
+    uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+    uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
+    for (int t = 0; t < 64; t++) {
+        uint32_t sum1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
+        uint32_t t1 = h + sum1 + ((e & f) ^ (~e & g)) + round_constants[t] + w[t];
+        uint32_t sum0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
+        uint32_t t2 = sum0 + ((a & b) ^ (a & c) ^ (b & c));
+        h = g, g = f, f = e, e = d + t1;
+        d = c, c = b, b = a, a = t1 + t2;
+    }
+    state[0] += a, state[1] += b, state[2] += c, state[3] += d;
+    state[4] += e, state[5] += f, state[6] += g, state[7] += h;
+}
+
+void sha256_begin(sha256 *hash)
+{
+    /* The first 32 bits of the fractional parts of the square roots of the first 8 primes. */
+    *hash = (sha256){
+        .state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
+}
+
+void sha256_add(sha256 *hash, const void *bytes, size_t count_bytes)
+{
+    const uint8_t *at = bytes;
+    while (count_bytes > 0) {
+        size_t used = hash->count_bytes % 64, piece = 64 - used < count_bytes ? 64 - used : count_bytes;
+        if (piece == 64) {
+            compress(hash->state, at); /* a whole block need not be copied */
+        } else {
+            memcpy(hash->block + used, at, piece);
+            if (used + piece == 64) compress(hash->state, hash->block);
+        }
+        hash->count_bytes += piece;
+        at += piece;
+        count_bytes -= piece;
+    }
+}
+
+void sha256_finish(sha256 *hash, char digest[65])
+{
+    static const char digits[] = "0123456789abcdef";
+    static const uint8_t padding[64] = {0x80};
+    uint64_t count_bits = hash->count_bytes * 8;
+    uint8_t length[8];
+    store_big_endian(length, (uint32_t)(count_bits >> 32));
+    store_big_endian(length + 4, (uint32_t)count_bits);
+    /* A 1 bit, then zeros until 8 bytes are left in the block for the length. */
+    size_t used = hash->count_bytes % 64;
+    sha256_add(hash, padding, used < 56 ? 56 - used : 120 - used);
+    sha256_add(hash, length, sizeof length);
+    for (int i = 0; i < 64; i++) digest[i] = digits[hash->state[i / 8] >> (28 - 4 * (i % 8)) & 15];
+    digest[64] = 0;
+}

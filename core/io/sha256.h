@@ -1,0 +1,21 @@
+/* SHA-256 (FIPS 180-4), for naming models by their content.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_IO_SHA256_H
+#define CORE_IO_SHA256_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct sha256 {
+    uint32_t state[8];
+    uint64_t count_bytes;
+    uint8_t block[64]; /* what does not fill a block yet */
+} sha256;
+
+void sha256_begin(sha256 *hash);
+void sha256_add(sha256 *hash, const void *bytes, size_t count_bytes);
+/* 64 lower-case hex digits and a terminator. */
+void sha256_finish(sha256 *hash, char digest[65]);
+
+#endif

@@ -1,0 +1,78 @@
+/* What a file says about a tensor, and how its values become float32 or int64.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_IO_TENSOR_H
+#define CORE_IO_TENSOR_H
+
+#include <stdint.h>
+
+#include "core/base/status.h"
+
+typedef enum tensor_dtype {
+    DTYPE_F64,
+    DTYPE_F32,
+    DTYPE_F16,
+    DTYPE_BF16,
+    DTYPE_I64,
+    DTYPE_I32,
+    DTYPE_I16,
+    DTYPE_I8,
+    DTYPE_U8,
+    DTYPE_BOOL,
+    DTYPE_OTHER, /* listed, cannot be read */
+} tensor_dtype;
+
+const char *dtype_name(tensor_dtype dtype);
+size_t dtype_bytes(tensor_dtype dtype); /* 0 for DTYPE_OTHER */
+bool dtype_is_floating(tensor_dtype dtype);
+
+enum {
+    TENSOR_MAX_RANK = 8,
+    TENSOR_MAX_NAME_BYTES = 500, /* the longest names of DeBERTa files have about 70 */
+    TENSOR_MAX_COUNT = 65536,    /* a file; 48 layers make about 800 */
+};
+
+typedef struct tensor {
+    const char *name; /* canonical */
+    const char *file; /* base name of the file it is in, for messages */
+    tensor_dtype dtype;
+    size_t rank, shape[TENSOR_MAX_RANK], elements;
+} tensor;
+
+/* A tensor where it lies: element (i0, i1, ...) is at offset_bytes + dtype_bytes * (i0 strides[0] + i1 strides[1] +
+ * ...) of its storage. Whoever fills this in has checked that all of it is inside the storage. */
+typedef struct stored_tensor {
+    tensor tensor; /* name as the file has it */
+    size_t strides[TENSOR_MAX_RANK];
+    size_t offset_bytes, storage;
+    size_t size_bytes; /* of the values in a safetensors file */
+} stored_tensor;
+
+typedef struct tensor_list {
+    stored_tensor *items;
+    size_t count;
+    char *names; /* what the items' names point into */
+} tensor_list;
+
+/* Accepts an empty list. */
+void tensor_list_free(tensor_list *list);
+
+/* Row-major strides for the tensor's shape. */
+void tensor_set_contiguous(stored_tensor *stored);
+/* The number of elements of a shape; false when it overflows. */
+bool tensor_count_elements(size_t *elements, const size_t *shape, size_t rank);
+/* Names go into messages, figures and files: NULL when fit for that, else what is wrong ("is not UTF-8"). */
+const char *tensor_name_problem(const char *name, size_t name_bytes);
+/* "[2, 3]" */
+typedef struct shape_text {
+    char text[TENSOR_MAX_RANK * 22 + 3];
+} shape_text;
+shape_text shape_describe(const size_t *shape, size_t rank);
+
+/* Elements [first, first + count) in row-major order of the shape. The caller has checked the range and that the dtype
+ * is floating, or an integer or bool. `storage`: the first byte of the tensor's storage, at any alignment. */
+void tensor_convert_f32(float *values, const stored_tensor *stored, const uint8_t *storage, size_t first, size_t count);
+void tensor_convert_i64(int64_t *values, const stored_tensor *stored, const uint8_t *storage, size_t first,
+                        size_t count);
+
+#endif

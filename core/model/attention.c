@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/model/attention.h"
+
+#include "core/model/components.h"
+#include "core/model/linear.h"
+
+enum {
+    STRIP_ROWS = 24,      /* queries that share a trimmed strip: their reach differs little (CEILING 3.1) */
+    TASKS_PER_THREAD = 3, /* of attention, at least, before query blocks are made smaller */
+};
+
+unsigned attention_terms_of(const deberta_session *s)
+{
+    return 1u << DEBERTA_C2C | (s->has_c2p ? 1u << DEBERTA_C2P : 0) | (s->has_p2c ? 1u << DEBERTA_P2C : 0);
+}
+
+/* ------------------------------------------------------------------------------------------------------ projections */
+
+/* Q and K go head by head, so that a block of a head's rows is contiguous; V goes panel by panel, as P V wants it. */
+void attention_project(deberta_session *s, const model_layer *layer, size_t rows, const float *x, bool queries_only)
+{
+    const deberta_model *model = s->model;
+    size_t part_panels = model->config.heads * model->head_panels, tokens = s->tokens;
+    linear_product q = linear_plain(&layer->qkv, rows, x, s->hidden_stride, s->queries, model->padded_head);
+    q.panels = part_panels;
+    q.group_panels = model->head_panels;
+    q.group_stride = tokens * model->padded_head;
+    linear_product k = q, v = q;
+    k.first_panel = part_panels;
+    k.c = s->keys;
+    v.first_panel = 2 * part_panels;
+    v.c = s->values;
+    v.ldc = PANEL;
+    v.panel_stride = tokens * PANEL;
+    v.group_panels = 0;
+    linear_run_parallel(&s->kernels, s->pool, (linear_product[]){q, k, v}, queries_only ? 1 : 3);
+}
+
+/* ----------------------------------------------------------------------------------------------------------- blocks */
+
+static size_t sequence_length(const deberta_session *s, size_t sequence)
+{
+    return s->starts[sequence + 1] - s->starts[sequence];
+}
+
+/* Query rows of a task: their logits of one chunk take at most half of L2, and there are enough tasks for the threads. */
+static size_t block_rows(const deberta_session *s, size_t n)
+{
+    size_t tile = s->kernels.tile_rows, chunk = minimum(round_up(n, PANEL), KEY_CHUNK);
+    size_t fitting = maximum(s->l2_bytes / 2 / (chunk * sizeof(float)) / tile * tile, 2 * tile);
+    size_t limit = minimum(fitting, s->query_rows);
+    size_t wanted = s->threads == 1 ? 1 : ceiling_divide(TASKS_PER_THREAD * s->threads, s->model->config.heads * s->sequences);
+    size_t blocks = maximum(ceiling_divide(n, limit), minimum(wanted, ceiling_divide(n, 2 * tile)));
+    return minimum(round_up(ceiling_divide(n, blocks), tile), limit);
+}
+
+static size_t block_count(const deberta_session *s, size_t sequence)
+{
+    size_t n = sequence_length(s, sequence);
+    return ceiling_divide(n, block_rows(s, n));
+}
+
+size_t attention_begin_group(deberta_session *s, size_t first)
+{
+    size_t sequence = first, panels = 0;
+    s->task_starts[first] = 0;
+    for (; sequence < s->sequences; sequence++) {
+        size_t more = ceiling_divide(sequence_length(s, sequence), PANEL);
+        if (panels + more > s->key_panels) break;
+        s->panel_starts[sequence] = panels;
+        s->task_starts[sequence + 1] = s->task_starts[sequence] + s->model->config.heads * block_count(s, sequence);
+        panels += more;
+    }
+    return sequence;
+}
+
+attention_head attention_head_of(const deberta_session *s, size_t layer, size_t sequence, size_t head)
+{
+    const deberta_model *model = s->model;
+    size_t n = sequence_length(s, sequence), first = s->starts[sequence], panels = ceiling_divide(n, PANEL);
+    size_t place = s->panel_starts[sequence] * model->config.heads + head * panels, rows = model->relative_rows;
+    const float *keys = s->internal.recompute_positions ? s->fold_keys : model->layers[layer].position_keys;
+    const float *queries = s->internal.recompute_positions ? s->fold_queries : model->layers[layer].position_queries;
+    return (attention_head){
+        .sequence = sequence,
+        .head = head,
+        .first_token = first,
+        .n = n,
+        .keys = s->packed_keys + place * model->head_size * PANEL,
+        .values = s->values + (head * model->head_panels * s->tokens + first) * PANEL,
+        .value_panel_stride = s->tokens * PANEL,
+        .position_keys = s->has_c2p ? keys + head * ceiling_divide(rows, PANEL) * model->head_size * PANEL : NULL,
+        .position_queries = s->has_p2c ? queries + head * rows * model->padded_head : NULL,
+        .far_p2c = s->has_p2c ? s->far_p2c + place * FAR_SIDES * PANEL : NULL,
+        .key_bias = s->has_holes ? s->key_bias + first : NULL,
+    };
+}
+
+/* Are there pairs in a sequence of n tokens whose distance is saturated? */
+static bool has_far_pairs(const position_map *map, size_t n)
+{
+    return (ptrdiff_t)n > map->far_left || (ptrdiff_t)n > -map->far_right;
+}
+
+void attention_pack_keys(deberta_session *s, const attention_head *head)
+{
+    const deberta_model *model = s->model;
+    size_t d = model->head_size, panels = ceiling_divide(head->n, PANEL);
+    const float *rows = s->keys + (head->head * s->tokens + head->first_token) * model->padded_head;
+    s->kernels.pack_panels_f32(head->keys, d * PANEL, rows, model->padded_head, head->n, d);
+    if (!head->far_p2c || !has_far_pairs(&s->positions, head->n)) return;
+    /* The rows of the two ends of the table; saturated tiles look their p2c up here. */
+    size_t ends[FAR_SIDES] = {(size_t)s->positions.row_of[s->positions.reach], (size_t)s->positions.row_of[-s->positions.reach]};
+    for (size_t side = 0; side < FAR_SIDES; side++) {
+        gemm_task task = {
+            .rows = 1,
+            .depth = d,
+            .panels = panels,
+            .a = head->position_queries + ends[side] * model->padded_head,
+            .lda = model->padded_head,
+            .b = head->keys,
+            .b_panel_stride = d * PANEL,
+            .c = head->far_p2c + side * panels * PANEL,
+            .ldc = panels * PANEL,
+            .c_panel_stride = PANEL,
+        };
+        s->kernels.gemm_f32(&task);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------------ strip */
+
+/* Panels of the reversed table that hold every row of the distances low ... high. */
+static void reversed_panels(const position_map *map, ptrdiff_t low, ptrdiff_t high, size_t *first, size_t *end)
+{
+    size_t first_row, last_row;
+    position_map_rows(map, low, high, &first_row, &last_row);
+    *first = ((size_t)map->last_row - last_row) / PANEL;
+    *end = ((size_t)map->last_row - first_row) / PANEL + 1;
+}
+
+void attention_strip(const deberta_session *s, const attention_head *head, const attention_queries *queries,
+                     worker_scratch *scratch)
+{
+    const deberta_model *model = s->model;
+    size_t d = model->head_size, group = round_up(STRIP_ROWS, s->kernels.tile_rows), first_panel, end_panel;
+    /* Tiles stick out of the sequence to the next multiple of 16 keys. */
+    ptrdiff_t first = (ptrdiff_t)queries->first, last_key = (ptrdiff_t)round_up(head->n, PANEL) - 1;
+    ptrdiff_t last_query = first + (ptrdiff_t)queries->count - 1;
+    reversed_panels(&s->positions, first - last_key, last_query, &first_panel, &end_panel);
+    scratch->strip_first = first_panel * PANEL;
+    for (size_t row = 0; row < queries->count; row += group) {
+        size_t rows = minimum(group, queries->count - row), panel, end;
+        ptrdiff_t query = first + (ptrdiff_t)row;
+        reversed_panels(&s->positions, query - last_key, query + (ptrdiff_t)rows - 1, &panel, &end);
+        gemm_task task = {
+            .rows = rows,
+            .depth = d,
+            .panels = end - panel,
+            .a = queries->rows + row * queries->ld,
+            .lda = queries->ld,
+            .b = head->position_keys + panel * d * PANEL,
+            .b_panel_stride = d * PANEL,
+            .c = scratch->strip + row * s->strip_stride + (panel - first_panel) * PANEL,
+            .ldc = s->strip_stride,
+            .c_panel_stride = PANEL,
+        };
+        s->kernels.gemm_f32(&task);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------------------- logits */
+
+/* What the functions of one call of attention_logits share. */
+typedef struct logits_job {
+    const deberta_session *session;
+    const attention_head *head;
+    const attention_queries *queries;
+    worker_scratch *scratch;
+    bool c2c, c2p, p2c, far;
+    float *s;
+    size_t lds, first_panel;
+} logits_job;
+
+/* q . kᵀ of some rows and panels; the caller adds an epilogue. */
+static gemm_task content_task(const logits_job *job, size_t row, size_t rows, size_t panel, size_t panels)
+{
+    size_t d = job->session->model->head_size;
+    return (gemm_task){
+        .rows = rows,
+        .depth = d,
+        .panels = panels,
+        .a = job->queries->rows + row * job->queries->ld,
+        .lda = job->queries->ld,
+        .b = job->head->keys + panel * d * PANEL,
+        .b_panel_stride = d * PANEL,
+        .c = job->s + row * job->lds + (panel - job->first_panel) * PANEL,
+        .ldc = job->lds,
+        .c_panel_stride = PANEL,
+    };
+}
+
+enum far_side { FAR_LEFT, FAR_RIGHT };
+
+/* Rows and panels all of whose pairs read one table row: the bias is a column plus a row. A missing term is zeros. */
+static void far_tiles(const logits_job *job, enum far_side side, size_t row, size_t rows, size_t panel, size_t panels)
+{
+    static const float zeros[KEY_CHUNK];
+    const deberta_session *s = job->session;
+    const position_map *map = &s->positions;
+    size_t end = (size_t)(map->last_row - map->row_of[side == FAR_LEFT ? map->reach : -map->reach]);
+    gemm_task task = content_task(job, row, rows, panel, panels);
+    task.outer_column = zeros;
+    task.outer_row = zeros;
+    if (job->c2p) {
+        task.outer_column = job->scratch->strip + row * s->strip_stride + (end - job->scratch->strip_first);
+        task.outer_ld = s->strip_stride;
+    }
+    if (job->p2c) {
+        size_t side_floats = round_up(job->head->n, PANEL);
+        task.outer_row = job->head->far_p2c + (side == FAR_LEFT ? 0 : side_floats) + panel * PANEL;
+    }
+    s->kernels.gemm_f32(&task);
+}
+
+/* Where the component is wanted without q . kᵀ. */
+static void copy_tiles(const logits_job *job, size_t rows, size_t panel, size_t panels)
+{
+    for (size_t p = 0; p < panels; p++) {
+        const float *tile = job->scratch->bias + p * rows * PANEL;
+        float *to = job->s + (panel + p - job->first_panel) * PANEL;
+        for (size_t i = 0; i < rows; i++) {
+            for (size_t l = 0; l < PANEL; l++) to[i * job->lds + l] = tile[i * PANEL + l];
+        }
+    }
+}
+
+/* Rows [row, row + rows) of a few neighbouring panels with their bias tiles. */
+static void general_tiles(const logits_job *job, size_t row, size_t rows, size_t panel, size_t panels)
+{
+    const deberta_session *s = job->session;
+    const position_map *map = &s->positions;
+    worker_scratch *scratch = job->scratch;
+    size_t d = s->model->head_size, padded = s->model->padded_head, first_row = 0, last_row = 0;
+    /* Distance of the first row to the first key; the last key of the last panel is nearest to the other end. */
+    ptrdiff_t distance = (ptrdiff_t)(job->queries->first + row) - (ptrdiff_t)(panel * PANEL);
+    position_map_rows(map, distance - (ptrdiff_t)(panels * PANEL) + 1, distance + (ptrdiff_t)rows - 1, &first_row, &last_row);
+    size_t table_rows = last_row - first_row + 1;
+    if (job->p2c) {
+        gemm_task task = {
+            .rows = table_rows,
+            .depth = d,
+            .panels = panels,
+            .a = job->head->position_queries + first_row * padded,
+            .lda = padded,
+            .b = job->head->keys + panel * d * PANEL,
+            .b_panel_stride = d * PANEL,
+            .c = scratch->transposed,
+            .ldc = PANEL,
+            .c_panel_stride = table_rows * PANEL,
+        };
+        s->kernels.gemm_f32(&task);
+    }
+    for (size_t p = 0; p < panels; p++) {
+        ptrdiff_t place = distance - (ptrdiff_t)(p * PANEL);
+        position_bias_task task = {
+            .rows = rows,
+            .bias = scratch->bias + p * rows * PANEL,
+            .c2p = job->c2p ? scratch->strip + row * s->strip_stride : NULL,
+            .ld_c2p = s->strip_stride,
+            .c2p_first = scratch->strip_first,
+            .p2c = job->p2c ? scratch->transposed + p * table_rows * PANEL : NULL,
+            .p2c_first = first_row,
+            .row_of = map->row_of + place,
+            .position_of = map->position_of - place,
+            .last_row = map->last_row,
+            .unit_steps = map->unit_steps,
+        };
+        s->kernels.position_bias_f32(&task);
+    }
+    if (!job->c2c) {
+        copy_tiles(job, rows, panel, panels);
+        return;
+    }
+    gemm_task task = content_task(job, row, rows, panel, panels);
+    task.residual = scratch->bias;
+    task.ld_residual = PANEL;
+    task.residual_panel_stride = rows * PANEL;
+    s->kernels.gemm_f32(&task);
+}
+
+static size_t clamp_count(ptrdiff_t count, size_t most) { return count < 0 ? 0 : minimum((size_t)count, most); }
+
+/* A few neighbouring panels: the first rows may lie far left of all their keys, the last rows far right. */
+static void mixed_tiles(const logits_job *job, size_t panel, size_t panels)
+{
+    const position_map *map = &job->session->positions;
+    size_t count = job->queries->count, tile = job->session->kernels.tile_rows, far_right = 0, far_left = count;
+    if (job->far) {
+        ptrdiff_t first = (ptrdiff_t)job->queries->first, key = (ptrdiff_t)(panel * PANEL);
+        ptrdiff_t last_key = key + (ptrdiff_t)(panels * PANEL) - 1;
+        /* Cut at whole register tiles. */
+        far_right = clamp_count(map->far_right + key - first + 1, count) / tile * tile;
+        far_left = minimum(round_up(clamp_count(map->far_left + last_key - first, count), tile), count);
+    }
+    if (far_right > 0) far_tiles(job, FAR_RIGHT, 0, far_right, panel, panels);
+    if (far_left > far_right) general_tiles(job, far_right, far_left - far_right, panel, panels);
+    if (far_left < count) far_tiles(job, FAR_LEFT, far_left, count - far_left, panel, panels);
+}
+
+/* Of the panels [first, end): those below *left_end are far left of all queries, those from *right on far right. */
+static void far_panels(const logits_job *job, size_t first, size_t end, size_t *left_end, size_t *right)
+{
+    const position_map *map = &job->session->positions;
+    ptrdiff_t query = (ptrdiff_t)job->queries->first, last_query = query + (ptrdiff_t)job->queries->count - 1;
+    *left_end = first;
+    *right = end;
+    if (!job->far) return;
+    size_t panels_left = clamp_count(query - map->far_left + 1, end * PANEL) / PANEL;
+    size_t panel_right = ceiling_divide(clamp_count(last_query - map->far_right, end * PANEL), PANEL);
+    *left_end = maximum(first, panels_left);
+    *right = maximum(*left_end, panel_right);
+}
+
+void attention_logits(const deberta_session *s, const attention_head *head, const attention_queries *queries, size_t first_key,
+                      size_t keys, unsigned terms, float *out, size_t lds, worker_scratch *scratch)
+{
+    logits_job job = {
+        .session = s,
+        .head = head,
+        .queries = queries,
+        .scratch = scratch,
+        .c2c = terms & 1u << DEBERTA_C2C,
+        .c2p = terms & 1u << DEBERTA_C2P,
+        .p2c = terms & 1u << DEBERTA_P2C,
+        .s = out,
+        .lds = lds,
+        .first_panel = first_key / PANEL,
+    };
+    size_t first = job.first_panel, end = ceiling_divide(first_key + keys, PANEL);
+    if (!job.c2p && !job.p2c) {
+        gemm_task task = content_task(&job, 0, queries->count, first, end - first);
+        s->kernels.gemm_f32(&task);
+        return;
+    }
+    job.far = job.c2c && has_far_pairs(&s->positions, head->n);
+    size_t left_end, right, step = s->kernels.tile_panels;
+    far_panels(&job, first, end, &left_end, &right);
+    if (left_end > first) far_tiles(&job, FAR_LEFT, 0, queries->count, first, left_end - first);
+    for (size_t panel = left_end; panel < right; panel += step) mixed_tiles(&job, panel, minimum(step, right - panel));
+    if (right < end) far_tiles(&job, FAR_RIGHT, 0, queries->count, right, end - right);
+}
+
+/* ------------------------------------------------------------------------------------------------------- whole task */
+
+/* A row whose keys are all masked has probability 0 everywhere (SPEC 5.3, Microsoft's rule). A NaN stays one. */
+static void invert_totals(float *total, size_t rows)
+{
+    for (size_t i = 0; i < rows; i++) total[i] = total[i] == 0 ? 0 : 1 / total[i];
+}
+
+void attention_block(const deberta_session *s, const attention_head *head, const attention_queries *queries, float *context,
+                     size_t ld_context, worker_scratch *scratch)
+{
+    size_t rows = queries->count, lds = row_stride(minimum(round_up(head->n, PANEL), KEY_CHUNK));
+    unsigned terms = attention_terms_of(s);
+    if (s->has_c2p) attention_strip(s, head, queries, scratch);
+    for (size_t key = 0; key < head->n; key += KEY_CHUNK) {
+        size_t keys = minimum(KEY_CHUNK, head->n - key);
+        bool first = key == 0, last = key + keys == head->n;
+        attention_logits(s, head, queries, key, keys, terms, scratch->logits, lds, scratch);
+        softmax_task softmax = {
+            .rows = rows,
+            .keys = keys,
+            .s = scratch->logits,
+            .lds = lds,
+            .key_bias = head->key_bias ? head->key_bias + key : NULL,
+            .maximum = scratch->maximum,
+            .total = scratch->total,
+            .rescale = scratch->rescale,
+            .first = first,
+        };
+        s->kernels.softmax_f32(&softmax);
+        if (last) invert_totals(scratch->total, rows);
+        gemm_task mix = {
+            .rows = rows,
+            .depth = keys,
+            .panels = s->model->head_panels,
+            .a = scratch->logits,
+            .lda = lds,
+            .b = head->values + key * PANEL,
+            .b_panel_stride = head->value_panel_stride,
+            .c = context,
+            .ldc = ld_context,
+            .c_panel_stride = PANEL,
+            .c_scale = first ? NULL : scratch->rescale,
+            .accumulate = !first,
+            .row_scale = last ? scratch->total : NULL,
+        };
+        s->kernels.gemm_f32(&mix);
+    }
+}
+
+/* A loop over (sequence, head, query block) of the sequences [first, end). */
+typedef struct attention_loop {
+    deberta_session *session;
+    size_t layer, first, end;
+} attention_loop;
+
+static void pack_task(void *context, size_t task, size_t worker)
+{
+    const attention_loop *loop = context;
+    deberta_session *s = loop->session;
+    size_t heads = s->model->config.heads, sequence = loop->first + task / heads;
+    if (block_count(s, sequence) == 1) return;
+    double time = profile_start(session_profiling(s));
+    attention_head head = attention_head_of(s, loop->layer, sequence, task % heads);
+    attention_pack_keys(s, &head);
+    profile_lap(session_profiling(s), worker, PROFILE_PACK, time);
+}
+
+/* The sequence of a task: the last whose first task is not beyond it. */
+static size_t sequence_of_task(const deberta_session *s, size_t first, size_t end, size_t task)
+{
+    while (end - first > 1) {
+        size_t middle = first + (end - first) / 2;
+        if (s->task_starts[middle] <= task) {
+            first = middle;
+        } else {
+            end = middle;
+        }
+    }
+    return first;
+}
+
+static void block_task(void *context, size_t task, size_t worker)
+{
+    const attention_loop *loop = context;
+    deberta_session *s = loop->session;
+    const deberta_model *model = s->model;
+    double time = profile_start(session_profiling(s));
+    size_t sequence = sequence_of_task(s, loop->first, loop->end, task);
+    size_t rows = block_rows(s, sequence_length(s, sequence)), blocks = block_count(s, sequence);
+    size_t index = task - s->task_starts[sequence], first = index % blocks * rows;
+    attention_head head = attention_head_of(s, loop->layer, sequence, index / blocks);
+    if (blocks == 1) {
+        /* Nobody else needs these keys: no loop of its own for packing them. */
+        attention_pack_keys(s, &head);
+        time = profile_lap(session_profiling(s), worker, PROFILE_PACK, time);
+    }
+    attention_queries queries = {
+        .rows = s->queries + (head.head * s->tokens + head.first_token + first) * model->padded_head,
+        .ld = model->padded_head,
+        .first = first,
+        .count = minimum(rows, head.n - first),
+    };
+    float *to = s->context + (head.first_token + first) * s->context_stride + head.head * model->padded_head;
+    attention_block(s, &head, &queries, to, s->context_stride, &s->workers[worker]);
+    profile_lap(session_profiling(s), worker, PROFILE_ATTENTION, time);
+}
+
+void attention_run(deberta_session *s, size_t layer, const deberta_observer *observer)
+{
+    attention_loop loop = {.session = s, .layer = layer};
+    size_t heads = s->model->config.heads;
+    for (; loop.first < s->sequences; loop.first = loop.end) {
+        loop.end = attention_begin_group(s, loop.first);
+        size_t group = loop.end - loop.first, tasks = s->task_starts[loop.end];
+        /* More tasks than one a head and sequence: some keys are shared by several blocks. */
+        bool talking = s->model->config.talking_heads, shared = tasks > group * heads;
+        if (shared) parallel_for(s->pool, group * heads, pack_task, &loop);
+        if (!talking) parallel_for(s->pool, tasks, block_task, &loop);
+        if (talking) talking_heads_run(s, layer, loop.first, loop.end, observer);
+        if (observer && observer->on_attention) components_run(s, layer, loop.first, loop.end, observer);
+    }
+}

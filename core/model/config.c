@@ -1,0 +1,499 @@
+/* Reading of config.json: transformers' two dialects and Microsoft's, checked value by value (SPEC 1).
+ *
+ * Every number has a range. The limits are far above any DeBERTa, and low enough that no product of sizes that the
+ * program forms (bytes of all weights, of all position tables) leaves 64 bits.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/model/config.h"
+
+#include <ctype.h>
+#include <float.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/io/json_file.h"
+#include "core/io/mapped_file.h"
+
+_Static_assert(sizeof(size_t) >= 8, "the limits below assume 64-bit sizes");
+
+/* The largest part of a config is its list of labels. */
+static const json_limits config_limits = {.bytes = 16 << 20, .depth = 32, .values = 1 << 20};
+
+typedef enum dialect { DIALECT_V1, DIALECT_V2, DIALECT_MICROSOFT, DIALECT_COUNT } dialect;
+
+typedef struct config_source {
+    const json_t *object;
+    const char *where;
+    dialect dialect;
+    deberta_error *err;
+} config_source;
+
+/* A key that is absent or null: the default holds. */
+static const json_t *present(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    return value && !json_is_null(value) ? value : NULL;
+}
+
+/* For values of which not the range but the kind is wrong. */
+static deberta_status refuse(const config_source *source, const char *key, const json_t *found, const char *expected)
+{
+    DEBERTA_FAIL(source->err, DEBERTA_E_FORMAT, "%s: %s is %s, expected %s", source->where, key,
+                 json_describe(found).text, expected);
+}
+
+/* Leaves *number as it is when the key is absent. 8.0 is no integer here: nothing that writes configs writes that. */
+static deberta_status read_integer(const config_source *source, const char *key, json_int_t minimum, json_int_t maximum,
+                                   json_int_t *number)
+{
+    const json_t *value = present(source->object, key);
+    if (!value) return DEBERTA_OK;
+    if (!json_is_integer(value) || json_integer_value(value) < minimum || json_integer_value(value) > maximum)
+        DEBERTA_FAIL(source->err, DEBERTA_E_FORMAT, "%s: %s is %s, expected an integer from %lld to %lld",
+                     source->where, key, json_describe(value).text, (long long)minimum, (long long)maximum);
+    *number = json_integer_value(value);
+    return DEBERTA_OK;
+}
+
+static deberta_status read_flag(const config_source *source, const char *key, bool *flag)
+{
+    const json_t *value = present(source->object, key);
+    if (!value) return DEBERTA_OK;
+    if (!json_is_boolean(value)) return refuse(source, key, value, "true or false");
+    *flag = json_is_true(value);
+    return DEBERTA_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- sizes */
+
+/* Numbers that are at least 1 (token types: 0), with what holds when they are absent. -1: must be given. */
+static const struct size_field {
+    const char *key;
+    size_t member;
+    json_int_t minimum, maximum, defaults[DIALECT_COUNT];
+} size_fields[] = {
+    {"vocab_size", offsetof(model_config, vocabulary_size), 1, INT32_MAX, {50265, 128100, -1}},
+    {"hidden_size", offsetof(model_config, hidden_size), 1, 1 << 20, {768, 1536, 768}},
+    {"num_hidden_layers", offsetof(model_config, layers), 1, 4096, {12, 24, 12}},
+    {"num_attention_heads", offsetof(model_config, heads), 1, 1 << 16, {12, 24, 12}},
+    {"intermediate_size", offsetof(model_config, intermediate_size), 1, 1 << 22, {3072, 6144, 3072}},
+    {"max_position_embeddings", offsetof(model_config, max_positions), 1, 1 << 24, {512, 512, 512}},
+    {"type_vocab_size", offsetof(model_config, token_types), 0, 1 << 20, {0, 0, 0}},
+};
+
+static deberta_status read_sizes(model_config *config, const config_source *source)
+{
+    for (size_t i = 0; i < sizeof size_fields / sizeof *size_fields; i++) {
+        const struct size_field *field = &size_fields[i];
+        json_int_t number = field->defaults[source->dialect];
+        DEBERTA_TRY(read_integer(source, field->key, field->minimum, field->maximum, &number));
+        if (number < 0) DEBERTA_FAIL(source->err, DEBERTA_E_FORMAT, "%s: %s is missing", source->where, field->key);
+        *(size_t *)((char *)config + field->member) = (size_t)number;
+    }
+    json_int_t embedding_size = (json_int_t)config->hidden_size;
+    DEBERTA_TRY(read_integer(source, "embedding_size", 1, 1 << 20, &embedding_size));
+    config->embedding_size = (size_t)embedding_size;
+    return DEBERTA_OK;
+}
+
+/* heads x head size = hidden size: transformers multiplies them back into a matrix of hidden size (SPEC 1.1). */
+static deberta_status read_head_size(model_config *config, const config_source *source)
+{
+    if (config->hidden_size % config->heads != 0)
+        DEBERTA_FAIL(source->err, DEBERTA_E_FORMAT, "%s: hidden_size %zu is not a multiple of num_attention_heads %zu",
+                     source->where, config->hidden_size, config->heads);
+    config->head_size = config->hidden_size / config->heads;
+    json_int_t stated = (json_int_t)config->head_size;
+    DEBERTA_TRY(read_integer(source, "attention_head_size", 1, 1 << 20, &stated));
+    if ((size_t)stated != config->head_size)
+        DEBERTA_FAIL(source->err, DEBERTA_E_FORMAT,
+                     "%s: attention_head_size is %lld, expected hidden_size / num_attention_heads = %zu / %zu = %zu",
+                     source->where, (long long)stated, config->hidden_size, config->heads, config->head_size);
+    return DEBERTA_OK;
+}
+
+static deberta_status read_epsilon(model_config *config, const config_source *source)
+{
+    const json_t *value = present(source->object, "layer_norm_eps");
+    config->layer_norm_eps = 1e-7f;
+    if (!value) return DEBERTA_OK;
+    double epsilon = json_number_value(value);
+    /* Below FLT_MIN it would be a subnormal or zero, and a constant row a division by zero. */
+    if (!json_is_number(value) || !(epsilon >= FLT_MIN && epsilon <= 1))
+        return refuse(source, "layer_norm_eps", value, "a number above 0 and at most 1");
+    config->layer_norm_eps = (float)epsilon;
+    return DEBERTA_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------------- activations */
+
+static const struct {
+    const char *name;
+    activation value;
+} activations[] = {
+    {"gelu", ACTIVATION_GELU},
+    {"gelu_python", ACTIVATION_GELU},
+    {"gelu_new", ACTIVATION_GELU_TANH},
+    {"gelu_fast", ACTIVATION_GELU_TANH},
+    {"gelu_pytorch_tanh", ACTIVATION_GELU_TANH},
+    {"gelu_accurate", ACTIVATION_GELU_TANH},
+    {"quick_gelu", ACTIVATION_GELU_QUICK},
+    {"relu", ACTIVATION_RELU},
+    {"silu", ACTIVATION_SILU},
+    {"swish", ACTIVATION_SILU},
+    {"tanh", ACTIVATION_TANH},
+    {"sigmoid", ACTIVATION_SIGMOID},
+    {"linear", ACTIVATION_NONE},
+};
+
+const char *activation_name(activation a)
+{
+    static const char *const names[ACTIVATION_COUNT] = {
+        [ACTIVATION_NONE] = "linear",        [ACTIVATION_GELU] = "gelu",
+        [ACTIVATION_GELU_TANH] = "gelu_new", [ACTIVATION_GELU_QUICK] = "quick_gelu",
+        [ACTIVATION_RELU] = "relu",          [ACTIVATION_SILU] = "silu",
+        [ACTIVATION_TANH] = "tanh",          [ACTIVATION_SIGMOID] = "sigmoid",
+    };
+    return (unsigned)a < ACTIVATION_COUNT ? names[a] : "unknown";
+}
+
+/* Leaves *out as it is when the key is absent. */
+static deberta_status read_activation(const config_source *source, const char *key, activation *out)
+{
+    const json_t *value = present(source->object, key);
+    if (!value) return DEBERTA_OK;
+    for (size_t i = 0; json_is_string(value) && i < sizeof activations / sizeof *activations; i++)
+        if (strcmp(json_string_value(value), activations[i].name) == 0) {
+            *out = activations[i].value;
+            return DEBERTA_OK;
+        }
+    return refuse(
+        source, key, value,
+        "gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, quick_gelu, relu, silu, swish, tanh, sigmoid or linear");
+}
+
+/* transformers has pooler_hidden_act, gelu by default; Microsoft an object `pooling`, and without it the encoder's own.
+ */
+static deberta_status read_pooler(model_config *config, const config_source *source)
+{
+    config->pooler_activation = source->dialect == DIALECT_MICROSOFT ? config->hidden_activation : ACTIVATION_GELU;
+    const json_t *pooling = present(source->object, "pooling");
+    if (pooling && !json_is_object(pooling)) return refuse(source, "pooling", pooling, "an object");
+    if (pooling) {
+        config_source inner = *source;
+        inner.object = pooling;
+        config->pooler_activation = ACTIVATION_GELU;
+        DEBERTA_TRY(read_activation(&inner, "hidden_act", &config->pooler_activation));
+    }
+    return read_activation(source, "pooler_hidden_act", &config->pooler_activation);
+}
+
+/* ------------------------------------------------------------------------------------------------ relative position */
+
+/* Is the piece of text, without blanks around it and in any case, this word? */
+static bool piece_is(const char *piece, size_t length, const char *word)
+{
+    while (length > 0 && isspace((unsigned char)*piece)) piece++, length--;
+    while (length > 0 && isspace((unsigned char)piece[length - 1])) length--;
+    if (length != strlen(word)) return false;
+    for (size_t i = 0; i < length; i++)
+        if (tolower((unsigned char)piece[i]) != word[i]) return false;
+    return true;
+}
+
+/* p2p is understood by nobody any more, and Microsoft counts it in the scale: refused, not ignored (SPEC 4.5). */
+static deberta_status read_term(model_config *config, const config_source *source, const char *piece, size_t length)
+{
+    bool nothing = piece_is(piece, length, "none") || piece_is(piece, length, "");
+    config->c2p |= piece_is(piece, length, "c2p");
+    config->p2c |= piece_is(piece, length, "p2c");
+    if (!nothing && !piece_is(piece, length, "c2p") && !piece_is(piece, length, "p2c"))
+        DEBERTA_FAIL(source->err, DEBERTA_E_UNSUPPORTED, "%s: pos_att_type contains '%s', expected c2p, p2c or none",
+                     source->where, QUOTE_N(piece, length));
+    return DEBERTA_OK;
+}
+
+/* "c2p|p2c" */
+static deberta_status read_terms_text(model_config *config, const config_source *source, const char *text,
+                                      size_t *entries)
+{
+    for (const char *piece = text;; *entries += 1) {
+        size_t length = strcspn(piece, "|");
+        DEBERTA_TRY(read_term(config, source, piece, length));
+        if (piece[length] == 0) break;
+        piece += length + 1;
+    }
+    *entries += 1;
+    return DEBERTA_OK;
+}
+
+/* c2p, p2c and what they add to the scale. */
+static deberta_status read_terms(model_config *config, const config_source *source)
+{
+    const json_t *value = present(source->object, "pos_att_type");
+    size_t entries = 0;
+    if (json_is_string(value)) {
+        DEBERTA_TRY(read_terms_text(config, source, json_string_value(value), &entries));
+    } else if (json_is_array(value)) {
+        entries = json_array_size(value);
+        for (size_t i = 0; i < entries; i++) {
+            const json_t *entry = json_array_get(value, i);
+            if (!json_is_string(entry)) return refuse(source, "an entry of pos_att_type", entry, "c2p or p2c");
+            DEBERTA_TRY(read_term(config, source, json_string_value(entry), json_string_length(entry)));
+        }
+    } else if (value) {
+        return refuse(source, "pos_att_type", value, "a text like \"c2p|p2c\" or a list");
+    } else if (source->dialect == DIALECT_MICROSOFT && !json_object_get(source->object, "pos_att_type")) {
+        config->c2p = true; /* Microsoft's default, SPEC 1.1 */
+    }
+    /* transformers' v1 class counts the entries of the list, whatever they say; everybody else the terms. */
+    config->position_terms = source->dialect == DIALECT_V1 ? entries : (size_t)config->c2p + config->p2c;
+    /* Without relative attention the terms still count in the scale (SPEC 1.2), but are not computed. */
+    config->c2p &= config->relative_attention;
+    config->p2c &= config->relative_attention;
+    return DEBERTA_OK;
+}
+
+/* "layer_norm|..." : only that word has a meaning. */
+static deberta_status read_norm_relative(model_config *config, const config_source *source)
+{
+    const json_t *value = present(source->object, "norm_rel_ebd");
+    if (!value) return DEBERTA_OK;
+    if (!json_is_string(value)) return refuse(source, "norm_rel_ebd", value, "a text like \"layer_norm\" or \"none\"");
+    for (const char *piece = json_string_value(value);; piece++) {
+        size_t length = strcspn(piece, "|");
+        config->norm_relative |= piece_is(piece, length, "layer_norm");
+        piece += length;
+        if (*piece == 0) return DEBERTA_OK;
+    }
+}
+
+/* M, B and K = B or else M: the table has 2K rows (SPEC 4.4). */
+static deberta_status read_relative_span(model_config *config, const config_source *source)
+{
+    json_int_t distance = -1, buckets = -1;
+    DEBERTA_TRY(read_integer(source, "max_relative_positions", INT32_MIN, 1 << 24, &distance));
+    config->max_relative_positions = distance >= 1 ? (size_t)distance : config->max_positions;
+    /* v1 has no buckets, and its class does not look at the key. */
+    if (source->dialect != DIALECT_V1)
+        DEBERTA_TRY(read_integer(source, "position_buckets", INT32_MIN, 1 << 24, &buckets));
+    if (buckets == 1)
+        DEBERTA_FAIL(source->err, DEBERTA_E_FORMAT,
+                     "%s: position_buckets is 1, expected at least 2, or -1 for none (half of it divides distances)",
+                     source->where);
+    config->position_buckets = buckets > 1 ? (size_t)buckets : 0;
+    config->relative_span = config->position_buckets ? config->position_buckets : config->max_relative_positions;
+    return DEBERTA_OK;
+}
+
+/* Everything about absolute and relative positions. */
+static deberta_status read_positions(model_config *config, const config_source *source)
+{
+    config->position_biased_input = true;
+    DEBERTA_TRY(read_flag(source, "relative_attention", &config->relative_attention));
+    DEBERTA_TRY(read_flag(source, "position_biased_input", &config->position_biased_input));
+    DEBERTA_TRY(read_terms(config, source));
+    DEBERTA_TRY(read_relative_span(config, source));
+    if (source->dialect == DIALECT_V1) return read_flag(source, "talking_head", &config->talking_heads);
+    DEBERTA_TRY(read_flag(source, "share_att_key", &config->share_att_key));
+    return read_norm_relative(config, source);
+}
+
+/* ------------------------------------------------------------------------------------------------------ convolution */
+
+/* Only transformers' v2 class and Microsoft's code know it; v1 files that carry the keys mean nothing by them. */
+static deberta_status read_convolution(model_config *config, const config_source *source)
+{
+    json_int_t width = 0, groups = 1;
+    config->convolution_activation = ACTIVATION_TANH;
+    config->convolution_groups = 1;
+    if (source->dialect == DIALECT_V1) return DEBERTA_OK;
+    DEBERTA_TRY(read_integer(source, "conv_kernel_size", 0, 1023, &width));
+    DEBERTA_TRY(read_integer(source, "conv_groups", 1, 1 << 20, &groups));
+    DEBERTA_TRY(read_activation(source, "conv_act", &config->convolution_activation));
+    if (width > 0 && width % 2 == 0)
+        DEBERTA_FAIL(source->err, DEBERTA_E_FORMAT,
+                     "%s: conv_kernel_size is %lld, expected an odd number (an even one changes the length)",
+                     source->where, (long long)width);
+    if (width > 0 && config->hidden_size % (size_t)groups != 0)
+        DEBERTA_FAIL(source->err, DEBERTA_E_FORMAT, "%s: hidden_size %zu is not a multiple of conv_groups %lld",
+                     source->where, config->hidden_size, (long long)groups);
+    config->convolution_width = (size_t)width;
+    config->convolution_groups = (size_t)groups;
+    return DEBERTA_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- labels */
+
+typedef struct label_entry {
+    unsigned long number;
+    const json_t *name;
+} label_entry;
+
+static int by_number(const void *a, const void *b)
+{
+    const label_entry *x = a, *y = b;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* Decimal digits without leading zeros, so that no two texts are the same number. */
+static bool parse_label_key(const char *key, unsigned long *number)
+{
+    size_t length = strlen(key);
+    if (length == 0 || length > 9 || strspn(key, "0123456789") != length || (key[0] == '0' && length > 1)) return false;
+    *number = strtoul(key, NULL, 10);
+    return true;
+}
+
+/* Fills config->label_names from entries in ascending order of their numbers. */
+static deberta_status copy_labels(model_config *config, const config_source *source, const label_entry *entries)
+{
+    config->label_names = calloc(config->labels + 1, sizeof *config->label_names);
+    if (!config->label_names) DEBERTA_FAIL(source->err, DEBERTA_E_MEMORY, "%s: no memory for labels", source->where);
+    for (size_t i = 0; entries && i < config->labels; i++) {
+        if (json_is_null(entries[i].name)) continue;
+        quoted text = {""};
+        if (!json_is_string(entries[i].name)) text = json_describe(entries[i].name);
+        const char *name = json_is_string(entries[i].name) ? json_string_value(entries[i].name) : text.text;
+        config->label_names[i] = strdup(name);
+        if (!config->label_names[i])
+            DEBERTA_FAIL(source->err, DEBERTA_E_MEMORY, "%s: no memory for labels", source->where);
+    }
+    return DEBERTA_OK;
+}
+
+/* JSON objects have no order, and as texts "10" sorts before "2": the numbers decide. */
+static deberta_status collect_labels(const config_source *source, json_t *map, label_entry *entries)
+{
+    const char *key;
+    json_t *name;
+    size_t count = 0;
+    json_object_foreach(map, key, name)
+    {
+        if (!parse_label_key(key, &entries[count].number))
+            DEBERTA_FAIL(source->err, DEBERTA_E_FORMAT, "%s: id2label has the key '%s', expected integers from 0",
+                         source->where, QUOTE(key));
+        if (!json_is_string(name) && !json_is_integer(name) && !json_is_null(name))
+            return refuse(source, "a value of id2label", name, "a text");
+        entries[count++].name = name;
+    }
+    qsort(entries, count, sizeof *entries, by_number);
+    return DEBERTA_OK;
+}
+
+/* id2label decides; num_labels counts only without it. */
+static deberta_status read_labels(model_config *config, const config_source *source)
+{
+    json_int_t count = 2;
+    DEBERTA_TRY(read_integer(source, "num_labels", 0, 1 << 20, &count));
+    config->labels = (size_t)count;
+    const json_t *map = present(source->object, "id2label");
+    if (map && !json_is_object(map)) return refuse(source, "id2label", map, "an object");
+    if (!map) return copy_labels(config, source, NULL);
+    config->labels = json_object_size(map);
+    label_entry *entries = calloc(config->labels + 1, sizeof *entries);
+    if (!entries) DEBERTA_FAIL(source->err, DEBERTA_E_MEMORY, "%s: no memory for labels", source->where);
+    deberta_status status = collect_labels(source, (json_t *)map, entries);
+    if (status == DEBERTA_OK) status = copy_labels(config, source, entries);
+    free(entries);
+    return status;
+}
+
+/* Names the class that wrote the file, which tells a token head from a sequence head. */
+static deberta_status read_architecture(model_config *config, const config_source *source)
+{
+    const json_t *value = present(source->object, "architectures");
+    if (!value) return DEBERTA_OK;
+    const json_t *first = json_array_get(value, 0);
+    if (!json_is_array(value) || (first && !json_is_string(first)))
+        return refuse(source, "architectures", value, "a list of names");
+    if (!first) return DEBERTA_OK;
+    config->architecture = strdup(json_string_value(first));
+    if (!config->architecture) DEBERTA_FAIL(source->err, DEBERTA_E_MEMORY, "%s: no memory for a name", source->where);
+    return DEBERTA_OK;
+}
+
+/* transformers writes pad_token_id, Microsoft padding_idx; -1 means none, and 0 is what both then use. */
+static deberta_status read_padding(model_config *config, const config_source *source)
+{
+    json_int_t id = 0;
+    const char *key = present(source->object, "pad_token_id") ? "pad_token_id" : "padding_idx";
+    DEBERTA_TRY(read_integer(source, key, -1, (json_int_t)config->vocabulary_size - 1, &id));
+    config->pad_token_id = id < 0 ? 0 : (int)id;
+    return DEBERTA_OK;
+}
+
+/* -------------------------------------------------------------------------------------------------------- the whole */
+
+/* Which class of transformers wrote the config; without model_type it is Microsoft's, and the tensors tell v1 from v2.
+ */
+static deberta_status read_dialect(model_config *config, config_source *source)
+{
+    const json_t *value = present(source->object, "model_type");
+    source->dialect = DIALECT_MICROSOFT;
+    if (!value) return DEBERTA_OK;
+    const char *type = json_is_string(value) ? json_string_value(value) : "";
+    if (strcmp(type, "deberta") != 0 && strcmp(type, "deberta-v2") != 0)
+        DEBERTA_FAIL(source->err, DEBERTA_E_UNSUPPORTED, "%s: model_type is %s, expected 'deberta' or 'deberta-v2'",
+                     source->where, json_describe(value).text);
+    source->dialect = strcmp(type, "deberta") == 0 ? DIALECT_V1 : DIALECT_V2;
+    config->version = source->dialect == DIALECT_V1 ? 1 : 2;
+    return DEBERTA_OK;
+}
+
+static deberta_status read_all(model_config *config, config_source *source)
+{
+    /* Configs of Microsoft's replaced-token-detection training wrap two models: {"discriminator": {...}, "generator":
+     * {...}}. The discriminator is the model that is kept, so its object is taken where the outer one describes none.
+     */
+    const json_t *inner = json_object_get(source->object, "discriminator");
+    if (json_is_object(inner) && !json_object_get(source->object, "hidden_size")) source->object = inner;
+    config->hidden_activation = ACTIVATION_GELU;
+    DEBERTA_TRY(read_dialect(config, source));
+    DEBERTA_TRY(read_sizes(config, source));
+    DEBERTA_TRY(read_head_size(config, source));
+    DEBERTA_TRY(read_epsilon(config, source));
+    DEBERTA_TRY(read_activation(source, "hidden_act", &config->hidden_activation));
+    DEBERTA_TRY(read_pooler(config, source));
+    DEBERTA_TRY(read_positions(config, source));
+    DEBERTA_TRY(read_convolution(config, source));
+    DEBERTA_TRY(read_padding(config, source));
+    DEBERTA_TRY(read_architecture(config, source));
+    return read_labels(config, source);
+}
+
+deberta_status config_parse(model_config *config, const char *text, size_t length_bytes, const char *where,
+                            deberta_error *err)
+{
+    *config = (model_config){0};
+    json_t *root;
+    DEBERTA_TRY(json_file_parse(&root, text, length_bytes, &config_limits, where, err));
+    config_source source = {.object = root, .where = where, .err = err};
+    deberta_status status = read_all(config, &source);
+    json_decref(root);
+    if (status != DEBERTA_OK) config_free(config);
+    return status;
+}
+
+deberta_status config_read(model_config *config, const char *folder, deberta_error *err)
+{
+    *config = (model_config){0};
+    char *path = path_join(folder, "config.json");
+    if (!path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for a path", QUOTE(folder));
+    mapped_file file;
+    deberta_status status = mapped_file_open(&file, path, err);
+    free(path);
+    if (status != DEBERTA_OK) return status;
+    status = config_parse(config, (const char *)file.bytes, file.size_bytes, file.name.text, err);
+    mapped_file_close(&file);
+    return status;
+}
+
+void config_free(model_config *config)
+{
+    for (size_t i = 0; config->label_names && i < config->labels; i++) free(config->label_names[i]);
+    free(config->label_names);
+    free(config->architecture);
+    *config = (model_config){0};
+}

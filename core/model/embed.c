@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/model/embed.h"
+
+#include <string.h>
+
+#include "core/model/linear.h"
+
+enum { TASK_ROWS = 16 };
+
+typedef struct embed_loop {
+    deberta_session *session;
+    const int32_t *ids, *token_types;
+} embed_loop;
+
+static void add_row(float *to, const float *row, size_t count)
+{
+    for (size_t e = 0; e < count; e++) to[e] += row[e];
+}
+
+/* Word, position and type of one token. A hole is not looked up: NaN times a mask of 0 would not be 0. */
+static deberta_status look_up(const embed_loop *loop, size_t token, float *to, deberta_error *err)
+{
+    deberta_session *s = loop->session;
+    const deberta_model *model = s->model;
+    const model_config *config = &model->config;
+    size_t width = config->embedding_size, stride = row_stride(width);
+    if (!s->mask[token]) {
+        memset(to, 0, width * sizeof *to);
+        return DEBERTA_OK;
+    }
+    DEBERTA_TRY(model->source.read(model->source.context, &model->word_table, (size_t)loop->ids[token] * width, width, to, err));
+    if (config->position_biased_input) add_row(to, model->position_table + (size_t)s->position_ids[token] * stride, width);
+    if (model->type_table) {
+        add_row(to, model->type_table + (size_t)(loop->token_types ? loop->token_types[token] : 0) * stride, width);
+    }
+    return DEBERTA_OK;
+}
+
+static void embed_task(void *context, size_t task, size_t worker)
+{
+    const embed_loop *loop = context;
+    deberta_session *s = loop->session;
+    const deberta_model *model = s->model;
+    const model_config *config = &model->config;
+    double time = profile_start(session_profiling(s));
+    size_t first = task * TASK_ROWS, rows = minimum(TASK_ROWS, s->tokens - first);
+    bool projects = model->embedding_projection.panels != NULL;
+    float *hidden = s->hidden + first * s->hidden_stride, *narrow = s->normed + first * s->normed_stride;
+    for (size_t i = 0; i < rows; i++) {
+        deberta_error error;
+        deberta_status status = look_up(loop, first + i, projects ? narrow + i * s->normed_stride : hidden + i * s->hidden_stride,
+                                        &error);
+        if (status == DEBERTA_OK) continue;
+        session_note_failure(s, status, &error);
+        return;
+    }
+    if (projects) {
+        linear_product product =
+            linear_plain(&model->embedding_projection, rows, narrow, s->normed_stride, hidden, s->hidden_stride);
+        linear_run(&s->kernels, &product);
+    }
+    s->kernels.layernorm_f32(hidden, s->hidden_stride, hidden, s->hidden_stride, model->embedding_norm.gamma,
+                             model->embedding_norm.beta, rows, config->hidden_size, config->layer_norm_eps);
+    for (size_t i = 0; i < rows; i++) {
+        if (!s->mask[first + i]) memset(hidden + i * s->hidden_stride, 0, config->hidden_size * sizeof *hidden);
+    }
+    profile_lap(session_profiling(s), worker, PROFILE_EMBED, time);
+}
+
+void embed_run(deberta_session *s, const int32_t *ids, const int32_t *token_types)
+{
+    embed_loop loop = {.session = s, .ids = ids, .token_types = token_types};
+    parallel_for(s->pool, ceiling_divide(s->tokens, TASK_ROWS), embed_task, &loop);
+}

@@ -1,0 +1,179 @@
+/* deberta_encode: checks a batch and runs the layers over it.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <string.h>
+
+#include "core/model/attention.h"
+#include "core/model/conv.h"
+#include "core/model/embed.h"
+#include "core/model/feed_forward.h"
+
+/* --------------------------------------------------------------------------------------------------------- checking */
+
+static deberta_status check_sequences(const deberta_session *s, const deberta_batch *batch, deberta_error *err)
+{
+    if (!batch->ids || !batch->sequence_starts) {
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a batch needs ids and sequence_starts");
+    }
+    if (batch->sequences == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the batch is empty: it has no sequence");
+    const size_t *starts = batch->sequence_starts;
+    if (starts[0] != 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "sequence 0 starts at token %zu, expected 0", starts[0]);
+    for (size_t i = 0; i < batch->sequences; i++) {
+        if (starts[i + 1] <= starts[i]) {
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "sequence %zu is empty: it starts at token %zu and ends at %zu", i, starts[i],
+                         starts[i + 1]);
+        }
+        /* Here, because more sequences than tokens fit would not be there to be checked. */
+        if (starts[i + 1] > s->max_tokens) {
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "sequence %zu ends at token %zu, but the session was made for %zu tokens", i,
+                         starts[i + 1], s->max_tokens);
+        }
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status check_values(const int32_t *values, size_t count, size_t rows, const char *what, const char *table,
+                                   deberta_error *err)
+{
+    for (size_t t = 0; t < count; t++) {
+        if (values[t] >= 0 && (size_t)values[t] < rows) continue;
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s %d at token %zu: the %s has %zu rows (0 ... %zu)", what, (int)values[t], t,
+                     table, rows, rows - 1);
+    }
+    return DEBERTA_OK;
+}
+
+/* Absolute positions matter only where a table of them is used at the input; otherwise any length will do (SPEC 2). */
+static deberta_status check_positions(const deberta_session *s, const deberta_batch *batch, size_t tokens, deberta_error *err)
+{
+    const model_config *config = &s->model->config;
+    if (!config->position_biased_input) return DEBERTA_OK;
+    if (batch->position_ids) {
+        return check_values(batch->position_ids, tokens, config->max_positions, "position", "position table", err);
+    }
+    for (size_t i = 0; i < batch->sequences; i++) {
+        size_t n = batch->sequence_starts[i + 1] - batch->sequence_starts[i];
+        if (n <= config->max_positions) continue;
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "sequence %zu has %zu tokens, but the position table of this model has %zu rows", i,
+                     n, config->max_positions);
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status check_batch(const deberta_session *s, const deberta_batch *batch, deberta_error *err)
+{
+    const model_config *config = &s->model->config;
+    DEBERTA_TRY(check_sequences(s, batch, err));
+    size_t tokens = batch->sequence_starts[batch->sequences];
+    DEBERTA_TRY(check_values(batch->ids, tokens, config->vocabulary_size, "id", "vocabulary", err));
+    /* Without a table token types are ignored, whatever they are (SPEC 1.1). */
+    if (config->token_types > 0 && batch->token_types) {
+        DEBERTA_TRY(check_values(batch->token_types, tokens, config->token_types, "token type", "token type table", err));
+    }
+    return check_positions(s, batch, tokens, err);
+}
+
+static deberta_status check_observer(const deberta_session *s, const deberta_observer *observer, deberta_error *err)
+{
+    if (observer && observer->on_hidden && !(s->features & DEBERTA_OBSERVE_HIDDEN)) {
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "on_hidden needs a session with DEBERTA_OBSERVE_HIDDEN");
+    }
+    if (observer && observer->on_attention && !(s->features & DEBERTA_OBSERVE_ATTENTION)) {
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "on_attention needs a session with DEBERTA_OBSERVE_ATTENTION");
+    }
+    return DEBERTA_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- running */
+
+/* Copies what later calls, and the layers, need to know of the batch. */
+static void take_batch(deberta_session *s, const deberta_batch *batch)
+{
+    s->sequences = batch->sequences;
+    s->tokens = batch->sequence_starts[batch->sequences];
+    memcpy(s->starts, batch->sequence_starts, (s->sequences + 1) * sizeof *s->starts);
+    s->has_holes = false;
+    for (size_t t = 0; t < s->tokens; t++) {
+        s->mask[t] = !batch->mask || batch->mask[t] != 0;
+        s->key_bias[t] = s->mask[t] ? 0 : -INFINITY;
+        if (!s->mask[t]) s->has_holes = true;
+    }
+    for (size_t i = 0; i < s->sequences; i++) {
+        for (size_t t = s->starts[i]; t < s->starts[i + 1]; t++) {
+            s->position_ids[t] = batch->position_ids ? batch->position_ids[t] : (int32_t)(t - s->starts[i]);
+        }
+    }
+}
+
+static void show_hidden(const deberta_session *s, const deberta_observer *observer, size_t layer)
+{
+    if (observer && observer->on_hidden) {
+        observer->on_hidden(observer->context, layer, s->hidden, s->tokens, s->hidden_stride);
+    }
+}
+
+/* What a load usually does once, again: to measure what that is worth. */
+static void recompute_positions(deberta_session *s, const model_layer *layer)
+{
+    double time = profile_start(session_profiling(s));
+    bool shared = s->model->config.share_att_key;
+    position_fold fold = model_layer_fold(s->model, &layer->qkv, shared ? NULL : &layer->position_key,
+                                          shared ? NULL : &layer->position_query, &s->kernels);
+    fold.keys = s->fold_keys;
+    fold.queries = s->fold_queries;
+    fold.workspace = s->fold_workspace;
+    position_fold_run(&fold, s->pool);
+    profile_lap_all(session_profiling(s), PROFILE_POSITIONS, time);
+}
+
+static void run_layer(deberta_session *s, size_t index, const deberta_observer *observer)
+{
+    const model_layer *layer = &s->model->layers[index];
+    if (s->internal.recompute_positions && (s->has_c2p || s->has_p2c)) recompute_positions(s, layer);
+    double time = profile_start(session_profiling(s));
+    attention_project(s, layer, s->tokens, s->hidden, false);
+    profile_lap_all(session_profiling(s), PROFILE_QKV, time);
+    attention_run(s, index, observer);
+    feed_forward_run(s, layer, s->tokens, s->context, s->hidden);
+    if (index == 0 && s->halo) convolution_run(s);
+}
+
+static deberta_status run(deberta_session *s, const deberta_batch *batch, const deberta_observer *observer, deberta_error *err)
+{
+    s->status = DEBERTA_OK;
+    embed_run(s, batch->ids, batch->token_types);
+    if (s->status != DEBERTA_OK) {
+        if (err) *err = s->failure;
+        return s->status;
+    }
+    show_hidden(s, observer, 0);
+    if (s->halo) convolution_keep_input(s);
+    size_t layers = s->internal.layers ? s->internal.layers : s->model->config.layers;
+    for (size_t i = 0; i < layers; i++) {
+        if (i + 1 == layers && s->decoder_input) {
+            memcpy(s->decoder_input, s->hidden, s->tokens * s->hidden_stride * sizeof *s->hidden);
+        }
+        run_layer(s, i, observer);
+        show_hidden(s, observer, i + 1);
+    }
+    return DEBERTA_OK;
+}
+
+deberta_status deberta_encode(deberta_session *s, const deberta_batch *given, deberta_outputs *outputs, deberta_error *err)
+{
+    if (!s || !given || !outputs) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_encode needs a session, a batch and outputs");
+    deberta_batch batch;
+    deberta_outputs out;
+    DEBERTA_TRY(copy_struct(&batch, given, sizeof batch, "deberta_batch", err));
+    DEBERTA_TRY(copy_struct(&out, outputs, sizeof out, "deberta_outputs", err));
+    DEBERTA_TRY(check_batch(s, &batch, err));
+    DEBERTA_TRY(check_observer(s, out.observer, err));
+    s->encoded = false;
+    take_batch(s, &batch);
+    DEBERTA_TRY(run(s, &batch, out.observer, err));
+    s->encoded = true;
+    outputs->hidden = s->hidden;
+    outputs->hidden_stride = s->hidden_stride;
+    return DEBERTA_OK;
+}

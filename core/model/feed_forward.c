@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/model/feed_forward.h"
+
+#include "core/model/linear.h"
+
+void activate_rows(const kernels *table, activation function, float *x, size_t ld, size_t rows, size_t columns)
+{
+    static const kernel_activation kernel_of[ACTIVATION_COUNT] = {
+        [ACTIVATION_GELU] = KERNEL_GELU,           [ACTIVATION_GELU_TANH] = KERNEL_GELU_TANH,
+        [ACTIVATION_GELU_QUICK] = KERNEL_GELU_QUICK, [ACTIVATION_RELU] = KERNEL_RELU,
+        [ACTIVATION_SILU] = KERNEL_SILU,           [ACTIVATION_TANH] = KERNEL_TANH,
+        [ACTIVATION_SIGMOID] = KERNEL_SIGMOID,
+    };
+    if (function == ACTIVATION_NONE) return;
+    for (size_t i = 0; i < rows; i++) table->activate_f32(x + i * ld, columns, kernel_of[function]);
+}
+
+/* One layer over some rows, in whole (the products are then those of a block of rows) or in blocks. */
+typedef struct feed_forward_job {
+    deberta_session *session;
+    const model_layer *layer;
+    size_t rows, parts; /* parts: of the loop at hand */
+    linear_product output, first, second;
+    activation separate; /* an activation that the product does not apply itself */
+} feed_forward_job;
+
+static feed_forward_job make_job(deberta_session *s, const model_layer *layer, size_t rows, const float *context, float *x,
+                                 float *normed, float *inner)
+{
+    activation function = s->model->config.hidden_activation;
+    feed_forward_job job = {.session = s, .layer = layer, .rows = rows};
+    job.output = linear_plain(&layer->attention_output, rows, context, s->context_stride, normed, s->normed_stride);
+    job.output.residual = x;
+    job.output.ld_residual = s->hidden_stride;
+    job.first = linear_plain(&layer->intermediate, rows, normed, s->normed_stride, inner, s->inner_stride);
+    job.first.gelu = function == ACTIVATION_GELU;
+    job.separate = job.first.gelu ? ACTIVATION_NONE : function;
+    job.second = linear_plain(&layer->output, rows, inner, s->inner_stride, x, s->hidden_stride);
+    job.second.residual = normed;
+    job.second.ld_residual = s->normed_stride;
+    return job;
+}
+
+static void norm_rows(const deberta_session *s, const layer_norm *norm, float *x, size_t ld, size_t rows)
+{
+    const model_config *config = &s->model->config;
+    s->kernels.layernorm_f32(x, ld, x, ld, norm->gamma, norm->beta, rows, config->hidden_size, config->layer_norm_eps);
+}
+
+/* ---------------------------------------------------------------------------------------- many rows: block by block */
+
+/* All five steps over one block: what lies between them, f floats a row, never leaves this thread's cache. */
+static void block_task(void *context, size_t part, size_t worker)
+{
+    const feed_forward_job *whole = context;
+    deberta_session *s = whole->session;
+    const kernels *table = &s->kernels;
+    profile *times = session_profiling(s);
+    double time = profile_start(times);
+    size_t start = part_start(whole->rows, whole->parts, part), rows = part_start(whole->rows, whole->parts, part + 1) - start;
+    float *x = whole->second.c + start * s->hidden_stride, *normed = whole->output.c + start * s->normed_stride;
+    feed_forward_job job = make_job(s, whole->layer, rows, whole->output.a + start * s->context_stride, x, normed,
+                                    s->workers[worker].inner);
+
+    linear_run(table, &job.output);
+    norm_rows(s, &job.layer->attention_norm, normed, s->normed_stride, rows);
+    time = profile_lap(times, worker, PROFILE_ATTENTION_OUTPUT, time);
+    linear_run(table, &job.first);
+    activate_rows(table, job.separate, job.first.c, s->inner_stride, rows, s->model->config.intermediate_size);
+    linear_run(table, &job.second);
+    norm_rows(s, &job.layer->output_norm, x, s->hidden_stride, rows);
+    profile_lap(times, worker, PROFILE_FEED_FORWARD, time);
+}
+
+/* -------------------------------------------------------------------------------------------- few rows: step by step */
+
+static void for_rows(feed_forward_job *job, parallel_body body)
+{
+    enum { PARTS_PER_THREAD = 2 };
+    job->parts = minimum(job->rows, PARTS_PER_THREAD * job->session->threads);
+    parallel_for(job->session->pool, job->parts, body, job);
+}
+
+static void first_norm_task(void *context, size_t part, size_t worker)
+{
+    (void)worker;
+    const feed_forward_job *job = context;
+    size_t start = part_start(job->rows, job->parts, part), rows = part_start(job->rows, job->parts, part + 1) - start;
+    norm_rows(job->session, &job->layer->attention_norm, job->output.c + start * job->output.ldc, job->output.ldc, rows);
+}
+
+static void second_norm_task(void *context, size_t part, size_t worker)
+{
+    (void)worker;
+    const feed_forward_job *job = context;
+    size_t start = part_start(job->rows, job->parts, part), rows = part_start(job->rows, job->parts, part + 1) - start;
+    norm_rows(job->session, &job->layer->output_norm, job->second.c + start * job->second.ldc, job->second.ldc, rows);
+}
+
+static void activate_task(void *context, size_t part, size_t worker)
+{
+    (void)worker;
+    const feed_forward_job *job = context;
+    const deberta_session *s = job->session;
+    size_t start = part_start(job->rows, job->parts, part), rows = part_start(job->rows, job->parts, part + 1) - start;
+    activate_rows(&s->kernels, job->separate, job->first.c + start * s->inner_stride, s->inner_stride, rows,
+                  s->model->config.intermediate_size);
+}
+
+static void run_steps(feed_forward_job *job)
+{
+    deberta_session *s = job->session;
+    profile *times = session_profiling(s);
+    double time = profile_start(times);
+    linear_run_parallel(&s->kernels, s->pool, &job->output, 1);
+    for_rows(job, first_norm_task);
+    time = profile_lap_all(times, PROFILE_ATTENTION_OUTPUT, time);
+    linear_run_parallel(&s->kernels, s->pool, &job->first, 1);
+    if (job->separate != ACTIVATION_NONE) for_rows(job, activate_task);
+    linear_run_parallel(&s->kernels, s->pool, &job->second, 1);
+    for_rows(job, second_norm_task);
+    profile_lap_all(times, PROFILE_FEED_FORWARD, time);
+}
+
+void feed_forward_run(deberta_session *s, const model_layer *layer, size_t rows, const float *context, float *x)
+{
+    feed_forward_job job = make_job(s, layer, rows, context, x, s->normed, s->inner);
+    if (rows >= LINEAR_ROW_SPLIT * s->threads) {
+        job.parts = round_up(ceiling_divide(rows, LINEAR_MAX_ROWS), s->threads);
+        parallel_for(s->pool, job.parts, block_task, &job);
+    } else {
+        run_steps(&job);
+    }
+}

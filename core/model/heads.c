@@ -1,0 +1,335 @@
+/* Heads on the last encoded batch (SPEC 8), a block of positions at a time.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "core/model/attention.h"
+#include "core/model/feed_forward.h"
+#include "core/model/linear.h"
+
+static const char *const head_names[DEBERTA_HEAD_COUNT] = {
+    [DEBERTA_HEAD_MLM] = "mlm",           [DEBERTA_HEAD_MLM_EMD] = "mlm_emd", [DEBERTA_HEAD_RTD] = "rtd",
+    [DEBERTA_HEAD_SEQUENCE] = "sequence", [DEBERTA_HEAD_TOKEN] = "token",     [DEBERTA_HEAD_QA] = "qa",
+};
+
+const char *deberta_head_name(deberta_head head)
+{
+    return (unsigned)head < DEBERTA_HEAD_COUNT ? head_names[head] : "unknown";
+}
+
+size_t deberta_head_width(const deberta_model *model, deberta_head head)
+{
+    if ((unsigned)head >= DEBERTA_HEAD_COUNT || !(model->heads.present & 1u << head)) return 0;
+    switch (head) {
+    case DEBERTA_HEAD_MLM:
+    case DEBERTA_HEAD_MLM_EMD: return model->config.vocabulary_size;
+    case DEBERTA_HEAD_SEQUENCE:
+    case DEBERTA_HEAD_TOKEN: return model->heads.labels;
+    case DEBERTA_HEAD_QA: return 2;
+    default: return 1;
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------- masked language */
+
+/* The decoder's product with the word table, which stays in its file: a few panels of it are made, used and forgotten. */
+typedef struct decoder_loop {
+    deberta_session *session;
+    const float *rows; /* [count][normed_stride] */
+    size_t count;
+    float *logits;
+    size_t stride;
+} decoder_loop;
+
+static void copy_columns(float *to, size_t ld_to, const float *from, size_t ld_from, size_t rows, size_t columns)
+{
+    for (size_t i = 0; i < rows; i++) memcpy(to + i * ld_to, from + i * ld_from, columns * sizeof *to);
+}
+
+/* One panel: straight into the caller's logits, or, where that would write past the vocabulary, by way of scratch. */
+static void decode_panel(const decoder_loop *loop, const float *panel, size_t first, float *scratch)
+{
+    const deberta_session *s = loop->session;
+    const model_config *config = &s->model->config;
+    size_t columns = minimum(PANEL, config->vocabulary_size - first);
+    for (size_t row = 0; row < loop->count; row += LINEAR_MAX_ROWS) {
+        size_t rows = minimum(LINEAR_MAX_ROWS, loop->count - row);
+        float *logits = loop->logits + row * loop->stride + first;
+        bool direct = columns == PANEL;
+        gemm_task task = {
+            .rows = rows,
+            .depth = config->embedding_size,
+            .panels = 1,
+            .a = loop->rows + row * s->normed_stride,
+            .lda = s->normed_stride,
+            .b = panel,
+            .c = direct ? logits : scratch,
+            .ldc = direct ? loop->stride : PANEL,
+            .bias = s->model->heads.mlm_bias + first,
+        };
+        s->kernels.gemm_f32(&task);
+        if (!direct) copy_columns(logits, loop->stride, scratch, PANEL, rows, columns);
+    }
+}
+
+static void decode_task(void *context, size_t task, size_t worker)
+{
+    const decoder_loop *loop = context;
+    deberta_session *s = loop->session;
+    const deberta_model *model = s->model;
+    size_t width = model->config.embedding_size, first = task * DECODER_PANELS * PANEL;
+    size_t words = minimum(DECODER_PANELS * PANEL, model->config.vocabulary_size - first);
+    float *table = s->workers[worker].inner, *panels = table + DECODER_PANELS * PANEL * width;
+    float *scratch = panels + DECODER_PANELS * PANEL * width;
+    deberta_error error;
+    deberta_status status =
+        model->source.read(model->source.context, &model->heads.mlm_decoder, first * width, words * width, table, &error);
+    if (status != DEBERTA_OK) {
+        session_note_failure(s, status, &error);
+        return;
+    }
+    s->kernels.pack_panels_f32(panels, width * PANEL, table, width, words, width);
+    for (size_t word = 0; word < words; word += PANEL) decode_panel(loop, panels + word * width, first + word, scratch);
+}
+
+/* rows [count][ld] to logits [count][stride]. Overwrites session->normed. */
+static void run_mlm(deberta_session *s, const float *rows, size_t ld, size_t count, float *logits, size_t stride)
+{
+    const model_config *config = &s->model->config;
+    const model_heads *heads = &s->model->heads;
+    size_t width = config->embedding_size;
+    linear_product dense = linear_plain(&heads->mlm_dense, count, rows, ld, s->normed, s->normed_stride);
+    linear_run_parallel(&s->kernels, s->pool, &dense, 1);
+    activate_rows(&s->kernels, config->hidden_activation, s->normed, s->normed_stride, count, width);
+    s->kernels.layernorm_f32(s->normed, s->normed_stride, s->normed, s->normed_stride, heads->mlm_norm.gamma,
+                             heads->mlm_norm.beta, count, width, config->layer_norm_eps);
+    decoder_loop loop = {.session = s, .rows = s->normed, .count = count, .logits = logits, .stride = stride};
+    parallel_for(s->pool, ceiling_divide(config->vocabulary_size, DECODER_PANELS * PANEL), decode_task, &loop);
+}
+
+/* -------------------------------------------------------------------------------------------- Enhanced Mask Decoder */
+
+/* A run of asked positions that follow each other in one sequence. */
+typedef struct position_run {
+    size_t sequence, first, count; /* first: place in the sequence */
+} position_run;
+
+static size_t sequence_of(const deberta_session *s, size_t token)
+{
+    size_t first = 0, end = s->sequences;
+    while (end - first > 1) {
+        size_t middle = first + (end - first) / 2;
+        if (s->starts[middle] <= token) {
+            first = middle;
+        } else {
+            end = middle;
+        }
+    }
+    return first;
+}
+
+static position_run next_run(const deberta_session *s, const size_t *positions, size_t count)
+{
+    position_run run = {.sequence = sequence_of(s, positions[0]), .count = 1};
+    run.first = positions[0] - s->starts[run.sequence];
+    size_t end = s->starts[run.sequence + 1];
+    while (run.count < minimum(count, s->query_rows) && positions[run.count] == positions[0] + run.count &&
+           positions[run.count] < end) {
+        run.count++;
+    }
+    return run;
+}
+
+typedef struct emd_loop {
+    deberta_session *session;
+    position_run run;
+    size_t row; /* of the run's first position among the asked ones */
+} emd_loop;
+
+static void emd_head_task(void *context, size_t head_index, size_t worker)
+{
+    const emd_loop *loop = context;
+    deberta_session *s = loop->session;
+    size_t padded = s->model->padded_head;
+    attention_head head = attention_head_of(s, s->model->config.layers - 1, loop->run.sequence, head_index);
+    attention_pack_keys(s, &head);
+    attention_queries queries = {
+        .rows = s->queries + (head_index * s->tokens + loop->row) * padded,
+        .ld = padded,
+        .first = loop->run.first,
+        .count = loop->run.count,
+    };
+    attention_block(s, &head, &queries, s->context + loop->row * s->context_stride + head_index * padded, s->context_stride,
+                    &s->workers[worker]);
+}
+
+/* The last layer twice, with queries that know their absolute position; keys and values are those that it computed from H[L-1]
+ * while encoding (SPEC 8.3). Leaves the result in session->decoder_rows. */
+static void run_emd(deberta_session *s, const size_t *positions, size_t count)
+{
+    enum { PASSES = 2 };
+    const deberta_model *model = s->model;
+    const model_layer *layer = &model->layers[model->config.layers - 1];
+    size_t hidden = model->config.hidden_size, table_stride = row_stride(model->config.embedding_size);
+    for (size_t i = 0; i < count; i++) {
+        const float *position = model->position_table + (size_t)s->position_ids[positions[i]] * table_stride;
+        const float *input = s->decoder_input + positions[i] * s->hidden_stride;
+        float *row = s->decoder_rows + i * s->hidden_stride;
+        for (size_t e = 0; e < hidden; e++) row[e] = input[e] + position[e];
+    }
+    for (size_t pass = 0; pass < PASSES; pass++) {
+        attention_project(s, layer, count, s->decoder_rows, true);
+        emd_loop loop = {.session = s};
+        for (; loop.row < count; loop.row += loop.run.count) {
+            loop.run = next_run(s, positions + loop.row, count - loop.row);
+            attention_begin_group(s, loop.run.sequence);
+            parallel_for(s->pool, model->config.heads, emd_head_task, &loop);
+        }
+        feed_forward_run(s, layer, count, s->context, s->decoder_rows);
+    }
+}
+
+static deberta_status check_emd(const deberta_session *s, const size_t *positions, size_t count, deberta_error *err)
+{
+    const model_config *config = &s->model->config;
+    if (config->position_biased_input) return DEBERTA_OK;
+    if (!s->decoder_input) {
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the Enhanced Mask Decoder needs a session with DEBERTA_KEEP_DECODER_INPUT");
+    }
+    if (config->talking_heads) DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "no Enhanced Mask Decoder with talking heads");
+    for (size_t i = 0; i < count; i++) {
+        int32_t position = s->position_ids[positions[i]];
+        if (position >= 0 && (size_t)position < config->max_positions) continue;
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "token %zu has position %d, but the position table of this model has %zu rows",
+                     positions[i], (int)position, config->max_positions);
+    }
+    return DEBERTA_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------ small heads */
+
+/* Rows of H[L] into session->context. */
+static void gather(deberta_session *s, const size_t *tokens, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        memcpy(s->context + i * s->context_stride, s->hidden + tokens[i] * s->hidden_stride,
+               s->model->config.hidden_size * sizeof(float));
+    }
+}
+
+/* rows [count][ld] through a classifier; its few columns go through the worker's memory, because whole panels are written. */
+static void classify(deberta_session *s, const packed_matrix *classifier, const float *rows, size_t ld, size_t count,
+                     float *logits, size_t stride, size_t width)
+{
+    float *panel = s->inner;
+    for (size_t first = 0; first < width; first += PANEL) {
+        for (size_t row = 0; row < count; row += LINEAR_MAX_ROWS) {
+            size_t block = minimum(LINEAR_MAX_ROWS, count - row);
+            linear_product product = linear_plain(classifier, block, rows + row * ld, ld, panel, PANEL);
+            product.first_panel = first / PANEL;
+            product.panels = 1;
+            linear_run(&s->kernels, &product);
+            copy_columns(logits + row * stride + first, stride, panel, PANEL, block, minimum(PANEL, width - first));
+        }
+    }
+}
+
+/* Row 0 of the sequence is added to every row, its own included; then norm, dense, act, classifier (SPEC 8.4). */
+static void run_rtd(deberta_session *s, const size_t *positions, size_t count, float *logits, size_t stride)
+{
+    const model_config *config = &s->model->config;
+    const model_heads *heads = &s->model->heads;
+    size_t hidden = config->hidden_size;
+    gather(s, positions, count);
+    for (size_t i = 0; i < count; i++) {
+        const float *start = s->hidden + s->starts[sequence_of(s, positions[i])] * s->hidden_stride;
+        float *row = s->context + i * s->context_stride;
+        for (size_t e = 0; e < hidden; e++) row[e] += start[e];
+    }
+    s->kernels.layernorm_f32(s->context, s->context_stride, s->context, s->context_stride, heads->rtd_norm.gamma,
+                             heads->rtd_norm.beta, count, hidden, config->layer_norm_eps);
+    linear_product dense = linear_plain(&heads->rtd_dense, count, s->context, s->context_stride, s->normed, s->normed_stride);
+    linear_run_parallel(&s->kernels, s->pool, &dense, 1);
+    activate_rows(&s->kernels, config->hidden_activation, s->normed, s->normed_stride, count, hidden);
+    classify(s, &heads->rtd_classifier, s->normed, s->normed_stride, count, logits, stride, 1);
+}
+
+static void run_sequence(deberta_session *s, const size_t *sequences, size_t count, float *logits, size_t stride)
+{
+    const model_config *config = &s->model->config;
+    const model_heads *heads = &s->model->heads;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(s->context + i * s->context_stride, s->hidden + s->starts[sequences[i]] * s->hidden_stride,
+               config->hidden_size * sizeof(float));
+    }
+    linear_product pooler = linear_plain(&heads->pooler, count, s->context, s->context_stride, s->normed, s->normed_stride);
+    linear_run_parallel(&s->kernels, s->pool, &pooler, 1);
+    activate_rows(&s->kernels, config->pooler_activation, s->normed, s->normed_stride, count, config->hidden_size);
+    classify(s, &heads->classifier, s->normed, s->normed_stride, count, logits, stride, heads->labels);
+}
+
+/* --------------------------------------------------------------------------------------------------------- dispatch */
+
+static deberta_status check_call(const deberta_session *s, deberta_head head, const size_t *positions, size_t count,
+                                 const float *logits, size_t stride, deberta_error *err)
+{
+    if (!s || (count > 0 && (!positions || !logits))) {
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_head_logits needs a session, positions and a place for the logits");
+    }
+    size_t width = deberta_head_width(s->model, head);
+    if (width == 0) {
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no head '%s'", s->model->name, deberta_head_name(head));
+    }
+    if (!s->encoded) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "no batch has been encoded for the head to work on");
+    if (stride < width) {
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "stride %zu is less than the %zu columns of head '%s'", stride, width,
+                     deberta_head_name(head));
+    }
+    bool by_sequence = head == DEBERTA_HEAD_SEQUENCE;
+    size_t limit = by_sequence ? s->sequences : s->tokens;
+    for (size_t i = 0; i < count; i++) {
+        if (positions[i] < limit) continue;
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s %zu was asked for, but the batch has %zu", by_sequence ? "sequence" : "token",
+                     positions[i], limit);
+    }
+    return head == DEBERTA_HEAD_MLM_EMD ? check_emd(s, positions, count, err) : DEBERTA_OK;
+}
+
+/* At most as many positions as the session's buffers have rows. */
+static void run_head(deberta_session *s, deberta_head head, const size_t *positions, size_t count, float *logits, size_t stride)
+{
+    const model_heads *heads = &s->model->heads;
+    if (head == DEBERTA_HEAD_MLM_EMD && !s->model->config.position_biased_input) {
+        run_emd(s, positions, count);
+        run_mlm(s, s->decoder_rows, s->hidden_stride, count, logits, stride);
+        return;
+    }
+    switch (head) {
+    case DEBERTA_HEAD_RTD: run_rtd(s, positions, count, logits, stride); break;
+    case DEBERTA_HEAD_SEQUENCE: run_sequence(s, positions, count, logits, stride); break;
+    case DEBERTA_HEAD_TOKEN:
+    case DEBERTA_HEAD_QA:
+        gather(s, positions, count);
+        classify(s, head == DEBERTA_HEAD_QA ? &heads->answer : &heads->classifier, s->context, s->context_stride, count, logits,
+                 stride, deberta_head_width(s->model, head));
+        break;
+    default:
+        gather(s, positions, count);
+        run_mlm(s, s->context, s->context_stride, count, logits, stride);
+        break;
+    }
+}
+
+deberta_status deberta_head_logits(deberta_session *s, deberta_head head, const size_t *positions, size_t count, float *logits,
+                                   size_t stride, deberta_error *err)
+{
+    DEBERTA_TRY(check_call(s, head, positions, count, logits, stride, err));
+    double time = profile_start(session_profiling(s));
+    s->status = DEBERTA_OK;
+    for (size_t done = 0; done < count && s->status == DEBERTA_OK; done += s->tokens) {
+        run_head(s, head, positions + done, minimum(s->tokens, count - done), logits + done * stride, stride);
+    }
+    profile_lap_all(session_profiling(s), PROFILE_HEADS, time);
+    if (s->status != DEBERTA_OK && err) *err = s->failure;
+    return s->status;
+}

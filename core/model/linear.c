@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/model/linear.h"
+
+linear_product linear_plain(const packed_matrix *matrix, size_t rows, const float *a, size_t lda, float *c, size_t ldc)
+{
+    return (linear_product){
+        .matrix = matrix,
+        .panels = matrix->panel_count,
+        .rows = rows,
+        .a = a,
+        .lda = lda,
+        .c = c,
+        .ldc = ldc,
+        .panel_stride = PANEL,
+    };
+}
+
+/* One block of inputs for the panels [first, first + count) of the product, all in one group of C. */
+static void multiply_block(const kernels *table, const linear_product *p, size_t start, size_t first, size_t count)
+{
+    const packed_matrix *m = p->matrix;
+    size_t depth = minimum(m->block_depth, m->depth - start), panel = p->first_panel + first;
+    size_t group_panels = p->group_panels ? p->group_panels : p->panels;
+    bool last = start + depth == m->depth;
+    gemm_task task = {
+        .rows = p->rows,
+        .depth = depth,
+        .panels = count,
+        .a = p->a + start,
+        .lda = p->lda,
+        .b = packed_matrix_panel(m, start, panel),
+        .b_panel_stride = depth * PANEL,
+        .c = p->c + first / group_panels * p->group_stride + first % group_panels * p->panel_stride,
+        .ldc = p->ldc,
+        .c_panel_stride = p->panel_stride,
+        .bias = last ? m->bias + panel * PANEL : NULL,
+        .residual = last && p->residual ? p->residual + first * PANEL : NULL,
+        .ld_residual = p->ld_residual,
+        .residual_panel_stride = PANEL,
+        .accumulate = start > 0,
+        .gelu = last && p->gelu,
+        .prefetch_next = p->rows > 1,
+    };
+    table->gemm_f32(&task);
+}
+
+/* The panels [first, end) of the product; in walking order: all panels of a block, then the next block. */
+static void multiply_panels(const kernels *table, const linear_product *p, size_t first, size_t end)
+{
+    size_t group_panels = p->group_panels ? p->group_panels : p->panels;
+    for (size_t start = 0; start < p->matrix->depth; start += p->matrix->block_depth) {
+        for (size_t panel = first, next; panel < end; panel = next) {
+            next = minimum(end, (panel / group_panels + 1) * group_panels);
+            multiply_block(table, p, start, panel, next - panel);
+        }
+    }
+}
+
+static void advance_rows(linear_product *product, size_t rows)
+{
+    product->a += rows * product->lda;
+    product->c += rows * product->ldc;
+    if (product->residual) product->residual += rows * product->ld_residual;
+}
+
+void linear_run(const kernels *table, const linear_product *product)
+{
+    size_t parts = ceiling_divide(product->rows, LINEAR_MAX_ROWS);
+    for (size_t part = 0; part < parts; part++) {
+        linear_product block = *product;
+        size_t start = part_start(product->rows, parts, part);
+        advance_rows(&block, start);
+        block.rows = part_start(product->rows, parts, part + 1) - start;
+        multiply_panels(table, &block, 0, block.panels);
+    }
+}
+
+/* A grid of tasks over rows and panels. */
+typedef struct linear_grid {
+    const kernels *kernels;
+    const linear_product *products;
+    size_t count, panels, row_parts, panel_parts;
+} linear_grid;
+
+static void run_cell(void *context, size_t task, size_t worker)
+{
+    (void)worker;
+    const linear_grid *grid = context;
+    /* Rows vary fastest, so that threads at the same time want the same weights. */
+    size_t row_part = task % grid->row_parts, panel_part = task / grid->row_parts;
+    size_t rows = grid->products[0].rows, tile = grid->kernels->tile_panels;
+    size_t row = part_start(rows, grid->row_parts, row_part), row_end = part_start(rows, grid->row_parts, row_part + 1);
+    size_t tiles = ceiling_divide(grid->panels, tile);
+    size_t panel = tile * part_start(tiles, grid->panel_parts, panel_part);
+    size_t panel_end = minimum(tile * part_start(tiles, grid->panel_parts, panel_part + 1), grid->panels);
+
+    for (size_t i = 0, offset = 0; i < grid->count; offset += grid->products[i++].panels) {
+        linear_product part = grid->products[i];
+        size_t first = maximum(panel, offset), end = minimum(panel_end, offset + part.panels);
+        if (first >= end) continue;
+        advance_rows(&part, row);
+        part.rows = row_end - row;
+        multiply_panels(grid->kernels, &part, first - offset, end - offset);
+    }
+}
+
+/* Enough tasks that a thread which is held up does not hold up the others; rows are cut only as far as the cache asks for,
+ * or where threads can have many each, or where there are more threads than panels. */
+static void choose_parts(linear_grid *grid, size_t rows, size_t threads)
+{
+    enum { TASKS_PER_THREAD = 4 };
+    size_t tiles = ceiling_divide(grid->panels, grid->kernels->tile_panels);
+    grid->row_parts = ceiling_divide(rows, LINEAR_MAX_ROWS);
+    grid->panel_parts = 1;
+    if (threads == 1) return;
+    if (rows >= LINEAR_ROW_SPLIT * threads) {
+        grid->row_parts = round_up(grid->row_parts, threads);
+        return;
+    }
+    size_t wanted = TASKS_PER_THREAD * threads;
+    grid->panel_parts = minimum(tiles, ceiling_divide(wanted, grid->row_parts));
+    if (grid->panel_parts * grid->row_parts < threads) {
+        size_t rows_of_tiles = ceiling_divide(rows, grid->kernels->tile_rows);
+        grid->row_parts = maximum(grid->row_parts, minimum(rows_of_tiles, ceiling_divide(threads, grid->panel_parts)));
+    }
+}
+
+void linear_run_parallel(const kernels *table, thread_pool *pool, const linear_product *products, size_t count)
+{
+    linear_grid grid = {.kernels = table, .products = products, .count = count};
+    for (size_t i = 0; i < count; i++) grid.panels += products[i].panels;
+    if (grid.panels == 0 || products[0].rows == 0) return;
+    choose_parts(&grid, products[0].rows, thread_pool_threads(pool));
+    parallel_for(pool, grid.row_parts * grid.panel_parts, run_cell, &grid);
+}

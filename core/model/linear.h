@@ -1,0 +1,48 @@
+/* Products with packed weights: C = A Wᵀ + b, with an optional gelu or residual, cut over blocks of inputs and over threads.
+ *
+ * Cutting is free of consequences for the result: an output is one chain of additions whatever block it is in (kernels.h).
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_MODEL_LINEAR_H
+#define CORE_MODEL_LINEAR_H
+
+#include "core/base/parallel.h"
+#include "core/model/pack.h"
+
+/* A range of panels of a matrix times some rows. Panel p of the matrix goes, with q = p - first_panel, to
+ *     c + row ldc + (q / group_panels) group_stride + (q % group_panels) panel_stride
+ * which lets one product scatter heads; group_panels 0 means a single group. */
+typedef struct linear_product {
+    const packed_matrix *matrix;
+    size_t first_panel, panels;
+    size_t rows;
+    const float *a;
+    size_t lda;
+    float *c;
+    size_t ldc, panel_stride, group_panels, group_stride;
+    const float *residual; /* [rows][ld_residual], columns as in a row-major C, or NULL. Not C unless depth <= one block */
+    size_t ld_residual;
+    bool gelu;
+} linear_product;
+
+/* The whole matrix into a row-major C. */
+linear_product linear_plain(const packed_matrix *matrix, size_t rows, const float *a, size_t lda, float *c, size_t ldc);
+
+/* On the calling thread. */
+void linear_run(const kernels *table, const linear_product *product);
+
+enum {
+    LINEAR_MAX_ROWS = 192, /* rows at a time: their inputs stay in L2 while the weights go by (CEILING 2) */
+    LINEAR_ROW_SPLIT = 96, /* with this many rows a thread, threads get rows; below, columns: weights are read once */
+};
+
+/* On all threads: several products over the same rows, as if their panels were one matrix. */
+void linear_run_parallel(const kernels *table, thread_pool *pool, const linear_product *products, size_t count);
+
+/* Balanced cutting: where part `index` of `parts` begins. */
+static inline size_t part_start(size_t total, size_t parts, size_t index)
+{
+    return total / parts * index + total % parts * index / parts;
+}
+
+#endif

@@ -1,0 +1,96 @@
+/* What a loaded model is made of: configuration, packed weights, folded positions. Immutable once opened.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_MODEL_MODEL_H
+#define CORE_MODEL_MODEL_H
+
+#include "core/model/config.h"
+#include "core/model/fold.h"
+#include "core/model/positions.h"
+#include "core/model/synthetic.h"
+#include "core/model/weights.h"
+
+typedef struct layer_norm {
+    float *gamma, *beta;
+} layer_norm;
+
+/* Panels of `qkv`: all heads of Q, then of K, then of V; each head padded to whole panels. */
+typedef struct model_layer {
+    packed_matrix qkv, attention_output, intermediate, output;
+    layer_norm attention_norm, output_norm;
+    packed_matrix position_key, position_query; /* only if kept, and not shared with qkv */
+    float *position_keys;                       /* [A][ceil(2K / 16)][d][16], rows reversed; NULL without c2p */
+    float *position_queries;                    /* [A][2K][padded_head]; NULL without p2c */
+    float *head_logits, *head_weights;          /* v1's talking heads: [A][row_stride(A)], else NULL */
+} model_layer;
+
+typedef struct model_heads {
+    unsigned present; /* bit 1 << deberta_head */
+    packed_matrix mlm_dense;
+    layer_norm mlm_norm;
+    float *mlm_bias;    /* [V], zeros up to whole panels */
+    weight_tensor mlm_decoder; /* [V][E]: the word table unless the file has another; stays in the file */
+    packed_matrix rtd_dense, rtd_classifier;
+    layer_norm rtd_norm;
+    packed_matrix pooler, classifier; /* classifier of the sequence or of the token head */
+    size_t labels;
+    packed_matrix answer; /* QA */
+} model_heads;
+
+struct deberta_model {
+    model_config config; /* as used: after the tensors have decided what the file left open */
+    char *name;
+    checkpoint *checkpoint; /* NULL for a made-up model */
+    synthetic_weights synthetic;
+    weight_source source;
+    model_mutation mutation;
+    arena arena;
+    size_t parameters;
+
+    size_t head_size, padded_head, head_panels; /* d, d rounded up to panels, panels of a head */
+    size_t hidden_stride;                       /* row_stride(h) */
+    bool has_c2p, has_p2c;
+    double scale; /* 1 / sqrt(d (1 + terms)) */
+
+    weight_tensor word_table;     /* [V][E], read row by row */
+    float *position_table; /* [max_positions][row_stride(E)] or NULL */
+    float *type_table;     /* [token_types][row_stride(E)] or NULL */
+    packed_matrix embedding_projection; /* E to h, if they differ */
+    layer_norm embedding_norm;
+
+    position_rule rule;
+    size_t relative_rows; /* 2K, 0 without relative attention */
+    float *relative_table, *relative_reversed; /* R, normalised: for PQ in natural order, for PK last row first */
+    float *zero_bias;                          /* only for POSITION_BIAS_DROPPED */
+
+    model_layer *layers;
+    packed_matrix convolution; /* depth: width x hidden_stride */
+    layer_norm convolution_norm;
+    model_heads heads;
+};
+
+/* What the bench and the tests may ask for beyond deberta_model_options. */
+typedef struct model_internal_options {
+    model_mutation mutation;
+    bool keep_position_projections; /* so that a session can recompute PK and PQ at every call */
+} model_internal_options;
+
+deberta_status model_open_internal(deberta_model **model, const char *path, const deberta_model_options *options,
+                                   const model_internal_options *internal, deberta_error *err);
+
+/* How a layer's PK and PQ are computed, from qkv where the projections are shared, else from `key` and `query` (NULL if shared or
+ * absent). The caller sets keys, queries and workspace (as large as queries). */
+position_fold model_layer_fold(const deberta_model *model, const packed_matrix *qkv, const packed_matrix *key,
+                               const packed_matrix *query, const kernels *table);
+/* Floats of one layer's position_keys and position_queries. */
+size_t model_position_key_floats(const deberta_model *model);
+size_t model_position_query_floats(const deberta_model *model);
+
+/* SHA-256 of a checkpoint's files as 64 hex digits; of a made-up model, which has no files, an empty text. */
+deberta_status model_digest(const deberta_model *model, char digest[65], deberta_error *err);
+
+/* Copies what the caller's struct has of a public struct that begins with struct_size; the rest becomes 0. `from` may be NULL.
+ * A struct_size of 0 is an error: somebody forgot to set it, and would wonder where the options went. */
+deberta_status copy_struct(void *to, const void *from, size_t size_bytes, const char *what, deberta_error *err);
+
+#endif

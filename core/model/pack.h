@@ -1,0 +1,46 @@
+/* Matrices in the order in which they are multiplied.
+ *
+ * A weight W [outputs][depth] is cut into panels of 16 outputs and blocks of at most 768 inputs and stored in walking order,
+ *
+ *     [block][panel][inputs of the block][16]
+ *
+ * so that a product reads it front to back and "the next panel" is simply the next bytes (CEILING: 68 -> 93 % of peak at 16
+ * rows with that prefetched). Lanes beyond the outputs are zero.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_MODEL_PACK_H
+#define CORE_MODEL_PACK_H
+
+#include "core/base/arena.h"
+#include "core/kernels.h"
+
+typedef struct packed_matrix {
+    float *panels;
+    float *bias; /* [panel_count][16], zeros where there is none */
+    size_t outputs, depth, panel_count, block_depth;
+} packed_matrix;
+
+static inline size_t minimum(size_t a, size_t b) { return a < b ? a : b; }
+static inline size_t maximum(size_t a, size_t b) { return a > b ? a : b; }
+static inline size_t ceiling_divide(size_t a, size_t b) { return a / b + (a % b != 0); }
+static inline size_t round_up(size_t a, size_t unit) { return ceiling_divide(a, unit) * unit; }
+
+/* Columns rounded up to whole panels, and 16 more where rows would lie a multiple of 2 KiB apart: the same columns of
+ * neighbouring rows then compete for few cache sets (CEILING 2: 91 -> 97 % of peak). */
+size_t row_stride(size_t columns);
+
+/* Inputs per block: as few blocks of at most 768 as possible, equal up to a multiple of 8. */
+size_t packed_block_depth(size_t depth);
+/* Sets the sizes and takes panels and bias from the arena. */
+void packed_matrix_carve(packed_matrix *matrix, arena *memory, size_t outputs, size_t depth);
+/* Stores 16 outputs: rows [16][ld_rows] of W, as one panel, in all blocks. Different panels may be stored at the same time. */
+void packed_matrix_store(const packed_matrix *matrix, const kernels *table, size_t panel, const float *rows, size_t ld_rows);
+
+/* First float of a panel in the block whose first input is block_start. */
+static inline float *packed_matrix_panel(const packed_matrix *matrix, size_t block_start, size_t panel)
+{
+    size_t block_depth = minimum(matrix->block_depth, matrix->depth - block_start);
+    return matrix->panels + (block_start * matrix->panel_count + panel * block_depth) * PANEL;
+}
+
+#endif

@@ -1,0 +1,71 @@
+/* Where an encode spends its time: seconds per stage, kept by every thread for itself.
+ *
+ * A stage's share of the wall time is its thread-seconds divided by the threads; what is missing to the wall time is
+ * waiting, at the ends of loops and while one thread works alone. Stages that are fused into one loop are told apart
+ * all the same, because each thread looks at the clock where it changes from one to the next. Off (a NULL profile) it
+ * costs a test of a pointer.
+ *
+ *     double time = profile_start(profile);
+ *     ...                                                                    // one block of the output projection
+ *     time = profile_lap(profile, worker, PROFILE_ATTENTION_OUTPUT, time);
+ *     ...                                                                    // the same block through the feed-forward
+ *     time = profile_lap(profile, worker, PROFILE_FEED_FORWARD, time);
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_MODEL_PROFILE_H
+#define CORE_MODEL_PROFILE_H
+
+#include <stddef.h>
+#include <time.h>
+
+typedef enum profile_stage {
+    PROFILE_EMBED,            /* look-up, projection to h, layer norm */
+    PROFILE_POSITIONS,        /* PK and PQ, only when they are not folded at load (--position-cache off) */
+    PROFILE_QKV,              /* query, key and value projections */
+    PROFILE_PACK,             /* keys and values into panels */
+    PROFILE_ATTENTION,        /* strips, scores, softmax, P V */
+    PROFILE_ATTENTION_OUTPUT, /* output projection, residual, layer norm */
+    PROFILE_FEED_FORWARD,     /* both matrices, activation, residual, layer norm */
+    PROFILE_CONVOLUTION,
+    PROFILE_HEADS,
+    PROFILE_STAGES
+} profile_stage;
+
+typedef struct profile_lane {
+    _Alignas(64) double seconds[PROFILE_STAGES]; /* of one thread; on its own cache line */
+} profile_lane;
+
+/* Filled by the encoder, read and set to zero by the caller between two calls of deberta_encode. */
+typedef struct profile {
+    profile_lane *lanes; /* [threads] */
+    size_t threads;
+} profile;
+
+static inline double profile_now(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static inline double profile_start(const profile *p) { return p ? profile_now() : 0; }
+
+/* Adds the time since `start` to a stage of this thread; returns now, the start of what follows. */
+static inline double profile_lap(profile *p, size_t worker, profile_stage stage, double start)
+{
+    if (!p) return 0;
+    double now = profile_now();
+    p->lanes[worker].seconds[stage] += now - start;
+    return now;
+}
+
+/* The same for a stage that all threads share, between two of their loops: their waiting for each other counts as theirs. */
+static inline double profile_lap_all(profile *p, profile_stage stage, double start)
+{
+    if (!p) return 0;
+    double now = profile_now();
+    for (size_t i = 0; i < p->threads; i++) p->lanes[i].seconds[stage] += now - start;
+    return now;
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* Switches of a session that measurements and studies need and applications do not: not part of the public API.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_MODEL_SESSION_INTERNAL_OPTIONS_H
+#define CORE_MODEL_SESSION_INTERNAL_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "core/model/profile.h"
+#include "include/deberta.h"
+
+/* Which terms enter the scores. A term that is left out is not computed; the common scale stays that of the model's own
+ * terms, so what remains has the same values as in the full sum. */
+typedef enum attention_terms {
+    ATTENTION_TERMS_FULL = 0, /* all that the model has */
+    ATTENTION_TERMS_C2C,
+    ATTENTION_TERMS_C2C_C2P,
+    ATTENTION_TERMS_C2C_P2C,
+} attention_terms;
+
+typedef struct session_internal_options {
+    attention_terms terms;
+    size_t layers;            /* run only the first ones, so that one loaded model serves a sweep over them; 0 = all */
+    bool recompute_positions; /* PK and PQ anew in every encode, as programs do that fold nothing; same results */
+    bool profile;             /* keep times per stage */
+} session_internal_options;
+
+/* deberta_session_create with these on top; internal may be NULL. */
+deberta_status session_create_internal(deberta_session **session, const deberta_model *model,
+                                       const deberta_session_options *options, const session_internal_options *internal,
+                                       deberta_error *err);
+/* NULL unless the session was created with `profile`. Owned by the session. */
+profile *session_profile(deberta_session *session);
+
+#endif

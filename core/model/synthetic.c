@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/model/synthetic.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char scheme[] = "synthetic:";
+
+/* ----------------------------------------------------------------------------------------------------------- parsing */
+
+/* What a shape and its keys choose. `terms` is an index of term_names. */
+typedef struct recipe {
+    size_t version, layers, vocab, hidden, heads, intermediate, buckets, convolution, positions, distance, types, biased, seed, lm,
+        rtd, terms, epsilon; /* epsilon: digits, 0 means 7 */
+} recipe;
+
+enum { TERMS_BOTH, TERMS_C2P, TERMS_P2C, TERMS_NONE, TERMS_COUNT };
+static const char *const term_names[TERMS_COUNT] = {"both", "c2p", "p2c", "none"};
+static const char *const term_config[TERMS_COUNT] = {"c2p|p2c", "c2p", "p2c", ""};
+
+static const struct {
+    const char *name;
+    recipe recipe;
+} shapes[] = {
+#define COMMON .positions = 512, .seed = 1
+#define V3 .version = 2, .buckets = 256, .vocab = 128100, COMMON
+    {"v1-base", {.version = 1, .layers = 12, .vocab = 50265, .hidden = 768, .heads = 12, .intermediate = 3072, COMMON}},
+    {"v1-large", {.version = 1, .layers = 24, .vocab = 50265, .hidden = 1024, .heads = 16, .intermediate = 4096, COMMON}},
+    {"v2-xlarge", {V3, .layers = 24, .hidden = 1536, .heads = 24, .intermediate = 6144, .convolution = 3}},
+    {"v3-xsmall", {V3, .layers = 12, .hidden = 384, .heads = 6, .intermediate = 1536}},
+    {"v3-small", {V3, .layers = 6, .hidden = 768, .heads = 12, .intermediate = 3072}},
+    {"v3-base", {V3, .layers = 12, .hidden = 768, .heads = 12, .intermediate = 3072}},
+    {"v3-large", {V3, .layers = 24, .hidden = 1024, .heads = 16, .intermediate = 4096}},
+    {"mdeberta-base",
+     {.version = 2, .buckets = 256, .vocab = 251000, COMMON, .layers = 12, .hidden = 768, .heads = 12, .intermediate = 3072}},
+#undef V3
+#undef COMMON
+};
+
+static const struct {
+    const char *name;
+    size_t offset;
+} keys[] = {
+#define KEY(name) {#name, offsetof(recipe, name)}
+    KEY(layers), KEY(vocab), KEY(seed), KEY(buckets), KEY(heads), KEY(hidden), KEY(intermediate), KEY(positions), KEY(distance),
+    KEY(types), KEY(convolution), KEY(biased), KEY(lm), KEY(rtd), KEY(epsilon),
+#undef KEY
+};
+
+bool synthetic_names(const char *path) { return strncmp(path, scheme, sizeof scheme - 1) == 0; }
+
+static bool text_is(const char *text, size_t length, const char *name)
+{
+    return strlen(name) == length && memcmp(text, name, length) == 0;
+}
+
+static deberta_status parse_shape(recipe *chosen, const char *path, const char *text, size_t length, deberta_error *err)
+{
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        if (!text_is(text, length, shapes[i].name)) continue;
+        *chosen = shapes[i].recipe;
+        return DEBERTA_OK;
+    }
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                 "%s: unknown shape '%.*s'; known are v1-base, v1-large, v2-xlarge, v3-xsmall, v3-small, v3-base, v3-large and "
+                 "mdeberta-base",
+                 path, (int)length, text);
+}
+
+static deberta_status parse_number(size_t *number, const char *path, const char *text, const char *end, deberta_error *err)
+{
+    char *stop = NULL;
+    errno = 0;
+    unsigned long long value = strtoull(text, &stop, 10);
+    if (stop != end || text == end || *text < '0' || *text > '9' || errno != 0 || value > INT32_MAX) {
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: '%.*s' is not a number from 0 to %d", path, (int)(end - text), text,
+                     INT32_MAX);
+    }
+    *number = (size_t)value;
+    return DEBERTA_OK;
+}
+
+static deberta_status parse_pair(recipe *chosen, const char *path, const char *text, const char *end, deberta_error *err)
+{
+    const char *equals = memchr(text, '=', (size_t)(end - text));
+    if (!equals) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: '%.*s' is not key=value", path, (int)(end - text), text);
+    size_t length = (size_t)(equals - text);
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        if (!text_is(text, length, keys[i].name)) continue;
+        return parse_number((size_t *)((char *)chosen + keys[i].offset), path, equals + 1, end, err);
+    }
+    for (size_t i = 0; i < TERMS_COUNT && text_is(text, length, "terms"); i++) {
+        if (!text_is(equals + 1, (size_t)(end - equals - 1), term_names[i])) continue;
+        chosen->terms = i;
+        return DEBERTA_OK;
+    }
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: unknown key or value '%.*s'", path, (int)(end - text), text);
+}
+
+/* A config.json, so that made-up models pass the same checks as stored ones. */
+static deberta_status make_config(model_config *config, const recipe *r, const char *path, deberta_error *err)
+{
+    char text[1024];
+    bool relative = r->terms != TERMS_NONE;
+    int length = snprintf(
+        text, sizeof text,
+        "{\"model_type\": \"%s\", \"vocab_size\": %zu, \"hidden_size\": %zu, \"num_hidden_layers\": %zu, "
+        "\"num_attention_heads\": %zu, \"intermediate_size\": %zu, \"hidden_act\": \"gelu\", \"max_position_embeddings\": %zu, "
+        "\"type_vocab_size\": %zu, \"layer_norm_eps\": 1e-%zu, \"relative_attention\": %s, \"pos_att_type\": \"%s\", "
+        "\"max_relative_positions\": %ld, \"position_buckets\": %ld, \"share_att_key\": %s, \"norm_rel_ebd\": \"%s\", "
+        "\"position_biased_input\": %s, \"conv_kernel_size\": %zu, \"conv_act\": \"gelu\"}",
+        r->version == 1 ? "deberta" : "deberta-v2", r->vocab, r->hidden, r->layers, r->heads, r->intermediate, r->positions,
+        r->types, r->epsilon ? r->epsilon : 7, relative ? "true" : "false", term_config[r->terms], r->distance ? (long)r->distance : -1L,
+        r->buckets ? (long)r->buckets : -1L, r->version == 2 ? "true" : "false", r->version == 2 ? "layer_norm" : "none",
+        r->biased ? "true" : "false", r->convolution);
+    return config_parse(config, text, (size_t)length, path, err);
+}
+
+deberta_status synthetic_parse(model_config *config, synthetic_weights *weights, const char *path, deberta_error *err)
+{
+    recipe chosen;
+    const char *text = path + sizeof scheme - 1;
+    size_t length = strcspn(text, ",");
+    DEBERTA_TRY(parse_shape(&chosen, path, text, length, err));
+    for (text += length; *text == ','; text += length) {
+        length = strcspn(++text, ",");
+        DEBERTA_TRY(parse_pair(&chosen, path, text, text + length, err));
+    }
+    DEBERTA_TRY(make_config(config, &chosen, path, err));
+    *weights = (synthetic_weights){
+        .config = *config, .seed = chosen.seed, .lm_head = chosen.lm != 0, .rtd_head = chosen.rtd != 0};
+    return DEBERTA_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- finding */
+
+/* What a tensor is for decides how large its values are. */
+typedef enum made_role {
+    ROLE_TABLE,      /* unit variance: the layer norm behind it, or none for rel_embeddings, keeps it */
+    ROLE_GAIN,       /* around 1 */
+    ROLE_SMALL,      /* biases */
+    ROLE_QUERY_KEY,  /* logits of standard deviation 1.2 */
+    ROLE_IN_PROJ,    /* v1: query, key and value rows in turn */
+    ROLE_LINEAR,     /* 1 / sqrt(inputs): keeps variance */
+} made_role;
+
+/* Sizes by letter: V vocabulary, h hidden, T 3 h, f intermediate, R 2K rows, P positions, t token types, c convolution width,
+ * 1 one. */
+static const struct {
+    const char *name; /* "*" stands for "encoder.layer.N." */
+    char shape[4];
+    made_role role;
+    enum { ALWAYS, V1_ONLY, V2_ONLY, WITH_LM, WITH_RTD } when;
+} tensors[] = {
+    {"embeddings.word_embeddings.weight", "Vh", ROLE_TABLE, ALWAYS},
+    {"embeddings.position_embeddings.weight", "Ph", ROLE_TABLE, ALWAYS},
+    {"embeddings.token_type_embeddings.weight", "th", ROLE_TABLE, ALWAYS},
+    {"embeddings.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS},
+    {"embeddings.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS},
+    {"encoder.rel_embeddings.weight", "Rh", ROLE_TABLE, ALWAYS},
+    {"encoder.LayerNorm.weight", "h", ROLE_GAIN, V2_ONLY},
+    {"encoder.LayerNorm.bias", "h", ROLE_SMALL, V2_ONLY},
+    {"encoder.conv.conv.weight", "hhc", ROLE_LINEAR, ALWAYS},
+    {"encoder.conv.conv.bias", "h", ROLE_SMALL, ALWAYS},
+    {"encoder.conv.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS},
+    {"encoder.conv.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS},
+    {"*attention.self.in_proj.weight", "Th", ROLE_IN_PROJ, V1_ONLY},
+    {"*attention.self.q_bias", "h", ROLE_SMALL, V1_ONLY},
+    {"*attention.self.v_bias", "h", ROLE_SMALL, V1_ONLY},
+    {"*attention.self.pos_proj.weight", "hh", ROLE_QUERY_KEY, V1_ONLY},
+    {"*attention.self.pos_q_proj.weight", "hh", ROLE_QUERY_KEY, V1_ONLY},
+    {"*attention.self.pos_q_proj.bias", "h", ROLE_SMALL, V1_ONLY},
+    {"*attention.self.query_proj.weight", "hh", ROLE_QUERY_KEY, V2_ONLY},
+    {"*attention.self.query_proj.bias", "h", ROLE_SMALL, V2_ONLY},
+    {"*attention.self.key_proj.weight", "hh", ROLE_QUERY_KEY, V2_ONLY},
+    {"*attention.self.key_proj.bias", "h", ROLE_SMALL, V2_ONLY},
+    {"*attention.self.value_proj.weight", "hh", ROLE_LINEAR, V2_ONLY},
+    {"*attention.self.value_proj.bias", "h", ROLE_SMALL, V2_ONLY},
+    {"*attention.output.dense.weight", "hh", ROLE_LINEAR, ALWAYS},
+    {"*attention.output.dense.bias", "h", ROLE_SMALL, ALWAYS},
+    {"*attention.output.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS},
+    {"*attention.output.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS},
+    {"*intermediate.dense.weight", "fh", ROLE_LINEAR, ALWAYS},
+    {"*intermediate.dense.bias", "f", ROLE_SMALL, ALWAYS},
+    {"*output.dense.weight", "hf", ROLE_LINEAR, ALWAYS},
+    {"*output.dense.bias", "h", ROLE_SMALL, ALWAYS},
+    {"*output.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS},
+    {"*output.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS},
+    {"lm_predictions.lm_head.dense.weight", "hh", ROLE_LINEAR, WITH_LM},
+    {"lm_predictions.lm_head.dense.bias", "h", ROLE_SMALL, WITH_LM},
+    {"lm_predictions.lm_head.LayerNorm.weight", "h", ROLE_GAIN, WITH_LM},
+    {"lm_predictions.lm_head.LayerNorm.bias", "h", ROLE_SMALL, WITH_LM},
+    {"lm_predictions.lm_head.bias", "V", ROLE_SMALL, WITH_LM},
+    {"mask_predictions.dense.weight", "hh", ROLE_LINEAR, WITH_RTD},
+    {"mask_predictions.dense.bias", "h", ROLE_SMALL, WITH_RTD},
+    {"mask_predictions.LayerNorm.weight", "h", ROLE_GAIN, WITH_RTD},
+    {"mask_predictions.LayerNorm.bias", "h", ROLE_SMALL, WITH_RTD},
+    {"mask_predictions.classifier.weight", "1h", ROLE_LINEAR, WITH_RTD},
+    {"mask_predictions.classifier.bias", "1", ROLE_SMALL, WITH_RTD},
+};
+
+static size_t size_of_letter(const model_config *config, char letter)
+{
+    switch (letter) {
+    case 'V': return config->vocabulary_size;
+    case 'h': return config->hidden_size;
+    case 'T': return 3 * config->hidden_size;
+    case 'f': return config->intermediate_size;
+    case 'R': return 2 * config->relative_span;
+    case 'P': return config->max_positions;
+    case 't': return config->token_types;
+    case 'c': return config->convolution_width;
+    default: return 1;
+    }
+}
+
+static bool is_present(const synthetic_weights *made, size_t index)
+{
+    switch (tensors[index].when) {
+    case V1_ONLY: return made->config.version == 1;
+    case V2_ONLY: return made->config.version == 2;
+    case WITH_LM: return made->lm_head;
+    case WITH_RTD: return made->rtd_head;
+    default: return true;
+    }
+}
+
+/* FNV-1a: only has to tell names apart. */
+static uint64_t hash_name(const char *name, uint64_t seed)
+{
+    uint64_t hash = 0xcbf29ce484222325u ^ seed * 0x9e3779b97f4a7c15u;
+    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 0x100000001b3u;
+    return hash;
+}
+
+/* A uniform variable has 1 / sqrt(12) of its width as standard deviation. */
+static void set_scale(const synthetic_weights *made, weight_tensor *found, made_role role)
+{
+    const model_config *config = &made->config;
+    size_t inputs = 1;
+    for (size_t i = 1; i < found->rank; i++) inputs *= found->shape[i];
+    double linear = 1 / sqrt((double)inputs);
+    /* q.k of d terms of variance s^4 each, divided by sqrt(d (1 + terms)), is to have deviation 1.2. */
+    double query_key = sqrt(1.2 * sqrt(1 + (double)config->position_terms)) * linear;
+    double deviation = role == ROLE_TABLE ? 1 : role == ROLE_GAIN ? 0.1 : role == ROLE_SMALL ? 0.05
+                     : role == ROLE_LINEAR ? linear : query_key;
+    found->made.mean = role == ROLE_GAIN ? 1 : 0;
+    found->made.deviation = (float)(deviation * sqrt(12));
+    found->made.value_deviation = (float)(linear * sqrt(12));
+    found->made.period = role == ROLE_IN_PROJ ? 3 * config->head_size : 0;
+}
+
+static bool find_made(const void *context, const char *name, weight_tensor *found)
+{
+    static const char layer_prefix[] = "encoder.layer.";
+    const synthetic_weights *made = context;
+    const char *rest = NULL;
+    if (strncmp(name, layer_prefix, sizeof layer_prefix - 1) == 0) {
+        char *dot = NULL;
+        unsigned long layer = strtoul(name + sizeof layer_prefix - 1, &dot, 10);
+        if (*dot != '.' || layer >= made->config.layers) return false;
+        rest = dot + 1;
+    }
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        bool in_layer = tensors[i].name[0] == '*';
+        if (in_layer != (rest != NULL) || strcmp(rest ? rest : name, tensors[i].name + in_layer) != 0) continue;
+        if (!is_present(made, i)) return false;
+        *found = (weight_tensor){.file = "synthetic weights", .dtype = DTYPE_F32, .made.key = hash_name(name, made->seed)};
+        for (const char *letter = tensors[i].shape; *letter; letter++) {
+            found->shape[found->rank++] = size_of_letter(&made->config, *letter);
+        }
+        set_scale(made, found, tensors[i].role);
+        return true;
+    }
+    return false;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ making */
+
+/* 64 well mixed bits for every counter (Steele, Lea, Flood: SplitMix64): two uniform numbers in [-1/2, 1/2) of 24 bits each. */
+static inline uint64_t mixed_bits(uint64_t key, uint64_t counter)
+{
+    uint64_t z = key + (counter + 1) * 0x9e3779b97f4a7c15u;
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+    return z ^ (z >> 31);
+}
+
+static inline float low_uniform(uint64_t bits) { return (float)((int32_t)(uint32_t)bits >> 8) * 0x1p-24f; }
+
+static inline float made_value(uint64_t key, size_t element, float mean, float deviation)
+{
+    uint64_t bits = mixed_bits(key, element / 2);
+    return mean + deviation * low_uniform(element % 2 ? bits >> 32 : bits);
+}
+
+static void make_values(uint64_t key, size_t first, size_t count, float mean, float deviation, float *values)
+{
+    size_t i = 0;
+    if (count > 0 && first % 2 == 1) values[i++] = made_value(key, first, mean, deviation);
+    for (; i + 2 <= count; i += 2) {
+        uint64_t bits = mixed_bits(key, (first + i) / 2);
+        values[i] = mean + deviation * low_uniform(bits);
+        values[i + 1] = mean + deviation * low_uniform(bits >> 32);
+    }
+    if (i < count) values[i] = made_value(key, first + i, mean, deviation);
+}
+
+static deberta_status read_made(const void *context, const weight_tensor *from, size_t first, size_t count, float *values,
+                                deberta_error *err)
+{
+    (void)context, (void)err;
+    size_t columns = from->rank > 1 ? from->shape[1] : 1;
+    while (count > 0) {
+        /* Only in_proj changes its scale, from row to row. */
+        size_t row = first / columns, run = from->made.period ? minimum(count, (row + 1) * columns - first) : count;
+        bool value_row = from->made.period && row % from->made.period >= from->made.period / 3 * 2;
+        make_values(from->made.key, first, run, from->made.mean,
+                    value_row ? from->made.value_deviation : from->made.deviation, values);
+        first += run;
+        values += run;
+        count -= run;
+    }
+    return DEBERTA_OK;
+}
+
+weight_source weight_source_of_synthetic(const synthetic_weights *weights, const char *name)
+{
+    return (weight_source){.context = weights, .name = name, .find = find_made, .read = read_made};
+}

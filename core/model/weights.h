@@ -1,0 +1,110 @@
+/* Where weights come from, and reading them in a fixed pattern.
+ *
+ * A weight_source finds tensors by name and reads any stretch of one as float32; a checkpoint is one, made-up weights
+ * (synthetic.h) are another. A weight_loader is what model.c walks a model with. The same walk runs three times:
+ *
+ *     LOAD_CHECK    every tensor is there, has the right shape, holds floats. Nothing is allocated
+ *     LOAD_MEASURE  adds up the memory
+ *     LOAD_READ     takes it and reads, scales and packs, in parallel, a few rows at a time
+ *
+ * so that what is checked, what is allocated and what is read cannot drift apart.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_MODEL_WEIGHTS_H
+#define CORE_MODEL_WEIGHTS_H
+
+#include "core/base/arena.h"
+#include "core/base/parallel.h"
+#include "core/io/checkpoint.h"
+#include "core/model/pack.h"
+
+typedef struct weight_tensor {
+    const char *file; /* for messages */
+    size_t rank, shape[TENSOR_MAX_RANK];
+    tensor_dtype dtype;
+    const tensor *stored; /* of a checkpoint */
+    struct {              /* of made-up weights: value e is mean + deviation u(key, e), see synthetic.c */
+        uint64_t key;
+        float mean, deviation;
+        size_t period; /* v1's in_proj: rows repeat q, k, v of each head; 0 elsewhere */
+        float value_deviation;
+    } made;
+} weight_tensor;
+
+typedef struct weight_source {
+    const void *context;
+    const char *name; /* what messages call it: the folder */
+    bool (*find)(const void *context, const char *name, weight_tensor *found);
+    deberta_status (*read)(const void *context, const weight_tensor *from, size_t first, size_t count, float *values,
+                           deberta_error *err);
+    void (*forget)(const void *context, const weight_tensor *from); /* its packed copy is made */
+} weight_source;
+
+weight_source weight_source_of_checkpoint(const checkpoint *stored, const char *name);
+
+typedef enum load_pass { LOAD_CHECK, LOAD_MEASURE, LOAD_READ } load_pass;
+
+typedef struct weight_loader {
+    const weight_source *source;
+    load_pass pass;
+    arena *arena;
+    const kernels *kernels;
+    thread_pool *pool;
+    char prefix[40];         /* of all names, e.g. "encoder.layer.3." */
+    bool counting;           /* whether checked tensors add to `parameters` */
+    size_t parameters;
+    size_t scratch_floats;   /* that a worker needs: the largest matrix seen while measuring */
+    float *scratch;          /* [threads][scratch_floats] while reading */
+} weight_loader;
+
+/* Allocates the scratch of the reading pass; release with free(). */
+deberta_status loader_begin_reading(weight_loader *loader, deberta_error *err);
+
+enum { ANY_SIZE = 0 };
+
+/* Is there a tensor of that name (behind the prefix)? */
+bool loader_has(const weight_loader *loader, const char *name);
+/* Finds a tensor that must exist with this shape, in which ANY_SIZE stands for any. */
+deberta_status loader_find(weight_loader *loader, weight_tensor *found, const char *name, size_t rank, const size_t *shape,
+                           deberta_error *err);
+/* A vector, followed by zeros up to whole panels. */
+deberta_status loader_vector(weight_loader *loader, float **vector, const char *name, size_t count, deberta_error *err);
+/* A table as it is: [rows][row_stride(columns)], zeros between columns and stride. */
+deberta_status loader_table(weight_loader *loader, float **table, const char *name, size_t rows, size_t columns,
+                            deberta_error *err);
+
+/* Outputs of one packed matrix that come from one tensor: group g of them from its rows first_row + g row_step onwards. */
+typedef struct matrix_part {
+    const char *weight;
+    const char *bias; /* [groups group_rows], NULL: zeros */
+    size_t first_row, row_step;
+    size_t tensor_rows;
+    double scale; /* of weight and bias; 1: as stored */
+} matrix_part;
+
+enum { MAX_PARTS = 3 };
+
+/* How a packed matrix is put together. Outputs are parts x groups x padded_group, of which the first group_rows of a group are
+ * stored rows and the rest zeros: heads are padded to whole panels. Inputs: see input_layout. */
+typedef struct matrix_plan {
+    matrix_part parts[MAX_PARTS];
+    size_t part_count;
+    size_t groups, group_rows, padded_group;
+    size_t columns; /* of a stored row */
+    size_t depth;   /* of a packed one */
+    enum {
+        INPUT_AS_STORED,
+        INPUT_HEADS,       /* every input_group columns are followed by zeros up to input_stride */
+        INPUT_CONVOLUTION, /* stored [channels of a group][width], wanted [width][input_stride], the group at its place */
+    } input_layout;
+    size_t input_group, input_stride, width;
+} matrix_plan;
+
+/* The plan of an ordinary linear layer. */
+matrix_plan matrix_plan_plain(const char *name, const char *bias, size_t outputs, size_t inputs);
+deberta_status loader_matrix(weight_loader *loader, packed_matrix *matrix, const matrix_plan *plan, deberta_error *err);
+/* The same into memory that is not the arena's: `matrix` is already carved. Only checks while not reading. */
+deberta_status loader_matrix_into(weight_loader *loader, const packed_matrix *matrix, const matrix_plan *plan,
+                                  deberta_error *err);
+
+#endif

@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+#include "simd/avx2/vec_avx2.h"
+#include "simd/avx2/tune_avx2.h"
+#include "simd/tmpl/kernels_tmpl.h"

@@ -1,0 +1,4 @@
+/* SPDX-License-Identifier: MIT */
+#include "simd/neon/vec_neon.h"
+#include "simd/neon/tune_neon.h"
+#include "simd/tmpl/kernels_tmpl.h"

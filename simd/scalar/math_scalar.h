@@ -1,0 +1,120 @@
+/* The elementwise functions, one number at a time: the formulas of simd/math_coefficients.h in plain C. Ternary
+ * operators stand for lane selects; their conditions are false for NaN, as there.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef SIMD_SCALAR_MATH_SCALAR_H
+#define SIMD_SCALAR_MATH_SCALAR_H
+
+#include "simd/math_coefficients.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+/* 2^n for t = n + ROUND_MAGIC, n in -127 ... 127, where 2^-127 counts as 0. Unsigned, so that what a NaN leaves here
+ * may wrap. */
+static inline float scalar_scale(float t)
+{
+    uint32_t bits;
+    memcpy(&bits, &t, sizeof bits);
+    bits = (bits + 127) << 23;
+    float scale;
+    memcpy(&scale, &bits, sizeof scale);
+    return scale;
+}
+
+static inline float scalar_exp(float x)
+{
+    float t = fmaf(x, EXP_LOG2E, ROUND_MAGIC);
+    t = EXP_T_LIMIT < t ? EXP_T_LIMIT : t;
+    const float n = t - ROUND_MAGIC;
+    float f = fmaf(n, -EXP_LN2_HIGH, x);
+    f = fmaf(n, EXP_LN2_LOW, f);
+
+    float p = EXP_P0;
+    p = fmaf(p, f, EXP_P1);
+    p = fmaf(p, f, EXP_P2);
+    p = fmaf(p, f, EXP_P3);
+    p = fmaf(p, f, EXP_P4);
+    p = fmaf(p, f, EXP_P5);
+    p = fmaf(p, f * f, f + 1.0f);
+
+    float y = p * scalar_scale(t);
+    y = x < EXP_LOWEST ? 0.0f : y;
+    return x > EXP_HIGHEST ? INFINITY : y;
+}
+
+static inline float scalar_sigmoid(float x)
+{
+    const float e = scalar_exp(-fabsf(x));
+    return (x < 0.0f ? e : 1.0f) / (1.0f + e);
+}
+
+/* x sigmoid(argument), 0 and not NaN where x = -inf. */
+static inline float scalar_gate(float x, float argument)
+{
+    return (x < SIGMOID_LOWEST ? SIGMOID_LOWEST : x) * scalar_sigmoid(argument);
+}
+
+static inline float scalar_silu(float x) { return scalar_gate(x, x); }
+
+static inline float scalar_gelu_quick(float x) { return scalar_gate(x, GELU_QUICK_SLOPE * x); }
+
+static inline float scalar_gelu_tanh(float x)
+{
+    return scalar_gate(x, x * fmaf(x * x, GELU_TANH_CUBIC, GELU_TANH_LINEAR));
+}
+
+static inline float scalar_relu(float x) { return x < 0.0f ? 0.0f : x; }
+
+static inline float scalar_tanh(float x)
+{
+    float a = fabsf(x);
+    a = TANH_HIGHEST < a ? TANH_HIGHEST : a;
+    const float large = 1.0f - 2.0f / (scalar_exp(a + a) + 1.0f);
+
+    const float z = x * x;
+    float p = TANH_P0;
+    p = fmaf(p, z, TANH_P1);
+    p = fmaf(p, z, TANH_P2);
+    p = fmaf(p, z, TANH_P3);
+    p = fmaf(p, z, TANH_P4);
+    const float small = fmaf(x * z, p, x);
+
+    return copysignf(fabsf(x) < TANH_SWITCH ? small : large, x);
+}
+
+/* Phi(-a), the chance that a normal variable exceeds a, for a >= 0: relative accuracy far into the tail. */
+static inline float scalar_normal_tail(float a)
+{
+    static const float coefficients[] = {GELU_P0, GELU_P1, GELU_P2, GELU_P3, GELU_P4,  GELU_P5,
+                                         GELU_P6, GELU_P7, GELU_P8, GELU_P9, GELU_P10, GELU_P11};
+    const float b = GELU_FITTED < a ? GELU_FITTED : a;
+    float s = coefficients[0];
+    for (int i = 1; i < 12; i++) s = fmaf(s, b, coefficients[i]);
+
+    const float h = a * a, l = fmaf(a, a, -h);
+    const float t = fmaf(h, -GELU_SQUARE, s) + ROUND_MAGIC;
+    const float n = t - ROUND_MAGIC;
+    float f = fmaf(h, -GELU_SQUARE, -n);
+    f = f + s;
+    f = fmaf(l, -GELU_SQUARE, f);
+
+    float p = EXP2_P0;
+    p = fmaf(p, f, EXP2_P1);
+    p = fmaf(p, f, EXP2_P2);
+    p = fmaf(p, f, EXP2_P3);
+    p = fmaf(p, f, EXP2_P4);
+    p = fmaf(p, f, EXP2_P5);
+    p = fmaf(p, f, 1.0f);
+    return p * scalar_scale(t);
+}
+
+static inline float scalar_gelu(float x)
+{
+    float a = fabsf(x);
+    a = GELU_HIGHEST < a ? GELU_HIGHEST : a;
+    return fmaf(-a, scalar_normal_tail(a), x > 0.0f ? x : 0.0f);
+}
+
+#endif

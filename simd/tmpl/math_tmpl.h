@@ -1,0 +1,93 @@
+/* exp, gelu, tanh and their relatives as explicit FMA polynomials: the same bits on every tier (docs/design.md). The formulas, the
+ * order of operations, error bounds and the origin of the constants are in simd/math_coefficients.h.
+ * A clamp has its limit as the first operand of min and max: then a NaN passes through on every instruction set.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef SIMD_TMPL_MATH_TMPL_H
+#define SIMD_TMPL_MATH_TMPL_H
+
+#include "simd/math_coefficients.h"
+
+/* e^x for t = x log2(e) + magic already formed (and limited, for huge x). */
+VF vf vf_exp_from(vf x, vf t)
+{
+    const vf n = vf_sub(t, vf_set1(ROUND_MAGIC));
+    vf f = vf_fma(n, vf_set1(-EXP_LN2_HIGH), x);
+    f = vf_fma(n, vf_set1(EXP_LN2_LOW), f);
+    vf p = vf_fma(vf_set1(EXP_P0), f, vf_set1(EXP_P1));
+    p = vf_fma(p, f, vf_set1(EXP_P2));
+    p = vf_fma(p, f, vf_set1(EXP_P3));
+    p = vf_fma(p, f, vf_set1(EXP_P4));
+    p = vf_fma(p, f, vf_set1(EXP_P5));
+    p = vf_fma(p, vf_mul(f, f), vf_add(f, vf_set1(1.0f)));
+    return vf_select_less(x, vf_set1(EXP_LOWEST), vf_zero(), vf_mul(p, vf_power_of_two(t)));
+}
+
+/* x <= 88: what softmax and the functions below need. */
+VF vf vf_exp(vf x) { return vf_exp_from(x, vf_fma(x, vf_set1(EXP_LOG2E), vf_set1(ROUND_MAGIC))); }
+
+VF vf vf_exp_any(vf x)
+{
+    const vf t = vf_min(vf_set1(EXP_T_LIMIT), vf_fma(x, vf_set1(EXP_LOG2E), vf_set1(ROUND_MAGIC)));
+    return vf_select_less(vf_set1(EXP_HIGHEST), x, vf_set1(__builtin_inff()), vf_exp_from(x, t));
+}
+
+VF vf vf_sigmoid(vf x)
+{
+    const vf one = vf_set1(1.0f), e = vf_exp(vf_sub(vf_zero(), vf_abs(x)));
+    return vf_div(vf_select_less(x, vf_zero(), e, one), vf_add(one, e));
+}
+/* x sigmoid(u); the clamp makes it -0, not NaN, at -inf. */
+VF vf vf_gate(vf x, vf u) { return vf_mul(vf_max(vf_set1(SIGMOID_LOWEST), x), vf_sigmoid(u)); }
+VF vf vf_silu(vf x) { return vf_gate(x, x); }
+VF vf vf_gelu_quick(vf x) { return vf_gate(x, vf_mul(vf_set1(GELU_QUICK_SLOPE), x)); }
+VF vf vf_gelu_tanh(vf x)
+{
+    return vf_gate(x, vf_mul(x, vf_fma(vf_mul(x, x), vf_set1(GELU_TANH_CUBIC), vf_set1(GELU_TANH_LINEAR))));
+}
+VF vf vf_relu(vf x) { return vf_select_less(x, vf_zero(), vf_zero(), x); }
+
+VF vf vf_tanh(vf x)
+{
+    const vf one = vf_set1(1.0f), a = vf_min(vf_set1(TANH_HIGHEST), vf_abs(x));
+    const vf large = vf_sub(one, vf_div(vf_set1(2.0f), vf_add(vf_exp(vf_add(a, a)), one)));
+    const vf z = vf_mul(x, x);
+    vf p = vf_fma(vf_set1(TANH_P0), z, vf_set1(TANH_P1));
+    p = vf_fma(p, z, vf_set1(TANH_P2));
+    p = vf_fma(p, z, vf_set1(TANH_P3));
+    p = vf_fma(p, z, vf_set1(TANH_P4));
+    const vf small = vf_fma(vf_mul(x, z), p, x);
+    return vf_copysign(vf_select_less(vf_abs(x), vf_set1(TANH_SWITCH), small, large), x);
+}
+
+VF vf vf_gelu(vf x)
+{
+    const vf square = vf_set1(-GELU_SQUARE), magic = vf_set1(ROUND_MAGIC);
+    const vf a = vf_min(vf_set1(GELU_HIGHEST), vf_abs(x)), b = vf_min(vf_set1(GELU_FITTED), a);
+    vf s = vf_fma(vf_set1(GELU_P0), b, vf_set1(GELU_P1));
+    s = vf_fma(s, b, vf_set1(GELU_P2));
+    s = vf_fma(s, b, vf_set1(GELU_P3));
+    s = vf_fma(s, b, vf_set1(GELU_P4));
+    s = vf_fma(s, b, vf_set1(GELU_P5));
+    s = vf_fma(s, b, vf_set1(GELU_P6));
+    s = vf_fma(s, b, vf_set1(GELU_P7));
+    s = vf_fma(s, b, vf_set1(GELU_P8));
+    s = vf_fma(s, b, vf_set1(GELU_P9));
+    s = vf_fma(s, b, vf_set1(GELU_P10));
+    s = vf_fma(s, b, vf_set1(GELU_P11));
+    const vf h = vf_mul(a, a), l = vf_fms(a, a, h);
+    const vf t = vf_add(vf_fma(h, square, s), magic), n = vf_sub(t, magic);
+    vf f = vf_fms(h, square, n);
+    f = vf_add(f, s);
+    f = vf_fma(l, square, f);
+    vf p = vf_fma(vf_set1(EXP2_P0), f, vf_set1(EXP2_P1));
+    p = vf_fma(p, f, vf_set1(EXP2_P2));
+    p = vf_fma(p, f, vf_set1(EXP2_P3));
+    p = vf_fma(p, f, vf_set1(EXP2_P4));
+    p = vf_fma(p, f, vf_set1(EXP2_P5));
+    p = vf_fma(p, f, vf_set1(1.0f));
+    const vf phi = vf_mul(p, vf_power_of_two(t));
+    return vf_fnma(a, phi, vf_max(x, vf_zero())); /* in this order x86 makes +0 of -0, as the formula does */
+}
+
+#endif

@@ -1,0 +1,93 @@
+/* The second opinion: DeBERTa v1, v2 and v3 in float64, written from the formulas of SPEC 2 to 8 with plain loops,
+ * sharing no code with the encoder but the reading of config.json and of weight files. Tests and `verify` measure the
+ * encoder against it.
+ *
+ * One sequence at a time, at its full padded length if one likes: unlike the encoder it takes a mask as the papers'
+ * code does, and rows that are masked follow the rule that is asked for. Layer weights are read when they are needed
+ * and dropped after, so that a large model costs memory of one layer. Seconds, not milliseconds: about 2 GFLOP a
+ * second.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TESTS_REF_REFERENCE_H
+#define TESTS_REF_REFERENCE_H
+
+#include "core/io/checkpoint.h"
+#include "core/model/config.h"
+
+/* Where weights come from. Names are canonical (SPEC 9, without prefix). Both functions are called with `context`. */
+typedef struct reference_source {
+    void *context;
+    /* Rank and shape of a tensor, or false if there is none of that name. */
+    bool (*find)(void *context, const char *name, size_t *rank, size_t shape[TENSOR_MAX_RANK]);
+    /* Elements [first, first + count), row-major. The range is inside what `find` said. */
+    deberta_status (*read)(void *context, const char *name, size_t first, size_t count, double *values,
+                           deberta_error *err);
+} reference_source;
+
+/* The source that reads an open checkpoint, which must outlive it. */
+reference_source reference_checkpoint_source(checkpoint *checkpoint);
+
+typedef struct reference_model {
+    model_config config; /* version settled: 1 or 2 */
+    reference_source source;
+    deberta_reference distances; /* SPEC 4.3 */
+    double eps;
+    bool c2p, p2c;
+    double *relative;        /* R [2K][h], layer norm applied; NULL without relative attention */
+    checkpoint *checkpoint;  /* owned, or NULL */
+    struct made_up *made_up; /* owned, or NULL */
+} reference_model;
+
+/* A folder or "synthetic:...", as deberta_model_open takes it. */
+deberta_status reference_open(reference_model **model, const char *path, deberta_reference distances,
+                              deberta_error *err);
+/* From a configuration, of which the sizes and flags are copied (labels and architecture are not kept), and a source of
+ * weights. */
+deberta_status reference_create(reference_model **model, const model_config *config, reference_source source,
+                                deberta_reference distances, deberta_error *err);
+void reference_free(reference_model **model);
+
+/* Rows that the mask removes (SPEC 5.3). Rows that it keeps do not depend on it. */
+typedef enum reference_padding {
+    REFERENCE_PADDING_UNIFORM = 0, /* attention 1/n over all columns: current transformers */
+    REFERENCE_PADDING_ZERO,        /* no attention: Microsoft, earlier transformers */
+} reference_padding;
+
+typedef struct reference_input {
+    size_t tokens;               /* n */
+    const int64_t *ids;          /* [n] */
+    const int64_t *token_types;  /* [n] or NULL: 0 */
+    const int64_t *position_ids; /* [n] or NULL: 0, 1, 2 ... */
+    const unsigned char *mask;   /* [n] or NULL: all kept */
+    reference_padding padding;
+} reference_input;
+
+/* One query's attention in one layer, all heads. value[c] is [A][n]; NULL where the model has no such term. Components
+ * are divided by the common scale; LOGITS is their sum, before talking heads and the mask; PROBABILITIES come after
+ * talking heads. */
+typedef struct reference_attention_row {
+    size_t layer, query;
+    const double *value[DEBERTA_COMPONENT_COUNT];
+} reference_attention_row;
+
+typedef struct reference_observer {
+    void *context;
+    void (*on_row)(void *context, const reference_attention_row *row);
+} reference_observer;
+
+/* hidden [L + 1][n][h] receives H[0] ... H[L]. observer may be NULL. */
+deberta_status reference_encode(const reference_model *model, const reference_input *input, double *hidden,
+                                const reference_observer *observer, deberta_error *err);
+
+/* The Enhanced Mask Decoder (SPEC 8.3): passes [2][n][h] receives the query states after each pass. With
+ * position_biased_input there is nothing to do and both are H[L]. `hidden` is what reference_encode wrote. */
+deberta_status reference_decode(const reference_model *model, const reference_input *input, const double *hidden,
+                                double *passes, deberta_error *err);
+
+/* Columns of a head, 0 if its tensors are absent. */
+size_t reference_head_width(const reference_model *model, deberta_head head);
+/* logits [n][width], for DEBERTA_HEAD_SEQUENCE [1][width]. */
+deberta_status reference_head_logits(const reference_model *model, deberta_head head, const reference_input *input,
+                                     const double *hidden, double *logits, deberta_error *err);
+
+#endif

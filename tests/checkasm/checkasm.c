@@ -1,0 +1,324 @@
+/* The program: options, tiers, the list of checks, the report, and the proof that nothing was left out.
+ * SPDX-License-Identifier: MIT */
+#include "tests/checkasm/checkasm.h"
+
+#include "core/base/cpu.h"
+
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Which tiers were compiled in; simd/meson.build says. */
+#ifndef HAVE_AVX2
+#define HAVE_AVX2 0
+#endif
+#ifndef HAVE_AVX512
+#define HAVE_AVX512 0
+#endif
+#ifndef HAVE_NEON
+#define HAVE_NEON 0
+#endif
+
+/* ------------------------------------------------------------------------------------------------------------ tiers */
+
+static const char *const tier_names[TIER_COUNT] = {"scalar", "scalar_fma", "avx2", "avx512", "neon"};
+
+const char *tier_name(tier_id tier) { return tier_names[tier]; }
+
+const char *tier_missing(tier_id tier)
+{
+    const unsigned features = cpu_features();
+    switch (tier) {
+    case TIER_SCALAR: return NULL;
+    case TIER_SCALAR_FMA: return features & CPU_FMA ? NULL : "the processor lacks fma";
+    case TIER_AVX2: return HAVE_AVX2 ? cpu_missing(DEBERTA_ISA_AVX2, features) : "not compiled in";
+    case TIER_AVX512: return HAVE_AVX512 ? cpu_missing(DEBERTA_ISA_AVX512, features) : "not compiled in";
+    case TIER_NEON: return HAVE_NEON ? cpu_missing(DEBERTA_ISA_NEON, features) : "not compiled in";
+    case TIER_COUNT: break;
+    }
+    return "no such tier";
+}
+
+void tier_init(tier_id tier, kernels *table)
+{
+    kernels_init_scalar(table);
+    if (tier == TIER_SCALAR) return;
+    kernels_init_scalar_fma(table);
+#if HAVE_AVX2
+    if (tier == TIER_AVX2 || tier == TIER_AVX512) kernels_init_avx2(table);
+#endif
+#if HAVE_AVX512
+    if (tier == TIER_AVX512) kernels_init_avx512(table);
+#endif
+#if HAVE_NEON
+    if (tier == TIER_NEON) kernels_init_neon(table);
+#endif
+}
+
+tier_id scalar_tier(void) { return tier_missing(TIER_SCALAR_FMA) ? TIER_SCALAR : TIER_SCALAR_FMA; }
+
+static int tier_from_name(const char *name)
+{
+    for (int t = 0; t < TIER_COUNT; t++)
+        if (strcmp(name, tier_names[t]) == 0) return t;
+    fprintf(stderr, "checkasm: no tier is called '%s' (scalar, scalar_fma, avx2, avx512, neon)\n", name);
+    exit(2);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ slots */
+
+const char *slot_name(slot_id slot)
+{
+    static const char *const names[SLOT_COUNT] = {
+#define X(name, parameters) #name,
+        KERNEL_LIST(X)
+#undef X
+    };
+    return names[slot];
+}
+
+bool slot_same(slot_id slot, const kernels *a, const kernels *b)
+{
+    switch (slot) {
+#define X(name, parameters)                                                                                            \
+    case SLOT_##name: return a->name == b->name;
+        KERNEL_LIST(X)
+#undef X
+    case SLOT_COUNT: break;
+    }
+    return false;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- checks */
+
+const kernel_check checks[] = {
+    {SLOT_gemm_f32, "gemm_f32/products", check_gemm_products},
+    {SLOT_gemm_f32, "gemm_f32/epilogues", check_gemm_epilogues},
+    {SLOT_gemm_f32, "gemm_f32/special", check_gemm_special},
+    {SLOT_pack_panels_f32, "pack_panels_f32/sizes", check_pack_panels},
+    {SLOT_position_bias_f32, "position_bias_f32/unit_steps", check_position_bias_unit_steps},
+    {SLOT_position_bias_f32, "position_bias_f32/irregular", check_position_bias_irregular},
+    {SLOT_softmax_f32, "softmax_f32/sizes", check_softmax_sizes},
+    {SLOT_softmax_f32, "softmax_f32/chunks", check_softmax_chunks},
+    {SLOT_softmax_f32, "softmax_f32/special", check_softmax_special},
+    {SLOT_layernorm_f32, "layernorm_f32/sizes", check_layernorm_sizes},
+    {SLOT_layernorm_f32, "layernorm_f32/hard_rows", check_layernorm_hard_rows},
+    {SLOT_activate_f32, "activate_f32/tails", check_activate_tails},
+    {SLOT_activate_f32, "activate_f32/gelu", check_activate_gelu},
+    {SLOT_activate_f32, "activate_f32/gelu_tanh", check_activate_gelu_tanh},
+    {SLOT_activate_f32, "activate_f32/gelu_quick", check_activate_gelu_quick},
+    {SLOT_activate_f32, "activate_f32/relu", check_activate_relu},
+    {SLOT_activate_f32, "activate_f32/silu", check_activate_silu},
+    {SLOT_activate_f32, "activate_f32/tanh", check_activate_tanh},
+    {SLOT_activate_f32, "activate_f32/sigmoid", check_activate_sigmoid},
+    {SLOT_activate_f32, "activate_f32/exp", check_activate_exp},
+};
+const size_t check_count = sizeof checks / sizeof *checks;
+
+/* --kernel may name a slot or one check of it. */
+static bool check_wanted(const test_options *options, const kernel_check *check)
+{
+    if (!options->kernel) return true;
+    const char *slot = slot_name(check->slot);
+    return strcmp(options->kernel, check->name) == 0 || strcmp(options->kernel, slot) == 0;
+}
+
+void run_check(test_run *run, const kernel_check *check)
+{
+    run->check = check->name;
+    run->case_index = run->cases = run->failures = 0;
+    memset(run->gauges, 0, sizeof run->gauges);
+    run->near_zero = run->sleef_near_zero = 0;
+    run->first_failure[0] = '\0';
+    check->walk(run);
+}
+
+static void print_result(const test_run *run)
+{
+    printf("%-6s %-29s %-10s %5zu cases", run->failures ? "FAILED" : "ok", run->check, run->isa, run->cases);
+    const error_gauge *ulp = &run->gauges[UNIT_ULP], *eps_s = &run->gauges[UNIT_EPS_S];
+    if (ulp->used) printf(", worst %.2f ULP (%.0f %% of the bound)", ulp->worst, 100 * ulp->worst_of_limit);
+    if (eps_s->used) printf(", worst %.2f eps S (%.0f %%)", eps_s->worst, 100 * eps_s->worst_of_limit);
+    if (!ulp->used && !eps_s->used) printf(", exact");
+    if (run->near_zero > 0) printf(", %.2f on [-5, 5]", run->near_zero);
+    if (run->sleef_near_zero > 0) printf(" where SLEEF has %.2f", run->sleef_near_zero);
+    if (run->failures) printf(", %zu failures", run->failures);
+    printf("\n");
+    fflush(stdout);
+}
+
+/* -------------------------------------------------------------------------------------------------------- all tiers */
+
+typedef struct test_tally {
+    size_t passed, failed, skipped;
+    bool checked[TIER_COUNT][SLOT_COUNT]; /* with at least one case */
+    kernels tables[TIER_COUNT];
+} test_tally;
+
+static size_t wanted_checks(const test_options *options)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < check_count; i++) count += check_wanted(options, &checks[i]);
+    return count;
+}
+
+/* The tier below that holds the same function and has been checked, or -1: a tier need not fill every slot. */
+static int checked_below(const test_tally *tally, tier_id tier, slot_id slot)
+{
+    for (int below = 0; below < (int)tier; below++)
+        if (tally->checked[below][slot] && slot_same(slot, &tally->tables[below], &tally->tables[tier])) return below;
+    return -1;
+}
+
+static void run_tier(test_run *run, test_tally *tally, tier_id tier, const kernels *scalar)
+{
+    /* scalar_fma is compared with scalar, the other tiers with the faster of the two. */
+    kernels plain;
+    tier_init(TIER_SCALAR, &plain);
+    tier_init(tier, &tally->tables[tier]);
+    run->isa = tier_name(tier);
+    run->tested = &tally->tables[tier];
+    run->expected = tier == TIER_SCALAR ? run->tested : tier == TIER_SCALAR_FMA ? &plain : scalar;
+    for (size_t i = 0; i < check_count; i++) {
+        if (!check_wanted(run->options, &checks[i])) continue;
+        const slot_id slot = checks[i].slot;
+        const int below = checked_below(tally, tier, slot);
+        if (below >= 0) {
+            printf("ok     %-29s %-10s is %s's\n", checks[i].name, run->isa, tier_name((tier_id)below));
+            tally->passed++;
+            continue;
+        }
+        run_check(run, &checks[i]);
+        print_result(run);
+        if (run->failures) tally->failed++;
+        else if (run->cases) tally->passed++;
+        else tally->skipped++;
+        if (run->cases) tally->checked[tier][slot] = true;
+    }
+}
+
+/* A slot without a check, or a tier that had to run and did not, is a failure: silence proves nothing. */
+static void check_coverage(const test_options *options, test_tally *tally, const bool ran[TIER_COUNT])
+{
+    for (int t = 0; t < TIER_COUNT; t++) {
+        if ((options->require >> t & 1) && !ran[t]) {
+            const char *missing = tier_missing((tier_id)t);
+            printf("FAILED --require=%s: %s\n", tier_names[t], missing ? missing : "not selected by --isa");
+            tally->failed++;
+        }
+        if (!ran[t] || options->kernel || options->only_case != SIZE_MAX) continue;
+        for (int s = 0; s < SLOT_COUNT; s++) {
+            if (tally->checked[t][s] || checked_below(tally, (tier_id)t, (slot_id)s) >= 0) continue;
+            printf("FAILED coverage: no check ran for %s of %s\n", slot_name((slot_id)s), tier_names[t]);
+            tally->failed++;
+        }
+    }
+}
+
+static int check_all(const test_options *options)
+{
+    static test_tally tally;
+    bool ran[TIER_COUNT] = {false};
+    kernels scalar;
+    test_run run;
+    run_setup(&run, options);
+    tier_init(scalar_tier(), &scalar);
+    printf("seed %llu%s%s\n", (unsigned long long)options->seed, options->quick ? ", quick" : "",
+           options->no_guard ? ", no guard pages" : "");
+    for (int t = 0; t < TIER_COUNT; t++) {
+        const char *missing = tier_missing((tier_id)t);
+        if (options->tier >= 0 && options->tier != t) continue;
+        if (missing) {
+            printf("skipped %s: %s\n", tier_names[t], missing);
+            tally.skipped += wanted_checks(options);
+            continue;
+        }
+        run_tier(&run, &tally, (tier_id)t, &scalar);
+        ran[t] = true;
+    }
+    check_coverage(options, &tally, ran);
+    run_release(&run);
+    printf("%zu passed, %zu failed, %zu skipped\n", tally.passed, tally.failed, tally.skipped);
+    return tally.failed || tally.passed + tally.failed == 0 ? 1 : 0;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- options */
+
+static const char usage[] =
+    "usage: checkasm [options]\n"
+    "Compares every kernel of every tier that this processor has with float64 and, bit for bit, with the\n"
+    "scalar kernel.\n"
+    "  --isa=TIER       only this tier: scalar, scalar_fma, avx2, avx512 or neon\n"
+    "  --require=TIER   fail if this tier did not run; may be repeated\n"
+    "  --kernel=NAME    only this slot, or one check of it (--list)\n"
+    "  --seed=N         other random numbers (default 1)\n"
+    "  --case=N         only this case of each check\n"
+    "  --quick          a sample of the cases, for emulators\n"
+    "  --no-guard       no unreadable pages, for emulators that fault on masked loads\n"
+    "  --bench          measure instead\n"
+    "  --self-test      run the checks on deliberately broken kernels, all of which must be caught\n"
+    "  --list           names of the checks\n";
+
+static uint64_t number_from(const char *text, const char *option)
+{
+    char *end;
+    const unsigned long long value = strtoull(text, &end, 0);
+    if (*text >= '0' && *text <= '9' && !*end) return value;
+    fprintf(stderr, "checkasm: --%s=%s is not a number\n", option, text);
+    exit(2);
+}
+
+static const char *kernel_from(const test_options *options)
+{
+    if (options->kernel && wanted_checks(options) == 0) {
+        fprintf(stderr, "checkasm: no kernel or check is called '%s'; --list shows them\n", options->kernel);
+        exit(2);
+    }
+    return options->kernel;
+}
+
+static test_options read_options(int argc, char **argv)
+{
+    enum { ISA, REQUIRE, KERNEL, SEED, CASE, QUICK, NO_GUARD, BENCH, SELF_TEST, LIST, HELP };
+    static const struct option names[] = {
+        {"isa", 1, NULL, ISA},         {"require", 1, NULL, REQUIRE},     {"kernel", 1, NULL, KERNEL},
+        {"seed", 1, NULL, SEED},       {"case", 1, NULL, CASE},           {"quick", 0, NULL, QUICK},
+        {"bench", 0, NULL, BENCH},     {"no-guard", 0, NULL, NO_GUARD},   {"list", 0, NULL, LIST},
+        {"help", 0, NULL, HELP},       {"self-test", 0, NULL, SELF_TEST}, {0}};
+    test_options o = {.seed = 1, .tier = -1, .only_case = SIZE_MAX};
+    int option;
+    while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
+        switch (option) {
+        case ISA: o.tier = tier_from_name(optarg); break;
+        case REQUIRE: o.require |= 1u << tier_from_name(optarg); break;
+        case KERNEL: o.kernel = optarg; break;
+        case SEED: o.seed = number_from(optarg, "seed"); break;
+        case CASE: o.only_case = (size_t)number_from(optarg, "case"); break;
+        case QUICK: o.quick = true; break;
+        case NO_GUARD: o.no_guard = true; break;
+        case BENCH: o.bench = true; break;
+        case SELF_TEST: o.self_test = true; break;
+        case LIST: o.list = true; break;
+        case HELP: fputs(usage, stdout); exit(0);
+        default: fputs(usage, stderr); exit(2);
+        }
+    }
+    if (optind < argc) {
+        fprintf(stderr, "checkasm: unexpected argument '%s'\n%s", argv[optind], usage);
+        exit(2);
+    }
+    o.kernel = kernel_from(&o);
+    return o;
+}
+
+int main(int argc, char **argv)
+{
+    const test_options options = read_options(argc, argv);
+    if (options.list) {
+        for (size_t i = 0; i < check_count; i++) puts(checks[i].name);
+        return 0;
+    }
+    if (options.bench) return bench(&options);
+    if (options.self_test) return self_test(&options);
+    return check_all(&options);
+}

@@ -1,0 +1,229 @@
+/* Memory: encoding asks for none, and every request that is refused ends in a clean error.
+ *
+ * First part: between the creation of a session and its end, deberta_encode and all heads make no request of any kind,
+ * over many lengths, on several threads. Second part: opening, encoding and closing, with the first, second, third ...
+ * request refused in turn until none is left to refuse. Each run must end with DEBERTA_E_MEMORY (of a parser or the
+ * system: any error) or, if the library can do without, with the right bits; nothing may be left behind, no memory, no
+ * file, no thread.
+ *
+ *     allocations [--folder DIR]
+ *
+ * SPDX-License-Identifier: MIT */
+#include <dirent.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "include/deberta.h"
+#include "tests/golden/counted_allocation.h"
+
+enum { MAX_TOKENS = 300, MAX_WIDTH = 128 };
+
+static const unsigned all_features = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION | DEBERTA_KEEP_DECODER_INPUT;
+
+/* One use of the library; static, so that the test itself asks for nothing. */
+static int32_t ids[MAX_TOKENS];
+static size_t positions[MAX_TOKENS];
+static float logits[MAX_TOKENS * MAX_WIDTH];
+static char line_buffer[4096];
+
+static void ignore_hidden(void *context, size_t layer, const float *rows, size_t tokens, size_t stride)
+{
+    (void)context;
+    (void)layer;
+    (void)rows;
+    (void)tokens;
+    (void)stride;
+}
+
+static void ignore_attention(void *context, const deberta_attention_block *block)
+{
+    (void)context;
+    (void)block;
+}
+
+/* Encodes n tokens as one and, from 4 tokens on, as two sequences, and asks every head. *sum: of the bits of the
+ * results. */
+static deberta_status encode(deberta_session *session, const deberta_model *model, size_t n, uint64_t *sum,
+                             deberta_error *err)
+{
+    deberta_model_info info;
+    deberta_observer observer = {NULL, ignore_hidden, NULL, ignore_attention};
+    deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
+    size_t starts[3] = {0, n < 4 ? n : n / 3, n};
+    deberta_batch batch = {
+        .struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = n < 4 ? 1 : 2};
+    deberta_status status = deberta_encode(session, &batch, &outputs, err);
+    deberta_model_describe(model, &info);
+    for (size_t t = 0; status == DEBERTA_OK && t < n; t++) {
+        for (size_t c = 0; c < info.hidden_size; c++) {
+            uint32_t bits;
+            memcpy(&bits, &outputs.hidden[t * outputs.hidden_stride + c], sizeof bits);
+            *sum = *sum * 31 + bits;
+        }
+    }
+    for (size_t head = 0; head < DEBERTA_HEAD_COUNT && status == DEBERTA_OK; head++) {
+        size_t count = head == DEBERTA_HEAD_SEQUENCE ? batch.sequences : n;
+        size_t width = deberta_head_width(model, (deberta_head)head);
+        bool decodes = head != DEBERTA_HEAD_MLM_EMD || n <= info.max_positions;
+        if (width == 0 || width > MAX_WIDTH || !decodes) continue;
+        status = deberta_head_logits(session, (deberta_head)head, positions, count, logits, width, err);
+    }
+    return status;
+}
+
+static deberta_session_options options_for(size_t threads)
+{
+    return (deberta_session_options){.struct_size = sizeof(deberta_session_options),
+                                     .max_tokens = MAX_TOKENS,
+                                     .threads = threads,
+                                     .features = all_features};
+}
+
+/* ------------------------------------------------------------------------------------------------------ first part */
+
+static bool check_no_requests(const char *path, size_t threads)
+{
+    deberta_model *model = NULL;
+    deberta_session *session = NULL;
+    deberta_error error = {0};
+    deberta_session_options options = options_for(threads);
+    uint64_t sum = 0;
+    static const size_t lengths[] = {1, 2, 7, 16, 17, 33, 64, 129, 257, 300, 5};
+    deberta_status status = deberta_model_open(&model, path, NULL, &error);
+    if (status == DEBERTA_OK) status = deberta_session_create(&session, model, &options, &error);
+    size_t before = allocation_requests();
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths && status == DEBERTA_OK; i++)
+        status = encode(session, model, lengths[i], &sum, &error);
+    size_t requests = allocation_requests() - before;
+    deberta_session_free(&session);
+    deberta_model_free(&model);
+    if (status == DEBERTA_OK && requests == 0) return true;
+    printf("FAIL %s, %zu threads: %zu requests for memory while encoding. %s\n", path, threads, requests,
+           error.message);
+    return false;
+}
+
+/* ----------------------------------------------------------------------------------------------------- second part */
+
+static size_t entries(const char *folder)
+{
+    size_t count = 0;
+    DIR *directory = opendir(folder);
+    while (directory && readdir(directory)) count++;
+    if (directory) closedir(directory);
+    return count;
+}
+
+typedef struct remains {
+    size_t bytes, files, threads;
+} remains;
+
+static remains look_around(void)
+{
+    return (remains){allocation_live_bytes(), entries("/proc/self/fd"), entries("/proc/self/task")};
+}
+
+/* The whole life of a model. The refused request is number k of it; 0: none. */
+static deberta_status live_once(const char *path, size_t k, uint64_t *sum, refusal *what, deberta_error *err)
+{
+    deberta_model *model = NULL;
+    deberta_session *session = NULL;
+    deberta_session_options options = options_for(2);
+    *sum = 0;
+    allocation_fail(k);
+    deberta_status status = deberta_model_open(&model, path, NULL, err);
+    if (status == DEBERTA_OK) status = deberta_session_create(&session, model, &options, err);
+    if (status == DEBERTA_OK) status = encode(session, model, 9, sum, err);
+    deberta_session_free(&session);
+    deberta_model_free(&model);
+    *what = allocation_refused();
+    allocation_fail(0);
+    return status;
+}
+
+static bool good_end(deberta_status status, refusal what, const deberta_error *error, bool same_bits)
+{
+    if (status == DEBERTA_OK) return same_bits; /* it could do without */
+    if (!*error->message || error->code != status) return false;
+    return status == DEBERTA_E_MEMORY || what != REFUSED_LIBRARY;
+}
+
+static bool check_refusals(const char *path)
+{
+    static const char *const names[] = {"nothing", "memory of the library", "memory of libzip", "a mapping",
+                                        "a thread"};
+    uint64_t right, sum;
+    refusal what;
+    deberta_error error = {0};
+    bool good = true;
+    size_t refusals = 0, survived = 0;
+    /* Twice: the first use fills caches of the C library and of hwloc, which stay. */
+    for (size_t i = 0; i < 2; i++) {
+        if (live_once(path, 0, &right, &what, &error) == DEBERTA_OK) continue;
+        printf("FAIL %s: %s\n", path, error.message);
+        return false;
+    }
+    remains before = look_around();
+    for (size_t k = 1;; k++) {
+        error = (deberta_error){0};
+        deberta_status status = live_once(path, k, &sum, &what, &error);
+        if (what == REFUSED_NONE) break; /* fewer than k requests */
+        remains after = look_around();
+        refusals++;
+        survived += status == DEBERTA_OK;
+        /* libzip 1.7 loses a few bytes of its own when it is refused memory. */
+        bool clean = (after.bytes == before.bytes || what == REFUSED_ZIP) && after.files == before.files &&
+                     after.threads == before.threads;
+        if (clean && good_end(status, what, &error, sum == right)) {
+            before = after;
+            continue;
+        }
+        printf(
+            "FAIL %s, request %zu (%s): status %d, '%s', %s bits; left behind %+ld bytes, %+ld files, %+ld threads\n",
+            path, k, names[what], status, error.message, sum == right ? "right" : "other",
+            (long)(after.bytes - before.bytes), (long)(after.files - before.files),
+            (long)(after.threads - before.threads));
+        good = false;
+        before = after;
+    }
+    printf("%s: %zu requests refused in turn, %zu of them the library could do without\n", path, refusals, survived);
+    return good && refusals > 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const folders[] = {"33-v3-mlm-emd",
+                                          "10-v1-mlm-emd",
+                                          "20-v2-conv-gelu-b3",
+                                          "formats/f04-zip-f16-v3",
+                                          "formats/f09-zip-strided",
+                                          "formats/f06-sharded-safetensors",
+                                          "formats/f08-ms-v1-bert-prefix-legacy"};
+    static const char *const made_up[] = {
+        "synthetic:v3-base,layers=2,hidden=64,heads=2,intermediate=96,vocab=61,buckets=32,rtd=1",
+        "synthetic:v2-xlarge,layers=2,hidden=64,heads=2,intermediate=96,vocab=61,buckets=8",
+        "synthetic:v1-base,layers=1,hidden=48,heads=3,intermediate=64,vocab=61,lm=1",
+    };
+    const char *folder = argc > 2 && strcmp(argv[1], "--folder") == 0 ? argv[2] : "tests/golden";
+    size_t passed = 0, failed = 0;
+    char path[600];
+    allocation_setup();
+    setvbuf(stdout, line_buffer, _IOLBF, sizeof line_buffer); /* or its buffer would count as left behind */
+    for (size_t t = 0; t < MAX_TOKENS; t++) {
+        ids[t] = (int32_t)(t * 7 % 61);
+        positions[t] = t;
+    }
+    for (size_t i = 0; i < sizeof made_up / sizeof *made_up; i++) {
+        for (size_t threads = 1; threads <= 3; threads++) check_no_requests(made_up[i], threads) ? passed++ : failed++;
+        check_refusals(made_up[i]) ? passed++ : failed++;
+    }
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        snprintf(path, sizeof path, "%s/%s", folder, folders[i]);
+        check_no_requests(path, 2) ? passed++ : failed++;
+        check_refusals(path) ? passed++ : failed++;
+    }
+    printf("%zu passed, %zu failed, 0 skipped\n", passed, failed);
+    return failed > 0;
+}

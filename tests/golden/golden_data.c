@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/golden/golden_data.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* -------------------------------------------------------------------------------------------------------- safetensors
+ */
+
+static deberta_status read_file(unsigned char **bytes, size_t *length_bytes, const char *path, deberta_error *err)
+{
+    FILE *stream = fopen(path, "rb");
+    if (!stream) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
+    fseek(stream, 0, SEEK_END);
+    long end = ftell(stream);
+    rewind(stream);
+    *length_bytes = end > 0 ? (size_t)end : 0;
+    *bytes = malloc(*length_bytes + 1);
+    bool complete = *bytes && fread(*bytes, 1, *length_bytes, stream) == *length_bytes;
+    fclose(stream);
+    if (complete) return DEBERTA_OK;
+    free(*bytes);
+    *bytes = NULL;
+    DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be read", path);
+}
+
+/* Any alignment: the files' headers need not be padded. */
+static double element(const unsigned char *data, const char *dtype, size_t index)
+{
+    double f64;
+    float f32;
+    int64_t i64;
+    if (strcmp(dtype, "F64") == 0) {
+        memcpy(&f64, data + index * sizeof f64, sizeof f64);
+        return f64;
+    }
+    if (strcmp(dtype, "F32") == 0) {
+        memcpy(&f32, data + index * sizeof f32, sizeof f32);
+        return (double)f32;
+    }
+    memcpy(&i64, data + index * sizeof i64, sizeof i64);
+    return (double)i64;
+}
+
+static bool take_tensor(file_tensor *t, const char *name, const json_t *entry, const unsigned char *data)
+{
+    const char *dtype = json_string_value(json_object_get(entry, "dtype"));
+    const json_t *shape = json_object_get(entry, "shape");
+    size_t begin = (size_t)json_integer_value(json_array_get(json_object_get(entry, "data_offsets"), 0));
+    t->name = strdup(name);
+    t->rank = json_array_size(shape);
+    t->elements = 1;
+    if (!dtype || t->rank > FILE_TENSOR_MAX_RANK) return false;
+    for (size_t axis = 0; axis < t->rank; axis++) {
+        t->shape[axis] = (size_t)json_integer_value(json_array_get(shape, axis));
+        t->elements *= t->shape[axis];
+    }
+    t->values = malloc((t->elements + 1) * sizeof *t->values);
+    if (!t->name || !t->values) return false;
+    for (size_t i = 0; i < t->elements; i++) t->values[i] = element(data + begin, dtype, i);
+    return true;
+}
+
+deberta_status tensor_file_read(tensor_file *file, const char *path, deberta_error *err)
+{
+    unsigned char *bytes = NULL;
+    size_t length_bytes;
+    uint64_t header_bytes;
+    bool complete = true;
+    *file = (tensor_file){0};
+    DEBERTA_TRY(read_file(&bytes, &length_bytes, path, err));
+    memcpy(&header_bytes, bytes, sizeof header_bytes);
+    json_t *header = json_loadb((const char *)bytes + 8, header_bytes, 0, NULL);
+    file->tensors = calloc(json_object_size(header) + 1, sizeof *file->tensors);
+    const char *name;
+    json_t *entry;
+    json_object_foreach(header, name, entry)
+    {
+        if (strcmp(name, "__metadata__") == 0) continue;
+        complete = complete && take_tensor(&file->tensors[file->count], name, entry, bytes + 8 + header_bytes);
+        file->count++;
+    }
+    json_decref(header);
+    free(bytes);
+    if (complete && file->count > 0) return DEBERTA_OK;
+    tensor_file_free(file);
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: not a safetensors file that the tests can read", path);
+}
+
+void tensor_file_free(tensor_file *file)
+{
+    for (size_t i = 0; i < file->count; i++) {
+        free(file->tensors[i].name);
+        free(file->tensors[i].values);
+    }
+    free(file->tensors);
+    *file = (tensor_file){0};
+}
+
+const file_tensor *tensor_file_find(const tensor_file *file, const char *name, ...)
+{
+    char text[160];
+    va_list arguments;
+    va_start(arguments, name);
+    vsnprintf(text, sizeof text, name, arguments);
+    va_end(arguments);
+    for (size_t i = 0; i < file->count; i++) {
+        if (strcmp(file->tensors[i].name, text) == 0) return &file->tensors[i];
+    }
+    return NULL;
+}
+
+/* --------------------------------------------------------------------------------------------------------------- bars
+ */
+
+/* Columns of bars.tsv behind the name: f32_last, then the members of golden_bars in order. Empty fields are NAN. */
+static void parse_bars(char *line, golden_bars *bars)
+{
+    double unused, *fields[] = {&unused,    &bars->hidden, &bars->probabilities, &bars->logits,
+                                &bars->emd, &bars->rtd,    &bars->components};
+    char *rest = strchr(line, '\t');
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        char *end = rest ? rest + 1 : NULL;
+        *fields[i] = end && *end != '\t' && *end != '\n' && *end ? strtod(end, NULL) : NAN;
+        rest = end ? strchr(end, '\t') : NULL;
+    }
+}
+
+static deberta_status read_bars(golden_bars *bars, const char *path, const char *name, deberta_error *err)
+{
+    char line[256];
+    FILE *stream = fopen(path, "r");
+    if (!stream) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
+    bool found = false;
+    while (!found && fgets(line, sizeof line, stream)) {
+        size_t length = strcspn(line, "\t");
+        found = length == strlen(name) && strncmp(line, name, length) == 0;
+    }
+    fclose(stream);
+    if (!found) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: no line '%s'", path, name);
+    parse_bars(line, bars);
+    return DEBERTA_OK;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- cases
+ */
+
+deberta_status golden_case_read(golden_case *item, const char *folder, const char *name, const char *bars_path,
+                                const char *bars_of, deberta_error *err)
+{
+    char path[600];
+    *item = (golden_case){.bars = {NAN, NAN, NAN, NAN, NAN, NAN}};
+    snprintf(item->name, sizeof item->name, "%s", name);
+    snprintf(item->folder, sizeof item->folder, "%s/%s", folder, name);
+    snprintf(path, sizeof path, "%s/expected.safetensors", item->folder);
+    if (bars_path) DEBERTA_TRY(read_bars(&item->bars, bars_path, bars_of, err));
+    DEBERTA_TRY(tensor_file_read(&item->expected, path, err));
+    const file_tensor *ids = tensor_file_find(&item->expected, "input_ids");
+    const file_tensor *mask = tensor_file_find(&item->expected, "attention_mask");
+    const file_tensor *types = tensor_file_find(&item->expected, "token_type_ids");
+    if (!ids || !mask || !types || ids->rank != 2) {
+        tensor_file_free(&item->expected);
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: no input_ids, attention_mask or token_type_ids", path);
+    }
+    item->rows = ids->shape[0];
+    item->columns = ids->shape[1];
+    item->ids = ids->values;
+    item->mask = mask->values;
+    item->types = types->values;
+    return DEBERTA_OK;
+}
+
+void golden_case_free(golden_case *item) { tensor_file_free(&item->expected); }
+
+bool golden_case_has(const golden_case *item, const char *prefix)
+{
+    for (size_t i = 0; i < item->expected.count; i++) {
+        if (strncmp(item->expected.tensors[i].name, prefix, strlen(prefix)) == 0) return true;
+    }
+    return false;
+}
+
+static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
+
+deberta_status golden_list(char ***names, const char *folder, const char *prefix, deberta_error *err)
+{
+    size_t count = 0, capacity = 256;
+    *names = calloc(capacity, sizeof **names);
+    DIR *directory = opendir(folder);
+    if (!directory || !*names) {
+        golden_list_free(names);
+        DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", folder, strerror(errno));
+    }
+    for (struct dirent *entry; (entry = readdir(directory)) && count + 1 < capacity;) {
+        const char *name = entry->d_name;
+        bool wanted = prefix ? strncmp(name, prefix, strlen(prefix)) == 0 : *name >= '0' && *name <= '9';
+        if (wanted) (*names)[count++] = strdup(name);
+    }
+    closedir(directory);
+    qsort(*names, count, sizeof **names, compare_names);
+    return DEBERTA_OK;
+}
+
+void golden_list_free(char ***names)
+{
+    for (size_t i = 0; *names && (*names)[i]; i++) free((*names)[i]);
+    free(*names);
+    *names = NULL;
+}
+
+const char *golden_format_source(const char *format_name)
+{
+    static const char *const sources[][2] = {
+        {"f01", "33-v3-mlm-emd"},  {"f02", "02-v1-c2p-n7"},          {"f03", "20-v2-conv-gelu-b3"},
+        {"f04", "36-v3-rtd"},      {"f05", "22-v2-embedproj-types"}, {"f06", "33-v3-mlm-emd"},
+        {"f07", "33-v3-mlm-emd"},  {"f08", "10-v1-mlm-emd"},         {"f09", "32-v3-mlm-legacy"},
+        {"f10", "01-v1-both-n33"}, {"f11", "21-v2-conv-tanh-g2"},
+    };
+    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
+        if (strncmp(format_name, sources[i][0], 3) == 0) return sources[i][1];
+    }
+    return NULL;
+}

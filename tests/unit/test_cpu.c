@@ -1,0 +1,105 @@
+/* Tier detection: what is said about a tier for feature words that this machine does not have.
+ * SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "core/base/cpu.h"
+
+static void test_scalar_is_always_there(void **state)
+{
+    (void)state;
+    assert_null(cpu_missing(DEBERTA_ISA_SCALAR, 0));
+    assert_null(cpu_missing(DEBERTA_ISA_AUTO, 0));
+    assert_non_null(cpu_missing(DEBERTA_ISA_COUNT, ~0u));
+}
+
+#if defined(__x86_64__)
+enum { AVX2_PARTS = CPU_HAS_AVX2 | CPU_HAS_FMA | CPU_HAS_F16C };
+
+static bool compiled(deberta_isa isa)
+{
+    const char *reason = cpu_missing(isa, ~0u);
+    return !reason || !strstr(reason, "this build has no");
+}
+
+static void test_messages_name_the_first_missing_part(void **state)
+{
+    (void)state;
+    assert_string_equal(cpu_missing(DEBERTA_ISA_NEON, ~0u), "a tier of aarch64");
+    if (compiled(DEBERTA_ISA_AVX2)) {
+        assert_string_equal(cpu_missing(DEBERTA_ISA_AVX2, 0), "the processor lacks avx2");
+        assert_string_equal(cpu_missing(DEBERTA_ISA_AVX2, CPU_HAS_AVX2 | CPU_HAS_FMA | CPU_FMA),
+                            "the processor lacks f16c");
+        assert_string_equal(cpu_missing(DEBERTA_ISA_AVX2, CPU_NO_AVX_STATE),
+                            "the operating system does not save the registers of avx");
+        assert_null(cpu_missing(DEBERTA_ISA_AVX2, AVX2_PARTS | CPU_AVX2));
+    } else {
+        assert_string_equal(cpu_missing(DEBERTA_ISA_AVX2, ~0u), "this build has no avx2 tier");
+    }
+    if (compiled(DEBERTA_ISA_AVX512)) {
+        assert_string_equal(cpu_missing(DEBERTA_ISA_AVX512, AVX2_PARTS | CPU_AVX2), "the processor lacks avx512f");
+        assert_string_equal(cpu_missing(DEBERTA_ISA_AVX512, AVX2_PARTS | CPU_AVX2 | CPU_HAS_AVX512F),
+                            "the processor lacks avx512bw");
+        assert_string_equal(cpu_missing(DEBERTA_ISA_AVX512, AVX2_PARTS | CPU_AVX2 | CPU_NO_AVX512_STATE),
+                            "the operating system does not save the registers of avx512");
+        assert_null(cpu_missing(DEBERTA_ISA_AVX512, CPU_AVX512));
+    } else {
+        assert_string_equal(cpu_missing(DEBERTA_ISA_AVX512, ~0u), "this build has no avx512 tier");
+    }
+}
+
+/* A tier's bit must follow from its parts on the machine at hand. */
+static void test_features_of_this_machine_are_consistent(void **state)
+{
+    (void)state;
+    unsigned features = cpu_features();
+    assert_int_equal(!!(features & CPU_AVX2), (features & AVX2_PARTS) == AVX2_PARTS);
+    assert_int_equal(!!(features & CPU_FMA), !!(features & CPU_HAS_FMA));
+    if (features & CPU_AVX512) assert_true(features & CPU_AVX2);
+    assert_false(features & CPU_NEON);
+}
+#else
+static void test_messages_name_the_first_missing_part(void **state)
+{
+    (void)state;
+    assert_string_equal(cpu_missing(DEBERTA_ISA_AVX2, ~0u), "a tier of x86-64");
+    assert_string_equal(cpu_missing(DEBERTA_ISA_AVX512, ~0u), "a tier of x86-64");
+}
+
+static void test_features_of_this_machine_are_consistent(void **state)
+{
+    (void)state;
+    assert_false(cpu_features() & (CPU_AVX2 | CPU_AVX512));
+}
+#endif
+
+static void test_the_name_fits_and_is_trimmed(void **state)
+{
+    (void)state;
+    char name[64], small[4], one[1];
+    memset(name, 'x', sizeof name);
+    cpu_name(name, sizeof name);
+    assert_true(strlen(name) > 0 && strlen(name) < sizeof name);
+    assert_true(name[0] != ' ' && name[strlen(name) - 1] != ' ');
+    assert_null(strstr(name, "  "));
+    cpu_name(small, sizeof small);
+    assert_true(strlen(small) < sizeof small);
+    assert_memory_equal(small, name, 2);
+    cpu_name(one, sizeof one);
+    assert_int_equal(one[0], 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_scalar_is_always_there),
+        cmocka_unit_test(test_messages_name_the_first_missing_part),
+        cmocka_unit_test(test_features_of_this_machine_are_consistent),
+        cmocka_unit_test(test_the_name_fits_and_is_trimmed),
+    };
+    return cmocka_run_group_tests_name("cpu", tests, NULL, NULL);
+}

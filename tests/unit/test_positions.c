@@ -1,0 +1,148 @@
+/* Distances to table rows: the worked values of SPEC 3.3 and 4.3, and what a map says about its tables.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "core/model/positions.h"
+
+static position_rule rule_of(size_t buckets, size_t max_distance, deberta_reference reference)
+{
+    return (position_rule){
+        .span = buckets ? buckets : max_distance,
+        .buckets = buckets,
+        .max_distance = max_distance,
+        .clamp_distance = reference == DEBERTA_REFERENCE_MICROSOFT,
+    };
+}
+
+static void published_values(void **state)
+{
+    (void)state;
+    static const struct {
+        int distance, v1_row, bucket, v2_row;
+    } worked[] = {
+        {0, 512, 0, 256},     {1, 513, 1, 257},     {-1, 511, -1, 255},   {5, 517, 5, 261},     {-5, 507, -5, 251},
+        {127, 639, 127, 383}, {128, 640, 128, 384}, {-128, 384, -128, 128}, {129, 641, 129, 385}, {130, 642, 130, 386},
+        {131, 643, 131, 387}, {132, 644, 131, 387}, {133, 645, 132, 388}, {140, 652, 137, 393}, {150, 662, 143, 399},
+        {160, 672, 149, 405}, {200, 712, 169, 425}, {256, 768, 192, 448}, {-256, 256, -192, 64}, {300, 812, 207, 463},
+        {383, 895, 229, 485}, {384, 896, 229, 485}, {400, 912, 233, 489}, {450, 962, 244, 500}, {500, 1012, 254, 510},
+        {505, 1017, 254, 510}, {509, 1021, 255, 511}, {511, 1023, 255, 511}, {-509, 3, -255, 1}, {-511, 1, -255, 1},
+    };
+    position_rule v1 = rule_of(0, 512, DEBERTA_REFERENCE_HF);
+    for (size_t i = 0; i < sizeof worked / sizeof *worked; i++) {
+        for (int reference = DEBERTA_REFERENCE_MICROSOFT; reference <= DEBERTA_REFERENCE_HF; reference++) {
+            position_rule v2 = rule_of(256, 512, (deberta_reference)reference);
+            assert_int_equal(position_bucket(&v2, worked[i].distance), worked[i].bucket);
+            assert_int_equal(position_row(&v2, worked[i].distance), worked[i].v2_row);
+        }
+        assert_int_equal(position_row(&v1, worked[i].distance), worked[i].v1_row);
+    }
+}
+
+static void references_part_at_the_span(void **state)
+{
+    (void)state;
+    position_rule hf = rule_of(256, 512, DEBERTA_REFERENCE_HF), microsoft = rule_of(256, 512, DEBERTA_REFERENCE_MICROSOFT);
+    assert_int_equal(position_bucket(&hf, 512), 256);
+    assert_int_equal(position_bucket(&hf, 600), 270);
+    assert_int_equal(position_bucket(&hf, 1000), 317);
+    assert_int_equal(position_bucket(&microsoft, 512), 255);
+    assert_int_equal(position_bucket(&microsoft, 600), 255);
+    for (int distance = 512; distance < 700; distance++) {
+        assert_int_equal(position_row(&hf, distance), 511);
+        assert_int_equal(position_row(&microsoft, distance), 511);
+        assert_int_equal(position_row(&hf, -distance), 0);
+        assert_int_equal(position_row(&microsoft, -distance), 1);
+    }
+    position_rule v1 = rule_of(0, 512, DEBERTA_REFERENCE_MICROSOFT);
+    assert_int_equal(position_row(&v1, 600), 1023);
+    assert_int_equal(position_row(&v1, -512), 0);
+}
+
+static void tiny_tables(void **state)
+{
+    (void)state;
+    position_rule rule = rule_of(4, 16, DEBERTA_REFERENCE_HF);
+    static const int first_row[] = {4, 3, 2, 1, 1, 1, 1, 1}, last_row[] = {7, 7, 7, 7, 7, 6, 5, 4};
+    for (int j = 0; j < 8; j++) {
+        assert_int_equal(position_row(&rule, 0 - j), first_row[j]);
+        assert_int_equal(position_row(&rule, 7 - j), last_row[j]);
+    }
+    static const int hf_rows[] = {0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7};
+    static const int microsoft_rows[] = {1, 1, 1, 1, 2, 3, 4, 5, 6, 7, 7, 7, 7};
+    position_rule hf = rule_of(4, 4, DEBERTA_REFERENCE_HF), microsoft = rule_of(4, 4, DEBERTA_REFERENCE_MICROSOFT);
+    for (int r = -6; r <= 6; r++) {
+        assert_int_equal(position_row(&hf, r), hf_rows[r + 6]);
+        assert_int_equal(position_row(&microsoft, r), microsoft_rows[r + 6]);
+    }
+    position_rule two = rule_of(2, 8, DEBERTA_REFERENCE_HF);
+    for (int r = 1; r < 8; r++) assert_int_equal(position_bucket(&two, r), 1);
+    position_rule v1 = rule_of(0, 4, DEBERTA_REFERENCE_HF);
+    static const int v1_row[] = {4, 3, 2, 1, 0, 0};
+    for (int j = 0; j < 6; j++) assert_int_equal(position_row(&v1, 0 - j), v1_row[j]);
+}
+
+/* A table too short for its buckets means nothing, but must not divide by zero or overflow. */
+static void meaningless_settings_stay_in_the_table(void **state)
+{
+    (void)state;
+    for (size_t max_distance = 1; max_distance < 10; max_distance++) {
+        for (int reference = DEBERTA_REFERENCE_MICROSOFT; reference <= DEBERTA_REFERENCE_HF; reference++) {
+            position_rule rule = rule_of(8, max_distance, (deberta_reference)reference);
+            for (int r = -100; r <= 100; r++) assert_true(position_row(&rule, r) < 16);
+        }
+    }
+}
+
+static void map_agrees_with_the_rule(const position_rule *rule, size_t tokens, bool monotone, bool unit_steps)
+{
+    position_map map;
+    arena memory = {0};
+    position_map_carve(&map, &memory, rule, tokens);
+    assert_int_equal(arena_allocate(&memory, "map", 0, NULL), DEBERTA_OK);
+    position_map_carve(&map, &memory, rule, tokens);
+    assert_true(map.reach >= (ptrdiff_t)tokens + 16);
+    assert_int_equal(map.monotone, monotone);
+    assert_int_equal(map.unit_steps, unit_steps);
+    for (ptrdiff_t r = -map.reach; r <= map.reach; r++) {
+        assert_int_equal(map.row_of[r], position_row(rule, r));
+        assert_int_equal(map.position_of[r], map.last_row - map.row_of[-r]);
+        assert_in_range(map.row_of[r], map.lowest, map.highest);
+        assert_int_equal(r >= map.far_left, map.row_of[r] == map.row_of[map.reach]);
+        assert_int_equal(r <= map.far_right, map.row_of[r] == map.row_of[-map.reach]);
+    }
+    arena_release(&memory);
+}
+
+static void maps(void **state)
+{
+    (void)state;
+    position_rule v3 = rule_of(256, 512, DEBERTA_REFERENCE_MICROSOFT), v3_hf = rule_of(256, 512, DEBERTA_REFERENCE_HF);
+    position_rule v1 = rule_of(0, 512, DEBERTA_REFERENCE_MICROSOFT), odd = rule_of(7, 64, DEBERTA_REFERENCE_HF);
+    map_agrees_with_the_rule(&v3, 512, true, true);
+    map_agrees_with_the_rule(&v3, 4096, true, true);
+    map_agrees_with_the_rule(&v3_hf, 1000, true, true);
+    map_agrees_with_the_rule(&v1, 16, true, true);
+    map_agrees_with_the_rule(&v1, 700, true, true);
+    map_agrees_with_the_rule(&odd, 100, true, true);
+    /* M so close to B / 2 that the logarithm climbs by several buckets at a time. */
+    position_rule steep = rule_of(64, 40, DEBERTA_REFERENCE_HF);
+    map_agrees_with_the_rule(&steep, 100, true, false);
+    position_rule backwards = v3;
+    backwards.mutation = MUTATION_SIGN;
+    map_agrees_with_the_rule(&backwards, 512, false, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(published_values), cmocka_unit_test(references_part_at_the_span), cmocka_unit_test(tiny_tables),
+        cmocka_unit_test(meaningless_settings_stay_in_the_table), cmocka_unit_test(maps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,111 @@
+/* Lists and ranges as typed on the command line. SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "bench/range.h"
+
+enum { MOST = 8 };
+
+static void test_what_is_understood(void **state)
+{
+    (void)state;
+    const struct {
+        const char *text;
+        size_t count, values[MOST];
+    } cases[] = {
+        {"7", 1, {7}},
+        {"16,40,128", 3, {16, 40, 128}},
+        {"1-4", 4, {1, 2, 3, 4}},
+        {"5-5", 1, {5}},
+        {"16-64+16", 4, {16, 32, 48, 64}},
+        {"16-70+16", 4, {16, 32, 48, 64}},
+        {"16-512*2", 6, {16, 32, 64, 128, 256, 512}},
+        {"16-500x2", 5, {16, 32, 64, 128, 256}},
+        {"1-3,8,2-4", 5, {1, 2, 3, 8, 4}},
+        {"128,16", 2, {128, 16}},
+        {"1000-4000*3", 2, {1000, 3000}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_list list;
+        deberta_error err = {0};
+        if (range_parse(&list, cases[i].text, "-n", 1, 4096, &err) != DEBERTA_OK) fail_msg("%s", err.message);
+        assert_int_equal(list.count, cases[i].count);
+        assert_memory_equal(list.values, cases[i].values, list.count * sizeof *list.values);
+        size_list_free(&list);
+        assert_null(list.values);
+    }
+}
+
+static void test_what_is_refused_and_how(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"", "a number is missing"},
+        {"16,", "a number is missing"},
+        {",16", "a number is missing"},
+        {"16-", "a number is missing"},
+        {"16-32+", "a number is missing"},
+        {"abc", "'abc' is not a number"},
+        {"16-a,3", "'a' is not a number"},
+        {"-4", "'-4' is not a number"},
+        {"16 32", "' ' is not expected there"},
+        {"16*2", "'*' is not expected there"},
+        {"1.5", "'.' is not expected there"},
+        {"8-4", "the range ends at 4, before it begins at 8"},
+        {"1-8+0", "a step of +0 leads nowhere"},
+        {"1-8*1", "a step of *1 leads nowhere"},
+        {"1-8x0", "a step of *0 leads nowhere"},
+        {"0", "0 is too small, the smallest is 1"},
+        {"0-8*2", "0 multiplied stays 0"},
+        {"4097", "4097 is too large, the largest is 4096"},
+        {"99999999999999999999999999", "is too large"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_list list = {0};
+        deberta_error err = {0};
+        assert_int_equal(range_parse(&list, cases[i][0], "-n", 1, 4096, &err), DEBERTA_E_ARGUMENT);
+        if (!strstr(err.message, cases[i][1])) fail_msg("'%s' gave: %s", cases[i][0], err.message);
+        assert_non_null(strstr(err.message, "-n"));
+        assert_null(list.values);
+        assert_int_equal(list.count, 0);
+    }
+}
+
+static void test_steps_that_overflow_end(void **state)
+{
+    (void)state;
+    size_list list;
+    assert_int_equal(range_parse(&list, "9000000000000000000-18446744073709551615*2", "-n", 1, SIZE_MAX, NULL),
+                     DEBERTA_OK);
+    assert_int_equal(list.count, 2);
+    size_list_free(&list);
+    assert_int_equal(range_parse(&list, "18446744073709551614-18446744073709551615", "-n", 1, SIZE_MAX, NULL),
+                     DEBERTA_OK);
+    assert_int_equal(list.count, 2);
+    size_list_free(&list);
+}
+
+static void test_lists_have_a_limit(void **state)
+{
+    (void)state;
+    size_list list;
+    deberta_error err = {0};
+    assert_int_equal(range_parse(&list, "1-1000000", "--layers", 0, SIZE_MAX, &err), DEBERTA_E_ARGUMENT);
+    assert_non_null(strstr(err.message, "more than 10000 values"));
+    assert_null(list.values);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_is_understood),
+        cmocka_unit_test(test_what_is_refused_and_how),
+        cmocka_unit_test(test_steps_that_overflow_end),
+        cmocka_unit_test(test_lists_have_a_limit),
+    };
+    return cmocka_run_group_tests_name("range", tests, NULL, NULL);
+}

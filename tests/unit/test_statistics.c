@@ -1,0 +1,193 @@
+/* Statistics against answers computed elsewhere (SciPy 1.x: binom, mannwhitneyu, lstsq) or by hand.
+ * SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "bench/statistics.h"
+
+static void assert_near(double found, double expected, double relative)
+{
+    if (!(fabs(found - expected) <= relative * fabs(expected)))
+        fail_msg("found %.15g, expected %.15g", found, expected);
+}
+
+static void test_summary_of_seven(void **state)
+{
+    (void)state;
+    const double samples[] = {5, 1, 9, 3, 7, 2, 100};
+    statistics_summary s;
+    assert_int_equal(statistics_summarize(&s, samples, 7, NULL), DEBERTA_OK);
+    assert_int_equal(s.count, 7);
+    assert_near(s.minimum, 1, 0);
+    assert_near(s.maximum, 100, 0);
+    assert_near(s.median, 5, 0);
+    assert_near(s.p95, 100, 0);
+    assert_near(s.mad, 3, 0); /* |x - 5| = 0 4 4 2 2 3 95 */
+    assert_near(s.low, 1, 0);
+    assert_near(s.high, 100, 0);
+    assert_near(s.coverage, 0.984375, 1e-12);
+}
+
+/* Samples 1 ... n, so that the ends of the interval tell which order statistics were taken. */
+static statistics_summary summary_of_first(size_t n)
+{
+    double *samples = malloc(n * sizeof *samples);
+    assert_non_null(samples);
+    for (size_t i = 0; i < n; i++) samples[(i * 7919) % n] = (double)i + 1;
+    statistics_summary s;
+    assert_int_equal(statistics_summarize(&s, samples, n, NULL), DEBERTA_OK);
+    free(samples);
+    return s;
+}
+
+static void test_median_intervals(void **state)
+{
+    (void)state;
+    const struct {
+        size_t n, low, high;
+        double coverage;
+    } expected[] = {
+        {1, 1, 1, 0},
+        {2, 1, 2, 0.5},
+        {5, 1, 5, 0.9375},
+        {6, 1, 6, 0.96875},
+        {10, 2, 9, 0.978515625},
+        {20, 6, 15, 0.9586105346679688},
+        {100, 40, 61, 0.9647997997822951},
+        {1200, 566, 635, 0.9536584799640776},
+    };
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        statistics_summary s = summary_of_first(expected[i].n);
+        assert_near(s.low, (double)expected[i].low, 0);
+        assert_near(s.high, (double)expected[i].high, 0);
+        assert_near(s.coverage, expected[i].coverage, 1e-9);
+    }
+    statistics_summary hundred = summary_of_first(100);
+    assert_near(hundred.median, 50.5, 0);
+    assert_near(hundred.p95, 95, 0);
+    assert_near(hundred.mad, 25, 0);
+}
+
+static void test_exact_comparison(void **state)
+{
+    (void)state;
+    const double a[] = {1.00, 1.02, 1.01, 1.05, 0.99, 1.03, 1.20}, b[] = {1.10, 1.12, 1.08, 1.15, 1.04, 1.11, 1.31};
+    statistics_comparison c;
+    assert_int_equal(statistics_compare(&c, a, 7, b, 7, NULL), DEBERTA_OK);
+    assert_true(c.exact);
+    assert_near(c.u, 42, 0);
+    assert_near(c.p, 0.026223776223776224, 1e-12);
+    assert_near(c.effect, 2 * 42 / 49.0 - 1, 1e-12);
+    assert_near(c.ratio, 1.0882352941176472, 1e-12);
+    assert_near(c.low, 1.0196078431372548, 1e-12);
+    assert_near(c.high, 1.1386138613861385, 1e-12);
+    assert_near(c.coverage, 0.9621212121212122, 1e-12);
+
+    statistics_comparison back;
+    assert_int_equal(statistics_compare(&back, b, 7, a, 7, NULL), DEBERTA_OK);
+    assert_near(back.p, c.p, 1e-12);
+    assert_near(back.effect, -c.effect, 1e-12);
+    assert_near(back.ratio, 1 / c.ratio, 1e-12);
+}
+
+static void test_exact_comparison_of_larger_sets(void **state)
+{
+    (void)state;
+    double a[40], b[45];
+    for (int i = 0; i < 40; i++) a[i] = i + 1;
+    for (int i = 0; i < 45; i++) b[i] = i + 1 + 6.5;
+    statistics_comparison c;
+    assert_int_equal(statistics_compare(&c, a, 40, b, 45, NULL), DEBERTA_OK);
+    assert_true(c.exact);
+    assert_near(c.u, 40 * 45 - 561, 0);
+    assert_near(c.p, 0.002581952726929063, 1e-9);
+}
+
+static void test_ties_go_by_the_normal_approximation(void **state)
+{
+    (void)state;
+    const double a[] = {1, 2, 2, 3, 5}, b[] = {2, 3, 3, 4, 6, 7};
+    statistics_comparison c;
+    assert_int_equal(statistics_compare(&c, a, 5, b, 6, NULL), DEBERTA_OK);
+    assert_false(c.exact);
+    assert_near(c.u, 23, 0); /* 30 - 7 */
+    assert_near(c.p, 0.16304505585423734, 1e-9);
+}
+
+static void test_equal_sets_do_not_differ(void **state)
+{
+    (void)state;
+    const double a[] = {2, 2, 2, 2, 2, 2, 2}, one[] = {2};
+    statistics_comparison c;
+    assert_int_equal(statistics_compare(&c, a, 7, a, 7, NULL), DEBERTA_OK);
+    assert_near(c.p, 1, 0);
+    assert_near(c.ratio, 1, 0);
+    assert_true(c.effect == 0);
+    assert_int_equal(statistics_compare(&c, one, 1, a, 7, NULL), DEBERTA_OK);
+    assert_true(c.coverage < 0.95);
+    assert_near(c.p, 1, 0);
+}
+
+static void test_polynomials_are_found_exactly(void **state)
+{
+    (void)state;
+    const double x[] = {16, 32, 64, 128, 256, 512, 1024};
+    double y[7];
+    for (size_t i = 0; i < 7; i++) y[i] = 2e-3 + 3e-5 * x[i] + 7e-8 * x[i] * x[i];
+    statistics_fit fit = statistics_fit_polynomial(x, y, 7, 2);
+    assert_true(fit.valid);
+    assert_near(fit.coefficient[0], 2e-3, 1e-9);
+    assert_near(fit.coefficient[1], 3e-5, 1e-9);
+    assert_near(fit.coefficient[2], 7e-8, 1e-9);
+    assert_true(fit.worst < 1e-9);
+
+    const double layers[] = {1, 2, 6, 12}, seconds[] = {1.5, 2.5, 6.5, 12.5};
+    fit = statistics_fit_polynomial(layers, seconds, 4, 1);
+    assert_near(fit.coefficient[0], 0.5, 1e-9);
+    assert_near(fit.coefficient[1], 1, 1e-9);
+}
+
+static void test_relative_least_squares(void **state)
+{
+    (void)state;
+    const double x[] = {16, 32, 64, 128, 256, 512}, y[] = {1.1e-3, 2.0e-3, 4.3e-3, 8.8e-3, 19.5e-3, 47e-3};
+    statistics_fit fit = statistics_fit_polynomial(x, y, 6, 2);
+    assert_near(fit.coefficient[0], 1.15270349e-04, 1e-7);
+    assert_near(fit.coefficient[1], 5.94766627e-05, 1e-7);
+    assert_near(fit.coefficient[2], 6.32696768e-08, 1e-7);
+    statistics_growth growth = statistics_fit_growth(x, y, 6);
+    assert_near(growth.exponent, 1.084994290290299, 1e-12);
+    assert_near(growth.last, 1.269186632815389, 1e-12);
+}
+
+static void test_too_few_points_give_no_curve(void **state)
+{
+    (void)state;
+    const double x[] = {8, 8, 16}, y[] = {1, 1, 2};
+    assert_false(statistics_fit_polynomial(x, y, 3, 2).valid);
+    assert_true(statistics_fit_polynomial(x, y, 3, 1).valid);
+    assert_false(statistics_fit_polynomial(x, y, 0, 1).valid);
+    assert_false(statistics_fit_growth(x, y, 2).valid);
+    assert_near(statistics_fit_growth(x, y, 3).exponent, 1, 1e-12);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_summary_of_seven),
+        cmocka_unit_test(test_median_intervals),
+        cmocka_unit_test(test_exact_comparison),
+        cmocka_unit_test(test_exact_comparison_of_larger_sets),
+        cmocka_unit_test(test_ties_go_by_the_normal_approximation),
+        cmocka_unit_test(test_equal_sets_do_not_differ),
+        cmocka_unit_test(test_polynomials_are_found_exactly),
+        cmocka_unit_test(test_relative_least_squares),
+        cmocka_unit_test(test_too_few_points_give_no_curve),
+    };
+    return cmocka_run_group_tests_name("statistics", tests, NULL, NULL);
+}

@@ -1,0 +1,179 @@
+/* Made-up models: their names, their weights' reproducibility and scale, and loading them.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/model/model.h"
+
+static void names(void **state)
+{
+    (void)state;
+    static const char *const good[] = {
+        "synthetic:v3-base", "synthetic:v1-large,layers=2", "synthetic:v2-xlarge,hidden=64,heads=4,intermediate=32,vocab=9",
+        "synthetic:v3-small,terms=none,biased=1,types=2,positions=64,distance=32,buckets=16,seed=7,lm=1,rtd=1",
+    };
+    static const char *const bad[] = {
+        "synthetic:", "synthetic:v9", "synthetic:v3-base,", "synthetic:v3-base,layers", "synthetic:v3-base,layers=",
+        "synthetic:v3-base,layers=x", "synthetic:v3-base,layers=1x", "synthetic:v3-base,layers=-1",
+        "synthetic:v3-base,layers=99999999999999999999", "synthetic:v3-base,size=3", "synthetic:v3-base,heads=7",
+        "synthetic:v3-base,layers=0", "synthetic:v3-base,terms=p2p", "synthetic:v3-base,buckets=1",
+    };
+    assert_true(synthetic_names("synthetic:x"));
+    assert_false(synthetic_names("models/synthetic:x"));
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        model_config config;
+        synthetic_weights weights;
+        assert_int_equal(synthetic_parse(&config, &weights, good[i], NULL), DEBERTA_OK);
+        config_free(&config);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        model_config config;
+        synthetic_weights weights;
+        deberta_error error = {0};
+        assert_int_not_equal(synthetic_parse(&config, &weights, bad[i], &error), DEBERTA_OK);
+        assert_non_null(strstr(error.message, bad[i]));
+    }
+}
+
+typedef struct made {
+    model_config config;
+    synthetic_weights weights;
+    weight_source source;
+} made;
+
+static void make(made *m, const char *path)
+{
+    assert_int_equal(synthetic_parse(&m->config, &m->weights, path, NULL), DEBERTA_OK);
+    m->source = weight_source_of_synthetic(&m->weights, path);
+}
+
+static void read_values(const made *m, const char *name, size_t first, size_t count, float *values)
+{
+    weight_tensor found;
+    assert_true(m->source.find(m->source.context, name, &found));
+    assert_int_equal(m->source.read(m->source.context, &found, first, count, values, NULL), DEBERTA_OK);
+}
+
+/* Any stretch, read alone, is what it is as part of a longer one: also across v1's rows of different scale. */
+static void any_stretch_is_the_same(void **state)
+{
+    (void)state;
+    enum { COUNT = 700 };
+    static const char *const tensors[] = {"embeddings.word_embeddings.weight",
+                                          "encoder.layer.1.attention.self.in_proj.weight"};
+    made m;
+    float whole[COUNT], piece[COUNT];
+    make(&m, "synthetic:v1-base,layers=2,hidden=24,heads=2,intermediate=12,vocab=100");
+    for (size_t t = 0; t < 2; t++) {
+        read_values(&m, tensors[t], 0, COUNT, whole);
+        for (size_t first = 0; first < 100; first += 9) {
+            for (size_t count = 0; count < 90; count += 11) {
+                read_values(&m, tensors[t], first, count, piece);
+                assert_memory_equal(piece, whole + first, count * sizeof *piece);
+            }
+        }
+    }
+    config_free(&m.config);
+}
+
+static void seeds_and_names_differ(void **state)
+{
+    (void)state;
+    made one, two;
+    float a[8], b[8];
+    make(&one, "synthetic:v3-small");
+    make(&two, "synthetic:v3-small,seed=2");
+    read_values(&one, "encoder.layer.0.output.dense.weight", 0, 8, a);
+    read_values(&two, "encoder.layer.0.output.dense.weight", 0, 8, b);
+    assert_memory_not_equal(a, b, sizeof a);
+    read_values(&one, "encoder.layer.1.output.dense.weight", 0, 8, b);
+    assert_memory_not_equal(a, b, sizeof a);
+    weight_tensor found;
+    assert_false(one.source.find(one.source.context, "encoder.layer.6.output.dense.weight", &found));
+    assert_false(one.source.find(one.source.context, "encoder.layer.0.attention.self.in_proj.weight", &found));
+    assert_false(one.source.find(one.source.context, "lm_predictions.lm_head.dense.weight", &found));
+    config_free(&one.config);
+    config_free(&two.config);
+}
+
+static double deviation(const made *m, const char *name, size_t count, double mean)
+{
+    float *values = malloc(count * sizeof *values);
+    double sum = 0;
+    assert_non_null(values);
+    read_values(m, name, 0, count, values);
+    for (size_t i = 0; i < count; i++) sum += (values[i] - mean) * (values[i] - mean);
+    free(values);
+    return sqrt(sum / (double)count);
+}
+
+static void scales(void **state)
+{
+    (void)state;
+    made m;
+    make(&m, "synthetic:v3-base");
+    double query = deviation(&m, "encoder.layer.3.attention.self.query_proj.weight", 768 * 768, 0);
+    double value = deviation(&m, "encoder.layer.3.attention.self.value_proj.weight", 768 * 768, 0);
+    /* sqrt(64) terms of variance (768 query^2)^2 over sqrt(64 * 3) */
+    assert_in_range((int)(1000 * 768 * query * query / sqrt(3)), 1190, 1210);
+    assert_in_range((int)(1000 * sqrt(768) * value), 995, 1005);
+    assert_in_range((int)(1000 * deviation(&m, "encoder.rel_embeddings.weight", 512 * 768, 0)), 995, 1005);
+    assert_in_range((int)(1000 * deviation(&m, "encoder.layer.0.output.LayerNorm.weight", 768, 1)), 85, 115);
+    config_free(&m.config);
+}
+
+static void loads(void **state)
+{
+    (void)state;
+    deberta_model *model = NULL;
+    deberta_error error = {0};
+    deberta_model_info info;
+    memset(&info, 0, sizeof info);
+    const char *path = "synthetic:v3-base,layers=12,hidden=48,heads=4,intermediate=20,vocab=128100";
+    assert_int_equal(deberta_model_open(&model, path, NULL, &error), DEBERTA_OK);
+    deberta_model_describe(model, &info);
+    assert_string_equal(info.name, path);
+    /* V h + 2h + 512 h + 2h + L (4h^2 + 4h + 2h + 2hf + f + h + 2h), SPEC 1.3 */
+    size_t h = 48, f = 20;
+    assert_int_equal(info.parameters,
+                     128100 * h + 2 * h + 512 * h + 2 * h + 12 * (4 * h * h + 4 * h + 2 * h + 2 * h * f + f + 3 * h));
+    /* The word table of 24 MB is not held. */
+    assert_true(info.memory_bytes < 8 << 20);
+    deberta_model_free(&model);
+    assert_null(model);
+}
+
+static void published_parameter_counts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        size_t parameters;
+    } published[] = {{"synthetic:v3-xsmall", 70682112}, {"synthetic:v1-base", 138601728}};
+    for (size_t i = 0; i < 2; i++) {
+        deberta_model *model = NULL;
+        assert_int_equal(deberta_model_open(&model, published[i].path, NULL, NULL), DEBERTA_OK);
+        deberta_model_info info;
+        memset(&info, 0, sizeof info);
+        deberta_model_describe(model, &info);
+        assert_int_equal(info.parameters, published[i].parameters);
+        deberta_model_free(&model);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(names),  cmocka_unit_test(any_stretch_is_the_same), cmocka_unit_test(seeds_and_names_differ),
+        cmocka_unit_test(scales), cmocka_unit_test(loads),                   cmocka_unit_test(published_parameter_counts),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

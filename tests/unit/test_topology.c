@@ -1,0 +1,196 @@
+/* Cores, caches, order of workers and cgroup limits, on machines described by text and folders made for the occasion.
+ * SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "core/base/topology.h"
+
+/* Two packages of four cores with two hyper-threads; indexes count as Linux does: all first threads, then all second
+ * ones. */
+static const char two_packages[] = "package:2 l3:1(size=32MiB) l2:4(size=512KiB) l1d:1(size=32KiB) core:1 "
+                                   "pu:2(indexes=0,8,1,9,2,10,3,11,4,12,5,13,6,14,7,15)";
+
+static void write_file(const char *root, const char *path, const char *text)
+{
+    char name[512];
+    snprintf(name, sizeof name, "%s%s", root, path);
+    for (char *c = name + strlen(root) + 1; (c = strchr(c, '/')); c++) {
+        *c = '\0';
+        mkdir(name, 0700);
+        *c = '/';
+    }
+    FILE *file = fopen(name, "w");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int make_root(void **state)
+{
+    char *root = strdup("/tmp/test_topology_XXXXXX");
+    if (!root || !mkdtemp(root)) return -1;
+    *state = root;
+    return 0;
+}
+
+static int remove_root(void **state)
+{
+    char command[600];
+    snprintf(command, sizeof command, "rm -rf '%s'", (char *)*state);
+    int code = system(command);
+    free(*state);
+    return code;
+}
+
+static topology_info described(const char *synthetic, const char *allowed, const char *root)
+{
+    topology_info info;
+    deberta_error err = {0};
+    topology_source source = {.synthetic = synthetic, .allowed = allowed, .root_folder = root};
+    if (topology_read_source(&info, &source, &err) != DEBERTA_OK) fail_msg("%s", err.message);
+    return info;
+}
+
+static void test_counts_and_caches(void **state)
+{
+    topology_info info = described(two_packages, "0-15", *state);
+    assert_int_equal(info.logical, 16);
+    assert_int_equal(info.cores, 8);
+    assert_int_equal(info.packages, 2);
+    assert_int_equal(info.allowed_logical, 16);
+    assert_int_equal(info.allowed_cores, 8);
+    assert_int_equal(info.usable_cores, 8);
+    assert_int_equal(info.l1d_bytes, 32 << 10);
+    assert_int_equal(info.l2_bytes, 512 << 10);
+    assert_int_equal(info.l3_bytes, 32 << 20);
+    assert_int_equal(info.l2_cores, 1);
+    assert_int_equal(info.l3_cores, 4);
+    assert_true(info.cpu_quota == 0);
+}
+
+static void test_workers_fill_cores_before_hyper_threads(void **state)
+{
+    topology_info info = described(two_packages, "0-15", *state);
+    for (int w = 0; w < 16; w++) assert_int_equal(topology_worker_cpu(&info, (size_t)w), w);
+    assert_int_equal(topology_worker_cpu(&info, 16), -1);
+    assert_int_equal(topology_worker_cpu(&info, SIZE_MAX), -1);
+}
+
+static void test_affinity_limits_cores_and_workers(void **state)
+{
+    /* 2 and 10 are the threads of one core, 11 is the second thread of a core whose first is forbidden. */
+    topology_info info = described(two_packages, "2,10-11", *state);
+    assert_int_equal(info.logical, 16);
+    assert_int_equal(info.allowed_logical, 3);
+    assert_int_equal(info.allowed_cores, 2);
+    assert_int_equal(info.usable_cores, 2);
+    assert_int_equal(topology_worker_cpu(&info, 0), 2);
+    assert_int_equal(topology_worker_cpu(&info, 1), 11);
+    assert_int_equal(topology_worker_cpu(&info, 2), 10);
+    assert_int_equal(topology_worker_cpu(&info, 3), -1);
+}
+
+static void test_more_processors_than_the_table_holds(void **state)
+{
+    topology_info info = described("package:2 core:1024 pu:1", "0-2047", *state);
+    assert_int_equal(info.usable_cores, 2048);
+    assert_int_equal(info.workers, TOPOLOGY_MAX_WORKERS);
+    assert_int_equal(topology_worker_cpu(&info, TOPOLOGY_MAX_WORKERS - 1), TOPOLOGY_MAX_WORKERS - 1);
+    assert_int_equal(topology_worker_cpu(&info, TOPOLOGY_MAX_WORKERS), -1);
+}
+
+static void test_quota_of_version_2(void **state)
+{
+    write_file(*state, "/proc/self/cgroup", "0::/outer/inner\n");
+    write_file(*state, "/sys/fs/cgroup/outer/inner/cpu.max", "max 100000\n");
+    write_file(*state, "/sys/fs/cgroup/outer/cpu.max", "250000 100000\n");
+    topology_info info = described(two_packages, "0-15", *state);
+    assert_true(info.cpu_quota == 2.5);
+    assert_int_equal(info.usable_cores, 2);
+
+    write_file(*state, "/sys/fs/cgroup/outer/inner/cpu.max", "50000 100000\n");
+    info = described(two_packages, "0-15", *state);
+    assert_true(info.cpu_quota == 0.5);
+    assert_int_equal(info.usable_cores, 1);
+}
+
+static void test_quota_of_version_1(void **state)
+{
+    write_file(*state, "/proc/self/cgroup", "7:memory:/x\n4:cpu,cpuacct:/docker/0123\n0::/\n");
+    write_file(*state, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "300000\n");
+    write_file(*state, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+    topology_info info = described(two_packages, "0-15", *state);
+    assert_true(info.cpu_quota == 3);
+    assert_int_equal(info.usable_cores, 3);
+
+    write_file(*state, "/sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+    info = described(two_packages, "0-15", *state);
+    assert_true(info.cpu_quota == 0);
+    assert_int_equal(info.usable_cores, 8);
+}
+
+static void test_controllers_are_not_confused(void **state)
+{
+    write_file(*state, "/proc/self/cgroup", "3:cpuset:/\n2:cpuacct:/\nnonsense\n9:name=systemd:/a:b\n");
+    write_file(*state, "/sys/fs/cgroup/cpuset/cpu.cfs_quota_us", "100000\n");
+    write_file(*state, "/sys/fs/cgroup/cpuset/cpu.cfs_period_us", "100000\n");
+    topology_info info = described(two_packages, "0-15", *state);
+    assert_true(info.cpu_quota == 0);
+}
+
+static void test_a_quota_above_the_cores_changes_nothing(void **state)
+{
+    write_file(*state, "/proc/self/cgroup", "0::/\n");
+    write_file(*state, "/sys/fs/cgroup/cpu.max", "6400000 100000\n");
+    topology_info info = described(two_packages, "0-3", *state);
+    assert_true(info.cpu_quota == 64);
+    assert_int_equal(info.usable_cores, 4);
+}
+
+static void test_wrong_descriptions_are_refused(void **state)
+{
+    (void)state;
+    topology_info info;
+    deberta_error err = {0};
+    assert_int_equal(topology_read_source(&info, &(topology_source){.synthetic = "banana:2"}, &err),
+                     DEBERTA_E_ARGUMENT);
+    assert_non_null(strstr(err.message, "banana"));
+    assert_int_equal(topology_read_source(&info, &(topology_source){.synthetic = two_packages, .allowed = "99"}, &err),
+                     DEBERTA_E_SYSTEM);
+}
+
+static void test_this_machine(void **state)
+{
+    (void)state;
+    topology_info info;
+    assert_int_equal(topology_read(&info, NULL), DEBERTA_OK);
+    assert_true(info.usable_cores >= 1 && info.usable_cores <= info.allowed_cores);
+    assert_true(info.allowed_cores <= info.allowed_logical && info.allowed_logical <= info.logical);
+    assert_true(topology_worker_cpu(&info, 0) >= 0);
+}
+
+int main(void)
+{
+#define WITH_ROOT(test) cmocka_unit_test_setup_teardown(test, make_root, remove_root)
+    const struct CMUnitTest tests[] = {
+        WITH_ROOT(test_counts_and_caches),
+        WITH_ROOT(test_workers_fill_cores_before_hyper_threads),
+        WITH_ROOT(test_affinity_limits_cores_and_workers),
+        WITH_ROOT(test_more_processors_than_the_table_holds),
+        WITH_ROOT(test_quota_of_version_2),
+        WITH_ROOT(test_quota_of_version_1),
+        WITH_ROOT(test_controllers_are_not_confused),
+        WITH_ROOT(test_a_quota_above_the_cores_changes_nothing),
+        cmocka_unit_test(test_wrong_descriptions_are_refused),
+        cmocka_unit_test(test_this_machine),
+    };
+    return cmocka_run_group_tests_name("topology", tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+/* The attention figure: panels of query x key cells (components, logits, probabilities) for layers and heads, with
+ * tokens.
+ *
+ * Other labelled matrices are drawn by it too, with the names of their axes: length x layers, layer x head, distances.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef VIZ_ATTENTION_FIGURE_H
+#define VIZ_ATTENTION_FIGURE_H
+
+#include "viz/figure.h"
+#include "viz/heatmap.h"
+
+typedef struct attention_panel {
+    const float *values; /* [queries][stride]; NULL leaves the place empty */
+    size_t stride;
+    const char *title; /* "c2c", "probabilities" */
+    heatmap_kind kind;
+} attention_panel;
+
+typedef struct attention_mark {
+    size_t query, key;
+} attention_mark;
+
+/* Members set to 0 or NULL mean the default or "none". Nothing is kept after the call. */
+typedef struct attention_figure {
+    figure_style style;
+
+    const attention_panel *panels; /* [grid_rows][grid_columns]: a row per layer and head, a column per component */
+    size_t grid_rows, grid_columns;
+    const char *const *row_titles; /* [grid_rows], "layer 3, head 5" */
+    size_t columns;                /* panels side by side; 0: as many as leave room for the tokens */
+    bool panel_letters;            /* a, b, c ... before the titles */
+
+    size_t queries, keys;
+    const figure_label *query_labels, *key_labels; /* [queries], [keys]; NULL: positions */
+    const size_t *boundaries;                      /* a rule before these tokens: where a second segment begins */
+    size_t boundary_count;
+    const attention_mark *marks; /* outlined cells, in all panels */
+    size_t mark_count;
+    bool annotate;                     /* the number in every cell */
+    double cell_aspect;                /* height of a cell / its width; 0 = 1 */
+    const char *query_axis, *key_axis; /* what rows and columns are; NULL: "query", "key" */
+
+    bool keep_row_mean;                   /* signed panels: do not subtract the mean over keys */
+    heatmap_choice scales[HEATMAP_KINDS]; /* by kind of panel */
+    const char *palettes[HEATMAP_KINDS];  /* NULL: polar, cividis, viridis, viridis */
+    const char *units[HEATMAP_KINDS];     /* for the colour bars; NULL: "logit", "probability", "value", "value" */
+} attention_figure;
+
+/* A layout for figure_save and for traces. */
+deberta_status attention_layout(draw_list *list, const void *attention, figure_notes *notes, deberta_error *err);
+
+/* Draws the figure into all paths (.png .svg .pdf). notes may be NULL. */
+deberta_status figure_attention(const attention_figure *spec, const char *const *paths, size_t path_count,
+                                figure_notes *notes, deberta_error *err);
+
+#endif

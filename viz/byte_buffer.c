@@ -1,0 +1,68 @@
+/* Grows by half: few copies, little waste for files of some megabytes.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "viz/byte_buffer.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void byte_buffer_free(byte_buffer *buffer)
+{
+    free(buffer->data);
+    *buffer = (byte_buffer){0};
+}
+
+void byte_buffer_append(byte_buffer *buffer, const void *data, size_t size_bytes)
+{
+    if (buffer->failed || size_bytes == 0) return;
+    size_t needed;
+    if (__builtin_add_overflow(buffer->size_bytes, size_bytes, &needed)) {
+        buffer->failed = true;
+        return;
+    }
+    if (needed > buffer->capacity_bytes) {
+        size_t capacity = needed < 4096 ? 4096 : needed + needed / 2;
+        unsigned char *grown = realloc(buffer->data, capacity);
+        if (!grown) {
+            buffer->failed = true;
+            return;
+        }
+        buffer->data = grown;
+        buffer->capacity_bytes = capacity;
+    }
+    memcpy(buffer->data + buffer->size_bytes, data, size_bytes);
+    buffer->size_bytes = needed;
+}
+
+void byte_buffer_text(byte_buffer *buffer, const char *text) { byte_buffer_append(buffer, text, strlen(text)); }
+
+void byte_buffer_format(byte_buffer *buffer, const char *format, ...)
+{
+    char text[1024];
+    va_list arguments;
+    va_start(arguments, format);
+    int length = vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    assert(length >= 0 && (size_t)length < sizeof text);
+    byte_buffer_append(buffer, text, (size_t)length);
+}
+
+void byte_buffer_number(byte_buffer *buffer, double value, int decimals)
+{
+    static const long long powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000};
+    assert(decimals >= 0 && decimals <= 6);
+    /* Coordinates outside +-1e9 mm or NaN have no place on paper; a finite number keeps the file well-formed. */
+    if (!(fabs(value) < 1e9)) value = 0;
+    long long scaled = llround(value * (double)powers[decimals]), whole = llabs(scaled) / powers[decimals];
+    long long rest = llabs(scaled) % powers[decimals];
+    while (decimals > 0 && rest % 10 == 0) {
+        rest /= 10;
+        decimals--;
+    }
+    byte_buffer_format(buffer, "%s%lld", scaled < 0 ? "-" : "", whole);
+    if (decimals > 0) byte_buffer_format(buffer, ".%0*lld", decimals, rest);
+}

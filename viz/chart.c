@@ -1,0 +1,218 @@
+/* Layout of charts: panels find their margins, the same for all so that plot areas line up; then titles, legends and
+ * panels are drawn.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "viz/chart.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "viz/chart_plot.h"
+
+static const double margin = 0.5;
+
+/* Two passes, with the means taken out first: sums of squares of large x would lose the digits of the slope. */
+bool chart_fit(const double *x, const double *y, size_t count, double *slope, double *intercept)
+{
+    double sum_x = 0, sum_y = 0, used = 0, xx = 0, xy = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(x[i]) || !isfinite(y[i])) continue;
+        sum_x += x[i];
+        sum_y += y[i];
+        used++;
+    }
+    if (used < 2) return false;
+    for (size_t i = 0; i < count; i++) {
+        if (!isfinite(x[i]) || !isfinite(y[i])) continue;
+        double off = x[i] - sum_x / used;
+        xx += off * off;
+        xy += off * (y[i] - sum_y / used);
+    }
+    if (!(xx > 0)) return false;
+    *slope = xy / xx;
+    *intercept = (sum_y - *slope * sum_x) / used;
+    return true;
+}
+
+/* --------------------------------------------------------------------------------------------------------- legend */
+
+static bool same_entry(const chart_panel *a, size_t i, const chart_panel *b, size_t k)
+{
+    const chart_series *s = &a->series[i], *t = &b->series[k];
+    return s->name && t->name && strcmp(s->name, t->name) == 0 && s->kind == t->kind &&
+           (s->look ? s->look - 1 : i) == (t->look ? t->look - 1 : k);
+}
+
+/* One legend serves all panels when every name of every panel is in the first one, with the same look. */
+static bool legend_is_shared(const chart_figure *spec)
+{
+    for (size_t k = 1; k < spec->panel_count; k++) {
+        for (size_t i = 0; i < spec->panels[k].series_count; i++) {
+            bool found = !spec->panels[k].series[i].name;
+            for (size_t s = 0; s < spec->panels[0].series_count && !found; s++)
+                found = same_entry(&spec->panels[k], i, &spec->panels[0], s);
+            if (!found) return false;
+        }
+    }
+    return true;
+}
+
+/* Names of one panel in rows between x and x + room. Returns the height; draws only if draw is set. */
+static double legend_rows(draw_list *list, const chart_panel *panel, const figure_style *style, double left, double y,
+                          double room, bool draw)
+{
+    const double gap = 1.2, between = 4;
+    draw_font font = figure_font(style);
+    double x = left, row = 1.5 * draw_type_height(&font), top = y;
+    bool any = false;
+    for (size_t s = 0; s < panel->series_count; s++) {
+        const chart_series *series = &panel->series[s];
+        if (!series->name) continue;
+        double sample = chart_plot_sample(NULL, series, s, 0, 0);
+        double width = fmin(draw_measure(list, series->name, &font), room - sample - gap);
+        if (x > left && x + sample + gap + width > left + room) {
+            x = left;
+            y += row;
+        }
+        if (draw) {
+            chart_plot_sample(list, series, s, x, y + row / 2);
+            draw_text_within(list, series->name,
+                             (draw_place){x + sample + gap, y + row / 2, DRAW_START, DRAW_CENTRE, 0}, &font,
+                             width + 0.01);
+        }
+        x += sample + gap + width + between;
+        any = true;
+    }
+    return any ? y + row - top : 0;
+}
+
+/* --------------------------------------------------------------------------------------------------------- figure */
+
+static deberta_status check_axis(const chart_axis *axis, const char *which, deberta_error *err)
+{
+    if (chart_axis_is_log(axis) && axis->low < axis->high && axis->low <= 0)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "logarithmic %s axis from %g: it must be positive", which, axis->low);
+    if (!isfinite(axis->low) || !isfinite(axis->high))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s axis from %g to %g: both must be finite", which, axis->low,
+                     axis->high);
+    if (axis->scale == CHART_CATEGORIES && axis->category_count && !axis->categories)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s axis has %zu categories but no names", which, axis->category_count);
+    return DEBERTA_OK;
+}
+
+static deberta_status check_chart(const chart_figure *spec, deberta_error *err)
+{
+    DEBERTA_TRY(figure_check_style(&spec->style, err));
+    if (!spec->panels || spec->panel_count == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a chart needs at least one panel");
+    for (size_t k = 0; k < spec->panel_count; k++) {
+        const chart_panel *panel = &spec->panels[k];
+        DEBERTA_TRY(check_axis(&panel->x, "x", err));
+        DEBERTA_TRY(check_axis(&panel->y, "y", err));
+        if (panel->stacked && panel->x.scale != CHART_CATEGORIES)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "stacked bars need an x axis of categories");
+        for (size_t s = 0; s < panel->series_count; s++) {
+            const chart_series *series = &panel->series[s];
+            bool has_values = series->kind == CHART_BAND ? series->low && series->high : series->y != NULL;
+            if (series->count && !has_values)
+                DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "series '%s' has %zu points but no values",
+                             series->name ? series->name : "", series->count);
+        }
+    }
+    return DEBERTA_OK;
+}
+
+static double draw_chart_notes(draw_list *list, const figure_style *style, const figure_notes *notes, double y)
+{
+    byte_buffer text = {0};
+    if (notes->not_a_number)
+        byte_buffer_format(&text, "%zu %s not drawn: not finite, or not positive on a logarithmic axis. ",
+                           notes->not_a_number, notes->not_a_number == 1 ? "point is" : "points are");
+    if (notes->clipped)
+        byte_buffer_format(&text, "%zu %s outside the axes. ", notes->clipped,
+                           notes->clipped == 1 ? "point lies" : "points lie");
+    return figure_write_notes(list, style, y + 1, &text);
+}
+
+/* What stands around a plot area, for all panels alike, so that areas line up. */
+typedef struct surroundings {
+    double left, right, above, below; /* above: the title, and the panel's own legend over it */
+    double legend;
+} surroundings;
+
+static surroundings measure_surroundings(draw_list *list, const chart_figure *spec, const figure_style *style,
+                                         bool shared, double width, double height)
+{
+    surroundings around = {.above = 1.4};
+    draw_font bold = figure_bold_font(style), small = figure_small_font(style);
+    for (size_t k = 0; k < spec->panel_count; k++) {
+        const chart_panel *panel = &spec->panels[k];
+        chart_plot p = chart_plot_make(list, panel, style, (draw_rect){0, 0, width, height});
+        around.left = fmax(around.left, chart_plot_left(list, &p));
+        around.below = fmax(around.below, chart_plot_below(list, &p));
+        around.right =
+            fmax(around.right, chart_axis_numbers_width(list, &p.x, &small) / 2); /* of a number at the very end */
+        if (panel->title || spec->panel_letters) around.above = fmax(around.above, 1.4 + draw_type_height(&bold));
+        if (!shared) around.legend = fmax(around.legend, legend_rows(list, panel, style, 0, 0, width, false));
+    }
+    around.above += around.legend > 0 ? around.legend + 0.8 : 0;
+    return around;
+}
+
+static void draw_panel(draw_list *list, const chart_figure *spec, const figure_style *style, size_t index,
+                       draw_rect area, double legend, bool shared, figure_notes *notes)
+{
+    const chart_panel *panel = &spec->panels[index];
+    chart_plot p = chart_plot_make(list, panel, style, area);
+    char letter[8];
+    figure_letter(index, letter);
+    draw_group(list, panel->title ? panel->title : "chart");
+    double raised = shared ? 1.4 : legend + 2; /* over the panel's own legend */
+    figure_panel_title(list, style, spec->panel_letters ? letter : NULL, panel->title, area.x, area.y - raised,
+                       area.width);
+    if (!shared) legend_rows(list, panel, style, area.x, area.y - 1 - legend, area.width, true);
+    chart_plot_draw(list, &p, notes);
+    draw_ungroup(list);
+}
+
+deberta_status chart_layout(draw_list *list, const void *chart, figure_notes *notes, deberta_error *err)
+{
+    const chart_figure *spec = chart;
+    DEBERTA_TRY(check_chart(spec, err));
+    figure_style style = figure_defaults(&spec->style);
+    size_t columns = spec->columns ? spec->columns : (size_t)fmax(1, style.width_mm / 50);
+    if (columns > spec->panel_count) columns = spec->panel_count;
+    double each = (style.width_mm - 2 * margin) / (double)columns, width = each, height = 30;
+    surroundings around = {0};
+    bool shared = legend_is_shared(spec);
+    for (int pass = 0; pass < 2; pass++) { /* margins depend on the ticks, the ticks on the width */
+        height = spec->panel_height > 0 ? spec->panel_height : fmin(fmax(0.62 * width, 25), 90);
+        around = measure_surroundings(list, spec, &style, shared, width, height);
+        width = each - around.left - around.right - (columns > 1 ? 2 : 0);
+    }
+    if (width < 10)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "%zu charts side by side leave no room in %g mm: fewer columns or a wider figure", columns,
+                     style.width_mm);
+    double top = figure_title(list, &style);
+    top += top > 0 ? 0.5 : margin;
+    double full = style.width_mm - 2 * margin,
+           legend = shared ? legend_rows(list, &spec->panels[0], &style, margin, top, full, true) : 0;
+    top += legend > 0 ? legend + 0.8 : 0;
+    size_t rows = (spec->panel_count + columns - 1) / columns;
+    double step = around.above + height + around.below + 3;
+    for (size_t k = 0; k < spec->panel_count; k++) {
+        draw_rect area = {margin + (double)(k % columns) * each + around.left,
+                          top + (double)(k / columns) * step + around.above, width, height};
+        draw_panel(list, spec, &style, k, area, around.legend, shared, notes);
+    }
+    double bottom = draw_chart_notes(list, &style, notes, top + (double)rows * step - 3);
+    draw_set_page(list, style.width_mm, bottom + margin);
+    return DEBERTA_OK;
+}
+
+deberta_status figure_chart(const chart_figure *spec, const char *const *paths, size_t path_count, figure_notes *notes,
+                            deberta_error *err)
+{
+    return figure_save(chart_layout, spec, &spec->style, paths, path_count, notes, err);
+}

@@ -1,0 +1,416 @@
+/* The recorded list: primitives as they were appended, each with its own copy of points, text or pixels.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "viz/draw.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef enum item_kind {
+    ITEM_BOX,
+    ITEM_PATH,
+    ITEM_DISC,
+    ITEM_IMAGE,
+    ITEM_TEXT,
+    ITEM_CLIP,
+    ITEM_UNCLIP,
+    ITEM_GROUP,
+    ITEM_UNGROUP
+} item_kind;
+
+/* One wide record for all kinds: lists are short, and a reader sees at once what exists. */
+typedef struct item {
+    item_kind kind;
+    draw_rect rect;
+    draw_colour fill;
+    draw_pen pen;
+    draw_shape shape;
+    draw_place place;
+    draw_font font;
+    double radius, width;
+    size_t count, rows, columns;
+    void *data; /* points, pixels or text, owned */
+} item;
+
+struct draw_list {
+    draw_ruler ruler;
+    item *items;
+    size_t count, capacity;
+    double width, height, origin_x, origin_y;
+    deberta_status status;
+};
+
+/* ------------------------------------------------------------------------------------------------------- the list */
+
+deberta_status draw_list_create(draw_list **list, draw_ruler ruler, deberta_error *err)
+{
+    draw_list *created = calloc(1, sizeof *created);
+    if (!created) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a drawing");
+    created->ruler = ruler;
+    *list = created;
+    return DEBERTA_OK;
+}
+
+void draw_list_free(draw_list **list)
+{
+    if (!*list) return;
+    for (size_t i = 0; i < (*list)->count; i++) free((*list)->items[i].data);
+    free((*list)->items);
+    free(*list);
+    *list = NULL;
+}
+
+deberta_status draw_status(const draw_list *list, deberta_error *err)
+{
+    if (list->status != DEBERTA_OK)
+        DEBERTA_FAIL(err, list->status, "no memory for a drawing of %zu parts", list->count);
+    return DEBERTA_OK;
+}
+
+void draw_fail(draw_list *list) { list->status = DEBERTA_E_MEMORY; }
+
+void draw_set_page(draw_list *list, double width, double height)
+{
+    list->width = width;
+    list->height = height;
+}
+
+double draw_page_width(const draw_list *list) { return list->width; }
+double draw_page_height(const draw_list *list) { return list->height; }
+
+void draw_set_origin(draw_list *list, double x, double y)
+{
+    list->origin_x = x;
+    list->origin_y = y;
+}
+
+/* Takes data over, also when it cannot append. NULL when the list has failed. */
+static item *append(draw_list *list, item_kind kind, void *data)
+{
+    if (list->count == list->capacity && list->status == DEBERTA_OK) {
+        size_t capacity = list->capacity ? 2 * list->capacity : 64;
+        item *grown = realloc(list->items, capacity * sizeof *grown);
+        if (grown) {
+            list->items = grown;
+            list->capacity = capacity;
+        } else {
+            list->status = DEBERTA_E_MEMORY;
+        }
+    }
+    if (list->status != DEBERTA_OK) {
+        free(data);
+        return NULL;
+    }
+    item *new_item = &list->items[list->count++];
+    *new_item = (item){.kind = kind, .data = data};
+    return new_item;
+}
+
+/* NULL when the list has failed before or fails now. */
+static void *list_allocate(draw_list *list, size_t size_bytes)
+{
+    void *block = list->status == DEBERTA_OK ? malloc(size_bytes ? size_bytes : 1) : NULL;
+    if (!block) list->status = DEBERTA_E_MEMORY;
+    return block;
+}
+
+static draw_rect moved(const draw_list *list, draw_rect rect)
+{
+    rect.x += list->origin_x;
+    rect.y += list->origin_y;
+    return rect;
+}
+
+/* ----------------------------------------------------------------------------------------------------- primitives */
+
+void draw_box(draw_list *list, draw_rect rect, draw_colour fill, const draw_pen *outline)
+{
+    item *box = append(list, ITEM_BOX, NULL);
+    if (!box) return;
+    box->rect = moved(list, rect);
+    box->fill = fill;
+    if (outline) box->pen = *outline;
+}
+
+void draw_path(draw_list *list, const draw_point *points, size_t count, draw_shape shape, draw_colour fill,
+               const draw_pen *pen)
+{
+    if (count == 0) return;
+    draw_point *copy = list_allocate(list, count * sizeof *copy);
+    if (!copy) return;
+    for (size_t i = 0; i < count; i++)
+        copy[i] = (draw_point){points[i].x + list->origin_x, points[i].y + list->origin_y};
+    item *path = append(list, ITEM_PATH, copy);
+    if (!path) return;
+    path->count = count;
+    path->shape = shape;
+    path->fill = fill;
+    if (pen) path->pen = *pen;
+}
+
+void draw_line(draw_list *list, double x0, double y0, double x1, double y1, const draw_pen *pen)
+{
+    draw_path(list, (draw_point[]){{x0, y0}, {x1, y1}}, 2, DRAW_OPEN, (draw_colour){0}, pen);
+}
+
+void draw_disc(draw_list *list, double x, double y, double radius, draw_colour fill, const draw_pen *outline)
+{
+    item *disc = append(list, ITEM_DISC, NULL);
+    if (!disc) return;
+    disc->rect = moved(list, (draw_rect){.x = x, .y = y});
+    disc->radius = radius;
+    disc->fill = fill;
+    if (outline) disc->pen = *outline;
+}
+
+void draw_image(draw_list *list, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns)
+{
+    size_t cells, bytes;
+    if (rows == 0 || columns == 0) return;
+    if (!size_multiply(rows, columns, &cells) || !size_multiply(cells, 3, &bytes)) {
+        list->status = DEBERTA_E_MEMORY;
+        return;
+    }
+    void *copy = list_allocate(list, bytes);
+    if (!copy) return;
+    memcpy(copy, rgb, bytes);
+    item *image = append(list, ITEM_IMAGE, copy);
+    if (!image) return;
+    image->rect = moved(list, rect);
+    image->rows = rows;
+    image->columns = columns;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- texts */
+
+/* Length in bytes of the well-formed UTF-8 sequence at text, and its code point; 0 when there is none. */
+static size_t utf8_decode(const unsigned char *text, uint32_t *code)
+{
+    static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
+    size_t length = text[0] < 0x80   ? 1
+                    : text[0] < 0xC2 ? 0
+                    : text[0] < 0xE0 ? 2
+                    : text[0] < 0xF0 ? 3
+                    : text[0] < 0xF5 ? 4
+                                     : 0;
+    if (length == 0) return 0;
+    *code = length == 1 ? text[0] : text[0] & (0xFFu >> (length + 1));
+    for (size_t i = 1; i < length; i++) {
+        if ((text[i] & 0xC0) != 0x80) return 0;
+        *code = *code << 6 | (text[i] & 0x3Fu);
+    }
+    bool surrogate = *code >= 0xD800 && *code <= 0xDFFF;
+    return *code < smallest[length] || *code > 0x10FFFF || surrogate ? 0 : length;
+}
+
+char *draw_clean_text(const char *text)
+{
+    char *copy = malloc(3 * strlen(text) + 1), *out = copy;
+    if (!copy) return NULL;
+    for (const unsigned char *in = (const unsigned char *)text; *in;) {
+        uint32_t code = 0;
+        size_t bytes = utf8_decode(in, &code);
+        if (bytes == 1 && (code < 0x20 || code == 0x7F)) { /* U+2400 + code, U+2421 for delete: pictures of controls */
+            *out++ = '\xE2';
+            *out++ = '\x90';
+            *out++ = (char)(0x80 + (code == 0x7F ? 0x21 : code));
+        } else if (bytes == 0 || (code >= 0x80 && code < 0xA0) || (code & 0xFFFE) == 0xFFFE) {
+            memcpy(out, "\xEF\xBF\xBD", 3);
+            out += 3;
+        } else {
+            memcpy(out, in, bytes);
+            out += bytes;
+        }
+        in += bytes ? bytes : 1;
+    }
+    *out = '\0';
+    return copy;
+}
+
+/* NULL for no text at all, and when the list has failed or fails now. */
+static char *clean_copy(draw_list *list, const char *text)
+{
+    if (!text || !*text || list->status != DEBERTA_OK) return NULL;
+    char *copy = draw_clean_text(text);
+    if (!copy) list->status = DEBERTA_E_MEMORY;
+    return copy;
+}
+
+/* Takes the cleaned text over. */
+static double append_text(draw_list *list, char *clean, draw_place place, const draw_font *font)
+{
+    double width = list->ruler.methods->width(list->ruler.self, clean, font);
+    item *text = append(list, ITEM_TEXT, clean);
+    if (!text) return 0;
+    text->place = place;
+    text->place.x += list->origin_x;
+    text->place.y += list->origin_y;
+    text->font = *font;
+    text->width = width;
+    return width;
+}
+
+void draw_text(draw_list *list, const char *text, draw_place place, const draw_font *font)
+{
+    char *clean = clean_copy(list, text);
+    if (clean) append_text(list, clean, place, font);
+}
+
+double draw_text_within(draw_list *list, const char *text, draw_place place, const draw_font *font, double width)
+{
+    char *clean = clean_copy(list, text);
+    if (!clean) return 0;
+    if (list->ruler.methods->width(list->ruler.self, clean, font) > width) {
+        size_t kept = list->ruler.methods->fit(list->ruler.self, clean, font, width);
+        char *cut = list_allocate(list, kept + sizeof DRAW_ELLIPSIS);
+        if (cut) {
+            memcpy(cut, clean, kept);
+            memcpy(cut + kept, DRAW_ELLIPSIS, sizeof DRAW_ELLIPSIS);
+        }
+        free(clean);
+        if (!cut) return 0;
+        clean = cut;
+    }
+    return append_text(list, clean, place, font);
+}
+
+/* Cleans first: what is measured is what will be drawn, and a ruler is never given broken UTF-8. */
+double draw_measure(const draw_list *list, const char *text, const draw_font *font)
+{
+    char *clean = text && *text ? draw_clean_text(text) : NULL;
+    double width = clean ? list->ruler.methods->width(list->ruler.self, clean, font) : 0;
+    free(clean);
+    return width;
+}
+
+/* Bytes of text that make the next line. A word wider than a whole line is broken where it fits. */
+static size_t line_length(const draw_list *list, char *text, const draw_font *font, double width)
+{
+    size_t kept = 0, length = strlen(text);
+    while (kept < length) {
+        size_t next = kept + strspn(text + kept, " ");
+        next += strcspn(text + next, " ");
+        char after = text[next];
+        text[next] = '\0';
+        double wide = list->ruler.methods->width(list->ruler.self, text, font);
+        text[next] = after;
+        if (wide > width) break;
+        kept = next;
+    }
+    if (kept == 0) kept = list->ruler.methods->fit(list->ruler.self, text, font, width);
+    return kept ? kept : length;
+}
+
+/* Every line is a text of its own, so that backends need not know about paragraphs. */
+size_t draw_paragraph(draw_list *list, const char *text, draw_place place, const draw_font *font, double width,
+                      double leading)
+{
+    char *clean = clean_copy(list, text);
+    size_t lines = 0;
+    for (char *rest = clean; rest && *rest; lines++) {
+        size_t length = line_length(list, rest, font, width);
+        char *line = list_allocate(list, length + 1);
+        if (!line) break;
+        size_t shown = length;
+        while (shown > 0 && rest[shown - 1] == ' ') shown--;
+        memcpy(line, rest, shown);
+        line[shown] = '\0';
+        append_text(list, line, place, font);
+        place.y += leading;
+        rest += length;
+        rest += strspn(rest, " ");
+    }
+    free(clean);
+    return lines;
+}
+
+size_t draw_count_lines(const draw_list *list, const char *text, const draw_font *font, double width)
+{
+    char *clean = draw_clean_text(text);
+    size_t lines = 0;
+    for (char *rest = clean; rest && *rest; lines++) {
+        rest += line_length(list, rest, font, width);
+        rest += strspn(rest, " ");
+    }
+    free(clean);
+    return lines;
+}
+
+void draw_hatch(draw_list *list, draw_rect rect, double spacing, const draw_pen *pen)
+{
+    /* Lines x + y = k * spacing on the page, so that neighbouring rectangles continue each other. */
+    double first = ceil((rect.x + rect.y) / spacing),
+           last = floor((rect.x + rect.width + rect.y + rect.height) / spacing);
+    if (last < first) return;
+    size_t lines = (size_t)(last - first) + 1;
+    draw_point *points = list_allocate(list, 2 * lines * sizeof *points);
+    if (!points) return;
+    for (size_t i = 0; i < lines; i++) {
+        double sum = (first + (double)i) * spacing;
+        double left = fmax(rect.x, sum - rect.y - rect.height), right = fmin(rect.x + rect.width, sum - rect.y);
+        points[2 * i] = (draw_point){left, sum - left};
+        points[2 * i + 1] = (draw_point){right, sum - right};
+    }
+    draw_path(list, points, 2 * lines, DRAW_SEGMENTS, (draw_colour){0}, pen);
+    free(points);
+}
+
+void draw_clip(draw_list *list, draw_rect rect)
+{
+    item *clip = append(list, ITEM_CLIP, NULL);
+    if (clip) clip->rect = moved(list, rect);
+}
+
+void draw_unclip(draw_list *list) { append(list, ITEM_UNCLIP, NULL); }
+
+void draw_group(draw_list *list, const char *name)
+{
+    char *clean = clean_copy(list, name);
+    if (clean) append(list, ITEM_GROUP, clean);
+}
+
+void draw_ungroup(draw_list *list) { append(list, ITEM_UNGROUP, NULL); }
+
+double draw_type_height(const draw_font *font) { return font->size * DRAW_MM_PER_PT; }
+double draw_cap_height(const draw_font *font) { return 0.714 * font->size * DRAW_MM_PER_PT; }
+
+/* ------------------------------------------------------------------------------------------------------- replaying */
+
+void draw_replay(const draw_list *list, const draw_methods *methods, void *self)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const item *it = &list->items[i];
+        switch (it->kind) {
+        case ITEM_BOX:
+            if (methods->box) methods->box(self, it->rect, it->fill, &it->pen);
+            break;
+        case ITEM_PATH:
+            if (methods->path) methods->path(self, it->data, it->count, it->shape, it->fill, &it->pen);
+            break;
+        case ITEM_DISC:
+            if (methods->disc)
+                methods->disc(self, (draw_point){it->rect.x, it->rect.y}, it->radius, it->fill, &it->pen);
+            break;
+        case ITEM_IMAGE:
+            if (methods->image) methods->image(self, it->rect, it->data, it->rows, it->columns);
+            break;
+        case ITEM_TEXT:
+            if (methods->text) methods->text(self, it->data, it->place, &it->font, it->width);
+            break;
+        case ITEM_CLIP:
+            if (methods->clip) methods->clip(self, it->rect);
+            break;
+        case ITEM_UNCLIP:
+            if (methods->unclip) methods->unclip(self);
+            break;
+        case ITEM_GROUP:
+            if (methods->group) methods->group(self, it->data);
+            break;
+        case ITEM_UNGROUP:
+            if (methods->ungroup) methods->ungroup(self);
+            break;
+        }
+    }
+}

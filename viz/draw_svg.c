@@ -1,0 +1,282 @@
+/* Numbers have three decimals (a thousandth of a point) and follow no locale; nothing depends on time or on pointers,
+ * so the same drawing is the same file.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "viz/draw_svg.h"
+
+#include <string.h>
+
+typedef struct svg_writer {
+    byte_buffer *out;
+    size_t clips;
+    deberta_status status; /* of encoding images */
+    deberta_error *err;
+} svg_writer;
+
+static void escaped(byte_buffer *out, const char *text)
+{
+    for (; *text; text++) {
+        switch (*text) {
+        case '&': byte_buffer_text(out, "&amp;"); break;
+        case '<': byte_buffer_text(out, "&lt;"); break;
+        case '>': byte_buffer_text(out, "&gt;"); break;
+        case '"': byte_buffer_text(out, "&quot;"); break;
+        default: byte_buffer_append(out, text, 1);
+        }
+    }
+}
+
+static void attribute(byte_buffer *out, const char *name, double value)
+{
+    byte_buffer_format(out, " %s=\"", name);
+    byte_buffer_number(out, value, 3);
+    byte_buffer_text(out, "\"");
+}
+
+static void length_attribute(byte_buffer *out, const char *name, double mm)
+{
+    attribute(out, name, mm / DRAW_MM_PER_PT);
+}
+
+static void rect_attributes(byte_buffer *out, draw_rect rect)
+{
+    length_attribute(out, "x", rect.x);
+    length_attribute(out, "y", rect.y);
+    length_attribute(out, "width", rect.width);
+    length_attribute(out, "height", rect.height);
+}
+
+/* "none" and not a missing attribute: the default fill of SVG is black. */
+static void colour_attribute(byte_buffer *out, const char *name, draw_colour colour)
+{
+    if (colour.a == 0) {
+        byte_buffer_format(out, " %s=\"none\"", name);
+        return;
+    }
+    byte_buffer_format(out, " %s=\"#%02x%02x%02x\"", name, colour.r, colour.g, colour.b);
+    if (colour.a < 255) {
+        byte_buffer_format(out, " %s-opacity=\"", name);
+        byte_buffer_number(out, colour.a / 255.0, 3);
+        byte_buffer_text(out, "\"");
+    }
+}
+
+/* Dashes in units of the line width, as draw_cairo.c has them. */
+static void style_attributes(byte_buffer *out, draw_colour fill, const draw_pen *pen)
+{
+    static const double dashes[][4] = {
+        [DRAW_SOLID] = {0}, [DRAW_DASHED] = {4, 2.5}, [DRAW_DOTTED] = {0.5, 2}, [DRAW_DASH_DOT] = {5, 2, 0.5, 2}};
+    colour_attribute(out, "fill", fill);
+    if (pen->colour.a == 0 || !(pen->width > 0)) return;
+    colour_attribute(out, "stroke", pen->colour);
+    attribute(out, "stroke-width", pen->width);
+    byte_buffer_text(out, " stroke-linejoin=\"round\"");
+    if (pen->dash == DRAW_SOLID) return;
+    byte_buffer_text(out, pen->dash == DRAW_DASHED ? " stroke-dasharray=\""
+                                                   : " stroke-linecap=\"round\" stroke-dasharray=\"");
+    for (size_t i = 0; i < 4 && dashes[pen->dash][i] > 0; i++) {
+        if (i) byte_buffer_text(out, " ");
+        byte_buffer_number(out, dashes[pen->dash][i] * pen->width, 3);
+    }
+    byte_buffer_text(out, "\"");
+}
+
+static void svg_box(void *self, draw_rect rect, draw_colour fill, const draw_pen *outline)
+{
+    byte_buffer *out = ((svg_writer *)self)->out;
+    byte_buffer_text(out, "<rect");
+    rect_attributes(out, rect);
+    style_attributes(out, fill, outline);
+    byte_buffer_text(out, "/>\n");
+}
+
+/* SEGMENTS: every second point starts anew. */
+static void svg_path(void *self, const draw_point *points, size_t count, draw_shape shape, draw_colour fill,
+                     const draw_pen *pen)
+{
+    byte_buffer *out = ((svg_writer *)self)->out;
+    byte_buffer_text(out, "<path d=\"");
+    for (size_t i = 0; i < count; i++) {
+        bool begins = i == 0 || (shape == DRAW_SEGMENTS && i % 2 == 0);
+        byte_buffer_text(out, begins ? "M" : "L");
+        byte_buffer_number(out, points[i].x / DRAW_MM_PER_PT, 3);
+        byte_buffer_text(out, " ");
+        byte_buffer_number(out, points[i].y / DRAW_MM_PER_PT, 3);
+    }
+    byte_buffer_text(out, shape == DRAW_CLOSED ? "Z\"" : "\"");
+    style_attributes(out, fill, pen);
+    byte_buffer_text(out, "/>\n");
+}
+
+static void svg_disc(void *self, draw_point centre, double radius, draw_colour fill, const draw_pen *outline)
+{
+    byte_buffer *out = ((svg_writer *)self)->out;
+    byte_buffer_text(out, "<circle");
+    length_attribute(out, "cx", centre.x);
+    length_attribute(out, "cy", centre.y);
+    length_attribute(out, "r", radius);
+    style_attributes(out, fill, outline);
+    byte_buffer_text(out, "/>\n");
+}
+
+static void base64(byte_buffer *out, const unsigned char *data, size_t size_bytes)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < size_bytes; i += 3) {
+        size_t have = size_bytes - i < 3 ? size_bytes - i : 3;
+        unsigned group =
+            (unsigned)data[i] << 16 | (have > 1 ? (unsigned)data[i + 1] << 8 : 0) | (have > 2 ? data[i + 2] : 0u);
+        char text[4] = {digits[group >> 18], digits[group >> 12 & 63], digits[group >> 6 & 63], digits[group & 63]};
+        if (have < 3) text[3] = '=';
+        if (have < 2) text[2] = '=';
+        byte_buffer_append(out, text, 4);
+    }
+}
+
+/* One pixel a cell; "pixelated" keeps viewers from smoothing it, optimizeSpeed is what older ones understand. */
+static void svg_image(void *self, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns)
+{
+    svg_writer *writer = self;
+    byte_buffer png = {0};
+    if (writer->status == DEBERTA_OK) writer->status = png_encode(rgb, rows, columns, 0, NULL, 0, &png, writer->err);
+    byte_buffer_text(writer->out, "<image");
+    rect_attributes(writer->out, rect);
+    byte_buffer_text(writer->out, " preserveAspectRatio=\"none\" image-rendering=\"optimizeSpeed\" "
+                                  "style=\"image-rendering:pixelated\" xlink:href=\"data:image/png;base64,");
+    base64(writer->out, png.data, png.size_bytes);
+    byte_buffer_text(writer->out, "\"/>\n");
+    byte_buffer_free(&png);
+}
+
+/* True when the first letter with a direction belongs to a script written from right to left (Hebrew, Arabic and
+ * relatives). */
+static bool reads_leftwards(const char *text)
+{
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+        if ((*at >= 'A' && *at <= 'Z') || (*at >= 'a' && *at <= 'z')) return false;
+        if (*at >= 0xD6 && *at <= 0xDF) return true;                   /* U+0590-07FF */
+        if (*at == 0xE0 && at[1] >= 0xA0 && at[1] < 0xA4) return true; /* U+0800-08FF */
+        if (*at == 0xEF && ((at[1] == 0xAC && at[2] >= 0x9D) || (at[1] >= 0xAD && at[1] <= 0xB7)))
+            return true;                                                                   /* FB1D-FDFF */
+        if (*at == 0xEF && (at[1] == 0xB9 || at[1] == 0xBA || at[1] == 0xBB)) return true; /* U+FE40-FEFF */
+        if (*at >= 0xC3 && *at < 0xE2) return false;
+        if (*at >= 0xE3 && *at < 0xEE) return false;
+    }
+    return false;
+}
+
+/* textLength makes a replacement font as wide as the measured one: labels stay where they were laid out. */
+static void svg_text(void *self, const char *text, draw_place place, const draw_font *font, double width)
+{
+    byte_buffer *out = ((svg_writer *)self)->out;
+    double cap = draw_cap_height(font);
+    double down = place.across == DRAW_BASELINE ? 0 : place.across == DRAW_CENTRE ? cap / 2 : cap;
+    bool leftwards = reads_leftwards(text);
+    draw_anchor along = place.along;
+    if (leftwards && along != DRAW_MIDDLE) along = along == DRAW_START ? DRAW_END : DRAW_START;
+    byte_buffer_text(out, "<text");
+    if (place.degrees != 0) {
+        byte_buffer_text(out, " transform=\"translate(");
+        byte_buffer_number(out, place.x / DRAW_MM_PER_PT, 3);
+        byte_buffer_text(out, " ");
+        byte_buffer_number(out, place.y / DRAW_MM_PER_PT, 3);
+        byte_buffer_text(out, ") rotate(");
+        byte_buffer_number(out, -place.degrees, 3);
+        byte_buffer_text(out, ")\"");
+        length_attribute(out, "y", down);
+    } else {
+        length_attribute(out, "x", place.x);
+        length_attribute(out, "y", place.y + down);
+    }
+    attribute(out, "font-size", font->size);
+    if (font->bold) byte_buffer_text(out, " font-weight=\"bold\"");
+    if (font->italic) byte_buffer_text(out, " font-style=\"italic\"");
+    colour_attribute(out, "fill", font->colour);
+    if (along != DRAW_START) byte_buffer_format(out, " text-anchor=\"%s\"", along == DRAW_MIDDLE ? "middle" : "end");
+    if (leftwards) byte_buffer_text(out, " direction=\"rtl\" unicode-bidi=\"embed\"");
+    if (width > 0) {
+        length_attribute(out, "textLength", width);
+        byte_buffer_text(out, " lengthAdjust=\"spacingAndGlyphs\"");
+    }
+    byte_buffer_text(out, ">");
+    escaped(out, text);
+    byte_buffer_text(out, "</text>\n");
+}
+
+/* Every clip is a group; unclip closes it. */
+static void svg_clip(void *self, draw_rect rect)
+{
+    svg_writer *writer = self;
+    byte_buffer_format(writer->out, "<clipPath id=\"clip%zu\"><rect", writer->clips);
+    rect_attributes(writer->out, rect);
+    byte_buffer_format(writer->out, "/></clipPath><g clip-path=\"url(#clip%zu)\">\n", writer->clips++);
+}
+
+static void svg_end_group(void *self) { byte_buffer_text(((svg_writer *)self)->out, "</g>\n"); }
+
+static void svg_group(void *self, const char *name)
+{
+    byte_buffer *out = ((svg_writer *)self)->out;
+    byte_buffer_text(out, "<g aria-label=\"");
+    escaped(out, name);
+    byte_buffer_text(out, "\">\n");
+}
+
+/* Size in mm for print, coordinates in points for editing. */
+static void svg_head(byte_buffer *out, const draw_list *list, const char *families, const char *title,
+                     const provenance_entry *entries, size_t entry_count)
+{
+    double width = draw_page_width(list), height = draw_page_height(list);
+    byte_buffer_text(out, "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" "
+                          "xmlns:xlink=\"http://www.w3.org/1999/xlink\" version=\"1.1\" width=\"");
+    byte_buffer_number(out, width, 3);
+    byte_buffer_text(out, "mm\" height=\"");
+    byte_buffer_number(out, height, 3);
+    byte_buffer_text(out, "mm\" viewBox=\"0 0 ");
+    byte_buffer_number(out, width / DRAW_MM_PER_PT, 3);
+    byte_buffer_text(out, " ");
+    byte_buffer_number(out, height / DRAW_MM_PER_PT, 3);
+    byte_buffer_text(out, "\" xml:space=\"preserve\" font-family=\"");
+    escaped(out, families);
+    byte_buffer_text(out, "\">\n");
+    if (title && *title) {
+        byte_buffer_text(out, "<title>");
+        escaped(out, title);
+        byte_buffer_text(out, "</title>\n");
+    }
+    if (entry_count == 0) return;
+    byte_buffer_text(out, "<metadata>\n<provenance xmlns=\"urn:deberta.c:provenance\">\n");
+    for (size_t i = 0; i < entry_count; i++) {
+        byte_buffer_text(out, "<entry key=\"");
+        escaped(out, entries[i].key);
+        byte_buffer_text(out, "\">");
+        escaped(out, entries[i].value);
+        byte_buffer_text(out, "</entry>\n");
+    }
+    byte_buffer_text(out, "</provenance>\n</metadata>\n");
+}
+
+deberta_status draw_svg(const draw_list *list, const char *families, const char *title, const provenance_entry *entries,
+                        size_t entry_count, byte_buffer *out, deberta_error *err)
+{
+    static const draw_methods methods = {
+        .box = svg_box,
+        .path = svg_path,
+        .disc = svg_disc,
+        .image = svg_image,
+        .text = svg_text,
+        .clip = svg_clip,
+        .unclip = svg_end_group,
+        .group = svg_group,
+        .ungroup = svg_end_group,
+    };
+    DEBERTA_TRY(draw_status(list, err));
+    svg_writer writer = {.out = out, .err = err};
+    svg_head(out, list, families, title, entries, entry_count);
+    byte_buffer_text(out, "<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n"); /* paper, as in a PNG */
+    draw_replay(list, &methods, &writer);
+    byte_buffer_text(out, "</svg>\n");
+    if (writer.status != DEBERTA_OK) return writer.status;
+    if (out->failed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for an SVG of %zu bytes", out->size_bytes);
+    return DEBERTA_OK;
+}

@@ -1,0 +1,16 @@
+/* A drawing as text, one primitive a line, rounded to 0.01 mm: for tests that compare layouts without fonts or pixels.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef VIZ_DRAW_TRACE_H
+#define VIZ_DRAW_TRACE_H
+
+#include "viz/byte_buffer.h"
+#include "viz/draw.h"
+
+/* Every character is half as wide as the type is high. Holds no memory. */
+draw_ruler draw_trace_ruler(void);
+
+/* Images of at most 64 cells are spelt out, larger ones appear as a hash of their bytes. */
+deberta_status draw_trace(const draw_list *list, byte_buffer *out, deberta_error *err);
+
+#endif

@@ -1,0 +1,327 @@
+/* A figure becomes a file in three steps that fail apart: layout, bytes in memory, disk. Only the last one touches what
+ * was there before, and it renames.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "viz/figure.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "viz/draw_cairo.h"
+#include "viz/draw_svg.h"
+
+/* --------------------------------------------------------------------------------------------------------- style */
+
+figure_style figure_defaults(const figure_style *style)
+{
+    figure_style filled = *style;
+    if (filled.width_mm == 0) filled.width_mm = 174;
+    if (filled.dpi == 0) filled.dpi = 300;
+    if (filled.font_size == 0) filled.font_size = 7;
+    if (!filled.font || !*filled.font) filled.font = "Noto Sans, DejaVu Sans, sans-serif";
+    return filled;
+}
+
+deberta_status figure_check_style(const figure_style *style, deberta_error *err)
+{
+    figure_style s = figure_defaults(style);
+    if (!(s.width_mm >= 30 && s.width_mm <= 1000))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure width %g mm, expected 30 to 1000", s.width_mm);
+    if (!(s.dpi >= 36 && s.dpi <= 2400))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure resolution %g dpi, expected 36 to 2400", s.dpi);
+    if (!(s.font_size >= FIGURE_SMALLEST_TYPE && s.font_size <= 24))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure type %g pt, expected 6 to 24", s.font_size);
+    return DEBERTA_OK;
+}
+
+static const draw_colour text_colour = {20, 20, 20, 255}, note_colour = {90, 90, 90, 255};
+
+draw_font figure_font(const figure_style *style) { return (draw_font){style->font_size, text_colour, false, false}; }
+
+draw_font figure_small_font(const figure_style *style)
+{
+    double size = style->font_size - 1;
+    return (draw_font){size < FIGURE_SMALLEST_TYPE ? FIGURE_SMALLEST_TYPE : size, text_colour, false, false};
+}
+
+draw_font figure_bold_font(const figure_style *style)
+{
+    return (draw_font){style->font_size, text_colour, true, false};
+}
+
+double figure_title(draw_list *list, const figure_style *style)
+{
+    if (!style->title || !*style->title) return 0;
+    draw_font font = {style->font_size + 1.5, text_colour, true, false};
+    double leading = 1.3 * font.size * DRAW_MM_PER_PT;
+    draw_group(list, "title");
+    draw_place place = {0.5, 0.5, DRAW_START, DRAW_CAP, 0};
+    size_t lines = draw_paragraph(list, style->title, place, &font, style->width_mm - 1, leading);
+    draw_ungroup(list);
+    return 0.5 + (double)lines * leading + 0.5;
+}
+
+double figure_footnote(draw_list *list, const figure_style *style, double y, const char *text)
+{
+    draw_font font = figure_small_font(style);
+    font.colour = note_colour;
+    double leading = 1.25 * font.size * DRAW_MM_PER_PT;
+    draw_place place = {0.5, y, DRAW_START, DRAW_CAP, 0};
+    return y + (double)draw_paragraph(list, text, place, &font, style->width_mm - 1, leading) * leading;
+}
+
+double figure_write_notes(draw_list *list, const figure_style *style, double y, byte_buffer *text)
+{
+    if (style->note) byte_buffer_text(text, style->note);
+    byte_buffer_append(text, "", 1);
+    if (text->failed)
+        draw_fail(list);
+    else if (text->size_bytes > 1)
+        y = figure_footnote(list, style, y, (const char *)text->data);
+    byte_buffer_free(text);
+    return y;
+}
+
+void figure_panel_title(draw_list *list, const figure_style *style, const char *letter, const char *title, double x,
+                        double y, double room)
+{
+    draw_font plain = figure_font(style), bold = figure_bold_font(style);
+    if (letter) {
+        draw_text(list, letter, (draw_place){x, y, DRAW_START, DRAW_BASELINE, 0}, &bold);
+        double step = draw_measure(list, letter, &bold) + 1.2;
+        x += step;
+        room -= step;
+    }
+    if (title)
+        draw_text_within(list, title, (draw_place){x, y, DRAW_START, DRAW_BASELINE, 0}, letter ? &plain : &bold, room);
+}
+
+void figure_cell_notes(const figure_notes *notes, byte_buffer *text)
+{
+    size_t bad = notes->not_a_number + notes->infinite;
+    if (notes->pooled > 1)
+        byte_buffer_format(text, "Each drawn cell is the mean of %zu \xC3\x97 %zu cells. ", notes->pooled,
+                           notes->pooled);
+    if (notes->clipped)
+        byte_buffer_format(text, "%zu %s beyond the colour scale, drawn in its end colours. ", notes->clipped,
+                           notes->clipped == 1 ? "cell lies" : "cells lie");
+    if (bad)
+        byte_buffer_format(text, "Hatched: %zu %s (%zu NaN, %zu infinite). ", bad,
+                           bad == 1 ? "cell is not finite" : "cells are not finite", notes->not_a_number,
+                           notes->infinite);
+    if (notes->not_positive)
+        byte_buffer_format(text, "Hatched: %zu %s not positive, which a logarithmic scale cannot show. ",
+                           notes->not_positive, notes->not_positive == 1 ? "cell is" : "cells are");
+}
+
+/* Counts like the columns of a spreadsheet: after z comes aa. */
+void figure_letter(size_t index, char text[8])
+{
+    size_t letters = 1, block = 26;
+    while (index >= block && letters < 6) {
+        index -= block;
+        block *= 26;
+        letters++;
+    }
+    for (size_t i = letters; i > 0; i--, index /= 26) text[i - 1] = (char)('a' + index % 26);
+    text[letters] = '\0';
+}
+
+/* -------------------------------------------------------------------------------------------------------- saving */
+
+typedef enum figure_format { FORMAT_PNG, FORMAT_SVG, FORMAT_PDF } figure_format;
+
+/* By suffix, in any case of letters. */
+static deberta_status format_of(const char *path, figure_format *format, deberta_error *err)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+    static const char *const suffixes[] = {".png", ".svg", ".pdf"};
+    for (size_t i = 0; dot && i < 3; i++) {
+        if (strcasecmp(dot, suffixes[i]) == 0) {
+            *format = (figure_format)i;
+            return DEBERTA_OK;
+        }
+    }
+    if (!dot) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure '%s' has no suffix, expected .png, .svg or .pdf", path);
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure '%s' has the unknown suffix '%s', expected .png, .svg or .pdf", path,
+                 dot);
+}
+
+/* Title and provenance as the formats can take them: valid UTF-8 without control characters. Release with
+ * free_clean_style. */
+static deberta_status clean_style(figure_style *style, deberta_error *err)
+{
+    const figure_style given = *style;
+    provenance_entry *entries = calloc(given.provenance_count + 1, sizeof *entries);
+    style->title = draw_clean_text(given.title ? given.title : "");
+    style->provenance = entries;
+    style->provenance_count = 0;
+    bool complete = entries && style->title;
+    for (size_t i = 0; complete && i < given.provenance_count; i++) {
+        entries[i].key = draw_clean_text(given.provenance[i].key);
+        entries[i].value = draw_clean_text(given.provenance[i].value);
+        complete = entries[i].key && entries[i].value;
+        style->provenance_count++;
+    }
+    if (!complete) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the provenance of a figure");
+    return DEBERTA_OK;
+}
+
+static void free_clean_style(figure_style *style)
+{
+    for (size_t i = 0; i < style->provenance_count; i++) {
+        free((char *)style->provenance[i].key);
+        free((char *)style->provenance[i].value);
+    }
+    free((provenance_entry *)style->provenance);
+    free((char *)style->title);
+}
+
+/* PDF has one field for it: "key: value" lines joined by "; ". NULL when there is none or no memory. */
+static char *provenance_line(const figure_style *style)
+{
+    byte_buffer line = {0};
+    for (size_t i = 0; i < style->provenance_count; i++) {
+        if (i) byte_buffer_text(&line, "; ");
+        byte_buffer_text(&line, style->provenance[i].key);
+        byte_buffer_text(&line, ": ");
+        byte_buffer_text(&line, style->provenance[i].value);
+    }
+    byte_buffer_append(&line, "", 1);
+    return (char *)line.data;
+}
+
+/* Appends the file of that format to out. */
+static deberta_status encode(const draw_list *list, const draw_ruler *ruler, const figure_style *style,
+                             figure_format format, byte_buffer *out, deberta_error *err)
+{
+    if (format == FORMAT_SVG)
+        return draw_svg(list, style->font, style->title, style->provenance, style->provenance_count, out, err);
+    if (format == FORMAT_PDF) {
+        char *subject = provenance_line(style);
+        deberta_status status = draw_cairo_pdf(list, ruler, style->title, subject, out, err);
+        free(subject);
+        return status;
+    }
+    uint8_t *rgb = NULL;
+    size_t rows, columns;
+    DEBERTA_TRY(draw_cairo_pixels(list, ruler, style->dpi, &rgb, &rows, &columns, err));
+    deberta_status status =
+        png_encode(rgb, rows, columns, style->dpi, style->provenance, style->provenance_count, out, err);
+    free(rgb);
+    return status;
+}
+
+/* One output on its way: its bytes, and the file beside the target that holds them until the rename. */
+typedef struct output {
+    const char *path;
+    figure_format format;
+    byte_buffer bytes;
+    char *temporary; /* NULL: written in place, because the target is a device or a pipe */
+    bool exists;     /* temporary is on the disk */
+} output;
+
+/* write() may take less than all of it, and be interrupted. */
+static deberta_status write_all(int file, const byte_buffer *bytes)
+{
+    for (size_t done = 0; done < bytes->size_bytes;) {
+        ssize_t wrote = write(file, bytes->data + done, bytes->size_bytes - done);
+        if (wrote < 0 && errno == EINTR) continue;
+        if (wrote <= 0) return DEBERTA_E_SYSTEM;
+        done += (size_t)wrote;
+    }
+    return DEBERTA_OK;
+}
+
+/* A device or a pipe is written to directly: a rename would replace it by a file. The name of the temporary file holds
+ * the process, so that two programs do not share one. */
+static deberta_status write_output(output *out, deberta_error *err)
+{
+    struct stat info;
+    bool special = stat(out->path, &info) == 0 && !S_ISREG(info.st_mode);
+    if (special && S_ISDIR(info.st_mode))
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "cannot write figure '%s': it is a folder", out->path);
+    if (!special && asprintf(&out->temporary, "%s.%ld.part", out->path, (long)getpid()) < 0) {
+        out->temporary = NULL;
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for writing figure '%s'", out->path);
+    }
+    const char *target = special ? out->path : out->temporary;
+    int file = open(target, special ? O_WRONLY : O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (file < 0) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "cannot write figure '%s': %s", out->path, strerror(errno));
+    out->exists = !special;
+    deberta_status status = write_all(file, &out->bytes);
+    int reason = errno;
+    if (close(file) != 0 && status == DEBERTA_OK) {
+        status = DEBERTA_E_SYSTEM;
+        reason = errno;
+    }
+    if (status != DEBERTA_OK) DEBERTA_FAIL(err, status, "cannot write figure '%s': %s", out->path, strerror(reason));
+    return DEBERTA_OK;
+}
+
+/* Writes all, then renames all: an error leaves the old files as they were. */
+static deberta_status write_outputs(output *outputs, size_t count, deberta_error *err)
+{
+    for (size_t i = 0; i < count; i++) DEBERTA_TRY(write_output(&outputs[i], err));
+    for (size_t i = 0; i < count; i++) {
+        if (!outputs[i].temporary) continue;
+        if (rename(outputs[i].temporary, outputs[i].path) != 0)
+            DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "cannot write figure '%s': %s", outputs[i].path, strerror(errno));
+        outputs[i].exists = false;
+    }
+    return DEBERTA_OK;
+}
+
+/* After success nothing is left to unlink: `exists` is false once renamed. */
+static void free_outputs(output *outputs, size_t count)
+{
+    for (size_t i = 0; outputs && i < count; i++) {
+        if (outputs[i].exists) unlink(outputs[i].temporary);
+        free(outputs[i].temporary);
+        byte_buffer_free(&outputs[i].bytes);
+    }
+    free(outputs);
+}
+
+deberta_status figure_save(figure_layout layout, const void *what, const figure_style *style, const char *const *paths,
+                           size_t path_count, figure_notes *notes, deberta_error *err)
+{
+    figure_notes own_notes;
+    figure_notes *told = notes ? notes : &own_notes;
+    *told = (figure_notes){0};
+    if (path_count == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a figure needs at least one file to be written to");
+    DEBERTA_TRY(figure_check_style(style, err));
+    figure_style filled = figure_defaults(style);
+    bool clean = false;
+    draw_ruler ruler = {0};
+    draw_list *list = NULL;
+    output *outputs = calloc(path_count, sizeof *outputs);
+    deberta_status status = outputs ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "no memory for a figure");
+    if (status != DEBERTA_OK) goto fail;
+    for (size_t i = 0; i < path_count; i++) {
+        outputs[i].path = paths[i];
+        DEBERTA_TRY_OR_FAIL(status, format_of(paths[i], &outputs[i].format, err));
+    }
+    clean = true;
+    DEBERTA_TRY_OR_FAIL(status, clean_style(&filled, err));
+    DEBERTA_TRY_OR_FAIL(status, draw_cairo_ruler_create(&ruler, filled.font, err));
+    DEBERTA_TRY_OR_FAIL(status, draw_list_create(&list, ruler, err));
+    DEBERTA_TRY_OR_FAIL(status, layout(list, what, told, err));
+    DEBERTA_TRY_OR_FAIL(status, draw_status(list, err));
+    told->missing_glyphs = draw_cairo_missing_glyphs(list, &ruler);
+    for (size_t i = 0; i < path_count; i++)
+        DEBERTA_TRY_OR_FAIL(status, encode(list, &ruler, &filled, outputs[i].format, &outputs[i].bytes, err));
+    DEBERTA_TRY_OR_FAIL(status, write_outputs(outputs, path_count, err));
+fail:
+    if (clean) free_clean_style(&filled);
+    free_outputs(outputs, path_count);
+    draw_list_free(&list);
+    draw_cairo_ruler_free(&ruler);
+    return status;
+}

@@ -1,0 +1,76 @@
+/* What all figures share: width, type, title, provenance, notes, and saving into several files at once.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef VIZ_FIGURE_H
+#define VIZ_FIGURE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/base/status.h"
+#include "viz/draw.h"
+#include "viz/png_metadata.h"
+
+/* Members set to 0 or NULL mean the default. */
+typedef struct figure_style {
+    double width_mm;  /* 174, a page; a column is 85 */
+    double dpi;       /* 300: resolution of a PNG, and how fine long inputs are pooled in every format */
+    double font_size; /* 7 pt; nothing is ever set smaller than 6 */
+    const char *font; /* families in order of preference, separated by commas */
+    const char *title;
+    const char *note;                   /* an own sentence under the figure */
+    const provenance_entry *provenance; /* PNG text chunks, PDF subject, SVG metadata */
+    size_t provenance_count;
+} figure_style;
+
+/* A token beside a row or a column. */
+typedef struct figure_label {
+    const char *text;
+    bool special; /* drawn grey: [CLS], [SEP], padding */
+} figure_label;
+
+/* What the reader of a figure must be told; each is also written into the figure or its colour bar. */
+typedef struct figure_notes {
+    size_t clipped;        /* cells outside the scale */
+    size_t not_a_number;   /* cells, hatched */
+    size_t infinite;       /* cells, hatched */
+    size_t not_positive;   /* cells on a logarithmic scale, hatched */
+    size_t pooled;         /* rows or columns that share one drawn cell; 0 or 1: none */
+    size_t missing_glyphs; /* characters that no installed font has; not in the figure, they are seen there */
+    bool positions;        /* tokens did not fit; axes show positions */
+} figure_notes;
+
+/* One letter's height of space, and the fonts of a figure. */
+enum { FIGURE_SMALLEST_TYPE = 6 };
+figure_style figure_defaults(const figure_style *style);
+draw_font figure_font(const figure_style *style);       /* text */
+draw_font figure_small_font(const figure_style *style); /* numbers, notes */
+draw_font figure_bold_font(const figure_style *style);  /* panel titles */
+
+/* DEBERTA_E_ARGUMENT for a width outside 30-1000 mm, a resolution outside 36-2400 dpi or type outside 6-24 pt. */
+deberta_status figure_check_style(const figure_style *style, deberta_error *err);
+
+/* Draws the title at the top, if any, and returns where the figure may begin. */
+double figure_title(draw_list *list, const figure_style *style);
+/* Writes one small grey sentence under the figure, broken to the page width, and returns the y beneath it. */
+double figure_footnote(draw_list *list, const figure_style *style, double y, const char *text);
+/* Writes text and style->note as a footnote at y, if there is anything to say. Returns the y beneath; empties text. */
+double figure_write_notes(draw_list *list, const figure_style *style, double y, byte_buffer *text);
+/* Title of a panel, baseline at (x, y): bold, or in plain type after a bold letter (NULL: none). Cut to room. */
+void figure_panel_title(draw_list *list, const figure_style *style, const char *letter, const char *title, double x,
+                        double y, double room);
+/* Appends a sentence for every note about cells (pooled, clipped, not finite), each ending in a space. */
+void figure_cell_notes(const figure_notes *notes, byte_buffer *text);
+/* "a", "b", ... "z", "aa" */
+void figure_letter(size_t index, char text[8]);
+
+/* Draws the figure that `what` describes on the list, sets the page size, and fills notes. */
+typedef deberta_status (*figure_layout)(draw_list *list, const void *what, figure_notes *notes, deberta_error *err);
+
+/* Runs layout once and saves the drawing into every path, by suffix: .png .svg .pdf. All files are complete or none is
+ * touched: suffixes are checked first, bytes are made in memory, written beside the target and renamed. notes may be
+ * NULL. */
+deberta_status figure_save(figure_layout layout, const void *what, const figure_style *style, const char *const *paths,
+                           size_t path_count, figure_notes *notes, deberta_error *err);
+
+#endif

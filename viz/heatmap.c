@@ -1,0 +1,419 @@
+/* Numbers are double until they are stored as the float that is drawn; a colour is one table look-up.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "viz/heatmap.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "viz/ticks.h"
+
+/* ------------------------------------------------------------------------------------------------------ preparing */
+
+/* Masked keys (-inf) take no part in a softmax, and so none in its mean. */
+static double finite_mean(const float *row, size_t count)
+{
+    double sum = 0;
+    size_t finite = 0;
+    for (size_t j = 0; j < count; j++) {
+        if (!isfinite(row[j])) continue;
+        sum += row[j];
+        finite++;
+    }
+    return finite ? sum / (double)finite : 0;
+}
+
+static bool showable(float value, bool positive) { return isfinite(value) && (!positive || value > 0); }
+
+/* Counted in the matrix, not in the pooled cells: the note speaks of the data. */
+static void count_values(heatmap_cells *cells, const heatmap_matrix *matrix, bool positive)
+{
+    for (size_t i = 0; i < matrix->rows; i++) {
+        for (size_t j = 0; j < matrix->columns; j++) {
+            float value = matrix->values[i * matrix->stride + j];
+            if (isnan(value))
+                cells->not_a_number++;
+            else if (isinf(value))
+                cells->infinite++;
+            else if (!showable(value, positive))
+                cells->not_positive++;
+            else
+                cells->magnitude = fmax(cells->magnitude, fabsf(value));
+        }
+    }
+}
+
+/* Adds one row of the matrix to the sums of the drawn row it belongs to. What cannot be shown makes the sum NaN. */
+static void add_row(double *sums, const float *row, size_t columns, double offset, bool positive, size_t column_pool)
+{
+    for (size_t j = 0; j < columns; j++)
+        sums[j / column_pool] += showable(row[j], positive) ? row[j] - offset : (double)NAN;
+}
+
+deberta_status heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matrix, heatmap_kind kind, bool centre,
+                               size_t row_pool, size_t column_pool, deberta_error *err)
+{
+    centre = centre && kind == HEATMAP_SIGNED;
+    assert(row_pool > 0 && column_pool > 0 && matrix->rows > 0 && matrix->columns > 0 &&
+           matrix->stride >= matrix->columns);
+    size_t rows = (matrix->rows - 1) / row_pool + 1, columns = (matrix->columns - 1) / column_pool + 1;
+    *cells = (heatmap_cells){.rows = rows, .columns = columns, .row_pool = row_pool, .column_pool = column_pool};
+    cells->values = calloc(rows, columns * sizeof *cells->values);
+    double *sums = malloc(columns * sizeof *sums);
+    if (!cells->values || !sums) {
+        free(sums);
+        heatmap_cells_free(cells);
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a heat map of %zu x %zu cells", rows, columns);
+    }
+    bool positive = kind == HEATMAP_LOG;
+    count_values(cells, matrix, positive);
+    /* Rounding dust of a row whose cells are all equal must not be blown up to full colour. */
+    double dust = centre ? 1e-6 * cells->magnitude : 0;
+    for (size_t i = 0; i < rows; i++) {
+        size_t first = i * row_pool, last = first + row_pool < matrix->rows ? first + row_pool : matrix->rows;
+        for (size_t j = 0; j < columns; j++) sums[j] = 0;
+        for (size_t k = first; k < last; k++) {
+            const float *row = matrix->values + k * matrix->stride;
+            add_row(sums, row, matrix->columns, centre ? finite_mean(row, matrix->columns) : 0, positive, column_pool);
+        }
+        for (size_t j = 0; j < columns; j++) {
+            size_t left = j * column_pool,
+                   right = left + column_pool < matrix->columns ? left + column_pool : matrix->columns;
+            double mean = sums[j] / (double)((last - first) * (right - left));
+            cells->values[i * columns + j] = fabs(mean) < dust ? 0 : (float)mean;
+        }
+    }
+    free(sums);
+    cells->whole = true;
+    for (size_t k = 0; k < rows * columns; k++)
+        cells->whole &= !(cells->values[k] != rintf(cells->values[k])) || isnan(cells->values[k]);
+    return DEBERTA_OK;
+}
+
+void heatmap_cells_free(heatmap_cells *cells)
+{
+    free(cells->values);
+    *cells = (heatmap_cells){0};
+}
+
+/* ---------------------------------------------------------------------------------------------------------- scale */
+
+deberta_status heatmap_check_choice(const heatmap_choice *choice, heatmap_kind kind, deberta_error *err)
+{
+    if (choice->policy == HEATMAP_FIXED) {
+        if (!(isfinite(choice->low) && isfinite(choice->high) && choice->low < choice->high))
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "colour scale from %g to %g: the first must be the smaller",
+                         choice->low, choice->high);
+        if (kind == HEATMAP_LOG && choice->low <= 0)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "logarithmic colour scale from %g: it must be positive", choice->low);
+    }
+    if (!(choice->percentile >= 0 && choice->percentile <= 100))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "colour scale percentile %g, expected 0 to 100", choice->percentile);
+    return DEBERTA_OK;
+}
+
+typedef struct value_range {
+    double low, high;
+    size_t finite;
+} value_range;
+
+/* Of everything that shares a scale. low > high when there is no finite value. */
+static value_range range_of(const heatmap_cells *const *panels, size_t count)
+{
+    value_range range = {INFINITY, -INFINITY, 0};
+    for (size_t p = 0; p < count; p++) {
+        for (size_t k = 0; k < panels[p]->rows * panels[p]->columns; k++) {
+            double value = panels[p]->values[k];
+            if (isnan(value)) continue;
+            range.low = fmin(range.low, value);
+            range.high = fmax(range.high, value);
+            range.finite++;
+        }
+    }
+    return range;
+}
+
+static int compare_floats(const void *a, const void *b)
+{
+    float x = *(const float *)a, y = *(const float *)b;
+    return (x > y) - (x < y);
+}
+
+/* Replaces the range by percentiles: of |value| for the signed kind, on both sides otherwise. */
+static deberta_status robust_range(value_range *range, heatmap_kind kind, double percentile,
+                                   const heatmap_cells *const *panels, size_t count, deberta_error *err)
+{
+    float *sorted = malloc((range->finite ? range->finite : 1) * sizeof *sorted);
+    if (!sorted) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the percentiles of %zu cells", range->finite);
+    size_t used = 0;
+    for (size_t p = 0; p < count; p++)
+        for (size_t k = 0; k < panels[p]->rows * panels[p]->columns; k++) {
+            float value = panels[p]->values[k];
+            if (!isnan(value)) sorted[used++] = kind == HEATMAP_SIGNED ? fabsf(value) : value;
+        }
+    qsort(sorted, used, sizeof *sorted, compare_floats);
+    if (used > 0) {
+        double high = sorted[(size_t)ceil(percentile / 100 * (double)(used - 1))];
+        double low = sorted[(size_t)floor((1 - percentile / 100) * (double)(used - 1))];
+        /* Almost all cells equal: percentiles say nothing, keep the extremes. */
+        if (kind == HEATMAP_SIGNED ? high > 0 : high > low)
+            *range = (value_range){kind == HEATMAP_SIGNED ? -high : low, high, used};
+    }
+    free(sorted);
+    return DEBERTA_OK;
+}
+
+/* Cells at the very limit are not clipped. */
+static void count_clipped(heatmap_scale *scale, const heatmap_cells *const *panels, size_t count)
+{
+    for (size_t p = 0; p < count; p++)
+        for (size_t k = 0; k < panels[p]->rows * panels[p]->columns; k++) {
+            double value = panels[p]->values[k];
+            scale->below += value < scale->low;
+            scale->above += value > scale->high;
+        }
+}
+
+deberta_status heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const heatmap_choice *choice,
+                              const heatmap_cells *const *panels, size_t count, deberta_error *err)
+{
+    value_range range = range_of(panels, count);
+    if (choice->policy == HEATMAP_ROBUST && range.finite)
+        DEBERTA_TRY(robust_range(&range, kind, choice->percentile > 0 ? choice->percentile : 99, panels, count, err));
+    if (range.finite == 0) range = (value_range){0, 0, 0};
+    double largest = fmax(fabs(range.low), fabs(range.high));
+    if (kind == HEATMAP_SIGNED) range = (value_range){-largest, largest, range.finite};
+    if (kind == HEATMAP_POSITIVE) range.low = fmin(0, range.low);
+    if (!(range.low < range.high)) { /* all equal: some scale around it */
+        static const double below[] = {[HEATMAP_SIGNED] = 1, [HEATMAP_POSITIVE] = 0, [HEATMAP_RANGE] = 0.5};
+        static const double above[] = {[HEATMAP_SIGNED] = 1, [HEATMAP_POSITIVE] = 1, [HEATMAP_RANGE] = 0.5};
+        double middle = range.low;
+        if (kind == HEATMAP_LOG && middle <= 0) middle = 1; /* no cell at all */
+        range.low = kind == HEATMAP_LOG ? middle / 2 : middle - below[kind];
+        range.high = kind == HEATMAP_LOG ? middle * 2 : middle + above[kind];
+    }
+    if (choice->policy == HEATMAP_FIXED) range = (value_range){choice->low, choice->high, 0};
+    *scale = (heatmap_scale){.low = range.low, .high = range.high, .logarithmic = kind == HEATMAP_LOG};
+    count_clipped(scale, panels, count);
+    return DEBERTA_OK;
+}
+
+double heatmap_position(const heatmap_scale *scale, bool diverging, double value)
+{
+    value = fmin(fmax(value, scale->low), scale->high);
+    if (scale->logarithmic) return log(value / scale->low) / log(scale->high / scale->low);
+    if (!diverging) return (value - scale->low) / (scale->high - scale->low);
+    double reach = fmax(fabs(scale->low), fabs(scale->high));
+    return 0.5 + 0.5 * value / reach;
+}
+
+draw_colour heatmap_colour(const heatmap_scale *scale, const palette *map, double value)
+{
+    draw_colour table[PALETTE_LEVELS_MAX];
+    size_t levels = palette_table(map, table);
+    return table[palette_level(levels, heatmap_position(scale, palette_is_diverging(map), value))];
+}
+
+/* -------------------------------------------------------------------------------------------------------- drawing */
+
+static const draw_colour unknown_fill = {225, 225, 225, 255};
+static const draw_colour ink = {40, 40, 40, 255};
+static const draw_colour nothing = {0, 0, 0, 0};
+
+/* Row by row from the top, as images are. */
+static void cell_colours(uint8_t *rgb, const heatmap_cells *cells, const heatmap_scale *scale, const palette *map)
+{
+    draw_colour table[PALETTE_LEVELS_MAX];
+    size_t levels = palette_table(map, table);
+    bool diverging = palette_is_diverging(map);
+    for (size_t k = 0; k < cells->rows * cells->columns; k++, rgb += 3) {
+        double value = cells->values[k];
+        draw_colour colour =
+            isnan(value) ? unknown_fill : table[palette_level(levels, heatmap_position(scale, diverging, value))];
+        rgb[0] = colour.r;
+        rgb[1] = colour.g;
+        rgb[2] = colour.b;
+    }
+}
+
+/* True when row i has exactly the run [from, to) of unknown cells. */
+static bool same_run(const heatmap_cells *cells, size_t i, size_t from, size_t to)
+{
+    const float *row = cells->values + i * cells->columns;
+    if ((from > 0 && isnan(row[from - 1])) || (to < cells->columns && isnan(row[to]))) return false;
+    for (size_t j = from; j < to; j++)
+        if (!isnan(row[j])) return false;
+    return true;
+}
+
+/* Unknown cells are hatched run by run, runs that repeat below as one rectangle. */
+static void hatch_unknown(draw_list *list, draw_rect rect, double cell_width, double cell_height,
+                          const heatmap_cells *cells)
+{
+    const draw_pen pen = {{110, 110, 110, 255}, 0.3, DRAW_SOLID};
+    double spacing = fmax(0.6, fmin(1.2, cell_width / 2));
+    for (size_t i = 0; i < cells->rows; i++) {
+        const float *row = cells->values + i * cells->columns;
+        for (size_t from = 0, to; from < cells->columns; from = to) {
+            to = from + 1;
+            if (!isnan(row[from])) continue;
+            while (to < cells->columns && isnan(row[to])) to++;
+            if (i > 0 && same_run(cells, i - 1, from, to)) continue; /* drawn with the row where it began */
+            size_t bottom = i + 1;
+            while (bottom < cells->rows && same_run(cells, bottom, from, to)) bottom++;
+            draw_rect run = {rect.x + (double)from * cell_width, rect.y + (double)i * cell_height,
+                             (double)(to - from) * cell_width, (double)(bottom - i) * cell_height};
+            run.width = fmin(run.width, rect.x + rect.width - run.x);
+            run.height = fmin(run.height, rect.y + rect.height - run.y);
+            draw_hatch(list, run, spacing, &pen);
+        }
+    }
+}
+
+void heatmap_draw(draw_list *list, draw_rect rect, const heatmap_cells *cells, size_t matrix_rows,
+                  size_t matrix_columns, const heatmap_scale *scale, const palette *map)
+{
+    uint8_t *rgb = malloc(cells->rows * cells->columns * 3);
+    if (!rgb) {
+        draw_fail(list);
+        return;
+    }
+    cell_colours(rgb, cells, scale, map);
+    double cell_width = rect.width / (double)matrix_columns * (double)cells->column_pool;
+    double cell_height = rect.height / (double)matrix_rows * (double)cells->row_pool;
+    draw_rect image = {rect.x, rect.y, cell_width * (double)cells->columns, cell_height * (double)cells->rows};
+    bool sticks_out = matrix_columns % cells->column_pool || matrix_rows % cells->row_pool;
+    if (sticks_out) draw_clip(list, rect);
+    draw_image(list, image, rgb, cells->rows, cells->columns);
+    if (sticks_out) draw_unclip(list);
+    free(rgb);
+    hatch_unknown(list, rect, cell_width, cell_height, cells);
+}
+
+/* The numbers of a colour bar: both ends first, then round numbers as far as they keep clear of the ends. */
+static tick_set bar_numbers(const heatmap_scale *scale, size_t most)
+{
+    tick_set inner = (scale->logarithmic ? ticks_log(scale->low, scale->high, 10, most + 2)
+                                         : ticks_linear(scale->low, scale->high, most));
+    tick_set ticks = {.step = inner.step};
+    ticks.at[ticks.count++] = scale->low;
+    ticks.at[ticks.count++] = scale->high;
+    for (size_t i = 0; i < inner.count; i++)
+        if (inner.at[i] > scale->low && inner.at[i] < scale->high) ticks.at[ticks.count++] = inner.at[i];
+    return ticks;
+}
+
+static void bar_number_text(const tick_set *ticks, size_t i, char text[TICK_TEXT_BYTES])
+{
+    tick_text(ticks->at[i], i < 2 ? 0 : ticks->step, text);
+}
+
+/* 256 steps whatever the map has: a bar shows only the part of a diverging map that the scale uses. */
+static void bar_image(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map)
+{
+    enum { STEPS = 256 };
+    draw_colour table[PALETTE_LEVELS_MAX];
+    size_t levels = palette_table(map, table);
+    uint8_t rgb[STEPS * 3];
+    for (size_t i = 0; i < STEPS; i++) {
+        size_t step = vertical ? STEPS - 1 - i : i; /* upwards */
+        double part = ((double)step + 0.5) / STEPS;
+        double value = scale->logarithmic ? scale->low * pow(scale->high / scale->low, part)
+                                          : scale->low + (scale->high - scale->low) * part;
+        draw_colour colour = table[palette_level(levels, heatmap_position(scale, palette_is_diverging(map), value))];
+        memcpy(rgb + 3 * i, (uint8_t[]){colour.r, colour.g, colour.b}, 3);
+    }
+    draw_image(list, bar, rgb, vertical ? STEPS : 1, vertical ? 1 : STEPS);
+}
+
+/* Triangles beyond the ends where something was clipped. */
+static void bar_points(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map,
+                       const draw_pen *pen)
+{
+    double point = vertical ? bar.width : bar.height, right = bar.x + bar.width, bottom = bar.y + bar.height;
+    double middle_x = bar.x + bar.width / 2, middle_y = bar.y + bar.height / 2;
+    draw_colour low = heatmap_colour(scale, map, scale->low), high = heatmap_colour(scale, map, scale->high);
+    if (scale->below && vertical)
+        draw_path(list, (draw_point[]){{bar.x, bottom}, {middle_x, bottom + point}, {right, bottom}}, 3, DRAW_CLOSED,
+                  low, pen);
+    if (scale->below && !vertical)
+        draw_path(list, (draw_point[]){{bar.x, bar.y}, {bar.x - point, middle_y}, {bar.x, bottom}}, 3, DRAW_CLOSED, low,
+                  pen);
+    if (scale->above && vertical)
+        draw_path(list, (draw_point[]){{bar.x, bar.y}, {middle_x, bar.y - point}, {right, bar.y}}, 3, DRAW_CLOSED, high,
+                  pen);
+    if (scale->above && !vertical)
+        draw_path(list, (draw_point[]){{right, bar.y}, {right + point, middle_y}, {right, bottom}}, 3, DRAW_CLOSED,
+                  high, pen);
+}
+
+void heatmap_colour_bar(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map,
+                        const draw_font *font)
+{
+    const draw_pen pen = {ink, 0.4, DRAW_SOLID};
+    const double tick = 0.7, gap = 0.6;
+    double length = vertical ? bar.height : bar.width, line = font->size * DRAW_MM_PER_PT;
+    draw_group(list, "colour bar");
+    bar_image(list, bar, vertical, scale, map);
+    draw_box(list, bar, nothing, &pen);
+    bar_points(list, bar, vertical, scale, map, &pen);
+    tick_set ticks = bar_numbers(scale, length > 40 ? 7 : length > 20 ? 5 : 3);
+    double taken_low[TICKS_MAX], taken_high[TICKS_MAX];
+    size_t taken = 0;
+    for (size_t i = 0; i < ticks.count; i++) {
+        char text[TICK_TEXT_BYTES];
+        bar_number_text(&ticks, i, text);
+        double along = heatmap_position(scale, false, ticks.at[i]) * length;
+        /* Numbers at the ends of a horizontal bar stay within it, so that it may reach the edge of the page. */
+        draw_anchor anchor = i >= 2 ? DRAW_MIDDLE : i == 0 ? DRAW_START : DRAW_END;
+        double width = draw_measure(list, text, font), from = along - (anchor == DRAW_MIDDLE ? width / 2
+                                                                       : anchor == DRAW_END  ? width
+                                                                                             : 0);
+        double low = vertical ? along - 0.7 * line : from - 0.8,
+               high = vertical ? along + 0.7 * line : from + width + 0.8;
+        bool free_place = true;
+        for (size_t k = 0; k < taken; k++) free_place &= low >= taken_high[k] || high <= taken_low[k];
+        if (!free_place) continue;
+        taken_low[taken] = low;
+        taken_high[taken++] = high;
+        if (vertical) {
+            double y = bar.y + bar.height - along, x = bar.x + bar.width;
+            draw_line(list, x, y, x + tick, y, &pen);
+            draw_text(list, text, (draw_place){x + tick + gap, y, DRAW_START, DRAW_CENTRE, 0}, font);
+        } else {
+            double x = bar.x + along, y = bar.y + bar.height;
+            draw_line(list, x, y, x, y + tick, &pen);
+            draw_text(list, text, (draw_place){x, y + tick + gap, anchor, DRAW_CAP, 0}, font);
+        }
+    }
+    draw_ungroup(list);
+}
+
+void heatmap_unit_text(const char *unit, heatmap_kind kind, bool keep_row_mean, char text[HEATMAP_UNIT_BYTES])
+{
+    static const char *const defaults[] = {"logit", "probability", "value", "value"};
+    bool centred = kind == HEATMAP_SIGNED && !keep_row_mean;
+    snprintf(text, HEATMAP_UNIT_BYTES, "%s%s", unit ? unit : defaults[kind], centred ? ", row mean subtracted" : "");
+}
+
+static const double bar_thickness = 2.4, bar_gap = 0.6, title_leading = 1.25;
+
+double heatmap_legend_height(const draw_list *list, const heatmap_legend *legend)
+{
+    size_t lines = draw_count_lines(list, legend->title, &legend->font, legend->room);
+    double title = title_leading * draw_type_height(&legend->font) * (double)lines;
+    return title + bar_gap + bar_thickness + 1.3 + draw_type_height(&legend->small) + 1.5;
+}
+
+void heatmap_legend_draw(draw_list *list, const heatmap_legend *legend, double x, double y)
+{
+    double leading = title_leading * draw_type_height(&legend->font);
+    draw_place place = {x, y, DRAW_START, DRAW_CAP, 0};
+    y += leading * (double)draw_paragraph(list, legend->title, place, &legend->font, legend->room, leading);
+    double ends = legend->scale->below || legend->scale->above ? bar_thickness : 0; /* room for the points */
+    draw_rect bar = {x + ends, y, legend->width - 2 * ends, bar_thickness};
+    heatmap_colour_bar(list, bar, false, legend->scale, legend->map, &legend->small);
+}

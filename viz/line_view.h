@@ -1,0 +1,34 @@
+/* The line view: tokens in two columns, a line from every query to the keys it attends to, stronger for larger values.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef VIZ_LINE_VIEW_H
+#define VIZ_LINE_VIEW_H
+
+#include "viz/figure.h"
+#include "viz/heatmap.h"
+
+typedef struct line_view_panel {
+    const float *values; /* [queries][stride], probabilities or signed values */
+    size_t stride;
+    const char *title;
+} line_view_panel;
+
+typedef struct line_view {
+    figure_style style;
+    const line_view_panel *panels; /* side by side: heads, layers or components; one scale for all */
+    size_t panel_count;
+    size_t queries, keys;
+    heatmap_kind kind;                             /* HEATMAP_SIGNED or HEATMAP_POSITIVE */
+    bool keep_row_mean;                            /* as in attention_figure */
+    const figure_label *query_labels, *key_labels; /* needed: lines between unnamed points say nothing */
+    double smallest; /* lines below this part of the largest |value| are left out; 0 = 0.05 */
+    bool one_query;  /* only the lines of `query`, its token in bold */
+    size_t query;
+    const char *unit; /* NULL: "logit" or "probability" */
+} line_view;
+
+deberta_status line_view_layout(draw_list *list, const void *view, figure_notes *notes, deberta_error *err);
+deberta_status figure_line_view(const line_view *spec, const char *const *paths, size_t path_count, figure_notes *notes,
+                                deberta_error *err);
+
+#endif

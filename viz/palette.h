@@ -1,0 +1,39 @@
+/* Colours: maps from a number in [0, 1] to a colour, and the fixed set for the series of a chart.
+ *
+ * Sequential maps (viridis, cividis, magma) have 256 levels and luminance that only grows, so they read in greyscale
+ * and with every colour vision. The diverging map (polar) has 257 levels, so that zero is exactly white.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef VIZ_PALETTE_H
+#define VIZ_PALETTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "viz/draw.h"
+
+enum { PALETTE_LEVELS_MAX = 257, PALETTE_SERIES_COUNT = 8 };
+
+typedef struct palette palette;
+
+/* NULL when there is no such map. */
+const palette *palette_find(const char *name);
+/* The names for a message or a help text, separated by ", ". */
+const char *palette_names(void);
+const char *palette_name(const palette *map);
+bool palette_is_diverging(const palette *map);
+
+/* Writes all levels and returns how many there are (256 or 257). */
+size_t palette_table(const palette *map, draw_colour table[PALETTE_LEVELS_MAX]);
+/* The level that shows position, a number in [0, 1]; outside it is clamped. */
+size_t palette_level(size_t levels, double position);
+
+/* Luma of a colour in [0, 1] (0.299 R + 0.587 G + 0.114 B), what a greyscale print leaves of it. */
+double palette_grey(draw_colour colour);
+/* Black or white, whichever can be read on the colour. */
+draw_colour palette_ink_on(draw_colour background);
+
+/* Colour number index of a chart, repeating after PALETTE_SERIES_COUNT. Neighbours differ in greyscale too. */
+draw_colour palette_series(size_t index);
+
+#endif

@@ -1,0 +1,222 @@
+/* libpng leaves a function by longjmp when something fails. So everything it may leave is in functions without
+ * variables that matter afterwards, and what must be released hangs on the caller's structures.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "viz/png_metadata.h"
+
+#include <png.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* libpng reports through these: the text is kept, then control returns to the setjmp of png_encode or png_decode. */
+typedef struct png_trouble {
+    char text[160];
+} png_trouble;
+
+static void on_error(png_structp png, png_const_charp message)
+{
+    png_trouble *trouble = png_get_error_ptr(png);
+    strncpy(trouble->text, message, sizeof trouble->text - 1);
+    png_longjmp(png, 1);
+}
+
+static void on_warning(png_structp png, png_const_charp message) { (void)png, (void)message; }
+
+/* ------------------------------------------------------------------------------------------------------- writing */
+
+static void append_bytes(png_structp png, png_bytep data, png_size_t size_bytes)
+{
+    byte_buffer *out = png_get_io_ptr(png);
+    byte_buffer_append(out, data, size_bytes);
+    if (out->failed) png_error(png, "no memory");
+}
+
+static void flush_nothing(png_structp png) { (void)png; }
+
+static bool is_ascii(const char *text)
+{
+    while (*text)
+        if ((unsigned char)*text++ >= 0x80) return false;
+    return true;
+}
+
+/* libpng copies the texts. */
+static void write_entries(png_structp png, png_infop info, const provenance_entry *entries, size_t entry_count)
+{
+    for (size_t i = 0; i < entry_count; i++) {
+        png_text text = {
+            .compression = is_ascii(entries[i].value) ? PNG_TEXT_COMPRESSION_NONE : PNG_ITXT_COMPRESSION_NONE,
+            .key = (char *)entries[i].key,
+            .text = (char *)entries[i].value,
+            .lang = (char *)"",
+            .lang_key = (char *)"",
+        };
+        png_set_text(png, info, &text, 1);
+    }
+}
+
+/* Colours of an image with at most 256 of them, and which pixel has which. A heat map has few, and a third of the bytes
+ * so. */
+typedef struct colour_table {
+    png_color colours[256];
+    int count;
+    uint8_t *indexes; /* [pixels], NULL: too many colours, or no memory for them */
+} colour_table;
+
+static void index_colours(colour_table *table, const uint8_t *rgb, size_t pixels)
+{
+    enum { SLOTS = 1024 }; /* open addressing; at most a quarter full */
+    int16_t slots[SLOTS];
+    memset(slots, -1, sizeof slots);
+    table->indexes = malloc(pixels);
+    for (size_t i = 0; table->indexes && i < pixels; i++, rgb += 3) {
+        size_t slot = (rgb[0] * 7u + rgb[1] * 61u + rgb[2] * 577u) % SLOTS;
+        for (; slots[slot] >= 0; slot = (slot + 1) % SLOTS) {
+            const png_color *known = &table->colours[slots[slot]];
+            if (known->red == rgb[0] && known->green == rgb[1] && known->blue == rgb[2]) break;
+        }
+        if (slots[slot] < 0) {
+            if (table->count == 256) {
+                free(table->indexes);
+                table->indexes = NULL;
+                return;
+            }
+            table->colours[table->count] = (png_color){rgb[0], rgb[1], rgb[2]};
+            slots[slot] = (int16_t)table->count++;
+        }
+        table->indexes[i] = (uint8_t)slots[slot];
+    }
+}
+
+/* Jumps out on an error. */
+static void write_image(png_structp png, png_infop info, const uint8_t *rgb, const colour_table *table, size_t rows,
+                        size_t columns, double dpi, const provenance_entry *entries, size_t entry_count)
+{
+    png_set_IHDR(png, info, (png_uint_32)columns, (png_uint_32)rows, 8,
+                 table->indexes ? PNG_COLOR_TYPE_PALETTE : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+                 PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    if (table->indexes) png_set_PLTE(png, info, table->colours, table->count);
+    if (dpi > 0) {
+        png_uint_32 per_metre = (png_uint_32)(dpi / 0.0254 + 0.5);
+        png_set_pHYs(png, info, per_metre, per_metre, PNG_RESOLUTION_METER);
+    }
+    /* Few colours and repeated rows: filters would only spread them out (twice the size for a head grid). */
+    png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
+    write_entries(png, info, entries, entry_count);
+    png_write_info(png, info);
+    for (size_t y = 0; y < rows; y++)
+        png_write_row(png, table->indexes ? table->indexes + y * columns : rgb + y * columns * 3);
+    png_write_end(png, info);
+}
+
+deberta_status png_encode(const uint8_t *rgb, size_t rows, size_t columns, double dpi, const provenance_entry *entries,
+                          size_t entry_count, byte_buffer *out, deberta_error *err)
+{
+    png_trouble trouble = {{0}};
+    colour_table table = {.count = 0}; /* complete before setjmp, and not changed after it */
+    index_colours(&table, rgb, rows * columns);
+    png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &trouble, on_error, on_warning);
+    png_infop info = png ? png_create_info_struct(png) : NULL;
+    if (!info) {
+        free(table.indexes);
+        png_destroy_write_struct(&png, NULL);
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for writing a PNG");
+    }
+    if (setjmp(png_jmpbuf(png))) {
+        free(table.indexes);
+        png_destroy_write_struct(&png, &info);
+        DEBERTA_FAIL(err, out->failed ? DEBERTA_E_MEMORY : DEBERTA_E_SYSTEM, "writing a PNG failed: %s", trouble.text);
+    }
+    png_set_write_fn(png, out, append_bytes, flush_nothing);
+    write_image(png, info, rgb, &table, rows, columns, dpi, entries, entry_count);
+    free(table.indexes);
+    png_destroy_write_struct(&png, &info);
+    return DEBERTA_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------- reading */
+
+typedef struct png_source {
+    const uint8_t *data;
+    size_t left;
+} png_source;
+
+static void take_bytes(png_structp png, png_bytep data, png_size_t size_bytes)
+{
+    png_source *source = png_get_io_ptr(png);
+    if (size_bytes > source->left) png_error(png, "the file ends too early");
+    memcpy(data, source->data, size_bytes);
+    source->data += size_bytes;
+    source->left -= size_bytes;
+}
+
+static void *need(png_structp png, void *block)
+{
+    if (!block) png_error(png, "no memory");
+    return block;
+}
+
+/* Whatever the file holds becomes 8-bit RGB. */
+static void read_image(png_structp png, png_infop info, png_content *content)
+{
+    png_read_info(png, info);
+    png_set_expand(png);
+    png_set_strip_16(png);
+    png_set_strip_alpha(png);
+    png_set_gray_to_rgb(png);
+    png_read_update_info(png, info);
+    content->rows = png_get_image_height(png, info);
+    content->columns = png_get_image_width(png, info);
+    content->rgb = need(png, calloc(content->rows, content->columns * 3));
+    for (size_t y = 0; y < content->rows; y++) png_read_row(png, content->rgb + y * content->columns * 3, NULL);
+    png_read_end(png, info);
+}
+
+/* entry_count grows with every complete entry, so that a failure in between frees what is there. */
+static void read_entries(png_structp png, png_infop info, png_content *content)
+{
+    png_textp texts = NULL;
+    int count = 0;
+    png_get_text(png, info, &texts, &count);
+    content->keys = need(png, calloc((size_t)count + 1, sizeof *content->keys));
+    content->values = need(png, calloc((size_t)count + 1, sizeof *content->values));
+    for (; content->entry_count < (size_t)count; content->entry_count++) {
+        content->keys[content->entry_count] = need(png, strdup(texts[content->entry_count].key));
+        content->values[content->entry_count] = need(png, strdup(texts[content->entry_count].text));
+    }
+    png_uint_32 x = png_get_x_pixels_per_meter(png, info);
+    content->dpi = x * 0.0254;
+}
+
+deberta_status png_decode(const uint8_t *data, size_t size_bytes, png_content *content, deberta_error *err)
+{
+    *content = (png_content){0};
+    png_trouble trouble = {{0}};
+    png_source source = {data, size_bytes};
+    png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &trouble, on_error, on_warning);
+    png_infop info = png ? png_create_info_struct(png) : NULL;
+    if (!info) {
+        png_destroy_read_struct(&png, NULL, NULL);
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for reading a PNG");
+    }
+    if (setjmp(png_jmpbuf(png))) {
+        png_destroy_read_struct(&png, &info, NULL);
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "reading a PNG failed: %s", trouble.text);
+    }
+    png_set_read_fn(png, &source, take_bytes);
+    read_image(png, info, content);
+    read_entries(png, info, content);
+    png_destroy_read_struct(&png, &info, NULL);
+    return DEBERTA_OK;
+}
+
+void png_content_free(png_content *content)
+{
+    for (size_t i = 0; content->keys && i <= content->entry_count; i++) free(content->keys[i]);
+    for (size_t i = 0; content->values && i <= content->entry_count; i++) free(content->values[i]);
+    free(content->keys);
+    free(content->values);
+    free(content->rgb);
+    *content = (png_content){0};
+}

@@ -1,0 +1,112 @@
+/* Steps are 1, 2 or 5 times a power of ten: what people count in. Ticks are multiples of the step, so neighbouring
+ * figures share them, and not divisions of the range.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "viz/ticks.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#define MINUS "\xE2\x88\x92"
+
+/* The slack keeps an end that is a multiple but for rounding. */
+static tick_set multiples(double low, double high, double step)
+{
+    tick_set ticks = {.step = step};
+    double slack = 1e-9 * (high - low) / step;
+    for (double k = ceil(low / step - slack); k <= floor(high / step + slack) && ticks.count < TICKS_MAX; k++)
+        ticks.at[ticks.count++] = k * step + 0.0; /* + 0.0: no negative zero */
+    return ticks;
+}
+
+/* From a step that is fine enough upwards: 1, 2, 5, 10 ... until there are no more than `most`. */
+static tick_set linear_from(double low, double high, size_t most, double step)
+{
+    static const double factors[] = {2, 2.5, 2}; /* 1 2 5 10 */
+    assert(low < high && most >= 2);
+    if (most > TICKS_MAX) most = TICKS_MAX;
+    for (size_t i = 0; (high - low) / step >= (double)most; i++) step *= factors[i % 3];
+    tick_set ticks = multiples(low, high, step);
+    return ticks;
+}
+
+tick_set ticks_linear(double low, double high, size_t most)
+{
+    return linear_from(low, high, most, pow(10, floor(log10((high - low) / (double)most))));
+}
+
+tick_set ticks_whole(double low, double high, size_t most)
+{
+    return linear_from(low, high, most, fmax(1, pow(10, floor(log10((high - low) / (double)most)))));
+}
+
+tick_set ticks_log(double low, double high, double base, size_t most)
+{
+    assert(0 < low && low < high && most >= 2);
+    if (most > TICKS_MAX) most = TICKS_MAX;
+    double first = ceil(log(low) / log(base) - 1e-9), last = floor(log(high) / log(base) + 1e-9);
+    tick_set ticks = {0};
+    if (base == 10 && 3 * (last - first + 2) <= (double)most) { /* room for 1, 2 and 5 of every decade */
+        static const double digits[] = {1, 2, 5};
+        for (double k = first - 1; k <= last; k++)
+            for (size_t i = 0; i < 3; i++) {
+                double value = digits[i] * pow(10, k);
+                if (value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9)) ticks.at[ticks.count++] = value;
+            }
+    } else {
+        double stride = ceil((last - first + 1) / (double)most);
+        for (double k = first; k <= last && ticks.count < TICKS_MAX; k += stride)
+            ticks.at[ticks.count++] = pow(base, k);
+    }
+    return ticks.count >= 2 ? ticks : ticks_linear(low, high, most); /* a short stretch: linear ticks say more */
+}
+
+/* snprintf follows the locale of the program; figures always have a point. */
+static void plain(char *text, size_t size_bytes, const char *format, int precision, double value)
+{
+    snprintf(text, size_bytes, format, precision, value);
+    for (char *at = text; *at; at++)
+        if (*at == ',') *at = '.';
+}
+
+void tick_text(double value, double step, char text[TICK_TEXT_BYTES])
+{
+    char digits[TICK_TEXT_BYTES];
+    double size = fabs(value);
+    int decimals = step > 0   ? (int)fmax(0, ceil(-log10(step) - 1e-9))
+                   : size > 0 ? 2 - (int)floor(log10(size) + 1e-9)
+                              : 0;
+    if (value == 0) {
+        snprintf(digits, sizeof digits, "0");
+    } else if (size >= 1e6 || size < 1e-4 || decimals > 6) {
+        plain(digits, sizeof digits, "%.*g", 3, value);
+        char *exponent = strchr(digits, 'e'); /* e-07, e+06: no plus sign, no leading zero */
+        if (exponent) {
+            char *from = exponent + 1, *to = exponent + 1;
+            if (*from == '-') *to++ = *from++;
+            while (*from == '+' || *from == '0') from++;
+            memmove(to, from, strlen(from) + 1);
+        }
+    } else {
+        plain(digits, sizeof digits, "%.*f", decimals < 0 ? 0 : decimals, value);
+        if (step <= 0 && strchr(digits, '.')) { /* 2.50 -> 2.5 */
+            char *end = digits + strlen(digits);
+            while (end[-1] == '0') *--end = '\0';
+            if (end[-1] == '.') end[-1] = '\0';
+        }
+    }
+    size_t used = 0;
+    bool zero = strspn(digits, "-0.") == strlen(digits); /* -0.0 is 0.0 */
+    for (const char *at = digits + (zero && digits[0] == '-'); *at && used + 4 < TICK_TEXT_BYTES; at++) {
+        if (*at == '-') {
+            memcpy(text + used, MINUS, 3);
+            used += 3;
+        } else {
+            text[used++] = *at;
+        }
+    }
+    text[used] = '\0';
+}
