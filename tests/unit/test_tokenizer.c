@@ -546,7 +546,7 @@ static const json_case json_cases[] = {
     {.normalizer = "null", .text = " a ", .tokens = {"\u2581", "\u2581", "a", "\u2581"}},
     {.splitter = "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\", \"prepend_scheme\": \"never\"}", .text = "a", .tokens = {"a"}},
     {.splitter = "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\", \"add_prefix_space\": false}", .text = "a", .tokens = {"a"}},
-    {.splitter = "null", .text = "ab", .tokens = {"ab"}},
+    {.splitter = "null", .text = "ab", .tokens = {"a", "b"}},
     {.splitter = "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Punctuation\", \"behavior\": \"Isolated\"},"
                  "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\"}]}",
      .text = "a.b", .tokens = {"\u2581", "a", "\u2581", ".", "\u2581", "b"}},
