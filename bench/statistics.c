@@ -253,15 +253,11 @@ static double evaluate(const statistics_fit *fit, double x)
     return y;
 }
 
-/* Normal equations are good enough for three terms once x is scaled to [0, 1]: their condition stays below 10^6. */
-statistics_fit statistics_fit_polynomial(const double *x, const double *y, size_t count, size_t degree)
+/* The normal equations of relative errors, (sum of powers)/y = 1, scaled to a unit diagonal. */
+static void normal_equations(double matrix[TERMS][TERMS + 1], size_t terms, const double *x, const double *y,
+                             size_t count, double largest)
 {
-    assert(degree <= STATISTICS_MAX_DEGREE);
-    statistics_fit fit = {.degree = degree};
-    size_t terms = degree + 1;
-    double matrix[TERMS][TERMS + 1] = {{0}}, largest = 0;
-    if (distinct(x, count) < terms) return fit;
-    for (size_t i = 0; i < count; i++) largest = fmax(largest, fabs(x[i]));
+    memset(matrix, 0, TERMS * sizeof *matrix);
     for (size_t i = 0; i < count; i++) {
         double power[TERMS] = {1 / y[i]};
         for (size_t t = 1; t < terms; t++) power[t] = power[t - 1] * (x[i] / largest);
@@ -270,14 +266,25 @@ statistics_fit statistics_fit_polynomial(const double *x, const double *y, size_
             matrix[row][terms] += power[row];
         }
     }
-    double scale[TERMS];
     for (size_t row = 0; row < terms; row++) {
-        scale[row] = 1 / sqrt(matrix[row][row]);
-        for (size_t column = 0; column <= terms; column++) matrix[row][column] *= scale[row];
+        double scale = 1 / matrix[row][row];
+        for (size_t column = 0; column <= terms; column++) matrix[row][column] *= scale;
     }
-    fit.valid = solve(matrix, terms);
+}
+
+/* Normal equations are good enough for three terms once x is scaled to [0, 1]: their condition stays below 10^6. */
+statistics_fit statistics_fit_polynomial(const double *x, const double *y, size_t count, size_t degree)
+{
+    assert(degree <= STATISTICS_MAX_DEGREE);
+    statistics_fit fit = {.degree = degree};
+    double matrix[TERMS][TERMS + 1], largest = 0;
+    if (distinct(x, count) < degree + 1) return fit;
+    for (size_t i = 0; i < count; i++) largest = fmax(largest, fabs(x[i]));
+    normal_equations(matrix, degree + 1, x, y, count, largest);
+    fit.valid = solve(matrix, degree + 1);
     if (!fit.valid) return fit;
-    for (size_t t = 0; t < terms; t++) fit.coefficient[t] = matrix[t][terms] / matrix[t][t] / pow(largest, (double)t);
+    for (size_t t = 0; t <= degree; t++)
+        fit.coefficient[t] = matrix[t][degree + 1] / matrix[t][t] / pow(largest, (double)t);
     for (size_t i = 0; i < count; i++) fit.worst = fmax(fit.worst, fabs(evaluate(&fit, x[i]) / y[i] - 1));
     return fit;
 }

@@ -3,9 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/capture.h"
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "cli/run.h"
+#include "study/capture.h"
 #include "viz/attention_figure.h"
 
 typedef struct attention_job {
@@ -138,7 +139,7 @@ static int run_job(attention_job *job)
     if ((status = input_read(job->options, options_argument(job->options, 0), &job->info, &job->input)) != EXIT_OK) return status;
     if (row >= job->input.rows || job->input.row[row].tokens == 0)
         return report_usage(job->options, "--row: the input has no real tokens in row %zu", row);
-    if (capture_create(&job->capture, &job->info, &job->input, &error) != DEBERTA_OK) return report_error(job->options, &error);
+    if (capture_create(&job->capture, &job->info, job->input.sequence_starts, job->input.sequences, &error) != DEBERTA_OK) return report_error(job->options, &error);
     if (!choose(job)) return EXIT_USAGE;
     session_options.max_tokens = job->input.tokens;
     session_options.features = DEBERTA_OBSERVE_ATTENTION;

@@ -3,10 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/capture.h"
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "cli/run.h"
 #include "core/io/export.h"
+#include "study/capture.h"
 
 enum { NAME_BYTES = 48 };
 
@@ -225,7 +226,7 @@ static int run_job(encode_job *job)
     if (status != EXIT_OK) return status;
     deberta_model_describe(job->model, &job->info);
     if ((status = input_read(job->options, options_argument(job->options, 0), &job->info, &job->input)) != EXIT_OK) return status;
-    if (capture_create(&job->capture, &job->info, &job->input, &error) != DEBERTA_OK) return report_error(job->options, &error);
+    if (capture_create(&job->capture, &job->info, job->input.sequence_starts, job->input.sequences, &error) != DEBERTA_OK) return report_error(job->options, &error);
     job->capture.hidden = hidden == 1;
     if (!choose_components(job)) return EXIT_USAGE;
     if (options_has(job->options, "logits"))

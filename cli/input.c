@@ -202,6 +202,17 @@ static deberta_status read_file(const char *path, padded *p, deberta_error *err)
     return DEBERTA_OK;
 }
 
+deberta_status input_read_tensors(input_batch *input, const char *path, deberta_error *err)
+{
+    padded p = {0};
+    memset(input, 0, sizeof *input);
+    deberta_status status = read_file(path, &p, err);
+    if (status == DEBERTA_OK) status = pack(input, &p, err);
+    padded_free(&p);
+    if (status != DEBERTA_OK) input_free(input);
+    return status;
+}
+
 /* --max-tokens: 0 where it was not given. */
 static bool read_limit(const parsed_options *options, const deberta_model_info *info, size_t *limit)
 {

@@ -52,6 +52,8 @@ typedef struct input_batch {
 /* model_folder: where the tokenizer is. info: for --max-tokens trained and receptive; NULL where no model is open, then these two
  * are refused. EXIT_OK or an exit code, after saying why. */
 int input_read(const parsed_options *options, const char *model_folder, const deberta_model_info *info, input_batch *input);
+/* The same from the tensors of a file. */
+deberta_status input_read_tensors(input_batch *input, const char *path, deberta_error *err);
 void input_free(input_batch *input);
 /* The batch for deberta_encode; borrows. */
 deberta_batch input_as_batch(const input_batch *input);

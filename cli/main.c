@@ -7,11 +7,14 @@
 
 const command *const commands[] = {
     &command_info,
+    &command_bench,
+    &command_verify,
     &command_encode,
     &command_tokenize,
 #if HAVE_VIZ
     &command_attention,
 #endif
+    &command_report,
     NULL,
 };
 

@@ -7,7 +7,7 @@
  * contract says so. NaN inputs give NaN somewhere in the outputs they reach, with unspecified bits; nothing else is promised.
  *
  * All pointers may have any alignment of a float. Kernels never touch memory outside what is described, not even to read;
- * they cannot fail; they assert their preconditions. Strides ("ld", "stride") count floats.
+ * they cannot fail; they assert their preconditions. Strides ("ld", "stride") count floats. In error bounds eps is 2^-24.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_KERNELS_H
@@ -96,7 +96,8 @@ typedef struct position_bias_task {
  *       if first: total[i] = sum
  *       else:     factor = exp(old - m) (0 if old is -inf);  rescale[i] = factor;  total[i] = fma(total[i], factor, sum)
  *
- * keys >= 1. Error of s: 2 ULP of exp of the rounded difference. */
+ * keys >= 1. rescale is not touched on a first chunk. A maximum that is 0 may have either sign. Error of s: 2 ULP of exp of the
+ * rounded difference. */
 typedef struct softmax_task {
     size_t rows, keys;
     float *s;
@@ -126,7 +127,8 @@ typedef enum kernel_activation {
      *     y   = fma(d * r, gamma, beta)                                                                               \
      * A sum has 16 partials, element e in partial e mod 16 in increasing e, combined by halves: s[l] + s[l + 8], then  \
      * + 4, + 2, + 1. Two passes, because E[x^2] - mu^2 loses all digits when |mu| >> sigma. y may be x.                \
-     * Error <= 8 eps ((|x| + |mu|) r |gamma| + |beta|). */                                                            \
+     * Error <= (1.5 ceil(n / 16) + 16) 2^-24 ((|x| + mean|x|) r |gamma| + |beta|), to first order; the mean is as exact\
+     * as the numbers that it is made of are small. */                                                                 \
     X(layernorm_f32, (float *y, size_t ldy, const float *x, size_t ldx, const float *gamma, const float *beta,         \
                       size_t rows, size_t n, float eps))                                                               \
     /* x[e] = f(x[e]), e < n. The formulas and bounds are in simd/README.md */                                         \

@@ -1,7 +1,7 @@
 /* Layout of the attention figure: measure, decide how many panels fit side by side, then draw from top to bottom.
  *
- * Left to right a line of panels is: row title (rotated), "query" (rotated), token labels, panels. Tokens stand beside the
- * leftmost panel and beneath the lowest one of each column only: panels share their axes.
+ * Left to right a line of panels is: row title (rotated), "query" (rotated), token labels, panels. Tokens stand beside
+ * the leftmost panel and beneath the lowest one of each column only: panels share their axes.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/attention_figure.h"
@@ -17,32 +17,34 @@ static const draw_colour ink = {40, 40, 40, 255}, black = {0, 0, 0, 255}, white 
 static const draw_colour special_grey = {145, 145, 145, 255}, nothing = {0, 0, 0, 0};
 
 /* Lengths in mm. */
-static const double margin = 0.5, widest_cell = 10, widest_annotated_cell = 15, longest_label = 20, tallest_figure = 250;
+static const double margin = 0.5, widest_cell = 10, widest_annotated_cell = 15, longest_label = 20,
+                    tallest_figure = 250, smallest_panel = 12;
 
 typedef struct plan {
     const attention_figure *spec;
     figure_style style;
     draw_font font, small, bold, label;
 
-    size_t across, lines_per_row; /* panels side by side; lines that one grid row takes */
-    bool tokens;                  /* axes show tokens; else positions */
-    double pixel;                 /* of a PNG, in mm: panels begin and end on whole ones */
-    double left, right;           /* before the first panel of a line and after the last */
-    double right_bar;             /* for a panel's own colour bar */
+    size_t across, lines_per_row;                        /* panels side by side; lines that one grid row takes */
+    bool tokens;                                         /* axes show tokens; else positions */
+    double pixel;                                        /* of a PNG, in mm: panels begin and end on whole ones */
+    double left, right;                                  /* before the first panel of a line and after the last */
+    double right_bar, room;                              /* for a panel's own colour bar; for its cells */
     double panel_width, panel_height, cell, cell_height; /* cell: its width */
-    bool level;                   /* key labels stand level, not turned, because they fit over their cells */
-    double gap_across, gap_down, title_height, label_height; /* label_height: of the rotated tokens under a panel */
+    bool level; /* key labels stand level, not turned, because they are no wider than a cell */
+    double gap_across, gap_down, row_gap, title_height,
+        label_height; /* label_height: of the rotated tokens under a panel */
     size_t pool;
 
-    heatmap_cells *cells;         /* [grid_rows * grid_columns] */
-    heatmap_scale *scales;        /* the same, each panel's */
+    heatmap_cells *cells;  /* [grid_rows * grid_columns] */
+    heatmap_scale *scales; /* the same, each panel's */
     heatmap_scale shared[HEATMAP_KINDS];
     size_t panels_of[HEATMAP_KINDS];
 } plan;
 
 static size_t panel_count(const attention_figure *spec) { return spec->grid_rows * spec->grid_columns; }
 
-/* ---------------------------------------------------------------------------------------------------------- checking */
+/* ------------------------------------------------------------------------------------------------------ checking */
 
 static const char *palette_name_of(const attention_figure *spec, heatmap_kind kind)
 {
@@ -50,10 +52,9 @@ static const char *palette_name_of(const attention_figure *spec, heatmap_kind ki
     return spec->palettes[kind] ? spec->palettes[kind] : defaults[kind];
 }
 
-static const char *unit_of(const attention_figure *spec, heatmap_kind kind)
+static void unit_of(const attention_figure *spec, heatmap_kind kind, char text[HEATMAP_UNIT_BYTES])
 {
-    static const char *const defaults[] = {"logit", "probability", "value", "value"};
-    return spec->units[kind] ? spec->units[kind] : defaults[kind];
+    heatmap_unit_text(spec->units[kind], kind, spec->keep_row_mean, text);
 }
 
 static deberta_status check_spec(const attention_figure *spec, deberta_error *err)
@@ -63,18 +64,11 @@ static deberta_status check_spec(const attention_figure *spec, deberta_error *er
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "an attention figure needs at least one panel");
     if (spec->queries == 0 || spec->keys == 0)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "an attention figure needs at least one query and one key");
-    for (size_t kind = 0; kind < HEATMAP_KINDS; kind++) {
+    for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
         const char *name = palette_name_of(spec, kind);
         if (!palette_find(name))
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown palette '%s', expected one of %s", name, palette_names());
-        const heatmap_choice *choice = &spec->scales[kind];
-        if (choice->policy == HEATMAP_FIXED && !(isfinite(choice->low) && isfinite(choice->high) && choice->low < choice->high))
-            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "colour scale from %g to %g: the first must be the smaller", choice->low,
-                         choice->high);
-        if (kind == HEATMAP_LOG && choice->policy == HEATMAP_FIXED && choice->low <= 0)
-            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "logarithmic colour scale from %g: it must be positive", choice->low);
-        if (!(choice->percentile >= 0 && choice->percentile <= 100))
-            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "colour scale percentile %g, expected 0 to 100", choice->percentile);
+        DEBERTA_TRY(heatmap_check_choice(&spec->scales[kind], kind, err));
     }
     if (!(spec->cell_aspect >= 0 && spec->cell_aspect <= 100))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "cell aspect %g, expected 0 to 100", spec->cell_aspect);
@@ -85,17 +79,18 @@ static deberta_status check_spec(const attention_figure *spec, deberta_error *er
     return DEBERTA_OK;
 }
 
-/* --------------------------------------------------------------------------------------------------------- measuring */
+/* ----------------------------------------------------------------------------------------------------- measuring */
 
-static double line_of(const draw_font *font) { return font->size * DRAW_MM_PER_PT; }
-
+/* Stops at the longest that is shown: measuring thousands of tokens would cost more than the drawing. */
 static double widest_label(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font)
 {
     double widest = 0;
-    for (size_t i = 0; i < count && widest < longest_label; i++) widest = fmax(widest, draw_measure(list, labels[i].text, font));
+    for (size_t i = 0; i < count && widest < longest_label; i++)
+        widest = fmax(widest, draw_measure(list, labels[i].text, font));
     return fmin(widest, longest_label);
 }
 
+/* Width of the largest position. */
 static double number_width(const draw_list *list, size_t count, const draw_font *font)
 {
     char text[TICK_TEXT_BYTES];
@@ -103,7 +98,8 @@ static double number_width(const draw_list *list, size_t count, const draw_font 
     return draw_measure(list, text, font);
 }
 
-/* Letters without a line of their own may touch: 0.92 of the type size keeps ascenders and descenders apart in practice. */
+/* Letters without a line of their own may touch: 0.92 of the type size keeps ascenders and descenders apart in
+ * practice. */
 static bool tokens_fit(double cell, double size) { return cell >= 0.92 * size * DRAW_MM_PER_PT; }
 
 /* Whole pixels per cell where that costs less than 15 % of the width: even cells, no interference pattern in a PNG. */
@@ -113,7 +109,11 @@ static double even_cell(double room, size_t count, double pixel)
     return pixels >= 1 && pixels * (double)count * pixel >= 0.85 * room ? pixels * pixel : room / (double)count;
 }
 
+/* Panels begin on whole pixels: nearest-neighbour cells would otherwise differ by one. */
 static double snapped(const plan *p, double mm) { return round(mm / p->pixel) * p->pixel; }
+
+/* Tokens or numbers under a panel, and the name of the axis. */
+static double axis_height(const plan *p) { return p->label_height + 2 + draw_type_height(&p->font) + 0.5; }
 
 static bool has_titles(const attention_figure *spec)
 {
@@ -122,56 +122,81 @@ static bool has_titles(const attention_figure *spec)
     return any;
 }
 
-/* Fills the geometry for `across` panels side by side, with tokens if they fit. */
-static void measure(const draw_list *list, plan *p, size_t across)
+/* Tokens need room beside rows and, unless they fit level, beside each other under columns. */
+static bool labels_fit(const plan *p)
+{
+    return tokens_fit(p->cell_height, p->label.size) && (p->level || tokens_fit(p->cell, p->label.size));
+}
+
+/* Widths, from the left margin to the right one, for `across` panels side by side with the labels that p->tokens and
+ * p->label ask for. */
+static void measure_width(const draw_list *list, plan *p, size_t across)
 {
     const attention_figure *spec = p->spec;
-    bool labelled = spec->query_labels && spec->key_labels;
-    bool own_bars = false;
-    for (size_t kind = 0; kind < HEATMAP_KINDS; kind++) own_bars |= spec->scales[kind].policy == HEATMAP_PANEL;
-    p->across = across;
-    p->lines_per_row = (spec->grid_columns + across - 1) / across;
-    p->right_bar = own_bars ? 2 + 1.5 + draw_measure(list, "\xE2\x88\x92" "0.00", &p->small) + 1.5 : 0;
-    double before = margin + (spec->row_titles ? line_of(&p->bold) + 1.2 : 0) + line_of(&p->font) + 1.2;
-    /* Tokens with the full type if they fit, else with the smallest, else positions. */
-    for (int attempt = labelled ? 0 : 2; attempt < 3; attempt++) {
-        p->tokens = attempt < 2;
-        p->label = attempt == 0 ? p->font : p->small;
-        double labels = p->tokens ? widest_label(list, spec->query_labels, spec->queries, &p->label)
-                                  : number_width(list, spec->queries, &p->label) + 1;
-        p->left = before + labels + 1;
-        /* Numbers under neighbouring panels, and the last one, reach beyond their panel. */
-        double overhang = p->tokens ? 0 : number_width(list, spec->keys, &p->label) / 2;
-        p->gap_across = 2.5 + overhang;
-        p->right = margin + (own_bars ? 0 : overhang);
-        double room = (p->style.width_mm - p->right - p->left - (double)(across - 1) * p->gap_across) / (double)across - p->right_bar;
-        p->cell = fmin(even_cell(room, spec->keys, p->pixel), spec->annotate ? widest_annotated_cell : widest_cell);
-        p->cell_height = p->cell * (spec->cell_aspect > 0 ? spec->cell_aspect : 1);
-        p->level = p->tokens && widest_label(list, spec->key_labels, spec->keys, &p->label) + 1 <= p->cell;
-        if (!p->tokens || (tokens_fit(p->cell_height, p->label.size) && (p->level || tokens_fit(p->cell, p->label.size)))) break;
-    }
-    p->label_height = p->tokens && !p->level ? widest_label(list, spec->key_labels, spec->keys, &p->label) : line_of(&p->label) + 1;
-    p->left = snapped(p, p->left);
+    double titles = spec->row_titles ? draw_type_height(&p->bold) + 1.2 : 0, axis = draw_type_height(&p->font) + 1.2;
+    double labels = p->tokens ? widest_label(list, spec->query_labels, spec->queries, &p->label)
+                              : number_width(list, spec->queries, &p->label) + 1;
+    /* The last number under a panel reaches beyond it, towards its neighbour or the edge of the page. */
+    double overhang = p->tokens ? 0 : number_width(list, spec->keys, &p->label) / 2;
+    p->left = snapped(p, margin + titles + axis + labels + 1);
+    p->right = margin + (p->right_bar > 0 ? 0 : overhang);
+    p->gap_across = 2.5 + overhang;
+    double gaps = (double)(across - 1) * p->gap_across;
+    p->room = (p->style.width_mm - p->right - p->left - gaps) / (double)across - p->right_bar;
+    p->cell = fmin(even_cell(p->room, spec->keys, p->pixel), spec->annotate ? widest_annotated_cell : widest_cell);
+    p->cell_height = p->cell * (spec->cell_aspect > 0 ? spec->cell_aspect : 1);
+    p->level = p->tokens && widest_label(list, spec->key_labels, spec->keys, &p->label) + 1 <= p->cell;
     p->panel_width = p->cell * (double)spec->keys;
-    p->panel_height = p->cell_height * (double)spec->queries;
-    p->title_height = has_titles(spec) ? line_of(&p->bold) + 1.3 : 1;
-    p->gap_down = 2.2;
     if (across > 1) { /* what even cells left over widens the gaps */
         double spare = p->style.width_mm - p->right - p->left - (double)across * (p->panel_width + p->right_bar);
         p->gap_across = fmin(spare / (double)(across - 1), 8);
     }
+}
+
+static void measure_height(const draw_list *list, plan *p)
+{
+    const attention_figure *spec = p->spec;
+    bool turned = p->tokens && !p->level;
+    p->panel_height = p->cell_height * (double)spec->queries;
+    p->label_height =
+        turned ? widest_label(list, spec->key_labels, spec->keys, &p->label) : draw_type_height(&p->label) + 1;
+    p->title_height = has_titles(spec) ? draw_type_height(&p->bold) + 1.3 : 1;
+    p->gap_down = 2.2;
+    /* A line that is not full lets the tokens of the panel above hang into it; they end before the next row begins. */
+    bool ragged = p->lines_per_row > 1 && spec->grid_columns % p->across;
+    p->row_gap = ragged ? fmax(0, axis_height(p) - p->title_height - p->panel_height) : 0;
+}
+
+/* The geometry for `across` panels side by side: tokens in full type if they fit, in small type, or positions. */
+static void measure(const draw_list *list, plan *p, size_t across)
+{
+    const attention_figure *spec = p->spec;
+    bool labelled = spec->query_labels && spec->key_labels, own_bars = false;
+    for (size_t kind = 0; kind < HEATMAP_KINDS; kind++) own_bars |= spec->scales[kind].policy == HEATMAP_PANEL;
+    p->across = across;
+    p->lines_per_row = (spec->grid_columns + across - 1) / across;
+    p->right_bar = own_bars ? 5 + draw_measure(list, DRAW_MINUS "0.00", &p->small) : 0;
+    for (int attempt = labelled ? 0 : 2; attempt < 3; attempt++) {
+        p->tokens = attempt < 2;
+        p->label = attempt == 0 ? p->font : p->small;
+        measure_width(list, p, across);
+        if (p->tokens && labels_fit(p)) break;
+    }
+    measure_height(list, p);
     double smaller = fmin(p->cell, p->cell_height);
     p->pool = smaller < p->pixel ? (size_t)ceil(p->pixel / smaller - 1e-9) : 1;
 }
 
+/* From the first panel title to below the name of the key axis. */
 static double panels_height(const plan *p)
 {
     double lines = (double)(p->spec->grid_rows * p->lines_per_row);
-    return lines * (p->title_height + p->panel_height) + (lines - 1) * p->gap_down + p->label_height + line_of(&p->font) + 3;
+    return lines * (p->title_height + p->panel_height) + (lines - 1) * p->gap_down +
+           (double)(p->spec->grid_rows - 1) * p->row_gap + axis_height(p);
 }
 
-/* As many panels side by side as leave room for the tokens; if they fit in no arrangement on a page, positions and the most
- * compact one. */
+/* As many panels side by side as leave room for the tokens; if they fit in no arrangement on a page, positions and the
+ * most compact one. */
 static void arrange(const draw_list *list, plan *p)
 {
     size_t most = p->spec->grid_columns;
@@ -183,12 +208,15 @@ static void arrange(const draw_list *list, plan *p)
         measure(list, p, across);
         /* Five panels as 4 + 1 look worse than as 3 + 2. */
         bool ragged = across < most && most % across == 1 && across > 2;
-        bool too_small = p->cell * (double)(p->spec->keys > 8 ? 8 : p->spec->keys) < 1.0;
-        if (p->tokens && !ragged && !too_small && panels_height(p) < tallest_figure) return;
+        if (p->tokens && !ragged && p->room >= smallest_panel && panels_height(p) < tallest_figure) return;
     }
-    measure(list, p, most);
+    for (size_t across = most; across > 0; across--) {
+        measure(list, p, across);
+        if (p->room >= smallest_panel) return;
+    }
 }
 
+/* Before scales, because a scale is chosen from what is drawn: centred and pooled values. */
 static deberta_status prepare_cells(plan *p, figure_notes *notes, deberta_error *err)
 {
     const attention_figure *spec = p->spec;
@@ -205,6 +233,8 @@ static deberta_status prepare_cells(plan *p, figure_notes *notes, deberta_error 
     return DEBERTA_OK;
 }
 
+/* One scale for all panels of a kind, or one for each. Clipped cells are counted only where the limits were not the
+ * extremes. */
 static deberta_status choose_scales(plan *p, figure_notes *notes, deberta_error *err)
 {
     const attention_figure *spec = p->spec;
@@ -222,8 +252,10 @@ static deberta_status choose_scales(plan *p, figure_notes *notes, deberta_error 
         for (size_t i = 0; i < panel_count(spec) && status == DEBERTA_OK; i++) {
             if (!p->cells[i].values || spec->panels[i].kind != kind) continue;
             const heatmap_cells *self = &p->cells[i];
-            if (alone) status = heatmap_choose(&p->scales[i], kind, &spec->scales[kind], &self, 1, err);
-            else p->scales[i] = p->shared[kind];
+            if (alone)
+                status = heatmap_choose(&p->scales[i], kind, &spec->scales[kind], &self, 1, err);
+            else
+                p->scales[i] = p->shared[kind];
         }
         if (!alone) notes->clipped += p->shared[kind].below + p->shared[kind].above;
     }
@@ -231,8 +263,9 @@ static deberta_status choose_scales(plan *p, figure_notes *notes, deberta_error 
     return status;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- drawing */
+/* ------------------------------------------------------------------------------------------------------- drawing */
 
+/* Right-aligned against the panel. (x, y): upper left corner of the panel, here and below. */
 static void draw_row_tokens(draw_list *list, const plan *p, double x, double y)
 {
     for (size_t i = 0; i < p->spec->queries; i++) {
@@ -243,6 +276,7 @@ static void draw_row_tokens(draw_list *list, const plan *p, double x, double y)
     }
 }
 
+/* Turned to read upwards with their ends at the panel, or level where they fit over their cells. */
 static void draw_column_tokens(draw_list *list, const plan *p, double x, double y)
 {
     for (size_t j = 0; j < p->spec->keys; j++) {
@@ -258,7 +292,8 @@ static void draw_column_tokens(draw_list *list, const plan *p, double x, double 
 static void draw_positions(draw_list *list, const plan *p, double x, double y, size_t count, bool down)
 {
     const draw_pen pen = {ink, 0.4, DRAW_SOLID};
-    double cell = down ? p->cell_height : p->cell, length = cell * (double)count, each = down ? 1.6 * line_of(&p->label) : number_width(list, count, &p->label) + 1.5;
+    double cell = down ? p->cell_height : p->cell, length = cell * (double)count,
+           each = down ? 1.6 * draw_type_height(&p->label) : number_width(list, count, &p->label) + 1.5;
     size_t most = (size_t)fmax(2, length / each);
     tick_set ticks = {.count = 1, .step = 1};
     if (count > 1) ticks = ticks_whole(0, (double)(count - 1), most);
@@ -289,6 +324,7 @@ static void draw_boundaries(draw_list *list, const plan *p, double x, double y)
     }
 }
 
+/* White under black, as with the rules: one of them is seen on any cell. */
 static void draw_marks(draw_list *list, const plan *p, double x, double y)
 {
     const draw_pen under = {white, 1.8, DRAW_SOLID}, over = {black, 0.8, DRAW_SOLID};
@@ -302,7 +338,8 @@ static void draw_marks(draw_list *list, const plan *p, double x, double y)
 }
 
 /* Short: probabilities without their leading zero, logits with as many decimals as three digits leave. */
-static void cell_text(heatmap_kind kind, const heatmap_scale *scale, bool whole, double value, char text[TICK_TEXT_BYTES])
+static void cell_text(heatmap_kind kind, const heatmap_scale *scale, bool whole, double value,
+                      char text[TICK_TEXT_BYTES])
 {
     double reach = fmax(fabs(scale->low), fabs(scale->high));
     bool varied = kind == HEATMAP_RANGE || kind == HEATMAP_LOG;
@@ -310,7 +347,10 @@ static void cell_text(heatmap_kind kind, const heatmap_scale *scale, bool whole,
     if (kind == HEATMAP_POSITIVE && text[0] == '0' && text[1] == '.') memmove(text, text + 1, strlen(text));
 }
 
-static deberta_status draw_cell_numbers(draw_list *list, const plan *p, size_t index, double x, double y, deberta_error *err)
+/* A number that sticks out of its cell, or type below 6 pt, would not be readable: the caller is told what is too
+ * small. */
+static deberta_status draw_cell_numbers(draw_list *list, const plan *p, size_t index, double x, double y,
+                                        deberta_error *err)
 {
     const attention_figure *spec = p->spec;
     const heatmap_cells *cells = &p->cells[index];
@@ -322,34 +362,26 @@ static deberta_status draw_cell_numbers(draw_list *list, const plan *p, size_t i
         cell_text(spec->panels[index].kind, &p->scales[index], cells->whole, cells->values[k], text);
         font.colour = palette_ink_on(heatmap_colour(&p->scales[index], map, cells->values[k]));
         double width = draw_measure(list, text, &font);
-        if (width > p->cell * 0.98 || line_of(&font) > p->cell_height || p->pool > 1)
+        if (width > p->cell * 0.98 || draw_type_height(&font) > p->cell_height || p->pool > 1)
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
-                         "numbers do not fit into cells of %.1f x %.1f mm ('%s' needs %.1f x %.1f): fewer tokens, fewer panels side by "
-                         "side or a wider figure",
-                         p->cell, p->cell_height, text, width / 0.98, line_of(&font));
-        draw_place place = {x + ((double)(k % cells->columns) + 0.5) * p->cell, y + ((double)(k / cells->columns) + 0.5) * p->cell_height,
-                            DRAW_MIDDLE, DRAW_CENTRE, 0};
+                         "numbers do not fit into cells of %.1f x %.1f mm ('%s' needs %.1f x %.1f): fewer tokens, "
+                         "fewer panels side by side or a wider figure",
+                         p->cell, p->cell_height, text, width / 0.98, draw_type_height(&font));
+        draw_place place = {x + ((double)(k % cells->columns) + 0.5) * p->cell,
+                            y + ((double)(k / cells->columns) + 0.5) * p->cell_height, DRAW_MIDDLE, DRAW_CENTRE, 0};
         draw_text(list, text, place, &font);
     }
     return DEBERTA_OK;
 }
 
-static void draw_panel_title(draw_list *list, const plan *p, size_t index, size_t letter, double x, double y)
+/* A title may run on over the gap to the next panel, or to the edge of the page. */
+static void draw_panel_title(draw_list *list, const plan *p, size_t index, size_t number, double x, double y)
 {
-    draw_place place = {x, y - 1.1, DRAW_START, DRAW_BASELINE, 0};
-    double room = p->panel_width + (p->across > 1 ? p->gap_across - 1 : 0);
-    if (p->across == 1) room = p->style.width_mm - margin - x;
-    if (p->spec->panel_letters) {
-        char text[8];
-        figure_letter(letter, text);
-        draw_text(list, text, place, &p->bold);
-        double step = draw_measure(list, text, &p->bold) + 1.2;
-        place.x += step;
-        room -= step;
-    }
-    const char *title = p->spec->panels[index].title;
-    draw_font font = p->spec->panel_letters ? p->font : p->bold;
-    if (title) draw_text_within(list, title, place, &font, room);
+    char letter[8];
+    figure_letter(number, letter);
+    double room = p->across > 1 ? p->panel_width + p->gap_across - 1 : p->style.width_mm;
+    figure_panel_title(list, &p->style, p->spec->panel_letters ? letter : NULL, p->spec->panels[index].title, x,
+                       y - 1.1, fmin(room, p->style.width_mm - margin - x));
 }
 
 static deberta_status draw_panel(draw_list *list, const plan *p, size_t index, double x, double y, deberta_error *err)
@@ -373,28 +405,32 @@ static deberta_status draw_panel(draw_list *list, const plan *p, size_t index, d
     return DEBERTA_OK;
 }
 
-static double line_top(const plan *p, double top, size_t line)
+/* Top of the panels of a line. */
+static double line_top(const plan *p, double top, size_t row, size_t line)
 {
-    return top + (double)line * (p->title_height + p->panel_height + p->gap_down) + p->title_height;
+    double each = p->title_height + p->panel_height + p->gap_down;
+    return top + (double)(row * p->lines_per_row + line) * each + (double)row * p->row_gap + p->title_height;
 }
 
 /* True when the same column holds a panel in the next line. */
 static bool has_panel_below(const plan *p, size_t row, size_t line, size_t column)
 {
-    size_t next_row = line + 1 < p->lines_per_row ? row : row + 1, next_line = line + 1 < p->lines_per_row ? line + 1 : 0;
+    size_t next_row = line + 1 < p->lines_per_row ? row : row + 1,
+           next_line = line + 1 < p->lines_per_row ? line + 1 : 0;
     size_t component = next_line * p->across + column;
     return next_row < p->spec->grid_rows && component < p->spec->grid_columns &&
            p->spec->panels[next_row * p->spec->grid_columns + component].values;
 }
 
 /* The caller's name, else "query", or "query position" where numbers stand and the room allows. */
-static void draw_axis_name(draw_list *list, const plan *p, const char *given, const char *of_tokens, const char *of_positions,
-                           draw_place place, double room)
+static void draw_axis_name(draw_list *list, const plan *p, const char *given, const char *of_tokens,
+                           const char *of_positions, draw_place place, double room)
 {
     bool positions = !p->tokens && draw_measure(list, of_positions, &p->font) <= room;
     draw_text(list, given ? given : positions ? of_positions : of_tokens, place, &p->font);
 }
 
+/* Only beside the first panel of a line: the panels of a line have the same queries. */
 static void draw_left_axis(draw_list *list, const plan *p, double y)
 {
     double middle = y + p->panel_height / 2, labels_left;
@@ -412,18 +448,20 @@ static void draw_left_axis(draw_list *list, const plan *p, double y)
 static void draw_lower_axis(draw_list *list, const plan *p, double x, double y)
 {
     double bottom = y + p->panel_height;
-    if (p->tokens) draw_column_tokens(list, p, x, bottom);
-    else draw_positions(list, p, x, bottom, p->spec->keys, false);
+    if (p->tokens)
+        draw_column_tokens(list, p, x, bottom);
+    else
+        draw_positions(list, p, x, bottom, p->spec->keys, false);
     draw_place place = {x + p->panel_width / 2, bottom + p->label_height + 2, DRAW_MIDDLE, DRAW_CAP, 0};
     draw_axis_name(list, p, p->spec->key_axis, "key", "key position", place, p->panel_width);
 }
 
+/* Along the whole height of the lines that the row takes. */
 static void draw_row_title(draw_list *list, const plan *p, size_t row, double top)
 {
     if (!p->spec->row_titles || !p->spec->row_titles[row]) return;
-    size_t first = row * p->lines_per_row;
-    double from = line_top(p, top, first), to = line_top(p, top, first + p->lines_per_row - 1) + p->panel_height;
-    draw_place place = {margin + line_of(&p->bold) * 0.8, (from + to) / 2, DRAW_MIDDLE, DRAW_BASELINE, 90};
+    double from = line_top(p, top, row, 0), to = line_top(p, top, row, p->lines_per_row - 1) + p->panel_height;
+    draw_place place = {margin + draw_type_height(&p->bold) * 0.8, (from + to) / 2, DRAW_MIDDLE, DRAW_BASELINE, 90};
     draw_text_within(list, p->spec->row_titles[row], place, &p->bold, to - from + p->gap_down);
 }
 
@@ -433,9 +471,10 @@ static deberta_status draw_panels(draw_list *list, const plan *p, double top, de
     for (size_t row = 0; row < p->spec->grid_rows; row++) {
         draw_row_title(list, p, row, top);
         for (size_t component = 0; component < p->spec->grid_columns; component++) {
-            size_t index = row * p->spec->grid_columns + component, line = component / p->across, column = component % p->across;
+            size_t index = row * p->spec->grid_columns + component, line = component / p->across,
+                   column = component % p->across;
             double x = snapped(p, p->left + (double)column * (p->panel_width + p->right_bar + p->gap_across));
-            double y = snapped(p, line_top(p, top, row * p->lines_per_row + line));
+            double y = snapped(p, line_top(p, top, row, line));
             if (column == 0) draw_left_axis(list, p, y);
             if (!p->spec->panels[index].values) continue;
             draw_panel_title(list, p, index, letter++, x, y);
@@ -446,8 +485,9 @@ static deberta_status draw_panels(draw_list *list, const plan *p, double top, de
     return DEBERTA_OK;
 }
 
-/* ------------------------------------------------------------------------------------------- colour bars and footnotes */
+/* --------------------------------------------------------------------------------------- colour bars and footnotes */
 
+/* Bars shared by the panels of a kind; panels with own scales have theirs beside them. */
 static size_t bar_count(const plan *p)
 {
     size_t bars = 0;
@@ -456,41 +496,34 @@ static size_t bar_count(const plan *p)
     return bars;
 }
 
-static double bar_height(const plan *p) { return line_of(&p->font) + 1.2 + 2.4 + 1.3 + line_of(&p->small) + 1.5; }
-
-static void bar_title(const plan *p, heatmap_kind kind, byte_buffer *text)
+/* Side by side under the panels, or one above the other in a narrow space. Returns the y beneath; draws only if draw is
+ * set. */
+static double place_bars(draw_list *list, const plan *p, double x, double y, double width, bool draw)
 {
-    byte_buffer_text(text, unit_of(p->spec, kind));
-    if (kind == HEATMAP_SIGNED && !p->spec->keep_row_mean) byte_buffer_text(text, ", row mean subtracted");
-    byte_buffer_append(text, "", 1);
-}
-
-static void draw_bar(draw_list *list, const plan *p, heatmap_kind kind, double x, double y, double width)
-{
-    byte_buffer title = {0};
-    bar_title(p, kind, &title);
-    draw_place place = {x, y, DRAW_START, DRAW_CAP, 0};
-    if (title.failed) draw_fail(list);
-    else draw_text_within(list, (const char *)title.data, place, &p->font, width + 4);
-    byte_buffer_free(&title);
-    double ends = p->shared[kind].below || p->shared[kind].above ? 2.4 : 0;
-    draw_rect bar = {x + ends, y + line_of(&p->font) + 0.8, width - 2 * ends, 2.4};
-    heatmap_colour_bar(list, bar, false, &p->shared[kind], palette_find(palette_name_of(p->spec, kind)), &p->small);
-}
-
-/* Side by side under the panels, or one above the other in a narrow space. Returns the y beneath. */
-static double draw_bars(draw_list *list, const plan *p, double x, double y, double width)
-{
-    size_t bars = bar_count(p), drawn = 0;
-    if (bars == 0) return y;
-    bool stacked = width / (double)bars < 45;
-    double each = stacked ? width : fmin((width - 6 * (double)(bars - 1)) / (double)bars, 80);
+    size_t bars = bar_count(p), placed = 0;
+    bool stacked = width / (double)(bars ? bars : 1) < 45;
+    double each = stacked ? width : fmin((width - 6 * (double)(bars - 1)) / (double)bars, 80), tallest = 0;
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
         if (!p->panels_of[kind] || p->spec->scales[kind].policy == HEATMAP_PANEL) continue;
-        draw_bar(list, p, kind, stacked ? x : x + (double)drawn * (each + 6), stacked ? y + (double)drawn * bar_height(p) : y, each);
-        drawn++;
+        char title[HEATMAP_UNIT_BYTES];
+        unit_of(p->spec, kind, title);
+        double left = stacked ? x : x + (double)placed * (each + 6);
+        heatmap_legend legend = {.title = title,
+                                 .scale = &p->shared[kind],
+                                 .map = palette_find(palette_name_of(p->spec, kind)),
+                                 .font = p->font,
+                                 .small = p->small,
+                                 .width = each,
+                                 .room = fmin(each + 4, p->style.width_mm - margin - left)};
+        double height = heatmap_legend_height(list, &legend);
+        if (draw) heatmap_legend_draw(list, &legend, left, y);
+        if (stacked)
+            y += height;
+        else
+            tallest = fmax(tallest, height);
+        placed++;
     }
-    return y + (stacked ? (double)drawn : 1) * bar_height(p);
+    return y + tallest;
 }
 
 /* One sentence for each thing the eye would not see. */
@@ -500,33 +533,29 @@ static double draw_notes(draw_list *list, const plan *p, const figure_notes *not
     figure_cell_notes(notes, &text);
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
         if (p->spec->scales[kind].policy != HEATMAP_PANEL || !p->panels_of[kind]) continue;
-        byte_buffer_format(&text, "Every %s panel has its own colour scale (%.200s%s). ",
-                           kind == HEATMAP_SIGNED ? "signed" : kind == HEATMAP_POSITIVE ? "probability" : "other", unit_of(p->spec, kind),
-                           kind == HEATMAP_SIGNED && !p->spec->keep_row_mean ? ", row mean subtracted" : "");
+        static const char *const kinds[] = {"signed", "probability", "other", "other"};
+        char unit[HEATMAP_UNIT_BYTES];
+        unit_of(p->spec, kind, unit);
+        byte_buffer_format(&text, "Every %s panel has its own colour scale (%s). ", kinds[kind], unit);
     }
-    if (p->style.note) byte_buffer_text(&text, p->style.note);
-    byte_buffer_append(&text, "", 1);
-    if (text.failed) draw_fail(list);
-    else if (text.size_bytes > 1) y = figure_footnote(list, &p->style, y, (const char *)text.data);
-    byte_buffer_free(&text);
-    return y;
+    return figure_write_notes(list, &p->style, y, &text);
 }
 
 /* The bars go into the empty places of the last line when two or more lines leave one, else under everything. */
 static double draw_below(draw_list *list, const plan *p, const figure_notes *notes, double top)
 {
-    size_t lines = p->spec->grid_rows * p->lines_per_row, used = p->spec->grid_columns - (p->lines_per_row - 1) * p->across;
-    double bottom = line_top(p, top, lines - 1) + p->panel_height + p->label_height + 2 + line_of(&p->font) + 1.5;
-    double free_y = line_top(p, top, lines - 1) - p->title_height - p->gap_down + p->label_height + 2 + line_of(&p->font) + 3;
-    double bars_height = (double)bar_count(p) * bar_height(p);
-    bool free_place = p->lines_per_row > 1 && used < p->across && p->panel_width >= 30 && free_y + bars_height <= bottom;
-    if (free_place) {
-        double x = p->left + (double)used * (p->panel_width + p->right_bar + p->gap_across);
-        draw_bars(list, p, x, free_y, fmin(p->panel_width, 44));
-    } else {
-        bottom = draw_bars(list, p, p->left, bottom, p->style.width_mm - margin - p->left);
+    size_t row = p->spec->grid_rows - 1, line = p->lines_per_row - 1, used = p->spec->grid_columns - line * p->across;
+    double bottom = line_top(p, top, row, line) + p->panel_height + axis_height(p) + 1;
+    if (p->lines_per_row > 1 && used < p->across && p->panel_width >= 30) {
+        double x = p->left + (double)used * (p->panel_width + p->right_bar + p->gap_across),
+               width = fmin(p->panel_width, 44);
+        double y = line_top(p, top, row, line - 1) + p->panel_height + axis_height(p) + 2;
+        if (place_bars(list, p, x, y, width, false) <= bottom) {
+            place_bars(list, p, x, y, width, true);
+            return draw_notes(list, p, notes, bottom);
+        }
     }
-    return draw_notes(list, p, notes, bottom);
+    return draw_notes(list, p, notes, place_bars(list, p, p->left, bottom, p->style.width_mm - margin - p->left, true));
 }
 
 deberta_status attention_layout(draw_list *list, const void *attention, figure_notes *notes, deberta_error *err)
@@ -540,11 +569,13 @@ deberta_status attention_layout(draw_list *list, const void *attention, figure_n
     p.bold = figure_bold_font(&p.style);
     p.cells = calloc(panel_count(spec), sizeof *p.cells);
     p.scales = calloc(panel_count(spec), sizeof *p.scales);
-    deberta_status status = p.cells && p.scales ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "no memory for a figure");
+    deberta_status status =
+        p.cells && p.scales ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "no memory for a figure");
     if (status != DEBERTA_OK) goto fail;
     arrange(list, &p);
-    if (p.panel_width < 4 || p.cell <= 0) {
-        status = status_fail(err, DEBERTA_E_ARGUMENT, "%zu panels side by side leave no room in %g mm: fewer columns or a wider figure",
+    if (p.room < smallest_panel / 3) {
+        status = status_fail(err, DEBERTA_E_ARGUMENT,
+                             "%zu panels side by side leave no room in %g mm: fewer columns or a wider figure",
                              p.across, p.style.width_mm);
         goto fail;
     }
@@ -562,8 +593,8 @@ fail:
     return status;
 }
 
-deberta_status figure_attention(const attention_figure *spec, const char *const *paths, size_t path_count, figure_notes *notes,
-                                deberta_error *err)
+deberta_status figure_attention(const attention_figure *spec, const char *const *paths, size_t path_count,
+                                figure_notes *notes, deberta_error *err)
 {
     return figure_save(attention_layout, spec, &spec->style, paths, path_count, notes, err);
 }

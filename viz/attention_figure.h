@@ -1,4 +1,5 @@
-/* The attention figure: panels of query x key cells (components, logits, probabilities) for layers and heads, with tokens.
+/* The attention figure: panels of query x key cells (components, logits, probabilities) for layers and heads, with
+ * tokens.
  *
  * Other labelled matrices are drawn by it too, with the names of their axes: length x layers, layer x head, distances.
  *
@@ -36,8 +37,8 @@ typedef struct attention_figure {
     size_t boundary_count;
     const attention_mark *marks; /* outlined cells, in all panels */
     size_t mark_count;
-    bool annotate;      /* the number in every cell */
-    double cell_aspect; /* height of a cell / its width; 0 = 1 */
+    bool annotate;                     /* the number in every cell */
+    double cell_aspect;                /* height of a cell / its width; 0 = 1 */
     const char *query_axis, *key_axis; /* what rows and columns are; NULL: "query", "key" */
 
     bool keep_row_mean;                   /* signed panels: do not subtract the mean over keys */
@@ -50,7 +51,7 @@ typedef struct attention_figure {
 deberta_status attention_layout(draw_list *list, const void *attention, figure_notes *notes, deberta_error *err);
 
 /* Draws the figure into all paths (.png .svg .pdf). notes may be NULL. */
-deberta_status figure_attention(const attention_figure *spec, const char *const *paths, size_t path_count, figure_notes *notes,
-                                deberta_error *err);
+deberta_status figure_attention(const attention_figure *spec, const char *const *paths, size_t path_count,
+                                figure_notes *notes, deberta_error *err);
 
 #endif

@@ -1,8 +1,8 @@
 /* Charts: lines, points, ribbons and bars over linear, logarithmic and category axes.
  *
- * A chart figure is a grid of panels. The legend stands above them, once if all show the same series, so that it never covers
- * data. Series differ in colour, marker and dash, and so in greyscale. Points that cannot be drawn (not finite, or not positive on a logarithmic axis)
- * interrupt their line and are counted in a note.
+ * A chart figure is a grid of panels. The legend stands above them, once if all show the same series, so that it never
+ * covers data. Series differ in colour, marker and dash, and so in greyscale. Points that cannot be drawn (not finite,
+ * or not positive on a logarithmic axis) interrupt their line and are counted in a note.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef VIZ_CHART_H
@@ -12,7 +12,7 @@
 
 typedef enum chart_scale {
     CHART_LINEAR,
-    CHART_WHOLE,      /* linear, ticks at whole numbers: layers, distances */
+    CHART_WHOLE, /* linear, ticks at whole numbers: layers, distances */
     CHART_LOG10,
     CHART_LOG2,       /* ticks at powers of two: sequence lengths */
     CHART_SIGNED_LOG, /* asinh: linear around 0, logarithmic far from it, both signs: distances */
@@ -30,20 +30,21 @@ typedef struct chart_axis {
 } chart_axis;
 
 typedef enum chart_kind {
-    CHART_LINE,    /* a line with markers; low/high: error bars */
-    CHART_CURVE,   /* a line without markers; low/high: a ribbon */
-    CHART_POINTS,  /* markers only; low/high: error bars */
-    CHART_BARS,    /* a bar per x; low/high: error bars. Several bar series stand side by side or, `stacked`, on one another */
-    CHART_BAND,    /* the area between low and high, without a line; y unused */
+    CHART_LINE,   /* a line with markers; low/high: error bars */
+    CHART_CURVE,  /* a line without markers; low/high: a ribbon */
+    CHART_POINTS, /* markers only; low/high: error bars */
+    CHART_BARS,   /* a bar per x; low/high: error bars. Several bar series stand side by side or, `stacked`, on one
+                     another */
+    CHART_BAND,   /* the area between low and high, without a line; y unused */
 } chart_kind;
 
 typedef struct chart_series {
     const char *name; /* in the legend; NULL: not listed */
     chart_kind kind;
-    const double *x, *y; /* [count]; x may be NULL: 0, 1, 2 ... */
+    const double *x, *y;      /* [count]; x may be NULL: 0, 1, 2 ... */
     const double *low, *high; /* [count] or NULL */
     size_t count;
-    size_t look;           /* colour, marker and dash number; 0 = its place among the series, k = look k - 1 */
+    size_t look;                    /* colour, marker and dash number; 0 = its place among the series, k = look k - 1 */
     const char *const *point_names; /* [count] or NULL: written beside the points */
 } chart_series;
 

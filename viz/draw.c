@@ -42,6 +42,8 @@ struct draw_list {
     deberta_status status;
 };
 
+/* ------------------------------------------------------------------------------------------------------- the list */
+
 deberta_status draw_list_create(draw_list **list, draw_ruler ruler, deberta_error *err)
 {
     draw_list *created = calloc(1, sizeof *created);
@@ -62,7 +64,8 @@ void draw_list_free(draw_list **list)
 
 deberta_status draw_status(const draw_list *list, deberta_error *err)
 {
-    if (list->status != DEBERTA_OK) DEBERTA_FAIL(err, list->status, "no memory for a drawing of %zu parts", list->count);
+    if (list->status != DEBERTA_OK)
+        DEBERTA_FAIL(err, list->status, "no memory for a drawing of %zu parts", list->count);
     return DEBERTA_OK;
 }
 
@@ -119,6 +122,8 @@ static draw_rect moved(const draw_list *list, draw_rect rect)
     rect.y += list->origin_y;
     return rect;
 }
+
+/* ----------------------------------------------------------------------------------------------------- primitives */
 
 void draw_box(draw_list *list, draw_rect rect, draw_colour fill, const draw_pen *outline)
 {
@@ -178,11 +183,18 @@ void draw_image(draw_list *list, draw_rect rect, const uint8_t *rgb, size_t rows
     image->columns = columns;
 }
 
+/* ----------------------------------------------------------------------------------------------------------- texts */
+
 /* Length in bytes of the well-formed UTF-8 sequence at text, and its code point; 0 when there is none. */
 static size_t utf8_decode(const unsigned char *text, uint32_t *code)
 {
     static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t length = text[0] < 0x80 ? 1 : text[0] < 0xC2 ? 0 : text[0] < 0xE0 ? 2 : text[0] < 0xF0 ? 3 : text[0] < 0xF5 ? 4 : 0;
+    size_t length = text[0] < 0x80   ? 1
+                    : text[0] < 0xC2 ? 0
+                    : text[0] < 0xE0 ? 2
+                    : text[0] < 0xF0 ? 3
+                    : text[0] < 0xF5 ? 4
+                                     : 0;
     if (length == 0) return 0;
     *code = length == 1 ? text[0] : text[0] & (0xFFu >> (length + 1));
     for (size_t i = 1; i < length; i++) {
@@ -264,6 +276,7 @@ double draw_text_within(draw_list *list, const char *text, draw_place place, con
     return append_text(list, clean, place, font);
 }
 
+/* Cleans first: what is measured is what will be drawn, and a ruler is never given broken UTF-8. */
 double draw_measure(const draw_list *list, const char *text, const draw_font *font)
 {
     char *clean = text && *text ? draw_clean_text(text) : NULL;
@@ -290,6 +303,7 @@ static size_t line_length(const draw_list *list, char *text, const draw_font *fo
     return kept ? kept : length;
 }
 
+/* Every line is a text of its own, so that backends need not know about paragraphs. */
 size_t draw_paragraph(draw_list *list, const char *text, draw_place place, const draw_font *font, double width,
                       double leading)
 {
@@ -299,8 +313,10 @@ size_t draw_paragraph(draw_list *list, const char *text, draw_place place, const
         size_t length = line_length(list, rest, font, width);
         char *line = list_allocate(list, length + 1);
         if (!line) break;
-        memcpy(line, rest, length);
-        line[length] = '\0';
+        size_t shown = length;
+        while (shown > 0 && rest[shown - 1] == ' ') shown--;
+        memcpy(line, rest, shown);
+        line[shown] = '\0';
         append_text(list, line, place, font);
         place.y += leading;
         rest += length;
@@ -310,10 +326,23 @@ size_t draw_paragraph(draw_list *list, const char *text, draw_place place, const
     return lines;
 }
 
+size_t draw_count_lines(const draw_list *list, const char *text, const draw_font *font, double width)
+{
+    char *clean = draw_clean_text(text);
+    size_t lines = 0;
+    for (char *rest = clean; rest && *rest; lines++) {
+        rest += line_length(list, rest, font, width);
+        rest += strspn(rest, " ");
+    }
+    free(clean);
+    return lines;
+}
+
 void draw_hatch(draw_list *list, draw_rect rect, double spacing, const draw_pen *pen)
 {
     /* Lines x + y = k * spacing on the page, so that neighbouring rectangles continue each other. */
-    double first = ceil((rect.x + rect.y) / spacing), last = floor((rect.x + rect.width + rect.y + rect.height) / spacing);
+    double first = ceil((rect.x + rect.y) / spacing),
+           last = floor((rect.x + rect.width + rect.y + rect.height) / spacing);
     if (last < first) return;
     size_t lines = (size_t)(last - first) + 1;
     draw_point *points = list_allocate(list, 2 * lines * sizeof *points);
@@ -344,7 +373,10 @@ void draw_group(draw_list *list, const char *name)
 
 void draw_ungroup(draw_list *list) { append(list, ITEM_UNGROUP, NULL); }
 
+double draw_type_height(const draw_font *font) { return font->size * DRAW_MM_PER_PT; }
 double draw_cap_height(const draw_font *font) { return 0.714 * font->size * DRAW_MM_PER_PT; }
+
+/* ------------------------------------------------------------------------------------------------------- replaying */
 
 void draw_replay(const draw_list *list, const draw_methods *methods, void *self)
 {
@@ -358,7 +390,8 @@ void draw_replay(const draw_list *list, const draw_methods *methods, void *self)
             if (methods->path) methods->path(self, it->data, it->count, it->shape, it->fill, &it->pen);
             break;
         case ITEM_DISC:
-            if (methods->disc) methods->disc(self, (draw_point){it->rect.x, it->rect.y}, it->radius, it->fill, &it->pen);
+            if (methods->disc)
+                methods->disc(self, (draw_point){it->rect.x, it->rect.y}, it->radius, it->fill, &it->pen);
             break;
         case ITEM_IMAGE:
             if (methods->image) methods->image(self, it->rect, it->data, it->rows, it->columns);

@@ -1,8 +1,8 @@
 /* A drawing: a list of primitives on a page measured in millimetres, y growing downwards.
  *
- * Layout code (heatmap, chart, figure) appends primitives once; the list is then replayed onto any number of backends, so every
- * output of a figure holds the same things at the same places, and a test reads the list itself. Text is measured by a ruler,
- * which knows fonts (draw_cairo.h) or pretends (draw_trace.h).
+ * Layout code (heatmap, chart, figure) appends primitives once; the list is then replayed onto any number of backends,
+ * so every output of a figure holds the same things at the same places, and a test reads the list itself. Text is
+ * measured by a ruler, which knows fonts (draw_cairo.h) or pretends (draw_trace.h).
  *
  * Appending never fails visibly: the first failure (memory) sticks and draw_status() reports it.
  *
@@ -18,6 +18,7 @@
 
 #define DRAW_MM_PER_PT (25.4 / 72)
 #define DRAW_ELLIPSIS  "\xE2\x80\xA6"
+#define DRAW_MINUS     "\xE2\x88\x92"
 
 typedef struct draw_colour {
     uint8_t r, g, b, a; /* a: 0 nothing is drawn, 255 opaque */
@@ -47,23 +48,24 @@ typedef struct draw_font {
 
 typedef enum draw_anchor { DRAW_START, DRAW_MIDDLE, DRAW_END } draw_anchor;
 
-/* Where a text is put: its point, which end of it lies there, and its direction. The vertical middle is half the height of a
- * capital letter above the baseline, the same for all scripts, so that labels in a row line up. */
+/* Where a text is put: its point, which end of it lies there, and its direction. The vertical middle is half the height
+ * of a capital letter above the baseline, the same for all scripts, so that labels in a row line up. */
 typedef struct draw_place {
     double x, y;
-    draw_anchor along;                               /* DRAW_START: the text begins at the point */
+    draw_anchor along;                                    /* DRAW_START: the text begins at the point */
     enum { DRAW_BASELINE, DRAW_CENTRE, DRAW_CAP } across; /* DRAW_CAP: the top of a capital letter lies at the point */
-    double degrees;                                  /* counter-clockwise; 90 reads upwards */
+    double degrees;                                       /* counter-clockwise; 90 reads upwards */
 } draw_place;
 
 typedef enum draw_shape { DRAW_OPEN, DRAW_CLOSED, DRAW_SEGMENTS } draw_shape; /* segments: points 0-1, 2-3, ... */
 
-/* ------------------------------------------------------------------------------------------------------------- ruler */
+/* --------------------------------------------------------------------------------------------------------- ruler */
 
 typedef struct draw_ruler_methods {
     /* Advance width in mm. */
     double (*width)(void *self, const char *text, const draw_font *font);
-    /* Bytes of the longest beginning, in whole user-perceived characters, that is no wider than width with an ellipsis. */
+    /* Bytes of the longest beginning, in whole user-perceived characters, that is no wider than width with an ellipsis.
+     */
     size_t (*fit)(void *self, const char *text, const draw_font *font, double width);
 } draw_ruler_methods;
 
@@ -72,9 +74,12 @@ typedef struct draw_ruler {
     void *self;
 } draw_ruler;
 
-double draw_cap_height(const draw_font *font); /* mm; a nominal value for all families */
+/* In mm: the size of the type, and its capitals (a nominal value for all families, so that layouts do not depend on
+ * them). */
+double draw_type_height(const draw_font *font);
+double draw_cap_height(const draw_font *font);
 
-/* --------------------------------------------------------------------------------------------------------- recording */
+/* ----------------------------------------------------------------------------------------------------- recording */
 
 typedef struct draw_list draw_list;
 
@@ -104,6 +109,8 @@ double draw_text_within(draw_list *list, const char *text, draw_place place, con
 /* Breaks the text at spaces into lines of at most width, the first at place. Returns the number of lines. */
 size_t draw_paragraph(draw_list *list, const char *text, draw_place place, const draw_font *font, double width,
                       double leading);
+/* The number of lines alone. */
+size_t draw_count_lines(const draw_list *list, const char *text, const draw_font *font, double width);
 /* Diagonal lines inside rect, in step with those of its neighbours. */
 void draw_hatch(draw_list *list, draw_rect rect, double spacing, const draw_pen *pen);
 void draw_clip(draw_list *list, draw_rect rect);
@@ -116,13 +123,14 @@ double draw_measure(const draw_list *list, const char *text, const draw_font *fo
 /* What draw_text makes of a text, allocated; NULL without memory. For texts that go into a file beside the drawing. */
 char *draw_clean_text(const char *text);
 
-/* ----------------------------------------------------------------------------------------------------------- replaying */
+/* ------------------------------------------------------------------------------------------------------- replaying */
 
-/* What a backend implements. Coordinates are mm; strings are valid UTF-8 without control characters. width of a text is what the
- * ruler measured. A method that is NULL leaves its kind out. */
+/* What a backend implements. Coordinates are mm; strings are valid UTF-8 without control characters. width of a text is
+ * what the ruler measured. A method that is NULL leaves its kind out. */
 typedef struct draw_methods {
     void (*box)(void *self, draw_rect rect, draw_colour fill, const draw_pen *outline);
-    void (*path)(void *self, const draw_point *points, size_t count, draw_shape shape, draw_colour fill, const draw_pen *pen);
+    void (*path)(void *self, const draw_point *points, size_t count, draw_shape shape, draw_colour fill,
+                 const draw_pen *pen);
     void (*disc)(void *self, draw_point centre, double radius, draw_colour fill, const draw_pen *outline);
     void (*image)(void *self, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns);
     void (*text)(void *self, const char *text, draw_place place, const draw_font *font, double width);

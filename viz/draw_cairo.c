@@ -1,7 +1,7 @@
 /* The only file with cairo and pango. One replay serves pixels and PDF; the surfaces differ, nothing else does.
  *
- * Same bytes every time: hinting and subpixel rendering are off whatever the desktop says, glyph positions are not rounded (so
- * that text has the same width at every resolution), and a PDF gets no date.
+ * Same bytes every time: hinting and subpixel rendering are off whatever the desktop says, glyph positions are not
+ * rounded (so that text has the same width at every resolution), and a PDF gets no date.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/draw_cairo.h"
@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ------------------------------------------------------------------------------------------------------------- ruler */
+/* --------------------------------------------------------------------------------------------------------- ruler */
 
 typedef struct cairo_ruler {
     PangoFontMap *map;
@@ -37,6 +37,7 @@ static PangoLayoutLine *lay_out(cairo_ruler *ruler, const char *text, size_t len
     return pango_layout_get_line_readonly(ruler->layout, 0);
 }
 
+/* Pango counts in 1/1024 of a point. */
 static double line_width(PangoLayoutLine *line)
 {
     PangoRectangle logical;
@@ -107,7 +108,7 @@ void draw_cairo_ruler_free(draw_ruler *out)
     *out = (draw_ruler){0};
 }
 
-/* ------------------------------------------------------------------------------------------------------------ replay */
+/* -------------------------------------------------------------------------------------------------------- replay */
 
 typedef struct canvas {
     cairo_t *cairo;
@@ -121,6 +122,7 @@ static void set_colour(cairo_t *cairo, draw_colour colour)
     cairo_set_source_rgba(cairo, colour.r / 255.0, colour.g / 255.0, colour.b / 255.0, colour.a / 255.0);
 }
 
+/* Strokes over fills, both from the same path. Dashes are in units of the line width. */
 static void fill_and_stroke(cairo_t *cairo, draw_colour fill, const draw_pen *pen)
 {
     static const struct {
@@ -143,7 +145,7 @@ static void fill_and_stroke(cairo_t *cairo, draw_colour fill, const draw_pen *pe
         cairo_set_line_width(cairo, unit);
         cairo_set_dash(cairo, lengths, dashes[pen->dash].count, 0);
         cairo_set_line_cap(cairo, pen->dash == DRAW_DOTTED || pen->dash == DRAW_DASH_DOT ? CAIRO_LINE_CAP_ROUND
-                                                                                        : CAIRO_LINE_CAP_BUTT);
+                                                                                         : CAIRO_LINE_CAP_BUTT);
         cairo_set_line_join(cairo, CAIRO_LINE_JOIN_ROUND);
         cairo_stroke_preserve(cairo);
     }
@@ -176,6 +178,7 @@ static void canvas_disc(void *self, draw_point centre, double radius, draw_colou
     fill_and_stroke(on->cairo, fill, outline);
 }
 
+/* One pixel a cell, nearest neighbour: a viewer must not blend cells. */
 static void canvas_image(void *self, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns)
 {
     canvas *on = self;
@@ -201,13 +204,14 @@ static void canvas_image(void *self, draw_rect rect, const uint8_t *rgb, size_t 
     cairo_surface_destroy(image);
 }
 
+/* Emoji fonts: bitmaps, layers or drawings instead of outlines. */
 static bool has_colour_glyphs(PangoFont *font)
 {
     hb_face_t *face = hb_font_get_face(pango_font_get_hb_font(font));
     return hb_ot_color_has_png(face) || hb_ot_color_has_layers(face) || hb_ot_color_has_svg(face);
 }
 
-/* cairo 1.16 puts colour glyphs into a PDF with 72 dots per inch. Drawn here as an image of 600, at the current point. */
+/* cairo 1.16 puts colour glyphs into a PDF with 72 dots per inch. Drawn here with 600, at the current point. */
 static void show_colour_run(cairo_t *cairo, PangoLayoutRun *run)
 {
     const double scale = 600.0 / 72;
@@ -215,7 +219,8 @@ static void show_colour_run(cairo_t *cairo, PangoLayoutRun *run)
     pango_glyph_string_extents(run->glyphs, run->item->analysis.font, &ink, &logical);
     double left = (double)logical.x / PANGO_SCALE, top = (double)logical.y / PANGO_SCALE;
     double width = (double)logical.width / PANGO_SCALE, height = (double)logical.height / PANGO_SCALE;
-    cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_ARGB32, (int)ceil(width * scale), (int)ceil(height * scale));
+    cairo_surface_t *image =
+        cairo_image_surface_create(CAIRO_FORMAT_ARGB32, (int)ceil(width * scale), (int)ceil(height * scale));
     cairo_t *inside = cairo_create(image);
     cairo_scale(inside, scale, scale);
     cairo_move_to(inside, -left, -top);
@@ -233,6 +238,7 @@ static void show_colour_run(cairo_t *cairo, PangoLayoutRun *run)
     cairo_surface_destroy(image);
 }
 
+/* Run by run from the left: a line mixes fonts, and runs of colour glyphs need their own way into a PDF. */
 static void show_line(canvas *on, PangoLayoutLine *line, const char *text, draw_colour colour)
 {
     double x = 0;
@@ -278,13 +284,18 @@ static void canvas_clip(void *self, draw_rect rect)
 static void canvas_unclip(void *self) { cairo_restore(((canvas *)self)->cairo); }
 
 static const draw_methods canvas_methods = {
-    .box = canvas_box, .path = canvas_path, .disc = canvas_disc, .image = canvas_image, .text = canvas_text,
-    .clip = canvas_clip, .unclip = canvas_unclip,
+    .box = canvas_box,
+    .path = canvas_path,
+    .disc = canvas_disc,
+    .image = canvas_image,
+    .text = canvas_text,
+    .clip = canvas_clip,
+    .unclip = canvas_unclip,
 };
 
 /* Replays the list onto a surface with the given units per mm and finishes it. The surface stays the caller's. */
-static deberta_status render(const draw_list *list, const draw_ruler *ruler, cairo_surface_t *surface, double units_per_mm,
-                             bool vector, deberta_error *err)
+static deberta_status render(const draw_list *list, const draw_ruler *ruler, cairo_surface_t *surface,
+                             double units_per_mm, bool vector, deberta_error *err)
 {
     DEBERTA_TRY(draw_status(list, err));
     canvas on = {.cairo = cairo_create(surface), .ruler = ruler->self, .vector = vector};
@@ -296,8 +307,10 @@ static deberta_status render(const draw_list *list, const draw_ruler *ruler, cai
     draw_replay(list, &canvas_methods, &on);
     cairo_status_t status = cairo_status(on.cairo);
     cairo_destroy(on.cairo);
-    if (vector) cairo_surface_finish(surface);
-    else cairo_surface_flush(surface);
+    if (vector)
+        cairo_surface_finish(surface);
+    else
+        cairo_surface_flush(surface);
     if (status == CAIRO_STATUS_SUCCESS) status = cairo_surface_status(surface);
     if (status == CAIRO_STATUS_NO_MEMORY) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for drawing a figure");
     if (status != CAIRO_STATUS_SUCCESS)
@@ -313,19 +326,21 @@ size_t draw_cairo_missing_glyphs(const draw_list *list, const draw_ruler *ruler)
     return on.missing;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- surfaces */
+/* ------------------------------------------------------------------------------------------------------ surfaces */
 
-deberta_status draw_cairo_pixels(const draw_list *list, const draw_ruler *ruler, double dpi, uint8_t **rgb, size_t *rows,
-                                 size_t *columns, deberta_error *err)
+deberta_status draw_cairo_pixels(const draw_list *list, const draw_ruler *ruler, double dpi, uint8_t **rgb,
+                                 size_t *rows, size_t *columns, deberta_error *err)
 {
-    double wide = ceil(draw_page_width(list) / 25.4 * dpi - 1e-6), high = ceil(draw_page_height(list) / 25.4 * dpi - 1e-6);
+    double wide = ceil(draw_page_width(list) / 25.4 * dpi - 1e-6),
+           high = ceil(draw_page_height(list) / 25.4 * dpi - 1e-6);
     if (!(wide >= 1 && high >= 1 && wide <= 32767 && high <= 32767)) /* cairo's limit */
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a PNG of %.0f x %.0f pixels is beyond 32767: lower the resolution (%.0f dpi)",
-                     wide, high, dpi);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "a PNG of %.0f x %.0f pixels is beyond 32767: lower the resolution (%.0f dpi)", wide, high, dpi);
     cairo_surface_t *surface = cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)wide, (int)high);
     deberta_status status = render(list, ruler, surface, dpi / 25.4, false, err);
     uint8_t *out = status == DEBERTA_OK ? malloc((size_t)wide * (size_t)high * 3) : NULL;
-    if (status == DEBERTA_OK && !out) status = status_fail(err, DEBERTA_E_MEMORY, "no memory for %.0f x %.0f pixels", wide, high);
+    if (status == DEBERTA_OK && !out)
+        status = status_fail(err, DEBERTA_E_MEMORY, "no memory for %.0f x %.0f pixels", wide, high);
     if (out) {
         const unsigned char *pixels = cairo_image_surface_get_data(surface);
         size_t stride_bytes = (size_t)cairo_image_surface_get_stride(surface);
@@ -346,6 +361,7 @@ deberta_status draw_cairo_pixels(const draw_list *list, const draw_ruler *ruler,
     return status;
 }
 
+/* cairo hands over a PDF piece by piece. */
 static cairo_status_t write_to_buffer(void *closure, const unsigned char *data, unsigned int length)
 {
     byte_buffer *out = closure;
@@ -357,8 +373,8 @@ deberta_status draw_cairo_pdf(const draw_list *list, const draw_ruler *ruler, co
                               byte_buffer *out, deberta_error *err)
 {
     const double points_per_mm = 1 / DRAW_MM_PER_PT;
-    cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(write_to_buffer, out, draw_page_width(list) * points_per_mm,
-                                                                   draw_page_height(list) * points_per_mm);
+    cairo_surface_t *surface = cairo_pdf_surface_create_for_stream(
+        write_to_buffer, out, draw_page_width(list) * points_per_mm, draw_page_height(list) * points_per_mm);
     if (title && *title) cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_TITLE, title);
     if (subject && *subject) cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_SUBJECT, subject);
     cairo_pdf_surface_set_metadata(surface, CAIRO_PDF_METADATA_CREATE_DATE, ""); /* otherwise the current time */

@@ -7,7 +7,7 @@
 #include "viz/byte_buffer.h"
 #include "viz/draw.h"
 
-/* families: font families in order of preference, separated by commas; what they lack comes from other installed fonts. */
+/* families: fonts in order of preference, separated by commas; what they lack comes from other installed fonts. */
 deberta_status draw_cairo_ruler_create(draw_ruler *ruler, const char *families, deberta_error *err);
 void draw_cairo_ruler_free(draw_ruler *ruler);
 
@@ -17,8 +17,8 @@ void draw_cairo_ruler_free(draw_ruler *ruler);
 size_t draw_cairo_missing_glyphs(const draw_list *list, const draw_ruler *ruler);
 
 /* Pixels on white: *rgb is allocated, rows * columns * 3 bytes, and belongs to the caller. */
-deberta_status draw_cairo_pixels(const draw_list *list, const draw_ruler *ruler, double dpi, uint8_t **rgb, size_t *rows,
-                                 size_t *columns, deberta_error *err);
+deberta_status draw_cairo_pixels(const draw_list *list, const draw_ruler *ruler, double dpi, uint8_t **rgb,
+                                 size_t *rows, size_t *columns, deberta_error *err);
 
 /* A PDF of one page, without dates. title and subject may be NULL. */
 deberta_status draw_cairo_pdf(const draw_list *list, const draw_ruler *ruler, const char *title, const char *subject,

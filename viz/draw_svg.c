@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* Numbers have three decimals (a thousandth of a point) and follow no locale; nothing depends on time or on pointers,
+ * so the same drawing is the same file.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "viz/draw_svg.h"
 
 #include <string.h>
@@ -30,7 +33,10 @@ static void attribute(byte_buffer *out, const char *name, double value)
     byte_buffer_text(out, "\"");
 }
 
-static void length_attribute(byte_buffer *out, const char *name, double mm) { attribute(out, name, mm / DRAW_MM_PER_PT); }
+static void length_attribute(byte_buffer *out, const char *name, double mm)
+{
+    attribute(out, name, mm / DRAW_MM_PER_PT);
+}
 
 static void rect_attributes(byte_buffer *out, draw_rect rect)
 {
@@ -40,6 +46,7 @@ static void rect_attributes(byte_buffer *out, draw_rect rect)
     length_attribute(out, "height", rect.height);
 }
 
+/* "none" and not a missing attribute: the default fill of SVG is black. */
 static void colour_attribute(byte_buffer *out, const char *name, draw_colour colour)
 {
     if (colour.a == 0) {
@@ -65,7 +72,8 @@ static void style_attributes(byte_buffer *out, draw_colour fill, const draw_pen 
     attribute(out, "stroke-width", pen->width);
     byte_buffer_text(out, " stroke-linejoin=\"round\"");
     if (pen->dash == DRAW_SOLID) return;
-    byte_buffer_text(out, pen->dash == DRAW_DASHED ? " stroke-dasharray=\"" : " stroke-linecap=\"round\" stroke-dasharray=\"");
+    byte_buffer_text(out, pen->dash == DRAW_DASHED ? " stroke-dasharray=\""
+                                                   : " stroke-linecap=\"round\" stroke-dasharray=\"");
     for (size_t i = 0; i < 4 && dashes[pen->dash][i] > 0; i++) {
         if (i) byte_buffer_text(out, " ");
         byte_buffer_number(out, dashes[pen->dash][i] * pen->width, 3);
@@ -82,6 +90,7 @@ static void svg_box(void *self, draw_rect rect, draw_colour fill, const draw_pen
     byte_buffer_text(out, "/>\n");
 }
 
+/* SEGMENTS: every second point starts anew. */
 static void svg_path(void *self, const draw_point *points, size_t count, draw_shape shape, draw_colour fill,
                      const draw_pen *pen)
 {
@@ -115,7 +124,8 @@ static void base64(byte_buffer *out, const unsigned char *data, size_t size_byte
     static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     for (size_t i = 0; i < size_bytes; i += 3) {
         size_t have = size_bytes - i < 3 ? size_bytes - i : 3;
-        unsigned group = (unsigned)data[i] << 16 | (have > 1 ? (unsigned)data[i + 1] << 8 : 0) | (have > 2 ? data[i + 2] : 0u);
+        unsigned group =
+            (unsigned)data[i] << 16 | (have > 1 ? (unsigned)data[i + 1] << 8 : 0) | (have > 2 ? data[i + 2] : 0u);
         char text[4] = {digits[group >> 18], digits[group >> 12 & 63], digits[group >> 6 & 63], digits[group & 63]};
         if (have < 3) text[3] = '=';
         if (have < 2) text[2] = '=';
@@ -138,14 +148,16 @@ static void svg_image(void *self, draw_rect rect, const uint8_t *rgb, size_t row
     byte_buffer_free(&png);
 }
 
-/* True when the first letter with a direction belongs to a script written from right to left (Hebrew, Arabic and relatives). */
+/* True when the first letter with a direction belongs to a script written from right to left (Hebrew, Arabic and
+ * relatives). */
 static bool reads_leftwards(const char *text)
 {
     for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
         if ((*at >= 'A' && *at <= 'Z') || (*at >= 'a' && *at <= 'z')) return false;
-        if (*at >= 0xD6 && *at <= 0xDF) return true;                                     /* U+0590-07FF */
-        if (*at == 0xE0 && at[1] >= 0xA0 && at[1] < 0xA4) return true;                   /* U+0800-08FF */
-        if (*at == 0xEF && ((at[1] == 0xAC && at[2] >= 0x9D) || (at[1] >= 0xAD && at[1] <= 0xB7))) return true; /* FB1D-FDFF */
+        if (*at >= 0xD6 && *at <= 0xDF) return true;                   /* U+0590-07FF */
+        if (*at == 0xE0 && at[1] >= 0xA0 && at[1] < 0xA4) return true; /* U+0800-08FF */
+        if (*at == 0xEF && ((at[1] == 0xAC && at[2] >= 0x9D) || (at[1] >= 0xAD && at[1] <= 0xB7)))
+            return true;                                                                   /* FB1D-FDFF */
         if (*at == 0xEF && (at[1] == 0xB9 || at[1] == 0xBA || at[1] == 0xBB)) return true; /* U+FE40-FEFF */
         if (*at >= 0xC3 && *at < 0xE2) return false;
         if (*at >= 0xE3 && *at < 0xEE) return false;
@@ -153,6 +165,7 @@ static bool reads_leftwards(const char *text)
     return false;
 }
 
+/* textLength makes a replacement font as wide as the measured one: labels stay where they were laid out. */
 static void svg_text(void *self, const char *text, draw_place place, const draw_font *font, double width)
 {
     byte_buffer *out = ((svg_writer *)self)->out;
@@ -190,6 +203,7 @@ static void svg_text(void *self, const char *text, draw_place place, const draw_
     byte_buffer_text(out, "</text>\n");
 }
 
+/* Every clip is a group; unclip closes it. */
 static void svg_clip(void *self, draw_rect rect)
 {
     svg_writer *writer = self;
@@ -208,6 +222,7 @@ static void svg_group(void *self, const char *name)
     byte_buffer_text(out, "\">\n");
 }
 
+/* Size in mm for print, coordinates in points for editing. */
 static void svg_head(byte_buffer *out, const draw_list *list, const char *families, const char *title,
                      const provenance_entry *entries, size_t entry_count)
 {
@@ -245,8 +260,15 @@ deberta_status draw_svg(const draw_list *list, const char *families, const char 
                         size_t entry_count, byte_buffer *out, deberta_error *err)
 {
     static const draw_methods methods = {
-        .box = svg_box, .path = svg_path, .disc = svg_disc, .image = svg_image, .text = svg_text,
-        .clip = svg_clip, .unclip = svg_end_group, .group = svg_group, .ungroup = svg_end_group,
+        .box = svg_box,
+        .path = svg_path,
+        .disc = svg_disc,
+        .image = svg_image,
+        .text = svg_text,
+        .clip = svg_clip,
+        .unclip = svg_end_group,
+        .group = svg_group,
+        .ungroup = svg_end_group,
     };
     DEBERTA_TRY(draw_status(list, err));
     svg_writer writer = {.out = out, .err = err};

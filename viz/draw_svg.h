@@ -1,5 +1,5 @@
-/* SVG with real text: selectable, searchable, editable, read aloud. Written here and not by cairo, whose SVG turns letters into
- * outlines.
+/* SVG with real text: selectable, searchable, editable, read aloud. Written here and not by cairo, whose SVG turns
+ * letters into outlines.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef VIZ_DRAW_SVG_H
@@ -9,8 +9,8 @@
 #include "viz/draw.h"
 #include "viz/png_metadata.h"
 
-/* Coordinates are points. families is what the ruler measured with; each text states its measured width, so that the layout
- * holds where another font has to stand in. title may be NULL. */
+/* Coordinates are points. families is what the ruler measured with; each text states its measured width, so that the
+ * layout holds where another font has to stand in. title may be NULL. */
 deberta_status draw_svg(const draw_list *list, const char *families, const char *title, const provenance_entry *entries,
                         size_t entry_count, byte_buffer *out, deberta_error *err);
 

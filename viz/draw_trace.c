@@ -1,4 +1,6 @@
-/* SPDX-License-Identifier: MIT */
+/* 0.01 mm is finer than any eye and coarser than any difference between compilers.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "viz/draw_trace.h"
 
 #include <string.h>
@@ -13,6 +15,7 @@ static double trace_width(void *self, const char *text, const draw_font *font)
     return 0.5 * font->size * DRAW_MM_PER_PT * (double)characters;
 }
 
+/* The same contract as the real ruler: whole characters, room for the ellipsis. The slack hides rounding of the sum. */
 static size_t trace_fit(void *self, const char *text, const draw_font *font, double width)
 {
     double step = 0.5 * font->size * DRAW_MM_PER_PT, room = width - trace_width(self, DRAW_ELLIPSIS, font);
@@ -46,6 +49,7 @@ static void colour(byte_buffer *out, const char *name, draw_colour value)
     if (value.a < 255) byte_buffer_format(out, "%02x", value.a);
 }
 
+/* Left out where nothing is drawn, so that a trace shows only what is there. */
 static void style(byte_buffer *out, draw_colour fill, const draw_pen *pen)
 {
     static const char *const dashes[] = {"", " dashed", " dotted", " dash-dot"};
@@ -136,8 +140,15 @@ static void trace_ungroup(void *self) { byte_buffer_text(self, "ungroup\n"); }
 deberta_status draw_trace(const draw_list *list, byte_buffer *out, deberta_error *err)
 {
     static const draw_methods methods = {
-        .box = trace_box, .path = trace_path, .disc = trace_disc, .image = trace_image, .text = trace_text,
-        .clip = trace_clip, .unclip = trace_unclip, .group = trace_group, .ungroup = trace_ungroup,
+        .box = trace_box,
+        .path = trace_path,
+        .disc = trace_disc,
+        .image = trace_image,
+        .text = trace_text,
+        .clip = trace_clip,
+        .unclip = trace_unclip,
+        .group = trace_group,
+        .ungroup = trace_ungroup,
     };
     DEBERTA_TRY(draw_status(list, err));
     byte_buffer_text(out, "page");

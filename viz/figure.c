@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* A figure becomes a file in three steps that fail apart: layout, bytes in memory, disk. Only the last one touches what
+ * was there before, and it renames.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "viz/figure.h"
 
 #include <errno.h>
@@ -13,7 +16,7 @@
 #include "viz/draw_cairo.h"
 #include "viz/draw_svg.h"
 
-/* ------------------------------------------------------------------------------------------------------------- style */
+/* --------------------------------------------------------------------------------------------------------- style */
 
 figure_style figure_defaults(const figure_style *style)
 {
@@ -30,7 +33,8 @@ deberta_status figure_check_style(const figure_style *style, deberta_error *err)
     figure_style s = figure_defaults(style);
     if (!(s.width_mm >= 30 && s.width_mm <= 1000))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure width %g mm, expected 30 to 1000", s.width_mm);
-    if (!(s.dpi >= 36 && s.dpi <= 2400)) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure resolution %g dpi, expected 36 to 2400", s.dpi);
+    if (!(s.dpi >= 36 && s.dpi <= 2400))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure resolution %g dpi, expected 36 to 2400", s.dpi);
     if (!(s.font_size >= FIGURE_SMALLEST_TYPE && s.font_size <= 24))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure type %g pt, expected 6 to 24", s.font_size);
     return DEBERTA_OK;
@@ -46,7 +50,10 @@ draw_font figure_small_font(const figure_style *style)
     return (draw_font){size < FIGURE_SMALLEST_TYPE ? FIGURE_SMALLEST_TYPE : size, text_colour, false, false};
 }
 
-draw_font figure_bold_font(const figure_style *style) { return (draw_font){style->font_size, text_colour, true, false}; }
+draw_font figure_bold_font(const figure_style *style)
+{
+    return (draw_font){style->font_size, text_colour, true, false};
+}
 
 double figure_title(draw_list *list, const figure_style *style)
 {
@@ -69,22 +76,51 @@ double figure_footnote(draw_list *list, const figure_style *style, double y, con
     return y + (double)draw_paragraph(list, text, place, &font, style->width_mm - 1, leading) * leading;
 }
 
+double figure_write_notes(draw_list *list, const figure_style *style, double y, byte_buffer *text)
+{
+    if (style->note) byte_buffer_text(text, style->note);
+    byte_buffer_append(text, "", 1);
+    if (text->failed)
+        draw_fail(list);
+    else if (text->size_bytes > 1)
+        y = figure_footnote(list, style, y, (const char *)text->data);
+    byte_buffer_free(text);
+    return y;
+}
+
+void figure_panel_title(draw_list *list, const figure_style *style, const char *letter, const char *title, double x,
+                        double y, double room)
+{
+    draw_font plain = figure_font(style), bold = figure_bold_font(style);
+    if (letter) {
+        draw_text(list, letter, (draw_place){x, y, DRAW_START, DRAW_BASELINE, 0}, &bold);
+        double step = draw_measure(list, letter, &bold) + 1.2;
+        x += step;
+        room -= step;
+    }
+    if (title)
+        draw_text_within(list, title, (draw_place){x, y, DRAW_START, DRAW_BASELINE, 0}, letter ? &plain : &bold, room);
+}
+
 void figure_cell_notes(const figure_notes *notes, byte_buffer *text)
 {
     size_t bad = notes->not_a_number + notes->infinite;
     if (notes->pooled > 1)
-        byte_buffer_format(text, "Each drawn cell is the mean of %zu \xC3\x97 %zu cells. ", notes->pooled, notes->pooled);
+        byte_buffer_format(text, "Each drawn cell is the mean of %zu \xC3\x97 %zu cells. ", notes->pooled,
+                           notes->pooled);
     if (notes->clipped)
         byte_buffer_format(text, "%zu %s beyond the colour scale, drawn in its end colours. ", notes->clipped,
                            notes->clipped == 1 ? "cell lies" : "cells lie");
     if (bad)
         byte_buffer_format(text, "Hatched: %zu %s (%zu NaN, %zu infinite). ", bad,
-                           bad == 1 ? "cell is not finite" : "cells are not finite", notes->not_a_number, notes->infinite);
+                           bad == 1 ? "cell is not finite" : "cells are not finite", notes->not_a_number,
+                           notes->infinite);
     if (notes->not_positive)
-        byte_buffer_format(text, "Hatched: %zu %s not positive, which a logarithmic scale cannot show. ", notes->not_positive,
-                           notes->not_positive == 1 ? "cell is" : "cells are");
+        byte_buffer_format(text, "Hatched: %zu %s not positive, which a logarithmic scale cannot show. ",
+                           notes->not_positive, notes->not_positive == 1 ? "cell is" : "cells are");
 }
 
+/* Counts like the columns of a spreadsheet: after z comes aa. */
 void figure_letter(size_t index, char text[8])
 {
     size_t letters = 1, block = 26;
@@ -97,10 +133,11 @@ void figure_letter(size_t index, char text[8])
     text[letters] = '\0';
 }
 
-/* ------------------------------------------------------------------------------------------------------------ saving */
+/* -------------------------------------------------------------------------------------------------------- saving */
 
 typedef enum figure_format { FORMAT_PNG, FORMAT_SVG, FORMAT_PDF } figure_format;
 
+/* By suffix, in any case of letters. */
 static deberta_status format_of(const char *path, figure_format *format, deberta_error *err)
 {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
@@ -112,10 +149,12 @@ static deberta_status format_of(const char *path, figure_format *format, deberta
         }
     }
     if (!dot) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure '%s' has no suffix, expected .png, .svg or .pdf", path);
-    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure '%s' has the unknown suffix '%s', expected .png, .svg or .pdf", path, dot);
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure '%s' has the unknown suffix '%s', expected .png, .svg or .pdf", path,
+                 dot);
 }
 
-/* Title and provenance as the formats can take them: valid UTF-8 without control characters. Release with free_clean_style. */
+/* Title and provenance as the formats can take them: valid UTF-8 without control characters. Release with
+ * free_clean_style. */
 static deberta_status clean_style(figure_style *style, deberta_error *err)
 {
     const figure_style given = *style;
@@ -158,8 +197,9 @@ static char *provenance_line(const figure_style *style)
     return (char *)line.data;
 }
 
-static deberta_status encode(const draw_list *list, const draw_ruler *ruler, const figure_style *style, figure_format format,
-                             byte_buffer *out, deberta_error *err)
+/* Appends the file of that format to out. */
+static deberta_status encode(const draw_list *list, const draw_ruler *ruler, const figure_style *style,
+                             figure_format format, byte_buffer *out, deberta_error *err)
 {
     if (format == FORMAT_SVG)
         return draw_svg(list, style->font, style->title, style->provenance, style->provenance_count, out, err);
@@ -172,7 +212,8 @@ static deberta_status encode(const draw_list *list, const draw_ruler *ruler, con
     uint8_t *rgb = NULL;
     size_t rows, columns;
     DEBERTA_TRY(draw_cairo_pixels(list, ruler, style->dpi, &rgb, &rows, &columns, err));
-    deberta_status status = png_encode(rgb, rows, columns, style->dpi, style->provenance, style->provenance_count, out, err);
+    deberta_status status =
+        png_encode(rgb, rows, columns, style->dpi, style->provenance, style->provenance_count, out, err);
     free(rgb);
     return status;
 }
@@ -186,6 +227,7 @@ typedef struct output {
     bool exists;     /* temporary is on the disk */
 } output;
 
+/* write() may take less than all of it, and be interrupted. */
 static deberta_status write_all(int file, const byte_buffer *bytes)
 {
     for (size_t done = 0; done < bytes->size_bytes;) {
@@ -197,11 +239,14 @@ static deberta_status write_all(int file, const byte_buffer *bytes)
     return DEBERTA_OK;
 }
 
+/* A device or a pipe is written to directly: a rename would replace it by a file. The name of the temporary file holds
+ * the process, so that two programs do not share one. */
 static deberta_status write_output(output *out, deberta_error *err)
 {
     struct stat info;
     bool special = stat(out->path, &info) == 0 && !S_ISREG(info.st_mode);
-    if (special && S_ISDIR(info.st_mode)) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "cannot write figure '%s': it is a folder", out->path);
+    if (special && S_ISDIR(info.st_mode))
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "cannot write figure '%s': it is a folder", out->path);
     if (!special && asprintf(&out->temporary, "%s.%ld.part", out->path, (long)getpid()) < 0) {
         out->temporary = NULL;
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for writing figure '%s'", out->path);
@@ -233,6 +278,7 @@ static deberta_status write_outputs(output *outputs, size_t count, deberta_error
     return DEBERTA_OK;
 }
 
+/* After success nothing is left to unlink: `exists` is false once renamed. */
 static void free_outputs(output *outputs, size_t count)
 {
     for (size_t i = 0; outputs && i < count; i++) {

@@ -54,6 +54,13 @@ deberta_status figure_check_style(const figure_style *style, deberta_error *err)
 double figure_title(draw_list *list, const figure_style *style);
 /* Writes one small grey sentence under the figure, broken to the page width, and returns the y beneath it. */
 double figure_footnote(draw_list *list, const figure_style *style, double y, const char *text);
+/* Writes text, then style->note, as a footnote at y if there is anything to say. Returns the y beneath; empties text.
+ */
+double figure_write_notes(draw_list *list, const figure_style *style, double y, byte_buffer *text);
+/* Title of a panel with its baseline at (x, y): bold, or after a bold letter (NULL: none) in plain type. Cut to room.
+ */
+void figure_panel_title(draw_list *list, const figure_style *style, const char *letter, const char *title, double x,
+                        double y, double room);
 /* Appends a sentence for every note about cells (pooled, clipped, not finite), each ending in a space. */
 void figure_cell_notes(const figure_notes *notes, byte_buffer *text);
 /* "a", "b", ... "z", "aa" */
@@ -62,8 +69,9 @@ void figure_letter(size_t index, char text[8]);
 /* Draws the figure that `what` describes on the list, sets the page size, and fills notes. */
 typedef deberta_status (*figure_layout)(draw_list *list, const void *what, figure_notes *notes, deberta_error *err);
 
-/* Runs layout once and saves the drawing into every path, by suffix: .png .svg .pdf. All files are complete or none is touched:
- * suffixes are checked first, bytes are made in memory, written beside the target and renamed. notes may be NULL. */
+/* Runs layout once and saves the drawing into every path, by suffix: .png .svg .pdf. All files are complete or none is
+ * touched: suffixes are checked first, bytes are made in memory, written beside the target and renamed. notes may be
+ * NULL. */
 deberta_status figure_save(figure_layout layout, const void *what, const figure_style *style, const char *const *paths,
                            size_t path_count, figure_notes *notes, deberta_error *err);
 

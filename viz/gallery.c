@@ -18,10 +18,12 @@ static const char *folder, *suffix;
 /* Reports a figure; a picture book goes on after an error. */
 static void show(const char *name, deberta_status status, const figure_notes *notes, const deberta_error *err)
 {
-    if (status != DEBERTA_OK) printf("%-24s FAILED: %s\n", name, err->message);
+    if (status != DEBERTA_OK)
+        printf("%-24s FAILED: %s\n", name, err->message);
     else
-        printf("%-24s clipped %zu, NaN %zu, inf %zu, pooled %zu, missing glyphs %zu%s\n", name, notes->clipped, notes->not_a_number,
-               notes->infinite, notes->pooled, notes->missing_glyphs, notes->positions ? ", positions" : "");
+        printf("%-24s clipped %zu, NaN %zu, inf %zu, pooled %zu, missing glyphs %zu%s\n", name, notes->clipped,
+               notes->not_a_number, notes->infinite, notes->pooled, notes->missing_glyphs,
+               notes->positions ? ", positions" : "");
 }
 
 static void save(const char *name, figure_layout layout, const void *spec, const figure_style *style)
@@ -35,7 +37,10 @@ static void save(const char *name, figure_layout layout, const void *spec, const
     show(name, status, &notes, &err);
 }
 
-static void save_attention(const char *name, const attention_figure *spec) { save(name, attention_layout, spec, &spec->style); }
+static void save_attention(const char *name, const attention_figure *spec)
+{
+    save(name, attention_layout, spec, &spec->style);
+}
 static void save_chart(const char *name, const chart_figure *spec) { save(name, chart_layout, spec, &spec->style); }
 
 static double uniform(uint64_t *state)
@@ -44,8 +49,8 @@ static double uniform(uint64_t *state)
     return (double)(*state >> 40) / (double)(1u << 24);
 }
 
-/* Something like attention: near diagonal, vertical stripes at the first token, noise. [4][n][n]: c2c, c2p, p2c, sum; then
- * probabilities. */
+/* Something like attention: near diagonal, vertical stripes at the first token, noise. [4][n][n]: c2c, c2p, p2c, sum;
+ * then probabilities. */
 static float *made_up(size_t n, uint64_t seed)
 {
     float *all = malloc(5 * n * n * sizeof *all);
@@ -54,7 +59,8 @@ static float *made_up(size_t n, uint64_t seed)
         double total = 0;
         for (size_t j = 0; j < n; j++) {
             double r = (double)i - (double)j, c2c = 1.5 * (uniform(&seed) + uniform(&seed) - 1) + (j == 0 ? 1.2 : 0);
-            double c2p = 2.2 * exp(-r * r / 6) - 0.3 * (r > 0) + 0.2 * uniform(&seed), p2c = 1.1 * exp(-(r - 1) * (r - 1) / 2) - 0.4 * uniform(&seed);
+            double c2p = 2.2 * exp(-r * r / 6) - 0.3 * (r > 0) + 0.2 * uniform(&seed),
+                   p2c = 1.1 * exp(-(r - 1) * (r - 1) / 2) - 0.4 * uniform(&seed);
             size_t k = i * n + j;
             all[k] = (float)c2c;
             all[n * n + k] = (float)c2p;
@@ -70,21 +76,33 @@ static float *made_up(size_t n, uint64_t seed)
 
 static void fill_panels(attention_panel panels[5], const float *data, size_t n)
 {
-    static const char *const titles[] = {"content to content (c2c)", "content to position (c2p)", "position to content (p2c)",
-                                         "sum", "probabilities"};
+    static const char *const titles[] = {"content to content (c2c)", "content to position (c2p)",
+                                         "position to content (p2c)", "sum", "probabilities"};
     for (size_t c = 0; c < 5; c++)
         panels[c] = (attention_panel){data + c * n * n, n, titles[c], c < 4 ? HEATMAP_SIGNED : HEATMAP_POSITIVE};
 }
 
 static const figure_label english[] = {
-    {"[CLS]", true}, {"The", false}, {"quick", false}, {"brown", false}, {"fox", false}, {"jumps", false}, {"over", false},
-    {"the", false}, {"lazy", false}, {"dog", false}, {".", false}, {"[SEP]", true}, {"It", false}, {"sleeps", false},
-    {"soundly", false}, {".", false}, {"[SEP]", true}};
+    {"[CLS]", true}, {"The", false},    {"quick", false},   {"brown", false}, {"fox", false}, {"jumps", false},
+    {"over", false}, {"the", false},    {"lazy", false},    {"dog", false},   {".", false},   {"[SEP]", true},
+    {"It", false},   {"sleeps", false}, {"soundly", false}, {".", false},     {"[SEP]", true}};
 
-static const figure_label scripts[] = {
-    {"[CLS]", true}, {"漢字", false}, {"中文分詞", false}, {"مرحبا", false}, {"بالعالم", false}, {"नमस्ते", false},
-    {"क्षत्रिय", false}, {"שלום", false}, {"ภาษาไทย", false}, {"😀", false}, {"👩\u200d👩\u200d👧", false}, {"▁the", false},
-    {"extraordinarily-long-token-that-has-sixty-characters-in-all-ok", false}, {"naïve", false}, {"ﬁ&<>\"", false}, {"[SEP]", true}};
+static const figure_label scripts[] = {{"[CLS]", true},
+                                       {"漢字", false},
+                                       {"中文分詞", false},
+                                       {"مرحبا", false},
+                                       {"بالعالم", false},
+                                       {"नमस्ते", false},
+                                       {"क्षत्रिय", false},
+                                       {"שלום", false},
+                                       {"ภาษาไทย", false},
+                                       {"😀", false},
+                                       {"👩\u200d👩\u200d👧", false},
+                                       {"▁the", false},
+                                       {"extraordinarily-long-token-that-has-sixty-characters-in-all-ok", false},
+                                       {"naïve", false},
+                                       {"ﬁ&<>\"", false},
+                                       {"[SEP]", true}};
 
 static void attention_pages(void)
 {
@@ -94,9 +112,15 @@ static void attention_pages(void)
     attention_panel panels[10];
     attention_figure spec = {
         .style = {.title = "DeBERTa-v3-base, layer 3, head 5"},
-        .panels = panels, .grid_rows = 1, .grid_columns = 5,
-        .queries = 17, .keys = 17, .query_labels = english, .key_labels = english,
-        .boundaries = boundary, .boundary_count = 1,
+        .panels = panels,
+        .grid_rows = 1,
+        .grid_columns = 5,
+        .queries = 17,
+        .keys = 17,
+        .query_labels = english,
+        .key_labels = english,
+        .boundaries = boundary,
+        .boundary_count = 1,
         .units = {"logit / sqrt(3d)", "probability", NULL},
     };
     float *one = made_up(17, 1), *two = made_up(17, 2);
@@ -139,8 +163,14 @@ static void attention_pages(void)
 static void special_pages(void)
 {
     attention_panel panels[5];
-    attention_figure spec = {.style = {.title = "Any script"}, .panels = panels, .grid_rows = 1, .grid_columns = 2,
-                             .queries = 16, .keys = 16, .query_labels = scripts, .key_labels = scripts,
+    attention_figure spec = {.style = {.title = "Any script"},
+                             .panels = panels,
+                             .grid_rows = 1,
+                             .grid_columns = 2,
+                             .queries = 16,
+                             .keys = 16,
+                             .query_labels = scripts,
+                             .key_labels = scripts,
                              .units = {"logit / sqrt(3d)", NULL, NULL}};
     float *data = made_up(16, 3);
     for (size_t i = 0; i < 16; i++)
@@ -187,12 +217,17 @@ static void latency_pages(void)
             low[s][i] = y[s][i] * 0.93;
             high[s][i] = y[s][i] * 1.1;
         }
-    chart_series series[] = {{.name = "deberta.c, AVX-512", .x = n, .y = y[0], .low = low[0], .high = high[0], .count = 9},
-                             {.name = "deberta.c, AVX2", .x = n, .y = y[1], .low = low[1], .high = high[1], .count = 9},
-                             {.name = "ONNX Runtime", .x = n, .y = y[2], .low = low[2], .high = high[2], .count = 9}};
-    chart_panel panel = {.x = {.label = "sequence length n (tokens)", .scale = CHART_LOG2}, .y = {.label = "latency (ms)", .scale = CHART_LOG10},
-                         .series = series, .series_count = 3};
-    chart_figure spec = {.style = {.width_mm = 85, .note = "Median of 9 runs; bars: 5th to 95th percentile."}, .panels = &panel, .panel_count = 1};
+    chart_series series[] = {
+        {.name = "deberta.c, AVX-512", .x = n, .y = y[0], .low = low[0], .high = high[0], .count = 9},
+        {.name = "deberta.c, AVX2", .x = n, .y = y[1], .low = low[1], .high = high[1], .count = 9},
+        {.name = "ONNX Runtime", .x = n, .y = y[2], .low = low[2], .high = high[2], .count = 9}};
+    chart_panel panel = {.x = {.label = "sequence length n (tokens)", .scale = CHART_LOG2},
+                         .y = {.label = "latency (ms)", .scale = CHART_LOG10},
+                         .series = series,
+                         .series_count = 3};
+    chart_figure spec = {.style = {.width_mm = 85, .note = "Median of 9 runs; bars: 5th to 95th percentile."},
+                         .panels = &panel,
+                         .panel_count = 1};
     save_chart("latency-column", &spec);
     spec.style.width_mm = 174;
     spec.style.title = "DeBERTa-v3-base, 1 thread";
@@ -209,8 +244,11 @@ static void latency_pages(void)
     snprintf(name, sizeof name, "%.2f ms + %.2f ms per layer", intercept, slope);
     chart_series depth[] = {{.name = "measured", .kind = CHART_POINTS, .x = layers, .y = time, .count = 8},
                             {.name = name, .kind = CHART_CURVE, .x = layers, .y = fit, .count = 8}};
-    chart_panel pair[2] = {panel, {.x = {.label = "layers", .scale = CHART_WHOLE, .from_zero = true},
-                                   .y = {.label = "latency (ms)", .from_zero = true}, .series = depth, .series_count = 2}};
+    chart_panel pair[2] = {panel,
+                           {.x = {.label = "layers", .scale = CHART_WHOLE, .from_zero = true},
+                            .y = {.label = "latency (ms)", .from_zero = true},
+                            .series = depth,
+                            .series_count = 2}};
     pair[0].title = "Latency against length";
     pair[1].title = "Latency against depth";
     spec = (chart_figure){.panels = pair, .panel_count = 2, .panel_letters = true};
@@ -219,28 +257,41 @@ static void latency_pages(void)
 
 static void cost_pages(void)
 {
-    static const figure_label lengths[] = {{"16", false}, {"64", false}, {"128", false}, {"256", false}, {"512", false}, {"1024", false}};
-    double share[4][6] = {{60, 58, 55, 50, 42, 30}, {25, 25, 24, 22, 20, 18}, {5, 9, 13, 20, 30, 46}, {10, 8, 8, 8, 8, 6}};
+    static const figure_label lengths[] = {{"16", false},  {"64", false},  {"128", false},
+                                           {"256", false}, {"512", false}, {"1024", false}};
+    double share[4][6] = {
+        {60, 58, 55, 50, 42, 30}, {25, 25, 24, 22, 20, 18}, {5, 9, 13, 20, 30, 46}, {10, 8, 8, 8, 8, 6}};
     static const char *const stages[] = {"linear layers", "feed-forward", "attention", "embedding, norms"};
     chart_series series[4];
-    for (size_t s = 0; s < 4; s++) series[s] = (chart_series){.name = stages[s], .kind = CHART_BARS, .y = share[s], .count = 6};
-    chart_panel panel = {.x = {.label = "sequence length n", .scale = CHART_CATEGORIES, .categories = lengths, .category_count = 6},
-                         .y = {.label = "share of time (%)", .low = 0, .high = 100}, .series = series, .series_count = 4, .stacked = true};
+    for (size_t s = 0; s < 4; s++)
+        series[s] = (chart_series){.name = stages[s], .kind = CHART_BARS, .y = share[s], .count = 6};
+    chart_panel panel = {
+        .x = {.label = "sequence length n", .scale = CHART_CATEGORIES, .categories = lengths, .category_count = 6},
+        .y = {.label = "share of time (%)", .low = 0, .high = 100},
+        .series = series,
+        .series_count = 4,
+        .stacked = true};
     chart_panel two[2] = {panel, panel};
     two[1].stacked = false;
     two[1].y = (chart_axis){.label = "share of time (%)"};
     chart_figure spec = {.panels = two, .panel_count = 2};
     save_chart("cost-bars", &spec);
 
-    double intensity[] = {0.1, 80.0 / 20, 100}, roof[] = {2, 80, 80}, scalar_x[] = {0.1, 10.0 / 20, 100}, scalar_roof[] = {2, 10, 10};
+    double intensity[] = {0.1, 80.0 / 20, 100}, roof[] = {2, 80, 80}, scalar_x[] = {0.1, 10.0 / 20, 100},
+           scalar_roof[] = {2, 10, 10};
     double kx[] = {0.25, 0.5, 1.1, 12, 14, 40}, ky[] = {3.6, 8, 17, 71, 60, 74};
     static const char *const names[] = {"LayerNorm", "softmax", "GELU", "QKV", "strip c2p", "FFN"};
     static const chart_rule rules[] = {{false, 128, "nominal peak, 1 core"}};
-    chart_series roofline[] = {{.name = "AVX-512 roof (measured)", .kind = CHART_CURVE, .x = intensity, .y = roof, .count = 3},
-                               {.name = "scalar roof (measured)", .kind = CHART_CURVE, .x = scalar_x, .y = scalar_roof, .count = 3},
-                               {.name = "stage", .kind = CHART_POINTS, .x = kx, .y = ky, .count = 6, .point_names = names}};
-    chart_panel roofs = {.x = {.label = "arithmetic intensity (FLOP / byte)", .scale = CHART_LOG10}, .y = {.label = "GFLOP/s", .scale = CHART_LOG10},
-                         .series = roofline, .series_count = 3, .rules = rules, .rule_count = 1};
+    chart_series roofline[] = {
+        {.name = "AVX-512 roof (measured)", .kind = CHART_CURVE, .x = intensity, .y = roof, .count = 3},
+        {.name = "scalar roof (measured)", .kind = CHART_CURVE, .x = scalar_x, .y = scalar_roof, .count = 3},
+        {.name = "stage", .kind = CHART_POINTS, .x = kx, .y = ky, .count = 6, .point_names = names}};
+    chart_panel roofs = {.x = {.label = "arithmetic intensity (FLOP / byte)", .scale = CHART_LOG10},
+                         .y = {.label = "GFLOP/s", .scale = CHART_LOG10},
+                         .series = roofline,
+                         .series_count = 3,
+                         .rules = rules,
+                         .rule_count = 1};
     spec = (chart_figure){.style = {.width_mm = 100}, .panels = &roofs, .panel_count = 1};
     save_chart("roofline", &spec);
 }
@@ -272,13 +323,28 @@ static void distance_pages(void)
         series[s].count = POINTS;
     }
     static const chart_rule rules[] = {{true, 0, NULL}};
-    chart_panel panels[2] = {{.title = "near", .x = {.label = "relative distance i \u2212 j", .scale = CHART_WHOLE, .low = -32, .high = 32},
-                              .y = {.label = "logit / sqrt(3d)"}, .series = series, .series_count = 3, .rules = rules, .rule_count = 1},
-                             {.title = "all distances", .x = {.label = "relative distance i \u2212 j", .scale = CHART_SIGNED_LOG},
-                              .y = {.label = "logit / sqrt(3d)"}, .series = series, .series_count = 3, .rules = rules, .rule_count = 1,
-                              .edges = edges, .edge_count = edge_count}};
-    chart_figure spec = {.style = {.title = "Layer 3, head 5", .note = "Median over pairs of tokens, band: 10 to 90 %. Strokes at the top: bucket edges."},
-                         .panels = panels, .panel_count = 2};
+    chart_panel panels[2] = {
+        {.title = "near",
+         .x = {.label = "relative distance i \u2212 j", .scale = CHART_WHOLE, .low = -32, .high = 32},
+         .y = {.label = "logit / sqrt(3d)"},
+         .series = series,
+         .series_count = 3,
+         .rules = rules,
+         .rule_count = 1},
+        {.title = "all distances",
+         .x = {.label = "relative distance i \u2212 j", .scale = CHART_SIGNED_LOG},
+         .y = {.label = "logit / sqrt(3d)"},
+         .series = series,
+         .series_count = 3,
+         .rules = rules,
+         .rule_count = 1,
+         .edges = edges,
+         .edge_count = edge_count}};
+    chart_figure spec = {
+        .style = {.title = "Layer 3, head 5",
+                  .note = "Median over pairs of tokens, band: 10 to 90 %. Strokes at the top: bucket edges."},
+        .panels = panels,
+        .panel_count = 2};
     save_chart("distance-curves", &spec);
 
     double layer[12], left[12], right[12], formula[12], other[12];
@@ -289,10 +355,16 @@ static void distance_pages(void)
         formula[i] = 511.0 * layer[i];
         other[i] = 1 + 510.0 * layer[i];
     }
-    chart_series band[] = {{.name = "distances with a slot of their own", .kind = CHART_BAND, .x = layer, .low = left, .high = right, .count = 12},
+    chart_series band[] = {{.name = "distances with a slot of their own",
+                            .kind = CHART_BAND,
+                            .x = layer,
+                            .low = left,
+                            .high = right,
+                            .count = 12},
                            {.name = "(2k\u22121)n", .kind = CHART_LINE, .x = layer, .y = formula, .count = 12},
                            {.name = "1+2(k\u22121)n", .kind = CHART_POINTS, .x = layer, .y = other, .count = 12}};
-    chart_panel field = {.x = {.label = "layers n", .scale = CHART_WHOLE}, .y = {.label = "tokens"}, .series = band, .series_count = 3};
+    chart_panel field = {
+        .x = {.label = "layers n", .scale = CHART_WHOLE}, .y = {.label = "tokens"}, .series = band, .series_count = 3};
     spec = (chart_figure){.style = {.width_mm = 85}, .panels = &field, .panel_count = 1};
     save_chart("receptive-field", &spec);
 
@@ -302,14 +374,21 @@ static void distance_pages(void)
         for (size_t j = 0; j < 17; j++) parts[s][j] = 2 * uniform(&seed) - 0.8;
     static double sum[17];
     for (size_t j = 0; j < 17; j++) sum[j] = parts[0][j] + parts[1][j] + parts[2][j];
-    chart_series stack[4] = {{.name = "c2c"}, {.name = "c2p"}, {.name = "p2c"}, {.name = "sum", .kind = CHART_POINTS, .y = sum, .count = 17, .look = 8}};
+    chart_series stack[4] = {{.name = "c2c"},
+                             {.name = "c2p"},
+                             {.name = "p2c"},
+                             {.name = "sum", .kind = CHART_POINTS, .y = sum, .count = 17, .look = 7}};
     for (size_t s = 0; s < 3; s++) {
         stack[s].kind = CHART_BARS;
         stack[s].y = parts[s];
         stack[s].count = 17;
     }
-    chart_panel query = {.title = "query \"fox\"", .x = {.label = "key", .scale = CHART_CATEGORIES, .categories = english, .category_count = 17},
-                         .y = {.label = "logit / sqrt(3d)"}, .series = stack, .series_count = 4, .stacked = true};
+    chart_panel query = {.title = "query \"fox\"",
+                         .x = {.label = "key", .scale = CHART_CATEGORIES, .categories = english, .category_count = 17},
+                         .y = {.label = "logit / sqrt(3d)"},
+                         .series = stack,
+                         .series_count = 4,
+                         .stacked = true};
     spec = (chart_figure){.style = {.width_mm = 120}, .panels = &query, .panel_count = 1, .panel_height = 40};
     save_chart("query-stack", &spec);
 }
@@ -321,11 +400,18 @@ static void head_pages(void)
     static float *made[LAYERS * HEADS];
     for (size_t i = 0; i < LAYERS * HEADS; i++) {
         made[i] = made_up(N, i + 1);
-        for (size_t k = 0; k < N * N; k++) made[i][k] = made[i][k] * (float)(i % 5) * 0.3f + made[i][N * N + k] * (float)(i % 7) * 0.2f;
+        for (size_t k = 0; k < N * N; k++)
+            made[i][k] = made[i][k] * (float)(i % 5) * 0.3f + made[i][N * N + k] * (float)(i % 7) * 0.2f;
         maps[i] = made[i];
     }
-    head_grid grid = {.style = {.title = "c2c of all heads"}, .maps = maps, .layers = LAYERS, .heads = HEADS, .queries = N, .keys = N,
-                      .stride = N, .unit = "logit / sqrt(3d)"};
+    head_grid grid = {.style = {.title = "c2c of all heads"},
+                      .maps = maps,
+                      .layers = LAYERS,
+                      .heads = HEADS,
+                      .queries = N,
+                      .keys = N,
+                      .stride = N,
+                      .unit = "logit / sqrt(3d)"};
     save("head-grid", head_grid_layout, &grid, &grid.style);
     grid.style.width_mm = 85;
     grid.scale.policy = HEATMAP_ROBUST;
@@ -341,21 +427,39 @@ static void head_pages(void)
         for (size_t i = 0; i < LAYERS * HEADS; i++) share[c][i] = (float)(0.2 + 0.5 * uniform(&seed));
         panels[c] = (attention_panel){share[c], HEADS, titles[c], HEATMAP_POSITIVE};
     }
-    attention_figure shares = {.style = {.title = "Share of the variance of the logits"}, .panels = panels, .grid_rows = 1, .grid_columns = 3,
-                               .queries = LAYERS, .keys = HEADS, .query_axis = "layer", .key_axis = "head",
+    attention_figure shares = {.style = {.title = "Share of the variance of the logits"},
+                               .panels = panels,
+                               .grid_rows = 1,
+                               .grid_columns = 3,
+                               .queries = LAYERS,
+                               .keys = HEADS,
+                               .query_axis = "layer",
+                               .key_axis = "head",
                                .units = {[HEATMAP_POSITIVE] = "share of variance"}};
     save_attention("component-share", &shares);
 
-    static const figure_label lengths[] = {{"16", false}, {"32", false}, {"64", false}, {"128", false}, {"256", false}, {"512", false}};
+    static const figure_label lengths[] = {{"16", false},  {"32", false},  {"64", false},
+                                           {"128", false}, {"256", false}, {"512", false}};
     static const figure_label depths[] = {{"1", false}, {"2", false}, {"4", false}, {"6", false}, {"12", false}};
     float latency[5 * 6];
     for (size_t l = 0; l < 5; l++)
-        for (size_t n = 0; n < 6; n++) latency[l * 6 + n] = (float)((0.4 + (double)l * (double)l) * 0.3 * pow(2, (double)n * 1.2));
+        for (size_t n = 0; n < 6; n++)
+            latency[l * 6 + n] = (float)((0.4 + (double)l * (double)l) * 0.3 * pow(2, (double)n * 1.2));
     latency[3] = 0;
     panels[0] = (attention_panel){latency, 6, NULL, HEATMAP_LOG};
-    attention_figure sweep = {.style = {.width_mm = 85, .title = "Latency, 1 thread"}, .panels = panels, .grid_rows = 1, .grid_columns = 1,
-                              .queries = 5, .keys = 6, .query_labels = depths, .key_labels = lengths, .query_axis = "layers",
-                              .key_axis = "sequence length n", .units = {[HEATMAP_LOG] = "latency (ms)"}, .annotate = true, .cell_aspect = 0.5};
+    attention_figure sweep = {.style = {.width_mm = 85, .title = "Latency, 1 thread"},
+                              .panels = panels,
+                              .grid_rows = 1,
+                              .grid_columns = 1,
+                              .queries = 5,
+                              .keys = 6,
+                              .query_labels = depths,
+                              .key_labels = lengths,
+                              .query_axis = "layers",
+                              .key_axis = "sequence length n",
+                              .units = {[HEATMAP_LOG] = "latency (ms)"},
+                              .annotate = true,
+                              .cell_aspect = 0.5};
     save_attention("latency-grid", &sweep);
 
     float distance[9 * 9];
@@ -363,18 +467,35 @@ static void head_pages(void)
     for (size_t i = 0; i < 9; i++)
         for (size_t j = 0; j < 9; j++) distance[i * 9 + j] = (float)i - (float)j;
     panels[0] = (attention_panel){distance, 9, "relative distance i \u2212 j", HEATMAP_SIGNED};
-    attention_figure distances = {.style = {.width_mm = 85}, .panels = panels, .grid_rows = 1, .grid_columns = 1, .queries = 9, .keys = 9,
-                                  .query_labels = english, .key_labels = english, .units = {"distance in tokens", NULL, NULL},
-                                  .annotate = true, .keep_row_mean = true, .marks = mark, .mark_count = 1};
+    attention_figure distances = {.style = {.width_mm = 85},
+                                  .panels = panels,
+                                  .grid_rows = 1,
+                                  .grid_columns = 1,
+                                  .queries = 9,
+                                  .keys = 9,
+                                  .query_labels = english,
+                                  .key_labels = english,
+                                  .units = {"distance in tokens", NULL, NULL},
+                                  .annotate = true,
+                                  .keep_row_mean = true,
+                                  .marks = mark,
+                                  .mark_count = 1};
     save_attention("distance-matrix", &distances);
 }
 
 static void line_pages(void)
 {
     float *data = made_up(17, 6);
-    line_view_panel panels[] = {{data + 4 * 17 * 17, 17, "probabilities"}, {data, 17, "c2c"}, {data + 17 * 17, 17, "c2p"}};
-    line_view view = {.style = {.width_mm = 85}, .panels = panels, .panel_count = 1, .queries = 17, .keys = 17,
-                      .kind = HEATMAP_POSITIVE, .query_labels = english, .key_labels = english};
+    line_view_panel panels[] = {
+        {data + 4 * 17 * 17, 17, "probabilities"}, {data, 17, "c2c"}, {data + 17 * 17, 17, "c2p"}};
+    line_view view = {.style = {.width_mm = 85},
+                      .panels = panels,
+                      .panel_count = 1,
+                      .queries = 17,
+                      .keys = 17,
+                      .kind = HEATMAP_POSITIVE,
+                      .query_labels = english,
+                      .key_labels = english};
     save("lines-column", line_view_layout, &view, &view.style);
     view.style.width_mm = 174;
     view.panels = panels + 1;

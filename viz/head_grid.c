@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* No tokens and no axes inside a thumbnail: at this size only the pattern counts. One scale, or patterns could not be
+ * compared.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "viz/head_grid.h"
 
 #include <math.h>
@@ -6,7 +9,7 @@
 
 #include "viz/ticks.h"
 
-static const double margin = 0.5, gap = 0.7, largest_thumbnail = 30, bar_thickness = 2.4;
+static const double margin = 0.5, gap = 0.7, largest_thumbnail = 30;
 
 typedef struct plan {
     const head_grid *spec;
@@ -28,15 +31,14 @@ static deberta_status check_grid(const head_grid *spec, deberta_error *err)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a head grid needs at least one query and one key");
     if (spec->scale.policy == HEATMAP_PANEL)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a head grid has one colour scale, not one for each panel");
-    if (spec->scale.policy == HEATMAP_FIXED && !(spec->scale.low < spec->scale.high))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "colour scale from %g to %g: the first must be the smaller", spec->scale.low, spec->scale.high);
+    DEBERTA_TRY(heatmap_check_choice(&spec->scale, spec->kind, err));
     if (spec->palette && !palette_find(spec->palette))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown palette '%s', expected one of %s", spec->palette, palette_names());
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown palette '%s', expected one of %s", spec->palette,
+                     palette_names());
     return DEBERTA_OK;
 }
 
-static double line_of(const draw_font *font) { return font->size * DRAW_MM_PER_PT; }
-
+/* The caller may show only some layers and heads; their numbers are those of the model. */
 static void number_text(const size_t *numbers, size_t index, char text[TICK_TEXT_BYTES])
 {
     tick_text((double)(numbers ? numbers[index] : index), 1, text);
@@ -52,7 +54,7 @@ static void measure(const draw_list *list, plan *p)
         number_text(spec->layer_numbers, i, text);
         numbers = fmax(numbers, draw_measure(list, text, &p->small));
     }
-    p->left = ceil((margin + line_of(&p->font) + 1.2 + numbers + 1) / pixel) * pixel;
+    p->left = ceil((margin + draw_type_height(&p->font) + 1.2 + numbers + 1) / pixel) * pixel;
     double room = (p->style.width_mm - margin - p->left - gap * (double)(spec->heads - 1)) / (double)spec->heads;
     double pixels = floor(fmin(room, largest_thumbnail) / pixel);
     p->pool = (size_t)fmax(1, ceil((double)spec->keys / fmax(1, pixels)));
@@ -62,6 +64,7 @@ static void measure(const draw_list *list, plan *p)
     p->height = p->width * (double)spec->queries / (double)spec->keys;
 }
 
+/* All heads, then the one scale for them. */
 static deberta_status prepare(plan *p, figure_notes *notes, deberta_error *err)
 {
     const head_grid *spec = p->spec;
@@ -109,32 +112,34 @@ static void draw_thumbnails(draw_list *list, const plan *p)
     }
 }
 
+/* Axis names around the grid; legend and notes beneath. Returns the y under everything. */
 static double draw_frame(draw_list *list, const plan *p, const figure_notes *notes)
 {
-    double wide = (double)p->spec->heads * (p->width + gap) - gap, high = (double)p->spec->layers * (p->height + gap) - gap;
-    draw_text(list, "head", (draw_place){p->left + wide / 2, p->top - line_of(&p->small) - 1.3, DRAW_MIDDLE, DRAW_BASELINE, 0}, &p->font);
-    draw_text(list, "layer", (draw_place){margin + 0.8 * line_of(&p->font), p->top + high / 2, DRAW_MIDDLE, DRAW_BASELINE, 90}, &p->font);
-    double y = p->top + high + 2.5, ends = notes->clipped ? bar_thickness : 0;
+    double wide = (double)p->spec->heads * (p->width + gap) - gap,
+           high = (double)p->spec->layers * (p->height + gap) - gap;
+    draw_text(
+        list, "head",
+        (draw_place){p->left + wide / 2, p->top - draw_type_height(&p->small) - 1.3, DRAW_MIDDLE, DRAW_BASELINE, 0},
+        &p->font);
+    draw_text(
+        list, "layer",
+        (draw_place){margin + 0.8 * draw_type_height(&p->font), p->top + high / 2, DRAW_MIDDLE, DRAW_BASELINE, 90},
+        &p->font);
+    char title[HEATMAP_UNIT_BYTES];
+    heatmap_unit_text(p->spec->unit, p->spec->kind, p->spec->keep_row_mean, title);
+    double y = p->top + high + 2.5, room = p->style.width_mm - margin - p->left;
+    heatmap_legend legend = {.title = title,
+                             .scale = &p->scale,
+                             .map = p->map,
+                             .font = p->font,
+                             .small = p->small,
+                             .width = fmin(80, room),
+                             .room = room};
+    heatmap_legend_draw(list, &legend, p->left, y);
     byte_buffer text = {0};
-    byte_buffer_text(&text, p->spec->unit ? p->spec->unit : p->spec->kind == HEATMAP_SIGNED ? "logit" : "probability");
-    if (p->spec->kind == HEATMAP_SIGNED && !p->spec->keep_row_mean) byte_buffer_text(&text, ", row mean subtracted");
-    byte_buffer_append(&text, "", 1);
-    if (text.failed) draw_fail(list);
-    else draw_text_within(list, (const char *)text.data, (draw_place){p->left, y, DRAW_START, DRAW_CAP, 0}, &p->font,
-                          p->style.width_mm - margin - p->left);
-    y += line_of(&p->font) + 0.8;
-    draw_rect bar = {p->left + ends, y, fmin(80, p->style.width_mm - margin - p->left) - 2 * ends, bar_thickness};
-    heatmap_colour_bar(list, bar, false, &p->scale, p->map, &p->small);
-    y += bar_thickness + 1.3 + line_of(&p->small) + 1.5;
-    text.size_bytes = 0;
     byte_buffer_text(&text, "Rows of a thumbnail are queries, columns keys. ");
     figure_cell_notes(notes, &text);
-    if (p->style.note) byte_buffer_text(&text, p->style.note);
-    byte_buffer_append(&text, "", 1);
-    if (text.failed) draw_fail(list);
-    else y = figure_footnote(list, &p->style, y, (const char *)text.data);
-    byte_buffer_free(&text);
-    return y;
+    return figure_write_notes(list, &p->style, y + heatmap_legend_height(list, &legend), &text);
 }
 
 deberta_status head_grid_layout(draw_list *list, const void *grid, figure_notes *notes, deberta_error *err)
@@ -147,13 +152,15 @@ deberta_status head_grid_layout(draw_list *list, const void *grid, figure_notes 
     p.map = palette_find(spec->palette ? spec->palette : spec->kind == HEATMAP_SIGNED ? "polar" : "cividis");
     measure(list, &p);
     if (p.width < 1.5)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu heads side by side leave no room in %g mm: fewer heads or a wider figure", spec->heads,
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "%zu heads side by side leave no room in %g mm: fewer heads or a wider figure", spec->heads,
                      p.style.width_mm);
     p.cells = calloc(spec->layers * spec->heads, sizeof *p.cells);
-    if (!p.cells) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a head grid of %zu x %zu", spec->layers, spec->heads);
+    if (!p.cells)
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a head grid of %zu x %zu", spec->layers, spec->heads);
     deberta_status status = prepare(&p, notes, err);
     if (status == DEBERTA_OK) {
-        p.top = figure_title(list, &p.style) + line_of(&p.font) + line_of(&p.small) + 1;
+        p.top = figure_title(list, &p.style) + draw_type_height(&p.font) + draw_type_height(&p.small) + 1;
         draw_thumbnails(list, &p);
         draw_set_page(list, p.style.width_mm, draw_frame(list, &p, notes) + margin);
     }

@@ -1,15 +1,19 @@
-/* SPDX-License-Identifier: MIT */
+/* Numbers are double until they are stored as the float that is drawn; a colour is one table look-up.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "viz/heatmap.h"
 
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "viz/ticks.h"
 
-/* ---------------------------------------------------------------------------------------------------------- preparing */
+/* ------------------------------------------------------------------------------------------------------ preparing */
 
+/* Masked keys (-inf) take no part in a softmax, and so none in its mean. */
 static double finite_mean(const float *row, size_t count)
 {
     double sum = 0;
@@ -24,15 +28,20 @@ static double finite_mean(const float *row, size_t count)
 
 static bool showable(float value, bool positive) { return isfinite(value) && (!positive || value > 0); }
 
+/* Counted in the matrix, not in the pooled cells: the note speaks of the data. */
 static void count_values(heatmap_cells *cells, const heatmap_matrix *matrix, bool positive)
 {
     for (size_t i = 0; i < matrix->rows; i++) {
         for (size_t j = 0; j < matrix->columns; j++) {
             float value = matrix->values[i * matrix->stride + j];
-            if (isnan(value)) cells->not_a_number++;
-            else if (isinf(value)) cells->infinite++;
-            else if (!showable(value, positive)) cells->not_positive++;
-            else cells->magnitude = fmax(cells->magnitude, fabsf(value));
+            if (isnan(value))
+                cells->not_a_number++;
+            else if (isinf(value))
+                cells->infinite++;
+            else if (!showable(value, positive))
+                cells->not_positive++;
+            else
+                cells->magnitude = fmax(cells->magnitude, fabsf(value));
         }
     }
 }
@@ -40,14 +49,16 @@ static void count_values(heatmap_cells *cells, const heatmap_matrix *matrix, boo
 /* Adds one row of the matrix to the sums of the drawn row it belongs to. What cannot be shown makes the sum NaN. */
 static void add_row(double *sums, const float *row, size_t columns, double offset, bool positive, size_t column_pool)
 {
-    for (size_t j = 0; j < columns; j++) sums[j / column_pool] += showable(row[j], positive) ? row[j] - offset : (double)NAN;
+    for (size_t j = 0; j < columns; j++)
+        sums[j / column_pool] += showable(row[j], positive) ? row[j] - offset : (double)NAN;
 }
 
 deberta_status heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matrix, heatmap_kind kind, bool centre,
                                size_t row_pool, size_t column_pool, deberta_error *err)
 {
     centre = centre && kind == HEATMAP_SIGNED;
-    assert(row_pool > 0 && column_pool > 0 && matrix->rows > 0 && matrix->columns > 0 && matrix->stride >= matrix->columns);
+    assert(row_pool > 0 && column_pool > 0 && matrix->rows > 0 && matrix->columns > 0 &&
+           matrix->stride >= matrix->columns);
     size_t rows = (matrix->rows - 1) / row_pool + 1, columns = (matrix->columns - 1) / column_pool + 1;
     *cells = (heatmap_cells){.rows = rows, .columns = columns, .row_pool = row_pool, .column_pool = column_pool};
     cells->values = calloc(rows, columns * sizeof *cells->values);
@@ -69,14 +80,16 @@ deberta_status heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matri
             add_row(sums, row, matrix->columns, centre ? finite_mean(row, matrix->columns) : 0, positive, column_pool);
         }
         for (size_t j = 0; j < columns; j++) {
-            size_t left = j * column_pool, right = left + column_pool < matrix->columns ? left + column_pool : matrix->columns;
+            size_t left = j * column_pool,
+                   right = left + column_pool < matrix->columns ? left + column_pool : matrix->columns;
             double mean = sums[j] / (double)((last - first) * (right - left));
             cells->values[i * columns + j] = fabs(mean) < dust ? 0 : (float)mean;
         }
     }
     free(sums);
     cells->whole = true;
-    for (size_t k = 0; k < rows * columns; k++) cells->whole &= !(cells->values[k] != rintf(cells->values[k])) || isnan(cells->values[k]);
+    for (size_t k = 0; k < rows * columns; k++)
+        cells->whole &= !(cells->values[k] != rintf(cells->values[k])) || isnan(cells->values[k]);
     return DEBERTA_OK;
 }
 
@@ -86,13 +99,28 @@ void heatmap_cells_free(heatmap_cells *cells)
     *cells = (heatmap_cells){0};
 }
 
-/* -------------------------------------------------------------------------------------------------------------- scale */
+/* ---------------------------------------------------------------------------------------------------------- scale */
+
+deberta_status heatmap_check_choice(const heatmap_choice *choice, heatmap_kind kind, deberta_error *err)
+{
+    if (choice->policy == HEATMAP_FIXED) {
+        if (!(isfinite(choice->low) && isfinite(choice->high) && choice->low < choice->high))
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "colour scale from %g to %g: the first must be the smaller",
+                         choice->low, choice->high);
+        if (kind == HEATMAP_LOG && choice->low <= 0)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "logarithmic colour scale from %g: it must be positive", choice->low);
+    }
+    if (!(choice->percentile >= 0 && choice->percentile <= 100))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "colour scale percentile %g, expected 0 to 100", choice->percentile);
+    return DEBERTA_OK;
+}
 
 typedef struct value_range {
     double low, high;
     size_t finite;
 } value_range;
 
+/* Of everything that shares a scale. low > high when there is no finite value. */
 static value_range range_of(const heatmap_cells *const *panels, size_t count)
 {
     value_range range = {INFINITY, -INFINITY, 0};
@@ -131,12 +159,14 @@ static deberta_status robust_range(value_range *range, heatmap_kind kind, double
         double high = sorted[(size_t)ceil(percentile / 100 * (double)(used - 1))];
         double low = sorted[(size_t)floor((1 - percentile / 100) * (double)(used - 1))];
         /* Almost all cells equal: percentiles say nothing, keep the extremes. */
-        if (kind == HEATMAP_SIGNED ? high > 0 : high > low) *range = (value_range){kind == HEATMAP_SIGNED ? -high : low, high, used};
+        if (kind == HEATMAP_SIGNED ? high > 0 : high > low)
+            *range = (value_range){kind == HEATMAP_SIGNED ? -high : low, high, used};
     }
     free(sorted);
     return DEBERTA_OK;
 }
 
+/* Cells at the very limit are not clipped. */
 static void count_clipped(heatmap_scale *scale, const heatmap_cells *const *panels, size_t count)
 {
     for (size_t p = 0; p < count; p++)
@@ -187,12 +217,13 @@ draw_colour heatmap_colour(const heatmap_scale *scale, const palette *map, doubl
     return table[palette_level(levels, heatmap_position(scale, palette_is_diverging(map), value))];
 }
 
-/* ------------------------------------------------------------------------------------------------------------ drawing */
+/* -------------------------------------------------------------------------------------------------------- drawing */
 
 static const draw_colour unknown_fill = {225, 225, 225, 255};
 static const draw_colour ink = {40, 40, 40, 255};
 static const draw_colour nothing = {0, 0, 0, 0};
 
+/* Row by row from the top, as images are. */
 static void cell_colours(uint8_t *rgb, const heatmap_cells *cells, const heatmap_scale *scale, const palette *map)
 {
     draw_colour table[PALETTE_LEVELS_MAX];
@@ -200,7 +231,8 @@ static void cell_colours(uint8_t *rgb, const heatmap_cells *cells, const heatmap
     bool diverging = palette_is_diverging(map);
     for (size_t k = 0; k < cells->rows * cells->columns; k++, rgb += 3) {
         double value = cells->values[k];
-        draw_colour colour = isnan(value) ? unknown_fill : table[palette_level(levels, heatmap_position(scale, diverging, value))];
+        draw_colour colour =
+            isnan(value) ? unknown_fill : table[palette_level(levels, heatmap_position(scale, diverging, value))];
         rgb[0] = colour.r;
         rgb[1] = colour.g;
         rgb[2] = colour.b;
@@ -218,7 +250,8 @@ static bool same_run(const heatmap_cells *cells, size_t i, size_t from, size_t t
 }
 
 /* Unknown cells are hatched run by run, runs that repeat below as one rectangle. */
-static void hatch_unknown(draw_list *list, draw_rect rect, double cell_width, double cell_height, const heatmap_cells *cells)
+static void hatch_unknown(draw_list *list, draw_rect rect, double cell_width, double cell_height,
+                          const heatmap_cells *cells)
 {
     const draw_pen pen = {{110, 110, 110, 255}, 0.3, DRAW_SOLID};
     double spacing = fmax(0.6, fmin(1.2, cell_width / 2));
@@ -240,8 +273,8 @@ static void hatch_unknown(draw_list *list, draw_rect rect, double cell_width, do
     }
 }
 
-void heatmap_draw(draw_list *list, draw_rect rect, const heatmap_cells *cells, size_t matrix_rows, size_t matrix_columns,
-                  const heatmap_scale *scale, const palette *map)
+void heatmap_draw(draw_list *list, draw_rect rect, const heatmap_cells *cells, size_t matrix_rows,
+                  size_t matrix_columns, const heatmap_scale *scale, const palette *map)
 {
     uint8_t *rgb = malloc(cells->rows * cells->columns * 3);
     if (!rgb) {
@@ -263,7 +296,8 @@ void heatmap_draw(draw_list *list, draw_rect rect, const heatmap_cells *cells, s
 /* The numbers of a colour bar: both ends first, then round numbers as far as they keep clear of the ends. */
 static tick_set bar_numbers(const heatmap_scale *scale, size_t most)
 {
-    tick_set inner = (scale->logarithmic ? ticks_log(scale->low, scale->high, 10, most + 2) : ticks_linear(scale->low, scale->high, most));
+    tick_set inner = (scale->logarithmic ? ticks_log(scale->low, scale->high, 10, most + 2)
+                                         : ticks_linear(scale->low, scale->high, most));
     tick_set ticks = {.step = inner.step};
     ticks.at[ticks.count++] = scale->low;
     ticks.at[ticks.count++] = scale->high;
@@ -277,18 +311,7 @@ static void bar_number_text(const tick_set *ticks, size_t i, char text[TICK_TEXT
     tick_text(ticks->at[i], i < 2 ? 0 : ticks->step, text);
 }
 
-double heatmap_bar_numbers_width(const draw_list *list, const heatmap_scale *scale, const draw_font *font)
-{
-    tick_set ticks = bar_numbers(scale, 5);
-    double widest = 0;
-    for (size_t i = 0; i < ticks.count; i++) {
-        char text[TICK_TEXT_BYTES];
-        bar_number_text(&ticks, i, text);
-        widest = fmax(widest, draw_measure(list, text, font));
-    }
-    return widest;
-}
-
+/* 256 steps whatever the map has: a bar shows only the part of a diverging map that the scale uses. */
 static void bar_image(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map)
 {
     enum { STEPS = 256 };
@@ -298,7 +321,8 @@ static void bar_image(draw_list *list, draw_rect bar, bool vertical, const heatm
     for (size_t i = 0; i < STEPS; i++) {
         size_t step = vertical ? STEPS - 1 - i : i; /* upwards */
         double part = ((double)step + 0.5) / STEPS;
-        double value = scale->logarithmic ? scale->low * pow(scale->high / scale->low, part) : scale->low + (scale->high - scale->low) * part;
+        double value = scale->logarithmic ? scale->low * pow(scale->high / scale->low, part)
+                                          : scale->low + (scale->high - scale->low) * part;
         draw_colour colour = table[palette_level(levels, heatmap_position(scale, palette_is_diverging(map), value))];
         memcpy(rgb + 3 * i, (uint8_t[]){colour.r, colour.g, colour.b}, 3);
     }
@@ -313,13 +337,17 @@ static void bar_points(draw_list *list, draw_rect bar, bool vertical, const heat
     double middle_x = bar.x + bar.width / 2, middle_y = bar.y + bar.height / 2;
     draw_colour low = heatmap_colour(scale, map, scale->low), high = heatmap_colour(scale, map, scale->high);
     if (scale->below && vertical)
-        draw_path(list, (draw_point[]){{bar.x, bottom}, {middle_x, bottom + point}, {right, bottom}}, 3, DRAW_CLOSED, low, pen);
+        draw_path(list, (draw_point[]){{bar.x, bottom}, {middle_x, bottom + point}, {right, bottom}}, 3, DRAW_CLOSED,
+                  low, pen);
     if (scale->below && !vertical)
-        draw_path(list, (draw_point[]){{bar.x, bar.y}, {bar.x - point, middle_y}, {bar.x, bottom}}, 3, DRAW_CLOSED, low, pen);
+        draw_path(list, (draw_point[]){{bar.x, bar.y}, {bar.x - point, middle_y}, {bar.x, bottom}}, 3, DRAW_CLOSED, low,
+                  pen);
     if (scale->above && vertical)
-        draw_path(list, (draw_point[]){{bar.x, bar.y}, {middle_x, bar.y - point}, {right, bar.y}}, 3, DRAW_CLOSED, high, pen);
+        draw_path(list, (draw_point[]){{bar.x, bar.y}, {middle_x, bar.y - point}, {right, bar.y}}, 3, DRAW_CLOSED, high,
+                  pen);
     if (scale->above && !vertical)
-        draw_path(list, (draw_point[]){{right, bar.y}, {right + point, middle_y}, {right, bottom}}, 3, DRAW_CLOSED, high, pen);
+        draw_path(list, (draw_point[]){{right, bar.y}, {right + point, middle_y}, {right, bottom}}, 3, DRAW_CLOSED,
+                  high, pen);
 }
 
 void heatmap_colour_bar(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map,
@@ -341,8 +369,11 @@ void heatmap_colour_bar(draw_list *list, draw_rect bar, bool vertical, const hea
         double along = heatmap_position(scale, false, ticks.at[i]) * length;
         /* Numbers at the ends of a horizontal bar stay within it, so that it may reach the edge of the page. */
         draw_anchor anchor = i >= 2 ? DRAW_MIDDLE : i == 0 ? DRAW_START : DRAW_END;
-        double width = draw_measure(list, text, font), from = along - (anchor == DRAW_MIDDLE ? width / 2 : anchor == DRAW_END ? width : 0);
-        double low = vertical ? along - 0.7 * line : from - 0.8, high = vertical ? along + 0.7 * line : from + width + 0.8;
+        double width = draw_measure(list, text, font), from = along - (anchor == DRAW_MIDDLE ? width / 2
+                                                                       : anchor == DRAW_END  ? width
+                                                                                             : 0);
+        double low = vertical ? along - 0.7 * line : from - 0.8,
+               high = vertical ? along + 0.7 * line : from + width + 0.8;
         bool free_place = true;
         for (size_t k = 0; k < taken; k++) free_place &= low >= taken_high[k] || high <= taken_low[k];
         if (!free_place) continue;
@@ -359,4 +390,30 @@ void heatmap_colour_bar(draw_list *list, draw_rect bar, bool vertical, const hea
         }
     }
     draw_ungroup(list);
+}
+
+void heatmap_unit_text(const char *unit, heatmap_kind kind, bool keep_row_mean, char text[HEATMAP_UNIT_BYTES])
+{
+    static const char *const defaults[] = {"logit", "probability", "value", "value"};
+    bool centred = kind == HEATMAP_SIGNED && !keep_row_mean;
+    snprintf(text, HEATMAP_UNIT_BYTES, "%s%s", unit ? unit : defaults[kind], centred ? ", row mean subtracted" : "");
+}
+
+static const double bar_thickness = 2.4, bar_gap = 0.6, title_leading = 1.25;
+
+double heatmap_legend_height(const draw_list *list, const heatmap_legend *legend)
+{
+    size_t lines = draw_count_lines(list, legend->title, &legend->font, legend->room);
+    double title = title_leading * draw_type_height(&legend->font) * (double)lines;
+    return title + bar_gap + bar_thickness + 1.3 + draw_type_height(&legend->small) + 1.5;
+}
+
+void heatmap_legend_draw(draw_list *list, const heatmap_legend *legend, double x, double y)
+{
+    double leading = title_leading * draw_type_height(&legend->font);
+    draw_place place = {x, y, DRAW_START, DRAW_CAP, 0};
+    y += leading * (double)draw_paragraph(list, legend->title, place, &legend->font, legend->room, leading);
+    double ends = legend->scale->below || legend->scale->above ? bar_thickness : 0; /* room for the points */
+    draw_rect bar = {x + ends, y, legend->width - 2 * ends, bar_thickness};
+    heatmap_colour_bar(list, bar, false, legend->scale, legend->map, &legend->small);
 }

@@ -1,7 +1,7 @@
 /* Matrices as coloured cells: centring, pooling, scales, the panel with its labels, and colour bars.
  *
- * A matrix is first prepared (centred, pooled, its non-finite cells counted); a scale is then chosen from everything that is to
- * be compared; only then is anything drawn.
+ * A matrix is first prepared (centred, pooled, its non-finite cells counted); a scale is then chosen from everything
+ * that is to be compared; only then is anything drawn.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef VIZ_HEATMAP_H
@@ -27,24 +27,26 @@ typedef enum heatmap_kind {
     HEATMAP_KINDS
 } heatmap_kind;
 
-/* ---------------------------------------------------------------------------------------------------------- preparing */
+/* ------------------------------------------------------------------------------------------------------ preparing */
 
 typedef struct heatmap_cells {
     float *values; /* [rows][columns], as drawn; NaN where hatched */
     size_t rows, columns;
     size_t row_pool, column_pool; /* how many rows and columns of the matrix one drawn cell covers */
-    size_t not_a_number, infinite, not_positive; /* in the matrix, before pooling; the last on a logarithmic scale only */
-    bool whole;                                  /* all finite values are integers */
-    double magnitude;              /* largest |finite value| of the matrix as given */
+    size_t not_a_number, infinite,
+        not_positive; /* in the matrix, before pooling; the last on a logarithmic scale only */
+    bool whole;       /* all finite values are integers */
+    double magnitude; /* largest |finite value| of the matrix as given */
 } heatmap_cells;
 
-/* centre (for the signed kind): subtract from every row the mean of its finite cells (what is constant over keys does not change a softmax).
- * A drawn cell is the mean of row_pool x column_pool cells, and NaN if one of them is not finite. */
+/* centre (for the signed kind): subtract from every row the mean of its finite cells (what is constant over keys does
+ * not change a softmax). A drawn cell is the mean of row_pool x column_pool cells, and NaN if one of them is not
+ * finite. */
 deberta_status heatmap_prepare(heatmap_cells *cells, const heatmap_matrix *matrix, heatmap_kind kind, bool centre,
                                size_t row_pool, size_t column_pool, deberta_error *err);
 void heatmap_cells_free(heatmap_cells *cells);
 
-/* -------------------------------------------------------------------------------------------------------------- scale */
+/* ---------------------------------------------------------------------------------------------------------- scale */
 
 typedef enum heatmap_policy {
     HEATMAP_SHARED, /* one scale for all panels of a kind, from their extreme values */
@@ -65,6 +67,9 @@ typedef struct heatmap_scale {
     size_t below, above; /* cells clipped */
 } heatmap_scale;
 
+/* DEBERTA_E_ARGUMENT for limits that are not finite, not in order or not positive where they must be, or a percentile
+ * outside 0-100. */
+deberta_status heatmap_check_choice(const heatmap_choice *choice, heatmap_kind kind, deberta_error *err);
 /* The scale for the cells of count panels. Values all equal (or none finite) still give a scale with low < high. */
 deberta_status heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const heatmap_choice *choice,
                               const heatmap_cells *const *panels, size_t count, deberta_error *err);
@@ -72,12 +77,12 @@ deberta_status heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const hea
 /* Position in [0, 1] along the map. A diverging map keeps its middle at zero, also on a lopsided scale. */
 double heatmap_position(const heatmap_scale *scale, bool diverging, double value);
 
-/* ------------------------------------------------------------------------------------------------------------ drawing */
+/* -------------------------------------------------------------------------------------------------------- drawing */
 
-/* The cells into rect: image, hatching of cells that are not finite. area of the last pooled cell may stick out by less than
- * a cell; it is clipped to rect. matrix_rows and matrix_columns: the size before pooling. */
-void heatmap_draw(draw_list *list, draw_rect rect, const heatmap_cells *cells, size_t matrix_rows, size_t matrix_columns,
-                  const heatmap_scale *scale, const palette *map);
+/* The cells into rect: image, hatching of cells that are not finite. area of the last pooled cell may stick out by less
+ * than a cell; it is clipped to rect. matrix_rows and matrix_columns: the size before pooling. */
+void heatmap_draw(draw_list *list, draw_rect rect, const heatmap_cells *cells, size_t matrix_rows,
+                  size_t matrix_columns, const heatmap_scale *scale, const palette *map);
 
 /* Colour of one value. */
 draw_colour heatmap_colour(const heatmap_scale *scale, const palette *map, double value);
@@ -85,7 +90,23 @@ draw_colour heatmap_colour(const heatmap_scale *scale, const palette *map, doubl
 /* A bar with numbers beneath (horizontal) or to its right (vertical). Pointed ends show that values were clipped. */
 void heatmap_colour_bar(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map,
                         const draw_font *font);
-/* Width that the numbers of a vertical bar take, in mm. */
-double heatmap_bar_numbers_width(const draw_list *list, const heatmap_scale *scale, const draw_font *font);
+
+/* What the colours of a kind mean: unit, or "logit", "probability", "value" for NULL; for signed values also whether
+ * the row means were subtracted. Cut if longer than the buffer. */
+enum { HEATMAP_UNIT_BYTES = 256 };
+void heatmap_unit_text(const char *unit, heatmap_kind kind, bool keep_row_mean, char text[HEATMAP_UNIT_BYTES]);
+
+/* A horizontal bar under a title that is broken to lines of `room`. */
+typedef struct heatmap_legend {
+    const char *title;
+    const heatmap_scale *scale;
+    const palette *map;
+    draw_font font, small; /* of the title, of the numbers */
+    double width, room;
+} heatmap_legend;
+
+double heatmap_legend_height(const draw_list *list, const heatmap_legend *legend);
+/* With its upper left corner at (x, y). */
+void heatmap_legend_draw(draw_list *list, const heatmap_legend *legend, double x, double y);
 
 #endif

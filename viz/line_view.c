@@ -1,5 +1,5 @@
-/* Signed values have the colours of the heat maps (positive vermilion, negative blue), and negative lines are dashed, so the sign
- * survives greyscale. Width and opacity grow with the value; weak lines are drawn first.
+/* Signed values have the colours of the heat maps (positive vermilion, negative blue), and negative lines are dashed,
+ * so the sign survives greyscale. Width and opacity grow with the value; weak lines are drawn first.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/line_view.h"
@@ -14,12 +14,12 @@ static const draw_colour special_grey = {145, 145, 145, 255};
 
 typedef struct plan {
     const line_view *spec;
-    heatmap_cells *cells;         /* [panel_count], centred */
+    heatmap_cells *cells; /* [panel_count], centred */
     figure_style style;
     draw_font font, small, bold;
-    double reach, smallest;       /* largest |value|; what a line needs to be drawn */
+    double reach, smallest;                    /* largest |value|; what a line needs to be drawn */
     double query_width, key_width, gap, pitch; /* mm: label columns, the space for lines, distance of tokens */
-    double rows; /* tokens in the longer column */
+    double rows;                               /* tokens in the longer column */
     size_t left_out;
 } plan;
 
@@ -27,8 +27,6 @@ typedef struct line_view_line {
     double value;
     size_t query, key;
 } line_view_line;
-
-static double line_of(const draw_font *font) { return font->size * DRAW_MM_PER_PT; }
 
 static deberta_status check_view(const line_view *spec, deberta_error *err)
 {
@@ -52,6 +50,7 @@ static double widest(const draw_list *list, const figure_label *labels, size_t c
     return fmin(width, longest_label);
 }
 
+/* The same preparation as for a heat map, so that both views of a matrix agree. */
 static deberta_status prepare(plan *p, figure_notes *notes, deberta_error *err)
 {
     const line_view *spec = p->spec;
@@ -68,6 +67,7 @@ static deberta_status prepare(plan *p, figure_notes *notes, deberta_error *err)
     return DEBERTA_OK;
 }
 
+/* Equal lines keep an order of their own: qsort alone would not, and the bytes of the file depend on it. */
 static int weaker_first(const void *a, const void *b)
 {
     const line_view_line *s = a, *t = b;
@@ -77,6 +77,7 @@ static int weaker_first(const void *a, const void *b)
     return (s->key > t->key) - (s->key < t->key);
 }
 
+/* At least a hairline of 0.3 pt, which prints; the width says more than the opacity does. */
 static draw_pen pen_of(const plan *p, double value)
 {
     double strength = fabs(value) / p->reach;
@@ -100,19 +101,24 @@ static void draw_lines(draw_list *list, plan *p, const heatmap_cells *cells, dou
         for (size_t j = 0; j < spec->keys; j++) {
             double value = cells->values[i * spec->keys + j];
             if (isnan(value)) continue;
-            if (fabs(value) >= p->smallest) lines[count++] = (line_view_line){value, i, j};
-            else p->left_out++;
+            if (fabs(value) >= p->smallest)
+                lines[count++] = (line_view_line){value, i, j};
+            else
+                p->left_out++;
         }
     }
     qsort(lines, count, sizeof *lines, weaker_first);
     for (size_t k = 0; k < count; k++) {
         draw_pen pen = pen_of(p, lines[k].value);
-        draw_line(list, x, y + ((double)lines[k].query + 0.5) * p->pitch, x + p->gap, y + ((double)lines[k].key + 0.5) * p->pitch, &pen);
+        draw_line(list, x, y + ((double)lines[k].query + 0.5) * p->pitch, x + p->gap,
+                  y + ((double)lines[k].key + 0.5) * p->pitch, &pen);
     }
     free(lines);
 }
 
-static void draw_tokens(draw_list *list, const plan *p, const figure_label *labels, size_t count, double x, double y, bool left)
+/* The query columns end, the key columns begin at the lines. */
+static void draw_tokens(draw_list *list, const plan *p, const figure_label *labels, size_t count, double x, double y,
+                        bool left)
 {
     for (size_t i = 0; i < count; i++) {
         draw_font font = p->font;
@@ -127,17 +133,12 @@ static void draw_tokens(draw_list *list, const plan *p, const figure_label *labe
 static double draw_key(draw_list *list, const plan *p, double y)
 {
     static const double parts[] = {1, 0.5, 0.2, -1, -0.5, -0.2};
-    double x = margin, row = 1.5 * line_of(&p->font), middle = y + line_of(&p->font) / 2;
+    double x = margin, row = 1.5 * draw_type_height(&p->font), middle = y + draw_type_height(&p->font) / 2;
     bool is_signed = p->spec->kind == HEATMAP_SIGNED;
-    byte_buffer unit = {0};
-    byte_buffer_text(&unit, p->spec->unit ? p->spec->unit : is_signed ? "logit" : "probability");
-    if (is_signed && !p->spec->keep_row_mean) byte_buffer_text(&unit, ", row mean subtracted");
-    byte_buffer_append(&unit, "", 1);
-    if (unit.failed) draw_fail(list);
-    else
-        x += 4 + draw_text_within(list, (const char *)unit.data, (draw_place){x, middle, DRAW_START, DRAW_CENTRE, 0}, &p->font,
-                                  p->style.width_mm - 2 * margin);
-    byte_buffer_free(&unit);
+    char unit[HEATMAP_UNIT_BYTES];
+    heatmap_unit_text(p->spec->unit, p->spec->kind, p->spec->keep_row_mean, unit);
+    draw_place place = {x, middle, DRAW_START, DRAW_CENTRE, 0};
+    x += 4 + draw_text_within(list, unit, place, &p->font, p->style.width_mm - 2 * margin);
     for (size_t i = 0; i < (is_signed ? 6 : 3); i++) {
         char text[TICK_TEXT_BYTES];
         draw_pen pen = pen_of(p, parts[i] * p->reach);
@@ -162,12 +163,7 @@ static double draw_view_notes(draw_list *list, const plan *p, const figure_notes
     tick_text(p->smallest, 0, limit);
     if (p->left_out) byte_buffer_format(&text, "%zu weaker pairs (below %s) are not drawn. ", p->left_out, limit);
     if (bad) byte_buffer_format(&text, "%zu pairs without a line: not finite. ", bad);
-    if (p->style.note) byte_buffer_text(&text, p->style.note);
-    byte_buffer_append(&text, "", 1);
-    if (text.failed) draw_fail(list);
-    else if (text.size_bytes > 1) y = figure_footnote(list, &p->style, y, (const char *)text.data);
-    byte_buffer_free(&text);
-    return y;
+    return figure_write_notes(list, &p->style, y, &text);
 }
 
 /* each: width of a panel. Returns the y beneath everything. */
@@ -176,12 +172,15 @@ static double draw_view(draw_list *list, plan *p, double each, const figure_note
     const line_view *spec = p->spec;
     bool titled = false;
     for (size_t k = 0; k < spec->panel_count; k++) titled |= spec->panels[k].title != NULL;
-    double y = draw_key(list, p, figure_title(list, &p->style) + margin) + (titled ? line_of(&p->bold) + 1 : 0);
+    double y =
+        draw_key(list, p, figure_title(list, &p->style) + margin) + (titled ? draw_type_height(&p->bold) + 1 : 0);
     for (size_t k = 0; k < spec->panel_count; k++) {
         double x = margin + (double)k * (each + 4) + p->query_width + 1;
         const char *title = spec->panels[k].title;
         draw_group(list, title ? title : "lines");
-        if (title) draw_text_within(list, title, (draw_place){x + p->gap / 2, y - 1, DRAW_MIDDLE, DRAW_BASELINE, 0}, &p->bold, each);
+        if (title)
+            draw_text_within(list, title, (draw_place){x + p->gap / 2, y - 1, DRAW_MIDDLE, DRAW_BASELINE, 0}, &p->bold,
+                             each);
         draw_lines(list, p, &p->cells[k], x, y);
         draw_tokens(list, p, spec->query_labels, spec->queries, x - 1, y, true);
         draw_tokens(list, p, spec->key_labels, spec->keys, x + p->gap + 1, y, false);
@@ -198,7 +197,7 @@ deberta_status line_view_layout(draw_list *list, const void *view, figure_notes 
     p.font = figure_font(&p.style);
     p.small = figure_small_font(&p.style);
     p.bold = figure_bold_font(&p.style);
-    p.pitch = 1.15 * line_of(&p.font);
+    p.pitch = 1.15 * draw_type_height(&p.font);
     draw_font measured = p.font;
     measured.bold = spec->one_query;
     p.query_width = widest(list, spec->query_labels, spec->queries, &measured);
@@ -206,11 +205,14 @@ deberta_status line_view_layout(draw_list *list, const void *view, figure_notes 
     double each = (p.style.width_mm - 2 * margin - 4 * (double)(spec->panel_count - 1)) / (double)spec->panel_count;
     p.gap = fmin(each - p.query_width - p.key_width - 2, 70);
     if (p.gap < smallest_gap)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu line views side by side leave %.1f mm for the lines in %g mm: fewer of them or a wider figure",
-                     spec->panel_count, fmax(p.gap, 0), p.style.width_mm);
+        DEBERTA_FAIL(
+            err, DEBERTA_E_ARGUMENT,
+            "%zu line views side by side leave %.1f mm for the lines in %g mm: fewer of them or a wider figure",
+            spec->panel_count, fmax(p.gap, 0), p.style.width_mm);
     p.rows = (double)(spec->queries > spec->keys ? spec->queries : spec->keys);
     if (p.rows * p.pitch > 2000)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view of %.0f tokens would be %.0f mm high", p.rows, p.rows * p.pitch);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view of %.0f tokens would be %.0f mm high", p.rows,
+                     p.rows * p.pitch);
     p.cells = calloc(spec->panel_count, sizeof *p.cells);
     if (!p.cells) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a line view");
     deberta_status status = prepare(&p, notes, err);

@@ -18,11 +18,11 @@ typedef struct line_view {
     const line_view_panel *panels; /* side by side: heads, layers or components; one scale for all */
     size_t panel_count;
     size_t queries, keys;
-    heatmap_kind kind;  /* HEATMAP_SIGNED or HEATMAP_POSITIVE */
-    bool keep_row_mean; /* as in attention_figure */
+    heatmap_kind kind;                             /* HEATMAP_SIGNED or HEATMAP_POSITIVE */
+    bool keep_row_mean;                            /* as in attention_figure */
     const figure_label *query_labels, *key_labels; /* needed: lines between unnamed points say nothing */
-    double smallest;                               /* lines below this part of the largest |value| are left out; 0 = 0.05 */
-    bool one_query;                                /* only the lines of `query`, its token in bold */
+    double smallest; /* lines below this part of the largest |value| are left out; 0 = 0.05 */
+    bool one_query;  /* only the lines of `query`, its token in bold */
     size_t query;
     const char *unit; /* NULL: "logit" or "probability" */
 } line_view;

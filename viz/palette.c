@@ -1,13 +1,14 @@
 /* The colour tables, RRGGBB in hexadecimal, one after the other.
  *
  * viridis, cividis and magma: the data of matplotlib's maps of these names, rounded to 8 bits. viridis and magma are by
- * Nathaniel J. Smith, Stefan van der Walt and Eric Firing, cividis by Jamie R. Nunez, Christopher R. Anderton and Ryan S.
- * Renslow; all three were put into the public domain by their authors (CC0 1.0).
+ * Nathaniel J. Smith, Stefan van der Walt and Eric Firing, cividis by Jamie R. Nunez, Christopher R. Anderton and Ryan
+ * S. Renslow; all three were put into the public domain by their authors (CC0 1.0).
  *
- * polar: made for this program, from straight lines in CIELAB lightness. Negative: white (L 100) to dark blue (L 16); positive:
- * white to vermilion (L 48). On each side lightness falls steadily, so larger magnitude is darker on paper, and a value is
- * lighter than its negative, so the two extremes stay apart in greyscale. A mid grey alone does not tell a moderate negative
- * from a large positive value: for strictly grey print a sequential map on signed data does (dark, grey, light).
+ * polar: made for this program, from straight lines in CIELAB lightness. Negative: white (L 100) to dark blue (L 16);
+ * positive: white to vermilion (L 48). On each side lightness falls steadily, so larger magnitude is darker on paper,
+ * and a value is lighter than its negative, so the two extremes stay apart in greyscale. A mid grey alone does not tell
+ * a moderate negative from a large positive value: for strictly grey print a sequential map on signed data does (dark,
+ * grey, light).
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/palette.h"
@@ -129,13 +130,13 @@ draw_colour palette_ink_on(draw_colour background)
     return palette_grey(background) < 0.5 ? (draw_colour){255, 255, 255, 255} : (draw_colour){0, 0, 0, 255};
 }
 
-/* After Okabe and Ito's set for colour-deficient vision (2008), without its yellow, which vanishes on white; ordered so that
- * neighbours differ in luma. */
+/* After Okabe and Ito's set for colour-deficient vision (2008), without its yellow, which vanishes on white. Darkness
+ * alternates, so that neighbours in a stack stay apart in greyscale. */
 draw_colour palette_series(size_t index)
 {
     static const draw_colour colours[PALETTE_SERIES_COUNT] = {
-        {0, 82, 147, 255},   {230, 126, 0, 255},  {0, 133, 96, 255},   {182, 62, 129, 255},
-        {86, 170, 223, 255}, {160, 52, 10, 255},  {150, 150, 150, 255}, {60, 60, 60, 255},
+        {0, 82, 147, 255},  {235, 145, 25, 255}, {0, 150, 110, 255}, {225, 150, 195, 255},
+        {145, 45, 10, 255}, {86, 180, 233, 255}, {50, 50, 50, 255},  {150, 150, 150, 255},
     };
     return colours[index % PALETTE_SERIES_COUNT];
 }

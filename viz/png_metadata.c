@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* libpng leaves a function by longjmp when something fails. So everything it may leave is in functions without
+ * variables that matter afterwards, and what must be released hangs on the caller's structures.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "viz/png_metadata.h"
 
 #include <png.h>
@@ -20,7 +23,7 @@ static void on_error(png_structp png, png_const_charp message)
 
 static void on_warning(png_structp png, png_const_charp message) { (void)png, (void)message; }
 
-/* ----------------------------------------------------------------------------------------------------------- writing */
+/* ------------------------------------------------------------------------------------------------------- writing */
 
 static void append_bytes(png_structp png, png_bytep data, png_size_t size_bytes)
 {
@@ -38,6 +41,7 @@ static bool is_ascii(const char *text)
     return true;
 }
 
+/* libpng copies the texts. */
 static void write_entries(png_structp png, png_infop info, const provenance_entry *entries, size_t entry_count)
 {
     for (size_t i = 0; i < entry_count; i++) {
@@ -62,8 +66,8 @@ static void write_image(png_structp png, png_infop info, const uint8_t *rgb, siz
         png_uint_32 per_metre = (png_uint_32)(dpi / 0.0254 + 0.5);
         png_set_pHYs(png, info, per_metre, per_metre, PNG_RESOLUTION_METER);
     }
-    /* Flat areas and repeated rows: the plain and the "as above" filter, smaller and faster than trying all five. */
-    png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE | PNG_FILTER_UP);
+    /* Few colours and repeated rows: filters would only spread them out (twice the size for a head grid). */
+    png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
     write_entries(png, info, entries, entry_count);
     png_write_info(png, info);
     for (size_t y = 0; y < rows; y++) png_write_row(png, rgb + y * columns * 3);
@@ -90,7 +94,7 @@ deberta_status png_encode(const uint8_t *rgb, size_t rows, size_t columns, doubl
     return DEBERTA_OK;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- reading */
+/* ------------------------------------------------------------------------------------------------------- reading */
 
 typedef struct png_source {
     const uint8_t *data;
@@ -112,6 +116,7 @@ static void *need(png_structp png, void *block)
     return block;
 }
 
+/* Whatever the file holds becomes 8-bit RGB. */
 static void read_image(png_structp png, png_infop info, png_content *content)
 {
     png_read_info(png, info);
@@ -127,6 +132,7 @@ static void read_image(png_structp png, png_infop info, png_content *content)
     png_read_end(png, info);
 }
 
+/* entry_count grows with every complete entry, so that a failure in between frees what is there. */
 static void read_entries(png_structp png, png_infop info, png_content *content)
 {
     png_textp texts = NULL;

@@ -9,12 +9,14 @@
 #include "core/base/status.h"
 #include "viz/byte_buffer.h"
 
-/* What a figure says about its origin: one line, e.g. {"model", "demo, sha256 12ab..."}. Keys: 1-79 characters of ASCII. */
+/* What a figure says about its origin: one line, e.g. {"model", "demo, sha256 12ab..."}. Keys: 1-79 characters of
+ * ASCII. */
 typedef struct provenance_entry {
     const char *key, *value;
 } provenance_entry;
 
-/* rgb: rows * columns colours of 3 bytes. dpi <= 0 leaves pHYs out. Values beyond ASCII become iTXt (UTF-8). No time chunk. */
+/* rgb: rows * columns colours of 3 bytes. dpi <= 0 leaves pHYs out. Values beyond ASCII become iTXt (UTF-8). No time
+ * chunk. */
 deberta_status png_encode(const uint8_t *rgb, size_t rows, size_t columns, double dpi, const provenance_entry *entries,
                           size_t entry_count, byte_buffer *out, deberta_error *err);
 

@@ -1,4 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* Steps are 1, 2 or 5 times a power of ten: what people count in. Ticks are multiples of the step, so neighbouring
+ * figures share them, and not divisions of the range.
+ *
+ * SPDX-License-Identifier: MIT */
 #include "viz/ticks.h"
 
 #include <assert.h>
@@ -9,6 +12,7 @@
 
 #define MINUS "\xE2\x88\x92"
 
+/* The slack keeps an end that is a multiple but for rounding. */
 static tick_set multiples(double low, double high, double step)
 {
     tick_set ticks = {.step = step};
@@ -18,6 +22,7 @@ static tick_set multiples(double low, double high, double step)
     return ticks;
 }
 
+/* From a step that is fine enough upwards: 1, 2, 5, 10 ... until there are no more than `most`. */
 static tick_set linear_from(double low, double high, size_t most, double step)
 {
     static const double factors[] = {2, 2.5, 2}; /* 1 2 5 10 */
@@ -51,13 +56,12 @@ tick_set ticks_log(double low, double high, double base, size_t most)
                 double value = digits[i] * pow(10, k);
                 if (value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9)) ticks.at[ticks.count++] = value;
             }
-        return ticks;
+    } else {
+        double stride = ceil((last - first + 1) / (double)most);
+        for (double k = first; k <= last && ticks.count < TICKS_MAX; k += stride)
+            ticks.at[ticks.count++] = pow(base, k);
     }
-    if (last - first < 1 && (high / low < base || base == 10)) /* less than two powers: linear ticks say more */
-        return ticks_linear(low, high, most);
-    double stride = ceil((last - first + 1) / (double)most);
-    for (double k = first; k <= last && ticks.count < TICKS_MAX; k += stride) ticks.at[ticks.count++] = pow(base, k);
-    return ticks;
+    return ticks.count >= 2 ? ticks : ticks_linear(low, high, most); /* a short stretch: linear ticks say more */
 }
 
 /* snprintf follows the locale of the program; figures always have a point. */
@@ -72,7 +76,9 @@ void tick_text(double value, double step, char text[TICK_TEXT_BYTES])
 {
     char digits[TICK_TEXT_BYTES];
     double size = fabs(value);
-    int decimals = step > 0 ? (int)fmax(0, ceil(-log10(step) - 1e-9)) : size > 0 ? 2 - (int)floor(log10(size) + 1e-9) : 0;
+    int decimals = step > 0   ? (int)fmax(0, ceil(-log10(step) - 1e-9))
+                   : size > 0 ? 2 - (int)floor(log10(size) + 1e-9)
+                              : 0;
     if (value == 0) {
         snprintf(digits, sizeof digits, "0");
     } else if (size >= 1e6 || size < 1e-4 || decimals > 6) {

@@ -268,15 +268,17 @@ static deberta_status name_entries(checkpoint *c, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* Does the map of an index put this tensor into this file? What it does is struck off. */
-static deberta_status strike_off(json_t *map, const char *name, const weight_file *file, bool *wanted,
+/* Does the map of an index put this tensor into this file? If so, the file's number takes the place of its name in the map:
+ * names that are left over at the end were not found, and a number that comes up again is a tensor twice in one file. */
+static deberta_status strike_off(const checkpoint *c, json_t *map, const char *name, size_t number, bool *wanted,
                                  deberta_error *err)
 {
     const json_t *place = json_object_get(map, name);
-    *wanted = place && json_is_string(place) && strcmp(json_string_value(place), file->name) == 0;
-    if (json_is_null(place))
+    const weight_file *file = &c->files[number];
+    *wanted = json_is_string(place) && strcmp(json_string_value(place), file->name) == 0;
+    if (json_is_integer(place) && (size_t)json_integer_value(place) == number)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' is there twice", file->map.name.text, QUOTE(name));
-    if (*wanted && json_object_set_new(map, name, json_null()) != 0)
+    if (*wanted && json_object_set_new(map, name, json_integer((json_int_t)number)) != 0)
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for comparing it with its index", file->map.name.text);
     return DEBERTA_OK;
 }
@@ -294,7 +296,7 @@ static deberta_status list_entries(checkpoint *c, json_t *map, deberta_error *er
         for (size_t i = 0; i < contents->count; i++) {
             const stored_tensor *stored = &contents->items[i];
             bool wanted = true;
-            if (map) DEBERTA_TRY(strike_off(map, stored->tensor.name, &c->files[f], &wanted, err));
+            if (map) DEBERTA_TRY(strike_off(c, map, stored->tensor.name, f, &wanted, err));
             if (!wanted) continue;
             c->entries[c->count] = (entry){stored->tensor, stored, &c->files[f], c->count};
             c->entries[c->count++].public.file = c->files[f].name;

@@ -34,6 +34,13 @@ static deberta_status scan(const char *text, size_t size_bytes, const json_limit
     return DEBERTA_OK;
 }
 
+/* As somebody would write it, and never like an integer: "2.0" is not 2. */
+static void print_real(char *text, size_t room, double value)
+{
+    snprintf(text, room, "%.15g", value);
+    if (!strpbrk(text, ".en")) strncat(text, ".0", room - strlen(text) - 1);
+}
+
 quoted json_describe(const json_t *value)
 {
     char text[QUOTE_BYTES + 16];
@@ -44,7 +51,7 @@ quoted json_describe(const json_t *value)
         snprintf(text, sizeof text, "the text '%s'", QUOTE_N(json_string_value(value), json_string_length(value)));
         break;
     case JSON_INTEGER: snprintf(text, sizeof text, "%" JSON_INTEGER_FORMAT, json_integer_value(value)); break;
-    case JSON_REAL: snprintf(text, sizeof text, "%.17g", json_real_value(value)); break;
+    case JSON_REAL: print_real(text, sizeof text, json_real_value(value)); break;
     case JSON_TRUE: return quote_bytes("true", 4);
     case JSON_FALSE: return quote_bytes("false", 5);
     default: return quote_bytes("null", 4);

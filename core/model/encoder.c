@@ -154,7 +154,7 @@ static deberta_status run(deberta_session *s, const deberta_batch *batch, const 
     }
     show_hidden(s, observer, 0);
     if (s->halo) convolution_keep_input(s);
-    size_t layers = s->model->config.layers;
+    size_t layers = s->internal.layers ? s->internal.layers : s->model->config.layers;
     for (size_t i = 0; i < layers; i++) {
         if (i + 1 == layers && s->decoder_input) {
             memcpy(s->decoder_input, s->hidden, s->tokens * s->hidden_stride * sizeof *s->hidden);

@@ -166,6 +166,9 @@ static deberta_status settle(deberta_session *s, const deberta_model *model, con
     DEBERTA_TRY(kernels_select(&s->kernels, options->isa, err));
     DEBERTA_TRY(topology_read(&topology, err));
     if (internal) s->internal = *internal;
+    if (s->internal.layers > model->config.layers) {
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu layers; %s has %zu", s->internal.layers, model->name, model->config.layers);
+    }
     attention_terms terms = s->internal.terms;
     s->model = model;
     s->isa = options->isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : options->isa;

@@ -14,7 +14,7 @@ static const char scheme[] = "synthetic:";
 /* What a shape and its keys choose. `terms` is an index of term_names. */
 typedef struct recipe {
     size_t version, layers, vocab, hidden, heads, intermediate, buckets, convolution, positions, distance, types,
-        biased, seed, lm, rtd, terms;
+        biased, seed, lm, rtd, terms, epsilon; /* epsilon: 7 means 1e-7 */
 } recipe;
 
 enum { TERMS_BOTH, TERMS_C2P, TERMS_P2C, TERMS_NONE, TERMS_COUNT };
@@ -26,7 +26,7 @@ static const struct {
     recipe recipe;
 } shapes[] = {
 /* clang-format off */
-#define COMMON .positions = 512, .seed = 1
+#define COMMON .positions = 512, .seed = 1, .epsilon = 7
 #define V1 .version = 1, .vocab = 50265, COMMON
 #define V3(words) .version = 2, .buckets = 256, .vocab = words, COMMON
     {"v1-base", {V1, .layers = 12, .hidden = 768, .heads = 12, .intermediate = 3072}},
@@ -48,7 +48,7 @@ static const struct {
 } keys[] = {
 #define KEY(name) {#name, offsetof(recipe, name)}
     KEY(layers), KEY(vocab), KEY(seed), KEY(buckets), KEY(heads), KEY(hidden), KEY(intermediate), KEY(positions),
-    KEY(distance), KEY(types), KEY(convolution), KEY(biased), KEY(lm), KEY(rtd),
+    KEY(distance), KEY(types), KEY(convolution), KEY(biased), KEY(lm), KEY(rtd), KEY(epsilon),
 #undef KEY
 };
 /* clang-format on */
@@ -116,11 +116,11 @@ static deberta_status make_config(model_config *config, const recipe *r, const c
         "{\"model_type\": \"%s\", \"vocab_size\": %zu, \"hidden_size\": %zu, \"num_hidden_layers\": %zu, "
         "\"num_attention_heads\": %zu, \"intermediate_size\": %zu, \"hidden_act\": \"gelu\", "
         "\"max_position_embeddings\": %zu, "
-        "\"type_vocab_size\": %zu, \"layer_norm_eps\": 1e-7, \"relative_attention\": %s, \"pos_att_type\": \"%s\", "
+        "\"type_vocab_size\": %zu, \"layer_norm_eps\": 1e-%zu, \"relative_attention\": %s, \"pos_att_type\": \"%s\", "
         "\"max_relative_positions\": %ld, \"position_buckets\": %ld, \"share_att_key\": %s, \"norm_rel_ebd\": \"%s\", "
         "\"position_biased_input\": %s, \"conv_kernel_size\": %zu, \"conv_act\": \"gelu\"}",
         r->version == 1 ? "deberta" : "deberta-v2", r->vocab, r->hidden, r->layers, r->heads, r->intermediate,
-        r->positions, r->types, relative ? "true" : "false", term_config[r->terms],
+        r->positions, r->types, r->epsilon, relative ? "true" : "false", term_config[r->terms],
         r->distance ? (long)r->distance : -1L, r->buckets ? (long)r->buckets : -1L, r->version == 2 ? "true" : "false",
         r->version == 2 ? "layer_norm" : "none", r->biased ? "true" : "false", r->convolution);
     return config_parse(config, text, (size_t)length, path, err);

@@ -8,7 +8,7 @@
  * Shapes: v1-base v1-large v2-xlarge v3-xsmall v3-small v3-base v3-large mdeberta-base. Keys: layers, vocab, seed,
  * buckets, heads, hidden, intermediate, positions (max_position_embeddings), distance (max_relative_positions), types,
  * convolution (kernel size), biased (1: absolute positions at the input), terms (c2p, p2c, both, none), lm and rtd (1:
- * with that head).
+ * with that head), epsilon (3: layer_norm_eps 1e-3).
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_MODEL_SYNTHETIC_H

@@ -1,9 +1,9 @@
-/* The scalar tier: every kernel of core/kernels.h in plain C, written to be read beside its contract. It is the second opinion
- * on the templates and shares no line with them.
+/* The scalar tier: every kernel of core/kernels.h in plain C, written to be read beside its contract. It is the second
+ * opinion on the templates and shares no line with them.
  *
- * Compiled twice: as kernels_init_scalar for any processor, where fmaf is a function of the C library, and with SCALAR_FMA and
- * hardware fmaf as kernels_init_scalar_fma. Same bits; only the speed differs. Automatic vectorisation is off, so that "speed-up
- * over scalar" means something.
+ * Compiled twice: as kernels_init_scalar for any processor, where fmaf is a function of the C library, and with
+ * SCALAR_FMA and hardware fmaf as kernels_init_scalar_fma. Same bits; only the speed differs. Automatic vectorisation
+ * is off, so that "speed-up over scalar" means something.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/kernels.h"
@@ -31,7 +31,7 @@ static float sum_of_partials(const float partials[PANEL])
     return s[0];
 }
 
-/* ------------------------------------------------------------------------------------------------------------- gemm_f32 */
+/* --------------------------------------------------------------------------------------------------------- gemm_f32 */
 
 /* What x is before the products: 0, C, or C scaled. */
 static void gemm_start(const gemm_task *task, size_t i, const float *c, float x[PANEL])
@@ -75,7 +75,7 @@ static void SUFFIXED(gemm_f32)(const gemm_task *task)
     }
 }
 
-/* ------------------------------------------------------------------------------------------------------ pack_panels_f32 */
+/* -------------------------------------------------------------------------------------------------- pack_panels_f32 */
 
 static void SUFFIXED(pack_panels_f32)(float *panels, size_t panel_stride, const float *x, size_t ldx, size_t rows,
                                       size_t depth)
@@ -88,7 +88,7 @@ static void SUFFIXED(pack_panels_f32)(float *panels, size_t panel_stride, const 
     }
 }
 
-/* ---------------------------------------------------------------------------------------------------- position_bias_f32 */
+/* ------------------------------------------------------------------------------------------------ position_bias_f32 */
 
 /* unit_steps only permits shortcuts; looking every entry up needs none. */
 static void SUFFIXED(position_bias_f32)(const position_bias_task *task)
@@ -106,7 +106,7 @@ static void SUFFIXED(position_bias_f32)(const position_bias_task *task)
     }
 }
 
-/* ---------------------------------------------------------------------------------------------------------- softmax_f32 */
+/* ------------------------------------------------------------------------------------------------------ softmax_f32 */
 
 /* Adds the key bias in place and returns the maximum, not below `maximum`. A NaN is never the maximum. */
 static float softmax_maximum(float *s, const float *key_bias, size_t keys, float maximum)
@@ -149,7 +149,7 @@ static void SUFFIXED(softmax_f32)(const softmax_task *task)
     }
 }
 
-/* -------------------------------------------------------------------------------------------------------- layernorm_f32 */
+/* ---------------------------------------------------------------------------------------------------- layernorm_f32 */
 
 static float mean_of(const float *x, size_t n)
 {
@@ -184,7 +184,7 @@ static void SUFFIXED(layernorm_f32)(float *y, size_t ldy, const float *x, size_t
     }
 }
 
-/* --------------------------------------------------------------------------------------------------------- activate_f32 */
+/* ----------------------------------------------------------------------------------------------------- activate_f32 */
 
 static float activation_of(float x, kernel_activation function)
 {
@@ -207,7 +207,7 @@ static void SUFFIXED(activate_f32)(float *x, size_t n, kernel_activation functio
     for (size_t e = 0; e < n; e++) x[e] = activation_of(x[e], function);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- the table */
+/* -------------------------------------------------------------------------------------------------------- the table */
 
 void KERNELS_INIT(kernels *table)
 {

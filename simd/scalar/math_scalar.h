@@ -1,5 +1,5 @@
-/* The elementwise functions, one number at a time: the formulas of simd/math_coefficients.h in plain C. Ternary operators stand
- * for lane selects; their conditions are false for NaN, as there.
+/* The elementwise functions, one number at a time: the formulas of simd/math_coefficients.h in plain C. Ternary
+ * operators stand for lane selects; their conditions are false for NaN, as there.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef SIMD_SCALAR_MATH_SCALAR_H
@@ -11,7 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
-/* 2^n for t = n + ROUND_MAGIC, n in -127 ... 127, where 2^-127 counts as 0. Unsigned, so that what a NaN leaves here may wrap. */
+/* 2^n for t = n + ROUND_MAGIC, n in -127 ... 127, where 2^-127 counts as 0. Unsigned, so that what a NaN leaves here
+ * may wrap. */
 static inline float scalar_scale(float t)
 {
     uint32_t bits;

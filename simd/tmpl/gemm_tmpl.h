@@ -14,16 +14,11 @@
 
 #define VECTORS (PANEL / VF_LANES) /* of one panel row */
 
-/* gelu of a tile in memory: one copy of the code. In registers it would be written out for every vector of every tile shape, and
- * through L1 it costs nothing beside its forty instructions. */
-static __attribute__((noinline)) void VF_NAME(gelu_tile)(float *c, size_t ldc, size_t panel_stride, size_t rows, size_t panels)
+/* gelu of n floats, n a multiple of VF_LANES: one copy of the code. In registers it would be written out for every vector of every
+ * tile shape, and through L1 it costs nothing beside its forty instructions. */
+static __attribute__((noinline)) void VF_NAME(gelu_values)(float *x, size_t n)
 {
-    for (size_t i = 0; i < rows; i++)
-        for (size_t p = 0; p < panels; p++)
-            for (size_t v = 0; v < PANEL; v += VF_LANES) {
-                float *at = c + i * ldc + p * panel_stride + v;
-                vf_store(at, vf_gelu(vf_load(at)));
-            }
+    for (size_t e = 0; e < n; e += VF_LANES) vf_store(x + e, vf_gelu(vf_load(x + e)));
 }
 
 /* Adds up the tile whose first row and panel are given. rows, panels and prefetch are literals in every call, so that all loops
@@ -71,14 +66,13 @@ VF void gemm_tile(const int rows, const int panels, const int prefetches, const 
     if (bias)
         UNROLL for (int i = 0; i < rows; i++)
             UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] = vf_add(x[i][v], vf_load(bias + v * VF_LANES));
-    if (task->gelu) {
+    if (task->gelu) { /* not in C, which may be the residual */
+        float tile[TILE_MAX_ROWS * TILE_PANELS * PANEL];
         UNROLL for (int i = 0; i < rows; i++)
-            UNROLL for (int v = 0; v < panels * VECTORS; v++)
-                vf_store(c + i * task->ldc + v / VECTORS * task->c_panel_stride + v % VECTORS * VF_LANES, x[i][v]);
-        VF_NAME(gelu_tile)(c, task->ldc, task->c_panel_stride, (size_t)rows, (size_t)panels);
+            UNROLL for (int v = 0; v < panels * VECTORS; v++) vf_store(tile + (i * panels * VECTORS + v) * VF_LANES, x[i][v]);
+        VF_NAME(gelu_values)(tile, (size_t)(rows * panels * PANEL));
         UNROLL for (int i = 0; i < rows; i++)
-            UNROLL for (int v = 0; v < panels * VECTORS; v++)
-                x[i][v] = vf_load(c + i * task->ldc + v / VECTORS * task->c_panel_stride + v % VECTORS * VF_LANES);
+            UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] = vf_load(tile + (i * panels * VECTORS + v) * VF_LANES);
     }
     if (task->outer_column)
         UNROLL for (int i = 0; i < rows; i++) {

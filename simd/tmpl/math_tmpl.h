@@ -87,7 +87,7 @@ VF vf vf_gelu(vf x)
     p = vf_fma(p, f, vf_set1(EXP2_P5));
     p = vf_fma(p, f, vf_set1(1.0f));
     const vf phi = vf_mul(p, vf_power_of_two(t));
-    return vf_fnma(a, phi, vf_max(vf_zero(), x));
+    return vf_fnma(a, phi, vf_max(x, vf_zero())); /* in this order x86 makes +0 of -0, as the formula does */
 }
 
 #endif

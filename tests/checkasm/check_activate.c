@@ -1,8 +1,8 @@
 /* activate_f32: every function over the whole range of float32 against its formula in float64, in ULP, and all tails.
  *
- * The bounds are those of simd/math_coefficients.h. Where SLEEF is there it is the second opinion twice over: its float64
- * functions must agree with the C library's, from which the formulas here are made, and the accuracy of its float32 functions is
- * printed beside ours.
+ * The bounds are those of simd/math_coefficients.h. Where SLEEF is there it is the second opinion twice over: its
+ * float64 functions must agree with the C library's, from which the formulas here are made, and the accuracy of its
+ * float32 functions is printed beside ours.
  *
  * SPDX-License-Identifier: MIT */
 #include "tests/checkasm/checkasm.h"
@@ -53,7 +53,7 @@ const char *activation_name(kernel_activation function)
     return names[function];
 }
 
-/* ------------------------------------------------------------------------------------------------------------ formulas */
+/* --------------------------------------------------------------------------------------------------------- formulas */
 
 /* The three functions from which all others are made, from one library or the other. */
 typedef struct mathematics {
@@ -95,7 +95,7 @@ double reference_activation(double x, kernel_activation function)
     return activation(&c_library, x, function);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- bounds */
+/* ----------------------------------------------------------------------------------------------------------- bounds */
 
 typedef struct error_bounds {
     double ulp, absolute; /* either is enough */
@@ -103,23 +103,24 @@ typedef struct error_bounds {
 
 static double gelu_ulp(double x)
 {
-    return x > 0 ? 2.5 : x > -1 ? 3 : x >= -3 ? 6 : x >= -5 ? 11 : x >= -5.5 ? 18 : 24;
+    return x > 0 ? 2.5 : x > -1 ? 3 : x >= -3 ? 6 : x >= -5 ? 11 : x >= -5.5 ? 18 : 25;
 }
 
 static error_bounds bounds_of(double x, kernel_activation function)
 {
-    /* What is below the exponential's range counts as 0. Rounding the argument u of a gate costs as much as u is large. */
+    /* What is below the exponential's range counts as 0. Rounding the argument u of a gate costs as much as u is large.
+     * */
     const double u = gate_argument(x, function);
     const double gate_absolute = u < -87.3 ? 0x1p-119 : 0;
     const double amplification = isfinite(u) ? fabs(u) / (1 + exp(u)) : 0;
     switch (function) {
     case KERNEL_GELU: return (error_bounds){gelu_ulp(x), x < -5.75 ? 2.7e-10 : 0};
-    case KERNEL_GELU_TANH: return (error_bounds){3.6 + 3 * amplification, gate_absolute};
-    case KERNEL_GELU_QUICK: return (error_bounds){3.6 + 1.5 * amplification, gate_absolute};
-    case KERNEL_SILU: return (error_bounds){3.6, gate_absolute};
+    case KERNEL_GELU_TANH: return (error_bounds){3.7 + 3 * amplification, gate_absolute};
+    case KERNEL_GELU_QUICK: return (error_bounds){3.7 + 1.5 * amplification, gate_absolute};
+    case KERNEL_SILU: return (error_bounds){3.7, gate_absolute};
     case KERNEL_RELU: return (error_bounds){0, 0};
     case KERNEL_TANH: return (error_bounds){1.4, 0};
-    case KERNEL_SIGMOID: return (error_bounds){2.5, x < -87.3 ? 0x1p-126 : 0};
+    case KERNEL_SIGMOID: return (error_bounds){2.7, x < -87.3 ? 0x1p-126 : 0};
     case KERNEL_EXP: return (error_bounds){x > 88.37 ? 6 : 1.3, x < -87.3365 ? 0x1p-126 : 0};
     }
     return (error_bounds){0, 0};
@@ -137,9 +138,14 @@ static bool compare_value(test_run *run, size_t index, float x, float got, kerne
     return false;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- SLEEF */
+/* ------------------------------------------------------------------------------------------------------------ SLEEF */
 
 #if HAVE_SLEEF
+/* Under the plain signatures: SLEEF declares its parameters const. */
+static double sleef_exp(double x) { return Sleef_exp_u10(x); }
+static double sleef_tanh(double x) { return Sleef_tanh_u10(x); }
+static double sleef_erfc(double x) { return Sleef_erfc_u15(x); }
+
 static float sleef_gate(float x, float u) { return x / (1.0f + Sleef_expf_u10(-u)); }
 
 static float sleef_activation(float x, kernel_activation function)
@@ -159,11 +165,11 @@ static float sleef_activation(float x, kernel_activation function)
 
 static void ask_sleef(test_run *run, float x, kernel_activation function)
 {
-    static const mathematics sleef = {Sleef_exp_u10, Sleef_tanh_u10, Sleef_erfc_u15};
+    static const mathematics sleef = {sleef_exp, sleef_tanh, sleef_erfc};
     const double want = reference_activation((double)x, function), second = activation(&sleef, (double)x, function);
     if (!(fabs(want - second) <= 1e-13 * fabs(want)) && isfinite(want) && fabs(want) > 1e-300)
-        run_fail(run, "float64 %s(%.9g): the C library gives %.17g, SLEEF %.17g", activation_name(function), (double)x, want,
-                 second);
+        run_fail(run, "float64 %s(%.9g): the C library gives %.17g, SLEEF %.17g", activation_name(function), (double)x,
+                 want, second);
     const double error = fabs((double)sleef_activation(x, function) - want) / ulp_of(want);
     if (fabsf(x) <= 5.0f) run->sleef_near_zero = fmax(run->sleef_near_zero, error);
 }
@@ -171,13 +177,14 @@ static void ask_sleef(test_run *run, float x, kernel_activation function)
 static void ask_sleef(test_run *run, float x, kernel_activation function) { (void)run, (void)x, (void)function; }
 #endif
 
-/* --------------------------------------------------------------------------------------------------------------- cases */
+/* ------------------------------------------------------------------------------------------------------------ cases */
 
 static float special_value(test_run *run)
 {
-    static const float specials[] = {0.0f,      -0.0f,  INFINITY, -INFINITY, NAN,     0x1p-149f, -0x1p-149f, 0x1p-126f, FLT_MAX,
-                                     -FLT_MAX,  88.0f,  88.5f,    88.72283f, 88.8f,   -87.33654f, -87.5f,    -104.0f,   13.06f,
-                                     -13.05f,   -13.1f, -5.75f,   5.75f,     0.625f,  -0.625f,    10.0f,     -100.5f};
+    static const float specials[] = {0.0f,       -0.0f,     INFINITY,   -INFINITY, NAN,    0x1p-149f, -0x1p-149f,
+                                     0x1p-126f,  FLT_MAX,   -FLT_MAX,   88.0f,     88.5f,  88.72283f, 88.8f,
+                                     -87.33654f, -87.5f,    -104.0f,    13.06f,    -13.05f, -13.1f,   -5.75f,
+                                     5.75f,      0.625f,    -0.625f,    10.0f,     -100.5f};
     return specials[random_below(run, sizeof specials / sizeof *specials)];
 }
 
@@ -219,15 +226,16 @@ void check_activate_tails(test_run *run)
         }
 }
 
-/* All 2^32 bit patterns in 256 cases, from each of which equally spaced patterns are taken, moved by a random amount. */
+/* All 2^32 bit patterns in 256 cases, from each of which equally spaced patterns are taken, moved by a random amount.
+ * */
 static void walk_all_floats(test_run *run, kernel_activation function)
 {
     const size_t n = run->options->quick ? 1 << 5 : 1 << 12;
     for (uint32_t part = 0; part < 256; part++) {
         const activate_case c = {
             .function = function, .n = n, .first_bits = part << 24, .step = (uint32_t)((1u << 24) / n)};
-        run_case(run, 1, activate_body, &c, "%s of %zu of the values %08x to %08x", activation_name(function), n, part << 24,
-                 (part << 24) + 0xffffff);
+        run_case(run, 1, activate_body, &c, "%s of %zu of the values %08x to %08x", activation_name(function), n,
+                 part << 24, (part << 24) + 0xffffff);
     }
 }
 

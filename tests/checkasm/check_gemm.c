@@ -1,5 +1,5 @@
-/* gemm_f32: products of every shape around the register tiles, every combination of epilogues, and numbers at the limits.
- * SPDX-License-Identifier: MIT */
+/* gemm_f32: products of every shape around the register tiles, every combination of epilogues, and numbers at the
+ * limits. SPDX-License-Identifier: MIT */
 #include "tests/checkasm/checkasm.h"
 
 #include <math.h>
@@ -55,7 +55,7 @@ static const void *gemm_task_for(void *context, int copy)
     return &task;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- buffers */
+/* ---------------------------------------------------------------------------------------------------------- buffers */
 
 /* A result matrix is row-major, or a panel at a time. */
 static void choose_layout(test_run *run, const gemm_case *g, size_t *ld, size_t *panel_stride)
@@ -80,7 +80,8 @@ static void fill_layout(test_run *run, const gemm_case *g, float *values, size_t
         fill_matrix(run, values + p * panel_stride, g->rows, PANEL, ld, g->distribution, scale);
 }
 
-static test_buffer *filled_vector(test_run *run, const gemm_case *g, const char *name, size_t count, size_t ld, float scale)
+static test_buffer *filled_vector(test_run *run, const gemm_case *g, const char *name, size_t count, size_t ld,
+                                  float scale)
 {
     test_buffer *b = run_buffer(run, name, matrix_span(count, 1, ld), BUFFER_INPUT);
     fill_matrix(run, b->copy[COPY_INITIAL], count, 1, ld, g->distribution, scale);
@@ -123,7 +124,7 @@ static void take_epilogue_operands(test_run *run, gemm_case *g)
     if (g->row_scale) g->scales = filled_vector(run, g, "row_scale", g->rows, 1, 2.0f);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- float64 */
+/* ---------------------------------------------------------------------------------------------------------- float64 */
 
 /* The exact element, and S: the sum of the absolute values of all terms, as far as each can reach the result. */
 typedef struct exact {
@@ -203,7 +204,7 @@ static void run_gemm_case(test_run *run, size_t weight, const gemm_case *g)
              residuals[g->residual], g->row_scale ? ", row_scale" : "", g->prefetch_next ? ", prefetch_next" : "");
 }
 
-/* --------------------------------------------------------------------------------------------------------------- walks */
+/* ------------------------------------------------------------------------------------------------------------ walks */
 
 static size_t most_rows(const test_run *run)
 {
@@ -217,7 +218,8 @@ static size_t most_panels(const test_run *run)
     return panels < 5 ? 5 : panels;
 }
 
-/* All edges of the tiles at depths around every unrolling; then all depths at a few edges; then the model's own depth. */
+/* All edges of the tiles at depths around every unrolling; then all depths at a few edges; then the model's own depth.
+ * */
 void check_gemm_products(test_run *run)
 {
     static const size_t depths[] = {0, 1, 2, 3, 4, 7, 8, 16, 17, 64};

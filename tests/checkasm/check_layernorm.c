@@ -1,12 +1,14 @@
-/* layernorm_f32 against float64: all lengths around the 16 partial sums, the lengths of the models, and rows on which a careless
- * formula loses all digits.
+/* layernorm_f32 against float64: all lengths around the 16 partial sums, the lengths of the models, and rows on which a
+ * careless formula loses all digits.
  *
  * SPDX-License-Identifier: MIT */
 #include "tests/checkasm/checkasm.h"
 
 #include <math.h>
 
-typedef enum row_kind { ROW_BELL, ROW_WIDE, ROW_CONSTANT, ROW_HUGE_MEAN, ROW_ONE_HUGE, ROW_TINY, ROW_NAN, ROW_KINDS } row_kind;
+typedef enum row_kind {
+    ROW_BELL, ROW_WIDE, ROW_CONSTANT, ROW_HUGE_MEAN, ROW_ONE_HUGE, ROW_TINY, ROW_NAN, ROW_KINDS
+} row_kind;
 
 typedef struct layernorm_case {
     size_t rows, n;
@@ -78,9 +80,9 @@ static void compare_row(test_run *run, const layernorm_case *c, size_t i)
     }
     for (size_t e = 0; e < c->n; e++) variance += ((double)x[e] - mean) * ((double)x[e] - mean) / (double)c->n;
 
-    /* To first order: the mean adds m = ceil(n / 16) + 5 roundings of mean |x|; r half as many of the variance, and its own; d, the
-     * product and the fma one each. What the error of the mean does to the variance is of second order: below 2 up to
-     * |mean| = 10^4 sigma. Rows of normal numbers stay below 4. */
+    /* To first order: the mean adds m = ceil(n / 16) + 5 roundings of mean |x|; r half as many of the variance, and its
+     * own; d, the product and the fma one each. What the error of the mean does to the variance is of second order:
+     * below 2 up to |mean| = 10^4 sigma. Rows of normal numbers stay below 4. */
     const double limit = 1.5 * (double)((c->n + PANEL - 1) / PANEL) + 16;
     const double r = 1.0 / sqrt(variance + (double)c->eps);
     for (size_t e = 0; e < c->n; e++) {

@@ -1,6 +1,6 @@
-/* position_bias_f32 moves data and adds once: the result is known exactly. What varies is the map from distances to table rows:
- * flat, linear, saturated at either end, with irregular runs of equal rows, or without any order. Strip entries that no lane may
- * use hold POISON, so that a wrong entry shows.
+/* position_bias_f32 moves data and adds once: the result is known exactly. What varies is the map from distances to
+ * table rows: flat, linear, saturated at either end, with irregular runs of equal rows, or without any order. Strip
+ * entries that no lane may use hold POISON, so that a wrong entry shows.
  *
  * SPDX-License-Identifier: MIT */
 #include "tests/checkasm/checkasm.h"
@@ -42,7 +42,7 @@ static const void *bias_task_for(void *context, int copy)
     return &task;
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- maps */
+/* ------------------------------------------------------------------------------------------------------------- maps */
 
 static int32_t word_at(const test_buffer *b, size_t index)
 {
@@ -51,7 +51,10 @@ static int32_t word_at(const test_buffer *b, size_t index)
     return word;
 }
 
-static void set_word(test_buffer *b, size_t index, int32_t word) { memcpy(&b->copy[COPY_INITIAL][index], &word, sizeof word); }
+static void set_word(test_buffer *b, size_t index, int32_t word)
+{
+    memcpy(&b->copy[COPY_INITIAL][index], &word, sizeof word);
+}
 
 /* Table row of query i and lane l. */
 static int32_t row_at(const bias_case *b, size_t i, size_t l) { return word_at(b->row_of, i + PANEL - 1 - l); }
@@ -91,7 +94,7 @@ static void take_map(test_run *run, bias_case *b)
     for (size_t x = 0; x < count; x++) set_word(b->position_of, x, b->last_row - word_at(b->row_of, count - 1 - x));
 }
 
-/* ------------------------------------------------------------------------------------------------------------- strips */
+/* ----------------------------------------------------------------------------------------------------------- strips */
 
 /* Where lane l of query i finds its entry in c2p. */
 static size_t c2p_index(const bias_case *b, size_t i, size_t l)
@@ -138,7 +141,8 @@ static void compare_with_definition(test_run *run, const bias_case *b)
             const float want = b->use_c2p && b->use_p2c ? c2p + p2c : b->use_c2p ? c2p : p2c;
             const float got = b->bias->copy[COPY_TESTED][i * PANEL + l];
             if (float_bits(got) == float_bits(want)) continue;
-            run_fail(run, "query %zu, key lane %zu, table row %d: got %.9g, expected %.9g", i, l, row_at(b, i, l), got, want);
+            run_fail(run, "query %zu, key lane %zu, table row %d: got %.9g, expected %.9g", i, l, row_at(b, i, l), got,
+                     want);
             return;
         }
     }

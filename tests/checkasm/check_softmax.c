@@ -42,7 +42,7 @@ static const void *softmax_task_for(void *context, int copy)
     return &task;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- filling */
+/* ---------------------------------------------------------------------------------------------------------- filling */
 
 static float random_logit(test_run *run, logit_kind logits)
 {
@@ -89,7 +89,7 @@ static void fill_state(test_run *run, softmax_case *c)
     }
 }
 
-/* ----------------------------------------------------------------------------------------------------------- comparing */
+/* -------------------------------------------------------------------------------------------------------- comparing */
 
 /* The exponential of a difference that was rounded to float32: 2 ULP, and nothing subnormal. */
 static bool compare_exponential(test_run *run, const char *where, size_t index, float got, float difference)
@@ -161,7 +161,7 @@ static void run_softmax_case(test_run *run, size_t weight, const softmax_case *c
              masks[c->mask], c->first ? "first chunk" : c->nothing_before ? "after a masked chunk" : "next chunk");
 }
 
-/* --------------------------------------------------------------------------------------------------------------- walks */
+/* ------------------------------------------------------------------------------------------------------------ walks */
 
 void check_softmax_sizes(test_run *run)
 {
@@ -192,10 +192,10 @@ void check_softmax_special(test_run *run)
                 }
 }
 
-/* -------------------------------------------------------------------------------------------------- rows of many chunks */
+/* ---------------------------------------------------------------------------------------------- rows of many chunks */
 
-/* A row longer than a chunk, through both kernels as attention calls them: chunk by chunk, the weights of the earlier chunks
- * rescaled afterwards. One call runs them all. */
+/* A row longer than a chunk, through both kernels as attention calls them: chunk by chunk, the weights of the earlier
+ * chunks rescaled afterwards. One call runs them all. */
 typedef struct long_row {
     size_t keys, chunk;
     bool rising; /* the maximum grows from chunk to chunk: every rescale counts */

@@ -19,7 +19,7 @@
 #define HAVE_NEON 0
 #endif
 
-/* --------------------------------------------------------------------------------------------------------------- tiers */
+/* ------------------------------------------------------------------------------------------------------------ tiers */
 
 static const char *const tier_names[TIER_COUNT] = {"scalar", "scalar_fma", "avx2", "avx512", "neon"};
 
@@ -65,7 +65,7 @@ static int tier_from_name(const char *name)
     exit(2);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- slots */
+/* ------------------------------------------------------------------------------------------------------------ slots */
 
 const char *slot_name(slot_id slot)
 {
@@ -89,7 +89,7 @@ bool slot_same(slot_id slot, const kernels *a, const kernels *b)
     return false;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- checks */
+/* ----------------------------------------------------------------------------------------------------------- checks */
 
 const kernel_check checks[] = {
     {SLOT_gemm_f32, "gemm_f32/products", check_gemm_products},
@@ -147,7 +147,7 @@ static void print_result(const test_run *run)
     fflush(stdout);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ all tiers */
+/* -------------------------------------------------------------------------------------------------------- all tiers */
 
 typedef struct test_tally {
     size_t passed, failed, skipped;
@@ -242,11 +242,12 @@ static int check_all(const test_options *options)
     return tally.failed || tally.passed + tally.failed == 0 ? 1 : 0;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- options */
+/* ---------------------------------------------------------------------------------------------------------- options */
 
 static const char usage[] =
     "usage: checkasm [options]\n"
-    "Compares every kernel of every tier that this processor has with float64 and, bit for bit, with the scalar kernel.\n"
+    "Compares every kernel of every tier that this processor has with float64 and, bit for bit, with the\n"
+    "scalar kernel.\n"
     "  --isa=TIER       only this tier: scalar, scalar_fma, avx2, avx512 or neon\n"
     "  --require=TIER   fail if this tier did not run; may be repeated\n"
     "  --kernel=NAME    only this slot, or one check of it (--list)\n"
@@ -280,10 +281,10 @@ static test_options read_options(int argc, char **argv)
 {
     enum { ISA, REQUIRE, KERNEL, SEED, CASE, QUICK, NO_GUARD, BENCH, SELF_TEST, LIST, HELP };
     static const struct option names[] = {
-        {"isa", 1, NULL, ISA},       {"require", 1, NULL, REQUIRE},   {"kernel", 1, NULL, KERNEL}, {"seed", 1, NULL, SEED},
-        {"case", 1, NULL, CASE},     {"quick", 0, NULL, QUICK},       {"no-guard", 0, NULL, NO_GUARD},
-        {"bench", 0, NULL, BENCH},   {"self-test", 0, NULL, SELF_TEST}, {"list", 0, NULL, LIST},
-        {"help", 0, NULL, HELP},     {0}};
+        {"isa", 1, NULL, ISA},         {"require", 1, NULL, REQUIRE},     {"kernel", 1, NULL, KERNEL},
+        {"seed", 1, NULL, SEED},       {"case", 1, NULL, CASE},           {"quick", 0, NULL, QUICK},
+        {"bench", 0, NULL, BENCH},     {"no-guard", 0, NULL, NO_GUARD},   {"list", 0, NULL, LIST},
+        {"help", 0, NULL, HELP},       {"self-test", 0, NULL, SELF_TEST}, {0}};
     test_options o = {.seed = 1, .tier = -1, .only_case = SIZE_MAX};
     int option;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {

@@ -1,12 +1,12 @@
 /* checkasm: every kernel of every tier against its contract in core/kernels.h.
  *
- * A *check* (check_*.c) walks through cases of one slot. The body of a case takes its buffers from the run, fills them, calls the
- * kernel under test and the scalar one on copies of the same bytes, and compares: the run compares every byte of every buffer
- * (outputs, inputs, gaps between rows, canaries), the body compares the result with the float64 formula. Every body runs twice,
- * with its buffers against an unreadable page on the right and on the left.
+ * A *check* (check_*.c) walks through cases of one slot. The body of a case takes its buffers from the run, fills them,
+ * calls the kernel under test and the scalar one on copies of the same bytes, and compares: the run compares every byte
+ * of every buffer (outputs, inputs, gaps between rows, canaries), the body compares the result with the float64
+ * formula. Every body runs twice, with its buffers against an unreadable page on the right and on the left.
  *
- * Errors are measured in a unit that the check names, mostly eps S: eps = 2^-24, half an ULP of 1, and S the sum of the absolute
- * values of the terms before cancellation.
+ * Errors are measured in a unit that the check names, mostly eps S: eps = 2^-24, half an ULP of 1, and S the sum of the
+ * absolute values of the terms before cancellation.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CHECKASM_H
@@ -18,7 +18,7 @@
 
 #define EPS 0x1p-24
 
-/* ------------------------------------------------------------------------------------------------------------- tiers */
+/* ------------------------------------------------------------------------------------------------------------ tiers */
 
 typedef enum tier_id { TIER_SCALAR, TIER_SCALAR_FMA, TIER_AVX2, TIER_AVX512, TIER_NEON, TIER_COUNT } tier_id;
 
@@ -39,7 +39,7 @@ const char *slot_name(slot_id slot);
 /* Whether both tables hold the same function in this slot. */
 bool slot_same(slot_id slot, const kernels *a, const kernels *b);
 
-/* ------------------------------------------------------------------------------------------------------------- a run */
+/* ------------------------------------------------------------------------------------------------------------ a run */
 
 typedef struct test_options {
     uint64_t seed;
@@ -59,8 +59,8 @@ typedef enum buffer_kind {
     BUFFER_OUTPUT_ANY       /* the body compares it; only what lies around it is compared with the scalar kernel's */
 } buffer_kind;
 
-/* One array in three copies: as the body filled it, after the scalar kernel, after the kernel under test. Words that the body
- * does not fill are POISON, a signalling NaN. */
+/* One array in three copies: as the body filled it, after the scalar kernel, after the kernel under test. Words that
+ * the body does not fill are POISON, a signalling NaN. */
 typedef struct test_buffer {
     const char *name;
     size_t size; /* in floats */
@@ -116,20 +116,21 @@ typedef struct kernel_check {
 extern const kernel_check checks[];
 extern const size_t check_count;
 
-/* One case: runs the body at both edges. The text, given as for printf, describes it in failures. Cases are numbered in the order
- * of these calls. weight: how many others of its kind stand for it in --quick, 1 for a case that must always run. */
+/* One case: runs the body at both edges. The text, given as for printf, describes it in failures. Cases are numbered in
+ * the order of these calls. weight: how many others of its kind stand for it in --quick, 1 for a case that must always
+ * run. */
 void run_case(test_run *run, size_t weight, case_body body, const void *parameters, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
 /* The next array of the case; size may be 0. */
 test_buffer *run_buffer(test_run *run, const char *name, size_t size, buffer_kind kind);
-/* After the buffers are filled: calls both kernels and compares all buffers. task_for(context, copy) must lay the arguments out
- * for one copy. False if the case has failed already and the result is not worth looking at. */
+/* After the buffers are filled: calls both kernels and compares all buffers. task_for(context, copy) must lay the
+ * arguments out for one copy. False if the case has failed already and the result is not worth looking at. */
 typedef const void *(*task_maker)(void *context, int copy);
 bool run_kernels(test_run *run, kernel_call call, task_maker task_for, void *context);
 
-/* Notes the error |got - want| / size, in units of that size, and fails if it is not <= limit. where: e.g. "c", with the index of
- * the element. */
+/* Notes the error |got - want| / size, in units of that size, and fails if it is not <= limit. where: e.g. "c", with
+ * the index of the element. */
 bool run_error(test_run *run, const char *where, size_t index, double got, double want, error_unit unit, double size,
                double limit);
 void run_fail(test_run *run, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -137,7 +138,7 @@ void run_fail(test_run *run, const char *format, ...) __attribute__((format(prin
 void run_setup(test_run *run, const test_options *options);
 void run_release(test_run *run);
 
-/* ------------------------------------------------------------------------------------------------- numbers for cases */
+/* ------------------------------------------------------------------------------------------------ numbers for cases */
 
 uint64_t random_bits(test_run *run);
 size_t random_below(test_run *run, size_t limit); /* 0 if limit is 0 */
@@ -147,7 +148,8 @@ float random_bell(test_run *run); /* roughly normal, sigma 1 */
 
 /* Fills count floats from `first`, every stride-th row: a matrix [rows][width] with leading dimension ld. */
 typedef enum value_kind { DIST_BELL, DIST_WIDE, DIST_EXACT } value_kind;
-void fill_matrix(test_run *run, float *values, size_t rows, size_t width, size_t ld, value_kind distribution, float scale);
+void fill_matrix(test_run *run, float *values, size_t rows, size_t width, size_t ld, value_kind distribution,
+                 float scale);
 /* Floats from the first to the last element of such a matrix; 0 if it has none. */
 size_t matrix_span(size_t rows, size_t width, size_t ld);
 /* 0, 1 or 7 floats more than the width. */
@@ -162,7 +164,7 @@ double ulp_of(double x);
 double reference_activation(double x, kernel_activation function);
 const char *activation_name(kernel_activation function);
 
-/* ----------------------------------------------------------------------------------------------- the parts of the program */
+/* ----------------------------------------------------------------------------------------- the parts of the program */
 
 void check_gemm_products(test_run *run);
 void check_gemm_epilogues(test_run *run);

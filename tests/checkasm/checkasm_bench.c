@@ -1,7 +1,8 @@
 /* checkasm --bench: how long each kernel takes on shapes of a base model, tier by tier.
  *
- * The tiers take turns, sample by sample, so that a machine that slows down slows all of them. A sample repeats the call until it
- * is long enough for the clock; what restoring the input of an in-place kernel costs is measured alone and subtracted.
+ * The tiers take turns, sample by sample, so that a machine that slows down slows all of them. A sample repeats the
+ * call until it is long enough for the clock; what restoring the input of an in-place kernel costs is measured alone
+ * and subtracted.
  *
  * SPDX-License-Identifier: MIT */
 #include "tests/checkasm/checkasm.h"
@@ -31,7 +32,7 @@ typedef struct bench_case {
     size_t variant;
 } bench_case;
 
-/* ------------------------------------------------------------------------------------------------------------- kernels */
+/* ---------------------------------------------------------------------------------------------------------- kernels */
 
 static void restore_nothing(bench_arrays *arrays) { (void)arrays; }
 
@@ -132,7 +133,7 @@ static const bench_case benchmarks[] = {
     {SLOT_activate_f32, "exp", restore_values, call_activate, VALUES, NS, KERNEL_EXP},
 };
 
-/* -------------------------------------------------------------------------------------------------------------- timing */
+/* ----------------------------------------------------------------------------------------------------------- timing */
 
 /* CPU time of this thread: a neighbour that takes the processor does not count. */
 static double now(void)
@@ -208,8 +209,8 @@ static void measure(const bench_case *benchmark, const kernels *const tables[TIE
         if (!tables[t]) continue;
         const bench_timing timing = summarize(samples[t], restoring);
         if (t == (int)scalar_tier()) standard = timing.least;
-        printf("%-18s %-30s %-10s %9.3f %9.3f %-10s", slot_name(benchmark->slot), benchmark->label, tier_name((tier_id)t),
-               rate(benchmark, timing.least), rate(benchmark, timing.median), benchmark->unit);
+        printf("%-18s %-30s %-10s %9.3f %9.3f %-10s", slot_name(benchmark->slot), benchmark->label,
+               tier_name((tier_id)t), rate(benchmark, timing.least), rate(benchmark, timing.median), benchmark->unit);
         if (standard > 0) printf(" %7.2f", standard / timing.least);
         printf("\n");
     }

@@ -1,5 +1,5 @@
-/* The test of the tests: kernels with one deliberate fault each. A check that lets one pass is worth nothing. Most call the sound
- * scalar kernel and then spoil what it did.
+/* The test of the tests: kernels with one deliberate fault each. A check that lets one pass is worth nothing. Most call
+ * the sound scalar kernel and then spoil what it did.
  *
  * SPDX-License-Identifier: MIT */
 #include "tests/checkasm/checkasm.h"
@@ -9,7 +9,7 @@
 
 static kernels sound;
 
-/* ---------------------------------------------------------------------------------------------------------------- gemm */
+/* ------------------------------------------------------------------------------------------------------------- gemm */
 
 static float *c_at(const gemm_task *t, size_t i, size_t p) { return t->c + i * t->ldc + p * t->c_panel_stride; }
 
@@ -125,7 +125,7 @@ static void gemm_faults(const gemm_task *t)
     __builtin_trap();
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- pack */
+/* ------------------------------------------------------------------------------------------------------------- pack */
 
 static void pack_leaves_lanes(float *panels, size_t panel_stride, const float *x, size_t ldx, size_t rows, size_t depth)
 {
@@ -133,13 +133,14 @@ static void pack_leaves_lanes(float *panels, size_t panel_stride, const float *x
         for (size_t k = 0; k < depth; k++) panels[r / PANEL * panel_stride + k * PANEL + r % PANEL] = x[r * ldx + k];
 }
 
-static void pack_reads_next_row(float *panels, size_t panel_stride, const float *x, size_t ldx, size_t rows, size_t depth)
+static void pack_reads_next_row(float *panels, size_t panel_stride, const float *x, size_t ldx, size_t rows,
+                                size_t depth)
 {
     sound.pack_panels_f32(panels, panel_stride, x, ldx, rows, depth);
     if (rows && depth) read_float(x + rows * ldx + depth - 1);
 }
 
-/* ------------------------------------------------------------------------------------------------------- position bias */
+/* ---------------------------------------------------------------------------------------------------- position bias */
 
 static void bias_is_one_off(const position_bias_task *t)
 {
@@ -157,7 +158,8 @@ static void bias_trusts_every_map(const position_bias_task *t)
         for (ptrdiff_t l = 0; l < PANEL; l++) {
             const size_t first = (size_t)(t->last_row - t->row_of[i]) - t->c2p_first;
             const ptrdiff_t steps = t->row_of[i] - t->row_of[(ptrdiff_t)i - l];
-            t->bias[i * PANEL + (size_t)l] = t->c2p[i * t->ld_c2p + first + (size_t)(steps < 0 ? 0 : steps > l ? l : steps)];
+            const size_t step = (size_t)(steps < 0 ? 0 : steps > l ? l : steps);
+            t->bias[i * PANEL + (size_t)l] = t->c2p[i * t->ld_c2p + first + step];
         }
 }
 
@@ -181,7 +183,7 @@ static void bias_forgets_p2c(const position_bias_task *t)
     sound.position_bias_f32(&changed);
 }
 
-/* ------------------------------------------------------------------------------------------------------------- softmax */
+/* ---------------------------------------------------------------------------------------------------------- softmax */
 
 /* Sums from the first key to the last instead of in 16 partial sums. */
 static void softmax_sums_in_a_row(const softmax_task *t)
@@ -221,7 +223,7 @@ static void softmax_masks_with_a_number(const softmax_task *t)
             if (t->s[i * t->lds + j] == 0.0f) t->s[i * t->lds + j] = 1e-37f;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- layernorm */
+/* -------------------------------------------------------------------------------------------------------- layernorm */
 
 static void layernorm_one_pass(float *y, size_t ldy, const float *x, size_t ldx, const float *gamma, const float *beta,
                                size_t rows, size_t n, float eps)
@@ -238,21 +240,21 @@ static void layernorm_one_pass(float *y, size_t ldy, const float *x, size_t ldx,
     }
 }
 
-static void layernorm_forgets_eps(float *y, size_t ldy, const float *x, size_t ldx, const float *gamma, const float *beta,
-                                  size_t rows, size_t n, float eps)
+static void layernorm_forgets_eps(float *y, size_t ldy, const float *x, size_t ldx, const float *gamma,
+                                  const float *beta, size_t rows, size_t n, float eps)
 {
     sound.layernorm_f32(y, ldy, x, ldx, gamma, beta, rows, n, 0.5f * eps);
 }
 
 /* Divides by the elements of whole vectors. */
-static void layernorm_rounds_n_up(float *y, size_t ldy, const float *x, size_t ldx, const float *gamma, const float *beta,
-                                  size_t rows, size_t n, float eps)
+static void layernorm_rounds_n_up(float *y, size_t ldy, const float *x, size_t ldx, const float *gamma,
+                                  const float *beta, size_t rows, size_t n, float eps)
 {
     if (n % PANEL == PANEL - 1 && n > PANEL) read_float(x + (rows ? (rows - 1) * ldx : 0) + n);
     sound.layernorm_f32(y, ldy, x, ldx, gamma, beta, rows, n, eps);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ activate */
+/* --------------------------------------------------------------------------------------------------------- activate */
 
 static void activate_skips_tail(float *x, size_t n, kernel_activation function)
 {
@@ -286,10 +288,10 @@ static void activate_nan_at_infinity(float *x, size_t n, kernel_activation funct
     sound.activate_f32(x, n, function);
 }
 
-/* ------------------------------------------------------------------------------------------------------------ the list */
+/* --------------------------------------------------------------------------------------------------------- the list */
 
-/* What must catch it: the checks as they are, or also float64 and guard pages alone, when the kernel is compared with itself. That
- * is all there is for the scalar tier. A fault in the last bits is only seen by comparison. */
+/* What must catch it: the checks as they are, or also float64 and guard pages alone, when the kernel is compared with
+ * itself. That is all there is for the scalar tier. A fault in the last bits is only seen by comparison. */
 typedef enum fault_size { FAULT_BITS, FAULT_GROSS } fault_size;
 
 typedef struct broken_kernel {
@@ -299,7 +301,7 @@ typedef struct broken_kernel {
     void (*plant)(kernels *table);
 } broken_kernel;
 
-#define FAULT(slot_, size, function)                                                                                         \
+#define FAULT(slot_, size, function)                                                                                   \
     static void plant_##function(kernels *table) { table->slot_ = function; }
 #define FAULTS(X)                                                                                                      \
     X(gemm_f32, GROSS, gemm_reads_behind_row)                                                                          \

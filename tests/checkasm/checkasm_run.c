@@ -1,5 +1,5 @@
-/* How one case runs: buffers between guard pages, the protected call, the comparison byte for byte, and the words for what went
- * wrong. Nothing here knows a kernel.
+/* How one case runs: buffers between guard pages, the protected call, the comparison byte for byte, and the words for
+ * what went wrong. Nothing here knows a kernel.
  *
  * SPDX-License-Identifier: MIT */
 #include "tests/checkasm/checkasm.h"
@@ -24,7 +24,7 @@ typedef struct buffer_mapping {
 static size_t page_bytes(void) { return (size_t)sysconf(_SC_PAGESIZE); }
 static size_t data_bytes(void) { return CAPACITY * sizeof(float); }
 
-/* ------------------------------------------------------------------------------------------------------------ signals */
+/* ---------------------------------------------------------------------------------------------------------- signals */
 
 static sigjmp_buf crash_return;
 static volatile sig_atomic_t crash_armed, crash_signal;
@@ -65,7 +65,7 @@ static bool call_survives(kernel_call call, const kernels *table, const void *ta
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------------------- life of a run */
+/* ---------------------------------------------------------------------------------------------------- life of a run */
 
 static void die(const char *what)
 {
@@ -104,7 +104,7 @@ void run_release(test_run *run)
     run->mappings = NULL;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- cases */
+/* ------------------------------------------------------------------------------------------------------------ cases */
 
 /* Numbers of a case depend on the seed, the check and the case alone, so that one case can be repeated by itself. */
 static uint64_t case_seed(const test_run *run)
@@ -157,8 +157,8 @@ test_buffer *run_buffer(test_run *run, const char *name, size_t size, buffer_kin
     test_buffer *b = &run->buffers[run->buffer_count++];
     *b = (test_buffer){.name = name, .size = size, .kind = kind};
 
-    /* Right: the last float touches the page behind. Left: the first one touches the page in front, or lies 1 to 3 floats behind
-     * it, so that every alignment occurs. */
+    /* Right: the last float touches the page behind. Left: the first one touches the page in front, or lies 1 to 3
+     * floats behind it, so that every alignment occurs. */
     float *first = (float *)(m->base + page_bytes());
     float *data = run->right_edge ? first + CAPACITY - size : first + run->case_index % 4;
     b->canary_before = run->right_edge || run->options->no_guard ? CANARIES : run->case_index % 4;
@@ -179,7 +179,7 @@ static void protect_inputs(const test_run *run, int protection)
     }
 }
 
-/* ---------------------------------------------------------------------------------------------------------- comparison */
+/* ------------------------------------------------------------------------------------------------------- comparison */
 
 static bool is_nan_bits(uint32_t bits) { return (bits & 0x7fffffffu) > 0x7f800000u; }
 
@@ -269,7 +269,7 @@ bool run_kernels(test_run *run, kernel_call call, task_maker task_for, void *con
     return same;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ failures */
+/* --------------------------------------------------------------------------------------------------------- failures */
 
 static void print_command(const test_run *run)
 {
@@ -316,7 +316,7 @@ bool run_error(test_run *run, const char *where, size_t index, double got, doubl
     return true;
 }
 
-/* ------------------------------------------------------------------------------------------------- numbers for cases */
+/* ------------------------------------------------------------------------------------------------ numbers for cases */
 
 /* splitmix64 */
 uint64_t random_bits(test_run *run)
@@ -355,7 +355,8 @@ static float random_value(test_run *run, value_kind distribution, float scale)
     return 0;
 }
 
-void fill_matrix(test_run *run, float *values, size_t rows, size_t width, size_t ld, value_kind distribution, float scale)
+void fill_matrix(test_run *run, float *values, size_t rows, size_t width, size_t ld, value_kind distribution,
+                 float scale)
 {
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < width; j++) values[i * ld + j] = random_value(run, distribution, scale);

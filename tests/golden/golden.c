@@ -438,5 +438,5 @@ int main(int argc, char **argv)
     if (!choose_tiers(&s, tiers, &tiers_skipped)) return fprintf(stderr, "no tier to test\n"), 2;
     tally sum = all ? run_mutations(s) : run_all(&s);
     printf("%zu passed, %zu failed, %zu skipped\n", sum.passed, sum.failed, sum.skipped + tiers_skipped.skipped);
-    return sum.failed > 0;
+    return sum.failed > 0 || sum.passed == 0; /* having compared nothing is no success */
 }

@@ -1,9 +1,9 @@
-/* Is the oracle right? The float64 reference (tests/ref) against the float64 golden results, every tensor of every
- * case.
+/* Is the oracle right? The float64 reference (study/reference) against the float64 golden results, every tensor of
+ * every case.
  *
- * Both sides are float64 from the same stored weights, so they may differ by rounding only: 1e-11 of the largest
- * values, which are near 5 (components of case 39 near 50). Padding rows are compared too, under both rules of
- * SPEC 5.3.
+ * Both sides are float64 from the same stored weights, so they may differ by rounding only: 1e-12, where values are
+ * near 5 (found: 2e-13 in case 39, which magnifies errors on purpose, 2e-14 elsewhere). Padding rows are compared too,
+ * under both rules of SPEC 5.3.
  *
  *     oracle --folder tests/golden [--beside DIR] [--only TEXT]
  *
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "tests/golden/golden_data.h"
-#include "tests/ref/reference.h"
+#include "study/reference/reference.h"
 
 static const double tolerance = 1e-12;
 
@@ -274,5 +274,5 @@ int main(int argc, char **argv)
     run_large_case(beside ? beside : default_beside, only, &sum);
     printf("worst difference %.2e (%s), tolerance %.0e\n", sum.worst, sum.worst_where, tolerance);
     printf("%zu passed, %zu failed, %zu skipped\n", sum.passed, sum.failed, sum.skipped);
-    return sum.failed > 0;
+    return sum.failed > 0 || sum.passed == 0; /* having compared nothing is no success */
 }

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *const terms_names[] = {
+    [ATTENTION_TERMS_FULL] = "full",
+    [ATTENTION_TERMS_C2C] = "c2c",
+    [ATTENTION_TERMS_C2C_C2P] = "c2c+c2p",
+    [ATTENTION_TERMS_C2C_P2C] = "c2c+p2c",
+};
+enum { TERMS_NAMES = sizeof terms_names / sizeof *terms_names };
+
+const char *attention_terms_name(attention_terms terms)
+{
+    return (unsigned)terms < TERMS_NAMES ? terms_names[terms] : "unknown";
+}
+
+deberta_status attention_terms_from_name(attention_terms *terms, const char *name, deberta_error *err)
+{
+    for (int i = 0; i < TERMS_NAMES; i++) {
+        if (strcmp(name, terms_names[i]) == 0) {
+            *terms = (attention_terms)i;
+            return DEBERTA_OK;
+        }
+    }
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown attention '%s'; known are full, c2c, c2c+c2p and c2c+p2c", name);
+}
+
+void bench_result_clear(bench_result *result)
+{
+    free(result->lengths);
+    free(result->samples);
+    *result = (bench_result){0};
+}
+
+void bench_report_free(bench_report *report)
+{
+    for (size_t i = 0; i < report->count; i++) bench_result_clear(&report->results[i]);
+    free(report->results);
+    *report = (bench_report){0};
+}
+
+/* ------------------------------------------------------------------------------------------------ tables of results */
+
+enum { CELL_BYTES = 256 };
+
+static double mebibytes(size_t bytes) { return (double)bytes / (1 << 20); }
+
+/* "16+40+128" for a ragged batch. Cut at the end of the cell. */
+static void write_lengths(char *cell, const bench_result *r)
+{
+    size_t used = 0;
+    *cell = '\0';
+    for (size_t i = 0; r->lengths && i < r->batch && used < CELL_BYTES; i++)
+        used += (size_t)snprintf(cell + used, CELL_BYTES - used, "%s%zu", i ? "+" : "", r->lengths[i]);
+}
+
+static void write_n(char *cell, const bench_result *r)
+{
+    if (r->lengths) {
+        write_lengths(cell, r);
+    } else {
+        snprintf(cell, CELL_BYTES, "%zu", r->n);
+    }
+}
+
+/* A column: its title for people, its name in CSV (NULL: not there), and how its cell is written. An empty cell means
+ * unknown. */
+typedef struct column {
+    const char *title, *name;
+    bool identifies; /* says what was measured: left out of the table for people where all rows agree */
+    void (*write)(char *cell, const bench_result *r);
+} column;
+
+#define WRITER(name, ...)                                                                                              \
+    static void name(char *cell, const bench_result *r) { snprintf(cell, CELL_BYTES, __VA_ARGS__); }
+/* The same, but empty where the value is 0, that is, not measured. */
+#define WRITER_IF(name, value, ...)                                                                                    \
+    static void name(char *cell, const bench_result *r)                                                                \
+    {                                                                                                                  \
+        *cell = '\0';                                                                                                  \
+        if (value) snprintf(cell, CELL_BYTES, __VA_ARGS__);                                                            \
+    }
+
+WRITER(write_model, "%s", r->model)
+WRITER(write_engine, "%s", r->engine)
+WRITER(write_isa, "%s", r->isa)
+WRITER(write_precision, "%s", r->precision)
+WRITER(write_attention, "%s", r->attention)
+WRITER(write_cache, "%s", r->position_cache ? "on" : "off")
+WRITER(write_temperature, "%s", r->cold ? "cold" : "warm")
+WRITER(write_threads, "%zu", r->threads)
+WRITER(write_layers, "%zu", r->layers)
+WRITER(write_batch, "%zu", r->batch)
+WRITER(write_longest, "%zu", r->n)
+WRITER(write_tokens, "%zu", r->tokens)
+WRITER(write_count, "%zu", r->time.count)
+WRITER(write_median_ms, "%.3f", 1e3 * r->time.median)
+WRITER(write_mad_ms, "%.3f", 1e3 * r->time.mad)
+WRITER(write_min_ms, "%.3f", 1e3 * r->time.minimum)
+WRITER(write_p95_ms, "%.3f", 1e3 * r->time.p95)
+WRITER(write_median, "%.9g", r->time.median)
+WRITER(write_mad, "%.9g", r->time.mad)
+WRITER(write_min, "%.9g", r->time.minimum)
+WRITER(write_p95, "%.9g", r->time.p95)
+WRITER(write_low, "%.9g", r->time.low)
+WRITER(write_high, "%.9g", r->time.high)
+WRITER_IF(write_gflop, r->gflop > 0, "%.6g", r->gflop)
+WRITER_IF(write_reachable, r->gflop_reachable > 0, "%.6g", r->gflop_reachable)
+WRITER_IF(write_gflops, r->gflops > 0, "%.1f", r->gflops)
+WRITER_IF(write_percent, r->peak_fraction > 0, "%.1f", 100 * r->peak_fraction)
+WRITER_IF(write_fraction, r->peak_fraction > 0, "%.6g", r->peak_fraction)
+WRITER_IF(write_tokens_per_s, r->tokens_per_s > 0, "%.0f", r->tokens_per_s)
+WRITER_IF(write_rss_mib, r->peak_rss_bytes, "%.1f", mebibytes(r->peak_rss_bytes))
+WRITER_IF(write_workspace_mib, r->workspace_bytes, "%.1f", mebibytes(r->workspace_bytes))
+WRITER_IF(write_rss, r->peak_rss_bytes, "%zu", r->peak_rss_bytes)
+WRITER_IF(write_workspace, r->workspace_bytes, "%zu", r->workspace_bytes)
+WRITER(write_others, "%.3f", r->other_cores)
+WRITER_IF(write_checksum, r->checksum, "%016" PRIx64, r->checksum)
+
+static const column columns[] = {
+    {"model", "model", true, write_model},
+    {"engine", "engine", true, write_engine},
+    {"precision", "precision", true, write_precision},
+    {"isa", "isa", true, write_isa},
+    {"threads", "threads", true, write_threads},
+    {"attention", "attention", true, write_attention},
+    {"position cache", "position_cache", true, write_cache},
+    {"caches", "caches", true, write_temperature},
+    {"layers", "layers", true, write_layers},
+    {"batch", "batch", true, write_batch},
+    {"n", NULL, true, write_n},
+    {NULL, "n", false, write_longest},
+    {NULL, "lengths", false, write_lengths},
+    {NULL, "tokens", false, write_tokens},
+    {"median ms", NULL, false, write_median_ms},
+    {"MAD", NULL, false, write_mad_ms},
+    {"min", NULL, false, write_min_ms},
+    {"p95", NULL, false, write_p95_ms},
+    {"samples", "repetitions", false, write_count},
+    {NULL, "min_s", false, write_min},
+    {NULL, "median_s", false, write_median},
+    {NULL, "mad_s", false, write_mad},
+    {NULL, "p95_s", false, write_p95},
+    {NULL, "median_low_s", false, write_low},
+    {NULL, "median_high_s", false, write_high},
+    {NULL, "gflop", false, write_gflop},
+    {NULL, "gflop_reachable", false, write_reachable},
+    {"GFLOP/s", "gflops", false, write_gflops},
+    {"% of peak", NULL, false, write_percent},
+    {NULL, "peak_fraction", false, write_fraction},
+    {"tokens/s", "tokens_per_s", false, write_tokens_per_s},
+    {"workspace MiB", NULL, false, write_workspace_mib},
+    {"peak RSS MiB", NULL, false, write_rss_mib},
+    {NULL, "workspace_bytes", false, write_workspace},
+    {NULL, "peak_rss_bytes", false, write_rss},
+    {NULL, "other_cores", false, write_others},
+    {NULL, "checksum", false, write_checksum},
+};
+enum { COLUMNS = sizeof columns / sizeof *columns };
+
+/* True if all rows agree; then `cell` holds what they say. */
+static bool is_constant(const bench_report *report, const column *c, char *cell)
+{
+    char other[CELL_BYTES];
+    c->write(cell, &report->results[0]);
+    for (size_t i = 1; i < report->count; i++) {
+        c->write(other, &report->results[i]);
+        if (strcmp(cell, other) != 0) return false;
+    }
+    return true;
+}
+
+/* Lengths are what one looks for first, so they stay even if there is only one. */
+static bool is_shown(const bench_report *report, const column *c, text_table_style style)
+{
+    char cell[CELL_BYTES];
+    if (style == TEXT_TABLE_CSV) return c->name != NULL;
+    if (!c->title) return false;
+    if (c->write == write_n || !is_constant(report, c, cell)) return true;
+    return !c->identifies && *cell;
+}
+
+static void print_caption(const bench_report *report, FILE *out)
+{
+    char cell[CELL_BYTES];
+    const char *separator = "";
+    for (size_t c = 0; c < COLUMNS; c++) {
+        if (!columns[c].identifies || columns[c].write == write_n || !is_constant(report, &columns[c], cell)) continue;
+        fprintf(out, "%s%s %s", separator, columns[c].title, cell);
+        separator = ", ";
+    }
+    fputs("\n\n", out);
+}
+
+static deberta_status print_and_free(text_table *table, FILE *out, text_table_style style, deberta_error *err)
+{
+    bool printed = text_table_print(table, out, style);
+    text_table_free(table);
+    if (!printed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a table");
+    return DEBERTA_OK;
+}
+
+deberta_status report_print_results(const bench_report *report, FILE *out, text_table_style style, deberta_error *err)
+{
+    if (report->count == 0) return DEBERTA_OK;
+    bool shown[COLUMNS];
+    size_t count = 0;
+    for (size_t c = 0; c < COLUMNS; c++) count += shown[c] = is_shown(report, &columns[c], style);
+    text_table table = text_table_make(count);
+    for (size_t c = 0; c < COLUMNS; c++) {
+        if (shown[c]) text_table_add(&table, "%s", style == TEXT_TABLE_CSV ? columns[c].name : columns[c].title);
+    }
+    for (size_t i = 0; i < report->count; i++) {
+        for (size_t c = 0; c < COLUMNS; c++) {
+            char cell[CELL_BYTES];
+            if (!shown[c]) continue;
+            columns[c].write(cell, &report->results[i]);
+            text_table_add(&table, "%s", cell);
+        }
+    }
+    if (style != TEXT_TABLE_CSV) print_caption(report, out);
+    return print_and_free(&table, out, style, err);
+}
+
+/* ------------------------------------------------------------------------------------------------------- breakdowns */
+
+static void add_stage(text_table *table, const char *name, const bench_stage *stage, double wall, double peak)
+{
+    double rate = stage->seconds > 0 ? stage->gflop / stage->seconds : 0;
+    text_table_add(table, "%s", name);
+    text_table_add(table, "%.3f", 1e3 * stage->seconds);
+    text_table_add(table, "%.1f", 100 * stage->seconds / wall);
+    if (stage->gflop > 0) {
+        text_table_add(table, "%.4f", stage->gflop);
+        text_table_add(table, "%.1f", rate);
+    } else {
+        text_table_add(table, "%s", "");
+        text_table_add(table, "%s", "");
+    }
+    if (stage->gflop > 0 && peak > 0) {
+        text_table_add(table, "%.1f", 100 * rate / peak);
+    } else {
+        text_table_add(table, "%s", "");
+    }
+    text_table_add(table, "%.2f", 1e-6 * stage->bytes);
+    text_table_add(table, "%.2f", stage->seconds > 0 ? 1e-9 * stage->bytes / stage->seconds : 0);
+}
+
+static deberta_status print_breakdown(const bench_report *report, const bench_result *r, FILE *out,
+                                      text_table_style style, deberta_error *err)
+{
+    static const char *const titles[] = {"stage", "ms", "% of time", "GFLOP", "GFLOP/s", "% of peak", "MB", "GB/s"};
+    deberta_isa isa = DEBERTA_ISA_AUTO;
+    deberta_isa_from_name(&isa, r->isa, NULL);
+    double peak = machine_peak_gflops(&report->sheet.roofs, isa, r->threads);
+    char n[CELL_BYTES];
+    write_n(n, r);
+    text_table table = text_table_make(sizeof titles / sizeof *titles);
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) text_table_add(&table, "%s", titles[i]);
+    bench_stage total = {0};
+    for (int s = 0; s < PROFILE_STAGES; s++) {
+        const bench_stage *stage = &r->breakdown[s];
+        if (stage->seconds == 0 && s == PROFILE_HEADS) continue;
+        if (stage->seconds == 0 && stage->bytes == 0) continue;
+        add_stage(&table, cost_stage_name((profile_stage)s), stage, r->breakdown_s, peak);
+        total.gflop += stage->gflop;
+        total.bytes += stage->bytes;
+    }
+    add_stage(&table, "waiting", &(bench_stage){.seconds = r->waiting_s}, r->breakdown_s, peak);
+    total.seconds = r->breakdown_s;
+    add_stage(&table, "all", &total, r->breakdown_s, peak);
+    if (style != TEXT_TABLE_CSV) {
+        fprintf(out, "n = %s, batch %zu, %zu layers, %s, %zu thread%s, attention %s, position cache %s\n\n", n,
+                r->batch, r->layers, r->isa, r->threads, r->threads == 1 ? "" : "s", r->attention,
+                r->position_cache ? "on" : "off");
+    }
+    DEBERTA_TRY(print_and_free(&table, out, style, err));
+    fputc('\n', out);
+    return DEBERTA_OK;
+}
+
+deberta_status report_print_breakdowns(const bench_report *report, FILE *out, text_table_style style,
+                                       deberta_error *err)
+{
+    for (size_t i = 0; i < report->count; i++) {
+        if (report->results[i].has_breakdown)
+            DEBERTA_TRY(print_breakdown(report, &report->results[i], out, style, err));
+    }
+    return DEBERTA_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------ the machine */
+
+void report_print_environment(const bench_report *report, FILE *out)
+{
+    const machine_sheet *s = &report->sheet;
+    const topology_info *t = &s->topology;
+    fprintf(out, "deberta %s, commit %s%s, %s %s\n", s->version, *s->commit ? s->commit : "unknown",
+            s->dirty ? " with changes" : "", s->compiler, s->flags);
+    fprintf(out, "%s, %zu of %zu cores usable, L1d %zu KiB, L2 %zu KiB, L3 %zu KiB, %.1f GiB%s, %s\n", s->cpu,
+            t->usable_cores, t->cores, t->l1d_bytes >> 10, t->l2_bytes >> 10, t->l3_bytes >> 10,
+            (double)s->memory_bytes / (1 << 30), s->virtual_machine ? ", virtual machine" : "", s->system);
+    fprintf(out, "tiers %s; governor %s; load %.2f; clock %.2f GHz before, %.2f after; other processes %.2f cores\n",
+            s->tiers, s->governor, s->load, s->clock_ghz, s->clock_ghz_after, s->activity.others);
+    for (size_t i = 0; i < s->note_count; i++) fprintf(out, "%s%s\n", i ? "         " : "not quiet: ", s->notes[i]);
+}
+
+deberta_status report_print_roofs(const machine_roofs *roofs, FILE *out, text_table_style style, deberta_error *err)
+{
+    bool measured[DEBERTA_ISA_COUNT] = {false}, bandwidth = false;
+    size_t tiers = 0;
+    if (roofs->count == 0) return DEBERTA_OK;
+    for (size_t i = 0; i < roofs->count; i++) {
+        for (int isa = 0; isa < DEBERTA_ISA_COUNT; isa++)
+            measured[isa] = measured[isa] || roofs->roof[i].gflops[isa] > 0;
+        bandwidth = bandwidth || roofs->roof[i].read_gbs > 0;
+    }
+    for (int isa = 0; isa < DEBERTA_ISA_COUNT; isa++) tiers += measured[isa];
+    text_table table = text_table_make(1 + tiers + (bandwidth ? 2 : 0));
+    text_table_add(&table, "threads");
+    for (int isa = 0; isa < DEBERTA_ISA_COUNT; isa++) {
+        if (measured[isa]) text_table_add(&table, "%s GFLOP/s", deberta_isa_name((deberta_isa)isa));
+    }
+    if (bandwidth) {
+        text_table_add(&table, "read GB/s");
+        text_table_add(&table, "triad GB/s");
+    }
+    for (size_t i = 0; i < roofs->count; i++) {
+        text_table_add(&table, "%zu", roofs->roof[i].threads);
+        for (int isa = 0; isa < DEBERTA_ISA_COUNT; isa++) {
+            if (measured[isa]) text_table_add(&table, "%.1f", roofs->roof[i].gflops[isa]);
+        }
+        if (bandwidth) {
+            text_table_add(&table, "%.1f", roofs->roof[i].read_gbs);
+            text_table_add(&table, "%.1f", roofs->roof[i].triad_gbs);
+        }
+    }
+    return print_and_free(&table, out, style, err);
+}

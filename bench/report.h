@@ -1,0 +1,79 @@
+/* What a sweep found: kept in memory, printed as table, Markdown or CSV, written to and read from JSON.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef BENCH_REPORT_H
+#define BENCH_REPORT_H
+
+#include <stdio.h>
+
+#include "bench/cost_model.h"
+#include "bench/machine.h"
+#include "bench/statistics.h"
+#include "bench/text_table.h"
+
+typedef struct bench_stage {
+    double seconds, gflop, bytes; /* gflop: useful; of the work that --position-cache off adds: what it adds */
+} bench_stage;
+
+typedef struct bench_result {
+    /* What was measured. */
+    char model[256], engine[32], isa[16], precision[16], attention[16];
+    bool position_cache, cold;
+    size_t threads, layers;
+    size_t n;        /* tokens of a sequence; of a ragged batch: of the longest */
+    size_t batch;    /* sequences */
+    size_t *lengths; /* [batch] of a ragged batch, else NULL; owned */
+    size_t tokens;   /* of all sequences */
+
+    /* What was found. */
+    double *samples; /* [time.count] seconds of one encode; owned */
+    statistics_summary time;
+    double other_cores; /* used by other processes meanwhile */
+    double gflop, gflop_reachable, table_rows, reachable_rows;
+    double gflops,
+        peak_fraction; /* useful work over the median; its share of the tier's measured peak, 0: not measured */
+    double tokens_per_s;
+    size_t peak_rss_bytes;  /* of a process that holds the model and this session only */
+    size_t workspace_bytes; /* of the session */
+    uint64_t checksum;      /* of the bits of the last hidden state */
+    bool has_breakdown;
+    bench_stage breakdown[PROFILE_STAGES];
+    double waiting_s;   /* threads without work: wall time minus the stages */
+    double breakdown_s; /* wall time of the encode that the breakdown is of */
+} bench_result;
+
+typedef struct bench_report {
+    machine_sheet sheet;
+    bench_result *results; /* owned */
+    size_t count;
+    char command[512];          /* that made it, or empty */
+    size_t load_peak_rss_bytes; /* while the model was opened */
+    size_t disagreements;       /* points whose output was not what it had to be; each is among the notes */
+} bench_report;
+
+void bench_result_clear(bench_result *result);
+void bench_report_free(bench_report *report);
+
+/* One row a result. The plain and the Markdown table leave out what is the same in all rows, and say it once above; CSV
+ * has everything, in units of the JSON. */
+deberta_status report_print_results(const bench_report *report, FILE *out, text_table_style style, deberta_error *err);
+/* One table a result that has a breakdown. */
+deberta_status report_print_breakdowns(const bench_report *report, FILE *out, text_table_style style,
+                                       deberta_error *err);
+/* The machine in a few lines, and why its numbers may be off. */
+void report_print_environment(const bench_report *report, FILE *out);
+/* Roofs by number of threads. */
+deberta_status report_print_roofs(const machine_roofs *roofs, FILE *out, text_table_style style, deberta_error *err);
+
+/* {"schema": "deberta-bench/1", "environment": {...}, "results": [...], "trends": [...]} */
+deberta_status report_write_json(const bench_report *report, FILE *out, deberta_error *err);
+/* Unknown members are ignored, absent ones stay 0 or empty; samples and what identifies a result must be there. `where`
+ * is what messages call the file. */
+deberta_status report_read_json(bench_report *report, FILE *in, const char *where, deberta_error *err);
+
+/* "full", "c2c", "c2c+c2p", "c2c+p2c". */
+const char *attention_terms_name(attention_terms terms);
+/* DEBERTA_E_ARGUMENT for another name. */
+deberta_status attention_terms_from_name(attention_terms *terms, const char *name, deberta_error *err);
+
+#endif

@@ -1,0 +1,61 @@
+/* Measuring encodes over every combination of lengths, layers, threads, tiers and variants of attention.
+ *
+ * Points are visited in turn, in another order each round, so that a disturbance or a drift of the clock falls on all
+ * of them and not on one. A visit makes a session, encodes once without counting it, then takes samples, each of one
+ * deberta_encode. Before all that, each point runs once in a process of its own, which tells how much memory it needs
+ * and what it computes.
+ *
+ * Nothing is printed; progress goes to a callback.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef BENCH_SWEEP_H
+#define BENCH_SWEEP_H
+
+#include "bench/range.h"
+#include "bench/report.h"
+
+enum { SWEEP_DEFAULT_REPETITIONS = 7, SWEEP_MAX_SAMPLES = 1000, SWEEP_DEFAULT_LENGTH = 128 };
+#define SWEEP_DEFAULT_MIN_SECONDS 0.2
+
+typedef struct sweep_state {
+    const char *what; /* "opening the model", "limits of the machine", "memory", "time", "stages" */
+    double done;      /* share of the whole that is behind us, 0 ... 1; grows */
+    double elapsed_s;
+    double remaining_s; /* estimate; negative: unknown yet */
+} sweep_state;
+
+/* Returns false to stop: what has been measured by then is reported. */
+typedef bool (*sweep_progress)(void *context, const sweep_state *state);
+
+/* Empty lists mean the default in brackets. All memory stays the caller's. */
+typedef struct sweep_options {
+    const char *model;
+    deberta_reference reference;
+    size_list lengths;      /* tokens of a sequence [128, or none if there are mixes] */
+    size_list batches;      /* sequences of that length [1] */
+    const size_list *mixes; /* ragged batches: lengths of their sequences */
+    size_t mix_count;
+    size_list layers;        /* run only so many of the model's [all] */
+    size_list threads;       /* [usable cores] */
+    const deberta_isa *isas; /* [best] */
+    size_t isa_count;
+    const attention_terms *terms; /* [full] */
+    size_t term_count;
+    bool position_cache_on, position_cache_off; /* [on] */
+    bool cold;                                  /* before each sample, write over all caches */
+    bool breakdown;                             /* stages as well */
+    bool pin_threads;
+    bool skip_roofs;           /* then there is no % of peak */
+    size_t repetitions;        /* samples a point, at least; 0: SWEEP_DEFAULT_REPETITIONS */
+    double min_seconds;        /* measured time a point, at least; negative: SWEEP_DEFAULT_MIN_SECONDS */
+    uint64_t seed;             /* of the token ids */
+    size_t memory_limit_bytes; /* for the model and for each session; 0: none */
+    sweep_progress progress;   /* may be NULL */
+    void *progress_context;
+} sweep_options;
+
+/* Fills *report, which is empty on failure. What casts doubt on the numbers is among the sheet's notes: a busy machine,
+ * a changing clock, outputs that differ between repetitions or tiers. */
+deberta_status sweep_run(bench_report *report, const sweep_options *options, deberta_error *err);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/sweep_points.h"
+
+#include <stdlib.h>
+
+/* Lists with their defaults filled in. */
+typedef struct axes {
+    const size_t *lengths, *batches, *layers, *threads;
+    size_t length_count, batch_count, layer_count, thread_count;
+    const deberta_isa *isas;
+    const attention_terms *terms;
+    size_t isa_count, term_count;
+    bool caches[2];
+    size_t cache_count;
+    size_t default_length, default_batch, default_layers, default_threads;
+    deberta_isa default_isa;
+    attention_terms default_terms;
+} axes;
+
+static void choose(const size_t **values, size_t *count, const size_list *list, const size_t *fallback)
+{
+    *values = list->count ? list->values : fallback;
+    *count = list->count ? list->count : 1;
+}
+
+static void fill_axes(axes *a, const sweep_options *o, const deberta_model_info *model, size_t usable_cores)
+{
+    *a = (axes){
+        .default_length = SWEEP_DEFAULT_LENGTH,
+        .default_batch = 1,
+        .default_layers = model->layers,
+        .default_threads = usable_cores,
+        .default_isa = deberta_isa_best(),
+        .default_terms = ATTENTION_TERMS_FULL,
+    };
+    choose(&a->lengths, &a->length_count, &o->lengths, &a->default_length);
+    choose(&a->batches, &a->batch_count, &o->batches, &a->default_batch);
+    choose(&a->layers, &a->layer_count, &o->layers, &a->default_layers);
+    choose(&a->threads, &a->thread_count, &o->threads, &a->default_threads);
+    if (o->lengths.count == 0 && o->mix_count > 0) a->length_count = 0;
+    a->isas = o->isa_count ? o->isas : &a->default_isa;
+    a->isa_count = o->isa_count ? o->isa_count : 1;
+    a->terms = o->term_count ? o->terms : &a->default_terms;
+    a->term_count = o->term_count ? o->term_count : 1;
+    if (o->position_cache_on || !o->position_cache_off) a->caches[a->cache_count++] = true;
+    if (o->position_cache_off) a->caches[a->cache_count++] = false;
+}
+
+static deberta_status check(const axes *a, const deberta_model_info *model, deberta_error *err)
+{
+    for (size_t i = 0; i < a->layer_count; i++) {
+        if (a->layers[i] > model->layers)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu layers; %s has %zu", a->layers[i], model->name, model->layers);
+    }
+    for (size_t i = 0; i < a->isa_count; i++) {
+        const char *missing = deberta_isa_missing(a->isas[i]);
+        if (missing)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "instruction set '%s' cannot be used here: %s",
+                         deberta_isa_name(a->isas[i]), missing);
+    }
+    return DEBERTA_OK;
+}
+
+/* One length `sequences` times, or the lengths of a mix. */
+static deberta_status set_lengths(sweep_point *p, size_t length, const size_list *mix, size_t sequences,
+                                  deberta_error *err)
+{
+    p->sequences = mix ? mix->count : sequences;
+    p->ragged = mix != NULL;
+    p->lengths = calloc(p->sequences, sizeof *p->lengths);
+    if (!p->lengths) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a batch of %zu sequences", p->sequences);
+    for (size_t i = 0; i < p->sequences; i++) {
+        p->lengths[i] = mix ? mix->values[i] : length;
+        if (p->lengths[i] > p->longest) p->longest = p->lengths[i];
+        if (!size_add(p->tokens, p->lengths[i], &p->tokens))
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a batch of %zu sequences has too many tokens", p->sequences);
+    }
+    return DEBERTA_OK;
+}
+
+/* All variants of one batch: layers, attention, cache, threads, tier; the last varies fastest. */
+static deberta_status add_variants(sweep_points *list, const axes *a, const sweep_options *o,
+                                   const deberta_model_info *model, size_t length, const size_list *mix,
+                                   size_t sequences, deberta_error *err)
+{
+    size_t variants = a->layer_count * a->term_count * a->cache_count * a->thread_count * a->isa_count;
+    for (size_t v = 0; v < variants; v++) {
+        sweep_point *p = &list->points[list->count++]; /* counted before it is whole, so that it is freed */
+        size_t rest = v;
+        DEBERTA_TRY(set_lengths(p, length, mix, sequences, err));
+        p->isa = a->isas[rest % a->isa_count];
+        if (p->isa == DEBERTA_ISA_AUTO) p->isa = deberta_isa_best();
+        rest /= a->isa_count;
+        p->threads = a->threads[rest % a->thread_count];
+        rest /= a->thread_count;
+        p->position_cache = a->caches[rest % a->cache_count];
+        rest /= a->cache_count;
+        p->terms = a->terms[rest % a->term_count];
+        rest /= a->term_count;
+        p->layers = a->layers[rest];
+        cost_point work = {.lengths = p->lengths,
+                           .sequences = p->sequences,
+                           .layers = p->layers,
+                           .terms = p->terms,
+                           .recompute_positions = !p->position_cache};
+        DEBERTA_TRY(cost_model_compute(&p->cost, model, o->reference, &work, err));
+    }
+    return DEBERTA_OK;
+}
+
+enum { MOST_POINTS = 100000 };
+
+static deberta_status count_points(size_t *count, const axes *a, const sweep_options *o, deberta_error *err)
+{
+    size_t batches = a->length_count * a->batch_count + o->mix_count;
+    const size_t factors[] = {a->layer_count, a->term_count, a->cache_count, a->thread_count, a->isa_count};
+    *count = batches;
+    for (size_t i = 0; i < sizeof factors / sizeof *factors; i++) {
+        if (!size_multiply(*count, factors[i], count) || *count > MOST_POINTS)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a sweep over more than %d points", MOST_POINTS);
+    }
+    return DEBERTA_OK;
+}
+
+deberta_status sweep_points_make(sweep_points *list, const sweep_options *options, const deberta_model_info *model,
+                                 size_t usable_cores, deberta_error *err)
+{
+    axes a;
+    size_t count;
+    deberta_status status = DEBERTA_OK;
+    *list = (sweep_points){0};
+    fill_axes(&a, options, model, usable_cores);
+    DEBERTA_TRY(check(&a, model, err));
+    DEBERTA_TRY(count_points(&count, &a, options, err));
+    list->points = calloc(count ? count : 1, sizeof *list->points);
+    if (!list->points) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu points", count);
+    for (size_t b = 0; b < a.batch_count; b++) {
+        for (size_t n = 0; n < a.length_count; n++) {
+            DEBERTA_TRY_OR_FAIL(status, add_variants(list, &a, options, model, a.lengths[n], NULL, a.batches[b], err));
+        }
+    }
+    for (size_t m = 0; m < options->mix_count; m++)
+        DEBERTA_TRY_OR_FAIL(status, add_variants(list, &a, options, model, 0, &options->mixes[m], 0, err));
+    return DEBERTA_OK;
+fail:
+    sweep_points_free(list);
+    return status;
+}
+
+void sweep_points_free(sweep_points *list)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        free(list->points[i].lengths);
+        free(list->points[i].samples);
+    }
+    free(list->points);
+    *list = (sweep_points){0};
+}
+
+void sweep_point_describe(const sweep_point *p, char *text, size_t capacity_bytes)
+{
+    int used = p->ragged ? snprintf(text, capacity_bytes, "%zu sequences of up to %zu tokens", p->sequences, p->longest)
+                         : snprintf(text, capacity_bytes, "n = %zu, batch %zu", p->longest, p->sequences);
+    if (used < 0 || (size_t)used >= capacity_bytes) return;
+    snprintf(text + used, capacity_bytes - (size_t)used, ", %zu layers, %s, %zu thread%s, attention %s%s", p->layers,
+             deberta_isa_name(p->isa), p->threads, p->threads == 1 ? "" : "s", attention_terms_name(p->terms),
+             p->position_cache ? "" : ", no position cache");
+}

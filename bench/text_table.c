@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/text_table.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+text_table text_table_make(size_t columns) { return (text_table){.columns = columns}; }
+
+static bool reserve(text_table *table)
+{
+    if (table->count < table->capacity) return true;
+    size_t capacity = table->capacity ? 2 * table->capacity : 64;
+    char **cells = realloc(table->cells, capacity * sizeof *cells);
+    if (!cells) return false;
+    table->cells = cells;
+    table->capacity = capacity;
+    return true;
+}
+
+void text_table_add(text_table *table, const char *format, ...)
+{
+    char text[256];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    char *cell = reserve(table) ? strdup(text) : NULL;
+    if (cell) {
+        table->cells[table->count++] = cell;
+    } else {
+        table->failed = true;
+    }
+}
+
+static const char *cell_at(const text_table *table, size_t row, size_t column)
+{
+    size_t index = row * table->columns + column;
+    return index < table->count ? table->cells[index] : "";
+}
+
+static size_t row_count(const text_table *table) { return (table->count + table->columns - 1) / table->columns; }
+
+static bool looks_like_number(const char *text) { return strchr("+-.0123456789", *text) != NULL; }
+
+/* By the first row below the titles; an empty cell counts as a number. */
+static bool is_right_aligned(const text_table *table, size_t column)
+{
+    return row_count(table) < 2 || looks_like_number(cell_at(table, 1, column));
+}
+
+/* Characters, not bytes: continuation bytes of UTF-8 take no place. */
+static size_t width_of(const char *text)
+{
+    size_t width = 0;
+    for (; *text; text++) width += ((unsigned char)*text & 0xC0) != 0x80;
+    return width;
+}
+
+static size_t column_width(const text_table *table, size_t column)
+{
+    size_t widest = 0;
+    for (size_t row = 0; row < row_count(table); row++) {
+        size_t width = width_of(cell_at(table, row, column));
+        if (width > widest) widest = width;
+    }
+    return widest;
+}
+
+static void print_spaces(FILE *out, size_t count)
+{
+    while (count-- > 0) fputc(' ', out);
+}
+
+static void print_plain(const text_table *table, FILE *out)
+{
+    for (size_t row = 0; row < row_count(table); row++) {
+        for (size_t column = 0; column < table->columns; column++) {
+            const char *cell = cell_at(table, row, column);
+            size_t padding = column_width(table, column) - width_of(cell);
+            bool right = is_right_aligned(table, column), last = column + 1 == table->columns;
+            if (column > 0) fputs("  ", out);
+            if (right) print_spaces(out, padding);
+            fputs(cell, out);
+            if (!right && !last) print_spaces(out, padding);
+        }
+        fputc('\n', out);
+    }
+}
+
+static void print_markdown(const text_table *table, FILE *out)
+{
+    for (size_t row = 0; row < row_count(table); row++) {
+        for (size_t column = 0; column < table->columns; column++) {
+            fputs("| ", out);
+            for (const char *c = cell_at(table, row, column); *c; c++) {
+                if (*c == '|') fputc('\\', out);
+                fputc(*c, out);
+            }
+            fputc(' ', out);
+        }
+        fputs("|\n", out);
+        if (row > 0) continue;
+        for (size_t column = 0; column < table->columns; column++)
+            fputs(is_right_aligned(table, column) ? "|--:" : "|---", out);
+        fputs("|\n", out);
+    }
+}
+
+/* RFC 4180: quotes around what holds a comma, a quote or a line end. */
+static void print_csv_cell(const char *cell, FILE *out)
+{
+    if (!cell[strcspn(cell, ",\"\r\n")]) {
+        fputs(cell, out);
+        return;
+    }
+    fputc('"', out);
+    for (; *cell; cell++) {
+        if (*cell == '"') fputc('"', out);
+        fputc(*cell, out);
+    }
+    fputc('"', out);
+}
+
+static void print_csv(const text_table *table, FILE *out)
+{
+    for (size_t row = 0; row < row_count(table); row++) {
+        for (size_t column = 0; column < table->columns; column++) {
+            if (column > 0) fputc(',', out);
+            print_csv_cell(cell_at(table, row, column), out);
+        }
+        fputc('\n', out);
+    }
+}
+
+bool text_table_print(const text_table *table, FILE *out, text_table_style style)
+{
+    if (table->failed) return false;
+    switch (style) {
+    case TEXT_TABLE_PLAIN: print_plain(table, out); break;
+    case TEXT_TABLE_MARKDOWN: print_markdown(table, out); break;
+    case TEXT_TABLE_CSV: print_csv(table, out); break;
+    }
+    return true;
+}
+
+void text_table_free(text_table *table)
+{
+    for (size_t i = 0; i < table->count; i++) free(table->cells[i]);
+    free(table->cells);
+    *table = (text_table){0};
+}

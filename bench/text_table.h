@@ -1,0 +1,25 @@
+/* A table of short texts, printed with aligned columns, as Markdown or as CSV. SPDX-License-Identifier: MIT */
+#ifndef BENCH_TEXT_TABLE_H
+#define BENCH_TEXT_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+typedef enum text_table_style { TEXT_TABLE_PLAIN, TEXT_TABLE_MARKDOWN, TEXT_TABLE_CSV } text_table_style;
+
+typedef struct text_table {
+    char **cells; /* owned, row by row; the first row holds the titles */
+    size_t columns, count, capacity;
+    bool failed; /* out of memory: prints nothing */
+} text_table;
+
+/* Cells are added from left to right, row by row; the first `columns` of them are the titles. */
+text_table text_table_make(size_t columns);
+void text_table_add(text_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Numbers, and what looks like one, are set to the right. False if memory ran out on the way, and then nothing is
+ * printed. */
+bool text_table_print(const text_table *table, FILE *out, text_table_style style);
+void text_table_free(text_table *table);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/trends.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool same_but_for(const bench_result *a, const bench_result *b, trend_axis axis)
+{
+    return strcmp(a->model, b->model) == 0 && strcmp(a->engine, b->engine) == 0 && strcmp(a->isa, b->isa) == 0 &&
+           strcmp(a->precision, b->precision) == 0 && strcmp(a->attention, b->attention) == 0 &&
+           a->position_cache == b->position_cache && a->cold == b->cold && a->threads == b->threads &&
+           a->batch == b->batch && !a->lengths && !b->lengths && (axis == TREND_LAYERS || a->layers == b->layers) &&
+           (axis == TREND_LENGTH || a->n == b->n);
+}
+
+static size_t coordinate(const bench_result *result, trend_axis axis)
+{
+    return axis == TREND_LAYERS ? result->layers : result->n;
+}
+
+/* Points of a series, ascending along the axis. */
+typedef struct series {
+    const bench_result **members;
+    double *x, *seconds, *bytes;
+    size_t count;
+} series;
+
+static void insert(series *s, const bench_result *result, trend_axis axis)
+{
+    size_t place = s->count++;
+    while (place > 0 && coordinate(s->members[place - 1], axis) > coordinate(result, axis)) {
+        s->members[place] = s->members[place - 1];
+        place--;
+    }
+    s->members[place] = result;
+}
+
+/* False if an earlier result began the same series. */
+static bool collect(series *s, const bench_report *report, size_t first, trend_axis axis)
+{
+    const bench_result *leader = &report->results[first];
+    s->count = 0;
+    for (size_t i = 0; i < report->count; i++) {
+        const bench_result *result = &report->results[i];
+        if (!same_but_for(leader, result, axis)) continue;
+        if (i < first) return false;
+        if (result->time.median > 0) insert(s, result, axis);
+    }
+    return true;
+}
+
+static bool fit(trend *t, series *s, size_t like, trend_axis axis)
+{
+    bool has_memory = true;
+    for (size_t i = 0; i < s->count; i++) {
+        s->x[i] = (double)coordinate(s->members[i], axis);
+        s->seconds[i] = s->members[i]->time.median;
+        s->bytes[i] = (double)s->members[i]->workspace_bytes;
+        has_memory = has_memory && s->members[i]->workspace_bytes > 0;
+    }
+    *t = (trend){.axis = axis, .like = like, .points = s->count};
+    t->time = statistics_fit_polynomial(s->x, s->seconds, s->count, axis == TREND_LAYERS ? 1 : 2);
+    if (!t->time.valid) return false;
+    t->from = coordinate(s->members[0], axis);
+    t->to = coordinate(s->members[s->count - 1], axis);
+    t->seconds = statistics_fit_growth(s->x, s->seconds, s->count);
+    if (has_memory) t->memory = statistics_fit_growth(s->x, s->bytes, s->count);
+    return true;
+}
+
+static void find_along(trend_list *list, const bench_report *report, series *s, trend_axis axis)
+{
+    for (size_t i = 0; i < report->count; i++) {
+        if (collect(s, report, i, axis) && s->count > 0 && fit(&list->trends[list->count], s, i, axis)) list->count++;
+    }
+}
+
+deberta_status trends_find(trend_list *list, const bench_report *report, deberta_error *err)
+{
+    size_t n = report->count ? report->count : 1;
+    series s = {
+        .members = calloc(n, sizeof *s.members),
+        .x = calloc(n, sizeof *s.x),
+        .seconds = calloc(n, sizeof *s.seconds),
+        .bytes = calloc(n, sizeof *s.bytes),
+    };
+    *list = (trend_list){.trends = calloc(2 * n, sizeof *list->trends)};
+    deberta_status status = DEBERTA_OK;
+    if (s.members && s.x && s.seconds && s.bytes && list->trends) {
+        find_along(list, report, &s, TREND_LENGTH);
+        find_along(list, report, &s, TREND_LAYERS);
+    } else {
+        trends_free(list);
+        status = status_fail(err, DEBERTA_E_MEMORY, "out of memory for the curves through %zu results", report->count);
+    }
+    free(s.members);
+    free(s.x);
+    free(s.seconds);
+    free(s.bytes);
+    return status;
+}
+
+void trends_free(trend_list *list)
+{
+    free(list->trends);
+    *list = (trend_list){0};
+}
+
+/* A curve through as many points as it has coefficients is exact and proves nothing. */
+static void print_worst(FILE *out, const trend *t)
+{
+    if (t->points > t->time.degree + 1) fprintf(out, " (worst error %.1f %%)", 100 * t->time.worst);
+    fputc('\n', out);
+}
+
+static void print_growth(FILE *out, const char *what, statistics_growth growth)
+{
+    if (growth.valid) fprintf(out, "%s grows as n^%.2f, at the end as n^%.2f", what, growth.exponent, growth.last);
+}
+
+static void print_trend(const bench_report *report, const trend *t, FILE *out)
+{
+    const bench_result *r = &report->results[t->like];
+    const double *c = t->time.coefficient;
+    fprintf(out, "%s, %zu thread%s, batch %zu, attention %s, position cache %s: ", r->isa, r->threads,
+            r->threads == 1 ? "" : "s", r->batch, r->attention, r->position_cache ? "on" : "off");
+    if (t->axis == TREND_LAYERS) {
+        fprintf(out, "n = %zu, %zu to %zu layers\n  time = %.3f ms + %.3f ms per layer", r->n, t->from, t->to,
+                1e3 * c[0], 1e3 * c[1]);
+        print_worst(out, t);
+        return;
+    }
+    fprintf(out, "%zu layers, n = %zu to %zu\n", r->layers, t->from, t->to);
+    fprintf(out, "  time = %.3f ms + %.3f us n + %.3f ns n^2", 1e3 * c[0], 1e6 * c[1], 1e9 * c[2]);
+    print_worst(out, t);
+    fputs("  ", out);
+    print_growth(out, "time", t->seconds);
+    if (t->memory.valid) fputs("; ", out);
+    print_growth(out, "workspace", t->memory);
+    fputc('\n', out);
+}
+
+deberta_status trends_print(const bench_report *report, FILE *out, deberta_error *err)
+{
+    trend_list list;
+    DEBERTA_TRY(trends_find(&list, report, err));
+    for (size_t i = 0; i < list.count; i++) print_trend(report, &list.trends[i], out);
+    trends_free(&list);
+    return DEBERTA_OK;
+}

@@ -1,0 +1,380 @@
+/* `deberta bench`: sweeps over lengths, layers, threads and tiers; single kernels; the machine's limits; comparison of results.
+ * SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/compare.h"
+#include "bench/kernel_bench.h"
+#include "bench/sweep.h"
+#include "bench/trends.h"
+#if HAVE_VIZ
+#include "cli/bench_figures.h"
+#endif
+#include "cli/commands.h"
+#include "cli/run.h"
+
+enum { FORMAT_TABLE, FORMAT_MARKDOWN, FORMAT_CSV, FORMAT_JSON };
+enum { MOST_MIXES = 64 };
+
+static bool read_format(const parsed_options *options, size_t *format)
+{
+    static const char *const names[] = {"table", "md", "csv", "json", NULL};
+    if (!options_choice(options, "format", names, FORMAT_TABLE, format)) return false;
+    if (options_has(options, "json")) *format = FORMAT_JSON;
+    return true;
+}
+
+static text_table_style style_of(size_t format)
+{
+    return format == FORMAT_MARKDOWN ? TEXT_TABLE_MARKDOWN : format == FORMAT_CSV ? TEXT_TABLE_CSV : TEXT_TABLE_PLAIN;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- sweeps */
+
+/* Everything that options of a sweep point to. */
+typedef struct sweep_lists {
+    size_list lengths, batches, layers, threads, mixes[MOST_MIXES];
+    deberta_isa isas[DEBERTA_ISA_COUNT];
+    attention_terms terms[4];
+} sweep_lists;
+
+static void lists_free(sweep_lists *lists)
+{
+    size_list_free(&lists->lengths);
+    size_list_free(&lists->batches);
+    size_list_free(&lists->layers);
+    size_list_free(&lists->threads);
+    for (size_t k = 0; k < MOST_MIXES; k++) size_list_free(&lists->mixes[k]);
+}
+
+static bool read_list(const parsed_options *options, const char *name, size_t highest, size_list *list)
+{
+    char what[32];
+    deberta_error error;
+    const char *text = options_value(options, name, NULL);
+    snprintf(what, sizeof what, "--%s", name);
+    if (!text || range_parse(list, text, what, 1, highest, &error) == DEBERTA_OK) return true;
+    report_usage(options, "%s", error.message);
+    return false;
+}
+
+/* "avx2,avx512", "all" or "auto". */
+static bool read_isas(const parsed_options *options, sweep_lists *lists, size_t *count)
+{
+    const char *text = options_value(options, "isa", "auto");
+    *count = 0;
+    if (strcmp(text, "all") == 0) {
+        for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++)
+            if (!deberta_isa_missing((deberta_isa)t)) lists->isas[(*count)++] = (deberta_isa)t;
+        return true;
+    }
+    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char name[32];
+        deberta_isa isa;
+        deberta_error error;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+        if (deberta_isa_from_name(&isa, name, &error) != DEBERTA_OK) {
+            report_usage(options, "--isa: %s", error.message);
+            return false;
+        }
+        if (isa == DEBERTA_ISA_AUTO) isa = deberta_isa_best();
+        if (deberta_isa_missing(isa)) {
+            report_usage(options, "--isa: %s cannot run here: %s", name, deberta_isa_missing(isa));
+            return false;
+        }
+        for (size_t k = 0; k < *count; k++)
+            if (lists->isas[k] == isa) {
+                report_usage(options, "--isa: %s is named twice", name);
+                return false;
+            }
+        lists->isas[(*count)++] = isa;
+    }
+    return true;
+}
+
+static bool read_terms(const parsed_options *options, sweep_lists *lists, size_t *count)
+{
+    const char *text = options_value(options, "attention", "full");
+    *count = 0;
+    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        char name[32];
+        deberta_error error;
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
+        if (*count == 4 || attention_terms_from_name(&lists->terms[*count], name, &error) != DEBERTA_OK) {
+            report_usage(options, "--attention: %s", *count == 4 ? "more than the four kinds there are" : error.message);
+            return false;
+        }
+        ++*count;
+    }
+    return true;
+}
+
+static bool read_mixes(const parsed_options *options, sweep_lists *lists, size_t *count)
+{
+    const char *text;
+    for (*count = 0; (text = options_nth_value(options, "mix", *count)); ++*count) {
+        deberta_error error;
+        if (*count == MOST_MIXES || range_parse(&lists->mixes[*count], text, "--mix", 1, 1 << 24, &error) != DEBERTA_OK) {
+            report_usage(options, "%s", *count == MOST_MIXES ? "--mix: too many" : error.message);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool read_position_cache(const parsed_options *options, sweep_options *sweep)
+{
+    static const char *const choices[] = {"on", "off", "both", NULL};
+    size_t choice;
+    if (!options_choice(options, "position-cache", choices, 0, &choice)) return false;
+    sweep->position_cache_on = choice != 1;
+    sweep->position_cache_off = choice != 0;
+    return true;
+}
+
+static bool read_sweep(const parsed_options *options, sweep_lists *lists, sweep_options *sweep)
+{
+    deberta_model_options model;
+    *sweep = (sweep_options){.model = options_argument(options, 0)};
+    const bool fine = run_model_options(options, &model) && read_list(options, "tokens", 1 << 24, &lists->lengths) &&
+                      read_list(options, "batch", 1 << 20, &lists->batches) && read_list(options, "layers", 4096, &lists->layers) &&
+                      read_list(options, "threads", 4096, &lists->threads) && read_isas(options, lists, &sweep->isa_count) &&
+                      read_terms(options, lists, &sweep->term_count) && read_mixes(options, lists, &sweep->mix_count) &&
+                      read_position_cache(options, sweep) && options_size(options, "reps", 0, 1, SWEEP_MAX_SAMPLES, &sweep->repetitions) &&
+                      options_number(options, "min-time", -1, &sweep->min_seconds) && options_u64(options, "seed", 1, &sweep->seed);
+    sweep->reference = model.reference;
+    sweep->memory_limit_bytes = model.memory_limit_bytes;
+    sweep->lengths = lists->lengths;
+    sweep->batches = lists->batches;
+    sweep->layers = lists->layers;
+    sweep->threads = lists->threads;
+    sweep->mixes = lists->mixes;
+    sweep->isas = lists->isas;
+    sweep->terms = lists->terms;
+    sweep->cold = options_has(options, "cold");
+    sweep->breakdown = options_has(options, "breakdown");
+    sweep->pin_threads = options_has(options, "pin");
+    sweep->skip_roofs = options_has(options, "no-peak");
+    return fine;
+}
+
+static bool show_progress(void *context, const sweep_state *state)
+{
+    progress_step(context, (size_t)(state->done * 1000), state->what);
+    return true;
+}
+
+static deberta_status print_sweep(const bench_report *report, FILE *out, size_t format, deberta_error *err)
+{
+    if (format == FORMAT_JSON) return report_write_json(report, out, err);
+    if (format != FORMAT_CSV) report_print_environment(report, out);
+    DEBERTA_TRY(report_print_results(report, out, style_of(format), err));
+    if (format == FORMAT_CSV) return DEBERTA_OK;
+    DEBERTA_TRY(report_print_breakdowns(report, out, style_of(format), err));
+    return trends_print(report, out, err);
+}
+
+static int run_sweep(const parsed_options *options)
+{
+    sweep_lists lists = {0};
+    sweep_options sweep;
+    size_t format;
+    deberta_error error = {0};
+    bench_report report = {0};
+    text_output output;
+    if (!read_sweep(options, &lists, &sweep) || !read_format(options, &format)) {
+        lists_free(&lists);
+        return EXIT_USAGE;
+    }
+    /* the output is opened first: nobody should wait for minutes to hear that a folder does not exist */
+    int status = text_output_open(options, options_value(options, "out", NULL), &output);
+    if (status == EXIT_OK) {
+        progress_bar bar = progress_begin(options, "bench", 1000);
+        sweep.progress = show_progress;
+        sweep.progress_context = &bar;
+        deberta_status done = sweep_run(&report, &sweep, &error);
+        progress_end(&bar);
+        static const char *const without[] = {"out", NULL};
+        char *line = options_command_line(options, without);
+        if (line) snprintf(report.command, sizeof report.command, "%s", line);
+        free(line);
+        if (done == DEBERTA_OK) done = print_sweep(&report, output.file, format, &error);
+        if (done != DEBERTA_OK) {
+            text_output_discard(&output);
+            status = report_error(options, &error);
+        } else {
+            status = text_output_close(options, &output);
+        }
+        if (status == EXIT_OK && report.disagreements) {
+            fprintf(stderr, "deberta bench: %zu points computed something else than they had to; see the notes\n", report.disagreements);
+            status = EXIT_CHECK_FAILED;
+        }
+    }
+    bench_report_free(&report);
+    lists_free(&lists);
+    return status;
+}
+
+/* --------------------------------------------------------------------------------------------------------- compare */
+
+static deberta_status read_report(bench_report *report, const char *path, deberta_error *err)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
+    const deberta_status status = report_read_json(report, file, path, err);
+    fclose(file);
+    return status;
+}
+
+static int run_compare(const parsed_options *options)
+{
+    bench_report a = {0}, b = {0};
+    compare_list list = {0};
+    deberta_error error = {0};
+    size_t format;
+    if (options_argument_count(options) != 3) return report_usage(options, "compare: expected two JSON files of `bench --json`");
+    if (!read_format(options, &format)) return EXIT_USAGE;
+    deberta_status status = read_report(&a, options_argument(options, 1), &error);
+    if (status == DEBERTA_OK) status = read_report(&b, options_argument(options, 2), &error);
+    if (status == DEBERTA_OK && !options_has(options, "any-environment")) status = compare_environments(&a, &b, &error);
+    if (status == DEBERTA_OK) status = compare_reports(&list, &a, &b, &error);
+    if (status == DEBERTA_OK) status = compare_print(&list, &a, &b, stdout, style_of(format), &error);
+    compare_free(&list);
+    bench_report_free(&a);
+    bench_report_free(&b);
+    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ plot */
+
+#if HAVE_VIZ
+static int run_plot(const parsed_options *options)
+{
+    bench_report report = {0};
+    deberta_error error = {0};
+    const char *paths[16];
+    size_t count = 0;
+    if (options_argument_count(options) != 2) return report_usage(options, "plot: expected one JSON file of `bench --json`");
+    for (const char *path; count < 16 && (path = options_nth_value(options, "out", count)); count++) paths[count] = path;
+    if (count == 0) return report_usage(options, "plot: say where the figure goes: --out FILE.png (or .svg, .pdf)");
+    const figure_style style = {.title = options_value(options, "title", NULL)};
+    deberta_status status = read_report(&report, options_argument(options, 1), &error);
+    if (status == DEBERTA_OK) status = bench_figures_draw(&report, &style, paths, count, &error);
+    bench_report_free(&report);
+    if (status == DEBERTA_OK) return EXIT_OK;
+    const int code = report_error(options, &error);
+    return status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code;
+}
+#endif
+
+/* --------------------------------------------------------------------------------------------- machine and kernels */
+
+static int run_machine(const parsed_options *options)
+{
+    bench_report report = {0};
+    deberta_error error = {0};
+    sweep_lists lists = {0};
+    size_t format, defaults[2] = {1, 1};
+    if (!read_list(options, "threads", MACHINE_MAX_ROOFS, &lists.threads) || !read_format(options, &format)) return EXIT_USAGE;
+    deberta_status status = machine_read_sheet(&report.sheet, &error);
+    defaults[1] = report.sheet.topology.usable_cores;
+    const size_t *threads = lists.threads.count ? lists.threads.values : defaults;
+    const size_t count = lists.threads.count ? lists.threads.count : defaults[1] > 1 ? 2 : 1;
+    const machine_counters before = machine_read_counters();
+    if (status == DEBERTA_OK) status = machine_measure_roofs(&report.sheet.roofs, threads, count, ~0u, true, &error);
+    if (status == DEBERTA_OK) machine_finish_sheet(&report.sheet, &before);
+    if (status == DEBERTA_OK && format == FORMAT_JSON) {
+        status = report_write_json(&report, stdout, &error);
+    } else if (status == DEBERTA_OK) {
+        report_print_environment(&report, stdout);
+        status = report_print_roofs(&report.sheet.roofs, stdout, style_of(format), &error);
+    }
+    lists_free(&lists);
+    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+}
+
+static deberta_status read_problems(kernel_problems *problems, const parsed_options *options, deberta_error *err)
+{
+    for (size_t k = 1; k < options_argument_count(options); k++) {
+        const char *path = options_argument(options, k);
+        FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+        if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
+        const deberta_status status = kernel_problems_read(problems, file, path, err);
+        if (file != stdin) fclose(file);
+        DEBERTA_TRY(status);
+    }
+    if (problems->count == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the files hold no problems");
+    return DEBERTA_OK;
+}
+
+static int run_kernels(const parsed_options *options)
+{
+    kernel_problems problems = {0};
+    kernel_measurements found = {0};
+    machine_roofs roofs = {0};
+    sweep_lists lists = {0};
+    deberta_error error = {0};
+    size_t format;
+    const size_t one = 1;
+    if (options_argument_count(options) < 2) return report_usage(options, "kernel: expected files of problems, such as bench/shapes/base.txt");
+    kernel_bench_options bench = {.isas = lists.isas, .cold = options_has(options, "cold"), .roofs = &roofs};
+    if (!read_isas(options, &lists, &bench.isa_count) || !read_format(options, &format) ||
+        !options_size(options, "reps", 0, 1, 10000, &bench.samples))
+        return EXIT_USAGE;
+    deberta_status status = read_problems(&problems, options, &error);
+    if (status == DEBERTA_OK) status = machine_measure_roofs(&roofs, &one, 1, ~0u, false, &error);
+    if (status == DEBERTA_OK) status = kernel_bench_run(&found, &problems, &bench, &error);
+    if (status == DEBERTA_OK) status = kernel_bench_print(&found, &problems, stdout, style_of(format), &error);
+    kernel_measurements_free(&found);
+    kernel_problems_free(&problems);
+    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+}
+
+static int run(const parsed_options *options)
+{
+    const char *what = options_argument(options, 0);
+    if (strcmp(what, "compare") == 0) return run_compare(options);
+#if HAVE_VIZ
+    if (strcmp(what, "plot") == 0) return run_plot(options);
+#endif
+    if (strcmp(what, "machine") == 0) return run_machine(options);
+    if (strcmp(what, "kernel") == 0) return run_kernels(options);
+    if (options_argument_count(options) > 1) return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
+    return run_sweep(options);
+}
+
+static const option_spec options[] = {
+    {"tokens", 'n', "LIST", "lengths: 16,40,128 or 16-512*2 or 16-128+16 (default 128)"},
+    {"batch", 'b', "LIST", "sequences of that length at once (default 1)"},
+    {"mix", 0, "LIST", "a ragged batch of sequences of these lengths; may be repeated"},
+    {"layers", 'l', "LIST", "numbers of layers to run (default all)"},
+    {"threads", 't', "LIST", "numbers of threads (default: physical cores)"},
+    {"isa", 0, "LIST", "tiers: avx2,avx512 or all (default the best)"},
+    {"attention", 0, "LIST", "terms: full, c2c, c2c+c2p, c2c+p2c (default full)"},
+    {"position-cache", 0, "WHICH", "on (default), off: recompute position projections every time, both"},
+    {"reps", 0, "N", "samples a point (default at least 7)"},
+    {"min-time", 0, "SECONDS", "measured time a point, at least (default 0.2)"},
+    {"breakdown", 0, NULL, "seconds, FLOPs, bytes and share of the peak by stage"},
+    {"cold", 0, NULL, "before each sample, write over all caches"},
+    {"pin", 0, NULL, "bind threads to cores"},
+    {"no-peak", 0, NULL, "do not measure the machine's limits first"},
+    {"format", 0, "NAME", "table (default), md, csv or json"},
+    {"title", 0, "TEXT", "plot: above the figure"},
+    {"any-environment", 0, NULL, "compare results of unlike machines all the same"},
+    {NULL, 0, NULL, NULL},
+};
+
+const command command_bench = {
+    .name = "bench",
+    .summary = "latency sweeps over length, layers, threads and tiers; also: machine, kernel, compare, plot",
+    .arguments = "MODEL | machine | kernel FILES | compare A.json B.json | plot F.json",
+    .min_arguments = 1,
+    .max_arguments = 64,
+    .options = options,
+    .example = "  deberta bench synthetic:v3-small,vocab=1000 -n 16-512*2 --layers 1-6\n"
+               "  deberta bench synthetic:v3-small,vocab=1000 --isa all --threads 1,2 --json -o sweep.json\n"
+               "  deberta bench plot sweep.json -o sweep.pdf\n"
+               "  deberta bench compare before.json after.json\n",
+    .run = run,
+};

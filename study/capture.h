@@ -1,0 +1,35 @@
+/* Keeps what an observer is shown: hidden states and attention matrices of chosen layers, heads and components.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef STUDY_CAPTURE_H
+#define STUDY_CAPTURE_H
+
+#include <stdbool.h>
+
+#include "core/base/status.h"
+
+typedef struct capture {
+    const deberta_model_info *model;
+    const size_t *sequence_starts; /* [sequences + 1], the caller's */
+    size_t sequences, tokens;
+    bool *layers, *heads;                    /* [L], [A] wanted */
+    bool components[DEBERTA_COMPONENT_COUNT]; /* wanted */
+    bool hidden;                             /* all hidden states too */
+    float **hidden_states;                   /* [L + 1] of [tokens][h], or NULL */
+    float **attention; /* [L][components] of [A][sum over sequences of n n], NULL where unwanted: see capture_matrix */
+    size_t *matrix_starts; /* [sequences + 1] */
+} capture;
+
+/* Sizes everything; layers, heads and components start unselected. */
+deberta_status capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts, size_t sequences,
+                              deberta_error *err);
+/* After the selection was made. Refuses above limit_bytes (0: none). */
+deberta_status capture_allocate(capture *capture, size_t limit_bytes, deberta_error *err);
+void capture_free(capture *capture);
+deberta_observer capture_observer(capture *capture);
+/* [n][n], query first, of one sequence; NULL if it was not wanted or the model lacks the component. */
+float *capture_matrix(const capture *capture, size_t layer, size_t head, deberta_component component, size_t sequence);
+
+const char *component_name(deberta_component component); /* "c2c" "c2p" "p2c" "logits" "probs" */
+
+#endif

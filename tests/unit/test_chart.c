@@ -1,0 +1,246 @@
+/* Charts: ticks and numbers, fitted lines, layouts as golden traces, and what happens to points that cannot be drawn.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "tests/unit/golden_trace.h"
+#include "viz/chart.h"
+#include "viz/ticks.h"
+
+#define MINUS "\xE2\x88\x92"
+
+static void assert_ticks(tick_set ticks, const double *expected, size_t count)
+{
+    assert_int_equal(ticks.count, count);
+    for (size_t i = 0; i < count; i++)
+        if (!(fabs(ticks.at[i] - expected[i]) <= 1e-9 * fabs(expected[i]) + 1e-12))
+            fail_msg("tick %zu at %g, expected %g", i, ticks.at[i], expected[i]);
+}
+
+static void round_ticks(void **state)
+{
+    (void)state;
+    assert_ticks(ticks_linear(0, 1, 6), (double[]){0, 0.2, 0.4, 0.6, 0.8, 1}, 6);
+    assert_ticks(ticks_linear(-3.7, 3.7, 5), (double[]){-2, 0, 2}, 3);
+    assert_ticks(ticks_linear(0.1, 0.3, 3), (double[]){0.1, 0.2, 0.3}, 3);
+    assert_ticks(ticks_whole(0, 3, 10), (double[]){0, 1, 2, 3}, 4);
+    assert_ticks(ticks_whole(1, 12, 6), (double[]){2, 4, 6, 8, 10, 12}, 6);
+    assert_ticks(ticks_log(16, 4096, 2, 9), (double[]){16, 32, 64, 128, 256, 512, 1024, 2048, 4096}, 9);
+    assert_ticks(ticks_log(16, 4096, 2, 5), (double[]){16, 64, 256, 1024, 4096}, 5);
+    assert_ticks(ticks_log(0.5, 200, 10, 4), (double[]){1, 10, 100}, 3);
+    assert_ticks(ticks_log(1, 100, 10, 15), (double[]){1, 2, 5, 10, 20, 50, 100}, 7);
+    assert_ticks(ticks_log(30, 60, 10, 4), (double[]){30, 40, 50, 60}, 4); /* no power of ten inside */
+    assert_int_equal(ticks_linear(0, 1e-300, 5).count > 1, 1);
+    for (size_t most = 2; most < 200; most++) /* never more than asked for, never more than fit */
+        for (double high = 1.1; high < 1e9; high *= 3.7) {
+            assert_true(ticks_linear(1, high, most).count <= (most < TICKS_MAX ? most : TICKS_MAX));
+            assert_true(ticks_log(1, high, 10, most).count <= TICKS_MAX);
+        }
+}
+
+static void numbers_are_short(void **state)
+{
+    (void)state;
+    static const struct {
+        double value, step;
+        const char *text;
+    } cases[] = {{0, 0, "0"},
+                 {-0.0, 0.1, "0"},
+                 {-0.04, 0.1, "0.0"},
+                 {1, 0.5, "1.0"},
+                 {-2, 1, MINUS "2"},
+                 {0.25, 0, "0.25"},
+                 {-3.7249, 0, MINUS "3.72"},
+                 {2.50, 0, "2.5"},
+                 {1234.5, 0, "1234"},
+                 {100, 0, "100"},
+                 {1e6, 0, "1e6"},
+                 {2.5e-7, 0, "2.5e" MINUS "7"},
+                 {999999, 1, "999999"},
+                 {0.001, 0.001, "0.001"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[TICK_TEXT_BYTES];
+        tick_text(cases[i].value, cases[i].step, text);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
+static void fitted_line(void **state)
+{
+    (void)state;
+    const double x[] = {1, 2, NAN, 4, 8}, y[] = {5, 7, 100, 11, 19};
+    double slope, intercept;
+    assert_true(chart_fit(x, y, 5, &slope, &intercept));
+    assert_true(fabs(slope - 2) < 1e-12 && fabs(intercept - 3) < 1e-12);
+    assert_false(chart_fit(x, y, 1, &slope, &intercept));
+    assert_false(chart_fit((double[]){3, 3}, y, 2, &slope, &intercept));
+}
+
+static const double lengths[] = {16, 32, 64, 128}, fast[] = {1, 2.1, 4.4, 10}, slow[] = {3, 6, 13, 30},
+                    slow_low[] = {2.5, 5, 12, 28}, slow_high[] = {4, 7, 15, 33};
+
+static void latency_golden(void **state)
+{
+    (void)state;
+    static const chart_rule rules[] = {{false, 20, "limit"}};
+    const chart_series series[] = {
+        {.name = "avx2", .x = lengths, .y = fast, .count = 4},
+        {.name = "scalar", .x = lengths, .y = slow, .low = slow_low, .high = slow_high, .count = 4}};
+    const chart_panel panel = {.x = {.label = "n", .scale = CHART_LOG2},
+                               .y = {.label = "latency (ms)", .scale = CHART_LOG10},
+                               .series = series,
+                               .series_count = 2,
+                               .rules = rules,
+                               .rule_count = 1};
+    const chart_figure spec = {.style = {.width_mm = 85, .title = "Latency"}, .panels = &panel, .panel_count = 1};
+    golden_trace_check("latency", chart_layout, &spec);
+}
+
+static void bars_golden(void **state)
+{
+    (void)state;
+    static const figure_label keys[] = {{"[CLS]", true}, {"a", false}, {"b", false}};
+    const double c2c[] = {1, -0.5, 0.25}, c2p[] = {0.5, -0.25, -1}, sum[] = {1.5, -0.75, -0.75};
+    const chart_series series[] = {{.name = "c2c", .kind = CHART_BARS, .y = c2c, .count = 3},
+                                   {.name = "c2p", .kind = CHART_BARS, .y = c2p, .count = 3},
+                                   {.name = "sum", .kind = CHART_POINTS, .y = sum, .count = 3}};
+    chart_panel panels[2] = {{.title = "stacked",
+                              .x = {.scale = CHART_CATEGORIES, .categories = keys, .category_count = 3},
+                              .series = series,
+                              .series_count = 3,
+                              .stacked = true}};
+    panels[1] = panels[0];
+    panels[1].title = "grouped";
+    panels[1].stacked = false;
+    const chart_figure spec = {.panels = panels, .panel_count = 2, .panel_letters = true};
+    golden_trace_check("bars", chart_layout, &spec);
+}
+
+static void curves_golden(void **state)
+{
+    (void)state;
+    static const chart_rule rules[] = {{true, 0, "same token"}};
+    const double r[] = {-100, -10, 0, 10, 100}, y[] = {0, 1, NAN, 1, 0}, low[] = {-1, 0, 1, 0, -1},
+                 high[] = {1, 2, 3, 2, 1}, edges[] = {-50, 50};
+    static const char *const names[] = {"p", "q", "r", "s", "t"};
+    const chart_series series[] = {
+        {.name = "c2p", .kind = CHART_CURVE, .x = r, .y = y, .low = low, .high = high, .count = 5},
+        {.name = "band", .kind = CHART_BAND, .x = r, .low = low, .high = high, .count = 5},
+        {.kind = CHART_POINTS, .x = r, .y = high, .count = 5, .point_names = names}};
+    const chart_panel panel = {.x = {.label = "distance", .scale = CHART_SIGNED_LOG},
+                               .series = series,
+                               .series_count = 3,
+                               .rules = rules,
+                               .rule_count = 1,
+                               .edges = edges,
+                               .edge_count = 2};
+    const chart_figure spec = {.style = {.width_mm = 85}, .panels = &panel, .panel_count = 1, .panel_height = 30};
+    golden_trace_check("curves", chart_layout, &spec);
+}
+
+static deberta_status lay_out(const chart_figure *spec, figure_notes *notes)
+{
+    draw_list *list = NULL;
+    deberta_error err = {0};
+    *notes = (figure_notes){0};
+    assert_int_equal(draw_list_create(&list, draw_trace_ruler(), NULL), DEBERTA_OK);
+    deberta_status status = chart_layout(list, spec, notes, &err);
+    if (status == DEBERTA_OK) {
+        byte_buffer trace = {0};
+        assert_int_equal(draw_trace(list, &trace, NULL), DEBERTA_OK);
+        byte_buffer_append(&trace, "", 1);
+        assert_null(strstr((char *)trace.data, "nan"));
+        assert_null(strstr((char *)trace.data, "inf"));
+        byte_buffer_free(&trace);
+    } else {
+        assert_true(strlen(err.message) > 10);
+    }
+    draw_list_free(&list);
+    return status;
+}
+
+static void points_that_cannot_be_drawn_are_counted(void **state)
+{
+    (void)state;
+    const double x[] = {1, 2, 3, 4, 5, 6}, y[] = {1, 0, -3, NAN, INFINITY, 1000};
+    const chart_series series = {.x = x, .y = y, .count = 6};
+    chart_panel panel = {.y = {.scale = CHART_LOG10}, .series = &series, .series_count = 1};
+    chart_figure spec = {.style = {.width_mm = 85}, .panels = &panel, .panel_count = 1};
+    figure_notes notes;
+    assert_int_equal(lay_out(&spec, &notes), DEBERTA_OK);
+    assert_int_equal(notes.not_a_number, 4);
+    panel.y = (chart_axis){.low = -1, .high = 10};
+    assert_int_equal(lay_out(&spec, &notes), DEBERTA_OK);
+    assert_int_equal(notes.not_a_number, 2);
+    assert_int_equal(notes.clipped, 2); /* -3 and 1000 */
+    panel.x = (chart_axis){.low = 1, .high = 4};
+    assert_int_equal(lay_out(&spec, &notes), DEBERTA_OK);
+    assert_int_equal(notes.clipped, 1); /* what lies beyond a chosen stretch of x is not missed */
+}
+
+static void odd_data_still_make_a_chart(void **state)
+{
+    (void)state;
+    static const double one[] = {5}, none[] = {NAN}, zero[] = {0, 0, 0}, huge[] = {1e300, -1e300, 1e-300};
+    static const struct {
+        const double *y;
+        size_t count;
+    } cases[] = {{one, 1}, {none, 1}, {zero, 3}, {huge, 3}, {one, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        for (chart_scale scale = CHART_LINEAR; scale <= CHART_SIGNED_LOG; scale++) {
+            const chart_series series = {
+                .name = "s", .kind = (chart_kind)(i % 3), .y = cases[i].y, .count = cases[i].count};
+            const chart_panel panel = {
+                .x = {.scale = scale}, .y = {.scale = scale}, .series = &series, .series_count = 1};
+            const chart_figure spec = {.style = {.width_mm = 85}, .panels = &panel, .panel_count = 1};
+            figure_notes notes;
+            assert_int_equal(lay_out(&spec, &notes), DEBERTA_OK);
+        }
+    }
+}
+
+static void wrong_charts_are_refused(void **state)
+{
+    (void)state;
+    const chart_series series = {.name = "s", .x = lengths, .count = 4}; /* no values */
+    const chart_series good = {.x = lengths, .y = fast, .count = 4};
+    chart_panel panel = {.series = &series, .series_count = 1};
+    chart_figure spec = {.panels = &panel, .panel_count = 1};
+    figure_notes notes;
+    assert_int_equal(lay_out(&spec, &notes), DEBERTA_E_ARGUMENT);
+    panel.series = &good;
+    assert_int_equal(lay_out(&spec, &notes), DEBERTA_OK);
+    panel.stacked = true;
+    assert_int_equal(lay_out(&spec, &notes), DEBERTA_E_ARGUMENT);
+    panel.stacked = false;
+    panel.y = (chart_axis){.scale = CHART_LOG10, .low = 0, .high = 10};
+    assert_int_equal(lay_out(&spec, &notes), DEBERTA_E_ARGUMENT);
+    panel.y = (chart_axis){.low = 0, .high = INFINITY};
+    assert_int_equal(lay_out(&spec, &notes), DEBERTA_E_ARGUMENT);
+    spec.panel_count = 0;
+    assert_int_equal(lay_out(&spec, &notes), DEBERTA_E_ARGUMENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(round_ticks),
+        cmocka_unit_test(numbers_are_short),
+        cmocka_unit_test(fitted_line),
+        cmocka_unit_test(latency_golden),
+        cmocka_unit_test(bars_golden),
+        cmocka_unit_test(curves_golden),
+        cmocka_unit_test(points_that_cannot_be_drawn_are_counted),
+        cmocka_unit_test(odd_data_still_make_a_chart),
+        cmocka_unit_test(wrong_charts_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

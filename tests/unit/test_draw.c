@@ -1,0 +1,265 @@
+/* The recorded list and its replays: cleaned and cut texts, paragraphs, hatching, SVG and PDF as files others read.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "tests/unit/golden_trace.h"
+#include "viz/draw_cairo.h"
+#include "viz/draw_svg.h"
+
+static const draw_font seven = {7, {0, 0, 0, 255}, false, false};
+static const draw_pen thin = {{10, 20, 30, 255}, 0.5, DRAW_DASHED};
+
+static draw_list *new_list(draw_ruler ruler)
+{
+    draw_list *list = NULL;
+    assert_int_equal(draw_list_create(&list, ruler, NULL), DEBERTA_OK);
+    draw_set_page(list, 80, 60);
+    return list;
+}
+
+static char *trace_of(const draw_list *list)
+{
+    byte_buffer trace = {0};
+    assert_int_equal(draw_trace(list, &trace, NULL), DEBERTA_OK);
+    byte_buffer_append(&trace, "", 1);
+    return (char *)trace.data;
+}
+
+/* Everything a list can hold, once. */
+static deberta_status all_primitives(draw_list *list, const void *what, figure_notes *notes, deberta_error *err)
+{
+    (void)what, (void)notes, (void)err;
+    static const uint8_t rgb[2 * 3 * 3] = {255, 0, 0, 0, 255, 0, 0, 0, 255, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+    draw_set_page(list, 80, 60);
+    draw_group(list, "group <one>");
+    draw_box(list, (draw_rect){1, 2, 3, 4}, (draw_colour){255, 0, 0, 128}, &thin);
+    draw_set_origin(list, 10, 20);
+    draw_line(list, 0, 0, 5, 5, &thin);
+    draw_path(list, (draw_point[]){{0, 0}, {4, 0}, {2, 3}}, 3, DRAW_CLOSED, (draw_colour){0, 0, 255, 255}, NULL);
+    draw_disc(list, 1, 1, 0.5, (draw_colour){9, 9, 9, 255}, &thin);
+    draw_set_origin(list, 0, 0);
+    draw_clip(list, (draw_rect){0, 0, 40, 40});
+    draw_image(list, (draw_rect){5, 5, 30, 20}, rgb, 2, 3);
+    draw_unclip(list);
+    draw_hatch(list, (draw_rect){50, 10, 3, 2}, 1, &thin);
+    draw_text(list, "a<b>&\"c\"", (draw_place){40, 30, DRAW_MIDDLE, DRAW_CENTRE, 90}, &seven);
+    draw_text_within(list, "a long word", (draw_place){40, 40, DRAW_END, DRAW_CAP, 0}, &seven, 8);
+    draw_paragraph(list, "three short lines here", (draw_place){1, 50, DRAW_START, DRAW_BASELINE, 0}, &seven, 15, 3);
+    draw_ungroup(list);
+    return DEBERTA_OK;
+}
+
+static void primitives_as_text(void **state)
+{
+    (void)state;
+    golden_trace_check("draw_primitives", all_primitives, NULL);
+}
+
+static void texts_are_cleaned(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *given, *drawn;
+    } cases[] = {
+        {"a\tb\n", "a\xE2\x90\x89"
+                   "b\xE2\x90\x8A"},                              /* U+2409, U+240A */
+        {"\x7F", "\xE2\x90\xA1"},                                 /* delete */
+        {"x\xFFy", "x\xEF\xBF\xBDy"},                             /* no UTF-8 */
+        {"\xC0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD"},                 /* overlong */
+        {"\xED\xA0\x80", "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD"}, /* surrogate */
+        {"\xE6\xBC", "\xEF\xBF\xBD\xEF\xBF\xBD"},                 /* cut off */
+        {"\xC2\x85", "\xEF\xBF\xBD"},                             /* C1 control */
+        {"\xEF\xBF\xBF", "\xEF\xBF\xBD"},                         /* U+FFFF, forbidden in XML */
+        {"\xE6\xBC\xA2 \xF0\x9F\x98\x80", "\xE6\xBC\xA2 \xF0\x9F\x98\x80"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *clean = draw_clean_text(cases[i].given);
+        assert_string_equal(clean, cases[i].drawn);
+        free(clean);
+    }
+}
+
+static void texts_are_cut_between_characters(void **state)
+{
+    (void)state;
+    draw_ruler ruler = {0};
+    assert_int_equal(draw_cairo_ruler_create(&ruler, "sans-serif", NULL), DEBERTA_OK);
+    /* e + acute accent, a family in one emoji, ka + a vowel sign with a width of its own: a cut inside would show
+     * something else. */
+    static const char *const texts[] = {
+        "e\xCC\x81"
+        "e\xCC\x81"
+        "e\xCC\x81"
+        "e\xCC\x81"
+        "e\xCC\x81"
+        "e\xCC\x81",
+        "\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7 \xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7",
+        "\xE0\xA4\x95\xE0\xA4\xBE\xE0\xA4\x95\xE0\xA4\xBE\xE0\xA4\x95\xE0\xA4\xBE"};
+    for (size_t i = 0; i < 3; i++) {
+        double full = ruler.methods->width(ruler.self, texts[i], &seven);
+        for (double width = 1; width < full; width += 0.3) {
+            size_t kept = ruler.methods->fit(ruler.self, texts[i], &seven, width);
+            assert_true(kept < strlen(texts[i]));
+            unsigned char next = (unsigned char)texts[i][kept];
+            assert_true((next & 0xC0) != 0x80);        /* not inside a code point */
+            if (i == 0) assert_int_equal(kept % 3, 0); /* accent stays with its letter */
+            if (i == 2) assert_int_equal(kept % 6, 0);
+            if (i == 1 && kept > 0) assert_true(next == ' ' || kept == strlen(texts[i]) / 2 + 1 || kept == 12);
+        }
+    }
+    draw_cairo_ruler_free(&ruler);
+}
+
+static void cut_text_fits(void **state)
+{
+    (void)state;
+    draw_ruler ruler = {0};
+    assert_int_equal(draw_cairo_ruler_create(&ruler, "sans-serif", NULL), DEBERTA_OK);
+    draw_list *list = new_list(ruler);
+    const char *token = "extraordinarily-long-token-that-has-sixty-characters-in-all-ok";
+    for (double width = 5; width < 60; width += 1.7)
+        assert_true(draw_text_within(list, token, (draw_place){0}, &seven, width) <= width);
+    draw_list_free(&list);
+    draw_cairo_ruler_free(&ruler);
+}
+
+static void hatching_stays_inside(void **state)
+{
+    (void)state;
+    draw_list *list = new_list(draw_trace_ruler());
+    draw_hatch(list, (draw_rect){3.3, 4.4, 0.2, 5}, 1, &thin);
+    draw_hatch(list, (draw_rect){3, 4, 0.1, 0.1}, 1, &thin); /* may hold no line at all */
+    char *trace = trace_of(list), *at = strstr(trace, "segments");
+    assert_non_null(at);
+    at += strlen("segments");
+    for (int i = 0; i < 8; i += 2) {
+        double x = strtod(at, &at), y = strtod(at, &at);
+        assert_true(x >= 3.29 && x <= 3.51 && y >= 4.39 && y <= 9.41);
+    }
+    free(trace);
+    draw_list_free(&list);
+}
+
+static void svg_is_escaped_and_turns_around_for_arabic(void **state)
+{
+    (void)state;
+    draw_list *list = new_list(draw_trace_ruler());
+    const provenance_entry entries[] = {{"text", "1 < 2 & \"x\""}};
+    byte_buffer out = {0};
+    all_primitives(list, NULL, NULL, NULL);
+    draw_text(list, "\xD9\x85\xD8\xB1\xD8\xAD\xD8\xA8\xD8\xA7", (draw_place){5, 5, DRAW_END, DRAW_CENTRE, 0}, &seven);
+    assert_int_equal(draw_svg(list, "Some \"Font\"", "T & t", entries, 1, &out, NULL), DEBERTA_OK);
+    byte_buffer_append(&out, "", 1);
+    const char *svg = (const char *)out.data;
+    assert_non_null(strstr(svg, ">a&lt;b&gt;&amp;&quot;c&quot;</text>"));
+    assert_non_null(strstr(svg, "<title>T &amp; t</title>"));
+    assert_non_null(strstr(svg, "<entry key=\"text\">1 &lt; 2 &amp; &quot;x&quot;</entry>"));
+    assert_non_null(strstr(svg, "font-family=\"Some &quot;Font&quot;\""));
+    assert_non_null(strstr(svg, "width=\"80mm\" height=\"60mm\""));
+    assert_non_null(strstr(svg, "image-rendering"));
+    /* The right end of a leftward text is its start. */
+    const char *arabic = strstr(svg, "direction=\"rtl\"");
+    assert_non_null(arabic);
+    const char *begin = arabic;
+    while (*begin != '<') begin--;
+    const char *anchor = strstr(begin, "text-anchor");
+    assert_true(anchor == NULL || anchor > arabic);
+    byte_buffer_free(&out);
+    draw_list_free(&list);
+}
+
+static long widest_image(const byte_buffer *pdf)
+{
+    long widest = 0;
+    const unsigned char *at = pdf->data, *end = pdf->data + pdf->size_bytes;
+    while ((at = memmem(at, (size_t)(end - at), "/Width ", 7))) {
+        long width = strtol((const char *)at + 7, NULL, 10);
+        widest = width > widest ? width : widest;
+        at += 7;
+    }
+    return widest;
+}
+
+/* cairo 1.16 leaves font dictionaries readable: every font is embedded, none is Type 3, and there is no date. */
+static void pdf_has_embedded_fonts_and_no_date(void **state)
+{
+    (void)state;
+    draw_ruler ruler = {0};
+    byte_buffer one = {0}, two = {0};
+    assert_int_equal(draw_cairo_ruler_create(&ruler, "sans-serif", NULL), DEBERTA_OK);
+    draw_list *list = new_list(ruler);
+    all_primitives(list, NULL, NULL, NULL);
+    draw_text(list, "\xE6\xBC\xA2\xE5\xAD\x97 \xF0\x9F\x98\x80 \xD9\x85\xD8\xB1\xD8\xAD\xD8\xA8\xD8\xA7",
+              (draw_place){5, 5, DRAW_START, DRAW_CENTRE, 0}, &seven);
+    assert_int_equal(draw_cairo_pdf(list, &ruler, "Title", "model: x", &one, NULL), DEBERTA_OK);
+    assert_int_equal(draw_cairo_pdf(list, &ruler, "Title", "model: x", &two, NULL), DEBERTA_OK);
+    assert_int_equal(one.size_bytes, two.size_bytes);
+    assert_memory_equal(one.data, two.data, one.size_bytes);
+    assert_non_null(memmem(one.data, one.size_bytes, "/FontFile", 9));
+    assert_null(memmem(one.data, one.size_bytes, "/Type3", 6));
+    assert_true(widest_image(&one) >= 50); /* an emoji of 7 pt at 600 dpi; cairo alone would make it 8 pixels wide */
+    assert_null(memmem(one.data, one.size_bytes, "CreationDate", 12));
+    assert_non_null(memmem(one.data, one.size_bytes, "(Title)", 7));
+    assert_non_null(memmem(one.data, one.size_bytes, "(model: x)", 10));
+    byte_buffer_free(&one);
+    byte_buffer_free(&two);
+    draw_list_free(&list);
+    draw_cairo_ruler_free(&ruler);
+}
+
+static void missing_glyphs_are_counted(void **state)
+{
+    (void)state;
+    draw_ruler ruler = {0};
+    assert_int_equal(draw_cairo_ruler_create(&ruler, "sans-serif", NULL), DEBERTA_OK);
+    draw_list *list = new_list(ruler);
+    draw_text(list, "all there", (draw_place){0}, &seven);
+    assert_int_equal(draw_cairo_missing_glyphs(list, &ruler), 0);
+    draw_text(list, "\xF3\xB0\x80\x80", (draw_place){0}, &seven); /* U+F0000, private use */
+    assert_int_equal(draw_cairo_missing_glyphs(list, &ruler), 1);
+    draw_list_free(&list);
+    draw_cairo_ruler_free(&ruler);
+}
+
+static void numbers_do_not_follow_the_locale(void **state)
+{
+    (void)state;
+    static const struct {
+        double value;
+        int decimals;
+        const char *text;
+    } cases[] = {{0, 3, "0"},    {-0.0004, 3, "0"}, {1.5, 3, "1.5"},       {-2.25, 1, "-2.3"},
+                 {1e12, 3, "0"}, {NAN, 3, "0"},     {12.3456, 2, "12.35"}, {100, 2, "100"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        byte_buffer out = {0};
+        byte_buffer_number(&out, cases[i].value, cases[i].decimals);
+        byte_buffer_append(&out, "", 1);
+        assert_string_equal((char *)out.data, cases[i].text);
+        byte_buffer_free(&out);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(primitives_as_text),
+        cmocka_unit_test(texts_are_cleaned),
+        cmocka_unit_test(texts_are_cut_between_characters),
+        cmocka_unit_test(cut_text_fits),
+        cmocka_unit_test(hatching_stays_inside),
+        cmocka_unit_test(svg_is_escaped_and_turns_around_for_arabic),
+        cmocka_unit_test(pdf_has_embedded_fonts_and_no_date),
+        cmocka_unit_test(missing_glyphs_are_counted),
+        cmocka_unit_test(numbers_do_not_follow_the_locale),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

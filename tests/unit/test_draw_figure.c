@@ -1,0 +1,234 @@
+/* Saving figures: several formats at once, provenance in each, the same bytes twice, and no half file whatever goes
+ * wrong.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "viz/attention_figure.h"
+
+static char folder[64];
+
+static int make_folder(void **state)
+{
+    (void)state;
+    snprintf(folder, sizeof folder, "/tmp/deberta-test-figure-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static size_t files_in_folder(void)
+{
+    size_t count = 0;
+    DIR *directory = opendir(folder);
+    assert_non_null(directory);
+    for (struct dirent *entry; (entry = readdir(directory));) count += entry->d_name[0] != '.';
+    closedir(directory);
+    return count;
+}
+
+static int remove_folder(void **state)
+{
+    (void)state;
+    DIR *directory = opendir(folder);
+    for (struct dirent *entry; directory && (entry = readdir(directory));) {
+        char path[400];
+        snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] != '.') remove(path);
+    }
+    if (directory) closedir(directory);
+    return rmdir(folder);
+}
+
+static const char *in_folder(const char *name, char path[128])
+{
+    snprintf(path, 128, "%s/%s", folder, name);
+    return path;
+}
+
+static unsigned char *read_file(const char *path, size_t *size_bytes)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) fail_msg("%s is not there", path);
+    fseek(file, 0, SEEK_END);
+    *size_bytes = (size_t)ftell(file);
+    rewind(file);
+    unsigned char *data = malloc(*size_bytes + 1);
+    assert_int_equal(fread(data, 1, *size_bytes, file), *size_bytes);
+    data[*size_bytes] = '\0';
+    fclose(file);
+    return data;
+}
+
+static const float values[] = {0.1f, 0.2f, 0.7f, 0.5f, 0.25f, 0.25f};
+static const attention_panel panel = {values, 3, "probabilities", HEATMAP_POSITIVE};
+static const figure_label tokens[] = {{"<&>", false}, {"\xE6\xBC\xA2", false}, {"[SEP]", true}};
+static const provenance_entry provenance[] = {{"model", "demo 1234"}, {"text", "a<b\ttab\xFF"}};
+
+static attention_figure sample(void)
+{
+    return (attention_figure){
+        .style = {.width_mm = 60, .title = "Title", .provenance = provenance, .provenance_count = 2},
+        .panels = &panel,
+        .grid_rows = 1,
+        .grid_columns = 1,
+        .queries = 2,
+        .keys = 3,
+        .query_labels = tokens,
+        .key_labels = tokens};
+}
+
+static void all_formats_with_provenance_and_the_same_bytes_twice(void **state)
+{
+    (void)state;
+    static const char *const names[2][3] = {{"a.png", "a.svg", "a.PDF"}, {"b.png", "b.svg", "b.pdf"}};
+    char paths[2][3][128];
+    attention_figure spec = sample();
+    for (size_t k = 0; k < 2; k++) {
+        const char *pointers[3];
+        for (size_t i = 0; i < 3; i++) pointers[i] = in_folder(names[k][i], paths[k][i]);
+        deberta_error err;
+        figure_notes notes;
+        if (figure_attention(&spec, pointers, 3, &notes, &err) != DEBERTA_OK) fail_msg("%s", err.message);
+    }
+    assert_int_equal(files_in_folder(), 6);
+    for (size_t i = 0; i < 3; i++) {
+        size_t size_a, size_b;
+        unsigned char *a = read_file(paths[0][i], &size_a), *b = read_file(paths[1][i], &size_b);
+        assert_int_equal(size_a, size_b);
+        assert_memory_equal(a, b, size_a);
+        if (i == 0) {
+            png_content png;
+            assert_int_equal(png_decode(a, size_a, &png, NULL), DEBERTA_OK);
+            assert_int_equal(png.columns, 709); /* 60 mm at 300 dpi */
+            assert_true(fabs(png.dpi - 300) < 0.02);
+            assert_int_equal(png.entry_count, 2);
+            assert_string_equal(png.values[0], "demo 1234");
+            assert_string_equal(png.values[1], "a<b\xE2\x90\x89tab\xEF\xBF\xBD");
+            png_content_free(&png);
+        } else if (i == 1) {
+            assert_non_null(strstr((char *)a, "<entry key=\"model\">demo 1234</entry>"));
+            assert_non_null(strstr((char *)a, ">&lt;&amp;&gt;</text>"));
+            assert_non_null(strstr((char *)a, ">\xE6\xBC\xA2</text>"));
+            assert_non_null(strstr((char *)a, "<title>Title</title>"));
+        } else {
+            assert_non_null(memmem(a, size_a, "/Title", 6));
+            assert_non_null(memmem(a, size_a, "/Subject", 8));
+            assert_null(memmem(a, size_a, "Date", 4));
+        }
+        free(a);
+        free(b);
+    }
+    struct stat info; /* an ordinary file, as the umask has it */
+    assert_int_equal(stat(paths[0][0], &info), 0);
+    mode_t mask = umask(0);
+    umask(mask);
+    assert_int_equal(info.st_mode & 0777, 0666 & ~mask);
+}
+
+/* Everything that must fail: nothing new in the folder, and an old file keeps its content. */
+static void failures_leave_no_file(void **state)
+{
+    (void)state;
+    char good[128], other[128], directory[128];
+    in_folder("old.png", good);
+    FILE *old = fopen(good, "wb");
+    fputs("old", old);
+    fclose(old);
+    in_folder("folder.png", directory);
+    assert_int_equal(mkdir(directory, 0777), 0);
+    size_t before = files_in_folder();
+    static const struct {
+        const char *name;
+        deberta_status status;
+        const char *says;
+    } cases[] = {{"x.gif", DEBERTA_E_ARGUMENT, ".gif"},
+                 {"x", DEBERTA_E_ARGUMENT, "no suffix"},
+                 {"png", DEBERTA_E_ARGUMENT, "no suffix"},
+                 {"x.png.", DEBERTA_E_ARGUMENT, "suffix"},
+                 {"missing/x.pdf", DEBERTA_E_SYSTEM, "No such file"},
+                 {"folder.png", DEBERTA_E_SYSTEM, "folder"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *paths[] = {good, in_folder(cases[i].name, other)};
+        deberta_error err = {0};
+        attention_figure spec = sample();
+        assert_int_equal(figure_attention(&spec, paths, 2, NULL, &err), cases[i].status);
+        assert_non_null(strstr(err.message, cases[i].says));
+        assert_non_null(strstr(err.message, cases[i].name));
+        assert_int_equal(files_in_folder(), before);
+    }
+    size_t size_bytes;
+    unsigned char *data = read_file(good, &size_bytes);
+    assert_string_equal((char *)data, "old");
+    free(data);
+    attention_figure spec = sample();
+    assert_int_equal(figure_attention(&spec, NULL, 0, NULL, NULL), DEBERTA_E_ARGUMENT);
+    rmdir(directory);
+}
+
+static void a_full_disk_is_reported(void **state)
+{
+    (void)state;
+    char path[128];
+    in_folder("full.svg", path);
+    if (access("/dev/full", W_OK) != 0 || symlink("/dev/full", path) != 0) skip();
+    const char *paths[] = {path};
+    deberta_error err = {0};
+    attention_figure spec = sample();
+    assert_int_equal(figure_attention(&spec, paths, 1, NULL, &err), DEBERTA_E_SYSTEM);
+    assert_non_null(strstr(err.message, "No space left"));
+    struct stat info; /* the device is still one */
+    assert_int_equal(stat("/dev/full", &info), 0);
+    assert_true(S_ISCHR(info.st_mode));
+}
+
+static void too_large_a_picture_is_refused(void **state)
+{
+    (void)state;
+    char path[128];
+    const char *paths[] = {in_folder("huge.png", path)};
+    deberta_error err = {0};
+    attention_figure spec = sample();
+    spec.style.width_mm = 1000;
+    spec.style.dpi = 2400;
+    assert_int_equal(figure_attention(&spec, paths, 1, NULL, &err), DEBERTA_E_ARGUMENT);
+    assert_non_null(strstr(err.message, "32767"));
+}
+
+static void letters(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t index;
+        const char *text;
+    } cases[] = {{0, "a"}, {25, "z"}, {26, "aa"}, {27, "ab"}, {26 + 26 * 26 - 1, "zz"}, {26 + 26 * 26, "aaa"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[8];
+        figure_letter(cases[i].index, text);
+        assert_string_equal(text, cases[i].text);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(all_formats_with_provenance_and_the_same_bytes_twice, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(failures_leave_no_file, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_full_disk_is_reported, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(too_large_a_picture_is_refused, make_folder, remove_folder),
+        cmocka_unit_test(letters),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

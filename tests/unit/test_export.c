@@ -1,0 +1,287 @@
+/* Writing of tensors: round trips, exact bytes, and folders that are as before when something fails.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "tests/unit/io_helpers.h"
+
+#include <dirent.h>
+#include <signal.h>
+
+#include "core/io/export.h"
+#include "core/io/mapped_file.h"
+#include "core/io/safetensors.h"
+
+static size_t count_files(const char *folder)
+{
+    size_t count = 0;
+    DIR *listing = opendir(folder);
+    assert_non_null(listing);
+    while (readdir(listing)) count++;
+    closedir(listing);
+    return count - 2; /* . and .. */
+}
+
+static void check_content(const char *path, const void *bytes, size_t count)
+{
+    mapped_file file;
+    deberta_error error;
+    if (mapped_file_open(&file, path, &error) != DEBERTA_OK) fail_msg("%s", error.message);
+    assert_int_equal(file.size_bytes, count);
+    assert_memory_equal(file.bytes, bytes, count);
+    mapped_file_close(&file);
+}
+
+/* A call that must succeed; its last argument is &error of the test. */
+#define OK(call)                                                                                                       \
+    do {                                                                                                               \
+        if ((call) != DEBERTA_OK) fail_msg("%s", error.message);                                                       \
+    } while (0)
+
+/* Pieces in any order, gaps that become zero, integers, scalars, an empty tensor; read back with the own reader. */
+static void test_round_trip(void **state)
+{
+    (void)state;
+    static const export_tensor tensors[] = {
+        {"hidden", DTYPE_F32, 3, {2, 3, 5}}, {"scalar", DTYPE_F32, 0, {0}}, {"ids \"\xc3\xa9\"", DTYPE_I64, 1, {3}},
+        {"empty", DTYPE_F32, 2, {0, 4}},     {"last", DTYPE_F32, 1, {1}},
+    };
+    static const export_note notes[] = {{"model", "a \"b\"\n"}, {"isa", "avx2"}};
+    char *folder = make_folder(), path[256];
+    snprintf(path, sizeof path, "%s/out.safetensors", folder);
+    export_file *file;
+    deberta_error error;
+    float rows[30], one = 3.5f;
+    int64_t ids[3] = {7, -1, INT64_MAX};
+    for (int i = 0; i < 30; i++) rows[i] = (float)i + 0.25f;
+    OK(export_safetensors(&file, path, tensors, 5, notes, 2, &error));
+    assert_int_not_equal(access(path, F_OK), 0); /* not there before it is whole */
+    assert_int_equal(access(export_temporary(file), F_OK), 0);
+    OK(export_write(file, 2, 0, ids, 3, &error));
+    OK(export_write(file, 0, 20, rows + 20, 10, &error));
+    OK(export_write(file, 0, 5, rows + 5, 5, &error));
+    OK(export_write(file, 1, 0, &one, 1, &error));
+    OK(export_write(file, 3, 0, NULL, 0, &error));
+    OK(export_finish(&file, &error));
+    assert_null(file);
+    assert_int_equal(count_files(folder), 1);
+
+    mapped_file map;
+    tensor_list list;
+    OK(mapped_file_open(&map, path, &error));
+    OK(safetensors_list(&list, map.bytes, map.size_bytes, "out", &error));
+    assert_int_equal(list.count, 5);
+    size_t found = 0;
+    for (size_t i = 0; i < list.count; i++) {
+        const stored_tensor *stored = &list.items[i];
+        assert_int_equal(stored->offset_bytes % dtype_bytes(stored->tensor.dtype), 0);
+        float values[30];
+        int64_t integers[3];
+        if (strcmp(stored->tensor.name, "hidden") == 0) {
+            tensor_convert_f32(values, stored, map.bytes, 0, 30);
+            for (int e = 0; e < 30; e++) assert_true(values[e] == ((e >= 5 && e < 10) || e >= 20 ? rows[e] : 0));
+            found++;
+        } else if (strcmp(stored->tensor.name, "ids \"\xc3\xa9\"") == 0) {
+            tensor_convert_i64(integers, stored, map.bytes, 0, 3);
+            assert_memory_equal(integers, ids, sizeof ids);
+            found++;
+        } else if (strcmp(stored->tensor.name, "scalar") == 0) {
+            tensor_convert_f32(values, stored, map.bytes, 0, 1);
+            assert_true(stored->tensor.rank == 0 && values[0] == 3.5f);
+            found++;
+        }
+    }
+    assert_int_equal(found, 3);
+    tensor_list_free(&list);
+    mapped_file_close(&map);
+    remove_folder(folder);
+}
+
+static void test_exact_bytes(void **state)
+{
+    (void)state;
+    static const export_tensor tensors[] = {{"a", DTYPE_F32, 1, {1}}, {"b", DTYPE_I64, 1, {1}}};
+    static const export_note notes[] = {{"k", "v"}};
+    static const char header[] = "{\"__metadata__\":{\"k\":\"v\"},"
+                                 "\"a\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[8,12]},"
+                                 "\"b\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[0,8]}}   ";
+    static const uint8_t data[12] = {9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x80, 0x3f};
+    char *folder = make_folder(), path[256];
+    snprintf(path, sizeof path, "%s/out", folder);
+    export_file *file;
+    deberta_error error;
+    float one = 1;
+    int64_t nine = 9;
+    buffer expected = {0};
+    assert_int_equal((sizeof header - 1) % 8, 0);
+    put_safetensors(&expected, header, data, sizeof data);
+    for (int round = 0; round < 2; round++) { /* the second replaces the first */
+        OK(export_safetensors(&file, path, tensors, 2, notes, 1, &error));
+        OK(export_write(file, 0, 0, &one, 1, &error));
+        OK(export_write(file, 1, 0, &nine, 1, &error));
+        OK(export_finish(&file, &error));
+        check_content(path, expected.bytes, expected.count);
+    }
+    buffer_free(&expected);
+
+    /* numpy's format: header and newline end at 128 */
+    static const export_tensor matrix = {NULL, DTYPE_F32, 2, {1, 2}}, vector = {NULL, DTYPE_I64, 1, {1}},
+                               scalar = {NULL, DTYPE_F32, 0, {0}};
+    static const struct {
+        const export_tensor *declared;
+        const char *text;
+        size_t data_bytes;
+    } cases[] = {
+        {&matrix, "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }", 8},
+        {&vector, "{'descr': '<i8', 'fortran_order': False, 'shape': (1,), }", 8},
+        {&scalar, "{'descr': '<f4', 'fortran_order': False, 'shape': (), }", 4},
+    };
+    for (size_t i = 0; i < 3; i++) {
+        uint8_t npy[136];
+        memset(npy, ' ', 128);
+        memcpy(npy, "\x93NUMPY\x01\x00\x76\x00", 10);
+        memcpy(npy + 10, cases[i].text, strlen(cases[i].text));
+        npy[127] = '\n';
+        memcpy(npy + 128, "\x09\0\0\0\0\0\0\0", 8);
+        OK(export_npy(&file, path, cases[i].declared, &error));
+        OK(export_write(file, 0, 0, npy + 128, cases[i].data_bytes / dtype_bytes(cases[i].declared->dtype), &error));
+        OK(export_finish(&file, &error));
+        check_content(path, npy, 128 + cases[i].data_bytes);
+    }
+    remove_folder(folder);
+}
+
+static void test_wrong_calls(void **state)
+{
+    (void)state;
+    static const struct {
+        export_tensor tensors[2];
+        export_note notes[2];
+        size_t tensor_count, note_count;
+    } cases[] = {
+        {{{"a", DTYPE_F16, 1, {1}}}, {{0}}, 1, 0},
+        {{{"a", DTYPE_F32, 9, {1}}}, {{0}}, 1, 0},
+        {{{"a", DTYPE_F32, 2, {SIZE_MAX, 2}}}, {{0}}, 1, 0},
+        {{{"a", DTYPE_F32, 1, {SIZE_MAX / 4}}}, {{0}}, 1, 0},
+        {{{"a", DTYPE_F32, 1, {1}}, {"a", DTYPE_F32, 1, {1}}}, {{0}}, 2, 0},
+        {{{"__metadata__", DTYPE_F32, 1, {1}}}, {{0}}, 1, 0},
+        {{{"a\xff", DTYPE_F32, 1, {1}}}, {{0}}, 1, 0},
+        {{{"a", DTYPE_F32, 1, {1}}}, {{"k", "v"}, {"k", "w"}}, 1, 2},
+        {{{"a", DTYPE_F32, 1, {1}}}, {{"k", "\xff"}}, 1, 1},
+    };
+    char *folder = make_folder(), path[256];
+    snprintf(path, sizeof path, "%s/out", folder);
+    export_file *file;
+    deberta_error error;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        deberta_status status = export_safetensors(&file, path, cases[i].tensors, cases[i].tensor_count, cases[i].notes,
+                                                   cases[i].note_count, &error);
+        if (status != DEBERTA_E_ARGUMENT || file) fail_msg("case %zu: %d '%s'", i, status, error.message);
+    }
+    static const export_tensor two = {"a", DTYPE_F32, 1, {2}};
+    float values[3] = {0};
+    OK(export_safetensors(&file, path, &two, 1, NULL, 0, &error));
+    assert_int_equal(export_write(file, 0, 0, values, 3, &error), DEBERTA_E_ARGUMENT);
+    assert_int_equal(export_write(file, 0, 2, values, 1, &error), DEBERTA_E_ARGUMENT);
+    assert_int_equal(export_write(file, 0, SIZE_MAX, values, 2, &error), DEBERTA_E_ARGUMENT);
+    assert_int_equal(export_write(file, 1, 0, values, 0, &error), DEBERTA_E_ARGUMENT);
+    export_discard(&file);
+    export_discard(&file);
+    assert_int_equal(count_files(folder), 0);
+    remove_folder(folder);
+}
+
+static void test_targets(void **state)
+{
+    (void)state;
+    static const export_tensor one = {"a", DTYPE_F32, 1, {1}};
+    char *folder = make_folder(), path[256], link[256];
+    export_file *file;
+    deberta_error error;
+    snprintf(path, sizeof path, "%s/no/such/folder", folder);
+    check_refused(export_safetensors(&file, path, &one, 1, NULL, 0, &error), &error, DEBERTA_E_SYSTEM,
+                  "cannot be written");
+    check_refused(export_safetensors(&file, folder, &one, 1, NULL, 0, &error), &error, DEBERTA_E_SYSTEM,
+                  "not a regular file");
+    check_refused(export_npy(&file, "/dev/null", &one, &error), &error, DEBERTA_E_SYSTEM, "not a regular file");
+    assert_int_equal(access("/dev/null", W_OK), 0);
+
+    /* what was there stays until the end, also when nothing comes of it */
+    snprintf(path, sizeof path, "%s/out", folder);
+    write_file(folder, "out", "old", 3);
+    OK(export_safetensors(&file, path, &one, 1, NULL, 0, &error));
+    check_content(path, "old", 3);
+    export_discard(&file);
+    check_content(path, "old", 3);
+    assert_int_equal(count_files(folder), 1);
+
+    /* a symbolic link stays one */
+    snprintf(link, sizeof link, "%s/link", folder);
+    assert_int_equal(symlink("out", link), 0);
+    OK(export_npy(&file, link, &one, &error));
+    OK(export_finish(&file, &error));
+    struct stat status;
+    assert_int_equal(lstat(link, &status), 0);
+    assert_true(S_ISLNK(status.st_mode));
+    assert_int_equal(stat(path, &status), 0);
+    assert_int_equal(status.st_size, 132);
+    assert_int_equal(count_files(folder), 2);
+
+    /* two writers of one file at a time do not meet */
+    export_file *other;
+    OK(export_npy(&file, path, &one, &error));
+    OK(export_npy(&other, path, &one, &error));
+    assert_string_not_equal(export_temporary(file), export_temporary(other));
+    OK(export_finish(&file, &error));
+    OK(export_finish(&other, &error));
+
+    /* a name without a folder is in the current one */
+    assert_int_equal(chdir(folder), 0);
+    OK(export_npy(&file, "here", &one, &error));
+    OK(export_finish(&file, &error));
+    assert_int_equal(count_files(folder), 3);
+    assert_int_equal(chdir("/"), 0);
+    remove_folder(folder);
+}
+
+/* A disk that is full, played by a limit on the size of files. */
+static void test_full_disk(void **state)
+{
+    (void)state;
+    static const export_tensor large = {"a", DTYPE_F32, 1, {1 << 20}}, small = {"a", DTYPE_F32, 1, {4}};
+    char *folder = make_folder(), path[256];
+    snprintf(path, sizeof path, "%s/out", folder);
+    export_file *file;
+    deberta_error error;
+    struct rlimit before, limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = 1 << 16;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    check_refused(export_safetensors(&file, path, &large, 1, NULL, 0, &error), &error, DEBERTA_E_SYSTEM,
+                  "File too large");
+    assert_int_equal(count_files(folder), 0);
+    /* it fills up while values are written */
+    float values[4] = {0};
+    limit.rlim_cur = 80;
+    OK(export_safetensors(&file, path, &small, 1, NULL, 0, &error));
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    check_refused(export_write(file, 0, 0, values, 4, &error), &error, DEBERTA_E_SYSTEM, "writing failed");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    export_discard(&file);
+    assert_int_equal(count_files(folder), 0);
+    /* the folder disappears before the end */
+    OK(export_safetensors(&file, path, &small, 1, NULL, 0, &error));
+    remove_folder(folder);
+    check_refused(export_finish(&file, &error), &error, DEBERTA_E_SYSTEM, "writing failed");
+    assert_null(file);
+}
+
+int main(void)
+{
+    limit_memory();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_exact_bytes), cmocka_unit_test(test_wrong_calls),
+        cmocka_unit_test(test_targets),    cmocka_unit_test(test_full_disk),
+    };
+    return cmocka_run_group_tests_name("export", tests, NULL, NULL);
+}

@@ -1,0 +1,437 @@
+/* Heat maps and the figures made of them: centring, pooling and scales as numbers, layouts as golden traces, and cells
+ * as the pixels of a PNG that was read back.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/unit/golden_trace.h"
+#include "viz/attention_figure.h"
+#include "viz/draw_cairo.h"
+#include "viz/head_grid.h"
+#include "viz/line_view.h"
+
+/* -------------------------------------------------------------------------------------------------------- numbers */
+
+static heatmap_cells prepared(const float *values, size_t rows, size_t columns, heatmap_kind kind, bool centre,
+                              size_t pool)
+{
+    heatmap_cells cells;
+    heatmap_matrix matrix = {values, rows, columns, columns};
+    assert_int_equal(heatmap_prepare(&cells, &matrix, kind, centre, pool, pool, NULL), DEBERTA_OK);
+    return cells;
+}
+
+static void assert_near(double got, double expected) { assert_true(fabs(got - expected) < 1e-6); }
+
+static void rows_are_centred_over_finite_cells(void **state)
+{
+    (void)state;
+    const float values[] = {1, 2, 3, 6, 5, -INFINITY, NAN, 7};
+    heatmap_cells cells = prepared(values, 2, 4, HEATMAP_SIGNED, true, 1);
+    const double expected[] = {-2, -1, 0, 3, -1, NAN, NAN, 1};
+    for (size_t i = 0; i < 8; i++) {
+        if (isnan(expected[i]))
+            assert_true(isnan(cells.values[i]));
+        else
+            assert_near(cells.values[i], expected[i]);
+    }
+    assert_int_equal(cells.not_a_number, 1);
+    assert_int_equal(cells.infinite, 1);
+    heatmap_cells_free(&cells);
+    cells = prepared(values, 2, 4, HEATMAP_POSITIVE, true, 1); /* probabilities are never centred */
+    assert_near(cells.values[0], 1);
+    heatmap_cells_free(&cells);
+}
+
+/* Rows that are equal but for the last bit of a float: dust, which must not become full colour. */
+static void equal_rows_are_exactly_zero(void **state)
+{
+    (void)state;
+    float values[7 * 3];
+    for (size_t i = 0; i < 21; i++) values[i] = i % 2 ? 300.0f : nextafterf(300.0f, 301.0f);
+    heatmap_cells cells = prepared(values, 3, 7, HEATMAP_SIGNED, true, 1);
+    for (size_t i = 0; i < 21; i++) assert_true(cells.values[i] == 0);
+    const heatmap_cells *panels[] = {&cells};
+    heatmap_scale scale;
+    assert_int_equal(heatmap_choose(&scale, HEATMAP_SIGNED, &(heatmap_choice){0}, panels, 1, NULL), DEBERTA_OK);
+    assert_near(scale.low, -1);
+    assert_near(scale.high, 1);
+    heatmap_cells_free(&cells);
+}
+
+static void pooling_averages_and_keeps_the_rest(void **state)
+{
+    (void)state;
+    float values[5 * 5];
+    for (size_t i = 0; i < 25; i++) values[i] = (float)i;
+    heatmap_cells cells = prepared(values, 5, 5, HEATMAP_RANGE, false, 2);
+    assert_int_equal(cells.rows, 3);
+    assert_int_equal(cells.columns, 3);
+    assert_near(cells.values[0], (0 + 1 + 5 + 6) / 4.0);
+    assert_near(cells.values[2], (4 + 9) / 2.0); /* a block of the last column is narrower */
+    assert_near(cells.values[8], 24);
+    heatmap_cells_free(&cells);
+    values[7] = NAN;
+    cells = prepared(values, 5, 5, HEATMAP_RANGE, false, 2);
+    assert_true(isnan(cells.values[1])); /* never averaged away */
+    assert_false(isnan(cells.values[0]));
+    heatmap_cells_free(&cells);
+}
+
+static heatmap_scale scale_of(const float *values, size_t count, heatmap_kind kind, heatmap_choice choice)
+{
+    heatmap_cells cells = prepared(values, 1, count, kind, false, 1);
+    const heatmap_cells *panels[] = {&cells};
+    heatmap_scale scale;
+    assert_int_equal(heatmap_choose(&scale, kind, &choice, panels, 1, NULL), DEBERTA_OK);
+    heatmap_cells_free(&cells);
+    return scale;
+}
+
+static void scales(void **state)
+{
+    (void)state;
+    const float values[] = {-3, 1, 2, NAN};
+    heatmap_scale scale = scale_of(values, 4, HEATMAP_SIGNED, (heatmap_choice){0});
+    assert_near(scale.low, -3);
+    assert_near(scale.high, 3);
+    scale = scale_of(values, 4, HEATMAP_RANGE, (heatmap_choice){0});
+    assert_near(scale.low, -3);
+    assert_near(scale.high, 2);
+    scale = scale_of(values + 1, 2, HEATMAP_POSITIVE, (heatmap_choice){0});
+    assert_near(scale.low, 0);
+    assert_near(scale.high, 2);
+    scale = scale_of(values, 4, HEATMAP_SIGNED, (heatmap_choice){HEATMAP_FIXED, -1, 1.5, 0});
+    assert_near(scale.low, -1);
+    assert_near(scale.high, 1.5);
+    assert_int_equal(scale.below, 1);
+    assert_int_equal(scale.above, 1);
+    scale = scale_of(values, 4, HEATMAP_LOG, (heatmap_choice){0}); /* -3 cannot be shown */
+    assert_near(scale.low, 1);
+    assert_near(scale.high, 2);
+    scale = scale_of(values + 3, 1, HEATMAP_POSITIVE, (heatmap_choice){0}); /* nothing finite */
+    assert_true(scale.low < scale.high);
+    const float same[] = {5, 5, 5};
+    scale = scale_of(same, 3, HEATMAP_RANGE, (heatmap_choice){0});
+    assert_true(scale.low < 5 && scale.high > 5);
+    scale = scale_of(same, 3, HEATMAP_LOG, (heatmap_choice){0});
+    assert_true(scale.low < 5 && scale.high > 5 && scale.low > 0);
+
+    float many[1000];
+    for (size_t i = 0; i < 1000; i++) many[i] = (float)i / 1000 * (i % 2 ? 1 : -1);
+    many[7] = 50;
+    many[8] = -60;
+    scale = scale_of(many, 1000, HEATMAP_SIGNED, (heatmap_choice){HEATMAP_ROBUST, 0, 0, 99});
+    assert_true(fabs(scale.high - 0.992) < 0.002 && scale.low == -scale.high);
+    assert_int_equal(scale.below + scale.above, 9); /* the two far ones and 7 of the largest */
+    float sparse[1000] = {[3] = 0.7f};              /* the percentile is 0: the extremes stay */
+    scale = scale_of(sparse, 1000, HEATMAP_POSITIVE, (heatmap_choice){HEATMAP_ROBUST, 0, 0, 99});
+    assert_near(scale.high, 0.7f);
+}
+
+static void positions(void **state)
+{
+    (void)state;
+    heatmap_scale lopsided = {.low = -1, .high = 4};
+    assert_near(heatmap_position(&lopsided, true, 0), 0.5); /* zero stays in the middle of a diverging map */
+    assert_near(heatmap_position(&lopsided, true, 4), 1);
+    assert_near(heatmap_position(&lopsided, true, -7), 0.375);
+    assert_near(heatmap_position(&lopsided, false, 1.5), 0.5);
+    heatmap_scale decades = {.low = 1, .high = 100, .logarithmic = true};
+    assert_near(heatmap_position(&decades, false, 10), 0.5);
+}
+
+/* --------------------------------------------------------------------------------------------------------- golden */
+
+static const figure_label words[] = {
+    {"[CLS]", true}, {"one", false}, {"\xE6\xBC\xA2\xE5\xAD\x97", false}, {"[SEP]", true}};
+static const float small[] = {0.1f, 0.2f, 0.3f, 0.4f, 0.4f, 0.3f, 0.2f, 0.1f, 0.7f, 0.1f, 0.1f, 0.1f};
+
+static void attention_golden(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {"layer 0, head 1", "layer 2, head 3"};
+    static const size_t boundary[] = {2};
+    static const attention_mark marks[] = {{2, 1}};
+    const attention_panel panels[] = {{small, 4, "c2c", HEATMAP_SIGNED},
+                                      {small, 4, "probabilities", HEATMAP_POSITIVE},
+                                      {small, 4, "c2p", HEATMAP_SIGNED},
+                                      {NULL, 0, NULL, HEATMAP_POSITIVE}};
+    attention_figure spec = {.style = {.width_mm = 85, .title = "A title"},
+                             .panels = panels,
+                             .grid_rows = 2,
+                             .grid_columns = 2,
+                             .row_titles = rows,
+                             .panel_letters = true,
+                             .queries = 3,
+                             .keys = 4,
+                             .query_labels = words,
+                             .key_labels = words,
+                             .boundaries = boundary,
+                             .boundary_count = 1,
+                             .marks = marks,
+                             .mark_count = 1,
+                             .units = {"logit / sqrt(3d)", "probability", NULL}};
+    golden_trace_check("attention", attention_layout, &spec);
+    spec.scales[HEATMAP_SIGNED].policy = HEATMAP_PANEL;
+    spec.scales[HEATMAP_POSITIVE] = (heatmap_choice){HEATMAP_FIXED, 0, 0.5, 0};
+    spec.annotate = true;
+    spec.keep_row_mean = true;
+    golden_trace_check("attention_own_scales", attention_layout, &spec);
+}
+
+static void unusual_cells_golden(void **state)
+{
+    (void)state;
+    float values[] = {1, NAN, NAN, 2, INFINITY, INFINITY, 3, 4, INFINITY, INFINITY, 0, -1};
+    const attention_panel panel = {values, 4, NULL, HEATMAP_LOG};
+    attention_figure spec = {.style = {.width_mm = 60},
+                             .panels = &panel,
+                             .grid_rows = 1,
+                             .grid_columns = 1,
+                             .queries = 3,
+                             .keys = 4,
+                             .query_axis = "layers",
+                             .key_axis = "n",
+                             .cell_aspect = 0.5};
+    golden_trace_check("unusual_cells", attention_layout, &spec);
+}
+
+static void head_grid_golden(void **state)
+{
+    (void)state;
+    const float *maps[] = {small, small, NULL, small, small, small};
+    const size_t layers[] = {3, 11};
+    head_grid spec = {.style = {.width_mm = 85, .dpi = 150},
+                      .maps = maps,
+                      .layers = 2,
+                      .heads = 3,
+                      .queries = 3,
+                      .keys = 4,
+                      .stride = 4,
+                      .layer_numbers = layers,
+                      .kind = HEATMAP_POSITIVE};
+    golden_trace_check("head_grid", head_grid_layout, &spec);
+}
+
+static void line_view_golden(void **state)
+{
+    (void)state;
+    const float values[] = {0.1f, -0.2f, 0.9f, 0.01f, -0.5f, NAN};
+    const line_view_panel panel = {values, 2, "c2p"};
+    line_view spec = {.style = {.width_mm = 85},
+                      .panels = &panel,
+                      .panel_count = 1,
+                      .queries = 3,
+                      .keys = 2,
+                      .kind = HEATMAP_SIGNED,
+                      .keep_row_mean = true,
+                      .query_labels = words,
+                      .key_labels = words};
+    golden_trace_check("line_view", line_view_layout, &spec);
+}
+
+/* --------------------------------------------------------------------------------------------------------- pixels */
+
+typedef struct found_image {
+    draw_rect rect;
+    size_t rows, columns, wanted_rows, wanted_columns;
+} found_image;
+
+static void find_image(void *self, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns)
+{
+    (void)rgb;
+    found_image *found = self;
+    if (rows != found->wanted_rows || columns != found->wanted_columns) return;
+    found->rect = rect;
+    found->rows = rows;
+    found->columns = columns;
+}
+
+static unsigned char *read_file(const char *path, size_t *size_bytes)
+{
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    fseek(file, 0, SEEK_END);
+    *size_bytes = (size_t)ftell(file);
+    rewind(file);
+    unsigned char *data = malloc(*size_bytes + 1);
+    assert_int_equal(fread(data, 1, *size_bytes, file), *size_bytes);
+    data[*size_bytes] = '\0';
+    fclose(file);
+    return data;
+}
+
+/* Level of the map that has this colour, or the number of levels. */
+static size_t level_of(const uint8_t *rgb, const draw_colour *table, size_t levels)
+{
+    size_t i = 0;
+    while (i < levels && !(table[i].r == rgb[0] && table[i].g == rgb[1] && table[i].b == rgb[2])) i++;
+    return i;
+}
+
+enum { QUERIES = 5, KEYS = 7 };
+
+/* Draws an asymmetric matrix into a PNG and compares every pixel inside every cell with the value: rows are queries
+ * from the top, columns keys from the left. */
+static void check_pixels(heatmap_kind kind, double width_mm)
+{
+    float values[QUERIES * KEYS];
+    for (size_t i = 0; i < QUERIES; i++)
+        for (size_t j = 0; j < KEYS; j++)
+            values[i * KEYS + j] =
+                (float)(0.013 * (double)(i * i * 7 + j * 3 + i * j * j) + (kind == HEATMAP_SIGNED ? -0.9 : 0));
+    const attention_panel panel = {values, KEYS, "panel", kind};
+    attention_figure spec = {.style = {.width_mm = width_mm},
+                             .panels = &panel,
+                             .grid_rows = 1,
+                             .grid_columns = 1,
+                             .queries = QUERIES,
+                             .keys = KEYS};
+    char path[64];
+    snprintf(path, sizeof path, "/tmp/deberta-test-heatmap-%ld.png", (long)getpid());
+    const char *paths[] = {path};
+    assert_int_equal(figure_attention(&spec, paths, 1, NULL, NULL), DEBERTA_OK);
+
+    draw_ruler ruler = {0};
+    draw_list *list = NULL;
+    figure_notes notes = {0};
+    found_image found = {.wanted_rows = QUERIES, .wanted_columns = KEYS};
+    assert_int_equal(draw_cairo_ruler_create(&ruler, figure_defaults(&spec.style).font, NULL), DEBERTA_OK);
+    assert_int_equal(draw_list_create(&list, ruler, NULL), DEBERTA_OK);
+    assert_int_equal(attention_layout(list, &spec, &notes, NULL), DEBERTA_OK);
+    draw_replay(list, &(draw_methods){.image = find_image}, &found);
+    assert_int_equal(found.rows, QUERIES);
+
+    size_t size_bytes;
+    unsigned char *data = read_file(path, &size_bytes);
+    png_content png;
+    assert_int_equal(png_decode(data, size_bytes, &png, NULL), DEBERTA_OK);
+    draw_colour table[PALETTE_LEVELS_MAX];
+    size_t levels = palette_table(palette_find(kind == HEATMAP_SIGNED ? "polar" : "cividis"), table);
+    double scale = 0, means[QUERIES] = {0}, per_mm = png.dpi / 25.4;
+    for (size_t k = 0; k < QUERIES * KEYS; k++) means[k / KEYS] += kind == HEATMAP_SIGNED ? values[k] / KEYS : 0;
+    for (size_t k = 0; k < QUERIES * KEYS; k++) scale = fmax(scale, fabs(values[k] - means[k / KEYS]));
+    for (size_t i = 0; i < QUERIES; i++) {
+        for (size_t j = 0; j < KEYS; j++) {
+            double value = values[i * KEYS + j] - means[i];
+            double expected =
+                (kind == HEATMAP_SIGNED ? 0.5 + 0.5 * value / scale : value / scale) * (double)(levels - 1);
+            double left = (found.rect.x + found.rect.width * (double)j / KEYS) * per_mm,
+                   right = left + found.rect.width / KEYS * per_mm;
+            double top = (found.rect.y + found.rect.height * (double)i / QUERIES) * per_mm,
+                   bottom = top + found.rect.height / QUERIES * per_mm;
+            for (size_t y = (size_t)top + 3; (double)y < bottom - 3; y++)
+                for (size_t x = (size_t)left + 3; (double)x < right - 3; x++) {
+                    size_t level = level_of(png.rgb + 3 * (y * png.columns + x), table, levels);
+                    if (!(fabs((double)level - expected) <= 1))
+                        fail_msg("query %zu key %zu: level %zu, expected %.2f", i, j, level, expected);
+                }
+        }
+    }
+    png_content_free(&png);
+    free(data);
+    draw_list_free(&list);
+    draw_cairo_ruler_free(&ruler);
+    remove(path);
+}
+
+static void every_cell_has_the_colour_of_its_value(void **state)
+{
+    (void)state;
+    check_pixels(HEATMAP_POSITIVE, 85);
+    check_pixels(HEATMAP_SIGNED, 85);
+    check_pixels(HEATMAP_SIGNED, 61.3);
+}
+
+/* -------------------------------------------------------------------------------------------------- special inputs */
+
+static figure_notes layout_notes(const attention_figure *spec, deberta_status expected)
+{
+    draw_list *list = NULL;
+    figure_notes notes = {0};
+    deberta_error err = {0};
+    assert_int_equal(draw_list_create(&list, draw_trace_ruler(), NULL), DEBERTA_OK);
+    deberta_status status = attention_layout(list, spec, &notes, &err);
+    if (status != expected) fail_msg("status %d, expected %d: %s", status, expected, err.message);
+    if (status != DEBERTA_OK) assert_true(strlen(err.message) > 10);
+    draw_list_free(&list);
+    return notes;
+}
+
+static void any_length_is_drawn(void **state)
+{
+    (void)state;
+    static const size_t lengths[] = {1, 2, 3, 17, 150, 512, 4096};
+    for (size_t k = 0; k < 7; k++) {
+        size_t n = lengths[k];
+        float *values = calloc(n, n * sizeof *values);
+        assert_non_null(values);
+        values[n * n - 1] = 1;
+        const attention_panel panel = {values, n, "p", HEATMAP_POSITIVE};
+        attention_figure spec = {
+            .style = {.width_mm = 85}, .panels = &panel, .grid_rows = 1, .grid_columns = 1, .queries = n, .keys = n};
+        figure_notes notes = layout_notes(&spec, DEBERTA_OK);
+        assert_true(n < 4096 ? notes.pooled == 1 : notes.pooled == 5 || notes.pooled == 6);
+        assert_true(notes.positions);
+        free(values);
+    }
+}
+
+static void wrong_wishes_are_refused(void **state)
+{
+    (void)state;
+    static const attention_mark outside[] = {{3, 0}};
+    const attention_panel panels[] = {{small, 4, "p", HEATMAP_POSITIVE}, {small, 4, "p", HEATMAP_POSITIVE}};
+    const attention_figure good = {.panels = panels, .grid_rows = 1, .grid_columns = 1, .queries = 3, .keys = 4};
+    layout_notes(&good, DEBERTA_OK);
+    attention_figure bad = good;
+    bad.panels = NULL;
+    layout_notes(&bad, DEBERTA_E_ARGUMENT);
+    bad = good, bad.queries = 0;
+    layout_notes(&bad, DEBERTA_E_ARGUMENT);
+    bad = good, bad.palettes[HEATMAP_POSITIVE] = "jet";
+    layout_notes(&bad, DEBERTA_E_ARGUMENT);
+    bad = good, bad.marks = outside, bad.mark_count = 1;
+    layout_notes(&bad, DEBERTA_E_ARGUMENT);
+    bad = good, bad.scales[HEATMAP_POSITIVE] = (heatmap_choice){HEATMAP_FIXED, 1, 1, 0};
+    layout_notes(&bad, DEBERTA_E_ARGUMENT);
+    bad = good, bad.scales[HEATMAP_POSITIVE] = (heatmap_choice){HEATMAP_ROBUST, 0, 0, 101};
+    layout_notes(&bad, DEBERTA_E_ARGUMENT);
+    bad = good, bad.style.width_mm = 5;
+    layout_notes(&bad, DEBERTA_E_ARGUMENT);
+    bad = good, bad.style.font_size = 5;
+    layout_notes(&bad, DEBERTA_E_ARGUMENT);
+    bad = good, bad.style.dpi = NAN;
+    layout_notes(&bad, DEBERTA_E_ARGUMENT);
+    bad = good, bad.style.width_mm = 30, bad.annotate = true, bad.grid_columns = 2, bad.columns = 2;
+    layout_notes(&bad, DEBERTA_E_ARGUMENT); /* numbers do not fit */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_are_centred_over_finite_cells),
+        cmocka_unit_test(equal_rows_are_exactly_zero),
+        cmocka_unit_test(pooling_averages_and_keeps_the_rest),
+        cmocka_unit_test(scales),
+        cmocka_unit_test(positions),
+        cmocka_unit_test(attention_golden),
+        cmocka_unit_test(unusual_cells_golden),
+        cmocka_unit_test(head_grid_golden),
+        cmocka_unit_test(line_view_golden),
+        cmocka_unit_test(every_cell_has_the_colour_of_its_value),
+        cmocka_unit_test(any_length_is_drawn),
+        cmocka_unit_test(wrong_wishes_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

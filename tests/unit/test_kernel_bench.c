@@ -1,0 +1,132 @@
+/* Problem lines, and a run over the smallest list that ships. SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "bench/kernel_bench.h"
+#include "core/kernels.h"
+
+static kernel_problem parsed(const char *line)
+{
+    kernel_problem p;
+    deberta_error err = {0};
+    if (kernel_problem_parse(&p, line, "here", &err) != DEBERTA_OK) fail_msg("%s", err.message);
+    return p;
+}
+
+static void test_lines_are_understood(void **state)
+{
+    (void)state;
+    kernel_problem p = parsed("  gemm rows=16 depth=768 columns=3072 bias gelu  # comment\n");
+    assert_string_equal(p.text, "gemm rows=16 depth=768 columns=3072 bias gelu");
+    assert_int_equal(p.operation, KERNEL_GEMM);
+    assert_int_equal(p.rows, 16);
+    assert_int_equal(p.depth, 768);
+    assert_int_equal(p.columns, 3072);
+    assert_true(p.bias && p.gelu && !p.residual);
+    assert_int_equal(parsed("activate columns=5 function=silu").function, KERNEL_SILU);
+    assert_int_equal(parsed("position_bias rows=24 distance=-300").distance, -300);
+    assert_int_equal(parsed("layernorm").rows, 1);
+}
+
+static void test_wrong_lines_are_refused(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"conv rows=1", "unknown kernel 'conv'"},
+        {"gemm rows=0 columns=16", "rows='0' is not a number from 1"},
+        {"gemm rows=x columns=16", "rows='x'"},
+        {"gemm rows=-3 columns=16", "rows='-3'"},
+        {"gemm rows=4 columns=17", "columns=17 of gemm is not a multiple of 16"},
+        {"gemm rows=4 columns=16 fast", "'fast' is not understood"},
+        {"softmax rows=4 columns=513", "softmax takes at most 512 columns"},
+        {"softmax rows=4 columns=16 gelu", "'gelu' belongs to gemm"},
+        {"activate columns=16 function=cosine", "unknown function 'cosine'"},
+        {"gemm rows=1000000 columns=1000000", "more than 1 GiB"},
+        {"position_bias distance=near", "distance='near'"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        kernel_problem p;
+        deberta_error err = {0};
+        assert_int_equal(kernel_problem_parse(&p, cases[i][0], "file:7", &err), DEBERTA_E_FORMAT);
+        if (!strstr(err.message, cases[i][1]) || !strstr(err.message, "file:7")) fail_msg("%s", err.message);
+    }
+}
+
+static void test_files_skip_comments_and_name_the_line(void **state)
+{
+    (void)state;
+    char text[] = "# head\n\n  layernorm columns=8\npack rows=3 # tail\n";
+    FILE *file = fmemopen(text, strlen(text), "r");
+    kernel_problems list = {0};
+    assert_int_equal(kernel_problems_read(&list, file, "f", NULL), DEBERTA_OK);
+    fclose(file);
+    assert_int_equal(list.count, 2);
+    assert_string_equal(list.problems[1].text, "pack rows=3");
+    kernel_problems_free(&list);
+
+    char wrong[] = "layernorm\n\nlayernrom\n";
+    deberta_error err = {0};
+    file = fmemopen(wrong, strlen(wrong), "r");
+    assert_int_equal(kernel_problems_read(&list, file, "f", &err), DEBERTA_E_FORMAT);
+    fclose(file);
+    assert_non_null(strstr(err.message, "f:3: unknown kernel 'layernrom'"));
+    kernel_problems_free(&list);
+}
+
+static void test_every_operation_runs(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {
+        "gemm rows=5 depth=20 columns=48 bias gelu residual",
+        "pack rows=19 depth=7",
+        "position_bias rows=24 distance=-600",
+        "softmax rows=3 columns=37",
+        "layernorm rows=2 columns=33",
+        "activate rows=2 columns=19 function=exp",
+    };
+    kernel_problem problems[sizeof lines / sizeof *lines];
+    kernel_problems list = {.problems = problems, .count = sizeof lines / sizeof *lines};
+    for (size_t i = 0; i < list.count; i++) problems[i] = parsed(lines[i]);
+    const deberta_isa isas[] = {DEBERTA_ISA_SCALAR, deberta_isa_best()};
+    kernel_bench_options options = {.isas = isas, .isa_count = 2, .samples = 3, .min_seconds = 1e-5, .cold = true};
+    kernel_measurements found;
+    deberta_error err = {0};
+    if (kernel_bench_run(&found, &list, &options, &err) != DEBERTA_OK) fail_msg("%s", err.message);
+    assert_int_equal(found.count, 12);
+    for (size_t i = 0; i < found.count; i++) {
+        const kernel_measurement *m = &found.measurements[i];
+        assert_int_equal(m->problem, i / 2);
+        assert_int_equal(m->isa, isas[i % 2]);
+        assert_true(m->time.count == 3 && m->time.minimum > 0);
+        assert_true(m->elements > 0 && m->bytes > 0);
+        assert_non_null(m->implementation);
+    }
+    assert_true(found.measurements[0].gflop == 1e-9 * 2 * 5 * 20 * 48);
+    assert_true(found.measurements[0].speed_up == 1);
+
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    assert_int_equal(kernel_bench_print(&found, &list, out, TEXT_TABLE_CSV, NULL), DEBERTA_OK);
+    fclose(out);
+    assert_non_null(strstr(text, "\npack rows=19 depth=7,scalar,"));
+    free(text);
+    kernel_measurements_free(&found);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lines_are_understood),
+        cmocka_unit_test(test_wrong_lines_are_refused),
+        cmocka_unit_test(test_files_skip_comments_and_name_the_line),
+        cmocka_unit_test(test_every_operation_runs),
+    };
+    return cmocka_run_group_tests_name("kernel_bench", tests, NULL, NULL);
+}

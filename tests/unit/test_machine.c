@@ -1,0 +1,130 @@
+/* The environment sheet, work in child processes, clocks, and the measured limits in rough bounds.
+ * SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "bench/child.h"
+#include "bench/machine.h"
+#include "bench/timer.h"
+
+static deberta_status add_one(const void *context, void *answer, deberta_error *err)
+{
+    (void)err;
+    *(int *)answer = *(const int *)context + 1;
+    return DEBERTA_OK;
+}
+
+static deberta_status refuse(const void *context, void *answer, deberta_error *err)
+{
+    (void)context, (void)answer;
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "no such luck");
+}
+
+static deberta_status die(const void *context, void *answer, deberta_error *err)
+{
+    (void)answer, (void)err;
+    signal(*(const int *)context, SIG_DFL);
+    raise(*(const int *)context);
+    return DEBERTA_OK;
+}
+
+static void test_children_answer_fail_and_die(void **state)
+{
+    (void)state;
+    int question = 41, answer = 0;
+    deberta_error err = {0};
+    assert_int_equal(child_run(add_one, &question, &answer, sizeof answer, "adding", &err), DEBERTA_OK);
+    assert_int_equal(answer, 42);
+    assert_int_equal(child_run(refuse, NULL, &answer, sizeof answer, "asking", &err), DEBERTA_E_FORMAT);
+    assert_string_equal(err.message, "no such luck");
+    int number = SIGKILL;
+    assert_int_equal(child_run(die, &number, &answer, sizeof answer, "dying", &err), DEBERTA_E_MEMORY);
+    assert_non_null(strstr(err.message, "dying: the process was killed"));
+    number = SIGTERM;
+    assert_int_equal(child_run(die, &number, &answer, sizeof answer, "dying", &err), DEBERTA_E_SYSTEM);
+    assert_non_null(strstr(err.message, "died of signal 15"));
+}
+
+static void test_the_sheet_is_filled(void **state)
+{
+    (void)state;
+    machine_sheet sheet;
+    deberta_error err = {0};
+    if (machine_read_sheet(&sheet, &err) != DEBERTA_OK) fail_msg("%s", err.message);
+    assert_non_null(strstr(sheet.tiers, "scalar"));
+    assert_string_equal(sheet.isa, deberta_isa_name(deberta_isa_best()));
+    assert_true(*sheet.cpu && *sheet.compiler && *sheet.flags && *sheet.commit && *sheet.system && *sheet.governor);
+    assert_null(strstr(sheet.commit, "dirty"));
+    assert_int_equal(strlen(sheet.date), strlen("2000-01-01T00:00:00Z"));
+    assert_true(sheet.memory_bytes > 0);
+    assert_true(sheet.topology.usable_cores > 0);
+}
+
+static void test_notes_are_kept_once(void **state)
+{
+    (void)state;
+    machine_sheet sheet = {0};
+    for (int i = 0; i < 100; i++) machine_note(&sheet, "note %d", i % 3);
+    assert_int_equal(sheet.note_count, 3);
+    for (int i = 0; i < 100; i++) machine_note(&sheet, "other note %d", i);
+    assert_int_equal(sheet.note_count, MACHINE_MAX_NOTES);
+}
+
+static void test_activity_subtracts_what_is_ours(void **state)
+{
+    (void)state;
+    machine_counters before = {.wall = 10, .busy = 100, .stolen = 1, .own = 5}, after = {12, 107, 2, 9};
+    machine_activity activity = machine_activity_between(&before, &after);
+    assert_true(activity.others == 1.5 && activity.stolen == 0.5);
+    after.own = 20;
+    assert_true(machine_activity_between(&before, &after).others == 0);
+    assert_true(machine_activity_between(&before, &before).others == 0);
+}
+
+static void test_clocks_run(void **state)
+{
+    (void)state;
+    double wall = timer_now(), own = timer_process_seconds();
+    usleep(2000);
+    assert_true(timer_now() - wall >= 0.002);
+    assert_true(timer_process_seconds() >= own);
+    double clock = timer_clock_ghz();
+    assert_true(clock == 0 || (clock > 0.02 && clock < 20)); /* emulators are slow */
+}
+
+static void test_limits_of_the_machine(void **state)
+{
+    (void)state;
+    static machine_roofs roofs;
+    const size_t threads[] = {1, 2};
+    deberta_error err = {0};
+    if (machine_measure_roofs(&roofs, threads, 2, ~0u, false, &err) != DEBERTA_OK) fail_msg("%s", err.message);
+    assert_int_equal(roofs.count, 2);
+    assert_true(machine_peak_gflops(&roofs, deberta_isa_best(), 1) > 0);
+    assert_true(machine_peak_gflops(&roofs, DEBERTA_ISA_AUTO, 1) == 0);
+    assert_true(machine_peak_gflops(&roofs, deberta_isa_best(), 3) == 0);
+    assert_null(machine_find_roof(&roofs, 3));
+    assert_true(roofs.roof[0].read_gbs == 0);
+    size_t many[MACHINE_MAX_ROOFS + 1] = {0};
+    assert_int_equal(machine_measure_roofs(&roofs, many, MACHINE_MAX_ROOFS + 1, 0, false, &err), DEBERTA_E_ARGUMENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_children_answer_fail_and_die),
+        cmocka_unit_test(test_the_sheet_is_filled),
+        cmocka_unit_test(test_notes_are_kept_once),
+        cmocka_unit_test(test_activity_subtracts_what_is_ours),
+        cmocka_unit_test(test_clocks_run),
+        cmocka_unit_test(test_limits_of_the_machine),
+    };
+    return cmocka_run_group_tests_name("machine", tests, NULL, NULL);
+}

@@ -1,0 +1,103 @@
+/* PNG files: what was written is read back, twice the same bytes, and damaged files are refused.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "viz/png_metadata.h"
+
+enum { ROWS = 5, COLUMNS = 7 };
+
+static void fill(uint8_t rgb[ROWS * COLUMNS * 3])
+{
+    for (size_t i = 0; i < ROWS * COLUMNS * 3; i++) rgb[i] = (uint8_t)(i * 37 + i / 3);
+}
+
+static const provenance_entry entries[] = {
+    {"model", "demo"}, {"text", "na\xC3\xAFve \xE6\xBC\xA2"}, {"command", "deberta attention --text 'a b'"}};
+
+static void pixels_resolution_and_texts_come_back(void **state)
+{
+    (void)state;
+    uint8_t rgb[ROWS * COLUMNS * 3];
+    byte_buffer out = {0}, again = {0};
+    png_content content;
+    fill(rgb);
+    assert_int_equal(png_encode(rgb, ROWS, COLUMNS, 300, entries, 3, &out, NULL), DEBERTA_OK);
+    assert_int_equal(png_encode(rgb, ROWS, COLUMNS, 300, entries, 3, &again, NULL), DEBERTA_OK);
+    assert_int_equal(out.size_bytes, again.size_bytes);
+    assert_memory_equal(out.data, again.data, out.size_bytes);
+    assert_null(memmem(out.data, out.size_bytes, "tIME", 4));
+    assert_non_null(memmem(out.data, out.size_bytes, "tEXtmodel", 9));
+    assert_non_null(memmem(out.data, out.size_bytes, "iTXttext", 8));
+    assert_int_equal(png_decode(out.data, out.size_bytes, &content, NULL), DEBERTA_OK);
+    assert_int_equal(content.rows, ROWS);
+    assert_int_equal(content.columns, COLUMNS);
+    assert_memory_equal(content.rgb, rgb, sizeof rgb);
+    assert_true(fabs(content.dpi - 300) < 0.02);
+    assert_int_equal(content.entry_count, 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_string_equal(content.keys[i], entries[i].key);
+        assert_string_equal(content.values[i], entries[i].value);
+    }
+    png_content_free(&content);
+    byte_buffer_free(&out);
+    byte_buffer_free(&again);
+}
+
+static void resolution_can_be_left_out(void **state)
+{
+    (void)state;
+    uint8_t rgb[ROWS * COLUMNS * 3];
+    byte_buffer out = {0};
+    png_content content;
+    fill(rgb);
+    assert_int_equal(png_encode(rgb, ROWS, COLUMNS, 0, NULL, 0, &out, NULL), DEBERTA_OK);
+    assert_int_equal(png_decode(out.data, out.size_bytes, &content, NULL), DEBERTA_OK);
+    assert_true(content.dpi == 0);
+    assert_int_equal(content.entry_count, 0);
+    png_content_free(&content);
+    byte_buffer_free(&out);
+}
+
+/* Every shortened file, and every file with one byte changed, is read correctly or refused; nothing leaks. */
+static void damaged_files_are_refused(void **state)
+{
+    (void)state;
+    uint8_t rgb[ROWS * COLUMNS * 3];
+    byte_buffer out = {0};
+    png_content content;
+    deberta_error err;
+    fill(rgb);
+    assert_int_equal(png_encode(rgb, ROWS, COLUMNS, 300, entries, 3, &out, NULL), DEBERTA_OK);
+    for (size_t length = 0; length + 13 < out.size_bytes; length += 3) {
+        assert_int_equal(png_decode(out.data, length, &content, &err), DEBERTA_E_FORMAT);
+        assert_non_null(strstr(err.message, "PNG"));
+        png_content_free(&content);
+    }
+    for (size_t i = 0; i < out.size_bytes; i++) {
+        out.data[i] ^= 0x55;
+        deberta_status status = png_decode(out.data, out.size_bytes, &content, NULL);
+        assert_true(status == DEBERTA_OK || status == DEBERTA_E_FORMAT);
+        png_content_free(&content);
+        out.data[i] ^= 0x55;
+    }
+    byte_buffer_free(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pixels_resolution_and_texts_come_back),
+        cmocka_unit_test(resolution_can_be_left_out),
+        cmocka_unit_test(damaged_files_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

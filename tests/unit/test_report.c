@@ -1,0 +1,347 @@
+/* Reports: what is written to JSON is read back, tables leave out what does not vary, wrong files are refused.
+ * SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "bench/report.h"
+#include "bench/trends.h"
+
+enum { SAMPLES = 7 };
+
+static void add_result(bench_report *report, size_t n, size_t layers, double seconds)
+{
+    report->results = realloc(report->results, (report->count + 1) * sizeof *report->results);
+    assert_non_null(report->results);
+    bench_result *r = &report->results[report->count++];
+    *r = (bench_result){.model = "synthetic:v3-base",
+                        .engine = "deberta",
+                        .isa = "avx2",
+                        .precision = "float32",
+                        .attention = "full",
+                        .position_cache = true,
+                        .threads = 2,
+                        .layers = layers,
+                        .n = n,
+                        .batch = 1,
+                        .tokens = n,
+                        .gflop = 2.5,
+                        .gflop_reachable = 2.25,
+                        .table_rows = 31,
+                        .reachable_rows = 16,
+                        .gflops = 2.5 / seconds,
+                        .peak_fraction = 0.875,
+                        .tokens_per_s = (double)n / seconds,
+                        .peak_rss_bytes = (size_t)100 << 20,
+                        .workspace_bytes = 1000 * n,
+                        .checksum = 0xfedcba9876543210};
+    r->samples = malloc(SAMPLES * sizeof *r->samples);
+    assert_non_null(r->samples);
+    for (int i = 0; i < SAMPLES; i++)
+        r->samples[i] = round(1e9 * seconds * (1 + 0.01 * (i - 3))) / 1e9; /* whole nanoseconds */
+    assert_int_equal(statistics_summarize(&r->time, r->samples, SAMPLES, NULL), DEBERTA_OK);
+}
+
+static bench_report make_report(void)
+{
+    bench_report report = {.sheet = {.version = "0.1.0",
+                                     .commit = "abc",
+                                     .cpu = "A, \"quoted\" processor",
+                                     .isa = "avx2",
+                                     .tiers = "scalar avx2",
+                                     .compiler = "gcc 12.2.0",
+                                     .load = 0.25,
+                                     .dirty = true},
+                           .command = "deberta bench x",
+                           .load_peak_rss_bytes = 12345};
+    report.sheet.topology.cores = 8;
+    report.sheet.topology.l3_bytes = (size_t)32 << 20;
+    report.sheet.roofs.count = 1;
+    report.sheet.roofs.roof[0] = (machine_roof){.threads = 2, .read_gbs = 20, .triad_gbs = 18};
+    report.sheet.roofs.roof[0].gflops[DEBERTA_ISA_AVX2] = 200;
+    machine_note(&report.sheet, "the load was high");
+    machine_note(&report.sheet, "the load was high");
+    for (size_t n = 16; n <= 256; n *= 2) add_result(&report, n, 12, 1e-3 + 1e-4 * (double)n);
+    add_result(&report, 16, 6, 1.6e-3);
+    return report;
+}
+
+/* Not inlined: gcc would take the text for a dangling local. */
+__attribute__((noinline)) static char *text_of(deberta_status (*print)(const bench_report *, FILE *),
+                                               const bench_report *report)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    assert_non_null(out);
+    assert_int_equal(print(report, out), DEBERTA_OK);
+    fclose(out);
+    return text;
+}
+
+static deberta_status as_json(const bench_report *r, FILE *out) { return report_write_json(r, out, NULL); }
+static deberta_status as_plain(const bench_report *r, FILE *out)
+{
+    return report_print_results(r, out, TEXT_TABLE_PLAIN, NULL);
+}
+static deberta_status as_markdown(const bench_report *r, FILE *out)
+{
+    return report_print_results(r, out, TEXT_TABLE_MARKDOWN, NULL);
+}
+static deberta_status as_csv(const bench_report *r, FILE *out)
+{
+    return report_print_results(r, out, TEXT_TABLE_CSV, NULL);
+}
+static deberta_status as_trends(const bench_report *r, FILE *out) { return trends_print(r, out, NULL); }
+static deberta_status as_breakdowns(const bench_report *r, FILE *out)
+{
+    return report_print_breakdowns(r, out, TEXT_TABLE_PLAIN, NULL);
+}
+
+static deberta_status read_text(bench_report *report, const char *text, deberta_error *err)
+{
+    FILE *in = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
+    assert_non_null(in);
+    deberta_status status = report_read_json(report, in, "file.json", err);
+    fclose(in);
+    return status;
+}
+
+static void test_json_round_trip(void **state)
+{
+    (void)state;
+    bench_report report = make_report(), back;
+    bench_result *ragged = &report.results[5];
+    ragged->batch = 2;
+    ragged->lengths = malloc(2 * sizeof *ragged->lengths);
+    ragged->lengths[0] = 16, ragged->lengths[1] = 7;
+    report.results[0].has_breakdown = true;
+    report.results[0].breakdown[PROFILE_QKV] = (bench_stage){.seconds = 0.001, .gflop = 1.5, .bytes = 4096};
+    report.results[0].waiting_s = 0.0002;
+    char *text = text_of(as_json, &report);
+    deberta_error err = {0};
+    if (read_text(&back, text, &err) != DEBERTA_OK) fail_msg("%s", err.message);
+
+    char *again = text_of(as_json, &back);
+    assert_string_equal(again, text);
+    assert_string_equal(back.sheet.cpu, "A, \"quoted\" processor");
+    assert_true(back.sheet.dirty);
+    assert_int_equal(back.sheet.topology.l3_bytes, 32 << 20);
+    assert_int_equal(back.sheet.note_count, 1);
+    assert_int_equal(back.count, 6);
+    assert_true(back.results[0].checksum == 0xfedcba9876543210);
+    assert_int_equal(back.results[5].lengths[1], 7);
+    assert_true(fabs(back.results[2].time.median - 0.0074) < 1e-9);
+    assert_true(machine_peak_gflops(&back.sheet.roofs, DEBERTA_ISA_AVX2, 2) == 200);
+    assert_true(back.results[0].breakdown[PROFILE_QKV].gflop == 1.5);
+    free(text);
+    free(again);
+    bench_report_free(&report);
+    bench_report_free(&back);
+}
+
+static void test_members_of_the_schema_are_there(void **state)
+{
+    (void)state;
+    static const char *const members[] = {
+        "\"schema\": \"deberta-bench/1\"",
+        "\"environment\"",
+        "\"results\"",
+        "\"cpu\"",
+        "\"tiers\"",
+        "\"isa\"",
+        "\"cores\"",
+        "\"caches\"",
+        "\"governor\"",
+        "\"load\"",
+        "\"compiler\"",
+        "\"flags\"",
+        "\"commit\"",
+        "\"dirty\"",
+        "\"peak_gflops_1t\"",
+        "\"peak_gflops\"",
+        "\"stream_gbs\"",
+        "\"model\"",
+        "\"precision\"",
+        "\"threads\"",
+        "\"batch\"",
+        "\"n\"",
+        "\"layers\"",
+        "\"attention\"",
+        "\"position_cache\"",
+        "\"repetitions\"",
+        "\"samples_s\"",
+        "\"min_s\"",
+        "\"median_s\"",
+        "\"mad_s\"",
+        "\"p95_s\"",
+        "\"gflop\"",
+        "\"gflops\"",
+        "\"peak_fraction\"",
+        "\"tokens_per_s\"",
+        "\"peak_rss_bytes\"",
+        "\"workspace_bytes\"",
+        "\"checksum\": \"fedcba9876543210\"",
+    };
+    bench_report report = make_report();
+    char *text = text_of(as_json, &report);
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        if (!strstr(text, members[i])) fail_msg("%s is missing", members[i]);
+    }
+    free(text);
+    bench_report_free(&report);
+}
+
+static void test_tables_say_once_what_does_not_vary(void **state)
+{
+    (void)state;
+    bench_report report = make_report();
+    char *text = text_of(as_plain, &report);
+    assert_non_null(strstr(
+        text, "model synthetic:v3-base, engine deberta, precision float32, isa avx2, threads 2, attention full"));
+    assert_null(strstr(text, "layers 12"));
+    assert_non_null(strstr(text, "layers    n  median ms"));
+    assert_non_null(strstr(text, "\n    12   16      2.600"));
+    assert_non_null(strstr(text, "87.5"));
+    free(text);
+
+    text = text_of(as_markdown, &report);
+    assert_non_null(strstr(text, "| layers | n | median ms |"));
+    assert_non_null(strstr(text, "|--:|--:|"));
+    free(text);
+
+    text = text_of(as_csv, &report);
+    assert_memory_equal(text, "model,engine,precision,isa,threads,", 35);
+    assert_non_null(strstr(text, "\nsynthetic:v3-base,deberta,float32,avx2,2,full,on,warm,12,1,16,,16,7,"));
+    free(text);
+    bench_report_free(&report);
+}
+
+static void test_unknown_columns_are_left_out(void **state)
+{
+    (void)state;
+    bench_report report = make_report();
+    for (size_t i = 0; i < report.count; i++) report.results[i].peak_fraction = 0;
+    char *text = text_of(as_plain, &report);
+    assert_null(strstr(text, "% of peak"));
+    assert_non_null(strstr(text, "GFLOP/s"));
+    free(text);
+    bench_report_free(&report);
+}
+
+static void test_trends(void **state)
+{
+    (void)state;
+    bench_report report = make_report();
+    trend_list list;
+    assert_int_equal(trends_find(&list, &report, NULL), DEBERTA_OK);
+    assert_int_equal(list.count, 2);
+    assert_int_equal(list.trends[0].axis, TREND_LENGTH);
+    assert_int_equal(list.trends[0].points, 5);
+    assert_true(fabs(list.trends[0].time.coefficient[0] - 1e-3) < 1e-9);
+    assert_true(fabs(list.trends[0].time.coefficient[1] - 1e-4) < 1e-10);
+    assert_true(fabs(list.trends[0].memory.exponent - 1) < 1e-9);
+    assert_int_equal(list.trends[1].axis, TREND_LAYERS);
+    assert_int_equal(list.trends[1].from, 6);
+    assert_int_equal(list.trends[1].to, 12);
+    assert_true(fabs(list.trends[1].time.coefficient[1] - 1e-3 / 6) < 1e-9);
+    trends_free(&list);
+    char *text = text_of(as_trends, &report);
+    assert_non_null(strstr(text, "time = 1.000 ms + 100.000 us n"));
+    assert_non_null(strstr(text, "workspace grows as n^1.00, at the end as n^1.00"));
+    assert_non_null(strstr(text, "n = 16, 6 to 12 layers"));
+    free(text);
+    bench_report_free(&report);
+}
+
+static void test_breakdown_adds_up(void **state)
+{
+    (void)state;
+    bench_report report = make_report();
+    bench_result *r = &report.results[0];
+    r->has_breakdown = true;
+    r->breakdown[PROFILE_QKV] = (bench_stage){.seconds = 0.010, .gflop = 1.5, .bytes = 2e6};
+    r->breakdown[PROFILE_FEED_FORWARD] = (bench_stage){.seconds = 0.025, .gflop = 2.5, .bytes = 4e6};
+    r->breakdown_s = 0.040;
+    r->waiting_s = 0.005;
+    char *text = text_of(as_breakdowns, &report);
+    const char *qkv = strstr(text, "\nqkv"), *all = strstr(text, "\nall"), *waiting = strstr(text, "\nwaiting");
+    assert_non_null(qkv);
+    assert_non_null(all);
+    assert_non_null(waiting);
+    double ms, percent, gflop, rate, peak, mb, gbs;
+    assert_int_equal(sscanf(qkv, " qkv %lf %lf %lf %lf %lf %lf %lf", &ms, &percent, &gflop, &rate, &peak, &mb, &gbs),
+                     7);
+    assert_true(ms == 10 && percent == 25 && gflop == 1.5 && rate == 150 && peak == 75 && mb == 2 && gbs == 0.2);
+    assert_int_equal(sscanf(all, " all %lf %lf %lf %lf %lf", &ms, &percent, &gflop, &rate, &peak), 5);
+    assert_true(ms == 40 && percent == 100 && gflop == 4 && rate == 100 && peak == 50);
+    assert_int_equal(sscanf(waiting, " waiting %lf %lf", &ms, &percent), 2);
+    assert_true(ms == 5 && percent == 12.5);
+    free(text);
+    bench_report_free(&report);
+}
+
+static void test_wrong_files_are_refused(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"{", "line 1"},
+        {"[]", "schema is 'absent'"},
+        {"{\"schema\": \"other/2\"}", "schema is 'other/2', expected 'deberta-bench/1'"},
+        {"{\"schema\": \"deberta-bench/1\", \"results\": []}", "there is no environment"},
+        {"{\"schema\": \"deberta-bench/1\", \"environment\": {}}", "there are no results"},
+        {"{\"schema\": \"deberta-bench/1\", \"environment\": {}, \"results\": [7]}", "results[0] is not an object"},
+        {"{\"schema\": \"deberta-bench/1\", \"environment\": {}, \"results\": [{\"model\": \"m\", \"n\": 4}]}",
+         "results[0] has no samples_s"},
+        {"{\"schema\": \"deberta-bench/1\", \"environment\": {}, \"results\": [{\"n\": 4, \"samples_s\": [1]}]}",
+         "results[0] has no model"},
+        {"{\"schema\": \"deberta-bench/1\", \"environment\": {}, \"results\": [{\"model\": \"m\", \"n\": 4, "
+         "\"samples_s\": [1, -1]}]}",
+         "results[0].samples_s[1] is not a positive number"},
+        {"{\"schema\": \"deberta-bench/1\", \"environment\": {}, \"results\": [{\"model\": \"m\", \"n\": 4, \"batch\": "
+         "3, "
+         "\"lengths\": [1], \"samples_s\": [1]}]}",
+         "results[0] has 1 lengths for a batch of 3"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bench_report report;
+        deberta_error err = {0};
+        assert_int_equal(read_text(&report, cases[i][0], &err), DEBERTA_E_FORMAT);
+        if (!strstr(err.message, cases[i][1]) || !strstr(err.message, "file.json"))
+            fail_msg("case %zu: %s", i, err.message);
+        assert_null(report.results);
+    }
+}
+
+static void test_names_of_attention_terms(void **state)
+{
+    (void)state;
+    attention_terms terms;
+    deberta_error err = {0};
+    assert_int_equal(attention_terms_from_name(&terms, "c2c+p2c", NULL), DEBERTA_OK);
+    assert_int_equal(terms, ATTENTION_TERMS_C2C_P2C);
+    assert_string_equal(attention_terms_name(ATTENTION_TERMS_FULL), "full");
+    assert_int_equal(attention_terms_from_name(&terms, "p2p", &err), DEBERTA_E_ARGUMENT);
+    assert_non_null(strstr(err.message, "'p2p'"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_json_round_trip),
+        cmocka_unit_test(test_members_of_the_schema_are_there),
+        cmocka_unit_test(test_tables_say_once_what_does_not_vary),
+        cmocka_unit_test(test_unknown_columns_are_left_out),
+        cmocka_unit_test(test_trends),
+        cmocka_unit_test(test_breakdown_adds_up),
+        cmocka_unit_test(test_wrong_files_are_refused),
+        cmocka_unit_test(test_names_of_attention_terms),
+    };
+    return cmocka_run_group_tests_name("report", tests, NULL, NULL);
+}

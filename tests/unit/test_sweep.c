@@ -1,0 +1,239 @@
+/* Whole sweeps over a tiny made-up model: which points there are, what each result holds, and what is refused.
+ * SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "bench/sweep.h"
+
+#define MODEL "synthetic:v3-xsmall,layers=2,vocab=50"
+
+static size_list list_of(const char *text)
+{
+    size_list list;
+    assert_int_equal(range_parse(&list, text, "list", 1, 100000, NULL), DEBERTA_OK);
+    return list;
+}
+
+static bench_report swept(const sweep_options *options)
+{
+    bench_report report;
+    deberta_error err = {0};
+    if (sweep_run(&report, options, &err) != DEBERTA_OK) fail_msg("%s", err.message);
+    return report;
+}
+
+static sweep_options quick_options(void)
+{
+    return (sweep_options){.model = MODEL, .repetitions = 3, .skip_roofs = true};
+}
+
+static void test_a_grid(void **state)
+{
+    (void)state;
+    const deberta_isa isas[] = {DEBERTA_ISA_SCALAR, DEBERTA_ISA_AUTO};
+    sweep_options options = quick_options();
+    options.lengths = list_of("4,9");
+    options.layers = list_of("1-2");
+    options.threads = list_of("1,3");
+    options.isas = isas;
+    options.isa_count = 2;
+    bench_report report = swept(&options);
+    assert_int_equal(report.count, 16);
+    assert_int_equal(report.disagreements, 0);
+    for (size_t i = 0; i < report.count; i++) {
+        const bench_result *r = &report.results[i];
+        assert_string_equal(r->model, MODEL);
+        assert_string_equal(r->isa, i % 2 ? deberta_isa_name(deberta_isa_best()) : "scalar");
+        assert_int_equal(r->threads, i / 2 % 2 ? 3 : 1);
+        assert_int_equal(r->layers, i / 4 % 2 ? 2 : 1);
+        assert_int_equal(r->n, i / 8 ? 9 : 4);
+        assert_int_equal(r->time.count, 3);
+        assert_true(r->time.minimum > 0 && r->gflop > 0 && r->tokens_per_s > 0);
+        assert_true(r->peak_rss_bytes > r->workspace_bytes && r->workspace_bytes > 0);
+        assert_int_equal(r->checksum == report.results[i & ~(size_t)3].checksum, 1); /* any tier, any threads */
+    }
+    assert_true(report.results[0].checksum != report.results[4].checksum);
+    assert_true(report.results[0].checksum != report.results[8].checksum);
+    bench_report_free(&report);
+    size_list_free(&options.lengths);
+    size_list_free(&options.layers);
+    size_list_free(&options.threads);
+}
+
+static void test_defaults(void **state)
+{
+    (void)state;
+    sweep_options options = quick_options();
+    bench_report report = swept(&options);
+    assert_int_equal(report.count, 1);
+    const bench_result *r = &report.results[0];
+    assert_int_equal(r->n, SWEEP_DEFAULT_LENGTH);
+    assert_int_equal(r->batch, 1);
+    assert_int_equal(r->layers, 2);
+    assert_true(r->position_cache && !r->cold && !r->has_breakdown && !r->lengths);
+    assert_string_equal(r->attention, "full");
+    assert_int_equal(r->threads, report.sheet.topology.usable_cores);
+    assert_true(report.load_peak_rss_bytes > 0);
+    bench_report_free(&report);
+}
+
+static void test_variants_of_attention(void **state)
+{
+    (void)state;
+    const attention_terms terms[] = {ATTENTION_TERMS_FULL, ATTENTION_TERMS_C2C};
+    sweep_options options = quick_options();
+    options.lengths = list_of("20");
+    options.terms = terms;
+    options.term_count = 2;
+    options.position_cache_on = options.position_cache_off = true;
+    options.breakdown = true;
+    bench_report report = swept(&options);
+    assert_int_equal(report.count, 4);
+    assert_int_equal(report.disagreements, 0);
+    assert_true(report.results[0].position_cache && !report.results[1].position_cache);
+    assert_string_equal(report.results[2].attention, "c2c");
+    assert_true(report.results[0].gflop > report.results[2].gflop);
+    assert_true(report.results[0].checksum == report.results[1].checksum);
+    assert_true(report.results[0].checksum != report.results[2].checksum);
+    for (size_t i = 0; i < 4; i++) {
+        const bench_result *r = &report.results[i];
+        assert_true(r->has_breakdown);
+        double sum = r->waiting_s;
+        for (int s = 0; s < PROFILE_STAGES; s++) sum += r->breakdown[s].seconds;
+        assert_true(sum >= 0.999 * r->breakdown_s);
+        assert_true(r->breakdown[PROFILE_FEED_FORWARD].seconds > 0);
+        assert_int_equal(r->breakdown[PROFILE_POSITIONS].seconds > 0, i == 1);
+    }
+    bench_report_free(&report);
+    size_list_free(&options.lengths);
+}
+
+static void test_batches_and_mixes(void **state)
+{
+    (void)state;
+    size_list mix = list_of("12,5,7");
+    sweep_options options = quick_options();
+    options.lengths = list_of("6");
+    options.batches = list_of("1,4");
+    options.mixes = &mix;
+    options.mix_count = 1;
+    options.cold = true;
+    bench_report report = swept(&options);
+    assert_int_equal(report.count, 3);
+    assert_int_equal(report.results[1].batch, 4);
+    assert_int_equal(report.results[1].tokens, 24);
+    const bench_result *ragged = &report.results[2];
+    assert_int_equal(ragged->batch, 3);
+    assert_int_equal(ragged->n, 12);
+    assert_int_equal(ragged->tokens, 24);
+    assert_int_equal(ragged->lengths[1], 5);
+    assert_true(ragged->cold);
+    bench_report_free(&report);
+    size_list_free(&options.lengths);
+    size_list_free(&options.batches);
+    size_list_free(&mix);
+}
+
+static void test_minimum_time_adds_samples(void **state)
+{
+    (void)state;
+    sweep_options options = quick_options();
+    options.lengths = list_of("1");
+    options.min_seconds = 0.02;
+    bench_report report = swept(&options);
+    assert_true(report.results[0].time.count > 3);
+    assert_true(report.results[0].time.count <= SWEEP_MAX_SAMPLES);
+    bench_report_free(&report);
+    size_list_free(&options.lengths);
+}
+
+typedef struct watched {
+    double done;
+    size_t calls, stop_after;
+    bool went_back;
+} watched;
+
+static bool watch(void *context, const sweep_state *state)
+{
+    watched *w = context;
+    if (state->done < w->done || state->done > 1) w->went_back = true;
+    w->done = state->done;
+    return ++w->calls < w->stop_after;
+}
+
+static void test_progress_grows_and_can_stop(void **state)
+{
+    (void)state;
+    watched w = {.stop_after = SIZE_MAX};
+    sweep_options options = quick_options();
+    options.lengths = list_of("2,3");
+    options.progress = watch;
+    options.progress_context = &w;
+    bench_report report = swept(&options);
+    assert_false(w.went_back);
+    assert_true(w.done > 0.3 && w.calls > 6);
+    bench_report_free(&report);
+
+    w = (watched){.stop_after = 6}; /* opening, limits, two of memory, one point's time */
+    report = swept(&options);
+    assert_int_equal(report.count, 1);
+    assert_string_equal(report.sheet.notes[report.sheet.note_count - 1], "stopped before the end");
+    bench_report_free(&report);
+    size_list_free(&options.lengths);
+}
+
+static void assert_refused(const sweep_options *options, deberta_status expected, const char *message)
+{
+    bench_report report;
+    deberta_error err = {0};
+    assert_int_equal(sweep_run(&report, options, &err), expected);
+    if (!strstr(err.message, message)) fail_msg("%s", err.message);
+    assert_null(report.results);
+}
+
+static void test_what_cannot_be_swept(void **state)
+{
+    (void)state;
+    sweep_options options = quick_options();
+    options.layers = list_of("1-3");
+    assert_refused(&options, DEBERTA_E_ARGUMENT, "2 layers; 3 were asked for");
+    size_list_free(&options.layers);
+
+    options = quick_options();
+    const deberta_isa foreign[] = {deberta_isa_missing(DEBERTA_ISA_NEON) ? DEBERTA_ISA_NEON : DEBERTA_ISA_AVX2};
+    options.isas = foreign;
+    options.isa_count = 1;
+    assert_refused(&options, DEBERTA_E_ARGUMENT, "cannot be used here: a tier of");
+
+    options = quick_options();
+    options.lengths = list_of("100");
+    options.memory_limit_bytes = (size_t)64 << 20;
+    options.batches = list_of("10000");
+    assert_refused(&options, DEBERTA_E_MEMORY, "n = 100, batch 10000, 2 layers");
+    size_list_free(&options.lengths);
+    size_list_free(&options.batches);
+
+    options = quick_options();
+    options.model = "/nonexistent/model";
+    assert_refused(&options, DEBERTA_E_FILE, "/nonexistent/model");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_grid),
+        cmocka_unit_test(test_defaults),
+        cmocka_unit_test(test_variants_of_attention),
+        cmocka_unit_test(test_batches_and_mixes),
+        cmocka_unit_test(test_minimum_time_adds_samples),
+        cmocka_unit_test(test_progress_grows_and_can_stop),
+        cmocka_unit_test(test_what_cannot_be_swept),
+    };
+    return cmocka_run_group_tests_name("sweep", tests, NULL, NULL);
+}

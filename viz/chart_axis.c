@@ -1,0 +1,219 @@
+/* Ranges follow the data with a little room; a logarithmic axis ignores what is not positive, any axis what is not
+ * finite. Ticks are tried from many to few until their numbers have room, because only the measured text knows how many
+ * fit.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "viz/chart_axis.h"
+
+#include <math.h>
+
+/* Axes end there: differences and ratios of two ends stay finite. */
+static const double largest_value = 1e200;
+
+static double linear_part(const chart_axis *axis) { return axis->linear_to > 0 ? axis->linear_to : 10; }
+
+/* Straightens the axis out. asinh has no break at the end of its linear part, unlike the usual "symlog". */
+static double transform(const chart_axis *axis, double value)
+{
+    switch (axis->scale) {
+    case CHART_LOG10:
+    case CHART_LOG2: return value > 0 ? log(value) : (double)NAN;
+    case CHART_SIGNED_LOG: return asinh(value / linear_part(axis));
+    default: return value;
+    }
+}
+
+double chart_axis_fraction(const chart_axis_map *map, double value)
+{
+    return (transform(map->axis, value) - map->from) / (map->to - map->from);
+}
+
+bool chart_axis_is_log(const chart_axis *axis) { return axis->scale == CHART_LOG10 || axis->scale == CHART_LOG2; }
+
+double chart_series_x(const chart_series *series, size_t point) { return series->x ? series->x[point] : (double)point; }
+
+/* ---------------------------------------------------------------------------------------------------------- range */
+
+static void include(const chart_axis *axis, double value, double *low, double *high)
+{
+    if (!(fabs(value) <= largest_value) || (chart_axis_is_log(axis) && value < 1 / largest_value)) return;
+    *low = fmin(*low, value);
+    *high = fmax(*high, value);
+}
+
+/* The ends of the stacks, upwards and downwards: no single value reaches them. */
+static void include_stacks(const chart_panel *panel, double *low, double *high)
+{
+    for (size_t place = 0; place < panel->x.category_count; place++) {
+        double up = 0, down = 0;
+        for (size_t s = 0; s < panel->series_count; s++) {
+            const chart_series *series = &panel->series[s];
+            for (size_t i = 0; series->kind == CHART_BARS && i < series->count; i++) {
+                if (chart_series_x(series, i) != (double)place || !isfinite(series->y[i])) continue;
+                *(series->y[i] > 0 ? &up : &down) += series->y[i];
+            }
+        }
+        include(&panel->y, down, low, high);
+        include(&panel->y, up, low, high);
+    }
+}
+
+/* Everything that is drawn counts: error bars, ribbons and rules as well as the points. */
+static void data_range(const chart_panel *panel, bool vertical, double *low, double *high)
+{
+    const chart_axis *axis = vertical ? &panel->y : &panel->x;
+    for (size_t s = 0; s < panel->series_count; s++) {
+        const chart_series *series = &panel->series[s];
+        for (size_t i = 0; i < series->count; i++) {
+            if (!vertical) {
+                include(axis, chart_series_x(series, i), low, high);
+                continue;
+            }
+            if (series->y) include(axis, series->y[i], low, high);
+            if (series->low) include(axis, series->low[i], low, high);
+            if (series->high) include(axis, series->high[i], low, high);
+        }
+        /* A bar shows its length: an axis that cut it off at the bottom would lie. */
+        if (vertical && series->kind == CHART_BARS && !chart_axis_is_log(axis)) include(axis, 0, low, high);
+    }
+    if (vertical && panel->stacked) include_stacks(panel, low, high);
+    for (size_t i = 0; i < panel->rule_count; i++)
+        if (panel->rules[i].vertical != vertical) include(axis, panel->rules[i].at, low, high);
+}
+
+/* Some room around the data: 4 % of a linear axis but never beyond zero, and of the decades of a logarithmic one. */
+static void widen(const chart_axis *axis, double *low, double *high)
+{
+    if (!(*low <= *high)) { /* no data at all */
+        *low = chart_axis_is_log(axis) ? 1 : 0;
+        *high = chart_axis_is_log(axis) ? 10 : 1;
+    }
+    if (chart_axis_is_log(axis)) {
+        double factor = *low < *high ? pow(*high / *low, 0.04) : 2;
+        *low /= factor;
+        *high *= factor;
+        return;
+    }
+    if (axis->from_zero) {
+        *low = fmin(*low, 0);
+        *high = fmax(*high, 0);
+    }
+    double room = *low < *high ? 0.04 * (*high - *low) : fmax(0.5, fabs(*low) / 2);
+    *low = *low == 0 ? 0 : *low - room;
+    *high = *high == 0 && *low < 0 ? 0 : *high + room;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- ticks */
+
+void chart_axis_tick_text(const chart_axis_map *map, size_t tick, char text[TICK_TEXT_BYTES])
+{
+    tick_text(map->ticks.at[tick], map->ticks.step, text);
+}
+
+double chart_axis_numbers_width(const draw_list *list, const chart_axis_map *map, const draw_font *font)
+{
+    double widest = 0;
+    for (size_t i = 0; i < map->ticks.count; i++) {
+        char text[TICK_TEXT_BYTES];
+        chart_axis_tick_text(map, i, text);
+        widest = fmax(widest, draw_measure(list, text, font));
+    }
+    return widest;
+}
+
+static void add_both_signs(tick_set *ticks, const chart_axis_map *map, double value)
+{
+    if (ticks->count + 2 > TICKS_MAX) return;
+    if (-value >= map->low) ticks->at[ticks->count++] = -value;
+    if (value <= map->high) ticks->at[ticks->count++] = value;
+}
+
+/* 0, then powers of ten times the end of the linear part with both signs, and 3 times them where there is room. */
+static tick_set signed_log_ticks(const chart_axis_map *map, size_t most)
+{
+    double unit = linear_part(map->axis), reach = fmax(fabs(map->low), fabs(map->high));
+    double decades = fmax(0, log10(reach / unit)), pairs = fmax(1, (double)(most / 2));
+    double stride = pow(10, ceil((decades + 1) / pairs));
+    tick_set ticks = {.count = map->low <= 0 && map->high >= 0};
+    for (double value = unit; value <= reach && ticks.count < TICKS_MAX; value *= stride) {
+        add_both_signs(&ticks, map, value);
+        if (value * 3 <= reach && 4 * decades + 5 <= (double)most) add_both_signs(&ticks, map, value * 3);
+    }
+    return ticks;
+}
+
+static tick_set make_ticks(const chart_axis_map *map, size_t most)
+{
+    switch (map->axis->scale) {
+    case CHART_LINEAR: return ticks_linear(map->low, map->high, most);
+    case CHART_WHOLE: return ticks_whole(map->low, map->high, most);
+    case CHART_LOG10: return ticks_log(map->low, map->high, 10, most);
+    case CHART_LOG2: return ticks_log(map->low, map->high, 2, most);
+    case CHART_SIGNED_LOG: return signed_log_ticks(map, most);
+    case CHART_CATEGORIES: break;
+    }
+    return (tick_set){0};
+}
+
+/* Whether the numbers of two ticks keep clear of each other on an axis of that length. */
+static bool two_clear(const draw_list *list, const chart_axis_map *map, size_t i, size_t k, bool vertical,
+                      double length, const draw_font *font)
+{
+    double at = chart_axis_fraction(map, map->ticks.at[i]), other = chart_axis_fraction(map, map->ticks.at[k]);
+    double apart = fabs(at - other) * length;
+    if (vertical) return apart >= 1.3 * draw_type_height(font);
+    char one[TICK_TEXT_BYTES], two[TICK_TEXT_BYTES];
+    chart_axis_tick_text(map, i, one);
+    chart_axis_tick_text(map, k, two);
+    /* An even axis looks crowded long before its numbers touch. */
+    bool even = map->axis->scale == CHART_LINEAR || map->axis->scale == CHART_WHOLE;
+    return apart >= fmax(even ? 8 : 0, (draw_measure(list, one, font) + draw_measure(list, two, font)) / 2 + 2);
+}
+
+static bool all_clear(const draw_list *list, const chart_axis_map *map, bool vertical, double length,
+                      const draw_font *font)
+{
+    for (size_t i = 0; i < map->ticks.count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (!two_clear(list, map, i, k, vertical, length, font)) return false;
+    return true;
+}
+
+/* Around the zero of a signed logarithm ticks crowd whatever the stride: keeps 0, then the outermost that are clear. */
+static void drop_crowded(const draw_list *list, chart_axis_map *map, bool vertical, double length,
+                         const draw_font *font)
+{
+    const tick_set all = map->ticks;
+    map->ticks.count = 0;
+    for (size_t i = 0; i < all.count; i++) {
+        size_t next = i == 0 ? 0 : all.count - i, used = map->ticks.count;
+        map->ticks.at[used] = all.at[next];
+        bool clear = true;
+        for (size_t k = 0; k < used && clear; k++) clear = two_clear(list, map, used, k, vertical, length, font);
+        map->ticks.count += clear;
+    }
+}
+
+chart_axis_map chart_axis_make(const draw_list *list, const chart_panel *panel, bool vertical, double length,
+                               const draw_font *font)
+{
+    const chart_axis *axis = vertical ? &panel->y : &panel->x;
+    chart_axis_map map = {.axis = axis, .low = INFINITY, .high = -INFINITY};
+    if (axis->scale == CHART_CATEGORIES) {
+        map.low = -0.5; /* every category has a place of width 1 around its index */
+        map.high = (double)axis->category_count - 0.5;
+    } else if (axis->low < axis->high) {
+        map.low = axis->low;
+        map.high = axis->high;
+    } else {
+        data_range(panel, vertical, &map.low, &map.high);
+        widen(axis, &map.low, &map.high);
+    }
+    map.from = transform(axis, map.low);
+    map.to = transform(axis, map.high);
+    size_t most = (size_t)fmax(2, length / (vertical ? 2.4 * draw_type_height(font) : 4));
+    map.ticks = make_ticks(&map, most);
+    while (most > 2 && !all_clear(list, &map, vertical, length, font)) map.ticks = make_ticks(&map, --most);
+    if (axis->scale == CHART_SIGNED_LOG) drop_crowded(list, &map, vertical, length, font);
+    return map;
+}
