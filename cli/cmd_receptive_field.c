@@ -1,15 +1,20 @@
 /* `deberta receptive-field`: which relative positions a model can tell apart, over one layer and over all of them.
  * A config.json is enough. SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "cli/commands.h"
 #include "cli/receptive_field_output.h"
 #include "cli/run.h"
 #include "core/model/synthetic.h"
+#if HAVE_VIZ
+#include "cli/receptive_field_figure.h"
+#endif
 
 enum {
     MOST_LAYERS = 512,       /* composing takes time that grows with the square of it */
     MOST_TOKENS = 1 << 20,
+    MOST_PLOTS = 8,
 };
 
 static deberta_status read_config(model_config *config, const char *path, deberta_error *err)
@@ -45,6 +50,34 @@ static int print(const parsed_options *options, const field_findings *f)
     return text_output_close(options, &output);
 }
 
+#if HAVE_VIZ
+static int plot(const parsed_options *options, const field_findings *f)
+{
+    static const char *const without[] = {"plot", "out", NULL};
+    const char *paths[MOST_PLOTS], *path;
+    size_t count = 0;
+    while (count < MOST_PLOTS && (path = options_nth_value(options, "plot", count))) paths[count++] = path;
+    if (!count) return EXIT_OK;
+    char *line = options_command_line(options, without), note[160];
+    const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT}, {"Command", line ? line : ""}};
+    snprintf(note, sizeof note, "K = %zu. Attention is global; unambiguous relative position is what is bounded.", f->field.rule.span);
+    const figure_style style = {.title = f->model, .note = note, .provenance = provenance,
+                                .provenance_count = sizeof provenance / sizeof *provenance};
+    deberta_error error = {0};
+    const deberta_status status = receptive_field_draw(f, &style, paths, count, &error);
+    free(line);
+    if (status == DEBERTA_OK) return EXIT_OK;
+    const int code = report_error(options, &error);
+    return status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code;
+}
+#else
+static int plot(const parsed_options *options, const field_findings *f)
+{
+    (void)f;
+    return options_has(options, "plot") ? report_usage(options, "--plot: this program was built without figures") : EXIT_OK;
+}
+#endif
+
 static int run(const parsed_options *options)
 {
     deberta_model_options model_options;
@@ -55,7 +88,8 @@ static int run(const parsed_options *options)
         return EXIT_USAGE;
     findings.reference = model_options.reference;
     if (read_config(&findings.config, findings.model, &error) != DEBERTA_OK) return report_error(options, &error);
-    const int status = find_out(&findings, &error) == DEBERTA_OK ? print(options, &findings) : report_error(options, &error);
+    int status = find_out(&findings, &error) == DEBERTA_OK ? plot(options, &findings) : report_error(options, &error);
+    if (status == EXIT_OK) status = print(options, &findings);
     field_findings_free(&findings);
     return status;
 }
@@ -63,6 +97,7 @@ static int run(const parsed_options *options)
 static const option_spec options[] = {
     {"tokens", 'n', "N", "only distances that a text of N tokens has (default: unlimited)"},
     {"layers", 0, "N", "compose over N layers instead of the model's"},
+    {"plot", 0, "FILE", "the band over the layers with every formula, and the bucket function: .png, .svg, .pdf; may be repeated"},
     {"rows", 0, NULL, "list every row of the table with its distances"},
     {NULL, 0, NULL, NULL},
 };
@@ -74,6 +109,7 @@ const command command_receptive_field = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
-    .example = "  deberta receptive-field synthetic:v3-base\n  deberta receptive-field synthetic:v1-base -n 1024 --json\n",
+    .example = "  deberta receptive-field synthetic:v3-base\n  deberta receptive-field synthetic:v1-base -n 1024 --json\n"
+               "  deberta receptive-field synthetic:v2-xlarge --plot field.pdf\n",
     .run = run,
 };
