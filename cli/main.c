@@ -14,6 +14,7 @@ const command *const commands[] = {
 #if HAVE_VIZ
     &command_attention,
 #endif
+    &command_receptive_field,
     &command_report,
     NULL,
 };
