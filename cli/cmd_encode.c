@@ -1,9 +1,10 @@
 /* `deberta encode`: hidden states, attention, components and head logits into one safetensors file of padded tensors
- * [B,N,...], rows and columns of padding zero. SPDX-License-Identifier: MIT */
+ * [B,N,...], rows and columns of padding zero. Corpora go another way: encode_corpus.c. SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/encode_corpus.h"
 #include "cli/input.h"
 #include "cli/run.h"
 #include "core/io/export.h"
@@ -237,6 +238,7 @@ static int run_job(encode_job *job)
 
 static int run(const parsed_options *options)
 {
+    if (encode_corpus_wanted(options)) return encode_corpus(options);
     encode_job job = {.options = options};
     const int status = run_job(&job);
     free(job.tensors);
@@ -254,16 +256,23 @@ static const option_spec options[] = {
     {"attention", 0, "LAYERS", "attention probabilities of these layers: all, or a list such as 0,3-5"},
     {"components", 0, "LAYERS", "c2c, c2p, p2c and their sum, before the softmax, of these layers"},
     {"logits", 0, NULL, "of every head that the checkpoint holds"},
+    ENCODE_CORPUS_OPTIONS,
     {NULL, 0, NULL, NULL},
 };
 
 const command command_encode = {
     .name = "encode",
-    .summary = "hidden states, attention, components and head logits into a safetensors file",
+    .summary = "hidden states, attention, components and head logits into a file; vectors of whole corpora",
     .arguments = "MODEL",
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
-    .example = "  deberta encode synthetic:v3-xsmall --ids 1,7,3,11,2 --components all --hidden all -o states.safetensors\n",
+    .example = "  deberta encode synthetic:v3-xsmall --ids 1,7,3,11,2 --components all --hidden all -o states.safetensors\n"
+               "  deberta encode models/demo --file corpus.txt --pool mean --resume -o corpus.npy\n"
+               "  deberta encode models/demo --file books.jsonl --window 512 --stride 256 -o books.safetensors\n"
+               "\nA corpus (--pool, --window, or an output that ends in .npy or .jsonl) gives one row a text, or a window, in the order of\n"
+               "the input: \"pooled\" [rows, h], or with --pool none \"hidden\" [tokens, h] and \"starts\" [rows + 1]; with windows also\n"
+               "\"text\" [rows] and \"characters\" [rows, 2]. A .jsonl file has a line for each: {\"line\", \"tokens\", \"pooled\" or \"hidden\"}.\n"
+               "A text that cannot be encoded is reported with its place; its row holds no numbers (NaN, no tokens, or \"error\").\n",
     .run = run,
 };

@@ -213,8 +213,7 @@ deberta_status input_read_tensors(input_batch *input, const char *path, deberta_
     return status;
 }
 
-/* --max-tokens: 0 where it was not given. */
-static bool read_limit(const parsed_options *options, const deberta_model_info *info, size_t *limit)
+bool input_token_limit(const parsed_options *options, const deberta_model_info *info, size_t *limit)
 {
     const char *text = options_value(options, "max-tokens", NULL);
     *limit = 0;
@@ -284,7 +283,7 @@ int input_read(const parsed_options *options, const char *model_folder, const de
     const bool texts = options_has(options, "text") || options_has(options, "file");
     if (ids + file + texts > 1) return report_usage(options, "give one of --text or --file, --ids, --input");
     if (!ids && !file && !texts) return report_usage(options, "nothing to encode: give --text, --file, --ids or --input");
-    if (!read_limit(options, info, &limit)) return EXIT_USAGE;
+    if (!input_token_limit(options, info, &limit)) return EXIT_USAGE;
     if (texts && strncmp(model_folder, "synthetic:", 10) == 0)
         return report_usage(options, "a made-up model has no tokenizer; give --ids");
     if (ids) {

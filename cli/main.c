@@ -11,6 +11,11 @@ const command *const commands[] = {
     &command_verify,
     &command_encode,
     &command_tokenize,
+    &command_fill_mask,
+    &command_detect,
+    &command_classify,
+    &command_tag,
+    &command_answer,
 #if HAVE_VIZ
     &command_attention,
 #endif

@@ -26,7 +26,7 @@ typedef struct progress_bar {
     const char *what;
     bool shown, enabled;
     double began, last;
-    size_t total;
+    size_t total; /* 0: not known */
 } progress_bar;
 progress_bar progress_begin(const parsed_options *options, const char *what, size_t total);
 void progress_step(progress_bar *bar, size_t done, const char *detail); /* detail may be NULL */
@@ -48,6 +48,9 @@ void run_print_json_line(json_t *object);
 
 /* Bytes for people: "344 MB". */
 void format_bytes(char text[32], double bytes);
+
+/* The one unfinished file that a signal removes; NULL: none any more. */
+void run_remove_on_signal(const char *path);
 
 /* Temporary files of an unfinished output are removed and the signal raised again on SIGINT, SIGTERM, SIGHUP. Called once by main. */
 void run_install_signal_handlers(void);
