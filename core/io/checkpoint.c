@@ -315,8 +315,7 @@ static deberta_status list_entries(checkpoint *c, json_t *map, deberta_error *er
     return DEBERTA_OK;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- opening
- */
+/* ---------------------------------------------------------------------------------------------------------- opening */
 
 /* Everything that the map lists must have been found. */
 static deberta_status check_struck_off(json_t *map, const char *where, deberta_error *err)
