@@ -62,6 +62,9 @@ void input_free(input_batch *input);
 /* The batch for deberta_encode; borrows. */
 deberta_batch input_as_batch(const input_batch *input);
 
+/* --max-tokens, 0 where it was not given; info as above. False after saying what is wrong. */
+bool input_token_limit(const parsed_options *options, const deberta_model_info *info, size_t *limit);
+
 /* "all", "0,3", "0-5,7": sets selected[k] for k < limit. False after saying what is wrong. */
 bool parse_index_list(const parsed_options *options, const char *name, const char *text, bool *selected, size_t limit);
 

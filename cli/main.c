@@ -11,9 +11,15 @@ const command *const commands[] = {
     &command_verify,
     &command_encode,
     &command_tokenize,
+    &command_fill_mask,
+    &command_detect,
+    &command_classify,
+    &command_tag,
+    &command_answer,
 #if HAVE_VIZ
     &command_attention,
 #endif
+    &command_receptive_field,
     &command_report,
     NULL,
 };
