@@ -151,7 +151,7 @@ class LeanDeberta(nn.Module):
     def strip(self, x, table_rows):
         """[head, batch, n, d] times [head, rows, d]: every token against every row, one product per head."""
         heads, batch, n, d = x.shape
-        return torch.bmm(x.reshape(heads, batch * n, d), table_rows.transpose(1, 2)).view(heads, batch, n, -1)
+        return torch.bmm(x.reshape(heads, batch * n, d), table_rows.transpose(1, 2)).view(heads, batch, n, table_rows.shape[1])
 
     def feed_forward(self, layer, context, residual):
         attention = layer.attention.output
@@ -170,7 +170,7 @@ class LeanDeberta(nn.Module):
             product = torch.bmm(query, key / self.scale)
         else:
             product = torch.baddbmm(bias.flatten(0, 1), query, key, alpha=1 / self.scale)
-        return product.view(heads, batch, rows, -1)
+        return product.view(heads, batch, rows, key.shape[2])
 
     def full_layer(self, layer, x, table):
         weights, n = layer.attention.self, x.shape[1]
