@@ -211,7 +211,7 @@ class LeanDeberta(nn.Module):
         layer, states = self.deberta.encoder.layer[-1], self.hidden_states(ids, dtype, -1)[-1]
         weights, n, m = layer.attention.self, ids.shape[1], rows.shape[1]
         key, value = self.split(linear(states, weights.key_proj)), self.split(linear(states, weights.value_proj))
-        rows = torch.cat([rows, torch.zeros_like(rows[:, :1])], 1)
+        rows = torch.cat([rows, rows.new_zeros(len(rows), 1)], 1)
         queries = states.gather(1, rows[..., None].expand(-1, -1, states.shape[-1]))
         if self.disentangled:
             positions = self.deberta.embeddings.position_embeddings.weight[rows[:, :m]].to(dtype)
