@@ -34,7 +34,9 @@ from lean_deberta import LeanDeberta
 PIECES, TABLE_ROWS = 5990, 6000
 CLS, SEP, MASK = 1, 2, PIECES
 TOKENS_PER_STEP = 6144
-STEPS, WARM_UP, PEAK_RATE, WEIGHT_DECAY = 6000, 300, 1.5e-3, 0.05
+# (step, learning rate) between which the rate is linear: warm-up, slow decay, faster decay to nothing.
+RATES = ((-1, 0.0), (299, 1.5e-3), (1920, 1.0737e-3), (4032, 0.0))
+STEPS, WEIGHT_DECAY = RATES[-1][0], 0.05
 # The first steps see nothing but [MASK], which learns faster; the rest see BERT's mixture, so that the last layer
 # also meets queries that show their own token.
 MIXED_FROM = 1920
@@ -155,10 +157,6 @@ def validation_sequences(folder, pieces, mixed, n=128):
 # ------------------------------------------------------------------------------------------------ training
 
 
-def learning_rate(step):
-    return PEAK_RATE * min((step + 1) / WARM_UP, (STEPS - step) / (STEPS - WARM_UP))
-
-
 def make_optimizer(model):
     """Weight decay only for matrices of linear layers and the word table, as usual."""
     decayed = [p for name, p in model.named_parameters()
@@ -166,7 +164,7 @@ def make_optimizer(model):
     kept = {id(p) for p in decayed}
     rest = [p for p in model.parameters() if id(p) not in kept]
     groups = [{"params": decayed, "weight_decay": WEIGHT_DECAY}, {"params": rest, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=PEAK_RATE, betas=(0.9, 0.98), eps=1e-6, fused=True)
+    return torch.optim.AdamW(groups, betas=(0.9, 0.98), eps=1e-6, fused=True)
 
 
 def save_checkpoint(path, model, optimizer, step):
@@ -199,7 +197,7 @@ def train(arguments):
         (loss + BOOK_WEIGHT * book_loss).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for group in optimizer.param_groups:
-            group["lr"] = learning_rate(step)
+            group["lr"] = np.interp(step, *zip(*RATES))
         optimizer.step()
         optimizer.zero_grad()
         step += 1
