@@ -37,6 +37,9 @@ TOKENS_PER_STEP = 6144
 # (step, learning rate) between which the rate is linear: warm-up, slow decay, faster decay to nothing.
 RATES = ((-1, 0.0), (299, 1.5e-3), (1920, 1.0737e-3), (4032, 0.0))
 STEPS, WEIGHT_DECAY = RATES[-1][0], 0.05
+# The twin diverges at the full rate, and needs short sequences (until step, length) to find out about neighbours.
+TWIN_RATE = 2 / 3
+TWIN_LENGTHS = ((600, 16), (1200, 32))
 # The first steps see nothing but [MASK], which learns faster; the rest see BERT's mixture, so that the last layer
 # also meets queries that show their own token.
 MIXED_FROM = 1920
@@ -110,11 +113,9 @@ class Corpus:
         sizes = np.array([len(s) for s in self.streams], float)
         self.share = sizes / sizes.sum()
 
-    def batch(self, seed, step):
-        """Short, usual and long sequences take turns, so that short inputs are no surprise and every row of the
-        position and distance tables is trained. Half of the sequences begin with a paragraph."""
+    def batch(self, seed, step, n):
+        """Sequences of n tokens, each within one book, half of them from the beginning of a paragraph."""
         random = np.random.Generator(np.random.PCG64([seed, step]))
-        n = 512 if step % 16 == 15 else 32 if step % 4 == 3 else 128
         count = TOKENS_PER_STEP // n
         ids = np.full((count, n), SEP, np.int64)
         ids[:, 0] = CLS
@@ -157,6 +158,15 @@ def validation_sequences(folder, pieces, mixed, n=128):
 # ------------------------------------------------------------------------------------------------ training
 
 
+def sequence_length(step, twin):
+    """Short, usual and long sequences take turns, so that short inputs are no surprise and every row of the
+    position and distance tables is trained."""
+    for until, n in TWIN_LENGTHS if twin else ():
+        if step < until:
+            return n
+    return 512 if step % 16 == 15 else 32 if step % 4 == 3 else 128
+
+
 def make_optimizer(model):
     """Weight decay only for matrices of linear layers and the word table, as usual."""
     decayed = [p for name, p in model.named_parameters()
@@ -189,7 +199,7 @@ def train(arguments):
     probe = [part[:96] for part in validation_sequences(arguments.corpus, pieces, False)]
     sums, wall, cpu = np.zeros(3), time.time(), time.process_time()
     while step < STEPS:
-        ids, rows, labels, books = corpus.batch(arguments.seed, step)
+        ids, rows, labels, books = corpus.batch(arguments.seed, step, sequence_length(step, arguments.twin))
         decoded, first = model.decode(ids, rows, torch.bfloat16)
         logits, classes = model.vocabulary_logits(decoded), model.class_logits(first)
         loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())
@@ -197,7 +207,7 @@ def train(arguments):
         (loss + BOOK_WEIGHT * book_loss).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         for group in optimizer.param_groups:
-            group["lr"] = np.interp(step, *zip(*RATES))
+            group["lr"] = np.interp(step, *zip(*RATES)) * (TWIN_RATE if arguments.twin else 1)
         optimizer.step()
         optimizer.zero_grad()
         step += 1
