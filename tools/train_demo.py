@@ -206,8 +206,9 @@ def train(arguments):
         book_loss = F.cross_entropy(classes, books)
         (loss + BOOK_WEIGHT * book_loss).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        rate = float(np.interp(step, *zip(*RATES))) * (TWIN_RATE if arguments.twin else 1)
         for group in optimizer.param_groups:
-            group["lr"] = np.interp(step, *zip(*RATES)) * (TWIN_RATE if arguments.twin else 1)
+            group["lr"] = rate
         optimizer.step()
         optimizer.zero_grad()
         step += 1
