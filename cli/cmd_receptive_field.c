@@ -1,5 +1,5 @@
 /* `deberta receptive-field`: which relative positions a model can tell apart, over one layer and over all of them.
- * A config.json is enough. SPDX-License-Identifier: MIT */
+ * A config.json is enough, but for --behaviour. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,6 +15,8 @@ enum {
     MOST_LAYERS = 512,       /* composing takes time that grows with the square of it */
     MOST_TOKENS = 1 << 20,
     MOST_PLOTS = 8,
+    DEFAULT_BEHAVIOUR_LAYERS = 4,
+    DEFAULT_BEHAVIOUR_TOKENS = 2200, /* v1's window over two layers fits */
 };
 
 static deberta_status read_config(model_config *config, const char *path, deberta_error *err)
@@ -38,6 +40,35 @@ static deberta_status find_out(field_findings *f, deberta_error *err)
     DEBERTA_TRY(receptive_field_compose(&f->field, f->layers, f->composed, err));
     f->longest = receptive_field_longest_unambiguous(&rule, err);
     return DEBERTA_OK;
+}
+
+static void show_progress(void *context, size_t done, size_t total, const char *what)
+{
+    progress_bar *bar = context;
+    bar->total = total;
+    progress_step(bar, done, what);
+}
+
+/* Only this needs weights. */
+static int behave(const parsed_options *options, const deberta_model_options *model_options, field_findings *f)
+{
+    behaviour_options behaviour = {.model = f->model, .reference = f->reference, .threads = model_options->threads,
+                                   .memory_limit_bytes = model_options->memory_limit_bytes};
+    size_t layers;
+    if (!run_isa(options, &behaviour.isa) || !options_u64(options, "seed", 1, &behaviour.seed) ||
+        !options_size(options, "behaviour-layers", DEFAULT_BEHAVIOUR_LAYERS, 1, MOST_LAYERS, &layers) ||
+        !options_size(options, "behaviour-tokens", DEFAULT_BEHAVIOUR_TOKENS, 2, MOST_TOKENS, &behaviour.most_tokens))
+        return EXIT_USAGE;
+    if (!options_has(options, "behaviour")) return EXIT_OK;
+    behaviour.most_layers = layers < f->config.layers ? layers : f->config.layers;
+    progress_bar bar = progress_begin(options, "behaviour", 0);
+    behaviour.progress = show_progress;
+    behaviour.context = &bar;
+    deberta_error error = {0};
+    const deberta_status status = behaviour_run(&f->behaviour, &behaviour, &error);
+    progress_end(&bar);
+    f->has_behaviour = status == DEBERTA_OK;
+    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
 }
 
 static int print(const parsed_options *options, const field_findings *f)
@@ -88,8 +119,11 @@ static int run(const parsed_options *options)
         return EXIT_USAGE;
     findings.reference = model_options.reference;
     if (read_config(&findings.config, findings.model, &error) != DEBERTA_OK) return report_error(options, &error);
-    int status = find_out(&findings, &error) == DEBERTA_OK ? plot(options, &findings) : report_error(options, &error);
+    int status = find_out(&findings, &error) == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+    if (status == EXIT_OK) status = behave(options, &model_options, &findings);
+    if (status == EXIT_OK) status = plot(options, &findings);
     if (status == EXIT_OK) status = print(options, &findings);
+    if (status == EXIT_OK && findings.behaviour.failures) status = EXIT_CHECK_FAILED;
     field_findings_free(&findings);
     return status;
 }
@@ -98,6 +132,9 @@ static const option_spec options[] = {
     {"tokens", 'n', "N", "only distances that a text of N tokens has (default: unlimited)"},
     {"layers", 0, "N", "compose over N layers instead of the model's"},
     {"plot", 0, "FILE", "the band over the layers with every formula, and the bucket function: .png, .svg, .pdf; may be repeated"},
+    {"behaviour", 0, NULL, "test on the model's weights that aliases cannot be told apart, and windows keep what is outside out"},
+    {"behaviour-layers", 0, "N", "over 1, 2, 4 ... layers up to N (default 4)"},
+    {"behaviour-tokens", 0, "N", "skip tests that need texts of more than N tokens (default 2200)"},
     {"rows", 0, NULL, "list every row of the table with its distances"},
     {NULL, 0, NULL, NULL},
 };

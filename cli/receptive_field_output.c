@@ -8,6 +8,7 @@ void field_findings_free(field_findings *findings)
 {
     receptive_field_free(&findings->field);
     receptive_field_free(&findings->paired);
+    behaviour_report_free(&findings->behaviour);
     free(findings->composed);
     findings->composed = NULL;
     config_free(&findings->config);
@@ -167,6 +168,23 @@ static json_t *describe_tokens(const field_findings *f)
     return json_pack("{s:o, s:o}", "sees_every_key_uniquely", all, "positions", tokens);
 }
 
+static json_t *describe_behaviour(const behaviour_report *report)
+{
+    json_t *object = json_object();
+    for (size_t k = 0; k < report->count; k++) {
+        const behaviour_test *test = &report->tests[k];
+        json_t *entry = json_pack("{s:b}", "pass", test->passed);
+        if (test->skipped) json_object_set_new(entry, "skipped", json_string(test->skipped));
+        for (size_t number = 0; number < test->number_count; number++) {
+            const double value = test->numbers[number].value;
+            const bool whole = value == (double)(json_int_t)value;
+            json_object_set_new(entry, test->numbers[number].name, whole ? json_integer((json_int_t)value) : json_real(value));
+        }
+        json_object_set_new(object, test->name, entry);
+    }
+    return object;
+}
+
 json_t *field_findings_json(const field_findings *f)
 {
     json_t *formulas = json_object(), *verdicts = json_object();
@@ -189,6 +207,7 @@ json_t *field_findings_json(const field_findings *f)
                                                          "contiguous_unique", describe_run(&f->paired)));
     json_object_set_new(object, "longest_unambiguous_text", json_size(f->longest));
     if (f->length) json_object_set_new(object, "per_token", describe_tokens(f));
+    if (f->has_behaviour) json_object_set_new(object, "behaviour", describe_behaviour(&f->behaviour));
     if (f->all_rows) json_object_set_new(object, "rows", describe_rows(f, false));
     return object;
 }
@@ -310,6 +329,23 @@ static void print_formulas(const field_findings *f, FILE *out)
     }
 }
 
+static void print_behaviour(const behaviour_report *report, FILE *out)
+{
+    size_t skipped = 0;
+    fprintf(out, "\nbehaviour on the model's weights (changes in eps times the largest value of the output)\n");
+    for (size_t k = 0; k < report->count; k++) {
+        const behaviour_test *test = &report->tests[k];
+        skipped += test->skipped != NULL;
+        fprintf(out, "  %-7s %-36s", test->skipped ? "skipped" : test->passed ? "passed" : "FAILED", test->name);
+        for (size_t number = 0; number < test->number_count; number++) {
+            if (strcmp(test->numbers[number].name, "layers") == 0) continue;
+            fprintf(out, "  %s %.4g", test->numbers[number].name, test->numbers[number].value);
+        }
+        fprintf(out, "%s%s\n", test->skipped ? "  " : "", test->skipped ? test->skipped : "");
+    }
+    fprintf(out, "  %zu passed, %zu failed, %zu skipped\n", report->count - report->failures - skipped, report->failures, skipped);
+}
+
 void field_findings_print(const field_findings *f, FILE *out)
 {
     print_head(f, out);
@@ -317,4 +353,5 @@ void field_findings_print(const field_findings *f, FILE *out)
     if (f->length) print_tokens(f, out);
     print_composition(f, out);
     print_formulas(f, out);
+    if (f->has_behaviour) print_behaviour(&f->behaviour, out);
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "core/model/config.h"
+#include "study/behaviour.h"
 #include "study/receptive_field.h"
 
 typedef struct field_findings {
@@ -19,6 +20,8 @@ typedef struct field_findings {
     composed_field *composed; /* [layers] */
     size_t longest;           /* text in which every distance has a row of its own */
     bool all_rows;            /* list the whole table */
+    bool has_behaviour;
+    behaviour_report behaviour;
 } field_findings;
 
 void field_findings_free(field_findings *findings);
