@@ -512,7 +512,7 @@ deberta_status behaviour_run(behaviour_report *report, const behaviour_options *
     const deberta_model_options model_options = {.struct_size = sizeof model_options, .reference = options->reference,
                                                  .threads = options->threads, .memory_limit_bytes = options->memory_limit_bytes,
                                                  .layers = options->most_layers};
-    deberta_status status = deberta_model_open(&w.model, options->model, &model_options, err);
+    deberta_status status = model_open_mutated(&w.model, options->model, &model_options, options->mutation, err);
     if (status == DEBERTA_OK) {
         deberta_model_describe(w.model, &w.info);
         w.rule = (position_rule){.span = w.info.relative_rows / 2, .buckets = w.info.position_buckets,

@@ -19,6 +19,7 @@ typedef struct behaviour_options {
     deberta_isa isa;
     size_t threads, memory_limit_bytes;
     uint64_t seed;
+    model_mutation mutation; /* a fault that the tests should notice */
     size_t most_layers; /* tests run over 1, 2, 4 ... layers up to this; at most what the model has */
     size_t most_tokens; /* leave out what would need longer texts */
     void (*progress)(void *context, size_t done, size_t total, const char *what); /* may be NULL */
