@@ -9,6 +9,7 @@
 
 #include "core/model/config.h"
 #include "study/behaviour.h"
+#include "study/influence.h"
 #include "study/receptive_field.h"
 
 typedef struct field_findings {
@@ -22,6 +23,8 @@ typedef struct field_findings {
     bool all_rows;            /* list the whole table */
     bool has_behaviour;
     behaviour_report behaviour;
+    bool has_influence;
+    influence_report influence;
 } field_findings;
 
 void field_findings_free(field_findings *findings);
