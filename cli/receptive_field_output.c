@@ -8,6 +8,8 @@ void field_findings_free(field_findings *findings)
 {
     receptive_field_free(&findings->field);
     receptive_field_free(&findings->paired);
+    behaviour_report_free(&findings->behaviour);
+    influence_report_free(&findings->influence);
     free(findings->composed);
     findings->composed = NULL;
     config_free(&findings->config);
@@ -167,6 +169,57 @@ static json_t *describe_tokens(const field_findings *f)
     return json_pack("{s:o, s:o}", "sees_every_key_uniquely", all, "positions", tokens);
 }
 
+static json_t *describe_behaviour(const behaviour_report *report)
+{
+    json_t *object = json_object();
+    for (size_t k = 0; k < report->count; k++) {
+        const behaviour_test *test = &report->tests[k];
+        json_t *entry = json_pack("{s:b}", "pass", test->passed);
+        if (test->skipped) json_object_set_new(entry, "skipped", json_string(test->skipped));
+        for (size_t number = 0; number < test->number_count; number++) {
+            const double value = test->numbers[number].value;
+            const bool whole = value == (double)(json_int_t)value;
+            json_object_set_new(entry, test->numbers[number].name, whole ? json_integer((json_int_t)value) : json_real(value));
+        }
+        json_object_set_new(object, test->name, entry);
+    }
+    return object;
+}
+
+/* Keys of one layer's run, composed over n of them: what a bin of distances is compared with. */
+static bool bin_is_inside_run(const field_findings *f, const influence_bin *bin, size_t layers)
+{
+    return bin->to <= (ptrdiff_t)(f->field.run_left * layers) && -bin->from <= (ptrdiff_t)(f->field.run_right * layers);
+}
+
+static json_t *describe_influence_layer(const field_findings *f, size_t index)
+{
+    const influence_layer *layer = &f->influence.layer[index];
+    json_t *bins = json_array();
+    for (size_t k = 0; k < layer->bin_count; k++) {
+        const influence_bin *bin = &layer->bins[k];
+        json_array_append_new(bins, json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:b}", "from", (json_int_t)bin->from, "to",
+                                              (json_int_t)bin->to, "count", (json_int_t)bin->count, "mean", bin->mean, "q10", bin->q10,
+                                              "median", bin->median, "q90", bin->q90, "inside_run", bin_is_inside_run(f, bin, index + 1)));
+    }
+    return json_pack("{s:I, s:I, s:f, s:f, s:o}", "layers", (json_int_t)(index + 1), "radius95", (json_int_t)layer->radius95, "self",
+                     layer->self, "noise_floor", layer->noise_floor, "bins", bins);
+}
+
+static json_t *describe_influence(const field_findings *f)
+{
+    const influence_report *influence = &f->influence;
+    json_t *layers = json_array(), *steps = json_array();
+    for (size_t k = 0; k + 1 < INFLUENCE_STEPS; k++)
+        json_array_append_new(steps, json_pack("{s:f, s:f}", "step", influence->steps[k], "disagreement", influence->disagreement[k]));
+    for (size_t l = 0; l < influence->layers; l++) json_array_append_new(layers, describe_influence_layer(f, l));
+    json_t *check = influence->checked ? json_pack("{s:I, s:f, s:f}", "values", (json_int_t)influence->float64_values, "median_error",
+                                                   influence->float64_median, "worst_error", influence->float64_worst)
+                                       : json_null();
+    return json_pack("{s:I, s:I, s:f, s:o, s:o, s:o}", "tokens", (json_int_t)influence->tokens, "sources",
+                     (json_int_t)influence->sources, "step", influence->step, "sweep", steps, "float64", check, "per_layer", layers);
+}
+
 json_t *field_findings_json(const field_findings *f)
 {
     json_t *formulas = json_object(), *verdicts = json_object();
@@ -189,6 +242,8 @@ json_t *field_findings_json(const field_findings *f)
                                                          "contiguous_unique", describe_run(&f->paired)));
     json_object_set_new(object, "longest_unambiguous_text", json_size(f->longest));
     if (f->length) json_object_set_new(object, "per_token", describe_tokens(f));
+    if (f->has_behaviour) json_object_set_new(object, "behaviour", describe_behaviour(&f->behaviour));
+    if (f->has_influence) json_object_set_new(object, "influence", describe_influence(f));
     if (f->all_rows) json_object_set_new(object, "rows", describe_rows(f, false));
     return object;
 }
@@ -310,6 +365,45 @@ static void print_formulas(const field_findings *f, FILE *out)
     }
 }
 
+static void print_behaviour(const behaviour_report *report, FILE *out)
+{
+    size_t skipped = 0;
+    fprintf(out, "\nbehaviour on the model's weights (changes in eps times the largest value of the output)\n");
+    for (size_t k = 0; k < report->count; k++) {
+        const behaviour_test *test = &report->tests[k];
+        skipped += test->skipped != NULL;
+        fprintf(out, "  %-7s %-36s", test->skipped ? "skipped" : test->passed ? "passed" : "FAILED", test->name);
+        for (size_t number = 0; number < test->number_count; number++) {
+            if (strcmp(test->numbers[number].name, "layers") == 0) continue;
+            fprintf(out, "  %s %.4g", test->numbers[number].name, test->numbers[number].value);
+        }
+        fprintf(out, "%s%s\n", test->skipped ? "  " : "", test->skipped ? test->skipped : "");
+    }
+    fprintf(out, "  %zu passed, %zu failed, %zu skipped\n", report->count - report->failures - skipped, report->failures, skipped);
+}
+
+static void print_influence(const field_findings *f, FILE *out)
+{
+    const influence_report *influence = &f->influence;
+    fprintf(out, "\ninfluence |d H[n]_i / d H[0]_j| in a text of %zu tokens, %zu of them moved by %.3g of their length\n", influence->tokens,
+            influence->sources, influence->step);
+    fprintf(out, "  layers    on itself   next to it   at the run's end   farthest   noise floor   95 %% within\n");
+    for (size_t l = 0; l < influence->layers; l++) {
+        const influence_layer *layer = &influence->layer[l];
+        double near = 0, edge = 0;
+        for (size_t k = 0; k < layer->bin_count; k++) {
+            const influence_bin *bin = &layer->bins[k];
+            if (bin->from == 1) near = bin->mean;
+            if (bin->from > 0 && bin->from <= (ptrdiff_t)f->field.run_left) edge = bin->mean;
+        }
+        fprintf(out, "  %6zu   %10.4g   %10.4g   %16.4g %10.4g   %11.2g   %11zu\n", l + 1, layer->self, near, edge,
+                layer->bin_count ? layer->bins[layer->bin_count - 1].mean : 0, layer->noise_floor, layer->radius95);
+    }
+    if (influence->checked)
+        fprintf(out, "  against float64: relative error %.2g in the median, %.2g at worst, of %zu influences above the noise\n",
+                influence->float64_median, influence->float64_worst, influence->float64_values);
+}
+
 void field_findings_print(const field_findings *f, FILE *out)
 {
     print_head(f, out);
@@ -317,4 +411,6 @@ void field_findings_print(const field_findings *f, FILE *out)
     if (f->length) print_tokens(f, out);
     print_composition(f, out);
     print_formulas(f, out);
+    if (f->has_behaviour) print_behaviour(&f->behaviour, out);
+    if (f->has_influence) print_influence(f, out);
 }
