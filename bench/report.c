@@ -85,6 +85,9 @@ typedef struct column {
         if (value) snprintf(cell, CELL_BYTES, __VA_ARGS__);                                                            \
     }
 
+/* Four figures that mean something, down to ten microseconds. */
+static int digits_of_ms(const bench_result *r) { return r->time.median >= 1e-3 ? 3 : r->time.median >= 1e-4 ? 4 : 5; }
+
 WRITER(write_model, "%s", r->model)
 WRITER(write_engine, "%s", r->engine)
 WRITER(write_isa, "%s", r->isa)
@@ -98,10 +101,10 @@ WRITER(write_batch, "%zu", r->batch)
 WRITER(write_longest, "%zu", r->n)
 WRITER(write_tokens, "%zu", r->tokens)
 WRITER(write_count, "%zu", r->time.count)
-WRITER(write_median_ms, "%.3f", 1e3 * r->time.median)
-WRITER(write_mad_ms, "%.3f", 1e3 * r->time.mad)
-WRITER(write_min_ms, "%.3f", 1e3 * r->time.minimum)
-WRITER(write_p95_ms, "%.3f", 1e3 * r->time.p95)
+WRITER(write_median_ms, "%.*f", digits_of_ms(r), 1e3 * r->time.median)
+WRITER(write_mad_ms, "%.*f", digits_of_ms(r), 1e3 * r->time.mad)
+WRITER(write_min_ms, "%.*f", digits_of_ms(r), 1e3 * r->time.minimum)
+WRITER(write_p95_ms, "%.*f", digits_of_ms(r), 1e3 * r->time.p95)
 WRITER(write_median, "%.9g", r->time.median)
 WRITER(write_mad, "%.9g", r->time.mad)
 WRITER(write_min, "%.9g", r->time.minimum)

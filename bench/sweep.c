@@ -23,7 +23,9 @@ typedef struct sweep {
     size_t *starts; /* [most sequences + 1] of the batch at work */
     uint64_t random;
     thread_pool *evictor; /* with --cold: writes over `waste` */
-    arena waste;
+    arena waste_memory;
+    unsigned char *waste; /* [waste_blocks][WASTE_BLOCK_BYTES] */
+    size_t waste_blocks;
     double began, reported;              /* when; largest share told so far */
     double worked_flops, worked_seconds; /* of all encodes: the rate for estimates */
     bool stopped;
@@ -219,18 +221,20 @@ static void waste_block(void *context, size_t task, size_t worker)
 /* All threads of the machine, because second-level caches belong to cores. */
 static void empty_caches(const sweep *s)
 {
-    if (s->evictor) parallel_for(s->evictor, s->waste.capacity_bytes / WASTE_BLOCK_BYTES, waste_block, s->waste.block);
+    if (s->evictor) parallel_for(s->evictor, s->waste_blocks, waste_block, s->waste);
 }
 
-/* Twice the caches together, at least 64 MiB, at most 1 GiB. */
+/* Twice the caches together, at least 64 MiB, at most 512 MiB: a guest may see the whole cache of its host. */
 static deberta_status prepare_cold(sweep *s, const topology_info *machine, deberta_error *err)
 {
+    size_t mebibyte = (size_t)1 << 20;
     size_t bytes = 2 * (machine->l3_bytes * machine->packages + machine->l2_bytes * machine->cores);
-    if (bytes < (size_t)64 << 20) bytes = (size_t)64 << 20;
-    if (bytes > (size_t)1 << 30) bytes = (size_t)1 << 30;
-    arena_take(&s->waste, bytes / WASTE_BLOCK_BYTES, WASTE_BLOCK_BYTES);
-    DEBERTA_TRY(arena_allocate(&s->waste, "memory to empty the caches with", 0, err));
-    arena_take(&s->waste, bytes / WASTE_BLOCK_BYTES, WASTE_BLOCK_BYTES);
+    if (bytes < 64 * mebibyte) bytes = 64 * mebibyte;
+    if (bytes > 512 * mebibyte) bytes = 512 * mebibyte;
+    s->waste_blocks = bytes / WASTE_BLOCK_BYTES;
+    arena_take(&s->waste_memory, s->waste_blocks, WASTE_BLOCK_BYTES);
+    DEBERTA_TRY(arena_allocate(&s->waste_memory, "memory to empty the caches with", 0, err));
+    s->waste = arena_take(&s->waste_memory, s->waste_blocks, WASTE_BLOCK_BYTES);
     return thread_pool_create(&s->evictor, machine->usable_cores, false, err);
 }
 
@@ -586,7 +590,7 @@ deberta_status sweep_run(bench_report *report, const sweep_options *options, deb
     deberta_status status = machine_read_sheet(&report->sheet, err);
     if (status == DEBERTA_OK) status = run(&s, report, err);
     thread_pool_free(&s.evictor);
-    arena_release(&s.waste);
+    arena_release(&s.waste_memory);
     free(s.ids);
     free(s.starts);
     sweep_points_free(&s.list);

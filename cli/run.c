@@ -43,7 +43,8 @@ bool run_model_options(const parsed_options *options, deberta_model_options *mod
 bool run_session_options(const parsed_options *options, deberta_session_options *session_options)
 {
     *session_options = (deberta_session_options){.struct_size = sizeof *session_options};
-    return run_isa(options, &session_options->isa) && options_size(options, "threads", 0, 0, 4096, &session_options->threads) &&
+    return run_isa(options, &session_options->isa) &&
+           options_size(options, "threads", 0, 0, 4096, &session_options->threads) &&
            options_bytes(options, "memory-limit", 0, &session_options->memory_limit_bytes);
 }
 
@@ -181,7 +182,8 @@ int text_output_close(const parsed_options *options, text_output *output)
     const bool bad = ferror(output->file) != 0;
     const bool written = fclose(output->file) == 0 && !bad && rename(output->temporary, output->path) == 0;
     output->file = NULL;
-    if (!written) snprintf(error.message, sizeof error.message, "%s cannot be written: %s", output->path, strerror(errno));
+    if (!written)
+        snprintf(error.message, sizeof error.message, "%s cannot be written: %s", output->path, strerror(errno));
     text_output_discard(output);
     return written ? EXIT_OK : report_error(options, &error);
 }

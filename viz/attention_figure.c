@@ -18,7 +18,7 @@ static const draw_colour special_grey = {145, 145, 145, 255}, nothing = {0, 0, 0
 
 /* Lengths in mm. */
 static const double margin = 0.5, widest_cell = 10, widest_annotated_cell = 15, longest_label = 20,
-                    tallest_figure = 250, smallest_panel = 12;
+                    tallest_figure = 250, smallest_panel = 12, tallest_page = 2000;
 
 typedef struct plan {
     const attention_figure *spec;
@@ -64,6 +64,10 @@ static deberta_status check_spec(const attention_figure *spec, deberta_error *er
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "an attention figure needs at least one panel");
     if (spec->queries == 0 || spec->keys == 0)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "an attention figure needs at least one query and one key");
+    for (size_t i = 0; i < panel_count(spec); i++)
+        if (spec->panels[i].values && spec->panels[i].stride < spec->keys)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "panel %zu has rows of %zu values, but there are %zu keys", i,
+                         spec->panels[i].stride, spec->keys);
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
         const char *name = palette_name_of(spec, kind);
         if (!palette_find(name))
@@ -577,6 +581,12 @@ deberta_status attention_layout(draw_list *list, const void *attention, figure_n
         status = status_fail(err, DEBERTA_E_ARGUMENT,
                              "%zu panels side by side leave no room in %g mm: fewer columns or a wider figure",
                              p.across, p.style.width_mm);
+        goto fail;
+    }
+    if (panels_height(&p) > tallest_page) {
+        status = status_fail(err, DEBERTA_E_ARGUMENT,
+                             "%zu panels would be %.0f mm high: fewer layers or heads, more columns, or a head grid",
+                             panel_count(spec), panels_height(&p));
         goto fail;
     }
     notes->positions = !p.tokens;

@@ -325,8 +325,7 @@ static void draw_grouped_bars(draw_list *list, const chart_plot *p, double slot)
     }
 }
 
-/* Two stacks at every place: positive values upwards from zero, negative ones downwards, as components of a logit need.
- */
+/* Two stacks at every place: positive values upwards from zero, negative ones downwards. */
 static void draw_stacked_bars(draw_list *list, const chart_plot *p, double slot)
 {
     size_t places = p->panel->x.category_count;
@@ -446,8 +445,7 @@ static void draw_point_names(draw_list *list, const chart_plot *p)
     }
 }
 
-/* What the reader would otherwise believe not to exist. Stacks are left out: their pieces have no place of their own.
- */
+/* What the reader would otherwise not know of. Stacks are left out: their pieces have no place of their own. */
 static void count_lost_points(const chart_plot *p, figure_notes *notes)
 {
     for (size_t s = 0; s < p->panel->series_count; s++) {

@@ -29,6 +29,9 @@ static deberta_status check_grid(const head_grid *spec, deberta_error *err)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a head grid needs at least one layer and one head");
     if (spec->queries == 0 || spec->keys == 0)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a head grid needs at least one query and one key");
+    if (spec->stride < spec->keys)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the maps have rows of %zu values, but there are %zu keys", spec->stride,
+                     spec->keys);
     if (spec->scale.policy == HEATMAP_PANEL)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a head grid has one colour scale, not one for each panel");
     DEBERTA_TRY(heatmap_check_choice(&spec->scale, spec->kind, err));

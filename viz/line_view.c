@@ -33,6 +33,10 @@ static deberta_status check_view(const line_view *spec, deberta_error *err)
     DEBERTA_TRY(figure_check_style(&spec->style, err));
     if (!spec->panels || spec->panel_count == 0 || spec->queries == 0 || spec->keys == 0)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view needs at least one panel, one query and one key");
+    for (size_t i = 0; i < spec->panel_count; i++)
+        if (!spec->panels[i].values || spec->panels[i].stride < spec->keys)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "panel %zu has no values, or rows shorter than %zu keys", i,
+                         spec->keys);
     if (!spec->query_labels || !spec->key_labels) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view needs the tokens");
     if (spec->kind != HEATMAP_SIGNED && spec->kind != HEATMAP_POSITIVE)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view shows signed values or probabilities");

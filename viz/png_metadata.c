@@ -56,12 +56,47 @@ static void write_entries(png_structp png, png_infop info, const provenance_entr
     }
 }
 
-/* Jumps out on an error. */
-static void write_image(png_structp png, png_infop info, const uint8_t *rgb, size_t rows, size_t columns, double dpi,
-                        const provenance_entry *entries, size_t entry_count)
+/* Colours of an image with at most 256 of them, and which pixel has which. A heat map has few, and a third of the bytes
+ * so. */
+typedef struct colour_table {
+    png_color colours[256];
+    int count;
+    uint8_t *indexes; /* [pixels], NULL: too many colours, or no memory for them */
+} colour_table;
+
+static void index_colours(colour_table *table, const uint8_t *rgb, size_t pixels)
 {
-    png_set_IHDR(png, info, (png_uint_32)columns, (png_uint_32)rows, 8, PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+    enum { SLOTS = 1024 }; /* open addressing; at most a quarter full */
+    int16_t slots[SLOTS];
+    memset(slots, -1, sizeof slots);
+    table->indexes = malloc(pixels);
+    for (size_t i = 0; table->indexes && i < pixels; i++, rgb += 3) {
+        size_t slot = (rgb[0] * 7u + rgb[1] * 61u + rgb[2] * 577u) % SLOTS;
+        for (; slots[slot] >= 0; slot = (slot + 1) % SLOTS) {
+            const png_color *known = &table->colours[slots[slot]];
+            if (known->red == rgb[0] && known->green == rgb[1] && known->blue == rgb[2]) break;
+        }
+        if (slots[slot] < 0) {
+            if (table->count == 256) {
+                free(table->indexes);
+                table->indexes = NULL;
+                return;
+            }
+            table->colours[table->count] = (png_color){rgb[0], rgb[1], rgb[2]};
+            slots[slot] = (int16_t)table->count++;
+        }
+        table->indexes[i] = (uint8_t)slots[slot];
+    }
+}
+
+/* Jumps out on an error. */
+static void write_image(png_structp png, png_infop info, const uint8_t *rgb, const colour_table *table, size_t rows,
+                        size_t columns, double dpi, const provenance_entry *entries, size_t entry_count)
+{
+    png_set_IHDR(png, info, (png_uint_32)columns, (png_uint_32)rows, 8,
+                 table->indexes ? PNG_COLOR_TYPE_PALETTE : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
                  PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+    if (table->indexes) png_set_PLTE(png, info, table->colours, table->count);
     if (dpi > 0) {
         png_uint_32 per_metre = (png_uint_32)(dpi / 0.0254 + 0.5);
         png_set_pHYs(png, info, per_metre, per_metre, PNG_RESOLUTION_METER);
@@ -70,7 +105,8 @@ static void write_image(png_structp png, png_infop info, const uint8_t *rgb, siz
     png_set_filter(png, PNG_FILTER_TYPE_BASE, PNG_FILTER_NONE);
     write_entries(png, info, entries, entry_count);
     png_write_info(png, info);
-    for (size_t y = 0; y < rows; y++) png_write_row(png, rgb + y * columns * 3);
+    for (size_t y = 0; y < rows; y++)
+        png_write_row(png, table->indexes ? table->indexes + y * columns : rgb + y * columns * 3);
     png_write_end(png, info);
 }
 
@@ -78,18 +114,23 @@ deberta_status png_encode(const uint8_t *rgb, size_t rows, size_t columns, doubl
                           size_t entry_count, byte_buffer *out, deberta_error *err)
 {
     png_trouble trouble = {{0}};
+    colour_table table = {.count = 0}; /* complete before setjmp, and not changed after it */
+    index_colours(&table, rgb, rows * columns);
     png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &trouble, on_error, on_warning);
     png_infop info = png ? png_create_info_struct(png) : NULL;
     if (!info) {
+        free(table.indexes);
         png_destroy_write_struct(&png, NULL);
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for writing a PNG");
     }
     if (setjmp(png_jmpbuf(png))) {
+        free(table.indexes);
         png_destroy_write_struct(&png, &info);
         DEBERTA_FAIL(err, out->failed ? DEBERTA_E_MEMORY : DEBERTA_E_SYSTEM, "writing a PNG failed: %s", trouble.text);
     }
     png_set_write_fn(png, out, append_bytes, flush_nothing);
-    write_image(png, info, rgb, rows, columns, dpi, entries, entry_count);
+    write_image(png, info, rgb, &table, rows, columns, dpi, entries, entry_count);
+    free(table.indexes);
     png_destroy_write_struct(&png, &info);
     return DEBERTA_OK;
 }

@@ -3,6 +3,7 @@
 #define SIMD_NEON_TUNE_NEON_H
 
 #define TILE_PANELS 1
+#define TILE_MAX_PANELS 1
 #define TILE_MAX_ROWS 6
 #define TILE_ROWS(panels) 6
 #define BIAS_SEGMENT 24 /* query rows for which one decision linear / saturated / general is made */

@@ -1,4 +1,4 @@
-/* gemm_f32: the one multiplication, as register tiles of at most TILE_PANELS panels and TILE_ROWS(panels) rows.
+/* gemm_f32: the one multiplication, as register tiles of TILE_PANELS panels (others for what is left over) and TILE_ROWS(panels) rows.
  *
  * A tile's accumulators stay in registers over the whole depth; A is read in place, one broadcast a row and step; B streams.
  * Rows are cut into balanced groups (16 = 6 + 5 + 5), because a 5-row tile still runs at full rate and a 4-row tile does not.
@@ -30,7 +30,7 @@ VF void gemm_tile(const int rows, const int panels, const int prefetches, const 
     const float *a = task->a + row * lda;
     const float *b = task->b + panel * stride;
     float *c = task->c + row * task->ldc + panel * task->c_panel_stride;
-    vf x[TILE_MAX_ROWS][TILE_PANELS * VECTORS];
+    vf x[TILE_MAX_ROWS][TILE_MAX_PANELS * VECTORS];
 
     if (!task->accumulate) {
         UNROLL for (int i = 0; i < rows; i++)
@@ -48,7 +48,7 @@ VF void gemm_tile(const int rows, const int panels, const int prefetches, const 
     }
 
     UNROLL_DEPTH for (size_t k = 0; k < depth; k++) {
-        vf y[TILE_PANELS * VECTORS];
+        vf y[TILE_MAX_PANELS * VECTORS];
         UNROLL for (int v = 0; v < panels * VECTORS; v++)
             y[v] = vf_load(b + v / VECTORS * stride + k * PANEL + v % VECTORS * VF_LANES);
         UNROLL for (int p = 0; p < prefetches; p++) {
@@ -67,7 +67,7 @@ VF void gemm_tile(const int rows, const int panels, const int prefetches, const 
         UNROLL for (int i = 0; i < rows; i++)
             UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] = vf_add(x[i][v], vf_load(bias + v * VF_LANES));
     if (task->gelu) { /* not in C, which may be the residual */
-        float tile[TILE_MAX_ROWS * TILE_PANELS * PANEL];
+        float tile[TILE_MAX_ROWS * TILE_MAX_PANELS * PANEL];
         UNROLL for (int i = 0; i < rows; i++)
             UNROLL for (int v = 0; v < panels * VECTORS; v++) vf_store(tile + (i * panels * VECTORS + v) * VF_LANES, x[i][v]);
         VF_NAME(gelu_values)(tile, (size_t)(rows * panels * PANEL));
@@ -129,33 +129,41 @@ VF void gemm_panels(const int panels, const int prefetches, const gemm_task *tas
     }
 }
 
-VF size_t gemm_all_panels(const int prefetches, const gemm_task *task)
+/* How many panels the next tiles span: TILE_PANELS, but for what would else be left over. */
+VF size_t next_tile_panels(size_t left)
 {
-    size_t panel = 0;
-    for (; panel + TILE_PANELS <= task->panels; panel += TILE_PANELS) gemm_panels(TILE_PANELS, prefetches, task, panel);
-    return panel;
+#if TILE_PANELS == 3 /* 3 is best and 4 as good: together they make every number but 1, 2 and 5 */
+    if (left >= 4 && left != 5 && left % 3 != 0) return 4;
+#endif
+    return left < TILE_PANELS ? left : TILE_PANELS;
+}
+
+VF void gemm_all_panels(const int prefetches, const gemm_task *task)
+{
+    for (size_t panel = 0; panel < task->panels;) {
+        const size_t here = next_tile_panels(task->panels - panel);
+        switch (here) {
+        case 1: gemm_panels(1, TILE_PANELS == 1 ? prefetches : 0, task, panel); break;
+#if TILE_PANELS > 1
+        case 2: gemm_panels(2, 0, task, panel); break;
+        case 3: gemm_panels(3, prefetches, task, panel); break;
+        case 4: gemm_panels(4, prefetches, task, panel); break;
+#endif
+        }
+        panel += here;
+    }
 }
 
 static void VF_NAME(gemm_f32)(const gemm_task *task)
 {
     if (task->rows == 0) return;
-    size_t panel;
     const size_t groups = (task->rows + TILE_ROWS(TILE_PANELS) - 1) / TILE_ROWS(TILE_PANELS);
     if (!task->prefetch_next || task->rows == 1)
-        panel = gemm_all_panels(0, task);
+        gemm_all_panels(0, task);
     else if (groups >= TILE_PANELS)
-        panel = gemm_all_panels(1, task);
+        gemm_all_panels(1, task);
     else
-        panel = gemm_all_panels(TILE_PANELS, task);
-#if TILE_PANELS > 1
-    switch (task->panels - panel) {
-    case 1: gemm_panels(1, 0, task, panel); break;
-    case 2: gemm_panels(2, 0, task, panel); break;
-    case 3: gemm_panels(3, 0, task, panel); break;
-    }
-#else
-    (void)panel;
-#endif
+        gemm_all_panels(TILE_PANELS, task);
 }
 
 /* pack_panels_f32: VF_LANES rows at a time through an in-register transpose. */

@@ -415,6 +415,11 @@ static void wrong_wishes_are_refused(void **state)
     layout_notes(&bad, DEBERTA_E_ARGUMENT);
     bad = good, bad.style.width_mm = 30, bad.annotate = true, bad.grid_columns = 2, bad.columns = 2;
     layout_notes(&bad, DEBERTA_E_ARGUMENT); /* numbers do not fit */
+    bad = good, bad.keys = 5;
+    layout_notes(&bad, DEBERTA_E_ARGUMENT); /* rows of 4 values */
+    static attention_panel many[400];
+    bad = good, bad.panels = many, bad.grid_rows = 400;
+    layout_notes(&bad, DEBERTA_E_ARGUMENT); /* metres of paper */
 }
 
 int main(void)

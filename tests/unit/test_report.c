@@ -210,6 +210,10 @@ static void test_tables_say_once_what_does_not_vary(void **state)
     assert_non_null(strstr(text, "\n    12   16      2.600"));
     assert_non_null(strstr(text, "87.5"));
     free(text);
+    report.results[5].time.median = 12.344e-6;
+    text = text_of(as_plain, &report);
+    assert_non_null(strstr(text, " 0.01234 "));
+    free(text);
 
     text = text_of(as_markdown, &report);
     assert_non_null(strstr(text, "| layers | n | median ms |"));

@@ -11,7 +11,7 @@
 
 #include "bench/sweep.h"
 
-#define MODEL "synthetic:v3-xsmall,layers=2,vocab=50"
+#define MODEL "synthetic:v3-xsmall,layers=2,vocab=50,hidden=64,heads=2,intermediate=128"
 
 static size_list list_of(const char *text)
 {
