@@ -133,8 +133,7 @@ static size_t widest_name(const json_t *column)
 {
     size_t widest = 5, k;
     json_t *candidate;
-    json_array_foreach(column, k, candidate)
-    {
+    json_array_foreach(column, k, candidate) {
         const size_t width = clean_width(name_of(candidate), strlen(name_of(candidate)));
         if (width > widest) widest = width;
     }
@@ -163,20 +162,17 @@ static void print(FILE *out, const head_run *run, const head_text *text)
     const fill_job *job = run->context;
     size_t k;
     json_t *mask;
-    json_array_foreach(json_object_get(text->answer, "masks"), k, mask)
-    {
-        const json_t *bytes = json_object_get(mask, "bytes"), *columns[DECODERS];
+    json_array_foreach(json_object_get(text->answer, "masks"), k, mask) {
+        const json_t *columns[DECODERS];
         const char *names[DECODERS];
         size_t count = 0;
-        const text_span place = {(size_t)json_integer_value(json_array_get(bytes, 0)),
-                                 (size_t)json_integer_value(json_array_get(bytes, 1))};
         for (size_t d = 0; d < DECODERS; d++) {
             if (!job->used[d]) continue;
             names[count] = decoder_names[d];
             columns[count++] = json_object_get(json_object_get(mask, "candidates"), decoder_names[d]);
         }
         if (k) fputc('\n', out);
-        print_marked(out, text->record.text, text->record.text_bytes, place);
+        print_marked(out, text->record.text, text->record.text_bytes, span_of(mask));
         fputc('\n', out);
         print_columns(out, columns, count, names);
     }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "cli/run.h"
@@ -187,6 +188,8 @@ deberta_status corpus_output_open(corpus_output *output, const char *path, const
     if (output->resumable) {
         if (!(output->file = open_or_make(output->part)) || !(output->journal = open_or_make(output->journal_path)))
             return cannot_write(output, err);
+        if (flock(fileno(output->journal), LOCK_EX | LOCK_NB) != 0)
+            DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s is being written by another run", output->part);
         return resume(output, settings, progress, err);
     }
     if (!(output->file = fopen(output->part, "w+bx"))) return cannot_write(output, err);

@@ -59,6 +59,9 @@ bool encode_corpus_wanted(const parsed_options *options)
     corpus_format format;
     for (size_t k = 0; names[k]; k++)
         if (options_has(options, names[k])) return true;
+    const char *path;
+    for (size_t k = 0; (path = options_nth_value(options, "file", k)); k++)
+        if (text_stream_is_jsonl(path)) return true;
     return corpus_format_of(options_value(options, "out", NULL), &format) && format != CORPUS_SAFETENSORS;
 }
 

@@ -17,6 +17,8 @@ static bool has_suffix(const char *path, const char *suffix)
     return length >= tail && strcmp(path + length - tail, suffix) == 0;
 }
 
+bool text_stream_is_jsonl(const char *path) { return has_suffix(path, ".jsonl") || has_suffix(path, ".ndjson"); }
+
 static size_t count_given(const parsed_options *options, const char *name)
 {
     size_t count = 0;
@@ -163,7 +165,7 @@ static deberta_status open_next_file(text_stream *stream, const char *path, debe
     stream->file = is_standard_input(path) ? stdin : fopen(path, "rb");
     if (!stream->file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
     stream->path = is_standard_input(path) ? "standard input" : path;
-    stream->json = options_has(stream->options, "jsonl") || has_suffix(path, ".jsonl") || has_suffix(path, ".ndjson");
+    stream->json = options_has(stream->options, "jsonl") || text_stream_is_jsonl(path);
     stream->line = 0;
     stream->file_index++;
     return DEBERTA_OK;

@@ -48,11 +48,14 @@ int text_stream_open(text_stream *stream, const parsed_options *options, const t
 deberta_status text_stream_next(text_stream *stream, text_record *record, bool *end, deberta_error *err);
 void text_stream_close(text_stream *stream);
 
+/* By the suffix, .jsonl or .ndjson. */
+bool text_stream_is_jsonl(const char *path);
+
 void text_record_free(text_record *record);
 /* "corpus.txt, line 3" or "text 3". */
 void text_record_place(const text_record *record, char place[256]);
 
-/* Replaces what `problem` says; the first problem stays. */
+/* Says why the record cannot be used; the first reason stays. */
 deberta_status text_record_spoil(text_record *record, deberta_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
