@@ -36,7 +36,8 @@ int head_run_require(const head_run *run, deberta_head head)
     for (int k = 0; k < DEBERTA_HEAD_COUNT; k++) {
         const size_t used = strlen(present);
         if (run->batches.info.heads_present & 1u << k)
-            snprintf(present + used, sizeof present - used, "%s%s", used ? ", " : "", deberta_head_name((deberta_head)k));
+            snprintf(present + used, sizeof present - used, "%s%s", used ? ", " : "",
+                     deberta_head_name((deberta_head)k));
     }
     snprintf(error.message, sizeof error.message, "%s does not hold the head '%s'; it has %s%s", run->batches.info.name,
              deberta_head_name(head), *present ? "the heads: " : "no head at all", present);
@@ -50,8 +51,9 @@ int head_run_check_labels(const head_run *run, size_t labels)
     size_t names = 0;
     while (deberta_model_label(model, names)) names++;
     if (names == 0 || names == labels) return EXIT_OK;
-    snprintf(error.message, sizeof error.message, "%s: id2label in config.json names %zu labels, but the classifier has %zu rows",
-             run->batches.info.name, names, labels);
+    snprintf(error.message, sizeof error.message,
+             "%s: id2label in config.json names %zu labels, but the classifier has %zu rows", run->batches.info.name,
+             names, labels);
     return report_error(run->options, &error);
 }
 
@@ -70,7 +72,8 @@ deberta_status head_run_token_logits(const head_batch *batch, deberta_head head,
     *logits = calloc(tokens, width * sizeof **logits);
     deberta_status status = positions && *logits ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t t = 0; status == DEBERTA_OK && t < tokens; t++) positions[t] = t;
-    if (status == DEBERTA_OK) status = deberta_head_logits(batch->session, head, positions, tokens, *logits, width, err);
+    if (status == DEBERTA_OK)
+        status = deberta_head_logits(batch->session, head, positions, tokens, *logits, width, err);
     free(positions);
     if (status == DEBERTA_OK) return DEBERTA_OK;
     free(*logits);
@@ -108,7 +111,8 @@ static deberta_status read_window(head_run *run, bool *end, deberta_error *err)
         bytes += text->record.text_bytes + text->record.pair_bytes;
         DEBERTA_TRY(text_batches_tokenize(&run->batches, &text->record, &text->tokens, err));
         if (!text->record.problem)
-            DEBERTA_TRY(text_batches_check_length(&run->batches, &text->record, text->tokens.count, run->batches.longest, err));
+            DEBERTA_TRY(
+                text_batches_check_length(&run->batches, &text->record, text->tokens.count, run->batches.longest, err));
         if (!text->record.problem && run->command->look) DEBERTA_TRY(run->command->look(run, text, err));
         if (typed && run->stream.file == stdin) break;
     }
@@ -136,7 +140,8 @@ static deberta_status answer_window(head_run *run, deberta_error *err)
     for (size_t k = 0; k < run->count; k++) {
         const token_list *tokens = &run->texts[k].tokens;
         if (run->texts[k].record.problem) continue;
-        pieces[count++] = (text_piece){.ids = tokens->ids, .types = tokens->type_ids, .tokens = tokens->count, .index = k};
+        pieces[count++] =
+            (text_piece){.ids = tokens->ids, .types = tokens->type_ids, .tokens = tokens->count, .index = k};
     }
     const deberta_status status = text_batches_run(&run->batches, pieces, count, answer_batch, run, err);
     free(pieces);
@@ -205,7 +210,8 @@ int head_run_all(head_run *run, const head_command *command, void *context)
     run->command = command;
     run->context = context;
     int status = text_stream_open(&run->stream, run->options, &command->names);
-    if (status == EXIT_OK) status = text_output_open(run->options, options_value(run->options, "out", NULL), &run->output);
+    if (status == EXIT_OK)
+        status = text_output_open(run->options, options_value(run->options, "out", NULL), &run->output);
     if (status == EXIT_OK) status = run_windows(run);
     if (status == EXIT_OK) status = text_output_close(run->options, &run->output);
     return status == EXIT_OK && run->bad ? EXIT_INPUT : status;

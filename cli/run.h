@@ -1,4 +1,5 @@
-/* What most commands do first and last: open the model, make a session, show progress, write results whole or not at all.
+/* What most commands do first and last: open the model, make a session, show progress, write results whole or not at
+ * all.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CLI_RUN_H
@@ -37,7 +38,8 @@ typedef struct text_output {
     FILE *file;
     char *path, *temporary; /* NULL for stdout */
 } text_output;
-int text_output_open(const parsed_options *options, const char *path, text_output *output); /* path NULL or "-": stdout */
+int text_output_open(const parsed_options *options, const char *path,
+                     text_output *output); /* path NULL or "-": stdout */
 int text_output_close(const parsed_options *options, text_output *output);
 void text_output_discard(text_output *output);
 
@@ -52,7 +54,8 @@ void format_bytes(char text[32], double bytes);
 /* The one unfinished file that a signal removes; NULL: none any more. */
 void run_remove_on_signal(const char *path);
 
-/* Temporary files of an unfinished output are removed and the signal raised again on SIGINT, SIGTERM, SIGHUP. Called once by main. */
+/* Temporary files of an unfinished output are removed and the signal raised again on SIGINT, SIGTERM, SIGHUP. Called
+ * once by main. */
 void run_install_signal_handlers(void);
 
 #endif
