@@ -8,13 +8,13 @@
 #include <string.h>
 
 const option_spec common_options[] = {
-    {"isa", 0, "NAME", "kernels to use: auto, scalar, avx2, avx512, neon (only ever lowers the tier)"},
+    {"isa", 0, "NAME", "kernels to use: auto (default), scalar, avx2, avx512, neon; also from DEBERTA_ISA"},
     {"threads", 't', "N", "threads; 0 = physical cores this process may use (default)"},
     {"reference", 0, "NAME", "distances beyond the table: microsoft (clamp first, default) or hf"},
     {"seed", 0, "N", "seed of everything random"},
     {"memory-limit", 0, "BYTES", "refuse before running what would need more (suffixes K, M, G)"},
     {"json", 0, NULL, "results as JSON"},
-    {"out", 'o', "PATH", "where results go; may be given more than once where that makes sense"},
+    {"out", 'o', "PATH", "where results go; default standard output"},
     {"quiet", 'q', NULL, "no notes on stderr"},
     {"progress", 0, "WHEN", "progress on stderr: auto (on a terminal) or never"},
     {"help", 'h', NULL, "this text"},
@@ -141,9 +141,11 @@ void options_free(parsed_options **options)
     *options = NULL;
 }
 
-static void print_specs(const option_spec *specs)
+/* Without those that `hidden` has too: a command's own option hides the common one. */
+static void print_specs(const option_spec *specs, const option_spec *hidden)
 {
     for (; specs && specs->name; specs++) {
+        if (find_in(hidden, specs->name, strlen(specs->name), 0)) continue;
         char left[64];
         snprintf(left, sizeof left, "%c%c%s --%s%s%s", specs->letter ? '-' : ' ', specs->letter ? specs->letter : ' ',
                  specs->letter ? "," : " ", specs->name, specs->value ? " " : "", specs->value ? specs->value : "");
@@ -157,11 +159,11 @@ void options_print_help(const command *command)
            command->summary);
     if (command->options && command->options->name) {
         printf("\noptions:\n");
-        print_specs(command->options);
+        print_specs(command->options, NULL);
     }
     printf("\ncommon options:\n");
-    print_specs(common_options);
-    if (command->example) printf("\nexample:\n%s", command->example);
+    print_specs(common_options, command->options);
+    if (command->example) printf("\n%s:\n%s", strchr(command->example, '\n')[1] ? "examples" : "example", command->example);
 }
 
 const command *options_command(const parsed_options *options) { return options->command; }
@@ -177,6 +179,16 @@ bool options_has(const parsed_options *options, const char *name)
     for (size_t k = 0; k < options->given_count; k++)
         if (strcmp(options->given[k].spec->name, name) == 0) return true;
     return false;
+}
+
+bool options_knows(const parsed_options *options, const char *name)
+{
+    return find_option(options->command, name, strlen(name), 0) != NULL;
+}
+
+bool options_is_common(const parsed_options *options, const char *name)
+{
+    return !find_in(options->command->options, name, strlen(name), 0);
 }
 
 const char *options_value(const parsed_options *options, const char *name, const char *fallback)

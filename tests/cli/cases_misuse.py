@@ -95,7 +95,7 @@ TABLE = [
     ("encode-out-no-folder", ["encode", TINY, "--ids", "1", "-o", "no/x.safetensors"], 4, ["no/x.safetensors", "cannot be written"]),
     ("encode-out-is-folder", ["encode", TINY, "--ids", "1", "-o", "d.safetensors"], 4, ["d.safetensors", "not a regular file"]),
     ("encode-input-missing", ["encode", TINY, "--input", "no.safetensors", "-o", "x.safetensors"], 3, ["no.safetensors", "No such file"]),
-    ("encode-input-suffix", ["encode", TINY, "--input", "f", "-o", "x.safetensors"], 2, ["f", "suffix", ".safetensors", ".json"]),
+    ("encode-input-suffix", ["encode", TINY, "--input", "f", "-o", "x.safetensors"], 2, ["'f'", "suffix", ".safetensors", ".json"]),
     ("encode-input-broken", ["encode", TINY, "--input", "broken.safetensors", "-o", "x.safetensors"], 3, ["broken.safetensors"]),
     ("encode-input-json-broken", ["encode", TINY, "--input", "broken.json", "-o", "x.safetensors"], 3, ["broken.json"]),
     ("encode-input-json-ragged", ["encode", TINY, "--input", "ragged.json", "-o", "x.safetensors"], 3, ["ragged.json", "input_ids"]),
@@ -106,7 +106,7 @@ TABLE = [
     ("encode-memory", ["encode", TINY, "--ids", "1", "--memory-limit", "1K", "-o", "x.safetensors"], 4, ["needs", "1024 bytes"]),
     ("encode-memory-session", ["encode", TINY, "--ids", ",".join(["1"] * 3000), "--components", "all", "--memory-limit", "2M", "-o", "x.safetensors"], 4, ["needs"]),
     ("encode-isa", ["encode", TINY, "--ids", "1", "--isa", "{OTHER_ISA}", "-o", "x.safetensors"], 2, ["{OTHER_ISA}", "cannot run here"]),
-    ("encode-file-missing", ["encode", "{G}/" + SPM, "--file", "nofile", "-o", "x.safetensors"], 3, ["config.json"]),
+    ("encode-no-config", ["encode", "{G}/" + SPM, "--file", "nofile", "-o", "x.safetensors"], 3, ["config.json"]),
     # ---- tokenize
     ("tokenize-nothing", ["tokenize", "{G}/" + SPM], 2, ["--text", "--file"]),
     ("tokenize-synthetic", ["tokenize", TINY, "--text", "a"], 2, ["no tokenizer"]),
@@ -288,7 +288,7 @@ def bad_tokenizer(folder, expect):
         if expect == "error":
             check_message(result, 3, [])
         else:
-            assert result.code == 0 or (expect == "either" and result.code == 3), result.describe()
+            assert result.code == 0 or (expect != "load" and result.code == 3), result.describe()
     return test
 
 
