@@ -202,6 +202,10 @@ static int run_sweep(const parsed_options *options)
         lists_free(&lists);
         return EXIT_USAGE;
     }
+    if (!run_is_model_place(options)) {
+        lists_free(&lists);
+        return EXIT_INPUT;
+    }
     /* the output is opened first: nobody should wait for minutes to hear that a folder does not exist */
     int status = text_output_open(options, options_value(options, "out", NULL), &output);
     if (status == EXIT_OK) {
@@ -260,7 +264,11 @@ static int run_compare(const parsed_options *options)
     if (!read_format(options, &format)) return EXIT_USAGE;
     deberta_status status = read_report(&a, options_argument(options, 1), &error);
     if (status == DEBERTA_OK) status = read_report(&b, options_argument(options, 2), &error);
-    if (status == DEBERTA_OK && !options_has(options, "any-environment")) status = compare_environments(&a, &b, &error);
+    if (status == DEBERTA_OK && !options_has(options, "any-environment") && compare_environments(&a, &b, &error) != DEBERTA_OK) {
+        deberta_error both = error;
+        status = status_fail(&both, error.code, "%.400s (--any-environment compares all the same)", error.message);
+        error = both;
+    }
     if (status == DEBERTA_OK) status = compare_reports(&list, &a, &b, &error);
     text_output output = {0};
     int code = status == DEBERTA_OK ? text_output_open(options, options_value(options, "out", NULL), &output) : EXIT_OK;

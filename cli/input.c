@@ -339,19 +339,20 @@ bool parse_index_list(const parsed_options *options, const char *name, const cha
         unsigned long long first = 0, last = 0;
         bool fine = *at >= '0' && *at <= '9';
         if (fine) {
+            errno = 0;
             first = last = strtoull(at, &end, 10);
             if (*end == '-') {
                 fine = end[1] >= '0' && end[1] <= '9';
                 if (fine) last = strtoull(end + 1, &end, 10);
             }
-            fine = fine && (*end == 0 || *end == ',') && first <= last;
+            fine = fine && (*end == 0 || *end == ',') && first <= last && errno == 0;
         }
         if (!fine) {
             report_usage(options, "--%s: expected 'all' or numbers such as 0,3 or 0-5, found '%s'", name, text);
             return false;
         }
         if (last >= limit) {
-            report_usage(options, "--%s: %llu is out of range, the model has 0 to %zu", name, last, limit - 1);
+            report_usage(options, "--%s: %llu is out of range, this model has %s%zu", name, last, limit > 1 ? "0 to " : "only ", limit - 1);
             return false;
         }
         for (unsigned long long k = first; k <= last; k++) selected[k] = true;

@@ -124,7 +124,8 @@ int options_parse(parsed_options **out, const command *command, int argc, char *
         return EXIT_OK;
     }
     if (status == EXIT_OK && options->argument_count < command->min_arguments)
-        status = complain(command, "expected %s", command->arguments);
+        status = complain(command, "expected %s%s", command->arguments,
+                          strcmp(command->arguments, "MODEL") == 0 ? ", a folder or synthetic:<shape>" : "");
     if (status == EXIT_OK && options->argument_count > command->max_arguments)
         status = complain(command, "unexpected argument '%s'", options->arguments[command->max_arguments]);
     if (status != EXIT_OK) options_free(&options);
@@ -214,7 +215,7 @@ bool options_u64(const parsed_options *options, const char *name, uint64_t fallb
     errno = 0;
     *value = strtoull(text, &end, 10);
     if (text[0] >= '0' && text[0] <= '9' && *end == 0 && errno == 0) return true;
-    report_usage(options, "--%s: '%s' is not a whole number", name, text);
+    report_usage(options, "--%s: expected a whole number, found '%s'", name, text);
     return false;
 }
 
@@ -239,7 +240,7 @@ bool options_number(const parsed_options *options, const char *name, double fall
     char *end;
     *value = strtod(text, &end);
     if (end != text && *end == 0 && *value - *value == 0) return true;
-    report_usage(options, "--%s: '%s' is not a number", name, text);
+    report_usage(options, "--%s: expected a number, found '%s'", name, text);
     return false;
 }
 

@@ -70,9 +70,10 @@ bool run_session_options(const parsed_options *options, deberta_session_options 
            options_bytes(options, "memory-limit", 0, &session_options->memory_limit_bytes);
 }
 
-/* What people type first is the name of a model on a hub, or a path with a mistake in it. False after saying so. */
-static bool is_model_place(const parsed_options *options, const char *path)
+/* What people type first is the name of a model on a hub, or a path with a mistake in it. */
+bool run_is_model_place(const parsed_options *options)
 {
+    const char *path = options_argument(options, 0);
     static const char expected[] = "MODEL is a folder with config.json and weights, or synthetic:<shape> such as synthetic:v3-base";
     struct stat about;
     deberta_error error = {.code = DEBERTA_E_FILE};
@@ -95,7 +96,7 @@ int run_open_model(const parsed_options *options, deberta_model **model)
     deberta_model_options model_options;
     deberta_error error = {0};
     if (!run_model_options(options, &model_options)) return EXIT_USAGE;
-    if (!is_model_place(options, options_argument(options, 0))) return EXIT_INPUT;
+    if (!run_is_model_place(options)) return EXIT_INPUT;
     if (deberta_model_open(model, options_argument(options, 0), &model_options, &error) == DEBERTA_OK) return EXIT_OK;
     return report_error(options, &error);
 }

@@ -41,7 +41,7 @@ static deberta_status read_lines(const char *path, input_batch *input, size_t *c
         if (length && line[length - 1] == '\r') length--;
         status = add_text(input, capacity, line, (size_t)length, err);
     }
-    if (status == DEBERTA_OK && ferror(file)) status = status_fail(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
+    if (status == DEBERTA_OK && ferror(file)) status = status_fail(err, DEBERTA_E_FILE, "%s: cannot be read: %s", path, strerror(errno));
     free(line);
     if (!standard) fclose(file);
     return status;
@@ -73,6 +73,7 @@ deberta_status text_source_read(const parsed_options *options, input_batch *inpu
     }
     for (size_t k = 0; options_nth_value(options, "file", k); k++)
         DEBERTA_TRY(read_lines(options_nth_value(options, "file", k), input, &capacity, err));
-    if (input->rows == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", options_value(options, "file", "-"));
+    if (input->rows == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines",
+                     strcmp(options_value(options, "file", "-"), "-") == 0 ? "standard input" : options_value(options, "file", "-"));
     return add_pairs(options, input, err);
 }
