@@ -18,7 +18,8 @@ bool run_isa(const parsed_options *options, deberta_isa *isa)
         source = "DEBERTA_ISA";
     }
     *isa = DEBERTA_ISA_AUTO;
-    if (!name || (!*name && !options_has(options, "isa"))) return true; /* a variable that is set to nothing is not set */
+    if (!name || (!*name && !options_has(options, "isa")))
+        return true; /* a variable that is set to nothing is not set */
     deberta_error error;
     if (deberta_isa_from_name(isa, name, &error) != DEBERTA_OK) {
         report_usage(options, "%s: %s", source, error.message);
@@ -48,8 +49,8 @@ bool run_check_common(const parsed_options *options)
         return false;
     }
     return (!options_is_common(options, "isa") || run_isa(options, &isa)) &&
-           run_model_options(options, &model_options) &&
-           options_choice(options, "progress", moments, 0, &moment) && options_u64(options, "seed", 1, &seed);
+           run_model_options(options, &model_options) && options_choice(options, "progress", moments, 0, &moment) &&
+           options_u64(options, "seed", 1, &seed);
 }
 
 bool run_model_options(const parsed_options *options, deberta_model_options *model_options)
@@ -59,14 +60,16 @@ bool run_model_options(const parsed_options *options, deberta_model_options *mod
     *model_options = (deberta_model_options){.struct_size = sizeof *model_options};
     if (!options_choice(options, "reference", references, 0, &reference)) return false;
     model_options->reference = reference ? DEBERTA_REFERENCE_HF : DEBERTA_REFERENCE_MICROSOFT;
-    return (!options_is_common(options, "threads") || options_size(options, "threads", 0, 0, 4096, &model_options->threads)) &&
+    return (!options_is_common(options, "threads") ||
+            options_size(options, "threads", 0, 0, 4096, &model_options->threads)) &&
            options_bytes(options, "memory-limit", 0, &model_options->memory_limit_bytes);
 }
 
 bool run_session_options(const parsed_options *options, deberta_session_options *session_options)
 {
     *session_options = (deberta_session_options){.struct_size = sizeof *session_options};
-    return run_isa(options, &session_options->isa) && options_size(options, "threads", 0, 0, 4096, &session_options->threads) &&
+    return run_isa(options, &session_options->isa) &&
+           options_size(options, "threads", 0, 0, 4096, &session_options->threads) &&
            options_bytes(options, "memory-limit", 0, &session_options->memory_limit_bytes);
 }
 
@@ -74,7 +77,8 @@ bool run_session_options(const parsed_options *options, deberta_session_options 
 bool run_is_model_place(const parsed_options *options)
 {
     const char *path = options_argument(options, 0);
-    static const char expected[] = "MODEL is a folder with config.json and weights, or synthetic:<shape> such as synthetic:v3-base";
+    static const char expected[] =
+        "MODEL is a folder with config.json and weights, or synthetic:<shape> such as synthetic:v3-base";
     struct stat about;
     deberta_error error = {.code = DEBERTA_E_FILE};
     if (strncmp(path, "synthetic:", 10) == 0) return true;
@@ -176,7 +180,8 @@ void run_install_signal_handlers(void)
     for (size_t k = 0; k < sizeof signals / sizeof *signals; k++) {
         struct sigaction action = {.sa_handler = remove_and_raise}, before;
         sigemptyset(&action.sa_mask);
-        if (sigaction(signals[k], NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(signals[k], &action, NULL);
+        if (sigaction(signals[k], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(signals[k], &action, NULL);
     }
 }
 
@@ -235,7 +240,8 @@ int text_output_close(const parsed_options *options, text_output *output)
     written = fclose(output->file) == 0 && written;
     output->file = NULL;
     if (written && output->temporary) written = rename(output->temporary, output->path) == 0;
-    if (!written) snprintf(error.message, sizeof error.message, "%s: cannot be written: %s", output->path, strerror(errno));
+    if (!written)
+        snprintf(error.message, sizeof error.message, "%s: cannot be written: %s", output->path, strerror(errno));
     text_output_discard(output);
     return written ? EXIT_OK : report_error(options, &error);
 }
