@@ -124,7 +124,8 @@ static int by_begin(const void *a, const void *b)
 text_span span_of(const json_t *item)
 {
     const json_t *bytes = json_object_get(item, "bytes");
-    return (text_span){(size_t)json_integer_value(json_array_get(bytes, 0)), (size_t)json_integer_value(json_array_get(bytes, 1))};
+    return (text_span){(size_t)json_integer_value(json_array_get(bytes, 0)),
+                       (size_t)json_integer_value(json_array_get(bytes, 1))};
 }
 
 void print_place(FILE *out, const char *text, const json_t *item)
@@ -134,7 +135,8 @@ void print_place(FILE *out, const char *text, const json_t *item)
     const size_t width = clean_width(text + span.begin, span.end - span.begin);
     print_clean(out, text + span.begin, span.end - span.begin);
     fprintf(out, "%*s  %lld-%lld\n", width < PLACE_COLUMN ? (int)(PLACE_COLUMN - width) : 0, "",
-            (long long)json_integer_value(json_array_get(characters, 0)), (long long)json_integer_value(json_array_get(characters, 1)));
+            (long long)json_integer_value(json_array_get(characters, 0)),
+            (long long)json_integer_value(json_array_get(characters, 1)));
 }
 
 void print_all_marked(FILE *out, const char *text, size_t bytes, const json_t *items)
