@@ -306,7 +306,13 @@ static deberta_status keep_batch(void *context, const text_piece *pieces, size_t
 
 static void put_vector(FILE *file, const float *vector, size_t width)
 {
-    for (size_t e = 0; e < width; e++) fprintf(file, "%c%.9g", e ? ',' : '[', (double)vector[e]);
+    for (size_t e = 0; e < width; e++) {
+        fputc(e ? ',' : '[', file);
+        if (isfinite(vector[e]))
+            fprintf(file, "%.9g", (double)vector[e]);
+        else
+            fputs("null", file); /* JSON has no other word for it */
+    }
     fputc(']', file);
 }
 
