@@ -1,5 +1,5 @@
-/* `deberta bench`: sweeps over lengths, layers, threads and tiers; single kernels; the machine's limits; comparison of results.
- * SPDX-License-Identifier: MIT */
+/* `deberta bench`: sweeps over lengths, layers, threads and tiers; single kernels; the machine's limits; comparison of
+ * results. SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,7 +102,8 @@ static bool read_terms(const parsed_options *options, sweep_lists *lists, size_t
         deberta_error error;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
         if (*count == 4 || attention_terms_from_name(&lists->terms[*count], name, &error) != DEBERTA_OK) {
-            report_usage(options, "--attention: %s", *count == 4 ? "more than the four kinds there are" : error.message);
+            report_usage(options, "--attention: %s",
+                         *count == 4 ? "more than the four kinds there are" : error.message);
             return false;
         }
         ++*count;
@@ -115,7 +116,8 @@ static bool read_mixes(const parsed_options *options, sweep_lists *lists, size_t
     const char *text;
     for (*count = 0; (text = options_nth_value(options, "mix", *count)); ++*count) {
         deberta_error error;
-        if (*count == MOST_MIXES || range_parse(&lists->mixes[*count], text, "--mix", 1, 1 << 24, &error) != DEBERTA_OK) {
+        if (*count == MOST_MIXES ||
+            range_parse(&lists->mixes[*count], text, "--mix", 1, 1 << 24, &error) != DEBERTA_OK) {
             report_usage(options, "%s", *count == MOST_MIXES ? "--mix: too many" : error.message);
             return false;
         }
@@ -137,12 +139,14 @@ static bool read_sweep(const parsed_options *options, sweep_lists *lists, sweep_
 {
     deberta_model_options model;
     *sweep = (sweep_options){.model = options_argument(options, 0)};
-    const bool fine = run_model_options(options, &model) && read_list(options, "tokens", 1 << 24, &lists->lengths) &&
-                      read_list(options, "batch", 1 << 20, &lists->batches) && read_list(options, "layers", 4096, &lists->layers) &&
-                      read_list(options, "threads", 4096, &lists->threads) && read_isas(options, lists, &sweep->isa_count) &&
-                      read_terms(options, lists, &sweep->term_count) && read_mixes(options, lists, &sweep->mix_count) &&
-                      read_position_cache(options, sweep) && options_size(options, "reps", 0, 1, SWEEP_MAX_SAMPLES, &sweep->repetitions) &&
-                      options_number(options, "min-time", -1, &sweep->min_seconds) && options_u64(options, "seed", 1, &sweep->seed);
+    const bool fine =
+        run_model_options(options, &model) && read_list(options, "tokens", 1 << 24, &lists->lengths) &&
+        read_list(options, "batch", 1 << 20, &lists->batches) && read_list(options, "layers", 4096, &lists->layers) &&
+        read_list(options, "threads", 4096, &lists->threads) && read_isas(options, lists, &sweep->isa_count) &&
+        read_terms(options, lists, &sweep->term_count) && read_mixes(options, lists, &sweep->mix_count) &&
+        read_position_cache(options, sweep) &&
+        options_size(options, "reps", 0, 1, SWEEP_MAX_SAMPLES, &sweep->repetitions) &&
+        options_number(options, "min-time", -1, &sweep->min_seconds) && options_u64(options, "seed", 1, &sweep->seed);
     sweep->reference = model.reference;
     sweep->memory_limit_bytes = model.memory_limit_bytes;
     sweep->lengths = lists->lengths;
@@ -207,7 +211,8 @@ static int run_sweep(const parsed_options *options)
             status = text_output_close(options, &output);
         }
         if (status == EXIT_OK && report.disagreements) {
-            fprintf(stderr, "deberta bench: %zu points computed something else than they had to; see the notes\n", report.disagreements);
+            fprintf(stderr, "deberta bench: %zu points computed something else than they had to; see the notes\n",
+                    report.disagreements);
             status = EXIT_CHECK_FAILED;
         }
     }
@@ -233,7 +238,8 @@ static int run_compare(const parsed_options *options)
     compare_list list = {0};
     deberta_error error = {0};
     size_t format;
-    if (options_argument_count(options) != 3) return report_usage(options, "compare: expected two JSON files of `bench --json`");
+    if (options_argument_count(options) != 3)
+        return report_usage(options, "compare: expected two JSON files of `bench --json`");
     if (!read_format(options, &format)) return EXIT_USAGE;
     deberta_status status = read_report(&a, options_argument(options, 1), &error);
     if (status == DEBERTA_OK) status = read_report(&b, options_argument(options, 2), &error);
@@ -255,8 +261,10 @@ static int run_plot(const parsed_options *options)
     deberta_error error = {0};
     const char *paths[16];
     size_t count = 0;
-    if (options_argument_count(options) != 2) return report_usage(options, "plot: expected one JSON file of `bench --json`");
-    for (const char *path; count < 16 && (path = options_nth_value(options, "out", count)); count++) paths[count] = path;
+    if (options_argument_count(options) != 2)
+        return report_usage(options, "plot: expected one JSON file of `bench --json`");
+    for (const char *path; count < 16 && (path = options_nth_value(options, "out", count)); count++)
+        paths[count] = path;
     if (count == 0) return report_usage(options, "plot: say where the figure goes: --out FILE.png (or .svg, .pdf)");
     const figure_style style = {.title = options_value(options, "title", NULL)};
     deberta_status status = read_report(&report, options_argument(options, 1), &error);
@@ -276,7 +284,8 @@ static int run_machine(const parsed_options *options)
     deberta_error error = {0};
     sweep_lists lists = {0};
     size_t format, defaults[2] = {1, 1};
-    if (!read_list(options, "threads", MACHINE_MAX_ROOFS, &lists.threads) || !read_format(options, &format)) return EXIT_USAGE;
+    if (!read_list(options, "threads", MACHINE_MAX_ROOFS, &lists.threads) || !read_format(options, &format))
+        return EXIT_USAGE;
     deberta_status status = machine_read_sheet(&report.sheet, &error);
     defaults[1] = report.sheet.topology.usable_cores;
     const size_t *threads = lists.threads.count ? lists.threads.values : defaults;
@@ -317,7 +326,8 @@ static int run_kernels(const parsed_options *options)
     deberta_error error = {0};
     size_t format;
     const size_t one = 1;
-    if (options_argument_count(options) < 2) return report_usage(options, "kernel: expected files of problems, such as bench/shapes/base.txt");
+    if (options_argument_count(options) < 2)
+        return report_usage(options, "kernel: expected files of problems, such as bench/shapes/base.txt");
     kernel_bench_options bench = {.isas = lists.isas, .cold = options_has(options, "cold"), .roofs = &roofs};
     if (!read_isas(options, &lists, &bench.isa_count) || !read_format(options, &format) ||
         !options_size(options, "reps", 0, 1, 10000, &bench.samples))
@@ -340,7 +350,8 @@ static int run(const parsed_options *options)
 #endif
     if (strcmp(what, "machine") == 0) return run_machine(options);
     if (strcmp(what, "kernel") == 0) return run_kernels(options);
-    if (options_argument_count(options) > 1) return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
+    if (options_argument_count(options) > 1)
+        return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
     return run_sweep(options);
 }
 

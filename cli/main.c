@@ -11,6 +11,11 @@ const command *const commands[] = {
     &command_verify,
     &command_encode,
     &command_tokenize,
+    &command_fill_mask,
+    &command_detect,
+    &command_classify,
+    &command_tag,
+    &command_answer,
 #if HAVE_VIZ
     &command_attention,
 #endif
@@ -21,10 +26,12 @@ const command *const commands[] = {
 
 static void print_overview(FILE *out)
 {
-    fprintf(out, "deberta %s: DeBERTa encoders on the CPU, and what happens inside them\n\n"
-                 "usage: deberta <command> [MODEL] [options]\n\n"
-                 "MODEL is a folder (config.json with model.safetensors or pytorch_model.bin), or synthetic:<shape>, for example\n"
-                 "synthetic:v3-base or synthetic:v3-small,layers=2,vocab=1000\n\ncommands:\n",
+    fprintf(out,
+            "deberta %s: DeBERTa encoders on the CPU, and what happens inside them\n\n"
+            "usage: deberta <command> [MODEL] [options]\n\n"
+            "MODEL is a folder (config.json with model.safetensors or pytorch_model.bin), or synthetic:<shape>, for "
+            "example\n"
+            "synthetic:v3-base or synthetic:v3-small,layers=2,vocab=1000\n\ncommands:\n",
             deberta_version());
     for (size_t k = 0; commands[k]; k++) fprintf(out, "  %-16s %s\n", commands[k]->name, commands[k]->summary);
     fprintf(out, "\nfor one command: deberta <command> --help\n");

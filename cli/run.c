@@ -43,7 +43,8 @@ bool run_model_options(const parsed_options *options, deberta_model_options *mod
 bool run_session_options(const parsed_options *options, deberta_session_options *session_options)
 {
     *session_options = (deberta_session_options){.struct_size = sizeof *session_options};
-    return run_isa(options, &session_options->isa) && options_size(options, "threads", 0, 0, 4096, &session_options->threads) &&
+    return run_isa(options, &session_options->isa) &&
+           options_size(options, "threads", 0, 0, 4096, &session_options->threads) &&
            options_bytes(options, "memory-limit", 0, &session_options->memory_limit_bytes);
 }
 
@@ -89,7 +90,12 @@ void progress_step(progress_bar *bar, size_t done, const char *detail)
     if (elapsed < 1 || t - bar->last < 0.1) return;
     bar->last = t;
     bar->shown = true;
-    const double fraction = bar->total ? (double)done / (double)bar->total : 0;
+    if (!bar->total) { /* a pipe: nobody knows its end */
+        fprintf(stderr, "\r\033[K%s  %s", bar->what, detail ? detail : "");
+        fflush(stderr);
+        return;
+    }
+    const double fraction = (double)done / (double)bar->total;
     char cells[25];
     for (int k = 0; k < 24; k++) cells[k] = k < (int)(fraction * 24) ? '#' : '.';
     cells[24] = 0;
@@ -117,6 +123,14 @@ static void remove_and_raise(int signal_number)
     raise(signal_number);
 }
 
+void run_remove_on_signal(const char *path)
+{
+    is_unfinished = 0;
+    if (!path) return;
+    snprintf(unfinished, sizeof unfinished, "%s", path);
+    is_unfinished = 1;
+}
+
 void run_install_signal_handlers(void)
 {
     const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
@@ -140,8 +154,7 @@ int text_output_open(const parsed_options *options, const char *path, text_outpu
     } else if (!(output->file = fopen(output->temporary, "wx"))) {
         snprintf(error.message, sizeof error.message, "%s cannot be written: %s", path, strerror(errno));
     } else {
-        snprintf(unfinished, sizeof unfinished, "%s", output->temporary);
-        is_unfinished = 1;
+        run_remove_on_signal(output->temporary);
         return EXIT_OK;
     }
     free(output->path);
@@ -155,7 +168,7 @@ void text_output_discard(text_output *output)
     if (output->temporary) {
         if (output->file) fclose(output->file);
         unlink(output->temporary);
-        is_unfinished = 0;
+        run_remove_on_signal(NULL);
     }
     free(output->path);
     free(output->temporary);
@@ -169,7 +182,8 @@ int text_output_close(const parsed_options *options, text_output *output)
     const bool bad = ferror(output->file) != 0;
     const bool written = fclose(output->file) == 0 && !bad && rename(output->temporary, output->path) == 0;
     output->file = NULL;
-    if (!written) snprintf(error.message, sizeof error.message, "%s cannot be written: %s", output->path, strerror(errno));
+    if (!written)
+        snprintf(error.message, sizeof error.message, "%s cannot be written: %s", output->path, strerror(errno));
     text_output_discard(output);
     return written ? EXIT_OK : report_error(options, &error);
 }

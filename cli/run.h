@@ -1,4 +1,5 @@
-/* What most commands do first and last: open the model, make a session, show progress, write results whole or not at all.
+/* What most commands do first and last: open the model, make a session, show progress, write results whole or not at
+ * all.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CLI_RUN_H
@@ -26,7 +27,7 @@ typedef struct progress_bar {
     const char *what;
     bool shown, enabled;
     double began, last;
-    size_t total;
+    size_t total; /* 0: not known */
 } progress_bar;
 progress_bar progress_begin(const parsed_options *options, const char *what, size_t total);
 void progress_step(progress_bar *bar, size_t done, const char *detail); /* detail may be NULL */
@@ -37,7 +38,8 @@ typedef struct text_output {
     FILE *file;
     char *path, *temporary; /* NULL for stdout */
 } text_output;
-int text_output_open(const parsed_options *options, const char *path, text_output *output); /* path NULL or "-": stdout */
+int text_output_open(const parsed_options *options, const char *path,
+                     text_output *output); /* path NULL or "-": stdout */
 int text_output_close(const parsed_options *options, text_output *output);
 void text_output_discard(text_output *output);
 
@@ -49,7 +51,11 @@ void run_print_json_line(json_t *object);
 /* Bytes for people: "344 MB". */
 void format_bytes(char text[32], double bytes);
 
-/* Temporary files of an unfinished output are removed and the signal raised again on SIGINT, SIGTERM, SIGHUP. Called once by main. */
+/* The one unfinished file that a signal removes; NULL: none any more. */
+void run_remove_on_signal(const char *path);
+
+/* Temporary files of an unfinished output are removed and the signal raised again on SIGINT, SIGTERM, SIGHUP. Called
+ * once by main. */
 void run_install_signal_handlers(void);
 
 #endif

@@ -16,7 +16,8 @@ enum {
     TRIALS = 4, /* pairs of tokens that change places: aliases must hide all of them, a distinction shows with one */
     MARGIN = 4, /* tokens of the text beyond what a window reaches, on each side */
 };
-/* Rounding of a layer in eps times the largest magnitude, as `verify` allows it; and how far above it a change must be to count. */
+/* Rounding of a layer in eps times the largest magnitude, as `verify` allows it; and how far above it a change must be
+ * to count. */
 static const double rounding_of_a_layer = 64, distinct_factor = 8;
 /* A single token's share falls with every layer to about 1 / width of it; below this float32 cannot show it. */
 static const double visible_share = 1e-6;
@@ -35,7 +36,8 @@ typedef struct behaviour_work {
 
 /* ---------------------------------------------------------------------------------------------------------- report */
 
-static behaviour_test *add_test(behaviour_work *w, deberta_error *err, const char *format, ...) __attribute__((format(printf, 3, 4)));
+static behaviour_test *add_test(behaviour_work *w, deberta_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 static behaviour_test *add_test(behaviour_work *w, deberta_error *err, const char *format, ...)
 {
     behaviour_report *report = w->report;
@@ -124,9 +126,9 @@ static deberta_status make_text(behaviour_work *w, size_t tokens, deberta_error 
 /* Tokens whose H[0] becomes NaN: one, or all that a set of displacements from `query` leaves out. */
 typedef struct poison {
     size_t query;
-    ptrdiff_t only;            /* a displacement i - j, if set is NULL */
-    const uint8_t *set;        /* by displacement; the ones outside are poisoned */
-    ptrdiff_t set_reach;       /* set covers -set_reach ... set_reach */
+    ptrdiff_t only;      /* a displacement i - j, if set is NULL */
+    const uint8_t *set;  /* by displacement; the ones outside are poisoned */
+    ptrdiff_t set_reach; /* set covers -set_reach ... set_reach */
     bool active;
 } poison;
 
@@ -148,8 +150,11 @@ static void apply_poison(void *context, float *rows, size_t tokens, size_t strid
 static deberta_status open_session(deberta_session **session, const behaviour_work *w, size_t tokens, size_t layers,
                                    const key_window *window, poison *p, deberta_error *err)
 {
-    const deberta_session_options options = {.struct_size = sizeof options, .isa = w->options->isa, .max_tokens = tokens,
-                                             .threads = w->options->threads, .memory_limit_bytes = w->options->memory_limit_bytes};
+    const deberta_session_options options = {.struct_size = sizeof options,
+                                             .isa = w->options->isa,
+                                             .max_tokens = tokens,
+                                             .threads = w->options->threads,
+                                             .memory_limit_bytes = w->options->memory_limit_bytes};
     session_internal_options internal = {.layers = layers};
     if (window) internal.window = *window;
     if (p) {
@@ -160,11 +165,14 @@ static deberta_status open_session(deberta_session **session, const behaviour_wo
 }
 
 /* The output of one token into row [h]. */
-static deberta_status output_of(deberta_session *session, const behaviour_work *w, size_t tokens, size_t query, float *row,
-                                deberta_error *err)
+static deberta_status output_of(deberta_session *session, const behaviour_work *w, size_t tokens, size_t query,
+                                float *row, deberta_error *err)
 {
     const size_t starts[2] = {0, tokens};
-    const deberta_batch batch = {.struct_size = sizeof batch, .ids = w->ids, .sequence_starts = starts, .sequences = 1,
+    const deberta_batch batch = {.struct_size = sizeof batch,
+                                 .ids = w->ids,
+                                 .sequence_starts = starts,
+                                 .sequences = 1,
                                  .position_ids = w->positions};
     deberta_outputs outputs = {.struct_size = sizeof outputs};
     DEBERTA_TRY(deberta_encode(session, &batch, &outputs, err));
@@ -193,11 +201,13 @@ typedef struct distance_pair {
 static ptrdiff_t smallest(ptrdiff_t a, ptrdiff_t b) { return a < b ? a : b; }
 static ptrdiff_t largest(ptrdiff_t a, ptrdiff_t b) { return a > b ? a : b; }
 
-/* Changes of the query's output over some trials, in rounding units: the least and the greatest. The text is as short as the
- * distances allow. */
-static deberta_status swap_tokens(behaviour_work *w, distance_pair pair, size_t layers, double *least, double *greatest, deberta_error *err)
+/* Changes of the query's output over some trials, in rounding units: the least and the greatest. The text is as short
+ * as the distances allow. */
+static deberta_status swap_tokens(behaviour_work *w, distance_pair pair, size_t layers, double *least, double *greatest,
+                                  deberta_error *err)
 {
-    const ptrdiff_t left = largest(largest(pair.first, pair.second), 0), right = -smallest(smallest(pair.first, pair.second), 0);
+    const ptrdiff_t left = largest(largest(pair.first, pair.second), 0),
+                    right = -smallest(smallest(pair.first, pair.second), 0);
     const size_t tokens = (size_t)(left + right) + 1, query = (size_t)left, h = w->info.hidden_size;
     deberta_session *session = NULL;
     deberta_status status;
@@ -231,7 +241,8 @@ static void note_pair(behaviour_test *test, distance_pair pair)
 }
 
 /* Same row: no trial may show a difference, in one layer. With more layers it must, and that is the expected result. */
-static deberta_status test_alias(behaviour_work *w, const char *name, distance_pair pair, size_t layers, deberta_error *err)
+static deberta_status test_alias(behaviour_work *w, const char *name, distance_pair pair, size_t layers,
+                                 deberta_error *err)
 {
     double least, greatest;
     const double limit = rounding_of_a_layer * (double)layers;
@@ -280,7 +291,8 @@ static bool find_aliases(const receptive_field *field, bool left, distance_pair 
         if (left && row->lowest > 0 && row->lowest < near->lowest) near = row;
         if (!left && row->highest < 0 && row->highest > near->highest) near = row;
     }
-    *nearest = left ? (distance_pair){near->lowest, near->lowest + 1} : (distance_pair){near->highest, near->highest - 1};
+    *nearest =
+        left ? (distance_pair){near->lowest, near->lowest + 1} : (distance_pair){near->highest, near->highest - 1};
     *outermost = left ? (distance_pair){end->lowest, end->lowest + 1} : (distance_pair){end->highest, end->highest - 1};
     return true;
 }
@@ -317,11 +329,13 @@ typedef struct composed_set {
 
 static bool is_step(const receptive_field *field, bool run_only, size_t k)
 {
-    return !run_only || (field->unique[k] <= (ptrdiff_t)field->run_left && -field->unique[k] <= (ptrdiff_t)field->run_right);
+    return !run_only ||
+           (field->unique[k] <= (ptrdiff_t)field->run_left && -field->unique[k] <= (ptrdiff_t)field->run_right);
 }
 
 /* By steps, not as in receptive_field_compose: a second way to the same set. */
-static deberta_status compose_set(composed_set *set, const receptive_field *field, bool run_only, size_t layers, deberta_error *err)
+static deberta_status compose_set(composed_set *set, const receptive_field *field, bool run_only, size_t layers,
+                                  deberta_error *err)
 {
     const ptrdiff_t widest = largest(field->unique_max, -field->unique_min);
     *set = (composed_set){.reach = widest * (ptrdiff_t)layers};
@@ -416,7 +430,8 @@ static deberta_status test_inside(window_case *c, bool left, deberta_error *err)
     behaviour_work *w = c->work;
     const size_t h = w->info.hidden_size;
     const ptrdiff_t displacement = left ? c->set->highest : c->set->lowest;
-    behaviour_test *test = add_test(w, err, "window_%s_layers_%zu_%s_edge", c->name, c->layers, left ? "left" : "right");
+    behaviour_test *test =
+        add_test(w, err, "window_%s_layers_%zu_%s_edge", c->name, c->layers, left ? "left" : "right");
     if (!test) return DEBERTA_E_MEMORY;
     int32_t *token = &w->ids[(ptrdiff_t)c->query - displacement];
     const int32_t kept = *token;
@@ -451,7 +466,13 @@ static deberta_status test_window(behaviour_work *w, bool run_only, size_t layer
         goto fail;
     }
     DEBERTA_TRY_OR_FAIL(status, compose_set(&set, &w->field, run_only, layers, err));
-    window_case c = {.work = w, .poison = &poisoned, .set = &set, .layers = layers, .name = name, .before = outputs, .after = outputs + h};
+    window_case c = {.work = w,
+                     .poison = &poisoned,
+                     .set = &set,
+                     .layers = layers,
+                     .name = name,
+                     .before = outputs,
+                     .after = outputs + h};
     c.query = (size_t)set.highest + MARGIN;
     c.tokens = c.query + 1 + (size_t)-set.lowest + MARGIN;
     c.share = pow(1 / (double)w->field.unique_count, (double)layers);
@@ -464,7 +485,8 @@ static deberta_status test_window(behaviour_work *w, bool run_only, size_t layer
     }
     for (size_t k = 0; k < w->field.unique_count; k++)
         if (is_step(&w->field, run_only, k)) rows[position_row(&w->rule, w->field.unique[k])] = 1;
-    const key_window window = {.enabled = true, .left = (ptrdiff_t)c.tokens, .right = (ptrdiff_t)c.tokens, .rows = rows};
+    const key_window window = {
+        .enabled = true, .left = (ptrdiff_t)c.tokens, .right = (ptrdiff_t)c.tokens, .rows = rows};
     DEBERTA_TRY_OR_FAIL(status, make_text(w, c.tokens, err));
     DEBERTA_TRY_OR_FAIL(status, open_session(&session, w, c.tokens, layers, &window, &poisoned, err));
     c.session = session;
@@ -509,13 +531,16 @@ static size_t estimate_tests(const behaviour_options *options)
 deberta_status behaviour_run(behaviour_report *report, const behaviour_options *options, deberta_error *err)
 {
     behaviour_work w = {.options = options, .report = report, .total = estimate_tests(options)};
-    const deberta_model_options model_options = {.struct_size = sizeof model_options, .reference = options->reference,
-                                                 .threads = options->threads, .memory_limit_bytes = options->memory_limit_bytes,
+    const deberta_model_options model_options = {.struct_size = sizeof model_options,
+                                                 .reference = options->reference,
+                                                 .threads = options->threads,
+                                                 .memory_limit_bytes = options->memory_limit_bytes,
                                                  .layers = options->most_layers};
     deberta_status status = model_open_mutated(&w.model, options->model, &model_options, options->mutation, err);
     if (status == DEBERTA_OK) {
         deberta_model_describe(w.model, &w.info);
-        w.rule = (position_rule){.span = w.info.relative_rows / 2, .buckets = w.info.position_buckets,
+        w.rule = (position_rule){.span = w.info.relative_rows / 2,
+                                 .buckets = w.info.position_buckets,
                                  .max_distance = w.info.max_relative_positions,
                                  .clamp_distance = options->reference == DEBERTA_REFERENCE_MICROSOFT};
         status = run_tests(&w, err);

@@ -1,11 +1,11 @@
 /* Does a model behave as the algebra of receptive_field says? Tests on its real weights, without absolute positions.
  *
- * Global attention, one layer: two different tokens at distances that share a row change places. The query's output must not
- * change beyond rounding; at distances with rows of their own it must. Beyond one layer it changes in any case, by design: the
- * tokens between see the two from elsewhere.
+ * Global attention, one layer: two different tokens at distances that share a row change places. The query's output
+ * must not change beyond rounding; at distances with rows of their own it must. Beyond one layer it changes in any
+ * case, by design: the tokens between see the two from elsewhere.
  *
- * Under a hard window (only keys at unambiguous distances are read at all), n layers: the output must keep every bit whatever
- * happens outside the composed set, also when it is NaN, and must notice the outermost token inside.
+ * Under a hard window (only keys at unambiguous distances are read at all), n layers: the output must keep every bit
+ * whatever happens outside the composed set, also when it is NaN, and must notice the outermost token inside.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef STUDY_BEHAVIOUR_H
@@ -20,8 +20,8 @@ typedef struct behaviour_options {
     size_t threads, memory_limit_bytes;
     uint64_t seed;
     model_mutation mutation; /* a fault that the tests should notice */
-    size_t most_layers; /* tests run over 1, 2, 4 ... layers up to this; at most what the model has */
-    size_t most_tokens; /* leave out what would need longer texts */
+    size_t most_layers;      /* tests run over 1, 2, 4 ... layers up to this; at most what the model has */
+    size_t most_tokens;      /* leave out what would need longer texts */
     void (*progress)(void *context, size_t done, size_t total, const char *what); /* may be NULL */
     void *context;
 } behaviour_options;

@@ -9,10 +9,10 @@
 #include "core/model/session_internal_options.h"
 #include "study/reference/reference.h"
 
-static const double largest_step = 0.5;     /* of the row's length; each next one is half */
+static const double largest_step = 0.5;           /* of the row's length; each next one is half */
 static const double noise_step = 1.0 / (1 << 18); /* so small that float32 shows nothing but rounding */
 static const double float64_step = 1e-5;
-static const double above_noise = 10;       /* influences compared with float64 */
+static const double above_noise = 10; /* influences compared with float64 */
 
 typedef struct influence_work {
     const influence_options *options;
@@ -24,11 +24,11 @@ typedef struct influence_work {
     int32_t *ids;            /* [capacity] */
     double *direction;       /* [h], of length 1 */
     size_t source;
-    double shift;            /* what the direction is multiplied with; 0: nothing moves */
-    float *first;            /* [capacity][h]: H[0] untouched */
-    float *upper;            /* [L][capacity][h]: after +step */
-    double *influence;       /* [L][capacity], of the last difference */
-    double length, step;     /* |H[0]_j|; the step at hand */
+    double shift;        /* what the direction is multiplied with; 0: nothing moves */
+    float *first;        /* [capacity][h]: H[0] untouched */
+    float *upper;        /* [L][capacity][h]: after +step */
+    double *influence;   /* [L][capacity], of the last difference */
+    double length, step; /* |H[0]_j|; the step at hand */
     bool keep_upper;
     size_t done, total;
 } influence_work;
@@ -49,7 +49,8 @@ static void move_source(void *context, float *rows, size_t tokens, size_t stride
     const size_t h = w->info.hidden_size;
     for (size_t t = 0; t < tokens; t++) memcpy(w->first + t * h, rows + t * stride, h * sizeof *w->first);
     double square = 0;
-    for (size_t c = 0; c < h; c++) square += (double)rows[w->source * stride + c] * (double)rows[w->source * stride + c];
+    for (size_t c = 0; c < h; c++)
+        square += (double)rows[w->source * stride + c] * (double)rows[w->source * stride + c];
     w->length = sqrt(square);
     for (size_t c = 0; c < h; c++) rows[w->source * stride + c] += (float)(w->shift * w->length * w->direction[c]);
 }
@@ -124,7 +125,8 @@ static double quantile(double *values, size_t count, double q)
     qsort(values, count, sizeof *values, by_value);
     const double place = q * (double)(count - 1);
     const size_t below = (size_t)place;
-    return below + 1 < count ? values[below] + (place - (double)below) * (values[below + 1] - values[below]) : values[below];
+    return below + 1 < count ? values[below] + (place - (double)below) * (values[below + 1] - values[below])
+                             : values[below];
 }
 
 /* The step whose differences agree best with those of half of it; and the noise at that step. */
@@ -185,13 +187,18 @@ static void make_bins(influence_layer *layer, const sample *samples, size_t coun
         double sum = 0;
         for (end = begin; end < count; end++) {
             const ptrdiff_t other = samples[end].distance;
-            if ((other > 0) != (r > 0) || (other < 0) != (r < 0) || (r != 0 && ring_of((size_t)labs(other)) != ring)) break;
+            if ((other > 0) != (r > 0) || (other < 0) != (r < 0) || (r != 0 && ring_of((size_t)labs(other)) != ring))
+                break;
             values[end - begin] = samples[end].value;
             sum += samples[end].value;
         }
         const size_t n = end - begin;
-        layer->bins[layer->bin_count++] = (influence_bin){.from = r, .to = samples[end - 1].distance, .count = n, .mean = sum / (double)n,
-                                                          .q10 = quantile(values, n, 0.1), .median = quantile(values, n, 0.5),
+        layer->bins[layer->bin_count++] = (influence_bin){.from = r,
+                                                          .to = samples[end - 1].distance,
+                                                          .count = n,
+                                                          .mean = sum / (double)n,
+                                                          .q10 = quantile(values, n, 0.1),
+                                                          .median = quantile(values, n, 0.5),
                                                           .q90 = quantile(values, n, 0.9)};
         if (r == 0) layer->self = sum / (double)n;
     }
@@ -204,7 +211,8 @@ static void find_radius(influence_layer *layer, const sample *samples, size_t co
     memset(ring, 0, tokens * sizeof *ring);
     for (size_t begin = 0, end; begin < count; begin = end) {
         double mean = 0;
-        for (end = begin; end < count && samples[end].distance == samples[begin].distance; end++) mean += samples[end].value;
+        for (end = begin; end < count && samples[end].distance == samples[begin].distance; end++)
+            mean += samples[end].value;
         if (samples[begin].distance) ring[labs(samples[begin].distance)] += mean / (double)(end - begin);
     }
     for (size_t r = 1; r < tokens; r++) total += ring[r];
@@ -227,7 +235,8 @@ static deberta_status measure_all(influence_work *w, double *values, deberta_err
         status = differentiate(w, source, report->step, err);
         for (size_t l = 0; l < report->layers; l++)
             for (size_t t = 0; t < n; t++)
-                samples[(l * sources + s) * n + t] = (sample){(ptrdiff_t)t - (ptrdiff_t)source, w->influence[l * w->capacity + t]};
+                samples[(l * sources + s) * n + t] =
+                    (sample){(ptrdiff_t)t - (ptrdiff_t)source, w->influence[l * w->capacity + t]};
     }
     for (size_t l = 0; l < report->layers && status == DEBERTA_OK; l++) {
         sample *of_layer = samples + l * sources * n;
@@ -242,8 +251,8 @@ static deberta_status measure_all(influence_work *w, double *values, deberta_err
 /* ------------------------------------------------------------------------------------------------------------- float64 */
 
 /* Hidden states of the oracle, [L + 1][n][h], with the source moved. */
-static deberta_status encode_float64(const influence_work *w, const reference_model *oracle, double shift, double *states, double *hidden,
-                                     deberta_error *err)
+static deberta_status encode_float64(const influence_work *w, const reference_model *oracle, double shift,
+                                     double *states, double *hidden, deberta_error *err)
 {
     const size_t n = w->tokens, h = w->info.hidden_size;
     int64_t ids[INFLUENCE_MOST_CHECKED];
@@ -293,8 +302,11 @@ static deberta_status prepare(influence_work *w, deberta_error *err)
 {
     const influence_options *o = w->options;
     const size_t h = w->info.hidden_size, layers = w->info.layers, n = w->capacity;
-    const deberta_session_options session_options = {.struct_size = sizeof session_options, .isa = o->isa, .max_tokens = n,
-                                                     .threads = o->threads, .features = DEBERTA_OBSERVE_HIDDEN,
+    const deberta_session_options session_options = {.struct_size = sizeof session_options,
+                                                     .isa = o->isa,
+                                                     .max_tokens = n,
+                                                     .threads = o->threads,
+                                                     .features = DEBERTA_OBSERVE_HIDDEN,
                                                      .memory_limit_bytes = o->memory_limit_bytes};
     const session_internal_options internal = {.edit_input = move_source, .edit_context = w};
     DEBERTA_TRY(session_create_internal(&w->session, w->model, &session_options, &internal, err));
@@ -326,14 +338,20 @@ static deberta_status measure(influence_work *w, deberta_error *err)
 
 deberta_status influence_measure(influence_report *report, const influence_options *options, deberta_error *err)
 {
-    influence_work w = {.options = options, .report = report, .tokens = options->tokens, .capacity = options->tokens,
+    influence_work w = {.options = options,
+                        .report = report,
+                        .tokens = options->tokens,
+                        .capacity = options->tokens,
                         .total = 2 * (INFLUENCE_STEPS + 2 + options->sources)};
-    const deberta_model_options model_options = {.struct_size = sizeof model_options, .reference = options->reference,
-                                                 .threads = options->threads, .memory_limit_bytes = options->memory_limit_bytes};
+    const deberta_model_options model_options = {.struct_size = sizeof model_options,
+                                                 .reference = options->reference,
+                                                 .threads = options->threads,
+                                                 .memory_limit_bytes = options->memory_limit_bytes};
     *report = (influence_report){.tokens = options->tokens, .sources = options->sources};
     if (options->tokens < 2 || options->sources == 0 || options->check_tokens > options->tokens ||
         options->check_tokens > INFLUENCE_MOST_CHECKED)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "influence needs at least two tokens and a source, and a float64 check of at most %d tokens",
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "influence needs at least two tokens and a source, and a float64 check of at most %d tokens",
                      INFLUENCE_MOST_CHECKED);
     deberta_status status = deberta_model_open(&w.model, options->model, &model_options, err);
     if (status == DEBERTA_OK) {

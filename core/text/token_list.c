@@ -24,6 +24,14 @@ void token_list_clear(token_list *list)
     list->replaced = list->first_replaced_segment = list->first_replaced_byte = 0;
 }
 
+void token_list_hand_over(token_list *from, token_list *to)
+{
+    if (from == to) return;
+    token_workspace_free(&to->workspace);
+    to->workspace = from->workspace;
+    from->workspace = NULL;
+}
+
 void token_list_free(token_list *list)
 {
     free(list->ids);
@@ -85,9 +93,9 @@ deberta_status token_list_append(token_list *list, int32_t id, const char *text,
 
 /* -------------------------------------------------------------------------------------------------- truncation */
 
-/* How many tokens each segment keeps. Microsoft's code sorts the segments by length before every step, in a stable way and
- * keeping the order of the step before, and cuts the first: hence `head`. Written as steps because that is the rule; at most
- * as many as there are tokens. */
+/* How many tokens each segment keeps. Microsoft's code sorts the segments by length before every step, in a stable way
+ * and keeping the order of the step before, and cuts the first: hence `head`. Written as steps because that is the
+ * rule; at most as many as there are tokens. */
 static void share(size_t lengths[2], size_t budget)
 {
     size_t head = 0;

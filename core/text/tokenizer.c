@@ -4,11 +4,13 @@
 #include "core/text/tokenizer.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "core/io/mapped_file.h"
+#include "core/text/bpe_encoder.h"
 #include "core/text/bpe_files.h"
 #include "core/text/grow.h"
 #include "core/text/tokenizer_config.h"
@@ -59,8 +61,10 @@ static void drop_user_defined(tokenizer *t)
         const piece_model *model = unigram_model(t->unigram);
         const added_token *token = &t->added.items[i];
         bool inside = (size_t)token->id < model->count && model->pieces[token->id].type == PIECE_USER_DEFINED;
-        if (inside) added_tokens_remove(&t->added, token);
-        else i++;
+        if (inside)
+            added_tokens_remove(&t->added, token);
+        else
+            i++;
     }
 }
 
@@ -72,11 +76,11 @@ static deberta_status check_added(const tokenizer *t, const char *folder, debert
         const char *other = inner_token(t, token->id, NULL);
         quoted name = quote_bytes(token->text, token->bytes);
         if (id >= 0 && id != token->id)
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: added token '%s' has the id %d, but %d in %s", QUOTE(folder), name.text,
-                         (int)token->id, (int)id, t->file_name);
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: added token '%s' has the id %d, but %d in %s", QUOTE(folder),
+                         name.text, (int)token->id, (int)id, t->file_name);
         if (id < 0 && other)
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: added token '%s' has the id %d, which is '%s' in %s", QUOTE(folder),
-                         name.text, (int)token->id, QUOTE(other), t->file_name);
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: added token '%s' has the id %d, which is '%s' in %s",
+                         QUOTE(folder), name.text, (int)token->id, QUOTE(other), t->file_name);
     }
     return DEBERTA_OK;
 }
@@ -88,8 +92,8 @@ static void measure_vocabulary(tokenizer *t)
         if ((size_t)t->added.items[i].id >= t->vocabulary_size) t->vocabulary_size = (size_t)t->added.items[i].id + 1;
 }
 
-/* The id of a special token: as the files say, as the vocabulary has it, or the next free one, which is how [MASK] comes
- * behind the pieces of spm.model. */
+/* The id of a special token: as the files say, as the vocabulary has it, or the next free one, which is how [MASK]
+ * comes behind the pieces of spm.model. */
 static deberta_status add_special(tokenizer *t, tokenizer_special which, const special_token *said, const char *folder,
                                   deberta_error *err)
 {
@@ -139,11 +143,12 @@ static deberta_status load_spm(piece_model *model, const char *path, deberta_err
 static deberta_status find_vocabulary(const char *folder, char **path, char **merges_path, const char **name,
                                       deberta_error *err)
 {
-    static const char *const names[] = {"spm.model", "tokenizer.json", "vocab.json"};
+    static const char *const names[] = {"spm.model", "tokenizer.json", "vocab.json", "bpe_encoder.bin"};
     *path = *merges_path = NULL;
     struct stat facts;
-    if (stat(folder, &facts) != 0 || !S_ISDIR(facts.st_mode))
-        DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' is no folder that can be read", QUOTE(folder));
+    if (stat(folder, &facts) != 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FILE, "folder '%s' cannot be read: %s", QUOTE(folder), strerror(errno));
+    if (!S_ISDIR(facts.st_mode)) DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' is a file, expected a folder", QUOTE(folder));
     for (size_t i = 0; i < sizeof names / sizeof *names && !*path; i++) {
         *name = names[i];
         DEBERTA_TRY(tokenizer_file_find(path, folder, names[i], err));
@@ -151,11 +156,14 @@ static deberta_status find_vocabulary(const char *folder, char **path, char **me
     if (*path && strcmp(*name, "vocab.json") == 0) {
         DEBERTA_TRY(tokenizer_file_find(merges_path, folder, "merges.txt", err));
         if (!*merges_path)
-            DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' holds a vocab.json, but not the merges.txt that belongs to it", QUOTE(folder));
+            DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' holds a vocab.json, but not the merges.txt that belongs to it",
+                         QUOTE(folder));
     }
     if (!*path)
         DEBERTA_FAIL(err, DEBERTA_E_FILE,
-                     "'%s' holds no tokenizer: looked for spm.model, tokenizer.json, vocab.json with merges.txt", QUOTE(folder));
+                     "'%s' holds no tokenizer: looked for spm.model, tokenizer.json, vocab.json with merges.txt, "
+                     "bpe_encoder.bin",
+                     QUOTE(folder));
     return DEBERTA_OK;
 }
 
@@ -163,12 +171,16 @@ static deberta_status find_vocabulary(const char *folder, char **path, char **me
 static deberta_status load_vocabulary(tokenizer *t, const char *path, const char *merges_path, const char *folder,
                                       tokenizer_config *config, piece_model *model, deberta_error *err)
 {
-    bool is_bpe = merges_path != NULL;
-    if (merges_path) DEBERTA_TRY(bpe_files_load(&t->bpe, path, merges_path, err));
-    else if (strcmp(t->file_name, "spm.model") == 0) DEBERTA_TRY(load_spm(model, path, err));
-    else DEBERTA_TRY(tokenizer_json_load(path, config, model, &t->bpe, &is_bpe, err));
+    if (strcmp(t->file_name, "spm.model") == 0)
+        DEBERTA_TRY(load_spm(model, path, err));
+    else if (strcmp(t->file_name, "tokenizer.json") == 0)
+        DEBERTA_TRY(tokenizer_json_load(path, config, model, &t->bpe, err));
+    else if (merges_path)
+        DEBERTA_TRY(bpe_files_load(&t->bpe, path, merges_path, err));
+    else
+        DEBERTA_TRY(bpe_encoder_load(&t->bpe, path, err));
     DEBERTA_TRY(tokenizer_config_read(config, folder, err));
-    if (is_bpe) {
+    if (t->bpe) {
         t->add_prefix_space = config->add_prefix_space;
         return DEBERTA_OK;
     }
@@ -289,9 +301,12 @@ static deberta_status encode_stretch(const tokenizer *t, token_workspace *w, con
     size_t first = list->count, bytes = stretch.end - stretch.begin;
     const char *begin = text + stretch.begin;
     if (bytes == 0) return DEBERTA_OK;
-    if (t->unigram) DEBERTA_TRY(unigram_encode(t->unigram, &w->unigram, begin, bytes, list, err));
-    else if (needs_prefix_space(t, text, stretch)) DEBERTA_TRY(encode_with_prefix_space(t, w, begin, bytes, list, err));
-    else DEBERTA_TRY(byte_bpe_encode(t->bpe, &w->byte_bpe, begin, bytes, list, err));
+    if (t->unigram)
+        DEBERTA_TRY(unigram_encode(t->unigram, &w->unigram, begin, bytes, list, err));
+    else if (needs_prefix_space(t, text, stretch))
+        DEBERTA_TRY(encode_with_prefix_space(t, w, begin, bytes, list, err));
+    else
+        DEBERTA_TRY(byte_bpe_encode(t->bpe, &w->byte_bpe, begin, bytes, list, err));
     for (size_t i = first; i < list->count; i++) {
         list->byte_spans[i].begin += stretch.begin;
         list->byte_spans[i].end += stretch.begin;
@@ -337,8 +352,8 @@ static void count_characters(token_list *list, size_t first, const char *text, s
     }
 }
 
-static deberta_status encode_segment(const tokenizer *t, const char *text, size_t bytes, const tokenizer_options *options,
-                                     token_list *list, deberta_error *err)
+static deberta_status encode_segment(const tokenizer *t, const char *text, size_t bytes,
+                                     const tokenizer_options *options, token_list *list, deberta_error *err)
 {
     bool ascii;
     size_t first = list->count, valid = utf8_valid_prefix(text, bytes, &ascii), segment = list->segments++;
@@ -348,8 +363,8 @@ static deberta_status encode_segment(const tokenizer *t, const char *text, size_
         size_t replaced, first_replaced;
         traced_text *clean = &list->workspace->clean;
         if (options->strict)
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "the %stext is not UTF-8: byte %zu is 0x%02X", segment ? "second " : "", valid,
-                         (unsigned)(unsigned char)text[valid]);
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "the %stext is not UTF-8: byte %zu is 0x%02X", segment ? "second " : "",
+                         valid, (unsigned)(unsigned char)text[valid]);
         DEBERTA_TRY(utf8_clean(clean, text, bytes, &replaced, &first_replaced, err));
         if (list->replaced == 0) {
             list->first_replaced_segment = segment;
@@ -407,14 +422,17 @@ void token_workspace_free(token_workspace **workspace)
 typedef struct decoded_text {
     char *text;
     size_t bytes, capacity;
-    bool after_special;
+    bool wants_space; /* before whatever comes next, unless it begins with one */
 } decoded_text;
 
 static deberta_status put(decoded_text *out, const char *text, size_t bytes, deberta_error *err)
 {
-    char *larger = grown(out->text, &out->capacity, out->bytes + bytes, 1);
+    char *larger = grown(out->text, &out->capacity, out->bytes + bytes + 1, 1);
     if (!larger) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a text of %zu bytes", out->bytes + bytes);
     out->text = larger;
+    if (bytes == 0) return DEBERTA_OK;
+    if (out->wants_space && *text != ' ') out->text[out->bytes++] = ' ';
+    out->wants_space = false;
     memcpy(out->text + out->bytes, text, bytes);
     out->bytes += bytes;
     return DEBERTA_OK;
@@ -466,36 +484,31 @@ static deberta_status put_special(const tokenizer *t, const added_token *token, 
     if (token->id == t->specials[TOKENIZER_CLS] || token->id == t->specials[TOKENIZER_SEP] ||
         token->id == t->specials[TOKENIZER_PAD])
         return DEBERTA_OK;
-    bool space = t->unigram || token->strip_left;
-    if (space && out->bytes > 0 && out->text[out->bytes - 1] != ' ') DEBERTA_TRY(put(out, " ", 1, err));
-    out->after_special = t->unigram != NULL;
-    return put(out, token->text, token->bytes, err);
+    bool apart = t->unigram || token->strip_left;
+    out->wants_space = apart && out->bytes > 0 && out->text[out->bytes - 1] != ' ';
+    DEBERTA_TRY(put(out, token->text, token->bytes, err));
+    out->wants_space = t->unigram != NULL;
+    return DEBERTA_OK;
 }
 
-static deberta_status put_ids(const tokenizer *t, const int32_t *ids, size_t count, decoded_text *out, deberta_error *err)
+static deberta_status put_ids(const tokenizer *t, const int32_t *ids, size_t count, decoded_text *out,
+                              deberta_error *err)
 {
     for (size_t i = 0, nth = 0; i < count; i++) {
-        size_t bytes = 0, before = out->bytes;
+        size_t bytes = 0;
         const char *token = tokenizer_token(t, ids[i], &bytes);
         const added_token *added = added_tokens_with_id(&t->added, ids[i]);
-        bool after_special = out->after_special;
         if (!token)
-            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "id %d at position %zu has no token; the vocabulary has %zu ids", (int)ids[i], i,
-                         t->vocabulary_size);
-        if (added) {
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "id %d at position %zu has no token; the vocabulary has %zu ids",
+                         (int)ids[i], i, t->vocabulary_size);
+        if (added)
             DEBERTA_TRY(put_special(t, added, out, err));
-            continue;
-        }
-        out->after_special = false;
-        if (t->bpe) DEBERTA_TRY(put_bytes(token, bytes, out, err));
-        else DEBERTA_TRY(put_piece(unigram_model(t->unigram), ids[i], nth++, out, err));
-        if (after_special && out->bytes > before && out->text[before] != ' ') {
-            DEBERTA_TRY(put(out, " ", 1, err));
-            memmove(out->text + before + 1, out->text + before, out->bytes - before - 1);
-            out->text[before] = ' ';
-        }
+        else if (t->bpe)
+            DEBERTA_TRY(put_bytes(token, bytes, out, err));
+        else
+            DEBERTA_TRY(put_piece(unigram_model(t->unigram), ids[i], nth++, out, err));
     }
-    return DEBERTA_OK;
+    return put(out, "", 0, err);
 }
 
 deberta_status tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t count, char **text, size_t *bytes,
@@ -506,7 +519,6 @@ deberta_status tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t c
     traced_text clean = {0};
     size_t replaced, first;
     deberta_status status = put_ids(t, ids, count, &out, err);
-    if (status == DEBERTA_OK) status = put(&out, "", 0, err);
     if (status == DEBERTA_OK) status = utf8_clean(&clean, out.text, out.bytes, &replaced, &first, err);
     if (status == DEBERTA_OK) status = traced_text_reserve(&clean, clean.bytes + 1, err);
     free(out.text);

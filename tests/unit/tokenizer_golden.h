@@ -1,17 +1,11 @@
-/* Where the golden tokenizers are, and comparing a token list with a line of a golden.jsonl.
+/* Opening golden tokenizers, and comparing a token list with a line of a golden.jsonl.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TESTS_UNIT_TOKENIZER_GOLDEN_H
 #define TESTS_UNIT_TOKENIZER_GOLDEN_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/io_helpers.h"
 
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "core/text/tokenizer.h"
@@ -29,12 +23,10 @@ __attribute__((format(printf, 2, 3))) static inline const char *format_path(char
     return path;
 }
 
-/* $DEBERTA_GOLDEN, or tests/golden beside this folder. */
 static inline const char *golden_path(char path[TEST_PATH_BYTES], const char *name)
 {
-    const char *root = getenv("DEBERTA_GOLDEN"), *slash = strrchr(__FILE__, '/');
-    if (root) return format_path(path, "%s/tokenizers/%s", root, name);
-    return format_path(path, "%.*s../golden/tokenizers/%s", slash ? (int)(slash - __FILE__) + 1 : 0, __FILE__, name);
+    char folder[512];
+    return format_path(path, "%s/tokenizers/%s", golden_folder(folder), name);
 }
 
 static inline tokenizer *open_folder(const char *folder)
@@ -52,7 +44,8 @@ static inline tokenizer *open_golden(const char *name)
 }
 
 /* Calls `visit` for every line of a golden.jsonl; returns how many there were. */
-static inline size_t for_each_golden(const char *name, void (*visit)(json_t *row, size_t line, void *context), void *context)
+static inline size_t for_each_golden(const char *name, void (*visit)(json_t *row, size_t line, void *context),
+                                     void *context)
 {
     char path[TEST_PATH_BYTES], file_name[TEST_PATH_BYTES], *line = NULL;
     size_t capacity = 0, lines = 0;
@@ -104,7 +97,8 @@ static inline bool spans_are(const json_t *expected, const text_span *spans, con
     bool same = json_array_size(expected) == list->count;
     for (size_t i = 0; same && i < list->count; i++) {
         const json_t *span = json_array_get(expected, i);
-        if (json_is_null(span)) same = list->roles[i] == TOKEN_FRAME && spans[i].begin == 0 && spans[i].end == 0;
+        if (json_is_null(span))
+            same = list->roles[i] == TOKEN_FRAME && spans[i].begin == 0 && spans[i].end == 0;
         else
             same = list->roles[i] != TOKEN_FRAME &&
                    (size_t)json_integer_value(json_array_get(span, 0)) == spans[i].begin &&
