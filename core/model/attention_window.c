@@ -7,10 +7,12 @@
 deberta_status attention_window_check(const deberta_model *model, unsigned features, deberta_error *err)
 {
     if (model->config.talking_heads) {
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has talking heads, which a window of keys does not cover", model->name);
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has talking heads, which a window of keys does not cover",
+                     model->name);
     }
     if (features & (DEBERTA_OBSERVE_ATTENTION | DEBERTA_KEEP_DECODER_INPUT)) {
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "a window of keys covers neither observed attention nor the Enhanced Mask Decoder");
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
+                     "a window of keys covers neither observed attention nor the Enhanced Mask Decoder");
     }
     return DEBERTA_OK;
 }
@@ -87,7 +89,8 @@ static void add_value(const window_query *w, size_t j, float weight, float *cont
     }
 }
 
-/* One pass, without memory that grows with n: where the maximum grows, what has been summed is rescaled. A NaN stays one. */
+/* One pass, without memory that grows with n: where the maximum grows, what has been summed is rescaled. A NaN stays
+ * one. */
 static void attend(const window_query *w, float *context)
 {
     const size_t columns = w->session->model->padded_head;
@@ -116,7 +119,8 @@ static void query_task(void *context, size_t task, size_t worker)
     deberta_session *s = loop->session;
     const deberta_model *model = s->model;
     const model_layer *layer = &model->layers[loop->layer];
-    const size_t first = s->starts[loop->sequence], n = s->starts[loop->sequence + 1] - first, head = task / n, place = task % n;
+    const size_t first = s->starts[loop->sequence], n = s->starts[loop->sequence + 1] - first, head = task / n,
+                 place = task % n;
     const size_t table_panels = ceiling_divide(model->relative_rows, PANEL);
     const window_query query = {
         .session = s,
@@ -126,7 +130,8 @@ static void query_task(void *context, size_t task, size_t worker)
         .place = place,
         .q = s->queries + (head * s->tokens + first + place) * model->padded_head,
         .position_keys = s->has_c2p ? layer->position_keys + head * table_panels * model->head_size * PANEL : NULL,
-        .position_queries = s->has_p2c ? layer->position_queries + head * model->relative_rows * model->padded_head : NULL,
+        .position_queries =
+            s->has_p2c ? layer->position_queries + head * model->relative_rows * model->padded_head : NULL,
     };
     attend(&query, s->context + (first + place) * s->context_stride + head * model->padded_head);
 }

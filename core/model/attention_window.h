@@ -1,5 +1,6 @@
-/* Attention under a hard window (key_window): the same formula as attention.c, one query after the other, loading only keys that
- * the window admits. What is outside cannot influence a bit, not even as NaN. For studies: nothing here is fast.
+/* Attention under a hard window (key_window): the same formula as attention.c, one query after the other, loading only
+ * keys that the window admits. What is outside cannot influence a bit, not even as NaN. For studies: nothing here is
+ * fast.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_MODEL_ATTENTION_WINDOW_H

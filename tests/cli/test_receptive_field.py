@@ -130,6 +130,22 @@ def main():
         out = os.path.join(folder, "out.json")
         check(call(folder, "--json", "-o", out).returncode == 0 and json.load(open(out))["k"] == 256, "--out")
 
+    done = call(small, "--influence", "--influence-tokens", "60", "--json")
+    influence = json.loads(done.stdout)["influence"]
+    check(influence["float64"]["median_error"] < 1e-3 and len(influence["per_layer"]) == 2, "influence against float64")
+    check(all(0 < layer["radius95"] < 60 for layer in influence["per_layer"]), "influence: radius")
+
+    def advice(model):
+        done = subprocess.run([PROGRAM, "info", model, "--json"], capture_output=True, text=True)
+        return json.loads(done.stdout)["model"]["context"]
+
+    tiny = ",layers=2,hidden=64,heads=2,intermediate=64,vocab=97"
+    found = advice("synthetic:v3-base" + tiny)
+    check(found["longest_unambiguous_text"] == 132 and found["composed_run"] == 521 and found["position_table_limit"] is None and
+          found["contiguous_unique"]["width"] == 261 and found["trained_length"] == 512, f"info: advice {found}")
+    check(advice("synthetic:v1-base,biased=1" + tiny)["position_table_limit"] == 512, "info: position table")
+    check("contiguous_unique" not in advice("synthetic:v1-base,terms=none" + tiny), "info: no relative positions")
+
     for arguments, code in ((("synthetic:v3-base", "--layers", "0"), 2), (("synthetic:v3-base", "-n", "x"), 2), ((), 2),
                             (("synthetic:v3-base", "--reference", "jax"), 2), (("/nowhere",), 3),
                             (("synthetic:v3-base,terms=none",), 3)):

@@ -1,4 +1,5 @@
-/* A hard window of keys: the whole formula where it is wide, nothing from outside where it is not. SPDX-License-Identifier: MIT */
+/* A hard window of keys: the whole formula where it is wide, nothing from outside where it is not.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +15,8 @@
 enum { N = 70, FIRST = 30 };
 
 static const char v1[] = "synthetic:v1-base,layers=3,hidden=48,heads=4,intermediate=64,vocab=97,distance=16";
-static const char v2[] = "synthetic:v2-xlarge,layers=3,hidden=64,heads=2,intermediate=64,vocab=97,buckets=16,distance=40";
+static const char v2[] =
+    "synthetic:v2-xlarge,layers=3,hidden=64,heads=2,intermediate=64,vocab=97,buckets=16,distance=40";
 
 /* Two sequences in a batch, the second of 40 tokens; the result must be freed. */
 static float *encode(const char *path, const session_internal_options *internal, size_t *h)
@@ -71,7 +73,8 @@ static bool has_nan(const float *row, size_t h)
     return false;
 }
 
-/* Three layers of a window from 2 to the right to 5 to the left: a NaN reaches exactly the sums, and no other sequence. */
+/* Three layers of a window from 2 to the right to 5 to the left: a NaN reaches exactly the sums, and no other sequence.
+ */
 static void test_reach(void **state)
 {
     (void)state;
@@ -96,7 +99,8 @@ static void test_rows(void **state)
     const session_internal_options options = {
         .window = {.enabled = true, .left = N, .right = N, .rows = rows}, .edit_input = poison, .edit_context = &at};
     float *hidden = encode(v1, &options, &h);
-    for (size_t t = 0; t < N; t++) assert_int_equal(has_nan(hidden + t * h, h), t >= at && t <= at + 9 && (t - at) % 3 == 0);
+    for (size_t t = 0; t < N; t++)
+        assert_int_equal(has_nan(hidden + t * h, h), t >= at && t <= at + 9 && (t - at) % 3 == 0);
     free(hidden);
 }
 
@@ -115,7 +119,7 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wide), cmocka_unit_test(test_reach), cmocka_unit_test(test_rows),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wide), cmocka_unit_test(test_reach),
+                                       cmocka_unit_test(test_rows), cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -10,9 +10,12 @@
 
 #include "study/behaviour.h"
 
-static const char v1[] = "synthetic:v1-base,layers=4,hidden=48,heads=4,intermediate=64,vocab=97,distance=12,biased=1,positions=40,types=2";
-static const char v2[] = "synthetic:v2-xlarge,layers=4,hidden=64,heads=2,intermediate=64,vocab=97,buckets=32,distance=80";
-static const char c2p[] = "synthetic:v3-base,layers=2,hidden=64,heads=2,intermediate=64,vocab=97,buckets=32,distance=80,terms=c2p";
+static const char v1[] =
+    "synthetic:v1-base,layers=4,hidden=48,heads=4,intermediate=64,vocab=97,distance=12,biased=1,positions=40,types=2";
+static const char v2[] =
+    "synthetic:v2-xlarge,layers=4,hidden=64,heads=2,intermediate=64,vocab=97,buckets=32,distance=80";
+static const char c2p[] =
+    "synthetic:v3-base,layers=2,hidden=64,heads=2,intermediate=64,vocab=97,buckets=32,distance=80,terms=c2p";
 
 static behaviour_options options_for(const char *model)
 {

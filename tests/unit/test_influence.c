@@ -1,4 +1,5 @@
-/* Influence by finite differences: agrees with float64, counts what it should, refuses nonsense. SPDX-License-Identifier: MIT */
+/* Influence by finite differences: agrees with float64, counts what it should, refuses nonsense.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -79,7 +80,8 @@ static void test_sweep(void **state)
     assert_true(ratio > 2.5 && ratio < 8);
     for (size_t k = 0; k + 1 < INFLUENCE_STEPS; k++)
         if (report.steps[k] == report.step)
-            for (size_t other = 0; other + 1 < INFLUENCE_STEPS; other++) assert_true(report.disagreement[k] <= report.disagreement[other]);
+            for (size_t other = 0; other + 1 < INFLUENCE_STEPS; other++)
+                assert_true(report.disagreement[k] <= report.disagreement[other]);
     influence_report_free(&report);
 }
 
@@ -100,7 +102,7 @@ static void test_refused(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_float64), cmocka_unit_test(test_bins), cmocka_unit_test(test_sweep),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_against_float64), cmocka_unit_test(test_bins),
+                                       cmocka_unit_test(test_sweep), cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
