@@ -9,6 +9,8 @@
 #   --no-install   never installs: prints the command that would
 #   --no-viz       without figures (cairo, pango, libpng)
 #   --no-text      without tokenizers (sentencepiece, PCRE2)
+#
+# SPDX-License-Identifier: MIT
 set -eu
 cd "$(dirname "$0")"
 

@@ -14,16 +14,6 @@
 #include "core/base/cpu.h"
 #include "core/base/parallel.h"
 
-#ifndef HAVE_AVX2
-#define HAVE_AVX2 0
-#endif
-#ifndef HAVE_AVX512
-#define HAVE_AVX512 0
-#endif
-#ifndef HAVE_NEON
-#define HAVE_NEON 0
-#endif
-
 enum {
     WINDOWS = 100,/* the best of so many counts, because disturbances only ever slow down; many short ones find a gap */
     TASKS_PER_THREAD = 4, /* so that a thread that is late costs a quarter of a window, not all of it */

@@ -33,10 +33,12 @@ static bool choose(attention_job *job)
         const size_t length = strcspn(at, ",");
         int found = -1;
         for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
-            if (strlen(component_name((deberta_component)c)) == length && strncmp(at, component_name((deberta_component)c), length) == 0)
+            if (strlen(component_name((deberta_component)c)) == length &&
+                strncmp(at, component_name((deberta_component)c), length) == 0)
                 found = c;
         if (found < 0) {
-            report_usage(job->options, "--components: expected some of c2c,c2p,p2c,logits,probs, found '%.*s'", (int)length, at);
+            report_usage(job->options, "--components: expected some of c2c,c2p,p2c,logits,probs, found '%.*s'",
+                         (int)length, at);
             return false;
         }
         job->capture.components[found] = true;
@@ -48,7 +50,9 @@ static bool choose(attention_job *job)
 static bool has_components(const attention_job *job)
 {
     for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
-        if (job->capture.components[c] && (c != DEBERTA_C2P || job->info.has_c2p) && (c != DEBERTA_P2C || job->info.has_p2c)) return true;
+        if (job->capture.components[c] && (c != DEBERTA_C2P || job->info.has_c2p) &&
+            (c != DEBERTA_P2C || job->info.has_p2c))
+            return true;
     report_usage(job->options, "--components: this model has no %s", options_value(job->options, "components", ""));
     return false;
 }
@@ -64,15 +68,16 @@ static size_t count_true(const bool *flags, size_t count)
 static deberta_status fill_figure(attention_job *job, attention_figure *figure, size_t sequence, deberta_error *err)
 {
     const size_t first = job->input.sequence_starts[sequence], n = job->input.sequence_starts[sequence + 1] - first;
-    figure->grid_rows = count_true(job->capture.layers, job->info.layers) * count_true(job->capture.heads, job->info.heads);
+    figure->grid_rows =
+        count_true(job->capture.layers, job->info.layers) * count_true(job->capture.heads, job->info.heads);
     job->panels = calloc(figure->grid_rows * DEBERTA_COMPONENT_COUNT + 1, sizeof *job->panels);
     job->row_titles = calloc(figure->grid_rows + 1, sizeof *job->row_titles);
     job->row_title_pointers = calloc(figure->grid_rows + 1, sizeof *job->row_title_pointers);
     job->labels = calloc(n, sizeof *job->labels);
     if (!job->panels || !job->row_titles || !job->row_title_pointers || !job->labels)
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    static const char *const titles[] = {"content to content", "content to position", "position to content", "logits (sum)",
-                                         "probabilities"};
+    static const char *const titles[] = {"content to content", "content to position", "position to content",
+                                         "logits (sum)", "probabilities"};
     size_t panels = 0, rows = 0;
     for (size_t l = 0; l < job->info.layers; l++)
         for (size_t head = 0; head < job->info.heads; head++) {
@@ -83,8 +88,11 @@ static deberta_status fill_figure(attention_job *job, attention_figure *figure, 
             for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
                 const float *values = capture_matrix(&job->capture, l, head, (deberta_component)c, sequence);
                 if (!values) continue;
-                job->panels[panels++] = (attention_panel){.values = values, .stride = n, .title = titles[c],
-                                                          .kind = c == DEBERTA_PROBABILITIES ? HEATMAP_POSITIVE : HEATMAP_SIGNED};
+                job->panels[panels++] =
+                    (attention_panel){.values = values,
+                                      .stride = n,
+                                      .title = titles[c],
+                                      .kind = c == DEBERTA_PROBABILITIES ? HEATMAP_POSITIVE : HEATMAP_SIGNED};
             }
         }
     for (size_t t = 0; t < n; t++)
@@ -101,7 +109,8 @@ static deberta_status draw(attention_job *job, attention_figure *figure, deberta
 {
     const char *paths[16];
     size_t count = 0;
-    for (const char *path; count < 16 && (path = options_nth_value(job->options, "out", count)); count++) paths[count] = path;
+    for (const char *path; count < 16 && (path = options_nth_value(job->options, "out", count)); count++)
+        paths[count] = path;
     static const char *const without[] = {"out", NULL};
     char *command_line = options_command_line(job->options, without), ids[1024] = "";
     for (size_t t = 0; t < job->input.tokens && strlen(ids) + 16 < sizeof ids; t++)
@@ -131,7 +140,9 @@ static bool check_suffixes(const parsed_options *options)
     const char *path;
     for (size_t k = 0; (path = options_nth_value(options, "out", k)); k++) {
         const char *suffix = strrchr(path, '.');
-        if (suffix && (strcasecmp(suffix, ".png") == 0 || strcasecmp(suffix, ".svg") == 0 || strcasecmp(suffix, ".pdf") == 0)) continue;
+        if (suffix &&
+            (strcasecmp(suffix, ".png") == 0 || strcasecmp(suffix, ".svg") == 0 || strcasecmp(suffix, ".pdf") == 0))
+            continue;
         report_usage(options, "--out: unknown suffix in '%s', expected .png, .svg or .pdf", path);
         return false;
     }
@@ -144,8 +155,10 @@ static int run_job(attention_job *job)
     deberta_error error = {0};
     attention_figure figure = {0};
     size_t row;
-    if (!options_has(job->options, "out")) return report_usage(job->options, "say where the figure goes: --out FILE.png (or .svg, .pdf)");
-    if (!run_session_options(job->options, &session_options) || !options_size(job->options, "row", 0, 0, SIZE_MAX, &row) ||
+    if (!options_has(job->options, "out"))
+        return report_usage(job->options, "say where the figure goes: --out FILE.png (or .svg, .pdf)");
+    if (!run_session_options(job->options, &session_options) ||
+        !options_size(job->options, "row", 0, 0, SIZE_MAX, &row) ||
         !options_number(job->options, "width-mm", 0, &figure.style.width_mm) ||
         !options_number(job->options, "dpi", 0, &figure.style.dpi))
         return EXIT_USAGE;
@@ -159,10 +172,13 @@ static int run_job(attention_job *job)
     int status = run_open_model(job->options, &job->model);
     if (status != EXIT_OK) return status;
     deberta_model_describe(job->model, &job->info);
-    if ((status = input_read(job->options, options_argument(job->options, 0), &job->info, &job->input)) != EXIT_OK) return status;
+    if ((status = input_read(job->options, options_argument(job->options, 0), &job->info, &job->input)) != EXIT_OK)
+        return status;
     if (row >= job->input.rows || job->input.row[row].tokens == 0)
         return report_usage(job->options, "--row: the input has no real tokens in row %zu", row);
-    if (capture_create(&job->capture, &job->info, job->input.sequence_starts, job->input.sequences, &error) != DEBERTA_OK) return report_error(job->options, &error);
+    if (capture_create(&job->capture, &job->info, job->input.sequence_starts, job->input.sequences, &error) !=
+        DEBERTA_OK)
+        return report_error(job->options, &error);
     if (!choose(job) || !has_components(job)) return EXIT_USAGE;
     session_options.max_tokens = job->input.tokens;
     session_options.features = DEBERTA_OBSERVE_ATTENTION;
@@ -176,7 +192,7 @@ static int run_job(attention_job *job)
         draw(job, &figure, &error) != DEBERTA_OK) {
         /* once there are panels, a bad argument is one of the figure's options */
         return error.code == DEBERTA_E_ARGUMENT && job->panels ? report_usage(job->options, "%s", error.message)
-                                                                : report_error(job->options, &error);
+                                                               : report_error(job->options, &error);
     }
     return EXIT_OK;
 }
@@ -219,6 +235,7 @@ const command command_attention = {
     .most_outputs = 16,
     .options = options,
     .example = "  deberta attention models/demo --text 'a new store opened beside the new mall' -o attention.png\n"
-               "  deberta attention synthetic:v3-xsmall --ids 1,7,3,11,5,2 --layers 0,1 --heads 0 -o attention.png -o attention.pdf\n",
+               "  deberta attention synthetic:v3-xsmall --ids 1,7,3,11,5,2 --layers 0,1 --heads 0 -o attention.png -o "
+               "attention.pdf\n",
     .run = run,
 };

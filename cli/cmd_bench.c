@@ -1,5 +1,5 @@
-/* `deberta bench`: sweeps over lengths, layers, threads and tiers; single kernels; the machine's limits; comparison of results.
- * SPDX-License-Identifier: MIT */
+/* `deberta bench`: sweeps over lengths, layers, threads and tiers; single kernels; the machine's limits; comparison of
+ * results. SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -103,7 +103,8 @@ static bool read_terms(const parsed_options *options, sweep_lists *lists, size_t
         deberta_error error;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
         if (*count == 4 || attention_terms_from_name(&lists->terms[*count], name, &error) != DEBERTA_OK) {
-            report_usage(options, "--attention: %s", *count == 4 ? "more than the four kinds there are" : error.message);
+            report_usage(options, "--attention: %s",
+                         *count == 4 ? "more than the four kinds there are" : error.message);
             return false;
         }
         ++*count;
@@ -116,7 +117,8 @@ static bool read_mixes(const parsed_options *options, sweep_lists *lists, size_t
     const char *text;
     for (*count = 0; (text = options_nth_value(options, "mix", *count)); ++*count) {
         deberta_error error;
-        if (*count == MOST_MIXES || range_parse(&lists->mixes[*count], text, "--mix", 1, 1 << 24, &error) != DEBERTA_OK) {
+        if (*count == MOST_MIXES ||
+            range_parse(&lists->mixes[*count], text, "--mix", 1, 1 << 24, &error) != DEBERTA_OK) {
             report_usage(options, "%s", *count == MOST_MIXES ? "--mix: too many" : error.message);
             return false;
         }
@@ -153,10 +155,12 @@ static bool read_sweep(const parsed_options *options, sweep_lists *lists, sweep_
     deberta_model_options model;
     *sweep = (sweep_options){.model = options_argument(options, 0)};
     const bool fine = run_model_options(options, &model) && read_list(options, "tokens", 1 << 24, &lists->lengths) &&
-                      read_list(options, "batch", 1 << 20, &lists->batches) && read_list(options, "layers", 4096, &lists->layers) &&
+                      read_list(options, "batch", 1 << 20, &lists->batches) &&
+                      read_list(options, "layers", 4096, &lists->layers) &&
                       read_threads(options, 4096, &lists->threads) && read_isas(options, lists, &sweep->isa_count) &&
                       read_terms(options, lists, &sweep->term_count) && read_mixes(options, lists, &sweep->mix_count) &&
-                      read_position_cache(options, sweep) && options_size(options, "reps", 0, 1, SWEEP_MAX_SAMPLES, &sweep->repetitions) &&
+                      read_position_cache(options, sweep) &&
+                      options_size(options, "reps", 0, 1, SWEEP_MAX_SAMPLES, &sweep->repetitions) &&
                       read_min_time(options, &sweep->min_seconds) && options_u64(options, "seed", 1, &sweep->seed);
     sweep->reference = model.reference;
     sweep->memory_limit_bytes = model.memory_limit_bytes;
@@ -226,7 +230,8 @@ static int run_sweep(const parsed_options *options)
             status = text_output_close(options, &output);
         }
         if (status == EXIT_OK && report.disagreements) {
-            fprintf(stderr, "deberta bench: %zu points computed something else than they had to; see the notes\n", report.disagreements);
+            fprintf(stderr, "deberta bench: %zu points computed something else than they had to; see the notes\n",
+                    report.disagreements);
             status = EXIT_CHECK_FAILED;
         }
     }
@@ -236,7 +241,8 @@ static int run_sweep(const parsed_options *options)
 }
 
 /* Closes what was written, or throws it away and says why. */
-static int finish_output(const parsed_options *options, text_output *output, deberta_status status, const deberta_error *error)
+static int finish_output(const parsed_options *options, text_output *output, deberta_status status,
+                         const deberta_error *error)
 {
     if (status == DEBERTA_OK) return text_output_close(options, output);
     text_output_discard(output);
@@ -260,11 +266,13 @@ static int run_compare(const parsed_options *options)
     compare_list list = {0};
     deberta_error error = {0};
     size_t format;
-    if (options_argument_count(options) != 3) return report_usage(options, "compare: expected two JSON files of `bench --json`");
+    if (options_argument_count(options) != 3)
+        return report_usage(options, "compare: expected two JSON files of `bench --json`");
     if (!read_format(options, &format)) return EXIT_USAGE;
     deberta_status status = read_report(&a, options_argument(options, 1), &error);
     if (status == DEBERTA_OK) status = read_report(&b, options_argument(options, 2), &error);
-    if (status == DEBERTA_OK && !options_has(options, "any-environment") && compare_environments(&a, &b, &error) != DEBERTA_OK) {
+    if (status == DEBERTA_OK && !options_has(options, "any-environment") &&
+        compare_environments(&a, &b, &error) != DEBERTA_OK) {
         deberta_error both = error;
         status = status_fail(&both, error.code, "%.400s (--any-environment compares all the same)", error.message);
         error = both;
@@ -272,7 +280,8 @@ static int run_compare(const parsed_options *options)
     if (status == DEBERTA_OK) status = compare_reports(&list, &a, &b, &error);
     text_output output = {0};
     int code = status == DEBERTA_OK ? text_output_open(options, options_value(options, "out", NULL), &output) : EXIT_OK;
-    if (status == DEBERTA_OK && code == EXIT_OK) status = compare_print(&list, &a, &b, output.file, style_of(format), &error);
+    if (status == DEBERTA_OK && code == EXIT_OK)
+        status = compare_print(&list, &a, &b, output.file, style_of(format), &error);
     compare_free(&list);
     bench_report_free(&a);
     bench_report_free(&b);
@@ -288,15 +297,18 @@ static int run_plot(const parsed_options *options)
     deberta_error error = {0};
     const char *paths[16];
     size_t count = 0;
-    if (options_argument_count(options) != 2) return report_usage(options, "plot: expected one JSON file of `bench --json`");
-    for (const char *path; count < 16 && (path = options_nth_value(options, "out", count)); count++) paths[count] = path;
+    if (options_argument_count(options) != 2)
+        return report_usage(options, "plot: expected one JSON file of `bench --json`");
+    for (const char *path; count < 16 && (path = options_nth_value(options, "out", count)); count++)
+        paths[count] = path;
     if (count == 0) return report_usage(options, "plot: say where the figure goes: --out FILE.png (or .svg, .pdf)");
     const figure_style style = {.title = options_value(options, "title", NULL)};
     deberta_status status = read_report(&report, options_argument(options, 1), &error);
     if (status == DEBERTA_OK) status = bench_figures_draw(&report, &style, paths, count, &error);
     bench_report_free(&report);
     if (status == DEBERTA_OK) return EXIT_OK;
-    return status == DEBERTA_E_ARGUMENT ? report_usage(options, "plot: %s", error.message) : report_error(options, &error);
+    return status == DEBERTA_E_ARGUMENT ? report_usage(options, "plot: %s", error.message)
+                                        : report_error(options, &error);
 }
 #endif
 
@@ -309,7 +321,8 @@ static int run_machine(const parsed_options *options)
     sweep_lists lists = {0};
     text_output output;
     size_t format, defaults[2] = {1, 1};
-    if (options_argument_count(options) > 1) return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
+    if (options_argument_count(options) > 1)
+        return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
     if (!read_threads(options, MACHINE_MAX_ROOFS, &lists.threads) || !read_format(options, &format)) return EXIT_USAGE;
     const int code = text_output_open(options, options_value(options, "out", NULL), &output);
     if (code != EXIT_OK) {
@@ -356,7 +369,8 @@ static int run_kernels(const parsed_options *options)
     deberta_error error = {0};
     size_t format;
     const size_t one = 1;
-    if (options_argument_count(options) < 2) return report_usage(options, "kernel: expected files of problems, such as bench/shapes/base.txt");
+    if (options_argument_count(options) < 2)
+        return report_usage(options, "kernel: expected files of problems, such as bench/shapes/base.txt");
     kernel_bench_options bench = {.isas = lists.isas, .cold = options_has(options, "cold"), .roofs = &roofs};
     if (!read_isas(options, &lists, &bench.isa_count) || !read_format(options, &format) ||
         !options_size(options, "reps", 0, 1, 10000, &bench.samples))
@@ -386,7 +400,8 @@ static int run(const parsed_options *options)
     if (strcmp(what, "compare") == 0) return run_compare(options);
     if (strcmp(what, "machine") == 0) return run_machine(options);
     if (strcmp(what, "kernel") == 0) return run_kernels(options);
-    if (options_argument_count(options) > 1) return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
+    if (options_argument_count(options) > 1)
+        return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
     return run_sweep(options);
 }
 

@@ -1,5 +1,5 @@
-/* `deberta completion`: a script for the shell, made from the same tables as the parser, so that it cannot be out of date.
- * SPDX-License-Identifier: MIT */
+/* `deberta completion`: a script for the shell, made from the same tables as the parser, so that it cannot be out of
+ * date. SPDX-License-Identifier: MIT */
 #include <string.h>
 
 #include "cli/commands.h"
@@ -9,8 +9,12 @@
 static const struct {
     const char *option, *words;
 } choices[] = {
-    {"isa", "auto scalar avx2 avx512 neon"}, {"reference", "microsoft hf"}, {"progress", "auto never"},
-    {"format", "table md csv json"},         {"hidden", "last all"},        {"position-cache", "on off both"},
+    {"isa", "auto scalar avx2 avx512 neon"},
+    {"reference", "microsoft hf"},
+    {"progress", "auto never"},
+    {"format", "table md csv json"},
+    {"hidden", "last all"},
+    {"position-cache", "on off both"},
     {"center", "row none"},
 };
 
@@ -48,11 +52,13 @@ static void print_commands(FILE *out)
 
 static void print_bash(FILE *out)
 {
-    fprintf(out, "# deberta completion bash: source it, or put it into ~/.local/share/bash-completion/completions/deberta\n"
-                 "_deberta()\n{\n    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options=\n"
-                 "    COMPREPLY=()\n    case $before in\n");
+    fprintf(out,
+            "# deberta completion bash: source it, or put it into ~/.local/share/bash-completion/completions/deberta\n"
+            "_deberta()\n{\n    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options=\n"
+            "    COMPREPLY=()\n    case $before in\n");
     for (size_t k = 0; k < sizeof choices / sizeof *choices; k++)
-        fprintf(out, "    --%s) COMPREPLY=($(compgen -W '%s' -- \"$word\")); return ;;\n", choices[k].option, choices[k].words);
+        fprintf(out, "    --%s) COMPREPLY=($(compgen -W '%s' -- \"$word\")); return ;;\n", choices[k].option,
+                choices[k].words);
     fprintf(out, "    esac\n    if [ \"$COMP_CWORD\" = 1 ]; then\n        COMPREPLY=($(compgen -W '");
     print_commands(out);
     fprintf(out, " --help --version' -- \"$word\"))\n        return\n    fi\n    case ${COMP_WORDS[1]} in\n");
@@ -98,8 +104,9 @@ static void put_zsh_option(FILE *out, const command *command, const option_spec 
 
 static void print_zsh(FILE *out)
 {
-    fprintf(out, "#compdef deberta\n# deberta completion zsh: put it into a folder of $fpath as _deberta\n_deberta() {\n"
-                 "    local -a commands\n    commands=(\n");
+    fprintf(out,
+            "#compdef deberta\n# deberta completion zsh: put it into a folder of $fpath as _deberta\n_deberta() {\n"
+            "    local -a commands\n    commands=(\n");
     for (size_t k = 0; commands[k]; k++) {
         fprintf(out, "        '%s:", commands[k]->name);
         put_escaped(out, commands[k]->summary, ":\\");
@@ -135,7 +142,8 @@ static void print_fish(FILE *out)
 {
     fprintf(out, "# deberta completion fish: put it into ~/.config/fish/completions/deberta.fish\n");
     for (size_t k = 0; commands[k]; k++)
-        fprintf(out, "complete -c deberta -f -n __fish_use_subcommand -a %s -d '%s'\n", commands[k]->name, commands[k]->summary);
+        fprintf(out, "complete -c deberta -f -n __fish_use_subcommand -a %s -d '%s'\n", commands[k]->name,
+                commands[k]->summary);
     for (size_t k = 0; commands[k]; k++) each_option(out, commands[k], put_fish_option);
 }
 

@@ -26,11 +26,12 @@ static json_t *describe_tiers(void)
 
 static json_t *describe_topology(const topology_info *t)
 {
-    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I}", "logical_processors", (json_int_t)t->logical,
-                     "cores", (json_int_t)t->cores, "packages", (json_int_t)t->packages, "numa_nodes",
-                     (json_int_t)t->numa_nodes, "allowed_logical_processors", (json_int_t)t->allowed_logical, "usable_cores",
-                     (json_int_t)t->usable_cores, "cpu_quota", t->cpu_quota, "l1d_bytes", (json_int_t)t->l1d_bytes, "l2_bytes",
-                     (json_int_t)t->l2_bytes, "l3_bytes", (json_int_t)t->l3_bytes, "l3_cores", (json_int_t)t->l3_cores);
+    return json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:I, s:I, s:I, s:I}", "logical_processors",
+                     (json_int_t)t->logical, "cores", (json_int_t)t->cores, "packages", (json_int_t)t->packages,
+                     "numa_nodes", (json_int_t)t->numa_nodes, "allowed_logical_processors",
+                     (json_int_t)t->allowed_logical, "usable_cores", (json_int_t)t->usable_cores, "cpu_quota",
+                     t->cpu_quota, "l1d_bytes", (json_int_t)t->l1d_bytes, "l2_bytes", (json_int_t)t->l2_bytes,
+                     "l3_bytes", (json_int_t)t->l3_bytes, "l3_cores", (json_int_t)t->l3_cores);
 }
 
 static json_t *describe_kernels(const kernels *table)
@@ -49,25 +50,33 @@ static json_t *describe_model(const deberta_model *model)
     deberta_model_describe(model, &info);
     json_t *heads = json_array();
     for (int head = 0; head < DEBERTA_HEAD_COUNT; head++)
-        if (info.heads_present & 1u << head) json_array_append_new(heads, json_string(deberta_head_name((deberta_head)head)));
+        if (info.heads_present & 1u << head)
+            json_array_append_new(heads, json_string(deberta_head_name((deberta_head)head)));
     char terms[16];
     snprintf(terms, sizeof terms, "%s%s%s", info.has_c2p ? "c2p" : "", info.has_c2p && info.has_p2c ? "|" : "",
              info.has_p2c ? "p2c" : "");
-    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:o}",
-                     "name", info.name, "version", info.version, "layers", (json_int_t)info.layers, "hidden_size",
-                     (json_int_t)info.hidden_size, "heads", (json_int_t)info.heads, "head_size", (json_int_t)info.head_size,
-                     "intermediate_size", (json_int_t)info.intermediate_size, "embedding_size",
-                     (json_int_t)info.embedding_size, "vocabulary_size", (json_int_t)info.vocabulary_size, "max_positions",
-                     (json_int_t)info.max_positions, "max_relative_positions", (json_int_t)info.max_relative_positions,
-                     "position_buckets", (json_int_t)info.position_buckets, "relative_rows", (json_int_t)info.relative_rows,
-                     "position_terms", terms, "position_biased_input", info.position_biased_input, "has_position_table",
-                     info.has_position_table, "token_types", (json_int_t)info.token_types, "convolution_width",
-                     (json_int_t)info.convolution_width, "parameters", (json_int_t)info.parameters, "memory_bytes",
-                     (json_int_t)info.memory_bytes, "heads_present", heads);
+    return json_pack(
+        "{s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:o}",
+        "name", info.name, "version", info.version, "layers", (json_int_t)info.layers, "hidden_size",
+        (json_int_t)info.hidden_size, "heads", (json_int_t)info.heads, "head_size", (json_int_t)info.head_size,
+        "intermediate_size", (json_int_t)info.intermediate_size, "embedding_size", (json_int_t)info.embedding_size,
+        "vocabulary_size", (json_int_t)info.vocabulary_size, "max_positions", (json_int_t)info.max_positions,
+        "max_relative_positions", (json_int_t)info.max_relative_positions, "position_buckets",
+        (json_int_t)info.position_buckets, "relative_rows", (json_int_t)info.relative_rows, "position_terms", terms,
+        "position_biased_input", info.position_biased_input, "has_position_table", info.has_position_table,
+        "token_types", (json_int_t)info.token_types, "convolution_width", (json_int_t)info.convolution_width,
+        "parameters", (json_int_t)info.parameters, "memory_bytes", (json_int_t)info.memory_bytes, "heads_present",
+        heads);
 }
 
-static const char *text_of(const json_t *object, const char *key) { return json_string_value(json_object_get(object, key)); }
-static long long number_of(const json_t *object, const char *key) { return json_integer_value(json_object_get(object, key)); }
+static const char *text_of(const json_t *object, const char *key)
+{
+    return json_string_value(json_object_get(object, key));
+}
+static long long number_of(const json_t *object, const char *key)
+{
+    return json_integer_value(json_object_get(object, key));
+}
 
 static void print_model(FILE *out, const json_t *model)
 {
@@ -76,20 +85,20 @@ static void print_model(FILE *out, const json_t *model)
     snprintf(parameters, sizeof parameters, "%.1f M", (double)number_of(model, "parameters") / 1e6);
     fprintf(out, "\nmodel %s\n", text_of(model, "name"));
     fprintf(out, "  parameterisation  v%lld\n", number_of(model, "version"));
-    fprintf(out, "  shape             %lld layers, hidden %lld, %lld heads of %lld, intermediate %lld\n", number_of(model, "layers"),
-           number_of(model, "hidden_size"), number_of(model, "heads"), number_of(model, "head_size"),
-           number_of(model, "intermediate_size"));
+    fprintf(out, "  shape             %lld layers, hidden %lld, %lld heads of %lld, intermediate %lld\n",
+            number_of(model, "layers"), number_of(model, "hidden_size"), number_of(model, "heads"),
+            number_of(model, "head_size"), number_of(model, "intermediate_size"));
     fprintf(out, "  vocabulary        %lld\n", number_of(model, "vocabulary_size"));
     if (number_of(model, "relative_rows"))
         fprintf(out, "  relative          %s, %lld rows, distances below %lld%s\n", text_of(model, "position_terms"),
-               number_of(model, "relative_rows"), number_of(model, "max_relative_positions"),
-               number_of(model, "position_buckets") ? ", logarithmic buckets" : "");
+                number_of(model, "relative_rows"), number_of(model, "max_relative_positions"),
+                number_of(model, "position_buckets") ? ", logarithmic buckets" : "");
     else
         fprintf(out, "  relative          none\n");
-    fprintf(out, "  absolute          %s\n", json_is_true(json_object_get(model, "position_biased_input")) ? "added to the input"
-                                       : json_is_true(json_object_get(model, "has_position_table"))
-                                           ? "for the Enhanced Mask Decoder"
-                                           : "none");
+    fprintf(out, "  absolute          %s\n",
+            json_is_true(json_object_get(model, "position_biased_input")) ? "added to the input"
+            : json_is_true(json_object_get(model, "has_position_table"))  ? "for the Enhanced Mask Decoder"
+                                                                          : "none");
     fprintf(out, "  parameters        %s without heads, %s in memory\n", parameters, memory);
     fprintf(out, "  heads            ");
     size_t k;
@@ -107,7 +116,8 @@ static void print_machine(FILE *out, const kernels *table, const topology_info *
     format_bytes(l2, (double)topology->l2_bytes);
     format_bytes(l3, (double)topology->l3_bytes);
     fprintf(out, "deberta %s\n\nprocessor  %s\n", deberta_version(), name);
-    fprintf(out, "cores      %zu of %zu usable, L1d %s, L2 %s, L3 %s\n\ntiers\n", topology->usable_cores, topology->cores, l1, l2, l3);
+    fprintf(out, "cores      %zu of %zu usable, L1d %s, L2 %s, L3 %s\n\ntiers\n", topology->usable_cores,
+            topology->cores, l1, l2, l3);
     for (size_t k = 0; k < TIERS; k++) {
         const char *missing = deberta_isa_missing(tiers[k]);
         fprintf(out, "  %-8s %s\n", deberta_isa_name(tiers[k]), missing ? missing : "available");
@@ -135,8 +145,8 @@ static int run(const parsed_options *options)
     json_t *about_model = model ? describe_model(model) : NULL;
     int status = EXIT_OK;
     if (options_has(options, "json")) {
-        json_t *object = json_pack("{s:s, s:o, s:o, s:o}", "version", deberta_version(), "tiers", describe_tiers(), "topology",
-                                   describe_topology(&topology), "kernels", describe_kernels(&table));
+        json_t *object = json_pack("{s:s, s:o, s:o, s:o}", "version", deberta_version(), "tiers", describe_tiers(),
+                                   "topology", describe_topology(&topology), "kernels", describe_kernels(&table));
         if (about_model) json_object_set(object, "model", about_model);
         status = run_print_json(options, object);
     } else {
@@ -159,6 +169,7 @@ const command command_info = {
     .arguments = "[MODEL]",
     .max_arguments = 1,
     .options = NULL,
-    .example = "  deberta info\n  deberta info synthetic:v3-small\n  deberta info deberta-v3-base --json -o model.json\n",
+    .example =
+        "  deberta info\n  deberta info synthetic:v3-small\n  deberta info deberta-v3-base --json -o model.json\n",
     .run = run,
 };

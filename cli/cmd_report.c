@@ -1,7 +1,7 @@
 /* `deberta report`: sweep, verification and attention figures of one model in a folder with an index.html.
  *
- * It runs the other commands with the options one would type, and the page lists exactly those lines: whatever is in the folder
- * can be made again one by one. SPDX-License-Identifier: MIT */
+ * It runs the other commands with the options one would type, and the page lists exactly those lines: whatever is in
+ * the folder can be made again one by one. SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,8 +33,8 @@ static char *in_folder(const report_job *job, const char *name)
 /* Of the common options those that change results go on to every step. */
 static int forward_common(const report_job *job, char **argv, int argc)
 {
-    static const char *const forwarded[][2] = {{"threads", "--threads"}, {"memory-limit", "--memory-limit"}, {"reference", "--reference"},
-                                               {"seed", "--seed"}};
+    static const char *const forwarded[][2] = {
+        {"threads", "--threads"}, {"memory-limit", "--memory-limit"}, {"reference", "--reference"}, {"seed", "--seed"}};
     for (size_t k = 0; k < sizeof forwarded / sizeof *forwarded; k++) {
         const char *value = options_value(job->options, forwarded[k][0], NULL);
         if (!value || argc + 2 > MOST_WORDS) continue;
@@ -67,17 +67,20 @@ static int run_step(report_job *job, const char *title, const command *command, 
 /* What takes longest comes last, so that most mistakes show at once. */
 static int run_steps(report_job *job, char *paths[6])
 {
-    const char *lengths = options_value(job->options, "tokens", "16-256*2"), *layers = options_value(job->options, "layers", "0");
+    const char *lengths = options_value(job->options, "tokens", "16-256*2"),
+               *layers = options_value(job->options, "layers", "0");
     const char *heads = options_value(job->options, "heads", "0"), *reps = options_value(job->options, "reps", "7");
     const char *tiers = options_value(job->options, "isa", "all");
     const char *const info[] = {"info", job->model, "--json", "-o", paths[0], NULL};
-    const char *const sweep[] = {"bench", job->model, "-n", lengths, "--isa", tiers, "--reps", reps, "--json", "-o", paths[1], NULL};
+    const char *const sweep[] = {"bench",  job->model, "-n",     lengths, "--isa",  tiers,
+                                 "--reps", reps,       "--json", "-o",    paths[1], NULL};
     const char *const verify[] = {"verify", job->model, job->input_option, job->input, "--json", "-o", paths[2], NULL};
     int status = run_step(job, "The machine and the model", &command_info, info);
 #if HAVE_VIZ
     const char *const plot[] = {"bench", "plot", paths[1], "-o", paths[3], NULL};
-    const char *const attention[] = {"attention", job->model, job->input_option, job->input, "--layers", layers, "--heads", heads,
-                                     "-o", paths[4], "-o", paths[5], NULL};
+    const char *const attention[] = {
+        "attention", job->model, job->input_option, job->input, "--layers", layers, "--heads",
+        heads,       "-o",       paths[4],          "-o",       paths[5],   NULL};
     if (status == EXIT_OK) status = run_step(job, "Attention components", &command_attention, attention);
 #else
     (void)layers;
@@ -113,7 +116,8 @@ static int make_folder(const report_job *job)
         fprintf(stderr, "deberta report: %s: is a file, expected a folder\n", job->folder);
         return EXIT_SYSTEM;
     }
-    if (mkdir(job->folder, 0777) == 0 || (errno == EEXIST && stat(job->folder, &about) == 0 && S_ISDIR(about.st_mode))) return EXIT_OK;
+    if (mkdir(job->folder, 0777) == 0 || (errno == EEXIST && stat(job->folder, &about) == 0 && S_ISDIR(about.st_mode)))
+        return EXIT_OK;
     fprintf(stderr, "deberta report: %s: the folder cannot be made: %s\n", job->folder, strerror(errno));
     return EXIT_SYSTEM;
 }
@@ -137,12 +141,15 @@ static void choose_input(report_job *job)
 
 static int run(const parsed_options *options)
 {
-    static const char *const names[6] = {"info.json", "sweep.json", "verify.json", "sweep.png", "attention.png", "attention.pdf"};
-    report_job job = {.options = options, .model = options_argument(options, 0), .folder = options_value(options, "out", "report")};
+    static const char *const names[6] = {"info.json", "sweep.json",    "verify.json",
+                                         "sweep.png", "attention.png", "attention.pdf"};
+    report_job job = {
+        .options = options, .model = options_argument(options, 0), .folder = options_value(options, "out", "report")};
     char *paths[6] = {0};
     size_t reps;
     if (!check_lengths(options) || !options_size(options, "reps", 7, 1, 1000, &reps)) return EXIT_USAGE;
-    if (options_has(options, "text") && options_has(options, "ids")) return report_usage(options, "give one of --text and --ids");
+    if (options_has(options, "text") && options_has(options, "ids"))
+        return report_usage(options, "give one of --text and --ids");
     if (!run_is_model_place(options)) return EXIT_INPUT;
     int status = make_folder(&job);
     bool fine = true;
@@ -152,7 +159,8 @@ static int run(const parsed_options *options)
     if (status == EXIT_OK) status = run_steps(&job, paths);
     if (status == EXIT_OK) {
         char *page = in_folder(&job, "index.html");
-        status = page ? report_page_write(options, page, job.model, job.input, job.steps, job.step_count, paths) : EXIT_SYSTEM;
+        status = page ? report_page_write(options, page, job.model, job.input, job.steps, job.step_count, paths)
+                      : EXIT_SYSTEM;
         if (status == EXIT_OK) run_note(options, "report: %s", page);
         free(page);
     }

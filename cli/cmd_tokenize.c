@@ -1,4 +1,5 @@
-/* `deberta tokenize`: ids, tokens and offsets of texts. Needs the tokenizer's files only. SPDX-License-Identifier: MIT */
+/* `deberta tokenize`: ids, tokens and offsets of texts. Needs the tokenizer's files only. SPDX-License-Identifier: MIT
+ */
 #include "cli/commands.h"
 #include "cli/run.h"
 #include "cli/input.h"
@@ -23,8 +24,9 @@ static json_t *describe(const token_list *list)
         json_array_append_new(tokens, json_stringn(text, bytes));
         json_array_append_new(types, json_integer(list->type_ids[t]));
     }
-    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "ids", ids, "tokens", tokens, "offsets", spans_of(list, list->char_spans),
-                     "byte_offsets", spans_of(list, list->byte_spans), "type_ids", types);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o}", "ids", ids, "tokens", tokens, "offsets",
+                     spans_of(list, list->char_spans), "byte_offsets", spans_of(list, list->byte_spans), "type_ids",
+                     types);
 }
 
 static void print_table(FILE *out, const token_list *list)
@@ -34,7 +36,8 @@ static void print_table(FILE *out, const token_list *list)
         char span[48] = "-";
         if (list->roles[t] != TOKEN_FRAME)
             snprintf(span, sizeof span, "%zu-%zu", list->char_spans[t].begin, list->char_spans[t].end);
-        fprintf(out, "%5zu %8d %4d %12s  %s\n", t, list->ids[t], list->type_ids[t], span, token_list_text(list, t, NULL));
+        fprintf(out, "%5zu %8d %4d %12s  %s\n", t, list->ids[t], list->type_ids[t], span,
+                token_list_text(list, t, NULL));
     }
 }
 

@@ -1,5 +1,5 @@
-/* `deberta verify`: every tier against the scalar one bit for bit and against float64; or the engine against its own deliberate
- * mistakes. SPDX-License-Identifier: MIT */
+/* `deberta verify`: every tier against the scalar one bit for bit and against float64; or the engine against its own
+ * deliberate mistakes. SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,15 +9,19 @@
 #include "cli/verify_against.h"
 #include "study/verify.h"
 
-/* Small models that between them use every part of the engine: v1 with clamped distances, types and absolute positions; v2 with
- * convolution; v3 with log buckets beyond their range and both language-model heads. */
+/* Small models that between them use every part of the engine: v1 with clamped distances, types and absolute positions;
+ * v2 with convolution; v3 with log buckets beyond their range and both language-model heads. */
 static const struct {
     const char *label, *path;
     size_t tokens;
 } standard_models[] = {
-    {"v1", "synthetic:v1-base,layers=2,hidden=96,heads=4,intermediate=200,vocab=97,distance=16,positions=64,types=2,biased=1", 41},
-    {"v2", "synthetic:v2-xlarge,layers=2,hidden=128,heads=2,intermediate=256,vocab=97,buckets=16,distance=40,epsilon=3", 70},
-    {"v3", "synthetic:v3-base,layers=3,hidden=192,heads=3,intermediate=384,vocab=97,buckets=32,distance=100,lm=1,rtd=1", 140},
+    {"v1",
+     "synthetic:v1-base,layers=2,hidden=96,heads=4,intermediate=200,vocab=97,distance=16,positions=64,types=2,biased=1",
+     41},
+    {"v2", "synthetic:v2-xlarge,layers=2,hidden=128,heads=2,intermediate=256,vocab=97,buckets=16,distance=40,epsilon=3",
+     70},
+    {"v3", "synthetic:v3-base,layers=3,hidden=192,heads=3,intermediate=384,vocab=97,buckets=32,distance=100,lm=1,rtd=1",
+     140},
 };
 enum { STANDARD_MODELS = sizeof standard_models / sizeof *standard_models };
 
@@ -26,8 +30,12 @@ static bool read_options(const parsed_options *options, verify_options *verify)
     deberta_isa isa;
     deberta_model_options model_options;
     uint64_t seed;
-    if (!run_isa(options, &isa) || !run_model_options(options, &model_options) || !options_u64(options, "seed", 1, &seed)) return false;
-    *verify = (verify_options){.seed = seed, .threads = model_options.threads, .reference = model_options.reference,
+    if (!run_isa(options, &isa) || !run_model_options(options, &model_options) ||
+        !options_u64(options, "seed", 1, &seed))
+        return false;
+    *verify = (verify_options){.seed = seed,
+                               .threads = model_options.threads,
+                               .reference = model_options.reference,
                                .memory_limit_bytes = model_options.memory_limit_bytes};
     for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++)
         verify->tiers[t] = !deberta_isa_missing((deberta_isa)t) && (isa == DEBERTA_ISA_AUTO || t == (int)isa);
@@ -49,7 +57,8 @@ static deberta_status verify_standard(verify_report *report, const verify_option
     for (size_t k = 0; k < STANDARD_MODELS; k++) {
         int32_t ids[256];
         make_ids(ids, standard_models[k].tokens, 97, verify->seed + k);
-        DEBERTA_TRY(verify_model(report, verify, standard_models[k].path, standard_models[k].label, ids, standard_models[k].tokens, err));
+        DEBERTA_TRY(verify_model(report, verify, standard_models[k].path, standard_models[k].label, ids,
+                                 standard_models[k].tokens, err));
     }
     return DEBERTA_OK;
 }
@@ -58,9 +67,9 @@ static deberta_status verify_standard(verify_report *report, const verify_option
 
 static json_t *describe_row(const verify_row *row)
 {
-    json_t *object = json_pack("{s:s, s:s, s:I, s:I, s:b, s:f}", "subject", row->subject, "isa", deberta_isa_name(row->tier), "values",
-                               (json_int_t)row->values, "differing", (json_int_t)row->differing, "passed", row->passed, "limit",
-                               row->limit);
+    json_t *object = json_pack("{s:s, s:s, s:I, s:I, s:b, s:f}", "subject", row->subject, "isa",
+                               deberta_isa_name(row->tier), "values", (json_int_t)row->values, "differing",
+                               (json_int_t)row->differing, "passed", row->passed, "limit", row->limit);
     if (row->has_error) {
         json_object_set_new(object, "worst", json_real(row->worst < 1e300 ? row->worst : 1e300));
         json_object_set_new(object, "p999", json_real(row->percentile_999 < 1e300 ? row->percentile_999 : 1e300));
@@ -74,18 +83,22 @@ static int print_report(const parsed_options *options, const verify_report *repo
     if (options_has(options, "json")) {
         json_t *rows = json_array();
         for (size_t k = 0; k < report->count; k++) json_array_append_new(rows, describe_row(&report->rows[k]));
-        return run_print_json(options, json_pack("{s:s, s:I, s:I, s:o}", "schema", "deberta-verify/1", "checks", (json_int_t)report->count,
-                                                 "failures", (json_int_t)report->failures, "results", rows));
+        return run_print_json(options, json_pack("{s:s, s:I, s:I, s:o}", "schema", "deberta-verify/1", "checks",
+                                                 (json_int_t)report->count, "failures", (json_int_t)report->failures,
+                                                 "results", rows));
     }
     text_output output;
     const int status = text_output_open(options, options_value(options, "out", NULL), &output);
     if (status != EXIT_OK) return status;
-    fprintf(output.file, "errors against float64 in eps x sum of |terms| (kernels) or eps x largest magnitude (models)\n\n");
-    fprintf(output.file, "%-22s %-7s %10s %10s %9s %9s %7s\n", "what", "isa", "values", "bits differ", "worst", "p99.9", "limit");
+    fprintf(output.file,
+            "errors against float64 in eps x sum of |terms| (kernels) or eps x largest magnitude (models)\n\n");
+    fprintf(output.file, "%-22s %-7s %10s %10s %9s %9s %7s\n", "what", "isa", "values", "bits differ", "worst", "p99.9",
+            "limit");
     for (size_t k = 0; k < report->count; k++) {
         const verify_row *row = &report->rows[k];
-        fprintf(output.file, "%-22s %-7s %10zu %10zu %9.3g %9.3g %7.4g%s\n", row->subject, deberta_isa_name(row->tier), row->values,
-                row->differing, row->worst, row->percentile_999, row->limit, row->passed ? "" : "  FAILED");
+        fprintf(output.file, "%-22s %-7s %10zu %10zu %9.3g %9.3g %7.4g%s\n", row->subject, deberta_isa_name(row->tier),
+                row->values, row->differing, row->worst, row->percentile_999, row->limit,
+                row->passed ? "" : "  FAILED");
         if (!row->passed && row->has_error) fprintf(output.file, "    %s\n", row->where);
     }
     fprintf(output.file, "\n%zu checks, %zu failed\n", report->count, report->failures);
@@ -143,13 +156,14 @@ static int verify_one(const parsed_options *options, const verify_options *verif
         status = input_read(options, path, &info, &input);
         for (size_t t = 0; status == EXIT_OK && t < input.tokens; t++)
             if (input.ids[t] < 0 || (size_t)input.ids[t] >= info.vocabulary_size) {
-                status_fail(&error, DEBERTA_E_ARGUMENT, "id %d at token %zu: the vocabulary has %zu rows (0 ... %zu)", input.ids[t], t,
-                            info.vocabulary_size, info.vocabulary_size - 1);
+                status_fail(&error, DEBERTA_E_ARGUMENT, "id %d at token %zu: the vocabulary has %zu rows (0 ... %zu)",
+                            input.ids[t], t, info.vocabulary_size, info.vocabulary_size - 1);
                 status = report_error(options, &error);
             }
         for (size_t s = 0; status == EXIT_OK && s < input.sequences; s++) {
             const size_t first = input.sequence_starts[s], n = input.sequence_starts[s + 1] - first;
-            if (verify_model(report, verify, path, "", input.ids + first, n, &error) != DEBERTA_OK) status = report_error(options, &error);
+            if (verify_model(report, verify, path, "", input.ids + first, n, &error) != DEBERTA_OK)
+                status = report_error(options, &error);
         }
         input_free(&input);
         return status;
@@ -159,7 +173,8 @@ static int verify_one(const parsed_options *options, const verify_options *verif
     int32_t *ids = malloc(tokens * sizeof *ids);
     if (!ids) return EXIT_SYSTEM;
     make_ids(ids, tokens, info.vocabulary_size, verify->seed);
-    if (verify_model(report, verify, path, "", ids, tokens, &error) != DEBERTA_OK) status = report_error(options, &error);
+    if (verify_model(report, verify, path, "", ids, tokens, &error) != DEBERTA_OK)
+        status = report_error(options, &error);
     free(ids);
     return status;
 }
@@ -206,7 +221,8 @@ static int run(const parsed_options *options)
         status = verify_against_file(options, &verify, &report);
     } else if (options_argument_count(options)) {
         status = verify_one(options, &verify, &report);
-    } else if (verify_kernels(&report, &verify, &error) != DEBERTA_OK || verify_standard(&report, &verify, &error) != DEBERTA_OK) {
+    } else if (verify_kernels(&report, &verify, &error) != DEBERTA_OK ||
+               verify_standard(&report, &verify, &error) != DEBERTA_OK) {
         status = report_error(options, &error);
     }
     if (status == EXIT_OK) status = print_report(options, &report);
@@ -234,6 +250,7 @@ const command command_verify = {
     .arguments = "[MODEL]",
     .max_arguments = 1,
     .options = options,
-    .example = "  deberta verify\n  deberta verify synthetic:v3-xsmall,layers=2 -n 100\n  deberta verify --mutate p2c_ji\n",
+    .example =
+        "  deberta verify\n  deberta verify synthetic:v3-xsmall,layers=2 -n 100\n  deberta verify --mutate p2c_ji\n",
     .run = run,
 };

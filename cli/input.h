@@ -1,12 +1,12 @@
 /* What the user wants encoded, whatever form it came in, as one ragged batch that remembers how it looked.
  *
- * Sources, one of: --text S (may be repeated; --pair S adds a second segment), --file FILE of lines ("-": standard input), --ids 1,7,3
- * (taken as is, nothing added; may be repeated), --input FILE (.safetensors or .json with input_ids [B,N] and optionally
- * attention_mask, token_type_ids, position_ids).
+ * Sources, one of: --text S (may be repeated; --pair S adds a second segment), --file FILE of lines ("-": standard
+ * input), --ids 1,7,3 (taken as is, nothing added; may be repeated), --input FILE (.safetensors or .json with input_ids
+ * [B,N] and optionally attention_mask, token_type_ids, position_ids).
  *
- * Padding exists only here: leading and trailing padding of a row is cut before encoding, a hole inside keeps its columns and
- * carries a mask, and absolute positions go on counting columns: a left-padded row starts at its first real column. A row
- * without any real token has no sequence.
+ * Padding exists only here: leading and trailing padding of a row is cut before encoding, a hole inside keeps its
+ * columns and carries a mask, and absolute positions go on counting columns: a left-padded row starts at its first real
+ * column. A row without any real token has no sequence.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CLI_INPUT_H
@@ -26,7 +26,7 @@ typedef struct input_batch {
     input_row *row;       /* [rows] */
     size_t sequences, tokens;
     int32_t *ids;
-    size_t *sequence_starts; /* [sequences + 1] */
+    size_t *sequence_starts;             /* [sequences + 1] */
     int32_t *token_types, *position_ids; /* NULL: the default */
     uint8_t *mask;                       /* NULL: no holes */
     char **labels;                       /* [tokens] what figures write beside a row: "7", or the token */
@@ -42,21 +42,27 @@ typedef struct input_batch {
 /* The options of the sources, for the table of a command. */
 #define INPUT_OPTIONS                                                                                                  \
     {"text", 0, "TEXT", "what to encode; may be repeated"},                                                            \
-    {"pair", 0, "TEXT", "second segment of the text before it; an empty one is a segment"},                            \
-    {"file", 'f', "FILE", "texts, one a line; - is standard input"},                                                   \
-    {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included (also: trained, receptive)"}, \
-    {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so"},                        \
-    {"ids", 0, "LIST", "token ids such as 1,7,3,2, taken as they are; may be repeated"},                               \
-    {"input", 'i', "FILE", "input_ids and masks from a .safetensors or .json file"}
+        {"pair", 0, "TEXT", "second segment of the text before it; an empty one is a segment"},                        \
+        {"file", 'f', "FILE", "texts, one a line; - is standard input"},                                               \
+        {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included (also: trained, receptive)"},             \
+        {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so"},                    \
+        {"ids", 0, "LIST", "token ids such as 1,7,3,2, taken as they are; may be repeated"},                           \
+    {                                                                                                                  \
+        "input", 'i', "FILE", "input_ids and masks from a .safetensors or .json file"                                  \
+    }
 
-/* model_folder: where the tokenizer is. info: for --max-tokens trained and receptive; NULL where no model is open, then these two
- * are refused. EXIT_OK or an exit code, after saying why. */
-int input_read(const parsed_options *options, const char *model_folder, const deberta_model_info *info, input_batch *input);
+/* model_folder: where the tokenizer is. info: for --max-tokens trained and receptive; NULL where no model is open, then
+ * these two are refused. EXIT_OK or an exit code, after saying why. */
+int input_read(const parsed_options *options, const char *model_folder, const deberta_model_info *info,
+               input_batch *input);
 /* The same from the tensors of a file. */
 deberta_status input_read_tensors(input_batch *input, const char *path, deberta_error *err);
 void input_free(input_batch *input);
 /* The batch for deberta_encode; borrows. */
 deberta_batch input_as_batch(const input_batch *input);
+
+/* --max-tokens, 0 where it was not given; info as above. False after saying what is wrong. */
+bool input_token_limit(const parsed_options *options, const deberta_model_info *info, size_t *limit);
 
 /* "all", "0,3", "0-5,7": sets selected[k] for k < limit. False after saying what is wrong. */
 bool parse_index_list(const parsed_options *options, const char *name, const char *text, bool *selected, size_t limit);

@@ -12,9 +12,15 @@ const command *const commands[] = {
     &command_verify,
     &command_encode,
     &command_tokenize,
+    &command_fill_mask,
+    &command_detect,
+    &command_classify,
+    &command_tag,
+    &command_answer,
 #if HAVE_VIZ
     &command_attention,
 #endif
+    &command_receptive_field,
     &command_report,
     &command_completion,
     NULL,
@@ -22,10 +28,12 @@ const command *const commands[] = {
 
 static void print_overview(FILE *out)
 {
-    fprintf(out, "deberta %s: DeBERTa encoders on the CPU, and what happens inside them\n\n"
-                 "usage: deberta <command> [MODEL] [options]\n\n"
-                 "MODEL is a folder (config.json with model.safetensors or pytorch_model.bin), or synthetic:<shape>, for example\n"
-                 "synthetic:v3-base or synthetic:v3-small,layers=2,vocab=1000\n\ncommands:\n",
+    fprintf(out,
+            "deberta %s: DeBERTa encoders on the CPU, and what happens inside them\n\n"
+            "usage: deberta <command> [MODEL] [options]\n\n"
+            "MODEL is a folder (config.json with model.safetensors or pytorch_model.bin), or synthetic:<shape>, for "
+            "example\n"
+            "synthetic:v3-base or synthetic:v3-small,layers=2,vocab=1000\n\ncommands:\n",
             deberta_version());
     for (size_t k = 0; commands[k]; k++) fprintf(out, "  %-16s %s\n", commands[k]->name, commands[k]->summary);
     fprintf(out, "\nfor one command: deberta <command> --help\n"
@@ -71,7 +79,8 @@ int main(int argc, char **argv)
         const char *name = argv[asks_for_help ? 2 : 1];
         const command *command = find_command(name);
         if (!command) {
-            fprintf(stderr, "deberta: unknown %s '%s'\nsee: deberta --help\n", *name == '-' ? "option" : "command", name);
+            fprintf(stderr, "deberta: unknown %s '%s'\nsee: deberta --help\n", *name == '-' ? "option" : "command",
+                    name);
             return EXIT_USAGE;
         }
         if (asks_for_help)

@@ -86,7 +86,8 @@ static int parse_option(parsed_options *options, int *index)
         }
     }
     if (spec->value && !value) {
-        if (*index + 1 >= options->argc) return complain(command, "option '--%s' needs a value (%s)", spec->name, spec->value);
+        if (*index + 1 >= options->argc)
+            return complain(command, "option '--%s' needs a value (%s)", spec->name, spec->value);
         value = options->argv[++*index];
     }
     options->given[options->given_count++] = (given_option){spec, value};
@@ -164,7 +165,8 @@ void options_print_help(const command *command)
     }
     printf("\ncommon options:\n");
     print_specs(common_options, command->options);
-    if (command->example) printf("\n%s:\n%s", strchr(command->example, '\n')[1] ? "examples" : "example", command->example);
+    if (command->example)
+        printf("\n%s:\n%s", strchr(command->example, '\n')[1] ? "examples" : "example", command->example);
 }
 
 const command *options_command(const parsed_options *options) { return options->command; }
@@ -219,16 +221,19 @@ bool options_u64(const parsed_options *options, const char *name, uint64_t fallb
     return false;
 }
 
-bool options_size(const parsed_options *options, const char *name, size_t fallback, size_t lowest, size_t highest, size_t *value)
+bool options_size(const parsed_options *options, const char *name, size_t fallback, size_t lowest, size_t highest,
+                  size_t *value)
 {
     uint64_t number;
     if (!options_u64(options, name, fallback, &number)) return false;
     *value = (size_t)number;
     if (!options_has(options, name) || (number >= lowest && number <= highest)) return true;
     if (highest == SIZE_MAX)
-        report_usage(options, "--%s: expected a number of at least %zu, found %s", name, lowest, options_value(options, name, ""));
+        report_usage(options, "--%s: expected a number of at least %zu, found %s", name, lowest,
+                     options_value(options, name, ""));
     else
-        report_usage(options, "--%s: expected %zu to %zu, found %s", name, lowest, highest, options_value(options, name, ""));
+        report_usage(options, "--%s: expected %zu to %zu, found %s", name, lowest, highest,
+                     options_value(options, name, ""));
     return false;
 }
 
@@ -264,7 +269,8 @@ bool options_bytes(const parsed_options *options, const char *name, size_t fallb
     return false;
 }
 
-bool options_choice(const parsed_options *options, const char *name, const char *const *choices, size_t fallback, size_t *index)
+bool options_choice(const parsed_options *options, const char *name, const char *const *choices, size_t fallback,
+                    size_t *index)
 {
     *index = fallback;
     const char *text = options_value(options, name, NULL);
@@ -318,7 +324,8 @@ char *options_command_line(const parsed_options *options, const char *const *wit
     char *text = NULL;
     size_t length = 0;
     bool fits = append_word(&text, &length, "deberta") && append_word(&text, &length, options->command->name);
-    for (size_t k = 0; k < options->argument_count && fits; k++) fits = append_word(&text, &length, options->arguments[k]);
+    for (size_t k = 0; k < options->argument_count && fits; k++)
+        fits = append_word(&text, &length, options->arguments[k]);
     for (size_t k = 0; k < options->given_count && fits; k++) {
         const given_option *given = &options->given[k];
         if (is_without(without, given->spec->name)) continue;

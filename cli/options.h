@@ -1,7 +1,9 @@
 /* The command line: one table a command, from which parsing, --help, the man page check and shell completion are made.
  *
- * An option that takes a value takes the next argument whatever it looks like: values may be empty or begin with a dash.
- * `--name=value` works too. Arguments that are no options are positional; `--` ends the options; `-` is a positional argument.
+ * An option that takes a value takes the next argument whatever it looks like: values may be empty or begin with a
+ * dash.
+ * `--name=value` works too. Arguments that are no options are positional; `--` ends the options; `-` is a positional
+ * argument.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CLI_OPTIONS_H
@@ -46,18 +48,21 @@ bool options_has(const parsed_options *options, const char *name);
 bool options_knows(const parsed_options *options, const char *name); /* the command has such an option */
 /* The last value given, or fallback. */
 const char *options_value(const parsed_options *options, const char *name, const char *fallback);
-/* Whether it was given, or would have been, as one of the common options: a command's own of the same name hides that. */
+/* Whether it was given, or would have been, as one of the common options: a command's own of the same name hides that.
+ */
 bool options_is_common(const parsed_options *options, const char *name);
 /* All values in order: index 0, 1 ... until NULL. */
 const char *options_nth_value(const parsed_options *options, const char *name, size_t index);
 /* Numbers, checked: on a wrong one they print what was expected and return false (the command returns EXIT_USAGE). */
-bool options_size(const parsed_options *options, const char *name, size_t fallback, size_t lowest, size_t highest, size_t *value);
+bool options_size(const parsed_options *options, const char *name, size_t fallback, size_t lowest, size_t highest,
+                  size_t *value);
 bool options_u64(const parsed_options *options, const char *name, uint64_t fallback, uint64_t *value);
 bool options_number(const parsed_options *options, const char *name, double fallback, double *value);
 /* Sizes in bytes with K, M, G suffixes. */
 bool options_bytes(const parsed_options *options, const char *name, size_t fallback, size_t *value);
 /* One of the names in choices (NULL-terminated); *index is its place. */
-bool options_choice(const parsed_options *options, const char *name, const char *const *choices, size_t fallback, size_t *index);
+bool options_choice(const parsed_options *options, const char *name, const char *const *choices, size_t fallback,
+                    size_t *index);
 /* The command line as typed, for provenance, without the values of the options named in `without` (NULL-terminated). */
 char *options_command_line(const parsed_options *options, const char *const *without);
 const command *options_command(const parsed_options *options);

@@ -18,7 +18,8 @@ bool run_isa(const parsed_options *options, deberta_isa *isa)
         source = "DEBERTA_ISA";
     }
     *isa = DEBERTA_ISA_AUTO;
-    if (!name || (!*name && !options_has(options, "isa"))) return true; /* a variable that is set to nothing is not set */
+    if (!name || (!*name && !options_has(options, "isa")))
+        return true; /* a variable that is set to nothing is not set */
     deberta_error error;
     if (deberta_isa_from_name(isa, name, &error) != DEBERTA_OK) {
         report_usage(options, "%s: %s", source, error.message);
@@ -48,8 +49,8 @@ bool run_check_common(const parsed_options *options)
         return false;
     }
     return (!options_is_common(options, "isa") || run_isa(options, &isa)) &&
-           run_model_options(options, &model_options) &&
-           options_choice(options, "progress", moments, 0, &moment) && options_u64(options, "seed", 1, &seed);
+           run_model_options(options, &model_options) && options_choice(options, "progress", moments, 0, &moment) &&
+           options_u64(options, "seed", 1, &seed);
 }
 
 bool run_model_options(const parsed_options *options, deberta_model_options *model_options)
@@ -59,14 +60,16 @@ bool run_model_options(const parsed_options *options, deberta_model_options *mod
     *model_options = (deberta_model_options){.struct_size = sizeof *model_options};
     if (!options_choice(options, "reference", references, 0, &reference)) return false;
     model_options->reference = reference ? DEBERTA_REFERENCE_HF : DEBERTA_REFERENCE_MICROSOFT;
-    return (!options_is_common(options, "threads") || options_size(options, "threads", 0, 0, 4096, &model_options->threads)) &&
+    return (!options_is_common(options, "threads") ||
+            options_size(options, "threads", 0, 0, 4096, &model_options->threads)) &&
            options_bytes(options, "memory-limit", 0, &model_options->memory_limit_bytes);
 }
 
 bool run_session_options(const parsed_options *options, deberta_session_options *session_options)
 {
     *session_options = (deberta_session_options){.struct_size = sizeof *session_options};
-    return run_isa(options, &session_options->isa) && options_size(options, "threads", 0, 0, 4096, &session_options->threads) &&
+    return run_isa(options, &session_options->isa) &&
+           options_size(options, "threads", 0, 0, 4096, &session_options->threads) &&
            options_bytes(options, "memory-limit", 0, &session_options->memory_limit_bytes);
 }
 
@@ -74,7 +77,8 @@ bool run_session_options(const parsed_options *options, deberta_session_options 
 bool run_is_model_place(const parsed_options *options)
 {
     const char *path = options_argument(options, 0);
-    static const char expected[] = "MODEL is a folder with config.json and weights, or synthetic:<shape> such as synthetic:v3-base";
+    static const char expected[] =
+        "MODEL is a folder with config.json and weights, or synthetic:<shape> such as synthetic:v3-base";
     struct stat about;
     deberta_error error = {.code = DEBERTA_E_FILE};
     if (strncmp(path, "synthetic:", 10) == 0) return true;
@@ -134,7 +138,12 @@ void progress_step(progress_bar *bar, size_t done, const char *detail)
     if (elapsed < 1 || t - bar->last < 0.1) return;
     bar->last = t;
     bar->shown = true;
-    const double fraction = bar->total ? (double)done / (double)bar->total : 0;
+    if (!bar->total) { /* a pipe: nobody knows its end */
+        fprintf(stderr, "\r\033[K%s  %s", bar->what, detail ? detail : "");
+        fflush(stderr);
+        return;
+    }
+    const double fraction = (double)done / (double)bar->total;
     char cells[25];
     for (int k = 0; k < 24; k++) cells[k] = k < (int)(fraction * 24) ? '#' : '.';
     cells[24] = 0;
@@ -155,7 +164,7 @@ void progress_end(progress_bar *bar)
 static char unfinished[4096];
 static volatile sig_atomic_t is_unfinished;
 
-void run_unfinished_file(const char *path)
+void run_remove_on_signal(const char *path)
 {
     is_unfinished = 0;
     if (!path || strlen(path) >= sizeof unfinished) return;
@@ -176,7 +185,8 @@ void run_install_signal_handlers(void)
     for (size_t k = 0; k < sizeof signals / sizeof *signals; k++) {
         struct sigaction action = {.sa_handler = remove_and_raise}, before;
         sigemptyset(&action.sa_mask);
-        if (sigaction(signals[k], NULL, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(signals[k], &action, NULL);
+        if (sigaction(signals[k], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(signals[k], &action, NULL);
     }
 }
 
@@ -197,7 +207,7 @@ static FILE *open_output(const char *path, text_output *output)
         return NULL;
     }
     FILE *file = fopen(output->temporary, "wx");
-    if (file) run_unfinished_file(output->temporary);
+    if (file) run_remove_on_signal(output->temporary);
     return file;
 }
 
@@ -220,7 +230,7 @@ void text_output_discard(text_output *output)
     if (output->path && output->file) fclose(output->file);
     if (output->temporary) {
         unlink(output->temporary);
-        run_unfinished_file(NULL);
+        run_remove_on_signal(NULL);
     }
     free(output->path);
     free(output->temporary);
@@ -235,7 +245,8 @@ int text_output_close(const parsed_options *options, text_output *output)
     written = fclose(output->file) == 0 && written;
     output->file = NULL;
     if (written && output->temporary) written = rename(output->temporary, output->path) == 0;
-    if (!written) snprintf(error.message, sizeof error.message, "%s: cannot be written: %s", output->path, strerror(errno));
+    if (!written)
+        snprintf(error.message, sizeof error.message, "%s: cannot be written: %s", output->path, strerror(errno));
     text_output_discard(output);
     return written ? EXIT_OK : report_error(options, &error);
 }

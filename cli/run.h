@@ -1,4 +1,5 @@
-/* What most commands do first and last: open the model, make a session, show progress, write results whole or not at all.
+/* What most commands do first and last: open the model, make a session, show progress, write results whole or not at
+ * all.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CLI_RUN_H
@@ -11,7 +12,8 @@
 
 /* The tier asked for by --isa or DEBERTA_ISA; false (after saying so) if it does not exist or cannot run here. */
 bool run_isa(const parsed_options *options, deberta_isa *isa);
-/* The options that every command takes, wherever the command looks at them: a wrong value is never passed over in silence. */
+/* The options that every command takes, wherever the command looks at them: a wrong value is never passed over in
+ * silence. */
 bool run_check_common(const parsed_options *options);
 /* From --reference, --threads, --memory-limit. */
 bool run_model_options(const parsed_options *options, deberta_model_options *model_options);
@@ -30,18 +32,20 @@ typedef struct progress_bar {
     const char *what;
     bool shown, enabled;
     double began, last;
-    size_t total;
+    size_t total; /* 0: not known */
 } progress_bar;
 progress_bar progress_begin(const parsed_options *options, const char *what, size_t total);
 void progress_step(progress_bar *bar, size_t done, const char *detail); /* detail may be NULL */
 void progress_end(progress_bar *bar);
 
-/* Text output to --out PATH (atomically: temporary name, then rename; a device or a pipe is written to as it is) or to stdout. */
+/* Text output to --out PATH (atomically: temporary name, then rename; a device or a pipe is written to as it is) or to
+ * stdout. */
 typedef struct text_output {
     FILE *file;
     char *path, *temporary; /* both NULL for stdout; no temporary for a device */
 } text_output;
-int text_output_open(const parsed_options *options, const char *path, text_output *output); /* path NULL or "-": stdout */
+int text_output_open(const parsed_options *options, const char *path,
+                     text_output *output); /* path NULL or "-": stdout */
 int text_output_close(const parsed_options *options, text_output *output);
 void text_output_discard(text_output *output);
 
@@ -54,9 +58,11 @@ void run_write_json_line(FILE *out, json_t *object);
 /* Bytes for people: "344 MB". */
 void format_bytes(char text[32], double bytes);
 
-/* A file that SIGINT, SIGTERM, SIGHUP and SIGPIPE must remove; NULL: none any more. text_output_* do this themselves. */
-void run_unfinished_file(const char *path);
-/* Installs the handlers that do so and raise the signal again. What the parent process ignores stays ignored. Called once by main. */
+/* A file that SIGINT, SIGTERM, SIGHUP and SIGPIPE must remove; NULL: none any more. text_output_* do this themselves.
+ */
+void run_remove_on_signal(const char *path);
+/* Installs the handlers that do so and raise the signal again. What the parent process ignores stays ignored. Called
+ * once by main. */
 void run_install_signal_handlers(void);
 
 #endif

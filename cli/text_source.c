@@ -41,7 +41,8 @@ static deberta_status read_lines(const char *path, input_batch *input, size_t *c
         if (length && line[length - 1] == '\r') length--;
         status = add_text(input, capacity, line, (size_t)length, err);
     }
-    if (status == DEBERTA_OK && ferror(file)) status = status_fail(err, DEBERTA_E_FILE, "%s: cannot be read: %s", path, strerror(errno));
+    if (status == DEBERTA_OK && ferror(file))
+        status = status_fail(err, DEBERTA_E_FILE, "%s: cannot be read: %s", path, strerror(errno));
     free(line);
     if (!standard) fclose(file);
     return status;
@@ -60,7 +61,8 @@ static deberta_status add_pairs(const parsed_options *options, input_batch *inpu
         if (!(input->pairs[k] = strdup(pair))) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
         input->pair_bytes[k] = strlen(pair);
     }
-    if (k != input->rows) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu texts but %zu --pair: give one for each", input->rows, k);
+    if (k != input->rows)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu texts but %zu --pair: give one for each", input->rows, k);
     return DEBERTA_OK;
 }
 
@@ -73,7 +75,9 @@ deberta_status text_source_read(const parsed_options *options, input_batch *inpu
     }
     for (size_t k = 0; options_nth_value(options, "file", k); k++)
         DEBERTA_TRY(read_lines(options_nth_value(options, "file", k), input, &capacity, err));
-    if (input->rows == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines",
-                     strcmp(options_value(options, "file", "-"), "-") == 0 ? "standard input" : options_value(options, "file", "-"));
+    if (input->rows == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines",
+                     strcmp(options_value(options, "file", "-"), "-") == 0 ? "standard input"
+                                                                           : options_value(options, "file", "-"));
     return add_pairs(options, input, err);
 }

@@ -4,8 +4,8 @@
 
 #include "cli/input.h"
 
-/* Sets rows, texts, text_bytes and, if a pair was given, pairs and pair_bytes. Lines may hold NUL; a last line without a line break
- * counts; "\r\n" ends a line too. */
+/* Sets rows, texts, text_bytes and, if a pair was given, pairs and pair_bytes. Lines may hold NUL; a last line without
+ * a line break counts; "\r\n" ends a line too. */
 deberta_status text_source_read(const parsed_options *options, input_batch *input, deberta_error *err);
 
 #endif

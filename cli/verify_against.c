@@ -60,7 +60,8 @@ static void compare_row(against_job *job, size_t row, size_t column, size_t toke
     row_comparison *c = context;
     const float *expected = c->expected + (row * job->input.columns + column) * c->width;
     for (size_t k = 0; k < c->width; k++)
-        verify_errors_add(&c->errors, (double)c->found[token * c->width + k], (double)expected[k], c->scale, "token %zu, column %zu", token, k);
+        verify_errors_add(&c->errors, (double)c->found[token * c->width + k], (double)expected[k], c->scale,
+                          "token %zu, column %zu", token, k);
     c->values += c->width;
 }
 
@@ -71,11 +72,13 @@ static void compare_attention_row(against_job *job, size_t row, size_t column, s
     const size_t n = where.tokens, N = job->input.columns, i = column - where.first_column;
     const uint8_t *mask = job->input.mask ? job->input.mask + job->input.sequence_starts[where.sequence] : NULL;
     for (size_t head = 0; head < job->info.heads; head++) {
-        const float *found = capture_matrix(&job->capture, c->layer, head, (deberta_component)c->component, where.sequence) + i * n;
+        const float *found =
+            capture_matrix(&job->capture, c->layer, head, (deberta_component)c->component, where.sequence) + i * n;
         const float *expected = c->expected + ((row * job->info.heads + head) * N + column) * N + where.first_column;
         for (size_t j = 0; j < n; j++) {
             if (mask && !mask[j]) continue;
-            verify_errors_add(&c->errors, (double)found[j], (double)expected[j], c->scale, "token %zu, key %zu", token, j);
+            verify_errors_add(&c->errors, (double)found[j], (double)expected[j], c->scale, "token %zu, key %zu", token,
+                              j);
             c->values++;
         }
     }
@@ -118,14 +121,16 @@ static deberta_status compare_tensor(against_job *job, const tensor *t, const fl
     if (sscanf(t->name, "attn.%zu.%23s", &layer, what) == 2 && layer < job->info.layers && t->rank == 4) {
         for (c.component = 0; c.component < DEBERTA_COMPONENT_COUNT; c.component++)
             if (strcmp(what, component_name((deberta_component)c.component)) == 0) break;
-        if (c.component == DEBERTA_COMPONENT_COUNT || !job->capture.attention[layer * DEBERTA_COMPONENT_COUNT + c.component])
+        if (c.component == DEBERTA_COMPONENT_COUNT ||
+            !job->capture.attention[layer * DEBERTA_COMPONENT_COUNT + c.component])
             return DEBERTA_OK;
         c.layer = layer;
         each_real_row(job, compare_attention_row, &c);
         return finish(job, t->name, &c, (double)layer + 1, err);
     }
     for (int head = 0; head < DEBERTA_HEAD_COUNT; head++) {
-        if (strncmp(t->name, "logits.", 7) != 0 || strcmp(t->name + 7, deberta_head_name((deberta_head)head)) != 0) continue;
+        if (strncmp(t->name, "logits.", 7) != 0 || strcmp(t->name + 7, deberta_head_name((deberta_head)head)) != 0)
+            continue;
         float *found = NULL;
         if (!(c.width = deberta_head_width(job->model, (deberta_head)head))) return DEBERTA_OK;
         deberta_status status = head_values(job, (deberta_head)head, c.width, &found, err);
@@ -133,8 +138,8 @@ static deberta_status compare_tensor(against_job *job, const tensor *t, const fl
         if (status == DEBERTA_OK && head != DEBERTA_HEAD_SEQUENCE) each_real_row(job, compare_row, &c);
         for (size_t r = 0; status == DEBERTA_OK && head == DEBERTA_HEAD_SEQUENCE && r < job->input.rows; r++)
             for (size_t k = 0; job->input.row[r].tokens && k < c.width; k++, c.values++)
-                verify_errors_add(&c.errors, (double)found[job->input.row[r].sequence * c.width + k], (double)values[r * c.width + k],
-                                  c.scale, "row %zu, label %zu", r, k);
+                verify_errors_add(&c.errors, (double)found[job->input.row[r].sequence * c.width + k],
+                                  (double)values[r * c.width + k], c.scale, "row %zu, label %zu", r, k);
         free(found);
         return status == DEBERTA_OK ? finish(job, t->name, &c, (double)job->info.layers + 2, err) : status;
     }
@@ -154,7 +159,8 @@ static deberta_status compare_file(against_job *job, deberta_error *err)
         DEBERTA_TRY(status);
     }
     if (job->compared == 0)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: none of its %zu tensors is one that this model computes (hidden_states.*, attn.*, logits.*)",
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                     "%s: none of its %zu tensors is one that this model computes (hidden_states.*, attn.*, logits.*)",
                      job->path, job->tensors.count);
     return DEBERTA_OK;
 }
@@ -169,7 +175,10 @@ static deberta_status run_tier(against_job *job, deberta_isa isa, deberta_error 
     for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) job->capture.components[c] = true;
     DEBERTA_TRY(capture_allocate(&job->capture, job->verify->memory_limit_bytes, err));
     const deberta_session_options session_options = {
-        .struct_size = sizeof session_options, .isa = isa, .max_tokens = job->input.tokens, .threads = job->verify->threads,
+        .struct_size = sizeof session_options,
+        .isa = isa,
+        .max_tokens = job->input.tokens,
+        .threads = job->verify->threads,
         .features = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION |
                     (job->info.heads_present & 1u << DEBERTA_HEAD_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0)};
     DEBERTA_TRY(deberta_session_create(&job->session, job->model, &session_options, err));
@@ -182,7 +191,8 @@ static deberta_status run_tier(against_job *job, deberta_isa isa, deberta_error 
 
 static deberta_status run_job(against_job *job, deberta_error *err)
 {
-    const deberta_model_options model_options = {.struct_size = sizeof model_options, .reference = job->verify->reference,
+    const deberta_model_options model_options = {.struct_size = sizeof model_options,
+                                                 .reference = job->verify->reference,
                                                  .threads = job->verify->threads,
                                                  .memory_limit_bytes = job->verify->memory_limit_bytes};
     DEBERTA_TRY(input_read_tensors(&job->input, job->path, err));
@@ -205,7 +215,8 @@ static deberta_status run_job(against_job *job, deberta_error *err)
 int verify_against_file(const parsed_options *options, const verify_options *verify, verify_report *report)
 {
     deberta_error error = {0};
-    against_job job = {.options = options, .verify = verify, .report = report, .path = options_value(options, "against", "")};
+    against_job job = {
+        .options = options, .verify = verify, .report = report, .path = options_value(options, "against", "")};
     const deberta_status status = run_job(&job, &error);
     tensor_list_free(&job.tensors);
     mapped_file_close(&job.file);

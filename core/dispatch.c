@@ -8,25 +8,12 @@
 
 #include "core/base/cpu.h"
 
-#ifndef HAVE_AVX2
-#define HAVE_AVX2 0
-#endif
-#ifndef HAVE_AVX512
-#define HAVE_AVX512 0
-#endif
-#ifndef HAVE_NEON
-#define HAVE_NEON 0
-#endif
-
 static const char *const isa_names[DEBERTA_ISA_COUNT] = {
-    [DEBERTA_ISA_AUTO] = "auto", [DEBERTA_ISA_SCALAR] = "scalar", [DEBERTA_ISA_AVX2] = "avx2",
+    [DEBERTA_ISA_AUTO] = "auto",     [DEBERTA_ISA_SCALAR] = "scalar", [DEBERTA_ISA_AVX2] = "avx2",
     [DEBERTA_ISA_AVX512] = "avx512", [DEBERTA_ISA_NEON] = "neon",
 };
 
-const char *deberta_isa_name(deberta_isa isa)
-{
-    return (unsigned)isa < DEBERTA_ISA_COUNT ? isa_names[isa] : "unknown";
-}
+const char *deberta_isa_name(deberta_isa isa) { return (unsigned)isa < DEBERTA_ISA_COUNT ? isa_names[isa] : "unknown"; }
 
 deberta_status deberta_isa_from_name(deberta_isa *isa, const char *name, deberta_error *err)
 {
@@ -37,7 +24,8 @@ deberta_status deberta_isa_from_name(deberta_isa *isa, const char *name, deberta
             return DEBERTA_OK;
         }
     }
-    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown instruction set '%s'; known are auto, scalar, avx2, avx512 and neon", name);
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown instruction set '%s'; known are auto, scalar, avx2, avx512 and neon",
+                 name);
 }
 
 const char *deberta_isa_missing(deberta_isa isa)
@@ -61,7 +49,8 @@ deberta_status kernels_select(kernels *table, deberta_isa isa, deberta_error *er
     if (isa == DEBERTA_ISA_AUTO) isa = deberta_isa_best();
     const char *missing = deberta_isa_missing(isa);
     if (missing) {
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "instruction set '%s' cannot be used here: %s", deberta_isa_name(isa), missing);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "instruction set '%s' cannot be used here: %s", deberta_isa_name(isa),
+                     missing);
     }
     memset(table, 0, sizeof *table);
     if (cpu_features() & CPU_FMA) {

@@ -5,8 +5,8 @@
 #include "core/base/status.h"
 #include "core/kernels.h"
 
-/* Scalar kernels first, then every tier up to `isa` overrides what it implements: no slot stays NULL. DEBERTA_ISA_AUTO is the
- * best tier of this machine. DEBERTA_E_ARGUMENT, with the reason, for a tier that cannot run here. */
+/* Scalar kernels first, then every tier up to `isa` overrides what it implements: no slot stays NULL. DEBERTA_ISA_AUTO
+ * is the best tier of this machine. DEBERTA_E_ARGUMENT, with the reason, for a tier that cannot run here. */
 deberta_status kernels_select(kernels *table, deberta_isa isa, deberta_error *err);
 
 #endif

@@ -1,4 +1,5 @@
-/* The library in 30 lines:  cc example.c $(pkg-config --cflags --libs deberta) -o example && ./example MODEL */
+/* The library in 30 lines:  cc example.c $(pkg-config --cflags --libs deberta) -o example && ./example MODEL
+ * SPDX-License-Identifier: MIT */
 #include <deberta.h>
 #include <stdio.h>
 
@@ -23,7 +24,8 @@ int main(int argc, char **argv)
     if (status != DEBERTA_OK)
         fprintf(stderr, "%s\n", error.message);
     else
-        for (size_t t = 0; t < starts[2]; t++) printf("token %zu: %9.6f ...\n", t, outputs.hidden[t * outputs.hidden_stride]);
+        for (size_t t = 0; t < starts[2]; t++)
+            printf("token %zu: %9.6f ...\n", t, outputs.hidden[t * outputs.hidden_stride]);
     deberta_session_free(&session);
     deberta_model_free(&model);
     return status != DEBERTA_OK;

@@ -10,8 +10,8 @@ const char *component_name(deberta_component component)
     return names[component];
 }
 
-deberta_status capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts, size_t sequences,
-                              deberta_error *err)
+deberta_status capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts,
+                              size_t sequences, deberta_error *err)
 {
     memset(capture, 0, sizeof *capture);
     capture->model = model;
@@ -23,7 +23,8 @@ deberta_status capture_create(capture *capture, const deberta_model_info *model,
     capture->hidden_states = calloc(model->layers + 1, sizeof *capture->hidden_states);
     capture->attention = calloc(model->layers * DEBERTA_COMPONENT_COUNT + 1, sizeof *capture->attention);
     capture->matrix_starts = calloc(sequences + 1, sizeof *capture->matrix_starts);
-    if (!capture->layers || !capture->heads || !capture->hidden_states || !capture->attention || !capture->matrix_starts) {
+    if (!capture->layers || !capture->heads || !capture->hidden_states || !capture->attention ||
+        !capture->matrix_starts) {
         capture_free(capture);
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     }
@@ -47,13 +48,18 @@ deberta_status capture_allocate(capture *capture, size_t limit_bytes, deberta_er
     for (size_t l = 0; l < model->layers; l++)
         for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
             matrices += capture->layers[l] && capture->components[c] && model_has(model, (deberta_component)c);
-    const size_t hidden_bytes = capture->hidden ? (model->layers + 1) * capture->tokens * model->hidden_size * sizeof(float) : 0;
-    if (!size_multiply(cells, model->heads * sizeof(float), &matrix_bytes) || !size_multiply(matrix_bytes, matrices, &total) ||
-        !size_add(total, hidden_bytes, &total) || (limit_bytes && total > limit_bytes))
+    const size_t hidden_bytes =
+        capture->hidden ? (model->layers + 1) * capture->tokens * model->hidden_size * sizeof(float) : 0;
+    if (!size_multiply(cells, model->heads * sizeof(float), &matrix_bytes) ||
+        !size_multiply(matrix_bytes, matrices, &total) || !size_add(total, hidden_bytes, &total) ||
+        (limit_bytes && total > limit_bytes))
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY,
-                     "keeping %zu attention matrices of %zu heads and %zu cells needs %.3g GB, the limit is %zu bytes; choose fewer layers, heads "
-                     "or components", matrices, model->heads, cells,
-                     ((double)cells * (double)model->heads * 4 * (double)matrices + (double)hidden_bytes) * 1e-9, limit_bytes);
+                     "keeping %zu attention matrices of %zu heads and %zu cells needs %.3g GB, the limit is %zu bytes; "
+                     "choose fewer layers, heads "
+                     "or components",
+                     matrices, model->heads, cells,
+                     ((double)cells * (double)model->heads * 4 * (double)matrices + (double)hidden_bytes) * 1e-9,
+                     limit_bytes);
     for (size_t l = 0; l <= model->layers; l++) {
         if (capture->hidden &&
             !(capture->hidden_states[l] = malloc(capture->tokens * model->hidden_size * sizeof(float) + 1)))
@@ -61,7 +67,8 @@ deberta_status capture_allocate(capture *capture, size_t limit_bytes, deberta_er
         for (int c = 0; l < model->layers && c < DEBERTA_COMPONENT_COUNT; c++) {
             if (!capture->layers[l] || !capture->components[c] || !model_has(model, (deberta_component)c)) continue;
             /* zero-filled: heads that were not chosen stay 0 */
-            if (!(capture->attention[l * DEBERTA_COMPONENT_COUNT + (size_t)c] = calloc(cells * model->heads + 1, sizeof(float))))
+            if (!(capture->attention[l * DEBERTA_COMPONENT_COUNT + (size_t)c] =
+                      calloc(cells * model->heads + 1, sizeof(float))))
                 DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for attention matrices (%zu bytes)", total);
         }
     }
@@ -95,7 +102,8 @@ static void on_hidden(void *context, size_t layer, const float *rows, size_t tok
     capture *capture = context;
     const size_t h = capture->model->hidden_size;
     if (!capture->hidden_states[layer]) return;
-    for (size_t t = 0; t < tokens; t++) memcpy(capture->hidden_states[layer] + t * h, rows + t * stride, h * sizeof(float));
+    for (size_t t = 0; t < tokens; t++)
+        memcpy(capture->hidden_states[layer] + t * h, rows + t * stride, h * sizeof(float));
 }
 
 static int wants_attention(void *context, size_t layer, size_t head, deberta_component component)
@@ -110,7 +118,8 @@ static void on_attention(void *context, const deberta_attention_block *block)
     float *matrix = capture_matrix(capture, block->layer, block->head, block->component, block->sequence);
     if (!matrix) return;
     for (size_t r = 0; r < block->rows; r++)
-        memcpy(matrix + (block->first_query + r) * block->keys, block->values + r * block->stride, block->keys * sizeof(float));
+        memcpy(matrix + (block->first_query + r) * block->keys, block->values + r * block->stride,
+               block->keys * sizeof(float));
 }
 
 deberta_observer capture_observer(capture *capture)

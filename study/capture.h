@@ -12,17 +12,17 @@ typedef struct capture {
     const deberta_model_info *model;
     const size_t *sequence_starts; /* [sequences + 1], the caller's */
     size_t sequences, tokens;
-    bool *layers, *heads;                    /* [L], [A] wanted */
+    bool *layers, *heads;                     /* [L], [A] wanted */
     bool components[DEBERTA_COMPONENT_COUNT]; /* wanted */
-    bool hidden;                             /* all hidden states too */
-    float **hidden_states;                   /* [L + 1] of [tokens][h], or NULL */
+    bool hidden;                              /* all hidden states too */
+    float **hidden_states;                    /* [L + 1] of [tokens][h], or NULL */
     float **attention; /* [L][components] of [A][sum over sequences of n n], NULL where unwanted: see capture_matrix */
     size_t *matrix_starts; /* [sequences + 1] */
 } capture;
 
 /* Sizes everything; layers, heads and components start unselected. */
-deberta_status capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts, size_t sequences,
-                              deberta_error *err);
+deberta_status capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts,
+                              size_t sequences, deberta_error *err);
 /* After the selection was made. Refuses above limit_bytes (0: none). */
 deberta_status capture_allocate(capture *capture, size_t limit_bytes, deberta_error *err);
 void capture_free(capture *capture);

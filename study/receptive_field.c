@@ -10,13 +10,20 @@ static const ptrdiff_t unlimited = (ptrdiff_t)1 << 40;
 
 static ptrdiff_t reach_of(const receptive_field *field) { return field->length ? (ptrdiff_t)field->length - 1 : unlimited; }
 
-/* The smallest distance in [low, high] whose row is at least `row`; high + 1 if there is none. */
-static ptrdiff_t first_with_row(const position_rule *rule, size_t row, ptrdiff_t low, ptrdiff_t high)
+/* Both parts of a pair grow with the distance, so that their sum tells pairs apart. */
+static size_t slot_of(const receptive_field *field, ptrdiff_t distance)
+{
+    const size_t row = position_row(&field->rule, distance);
+    return field->paired ? row + 2 * field->rule.span - 1 - position_row(&field->rule, -distance) : row;
+}
+
+/* The smallest distance in [low, high] whose slot is at least `slot`; high + 1 if there is none. */
+static ptrdiff_t first_with_slot(const receptive_field *field, size_t slot, ptrdiff_t low, ptrdiff_t high)
 {
     ptrdiff_t end = high + 1;
     while (low < end) {
         const ptrdiff_t middle = low + (end - low) / 2;
-        if (position_row(rule, middle) >= row)
+        if (slot_of(field, middle) >= slot)
             end = middle;
         else
             low = middle + 1;
@@ -55,10 +62,11 @@ static void find_run(receptive_field *field)
         field->run_right++;
 }
 
-deberta_status receptive_field_make(receptive_field *field, const position_rule *rule, size_t length, deberta_error *err)
+static deberta_status make(receptive_field *field, const position_rule *rule, size_t length, bool paired, deberta_error *err)
 {
     memset(field, 0, sizeof *field);
     field->rule = *rule;
+    field->paired = paired;
     field->length = length;
     if (rule->span == 0) DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "the model has no relative positions");
     const ptrdiff_t reach = reach_of(field);
@@ -66,15 +74,16 @@ deberta_status receptive_field_make(receptive_field *field, const position_rule 
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
                      "the rows of the position table fall somewhere as the distance grows (%zu buckets, distances below %zu)",
                      rule->buckets, rule->max_distance);
-    field->rows = calloc(2 * rule->span, sizeof *field->rows);
-    field->unique = calloc(2 * rule->span, sizeof *field->unique);
+    const size_t slots = (paired ? 4 : 2) * rule->span;
+    field->rows = calloc(slots, sizeof *field->rows);
+    field->unique = calloc(slots, sizeof *field->unique);
     if (!field->rows || !field->unique) {
         receptive_field_free(field);
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     }
     ptrdiff_t low = -reach;
-    for (size_t row = 0; row < 2 * rule->span && low <= reach; row++) {
-        const ptrdiff_t next = first_with_row(rule, row + 1, low, reach);
+    for (size_t row = 0; row < slots && low <= reach; row++) {
+        const ptrdiff_t next = first_with_slot(field, row + 1, low, reach);
         if (next == low) continue;
         const bool endless = !length && (low == -reach || next == reach + 1);
         field_row *found = &field->rows[field->slots_used++];
@@ -88,6 +97,16 @@ deberta_status receptive_field_make(receptive_field *field, const position_rule 
     }
     find_run(field);
     return DEBERTA_OK;
+}
+
+deberta_status receptive_field_make(receptive_field *field, const position_rule *rule, size_t length, deberta_error *err)
+{
+    return make(field, rule, length, false, err);
+}
+
+deberta_status receptive_field_make_paired(receptive_field *field, const position_rule *rule, size_t length, deberta_error *err)
+{
+    return make(field, rule, length, true, err);
 }
 
 void receptive_field_free(receptive_field *field)
@@ -149,6 +168,22 @@ deberta_status receptive_field_compose(const receptive_field *field, size_t laye
     free(sums);
     free(next);
     return DEBERTA_OK;
+}
+
+const char *field_definition_name(field_definition definition)
+{
+    static const char *const names[FIELD_DEFINITIONS] = {"run", "unique_set", "contiguous", "hull"};
+    return names[definition];
+}
+
+size_t composed_field_value(const composed_field *composed, field_definition definition)
+{
+    switch (definition) {
+    case FIELD_RUN: return composed->run;
+    case FIELD_UNIQUE_SET: return composed->unique_set;
+    case FIELD_CONTIGUOUS: return composed->contiguous;
+    default: return composed->hull;
+    }
 }
 
 const char *field_formula_name(field_formula formula)

@@ -22,6 +22,7 @@ typedef struct field_row {
 
 typedef struct receptive_field {
     position_rule rule;
+    bool paired;         /* slots are pairs of rows */
     size_t length;       /* N: distances |r| < N; 0: unlimited */
     size_t slots_used;   /* rows that some distance uses */
     field_row *rows;     /* [slots_used], by row */
@@ -33,6 +34,9 @@ typedef struct receptive_field {
 
 /* DEBERTA_E_UNSUPPORTED for a model without relative positions or whose rows do not grow with the distance. */
 deberta_status receptive_field_make(receptive_field *field, const position_rule *rule, size_t length, deberta_error *err);
+/* The same as the paper prints it: p2c reads the row of (j, i), so that a distance is known by the pair (row(r), row(-r)) and is
+ * ambiguous only where both are shared. The published implementations do not compute this; `row` of a field_row then only numbers the pairs. */
+deberta_status receptive_field_make_paired(receptive_field *field, const position_rule *rule, size_t length, deberta_error *err);
 void receptive_field_free(receptive_field *field);
 
 /* The same over n layers: displacements that are sums of one unambiguous distance a layer, under four definitions. */
@@ -42,6 +46,11 @@ typedef struct composed_field {
     size_t contiguous; /* of those, the ones around 0 without a gap */
     size_t hull;       /* from the smallest to the largest of those */
 } composed_field;
+
+typedef enum field_definition { FIELD_RUN, FIELD_UNIQUE_SET, FIELD_CONTIGUOUS, FIELD_HULL, FIELD_DEFINITIONS } field_definition;
+
+const char *field_definition_name(field_definition definition); /* as the members are called */
+size_t composed_field_value(const composed_field *composed, field_definition definition);
 
 /* composed [layers]: entry k is k + 1 layers. */
 deberta_status receptive_field_compose(const receptive_field *field, size_t layers, composed_field *composed, deberta_error *err);

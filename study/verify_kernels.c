@@ -1,5 +1,5 @@
-/* Kernels on random problems: each tier against scalar's bits and the float64 formula. The exhaustive version, with guard pages and
- * every edge, is tests/checkasm; this one runs anywhere in a second. SPDX-License-Identifier: MIT */
+/* Kernels on random problems: each tier against scalar's bits and the float64 formula. The exhaustive version, with
+ * guard pages and every edge, is tests/checkasm; this one runs anywhere in a second. SPDX-License-Identifier: MIT */
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,8 +15,8 @@ typedef struct kernel_bench {
     kernels tables[TIERS];
     bool present[TIERS];
     uint64_t state;
-    float *a, *b, *extra;   /* inputs */
-    float *out[TIERS];      /* one output a tier; [SCALAR] is the base */
+    float *a, *b, *extra; /* inputs */
+    float *out[TIERS];    /* one output a tier; [SCALAR] is the base */
     int32_t *table;
     verify_errors errors[TIERS];
     size_t values[TIERS], differing[TIERS];
@@ -73,10 +73,20 @@ static void round_gemm(kernel_bench *k)
     same_start(k, rows * ld);
     EACH_TIER(t)
     {
-        const gemm_task task = {.rows = rows, .depth = depth, .panels = panels, .a = k->a, .lda = depth, .b = k->b,
-                                .b_panel_stride = depth * PANEL, .c = k->out[t], .ldc = ld, .c_panel_stride = PANEL,
-                                .bias = bias ? k->extra : NULL, .residual = residual ? k->extra + COLUMNS : NULL,
-                                .ld_residual = COLUMNS, .residual_panel_stride = PANEL};
+        const gemm_task task = {.rows = rows,
+                                .depth = depth,
+                                .panels = panels,
+                                .a = k->a,
+                                .lda = depth,
+                                .b = k->b,
+                                .b_panel_stride = depth * PANEL,
+                                .c = k->out[t],
+                                .ldc = ld,
+                                .c_panel_stride = PANEL,
+                                .bias = bias ? k->extra : NULL,
+                                .residual = residual ? k->extra + COLUMNS : NULL,
+                                .ld_residual = COLUMNS,
+                                .residual_panel_stride = PANEL};
         k->tables[t].gemm_f32(&task);
     }
     compare_bits(k, rows * ld);
@@ -84,17 +94,20 @@ static void round_gemm(kernel_bench *k)
         for (size_t j = 0; j < panels * PANEL; j++) {
             double sum = 0, terms = 0;
             for (size_t d = 0; d < depth; d++) {
-                const double term = (double)k->a[i * depth + d] * (double)k->b[(j / PANEL * depth + d) * PANEL + j % PANEL];
+                const double term =
+                    (double)k->a[i * depth + d] * (double)k->b[(j / PANEL * depth + d) * PANEL + j % PANEL];
                 sum += term;
                 terms += fabs(term);
             }
-            const double more[2] = {bias ? (double)k->extra[j] : 0, residual ? (double)k->extra[COLUMNS + i * COLUMNS + j] : 0};
+            const double more[2] = {bias ? (double)k->extra[j] : 0,
+                                    residual ? (double)k->extra[COLUMNS + i * COLUMNS + j] : 0};
             for (int m = 0; m < 2; m++) {
                 sum += more[m];
                 terms += fabs(more[m]);
             }
             EACH_TIER(t)
-            verify_errors_add(&k->errors[t], (double)k->out[t][i * ld + j], sum, FLT_EPSILON * terms + 1e-300, "row %zu, column %zu", i, j);
+            verify_errors_add(&k->errors[t], (double)k->out[t][i * ld + j], sum, FLT_EPSILON * terms + 1e-300,
+                              "row %zu, column %zu", i, j);
         }
 }
 
@@ -106,10 +119,9 @@ static void round_pack(kernel_bench *k)
     EACH_TIER(t) k->tables[t].pack_panels_f32(k->out[t], depth * PANEL, k->a, depth, rows, depth);
     compare_bits(k, panels * depth * PANEL);
     for (size_t r = 0; r < panels * PANEL; r++)
-        for (size_t d = 0; d < depth; d++)
-            EACH_TIER(t)
-            verify_errors_add(&k->errors[t], (double)k->out[t][(r / PANEL * depth + d) * PANEL + r % PANEL],
-                              r < rows ? (double)k->a[r * depth + d] : 0, FLT_EPSILON, "row %zu, column %zu", r, d);
+        for (size_t d = 0; d < depth; d++) EACH_TIER(t)
+    verify_errors_add(&k->errors[t], (double)k->out[t][(r / PANEL * depth + d) * PANEL + r % PANEL],
+                      r < rows ? (double)k->a[r * depth + d] : 0, FLT_EPSILON, "row %zu, column %zu", r, d);
 }
 
 static void round_position_bias(kernel_bench *k)
@@ -132,18 +144,26 @@ static void round_position_bias(kernel_bench *k)
     same_start(k, rows * PANEL);
     EACH_TIER(t)
     {
-        const position_bias_task task = {.rows = rows, .bias = k->out[t], .c2p = k->a, .ld_c2p = stride, .p2c = k->b, .row_of = row_of,
-                                         .position_of = position_of, .last_row = last, .unit_steps = !irregular};
+        const position_bias_task task = {.rows = rows,
+                                         .bias = k->out[t],
+                                         .c2p = k->a,
+                                         .ld_c2p = stride,
+                                         .p2c = k->b,
+                                         .row_of = row_of,
+                                         .position_of = position_of,
+                                         .last_row = last,
+                                         .unit_steps = !irregular};
         k->tables[t].position_bias_f32(&task);
     }
     compare_bits(k, rows * PANEL);
     for (size_t i = 0; i < rows; i++)
         for (size_t l = 0; l < PANEL; l++) {
             const int32_t used = row_of[(ptrdiff_t)i - (ptrdiff_t)l];
-            const double c2p = (double)k->a[i * stride + (size_t)(last - used)], p2c = (double)k->b[(size_t)used * PANEL + l];
+            const double c2p = (double)k->a[i * stride + (size_t)(last - used)],
+                         p2c = (double)k->b[(size_t)used * PANEL + l];
             EACH_TIER(t)
-            verify_errors_add(&k->errors[t], (double)k->out[t][i * PANEL + l], c2p + p2c, FLT_EPSILON * (fabs(c2p) + fabs(p2c)) + 1e-300,
-                              "query %zu, lane %zu", i, l);
+            verify_errors_add(&k->errors[t], (double)k->out[t][i * PANEL + l], c2p + p2c,
+                              FLT_EPSILON * (fabs(c2p) + fabs(p2c)) + 1e-300, "query %zu, lane %zu", i, l);
         }
 }
 
@@ -157,8 +177,14 @@ static void round_softmax(kernel_bench *k)
     float maximum[TIERS][8], total[TIERS][8];
     EACH_TIER(t)
     {
-        const softmax_task task = {.rows = rows, .keys = keys, .s = k->out[t], .lds = ld, .key_bias = masked ? k->extra : NULL,
-                                   .maximum = maximum[t], .total = total[t], .first = true};
+        const softmax_task task = {.rows = rows,
+                                   .keys = keys,
+                                   .s = k->out[t],
+                                   .lds = ld,
+                                   .key_bias = masked ? k->extra : NULL,
+                                   .maximum = maximum[t],
+                                   .total = total[t],
+                                   .first = true};
         k->tables[t].softmax_f32(&task);
         k->differing[t] += memcmp(maximum[t], maximum[DEBERTA_ISA_SCALAR], rows * sizeof(float)) != 0;
         k->differing[t] += memcmp(total[t], total[DEBERTA_ISA_SCALAR], rows * sizeof(float)) != 0;
@@ -172,8 +198,8 @@ static void round_softmax(kernel_bench *k)
         for (size_t j = 0; j < keys; j++) {
             const double p = exp((double)k->a[i * ld + j] + (double)k->extra[j] - top) / sum;
             EACH_TIER(t)
-            verify_errors_add(&k->errors[t], (double)k->out[t][i * ld + j] / (double)total[t][i], p, FLT_EPSILON * (p + 1e-30) * (1 + fabs(top)),
-                              "row %zu, key %zu", i, j);
+            verify_errors_add(&k->errors[t], (double)k->out[t][i * ld + j] / (double)total[t][i], p,
+                              FLT_EPSILON * (p + 1e-30) * (1 + fabs(top)), "row %zu, key %zu", i, j);
         }
     }
 }
@@ -189,7 +215,8 @@ static void round_layernorm(kernel_bench *k)
     EACH_TIER(t) k->tables[t].layernorm_f32(k->out[t], ld, k->a, ld, k->extra, k->extra + n, rows, n, eps);
     compare_bits(k, rows * ld);
     for (size_t i = 0; i < rows; i++) {
-        double mean = 0, magnitude = 0, variance = 0; /* the mean is as exact as the numbers that it is made of are small */
+        double mean = 0, magnitude = 0,
+               variance = 0; /* the mean is as exact as the numbers that it is made of are small */
         for (size_t e = 0; e < n; e++) mean += (double)k->a[i * ld + e] / (double)n;
         for (size_t e = 0; e < n; e++) magnitude += fabs((double)k->a[i * ld + e]) / (double)n;
         for (size_t e = 0; e < n; e++) variance += pow((double)k->a[i * ld + e] - mean, 2) / (double)n;
@@ -198,7 +225,8 @@ static void round_layernorm(kernel_bench *k)
             const double x = (double)k->a[i * ld + e], gamma = (double)k->extra[e], beta = (double)k->extra[n + e];
             EACH_TIER(t)
             verify_errors_add(&k->errors[t], (double)k->out[t][i * ld + e], (x - mean) * r * gamma + beta,
-                              FLT_EPSILON * ((fabs(x) + magnitude) * r * fabs(gamma) + fabs(beta)) + 1e-300, "row %zu, column %zu", i, e);
+                              FLT_EPSILON * ((fabs(x) + magnitude) * r * fabs(gamma) + fabs(beta)) + 1e-300,
+                              "row %zu, column %zu", i, e);
         }
     }
 }
@@ -229,7 +257,8 @@ static void round_activate(kernel_bench *k)
         const double x = (double)k->a[i], y = exact_activation(function, x);
         /* relative, but for what is too small to matter in a sum: 1e-8 of the argument */
         EACH_TIER(t)
-        verify_errors_add(&k->errors[t], (double)k->out[t][i], y, FLT_EPSILON * (fabs(y) + 1e-2 * fabs(x) + 1e-30), "element %zu", i, 0);
+        verify_errors_add(&k->errors[t], (double)k->out[t][i], y, FLT_EPSILON * (fabs(y) + 1e-2 * fabs(x) + 1e-30),
+                          "element %zu", i, 0);
     }
 }
 
@@ -238,8 +267,12 @@ static const struct {
     void (*round)(kernel_bench *);
     double limit; /* in eps times the scale; gemm: its depth is the proven bound, a tenth of that is never seen */
 } checks[] = {
-    {"gemm_f32", round_gemm, 16},          {"pack_panels_f32", round_pack, 0}, {"position_bias_f32", round_position_bias, 1},
-    {"softmax_f32", round_softmax, 8},     {"layernorm_f32", round_layernorm, 8}, {"activate_f32", round_activate, 8},
+    {"gemm_f32", round_gemm, 16},
+    {"pack_panels_f32", round_pack, 0},
+    {"position_bias_f32", round_position_bias, 1},
+    {"softmax_f32", round_softmax, 8},
+    {"layernorm_f32", round_layernorm, 8},
+    {"activate_f32", round_activate, 8},
 };
 
 static deberta_status allocate(kernel_bench *k, deberta_error *err)
@@ -263,7 +296,8 @@ static deberta_status check_all(kernel_bench *k, verify_report *report, uint64_t
         memset(k->differing, 0, sizeof k->differing);
         for (int round = 0; round < ROUNDS; round++) checks[c].round(k);
         EACH_TIER(t)
-        DEBERTA_TRY(verify_report_add(report, checks[c].name, (deberta_isa)t, k->values[t], k->differing[t], &k->errors[t], checks[c].limit, err));
+        DEBERTA_TRY(verify_report_add(report, checks[c].name, (deberta_isa)t, k->values[t], k->differing[t],
+                                      &k->errors[t], checks[c].limit, err));
     }
     return DEBERTA_OK;
 }

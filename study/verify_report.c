@@ -7,7 +7,8 @@
 #include "core/base/status.h"
 #include "study/verify.h"
 
-void verify_errors_add(verify_errors *errors, double found, double expected, double scale, const char *where_format, size_t a, size_t b)
+void verify_errors_add(verify_errors *errors, double found, double expected, double scale, const char *where_format,
+                       size_t a, size_t b)
 {
     if (errors->count == errors->capacity) {
         const size_t capacity = errors->capacity ? 2 * errors->capacity : 1024;
@@ -36,8 +37,8 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-deberta_status verify_report_add(verify_report *report, const char *subject, deberta_isa tier, size_t values, size_t differing,
-                                 verify_errors *errors, double limit, deberta_error *err)
+deberta_status verify_report_add(verify_report *report, const char *subject, deberta_isa tier, size_t values,
+                                 size_t differing, verify_errors *errors, double limit, deberta_error *err)
 {
     if (report->count == report->capacity) {
         const size_t capacity = report->capacity ? 2 * report->capacity : 64;
@@ -47,7 +48,8 @@ deberta_status verify_report_add(verify_report *report, const char *subject, deb
         report->capacity = capacity;
     }
     verify_row *row = &report->rows[report->count++];
-    *row = (verify_row){.tier = tier, .values = values, .differing = differing, .limit = limit, .passed = differing == 0};
+    *row =
+        (verify_row){.tier = tier, .values = values, .differing = differing, .limit = limit, .passed = differing == 0};
     snprintf(row->subject, sizeof row->subject, "%s", subject);
     deberta_status status = DEBERTA_OK;
     if (errors && errors->failed_allocation) status = status_fail(err, DEBERTA_E_MEMORY, "out of memory");

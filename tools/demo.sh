@@ -1,5 +1,6 @@
 #!/bin/sh
 # The main job on the bundled model (or, without one, on made-up weights): ./build.sh demo
+# SPDX-License-Identifier: MIT
 set -eu
 cd "$(dirname "$0")/.."
 model=models/demo

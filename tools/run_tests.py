@@ -1,9 +1,23 @@
 #!/usr/bin/env python3
 """Runs the tests and adds them up; `./build.sh test [--full]` calls it.
 
-Quick: everything in build/ and the lint rules. Full: also a sanitizer build with clang, the scalar tier on a processor without FMA, the
-NEON tier on an emulated aarch64, and AVX-512 on an emulated processor where this one lacks it. Says which tiers ran, and how.
-The last line is `N passed, N failed, N skipped`.
+    tools/run_tests.py                 everything in build/ and the lint rules
+    tools/run_tests.py --full          also every stage below
+    tools/run_tests.py --stage NAME    only this stage; may be repeated
+
+Stages, all of them after `build/` has been built:
+    native            the tests in build/ and the lint rules
+    without-fma       the scalar tier on a processor without FMA and AVX, under qemu
+    neon              a cross build for aarch64, under qemu
+    avx512-emulated   the AVX-512 tier on an emulated processor, under Bochs; --full takes it only where this processor lacks AVX-512
+    options           builds without figures and without tokenizers, warnings are errors
+    clang             a release build with the second compiler: kernels, golden results, one arithmetic
+    sanitizers        clang's address and undefined-behaviour sanitizers over the whole suite
+
+Emulated and sanitized programs run as `meson test --setup quick` would: fewer sizes, no long tests (tests/meson.build).
+Says which tiers ran, and how. The last line is `N passed, N failed, N skipped`.
+
+SPDX-License-Identifier: MIT
 """
 import json
 import os
@@ -15,6 +29,8 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COUNT = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
+JOBS = str(min(os.cpu_count() or 1, 8))
+SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"}
 
 
 class Totals:
@@ -51,78 +67,98 @@ def count_output(text, returned_well):
     return passed, failed, skipped
 
 
-def run(title, command, environment=None, directory=ROOT, timeout=3600):
+def execute(command, environment=None, timeout=3600):
+    """Output and whether it ended well; a hanging command is stopped."""
+    try:
+        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+                              stdin=subprocess.DEVNULL, env={**os.environ, **(environment or {})}, timeout=timeout)
+        return done.stdout, done.returncode == 0
+    except subprocess.TimeoutExpired as late:
+        return (late.stdout or b"").decode(errors="replace") + f"\nstopped after {timeout} s", False
+
+
+def show_end(command, output, lines):
+    say("    " + " ".join(command))
+    say("\n".join("    " + line for line in output.rstrip().split("\n")[-lines:]))
+
+
+def run(title, command, environment=None, timeout=1800):
     """One program as a test of its own."""
     begin = time.time()
-    try:
-        done = subprocess.run(command, cwd=directory, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                              stdin=subprocess.DEVNULL, env={**os.environ, **(environment or {})}, timeout=timeout)
-        output, well = done.stdout, done.returncode == 0
-    except subprocess.TimeoutExpired as late:
-        output, well = (late.stdout or b"").decode(errors="replace") + f"\nstopped after {timeout} s", False
+    output, well = execute(command, environment, timeout)
     counts = count_output(output, well)
     totals.add(*counts)
     say(f"  {title}: {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped ({time.time() - begin:.0f} s)")
     if not well:
-        say("    " + " ".join(command))
-        say("\n".join("    " + line for line in output.rstrip().split("\n")[-40:]))
+        show_end(command, output, 40)
     return output
 
 
-def must(title, command, environment=None):
+def must(title, command):
     """A step without which the following tests cannot run: counts as one failure when it fails."""
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                          stdin=subprocess.DEVNULL, env={**os.environ, **(environment or {})})
-    if done.returncode != 0:
+    output, well = execute(command)
+    if not well:
         totals.add(0, 1)
-        say(f"  {title}: failed: {' '.join(command)}\n" + "\n".join("    " + l for l in done.stdout.rstrip().split("\n")[-30:]))
-    return done.returncode == 0
+        say(f"  {title} failed")
+        show_end(command, output, 30)
+    return well
+
+
+def add_entry(entry):
+    """One test of meson's log."""
+    text = entry.get("stdout", "") + "\n" + (entry.get("stderr") or "")
+    if entry["result"] == "SKIP":
+        totals.add(0, 0, 1)
+        return
+    well = entry["result"] in ("OK", "EXPECTEDFAIL")
+    totals.add(*count_output(text, well))
+    if not well:
+        say(f"    {entry['name']}: {entry['result']}")
+        show_end(entry["command"], text, 25)
 
 
 def meson_tests(title, build, arguments=(), environment=None):
     begin = time.time()
-    log = os.path.join(ROOT, build, "meson-logs", "testlog.json")
+    setups = [a for b, a in zip(arguments, arguments[1:]) if b == "--setup"]
+    log = os.path.join(ROOT, build, "meson-logs", "testlog" + "".join("-" + s for s in setups) + ".json")
     if os.path.exists(log):
         os.remove(log)
-    subprocess.run(["meson", "test", "-C", build, "--no-rebuild", "--num-processes", "2", *arguments], cwd=ROOT,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
-                   env={**os.environ, **(environment or {})})
+    output, _ = execute(["meson", "test", "-C", build, "--no-rebuild", "--num-processes", JOBS, *arguments], environment)
     before = (totals.passed, totals.failed, totals.skipped)
-    names = 0
+    entries = []
     if os.path.exists(log):
-        for line in open(log, encoding="utf-8", errors="replace"):
-            entry = json.loads(line)
-            names += 1
-            text = entry.get("stdout", "") + "\n" + (entry.get("stderr") or "")
-            if entry["result"] == "SKIP":
-                totals.add(0, 0, 1)
-                continue
-            well = entry["result"] in ("OK", "EXPECTEDFAIL")
-            totals.add(*count_output(text, well))
-            if not well:
-                say(f"    {entry['name']}: {entry['result']}: {' '.join(entry['command'])}")
-                say("\n".join("      " + l for l in text.rstrip().split("\n")[-25:]))
-    if names == 0:
+        with open(log, encoding="utf-8", errors="replace") as lines:
+            entries = [json.loads(line) for line in lines]
+    for entry in entries:
+        add_entry(entry)
+    if not entries:
         totals.add(0, 1)
-        say(f"  {title}: no test ran")
+        say(f"  {title}: no test ran\n{output}")
     delta = [now - then for now, then in zip((totals.passed, totals.failed, totals.skipped), before)]
-    say(f"  {title}: {names} programs, {delta[0]} passed, {delta[1]} failed, {delta[2]} skipped ({time.time() - begin:.0f} s)")
+    say(f"  {title}: {len(entries)} programs, {delta[0]} passed, {delta[1]} failed, {delta[2]} skipped ({time.time() - begin:.0f} s)")
 
 
-def setup(build, *arguments):
-    if os.path.exists(os.path.join(ROOT, build, "build.ninja")):
-        return must(f"configuring {build}", ["meson", "configure", build, *[a for a in arguments if a.startswith("-D")]])
-    return must(f"configuring {build}", ["meson", "setup", build, *arguments])
+def build_in(build, *arguments):
+    """Configures if need be, and builds."""
+    begin = time.time()
+    configured = os.path.exists(os.path.join(ROOT, build, "build.ninja"))
+    well = (configured or must(f"configuring {build}", ["meson", "setup", build, *arguments])) and \
+        must(f"building {build}", ["ninja", "-C", build])
+    if well:
+        say(f"  {build}: built ({time.time() - begin:.0f} s)")
+    return well
 
 
 def has_flag(flag):
+    """Is this in the processor's list? (x86)"""
     try:
-        return any(line.startswith("flags") and f" {flag} " in line + " " for line in open("/proc/cpuinfo"))
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
+            return any(line.startswith("flags") and flag in line.split() for line in lines)
     except OSError:
         return False
 
 
-def quick():
+def native():
     say("native build")
     meson_tests("tests", "build")
     run("lint", [sys.executable, "tools/lint.py", "build"])
@@ -132,65 +168,112 @@ def quick():
             tiers.append((tier, "native"))
 
 
-def sanitizers():
-    say("address and undefined-behaviour sanitizers, clang")
-    if setup("build-sanitize", "-Db_sanitize=address,undefined", "-Db_lundef=false", "--buildtype=debugoptimized", "-Db_ndebug=false",
-             "--native-file=tools/clang.ini") and must("building", ["ninja", "-C", "build-sanitize"]):
-        meson_tests("tests", "build-sanitize", ["--timeout-multiplier", "8"],
-                    {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1",
-                     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1"})
-
-
-def emulated_x86():
+def without_fma():
     say("a processor without FMA and AVX: the scalar tier (qemu, Nehalem)")
-    # The build must not assume more than the base instruction set: the same programs run as they are.
+    # The same programs as they are: the build must not assume more than the base instruction set.
     emulator = ["qemu-x86_64-static", "-cpu", "Nehalem"]
-    run("checkasm", emulator + ["build/tests/checkasm/checkasm", "--quick", "--no-guard"], timeout=1200)
-    run("golden", emulator + ["build/tests/golden/golden", "--quick"], timeout=1200)
+    run("checkasm", emulator + ["build/tests/checkasm/checkasm", "--quick", "--require=scalar"])
+    run("golden", emulator + ["build/tests/golden/golden", "--isa", "scalar", "--failures-only"])
     tiers.append(("scalar", "without FMA, under qemu"))
-    if has_flag("avx2"):
-        return
-    run("checkasm on an AVX2 processor", ["qemu-x86_64-static", "-cpu", "Haswell", "build/tests/checkasm/checkasm", "--quick",
-                                          "--no-guard"], timeout=1200)
-    tiers.append(("avx2", "under qemu"))
+    if not has_flag("avx2"):
+        run("checkasm on an AVX2 processor", ["qemu-x86_64-static", "-cpu", "Haswell", "build/tests/checkasm/checkasm", "--quick",
+                                              "--no-guard", "--require=avx2"])
+        tiers.append(("avx2", "kernels, under qemu"))
 
 
-def emulated_neon():
+def neon():
     say("aarch64: the NEON tier (cross build, qemu)")
-    if setup("build-arm64", "--cross-file=tools/cross-aarch64.ini", "-Dtext=disabled", "-Dviz=disabled", "-Dtests=enabled") and \
-            must("building", ["ninja", "-C", "build-arm64"]):
-        meson_tests("tests", "build-arm64", ["--timeout-multiplier", "10"], {"DEBERTA_TEST_QUICK": "1"})
+    if build_in("build-arm64", "--cross-file=tools/cross-aarch64.ini", "-Dtext=disabled", "-Dviz=disabled", "--werror"):
+        meson_tests("tests", "build-arm64", ["--setup", "quick"])
         tiers.append(("neon", "under qemu-aarch64"))
 
 
-def emulated_avx512():
-    if has_flag("avx512vl"):
-        return
+def avx512_emulated():
     say("AVX-512 on an emulated processor (Bochs)")
-    run("checkasm and golden", ["tools/run-avx512-bochs.sh", "-f", "build/tests/checkasm/checkasm", "-f", "build/tests/golden/golden",
-                                "-f", "tests/golden/16-v3-b256-n33", "-f", "tests/golden/01-v1-both-n33",
-                                "-f", "tests/golden/bars.tsv", "/bin/sh", "-c",
-                                "build/tests/checkasm/checkasm --quick --no-guard --require=avx512 && "
-                                "build/tests/golden/golden --isa avx512 --only 16 --only 01"], timeout=1800)
+    # One start for both: the emulated machine needs some seconds to boot.
+    script = "build/tests/checkasm/checkasm --quick --isa=avx512 --require=avx512 --no-guard >/tmp/log; kernels=$?; cat /tmp/log\n" \
+             "build/tests/golden/golden --isa avx512 --only 01-,16-,20- --failures-only >/tmp/log; golden=$?; cat /tmp/log\n" \
+             "exit $((kernels + golden))"
+    files = ["build/tests/checkasm/checkasm", "build/tests/golden/golden", "tests/golden/bars.tsv", "/bin/cat"]
+    files += [f"tests/golden/{name}" for name in os.listdir("tests/golden") if name.startswith(("01-", "16-", "20-"))]
+    command = ["tools/run-avx512-bochs.sh", "-t", "1500"]
+    for path in files:
+        command += ["-f", path]
+    begin = time.time()
+    output, well = execute(command + ["/bin/sh", "-c", script])
+    counts = [tuple(int(x or 0) for x in found) for found in COUNT.findall(output)]
+    for title, count in zip(("checkasm", "golden"), counts):
+        totals.add(*count)
+        say(f"  {title}: {count[0]} passed, {count[1]} failed, {count[2]} skipped")
+    if not well or len(counts) != 2:
+        totals.add(0, 0 if any(c[1] for c in counts) else 1)
+        show_end(command, output, 40)
+    say(f"  {time.time() - begin:.0f} s")
     tiers.append(("avx512", "under Bochs"))
 
 
+def options():
+    say("builds with less, warnings are errors")
+    for part in ("viz", "text"):
+        if build_in(f"build-no-{part}", f"-D{part}=disabled", "--werror", "--buildtype=debugoptimized"):
+            totals.add(1, 0)
+    if os.path.exists("build-no-viz/build.ninja"):
+        run("lint of the objects", [sys.executable, "tools/lint.py", "--objects", "build-no-viz"])
+
+
+def clang():
+    say("release build with clang, warnings are errors")
+    if build_in("build-clang", "--native-file=tools/clang.ini", "--werror", "--buildtype=release"):
+        meson_tests("kernels and golden results", "build-clang", ["--setup", "quick", "--suite", "kernels", "--suite", "golden"])
+        run("lint of the objects", [sys.executable, "tools/lint.py", "--objects", "build-clang"])
+
+
+def sanitizers():
+    say("address and undefined-behaviour sanitizers, clang")
+    if build_in("build-sanitize", "-Db_sanitize=address,undefined", "-Db_lundef=false", "--buildtype=debugoptimized",
+                "-Db_ndebug=false", "--native-file=tools/clang.ini"):
+        meson_tests("tests", "build-sanitize", ["--setup", "quick"], SANITIZER_OPTIONS)
+
+
+# Name, what does it, the command without which it is skipped, whether --full takes it on this machine.
+STAGES = [
+    ("native", native, "meson", True),
+    ("without-fma", without_fma, "qemu-x86_64-static", os.uname().machine == "x86_64"),
+    ("neon", neon, "aarch64-linux-gnu-gcc", True),
+    ("avx512-emulated", avx512_emulated, "bochs-bin", os.uname().machine == "x86_64" and not has_flag("avx512vl")),
+    ("options", options, "gcc", True),
+    ("clang", clang, "clang", True),
+    ("sanitizers", sanitizers, "clang", True),
+]
+
+
+def chosen_stages(arguments):
+    """The stages to run; None if the arguments are wrong."""
+    names = [stage[0] for stage in STAGES]
+    wanted = [b for a, b in zip(arguments, arguments[1:]) if a == "--stage"]
+    rest = [a for i, a in enumerate(arguments) if a != "--stage" and (i == 0 or arguments[i - 1] != "--stage")]
+    if any(a != "--full" for a in rest) or any(w not in names for w in wanted) or arguments[-1:] == ["--stage"]:
+        print(f"run_tests.py: --full, or --stage with one of {', '.join(names)}", file=sys.stderr)
+        return None
+    if wanted:
+        return [stage for stage in STAGES if stage[0] in wanted]
+    return [stage for stage in STAGES if stage[3]] if "--full" in rest else STAGES[:1]
+
+
 def main():
-    full = "--full" in sys.argv[1:]
+    stages = chosen_stages(sys.argv[1:])
+    if stages is None:
+        return 2
     os.chdir(ROOT)
     begin = time.time()
-    quick()
-    if full:
-        for stage, tool in ((emulated_x86, "qemu-x86_64-static"), (emulated_neon, "aarch64-linux-gnu-gcc"),
-                            (emulated_avx512, "true"), (sanitizers, "clang")):
-            if shutil.which(tool):
-                stage()
-            else:
-                say(f"{stage.__name__}: skipped, {tool} is not installed")
-                totals.add(0, 0, 1)
-    else:
-        say("emulated tiers and sanitizers: skipped (./build.sh test --full)")
-        totals.add(0, 0, 2)
+    for name, function, tool, _ in stages:
+        if shutil.which(tool):
+            function()
+        else:
+            say(f"{name}: skipped, {tool} is not installed")
+            totals.add(0, 0, 1)
+    if len(sys.argv) == 1:
+        say("emulated tiers, a second compiler, sanitizers: not run (./build.sh test --full)")
     say("tiers that ran: " + "; ".join(f"{tier} ({how})" for tier, how in tiers))
     say(f"{time.time() - begin:.0f} s")
     say(f"{totals.passed} passed, {totals.failed} failed, {totals.skipped} skipped")

@@ -23,17 +23,7 @@
 #define ARCH_AARCH64 0
 #endif
 
-/* Which tiers simd/ compiled in; its meson.build sets them. */
-#ifndef HAVE_AVX2
-#define HAVE_AVX2 0
-#endif
-#ifndef HAVE_AVX512
-#define HAVE_AVX512 0
-#endif
-#ifndef HAVE_NEON
-#define HAVE_NEON 0
-#endif
-
+/* HAVE_AVX2 and its like, 0 or 1, say which tiers were compiled in: simd/meson.build defines them for everybody. */
 enum {
     AVX2_PARTS = CPU_HAS_AVX2 | CPU_HAS_FMA | CPU_HAS_F16C,
     AVX512_PARTS = AVX2_PARTS | CPU_HAS_AVX512F | CPU_HAS_AVX512BW | CPU_HAS_AVX512DQ | CPU_HAS_AVX512VL

@@ -28,7 +28,8 @@ static char *resolve(const char *path)
     return resolved ? resolved : strdup(path);
 }
 
-/* Creates <folder of target>/.deberta-<process>-<number>.tmp. Not mkstemp: its files are readable by their owner only. */
+/* Creates <folder of target>/.deberta-<process>-<number>.tmp. Not mkstemp: its files are readable by their owner only.
+ */
 static deberta_status create_temporary(atomic_file *file, deberta_error *err)
 {
     const char *slash = strrchr(file->target, '/');

@@ -1,6 +1,7 @@
 /* Files that appear whole or not at all: written under a temporary name in the same folder, renamed at the end.
  *
- * Until commit the target keeps what it held before. A program that is told to stop can unlink atomic_file_temporary() itself.
+ * Until commit the target keeps what it held before. A program that is told to stop can unlink atomic_file_temporary()
+ * itself.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_IO_ATOMIC_FILE_H

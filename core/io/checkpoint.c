@@ -45,6 +45,7 @@ enum { MAX_SHARDS = 1024 };
 /* An index has one line a tensor. */
 static const json_limits index_limits = {.bytes = 32 << 20, .depth = 8, .values = 8 * TENSOR_MAX_COUNT};
 
+/* What is in the file, whatever its format. */
 static const tensor_list *contents_of(const weight_file *file)
 {
     return file->torch ? torch_file_tensors(file->torch) : &file->contents;
@@ -52,6 +53,8 @@ static const tensor_list *contents_of(const weight_file *file)
 
 /* ----------------------------------------------------------------------------------------------------- weight files */
 
+/* Maps the file and reads its table of contents. What was opened stays in *file, also on failure: checkpoint_close
+ * cleans up. */
 static deberta_status open_weight_file(weight_file *file, const char *folder, bool torch, deberta_error *err)
 {
     char *path = path_join(folder, file->name);
@@ -119,6 +122,7 @@ static deberta_status list_shards(checkpoint *c, json_t *map, const char *where,
     return DEBERTA_OK;
 }
 
+/* Finds the map in an index and opens all files that it names. */
 static deberta_status read_map(checkpoint *c, json_t *index, const char *where, bool torch, json_t **map,
                                deberta_error *err)
 {
@@ -163,6 +167,8 @@ static size_t bytes_before(const char *name, const char *end)
     return before == 0 || name[before - 1] == '.' ? before : SIZE_MAX;
 }
 
+/* Splits what precedes the word table into what belongs to the encoder ("deberta.") and what is around the whole model.
+ */
 static name_prefix make_prefix(const char *name, size_t length_bytes)
 {
     static const char *const encoders[] = {"deberta.", "bert."};
@@ -185,6 +191,8 @@ static int prefix_rank(name_prefix prefix)
     return prefix.outer_bytes == 0 ? 3 : 2;
 }
 
+/* The prefix of the surest word table. Two that are equally sure are two models, and nobody knows which one is meant.
+ */
 static deberta_status find_prefix(const checkpoint *c, name_prefix *prefix, deberta_error *err)
 {
     const entry *table = NULL, *delta = NULL;
@@ -234,6 +242,7 @@ static const char *canonical_name(const char *name, const name_prefix *prefix, c
     return name;
 }
 
+/* Equal names stay in the order of the files, so that messages are the same in every run. */
 static int by_name(const void *a, const void *b)
 {
     const entry *x = a, *y = b;
@@ -268,8 +277,9 @@ static deberta_status name_entries(checkpoint *c, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* Does the map of an index put this tensor into this file? If so, the file's number takes the place of its name in the map:
- * names that are left over at the end were not found, and a number that comes up again is a tensor twice in one file. */
+/* Does the map of an index put this tensor into this file? If so, the file's number takes the place of its name in the
+ * map: names that are left over at the end were not found, and a number that comes up again is a tensor twice in one
+ * file. */
 static deberta_status strike_off(const checkpoint *c, json_t *map, const char *name, size_t number, bool *wanted,
                                  deberta_error *err)
 {
@@ -305,8 +315,7 @@ static deberta_status list_entries(checkpoint *c, json_t *map, deberta_error *er
     return DEBERTA_OK;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- opening
- */
+/* ---------------------------------------------------------------------------------------------------------- opening */
 
 /* Everything that the map lists must have been found. */
 static deberta_status check_struck_off(json_t *map, const char *where, deberta_error *err)
@@ -363,6 +372,7 @@ static deberta_status find_kind(const checkpoint *c, const struct weight_kind **
     return DEBERTA_OK;
 }
 
+/* A folder may hold several kinds, as converted models do; only the first is opened. */
 static deberta_status open_files(checkpoint *c, deberta_error *err)
 {
     const struct weight_kind *kind;
@@ -427,6 +437,7 @@ const tensor *checkpoint_find(const checkpoint *c, const char *name)
     return NULL;
 }
 
+/* Callers only get tensors that are the first member of an entry. */
 static const entry *entry_of(const tensor *t) { return (const entry *)t; }
 static const char *place_of(const tensor *t) { return entry_of(t)->file->map.name.text; }
 
@@ -453,6 +464,7 @@ deberta_status checkpoint_require(const checkpoint *c, const tensor **found, con
 
 /* ---------------------------------------------------------------------------------------------------------- reading */
 
+/* Whoever reads outside a tensor made a mistake of its own; the file is not to blame. */
 static deberta_status check_range(const tensor *t, size_t first, size_t count, deberta_error *err)
 {
     if (range_is_inside(first, count, t->elements)) return DEBERTA_OK;
@@ -469,6 +481,7 @@ static deberta_status acquire(const tensor *t, const uint8_t **storage, deberta_
     return DEBERTA_OK;
 }
 
+/* Ends what acquire began. */
 static void release(const tensor *t)
 {
     const entry *one = entry_of(t);

@@ -1,10 +1,12 @@
 /* The tensors of a model folder, whatever file format they are in.
  *
- * Opening reads the tables of contents only: names, types, shapes, places. Nothing in a file is trusted; what is listed here
- * has been checked to lie inside its file. Names are canonical: the prefix before `embeddings.word_embeddings.weight`
+ * Opening reads the tables of contents only: names, types, shapes, places. Nothing in a file is trusted; what is listed
+ * here has been checked to lie inside its file. Names are canonical: the prefix before
+ * `embeddings.word_embeddings.weight`
  * ("deberta.", "bert." or none) is stripped from encoder tensors, heads keep theirs (SPEC 9).
  *
- * Looked for, in this order: model.safetensors, model.safetensors.index.json, pytorch_model.bin, pytorch_model.bin.index.json.
+ * Looked for, in this order: model.safetensors, model.safetensors.index.json, pytorch_model.bin,
+ * pytorch_model.bin.index.json.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_IO_CHECKPOINT_H
@@ -22,23 +24,24 @@ void checkpoint_close(checkpoint **checkpoint);
 size_t checkpoint_count(const checkpoint *checkpoint);
 const tensor *checkpoint_at(const checkpoint *checkpoint, size_t index);
 const tensor *checkpoint_find(const checkpoint *checkpoint, const char *name); /* NULL if absent */
-/* The same for a tensor that must be there with this shape and hold floating-point weights; the message says what is not so. */
+/* The same for a tensor that must be there with this shape and hold floating-point weights; the message says what is
+ * not so. */
 deberta_status checkpoint_require(const checkpoint *checkpoint, const tensor **tensor, const char *name,
                                   const size_t *shape, size_t rank, deberta_error *err);
 
-/* Elements [first, first + count) of the tensor in row-major order of its shape (strides are honoured), as float32: exact for
- * F32, F16, BF16, rounded for F64. `tensor` is one that checkpoint_at, _find or _require returned. Thread-safe.
- * DEBERTA_E_FORMAT for a dtype that holds no floating-point weights. */
+/* Elements [first, first + count) of the tensor in row-major order of its shape (strides are honoured), as float32:
+ * exact for F32, F16, BF16, rounded for F64. `tensor` is one that checkpoint_at, _find or _require returned.
+ * Thread-safe. DEBERTA_E_FORMAT for a dtype that holds no floating-point weights. */
 deberta_status checkpoint_read_f32(const checkpoint *checkpoint, const tensor *tensor, size_t first, size_t count,
                                    float *values, deberta_error *err);
 /* The same for integer and boolean tensors. */
 deberta_status checkpoint_read_i64(const checkpoint *checkpoint, const tensor *tensor, size_t first, size_t count,
                                    int64_t *values, deberta_error *err);
-/* Drops what reading of this tensor cached (a member of a zip lives on the heap, a mapped file does not). Thread-safe; a
- * storage that several tensors share is loaded again when another of them is read. */
+/* Drops what reading of this tensor cached (a member of a zip lives on the heap, a mapped file does not). Thread-safe;
+ * a storage that several tensors share is loaded again when another of them is read. */
 void checkpoint_forget(const checkpoint *checkpoint, const tensor *tensor);
-/* SHA-256 over config.json and the weight files, as 64 hex digits: the identity that figures and results state. The same as
- * `cat config.json <weight files in ascending order of their names> | sha256sum`. */
+/* SHA-256 over config.json and the weight files, as 64 hex digits: the identity that figures and results state. The
+ * same as `cat config.json <weight files in ascending order of their names> | sha256sum`. */
 deberta_status checkpoint_digest(const checkpoint *checkpoint, char digest[65], deberta_error *err);
 
 #endif

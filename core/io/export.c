@@ -84,6 +84,7 @@ static deberta_status add(json_t *object, const export_file *file, const char *n
     return DEBERTA_OK;
 }
 
+/* Metadata first and then the tensors in the order of their declaration: jansson keeps the order of insertion. */
 static deberta_status describe_all(json_t *header, const export_file *file, const export_tensor *tensors,
                                    const export_note *notes, size_t note_count, deberta_error *err)
 {
@@ -157,6 +158,7 @@ static deberta_status begin_npy(export_file *file, const export_tensor *declared
 
 /* ------------------------------------------------------------------------------------------------------- interface */
 
+/* On failure *result is NULL. */
 static deberta_status new_file(export_file **result, const char *path, size_t count, deberta_error *err)
 {
     export_file *file = *result = calloc(1, sizeof *file);

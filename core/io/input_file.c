@@ -16,6 +16,7 @@ static const json_limits input_limits = {.bytes = 256 << 20, .depth = 8, .values
 enum { IDS, MASK, TYPES, POSITIONS, ARRAYS };
 static const char *const array_names[ARRAYS] = {"input_ids", "attention_mask", "token_type_ids", "position_ids"};
 
+/* The member for an array, so that all four can be treated in one loop. */
 static int64_t **array_of(input_file *input, int which)
 {
     int64_t **arrays[ARRAYS] = {&input->ids, &input->mask, &input->types, &input->positions};
@@ -43,6 +44,7 @@ static deberta_status take_shape(input_file *input, int which, size_t rows, size
 
 /* ----------------------------------------------------------------------------------------------------- safetensors */
 
+/* Integers only: a float tensor of ids comes from a mistake that rounding would hide. */
 static deberta_status read_tensor(input_file *input, int which, const stored_tensor *stored, const mapped_file *file,
                                   deberta_error *err)
 {
@@ -77,6 +79,7 @@ static deberta_status read_safetensors(input_file *input, const mapped_file *fil
 
 /* ------------------------------------------------------------------------------------------------------------ JSON */
 
+/* Rows of different lengths are refused rather than padded: nobody said with what. */
 static deberta_status read_row(int64_t *values, size_t columns, int which, size_t row, const json_t *list,
                                const char *where, deberta_error *err)
 {
@@ -128,6 +131,7 @@ static deberta_status read_json(input_file *input, const mapped_file *file, debe
 
 /* ------------------------------------------------------------------------------------------------------- interface */
 
+/* Additive masks (0 and -10000) exist elsewhere; taken as 0 and 1 they would mean the opposite. */
 static deberta_status check_mask(const input_file *input, const char *where, deberta_error *err)
 {
     for (size_t i = 0; input->mask && i < input->rows * input->columns; i++)

@@ -1,6 +1,7 @@
 /* Token ids that somebody prepared: .safetensors or .json with input_ids and its companions.
  *
- * Shapes and types are checked here, values against a model later: an id outside its vocabulary is not this file's concern.
+ * Shapes and types are checked here, values against a model later: an id outside its vocabulary is not this file's
+ * concern.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_IO_INPUT_FILE_H
@@ -18,9 +19,9 @@ typedef struct input_file {
     int64_t *positions;
 } input_file;
 
-/* Reads input_ids and, where present, attention_mask, token_type_ids, position_ids: all of one shape [B, N], I64 or I32 in
- * safetensors, lists of B lists of N integers in JSON. Other names are ignored. DEBERTA_E_ARGUMENT for another suffix.
- * On failure *input is empty. */
+/* Reads input_ids and, where present, attention_mask, token_type_ids, position_ids: all of one shape [B, N], I64 or I32
+ * in safetensors, lists of B lists of N integers in JSON. Other names are ignored. DEBERTA_E_ARGUMENT for another
+ * suffix. On failure *input is empty. */
 deberta_status input_file_read(input_file *input, const char *path, deberta_error *err);
 void input_file_free(input_file *input);
 

@@ -7,14 +7,23 @@
 
 #include "core/io/mapped_file.h"
 
+/* jansson collects a token in a buffer and does not notice when that cannot grow. With memory for a token of this
+ * length nobody is out of memory; the longest that a model needs is a name. */
+enum { MAX_TOKEN_BYTES = 1 << 20 };
+
 /* Refuses a text whose tree would be too deep or too large. It need not be JSON: jansson judges that afterwards. */
 static deberta_status scan(const char *text, size_t size_bytes, const json_limits *limits, const char *where,
                            deberta_error *err)
 {
-    size_t line = 1, depth = 0, values = 0;
+    size_t line = 1, depth = 0, values = 0, token_bytes = 0;
     bool in_string = false;
     for (size_t i = 0; i < size_bytes; i++) {
         char c = text[i];
+        bool separates = !in_string && strchr("[]{},: \t\r\n", c);
+        token_bytes = separates ? 0 : token_bytes + 1;
+        if (token_bytes > MAX_TOKEN_BYTES)
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: line %zu: a text or number of more than %d bytes", where, line,
+                         MAX_TOKEN_BYTES);
         if (c == '\n') line++;
         if (in_string) {
             if (c == '\\') i++;
@@ -67,6 +76,7 @@ static quoted key_before(const char *text, size_t position)
     return quote_bytes(text + begin, end - begin);
 }
 
+/* jansson's own sentence, but for the two cases where a better one is known. */
 static deberta_status refuse(const json_error_t *error, const char *text, const char *where, deberta_error *err)
 {
     enum json_error_code code = json_error_code(error);

@@ -17,11 +17,12 @@ uint64_t load_u64(const uint8_t *at) { return load_u32(at) | (uint64_t)load_u32(
 char *path_join(const char *folder, const char *name)
 {
     size_t folder_bytes = strlen(folder), name_bytes = strlen(name);
+    bool slash = folder_bytes > 0 && folder[folder_bytes - 1] != '/'; /* no folder: the current one, not the root */
     char *path = malloc(folder_bytes + name_bytes + 2);
     if (!path) return NULL;
     memcpy(path, folder, folder_bytes);
-    path[folder_bytes] = '/';
-    memcpy(path + folder_bytes + 1, name, name_bytes + 1);
+    if (slash) path[folder_bytes++] = '/';
+    memcpy(path + folder_bytes, name, name_bytes + 1);
     return path;
 }
 
@@ -53,6 +54,7 @@ static const char *not_a_file(const struct stat *status)
     return NULL;
 }
 
+/* The descriptor is not needed after this; the mapping keeps the file. */
 static deberta_status map(mapped_file *file, int descriptor, deberta_error *err)
 {
     struct stat status;

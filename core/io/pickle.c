@@ -76,8 +76,8 @@ typedef struct place_text {
 
 static place_text nearest_text(const pickle *p);
 
-/* The format is a literal; at least one value follows it. The code is returned here rather than from status_fail, so that the
- * compiler sees that what follows is never reached with operands unread. */
+/* The format is a literal; at least one value follows it. The code is returned here rather than from status_fail, so
+ * that the compiler sees that what follows is never reached with operands unread. */
 #define REFUSE(p, format, ...)                                                                                         \
     do {                                                                                                               \
         status_fail((p)->err, DEBERTA_E_FORMAT, "%s: pickle, byte %zu%s: " format, (p)->where, (p)->at,                \
@@ -107,6 +107,7 @@ static deberta_status out_of_room(const pickle *p, const pickle_pool *pool)
 }
 
 static pickle_value *stack_items(const pickle *p) { return p->stack.items; }
+/* Of a tuple, list or dict. */
 static pickle_container *container_of(const pickle *p, pickle_value value)
 {
     return (pickle_container *)p->containers.items + (value.as.index - 1);
@@ -199,6 +200,7 @@ static deberta_status memo_fetch(pickle *p, size_t index)
 
 /* ---------------------------------------------------------------------------------------------------- containers */
 
+/* A container without items. Nothing is ever taken out of one, so it needs no more than a chain. */
 static deberta_status new_container(pickle *p, pickle_kind kind, pickle_value *value)
 {
     if (!pool_add(&p->containers)) return out_of_room(p, &p->containers);
@@ -206,6 +208,7 @@ static deberta_status new_container(pickle *p, pickle_kind kind, pickle_value *v
     return DEBERTA_OK;
 }
 
+/* Constant time, whatever the length: a batch of items must not cost its square. */
 static deberta_status append(pickle *p, pickle_value to, pickle_value value)
 {
     pickle_cell *fresh = pool_add(&p->cells);
@@ -231,6 +234,7 @@ static deberta_status make_tuple(pickle *p, size_t first)
     return push(p, tuple);
 }
 
+/* Tuples of up to three items have opcodes of their own, without a mark. */
 static deberta_status make_small_tuple(pickle *p, size_t count)
 {
     if (p->stack.count - stack_floor(p) < count) REFUSE(p, "%s", "an operand is missing on the stack");
@@ -262,6 +266,7 @@ static deberta_status fill(pickle *p, pickle_kind kind, size_t first)
     return DEBERTA_OK;
 }
 
+/* APPENDS and SETITEMS: everything above the mark. */
 static deberta_status fill_from_mark(pickle *p, pickle_kind kind)
 {
     size_t first;
@@ -269,6 +274,7 @@ static deberta_status fill_from_mark(pickle *p, pickle_kind kind)
     return fill(p, kind, first);
 }
 
+/* APPEND and SETITEM: one item, one pair. */
 static deberta_status fill_with(pickle *p, pickle_kind kind, size_t operands)
 {
     if (p->stack.count - stack_floor(p) < operands) REFUSE(p, "%s", "an operand is missing on the stack");
@@ -288,6 +294,7 @@ static deberta_status unpack(const pickle *p, pickle_value tuple, size_t least, 
     return DEBERTA_OK;
 }
 
+/* Python integers are signed and may be anything; sizes, offsets and strides are not. */
 static deberta_status to_size(const pickle *p, size_t *size, pickle_value value, const char *what)
 {
     if (value.kind != PICKLE_INTEGER) REFUSE(p, "%s is %s, expected an integer", what, pickle_kind_name(value));
@@ -335,6 +342,7 @@ static bool tensor_extent(const pickle_tensor *view, size_t *extent)
     return true;
 }
 
+/* Shape and strides: as many of each, none negative, and a product that does not overflow. */
 static deberta_status read_geometry(const pickle *p, pickle_tensor *view, pickle_value shape, pickle_value strides)
 {
     pickle_value lengths[TENSOR_MAX_RANK], steps[TENSOR_MAX_RANK];
@@ -378,6 +386,7 @@ static deberta_status push_tensor(pickle *p, pickle_value arguments)
     return push(p, (pickle_value){.kind = PICKLE_TENSOR, .as.index = p->tensors.count - 1});
 }
 
+/* REDUCE. The three functions that exist do not run anything: their results are built here. */
 static deberta_status call(pickle *p)
 {
     pickle_value arguments, function, items[3];
@@ -412,6 +421,8 @@ static bool bytes_are(const char *bytes, size_t count, const char *text)
     return strlen(text) == count && memcmp(bytes, text, count) == 0;
 }
 
+/* The one place where a name from the file could become code. It becomes a number in a table of thirteen, or an error.
+ */
 static deberta_status push_global(pickle *p, const char *module, size_t module_bytes, const char *name,
                                   size_t name_bytes)
 {
@@ -423,6 +434,7 @@ static deberta_status push_global(pickle *p, const char *module, size_t module_b
            QUOTE_N(name, name_bytes));
 }
 
+/* Protocol 4 takes the two names from the stack. */
 static deberta_status push_stack_global(pickle *p)
 {
     pickle_value module, name;
@@ -477,6 +489,7 @@ static deberta_status push_long(pickle *p, size_t width)
     return DEBERTA_OK;
 }
 
+/* BININT1 and BININT2 are unsigned, BININT is signed. */
 static deberta_status push_number(pickle *p, size_t width)
 {
     uint64_t number;
@@ -495,6 +508,7 @@ static deberta_status take_line(pickle *p, const char **line, size_t *length_byt
     return DEBERTA_OK;
 }
 
+/* Protocol 2 writes the two names as lines. */
 static deberta_status push_named_global(pickle *p)
 {
     const char *module, *name;
@@ -537,6 +551,7 @@ static deberta_status tuple_from_mark(pickle *p)
     return make_tuple(p, first);
 }
 
+/* Memo opcodes come with one byte or four for the entry. */
 static deberta_status memo_operand(pickle *p, size_t width, deberta_status (*action)(pickle *, size_t))
 {
     uint64_t index;
@@ -550,6 +565,7 @@ static deberta_status skip(pickle *p, size_t count)
     return take(p, count, &ignored);
 }
 
+/* What is on top of the stack now is the result. */
 static deberta_status stop(pickle *p)
 {
     pickle_value root;
@@ -612,6 +628,7 @@ static deberta_status step(pickle *p)
     }
 }
 
+/* Each step consumes at least one byte, so this ends. */
 static deberta_status run(pickle *p)
 {
     const uint8_t *head;

@@ -38,6 +38,7 @@ typedef struct entry_context {
     DEBERTA_FAIL((context)->err, DEBERTA_E_FORMAT, "%s: tensor '%s': " format, (context)->where,                       \
                  QUOTE((stored)->tensor.name), __VA_ARGS__)
 
+/* Types that are no weights here are listed all the same: a leftover tensor must not make a model unreadable. */
 static deberta_status read_dtype(stored_tensor *stored, size_t *element_bytes, const json_t *entry,
                                  const entry_context *context)
 {
@@ -60,6 +61,7 @@ static bool read_size(size_t *size, const json_t *value)
     return true;
 }
 
+/* The product of the dimensions is formed here once, checked, and used by everybody else. */
 static deberta_status read_shape(stored_tensor *stored, const json_t *entry, const entry_context *context)
 {
     const json_t *value = json_object_get(entry, "shape");
@@ -79,6 +81,7 @@ static deberta_status read_shape(stored_tensor *stored, const json_t *entry, con
     return DEBERTA_OK;
 }
 
+/* The range must lie in the data and be exactly as long as shape and type say. */
 static deberta_status read_offsets(stored_tensor *stored, size_t element_bytes, const json_t *entry,
                                    const entry_context *context)
 {
@@ -117,6 +120,7 @@ static deberta_status read_entry(stored_tensor *stored, const json_t *entry, con
     return read_offsets(stored, element_bytes, entry, context);
 }
 
+/* Not used, but a header in which it is something else was not written by safetensors. */
 static deberta_status check_metadata(const json_t *metadata, const entry_context *context)
 {
     bool texts = json_is_object(metadata);
@@ -129,6 +133,7 @@ static deberta_status check_metadata(const json_t *metadata, const entry_context
     return DEBERTA_OK;
 }
 
+/* Copies everything out of the JSON tree, which the caller then releases. */
 static deberta_status read_entries(tensor_list *list, json_t *header, const entry_context *context)
 {
     size_t names_bytes = 0, used_bytes = 0;

@@ -79,6 +79,7 @@ shape_text shape_describe(const size_t *shape, size_t rank)
 
 /* The loads are memcpy because files align nothing; compilers turn the loops into vector code all the same. */
 
+/* Rounds to nearest; beyond the range of float32 it becomes infinite. */
 static void f64_to_f32(float *restrict values, const uint8_t *restrict from, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -107,6 +108,7 @@ static void f16_to_f32(float *restrict values, const uint8_t *restrict from, siz
     }
 }
 
+/* bfloat16 is the upper half of a float32. */
 static void bf16_to_f32(float *restrict values, const uint8_t *restrict from, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -117,6 +119,7 @@ static void bf16_to_f32(float *restrict values, const uint8_t *restrict from, si
     }
 }
 
+/* `count` elements that lie one after the other. */
 static void run_to_f32(void *values, const uint8_t *from, size_t count, tensor_dtype dtype)
 {
     switch (dtype) {
@@ -129,6 +132,7 @@ static void run_to_f32(void *values, const uint8_t *from, size_t count, tensor_d
 
 /* ------------------------------------------------------------------------------------------------- runs to int64 */
 
+/* One integer of any width. Integer tensors are ids and positions: small, so this loop need not be fast. */
 static int64_t load_integer(const uint8_t *from, tensor_dtype dtype)
 {
     int64_t wide;
@@ -155,6 +159,7 @@ static void run_to_i64(void *values, const uint8_t *from, size_t count, tensor_d
 
 typedef void run_converter(void *values, const uint8_t *from, size_t count, tensor_dtype dtype);
 
+/* Row-major without gaps. The stride of a dimension of length 1 does not matter, and torch writes anything there. */
 static bool is_contiguous(const stored_tensor *stored)
 {
     size_t expected = 1;
@@ -193,6 +198,7 @@ static void convert_strided(uint8_t *values, size_t value_bytes, const uint8_t *
     }
 }
 
+/* Row by row of the last dimension, unless all of it is one run. */
 static void convert_tensor(uint8_t *values, size_t value_bytes, const stored_tensor *stored, const uint8_t *storage,
                            size_t first, size_t count, run_converter *convert)
 {

@@ -45,6 +45,7 @@ struct torch_file {
 
 /* -------------------------------------------------------------------------------------------------------- storages */
 
+/* Keys are any bytes; a shorter one that agrees comes first. */
 static int compare_keys(pickle_value a, pickle_value b)
 {
     size_t shorter = a.length_bytes < b.length_bytes ? a.length_bytes : b.length_bytes;
@@ -58,6 +59,7 @@ static int by_key(const void *a, const void *b)
     return compare_keys(((const storage *)a)->what.key, ((const storage *)b)->what.key);
 }
 
+/* NULL when no tensor lies in a storage of this key. */
 static storage *find_storage(const torch_file *file, pickle_value key)
 {
     storage wanted = {.what.key = key};
@@ -126,6 +128,7 @@ static deberta_status find_state(const torch_file *file, const pickle *p, pickle
     return DEBERTA_OK;
 }
 
+/* Adds one tensor to the list; its name goes to *names, which moves on. The list has room: the caller counted. */
 static deberta_status list_tensor(torch_file *file, const pickle *p, pickle_value name, pickle_value value,
                                   char **names, deberta_error *err)
 {
@@ -149,6 +152,7 @@ static deberta_status list_tensor(torch_file *file, const pickle *p, pickle_valu
     return DEBERTA_OK;
 }
 
+/* Lists the pairs of text and tensor of the state dict, and passes over everything else in it. */
 static deberta_status list_tensors(torch_file *file, const pickle *p, deberta_error *err)
 {
     pickle_value state, key, value;
@@ -239,6 +243,7 @@ static deberta_status place_zip_storage(torch_file *file, storage *one, const ch
     return DEBERTA_OK;
 }
 
+/* All storages must be there, also those of tensors that nobody will ask for: a file with a part missing is damaged. */
 static deberta_status place_zip_storages(torch_file *file, const char *top, size_t top_bytes, deberta_error *err)
 {
     size_t total_bytes = 0;
@@ -266,6 +271,7 @@ static deberta_status read_zip_state(torch_file *file, const uint8_t *code, cons
     return status;
 }
 
+/* The pickle first, because it says which members there have to be. */
 static deberta_status open_zip(torch_file *file, deberta_error *err)
 {
     const zip_member *member;
@@ -298,6 +304,8 @@ static bool is_legacy(const uint8_t *bytes, size_t size_bytes)
     return search > 2 && bytes[0] == 0x80 && memmem(bytes, search, legacy_magic, sizeof legacy_magic);
 }
 
+/* What the first three pickles say about the writer. Their integers have the same sizes everywhere, only byte order
+ * matters. */
 static deberta_status check_legacy_header(const torch_file *file, pickle *const *pickles, deberta_error *err)
 {
     pickle_value protocol = pickle_root(pickles[1]), key, value;
@@ -380,6 +388,7 @@ static deberta_status open_legacy(torch_file *file, deberta_error *err)
 
 /* ------------------------------------------------------------------------------------------------------- interface */
 
+/* Formats are told apart by content, never by the name of the file (SPEC 10.2). */
 static deberta_status open_any(torch_file *file, deberta_error *err)
 {
     if (file->size_bytes >= 4 && memcmp(file->bytes, "PK\x03\x04", 4) == 0) return open_zip(file, err);
@@ -424,6 +433,7 @@ void torch_file_close(torch_file **file)
 
 const tensor_list *torch_file_tensors(const torch_file *file) { return &file->list; }
 
+/* From the byte order of a big-endian writer. Rare, so once at loading rather than in every conversion. */
 static void swap_bytes(uint8_t *bytes, size_t size_bytes, size_t element_bytes)
 {
     for (uint8_t *element = bytes; element < bytes + size_bytes; element += element_bytes)
@@ -434,6 +444,7 @@ static void swap_bytes(uint8_t *bytes, size_t size_bytes, size_t element_bytes)
         }
 }
 
+/* The mutex is held: two readers of one storage must not load it twice. */
 static deberta_status load_member(torch_file *file, storage *one, deberta_error *err)
 {
     uint8_t *heap = malloc(one->size_bytes + 1);
@@ -468,6 +479,7 @@ deberta_status torch_file_acquire(torch_file *file, size_t index, const uint8_t 
     return status;
 }
 
+/* A reader may still hold what another one wants forgotten; then the last release drops it. */
 static void drop_if_unused(storage *one)
 {
     if (!one->forget || one->readers > 0) return;

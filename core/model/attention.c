@@ -43,13 +43,14 @@ static size_t sequence_length(const deberta_session *s, size_t sequence)
     return s->starts[sequence + 1] - s->starts[sequence];
 }
 
-/* Query rows of a task: their logits of one chunk take at most half of L2, and there are enough tasks for the threads. */
+/* Query rows of a task: their logits of one chunk take at most half of L2, and there are tasks for all threads. */
 static size_t block_rows(const deberta_session *s, size_t n)
 {
     size_t tile = s->kernels.tile_rows, chunk = minimum(round_up(n, PANEL), KEY_CHUNK);
     size_t fitting = maximum(s->l2_bytes / 2 / (chunk * sizeof(float)) / tile * tile, 2 * tile);
     size_t limit = minimum(fitting, s->query_rows);
-    size_t wanted = s->threads == 1 ? 1 : ceiling_divide(TASKS_PER_THREAD * s->threads, s->model->config.heads * s->sequences);
+    size_t wanted =
+        s->threads == 1 ? 1 : ceiling_divide(TASKS_PER_THREAD * s->threads, s->model->config.heads * s->sequences);
     size_t blocks = maximum(ceiling_divide(n, limit), minimum(wanted, ceiling_divide(n, 2 * tile)));
     return minimum(round_up(ceiling_divide(n, blocks), tile), limit);
 }
@@ -110,7 +111,8 @@ void attention_pack_keys(deberta_session *s, const attention_head *head)
     s->kernels.pack_panels_f32(head->keys, d * PANEL, rows, model->padded_head, head->n, d);
     if (!head->far_p2c || !has_far_pairs(&s->positions, head->n)) return;
     /* The rows of the two ends of the table; saturated tiles look their p2c up here. */
-    size_t ends[FAR_SIDES] = {(size_t)s->positions.row_of[s->positions.reach], (size_t)s->positions.row_of[-s->positions.reach]};
+    size_t ends[FAR_SIDES] = {(size_t)s->positions.row_of[s->positions.reach],
+                              (size_t)s->positions.row_of[-s->positions.reach]};
     for (size_t side = 0; side < FAR_SIDES; side++) {
         gemm_task task = {
             .rows = 1,
@@ -182,7 +184,7 @@ typedef struct logits_job {
     size_t lds, first_panel;
 } logits_job;
 
-/* q . kᵀ of some rows and panels; the caller adds an epilogue. */
+/* q . k' of some rows and panels; the caller adds an epilogue. */
 static gemm_task content_task(const logits_job *job, size_t row, size_t rows, size_t panel, size_t panels)
 {
     size_t d = job->session->model->head_size;
@@ -223,7 +225,7 @@ static void far_tiles(const logits_job *job, enum far_side side, size_t row, siz
     s->kernels.gemm_f32(&task);
 }
 
-/* Where the component is wanted without q . kᵀ. */
+/* Where the component is wanted without q . k'. */
 static void copy_tiles(const logits_job *job, size_t rows, size_t panel, size_t panels)
 {
     for (size_t p = 0; p < panels; p++) {
@@ -244,7 +246,8 @@ static void general_tiles(const logits_job *job, size_t row, size_t rows, size_t
     size_t d = s->model->head_size, padded = s->model->padded_head, first_row = 0, last_row = 0;
     /* Distance of the first row to the first key; the last key of the last panel is nearest to the other end. */
     ptrdiff_t distance = (ptrdiff_t)(job->queries->first + row) - (ptrdiff_t)(panel * PANEL);
-    position_map_rows(map, distance - (ptrdiff_t)(panels * PANEL) + 1, distance + (ptrdiff_t)rows - 1, &first_row, &last_row);
+    position_map_rows(map, distance - (ptrdiff_t)(panels * PANEL) + 1, distance + (ptrdiff_t)rows - 1, &first_row,
+                      &last_row);
     size_t table_rows = last_row - first_row + 1;
     if (job->p2c) {
         gemm_task task = {
@@ -322,8 +325,8 @@ static void far_panels(const logits_job *job, size_t first, size_t end, size_t *
     *right = maximum(*left_end, panel_right);
 }
 
-void attention_logits(const deberta_session *s, const attention_head *head, const attention_queries *queries, size_t first_key,
-                      size_t keys, unsigned terms, float *out, size_t lds, worker_scratch *scratch)
+void attention_logits(const deberta_session *s, const attention_head *head, const attention_queries *queries,
+                      size_t first_key, size_t keys, unsigned terms, float *out, size_t lds, worker_scratch *scratch)
 {
     logits_job job = {
         .session = s,
@@ -359,8 +362,8 @@ static void invert_totals(float *total, size_t rows)
     for (size_t i = 0; i < rows; i++) total[i] = total[i] == 0 ? 0 : 1 / total[i];
 }
 
-void attention_block(const deberta_session *s, const attention_head *head, const attention_queries *queries, float *context,
-                     size_t ld_context, worker_scratch *scratch)
+void attention_block(const deberta_session *s, const attention_head *head, const attention_queries *queries,
+                     float *context, size_t ld_context, worker_scratch *scratch)
 {
     size_t rows = queries->count, lds = row_stride(minimum(round_up(head->n, PANEL), KEY_CHUNK));
     unsigned terms = attention_terms_of(s);

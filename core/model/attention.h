@@ -1,13 +1,14 @@
 /* Disentangled attention without an n x n buffer.
  *
- * A task is a block of query rows of one head of one sequence. It computes once the strip q . PKᵀ over the table rows that the
- * block can reach (c2p), and then goes along the keys, 512 at a time:
+ * A task is a block of query rows of one head of one sequence. It computes once the strip q . PK' over the table rows
+ * that the block can reach (c2p), and then goes along the keys, 512 at a time:
  *
- *     16 keys (a tile):  T = PQ rows . kᵀ (p2c, transposed);  bias tile = strip and T moved into place;  s = q . kᵀ + bias tile
- *     softmax of the chunk, with a running maximum;  context = context * rescale + p . v
+ *     every 16 keys, a tile:  T = PQ rows . k', p2c transposed; bias = strip and T moved into place; s = q . k' + bias
+ *     every 512 keys:         softmax with a running maximum; context = context * rescale + p . v
  *
- * Where all pairs of a tile lie so far apart that they share one table row, the bias is c2p_i + p2c_j: the same two numbers,
- * added at the same place, without strips or moves. So the result does not depend on how queries are cut into blocks.
+ * Where all pairs of a tile lie so far apart that they share one table row, the bias is c2p_i + p2c_j: the same two
+ * numbers, added at the same place, without strips or moves. So the result does not depend on how queries are cut into
+ * blocks.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_MODEL_ATTENTION_H
@@ -18,8 +19,8 @@
 /* One head of one sequence of the session's batch. */
 typedef struct attention_head {
     size_t sequence, head, first_token, n;
-    float *keys;                   /* [ceil(n / 16)][d][16], packed */
-    const float *values;           /* row 0 of panel 0; rows are 16 apart */
+    float *keys;         /* [ceil(n / 16)][d][16], packed */
+    const float *values; /* row 0 of panel 0; rows are 16 apart */
     size_t value_panel_stride;
     const float *position_keys;    /* NULL: no c2p */
     const float *position_queries; /* NULL: no p2c */
@@ -37,7 +38,8 @@ typedef struct attention_queries {
 unsigned attention_terms_of(const deberta_session *session);
 
 /* The queries, keys and values of a layer from `rows` rows of x. With queries_only, keys and values stay. */
-void attention_project(deberta_session *session, const model_layer *layer, size_t rows, const float *x, bool queries_only);
+void attention_project(deberta_session *session, const model_layer *layer, size_t rows, const float *x,
+                       bool queries_only);
 
 /* Sequences are worked on in groups whose packed keys fit: prepares [first, returned end). */
 size_t attention_begin_group(deberta_session *session, size_t first);
@@ -47,13 +49,13 @@ void attention_pack_keys(deberta_session *session, const attention_head *head);
 /* c2p of the queries over all rows they can reach, into scratch; attention_logits needs it. */
 void attention_strip(const deberta_session *session, const attention_head *head, const attention_queries *queries,
                      worker_scratch *scratch);
-/* s[i lds + j] for `keys` keys from first_key (a multiple of 16) on: the sum of the wanted terms, in the one order that the
- * arithmetic has. s is written up to the next multiple of 16 keys. */
+/* s[i lds + j] for `keys` keys from first_key (a multiple of 16) on: the sum of the wanted terms, in the one order that
+ * the arithmetic has. s is written up to the next multiple of 16 keys. */
 void attention_logits(const deberta_session *session, const attention_head *head, const attention_queries *queries,
                       size_t first_key, size_t keys, unsigned terms, float *s, size_t lds, worker_scratch *scratch);
 /* Everything for one block: context [count][padded_head]. */
-void attention_block(const deberta_session *session, const attention_head *head, const attention_queries *queries, float *context,
-                     size_t ld_context, worker_scratch *scratch);
+void attention_block(const deberta_session *session, const attention_head *head, const attention_queries *queries,
+                     float *context, size_t ld_context, worker_scratch *scratch);
 
 /* The layer's attention for the whole batch: session->queries, keys, values to session->context. */
 void attention_run(deberta_session *session, size_t layer, const deberta_observer *observer);

@@ -55,7 +55,8 @@ static attention_queries queries_of_block(const deberta_session *s, const attent
 }
 
 /* Logits in place to probabilities, chunk by chunk as everywhere; earlier chunks follow the running maximum. */
-static void normalise(const deberta_session *s, const attention_head *head, size_t rows, float *values, worker_scratch *scratch)
+static void normalise(const deberta_session *s, const attention_head *head, size_t rows, float *values,
+                      worker_scratch *scratch)
 {
     size_t stride = s->observed_stride;
     for (size_t key = 0; key < head->n; key += KEY_CHUNK) {
@@ -120,7 +121,8 @@ void components_run(deberta_session *s, size_t layer, size_t first, size_t end, 
 /* ---------------------------------------------------------------------------------------------------- talking heads */
 
 /* to[a] = sum over b of weights[a][b] from[b], head by head; from and to are [A][OBSERVED_ROWS][observed_stride]. */
-static void mix_heads(const deberta_session *s, const float *weights, const float *from, float *to, size_t rows, size_t keys)
+static void mix_heads(const deberta_session *s, const float *weights, const float *from, float *to, size_t rows,
+                      size_t keys)
 {
     size_t heads = s->model->config.heads, head_floats = OBSERVED_ROWS * s->observed_stride;
     for (size_t a = 0; a < heads; a++) {
@@ -139,7 +141,8 @@ static void mix_heads(const deberta_session *s, const float *weights, const floa
 static void mix_values(const deberta_session *s, const attention_head *head, const attention_queries *queries,
                        const float *probabilities)
 {
-    float *to = s->context + (head->first_token + queries->first) * s->context_stride + head->head * s->model->padded_head;
+    float *to =
+        s->context + (head->first_token + queries->first) * s->context_stride + head->head * s->model->padded_head;
     gemm_task task = {
         .rows = queries->count,
         .depth = head->n,
@@ -169,8 +172,8 @@ static void talking_task(void *context, size_t block, size_t worker)
         head = attention_head_of(s, loop->layer, loop->sequence, a);
         queries = queries_of_block(s, &head, block);
         if (s->has_c2p) attention_strip(s, &head, &queries, scratch);
-        attention_logits(s, &head, &queries, 0, head.n, attention_terms_of(s), values + a * head_floats, s->observed_stride,
-                         scratch);
+        attention_logits(s, &head, &queries, 0, head.n, attention_terms_of(s), values + a * head_floats,
+                         s->observed_stride, scratch);
     }
     mix_heads(s, layer->head_logits, values, mixed, queries.count, head.n);
     for (size_t a = 0; a < heads; a++) normalise(s, &head, queries.count, mixed + a * head_floats, scratch);

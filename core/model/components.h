@@ -11,8 +11,9 @@
 /* Hands the wanted components of a layer to the observer, for the sequences [first, end), whose keys are packed. */
 void components_run(deberta_session *session, size_t layer, size_t first, size_t end, const deberta_observer *observer);
 
-/* v1's talking heads (SPEC 3.6): logits of all heads are mixed before the softmax, probabilities behind it. Takes the place of
- * the usual attention, and shows the observer its probabilities. observer may be NULL. */
-void talking_heads_run(deberta_session *session, size_t layer, size_t first, size_t end, const deberta_observer *observer);
+/* v1's talking heads (SPEC 3.6): logits of all heads are mixed before the softmax, probabilities behind it. Takes the
+ * place of the usual attention, and shows the observer its probabilities. observer may be NULL. */
+void talking_heads_run(deberta_session *session, size_t layer, size_t first, size_t end,
+                       const deberta_observer *observer);
 
 #endif

@@ -1,7 +1,7 @@
 /* Reading of config.json: transformers' two dialects and Microsoft's, checked value by value (SPEC 1).
  *
- * Every number has a range. The limits are far above any DeBERTa, and low enough that no product of sizes that the program
- * forms (bytes of all weights, of all position tables) leaves 64 bits.
+ * Every number has a range. The limits are far above any DeBERTa, and low enough that no product of sizes that the
+ * program forms (bytes of all weights, of all position tables) leaves 64 bits.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/model/config.h"
@@ -36,12 +36,14 @@ static const json_t *present(const json_t *object, const char *key)
     return value && !json_is_null(value) ? value : NULL;
 }
 
+/* For values of which not the range but the kind is wrong. */
 static deberta_status refuse(const config_source *source, const char *key, const json_t *found, const char *expected)
 {
     DEBERTA_FAIL(source->err, DEBERTA_E_FORMAT, "%s: %s is %s, expected %s", source->where, key,
                  json_describe(found).text, expected);
 }
 
+/* Leaves *number as it is when the key is absent. 8.0 is no integer here: nothing that writes configs writes that. */
 static deberta_status read_integer(const config_source *source, const char *key, json_int_t minimum, json_int_t maximum,
                                    json_int_t *number)
 {
@@ -95,6 +97,7 @@ static deberta_status read_sizes(model_config *config, const config_source *sour
     return DEBERTA_OK;
 }
 
+/* heads x head size = hidden size: transformers multiplies them back into a matrix of hidden size (SPEC 1.1). */
 static deberta_status read_head_size(model_config *config, const config_source *source)
 {
     if (config->hidden_size % config->heads != 0)
@@ -155,6 +158,7 @@ const char *activation_name(activation a)
     return (unsigned)a < ACTIVATION_COUNT ? names[a] : "unknown";
 }
 
+/* Leaves *out as it is when the key is absent. */
 static deberta_status read_activation(const config_source *source, const char *key, activation *out)
 {
     const json_t *value = present(source->object, key);
@@ -169,7 +173,8 @@ static deberta_status read_activation(const config_source *source, const char *k
         "gelu, gelu_new, gelu_fast, gelu_pytorch_tanh, quick_gelu, relu, silu, swish, tanh, sigmoid or linear");
 }
 
-/* transformers has pooler_hidden_act, gelu by default; Microsoft an object `pooling`, and without it the encoder's own. */
+/* transformers has pooler_hidden_act, gelu by default; Microsoft an object `pooling`, and without it the encoder's own.
+ */
 static deberta_status read_pooler(model_config *config, const config_source *source)
 {
     config->pooler_activation = source->dialect == DIALECT_MICROSOFT ? config->hidden_activation : ACTIVATION_GELU;
@@ -197,6 +202,7 @@ static bool piece_is(const char *piece, size_t length, const char *word)
     return true;
 }
 
+/* p2p is understood by nobody any more, and Microsoft counts it in the scale: refused, not ignored (SPEC 4.5). */
 static deberta_status read_term(model_config *config, const config_source *source, const char *piece, size_t length)
 {
     bool nothing = piece_is(piece, length, "none") || piece_is(piece, length, "");
@@ -222,6 +228,7 @@ static deberta_status read_terms_text(model_config *config, const config_source 
     return DEBERTA_OK;
 }
 
+/* c2p, p2c and what they add to the scale. */
 static deberta_status read_terms(model_config *config, const config_source *source)
 {
     const json_t *value = present(source->object, "pos_att_type");
@@ -262,6 +269,7 @@ static deberta_status read_norm_relative(model_config *config, const config_sour
     }
 }
 
+/* M, B and K = B or else M: the table has 2K rows (SPEC 4.4). */
 static deberta_status read_relative_span(model_config *config, const config_source *source)
 {
     json_int_t distance = -1, buckets = -1;
@@ -279,6 +287,7 @@ static deberta_status read_relative_span(model_config *config, const config_sour
     return DEBERTA_OK;
 }
 
+/* Everything about absolute and relative positions. */
 static deberta_status read_positions(model_config *config, const config_source *source)
 {
     config->position_biased_input = true;
@@ -293,6 +302,7 @@ static deberta_status read_positions(model_config *config, const config_source *
 
 /* ------------------------------------------------------------------------------------------------------ convolution */
 
+/* Only transformers' v2 class and Microsoft's code know it; v1 files that carry the keys mean nothing by them. */
 static deberta_status read_convolution(model_config *config, const config_source *source)
 {
     json_int_t width = 0, groups = 1;
@@ -353,6 +363,7 @@ static deberta_status copy_labels(model_config *config, const config_source *sou
     return DEBERTA_OK;
 }
 
+/* JSON objects have no order, and as texts "10" sorts before "2": the numbers decide. */
 static deberta_status collect_labels(const config_source *source, json_t *map, label_entry *entries)
 {
     const char *key;
@@ -389,6 +400,7 @@ static deberta_status read_labels(model_config *config, const config_source *sou
     return status;
 }
 
+/* Names the class that wrote the file, which tells a token head from a sequence head. */
 static deberta_status read_architecture(model_config *config, const config_source *source)
 {
     const json_t *value = present(source->object, "architectures");
@@ -414,7 +426,8 @@ static deberta_status read_padding(model_config *config, const config_source *so
 
 /* -------------------------------------------------------------------------------------------------------- the whole */
 
-/* Which class of transformers wrote the config; without model_type it is Microsoft's, and the tensors tell v1 from v2. */
+/* Which class of transformers wrote the config; without model_type it is Microsoft's, and the tensors tell v1 from v2.
+ */
 static deberta_status read_dialect(model_config *config, config_source *source)
 {
     const json_t *value = present(source->object, "model_type");
@@ -431,8 +444,9 @@ static deberta_status read_dialect(model_config *config, config_source *source)
 
 static deberta_status read_all(model_config *config, config_source *source)
 {
-    /* Configs of Microsoft's replaced-token-detection training wrap two models: {"discriminator": {...}, "generator": {...}}.
-     * The discriminator is the model that is kept, so its object is taken where the outer one describes none. */
+    /* Configs of Microsoft's replaced-token-detection training wrap two models: {"discriminator": {...}, "generator":
+     * {...}}. The discriminator is the model that is kept, so its object is taken where the outer one describes none.
+     */
     const json_t *inner = json_object_get(source->object, "discriminator");
     if (json_is_object(inner) && !json_object_get(source->object, "hidden_size")) source->object = inner;
     config->hidden_activation = ACTIVATION_GELU;

@@ -9,7 +9,10 @@
 static size_t border_rows(const deberta_session *s) { return s->model->config.convolution_width / 2; }
 
 /* Row of the halo in which the border before a sequence begins; neighbours share a border. */
-static size_t halo_row(const deberta_session *s, size_t sequence) { return s->starts[sequence] + sequence * border_rows(s); }
+static size_t halo_row(const deberta_session *s, size_t sequence)
+{
+    return s->starts[sequence] + sequence * border_rows(s);
+}
 
 void convolution_keep_input(deberta_session *s)
 {
@@ -56,8 +59,8 @@ void convolution_run(deberta_session *s)
     for (size_t sequence = 0; sequence < s->sequences; sequence++) {
         size_t start = s->starts[sequence], n = s->starts[sequence + 1] - start;
         linear_product product =
-            linear_plain(&s->model->convolution, n, s->halo + halo_row(s, sequence) * s->hidden_stride, s->hidden_stride,
-                         s->context + start * s->context_stride, s->context_stride);
+            linear_plain(&s->model->convolution, n, s->halo + halo_row(s, sequence) * s->hidden_stride,
+                         s->hidden_stride, s->context + start * s->context_stride, s->context_stride);
         linear_run_parallel(&s->kernels, s->pool, &product, 1);
     }
     norm_loop loop = {.session = s, .parts = minimum(s->tokens, 4 * s->threads)};

@@ -28,8 +28,10 @@ static deberta_status look_up(const embed_loop *loop, size_t token, float *to, d
         memset(to, 0, width * sizeof *to);
         return DEBERTA_OK;
     }
-    DEBERTA_TRY(model->source.read(model->source.context, &model->word_table, (size_t)loop->ids[token] * width, width, to, err));
-    if (config->position_biased_input) add_row(to, model->position_table + (size_t)s->position_ids[token] * stride, width);
+    DEBERTA_TRY(model->source.read(model->source.context, &model->word_table, (size_t)loop->ids[token] * width, width,
+                                   to, err));
+    if (config->position_biased_input)
+        add_row(to, model->position_table + (size_t)s->position_ids[token] * stride, width);
     if (model->type_table) {
         add_row(to, model->type_table + (size_t)(loop->token_types ? loop->token_types[token] : 0) * stride, width);
     }
@@ -48,8 +50,8 @@ static void embed_task(void *context, size_t task, size_t worker)
     float *hidden = s->hidden + first * s->hidden_stride, *narrow = s->normed + first * s->normed_stride;
     for (size_t i = 0; i < rows; i++) {
         deberta_error error;
-        deberta_status status = look_up(loop, first + i, projects ? narrow + i * s->normed_stride : hidden + i * s->hidden_stride,
-                                        &error);
+        deberta_status status =
+            look_up(loop, first + i, projects ? narrow + i * s->normed_stride : hidden + i * s->hidden_stride, &error);
         if (status == DEBERTA_OK) continue;
         session_note_failure(s, status, &error);
         return;

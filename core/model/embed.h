@@ -6,8 +6,8 @@
 
 #include "core/model/session.h"
 
-/* ids and token_types (NULL: all 0) of the session's batch into session->hidden. Failures, of reading the word table, are noted
- * in the session. */
+/* ids and token_types (NULL: all 0) of the session's batch into session->hidden. Failures, of reading the word table,
+ * are noted in the session. */
 void embed_run(deberta_session *session, const int32_t *ids, const int32_t *token_types);
 
 #endif

@@ -21,31 +21,33 @@ static deberta_status check_sequences(const deberta_session *s, const deberta_ba
     if (starts[0] != 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "sequence 0 starts at token %zu, expected 0", starts[0]);
     for (size_t i = 0; i < batch->sequences; i++) {
         if (starts[i + 1] <= starts[i]) {
-            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "sequence %zu is empty: it starts at token %zu and ends at %zu", i, starts[i],
-                         starts[i + 1]);
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "sequence %zu is empty: it starts at token %zu and ends at %zu", i,
+                         starts[i], starts[i + 1]);
         }
         /* Here, because more sequences than tokens fit would not be there to be checked. */
         if (starts[i + 1] > s->max_tokens) {
-            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "sequence %zu ends at token %zu, but the session was made for %zu tokens", i,
-                         starts[i + 1], s->max_tokens);
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                         "sequence %zu ends at token %zu, but the session was made for %zu tokens", i, starts[i + 1],
+                         s->max_tokens);
         }
     }
     return DEBERTA_OK;
 }
 
-static deberta_status check_values(const int32_t *values, size_t count, size_t rows, const char *what, const char *table,
-                                   deberta_error *err)
+static deberta_status check_values(const int32_t *values, size_t count, size_t rows, const char *what,
+                                   const char *table, deberta_error *err)
 {
     for (size_t t = 0; t < count; t++) {
         if (values[t] >= 0 && (size_t)values[t] < rows) continue;
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s %d at token %zu: the %s has %zu rows (0 ... %zu)", what, (int)values[t], t,
-                     table, rows, rows - 1);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s %d at token %zu: the %s has %zu rows (0 ... %zu)", what,
+                     (int)values[t], t, table, rows, rows - 1);
     }
     return DEBERTA_OK;
 }
 
 /* Absolute positions matter only where a table of them is used at the input; otherwise any length will do (SPEC 2). */
-static deberta_status check_positions(const deberta_session *s, const deberta_batch *batch, size_t tokens, deberta_error *err)
+static deberta_status check_positions(const deberta_session *s, const deberta_batch *batch, size_t tokens,
+                                      deberta_error *err)
 {
     const model_config *config = &s->model->config;
     if (!config->position_biased_input) return DEBERTA_OK;
@@ -55,8 +57,9 @@ static deberta_status check_positions(const deberta_session *s, const deberta_ba
     for (size_t i = 0; i < batch->sequences; i++) {
         size_t n = batch->sequence_starts[i + 1] - batch->sequence_starts[i];
         if (n <= config->max_positions) continue;
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "sequence %zu has %zu tokens, but the position table of this model has %zu rows", i,
-                     n, config->max_positions);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "sequence %zu has %zu tokens, but the position table of this model has %zu rows", i, n,
+                     config->max_positions);
     }
     return DEBERTA_OK;
 }
@@ -69,7 +72,8 @@ static deberta_status check_batch(const deberta_session *s, const deberta_batch 
     DEBERTA_TRY(check_values(batch->ids, tokens, config->vocabulary_size, "id", "vocabulary", err));
     /* Without a table token types are ignored, whatever they are (SPEC 1.1). */
     if (config->token_types > 0 && batch->token_types) {
-        DEBERTA_TRY(check_values(batch->token_types, tokens, config->token_types, "token type", "token type table", err));
+        DEBERTA_TRY(
+            check_values(batch->token_types, tokens, config->token_types, "token type", "token type table", err));
     }
     return check_positions(s, batch, tokens, err);
 }
@@ -139,7 +143,8 @@ static void run_layer(deberta_session *s, size_t index, const deberta_observer *
     if (index == 0 && s->halo) convolution_run(s);
 }
 
-static deberta_status run(deberta_session *s, const deberta_batch *batch, const deberta_observer *observer, deberta_error *err)
+static deberta_status run(deberta_session *s, const deberta_batch *batch, const deberta_observer *observer,
+                          deberta_error *err)
 {
     s->status = DEBERTA_OK;
     embed_run(s, batch->ids, batch->token_types);
@@ -160,9 +165,11 @@ static deberta_status run(deberta_session *s, const deberta_batch *batch, const 
     return DEBERTA_OK;
 }
 
-deberta_status deberta_encode(deberta_session *s, const deberta_batch *given, deberta_outputs *outputs, deberta_error *err)
+deberta_status deberta_encode(deberta_session *s, const deberta_batch *given, deberta_outputs *outputs,
+                              deberta_error *err)
 {
-    if (!s || !given || !outputs) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_encode needs a session, a batch and outputs");
+    if (!s || !given || !outputs)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_encode needs a session, a batch and outputs");
     deberta_batch batch;
     deberta_outputs out;
     DEBERTA_TRY(copy_struct(&batch, given, sizeof batch, "deberta_batch", err));

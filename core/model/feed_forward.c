@@ -6,9 +6,12 @@
 void activate_rows(const kernels *table, activation function, float *x, size_t ld, size_t rows, size_t columns)
 {
     static const kernel_activation kernel_of[ACTIVATION_COUNT] = {
-        [ACTIVATION_GELU] = KERNEL_GELU,           [ACTIVATION_GELU_TANH] = KERNEL_GELU_TANH,
-        [ACTIVATION_GELU_QUICK] = KERNEL_GELU_QUICK, [ACTIVATION_RELU] = KERNEL_RELU,
-        [ACTIVATION_SILU] = KERNEL_SILU,           [ACTIVATION_TANH] = KERNEL_TANH,
+        [ACTIVATION_GELU] = KERNEL_GELU,
+        [ACTIVATION_GELU_TANH] = KERNEL_GELU_TANH,
+        [ACTIVATION_GELU_QUICK] = KERNEL_GELU_QUICK,
+        [ACTIVATION_RELU] = KERNEL_RELU,
+        [ACTIVATION_SILU] = KERNEL_SILU,
+        [ACTIVATION_TANH] = KERNEL_TANH,
         [ACTIVATION_SIGMOID] = KERNEL_SIGMOID,
     };
     if (function == ACTIVATION_NONE) return;
@@ -24,8 +27,8 @@ typedef struct feed_forward_job {
     activation separate; /* an activation that the product does not apply itself */
 } feed_forward_job;
 
-static feed_forward_job make_job(deberta_session *s, const model_layer *layer, size_t rows, const float *context, float *x,
-                                 float *normed, float *inner)
+static feed_forward_job make_job(deberta_session *s, const model_layer *layer, size_t rows, const float *context,
+                                 float *x, float *normed, float *inner)
 {
     activation function = s->model->config.hidden_activation;
     feed_forward_job job = {.session = s, .layer = layer, .rows = rows};
@@ -57,7 +60,8 @@ static void block_task(void *context, size_t part, size_t worker)
     const kernels *table = &s->kernels;
     profile *times = session_profiling(s);
     double time = profile_start(times);
-    size_t start = part_start(whole->rows, whole->parts, part), rows = part_start(whole->rows, whole->parts, part + 1) - start;
+    size_t start = part_start(whole->rows, whole->parts, part),
+           rows = part_start(whole->rows, whole->parts, part + 1) - start;
     float *x = whole->second.c + start * s->hidden_stride, *normed = whole->output.c + start * s->normed_stride;
     feed_forward_job job = make_job(s, whole->layer, rows, whole->output.a + start * s->context_stride, x, normed,
                                     s->workers[worker].inner);
@@ -72,7 +76,7 @@ static void block_task(void *context, size_t part, size_t worker)
     profile_lap(times, worker, PROFILE_FEED_FORWARD, time);
 }
 
-/* -------------------------------------------------------------------------------------------- few rows: step by step */
+/* ------------------------------------------------------------------------------------------- few rows: step by step */
 
 static void for_rows(feed_forward_job *job, parallel_body body)
 {
@@ -86,7 +90,8 @@ static void first_norm_task(void *context, size_t part, size_t worker)
     (void)worker;
     const feed_forward_job *job = context;
     size_t start = part_start(job->rows, job->parts, part), rows = part_start(job->rows, job->parts, part + 1) - start;
-    norm_rows(job->session, &job->layer->attention_norm, job->output.c + start * job->output.ldc, job->output.ldc, rows);
+    norm_rows(job->session, &job->layer->attention_norm, job->output.c + start * job->output.ldc, job->output.ldc,
+              rows);
 }
 
 static void second_norm_task(void *context, size_t part, size_t worker)

@@ -21,8 +21,8 @@ static void fold_head(void *context, size_t head, size_t worker)
         float *rows = fold->workspace + head * head_floats;
         size_t panel_floats = fold->head_size * PANEL;
         project_head(fold, &fold->key_matrix, fold->first_key_panel + head * head_panels, fold->reversed, rows);
-        fold->kernels->pack_panels_f32(fold->keys + head * ceiling_divide(fold->rows, PANEL) * panel_floats, panel_floats,
-                                       rows, fold->padded_head, fold->rows, fold->head_size);
+        fold->kernels->pack_panels_f32(fold->keys + head * ceiling_divide(fold->rows, PANEL) * panel_floats,
+                                       panel_floats, rows, fold->padded_head, fold->rows, fold->head_size);
     }
     if (fold->queries) {
         project_head(fold, &fold->query_matrix, fold->first_query_panel + head * head_panels, fold->table,

@@ -30,9 +30,9 @@ size_t deberta_head_width(const deberta_model *model, deberta_head head)
     }
 }
 
-/* ---------------------------------------------------------------------------------------------------- masked language */
+/* -------------------------------------------------------------------------------------------------- masked language */
 
-/* The decoder's product with the word table, which stays in its file: a few panels of it are made, used and forgotten. */
+/* The decoder's product with the word table, which stays in its file: a few panels are made, used and forgotten. */
 typedef struct decoder_loop {
     deberta_session *session;
     const float *rows; /* [count][normed_stride] */
@@ -46,29 +46,36 @@ static void copy_columns(float *to, size_t ld_to, const float *from, size_t ld_f
     for (size_t i = 0; i < rows; i++) memcpy(to + i * ld_to, from + i * ld_from, columns * sizeof *to);
 }
 
-/* One panel: straight into the caller's logits, or, where that would write past the vocabulary, by way of scratch. */
-static void decode_panel(const decoder_loop *loop, const float *panel, size_t first, float *scratch)
+/* Logits of `words` words from `first` on: whole panels straight into the caller's rows, the last words of the
+ * vocabulary by way of scratch, because a product writes whole panels. */
+static void decode_words(const decoder_loop *loop, const float *panels, size_t first, size_t words, float *scratch)
 {
     const deberta_session *s = loop->session;
-    const model_config *config = &s->model->config;
-    size_t columns = minimum(PANEL, config->vocabulary_size - first);
+    size_t width = s->model->config.embedding_size, whole = words / PANEL, rest = words % PANEL;
     for (size_t row = 0; row < loop->count; row += LINEAR_MAX_ROWS) {
-        size_t rows = minimum(LINEAR_MAX_ROWS, loop->count - row);
         float *logits = loop->logits + row * loop->stride + first;
-        bool direct = columns == PANEL;
         gemm_task task = {
-            .rows = rows,
-            .depth = config->embedding_size,
-            .panels = 1,
+            .rows = minimum(LINEAR_MAX_ROWS, loop->count - row),
+            .depth = width,
+            .panels = whole,
             .a = loop->rows + row * s->normed_stride,
             .lda = s->normed_stride,
-            .b = panel,
-            .c = direct ? logits : scratch,
-            .ldc = direct ? loop->stride : PANEL,
+            .b = panels,
+            .b_panel_stride = width * PANEL,
+            .c = logits,
+            .ldc = loop->stride,
+            .c_panel_stride = PANEL,
             .bias = s->model->heads.mlm_bias + first,
         };
         s->kernels.gemm_f32(&task);
-        if (!direct) copy_columns(logits, loop->stride, scratch, PANEL, rows, columns);
+        if (rest == 0) continue;
+        task.panels = 1;
+        task.b += whole * width * PANEL;
+        task.bias += whole * PANEL;
+        task.c = scratch;
+        task.ldc = PANEL;
+        s->kernels.gemm_f32(&task);
+        copy_columns(logits + whole * PANEL, loop->stride, scratch, PANEL, task.rows, rest);
     }
 }
 
@@ -82,14 +89,14 @@ static void decode_task(void *context, size_t task, size_t worker)
     float *table = s->workers[worker].inner, *panels = table + DECODER_PANELS * PANEL * width;
     float *scratch = panels + DECODER_PANELS * PANEL * width;
     deberta_error error;
-    deberta_status status =
-        model->source.read(model->source.context, &model->heads.mlm_decoder, first * width, words * width, table, &error);
+    deberta_status status = model->source.read(model->source.context, &model->heads.mlm_decoder, first * width,
+                                               words * width, table, &error);
     if (status != DEBERTA_OK) {
         session_note_failure(s, status, &error);
         return;
     }
     s->kernels.pack_panels_f32(panels, width * PANEL, table, width, words, width);
-    for (size_t word = 0; word < words; word += PANEL) decode_panel(loop, panels + word * width, first + word, scratch);
+    decode_words(loop, panels, first, words, scratch);
 }
 
 /* rows [count][ld] to logits [count][stride]. Overwrites session->normed. */
@@ -144,6 +151,7 @@ typedef struct emd_loop {
     deberta_session *session;
     position_run run;
     size_t row; /* of the run's first position among the asked ones */
+    bool pack;  /* the run's sequence is not the previous one's */
 } emd_loop;
 
 static void emd_head_task(void *context, size_t head_index, size_t worker)
@@ -152,19 +160,19 @@ static void emd_head_task(void *context, size_t head_index, size_t worker)
     deberta_session *s = loop->session;
     size_t padded = s->model->padded_head;
     attention_head head = attention_head_of(s, s->model->config.layers - 1, loop->run.sequence, head_index);
-    attention_pack_keys(s, &head);
+    if (loop->pack) attention_pack_keys(s, &head);
     attention_queries queries = {
         .rows = s->queries + (head_index * s->tokens + loop->row) * padded,
         .ld = padded,
         .first = loop->run.first,
         .count = loop->run.count,
     };
-    attention_block(s, &head, &queries, s->context + loop->row * s->context_stride + head_index * padded, s->context_stride,
-                    &s->workers[worker]);
+    attention_block(s, &head, &queries, s->context + loop->row * s->context_stride + head_index * padded,
+                    s->context_stride, &s->workers[worker]);
 }
 
-/* The last layer twice, with queries that know their absolute position; keys and values are those that it computed from H[L-1]
- * while encoding (SPEC 8.3). Leaves the result in session->decoder_rows. */
+/* The last layer twice, with queries that know their absolute position; keys and values are those that it computed from
+ * H[L-1] while encoding (SPEC 8.3). Leaves the result in session->decoder_rows. */
 static void run_emd(deberta_session *s, const size_t *positions, size_t count)
 {
     enum { PASSES = 2 };
@@ -181,7 +189,9 @@ static void run_emd(deberta_session *s, const size_t *positions, size_t count)
         attention_project(s, layer, count, s->decoder_rows, true);
         emd_loop loop = {.session = s};
         for (; loop.row < count; loop.row += loop.run.count) {
+            size_t previous = loop.run.sequence;
             loop.run = next_run(s, positions + loop.row, count - loop.row);
+            loop.pack = loop.row == 0 || loop.run.sequence != previous;
             attention_begin_group(s, loop.run.sequence);
             parallel_for(s->pool, model->config.heads, emd_head_task, &loop);
         }
@@ -194,14 +204,15 @@ static deberta_status check_emd(const deberta_session *s, const size_t *position
     const model_config *config = &s->model->config;
     if (config->position_biased_input) return DEBERTA_OK;
     if (!s->decoder_input) {
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the Enhanced Mask Decoder needs a session with DEBERTA_KEEP_DECODER_INPUT");
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "the Enhanced Mask Decoder needs a session with DEBERTA_KEEP_DECODER_INPUT");
     }
-    if (config->talking_heads) DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "no Enhanced Mask Decoder with talking heads");
     for (size_t i = 0; i < count; i++) {
         int32_t position = s->position_ids[positions[i]];
         if (position >= 0 && (size_t)position < config->max_positions) continue;
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "token %zu has position %d, but the position table of this model has %zu rows",
-                     positions[i], (int)position, config->max_positions);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "token %zu has position %d, but the position table of this model has %zu rows", positions[i],
+                     (int)position, config->max_positions);
     }
     return DEBERTA_OK;
 }
@@ -217,7 +228,7 @@ static void gather(deberta_session *s, const size_t *tokens, size_t count)
     }
 }
 
-/* rows [count][ld] through a classifier; its few columns go through the worker's memory, because whole panels are written. */
+/* rows [count][ld] through a classifier, by way of scratch memory, because a product writes whole panels. */
 static void classify(deberta_session *s, const packed_matrix *classifier, const float *rows, size_t ld, size_t count,
                      float *logits, size_t stride, size_t width)
 {
@@ -248,7 +259,8 @@ static void run_rtd(deberta_session *s, const size_t *positions, size_t count, f
     }
     s->kernels.layernorm_f32(s->context, s->context_stride, s->context, s->context_stride, heads->rtd_norm.gamma,
                              heads->rtd_norm.beta, count, hidden, config->layer_norm_eps);
-    linear_product dense = linear_plain(&heads->rtd_dense, count, s->context, s->context_stride, s->normed, s->normed_stride);
+    linear_product dense =
+        linear_plain(&heads->rtd_dense, count, s->context, s->context_stride, s->normed, s->normed_stride);
     linear_run_parallel(&s->kernels, s->pool, &dense, 1);
     activate_rows(&s->kernels, config->hidden_activation, s->normed, s->normed_stride, count, hidden);
     classify(s, &heads->rtd_classifier, s->normed, s->normed_stride, count, logits, stride, 1);
@@ -262,7 +274,8 @@ static void run_sequence(deberta_session *s, const size_t *sequences, size_t cou
         memcpy(s->context + i * s->context_stride, s->hidden + s->starts[sequences[i]] * s->hidden_stride,
                config->hidden_size * sizeof(float));
     }
-    linear_product pooler = linear_plain(&heads->pooler, count, s->context, s->context_stride, s->normed, s->normed_stride);
+    linear_product pooler =
+        linear_plain(&heads->pooler, count, s->context, s->context_stride, s->normed, s->normed_stride);
     linear_run_parallel(&s->kernels, s->pool, &pooler, 1);
     activate_rows(&s->kernels, config->pooler_activation, s->normed, s->normed_stride, count, config->hidden_size);
     classify(s, &heads->classifier, s->normed, s->normed_stride, count, logits, stride, heads->labels);
@@ -274,7 +287,8 @@ static deberta_status check_call(const deberta_session *s, deberta_head head, co
                                  const float *logits, size_t stride, deberta_error *err)
 {
     if (!s || (count > 0 && (!positions || !logits))) {
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_head_logits needs a session, positions and a place for the logits");
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "deberta_head_logits needs a session, positions and a place for the logits");
     }
     size_t width = deberta_head_width(s->model, head);
     if (width == 0) {
@@ -289,14 +303,15 @@ static deberta_status check_call(const deberta_session *s, deberta_head head, co
     size_t limit = by_sequence ? s->sequences : s->tokens;
     for (size_t i = 0; i < count; i++) {
         if (positions[i] < limit) continue;
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s %zu was asked for, but the batch has %zu", by_sequence ? "sequence" : "token",
-                     positions[i], limit);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s %zu was asked for, but the batch has %zu",
+                     by_sequence ? "sequence" : "token", positions[i], limit);
     }
     return head == DEBERTA_HEAD_MLM_EMD ? check_emd(s, positions, count, err) : DEBERTA_OK;
 }
 
 /* At most as many positions as the session's buffers have rows. */
-static void run_head(deberta_session *s, deberta_head head, const size_t *positions, size_t count, float *logits, size_t stride)
+static void run_head(deberta_session *s, deberta_head head, const size_t *positions, size_t count, float *logits,
+                     size_t stride)
 {
     const model_heads *heads = &s->model->heads;
     if (head == DEBERTA_HEAD_MLM_EMD && !s->model->config.position_biased_input) {
@@ -310,8 +325,8 @@ static void run_head(deberta_session *s, deberta_head head, const size_t *positi
     case DEBERTA_HEAD_TOKEN:
     case DEBERTA_HEAD_QA:
         gather(s, positions, count);
-        classify(s, head == DEBERTA_HEAD_QA ? &heads->answer : &heads->classifier, s->context, s->context_stride, count, logits,
-                 stride, deberta_head_width(s->model, head));
+        classify(s, head == DEBERTA_HEAD_QA ? &heads->answer : &heads->classifier, s->context, s->context_stride, count,
+                 logits, stride, deberta_head_width(s->model, head));
         break;
     default:
         gather(s, positions, count);
@@ -320,8 +335,8 @@ static void run_head(deberta_session *s, deberta_head head, const size_t *positi
     }
 }
 
-deberta_status deberta_head_logits(deberta_session *s, deberta_head head, const size_t *positions, size_t count, float *logits,
-                                   size_t stride, deberta_error *err)
+deberta_status deberta_head_logits(deberta_session *s, deberta_head head, const size_t *positions, size_t count,
+                                   float *logits, size_t stride, deberta_error *err)
 {
     DEBERTA_TRY(check_call(s, head, positions, count, logits, stride, err));
     double time = profile_start(session_profiling(s));

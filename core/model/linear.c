@@ -104,24 +104,37 @@ static void run_cell(void *context, size_t task, size_t worker)
     }
 }
 
-/* Enough tasks that a thread which is held up does not hold up the others; rows are cut only as far as the cache asks for,
- * or where threads can have many each, or where there are more threads than panels. */
-static void choose_parts(linear_grid *grid, size_t rows, size_t threads)
+/* The grid whose slowest thread has least to do, by counting register tiles. Of equals the finer one: a thread that is
+ * held up then holds up the others less. Cutting rows more than the cache asks for costs a little, because weights are
+ * read again. */
+static void choose_cells(linear_grid *grid, size_t rows, size_t threads)
 {
-    enum { TASKS_PER_THREAD = 4 };
-    size_t tiles = ceiling_divide(grid->panels, grid->kernels->tile_panels);
+    enum { MAX_TASKS_PER_THREAD = 4, MAX_ROW_CUTS = 4, COST_OF_A_CUT = 32 /* 1 / 32 of the work */ };
+    size_t tiles = ceiling_divide(grid->panels, grid->kernels->tile_panels), best = SIZE_MAX;
+    size_t least_parts = ceiling_divide(rows, LINEAR_MAX_ROWS);
+    size_t most_panel_parts = minimum(tiles, ceiling_divide(MAX_TASKS_PER_THREAD * threads, least_parts));
+    for (size_t cut = 0; cut < MAX_ROW_CUTS; cut++) {
+        for (size_t panel_parts = 1; panel_parts <= most_panel_parts; panel_parts++) {
+            size_t row_parts = least_parts * (cut + 1);
+            size_t cell = ceiling_divide(rows, row_parts) * ceiling_divide(tiles, panel_parts);
+            size_t cost = cell * ceiling_divide(row_parts * panel_parts, threads) * (COST_OF_A_CUT + cut);
+            if (row_parts > rows || cost > best) continue;
+            best = cost;
+            grid->row_parts = row_parts;
+            grid->panel_parts = panel_parts;
+        }
+    }
+}
+
+static void choose_grid(linear_grid *grid, size_t rows, size_t threads)
+{
     grid->row_parts = ceiling_divide(rows, LINEAR_MAX_ROWS);
     grid->panel_parts = 1;
     if (threads == 1) return;
     if (rows >= LINEAR_ROW_SPLIT * threads) {
         grid->row_parts = round_up(grid->row_parts, threads);
-        return;
-    }
-    size_t wanted = TASKS_PER_THREAD * threads;
-    grid->panel_parts = minimum(tiles, ceiling_divide(wanted, grid->row_parts));
-    if (grid->panel_parts * grid->row_parts < threads) {
-        size_t rows_of_tiles = ceiling_divide(rows, grid->kernels->tile_rows);
-        grid->row_parts = maximum(grid->row_parts, minimum(rows_of_tiles, ceiling_divide(threads, grid->panel_parts)));
+    } else {
+        choose_cells(grid, rows, threads);
     }
 }
 
@@ -130,6 +143,6 @@ void linear_run_parallel(const kernels *table, thread_pool *pool, const linear_p
     linear_grid grid = {.kernels = table, .products = products, .count = count};
     for (size_t i = 0; i < count; i++) grid.panels += products[i].panels;
     if (grid.panels == 0 || products[0].rows == 0) return;
-    choose_parts(&grid, products[0].rows, thread_pool_threads(pool));
+    choose_grid(&grid, products[0].rows, thread_pool_threads(pool));
     parallel_for(pool, grid.row_parts * grid.panel_parts, run_cell, &grid);
 }

@@ -1,6 +1,8 @@
-/* Products with packed weights: C = A Wᵀ + b, with an optional gelu or residual, cut over blocks of inputs and over threads.
+/* Products with packed weights: C = A W' + b, with an optional gelu or residual, cut over blocks of inputs and over
+ * threads.
  *
- * Cutting is free of consequences for the result: an output is one chain of additions whatever block it is in (kernels.h).
+ * Cutting is free of consequences for the result: an output is one chain of additions whatever block it is in
+ * (kernels.h).
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_MODEL_LINEAR_H
@@ -20,7 +22,8 @@ typedef struct linear_product {
     size_t lda;
     float *c;
     size_t ldc, panel_stride, group_panels, group_stride;
-    const float *residual; /* [rows][ld_residual], columns as in a row-major C, or NULL. Not C unless depth <= one block */
+    const float
+        *residual; /* [rows][ld_residual], columns as in a row-major C, or NULL. Not C unless depth <= one block */
     size_t ld_residual;
     bool gelu;
 } linear_product;

@@ -28,7 +28,7 @@ typedef struct model_heads {
     unsigned present; /* bit 1 << deberta_head */
     packed_matrix mlm_dense;
     layer_norm mlm_norm;
-    float *mlm_bias;    /* [V], zeros up to whole panels */
+    float *mlm_bias;           /* [V], zeros up to whole panels */
     weight_tensor mlm_decoder; /* [V][E]: the word table unless the file has another; stays in the file */
     packed_matrix rtd_dense, rtd_classifier;
     layer_norm rtd_norm;
@@ -52,14 +52,14 @@ struct deberta_model {
     bool has_c2p, has_p2c;
     double scale; /* 1 / sqrt(d (1 + terms)) */
 
-    weight_tensor word_table;     /* [V][E], read row by row */
-    float *position_table; /* [max_positions][row_stride(E)] or NULL */
-    float *type_table;     /* [token_types][row_stride(E)] or NULL */
+    weight_tensor word_table;           /* [V][E], read row by row */
+    float *position_table;              /* [max_positions][row_stride(E)] or NULL */
+    float *type_table;                  /* [token_types][row_stride(E)] or NULL */
     packed_matrix embedding_projection; /* E to h, if they differ */
     layer_norm embedding_norm;
 
     position_rule rule;
-    size_t relative_rows; /* 2K, 0 without relative attention */
+    size_t relative_rows;                      /* 2K, 0 without relative attention */
     float *relative_table, *relative_reversed; /* R, normalised: for PQ in natural order, for PK last row first */
     float *zero_bias;                          /* only for POSITION_BIAS_DROPPED */
 
@@ -78,8 +78,8 @@ typedef struct model_internal_options {
 deberta_status model_open_internal(deberta_model **model, const char *path, const deberta_model_options *options,
                                    const model_internal_options *internal, deberta_error *err);
 
-/* How a layer's PK and PQ are computed, from qkv where the projections are shared, else from `key` and `query` (NULL if shared or
- * absent). The caller sets keys, queries and workspace (as large as queries). */
+/* How a layer's PK and PQ are computed, from qkv where the projections are shared, else from `key` and `query` (NULL if
+ * shared or absent). The caller sets keys, queries and workspace (as large as queries). */
 position_fold model_layer_fold(const deberta_model *model, const packed_matrix *qkv, const packed_matrix *key,
                                const packed_matrix *query, const kernels *table);
 /* Floats of one layer's position_keys and position_queries. */
@@ -89,8 +89,8 @@ size_t model_position_query_floats(const deberta_model *model);
 /* SHA-256 of a checkpoint's files as 64 hex digits; of a made-up model, which has no files, an empty text. */
 deberta_status model_digest(const deberta_model *model, char digest[65], deberta_error *err);
 
-/* Copies what the caller's struct has of a public struct that begins with struct_size; the rest becomes 0. `from` may be NULL.
- * A struct_size of 0 is an error: somebody forgot to set it, and would wonder where the options went. */
+/* Copies what the caller's struct has of a public struct that begins with struct_size; the rest becomes 0. `from` may
+ * be NULL. A struct_size of 0 is an error: somebody forgot to set it, and would wonder where the options went. */
 deberta_status copy_struct(void *to, const void *from, size_t size_bytes, const char *what, deberta_error *err);
 
 #endif

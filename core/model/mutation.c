@@ -6,10 +6,9 @@
 
 static const struct {
     const char *name, *description;
-} mutations[MUTATION_COUNT] = {
-    [MUTATION_NONE] = {"none", "the engine as it is"},
+} mutations[MUTATION_COUNT] = {[MUTATION_NONE] = {"none", "the engine as it is"},
 #define X(identifier, name, description) [MUTATION_##identifier] = {name, description},
-    MUTATION_LIST(X)
+                               MUTATION_LIST(X)
 #undef X
 };
 

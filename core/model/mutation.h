@@ -1,7 +1,7 @@
 /* Deliberate mistakes: wrong variants of the engine with which the checks are checked.
  *
- * Each is a mistake that a port of DeBERTa has made or could make. It goes into the engine, when a model is loaded or in the
- * position map, never into a comparison or a tolerance. `verify --mutate` and the tests use the same list.
+ * Each is a mistake that a port of DeBERTa has made or could make. It goes into the engine, when a model is loaded or
+ * in the position map, never into a comparison or a tolerance. `verify --mutate` and the tests use the same list.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_MODEL_MUTATION_H
@@ -36,7 +36,7 @@ typedef enum model_mutation {
 #define X(identifier, name, description) MUTATION_##identifier,
     MUTATION_LIST(X)
 #undef X
-    MUTATION_COUNT
+        MUTATION_COUNT
 } model_mutation;
 
 const char *mutation_name(model_mutation mutation);
@@ -44,8 +44,8 @@ const char *mutation_description(model_mutation mutation);
 /* MUTATION_COUNT for an unknown name. */
 model_mutation mutation_from_name(const char *name);
 
-/* Opens a model with a fault in it; MUTATION_NONE is deberta_model_open. A fault that does not apply to a model (a missing
- * convolution has no source) leaves it right. */
+/* Opens a model with a fault in it; MUTATION_NONE is deberta_model_open. A fault that does not apply to a model (a
+ * missing convolution has no source) leaves it right. */
 deberta_status model_open_mutated(deberta_model **model, const char *path, const deberta_model_options *options,
                                   model_mutation mutation, deberta_error *err);
 

@@ -31,11 +31,12 @@ void packed_matrix_carve(packed_matrix *matrix, arena *memory, size_t outputs, s
     matrix->bias = arena_take(memory, matrix->panel_count * PANEL, sizeof *matrix->bias);
 }
 
-void packed_matrix_store(const packed_matrix *matrix, const kernels *table, size_t panel, const float *rows, size_t ld_rows)
+void packed_matrix_store(const packed_matrix *matrix, const kernels *table, size_t panel, const float *rows,
+                         size_t ld_rows)
 {
     for (size_t start = 0; start < matrix->depth; start += matrix->block_depth) {
         size_t depth = minimum(matrix->block_depth, matrix->depth - start);
         table->pack_panels_f32(packed_matrix_panel(matrix, start, panel), depth * PANEL, rows + start, ld_rows, PANEL,
-                                 depth);
+                               depth);
     }
 }

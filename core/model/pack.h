@@ -1,11 +1,12 @@
 /* Matrices in the order in which they are multiplied.
  *
- * A weight W [outputs][depth] is cut into panels of 16 outputs and blocks of at most 768 inputs and stored in walking order,
+ * A weight W [outputs][depth] is cut into panels of 16 outputs and blocks of at most 768 inputs and stored in walking
+ * order,
  *
  *     [block][panel][inputs of the block][16]
  *
- * so that a product reads it front to back and "the next panel" is simply the next bytes (CEILING: 68 -> 93 % of peak at 16
- * rows with that prefetched). Lanes beyond the outputs are zero.
+ * so that a product reads it front to back and "the next panel" is simply the next bytes (CEILING: 68 -> 93 % of peak
+ * at 16 rows with that prefetched). Lanes beyond the outputs are zero.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_MODEL_PACK_H
@@ -33,8 +34,10 @@ size_t row_stride(size_t columns);
 size_t packed_block_depth(size_t depth);
 /* Sets the sizes and takes panels and bias from the arena. */
 void packed_matrix_carve(packed_matrix *matrix, arena *memory, size_t outputs, size_t depth);
-/* Stores 16 outputs: rows [16][ld_rows] of W, as one panel, in all blocks. Different panels may be stored at the same time. */
-void packed_matrix_store(const packed_matrix *matrix, const kernels *table, size_t panel, const float *rows, size_t ld_rows);
+/* Stores 16 outputs: rows [16][ld_rows] of W, as one panel, in all blocks. Different panels may be stored at the same
+ * time. */
+void packed_matrix_store(const packed_matrix *matrix, const kernels *table, size_t panel, const float *rows,
+                         size_t ld_rows);
 
 /* First float of a panel in the block whose first input is block_start. */
 static inline float *packed_matrix_panel(const packed_matrix *matrix, size_t block_start, size_t panel)

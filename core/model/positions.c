@@ -14,8 +14,8 @@ position_rule position_rule_make(const model_config *config, deberta_reference r
     };
 }
 
-/* ceil(log(d / mid) / log((M - 1) / mid) (mid - 1)) + mid for d > mid. Both logarithms are the same expression, so that the
- * quotient at d = M - 1 is exactly 1 and the ceiling does not step over it. */
+/* ceil(log(d / mid) / log((M - 1) / mid) (mid - 1)) + mid for d > mid. Both logarithms are the same expression, so that
+ * the quotient at d = M - 1 is exactly 1 and the ceiling does not step over it. */
 static ptrdiff_t logarithmic_bucket(const position_rule *rule, size_t distance)
 {
     double middle = (double)(rule->buckets / 2);
@@ -32,8 +32,7 @@ ptrdiff_t position_bucket(const position_rule *rule, ptrdiff_t distance)
     if (rule->buckets == 0) return distance;
     size_t magnitude = distance < 0 ? (size_t)-distance : (size_t)distance;
     if (rule->clamp_distance && magnitude >= rule->max_distance) magnitude = rule->max_distance - 1;
-    ptrdiff_t bucket =
-        magnitude <= rule->buckets / 2 ? (ptrdiff_t)magnitude : logarithmic_bucket(rule, magnitude);
+    ptrdiff_t bucket = magnitude <= rule->buckets / 2 ? (ptrdiff_t)magnitude : logarithmic_bucket(rule, magnitude);
     return distance < 0 ? -bucket : bucket;
 }
 

@@ -1,7 +1,8 @@
 /* Relative positions: from a distance r = i - j (query minus key) to a row of the relative table.
  *
- * position_bucket and position_row are the definitions (SPEC 3.3, 4.3), used by everything that reasons about positions. A
- * position_map is the same function tabulated for a session's longest input, with what the kernels need to know about it.
+ * position_bucket and position_row are the definitions (SPEC 3.3, 4.3), used by everything that reasons about
+ * positions. A position_map is the same function tabulated for a session's longest input, with what the kernels need to
+ * know about it.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_MODEL_POSITIONS_H
@@ -15,10 +16,10 @@
 #include "core/model/mutation.h"
 
 typedef struct position_rule {
-    size_t span;           /* K: the table has 2K rows, distance 0 is row K. 0: no relative attention */
-    size_t buckets;        /* B; 0: every distance is its own bucket */
-    size_t max_distance;   /* M */
-    bool clamp_distance;   /* Microsoft: |r| <= M - 1 before the logarithm. transformers: not */
+    size_t span;             /* K: the table has 2K rows, distance 0 is row K. 0: no relative attention */
+    size_t buckets;          /* B; 0: every distance is its own bucket */
+    size_t max_distance;     /* M */
+    bool clamp_distance;     /* Microsoft: |r| <= M - 1 before the logarithm. transformers: not */
     model_mutation mutation; /* a deliberate mistake, for the tests */
 } position_rule;
 
@@ -31,26 +32,28 @@ size_t position_row(const position_rule *rule, ptrdiff_t distance);
 
 /* row(r) for |r| <= reach as two tables that the position_bias kernel walks, and facts found by looking at them. */
 typedef struct position_map {
-    const int32_t *row_of;      /* row_of[r] = row(r); points at distance 0 */
-    const int32_t *position_of; /* position_of[x] = last_row - row(-x): place in the reversed table of a key x to the right */
+    const int32_t *row_of; /* row_of[r] = row(r); points at distance 0 */
+    const int32_t
+        *position_of; /* position_of[x] = last_row - row(-x): place in the reversed table of a key x to the right */
     ptrdiff_t reach;
-    int32_t last_row;           /* 2K - 1 */
-    int32_t lowest, highest;    /* of all rows in the map */
-    bool monotone;              /* row_of never decreases */
-    bool unit_steps;            /* ... and never by more than 1 */
-    ptrdiff_t far_left;         /* every r from here to reach has the row of reach: keys far to the left */
-    ptrdiff_t far_right;        /* every r from -reach to here has the row of -reach */
+    int32_t last_row;        /* 2K - 1 */
+    int32_t lowest, highest; /* of all rows in the map */
+    bool monotone;           /* row_of never decreases */
+    bool unit_steps;         /* ... and never by more than 1 */
+    ptrdiff_t far_left;      /* every r from here to reach has the row of reach: keys far to the left */
+    ptrdiff_t far_right;     /* every r from -reach to here has the row of -reach */
 } position_map;
 
 /* Rows the map is readable beyond the longest sequence, on each side: tiles of 16 keys stick out by 15. */
 enum { POSITION_SLACK = 64 };
 
-/* Takes the tables of a map for sequences of up to `tokens` (< 2^30) from the arena and fills them if it is a real one. The facts
- * are there in any case. */
+/* Takes the tables of a map for sequences of up to `tokens` (< 2^30) from the arena and fills them if it is a real one.
+ * The facts are there in any case. */
 void position_map_carve(position_map *map, arena *memory, const position_rule *rule, size_t tokens);
 
 /* Lowest and highest row among the distances low ... high. */
-static inline void position_map_rows(const position_map *map, ptrdiff_t low, ptrdiff_t high, size_t *first, size_t *last)
+static inline void position_map_rows(const position_map *map, ptrdiff_t low, ptrdiff_t high, size_t *first,
+                                     size_t *last)
 {
     *first = (size_t)(map->monotone ? map->row_of[low] : map->lowest);
     *last = (size_t)(map->monotone ? map->row_of[high] : map->highest);

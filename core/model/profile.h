@@ -59,7 +59,8 @@ static inline double profile_lap(profile *p, size_t worker, profile_stage stage,
     return now;
 }
 
-/* The same for a stage that all threads share, between two of their loops: their waiting for each other counts as theirs. */
+/* The same for a stage that all threads share, between two of their loops: their waiting for each other counts as
+ * theirs. */
 static inline double profile_lap_all(profile *p, profile_stage stage, double start)
 {
     if (!p) return 0;

@@ -10,9 +10,9 @@
 
 enum {
     DEFAULT_MAX_TOKENS = 512,
-    LARGEST_MAX_TOKENS = 1 << 28,         /* products of sizes stay far below size_t's end */
-    ASSUMED_L2_BYTES = 512 * 1024,        /* where hwloc does not know */
-    LOGIT_SCRATCH_BYTES = 1792 * 1024,    /* strips and logits of a thread: bounded at any n and any table */
+    LARGEST_MAX_TOKENS = 1 << 28,      /* products of sizes stay far below size_t's end */
+    ASSUMED_L2_BYTES = 512 * 1024,     /* where hwloc does not know */
+    LOGIT_SCRATCH_BYTES = 1792 * 1024, /* strips and logits of a thread: bounded at any n and any table */
 };
 
 /* ---------------------------------------------------------------------------------------------------------- carving */
@@ -33,7 +33,8 @@ static void plan_attention(deberta_session *s)
     s->observed_stride = row_stride(round_up(s->max_tokens, PANEL));
     size_t reachable = minimum(rows, MAX_QUERY_ROWS + round_up(s->max_tokens, PANEL));
     if (!s->positions.monotone) reachable = rows;
-    /* Two panels more than the reachable rows can straddle, and one that the position_bias kernel may read past the end. */
+    /* Two panels more than the reachable rows can straddle, and one that the position_bias kernel may read past the
+     * end. */
     s->strip_stride = s->has_c2p ? row_stride(round_up(reachable, PANEL) + 3 * PANEL) : 0;
 
     size_t fitting = LOGIT_SCRATCH_BYTES / sizeof(float) / (s->logits_stride + s->strip_stride);
@@ -77,7 +78,7 @@ static void carve_activations(deberta_session *s, arena *memory)
     s->keys = take_floats(memory, tokens, heads_width);
     s->values = take_floats(memory, tokens, heads_width);
     /* Sequences shorter than a panel waste most of it: they are attended to in groups that fit (attention.c). */
-    s->key_panels = 2 * ceiling_divide(tokens, PANEL);
+    s->key_panels = ceiling_divide(tokens + tokens / 4, PANEL) + 8;
     s->packed_keys = take_floats(memory, s->key_panels * PANEL, config->heads * model->head_size);
     s->far_p2c = s->has_p2c ? take_floats(memory, s->key_panels * PANEL, config->heads * FAR_SIDES) : NULL;
     if (config->convolution_width > 0) {
@@ -107,7 +108,8 @@ static void carve_batch(deberta_session *s, arena *memory)
     s->task_starts = arena_take(memory, tokens + 1, sizeof *s->task_starts);
 }
 
-/* Everything a session holds; run twice (arena.h). The position map comes first: whether its steps are small decides sizes. */
+/* Everything a session holds; run twice (arena.h). The position map comes first: whether its steps are small decides
+ * sizes. */
 static void session_carve(deberta_session *s, arena *memory)
 {
     const model_config *config = &s->model->config;
@@ -135,14 +137,16 @@ static void session_carve(deberta_session *s, arena *memory)
 
 /* --------------------------------------------------------------------------------------------------------- creating */
 
-static deberta_status check_options(const deberta_session_options *options, const deberta_model *model, deberta_error *err)
+static deberta_status check_options(const deberta_session_options *options, const deberta_model *model,
+                                    deberta_error *err)
 {
     const unsigned known = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION | DEBERTA_KEEP_DECODER_INPUT;
     if (!model) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a session needs a model");
     if ((unsigned)options->isa >= DEBERTA_ISA_COUNT) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "instruction set %d does not exist", (int)options->isa);
     }
-    if (options->features & ~known) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown features 0x%x", options->features & ~known);
+    if (options->features & ~known)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown features 0x%x", options->features & ~known);
     if (options->max_tokens > LARGEST_MAX_TOKENS) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "max_tokens %zu is above the largest possible, %d", options->max_tokens,
                      LARGEST_MAX_TOKENS);
@@ -177,8 +181,8 @@ static deberta_status settle(deberta_session *s, const deberta_model *model, con
     bool separate = !model->config.share_att_key && (model->has_c2p || model->has_p2c);
     if (s->internal.recompute_positions && separate && !model->layers[0].position_key.panels &&
         !model->layers[0].position_query.panels) {
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s was opened without keeping its position projections: they cannot be recomputed",
-                     model->name);
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
+                     "%s was opened without keeping its position projections: they cannot be recomputed", model->name);
     }
     return DEBERTA_OK;
 }
@@ -217,8 +221,8 @@ deberta_status deberta_session_create(deberta_session **session, const deberta_m
     return session_create_internal(session, model, options, NULL, err);
 }
 
-deberta_status deberta_session_predict_bytes(size_t *bytes, const deberta_model *model, const deberta_session_options *given,
-                                             deberta_error *err)
+deberta_status deberta_session_predict_bytes(size_t *bytes, const deberta_model *model,
+                                             const deberta_session_options *given, deberta_error *err)
 {
     if (!bytes) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_session_predict_bytes needs a place for the number");
     deberta_session_options options;

@@ -12,22 +12,22 @@
 #include "core/model/session_internal_options.h"
 
 enum {
-    OBSERVED_ROWS = 16,      /* query rows of a block given to an observer */
-    FAR_SIDES = 2,           /* keys far to the left, keys far to the right */
-    DECODER_PANELS = 4,      /* panels of the word table that the MLM head makes at a time */
-    MAX_QUERY_ROWS = 252,    /* of an attention task: multiple of 6 and 12, the tile rows of the tiers */
+    OBSERVED_ROWS = 16,   /* query rows of a block given to an observer */
+    FAR_SIDES = 2,        /* keys far to the left, keys far to the right */
+    DECODER_PANELS = 4,   /* panels of the word table that the MLM head makes at a time */
+    MAX_QUERY_ROWS = 252, /* of an attention task: multiple of 6 and 12, the tile rows of the tiers */
 };
 
 /* What one thread needs for itself. Sizes: session_carve. */
 typedef struct worker_scratch {
-    float *inner;      /* its inner_rows of session->inner */
-    float *strip;      /* [query rows][strip_stride]: c2p */
-    size_t strip_first; /* reversed table position of its first column */
-    float *transposed; /* [tile panels][transposed_rows][16]: p2c of the tiles at hand */
-    float *bias;       /* [tile panels][query rows][16] */
-    float *logits;     /* [query rows][logits_stride] */
+    float *inner;                     /* its inner_rows of session->inner */
+    float *strip;                     /* [query rows][strip_stride]: c2p */
+    size_t strip_first;               /* reversed table position of its first column */
+    float *transposed;                /* [tile panels][transposed_rows][16]: p2c of the tiles at hand */
+    float *bias;                      /* [tile panels][query rows][16] */
+    float *logits;                    /* [query rows][logits_stride] */
     float *maximum, *total, *rescale; /* [query rows] */
-    float *observed;   /* [OBSERVED_ROWS][observed_stride]; talking heads: 2 A of them */
+    float *observed;                  /* [OBSERVED_ROWS][observed_stride]; talking heads: 2 A of them */
 } worker_scratch;
 
 struct deberta_session {
@@ -45,8 +45,8 @@ struct deberta_session {
     profile profile;
 
     /* How attention is cut. Choices of speed only: no bit depends on them. */
-    bool has_c2p, has_p2c;     /* of the model, unless switched off */
-    size_t query_rows;         /* most rows of an attention task */
+    bool has_c2p, has_p2c; /* of the model, unless switched off */
+    size_t query_rows;     /* most rows of an attention task */
     size_t l2_bytes;
     size_t strip_stride, transposed_rows, logits_stride, observed_stride;
     size_t inner_rows, inner_stride;
@@ -56,30 +56,30 @@ struct deberta_session {
     float *context; /* [max_tokens][context_stride]: P V, later the output before its norm */
     float *normed;  /* [max_tokens][normed_stride]: after attention; E-wide rows of embeddings and of the MLM head */
     size_t hidden_stride, context_stride, normed_stride;
-    float *inner;       /* [threads][inner_rows][inner_stride]: the feed-forward's middle; the MLM decoder's panels */
-    float *queries;     /* [A][T][dp] */
-    float *keys;        /* [A][T][dp] */
-    float *values;      /* [A][dp / 16][T][16] */
-    float *packed_keys; /* of the sequences at work: [sequence][A][ceil(n / 16)][d][16] */
-    float *far_p2c;     /* [sequence][A][2][16 ceil(n / 16)]: p2c of saturated distances */
-    size_t key_panels;  /* that packed_keys holds for each head */
-    float *halo;        /* H[0] with (width - 1) / 2 zero rows before, between and behind the sequences */
+    float *inner;         /* [threads][inner_rows][inner_stride]: the feed-forward's middle; the MLM decoder's panels */
+    float *queries;       /* [A][T][dp] */
+    float *keys;          /* [A][T][dp] */
+    float *values;        /* [A][dp / 16][T][16] */
+    float *packed_keys;   /* of the sequences at work: [sequence][A][ceil(n / 16)][d][16] */
+    float *far_p2c;       /* [sequence][A][2][16 ceil(n / 16)]: p2c of saturated distances */
+    size_t key_panels;    /* that packed_keys holds for each head */
+    float *halo;          /* H[0] with (width - 1) / 2 zero rows before, between and behind the sequences */
     float *decoder_input; /* H[L - 1] */
     float *decoder_rows;  /* the Enhanced Mask Decoder's queries, [max_tokens][hidden_stride] */
     float *fold_keys, *fold_queries, *fold_workspace; /* recompute_positions */
-    worker_scratch *workers; /* [threads] */
+    worker_scratch *workers;                          /* [threads] */
 
     /* The batch at work, or the last one. */
     bool encoded;
     size_t tokens, sequences;
-    size_t *starts;          /* [max_tokens + 1] */
-    int32_t *position_ids;   /* [max_tokens] */
-    uint8_t *mask;           /* [max_tokens] */
-    float *key_bias;         /* [max_tokens]: 0, or -inf for holes */
+    size_t *starts;        /* [max_tokens + 1] */
+    int32_t *position_ids; /* [max_tokens] */
+    uint8_t *mask;         /* [max_tokens] */
+    float *key_bias;       /* [max_tokens]: 0, or -inf for holes */
     bool has_holes;
-    size_t *panel_starts;    /* [sequence]: its first panel in packed_keys */
-    size_t *task_starts;     /* [sequence + 1]: its first attention task */
-    deberta_status status;   /* of the first failure inside a parallel loop */
+    size_t *panel_starts;  /* [sequence]: its first panel in packed_keys */
+    size_t *task_starts;   /* [sequence + 1]: its first attention task */
+    deberta_status status; /* of the first failure inside a parallel loop */
     deberta_error failure;
 };
 

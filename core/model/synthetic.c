@@ -9,12 +9,12 @@
 
 static const char scheme[] = "synthetic:";
 
-/* ----------------------------------------------------------------------------------------------------------- parsing */
+/* ---------------------------------------------------------------------------------------------------------- parsing */
 
 /* What a shape and its keys choose. `terms` is an index of term_names. */
 typedef struct recipe {
-    size_t version, layers, vocab, hidden, heads, intermediate, buckets, convolution, positions, distance, types, biased, seed, lm,
-        rtd, terms, epsilon; /* epsilon: digits, 0 means 7 */
+    size_t version, layers, vocab, hidden, heads, intermediate, buckets, convolution, positions, distance, types,
+        biased, seed, lm, rtd, terms, epsilon; /* epsilon: 7 means 1e-7 */
 } recipe;
 
 enum { TERMS_BOTH, TERMS_C2P, TERMS_P2C, TERMS_NONE, TERMS_COUNT };
@@ -25,17 +25,19 @@ static const struct {
     const char *name;
     recipe recipe;
 } shapes[] = {
-#define COMMON .positions = 512, .seed = 1
-#define V3 .version = 2, .buckets = 256, .vocab = 128100, COMMON
-    {"v1-base", {.version = 1, .layers = 12, .vocab = 50265, .hidden = 768, .heads = 12, .intermediate = 3072, COMMON}},
-    {"v1-large", {.version = 1, .layers = 24, .vocab = 50265, .hidden = 1024, .heads = 16, .intermediate = 4096, COMMON}},
-    {"v2-xlarge", {V3, .layers = 24, .hidden = 1536, .heads = 24, .intermediate = 6144, .convolution = 3}},
-    {"v3-xsmall", {V3, .layers = 12, .hidden = 384, .heads = 6, .intermediate = 1536}},
-    {"v3-small", {V3, .layers = 6, .hidden = 768, .heads = 12, .intermediate = 3072}},
-    {"v3-base", {V3, .layers = 12, .hidden = 768, .heads = 12, .intermediate = 3072}},
-    {"v3-large", {V3, .layers = 24, .hidden = 1024, .heads = 16, .intermediate = 4096}},
-    {"mdeberta-base",
-     {.version = 2, .buckets = 256, .vocab = 251000, COMMON, .layers = 12, .hidden = 768, .heads = 12, .intermediate = 3072}},
+/* clang-format off */
+#define COMMON .positions = 512, .seed = 1, .epsilon = 7
+#define V1 .version = 1, .vocab = 50265, COMMON
+#define V3(words) .version = 2, .buckets = 256, .vocab = words, COMMON
+    {"v1-base", {V1, .layers = 12, .hidden = 768, .heads = 12, .intermediate = 3072}},
+    {"v1-large", {V1, .layers = 24, .hidden = 1024, .heads = 16, .intermediate = 4096}},
+    {"v2-xlarge", {V3(128100), .layers = 24, .hidden = 1536, .heads = 24, .intermediate = 6144, .convolution = 3}},
+    {"v3-xsmall", {V3(128100), .layers = 12, .hidden = 384, .heads = 6, .intermediate = 1536}},
+    {"v3-small", {V3(128100), .layers = 6, .hidden = 768, .heads = 12, .intermediate = 3072}},
+    {"v3-base", {V3(128100), .layers = 12, .hidden = 768, .heads = 12, .intermediate = 3072}},
+    {"v3-large", {V3(128100), .layers = 24, .hidden = 1024, .heads = 16, .intermediate = 4096}},
+    {"mdeberta-base", {V3(251000), .layers = 12, .hidden = 768, .heads = 12, .intermediate = 3072}},
+#undef V1
 #undef V3
 #undef COMMON
 };
@@ -45,10 +47,11 @@ static const struct {
     size_t offset;
 } keys[] = {
 #define KEY(name) {#name, offsetof(recipe, name)}
-    KEY(layers), KEY(vocab), KEY(seed), KEY(buckets), KEY(heads), KEY(hidden), KEY(intermediate), KEY(positions), KEY(distance),
-    KEY(types), KEY(convolution), KEY(biased), KEY(lm), KEY(rtd), KEY(epsilon),
+    KEY(layers), KEY(vocab), KEY(seed), KEY(buckets), KEY(heads), KEY(hidden), KEY(intermediate), KEY(positions),
+    KEY(distance), KEY(types), KEY(convolution), KEY(biased), KEY(lm), KEY(rtd), KEY(epsilon),
 #undef KEY
 };
+/* clang-format on */
 
 bool synthetic_names(const char *path) { return strncmp(path, scheme, sizeof scheme - 1) == 0; }
 
@@ -64,13 +67,15 @@ static deberta_status parse_shape(recipe *chosen, const char *path, const char *
         *chosen = shapes[i].recipe;
         return DEBERTA_OK;
     }
-    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
-                 "%s: unknown shape '%.*s'; known are v1-base, v1-large, v2-xlarge, v3-xsmall, v3-small, v3-base, v3-large and "
-                 "mdeberta-base",
-                 path, (int)length, text);
+    DEBERTA_FAIL(
+        err, DEBERTA_E_ARGUMENT,
+        "%s: unknown shape '%.*s'; known are v1-base, v1-large, v2-xlarge, v3-xsmall, v3-small, v3-base, v3-large and "
+        "mdeberta-base",
+        path, (int)length, text);
 }
 
-static deberta_status parse_number(size_t *number, const char *path, const char *text, const char *end, deberta_error *err)
+static deberta_status parse_number(size_t *number, const char *path, const char *text, const char *end,
+                                   deberta_error *err)
 {
     char *stop = NULL;
     errno = 0;
@@ -83,7 +88,8 @@ static deberta_status parse_number(size_t *number, const char *path, const char 
     return DEBERTA_OK;
 }
 
-static deberta_status parse_pair(recipe *chosen, const char *path, const char *text, const char *end, deberta_error *err)
+static deberta_status parse_pair(recipe *chosen, const char *path, const char *text, const char *end,
+                                 deberta_error *err)
 {
     const char *equals = memchr(text, '=', (size_t)(end - text));
     if (!equals) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: '%.*s' is not key=value", path, (int)(end - text), text);
@@ -98,11 +104,13 @@ static deberta_status parse_pair(recipe *chosen, const char *path, const char *t
         return DEBERTA_OK;
     }
     if (text_is(text, length, "terms"))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: unknown terms in '%.*s', expected both, c2p, p2c or none", path, (int)(end - text), text);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: unknown terms in '%.*s', expected both, c2p, p2c or none", path,
+                     (int)(end - text), text);
     char known[256] = "terms";
     for (size_t i = 0, used = 5; i < sizeof keys / sizeof *keys; i++)
         used += (size_t)snprintf(known + used, sizeof known - used, ", %s", keys[i].name);
-    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: unknown key in '%.*s'; known are %s", path, (int)(end - text), text, known);
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: unknown key in '%.*s'; known are %s", path, (int)(end - text), text,
+                 known);
 }
 
 /* A config.json, so that made-up models pass the same checks as stored ones. */
@@ -113,14 +121,15 @@ static deberta_status make_config(model_config *config, const recipe *r, const c
     int length = snprintf(
         text, sizeof text,
         "{\"model_type\": \"%s\", \"vocab_size\": %zu, \"hidden_size\": %zu, \"num_hidden_layers\": %zu, "
-        "\"num_attention_heads\": %zu, \"intermediate_size\": %zu, \"hidden_act\": \"gelu\", \"max_position_embeddings\": %zu, "
+        "\"num_attention_heads\": %zu, \"intermediate_size\": %zu, \"hidden_act\": \"gelu\", "
+        "\"max_position_embeddings\": %zu, "
         "\"type_vocab_size\": %zu, \"layer_norm_eps\": 1e-%zu, \"relative_attention\": %s, \"pos_att_type\": \"%s\", "
         "\"max_relative_positions\": %ld, \"position_buckets\": %ld, \"share_att_key\": %s, \"norm_rel_ebd\": \"%s\", "
         "\"position_biased_input\": %s, \"conv_kernel_size\": %zu, \"conv_act\": \"gelu\"}",
-        r->version == 1 ? "deberta" : "deberta-v2", r->vocab, r->hidden, r->layers, r->heads, r->intermediate, r->positions,
-        r->types, r->epsilon ? r->epsilon : 7, relative ? "true" : "false", term_config[r->terms], r->distance ? (long)r->distance : -1L,
-        r->buckets ? (long)r->buckets : -1L, r->version == 2 ? "true" : "false", r->version == 2 ? "layer_norm" : "none",
-        r->biased ? "true" : "false", r->convolution);
+        r->version == 1 ? "deberta" : "deberta-v2", r->vocab, r->hidden, r->layers, r->heads, r->intermediate,
+        r->positions, r->types, r->epsilon, relative ? "true" : "false", term_config[r->terms],
+        r->distance ? (long)r->distance : -1L, r->buckets ? (long)r->buckets : -1L, r->version == 2 ? "true" : "false",
+        r->version == 2 ? "layer_norm" : "none", r->biased ? "true" : "false", r->convolution);
     return config_parse(config, text, (size_t)length, path, err);
 }
 
@@ -140,20 +149,20 @@ deberta_status synthetic_parse(model_config *config, synthetic_weights *weights,
     return DEBERTA_OK;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- finding */
+/* ---------------------------------------------------------------------------------------------------------- finding */
 
 /* What a tensor is for decides how large its values are. */
 typedef enum made_role {
-    ROLE_TABLE,      /* unit variance: the layer norm behind it, or none for rel_embeddings, keeps it */
-    ROLE_GAIN,       /* around 1 */
-    ROLE_SMALL,      /* biases */
-    ROLE_QUERY_KEY,  /* logits of standard deviation 1.2 */
-    ROLE_IN_PROJ,    /* v1: query, key and value rows in turn */
-    ROLE_LINEAR,     /* 1 / sqrt(inputs): keeps variance */
+    ROLE_TABLE,     /* unit variance: the layer norm behind it, or none for rel_embeddings, keeps it */
+    ROLE_GAIN,      /* around 1 */
+    ROLE_SMALL,     /* biases */
+    ROLE_QUERY_KEY, /* logits of standard deviation 1.2 */
+    ROLE_IN_PROJ,   /* v1: query, key and value rows in turn */
+    ROLE_LINEAR,    /* 1 / sqrt(inputs): keeps variance */
 } made_role;
 
-/* Sizes by letter: V vocabulary, h hidden, T 3 h, f intermediate, R 2K rows, P positions, t token types, c convolution width,
- * 1 one. */
+/* Sizes by letter: V vocabulary, h hidden, T 3 h, f intermediate, R 2K rows, P positions, t token types, c convolution
+ * width, 1 one. */
 static const struct {
     const char *name; /* "*" stands for "encoder.layer.N." */
     char shape[4];
@@ -241,21 +250,28 @@ static uint64_t hash_name(const char *name, uint64_t seed)
     return hash;
 }
 
+static double standard_deviation(const model_config *config, made_role role, double inputs)
+{
+    switch (role) {
+    case ROLE_TABLE: return 1;
+    case ROLE_GAIN: return 0.1;
+    case ROLE_SMALL: return 0.05;
+    case ROLE_LINEAR: return 1 / sqrt(inputs);
+    default: break;
+    }
+    /* q.k of d terms of variance s^4 each, divided by sqrt(d (1 + terms)), is to have deviation 1.2. */
+    return sqrt(1.2 * sqrt(1 + (double)config->position_terms) / inputs);
+}
+
 /* A uniform variable has 1 / sqrt(12) of its width as standard deviation. */
 static void set_scale(const synthetic_weights *made, weight_tensor *found, made_role role)
 {
-    const model_config *config = &made->config;
-    size_t inputs = 1;
-    for (size_t i = 1; i < found->rank; i++) inputs *= found->shape[i];
-    double linear = 1 / sqrt((double)inputs);
-    /* q.k of d terms of variance s^4 each, divided by sqrt(d (1 + terms)), is to have deviation 1.2. */
-    double query_key = sqrt(1.2 * sqrt(1 + (double)config->position_terms)) * linear;
-    double deviation = role == ROLE_TABLE ? 1 : role == ROLE_GAIN ? 0.1 : role == ROLE_SMALL ? 0.05
-                     : role == ROLE_LINEAR ? linear : query_key;
+    double inputs = 1;
+    for (size_t i = 1; i < found->rank; i++) inputs *= (double)found->shape[i];
     found->made.mean = role == ROLE_GAIN ? 1 : 0;
-    found->made.deviation = (float)(deviation * sqrt(12));
-    found->made.value_deviation = (float)(linear * sqrt(12));
-    found->made.period = role == ROLE_IN_PROJ ? 3 * config->head_size : 0;
+    found->made.deviation = (float)(standard_deviation(&made->config, role, inputs) * sqrt(12));
+    found->made.value_deviation = (float)(standard_deviation(&made->config, ROLE_LINEAR, inputs) * sqrt(12));
+    found->made.period = role == ROLE_IN_PROJ ? 3 * made->config.head_size : 0;
 }
 
 static bool find_made(const void *context, const char *name, weight_tensor *found)
@@ -273,7 +289,8 @@ static bool find_made(const void *context, const char *name, weight_tensor *foun
         bool in_layer = tensors[i].name[0] == '*';
         if (in_layer != (rest != NULL) || strcmp(rest ? rest : name, tensors[i].name + in_layer) != 0) continue;
         if (!is_present(made, i)) return false;
-        *found = (weight_tensor){.file = "synthetic weights", .dtype = DTYPE_F32, .made.key = hash_name(name, made->seed)};
+        *found =
+            (weight_tensor){.file = "synthetic weights", .dtype = DTYPE_F32, .made.key = hash_name(name, made->seed)};
         for (const char *letter = tensors[i].shape; *letter; letter++) {
             found->shape[found->rank++] = size_of_letter(&made->config, *letter);
         }
@@ -283,9 +300,10 @@ static bool find_made(const void *context, const char *name, weight_tensor *foun
     return false;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ making */
+/* ----------------------------------------------------------------------------------------------------------- making */
 
-/* 64 well mixed bits for every counter (Steele, Lea, Flood: SplitMix64): two uniform numbers in [-1/2, 1/2) of 24 bits each. */
+/* 64 well mixed bits for every counter (Steele, Lea, Flood: SplitMix64): two uniform numbers in [-1/2, 1/2) of 24 bits
+ * each. */
 static inline uint64_t mixed_bits(uint64_t key, uint64_t counter)
 {
     uint64_t z = key + (counter + 1) * 0x9e3779b97f4a7c15u;
@@ -314,8 +332,8 @@ static void make_values(uint64_t key, size_t first, size_t count, float mean, fl
     if (i < count) values[i] = made_value(key, first + i, mean, deviation);
 }
 
-static deberta_status read_made(const void *context, const weight_tensor *from, size_t first, size_t count, float *values,
-                                deberta_error *err)
+static deberta_status read_made(const void *context, const weight_tensor *from, size_t first, size_t count,
+                                float *values, deberta_error *err)
 {
     (void)context, (void)err;
     size_t columns = from->rank > 1 ? from->shape[1] : 1;

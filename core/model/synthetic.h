@@ -1,13 +1,14 @@
 /* Made-up models: "synthetic:<shape>[,key=value...]".
  *
- * Every weight is a function of the seed, the tensor's name and the element's index, so that any row of any tensor can be made
- * when it is asked for, by any thread, and nothing is stored: the word table of 128,100 rows costs no memory. Scales are such
- * that each component of the attention logits has a standard deviation of about 1.2, as in trained models; attention that is
- * nearly uniform would hide mistakes.
+ * Every weight is a function of the seed, the tensor's name and the element's index, so that any row of any tensor can
+ * be made when it is asked for, by any thread, and nothing is stored: the word table of 128,100 rows costs no memory.
+ * Scales are such that each component of the attention logits has a standard deviation of about 1.2, as in trained
+ * models; attention that is nearly uniform would hide mistakes.
  *
- * Shapes: v1-base v1-large v2-xlarge v3-xsmall v3-small v3-base v3-large mdeberta-base. Keys: layers, vocab, seed, buckets,
- * heads, hidden, intermediate, positions (max_position_embeddings), distance (max_relative_positions), types, convolution
- * (kernel size), biased (1: absolute positions at the input), terms (c2p, p2c, both, none), lm and rtd (1: with that head), epsilon (3: layer_norm_eps 1e-3).
+ * Shapes: v1-base v1-large v2-xlarge v3-xsmall v3-small v3-base v3-large mdeberta-base. Keys: layers, vocab, seed,
+ * buckets, heads, hidden, intermediate, positions (max_position_embeddings), distance (max_relative_positions), types,
+ * convolution (kernel size), biased (1: absolute positions at the input), terms (c2p, p2c, both, none), lm and rtd (1:
+ * with that head), epsilon (3: layer_norm_eps 1e-3).
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_MODEL_SYNTHETIC_H

@@ -19,13 +19,16 @@ static bool find_in_checkpoint(const void *context, const char *name, weight_ten
     return true;
 }
 
-static deberta_status read_from_checkpoint(const void *context, const weight_tensor *from, size_t first, size_t count, float *values,
-                                           deberta_error *err)
+static deberta_status read_from_checkpoint(const void *context, const weight_tensor *from, size_t first, size_t count,
+                                           float *values, deberta_error *err)
 {
     return checkpoint_read_f32(context, from->stored, first, count, values, err);
 }
 
-static void forget_in_checkpoint(const void *context, const weight_tensor *from) { checkpoint_forget(context, from->stored); }
+static void forget_in_checkpoint(const void *context, const weight_tensor *from)
+{
+    checkpoint_forget(context, from->stored);
+}
 
 weight_source weight_source_of_checkpoint(const checkpoint *stored, const char *name)
 {
@@ -45,7 +48,8 @@ deberta_status loader_begin_reading(weight_loader *loader, deberta_error *err)
     size_t floats = 0, bytes = 0;
     if (!size_multiply(loader->scratch_floats, thread_pool_threads(loader->pool), &floats) ||
         !size_multiply(floats, sizeof(float), &bytes) || !(loader->scratch = malloc(bytes + 1))) {
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for reading weights: %zu floats a thread", loader->scratch_floats);
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for reading weights: %zu floats a thread",
+                     loader->scratch_floats);
     }
     loader->pass = LOAD_READ;
     return DEBERTA_OK;
@@ -73,8 +77,8 @@ static bool shape_matches(const weight_tensor *found, size_t rank, const size_t 
     return true;
 }
 
-deberta_status loader_find(weight_loader *loader, weight_tensor *found, const char *name, size_t rank, const size_t *shape,
-                           deberta_error *err)
+deberta_status loader_find(weight_loader *loader, weight_tensor *found, const char *name, size_t rank,
+                           const size_t *shape, deberta_error *err)
 {
     char full[NAME_CAPACITY];
     full_name(loader, name, full);
@@ -82,8 +86,8 @@ deberta_status loader_find(weight_loader *loader, weight_tensor *found, const ch
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' is missing", loader->source->name, full);
     }
     if (!dtype_is_floating(found->dtype)) {
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "tensor '%s' of %s: type %s, expected floating-point weights", full, found->file,
-                     dtype_name(found->dtype));
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "tensor '%s' of %s: type %s, expected floating-point weights", full,
+                     found->file, dtype_name(found->dtype));
     }
     if (!shape_matches(found, rank, shape)) {
         size_t wanted[TENSOR_MAX_RANK] = {0};
@@ -99,8 +103,8 @@ deberta_status loader_find(weight_loader *loader, weight_tensor *found, const ch
     return DEBERTA_OK;
 }
 
-static deberta_status read_weight(const weight_loader *loader, const weight_tensor *from, size_t first, size_t count, float *values,
-                                  deberta_error *err)
+static deberta_status read_weight(const weight_loader *loader, const weight_tensor *from, size_t first, size_t count,
+                                  float *values, deberta_error *err)
 {
     return loader->source->read(loader->source->context, from, first, count, values, err);
 }
@@ -110,7 +114,7 @@ static void forget_weight(const weight_loader *loader, const weight_tensor *from
     if (loader->source->forget) loader->source->forget(loader->source->context, from);
 }
 
-/* ------------------------------------------------------------------------------------------------ vectors and tables */
+/* ----------------------------------------------------------------------------------------------- vectors and tables */
 
 deberta_status loader_vector(weight_loader *loader, float **vector, const char *name, size_t count, deberta_error *err)
 {
@@ -189,8 +193,10 @@ static void expand_row(const matrix_plan *plan, size_t tensor_row, const float *
     }
 }
 
-/* Row `output` of the packed matrix, as zeros or as what is stored; packed [depth] must be zero where nothing is stored. */
-static deberta_status read_row(const matrix_reading *reading, size_t output, float *stored, float *packed, deberta_error *err)
+/* Row `output` of the packed matrix, as zeros or as what is stored; packed [depth] must be zero where nothing is
+ * stored. */
+static deberta_status read_row(const matrix_reading *reading, size_t output, float *stored, float *packed,
+                               deberta_error *err)
 {
     const matrix_plan *plan = reading->plan;
     memset(packed, 0, plan->depth * sizeof *packed);
@@ -232,8 +238,8 @@ static void read_panels(void *context, size_t task, size_t worker)
     }
 }
 
-static deberta_status read_bias(const weight_loader *loader, const packed_matrix *matrix, const matrix_plan *plan, size_t part,
-                                const weight_tensor *bias, deberta_error *err)
+static deberta_status read_bias(const weight_loader *loader, const packed_matrix *matrix, const matrix_plan *plan,
+                                size_t part, const weight_tensor *bias, deberta_error *err)
 {
     const matrix_part *from = &plan->parts[part];
     for (size_t group = 0; group < plan->groups; group++) {
@@ -248,9 +254,11 @@ static deberta_status read_bias(const weight_loader *loader, const packed_matrix
 static deberta_status read_panels_in_parallel(matrix_reading *reading, deberta_error *err)
 {
     pthread_mutex_init(&reading->lock, NULL);
-    parallel_for(reading->loader->pool, ceiling_divide(reading->matrix->panel_count, PANELS_PER_TASK), read_panels, reading);
+    parallel_for(reading->loader->pool, ceiling_divide(reading->matrix->panel_count, PANELS_PER_TASK), read_panels,
+                 reading);
     pthread_mutex_destroy(&reading->lock);
-    for (size_t part = 0; part < reading->plan->part_count; part++) forget_weight(reading->loader, &reading->weights[part]);
+    for (size_t part = 0; part < reading->plan->part_count; part++)
+        forget_weight(reading->loader, &reading->weights[part]);
     if (reading->status != DEBERTA_OK && err) *err = reading->error;
     return reading->status;
 }

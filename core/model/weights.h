@@ -50,11 +50,11 @@ typedef struct weight_loader {
     arena *arena;
     const kernels *kernels;
     thread_pool *pool;
-    char prefix[40];         /* of all names, e.g. "encoder.layer.3." */
-    bool counting;           /* whether checked tensors add to `parameters` */
+    char prefix[40]; /* of all names, e.g. "encoder.layer.3." */
+    bool counting;   /* whether checked tensors add to `parameters` */
     size_t parameters;
-    size_t scratch_floats;   /* that a worker needs: the largest matrix seen while measuring */
-    float *scratch;          /* [threads][scratch_floats] while reading */
+    size_t scratch_floats; /* that a worker needs: the largest matrix seen while measuring */
+    float *scratch;        /* [threads][scratch_floats] while reading */
 } weight_loader;
 
 /* Allocates the scratch of the reading pass; release with free(). */
@@ -65,15 +65,15 @@ enum { ANY_SIZE = 0 };
 /* Is there a tensor of that name (behind the prefix)? */
 bool loader_has(const weight_loader *loader, const char *name);
 /* Finds a tensor that must exist with this shape, in which ANY_SIZE stands for any. */
-deberta_status loader_find(weight_loader *loader, weight_tensor *found, const char *name, size_t rank, const size_t *shape,
-                           deberta_error *err);
+deberta_status loader_find(weight_loader *loader, weight_tensor *found, const char *name, size_t rank,
+                           const size_t *shape, deberta_error *err);
 /* A vector, followed by zeros up to whole panels. */
 deberta_status loader_vector(weight_loader *loader, float **vector, const char *name, size_t count, deberta_error *err);
 /* A table as it is: [rows][row_stride(columns)], zeros between columns and stride. */
 deberta_status loader_table(weight_loader *loader, float **table, const char *name, size_t rows, size_t columns,
                             deberta_error *err);
 
-/* Outputs of one packed matrix that come from one tensor: group g of them from its rows first_row + g row_step onwards. */
+/* Outputs of a packed matrix that come from one tensor: group g of them from its rows first_row + g row_step onwards. */
 typedef struct matrix_part {
     const char *weight;
     const char *bias; /* [groups group_rows], NULL: zeros */
@@ -84,8 +84,8 @@ typedef struct matrix_part {
 
 enum { MAX_PARTS = 3 };
 
-/* How a packed matrix is put together. Outputs are parts x groups x padded_group, of which the first group_rows of a group are
- * stored rows and the rest zeros: heads are padded to whole panels. Inputs: see input_layout. */
+/* How a packed matrix is put together. Outputs are parts x groups x padded_group, of which the first group_rows of a
+ * group are stored rows and the rest zeros: heads are padded to whole panels. Inputs: see input_layout. */
 typedef struct matrix_plan {
     matrix_part parts[MAX_PARTS];
     size_t part_count;
@@ -95,7 +95,8 @@ typedef struct matrix_plan {
     enum {
         INPUT_AS_STORED,
         INPUT_HEADS,       /* every input_group columns are followed by zeros up to input_stride */
-        INPUT_CONVOLUTION, /* stored [channels of a group][width], wanted [width][input_stride], the group at its place */
+        INPUT_CONVOLUTION, /* stored [channels of a group][width], wanted [width][input_stride], the group at its place
+                            */
     } input_layout;
     size_t input_group, input_stride, width;
 } matrix_plan;

@@ -159,7 +159,9 @@ deberta_status byte_bpe_add_token(byte_bpe *bpe, const char *text, size_t bytes,
     if (id < 0 || id > MAX_ID)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: token '%s' has the id %lld, expected 0 to %d", where, name.text, (long long)id,
                      MAX_ID);
-    if (bytes == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the token with id %lld is empty", where, (long long)id);
+    if (bytes == 0 || !utf8_is_valid(text, bytes))
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the token with id %lld ('%s') is empty or not UTF-8", where, (long long)id,
+                     name.text);
     const char *other = byte_bpe_token(bpe, (int32_t)id, NULL);
     if (other)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tokens '%s' and '%s' share the id %lld", where, QUOTE(other), name.text,

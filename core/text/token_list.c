@@ -24,6 +24,14 @@ void token_list_clear(token_list *list)
     list->replaced = list->first_replaced_segment = list->first_replaced_byte = 0;
 }
 
+void token_list_hand_over(token_list *from, token_list *to)
+{
+    if (from == to) return;
+    token_workspace_free(&to->workspace);
+    to->workspace = from->workspace;
+    from->workspace = NULL;
+}
+
 void token_list_free(token_list *list)
 {
     free(list->ids);

@@ -56,6 +56,10 @@ const char *token_list_text(const token_list *list, size_t index, size_t *bytes)
  * the first to begin with). DEBERTA_E_ARGUMENT if not even the frame fits. */
 deberta_status token_list_truncate(token_list *list, size_t max_tokens, size_t *dropped, deberta_error *err);
 
+/* Moves what the tokenizer keeps for the next text from one list to another: for loops that keep every list they fill, so
+ * that only the last one holds that memory. */
+void token_list_hand_over(token_list *from, token_list *to);
+
 /* Accepts a zeroed list and leaves one. */
 void token_list_free(token_list *list);
 

@@ -4,11 +4,13 @@
 #include "core/text/tokenizer.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "core/io/mapped_file.h"
+#include "core/text/bpe_encoder.h"
 #include "core/text/bpe_files.h"
 #include "core/text/grow.h"
 #include "core/text/tokenizer_config.h"
@@ -139,11 +141,12 @@ static deberta_status load_spm(piece_model *model, const char *path, deberta_err
 static deberta_status find_vocabulary(const char *folder, char **path, char **merges_path, const char **name,
                                       deberta_error *err)
 {
-    static const char *const names[] = {"spm.model", "tokenizer.json", "vocab.json"};
+    static const char *const names[] = {"spm.model", "tokenizer.json", "vocab.json", "bpe_encoder.bin"};
     *path = *merges_path = NULL;
     struct stat facts;
-    if (stat(folder, &facts) != 0 || !S_ISDIR(facts.st_mode))
-        DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' is no folder that can be read", QUOTE(folder));
+    if (stat(folder, &facts) != 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FILE, "folder '%s' cannot be read: %s", QUOTE(folder), strerror(errno));
+    if (!S_ISDIR(facts.st_mode)) DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' is a file, expected a folder", QUOTE(folder));
     for (size_t i = 0; i < sizeof names / sizeof *names && !*path; i++) {
         *name = names[i];
         DEBERTA_TRY(tokenizer_file_find(path, folder, names[i], err));
@@ -155,7 +158,9 @@ static deberta_status find_vocabulary(const char *folder, char **path, char **me
     }
     if (!*path)
         DEBERTA_FAIL(err, DEBERTA_E_FILE,
-                     "'%s' holds no tokenizer: looked for spm.model, tokenizer.json, vocab.json with merges.txt", QUOTE(folder));
+                     "'%s' holds no tokenizer: looked for spm.model, tokenizer.json, vocab.json with merges.txt, "
+                     "bpe_encoder.bin",
+                     QUOTE(folder));
     return DEBERTA_OK;
 }
 
@@ -163,12 +168,13 @@ static deberta_status find_vocabulary(const char *folder, char **path, char **me
 static deberta_status load_vocabulary(tokenizer *t, const char *path, const char *merges_path, const char *folder,
                                       tokenizer_config *config, piece_model *model, deberta_error *err)
 {
-    bool is_bpe = merges_path != NULL;
-    if (merges_path) DEBERTA_TRY(bpe_files_load(&t->bpe, path, merges_path, err));
-    else if (strcmp(t->file_name, "spm.model") == 0) DEBERTA_TRY(load_spm(model, path, err));
-    else DEBERTA_TRY(tokenizer_json_load(path, config, model, &t->bpe, &is_bpe, err));
+    if (strcmp(t->file_name, "spm.model") == 0) DEBERTA_TRY(load_spm(model, path, err));
+    else if (strcmp(t->file_name, "tokenizer.json") == 0)
+        DEBERTA_TRY(tokenizer_json_load(path, config, model, &t->bpe, err));
+    else if (merges_path) DEBERTA_TRY(bpe_files_load(&t->bpe, path, merges_path, err));
+    else DEBERTA_TRY(bpe_encoder_load(&t->bpe, path, err));
     DEBERTA_TRY(tokenizer_config_read(config, folder, err));
-    if (is_bpe) {
+    if (t->bpe) {
         t->add_prefix_space = config->add_prefix_space;
         return DEBERTA_OK;
     }
@@ -407,14 +413,17 @@ void token_workspace_free(token_workspace **workspace)
 typedef struct decoded_text {
     char *text;
     size_t bytes, capacity;
-    bool after_special;
+    bool wants_space; /* before whatever comes next, unless it begins with one */
 } decoded_text;
 
 static deberta_status put(decoded_text *out, const char *text, size_t bytes, deberta_error *err)
 {
-    char *larger = grown(out->text, &out->capacity, out->bytes + bytes, 1);
+    char *larger = grown(out->text, &out->capacity, out->bytes + bytes + 1, 1);
     if (!larger) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a text of %zu bytes", out->bytes + bytes);
     out->text = larger;
+    if (bytes == 0) return DEBERTA_OK;
+    if (out->wants_space && *text != ' ') out->text[out->bytes++] = ' ';
+    out->wants_space = false;
     memcpy(out->text + out->bytes, text, bytes);
     out->bytes += bytes;
     return DEBERTA_OK;
@@ -466,36 +475,27 @@ static deberta_status put_special(const tokenizer *t, const added_token *token, 
     if (token->id == t->specials[TOKENIZER_CLS] || token->id == t->specials[TOKENIZER_SEP] ||
         token->id == t->specials[TOKENIZER_PAD])
         return DEBERTA_OK;
-    bool space = t->unigram || token->strip_left;
-    if (space && out->bytes > 0 && out->text[out->bytes - 1] != ' ') DEBERTA_TRY(put(out, " ", 1, err));
-    out->after_special = t->unigram != NULL;
-    return put(out, token->text, token->bytes, err);
+    bool apart = t->unigram || token->strip_left;
+    out->wants_space = apart && out->bytes > 0 && out->text[out->bytes - 1] != ' ';
+    DEBERTA_TRY(put(out, token->text, token->bytes, err));
+    out->wants_space = t->unigram != NULL;
+    return DEBERTA_OK;
 }
 
 static deberta_status put_ids(const tokenizer *t, const int32_t *ids, size_t count, decoded_text *out, deberta_error *err)
 {
     for (size_t i = 0, nth = 0; i < count; i++) {
-        size_t bytes = 0, before = out->bytes;
+        size_t bytes = 0;
         const char *token = tokenizer_token(t, ids[i], &bytes);
         const added_token *added = added_tokens_with_id(&t->added, ids[i]);
-        bool after_special = out->after_special;
         if (!token)
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "id %d at position %zu has no token; the vocabulary has %zu ids", (int)ids[i], i,
                          t->vocabulary_size);
-        if (added) {
-            DEBERTA_TRY(put_special(t, added, out, err));
-            continue;
-        }
-        out->after_special = false;
-        if (t->bpe) DEBERTA_TRY(put_bytes(token, bytes, out, err));
+        if (added) DEBERTA_TRY(put_special(t, added, out, err));
+        else if (t->bpe) DEBERTA_TRY(put_bytes(token, bytes, out, err));
         else DEBERTA_TRY(put_piece(unigram_model(t->unigram), ids[i], nth++, out, err));
-        if (after_special && out->bytes > before && out->text[before] != ' ') {
-            DEBERTA_TRY(put(out, " ", 1, err));
-            memmove(out->text + before + 1, out->text + before, out->bytes - before - 1);
-            out->text[before] = ' ';
-        }
     }
-    return DEBERTA_OK;
+    return put(out, "", 0, err);
 }
 
 deberta_status tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t count, char **text, size_t *bytes,
@@ -506,7 +506,6 @@ deberta_status tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t c
     traced_text clean = {0};
     size_t replaced, first;
     deberta_status status = put_ids(t, ids, count, &out, err);
-    if (status == DEBERTA_OK) status = put(&out, "", 0, err);
     if (status == DEBERTA_OK) status = utf8_clean(&clean, out.text, out.bytes, &replaced, &first, err);
     if (status == DEBERTA_OK) status = traced_text_reserve(&clean, clean.bytes + 1, err);
     free(out.text);

@@ -236,18 +236,19 @@ static deberta_status read_root(json_source *s, json_t *root, bool *is_bpe)
 }
 
 deberta_status tokenizer_json_load(const char *path, tokenizer_config *config, piece_model *model, byte_bpe **bpe,
-                                   bool *is_bpe, deberta_error *err)
+                                   deberta_error *err)
 {
     json_t *root;
+    bool is_bpe = false;
     *bpe = NULL;
     DEBERTA_TRY(json_value_read(&root, path, err));
     quoted name = quote_bytes(path, strlen(path));
     deberta_status status = byte_bpe_create(bpe, err);
     if (status == DEBERTA_OK) {
         json_source source = {.where = name.text, .config = config, .model = model, .bpe = *bpe, .err = err};
-        status = read_root(&source, root, is_bpe);
+        status = read_root(&source, root, &is_bpe);
     }
-    if (status != DEBERTA_OK || !*is_bpe) byte_bpe_free(bpe);
+    if (status != DEBERTA_OK || !is_bpe) byte_bpe_free(bpe);
     json_decref(root);
     return status;
 }

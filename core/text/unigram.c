@@ -138,8 +138,8 @@ static deberta_status lower(const unigram *u, traced_text *out, const char *text
         uint32_t character;
         size_t length = utf8_decode(text + at, bytes - at, &character);
         char lowered[2 * UTF8_MAX_BYTES];
-        /* The one character whose lower case is two: i and a dot above. */
-        size_t put = utf8_encode(lowered, character == 0x130 ? 'i' : (uint32_t)towlower_l((wint_t)character, u->locale));
+        size_t put = utf8_encode(lowered, (uint32_t)towlower_l((wint_t)character, u->locale));
+        /* The lower case of this one is two characters: i, which is there already, and a dot above. */
         if (character == 0x130) put += utf8_encode(lowered + put, 0x307);
         DEBERTA_TRY(traced_text_reserve(out, out->bytes + put, err));
         traced_text_put(out, lowered, put, at);
@@ -220,16 +220,6 @@ static size_t source_of(const trace *t, size_t normal_byte)
     return t->lower ? t->lower->origin[at] : at;
 }
 
-/* A byte of an unknown character: as in the library, all but the last token of the character have an empty span. */
-static text_span span_of_byte(const trace *t, size_t at)
-{
-    const traced_text *normal = t->normal;
-    size_t begin = at, end = at + 1;
-    while (begin > 0 && utf8_is_continuation(normal->text[begin])) begin--;
-    bool last = end == normal->bytes || !utf8_is_continuation(normal->text[end]);
-    return (text_span){source_of(t, begin), source_of(t, last ? end : begin)};
-}
-
 static deberta_status append_pieces(const unigram *u, const unigram_workspace *w, const trace *t, size_t count,
                                     token_list *list, deberta_error *err)
 {
@@ -245,12 +235,11 @@ static deberta_status append_pieces(const unigram *u, const unigram_workspace *w
         if (id < 0 || (size_t)id >= u->model.count || bytes > w->normal.bytes - at)
             DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "libsentencepiece returns a piece that is not in the text");
 
+        /* Of the bytes of one character all but the last get an empty span, since they come from the same place. */
         text_span span = {source_of(t, at), source_of(t, at + bytes)};
-        if (is_byte)
-            DEBERTA_TRY(token_list_append(list, id, piece_text(&u->model, (size_t)id), u->model.pieces[id].bytes,
-                                          span_of_byte(t, at), TOKEN_TEXT, err));
-        else
-            DEBERTA_TRY(token_list_append(list, id, w->normal.text + at, bytes, span, TOKEN_TEXT, err));
+        const char *text = is_byte ? piece_text(&u->model, (size_t)id) : w->normal.text + at;
+        size_t text_bytes = is_byte ? u->model.pieces[id].bytes : bytes;
+        DEBERTA_TRY(token_list_append(list, id, text, text_bytes, span, TOKEN_TEXT, err));
         at += bytes;
     }
     return DEBERTA_OK;

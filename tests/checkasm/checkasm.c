@@ -8,17 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Which tiers were compiled in; simd/meson.build says. */
-#ifndef HAVE_AVX2
-#define HAVE_AVX2 0
-#endif
-#ifndef HAVE_AVX512
-#define HAVE_AVX512 0
-#endif
-#ifndef HAVE_NEON
-#define HAVE_NEON 0
-#endif
-
 /* ------------------------------------------------------------------------------------------------------------ tiers */
 
 static const char *const tier_names[TIER_COUNT] = {"scalar", "scalar_fma", "avx2", "avx512", "neon"};
@@ -253,7 +242,7 @@ static const char usage[] =
     "  --kernel=NAME    only this slot, or one check of it (--list)\n"
     "  --seed=N         other random numbers (default 1)\n"
     "  --case=N         only this case of each check\n"
-    "  --quick          a sample of the cases, for emulators\n"
+    "  --quick          a sample of the cases, for emulators; so does DEBERTA_TEST_QUICK in the environment\n"
     "  --no-guard       no unreadable pages, for emulators that fault on masked loads\n"
     "  --bench          measure instead\n"
     "  --self-test      run the checks on deliberately broken kernels, all of which must be caught\n"
@@ -285,7 +274,8 @@ static test_options read_options(int argc, char **argv)
         {"seed", 1, NULL, SEED},       {"case", 1, NULL, CASE},           {"quick", 0, NULL, QUICK},
         {"bench", 0, NULL, BENCH},     {"no-guard", 0, NULL, NO_GUARD},   {"list", 0, NULL, LIST},
         {"help", 0, NULL, HELP},       {"self-test", 0, NULL, SELF_TEST}, {0}};
-    test_options o = {.seed = 1, .tier = -1, .only_case = SIZE_MAX};
+    test_options o = {
+        .seed = 1, .tier = -1, .only_case = SIZE_MAX, .quick = getenv("DEBERTA_TEST_QUICK") != NULL};
     int option;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
         switch (option) {

@@ -96,8 +96,7 @@ static deberta_status generated_read(void *context, const char *name, size_t fir
     return DEBERTA_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ models
- */
+/* ----------------------------------------------------------------------------------------------------------- models */
 
 enum { TOKENS = 7 };
 static const int64_t ids[TOKENS] = {1, 7, 3, 11, 5, 2, 0};
@@ -281,8 +280,7 @@ static bool check_expectation(const expectation *e)
     return good && column > 0;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- buckets
- */
+/* ---------------------------------------------------------------------------------------------------------- buckets */
 
 /* SPEC 4.3's worked values: buckets, max distance, distance, bucket by transformers, bucket by Microsoft. */
 static const long worked_buckets[][5] = {

@@ -30,8 +30,7 @@ static verdict bad(const char *text, const char *detail)
     return v;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- words
- */
+/* ------------------------------------------------------------------------------------------------------------ words */
 
 static bool has_one_of(const char *message, char *alternatives)
 {
@@ -74,8 +73,7 @@ static verdict expect_refusal(const char *folder, const char *name, deberta_stat
     return v;
 }
 
-/* ------------------------------------------------------------------------------------------------------------- running
- */
+/* ---------------------------------------------------------------------------------------------------------- running */
 
 static deberta_status encode(collected *result, const deberta_model *model, const ragged_batch *batch,
                              deberta_error *err)
@@ -197,8 +195,7 @@ static verdict expect_input_refused(const char *folder, const char *name, const 
     return expect_refusal(folder, name, status, &error);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- cases
- */
+/* ------------------------------------------------------------------------------------------------------------ cases */
 
 static verdict run_folder(const char *folder, const char *name, const char *expected, const char *where)
 {

@@ -23,8 +23,7 @@ void __libc_free(void *memory);
 static atomic_size_t requests, live_bytes, until_failure;
 static atomic_int refused;
 
-/* ---------------------------------------------------------------------------------------------------------- who asks
- */
+/* --------------------------------------------------------------------------------------------------------- who asks */
 
 enum { MAX_RANGES = 16 };
 static struct {
@@ -82,8 +81,7 @@ void allocation_fail(size_t k)
     atomic_store(&until_failure, k);
 }
 
-/* ------------------------------------------------------------------------------------------------------ replacements
- */
+/* ----------------------------------------------------------------------------------------------------- replacements */
 
 static void *account(void *memory)
 {

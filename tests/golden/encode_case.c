@@ -4,8 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -------------------------------------------------------------------------------------------------------------- batch
- */
+/* ------------------------------------------------------------------------------------------------------------ batch */
 
 /* Columns [*first, *end) between the first and the last real token of a row; all of them if there is none. */
 static void real_range(const double *mask, size_t columns, size_t *first, size_t *end)
@@ -77,8 +76,7 @@ deberta_batch ragged_view(const ragged_batch *batch)
                            .mask = batch->has_holes ? batch->mask : NULL};
 }
 
-/* ------------------------------------------------------------------------------------------------------------ collect
- */
+/* ---------------------------------------------------------------------------------------------------------- collect */
 
 static float **attention_slot(const collected *r, size_t layer, deberta_component component, size_t sequence)
 {

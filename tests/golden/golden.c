@@ -4,7 +4,9 @@
  * (bars.tsv; single samples of rounding noise), with a floor of 2e-6. Padding is not compared; components before the
  * softmax are, because small random weights would hide a wrong one in the probabilities.
  *
- *     golden [--folder DIR] [--beside DIR] [--isa a,b] [--threads N] [--only TEXT] [--failures-only] [--mutate NAME]
+ *     golden [--folder DIR] [--beside DIR] [--isa a,b] [--threads N] [--only a,b] [--failures-only] [--mutate NAME]
+ *
+ * --only: cases whose names contain one of the texts.
  *
  * --mutate puts a deliberate fault into the model (core/model/mutation.h): then this program must fail. --mutate all
  * tries each fault in turn and fails if one is not noticed; --mutate list names them.
@@ -46,8 +48,7 @@ typedef struct comparison {
     tally *tally;
 } comparison;
 
-/* -------------------------------------------------------------------------------------------------------------
- * verdicts */
+/* ------------------------------------------------------------------------------------------------------- * verdicts */
 
 static void fail_case(tally *sum, const settings *s, const char *name, const char *text)
 {
@@ -73,8 +74,7 @@ static void judge(comparison *c, const char *quantity, double error, double list
 /* The larger of a and b; NaN if either is. */
 static double larger(double a, double b) { return a >= b ? a : a < b ? b : NAN; }
 
-/* --------------------------------------------------------------------------------------------------------- comparisons
- */
+/* ------------------------------------------------------------------------------------------------------ comparisons */
 
 static const file_tensor *expect(const comparison *c, const char *name, size_t layer, const char *rest)
 {
@@ -241,8 +241,7 @@ static unsigned expected_heads(const golden_case *item)
     return heads;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- cases
- */
+/* ------------------------------------------------------------------------------------------------------------ cases */
 
 static void run_tier(comparison *c, const deberta_model *model)
 {
@@ -300,6 +299,17 @@ static void run_case(const settings *s, const char *folder, const char *name, co
     golden_case_free(&item);
 }
 
+/* Does the name contain one of the texts of --only? */
+static bool is_wanted(const settings *s, const char *name)
+{
+    for (const char *text = s->only; text;) {
+        size_t length = strcspn(text, ",");
+        if (memmem(name, strlen(name), text, length)) return true;
+        text = text[length] ? text + length + 1 : NULL;
+    }
+    return !s->only;
+}
+
 static void run_folder(const settings *s, const char *folder, const char *prefix, tally *sum)
 {
     char **names;
@@ -310,7 +320,7 @@ static void run_folder(const settings *s, const char *folder, const char *prefix
     }
     for (size_t i = 0; names[i]; i++) {
         const char *bars_of = prefix ? golden_format_source(names[i]) : NULL;
-        if (!s->only || strstr(names[i], s->only)) run_case(s, folder, names[i], bars_of, sum);
+        if (is_wanted(s, names[i])) run_case(s, folder, names[i], bars_of, sum);
     }
     golden_list_free(&names);
 }
@@ -321,7 +331,7 @@ static void run_large_case(const settings *s, tally *sum)
     const char *name = "38-v3-medium";
     char path[600];
     snprintf(path, sizeof path, "%s/%s/expected.safetensors", s->beside, name);
-    if (s->only && !strstr(name, s->only)) return;
+    if (!is_wanted(s, name)) return;
     if (access(path, R_OK) == 0) {
         run_case(s, s->beside, name, NULL, sum);
     } else {
@@ -346,8 +356,7 @@ static tally run_all(const settings *s)
     return sum;
 }
 
-/* ------------------------------------------------------------------------------------------------------------
- * mutations */
+/* ------------------------------------------------------------------------------------------------------ * mutations */
 
 /* Every fault must be noticed by some case; all cases run, so that one sees by how much. On one tier: the fault is not
  * in kernels. */
@@ -377,8 +386,7 @@ static void list_mutations(void)
         printf("%s %s\n", mutation_name((model_mutation)i), mutation_description((model_mutation)i));
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- main
- */
+/* ------------------------------------------------------------------------------------------------------------- main */
 
 /* NULL list: every tier; one that is missing here is reported and counted as skipped. */
 static bool choose_tiers(settings *s, const char *list, tally *sum)

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* -------------------------------------------------------------------------------------------------------- safetensors
- */
+/* ------------------------------------------------------------------------------------------------------ safetensors */
 
 static deberta_status read_file(unsigned char **bytes, size_t *length_bytes, const char *path, deberta_error *err)
 {
@@ -117,8 +116,7 @@ const file_tensor *tensor_file_find(const tensor_file *file, const char *name, .
     return NULL;
 }
 
-/* --------------------------------------------------------------------------------------------------------------- bars
- */
+/* ------------------------------------------------------------------------------------------------------------- bars */
 
 /* Columns of bars.tsv behind the name: f32_last, then the members of golden_bars in order. Empty fields are NAN. */
 static void parse_bars(char *line, golden_bars *bars)
@@ -149,8 +147,7 @@ static deberta_status read_bars(golden_bars *bars, const char *path, const char 
     return DEBERTA_OK;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- cases
- */
+/* ------------------------------------------------------------------------------------------------------------ cases */
 
 deberta_status golden_case_read(golden_case *item, const char *folder, const char *name, const char *bars_path,
                                 const char *bars_of, deberta_error *err)

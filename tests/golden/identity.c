@@ -4,6 +4,8 @@
  *
  *     identity [--folder DIR] [--seed N] [--quick]
  *
+ * Quick, a sample of the models and lengths, is also chosen by DEBERTA_TEST_QUICK in the environment.
+ *
  * SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,8 +44,7 @@ static uint32_t random_below(uint32_t bound)
     return (uint32_t)((random_state >> 33) % bound);
 }
 
-/* -------------------------------------------------------------------------------------------------------------
- * variants */
+/* ------------------------------------------------------------------------------------------------------- * variants */
 
 static int wants_all(void *context, size_t layer, size_t head, deberta_component component)
 {
@@ -91,8 +92,7 @@ static void bench_close(bench *b)
     for (size_t i = 0; i < b->count; i++) deberta_session_free(&b->variants[i].session);
 }
 
-/* ----------------------------------------------------------------------------------------------------------- comparing
- */
+/* -------------------------------------------------------------------------------------------------------- comparing */
 
 static bool same_bits(const bench *b, const char *how, const char *quantity, const float *a, const float *other,
                       size_t count)
@@ -261,8 +261,7 @@ static void check_head_subsets(bench *b, const ragged_batch *batch)
     good ? b->tally->passed++ : b->tally->failed++;
 }
 
-/* -------------------------------------------------------------------------------------------------------------- models
- */
+/* ----------------------------------------------------------------------------------------------------------- models */
 
 /* Random ids and types; with holes, about one inner token in six is masked. */
 static deberta_status random_batch(ragged_batch *batch, const deberta_model *model, size_t sequences,
@@ -315,8 +314,8 @@ static void check_made_up(const char *path, bool quick, tally *sum)
     }
     bench b = {.what = path, .model = model, .tally = sum};
     if (bench_open(&b)) {
-        for (size_t n = 1; n <= 40; n += quick ? 3 : 1) check_lengths(&b, 1, &n, false);
-        for (size_t i = 0; i < sizeof edge_lengths / sizeof *edge_lengths; i += quick ? 5 : 1)
+        for (size_t n = 1; n <= 40; n += quick ? 5 : 1) check_lengths(&b, 1, &n, false);
+        for (size_t i = 0; i < sizeof edge_lengths / sizeof *edge_lengths; i += quick ? 7 : 1)
             check_lengths(&b, 1, &edge_lengths[i], i % 4 == 3);
         for (size_t round = 0; round < (quick ? 2 : 8); round++) {
             size_t lengths[6], count = 2 + random_below(5);
@@ -365,7 +364,7 @@ static const char *const made_up[] = {
 int main(int argc, char **argv)
 {
     const char *folder = "tests/golden";
-    bool quick = false;
+    bool quick = getenv("DEBERTA_TEST_QUICK") != NULL;
     tally sum = {0};
     char **names;
     deberta_error error = {0};

@@ -46,8 +46,7 @@ static double difference(const double *a, const double *b, size_t count)
     return worst;
 }
 
-/* ------------------------------------------------------------------------------------------------- one row of a batch
- */
+/* ----------------------------------------------------------------------------------------------- one row of a batch */
 
 /* One sequence of a case, run with one choice of rules; prefix names the variant in the expected tensors. */
 typedef struct run {
@@ -181,8 +180,7 @@ static void run_row(run *r, reference_padding padding, tally *sum)
     compare_decoder(r, &input, sum);
 }
 
-/* --------------------------------------------------------------------------------------------------------------- cases
- */
+/* ------------------------------------------------------------------------------------------------------------ cases */
 
 static void run_variant(const golden_case *item, const char *prefix, deberta_reference distances,
                         reference_padding padding, tally *sum)

@@ -1,5 +1,5 @@
-/* What the tests of core/io share: byte buffers, files in a temporary folder, and writers of safetensors, pickles, zips and
- * legacy torch files that can also write wrong ones.
+/* What the tests of core/io share: byte buffers, files in a temporary folder, and writers of safetensors, pickles, zips
+ * and legacy torch files that can also write wrong ones.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TESTS_UNIT_IO_HELPERS_H
@@ -20,8 +20,9 @@
 
 #include "core/base/status.h"
 
-/* Allocations above this limit fail, so that a reader which believes a size in a file fails with DEBERTA_E_MEMORY instead of
- * the DEBERTA_E_FORMAT that the tests demand. The sanitizer has its own limit; without it the address space is limited. */
+/* Allocations above this limit fail, so that a reader which believes a size in a file fails with DEBERTA_E_MEMORY
+ * instead of the DEBERTA_E_FORMAT that the tests demand. The sanitizer has its own limit; without it the address space
+ * is limited. */
 enum { ALLOCATION_LIMIT_MB = 192 };
 
 #if defined(__SANITIZE_ADDRESS__)
@@ -308,6 +309,11 @@ static inline void write_file(const char *folder, const char *name, const void *
     assert_non_null(file);
     assert_int_equal(fwrite(bytes, 1, count, file), count);
     assert_int_equal(fclose(file), 0);
+}
+
+static inline void write_text(const char *folder, const char *name, const char *text)
+{
+    write_file(folder, name, text, strlen(text));
 }
 
 /* The folder of the golden data: DEBERTA_GOLDEN, or tests/golden beside this file. */

@@ -123,7 +123,8 @@ static void check_equal(const checkpoint *weights, const checkpoint *expected, f
     }
 }
 
-/* Every file format holds the same numbers as the safetensors file it was made from, rounded once where it is narrower. */
+/* Every file format holds the same numbers as the safetensors file it was made from, rounded once where it is narrower.
+ */
 static void test_formats(void **state)
 {
     (void)state;
@@ -345,7 +346,7 @@ static void test_shards(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         checkpoint *weights;
         deberta_error error;
-        write_file(folder, "model.safetensors.index.json", cases[i].index, strlen(cases[i].index));
+        write_text(folder, "model.safetensors.index.json", cases[i].index);
         deberta_status status = checkpoint_open(&weights, folder, &error);
         if (cases[i].expected) {
             if (status == DEBERTA_OK || !strstr(error.message, cases[i].expected))
@@ -362,6 +363,81 @@ static void test_shards(void **state)
     remove_folder(folder);
 }
 
+/* A zip of torch.save with one-element tensors of these names; the value of the i-th is first + i. */
+static void write_torch(const char *folder, const char *file, const char *const *names, float first)
+{
+    static const int64_t one = 1;
+    buffer code = {0};
+    zip_writer zip = {0};
+    put(&code, "\x80\x02}(", 4);
+    for (int i = 0; names[i]; i++) {
+        char key[2] = {(char)('0' + i), 0};
+        put_text(&code, names[i]);
+        put_tensor(&code, "FloatStorage", key, 1, 0, &one, &one, 1);
+    }
+    put_string(&code, "u.");
+    zip_add(&zip, "m/data.pkl", code.bytes, code.count, 0);
+    for (int i = 0; names[i]; i++) {
+        char member[] = "m/data/0";
+        float value = first + (float)i;
+        member[7] = (char)('0' + i);
+        zip_add(&zip, member, &value, 4, 0);
+    }
+    zip_end(&zip, false);
+    write_file(folder, file, zip.out.bytes, zip.out.count);
+    buffer_free(&zip.out);
+    buffer_free(&code);
+}
+
+static float first_value(const checkpoint *weights, const char *name)
+{
+    float value = NAN;
+    deberta_error error;
+    const tensor *found = checkpoint_find(weights, name);
+    if (!found) fail_msg("no tensor '%s'", name);
+    assert_int_equal(checkpoint_read_f32(weights, found, 0, 1, &value, &error), DEBERTA_OK);
+    return value;
+}
+
+/* Sharded .bin files; and which file wins where there are several. */
+static void test_torch_shards(void **state)
+{
+    (void)state;
+    static const char *const one[] = {"deberta.embeddings.word_embeddings.weight", "deberta.b", NULL};
+    static const char *const two[] = {"deberta.c", NULL}, *const twice[] = {"a", "a", NULL},
+                             *const bare[] = {"a", NULL};
+    static const char index[] = "{\"metadata\":{},\"weight_map\":{\"deberta.c\":\"2.bin\",\"deberta.b\":\"1.bin\","
+                                "\"deberta.embeddings.word_embeddings.weight\":\"1.bin\"}}";
+    checkpoint *weights;
+    deberta_error error;
+    char *folder = make_folder();
+    write_torch(folder, "1.bin", one, 1);
+    write_torch(folder, "2.bin", two, 5);
+    write_text(folder, "pytorch_model.bin.index.json", index);
+    if (checkpoint_open(&weights, folder, &error) != DEBERTA_OK) fail_msg("%s", error.message);
+    assert_int_equal(checkpoint_count(weights), 3);
+    assert_true(first_value(weights, "b") == 2 && first_value(weights, "c") == 5);
+    assert_true(first_value(weights, "embeddings.word_embeddings.weight") == 1);
+    assert_string_equal(checkpoint_find(weights, "c")->file, "2.bin");
+    checkpoint_close(&weights);
+
+    write_text(folder, "pytorch_model.bin.index.json", "{\"weight_map\":{\"a\":\"3.bin\"}}");
+    write_torch(folder, "3.bin", twice, 1);
+    check_refused(checkpoint_open(&weights, folder, &error), &error, DEBERTA_E_FORMAT, "'a' is there twice");
+
+    write_torch(folder, "pytorch_model.bin", twice, 7);
+    check_refused(checkpoint_open(&weights, folder, &error), &error, DEBERTA_E_FORMAT, "'a' is there twice");
+    write_torch(folder, "pytorch_model.bin", bare, 7);
+    assert_int_equal(checkpoint_open(&weights, folder, &error), DEBERTA_OK);
+    assert_true(first_value(weights, "a") == 7);
+    checkpoint_close(&weights);
+    write_tensors(folder, "model.safetensors", bare, 8);
+    assert_int_equal(checkpoint_open(&weights, folder, &error), DEBERTA_OK);
+    assert_true(first_value(weights, "a") == 8);
+    checkpoint_close(&weights);
+    remove_folder(folder);
+}
+
 static void test_folders(void **state)
 {
     (void)state;
@@ -371,7 +447,7 @@ static void test_folders(void **state)
     check_refused(checkpoint_open(&weights, folder, &error), &error, DEBERTA_E_FILE, "no weights");
     snprintf(path, sizeof path, "%s/nothing", folder);
     check_refused(checkpoint_open(&weights, path, &error), &error, DEBERTA_E_FILE, "No such file");
-    write_file(folder, "nothing", "x", 1);
+    write_text(folder, "nothing", "x");
     check_refused(checkpoint_open(&weights, path, &error), &error, DEBERTA_E_FILE, "Not a directory");
 
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
@@ -395,7 +471,7 @@ static void test_folders(void **state)
     /* the digest is that of the files one after the other */
     char digest[65], expected[65];
     check_refused(checkpoint_digest(weights, digest, &error), &error, DEBERTA_E_FILE, "config.json: cannot be opened");
-    write_file(folder, "config.json", "{}", 2);
+    write_text(folder, "config.json", "{}");
     assert_int_equal(checkpoint_digest(weights, digest, &error), DEBERTA_OK);
     snprintf(command, sizeof command, "cat %s/config.json %s/model.safetensors | sha256sum", folder, folder);
     FILE *tool = popen(command, "r");
@@ -512,7 +588,8 @@ static void test_sha256(void **state)
     }
 }
 
-/* Values of every 16-bit pattern. bfloat16 is the upper half of a float32; halves are checked against their definition. */
+/* Values of every 16-bit pattern. bfloat16 is the upper half of a float32; halves are checked against their definition.
+ */
 static void test_halves(void **state)
 {
     (void)state;
@@ -545,9 +622,10 @@ int main(void)
 {
     limit_memory();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formats), cmocka_unit_test(test_malformed), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_shards),  cmocka_unit_test(test_folders),   cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_threads), cmocka_unit_test(test_sha256),    cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_formats),  cmocka_unit_test(test_malformed),    cmocka_unit_test(test_names),
+        cmocka_unit_test(test_shards),   cmocka_unit_test(test_torch_shards), cmocka_unit_test(test_folders),
+        cmocka_unit_test(test_integers), cmocka_unit_test(test_threads),      cmocka_unit_test(test_sha256),
+        cmocka_unit_test(test_halves),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);
 }

@@ -362,11 +362,11 @@ static void test_files(void **state)
     model_config c;
     deberta_error error;
     check_refused(config_read(&c, folder, &error), &error, DEBERTA_E_FILE, "config.json: cannot be opened");
-    write_file(folder, "config.json", "", 0);
+    write_text(folder, "config.json", "");
     check_refused(config_read(&c, folder, &error), &error, DEBERTA_E_FORMAT, "config.json: is empty");
-    write_file(folder, "config.json", "version https://git-lfs.github.com/spec/v1\n", 43);
+    write_text(folder, "config.json", "version https://git-lfs.github.com/spec/v1\n");
     check_refused(config_read(&c, folder, &error), &error, DEBERTA_E_FORMAT, "git-lfs pointer");
-    write_file(folder, "config.json", "{\"model_type\":\"deberta\"}", 24);
+    write_text(folder, "config.json", "{\"model_type\":\"deberta\"}");
     assert_int_equal(config_read(&c, folder, &error), DEBERTA_OK);
     config_free(&c);
     snprintf(path, sizeof path, "%s/config.json", folder);

@@ -43,7 +43,7 @@ static void test_json(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         input_file input;
         deberta_error error;
-        write_file(folder, "in.json", cases[i].text, strlen(cases[i].text));
+        write_text(folder, "in.json", cases[i].text);
         deberta_status status = input_file_read(&input, path, &error);
         if (cases[i].expected) {
             check_refused(status, &error, DEBERTA_E_FORMAT, cases[i].expected);

@@ -129,7 +129,8 @@ static void cutting_changes_no_bit(void **state)
     linear_run(&f.kernels, &product);
     for (size_t i = 0; i < ROWS; i++) {
         for (size_t group = 0; group < 3; group++) {
-            assert_memory_equal(other + group * ROWS * 32 + i * 32, whole + i * STRIDE + group * 32, 32 * sizeof *other);
+            assert_memory_equal(other + group * ROWS * 32 + i * 32, whole + i * STRIDE + group * 32,
+                                32 * sizeof *other);
         }
     }
     free(a);

@@ -312,7 +312,8 @@ static bool tensor_reads(const char *storage, int64_t elements, int64_t offset, 
     return status == DEBERTA_OK;
 }
 
-/* Random small geometries: accepted exactly when walking over all elements stays inside the storage, and not larger than it. */
+/* Random small geometries: accepted exactly when walking over all elements stays inside the storage, and not larger
+ * than it. */
 static void test_geometry(void **state)
 {
     (void)state;

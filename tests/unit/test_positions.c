@@ -26,12 +26,14 @@ static void published_values(void **state)
     static const struct {
         int distance, v1_row, bucket, v2_row;
     } worked[] = {
-        {0, 512, 0, 256},     {1, 513, 1, 257},     {-1, 511, -1, 255},   {5, 517, 5, 261},     {-5, 507, -5, 251},
-        {127, 639, 127, 383}, {128, 640, 128, 384}, {-128, 384, -128, 128}, {129, 641, 129, 385}, {130, 642, 130, 386},
-        {131, 643, 131, 387}, {132, 644, 131, 387}, {133, 645, 132, 388}, {140, 652, 137, 393}, {150, 662, 143, 399},
-        {160, 672, 149, 405}, {200, 712, 169, 425}, {256, 768, 192, 448}, {-256, 256, -192, 64}, {300, 812, 207, 463},
-        {383, 895, 229, 485}, {384, 896, 229, 485}, {400, 912, 233, 489}, {450, 962, 244, 500}, {500, 1012, 254, 510},
-        {505, 1017, 254, 510}, {509, 1021, 255, 511}, {511, 1023, 255, 511}, {-509, 3, -255, 1}, {-511, 1, -255, 1},
+        {0, 512, 0, 256},      {1, 513, 1, 257},      {-1, 511, -1, 255},    {5, 517, 5, 261},
+        {-5, 507, -5, 251},    {127, 639, 127, 383},  {128, 640, 128, 384},  {-128, 384, -128, 128},
+        {129, 641, 129, 385},  {130, 642, 130, 386},  {131, 643, 131, 387},  {132, 644, 131, 387},
+        {133, 645, 132, 388},  {140, 652, 137, 393},  {150, 662, 143, 399},  {160, 672, 149, 405},
+        {200, 712, 169, 425},  {256, 768, 192, 448},  {-256, 256, -192, 64}, {300, 812, 207, 463},
+        {383, 895, 229, 485},  {384, 896, 229, 485},  {400, 912, 233, 489},  {450, 962, 244, 500},
+        {500, 1012, 254, 510}, {505, 1017, 254, 510}, {509, 1021, 255, 511}, {511, 1023, 255, 511},
+        {-509, 3, -255, 1},    {-511, 1, -255, 1},
     };
     position_rule v1 = rule_of(0, 512, DEBERTA_REFERENCE_HF);
     for (size_t i = 0; i < sizeof worked / sizeof *worked; i++) {
@@ -47,7 +49,8 @@ static void published_values(void **state)
 static void references_part_at_the_span(void **state)
 {
     (void)state;
-    position_rule hf = rule_of(256, 512, DEBERTA_REFERENCE_HF), microsoft = rule_of(256, 512, DEBERTA_REFERENCE_MICROSOFT);
+    position_rule hf = rule_of(256, 512, DEBERTA_REFERENCE_HF),
+                  microsoft = rule_of(256, 512, DEBERTA_REFERENCE_MICROSOFT);
     assert_int_equal(position_bucket(&hf, 512), 256);
     assert_int_equal(position_bucket(&hf, 600), 270);
     assert_int_equal(position_bucket(&hf, 1000), 317);
@@ -141,8 +144,11 @@ static void maps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(published_values), cmocka_unit_test(references_part_at_the_span), cmocka_unit_test(tiny_tables),
-        cmocka_unit_test(meaningless_settings_stay_in_the_table), cmocka_unit_test(maps),
+        cmocka_unit_test(published_values),
+        cmocka_unit_test(references_part_at_the_span),
+        cmocka_unit_test(tiny_tables),
+        cmocka_unit_test(meaningless_settings_stay_in_the_table),
+        cmocka_unit_test(maps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

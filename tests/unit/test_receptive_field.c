@@ -102,6 +102,33 @@ static void test_longest(void **state)
     assert_int_equal(receptive_field_longest_unambiguous(&three, NULL), 132);
 }
 
+/* With the pair (row(r), row(-r)) the two ends of v1's table help each other out: +-511 instead of -511 ... 510. */
+static void test_pairs(void **state)
+{
+    (void)state;
+    receptive_field field;
+    const position_rule rules[] = {v1(), v3(), {.span = 5, .buckets = 4, .max_distance = 9}};
+    assert_int_equal(receptive_field_make_paired(&field, &rules[0], 0, NULL), DEBERTA_OK);
+    assert_int_equal(field.unique_count, 1023);
+    assert_int_equal(field.run_left, 511);
+    assert_int_equal(field.run_right, 511);
+    receptive_field_free(&field);
+    for (size_t k = 0; k < 3; k++) {
+        const ptrdiff_t reach = 700;
+        assert_int_equal(receptive_field_make_paired(&field, &rules[k], (size_t)reach + 1, NULL), DEBERTA_OK);
+        size_t count = 0;
+        for (ptrdiff_t r = -reach; r <= reach; r++) {
+            size_t sharing = 0;
+            for (ptrdiff_t q = -reach; q <= reach; q++)
+                sharing += position_row(&rules[k], q) == position_row(&rules[k], r) &&
+                           position_row(&rules[k], -q) == position_row(&rules[k], -r);
+            count += sharing == 1;
+        }
+        assert_int_equal(field.unique_count, count);
+        receptive_field_free(&field);
+    }
+}
+
 /* Everything again from the definition, for spans up to 8, lengths up to 64, up to 4 layers. */
 static void test_brute_force(void **state)
 {
@@ -156,7 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_single_layer), cmocka_unit_test(test_v3_at_256), cmocka_unit_test(test_composition),
         cmocka_unit_test(test_formulas),     cmocka_unit_test(test_token),     cmocka_unit_test(test_brute_force),
-        cmocka_unit_test(test_longest),
+        cmocka_unit_test(test_longest),       cmocka_unit_test(test_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -217,6 +217,24 @@ static void test_bit_flips(void **state)
     buffer_free(&file);
 }
 
+/* One token of megabytes: jansson's buffer for it must not be put to the test. */
+static void test_long_tokens(void **state)
+{
+    (void)state;
+    static const char *const begins[] = {"{\"a\":\"", "{\"a\":[1", "{\"", "{\"a\":\"\\\""};
+    for (size_t b = 0; b < sizeof begins / sizeof *begins; b++) {
+        buffer file = {0};
+        put_number(&file, strlen(begins[b]) + (2u << 20), 8);
+        put_string(&file, begins[b]);
+        for (size_t i = 0; i < 2u << 20; i++) put_byte(&file, '1');
+        tensor_list tensors;
+        deberta_error error;
+        deberta_status status = safetensors_list(&tensors, file.bytes, file.count, "file", &error);
+        check_refused(status, &error, DEBERTA_E_FORMAT, "a text or number of more than 1048576 bytes");
+        buffer_free(&file);
+    }
+}
+
 /* Headers whose JSON tree would take a hundred times their own size. */
 static void test_swollen_headers(void **state)
 {
@@ -249,6 +267,7 @@ int main(void)
         cmocka_unit_test(test_truncations),
         cmocka_unit_test(test_bit_flips),
         cmocka_unit_test(test_swollen_headers),
+        cmocka_unit_test(test_long_tokens),
     };
     return cmocka_run_group_tests_name("safetensors", tests, NULL, NULL);
 }

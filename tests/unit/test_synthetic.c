@@ -17,14 +17,26 @@ static void names(void **state)
 {
     (void)state;
     static const char *const good[] = {
-        "synthetic:v3-base", "synthetic:v1-large,layers=2", "synthetic:v2-xlarge,hidden=64,heads=4,intermediate=32,vocab=9",
+        "synthetic:v3-base",
+        "synthetic:v1-large,layers=2",
+        "synthetic:v2-xlarge,hidden=64,heads=4,intermediate=32,vocab=9",
         "synthetic:v3-small,terms=none,biased=1,types=2,positions=64,distance=32,buckets=16,seed=7,lm=1,rtd=1",
     };
     static const char *const bad[] = {
-        "synthetic:", "synthetic:v9", "synthetic:v3-base,", "synthetic:v3-base,layers", "synthetic:v3-base,layers=",
-        "synthetic:v3-base,layers=x", "synthetic:v3-base,layers=1x", "synthetic:v3-base,layers=-1",
-        "synthetic:v3-base,layers=99999999999999999999", "synthetic:v3-base,size=3", "synthetic:v3-base,heads=7",
-        "synthetic:v3-base,layers=0", "synthetic:v3-base,terms=p2p", "synthetic:v3-base,buckets=1",
+        "synthetic:",
+        "synthetic:v9",
+        "synthetic:v3-base,",
+        "synthetic:v3-base,layers",
+        "synthetic:v3-base,layers=",
+        "synthetic:v3-base,layers=x",
+        "synthetic:v3-base,layers=1x",
+        "synthetic:v3-base,layers=-1",
+        "synthetic:v3-base,layers=99999999999999999999",
+        "synthetic:v3-base,size=3",
+        "synthetic:v3-base,heads=7",
+        "synthetic:v3-base,layers=0",
+        "synthetic:v3-base,terms=p2p",
+        "synthetic:v3-base,buckets=1",
     };
     assert_true(synthetic_names("synthetic:x"));
     assert_false(synthetic_names("models/synthetic:x"));
@@ -157,7 +169,7 @@ static void published_parameter_counts(void **state)
     static const struct {
         const char *path;
         size_t parameters;
-    } published[] = {{"synthetic:v3-xsmall", 70682112}, {"synthetic:v1-base", 138601728}};
+    } published[] = {{"synthetic:v3-xsmall", 70682112}, {"synthetic:v1-base,layers=1", 47659008}};
     for (size_t i = 0; i < 2; i++) {
         deberta_model *model = NULL;
         assert_int_equal(deberta_model_open(&model, published[i].path, NULL, NULL), DEBERTA_OK);
@@ -172,8 +184,12 @@ static void published_parameter_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names),  cmocka_unit_test(any_stretch_is_the_same), cmocka_unit_test(seeds_and_names_differ),
-        cmocka_unit_test(scales), cmocka_unit_test(loads),                   cmocka_unit_test(published_parameter_counts),
+        cmocka_unit_test(names),
+        cmocka_unit_test(any_stretch_is_the_same),
+        cmocka_unit_test(seeds_and_names_differ),
+        cmocka_unit_test(scales),
+        cmocka_unit_test(loads),
+        cmocka_unit_test(published_parameter_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,10 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/unit/tokenizer_golden.h"
 
-#include <dirent.h>
-#include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
+#include <pthread.h>
 
 #include "core/text/utf8.h"
 
@@ -54,11 +51,10 @@ static void test_golden(void **state)
     }
 }
 
-/* A folder under the system's temporary one that holds links to some files of a golden folder. */
-static const char *linked_folder(char folder[TEST_PATH_BYTES], const char *name, const char *const *files)
+/* A temporary folder with links to some files of a golden folder; for remove_folder. */
+static char *linked_folder(const char *name, const char *const *files)
 {
-    const char *temporary = getenv("TMPDIR");
-    assert_non_null(mkdtemp((char *)format_path(folder, "%s/deberta-text-XXXXXX", temporary ? temporary : "/tmp")));
+    char *folder = make_folder();
     for (; *files; files++) {
         char file[TEST_PATH_BYTES], from[TEST_PATH_BYTES], to[TEST_PATH_BYTES];
         char *absolute = realpath(golden_path(from, format_path(file, "%s/%s", name, *files)), NULL);
@@ -67,27 +63,6 @@ static const char *linked_folder(char folder[TEST_PATH_BYTES], const char *name,
         free(absolute);
     }
     return folder;
-}
-
-static void put_file(const char *folder, const char *name, const void *content, size_t bytes)
-{
-    char path[TEST_PATH_BYTES];
-    FILE *file = fopen(format_path(path, "%s/%s", folder, name), "w");
-    assert_non_null(file);
-    assert_int_equal(fwrite(content, 1, bytes, file), bytes);
-    assert_int_equal(fclose(file), 0);
-}
-
-static void remove_folder(const char *folder)
-{
-    DIR *list = opendir(folder);
-    assert_non_null(list);
-    for (struct dirent *entry; (entry = readdir(list));) {
-        char path[TEST_PATH_BYTES];
-        if (*entry->d_name != '.') unlink(format_path(path, "%s/%s", folder, entry->d_name));
-    }
-    closedir(list);
-    assert_int_equal(rmdir(folder), 0);
 }
 
 /* The same lines from other files of the same tokenizer. */
@@ -108,8 +83,7 @@ static void test_golden_from_other_files(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        char folder[TEST_PATH_BYTES];
-        linked_folder(folder, cases[i].name, cases[i].files);
+        char *folder = linked_folder(cases[i].name, cases[i].files);
         tokenizer *t = open_folder(folder);
         assert_string_equal(tokenizer_file_name(t), cases[i].file_name);
         tokenizer_free(&t);
@@ -151,12 +125,686 @@ static void test_literal_specials(void **state)
     }
 }
 
+/* --------------------------------------------------------------------------------------------- damaged folders */
+
+/* Texts that use whatever a model can do: known and unknown characters, spaces, NUL, composed and broken ones. */
+static const struct {
+    const char *text;
+    size_t bytes;
+} awkward_texts[] = {
+#define TEXT(literal) {literal, sizeof literal - 1}
+    TEXT(""),
+    TEXT(" "),
+    TEXT("   \t\n "),
+    TEXT("a"),
+    TEXT("ab a b"),
+    TEXT("hello world"),
+    TEXT("\0"),
+    TEXT("a\0b\0"),
+    TEXT("h\u00e9 \u2581 \ufffd \U0001f600\u0301\u00a0x"),
+    TEXT("\uff21\u0301 \ufb01 \u1112\u1161\u11ab \u3000 \u2460"),
+    TEXT("[MASK] [MASK[MASK]] [CLS][SEP]"),
+    TEXT("\xff\xfe\x80"),
+    TEXT("caf\xc3"),
+    TEXT("\xed\xa0\x80 \xf4\x90\x80\x80 \xc0\xaf"),
+#undef TEXT
+};
+enum { AWKWARD_TEXTS = sizeof awkward_texts / sizeof *awkward_texts };
+
+static void check_spans(const token_list *list, const text_span *spans, const size_t lengths[2])
+{
+    text_span last = {0, 0};
+    for (size_t i = 0; i < list->count; i++) {
+        if (list->roles[i] == TOKEN_FRAME) {
+            last = (text_span){0, 0};
+            continue;
+        }
+        assert_true(spans[i].begin <= spans[i].end && spans[i].end <= lengths[list->type_ids[i]]);
+        assert_true(spans[i].begin >= last.begin && spans[i].end >= last.end);
+        last = spans[i];
+    }
+}
+
+/* What holds for every list, whatever the text. */
+static void check_invariants(const tokenizer *t, const token_list *list, const size_t bytes[2])
+{
+    assert_true(list->count >= list->segments + 1);
+    assert_int_equal(list->roles[0], TOKEN_FRAME);
+    assert_int_equal(list->ids[0], tokenizer_id(t, TOKENIZER_CLS));
+    assert_int_equal(list->ids[list->count - 1], tokenizer_id(t, TOKENIZER_SEP));
+    for (size_t i = 0; i < list->count; i++) {
+        size_t text_bytes;
+        assert_true(list->ids[i] >= 0 && (size_t)list->ids[i] < tokenizer_vocabulary_size(t));
+        const char *text = token_list_text(list, i, &text_bytes);
+        assert_int_equal(text[text_bytes], '\0');
+        assert_int_equal(utf8_valid_prefix(text, text_bytes, NULL), text_bytes);
+    }
+    check_spans(list, list->byte_spans, bytes);
+    check_spans(list, list->char_spans, bytes); /* never more characters than bytes */
+}
+
+static void encode_awkward(const tokenizer *t)
+{
+    token_list list = {0};
+    for (size_t i = 0; i < 2 * AWKWARD_TEXTS; i++) {
+        deberta_error error = {0};
+        size_t a = i / 2, b = (i * 5 + 1) % AWKWARD_TEXTS;
+        const char *pair = i % 2 ? awkward_texts[b].text : NULL;
+        const size_t bytes[2] = {awkward_texts[a].bytes, awkward_texts[b].bytes};
+        assert_int_equal(tokenizer_encode(t, awkward_texts[a].text, bytes[0], pair, bytes[1], NULL, &list, &error), DEBERTA_OK);
+        check_invariants(t, &list, bytes);
+    }
+    token_list_free(&list);
+}
+
+static void check_ids(const tokenizer *t, const char *text, const int32_t *ids, size_t count)
+{
+    token_list list = {0};
+    assert_int_equal(tokenizer_encode(t, text, strlen(text), NULL, 0, NULL, &list, NULL), DEBERTA_OK);
+    if (list.count != count || memcmp(list.ids, ids, count * sizeof *ids) != 0) {
+        print_error("'%s' gives", text);
+        for (size_t i = 0; i < list.count; i++) print_error(" %d", (int)list.ids[i]);
+        fail_msg("%s", ", which is not what was expected");
+    }
+    token_list_free(&list);
+}
+#define CHECK_IDS(t, text, ...)                                                                                        \
+    check_ids(t, text, (const int32_t[]){__VA_ARGS__}, sizeof((const int32_t[]){__VA_ARGS__}) / sizeof(int32_t))
+
+static void check_good_base(const tokenizer *t, const char *name)
+{
+    if (strcmp(name, "00-spm-base") == 0) {
+        CHECK_IDS(t, "a", 1, 5, 2);
+        CHECK_IDS(t, "a b", 1, 5, 4, 7, 2);
+        CHECK_IDS(t, "ab", 1, 4, 8, 2);
+    } else if (strcmp(name, "12-bpe-base") == 0) {
+        CHECK_IDS(t, "hello", 1, 263, 2);
+        CHECK_IDS(t, "hell", 1, 262, 2);
+        CHECK_IDS(t, "h\u00e9", 1, 108, 199, 173, 2);
+    } else {
+        fail_msg("%s should load, but no ids are known for it", name);
+    }
+}
+
+/* expect: "load", "error", or "error-or-..." for what may do either. */
+static void check_damaged(const char *name, const char *expect)
+{
+    char file[TEST_PATH_BYTES], path[TEST_PATH_BYTES];
+    deberta_error error = {0};
+    tokenizer *t = NULL;
+    deberta_status status = tokenizer_open(&t, golden_path(path, format_path(file, "bad/%s", name)), &error);
+    assert_true((t != NULL) == (status == DEBERTA_OK));
+    if (strcmp(expect, "load") == 0 ? !t : strcmp(expect, "error") == 0 && t)
+        fail_msg("%s: expected %s, status %d %s", name, expect, status, error.message);
+    if (t) encode_awkward(t);
+    if (t && strcmp(expect, "load") == 0) check_good_base(t, name);
+    if (!t) {
+        const char *named = strstr(name, "spm") ? "spm.model" : strstr(name, "merge") ? "merges.txt" : "vocab.json";
+        if (!strstr(error.message, named)) fail_msg("%s: the message does not name %s: %s", name, named, error.message);
+        assert_true(status == DEBERTA_E_FORMAT || status == DEBERTA_E_UNSUPPORTED);
+    }
+    tokenizer_free(&t);
+}
+
+static void test_damaged_folders(void **state)
+{
+    char path[TEST_PATH_BYTES], line[1024], *rest;
+    size_t cases = 0;
+    (void)state;
+    FILE *file = fopen(golden_path(path, "bad/expect.tsv"), "r");
+    assert_non_null(file);
+    assert_non_null(fgets(line, sizeof line, file));
+    for (; fgets(line, sizeof line, file); cases++) {
+        const char *name = strtok_r(line, "\t", &rest), *expect = strtok_r(NULL, "\t", &rest);
+        assert_non_null(expect);
+        check_damaged(name, expect);
+    }
+    fclose(file);
+    assert_int_equal(cases, 21);
+}
+
+/* ---------------------------------------------------------------------------------------------- missing files */
+
+static void check_open_refused(const char *folder, deberta_status expected, const char *const *words)
+{
+    deberta_error error = {0};
+    tokenizer *t = (tokenizer *)-1;
+    assert_int_equal(tokenizer_open(&t, folder, &error), expected);
+    assert_null(t);
+    for (; *words; words++)
+        if (!strstr(error.message, *words)) fail_msg("'%s' is not in: %s", *words, error.message);
+}
+#define CHECK_OPEN_REFUSED(folder, status, ...) check_open_refused(folder, status, (const char *const[]){__VA_ARGS__, NULL})
+
+static void test_missing_files(void **state)
+{
+    static const char *const none[] = {NULL}, *const half[] = {"vocab.json", NULL};
+    char path[TEST_PATH_BYTES], *folder = linked_folder("bpe-v1", none);
+    (void)state;
+    CHECK_OPEN_REFUSED(folder, DEBERTA_E_FILE, folder, "spm.model", "tokenizer.json", "vocab.json", "merges.txt", "bpe_encoder.bin");
+    remove_folder(folder);
+    CHECK_OPEN_REFUSED("/nowhere", DEBERTA_E_FILE, "/nowhere", "No such file");
+    folder = linked_folder("bpe-v1", half);
+    CHECK_OPEN_REFUSED(folder, DEBERTA_E_FILE, folder, "vocab.json", "merges.txt");
+    remove_folder(folder);
+    CHECK_OPEN_REFUSED(golden_path(path, "bpe-v1/vocab.json"), DEBERTA_E_FILE, "vocab.json", "expected a folder");
+    CHECK_OPEN_REFUSED(NULL, DEBERTA_E_ARGUMENT, "folder");
+}
+
+/* ----------------------------------------------------------------------------------------------- configuration */
+
+typedef struct config_case {
+    const char *golden, *files[4];              /* linked */
+    const char *name, *content;                 /* written */
+    const char *text, *tokens[12];              /* what the text must give between the frame, or ... */
+    const char *refusal;                        /* ... a word of the message */
+} config_case;
+
+static const config_case config_cases[] = {
+    /* Special tokens are found, and [MASK] takes white space on its left in v1 only. */
+    {.golden = "bpe-v1", .files = {"vocab.json", "merges.txt"}, .text = "a \u00a0[MASK] b", .tokens = {"a", "[MASK]", "\u0120b"}},
+    {.golden = "spm-unigram", .files = {"spm.model"}, .text = "a [MASK] b", .tokens = {"\u2581a", "[MASK]", "\u2581b"}},
+    {.golden = "bpe-v1", .files = {"vocab.json", "merges.txt"}, .name = "special_tokens_map.json",
+     .content = "{\"mask_token\": {\"content\": \"[MASK]\", \"lstrip\": false, \"rstrip\": true}}",
+     .text = "a [MASK] b", .tokens = {"a", "\u0120", "[MASK]", "b"}},
+    /* A folder may name them otherwise and add more; the longest wins. */
+    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "tokenizer_config.json",
+     .content = "{\"model_max_length\": 1000000000000000019884624838656, \"mask_token\": \"<m>\", \"added_tokens_decoder\":"
+                "{\"3001\": {\"content\": \"<m>\"}, \"3000\": {\"content\": \"<m>x\", \"special\": true}}}",
+     .text = "a<m>x<m>y", .tokens = {"\u2581a", "<m>x", "<m>", "\u2581", "y"}},
+    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "tokenizer_config.json", .content = "{\"do_lower_case\": true}",
+     .text = "\u00c9A", .tokens = {"\u2581", "\u00e9", "a"}},
+    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "tokenizer_config.json", .content = "{\"split_by_punct\": true}",
+     .text = "s,s\u2014s", .tokens = {"\u2581", "s", "\u2581", ",", "\u2581", "s", "\u2581", "\u2014", "\u2581", "s"}},
+    {.golden = "bpe-v1", .files = {"vocab.json", "merges.txt"}, .name = "tokenizer_config.json",
+     .content = "{\"add_prefix_space\": true}", .text = "the the", .tokens = {"\u0120the", "\u0120the"}},
+    {.golden = "bpe-v1", .files = {"vocab.json", "merges.txt"}, .name = "tokenizer_config.json",
+     .content = "{\"add_prefix_space\": true}", .text = " the", .tokens = {"\u0120the"}},
+    {.golden = "bpe-v1", .files = {"vocab.json", "merges.txt"}, .name = "tokenizer_config.json",
+     .content = "{\"add_prefix_space\": true}", .text = "the[CLS]the", .tokens = {"\u0120the", "[CLS]", "the"}},
+    /* What contradicts itself or is not known is refused. */
+    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "added_tokens.json", .content = "{\"[MASK]\": 17}", .refusal = "17"},
+    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "added_tokens.json", .content = "{\"[CLS]\": 3000}", .refusal = "[CLS]"},
+    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "added_tokens.json", .content = "{\"x\": -1}", .refusal = "-1"},
+    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "added_tokens.json", .content = "{\"x\": 1e99}", .refusal = "added_tokens.json"},
+    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "added_tokens.json", .content = "[1]", .refusal = "object"},
+    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "added_tokens.json",
+     .content = "{\"x\": 3000, \"y\": 3000}", .refusal = "share"},
+    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "tokenizer_config.json", .content = "{\"do_lower_case\": 1}",
+     .refusal = "do_lower_case"},
+    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "tokenizer_config.json", .content = "{", .refusal = "tokenizer_config.json"},
+    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "tokenizer_config.json", .content = "[]", .refusal = "object"},
+    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "tokenizer_config.json", .content = "{\"cls_token\": 5}", .refusal = "cls_token"},
+    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "tokenizer_config.json",
+     .content = "{\"added_tokens_decoder\": {\"3000x\": {\"content\": \"[MASK]\"}}}", .refusal = "3000x"},
+    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "special_tokens_map.json",
+     .content = "{\"mask_token\": {\"content\": \"[MASK]\", \"single_word\": true}}", .refusal = "single_word"},
+};
+
+/* Bad or unsupported: the word that is looked for says which. */
+static void check_message(const char *folder, const char *word)
+{
+    deberta_error error = {0};
+    tokenizer *t = NULL;
+    deberta_status status = tokenizer_open(&t, folder, &error);
+    assert_null(t);
+    if ((status != DEBERTA_E_FORMAT && status != DEBERTA_E_UNSUPPORTED) || !strstr(error.message, word))
+        fail_msg("status %d, '%s' is not in: %s", status, word, error.message);
+}
+
+static void check_config(const config_case *c)
+{
+    char *folder = linked_folder(c->golden, c->files);
+    if (c->name) write_file(folder, c->name, c->content, strlen(c->content));
+    if (c->refusal) {
+        check_message(folder, c->refusal);
+        remove_folder(folder);
+        return;
+    }
+    tokenizer *t = open_folder(folder);
+    token_list list = {0};
+    assert_int_equal(tokenizer_encode(t, c->text, strlen(c->text), NULL, 0, NULL, &list, NULL), DEBERTA_OK);
+    size_t count = 0;
+    while (c->tokens[count]) count++;
+    bool same = list.count == count + 2;
+    for (size_t i = 0; same && i < count; i++) same = strcmp(token_list_text(&list, i + 1, NULL), c->tokens[i]) == 0;
+    if (!same) {
+        for (size_t i = 0; i < list.count; i++) print_error("'%s' ", token_list_text(&list, i, NULL));
+        fail_msg("is what '%s' gives with %s", c->text, c->content ? c->content : "no configuration");
+    }
+    const size_t bytes[2] = {strlen(c->text), 0};
+    check_invariants(t, &list, bytes);
+    token_list_free(&list);
+    tokenizer_free(&t);
+    remove_folder(folder);
+}
+
+static void test_configuration(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof config_cases / sizeof *config_cases; i++) check_config(&config_cases[i]);
+}
+
+static void test_specials(void **state)
+{
+    (void)state;
+    tokenizer *t = open_golden("spm-unigram");
+    assert_int_equal(tokenizer_id(t, TOKENIZER_PAD), 0);
+    assert_int_equal(tokenizer_id(t, TOKENIZER_CLS), 1);
+    assert_int_equal(tokenizer_id(t, TOKENIZER_SEP), 2);
+    assert_int_equal(tokenizer_id(t, TOKENIZER_UNK), 3);
+    assert_int_equal(tokenizer_id(t, TOKENIZER_MASK), 3000);
+    assert_int_equal(tokenizer_vocabulary_size(t), 3001);
+    assert_string_equal(tokenizer_kind_name(t), "SentencePiece unigram");
+    assert_string_equal(tokenizer_token(t, 3000, NULL), "[MASK]");
+    assert_string_equal(tokenizer_token(t, 1, NULL), "[CLS]");
+    assert_null(tokenizer_token(t, 3001, NULL));
+    assert_null(tokenizer_token(t, -1, NULL));
+    assert_true(tokenizer_is_special(t, 3000) && tokenizer_is_special(t, 0) && !tokenizer_is_special(t, 5));
+    tokenizer_free(&t);
+    tokenizer_free(&t);
+}
+
+/* -------------------------------------------------------------------------------------------------- broken text */
+
+static void test_broken_utf8(void **state)
+{
+    static const char text[] = "a\xff b\xe2\x82" "c\xf0\x9f\x98", clean[] = "a\ufffd b\ufffdc\ufffd";
+    static const struct {
+        const char *name;
+        size_t last_end; /* SentencePiece takes U+FFFD for a space, and spaces at the end of a text for nothing */
+    } cases[] = {{"spm-unigram", 7}, {"bpe-v1", sizeof text - 1}};
+    (void)state;
+    for (size_t n = 0; n < 2; n++) {
+        tokenizer *t = open_golden(cases[n].name);
+        token_list broken = {0}, fixed = {0};
+        deberta_error error = {0};
+        assert_int_equal(tokenizer_encode(t, text, sizeof text - 1, NULL, 0, NULL, &broken, &error), DEBERTA_OK);
+        assert_int_equal(tokenizer_encode(t, clean, sizeof clean - 1, NULL, 0, NULL, &fixed, &error), DEBERTA_OK);
+        assert_int_equal(broken.replaced, 3);
+        assert_int_equal(broken.first_replaced_segment, 0);
+        assert_int_equal(broken.first_replaced_byte, 1);
+        assert_int_equal(fixed.replaced, 0);
+        assert_int_equal(broken.count, fixed.count);
+        assert_memory_equal(broken.ids, fixed.ids, fixed.count * sizeof *fixed.ids);
+        /* A broken unit is one character, as U+FFFD is. */
+        assert_memory_equal(broken.char_spans, fixed.char_spans, fixed.count * sizeof *fixed.char_spans);
+        assert_int_equal(broken.byte_spans[broken.count - 2].end, cases[n].last_end);
+
+        assert_int_equal(tokenizer_encode(t, "x", 1, text, sizeof text - 1, NULL, &broken, &error), DEBERTA_OK);
+        assert_int_equal(broken.first_replaced_segment, 1);
+        tokenizer_options strict = {.strict = true};
+        assert_int_equal(tokenizer_encode(t, clean, sizeof clean - 1, NULL, 0, &strict, &broken, &error), DEBERTA_OK);
+        assert_int_equal(tokenizer_encode(t, text, sizeof text - 1, NULL, 0, &strict, &broken, &error), DEBERTA_E_FORMAT);
+        assert_non_null(strstr(error.message, "byte 1 is 0xFF"));
+        assert_int_equal(broken.count, 0);
+        token_list_free(&broken);
+        token_list_free(&fixed);
+        tokenizer_free(&t);
+    }
+}
+
+/* Bytes of all kinds, mostly such that characters come about. */
+static size_t random_text(uint64_t *random, char *text, size_t room)
+{
+    size_t bytes = random_next(random) % room;
+    unsigned kind = (unsigned)(random_next(random) % 4);
+    for (size_t i = 0; i < bytes; i++) {
+        uint64_t r = random_next(random);
+        if (kind == 0) text[i] = (char)r;
+        else if (kind == 1) text[i] = " the[MASK]."[r % 11];
+        else text[i] = i % 2 ? (char)(0x80 | (r & 0x3F)) : (char)(r & 0x100 ? 0xC0 | (r & 0x1F) : r & 0x7F);
+    }
+    return bytes;
+}
+
+static void test_random_bytes(void **state)
+{
+    static const char *const names[] = {"spm-unigram", "spm-bytefallback", "spm-bpe", "spm-flags", "bpe-v1"};
+    const char *seed = getenv("DEBERTA_TEST_SEED");
+    uint64_t random = seed ? strtoull(seed, NULL, 0) : 1;
+    (void)state;
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        tokenizer *t = open_golden(names[n]);
+        token_list list = {0};
+        for (size_t i = 0; i < 600; i++) {
+            char text[2][300];
+            size_t bytes[2] = {random_text(&random, text[0], sizeof *text), random_text(&random, text[1], sizeof *text)};
+            bool valid = utf8_valid_prefix(text[0], bytes[0], NULL) == bytes[0] &&
+                         utf8_valid_prefix(text[1], bytes[1], NULL) == bytes[1];
+            assert_int_equal(tokenizer_encode(t, text[0], bytes[0], text[1], bytes[1], NULL, &list, NULL), DEBERTA_OK);
+            assert_int_equal(list.replaced > 0, !valid);
+            check_invariants(t, &list, bytes);
+            tokenizer_options options = {.strict = true, .literal_specials = i % 2};
+            assert_int_equal(tokenizer_encode(t, text[0], bytes[0], text[1], bytes[1], &options, &list, NULL),
+                             valid ? DEBERTA_OK : DEBERTA_E_FORMAT);
+        }
+        encode_awkward(t);
+        token_list_free(&list);
+        tokenizer_free(&t);
+    }
+}
+
+static void test_arguments(void **state)
+{
+    (void)state;
+    tokenizer *t = open_golden("spm-unigram");
+    token_list list = {0};
+    assert_int_equal(tokenizer_encode(t, NULL, 0, NULL, 0, NULL, &list, NULL), DEBERTA_OK);
+    assert_int_equal(list.count, 2);
+    assert_int_equal(tokenizer_encode(t, NULL, 0, "", 0, NULL, &list, NULL), DEBERTA_OK);
+    assert_int_equal(list.count, 3);
+    assert_int_equal(list.type_ids[2], 1);
+    assert_int_equal(tokenizer_encode(t, NULL, 1, NULL, 0, NULL, &list, NULL), DEBERTA_E_ARGUMENT);
+    assert_int_equal(tokenizer_encode(t, "", (size_t)INT32_MAX, NULL, 0, NULL, &list, NULL), DEBERTA_E_ARGUMENT);
+    assert_int_equal(list.count, 0);
+    token_list_free(&list);
+    tokenizer_free(&t);
+}
+
+/* Lists that are kept give their memory to the next one, and stay what they are. */
+static void test_hand_over(void **state)
+{
+    (void)state;
+    tokenizer *t = open_golden("spm-unigram");
+    token_list lists[3] = {{0}};
+    for (size_t i = 0; i < 3; i++) {
+        if (i > 0) token_list_hand_over(&lists[i - 1], &lists[i]);
+        assert_int_equal(tokenizer_encode(t, "the the the", 3 + 4 * i, NULL, 0, NULL, &lists[i], NULL), DEBERTA_OK);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(lists[i].count, 3 + i);
+        assert_string_equal(token_list_text(&lists[i], 1 + i, NULL), "\u2581the");
+        assert_true((lists[i].workspace != NULL) == (i == 2));
+        token_list_hand_over(&lists[i], &lists[i]);
+        assert_true((lists[i].workspace != NULL) == (i == 2));
+        token_list_free(&lists[i]);
+    }
+    tokenizer_free(&t);
+}
+
+/* ------------------------------------------------------------------------------------------------- tokenizer.json */
+
+typedef struct json_case {
+    const char *normalizer, *splitter, *added, *model; /* NULL: as in the first case */
+    const char *text, *tokens[10], *refusal;           /* as in config_case */
+} json_case;
+
+#define PIECES "[\"[UNK]\", 0], [\"[CLS]\", 0], [\"[SEP]\", 0], [\"[PAD]\", 0], [\"\u2581\", -2], [\"a\", -3], [\"b\", -3], [\"ab\", -9]"
+#define UNIGRAM(more) "{\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": [" PIECES more "]}"
+#define BPE(more) "{\"type\": \"BPE\", \"vocab\": {\"[UNK]\": 0, \"[CLS]\": 1, \"[SEP]\": 2, \"[PAD]\": 3, \"a\": 4, \"b\": 5, \"ab\": 6, \"\u0120\": 7}" more "}"
+#define SPECIAL(id, text) "{\"id\": " #id ", \"content\": \"" text "\", \"special\": true}"
+#define ADDED SPECIAL(0, "[UNK]") "," SPECIAL(1, "[CLS]") "," SPECIAL(2, "[SEP]") "," SPECIAL(3, "[PAD]")
+#define BYTE_LEVEL "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": true}"
+
+static const json_case json_cases[] = {
+    {"{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Strip\"}, {\"type\": \"Replace\", \"pattern\": {\"Regex\": \" {2,}\"}, "
+     "\"content\": \" \"}]}",
+     "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\", \"prepend_scheme\": \"always\"}", ADDED, UNIGRAM(""),
+     " a  b[MASK]c", {"\u2581", "a", "\u2581", "b", "[MASK]", "\u2581", "c"}, NULL},
+    /* Without Strip spaces stay; without prepending none is added. */
+    {.normalizer = "null", .text = " a ", .tokens = {"\u2581", "\u2581", "a", "\u2581"}},
+    {.splitter = "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\", \"prepend_scheme\": \"never\"}", .text = "a", .tokens = {"a"}},
+    {.splitter = "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\", \"add_prefix_space\": false}", .text = "a", .tokens = {"a"}},
+    {.splitter = "null", .text = "ab", .tokens = {"a", "b"}},
+    {.splitter = "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Punctuation\", \"behavior\": \"Isolated\"},"
+                 "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\"}]}",
+     .text = "a.b", .tokens = {"\u2581", "a", "\u2581", ".", "\u2581", "b"}},
+    {.normalizer = "{\"type\": \"Lowercase\"}", .text = "A", .tokens = {"\u2581", "a"}},
+    /* An added token of the vocabulary that is not special was a user-defined piece: nothing begins anew behind it. */
+    {.added = ADDED ", {\"id\": 7, \"content\": \"ab\", \"special\": false}", .text = "aabb", .tokens = {"\u2581", "a", "ab", "b"}},
+    {.added = ADDED ", {\"id\": 7, \"content\": \"ab\", \"special\": true}", .text = "aabb", .tokens = {"\u2581", "a", "ab", "\u2581", "b"}},
+    {.normalizer = "{\"type\": \"NFC\"}", .refusal = "'NFC'"},
+    {.normalizer = "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"AA*A\"}", .refusal = "base64"},
+    {.normalizer = "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"AAAA\"}", .refusal = "precompiled_charsmap"},
+    {.normalizer = "{\"type\": \"Replace\", \"pattern\": {\"String\": \"a\"}, \"content\": \"b\"}", .refusal = "replaces"},
+    {.normalizer = "{\"type\": \"Sequence\", \"normalizers\": [1]}", .refusal = "normalizers[0]"},
+    {.normalizer = "7", .refusal = "normalizer is 7"},
+    {.splitter = "{\"type\": \"Metaspace\", \"replacement\": \"_\"}", .refusal = "'_'"},
+    {.splitter = "{\"type\": \"Whitespace\"}", .refusal = "'Whitespace'"},
+    {.added = "{\"id\": 9}", .refusal = "content"},
+    {.added = "{\"content\": \"x\"}", .refusal = "id is missing"},
+    {.added = SPECIAL(5, "x"), .refusal = "'a'"},
+    {.model = "{\"type\": \"WordPiece\"}", .refusal = "WordPiece"},
+    {.model = "{\"type\": \"Unigram\", \"unk_id\": null, \"vocab\": [" PIECES "]}", .refusal = "unk_id"},
+    {.model = UNIGRAM(", [\"c\"]"), .refusal = "vocab[8]"},
+    {.model = UNIGRAM(", [\"c\", \"d\"]"), .refusal = "vocab[8]"},
+    {.model = UNIGRAM(", [\"a\", -1]"), .refusal = "already defined"},
+    {.normalizer = "null", .splitter = BYTE_LEVEL, .model = BPE(", \"merges\": [\"a b\"]"), .text = "ab ab", .tokens = {"ab", "\u0120", "ab"}},
+    {.normalizer = "null", .splitter = BYTE_LEVEL, .model = BPE(", \"merges\": [[\"a\", \"b\"]]"), .text = "abb", .tokens = {"ab", "b"}},
+    {.normalizer = "null", .splitter = BYTE_LEVEL, .model = BPE(", \"merges\": [[\"a\", \"b\", \"c\"]]"), .refusal = "merges[0]"},
+    {.normalizer = "null", .splitter = BYTE_LEVEL, .model = BPE(", \"merges\": [\"ab\"]"), .refusal = "merges[0]"},
+    {.normalizer = "null", .splitter = BYTE_LEVEL, .model = BPE(", \"merges\": [], \"ignore_merges\": true"), .refusal = "ignore_merges"},
+    {.normalizer = "null", .splitter = BYTE_LEVEL, .model = BPE(", \"merges\": [], \"end_of_word_suffix\": \"x\""), .refusal = "suffix"},
+    {.normalizer = "null", .model = BPE(", \"merges\": []"), .refusal = "'Metaspace'"},
+    {.splitter = BYTE_LEVEL, .model = BPE(", \"merges\": []"), .refusal = "'Strip'"},
+};
+
+static void test_tokenizer_json(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof json_cases / sizeof *json_cases; i++) {
+        const json_case *c = &json_cases[i], *first = json_cases;
+        char content[TEST_PATH_BYTES];
+        format_path(content, "{\"normalizer\": %s, \"pre_tokenizer\": %s, \"added_tokens\": [%s], \"model\": %s}",
+                    c->normalizer ? c->normalizer : first->normalizer, c->splitter ? c->splitter : first->splitter,
+                    c->added ? c->added : first->added, c->model ? c->model : first->model);
+        config_case check = {.golden = "", .name = "tokenizer.json", .content = content, .text = c->text, .refusal = c->refusal};
+        memcpy(check.tokens, c->tokens, sizeof c->tokens);
+        check_config(&check);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------- long lines */
+
+/* Whatever is quadratic takes minutes here: words without end, unknown characters without end, nothing but spaces. */
+static void test_long_lines(void **state)
+{
+    static const char *const names[] = {"spm-unigram", "spm-flags", "bpe-v1"};
+    static const char *const patterns[] = {"hello world ", "a", " ", "\U000f0000", "e\u0301", "[[", "\xff", "[MASK]", "a \u3042"};
+    enum { BYTES = 1 << 20 };
+    char *text = malloc(BYTES);
+    (void)state;
+    assert_non_null(text);
+    for (size_t n = 0; n < 3; n++) {
+        tokenizer *t = open_golden(names[n]);
+        for (size_t p = 0; p < sizeof patterns / sizeof *patterns; p++) {
+            size_t step = strlen(patterns[p]), length = BYTES / step * step;
+            for (size_t i = 0; i < length; i++) text[i] = patterns[p][i % step];
+            token_list list = {0};
+            deberta_error error = {0};
+            if (tokenizer_encode(t, text, length, NULL, 0, NULL, &list, &error) != DEBERTA_OK) fail_msg("%s", error.message);
+            const size_t bytes[2] = {length, 0};
+            check_invariants(t, &list, bytes);
+            if (*patterns[p] == '[' && patterns[p][1] == 'M') assert_int_equal(list.count, length / step + 2);
+            token_list_free(&list);
+        }
+        tokenizer_free(&t);
+    }
+    free(text);
+}
+
+/* ---------------------------------------------------------------------------------------------------- truncation */
+
+static void check_truncation(const tokenizer *t, const char *text, const char *pair, size_t max_tokens, size_t kept_a,
+                             size_t kept_b)
+{
+    token_list full = {0}, list = {0};
+    size_t dropped, frame = pair ? 3 : 2, at = 0, seen[2] = {0, 0}, kept[2] = {kept_a, kept_b};
+    size_t pair_bytes = pair ? strlen(pair) : 0;
+    assert_int_equal(tokenizer_encode(t, text, strlen(text), pair, pair_bytes, NULL, &full, NULL), DEBERTA_OK);
+    assert_int_equal(tokenizer_encode(t, text, strlen(text), pair, pair_bytes, NULL, &list, NULL), DEBERTA_OK);
+    assert_int_equal(token_list_truncate(&list, max_tokens, &dropped, NULL), DEBERTA_OK);
+    assert_int_equal(list.count, kept_a + kept_b + frame);
+    assert_int_equal(dropped, full.count - list.count);
+    for (size_t i = 0; i < full.count; i++) {
+        if (full.roles[i] != TOKEN_FRAME && seen[full.type_ids[i]]++ >= kept[full.type_ids[i]]) continue;
+        assert_int_equal(list.ids[at], full.ids[i]);
+        assert_int_equal(list.type_ids[at], full.type_ids[i]);
+        assert_int_equal(list.roles[at], full.roles[i]);
+        assert_memory_equal(&list.byte_spans[at], &full.byte_spans[i], sizeof(text_span));
+        assert_memory_equal(&list.char_spans[at], &full.char_spans[i], sizeof(text_span));
+        assert_string_equal(token_list_text(&list, at, NULL), token_list_text(&full, i, NULL));
+        at++;
+    }
+    token_list_free(&full);
+    token_list_free(&list);
+}
+
+static void test_truncation(void **state)
+{
+    static const char five[] = "the the the the the", three[] = "of of of";
+    (void)state;
+    tokenizer *t = open_golden("spm-unigram");
+    check_truncation(t, five, NULL, 100, 5, 0);
+    check_truncation(t, five, NULL, 7, 5, 0);
+    check_truncation(t, five, NULL, 6, 4, 0);
+    check_truncation(t, five, NULL, 2, 0, 0);
+    check_truncation(t, five, three, 11, 5, 3);
+    check_truncation(t, five, three, 10, 4, 3);
+    check_truncation(t, five, three, 9, 3, 3);
+    check_truncation(t, five, three, 8, 2, 3); /* of two equal ones the one that was cut before */
+    check_truncation(t, five, three, 7, 2, 2);
+    check_truncation(t, three, five, 8, 3, 2);
+    check_truncation(t, three, three, 8, 2, 3);
+    check_truncation(t, five, three, 3, 0, 0);
+    check_truncation(t, five, "", 5, 2, 0);
+
+    token_list list = {0};
+    size_t dropped;
+    deberta_error error = {0};
+    assert_int_equal(tokenizer_encode(t, five, strlen(five), three, strlen(three), NULL, &list, NULL), DEBERTA_OK);
+    assert_int_equal(token_list_truncate(&list, 2, &dropped, &error), DEBERTA_E_ARGUMENT);
+    assert_int_equal(list.count, 11);
+    token_list_free(&list);
+    tokenizer_free(&t);
+}
+
+/* ------------------------------------------------------------------------------------------------------ decoding */
+
+static void check_decoded(const tokenizer *t, const char *text, const char *expected)
+{
+    token_list list = {0};
+    char *decoded = NULL;
+    size_t bytes = 0;
+    assert_int_equal(tokenizer_encode(t, text, strlen(text), NULL, 0, NULL, &list, NULL), DEBERTA_OK);
+    assert_int_equal(tokenizer_decode(t, list.ids, list.count, &decoded, &bytes, NULL), DEBERTA_OK);
+    assert_string_equal(decoded, expected);
+    assert_int_equal(bytes, strlen(expected));
+    free(decoded);
+    token_list_free(&list);
+}
+
+/* v1 loses nothing but the white space before [MASK]. */
+static void check_round_trip(json_t *row, size_t line, void *context)
+{
+    golden_run *run = context;
+    const json_t *text = json_object_get(row, "text");
+    char *decoded = NULL;
+    size_t bytes = 0;
+    if (strchr(json_string_value(text), '[')) return;
+    assert_int_equal(tokenizer_encode(run->tokenizer, json_string_value(text), json_string_length(text), NULL, 0, NULL,
+                                      &run->list, NULL), DEBERTA_OK);
+    assert_int_equal(tokenizer_decode(run->tokenizer, run->list.ids, run->list.count, &decoded, &bytes, NULL), DEBERTA_OK);
+    if (bytes != json_string_length(text) || memcmp(decoded, json_string_value(text), bytes) != 0) {
+        print_error("%s: line %zu: decoded as '%s'\n", run->name, line, decoded);
+        run->wrong++;
+    }
+    free(decoded);
+}
+
+static void test_decoding(void **state)
+{
+    (void)state;
+    tokenizer *t = open_golden("spm-unigram");
+    check_decoded(t, "", "");
+    check_decoded(t, "  Hello   world ", "Hello world");
+    check_decoded(t, "the cat is [MASK] here", "the cat is [MASK] here");
+    check_decoded(t, "a[MASK]b[MASK][MASK]", "a [MASK] b [MASK] [MASK]");
+    check_decoded(t, "\U000f0000 a", "[UNK] a");
+    deberta_error error = {0};
+    char *decoded = NULL;
+    assert_int_equal(tokenizer_decode(t, (const int32_t[]){1, 3001}, 2, &decoded, NULL, &error), DEBERTA_E_ARGUMENT);
+    assert_non_null(strstr(error.message, "3001"));
+    assert_null(decoded);
+    tokenizer_free(&t);
+
+    t = open_golden("spm-bytefallback");
+    check_decoded(t, "\u304c \U000f0000", "\u304c \U000f0000");
+    assert_int_equal(tokenizer_decode(t, (const int32_t[]){tokenizer_id(t, TOKENIZER_CLS)}, 1, &decoded, NULL, NULL), DEBERTA_OK);
+    assert_string_equal(decoded, "");
+    free(decoded);
+    tokenizer_free(&t);
+
+    t = open_golden("spm-flags");
+    check_decoded(t, "  two  spaces ", "  two  spaces ");
+    tokenizer_free(&t);
+
+    t = open_golden("bpe-v1");
+    check_decoded(t, "a [MASK] b", "a [MASK] b");
+    /* The first byte of a character alone. */
+    token_list list = {0};
+    assert_int_equal(tokenizer_encode(t, "\U000f0000", 4, NULL, 0, NULL, &list, NULL), DEBERTA_OK);
+    assert_int_equal(tokenizer_decode(t, list.ids, 2, &decoded, NULL, NULL), DEBERTA_OK);
+    assert_string_equal(decoded, "\ufffd");
+    free(decoded);
+    golden_run run = {.tokenizer = t, .name = "bpe-v1", .list = list};
+    for_each_golden("bpe-v1", check_round_trip, &run);
+    assert_int_equal(run.wrong, 0);
+    token_list_free(&run.list);
+    tokenizer_free(&t);
+}
+
+/* ------------------------------------------------------------------------------------------------------- threads */
+
+static void *run_golden(void *context)
+{
+    golden_run *run = context;
+    for_each_golden(run->name, check_row, run);
+    token_list_free(&run->list);
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    static const char *const names[] = {"spm-unigram", "bpe-v1"};
+    enum { THREADS = 4 };
+    (void)state;
+    for (size_t n = 0; n < 2; n++) {
+        tokenizer *t = open_golden(names[n]);
+        golden_run runs[THREADS];
+        pthread_t threads[THREADS];
+        for (size_t i = 0; i < THREADS; i++) {
+            runs[i] = (golden_run){.tokenizer = t, .name = names[n]};
+            assert_int_equal(pthread_create(&threads[i], NULL, run_golden, &runs[i]), 0);
+        }
+        for (size_t i = 0; i < THREADS; i++) {
+            assert_int_equal(pthread_join(threads[i], NULL), 0);
+            assert_int_equal(runs[i].wrong, 0);
+        }
+        tokenizer_free(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden),
         cmocka_unit_test(test_golden_from_other_files),
         cmocka_unit_test(test_literal_specials),
+        cmocka_unit_test(test_damaged_folders),
+        cmocka_unit_test(test_missing_files),
+        cmocka_unit_test(test_configuration),
+        cmocka_unit_test(test_specials),
+        cmocka_unit_test(test_broken_utf8),
+        cmocka_unit_test(test_random_bytes),
+        cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_hand_over),
+        cmocka_unit_test(test_tokenizer_json),
+        cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_truncation),
+        cmocka_unit_test(test_decoding),
+        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,11 @@
-/* Where the golden tokenizers are, and comparing a token list with a line of a golden.jsonl.
+/* Opening golden tokenizers, and comparing a token list with a line of a golden.jsonl.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TESTS_UNIT_TOKENIZER_GOLDEN_H
 #define TESTS_UNIT_TOKENIZER_GOLDEN_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/unit/io_helpers.h"
 
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "core/text/tokenizer.h"
@@ -29,12 +23,10 @@ __attribute__((format(printf, 2, 3))) static inline const char *format_path(char
     return path;
 }
 
-/* $DEBERTA_GOLDEN, or tests/golden beside this folder. */
 static inline const char *golden_path(char path[TEST_PATH_BYTES], const char *name)
 {
-    const char *root = getenv("DEBERTA_GOLDEN"), *slash = strrchr(__FILE__, '/');
-    if (root) return format_path(path, "%s/tokenizers/%s", root, name);
-    return format_path(path, "%.*s../golden/tokenizers/%s", slash ? (int)(slash - __FILE__) + 1 : 0, __FILE__, name);
+    char folder[512];
+    return format_path(path, "%s/tokenizers/%s", golden_folder(folder), name);
 }
 
 static inline tokenizer *open_folder(const char *folder)

@@ -1,0 +1,125 @@
+/* `deberta receptive-field`: which relative positions a model can tell apart, over one layer and over all of them.
+ * A config.json is enough. SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/commands.h"
+#include "cli/receptive_field_output.h"
+#include "cli/run.h"
+#include "core/model/synthetic.h"
+#if HAVE_VIZ
+#include "cli/receptive_field_figure.h"
+#endif
+
+enum {
+    MOST_LAYERS = 512, /* composing takes time that grows with the square of it */
+    MOST_TOKENS = 1 << 20,
+    MOST_PLOTS = 8,
+};
+
+static deberta_status read_config(model_config *config, const char *path, deberta_error *err)
+{
+    synthetic_weights ignored;
+    return synthetic_names(path) ? synthetic_parse(config, &ignored, path, err) : config_read(config, path, err);
+}
+
+static deberta_status find_out(field_findings *f, deberta_error *err)
+{
+    const position_rule rule = position_rule_make(&f->config, f->reference, MUTATION_NONE);
+    if (!f->layers) f->layers = f->config.layers;
+    if (f->layers > MOST_LAYERS)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has %zu layers; at most %d are composed", f->model, f->layers,
+                     MOST_LAYERS);
+    if (!f->config.c2p && !f->config.p2c)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no relative positions: no distance can be told from another",
+                     f->model);
+    DEBERTA_TRY(receptive_field_make(&f->field, &rule, f->length, err));
+    DEBERTA_TRY(receptive_field_make_paired(&f->paired, &rule, f->length, err));
+    f->composed = calloc(f->layers, sizeof *f->composed);
+    if (!f->composed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for %zu layers", f->layers);
+    DEBERTA_TRY(receptive_field_compose(&f->field, f->layers, f->composed, err));
+    f->longest = receptive_field_longest_unambiguous(&rule, err);
+    return DEBERTA_OK;
+}
+
+static int print(const parsed_options *options, const field_findings *f)
+{
+    if (options_has(options, "json")) return run_print_json(options, field_findings_json(f));
+    text_output output;
+    const int status = text_output_open(options, options_value(options, "out", NULL), &output);
+    if (status != EXIT_OK) return status;
+    field_findings_print(f, output.file);
+    return text_output_close(options, &output);
+}
+
+#if HAVE_VIZ
+static int plot(const parsed_options *options, const field_findings *f)
+{
+    static const char *const without[] = {"plot", "out", NULL};
+    const char *paths[MOST_PLOTS], *path;
+    size_t count = 0;
+    while (count < MOST_PLOTS && (path = options_nth_value(options, "plot", count))) paths[count++] = path;
+    if (!count) return EXIT_OK;
+    char *line = options_command_line(options, without), note[160];
+    const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
+                                           {"Command", line ? line : ""}};
+    snprintf(note, sizeof note, "K = %zu. Attention is global; unambiguous relative position is what is bounded.",
+             f->field.rule.span);
+    const figure_style style = {.title = f->model,
+                                .note = note,
+                                .provenance = provenance,
+                                .provenance_count = sizeof provenance / sizeof *provenance};
+    deberta_error error = {0};
+    const deberta_status status = receptive_field_draw(f, &style, paths, count, &error);
+    free(line);
+    if (status == DEBERTA_OK) return EXIT_OK;
+    const int code = report_error(options, &error);
+    return status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code;
+}
+#else
+static int plot(const parsed_options *options, const field_findings *f)
+{
+    (void)f;
+    return options_has(options, "plot") ? report_usage(options, "--plot: this program was built without figures")
+                                        : EXIT_OK;
+}
+#endif
+
+static int run(const parsed_options *options)
+{
+    deberta_model_options model_options;
+    deberta_error error = {0};
+    field_findings findings = {.model = options_argument(options, 0), .all_rows = options_has(options, "rows")};
+    if (!run_model_options(options, &model_options) ||
+        !options_size(options, "tokens", 0, 1, MOST_TOKENS, &findings.length) ||
+        !options_size(options, "layers", 0, 1, MOST_LAYERS, &findings.layers))
+        return EXIT_USAGE;
+    findings.reference = model_options.reference;
+    if (read_config(&findings.config, findings.model, &error) != DEBERTA_OK) return report_error(options, &error);
+    int status = find_out(&findings, &error) == DEBERTA_OK ? plot(options, &findings) : report_error(options, &error);
+    if (status == EXIT_OK) status = print(options, &findings);
+    field_findings_free(&findings);
+    return status;
+}
+
+static const option_spec options[] = {
+    {"tokens", 'n', "N", "only distances that a text of N tokens has (default: unlimited)"},
+    {"layers", 0, "N", "compose over N layers instead of the model's"},
+    {"plot", 0, "FILE",
+     "the band over the layers with every formula, and the bucket function: .png, .svg, .pdf; may be repeated"},
+    {"rows", 0, NULL, "list every row of the table with its distances"},
+    {NULL, 0, NULL, NULL},
+};
+
+const command command_receptive_field = {
+    .name = "receptive-field",
+    .summary = "which relative positions are unambiguous, and what the quoted formulas are worth",
+    .arguments = "MODEL",
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .options = options,
+    .example =
+        "  deberta receptive-field synthetic:v3-base\n  deberta receptive-field synthetic:v1-base -n 1024 --json\n"
+        "  deberta receptive-field synthetic:v2-xlarge --plot field.pdf\n",
+    .run = run,
+};

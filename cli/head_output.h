@@ -1,0 +1,35 @@
+/* Numbers into rankings, and pieces of text into JSON and onto a terminal.
+ *
+ * Texts come from anywhere: broken UTF-8 becomes U+FFFD, and what is printed holds no control characters.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CLI_HEAD_OUTPUT_H
+#define CLI_HEAD_OUTPUT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "core/text/token_list.h"
+
+/* probabilities[k] = exp(logits[k]) / sum, in double. */
+void softmax_of(double *probabilities, const float *logits, size_t count);
+double sigmoid_of(double logit);
+/* Indices of the `top` largest values, descending; equal ones in ascending order. Returns how many, at most count. */
+size_t rank_values(size_t *ranked, size_t top, const double *values, size_t count);
+
+/* Where a token lies in its segment, without the space that belongs to it. */
+typedef struct token_place {
+    text_span bytes, characters;
+} token_place;
+token_place token_place_of(const token_list *list, size_t token, const char *text);
+
+json_t *json_clean_string(const char *text, size_t bytes);
+json_t *json_span(text_span span); /* [begin, end] */
+
+void print_clean(FILE *out, const char *text, size_t bytes);
+/* The characters that print_clean writes. */
+size_t clean_width(const char *text, size_t bytes);
+/* The text around a place, which stands between guillemets; the ends are left out where the text is long. */
+void print_marked(FILE *out, const char *text, size_t bytes, text_span place);
+
+#endif

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/head_run.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/base/status.h"
+
+enum { WINDOW_TEXTS = 512, WINDOW_BYTES = 1 << 20 };
+
+int head_run_open(head_run *run, const parsed_options *options, unsigned features)
+{
+    *run = (head_run){.options = options};
+    return text_batches_open(&run->batches, options, features);
+}
+
+void head_run_close(head_run *run)
+{
+    for (size_t k = 0; k < run->capacity; k++) {
+        text_record_free(&run->texts[k].record);
+        token_list_free(&run->texts[k].tokens);
+        json_decref(run->texts[k].answer);
+    }
+    free(run->texts);
+    text_output_discard(&run->output);
+    text_stream_close(&run->stream);
+    text_batches_close(&run->batches);
+}
+
+int head_run_require(const head_run *run, deberta_head head)
+{
+    deberta_error error = {.code = DEBERTA_E_UNSUPPORTED};
+    char present[128] = "";
+    if (deberta_head_width(run->batches.model, head)) return EXIT_OK;
+    for (int k = 0; k < DEBERTA_HEAD_COUNT; k++) {
+        const size_t used = strlen(present);
+        if (run->batches.info.heads_present & 1u << k)
+            snprintf(present + used, sizeof present - used, "%s%s", used ? ", " : "", deberta_head_name((deberta_head)k));
+    }
+    snprintf(error.message, sizeof error.message, "%s does not hold the head '%s'; it has %s%s", run->batches.info.name,
+             deberta_head_name(head), *present ? "the heads: " : "no head at all", present);
+    return report_error(run->options, &error);
+}
+
+int head_run_check_labels(const head_run *run, size_t labels)
+{
+    const deberta_model *model = run->batches.model;
+    deberta_error error = {.code = DEBERTA_E_FORMAT};
+    size_t names = 0;
+    while (deberta_model_label(model, names)) names++;
+    if (names == 0 || names == labels) return EXIT_OK;
+    snprintf(error.message, sizeof error.message, "%s: id2label in config.json names %zu labels, but the classifier has %zu rows",
+             run->batches.info.name, names, labels);
+    return report_error(run->options, &error);
+}
+
+const char *head_run_label(const deberta_model *model, size_t label, char buffer[32])
+{
+    const char *name = deberta_model_label(model, label);
+    if (name) return name;
+    snprintf(buffer, 32, "LABEL_%zu", label);
+    return buffer;
+}
+
+deberta_status head_run_token_logits(const head_batch *batch, deberta_head head, float **logits, deberta_error *err)
+{
+    const size_t tokens = batch->starts[batch->count], width = deberta_head_width(batch->model, head);
+    size_t *positions = malloc(tokens * sizeof *positions);
+    *logits = calloc(tokens, width * sizeof **logits);
+    deberta_status status = positions && *logits ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+    for (size_t t = 0; status == DEBERTA_OK && t < tokens; t++) positions[t] = t;
+    if (status == DEBERTA_OK) status = deberta_head_logits(batch->session, head, positions, tokens, *logits, width, err);
+    free(positions);
+    if (status == DEBERTA_OK) return DEBERTA_OK;
+    free(*logits);
+    *logits = NULL;
+    return status;
+}
+
+/* -------------------------------------------------------------------------------------------------- windows of texts */
+
+static deberta_status grow_window(head_run *run, deberta_error *err)
+{
+    if (run->count < run->capacity) return DEBERTA_OK;
+    const size_t capacity = run->capacity ? 2 * run->capacity : 16;
+    head_text *texts = realloc(run->texts, capacity * sizeof *texts);
+    if (!texts) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    memset(texts + run->capacity, 0, (capacity - run->capacity) * sizeof *texts);
+    run->texts = texts;
+    run->capacity = capacity;
+    return DEBERTA_OK;
+}
+
+/* Fills a window, tokenized and looked at. A person at the keyboard gets an answer after each line. */
+static deberta_status read_window(head_run *run, bool *end, deberta_error *err)
+{
+    const bool typed = isatty(STDIN_FILENO);
+    size_t bytes = 0;
+    *end = false;
+    run->count = 0;
+    while (run->count < WINDOW_TEXTS && bytes < WINDOW_BYTES) {
+        DEBERTA_TRY(grow_window(run, err));
+        head_text *text = &run->texts[run->count];
+        DEBERTA_TRY(text_stream_next(&run->stream, &text->record, end, err));
+        if (*end) return DEBERTA_OK;
+        run->count++;
+        bytes += text->record.text_bytes + text->record.pair_bytes;
+        DEBERTA_TRY(text_batches_tokenize(&run->batches, &text->record, &text->tokens, err));
+        if (!text->record.problem)
+            DEBERTA_TRY(text_batches_check_length(&run->batches, &text->record, text->tokens.count, run->batches.longest, err));
+        if (!text->record.problem && run->command->look) DEBERTA_TRY(run->command->look(run, text, err));
+        if (typed && run->stream.file == stdin) break;
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status answer_batch(void *context, const text_piece *pieces, size_t count, const size_t *starts,
+                                   const deberta_outputs *outputs, deberta_error *err)
+{
+    (void)outputs;
+    head_run *run = context;
+    head_batch batch = {.session = run->batches.session, .model = run->batches.model, .count = count, .starts = starts};
+    if (!(batch.texts = malloc(count * sizeof *batch.texts))) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    for (size_t k = 0; k < count; k++) batch.texts[k] = &run->texts[pieces[k].index];
+    const deberta_status status = run->command->answer(run, &batch, err);
+    free(batch.texts);
+    return status;
+}
+
+static deberta_status answer_window(head_run *run, deberta_error *err)
+{
+    size_t count = 0;
+    text_piece *pieces = calloc(run->count + 1, sizeof *pieces);
+    if (!pieces) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    for (size_t k = 0; k < run->count; k++) {
+        const token_list *tokens = &run->texts[k].tokens;
+        if (run->texts[k].record.problem) continue;
+        pieces[count++] = (text_piece){.ids = tokens->ids, .types = tokens->type_ids, .tokens = tokens->count, .index = k};
+    }
+    const deberta_status status = text_batches_run(&run->batches, pieces, count, answer_batch, run, err);
+    free(pieces);
+    return status;
+}
+
+/* --------------------------------------------------------------------------------------------------------- printing */
+
+static void print_json_line(head_run *run, const head_text *text)
+{
+    const text_record *record = &text->record;
+    json_t *object = json_pack("{s:I}", "line", (json_int_t)record->line);
+    if (record->source) json_object_set_new(object, "file", json_string(record->source));
+    if (record->id) json_object_set(object, "id", record->id);
+    if (record->problem) json_object_set_new(object, "error", json_string(record->problem));
+    if (text->answer) json_object_update(object, text->answer);
+    json_dumpf(object, run->output.file, JSON_REAL_PRECISION(9));
+    fputc('\n', run->output.file);
+    json_decref(object);
+}
+
+static void print_text(head_run *run, head_text *text)
+{
+    const bool json = options_has(run->options, "json");
+    if (text->record.problem) {
+        char place[256];
+        text_record_place(&text->record, place);
+        fflush(run->output.file);
+        fprintf(stderr, "deberta %s: %s: %s\n", options_command(run->options)->name, place, text->record.problem);
+        run->bad++;
+    }
+    if (json) {
+        print_json_line(run, text);
+    } else if (!text->record.problem) {
+        if (run->printed++) fputc('\n', run->output.file);
+        run->command->print(run->output.file, run, text);
+    }
+    json_decref(text->answer);
+    text->answer = NULL;
+    text_record_free(&text->record);
+}
+
+static int run_windows(head_run *run)
+{
+    deberta_error error = {0};
+    progress_bar bar = progress_begin(run->options, "texts", (size_t)run->stream.total_bytes);
+    bar.enabled = bar.enabled && run->output.temporary && bar.total;
+    for (bool end = false; !end;) {
+        deberta_status status = read_window(run, &end, &error);
+        if (status == DEBERTA_OK) status = answer_window(run, &error);
+        if (status != DEBERTA_OK) {
+            progress_end(&bar);
+            return report_error(run->options, &error);
+        }
+        for (size_t k = 0; k < run->count; k++) print_text(run, &run->texts[k]);
+        fflush(run->output.file);
+        if (ferror(run->output.file)) break; /* whoever closes it says so */
+        progress_step(&bar, (size_t)run->stream.done_bytes, NULL);
+    }
+    progress_end(&bar);
+    return EXIT_OK;
+}
+
+int head_run_all(head_run *run, const head_command *command, void *context)
+{
+    run->command = command;
+    run->context = context;
+    int status = text_stream_open(&run->stream, run->options, &command->names);
+    if (status == EXIT_OK) status = text_output_open(run->options, options_value(run->options, "out", NULL), &run->output);
+    if (status == EXIT_OK) status = run_windows(run);
+    if (status == EXIT_OK) status = text_output_close(run->options, &run->output);
+    return status == EXIT_OK && run->bad ? EXIT_INPUT : status;
+}

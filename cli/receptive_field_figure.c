@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/receptive_field_figure.h"
+
+#include <stdlib.h>
+
+enum { BUCKET_POINTS = 1200, PANELS = 4 };
+
+/* The names of definitions and formulas as the figure writes them: a legend has room for a value, a minus sign is one. */
+static const char *const definition_titles[FIELD_DEFINITIONS] = {"run", "unique set", "contiguous", "hull"};
+static const char *const formula_titles[FIELD_FORMULAS] = {"(2k−1)n", "2(k−1)n", "1+2(k−1)n", "1+(2k−1)n", "1+(2k−3)n"};
+
+typedef struct field_drawing {
+    const field_findings *findings;
+    double *layer;                                         /* [layers]: 1, 2, ... */
+    double *run_low, *run_high, *hull_low, *hull_high;     /* [layers] */
+    double *width[FIELD_DEFINITIONS];                      /* [layers] */
+    double *formula[FIELD_FORMULAS], *excess[FIELD_FORMULAS]; /* [layers] */
+    double *distance, *row;                                /* [points] */
+    size_t points;
+    char formula_names[FIELD_FORMULAS][64], excess_names[FIELD_FORMULAS][64];
+} field_drawing;
+
+/* One block of memory for all columns. */
+static double *allocate(field_drawing *d)
+{
+    const size_t layers = d->findings->layers, columns = 5 + FIELD_DEFINITIONS + 2 * FIELD_FORMULAS;
+    double *memory = calloc(columns * layers + 2 * BUCKET_POINTS, sizeof *memory), *next = memory;
+    if (!memory) return NULL;
+    double **const fixed[] = {&d->layer, &d->run_low, &d->run_high, &d->hull_low, &d->hull_high};
+    for (size_t k = 0; k < sizeof fixed / sizeof *fixed; k++, next += layers) *fixed[k] = next;
+    for (size_t k = 0; k < FIELD_DEFINITIONS; k++, next += layers) d->width[k] = next;
+    for (size_t k = 0; k < FIELD_FORMULAS; k++, next += layers) d->formula[k] = next;
+    for (size_t k = 0; k < FIELD_FORMULAS; k++, next += layers) d->excess[k] = next;
+    d->distance = next;
+    d->row = next + BUCKET_POINTS;
+    return memory;
+}
+
+static void fill_layers(field_drawing *d)
+{
+    const field_findings *f = d->findings;
+    for (size_t k = 0; k < f->layers; k++) {
+        const double n = (double)k + 1;
+        d->layer[k] = n;
+        d->run_low[k] = -n * (double)f->field.run_right;
+        d->run_high[k] = n * (double)f->field.run_left;
+        d->hull_low[k] = n * (double)f->field.unique_min;
+        d->hull_high[k] = n * (double)f->field.unique_max;
+        for (int c = 0; c < FIELD_DEFINITIONS; c++) d->width[c][k] = (double)composed_field_value(&f->composed[k], (field_definition)c);
+        for (int c = 0; c < FIELD_FORMULAS; c++) {
+            d->formula[c][k] = (double)field_formula_value((field_formula)c, f->field.rule.span, k + 1);
+            d->excess[c][k] = d->formula[c][k] - d->width[FIELD_RUN][k];
+        }
+    }
+    for (int c = 0; c < FIELD_FORMULAS; c++) {
+        snprintf(d->formula_names[c], sizeof d->formula_names[c], "%s = %.0f", formula_titles[c], d->formula[c][f->layers - 1]);
+        const double excess = d->excess[c][f->layers - 1];
+        snprintf(d->excess_names[c], sizeof d->excess_names[c], excess != 0 ? "%s: %+.0f" : "%s: equal", formula_titles[c], excess);
+    }
+}
+
+/* A quarter beyond where the table ends, or all that the text has. */
+static void fill_buckets(field_drawing *d)
+{
+    const field_findings *f = d->findings;
+    const ptrdiff_t end = (ptrdiff_t)(f->config.max_relative_positions + f->config.max_relative_positions / 4);
+    const ptrdiff_t reach = f->length && (ptrdiff_t)f->length - 1 < end ? (ptrdiff_t)f->length - 1 : end;
+    const ptrdiff_t step = 2 * reach / (BUCKET_POINTS - 1) + 1;
+    for (ptrdiff_t r = -reach; r <= reach && d->points < BUCKET_POINTS; r += step) {
+        d->distance[d->points] = (double)r;
+        d->row[d->points++] = (double)position_row(&f->field.rule, r);
+    }
+}
+
+static deberta_status draw(field_drawing *d, const figure_style *style, const char *const *paths, size_t path_count, deberta_error *err)
+{
+    const field_findings *f = d->findings;
+    const chart_axis layers = {.label = "layers n", .scale = CHART_WHOLE};
+    const chart_series band[] = {
+        {.name = "hull", .kind = CHART_BAND, .x = d->layer, .low = d->hull_low, .high = d->hull_high, .count = f->layers, .look = 3},
+        {.name = "run", .kind = CHART_BAND, .x = d->layer, .low = d->run_low, .high = d->run_high, .count = f->layers, .look = 1}};
+    chart_series widths[FIELD_DEFINITIONS + FIELD_FORMULAS], excess[FIELD_FORMULAS];
+    for (size_t k = 0; k < FIELD_DEFINITIONS; k++)
+        widths[k] = (chart_series){.name = definition_titles[k], .kind = CHART_LINE, .x = d->layer, .y = d->width[k], .count = f->layers};
+    for (size_t k = 0; k < FIELD_FORMULAS; k++) {
+        widths[FIELD_DEFINITIONS + k] = (chart_series){.name = d->formula_names[k], .kind = CHART_CURVE, .x = d->layer, .y = d->formula[k],
+                                                       .count = f->layers};
+        excess[k] = (chart_series){.name = d->excess_names[k], .kind = CHART_LINE, .x = d->layer, .y = d->excess[k], .count = f->layers,
+                                   .look = FIELD_DEFINITIONS + k + 1};
+    }
+    const chart_series bucket = {.kind = CHART_CURVE, .x = d->distance, .y = d->row, .count = d->points};
+    const chart_rule edges[] = {{.vertical = true, .at = (double)f->field.run_left},
+                                {.vertical = true, .at = -(double)f->field.run_right, .name = "run ends"}};
+    const chart_panel panels[PANELS] = {
+        {.title = "displacements that stay unambiguous", .x = layers, .y = {.label = "displacement (tokens)", .scale = CHART_LINEAR},
+         .series = band, .series_count = 2},
+        {.title = "how many, and the quoted formulas", .x = layers, .y = {.label = "tokens", .from_zero = true}, .series = widths,
+         .series_count = FIELD_DEFINITIONS + FIELD_FORMULAS},
+        {.title = "formula minus run", .x = layers, .y = {.label = "tokens", .from_zero = true}, .series = excess,
+         .series_count = FIELD_FORMULAS},
+        {.title = "table row of a distance", .x = {.label = "r = i − j (r > 0: key to the left)"}, .y = {.label = "row"},
+         .series = &bucket, .series_count = 1, .rules = edges, .rule_count = 2},
+    };
+    const chart_figure figure = {.style = *style, .panels = panels, .panel_count = PANELS, .columns = 2, .panel_letters = true};
+    return figure_chart(&figure, paths, path_count, NULL, err);
+}
+
+deberta_status receptive_field_draw(const field_findings *findings, const figure_style *style, const char *const *paths,
+                                    size_t path_count, deberta_error *err)
+{
+    field_drawing drawing = {.findings = findings};
+    double *memory = allocate(&drawing);
+    if (!memory) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a figure of %zu layers", findings->layers);
+    fill_layers(&drawing);
+    fill_buckets(&drawing);
+    const deberta_status status = draw(&drawing, style, paths, path_count, err);
+    free(memory);
+    return status;
+}

@@ -1,0 +1,29 @@
+/* What `receptive-field` has found out, as text and as JSON.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CLI_RECEPTIVE_FIELD_OUTPUT_H
+#define CLI_RECEPTIVE_FIELD_OUTPUT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "core/model/config.h"
+#include "study/receptive_field.h"
+
+typedef struct field_findings {
+    const char *model;
+    model_config config;
+    deberta_reference reference;
+    size_t layers, length; /* length 0: distances are not limited */
+    receptive_field field, paired;
+    composed_field *composed; /* [layers] */
+    size_t longest;           /* text in which every distance has a row of its own */
+    bool all_rows;            /* list the whole table */
+} field_findings;
+
+void field_findings_free(field_findings *findings);
+
+json_t *field_findings_json(const field_findings *findings);
+void field_findings_print(const field_findings *findings, FILE *out);
+
+#endif

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/model/walk.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ------------------------------------------------------------------------------------------------ embeddings, table */
+
+static deberta_status walk_norm(weight_loader *loader, layer_norm *norm, const char *gamma, const char *beta,
+                                size_t count, deberta_error *err)
+{
+    DEBERTA_TRY(loader_vector(loader, &norm->gamma, gamma, count, err));
+    return loader_vector(loader, &norm->beta, beta, count, err);
+}
+
+/* A file may hold only the difference to a generator's table, which is no table (SPEC 8.4). */
+static deberta_status refuse_delta_only(const weight_loader *loader, deberta_error *err)
+{
+    static const char *const deltas[] = {"embeddings.word_embeddings._weight",
+                                         "deberta.embeddings.word_embeddings._weight"};
+    if (loader_has(loader, "embeddings.word_embeddings.weight")) return DEBERTA_OK;
+    for (size_t i = 0; i < sizeof deltas / sizeof *deltas; i++) {
+        if (!loader_has(loader, deltas[i])) continue;
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                     "%s: only '%s' is there, a difference to a generator's table that the file lacks "
+                     "(gradient-disentangled embedding sharing); 'embeddings.word_embeddings.weight' is needed",
+                     loader->source->name, deltas[i]);
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status walk_embeddings(weight_loader *loader, deberta_model *model, deberta_error *err)
+{
+    const model_config *config = &model->config;
+    size_t width = config->embedding_size, hidden = config->hidden_size;
+    static const char positions[] = "embeddings.position_embeddings.weight";
+    DEBERTA_TRY(refuse_delta_only(loader, err));
+    DEBERTA_TRY(loader_find(loader, &model->word_table, "embeddings.word_embeddings.weight", 2,
+                            (size_t[]){config->vocabulary_size, width}, err));
+    /* Not used at the input, the table still serves the Enhanced Mask Decoder; it is not counted then (SPEC 1.3). */
+    loader->counting = config->position_biased_input;
+    if (config->position_biased_input || loader_has(loader, positions)) {
+        DEBERTA_TRY(loader_table(loader, &model->position_table, positions, config->max_positions, width, err));
+    }
+    loader->counting = true;
+    if (config->token_types > 0) {
+        DEBERTA_TRY(loader_table(loader, &model->type_table, "embeddings.token_type_embeddings.weight",
+                                 config->token_types, width, err));
+    }
+    if (width != hidden) {
+        matrix_plan plan = matrix_plan_plain("embeddings.embed_proj.weight", NULL, hidden, width);
+        DEBERTA_TRY(loader_matrix(loader, &model->embedding_projection, &plan, err));
+    }
+    return walk_norm(loader, &model->embedding_norm, "embeddings.LayerNorm.weight", "embeddings.LayerNorm.bias", hidden,
+                     err);
+}
+
+/* Which row stands at place `row` of the table that PQ is made of: two of the deliberate mistakes move rows. */
+static size_t mutated_query_row(const deberta_model *model, size_t row)
+{
+    size_t rows = model->relative_rows;
+    if (model->mutation == MUTATION_P2C_JI) return row == 0 ? rows - 1 : rows - row;
+    return model->mutation == MUTATION_P2C_CONSTANT ? rows / 2 : row;
+}
+
+static void arrange_relative_table(deberta_model *model)
+{
+    size_t rows = model->relative_rows, stride = model->hidden_stride;
+    for (size_t row = 0; row < rows; row++) {
+        memcpy(model->relative_reversed + (rows - 1 - row) * stride, model->relative_table + row * stride,
+               stride * sizeof(float));
+    }
+    for (size_t row = 0; row < rows; row++) {
+        size_t from = mutated_query_row(model, row);
+        if (from == row) continue;
+        memcpy(model->relative_table + row * stride, model->relative_reversed + (rows - 1 - from) * stride,
+               stride * sizeof(float));
+    }
+}
+
+static deberta_status walk_relative_table(weight_loader *loader, deberta_model *model, deberta_error *err)
+{
+    const model_config *config = &model->config;
+    size_t rows = model->relative_rows, hidden = config->hidden_size;
+    layer_norm norm = {0};
+    if (rows == 0) return DEBERTA_OK;
+    DEBERTA_TRY(loader_table(loader, &model->relative_table, "encoder.rel_embeddings.weight", rows, hidden, err));
+    if (config->norm_relative) {
+        DEBERTA_TRY(walk_norm(loader, &norm, "encoder.LayerNorm.weight", "encoder.LayerNorm.bias", hidden, err));
+    }
+    if (loader->pass == LOAD_CHECK) return DEBERTA_OK;
+    model->relative_reversed = arena_take(loader->arena, rows * model->hidden_stride, sizeof *model->relative_reversed);
+    if (model->mutation == MUTATION_POSITION_BIAS_DROPPED) {
+        model->zero_bias = arena_take(loader->arena, 3 * config->heads * model->padded_head, sizeof *model->zero_bias);
+    }
+    if (loader->pass == LOAD_MEASURE) return DEBERTA_OK;
+    if (config->norm_relative) {
+        loader->kernels->layernorm_f32(model->relative_table, model->hidden_stride, model->relative_table,
+                                       model->hidden_stride, norm.gamma, norm.beta, rows, hidden,
+                                       config->layer_norm_eps);
+    }
+    arrange_relative_table(model);
+    return DEBERTA_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- layers */
+
+/* The outputs are heads of d rows, each padded to whole panels. */
+static matrix_plan plan_of_heads(const deberta_model *model, size_t part_count)
+{
+    const model_config *config = &model->config;
+    return (matrix_plan){
+        .part_count = part_count,
+        .groups = config->heads,
+        .group_rows = model->head_size,
+        .padded_group = model->padded_head,
+        .columns = config->hidden_size,
+        .depth = config->hidden_size,
+    };
+}
+
+/* v1 stores one tensor, q, k and v of a head one after the other, and has no key bias (SPEC 3.1). */
+static matrix_plan plan_of_qkv_v1(const deberta_model *model)
+{
+    static const char *const biases[] = {"attention.self.q_bias", NULL, "attention.self.v_bias"};
+    size_t d = model->head_size, width = model->config.heads * d;
+    bool blocks = model->mutation == MUTATION_INPROJ_BLOCKS;
+    matrix_plan plan = plan_of_heads(model, 3);
+    for (size_t part = 0; part < 3; part++) {
+        plan.parts[part] = (matrix_part){
+            .weight = "attention.self.in_proj.weight",
+            .bias = biases[part],
+            .first_row = blocks ? part * width : part * d,
+            .row_step = blocks ? d : 3 * d,
+            .tensor_rows = 3 * width,
+            .scale = part == 0 ? model->scale : 1,
+        };
+    }
+    return plan;
+}
+
+static matrix_plan plan_of_qkv_v2(const deberta_model *model)
+{
+    static const char *const names[][2] = {
+        {"attention.self.query_proj.weight", "attention.self.query_proj.bias"},
+        {"attention.self.key_proj.weight", "attention.self.key_proj.bias"},
+        {"attention.self.value_proj.weight", "attention.self.value_proj.bias"},
+    };
+    size_t d = model->head_size;
+    matrix_plan plan = plan_of_heads(model, 3);
+    for (size_t part = 0; part < 3; part++) {
+        plan.parts[part] = (matrix_part){
+            .weight = names[part][0],
+            .bias = part == 1 && model->mutation == MUTATION_KEY_BIAS_DROPPED ? NULL : names[part][1],
+            .row_step = d,
+            .tensor_rows = model->config.heads * d,
+            .scale = part == 0 ? model->scale : 1,
+        };
+    }
+    return plan;
+}
+
+static matrix_plan plan_of_position_projection(const deberta_model *model, const char *name, const char *bias,
+                                               double scale)
+{
+    matrix_plan plan = plan_of_heads(model, 1);
+    plan.parts[0] = (matrix_part){
+        .weight = name,
+        .bias = bias,
+        .row_step = model->head_size,
+        .tensor_rows = model->config.heads * model->head_size,
+        .scale = scale,
+    };
+    return plan;
+}
+
+static deberta_status walk_attention(weight_loader *loader, deberta_model *model, model_layer *layer,
+                                     deberta_error *err)
+{
+    const model_config *config = &model->config;
+    size_t hidden = config->hidden_size;
+    matrix_plan qkv = config->version == 1 ? plan_of_qkv_v1(model) : plan_of_qkv_v2(model);
+    DEBERTA_TRY(loader_matrix(loader, &layer->qkv, &qkv, err));
+
+    /* A context row has every head padded to whole panels, as Q, K and V do. */
+    matrix_plan output = matrix_plan_plain("attention.output.dense.weight", "attention.output.dense.bias", hidden,
+                                           config->heads * model->head_size);
+    output.depth = config->heads * model->padded_head;
+    output.input_layout = INPUT_HEADS;
+    output.input_group = model->head_size;
+    output.input_stride = model->padded_head;
+    DEBERTA_TRY(loader_matrix(loader, &layer->attention_output, &output, err));
+    DEBERTA_TRY(walk_norm(loader, &layer->attention_norm, "attention.output.LayerNorm.weight",
+                          "attention.output.LayerNorm.bias", hidden, err));
+    if (config->talking_heads) {
+        DEBERTA_TRY(loader_table(loader, &layer->head_logits, "attention.self.head_logits_proj.weight", config->heads,
+                                 config->heads, err));
+        DEBERTA_TRY(loader_table(loader, &layer->head_weights, "attention.self.head_weights_proj.weight", config->heads,
+                                 config->heads, err));
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status walk_feed_forward(weight_loader *loader, deberta_model *model, model_layer *layer,
+                                        deberta_error *err)
+{
+    size_t hidden = model->config.hidden_size, inner = model->config.intermediate_size;
+    matrix_plan first = matrix_plan_plain("intermediate.dense.weight", "intermediate.dense.bias", inner, hidden);
+    matrix_plan second = matrix_plan_plain("output.dense.weight", "output.dense.bias", hidden, inner);
+    DEBERTA_TRY(loader_matrix(loader, &layer->intermediate, &first, err));
+    DEBERTA_TRY(loader_matrix(loader, &layer->output, &second, err));
+    return walk_norm(loader, &layer->output_norm, "output.LayerNorm.weight", "output.LayerNorm.bias", hidden, err);
+}
+
+size_t model_position_key_floats(const deberta_model *model)
+{
+    size_t panels = ceiling_divide(model->relative_rows, PANEL);
+    return model->has_c2p ? model->config.heads * panels * model->head_size * PANEL : 0;
+}
+
+size_t model_position_query_floats(const deberta_model *model)
+{
+    return model->has_p2c ? model->config.heads * model->relative_rows * model->padded_head : 0;
+}
+
+position_fold model_layer_fold(const deberta_model *model, const packed_matrix *qkv, const packed_matrix *key,
+                               const packed_matrix *query, const kernels *table)
+{
+    size_t part_panels = model->config.heads * model->head_panels;
+    position_fold fold = {
+        .kernels = table,
+        .heads = model->config.heads,
+        .head_size = model->head_size,
+        .padded_head = model->padded_head,
+        .rows = model->relative_rows,
+        .table = model->relative_table,
+        .reversed = model->relative_reversed,
+        .ld = model->hidden_stride,
+        .key_matrix = key ? *key : *qkv,
+        .query_matrix = query ? *query : *qkv,
+        .first_key_panel = key ? 0 : part_panels,
+        .first_query_panel = 0,
+    };
+    if (model->zero_bias) fold.key_matrix.bias = fold.query_matrix.bias = model->zero_bias;
+    return fold;
+}
+
+void position_workspace_carve(position_workspace *workspace, const deberta_model *model)
+{
+    size_t outputs = model->config.heads * model->padded_head;
+    if (!workspace->keep && !model->config.share_att_key) {
+        packed_matrix_carve(&workspace->key, &workspace->arena, outputs, model->config.hidden_size);
+        packed_matrix_carve(&workspace->query, &workspace->arena, outputs, model->config.hidden_size);
+    }
+    workspace->rows = arena_take(&workspace->arena, outputs * model->relative_rows, sizeof *workspace->rows);
+}
+
+static deberta_status walk_one_projection(weight_loader *loader, packed_matrix *kept, const packed_matrix *temporary,
+                                          bool keep, const matrix_plan *plan, deberta_error *err)
+{
+    return keep ? loader_matrix(loader, kept, plan, err) : loader_matrix_into(loader, temporary, plan, err);
+}
+
+static deberta_status walk_position_projections(weight_loader *loader, deberta_model *model, model_layer *layer,
+                                                position_workspace *workspace, deberta_error *err)
+{
+    bool v1 = model->config.version == 1, shared = model->config.share_att_key, keep = workspace->keep;
+    matrix_plan key =
+        plan_of_position_projection(model, v1 ? "attention.self.pos_proj.weight" : "attention.self.pos_key_proj.weight",
+                                    v1 ? NULL : "attention.self.pos_key_proj.bias", 1);
+    matrix_plan query = plan_of_position_projection(
+        model, v1 ? "attention.self.pos_q_proj.weight" : "attention.self.pos_query_proj.weight",
+        v1 ? "attention.self.pos_q_proj.bias" : "attention.self.pos_query_proj.bias", model->scale);
+    if (!shared && model->has_c2p) {
+        DEBERTA_TRY(walk_one_projection(loader, &layer->position_key, &workspace->key, keep, &key, err));
+    }
+    if (!shared && model->has_p2c) {
+        DEBERTA_TRY(walk_one_projection(loader, &layer->position_query, &workspace->query, keep, &query, err));
+    }
+    if (loader->pass == LOAD_CHECK) return DEBERTA_OK;
+
+    size_t key_floats = model_position_key_floats(model), query_floats = model_position_query_floats(model);
+    if (key_floats) layer->position_keys = arena_take(loader->arena, key_floats, sizeof(float));
+    if (query_floats) layer->position_queries = arena_take(loader->arena, query_floats, sizeof(float));
+    if (loader->pass == LOAD_MEASURE || model->relative_rows == 0) return DEBERTA_OK;
+
+    const packed_matrix *from_key = keep ? &layer->position_key : &workspace->key;
+    const packed_matrix *from_query = keep ? &layer->position_query : &workspace->query;
+    position_fold fold =
+        model_layer_fold(model, &layer->qkv, shared ? NULL : from_key, shared ? NULL : from_query, loader->kernels);
+    fold.keys = layer->position_keys;
+    fold.queries = layer->position_queries;
+    fold.workspace = workspace->rows;
+    position_fold_run(&fold, loader->pool);
+    return DEBERTA_OK;
+}
+
+static deberta_status walk_layers(weight_loader *loader, deberta_model *model, position_workspace *workspace,
+                                  deberta_error *err)
+{
+    /* Not even the list of layers is allocated before all their tensors are known to be there. */
+    if (loader->pass != LOAD_CHECK) {
+        model->layers = arena_take(loader->arena, model->config.layers, sizeof *model->layers);
+    }
+    for (size_t i = 0; i < model->config.layers; i++) {
+        model_layer placeholder = {0}, *layer = model->layers ? &model->layers[i] : &placeholder;
+        snprintf(loader->prefix, sizeof loader->prefix, "encoder.layer.%zu.", i);
+        DEBERTA_TRY(walk_attention(loader, model, layer, err));
+        DEBERTA_TRY(walk_feed_forward(loader, model, layer, err));
+        DEBERTA_TRY(walk_position_projections(loader, model, layer, workspace, err));
+    }
+    loader->prefix[0] = '\0';
+    return DEBERTA_OK;
+}
+
+static deberta_status walk_convolution(weight_loader *loader, deberta_model *model, deberta_error *err)
+{
+    const model_config *config = &model->config;
+    if (config->convolution_width == 0) return DEBERTA_OK;
+    matrix_plan plan = matrix_plan_plain("encoder.conv.conv.weight", "encoder.conv.conv.bias", config->hidden_size,
+                                         config->hidden_size / config->convolution_groups * config->convolution_width);
+    plan.input_layout = INPUT_CONVOLUTION;
+    plan.input_group = config->hidden_size / config->convolution_groups;
+    plan.input_stride = model->hidden_stride;
+    plan.width = config->convolution_width;
+    plan.depth = config->convolution_width * model->hidden_stride;
+    DEBERTA_TRY(loader_matrix(loader, &model->convolution, &plan, err));
+    return walk_norm(loader, &model->convolution_norm, "encoder.conv.LayerNorm.weight", "encoder.conv.LayerNorm.bias",
+                     config->hidden_size, err);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ heads */
+
+static bool architecture_has(const model_config *config, const char *part)
+{
+    return config->architecture && strstr(config->architecture, part);
+}
+
+static deberta_status walk_mlm(weight_loader *loader, deberta_model *model, deberta_error *err)
+{
+    static const char *const names[2][5] = {
+        {"lm_predictions.lm_head.dense.weight", "lm_predictions.lm_head.dense.bias",
+         "lm_predictions.lm_head.LayerNorm.weight", "lm_predictions.lm_head.LayerNorm.bias",
+         "lm_predictions.lm_head.bias"},
+        {"cls.predictions.transform.dense.weight", "cls.predictions.transform.dense.bias",
+         "cls.predictions.transform.LayerNorm.weight", "cls.predictions.transform.LayerNorm.bias",
+         "cls.predictions.bias"},
+    };
+    static const char legacy_weight[] = "cls.predictions.decoder.weight",
+                      legacy_bias[] = "cls.predictions.decoder.bias";
+    const model_config *config = &model->config;
+    model_heads *heads = &model->heads;
+    bool legacy = !loader_has(loader, names[0][0]);
+    if (!loader_has(loader, names[legacy][0])) return DEBERTA_OK;
+
+    size_t width = config->embedding_size, vocabulary = config->vocabulary_size;
+    const char *const *name = names[legacy];
+    matrix_plan dense = matrix_plan_plain(name[0], name[1], width, config->hidden_size);
+    DEBERTA_TRY(loader_matrix(loader, &heads->mlm_dense, &dense, err));
+    DEBERTA_TRY(walk_norm(loader, &heads->mlm_norm, name[2], name[3], width, err));
+    /* decoder.bias and predictions.bias are two names of one vector: never add both (SPEC 8.2). */
+    bool own_bias = legacy && loader_has(loader, legacy_bias), own_weight = legacy && loader_has(loader, legacy_weight);
+    DEBERTA_TRY(loader_vector(loader, &heads->mlm_bias, own_bias ? legacy_bias : name[4], vocabulary, err));
+    heads->mlm_decoder = model->word_table;
+    if (own_weight) {
+        DEBERTA_TRY(loader_find(loader, &heads->mlm_decoder, legacy_weight, 2, (size_t[]){vocabulary, width}, err));
+    }
+    heads->present |= 1u << DEBERTA_HEAD_MLM;
+    /* With absolute positions at the input the decoder is the plain head; without, it needs the table, added to rows of
+     * H[L-1]. */
+    bool decodes = loader_has(loader, "embeddings.position_embeddings.weight") && !config->talking_heads;
+    if ((config->position_biased_input || decodes) && width == config->hidden_size) {
+        heads->present |= 1u << DEBERTA_HEAD_MLM_EMD;
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status walk_rtd(weight_loader *loader, deberta_model *model, deberta_error *err)
+{
+    model_heads *heads = &model->heads;
+    size_t hidden = model->config.hidden_size;
+    if (!loader_has(loader, "mask_predictions.dense.weight")) return DEBERTA_OK;
+    matrix_plan dense =
+        matrix_plan_plain("mask_predictions.dense.weight", "mask_predictions.dense.bias", hidden, hidden);
+    matrix_plan classifier =
+        matrix_plan_plain("mask_predictions.classifier.weight", "mask_predictions.classifier.bias", 1, hidden);
+    DEBERTA_TRY(loader_matrix(loader, &heads->rtd_dense, &dense, err));
+    DEBERTA_TRY(loader_matrix(loader, &heads->rtd_classifier, &classifier, err));
+    DEBERTA_TRY(walk_norm(loader, &heads->rtd_norm, "mask_predictions.LayerNorm.weight",
+                          "mask_predictions.LayerNorm.bias", hidden, err));
+    heads->present |= 1u << DEBERTA_HEAD_RTD;
+    return DEBERTA_OK;
+}
+
+/* A classifier belongs to the sequence if there is a pooler, to tokens if there is none; the config's architecture may
+ * say otherwise. Behind Microsoft's `proj` it is neither (SPEC 8.5). */
+static deberta_status walk_classifier(weight_loader *loader, deberta_model *model, deberta_error *err)
+{
+    model_heads *heads = &model->heads;
+    size_t hidden = model->config.hidden_size;
+    weight_tensor found;
+    if (!loader_has(loader, "classifier.weight") || loader_has(loader, "proj.weight")) return DEBERTA_OK;
+    bool sequence =
+        loader_has(loader, "pooler.dense.weight") && !architecture_has(&model->config, "TokenClassification");
+    DEBERTA_TRY(loader_find(loader, &found, "classifier.weight", 2, (size_t[]){ANY_SIZE, hidden}, err));
+    if (found.shape[0] == 0) {
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "tensor 'classifier.weight' of %s has no rows", found.file);
+    }
+    heads->labels = found.shape[0];
+    if (sequence) {
+        matrix_plan pooler = matrix_plan_plain("pooler.dense.weight", "pooler.dense.bias", hidden, hidden);
+        DEBERTA_TRY(loader_matrix(loader, &heads->pooler, &pooler, err));
+    }
+    matrix_plan classifier = matrix_plan_plain("classifier.weight", "classifier.bias", heads->labels, hidden);
+    DEBERTA_TRY(loader_matrix(loader, &heads->classifier, &classifier, err));
+    heads->present |= 1u << (sequence ? DEBERTA_HEAD_SEQUENCE : DEBERTA_HEAD_TOKEN);
+    return DEBERTA_OK;
+}
+
+static deberta_status walk_heads(weight_loader *loader, deberta_model *model, deberta_error *err)
+{
+    model_heads *heads = &model->heads;
+    heads->present = 0;
+    loader->counting = false;
+    DEBERTA_TRY(walk_mlm(loader, model, err));
+    DEBERTA_TRY(walk_rtd(loader, model, err));
+    DEBERTA_TRY(walk_classifier(loader, model, err));
+    if (loader_has(loader, "qa_outputs.weight")) {
+        matrix_plan answer = matrix_plan_plain("qa_outputs.weight", "qa_outputs.bias", 2, model->config.hidden_size);
+        DEBERTA_TRY(loader_matrix(loader, &heads->answer, &answer, err));
+        heads->present |= 1u << DEBERTA_HEAD_QA;
+    }
+    return DEBERTA_OK;
+}
+
+deberta_status walk_model(weight_loader *loader, deberta_model *model, position_workspace *workspace,
+                          deberta_error *err)
+{
+    loader->counting = true;
+    loader->prefix[0] = '\0';
+    DEBERTA_TRY(walk_embeddings(loader, model, err));
+    DEBERTA_TRY(walk_relative_table(loader, model, err));
+    DEBERTA_TRY(walk_layers(loader, model, workspace, err));
+    DEBERTA_TRY(walk_convolution(loader, model, err));
+    return walk_heads(loader, model, err);
+}

@@ -1,0 +1,24 @@
+/* The parts of a model by the names of their tensors (SPEC 9): one walk that checks, measures or reads (weights.h).
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_MODEL_WALK_H
+#define CORE_MODEL_WALK_H
+
+#include "core/model/model.h"
+
+/* Separate position projections (v1, or share_att_key false) are needed only to fold: without `keep` they are read into
+ * memory that every layer uses again. */
+typedef struct position_workspace {
+    bool keep;
+    arena arena;
+    packed_matrix key, query;
+    float *rows; /* position_fold's workspace */
+} position_workspace;
+
+void position_workspace_carve(position_workspace *workspace, const deberta_model *model);
+
+/* In the pass that the loader is set to. The model's configuration is settled before. */
+deberta_status walk_model(weight_loader *loader, deberta_model *model, position_workspace *workspace,
+                          deberta_error *err);
+
+#endif

@@ -1,0 +1,225 @@
+"""`deberta encode` for corpora: values against the padded tensors of plain `encode`, formats, windows, resuming, bad lines.
+
+usage: test_encode_corpus.py path/to/deberta [name]
+
+SPDX-License-Identifier: MIT"""
+import array
+import json
+import math
+import pathlib
+import random
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+import small_models
+
+PROGRAM = sys.argv[1]
+FOLDER = None
+WIDTH = 32
+
+
+def model():
+    path = FOLDER / "model"
+    return path if path.exists() else small_models.make_model(path, "29", "spm-unigram", 3001)
+
+
+def run(*words, given=None, code=0):
+    done = subprocess.run([PROGRAM, *map(str, words)], input=given, capture_output=True)
+    assert done.returncode == code, f"{words}: exit {done.returncode}, expected {code}: {done.stderr.decode()}"
+    return done.stdout.decode(), done.stderr.decode()
+
+
+def corpus(name, count, seed=3):
+    dice, words = random.Random(seed), "the a new store opened beside old mall in Zürich ☃ and".split()
+    path = FOLDER / name
+    path.write_text("".join(" ".join(dice.choices(words, k=dice.randrange(20))) + "\n" for _ in range(count)))
+    return path
+
+
+def encode(out, *words, **keywords):
+    path = FOLDER / out
+    notes = run("encode", model(), *words, "-o", path, **keywords)[1]
+    return path, notes
+
+
+def hidden_of(*words):
+    """Rows of H[L] of one text, its padding cut, by plain encode."""
+    path = FOLDER / "plain.safetensors"
+    run("encode", model(), *words, "-o", path)
+    shape, values = small_models.read_tensors(path)[0]["hidden_states.2"]
+    return [values[t * WIDTH:(t + 1) * WIDTH] for t in range(shape[1])]
+
+
+def read_npy(path):
+    data = path.read_bytes()
+    assert data[:8] == b"\x93NUMPY\x01\x00"
+    size = struct.unpack("<H", data[8:10])[0]
+    assert (10 + size) % 64 == 0 and data[9 + size:10 + size] == b"\n"
+    facts = eval(data[10:10 + size], {"__builtins__": {}})
+    assert facts["descr"] == "<f4" and not facts["fortran_order"]
+    values = array.array("f", data[10 + size:])
+    assert len(values) == math.prod(facts["shape"])
+    return facts["shape"], values
+
+
+def as_float32(x):
+    return array.array("f", [x])[0]
+
+
+def mean(rows):
+    return [as_float32(math.fsum(column) / len(rows)) for column in zip(*rows)]
+
+
+def near_rows(a, b):
+    assert len(a) == len(b) and max(abs(x - y) for x, y in zip(a, b)) < 1e-6, (list(a)[:4], list(b)[:4])
+
+
+def test_pooling_agrees_with_plain_encode():
+    texts = ["a new store", "", "the old mall in Zürich and the store beside it", "   "]
+    words = [w for text in texts for w in ("--text", text)]
+    means = read_npy(encode("mean.npy", *words, "--pool", "mean")[0])
+    firsts = read_npy(encode("cls.npy", *words, "--pool", "cls")[0])
+    assert means[0] == firsts[0] == (4, WIDTH)
+    whole, _ = small_models.read_tensors(encode("none.safetensors", *words, "--pool", "none")[0])
+    starts = list(whole["starts"][1])
+    assert whole["starts"][0] == [5] and whole["hidden"][0] == [starts[-1], WIDTH]
+    for k, text in enumerate(texts):
+        rows = hidden_of("--text", text)
+        assert starts[k + 1] - starts[k] == len(rows)
+        near_rows(means[1][k * WIDTH:(k + 1) * WIDTH], mean(rows))
+        assert firsts[1][k * WIDTH:(k + 1) * WIDTH] == rows[0]
+        assert whole["hidden"][1][starts[k] * WIDTH:starts[k + 1] * WIDTH] == sum(rows[1:], rows[0])
+
+
+def test_formats_hold_the_same_rows():
+    path = corpus("formats.txt", 90)
+    shape, values = read_npy(encode("f.npy", "--file", path)[0])
+    tensors, header = small_models.read_tensors(encode("f.safetensors", "--file", path, "--pool", "mean")[0])
+    assert tensors["pooled"] == (list(shape), values) and list(tensors) == ["pooled"] and "model" in header["__metadata__"]
+    lines = [json.loads(line) for line in encode("f.jsonl", "--file", path)[0].read_text().splitlines()]
+    assert [line["line"] for line in lines] == list(range(1, 91))
+    assert array.array("f", [x for line in lines for x in line["pooled"]]) == values
+
+
+def test_batches_do_not_show():
+    path = corpus("batches.txt", 120)
+    one = encode("b1.npy", "--file", path)[0].read_bytes()
+    for k, words in enumerate((["--batch-tokens", 1], ["--batch-tokens", 40], ["--threads", 1, "--batch-tokens", 300])):
+        assert encode(f"b2{k}.npy", "--file", path, *words)[0].read_bytes() == one
+    piped = encode("b3.npy", "--file", "-", given=path.read_bytes())[0].read_bytes()
+    assert piped == one
+
+
+def test_windows():
+    text = " ".join(f"word {k} of the new store" for k in range(40))
+    path = encode("w.safetensors", "--text", "short", "--text", text, "--window", 24, "--stride", 9)[0]
+    tensors, _ = small_models.read_tensors(path)
+    listing = json.loads(run("tokenize", model(), "--json", "--text", text)[0])
+    content = len(listing["ids"]) - 2
+    windows = 1 + max(0, math.ceil((content - 22) / 9))
+    assert tensors["pooled"][0] == [1 + windows, WIDTH] and list(tensors["text"][1]) == [0] + windows * [1]
+    spans = list(zip(tensors["characters"][1][0::2], tensors["characters"][1][1::2]))
+    assert spans[0] == (0, 5) and spans[1][0] == 0 and spans[-1][1] == len(text)
+    for number in range(windows):
+        first, end = 1 + 9 * number, min(1 + 9 * number + 22, 1 + content)
+        ids = [listing["ids"][0]] + listing["ids"][first:end] + [listing["ids"][-1]]
+        rows = hidden_of("--ids", ",".join(map(str, ids)))
+        near_rows(tensors["pooled"][1][(1 + number) * WIDTH:(2 + number) * WIDTH], mean(rows))
+        assert spans[1 + number][1] == listing["offsets"][end - 1][1]
+    lines = [json.loads(x) for x in
+             encode("w.jsonl", "--text", text, "--window", 24, "--stride", 9, "--pool", "none")[0].read_text().splitlines()]
+    assert [line["window"] for line in lines] == list(range(windows)) and len(lines[0]["hidden"]) == 24
+    long = encode("long.safetensors", "--text", "x " * 60000, "--window", 64)[0]
+    assert small_models.read_tensors(long)[0]["pooled"][0][0] > 1000
+
+
+def test_bad_lines_keep_their_rows():
+    path = FOLDER / "bad.txt"
+    path.write_bytes(b"one\n\xff two\n" + b"x " * 5_000_000 + b"\nnul \0 four\n")
+    out, notes = encode("bad.npy", "--file", path, code=3)
+    shape, values = read_npy(out)
+    assert shape == (4, WIDTH) and "bad.txt, line 3: " in notes and "--max-tokens" in notes
+    assert [math.isnan(values[k * WIDTH]) for k in range(4)] == [False, False, True, False]
+    lines = [json.loads(x) for x in encode("bad.jsonl", "--file", path, "--strict", code=3)[0].read_text().splitlines()]
+    assert ["error" in line for line in lines] == [False, True, True, False]
+    tensors, _ = small_models.read_tensors(encode("bad.safetensors", "--file", path, "--pool", "none", code=3)[0])
+    starts = tensors["starts"][1]
+    assert starts[2] == starts[3] < starts[4]
+    objects = FOLDER / "bad-in.jsonl"
+    objects.write_text('{"text": "a", "id": {"x": 1}}\n[]\n{"text": "b", "pair": "c"}\n')
+    lines = [json.loads(x) for x in encode("o.jsonl", "--file", objects, code=3)[0].read_text().splitlines()]
+    assert lines[0]["id"] == {"x": 1} and "error" in lines[1] and lines[2]["tokens"] > lines[0]["tokens"]
+
+
+def test_resuming():
+    path = corpus("resume.txt", 30000)
+    words = ["--file", path, "--batch-tokens", 128, "--threads", 1]
+    for out, more in (("r.npy", ["--pool", "cls"]), ("r.safetensors", ["--pool", "none"]), ("r.jsonl", ["--window", 12])):
+        expected = encode("whole-" + out, *words, *more)[0].read_bytes()
+        target = FOLDER / out
+        part, journal = FOLDER / (out + ".part"), FOLDER / (out + ".part.journal")
+        running = subprocess.Popen([PROGRAM, "encode", str(model()), *map(str, words + more), "--resume", "-o", target])
+        while running.poll() is None and (not journal.exists() or journal.read_bytes().count(b"\n") < 3):
+            time.sleep(0.01)
+        running.send_signal(signal.SIGTERM)
+        assert running.wait() == -signal.SIGTERM, "finished before it could be stopped"
+        assert part.exists() and not target.exists()
+        # what a crash leaves: half a row behind the last flush, half a line in the journal
+        with open(part, "ab") as file:
+            file.write(b"half")
+        with open(journal, "ab") as file:
+            file.write(b'{"texts":999')
+        other = ["--strict"]
+        assert "other settings" in run("encode", model(), *words, *more, *other, "--resume", "-o", target, code=3)[1]
+        lines = path.read_text()
+        path.write_text("changed " + lines)
+        assert "not those" in run("encode", model(), *words, *more, "--resume", "-o", target, code=3)[1]
+        path.write_text(lines)
+        _, notes = encode(out, *words, *more, "--resume")
+        assert "texts are done already" in notes, notes
+        assert target.read_bytes() == expected and not part.exists() and not journal.exists()
+
+
+def test_signals_leave_nothing_behind():
+    path = corpus("signal.txt", 30000)
+    running = subprocess.Popen([PROGRAM, "encode", str(model()), "--file", path, "--batch-tokens", "64", "-o", FOLDER / "s.npy"])
+    while running.poll() is None and not list(FOLDER.glob("s.npy.*.part")):
+        time.sleep(0.01)
+    running.send_signal(signal.SIGINT)
+    assert running.wait() == -signal.SIGINT and not list(FOLDER.glob("s.npy*"))
+
+
+def test_wrong_usage():
+    for words in (["--pool", "none", "-o", FOLDER / "x.npy"], ["--window", 8, "-o", FOLDER / "x.npy"], ["--pool", "cls"],
+                  ["--window", 8, "--stride", 7, "-o", FOLDER / "x.jsonl"], ["--stride", 7, "-o", FOLDER / "x.jsonl"],
+                  ["--pool", "cls", "--logits", "-o", FOLDER / "x.npy"], ["--pool", "x", "-o", FOLDER / "x.npy"],
+                  ["--pool", "cls", "-o", FOLDER / "x.txt"]):
+        run("encode", model(), "--text", "x", *words, code=2)
+    run("encode", model(), "--text", "x", "-o", FOLDER / "no" / "x.npy", code=4)
+    run("encode", model(), "--file", FOLDER / "missing.txt", "-o", FOLDER / "x.npy", code=3)
+
+
+def main():
+    passed, failed, skipped = 0, 0, 0
+    for name, test in list(globals().items()):
+        if not name.startswith("test_") or (len(sys.argv) > 2 and sys.argv[2] not in name):
+            continue
+        try:
+            test()
+            passed += 1
+        except Exception as problem:  # an unexpected answer of any form
+            failed += 1
+            print(f"FAILED {name}: {type(problem).__name__}: {str(problem)[:2000]}")
+    print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return failed != 0
+
+
+if __name__ == "__main__":
+    with tempfile.TemporaryDirectory(prefix="deberta-corpus-") as name:
+        FOLDER = pathlib.Path(name)
+        code = main()
+    sys.exit(code)

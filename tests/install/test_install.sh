@@ -1,0 +1,71 @@
+#!/bin/sh
+# The library as others meet it: installed into a folder, found through pkg-config, linked shared and static by the example of docs/.
+#
+#   test_install.sh BUILD_DIR SOURCE_DIR C_COMPILER [CXX_COMPILER]
+#
+# SPDX-License-Identifier: MIT
+set -u
+build=$1 source=$2 cc=$3 cxx=${4:-}
+passed=0 failed=0
+work=$(mktemp -d "${TMPDIR:-/tmp}/deberta-install.XXXXXX") || exit 1
+trap 'rm -rf "$work"' EXIT
+
+# Runs a command as a test that must succeed.
+expect() {
+    title=$1; shift
+    if "$@" >"$work/log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        echo "FAIL $title: $*"
+        cat "$work/log"
+    fi
+}
+
+# The .pc file with the prefix where the library lies now.
+find_library() {
+    pc=$(find "$work/root" -name deberta.pc) && [ -n "$pc" ] || return 1
+    prefix=$work/root$(sed -n 's/^prefix=//p' "$pc")
+    mkdir -p "$work/pc"
+    sed "s|^prefix=.*|prefix=$prefix|" "$pc" >"$work/pc/deberta.pc"
+    libdir=$(PKG_CONFIG_PATH=$work/pc pkg-config --variable=libdir deberta)
+    test -e "$libdir/libdeberta.so" -a -e "$libdir/libdeberta.a" -a -e "$prefix/include/deberta.h" -a -x "$prefix/bin/deberta"
+}
+flags() { PKG_CONFIG_PATH=$work/pc pkg-config "$@" deberta; }
+
+# Warnings would be noise in other people's builds.
+header_alone() {
+    compiler=$1 language=$2 standard=$3
+    printf '#include <deberta.h>\nint nothing_else;\n' >"$work/alone.$language"
+    $compiler -x "$language" -std="$standard" -Wall -Wextra -Wpedantic -Werror $(flags --cflags) -fsyntax-only "$work/alone.$language"
+}
+
+# The static library by its name, so that the shared one cannot step in, and the shared ones it uses. pkg-config --static would ask
+# for what these use in turn, of which Debian does not install all.
+link_static() {
+    libs="$(pkg-config --libs $(flags --print-requires-private)) $(sed -n 's/^Libs.private://p' "$work/pc/deberta.pc")" &&
+        $cc $(flags --cflags) "$source/docs/example.c" "$libdir/libdeberta.a" $libs -o "$work/static"
+}
+link_shared() { $cc "$source/docs/example.c" $(flags --cflags --libs) -o "$work/shared"; }
+uses_shared() { LD_LIBRARY_PATH=$libdir ldd "$1" | grep -q "$libdir/libdeberta"; }
+uses_none() { ! ldd "$1" | grep -q libdeberta; }
+same_answers() {
+    LD_LIBRARY_PATH=$libdir "$work/shared" >"$work/a" && "$work/static" >"$work/b" && grep -q '^token 7: ' "$work/a" &&
+        cmp "$work/a" "$work/b"
+}
+
+expect 'install' meson install -C "$build" --no-rebuild --destdir "$work/root"
+expect 'files and pkg-config' find_library
+expect 'version' flags --modversion
+expect 'header alone, C99' header_alone "$cc" c c99
+expect 'header alone, C17' header_alone "$cc" c c17
+[ -z "$cxx" ] || expect 'header alone, C++11' header_alone "$cxx" c++ c++11
+[ -z "$cxx" ] || expect 'header alone, C++17' header_alone "$cxx" c++ c++17
+expect 'example with the shared library' link_shared
+expect 'example with the static library' link_static
+expect 'the shared one is used' uses_shared "$work/shared"
+expect 'the static one needs none' uses_none "$work/static"
+expect 'both give the same' same_answers
+expect 'the installed program' env LD_LIBRARY_PATH="$libdir" "$prefix/bin/deberta" --version
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

@@ -1,0 +1,251 @@
+/* Sessions: what they cost, what they refuse, and that nothing about how work is cut shows in the results.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/model/session.h"
+
+static const char small_model[] =
+    "synthetic:v3-base,layers=2,hidden=64,heads=4,intermediate=96,vocab=61,buckets=16,distance=64,lm=1";
+
+static deberta_model *open_model(const char *path)
+{
+    deberta_model *model = NULL;
+    assert_int_equal(deberta_model_open(&model, path, NULL, NULL), DEBERTA_OK);
+    return model;
+}
+
+static deberta_session *open_session(const deberta_model *model, size_t max_tokens, size_t threads)
+{
+    deberta_session *session = NULL;
+    deberta_session_options options = {.struct_size = sizeof options, .max_tokens = max_tokens, .threads = threads};
+    assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
+    return session;
+}
+
+static void predictions_are_exact(void **state)
+{
+    (void)state;
+    deberta_model *model = open_model(small_model);
+    for (size_t tokens = 1; tokens <= 5000; tokens = tokens * 3 + 1) {
+        for (unsigned features = 0; features < 8; features += 3) {
+            deberta_session *session = NULL;
+            deberta_session_options options = {
+                .struct_size = sizeof options, .max_tokens = tokens, .threads = 2, .features = features};
+            size_t predicted = 0;
+            assert_int_equal(deberta_session_predict_bytes(&predicted, model, &options, NULL), DEBERTA_OK);
+            assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
+            /* Under AddressSanitizer a last poisoned gap is added. */
+            assert_in_range(deberta_session_memory_bytes(session), predicted, predicted + 128);
+            assert_int_equal(session->arena.used_bytes, predicted);
+            deberta_session_free(&session);
+            assert_null(session);
+        }
+    }
+    deberta_model_free(&model);
+}
+
+/* Memory grows with the tokens by what is kept of each, not with their square, and attention's scratch is bounded. */
+static void memory_is_linear(void **state)
+{
+    (void)state;
+    deberta_model *model = open_model("synthetic:v3-base,layers=1,vocab=61");
+    deberta_session_options options = {.struct_size = sizeof options, .threads = 1};
+    size_t bytes[3];
+    for (size_t i = 0; i < 3; i++) {
+        options.max_tokens = (size_t)4096 << i;
+        assert_int_equal(deberta_session_predict_bytes(&bytes[i], model, &options, NULL), DEBERTA_OK);
+    }
+    assert_in_range(bytes[2] - bytes[1], 2 * (bytes[1] - bytes[0]) - 4096, 2 * (bytes[1] - bytes[0]) + 4096);
+    deberta_session *session = open_session(model, 16384, 1);
+    size_t attention = session->query_rows * (session->strip_stride + session->logits_stride) +
+                       session->kernels.tile_panels * PANEL * (session->transposed_rows + session->query_rows);
+    assert_true(attention * sizeof(float) <= 2 << 20);
+    deberta_session_free(&session);
+    deberta_model_free(&model);
+}
+
+static void expect_refusal(const deberta_model *model, deberta_session_options options, deberta_status code,
+                           const char *word)
+{
+    deberta_session *session = (deberta_session *)&options;
+    deberta_error error = {0};
+    assert_int_equal(deberta_session_create(&session, model, &options, &error), code);
+    assert_null(session);
+    assert_int_equal(error.code, code);
+    assert_non_null(strstr(error.message, word));
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    deberta_model *model = open_model(small_model);
+    const size_t size = sizeof(deberta_session_options);
+    expect_refusal(model, (deberta_session_options){.struct_size = 0}, DEBERTA_E_ARGUMENT, "struct_size");
+    expect_refusal(model, (deberta_session_options){.struct_size = size, .features = 64}, DEBERTA_E_ARGUMENT, "0x40");
+    expect_refusal(model, (deberta_session_options){.struct_size = size, .isa = 99}, DEBERTA_E_ARGUMENT, "99");
+    expect_refusal(model, (deberta_session_options){.struct_size = size, .max_tokens = SIZE_MAX}, DEBERTA_E_ARGUMENT,
+                   "max_tokens");
+    expect_refusal(model, (deberta_session_options){.struct_size = size, .threads = 1 << 20}, DEBERTA_E_ARGUMENT,
+                   "threads");
+    expect_refusal(model, (deberta_session_options){.struct_size = size, .memory_limit_bytes = 4096}, DEBERTA_E_MEMORY,
+                   "the limit is");
+    expect_refusal(NULL, (deberta_session_options){.struct_size = size}, DEBERTA_E_ARGUMENT, "model");
+    deberta_model_free(&model);
+}
+
+static void expect_batch_refusal(deberta_session *session, deberta_batch batch, const char *words)
+{
+    deberta_error error = {0};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
+    batch.struct_size = sizeof batch;
+    assert_int_equal(deberta_encode(session, &batch, &outputs, &error), DEBERTA_E_ARGUMENT);
+    assert_non_null(strstr(error.message, words));
+    assert_null(outputs.hidden);
+}
+
+static void bad_batches(void **state)
+{
+    (void)state;
+    deberta_model *model = open_model(
+        "synthetic:v3-base,layers=1,hidden=32,heads=2,intermediate=32,vocab=61,biased=1,types=2,positions=8");
+    deberta_session *session = open_session(model, 16, 1);
+    int32_t ids[32] = {1, 2, 3, 61}, types[] = {0, 2, 0}, positions[] = {0, 1, 8};
+    size_t three[] = {0, 3}, four[] = {0, 4}, nine[] = {0, 9}, many[] = {0, 17}, empty[] = {0, 2, 2},
+           shifted[] = {1, 2};
+    expect_batch_refusal(session, (deberta_batch){.ids = ids, .sequence_starts = three}, "no sequence");
+    expect_batch_refusal(session, (deberta_batch){.sequence_starts = three, .sequences = 1}, "needs ids");
+    expect_batch_refusal(session, (deberta_batch){.ids = ids, .sequence_starts = empty, .sequences = 2},
+                         "sequence 1 is empty");
+    expect_batch_refusal(session, (deberta_batch){.ids = ids, .sequence_starts = shifted, .sequences = 1},
+                         "expected 0");
+    expect_batch_refusal(session, (deberta_batch){.ids = ids, .sequence_starts = many, .sequences = 1}, "made for 16");
+    expect_batch_refusal(session, (deberta_batch){.ids = ids, .sequence_starts = four, .sequences = 1},
+                         "id 61 at token 3: the vocabulary has 61 rows (0 ... 60)");
+    ids[3] = -1;
+    expect_batch_refusal(session, (deberta_batch){.ids = ids, .sequence_starts = four, .sequences = 1},
+                         "id -1 at token 3");
+    ids[3] = 0;
+    expect_batch_refusal(session, (deberta_batch){.ids = ids, .sequence_starts = nine, .sequences = 1},
+                         "sequence 0 has 9 tokens, but the position table of this model has 8 rows");
+    expect_batch_refusal(session,
+                         (deberta_batch){.ids = ids, .sequence_starts = three, .sequences = 1, .token_types = types},
+                         "token type 2 at token 1");
+    expect_batch_refusal(
+        session, (deberta_batch){.ids = ids, .sequence_starts = three, .sequences = 1, .position_ids = positions},
+        "position 8 at token 2");
+    float logits[64];
+    size_t position = 0;
+    deberta_error error;
+    assert_int_equal(deberta_head_logits(session, DEBERTA_HEAD_RTD, &position, 1, logits, 64, &error),
+                     DEBERTA_E_UNSUPPORTED);
+    deberta_session_free(&session);
+    deberta_model_free(&model);
+}
+
+static const float *encode(deberta_session *session, const int32_t *ids, const size_t *starts, size_t sequences)
+{
+    deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = sequences};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
+    assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
+    return outputs.hidden;
+}
+
+/* So many sequences of one to three tokens that their keys, each in a panel of its own, need several groups. */
+static void short_sequences_in_groups(void **state)
+{
+    (void)state;
+    enum { SEQUENCES = 150 };
+    deberta_model *model = open_model(small_model);
+    int32_t ids[3 * SEQUENCES];
+    size_t starts[SEQUENCES + 1] = {0}, alone[] = {0, 0};
+    for (size_t i = 0; i < SEQUENCES; i++) starts[i + 1] = starts[i] + 1 + i % 3;
+    for (size_t i = 0; i < starts[SEQUENCES]; i++) ids[i] = (int32_t)(i * 7 % 61);
+    deberta_session *together = open_session(model, starts[SEQUENCES], 3), *single = open_session(model, 3, 1);
+    assert_true(together->key_panels < SEQUENCES);
+    const float *hidden = encode(together, ids, starts, SEQUENCES);
+    for (size_t i = 0; i < SEQUENCES; i++) {
+        alone[1] = starts[i + 1] - starts[i];
+        const float *expected = encode(single, ids + starts[i], alone, 1);
+        for (size_t t = 0; t < alone[1]; t++) {
+            assert_memory_equal(hidden + (starts[i] + t) * together->hidden_stride,
+                                expected + t * single->hidden_stride, 64 * sizeof *hidden);
+        }
+    }
+    deberta_session_free(&together);
+    deberta_session_free(&single);
+    deberta_model_free(&model);
+}
+
+/* Query blocks of every size: also where tiles are partly saturated, and across chunks of keys. */
+static void query_blocks_change_no_bit(void **state)
+{
+    (void)state;
+    enum { TOKENS = 700 };
+    deberta_model *model = open_model(small_model);
+    int32_t ids[TOKENS];
+    size_t starts[] = {0, TOKENS};
+    for (size_t i = 0; i < TOKENS; i++) ids[i] = (int32_t)(i * i % 61);
+    deberta_session *session = open_session(model, TOKENS, 1);
+    const float *hidden = encode(session, ids, starts, 1);
+    size_t floats = TOKENS * session->hidden_stride;
+    float *expected = malloc(floats * sizeof *expected);
+    assert_non_null(expected);
+    memcpy(expected, hidden, floats * sizeof *expected);
+    size_t largest = session->query_rows, tile = session->kernels.tile_rows;
+    for (size_t rows = tile; rows < largest; rows += 5 * tile) {
+        session->query_rows = rows;
+        assert_memory_equal(encode(session, ids, starts, 1), expected, floats * sizeof *expected);
+    }
+    free(expected);
+    deberta_session_free(&session);
+    deberta_model_free(&model);
+}
+
+/* Recomputing position projections is a matter of time only, and so are times per stage. */
+static void internal_switches_change_no_bit(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {small_model,
+                                        "synthetic:v1-base,layers=2,hidden=48,heads=3,intermediate=20,vocab=61"};
+    int32_t ids[] = {5, 7, 1, 0, 60, 33, 2, 5, 5, 9};
+    size_t starts[] = {0, 6, 10};
+    for (size_t i = 0; i < 2; i++) {
+        deberta_model *model = NULL;
+        model_internal_options keep = {.keep_position_projections = true};
+        assert_int_equal(model_open_internal(&model, paths[i], NULL, &keep, NULL), DEBERTA_OK);
+        deberta_session *plain = open_session(model, 16, 2), *special = NULL;
+        deberta_session_options options = {.struct_size = sizeof options, .max_tokens = 16, .threads = 2};
+        session_internal_options internal = {.recompute_positions = true, .profile = true};
+        assert_int_equal(session_create_internal(&special, model, &options, &internal, NULL), DEBERTA_OK);
+        const float *expected = encode(plain, ids, starts, 2), *hidden = encode(special, ids, starts, 2);
+        assert_memory_equal(hidden, expected, 10 * plain->hidden_stride * sizeof *hidden);
+        assert_null(session_profile(plain));
+        assert_true(session_profile(special)->lanes[0].seconds[PROFILE_POSITIONS] > 0);
+        assert_true(session_profile(special)->lanes[0].seconds[PROFILE_FEED_FORWARD] > 0);
+        deberta_session_free(&plain);
+        deberta_session_free(&special);
+        deberta_model_free(&model);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(predictions_are_exact),
+        cmocka_unit_test(memory_is_linear),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(bad_batches),
+        cmocka_unit_test(short_sequences_in_groups),
+        cmocka_unit_test(query_blocks_change_no_bit),
+        cmocka_unit_test(internal_switches_change_no_bit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
