@@ -187,13 +187,13 @@ static deberta_status write_file(encode_job *job, const char *path, deberta_erro
                                  {"version", deberta_version()}};
     export_file *file;
     DEBERTA_TRY(export_safetensors(&file, path, job->tensors, job->count, notes, sizeof notes / sizeof *notes, err));
-    run_unfinished_file(export_temporary(file));
+    run_remove_on_signal(export_temporary(file));
     deberta_status status = write_values(job, file, err);
     if (status == DEBERTA_OK)
         status = export_finish(&file, err);
     else
         export_discard(&file);
-    run_unfinished_file(NULL);
+    run_remove_on_signal(NULL);
     return status;
 }
 

@@ -164,7 +164,7 @@ void progress_end(progress_bar *bar)
 static char unfinished[4096];
 static volatile sig_atomic_t is_unfinished;
 
-void run_unfinished_file(const char *path)
+void run_remove_on_signal(const char *path)
 {
     is_unfinished = 0;
     if (!path || strlen(path) >= sizeof unfinished) return;
@@ -207,7 +207,7 @@ static FILE *open_output(const char *path, text_output *output)
         return NULL;
     }
     FILE *file = fopen(output->temporary, "wx");
-    if (file) run_unfinished_file(output->temporary);
+    if (file) run_remove_on_signal(output->temporary);
     return file;
 }
 

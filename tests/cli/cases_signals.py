@@ -60,7 +60,7 @@ def stopped(arguments, number, old=None):
         if old:
             with open(target, encoding="utf-8") as file:
                 assert file.read() == old
-        assert wait_until(lambda: not any(alive(pid) for pid in descendants), 5), "a child process goes on"
+        assert wait_until(lambda: not any(alive(pid) for pid in descendants), 0.5), "a child process goes on"
     return test
 
 
