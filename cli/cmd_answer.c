@@ -1,7 +1,8 @@
 /* `deberta answer`: the span of a context that answers a question, by the QA head.
  *
- * Begin and end are softmaxes over the tokens of the context and [CLS], which stands for "no answer"; a span's probability is the product
- * of its two ends. Spans are given in the context as it came, never put together from tokens.
+ * Begin and end are softmaxes over the tokens of the context and [CLS], which stands for "no answer"; a span's
+ * probability is the product of its two ends. Spans are given in the context as it came, never put together from
+ * tokens.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
@@ -84,11 +85,13 @@ static json_t *describe_span(const head_text *text, const answer_span *span)
     const char *context = text->record.pair;
     const token_place first = token_place_of(&text->tokens, span->begin, context);
     const token_place last = token_place_of(&text->tokens, span->end, context);
-    const text_span bytes = {first.bytes.begin, last.bytes.end > first.bytes.begin ? last.bytes.end : first.bytes.begin};
-    const text_span characters = {first.characters.begin, last.characters.end > first.characters.begin ? last.characters.end
-                                                                                                       : first.characters.begin};
-    return json_pack("{s:o, s:o, s:o, s:f}", "text", json_clean_string(context + bytes.begin, bytes.end - bytes.begin), "characters",
-                     json_span(characters), "bytes", json_span(bytes), "probability", span->score);
+    const text_span bytes = {first.bytes.begin,
+                             last.bytes.end > first.bytes.begin ? last.bytes.end : first.bytes.begin};
+    const text_span characters = {first.characters.begin, last.characters.end > first.characters.begin
+                                                              ? last.characters.end
+                                                              : first.characters.begin};
+    return json_pack("{s:o, s:o, s:o, s:f}", "text", json_clean_string(context + bytes.begin, bytes.end - bytes.begin),
+                     "characters", json_span(characters), "bytes", json_span(bytes), "probability", span->score);
 }
 
 static deberta_status describe(const answer_job *job, head_text *text, const float *logits, deberta_error *err)
@@ -131,14 +134,11 @@ static void print(FILE *out, const head_run *run, const head_text *text)
     fputc('\n', out);
     json_array_foreach(json_object_get(text->answer, "answers"), k, span)
     {
-        const json_t *bytes = json_object_get(span, "bytes");
         const double probability = json_number_value(json_object_get(span, "probability"));
         if (none > probability) fprintf(out, "  %.3f  (no answer)\n", none);
         if (none > probability) none = -1;
         fprintf(out, "  %.3f  ", probability);
-        print_marked(out, text->record.pair, text->record.pair_bytes,
-                     (text_span){(size_t)json_integer_value(json_array_get(bytes, 0)),
-                                 (size_t)json_integer_value(json_array_get(bytes, 1))});
+        print_marked(out, text->record.pair, text->record.pair_bytes, span_of(span));
         fputc('\n', out);
     }
 }
@@ -166,7 +166,8 @@ static int run(const parsed_options *options)
 static const option_spec options[] = {
     {"question", 0, "TEXT", "what to ask; may be repeated"},
     {"context", 0, "TEXT", "where the answer is: one for all questions, or one for each"},
-    {"file", 'f', "FILE", "objects with \"question\" and \"context\", one a line; - is standard input; may be repeated"},
+    {"file", 'f', "FILE",
+     "objects with \"question\" and \"context\", one a line; - is standard input; may be repeated"},
     {"jsonl", 0, NULL, "files hold one JSON object a line, whatever their names"},
     {"max-answer", 0, "N", "tokens of the longest answer (default 30)"},
     HEAD_RUN_TOP("answers to each question (default 3)"),
@@ -181,8 +182,10 @@ const command command_answer = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
-    .example = "  deberta answer deberta-v3-squad2 --question 'Where was she born?' --context 'Ada Lovelace was born in London.'\n"
+    .example = "  deberta answer deberta-v3-squad2 --question 'Where was she born?' --context 'Ada Lovelace was born "
+               "in London.'\n"
                "\nwith --json, one line a question; places are places in the context:\n"
-               "  {\"line\", \"answers\": [{\"text\", \"characters\": [begin, end], \"bytes\", \"probability\"}], \"no_answer\"}\n",
+               "  {\"line\", \"answers\": [{\"text\", \"characters\": [begin, end], \"bytes\", \"probability\"}], "
+               "\"no_answer\"}\n",
     .run = run,
 };

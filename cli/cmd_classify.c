@@ -28,8 +28,8 @@ static json_t *describe(const head_run *run, const float *logits, double *scores
     for (size_t k = 0; k < count; k++) {
         char buffer[32];
         const char *label = head_run_label(run->batches.model, ranked[k], buffer);
-        json_array_append_new(array, json_pack("{s:o, s:I, s:f}", "label", json_clean_string(label, strlen(label)), "index",
-                                               (json_int_t)ranked[k], "probability", scores[ranked[k]]));
+        json_array_append_new(array, json_pack("{s:o, s:I, s:f}", "label", json_clean_string(label, strlen(label)),
+                                               "index", (json_int_t)ranked[k], "probability", scores[ranked[k]]));
     }
     return json_pack("{s:o}", "labels", array);
 }
@@ -44,7 +44,7 @@ static deberta_status answer(head_run *run, const head_batch *batch, deberta_err
         sequences && ranked && logits && scores ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     if (status == DEBERTA_OK) {
         for (size_t k = 0; k < batch->count; k++) sequences[k] = k;
-        status = deberta_head_logits(batch->session, DEBERTA_HEAD_SEQUENCE, sequences, batch->count, logits, job->labels, err);
+        status = head_run_logits(batch, DEBERTA_HEAD_SEQUENCE, sequences, batch->count, logits, err);
     }
     for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++)
         batch->texts[k]->answer = describe(run, logits + k * job->labels, scores, ranked);
@@ -112,10 +112,11 @@ const command command_classify = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
-    .example = "  deberta classify models/demo --text 'Call me Ishmael.'\n"
-               "  deberta classify models/demo --file pairs.jsonl --json      # objects with \"text\" and perhaps \"pair\"\n"
-               "\nwith --json, one line a text:\n"
-               "  {\"line\", \"labels\": [{\"label\", \"index\", \"probability\"}]}\n"
-               "  {\"line\", \"score\"}                    where the classifier has a single output\n",
+    .example =
+        "  deberta classify models/demo --text 'Call me Ishmael.'\n"
+        "  deberta classify models/demo --file pairs.jsonl --json      # objects with \"text\" and perhaps \"pair\"\n"
+        "\nwith --json, one line a text:\n"
+        "  {\"line\", \"labels\": [{\"label\", \"index\", \"probability\"}]}\n"
+        "  {\"line\", \"score\"}                    where the classifier has a single output\n",
     .run = run,
 };

@@ -1,5 +1,5 @@
-/* `deberta detect`: which tokens of a text somebody replaced, by the head that ELECTRA-style training leaves (replaced-token
- * detection). SPDX-License-Identifier: MIT */
+/* `deberta detect`: which tokens of a text somebody replaced, by the head that ELECTRA-style training leaves
+ * (replaced-token detection). SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,9 +18,9 @@ static json_t *describe_token(const head_text *text, size_t token, double probab
     size_t bytes;
     const char *name = token_list_text(&text->tokens, token, &bytes);
     const token_place place = token_place_of(&text->tokens, token, text->record.text);
-    return json_pack("{s:I, s:o, s:o, s:o, s:f, s:b}", "index", (json_int_t)token, "token", json_clean_string(name, bytes),
-                     "characters", json_span(place.characters), "bytes", json_span(place.bytes), "probability", probability,
-                     "replaced", probability > threshold);
+    return json_pack("{s:I, s:o, s:o, s:o, s:f, s:b}", "index", (json_int_t)token, "token",
+                     json_clean_string(name, bytes), "characters", json_span(place.characters), "bytes",
+                     json_span(place.bytes), "probability", probability, "replaced", probability > threshold);
 }
 
 static deberta_status describe(const head_run *run, head_text *text, const float *logits, deberta_error *err)
@@ -33,7 +33,8 @@ static deberta_status describe(const head_run *run, head_text *text, const float
     if (status == DEBERTA_OK) {
         json_t *tokens = json_array();
         /* The frame is nobody's text: it ranks behind everything. */
-        for (size_t t = 0; t < count; t++) scores[t] = text->tokens.roles[t] == TOKEN_FRAME ? -1 : sigmoid_of(logits[t]);
+        for (size_t t = 0; t < count; t++)
+            scores[t] = text->tokens.roles[t] == TOKEN_FRAME ? -1 : sigmoid_of(logits[t]);
         if (job->top)
             shown = rank_values(order, job->top < count ? job->top : count, scores, count);
         else
@@ -59,26 +60,24 @@ static deberta_status answer(head_run *run, const head_batch *batch, deberta_err
     return status;
 }
 
-/* A line for every suspect with the text around it; with --top for each of them. */
+/* The text with its suspects marked, and a line for each; with --top for each of those. */
 static void print(FILE *out, const head_run *run, const head_text *text)
 {
     const detect_job *job = run->context;
-    size_t k, shown = 0;
-    json_t *token;
-    print_clean(out, text->record.text, text->record.text_bytes);
+    size_t k;
+    json_t *token, *shown = json_array();
+    json_array_foreach(json_object_get(text->answer, "tokens"), k,
+                       token) if (job->top || json_is_true(json_object_get(token, "replaced")))
+        json_array_append(shown, token);
+    print_all_marked(out, text->record.text, text->record.text_bytes, shown);
     fputc('\n', out);
-    json_array_foreach(json_object_get(text->answer, "tokens"), k, token)
+    json_array_foreach(shown, k, token)
     {
-        const json_t *bytes = json_object_get(token, "bytes");
-        if (!job->top && !json_is_true(json_object_get(token, "replaced"))) continue;
         fprintf(out, "  %.3f  ", json_number_value(json_object_get(token, "probability")));
-        print_marked(out, text->record.text, text->record.text_bytes,
-                     (text_span){(size_t)json_integer_value(json_array_get(bytes, 0)),
-                                 (size_t)json_integer_value(json_array_get(bytes, 1))});
-        fputc('\n', out);
-        shown++;
+        print_place(out, text->record.text, token);
     }
-    if (shown == 0) fprintf(out, "  nothing above %g\n", job->threshold);
+    if (json_array_size(shown) == 0) fprintf(out, "  nothing above %g\n", job->threshold);
+    json_decref(shown);
 }
 
 static int run(const parsed_options *options)
@@ -86,7 +85,8 @@ static int run(const parsed_options *options)
     static const head_command command = {.names = {.text = "text"}, .answer = answer, .print = print};
     detect_job job;
     head_run run;
-    if (!options_size(options, "top", 0, 1, SIZE_MAX, &job.top) || !options_number(options, "threshold", 0.5, &job.threshold))
+    if (!options_size(options, "top", 0, 1, SIZE_MAX, &job.top) ||
+        !options_number(options, "threshold", 0.5, &job.threshold))
         return EXIT_USAGE;
     int status = head_run_open(&run, options, 0);
     if (status == EXIT_OK) status = head_run_require(&run, DEBERTA_HEAD_RTD);
@@ -113,6 +113,7 @@ const command command_detect = {
     .options = options,
     .example = "  deberta detect deberta-v3-base --top 3 --text 'the chef ate the meal that she had cooked'\n"
                "\nwith --json, one line a text:\n"
-               "  {\"line\", \"tokens\": [{\"index\", \"token\", \"characters\": [begin, end], \"bytes\", \"probability\", \"replaced\"}]}\n",
+               "  {\"line\", \"tokens\": [{\"index\", \"token\", \"characters\": [begin, end], \"bytes\", "
+               "\"probability\", \"replaced\"}]}\n",
     .run = run,
 };

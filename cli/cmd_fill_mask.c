@@ -1,5 +1,5 @@
-/* `deberta fill-mask`: what belongs behind each [MASK], as the Enhanced Mask Decoder says, or the same head without it, or both
- * side by side. The product with the vocabulary runs only for the masks. SPDX-License-Identifier: MIT */
+/* `deberta fill-mask`: what belongs behind each [MASK], as the Enhanced Mask Decoder says, or the same head without it,
+ * or both side by side. The product with the vocabulary runs only for the masks. SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +51,8 @@ static json_t *describe_candidates(const head_run *run, const double *probabilit
         char *text = NULL;
         size_t token_bytes = 0, text_bytes = 0;
         const char *token = tokenizer_token(run->batches.tokenizer, id, &token_bytes);
-        if (token && tokenizer_decode(run->batches.tokenizer, &id, 1, &text, &text_bytes, NULL) != DEBERTA_OK) text = NULL;
+        if (token && tokenizer_decode(run->batches.tokenizer, &id, 1, &text, &text_bytes, NULL) != DEBERTA_OK)
+            text = NULL;
         /* rows of the table behind the last token have no name */
         json_array_append_new(array, json_pack("{s:i, s:o, s:o, s:f}", "id", (int)id, "token",
                                                token ? json_clean_string(token, token_bytes) : json_null(), "text",
@@ -63,8 +64,8 @@ static json_t *describe_candidates(const head_run *run, const double *probabilit
 }
 
 /* The candidates of one decoder for some masks of the batch, into objects that hold those of the other one already. */
-static deberta_status decode(head_run *run, const head_batch *batch, size_t decoder, const mask_place *places, size_t count,
-                             json_t **candidates, deberta_error *err)
+static deberta_status decode(head_run *run, const head_batch *batch, size_t decoder, const mask_place *places,
+                             size_t count, json_t **candidates, deberta_error *err)
 {
     const fill_job *job = run->context;
     const size_t vocabulary = run->batches.info.vocabulary_size;
@@ -73,11 +74,11 @@ static deberta_status decode(head_run *run, const head_batch *batch, size_t deco
     double *probabilities = malloc(vocabulary * sizeof *probabilities);
     deberta_status status = logits && probabilities ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t k = 0; k < count; k++) positions[k] = batch->starts[places[k].text] + places[k].token;
-    if (status == DEBERTA_OK)
-        status = deberta_head_logits(batch->session, decoder_heads[decoder], positions, count, logits, vocabulary, err);
+    if (status == DEBERTA_OK) status = head_run_logits(batch, decoder_heads[decoder], positions, count, logits, err);
     for (size_t k = 0; status == DEBERTA_OK && k < count; k++) {
         softmax_of(probabilities, logits + k * vocabulary, vocabulary);
-        json_object_set_new(candidates[k], decoder_names[decoder], describe_candidates(run, probabilities, vocabulary, job->top));
+        json_object_set_new(candidates[k], decoder_names[decoder],
+                            describe_candidates(run, probabilities, vocabulary, job->top));
     }
     free(logits);
     free(probabilities);
@@ -96,7 +97,8 @@ static deberta_status answer_masks(head_run *run, const head_batch *batch, const
         candidates[k] = json_object();
         json_array_append_new(json_object_get(text->answer, "masks"),
                               json_pack("{s:I, s:o, s:o, s:o}", "token", (json_int_t)places[k].token, "characters",
-                                        json_span(place.characters), "bytes", json_span(place.bytes), "candidates", candidates[k]));
+                                        json_span(place.characters), "bytes", json_span(place.bytes), "candidates",
+                                        candidates[k]));
     }
     for (size_t decoder = 0; decoder < DECODERS; decoder++)
         if (job->used[decoder]) DEBERTA_TRY(decode(run, batch, decoder, places, count, candidates, err));
@@ -165,18 +167,16 @@ static void print(FILE *out, const head_run *run, const head_text *text)
     json_t *mask;
     json_array_foreach(json_object_get(text->answer, "masks"), k, mask)
     {
-        const json_t *bytes = json_object_get(mask, "bytes"), *columns[DECODERS];
+        const json_t *columns[DECODERS];
         const char *names[DECODERS];
         size_t count = 0;
-        const text_span place = {(size_t)json_integer_value(json_array_get(bytes, 0)),
-                                 (size_t)json_integer_value(json_array_get(bytes, 1))};
         for (size_t d = 0; d < DECODERS; d++) {
             if (!job->used[d]) continue;
             names[count] = decoder_names[d];
             columns[count++] = json_object_get(json_object_get(mask, "candidates"), decoder_names[d]);
         }
         if (k) fputc('\n', out);
-        print_marked(out, text->record.text, text->record.text_bytes, place);
+        print_marked(out, text->record.text, text->record.text_bytes, span_of(mask));
         fputc('\n', out);
         print_columns(out, columns, count, names);
     }
@@ -217,7 +217,8 @@ static int run(const parsed_options *options)
 static const option_spec options[] = {
     {"text", 0, "TEXT", "text with one or more [MASK]; may be repeated"},
     TEXT_STREAM_FILE_OPTIONS,
-    {"mlm-decoder", 0, "NAME", "emd, the Enhanced Mask Decoder (default where there is one), or plain: the head on the last layer"},
+    {"mlm-decoder", 0, "NAME",
+     "emd, the Enhanced Mask Decoder (default where there is one), or plain: the head on the last layer"},
     {"compare", 0, NULL, "both decoders, side by side"},
     HEAD_RUN_TOP("candidates for each mask (default 5)"),
     TEXT_BATCHES_OPTIONS,

@@ -1,8 +1,9 @@
 /* `deberta tag`: labels of tokens, grouped to entities.
  *
- * Labels may carry a scheme: B- begins an entity, I- goes on, E- and L- end it, S- and U- are one of a single word; O is none. Labels
- * without a prefix make one entity of neighbours that agree. A word has the label of its first token, because that is the one
- * that such models are trained on; --grouping simple lets every token speak for itself, as token-wise trained models want.
+ * Labels may carry a scheme: B- begins an entity, I- goes on, E- and L- end it, S- and U- are one of a single word; O
+ * is none. Labels without a prefix make one entity of neighbours that agree. A word has the label of its first token,
+ * because that is the one that such models are trained on; --grouping simple lets every token speak for itself, as
+ * token-wise trained models want.
  *
  * SPDX-License-Identifier: MIT */
 #include <ctype.h>
@@ -44,7 +45,8 @@ static bool begins_word(const head_text *text, const token_place *place, const t
 {
     const char *bytes = text->record.text;
     const size_t begin = place->bytes.begin;
-    return !before || begin > before->place.bytes.end || is_punctuation(bytes[begin]) || is_punctuation(bytes[begin - 1]);
+    return !before || begin > before->place.bytes.end || is_punctuation(bytes[begin]) ||
+           is_punctuation(bytes[begin - 1]);
 }
 
 /* probabilities: scratch [labels]. Returns how many units were written, at most one a token. */
@@ -84,7 +86,8 @@ static char split_label(const char *label, const char **type)
 }
 
 /* Writes at most one entity a unit. label_buffer: one a unit, for labels without a name. */
-static size_t group(const head_run *run, const tagged_unit *units, size_t count, char (*label_buffers)[32], entity *entities)
+static size_t group(const head_run *run, const tagged_unit *units, size_t count, char (*label_buffers)[32],
+                    entity *entities)
 {
     size_t found = 0;
     bool open = false;
@@ -112,8 +115,8 @@ static size_t group(const head_run *run, const tagged_unit *units, size_t count,
 static json_t *describe_place(const head_text *text, const token_place *place)
 {
     return json_pack("{s:o, s:o, s:o}", "text",
-                     json_clean_string(text->record.text + place->bytes.begin, place->bytes.end - place->bytes.begin), "characters",
-                     json_span(place->characters), "bytes", json_span(place->bytes));
+                     json_clean_string(text->record.text + place->bytes.begin, place->bytes.end - place->bytes.begin),
+                     "characters", json_span(place->characters), "bytes", json_span(place->bytes));
 }
 
 static deberta_status describe_entities(const head_run *run, head_text *text, const tagged_unit *units, size_t count,
@@ -171,8 +174,8 @@ static deberta_status describe_tokens(const head_run *run, head_text *text, cons
         rank_values(ranked, top, probabilities, job->labels);
         for (size_t k = 0; k < top; k++) {
             const char *label = head_run_label(run->batches.model, ranked[k], buffer);
-            json_array_append_new(labels, json_pack("{s:o, s:f}", "label", json_clean_string(label, strlen(label)), "probability",
-                                                    probabilities[ranked[k]]));
+            json_array_append_new(labels, json_pack("{s:o, s:f}", "label", json_clean_string(label, strlen(label)),
+                                                    "probability", probabilities[ranked[k]]));
         }
         json_object_set_new(object, "token", json_clean_string(name, bytes));
         json_object_set_new(object, "labels", labels);
@@ -242,14 +245,12 @@ static size_t widest_label(const json_t *items, bool tokens)
 
 static void print_item(FILE *out, const head_text *text, const json_t *item, size_t width, bool tokens)
 {
-    const json_t *labels = json_object_get(item, "labels"), *bytes = json_object_get(item, "bytes");
+    const json_t *labels = json_object_get(item, "labels");
     size_t k;
     json_t *label;
     print_label(out, tokens ? json_array_get(labels, 0) : item, width);
     fputs("  ", out);
-    print_marked(out, text->record.text, text->record.text_bytes,
-                 (text_span){(size_t)json_integer_value(json_array_get(bytes, 0)), (size_t)json_integer_value(json_array_get(bytes, 1))});
-    fputc('\n', out);
+    print_place(out, text->record.text, item);
     json_array_foreach(labels, k, label)
     {
         if (k == 0) continue;
@@ -258,6 +259,7 @@ static void print_item(FILE *out, const head_text *text, const json_t *item, siz
     }
 }
 
+/* The text with its entities marked, and a line for each. */
 static void print(FILE *out, const head_run *run, const head_text *text)
 {
     const tag_job *job = run->context;
@@ -266,7 +268,7 @@ static void print(FILE *out, const head_run *run, const head_text *text)
     const size_t width = widest_label(items, tokens);
     size_t k;
     json_t *item;
-    print_clean(out, text->record.text, text->record.text_bytes);
+    print_all_marked(out, text->record.text, text->record.text_bytes, tokens ? NULL : items);
     fputc('\n', out);
     if (json_array_size(items) == 0) fprintf(out, tokens ? "  no tokens\n" : "  no entities\n");
     json_array_foreach(items, k, item) print_item(out, text, item, width, tokens);
@@ -279,7 +281,8 @@ static int run(const parsed_options *options)
     tag_job job = {0};
     head_run run;
     size_t chosen;
-    if (!options_size(options, "top", 0, 1, SIZE_MAX, &job.top) || !options_choice(options, "grouping", groupings, 0, &chosen))
+    if (!options_size(options, "top", 0, 1, SIZE_MAX, &job.top) ||
+        !options_choice(options, "grouping", groupings, 0, &chosen))
         return EXIT_USAGE;
     job.grouping = (grouping)chosen;
     int status = head_run_open(&run, options, 0);
@@ -296,7 +299,8 @@ static int run(const parsed_options *options)
 static const option_spec options[] = {
     {"text", 0, "TEXT", "what to tag; may be repeated"},
     TEXT_STREAM_FILE_OPTIONS,
-    {"grouping", 0, "HOW", "first: words by their first token, words to entities (default); simple: tokens to entities; none: tokens"},
+    {"grouping", 0, "HOW",
+     "first: words by their first token, words to entities (default); simple: tokens to entities; none: tokens"},
     HEAD_RUN_TOP("the N most probable entities (default all); with --grouping none, N labels a token (default 1)"),
     TEXT_BATCHES_OPTIONS,
     {NULL, 0, NULL, NULL},
@@ -311,7 +315,9 @@ const command command_tag = {
     .options = options,
     .example = "  deberta tag deberta-v3-ner --text 'Ada Lovelace was born in London.'\n"
                "\nwith --json, one line a text:\n"
-               "  {\"line\", \"entities\": [{\"text\", \"characters\": [begin, end], \"bytes\", \"label\", \"probability\"}]}\n"
-               "  {\"line\", \"tokens\": [{\"text\", \"characters\", \"bytes\", \"token\", \"labels\": [{\"label\", \"probability\"}]}]}\n",
+               "  {\"line\", \"entities\": [{\"text\", \"characters\": [begin, end], \"bytes\", \"label\", "
+               "\"probability\"}]}\n"
+               "  {\"line\", \"tokens\": [{\"text\", \"characters\", \"bytes\", \"token\", \"labels\": [{\"label\", "
+               "\"probability\"}]}]}\n",
     .run = run,
 };
