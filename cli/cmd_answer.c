@@ -134,14 +134,11 @@ static void print(FILE *out, const head_run *run, const head_text *text)
     fputc('\n', out);
     json_array_foreach(json_object_get(text->answer, "answers"), k, span)
     {
-        const json_t *bytes = json_object_get(span, "bytes");
         const double probability = json_number_value(json_object_get(span, "probability"));
         if (none > probability) fprintf(out, "  %.3f  (no answer)\n", none);
         if (none > probability) none = -1;
         fprintf(out, "  %.3f  ", probability);
-        print_marked(out, text->record.pair, text->record.pair_bytes,
-                     (text_span){(size_t)json_integer_value(json_array_get(bytes, 0)),
-                                 (size_t)json_integer_value(json_array_get(bytes, 1))});
+        print_marked(out, text->record.pair, text->record.pair_bytes, span_of(span));
         fputc('\n', out);
     }
 }

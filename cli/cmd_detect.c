@@ -60,26 +60,24 @@ static deberta_status answer(head_run *run, const head_batch *batch, deberta_err
     return status;
 }
 
-/* A line for every suspect with the text around it; with --top for each of them. */
+/* The text with its suspects marked, and a line for each; with --top for each of those. */
 static void print(FILE *out, const head_run *run, const head_text *text)
 {
     const detect_job *job = run->context;
-    size_t k, shown = 0;
-    json_t *token;
-    print_clean(out, text->record.text, text->record.text_bytes);
+    size_t k;
+    json_t *token, *shown = json_array();
+    json_array_foreach(json_object_get(text->answer, "tokens"), k,
+                       token) if (job->top || json_is_true(json_object_get(token, "replaced")))
+        json_array_append(shown, token);
+    print_all_marked(out, text->record.text, text->record.text_bytes, shown);
     fputc('\n', out);
-    json_array_foreach(json_object_get(text->answer, "tokens"), k, token)
+    json_array_foreach(shown, k, token)
     {
-        const json_t *bytes = json_object_get(token, "bytes");
-        if (!job->top && !json_is_true(json_object_get(token, "replaced"))) continue;
         fprintf(out, "  %.3f  ", json_number_value(json_object_get(token, "probability")));
-        print_marked(out, text->record.text, text->record.text_bytes,
-                     (text_span){(size_t)json_integer_value(json_array_get(bytes, 0)),
-                                 (size_t)json_integer_value(json_array_get(bytes, 1))});
-        fputc('\n', out);
-        shown++;
+        print_place(out, text->record.text, token);
     }
-    if (shown == 0) fprintf(out, "  nothing above %g\n", job->threshold);
+    if (json_array_size(shown) == 0) fprintf(out, "  nothing above %g\n", job->threshold);
+    json_decref(shown);
 }
 
 static int run(const parsed_options *options)

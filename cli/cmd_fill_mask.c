@@ -74,8 +74,7 @@ static deberta_status decode(head_run *run, const head_batch *batch, size_t deco
     double *probabilities = malloc(vocabulary * sizeof *probabilities);
     deberta_status status = logits && probabilities ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t k = 0; k < count; k++) positions[k] = batch->starts[places[k].text] + places[k].token;
-    if (status == DEBERTA_OK)
-        status = deberta_head_logits(batch->session, decoder_heads[decoder], positions, count, logits, vocabulary, err);
+    if (status == DEBERTA_OK) status = head_run_logits(batch, decoder_heads[decoder], positions, count, logits, err);
     for (size_t k = 0; status == DEBERTA_OK && k < count; k++) {
         softmax_of(probabilities, logits + k * vocabulary, vocabulary);
         json_object_set_new(candidates[k], decoder_names[decoder],
@@ -168,18 +167,16 @@ static void print(FILE *out, const head_run *run, const head_text *text)
     json_t *mask;
     json_array_foreach(json_object_get(text->answer, "masks"), k, mask)
     {
-        const json_t *bytes = json_object_get(mask, "bytes"), *columns[DECODERS];
+        const json_t *columns[DECODERS];
         const char *names[DECODERS];
         size_t count = 0;
-        const text_span place = {(size_t)json_integer_value(json_array_get(bytes, 0)),
-                                 (size_t)json_integer_value(json_array_get(bytes, 1))};
         for (size_t d = 0; d < DECODERS; d++) {
             if (!job->used[d]) continue;
             names[count] = decoder_names[d];
             columns[count++] = json_object_get(json_object_get(mask, "candidates"), decoder_names[d]);
         }
         if (k) fputc('\n', out);
-        print_marked(out, text->record.text, text->record.text_bytes, place);
+        print_marked(out, text->record.text, text->record.text_bytes, span_of(mask));
         fputc('\n', out);
         print_columns(out, columns, count, names);
     }

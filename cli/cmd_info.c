@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/context_advice.h"
 #include "cli/run.h"
 #include "core/base/cpu.h"
 #include "core/base/topology.h"
@@ -69,6 +70,13 @@ static json_t *describe_model(const deberta_model *model)
         heads);
 }
 
+static void add_context(json_t *object, const deberta_model *model, deberta_reference reference)
+{
+    deberta_model_info info;
+    deberta_model_describe(model, &info);
+    json_object_set_new(object, "context", context_advice(&info, reference));
+}
+
 static const char *text_of(const json_t *object, const char *key)
 {
     return json_string_value(json_object_get(object, key));
@@ -99,6 +107,7 @@ static void print_model(FILE *out, const json_t *model)
             json_is_true(json_object_get(model, "position_biased_input")) ? "added to the input"
             : json_is_true(json_object_get(model, "has_position_table"))  ? "for the Enhanced Mask Decoder"
                                                                           : "none");
+    context_advice_print(out, json_object_get(model, "context"));
     fprintf(out, "  parameters        %s without heads, %s in memory\n", parameters, memory);
     fprintf(out, "  heads            ");
     size_t k;
@@ -135,7 +144,8 @@ static int run(const parsed_options *options)
     kernels table;
     topology_info topology;
     deberta_model *model = NULL;
-    if (!run_isa(options, &isa)) return EXIT_USAGE;
+    deberta_model_options model_options;
+    if (!run_isa(options, &isa) || !run_model_options(options, &model_options)) return EXIT_USAGE;
     if (kernels_select(&table, isa, &error) != DEBERTA_OK || topology_read(&topology, &error) != DEBERTA_OK)
         return report_error(options, &error);
     if (options_argument_count(options)) {
@@ -143,6 +153,7 @@ static int run(const parsed_options *options)
         if (status != EXIT_OK) return status;
     }
     json_t *about_model = model ? describe_model(model) : NULL;
+    if (model) add_context(about_model, model, model_options.reference);
     int status = EXIT_OK;
     if (options_has(options, "json")) {
         json_t *object = json_pack("{s:s, s:o, s:o, s:o}", "version", deberta_version(), "tiers", describe_tiers(),

@@ -245,15 +245,12 @@ static size_t widest_label(const json_t *items, bool tokens)
 
 static void print_item(FILE *out, const head_text *text, const json_t *item, size_t width, bool tokens)
 {
-    const json_t *labels = json_object_get(item, "labels"), *bytes = json_object_get(item, "bytes");
+    const json_t *labels = json_object_get(item, "labels");
     size_t k;
     json_t *label;
     print_label(out, tokens ? json_array_get(labels, 0) : item, width);
     fputs("  ", out);
-    print_marked(out, text->record.text, text->record.text_bytes,
-                 (text_span){(size_t)json_integer_value(json_array_get(bytes, 0)),
-                             (size_t)json_integer_value(json_array_get(bytes, 1))});
-    fputc('\n', out);
+    print_place(out, text->record.text, item);
     json_array_foreach(labels, k, label)
     {
         if (k == 0) continue;
@@ -262,6 +259,7 @@ static void print_item(FILE *out, const head_text *text, const json_t *item, siz
     }
 }
 
+/* The text with its entities marked, and a line for each. */
 static void print(FILE *out, const head_run *run, const head_text *text)
 {
     const tag_job *job = run->context;
@@ -270,7 +268,7 @@ static void print(FILE *out, const head_run *run, const head_text *text)
     const size_t width = widest_label(items, tokens);
     size_t k;
     json_t *item;
-    print_clean(out, text->record.text, text->record.text_bytes);
+    print_all_marked(out, text->record.text, text->record.text_bytes, tokens ? NULL : items);
     fputc('\n', out);
     if (json_array_size(items) == 0) fprintf(out, tokens ? "  no tokens\n" : "  no entities\n");
     json_array_foreach(items, k, item) print_item(out, text, item, width, tokens);

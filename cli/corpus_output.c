@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "cli/run.h"
@@ -31,14 +32,15 @@ static deberta_status cannot_write(const corpus_output *output, deberta_error *e
 /* ---------------------------------------------------------------------------------------------------------- headers */
 
 /* One tensor of the header; offsets grow over all of them. */
-static void add_tensor(json_t *header, const char *name, const char *type, size_t element_bytes, size_t rows, size_t columns,
-                       size_t *offset)
+static void add_tensor(json_t *header, const char *name, const char *type, size_t element_bytes, size_t rows,
+                       size_t columns, size_t *offset)
 {
     json_t *shape = json_pack("[I]", (json_int_t)rows);
     const size_t end = *offset + rows * (columns ? columns : 1) * element_bytes;
     if (columns) json_array_append_new(shape, json_integer((json_int_t)columns));
-    json_object_set_new(header, name, json_pack("{s:s, s:o, s:[I, I]}", "dtype", type, "shape", shape, "data_offsets",
-                                                (json_int_t)*offset, (json_int_t)end));
+    json_object_set_new(header, name,
+                        json_pack("{s:s, s:o, s:[I, I]}", "dtype", type, "shape", shape, "data_offsets",
+                                  (json_int_t)*offset, (json_int_t)end));
     *offset = end;
 }
 
@@ -47,7 +49,8 @@ static json_t *safetensors_header(const corpus_output *output)
 {
     size_t offset = 0;
     json_t *header = json_pack("{s:{s:s, s:s}}", "__metadata__", "model", output->model, "version", deberta_version());
-    add_tensor(header, output->per_token ? "hidden" : "pooled", "F32", sizeof(float), output->vectors, output->width, &offset);
+    add_tensor(header, output->per_token ? "hidden" : "pooled", "F32", sizeof(float), output->vectors, output->width,
+               &offset);
     if (output->per_token) add_tensor(header, "starts", "I64", sizeof(int64_t), output->row_count + 1, 0, &offset);
     if (output->windows) {
         add_tensor(header, "text", "I64", sizeof(int64_t), output->row_count, 0, &offset);
@@ -60,7 +63,8 @@ static char *header_text(const corpus_output *output)
 {
     char *text = NULL;
     if (output->format == CORPUS_NPY) {
-        if (asprintf(&text, "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", output->vectors, output->width) < 0)
+        if (asprintf(&text, "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", output->vectors,
+                     output->width) < 0)
             return NULL;
         return text;
     }
@@ -101,7 +105,8 @@ static deberta_status write_header(corpus_output *output, deberta_error *err)
             for (size_t k = 0; k < 8; k++) header[k] = (char)((uint64_t)room >> 8 * k & 0xFF);
         }
         memcpy(header + prefix, text, strlen(text) < room ? strlen(text) : room);
-        if (fseeko(output->file, 0, SEEK_SET) != 0 || fwrite(header, 1, output->header_bytes, output->file) != output->header_bytes)
+        if (fseeko(output->file, 0, SEEK_SET) != 0 ||
+            fwrite(header, 1, output->header_bytes, output->file) != output->header_bytes)
             status = cannot_write(output, err);
     }
     free(text);
@@ -112,22 +117,23 @@ static deberta_status write_header(corpus_output *output, deberta_error *err)
 /* ---------------------------------------------------------------------------------------------------------- opening */
 
 /* One line of the journal: what was whole at a flush. */
-static deberta_status take_entry(corpus_output *output, const json_t *entry, corpus_progress *progress, uint64_t *data_bytes,
-                                 deberta_error *err)
+static deberta_status take_entry(corpus_output *output, const json_t *entry, corpus_progress *progress,
+                                 uint64_t *data_bytes, deberta_error *err)
 {
     json_int_t texts, bad, bytes;
     const char *hash;
     json_t *rows, *row;
     size_t k;
-    if (json_unpack((json_t *)(uintptr_t)entry, "{s:I, s:I, s:I, s:s, s:o}", "texts", &texts, "bad", &bad, "bytes", &bytes, "hash", &hash,
-                    "rows", &rows) != 0)
+    if (json_unpack((json_t *)(uintptr_t)entry, "{s:I, s:I, s:I, s:s, s:o}", "texts", &texts, "bad", &bad, "bytes",
+                    &bytes, "hash", &hash, "rows", &rows) != 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s is no journal of this program", output->journal_path);
     json_array_foreach(rows, k, row)
     {
         json_int_t text, tokens, begin, end;
         if (json_unpack(row, "[I, I, I, I]", &text, &tokens, &begin, &end) != 0)
             DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s is no journal of this program", output->journal_path);
-        DEBERTA_TRY(corpus_output_row(output, (corpus_row){(size_t)text, (size_t)tokens, {(size_t)begin, (size_t)end}}, err));
+        DEBERTA_TRY(
+            corpus_output_row(output, (corpus_row){(size_t)text, (size_t)tokens, {(size_t)begin, (size_t)end}}, err));
     }
     *progress = (corpus_progress){(size_t)texts, (size_t)bad, strtoull(hash, NULL, 16)};
     output->flushed_texts = progress->texts;
@@ -136,7 +142,8 @@ static deberta_status take_entry(corpus_output *output, const json_t *entry, cor
 }
 
 /* Reads the journal up to its last whole line; what was written behind that is cut off both files. */
-static deberta_status resume(corpus_output *output, const json_t *settings, corpus_progress *progress, deberta_error *err)
+static deberta_status resume(corpus_output *output, const json_t *settings, corpus_progress *progress,
+                             deberta_error *err)
 {
     char *line = NULL;
     size_t room = 0;
@@ -147,9 +154,10 @@ static deberta_status resume(corpus_output *output, const json_t *settings, corp
         if (!strchr(line, '\n')) break;
         json_t *entry = json_loads(line, 0, NULL);
         if (number == 0 && !json_equal(entry, settings))
-            status = status_fail(err, DEBERTA_E_ARGUMENT,
-                                 "%s was begun with other settings (%.*s): finish it with those, or remove it and its journal",
-                                 output->part, (int)strcspn(line, "\n"), line);
+            status = status_fail(
+                err, DEBERTA_E_ARGUMENT,
+                "%s was begun with other settings (%.*s): finish it with those, or remove it and its journal",
+                output->part, (int)strcspn(line, "\n"), line);
         else if (number > 0)
             status = take_entry(output, entry, progress, &data_bytes, err);
         whole = ftello(output->journal);
@@ -174,19 +182,22 @@ static FILE *open_or_make(const char *path)
     return file ? file : fopen(path, "w+bx");
 }
 
-deberta_status corpus_output_open(corpus_output *output, const char *path, const json_t *settings, corpus_progress *progress,
-                                  deberta_error *err)
+deberta_status corpus_output_open(corpus_output *output, const char *path, const json_t *settings,
+                                  corpus_progress *progress, deberta_error *err)
 {
     *progress = (corpus_progress){0};
     output->path = strdup(path);
-    if (!output->path || (output->resumable ? asprintf(&output->part, "%s.part", path)
-                                            : asprintf(&output->part, "%s.%ld.part", path, (long)getpid())) < 0 ||
+    if (!output->path ||
+        (output->resumable ? asprintf(&output->part, "%s.part", path)
+                           : asprintf(&output->part, "%s.%ld.part", path, (long)getpid())) < 0 ||
         asprintf(&output->journal_path, "%s.journal", output->part) < 0)
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     DEBERTA_TRY(measure_header(output, err));
     if (output->resumable) {
         if (!(output->file = open_or_make(output->part)) || !(output->journal = open_or_make(output->journal_path)))
             return cannot_write(output, err);
+        if (flock(fileno(output->journal), LOCK_EX | LOCK_NB) != 0)
+            DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s is being written by another run", output->part);
         return resume(output, settings, progress, err);
     }
     if (!(output->file = fopen(output->part, "w+bx"))) return cannot_write(output, err);
@@ -226,11 +237,11 @@ deberta_status corpus_output_flush(corpus_output *output, const corpus_progress 
     if (fdatasync(fileno(output->file)) != 0) return cannot_write(output, err);
     size_t first = output->row_count;
     while (first > 0 && output->rows[first - 1].text >= output->flushed_texts) first--;
-    fprintf(output->journal, "{\"texts\":%zu,\"bad\":%zu,\"bytes\":%lld,\"hash\":\"%016llx\",\"rows\":[", progress->texts, progress->bad,
-            (long long)ftello(output->file), (unsigned long long)progress->hash);
+    fprintf(output->journal, "{\"texts\":%zu,\"bad\":%zu,\"bytes\":%lld,\"hash\":\"%016llx\",\"rows\":[",
+            progress->texts, progress->bad, (long long)ftello(output->file), (unsigned long long)progress->hash);
     for (size_t k = first; k < output->row_count; k++)
-        fprintf(output->journal, "%s[%zu,%zu,%zu,%zu]", k > first ? "," : "", output->rows[k].text, output->rows[k].tokens,
-                output->rows[k].characters.begin, output->rows[k].characters.end);
+        fprintf(output->journal, "%s[%zu,%zu,%zu,%zu]", k > first ? "," : "", output->rows[k].text,
+                output->rows[k].tokens, output->rows[k].characters.begin, output->rows[k].characters.end);
     fputs("]}\n", output->journal);
     output->flushed_texts = progress->texts;
     return fflush(output->journal) == 0 && !ferror(output->journal) ? DEBERTA_OK : cannot_write(output, err);

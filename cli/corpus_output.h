@@ -1,9 +1,9 @@
 /* The encoded rows of a corpus, written as they come: .npy, .safetensors or .jsonl, by the suffix of the name.
  *
- * How many rows there will be is known only at the end, so every format is a stream behind a header of fixed size that is written
- * last. Until then the file is OUT.<pid>.part, removed when the work fails. Resumable output is OUT.part instead and has a journal
- * beside it, OUT.part.journal: a line of settings, then one for each flush saying how far the data is whole. Both stay when the work
- * is interrupted and go when it is finished.
+ * How many rows there will be is known only at the end, so every format is a stream behind a header of fixed size that
+ * is written last. Until then the file is OUT.<pid>.part, removed when the work fails. Resumable output is OUT.part
+ * instead and has a journal beside it, OUT.part.journal: a line of settings, then one for each flush saying how far the
+ * data is whole. Both stay when the work is interrupted and go when it is finished.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CLI_CORPUS_OUTPUT_H
@@ -26,9 +26,9 @@ typedef struct corpus_row {
 
 typedef struct corpus_output {
     corpus_format format;
-    size_t width;    /* h */
-    bool per_token;  /* a row has as many vectors as tokens, else one */
-    bool windows;    /* several rows may come from one text */
+    size_t width;   /* h */
+    bool per_token; /* a row has as many vectors as tokens, else one */
+    bool windows;   /* several rows may come from one text */
     bool resumable;
     const char *model; /* for the notes of a safetensors file */
     char *path, *part, *journal_path;
@@ -47,10 +47,10 @@ typedef struct corpus_progress {
 /* False for a name whose suffix is none of the three. */
 bool corpus_format_of(const char *path, corpus_format *format);
 
-/* The caller has set format, width, per_token, windows, resumable and model. settings: what must be the same for a resumed run to go
- * on (borrowed; not needed otherwise). *progress is zero where there is nothing to go on from. */
-deberta_status corpus_output_open(corpus_output *output, const char *path, const json_t *settings, corpus_progress *progress,
-                                  deberta_error *err);
+/* The caller has set format, width, per_token, windows, resumable and model. settings: what must be the same for a
+ * resumed run to go on (borrowed; not needed otherwise). *progress is zero where there is nothing to go on from. */
+deberta_status corpus_output_open(corpus_output *output, const char *path, const json_t *settings,
+                                  corpus_progress *progress, deberta_error *err);
 /* npy and safetensors: `vectors` rows of width floats. */
 deberta_status corpus_output_values(corpus_output *output, const float *values, size_t vectors, deberta_error *err);
 /* Notes a row whose values are written; for .jsonl only its count matters, the caller writes lines to output->file. */

@@ -43,10 +43,10 @@ typedef struct corpus_job {
     /* The chunk: */
     corpus_text *texts; /* [text_capacity] */
     size_t text_count, text_capacity;
-    text_piece *pieces;      /* [row_count], sorted while encoding */
-    corpus_row *rows;        /* [row_count] in order */
-    size_t *row_vectors;     /* [row_count] where a row's vectors begin */
-    int32_t *ids, *types;    /* framed windows */
+    text_piece *pieces;   /* [row_count], sorted while encoding */
+    corpus_row *rows;     /* [row_count] in order */
+    size_t *row_vectors;  /* [row_count] where a row's vectors begin */
+    int32_t *ids, *types; /* framed windows */
     size_t row_count, vector_count, encoded_pieces;
     float *vectors; /* [vector_count][h] */
 } corpus_job;
@@ -59,6 +59,9 @@ bool encode_corpus_wanted(const parsed_options *options)
     corpus_format format;
     for (size_t k = 0; names[k]; k++)
         if (options_has(options, names[k])) return true;
+    const char *path;
+    for (size_t k = 0; (path = options_nth_value(options, "file", k)); k++)
+        if (text_stream_is_jsonl(path)) return true;
     return corpus_format_of(options_value(options, "out", NULL), &format) && format != CORPUS_SAFETENSORS;
 }
 
@@ -74,9 +77,11 @@ static int read_window(corpus_job *job)
         return report_usage(job->options, "--window %zu is longer than the model's position table, %zu", job->window,
                             info->max_positions);
     if (options_has(job->options, "pair") || options_has(job->options, "max-tokens"))
-        return report_usage(job->options, "--window does not go with --%s", options_has(job->options, "pair") ? "pair" : "max-tokens");
+        return report_usage(job->options, "--window does not go with --%s",
+                            options_has(job->options, "pair") ? "pair" : "max-tokens");
     if (job->output.format == CORPUS_NPY)
-        return report_usage(job->options, "an .npy file cannot say which rows are windows of which text: use .safetensors or .jsonl");
+        return report_usage(job->options,
+                            "an .npy file cannot say which rows are windows of which text: use .safetensors or .jsonl");
     return EXIT_OK;
 }
 
@@ -87,14 +92,19 @@ static int read_options(corpus_job *job)
     size_t pooling;
     for (size_t k = 0; others[k]; k++)
         if (options_has(job->options, others[k]))
-            return report_usage(job->options, "--%s does not go with the output of a corpus (--pool, --window, .npy, .jsonl)", others[k]);
+            return report_usage(job->options,
+                                "--%s does not go with the output of a corpus (--pool, --window, .npy, .jsonl)",
+                                others[k]);
     if (!path) return report_usage(job->options, "say where the results go: --out FILE");
     if (!corpus_format_of(path, &job->output.format))
-        return report_usage(job->options, "--out: expected a name that ends in .npy, .safetensors or .jsonl, found '%s'", path);
+        return report_usage(job->options,
+                            "--out: expected a name that ends in .npy, .safetensors or .jsonl, found '%s'", path);
     if (!options_choice(job->options, "pool", pooling_names, POOL_MEAN, &pooling)) return EXIT_USAGE;
     job->pooling = (enum pooling)pooling;
     if (job->pooling == POOL_NONE && job->output.format == CORPUS_NPY)
-        return report_usage(job->options, "an .npy file cannot hold texts of different length: use .safetensors or .jsonl, or --pool mean");
+        return report_usage(
+            job->options,
+            "an .npy file cannot hold texts of different length: use .safetensors or .jsonl, or --pool mean");
     job->output.per_token = job->pooling == POOL_NONE;
     job->output.resumable = options_has(job->options, "resume");
     return EXIT_OK;
@@ -105,10 +115,11 @@ static deberta_status describe_settings(const corpus_job *job, json_t **settings
 {
     char digest[65];
     DEBERTA_TRY(model_digest(job->batches.model, digest, err));
-    *settings = json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s}", "version", deberta_version(), "model", digest, "pool",
-                          pooling_names[job->pooling], "format", (int)job->output.format, "window", (json_int_t)job->window, "stride",
-                          (json_int_t)job->stride, "max_tokens", (json_int_t)job->batches.cut, "strict", job->batches.strict,
-                          "reference", options_value(job->options, "reference", "microsoft"));
+    *settings = json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s}", "version", deberta_version(), "model",
+                          digest, "pool", pooling_names[job->pooling], "format", (int)job->output.format, "window",
+                          (json_int_t)job->window, "stride", (json_int_t)job->stride, "max_tokens",
+                          (json_int_t)job->batches.cut, "strict", job->batches.strict, "reference",
+                          options_value(job->options, "reference", "microsoft"));
     return DEBERTA_OK;
 }
 
@@ -164,7 +175,8 @@ static deberta_status read_chunk(corpus_job *job, bool *end, deberta_error *err)
         job->progress.hash = hash_record(job->progress.hash, &text->record);
         DEBERTA_TRY(text_batches_tokenize(&job->batches, &text->record, &text->tokens, err));
         if (!text->record.problem && !job->window)
-            DEBERTA_TRY(text_batches_check_length(&job->batches, &text->record, text->tokens.count, job->batches.longest, err));
+            DEBERTA_TRY(
+                text_batches_check_length(&job->batches, &text->record, text->tokens.count, job->batches.longest, err));
         text->first_row = job->row_count;
         text->rows = text->record.problem ? 1 : windows_of(job, text->tokens.count);
         job->row_count += text->rows;
@@ -189,17 +201,20 @@ static void free_chunk(corpus_job *job)
 }
 
 /* One window of a text into ids and types, with the text's own frame around it. */
-static text_piece cut_window(const corpus_job *job, const corpus_text *text, size_t number, int32_t *ids, int32_t *types, corpus_row *row)
+static text_piece cut_window(const corpus_job *job, const corpus_text *text, size_t number, int32_t *ids,
+                             int32_t *types, corpus_row *row)
 {
     const token_list *list = &text->tokens;
     const size_t first = 1 + number * job->stride, content = list->count - FRAME_TOKENS;
-    const size_t left = content - (first - 1), inside = job->window - FRAME_TOKENS, count = left < inside ? left : inside;
+    const size_t left = content - (first - 1), inside = job->window - FRAME_TOKENS,
+                 count = left < inside ? left : inside;
     ids[0] = list->ids[0];
     memcpy(ids + 1, list->ids + first, count * sizeof *ids);
     ids[count + 1] = list->ids[list->count - 1];
     memset(types, 0, (count + FRAME_TOKENS) * sizeof *types);
     if (count)
-        row->characters = (text_span){token_place_of(list, first, text->record.text).characters.begin, list->char_spans[first + count - 1].end};
+        row->characters = (text_span){token_place_of(list, first, text->record.text).characters.begin,
+                                      list->char_spans[first + count - 1].end};
     return (text_piece){.ids = ids, .types = types, .tokens = count + FRAME_TOKENS};
 }
 
@@ -216,9 +231,11 @@ static size_t lay_out(corpus_job *job)
             if (!text->record.problem) {
                 text_piece *piece = &job->pieces[pieces++];
                 if (job->window)
-                    *piece = cut_window(job, text, number, job->ids + r * job->window, job->types + r * job->window, &job->rows[r]);
+                    *piece = cut_window(job, text, number, job->ids + r * job->window, job->types + r * job->window,
+                                        &job->rows[r]);
                 else
-                    *piece = (text_piece){.ids = text->tokens.ids, .types = text->tokens.type_ids, .tokens = text->tokens.count};
+                    *piece = (text_piece){
+                        .ids = text->tokens.ids, .types = text->tokens.type_ids, .tokens = text->tokens.count};
                 piece->index = r;
                 job->rows[r].tokens = piece->tokens;
             }
@@ -236,7 +253,8 @@ static deberta_status arrange_chunk(corpus_job *job, size_t *pieces, deberta_err
     job->row_vectors = calloc(rows, sizeof *job->row_vectors);
     job->ids = calloc(rows * (job->window + 1), sizeof *job->ids);
     job->types = calloc(rows * (job->window + 1), sizeof *job->types);
-    if (!job->pieces || !job->rows || !job->row_vectors || !job->ids || !job->types) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    if (!job->pieces || !job->rows || !job->row_vectors || !job->ids || !job->types)
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     *pieces = lay_out(job);
     job->vectors = malloc((job->vector_count + 1) * h * sizeof *job->vectors);
     if (!job->vectors) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
@@ -288,7 +306,13 @@ static deberta_status keep_batch(void *context, const text_piece *pieces, size_t
 
 static void put_vector(FILE *file, const float *vector, size_t width)
 {
-    for (size_t e = 0; e < width; e++) fprintf(file, "%c%.9g", e ? ',' : '[', (double)vector[e]);
+    for (size_t e = 0; e < width; e++) {
+        fputc(e ? ',' : '[', file);
+        if (isfinite(vector[e]))
+            fprintf(file, "%.9g", (double)vector[e]);
+        else
+            fputs("null", file); /* JSON has no other word for it */
+    }
     fputc(']', file);
 }
 
@@ -312,8 +336,8 @@ static void put_line(const corpus_job *job, const corpus_text *text, size_t row,
     } else {
         fprintf(file, ",\"tokens\":%zu", job->rows[row].tokens);
         if (job->window)
-            fprintf(file, ",\"window\":%zu,\"characters\":[%zu,%zu]", row - text->first_row, job->rows[row].characters.begin,
-                    job->rows[row].characters.end);
+            fprintf(file, ",\"window\":%zu,\"characters\":[%zu,%zu]", row - text->first_row,
+                    job->rows[row].characters.begin, job->rows[row].characters.end);
         fprintf(file, ",\"%s\":", job->pooling == POOL_NONE ? "hidden" : "pooled");
         if (job->pooling != POOL_NONE) put_vector(file, vectors, h);
         for (size_t t = 0; job->pooling == POOL_NONE && t < job->rows[row].tokens; t++) {
@@ -348,7 +372,8 @@ static deberta_status write_chunk(corpus_job *job, deberta_error *err)
             if (job->output.format == CORPUS_JSONL)
                 put_line(job, text, r, vectors);
             else
-                DEBERTA_TRY(corpus_output_values(&job->output, vectors, job->pooling == POOL_NONE ? job->rows[r].tokens : 1, err));
+                DEBERTA_TRY(corpus_output_values(&job->output, vectors,
+                                                 job->pooling == POOL_NONE ? job->rows[r].tokens : 1, err));
             DEBERTA_TRY(corpus_output_row(&job->output, job->rows[r], err));
         }
         text_record_free(&text->record);
@@ -369,11 +394,13 @@ static deberta_status skip_finished(corpus_job *job, deberta_error *err)
         DEBERTA_TRY(text_stream_next(&job->stream, &record, &end, err));
         if (!end) hash = hash_record(hash, &record);
         text_record_free(&record);
-        if (end) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s holds %zu texts, but the input only %zu", job->output.part, job->progress.texts, k);
+        if (end)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s holds %zu texts, but the input only %zu", job->output.part,
+                         job->progress.texts, k);
     }
     if (hash != job->progress.hash)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the first %zu texts of the input are not those that %s was made from", job->progress.texts,
-                     job->output.part);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the first %zu texts of the input are not those that %s was made from",
+                     job->progress.texts, job->output.part);
     if (job->progress.texts) run_note(job->options, "%zu texts are done already", job->progress.texts);
     job->skipped_bytes = job->stream.done_bytes;
     return DEBERTA_OK;
@@ -396,19 +423,22 @@ static deberta_status encode_all(corpus_job *job, deberta_error *err)
 {
     json_t *settings = NULL;
     if (job->output.resumable) DEBERTA_TRY(describe_settings(job, &settings, err));
-    deberta_status status = corpus_output_open(&job->output, options_value(job->options, "out", NULL), settings, &job->progress, err);
+    deberta_status status =
+        corpus_output_open(&job->output, options_value(job->options, "out", NULL), settings, &job->progress, err);
     json_decref(settings);
     DEBERTA_TRY(status);
     DEBERTA_TRY(skip_finished(job, err));
-    job->bar = progress_begin(job->options, "encode", (size_t)(job->stream.total_bytes ? job->stream.total_bytes - job->skipped_bytes : 0));
+    job->bar = progress_begin(job->options, "encode",
+                              (size_t)(job->stream.total_bytes ? job->stream.total_bytes - job->skipped_bytes : 0));
     job->began = text_batches_now();
     status = encode_chunks(job, err);
     progress_end(&job->bar);
     DEBERTA_TRY(status);
     DEBERTA_TRY(corpus_output_finish(&job->output, err));
     const double seconds = text_batches_now() - job->began;
-    run_note(job->options, "%zu texts, %zu tokens in %.2f s: %.0f tokens/s, %.1f %% of the time in the encoder", job->progress.texts,
-             job->batches.tokens, seconds, (double)job->batches.tokens / seconds, 100 * job->batches.encoder_seconds / seconds);
+    run_note(job->options, "%zu texts, %zu tokens in %.2f s: %.0f tokens/s, %.1f %% of the time in the encoder",
+             job->progress.texts, job->batches.tokens, seconds, (double)job->batches.tokens / seconds,
+             100 * job->batches.encoder_seconds / seconds);
     return DEBERTA_OK;
 }
 

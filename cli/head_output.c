@@ -7,7 +7,7 @@
 
 #include "core/text/utf8.h"
 
-enum { MARKED_CONTEXT_BYTES = 60 };
+enum { MARKED_CONTEXT_BYTES = 60, PLACE_COLUMN = 20 };
 
 /* --------------------------------------------------------------------------------------------------------- rankings */
 
@@ -113,4 +113,47 @@ void print_marked(FILE *out, const char *text, size_t bytes, text_span place)
     fputs("«", out);
     print_clean(out, text + place.end, end - place.end);
     fputs(end < bytes ? "…" : "", out);
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const text_span *x = a, *y = b;
+    return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+text_span span_of(const json_t *item)
+{
+    const json_t *bytes = json_object_get(item, "bytes");
+    return (text_span){(size_t)json_integer_value(json_array_get(bytes, 0)),
+                       (size_t)json_integer_value(json_array_get(bytes, 1))};
+}
+
+void print_place(FILE *out, const char *text, const json_t *item)
+{
+    const text_span span = span_of(item);
+    const json_t *characters = json_object_get(item, "characters");
+    const size_t width = clean_width(text + span.begin, span.end - span.begin);
+    print_clean(out, text + span.begin, span.end - span.begin);
+    fprintf(out, "%*s  %lld-%lld\n", width < PLACE_COLUMN ? (int)(PLACE_COLUMN - width) : 0, "",
+            (long long)json_integer_value(json_array_get(characters, 0)),
+            (long long)json_integer_value(json_array_get(characters, 1)));
+}
+
+void print_all_marked(FILE *out, const char *text, size_t bytes, const json_t *items)
+{
+    size_t count = json_array_size(items), at = 0;
+    text_span *spans = malloc((count + 1) * sizeof *spans);
+    if (!spans) count = 0; /* the marks are a help, the text is the point */
+    for (size_t k = 0; k < count; k++) spans[k] = span_of(json_array_get(items, k));
+    if (count) qsort(spans, count, sizeof *spans, by_begin);
+    for (size_t k = 0; k < count; k++) {
+        if (spans[k].begin < at || spans[k].begin == spans[k].end) continue;
+        print_clean(out, text + at, spans[k].begin - at);
+        fputs("»", out);
+        print_clean(out, text + spans[k].begin, spans[k].end - spans[k].begin);
+        fputs("«", out);
+        at = spans[k].end;
+    }
+    print_clean(out, text + at, bytes - at);
+    free(spans);
 }

@@ -24,12 +24,18 @@ typedef struct token_place {
 token_place token_place_of(const token_list *list, size_t token, const char *text);
 
 json_t *json_clean_string(const char *text, size_t bytes);
-json_t *json_span(text_span span); /* [begin, end] */
+json_t *json_span(text_span span);     /* [begin, end] */
+text_span span_of(const json_t *item); /* back from its "bytes" */
 
 void print_clean(FILE *out, const char *text, size_t bytes);
 /* The characters that print_clean writes. */
 size_t clean_width(const char *text, size_t bytes);
 /* The text around a place, which stands between guillemets; the ends are left out where the text is long. */
 void print_marked(FILE *out, const char *text, size_t bytes, text_span place);
+/* A line with the item's piece of the text and the characters it covers. */
+void print_place(FILE *out, const char *text, const json_t *item);
+/* The whole text, with guillemets around the "bytes" of every item in an array of objects that holds "bytes", in any
+ * order. */
+void print_all_marked(FILE *out, const char *text, size_t bytes, const json_t *items);
 
 #endif

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/head_run.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/head_output.h"
 #include "core/base/status.h"
 
 enum { WINDOW_TEXTS = 512, WINDOW_BYTES = 1 << 20 };
@@ -36,7 +38,8 @@ int head_run_require(const head_run *run, deberta_head head)
     for (int k = 0; k < DEBERTA_HEAD_COUNT; k++) {
         const size_t used = strlen(present);
         if (run->batches.info.heads_present & 1u << k)
-            snprintf(present + used, sizeof present - used, "%s%s", used ? ", " : "", deberta_head_name((deberta_head)k));
+            snprintf(present + used, sizeof present - used, "%s%s", used ? ", " : "",
+                     deberta_head_name((deberta_head)k));
     }
     snprintf(error.message, sizeof error.message, "%s does not hold the head '%s'; it has %s%s", run->batches.info.name,
              deberta_head_name(head), *present ? "the heads: " : "no head at all", present);
@@ -50,8 +53,9 @@ int head_run_check_labels(const head_run *run, size_t labels)
     size_t names = 0;
     while (deberta_model_label(model, names)) names++;
     if (names == 0 || names == labels) return EXIT_OK;
-    snprintf(error.message, sizeof error.message, "%s: id2label in config.json names %zu labels, but the classifier has %zu rows",
-             run->batches.info.name, names, labels);
+    snprintf(error.message, sizeof error.message,
+             "%s: id2label in config.json names %zu labels, but the classifier has %zu rows", run->batches.info.name,
+             names, labels);
     return report_error(run->options, &error);
 }
 
@@ -63,6 +67,21 @@ const char *head_run_label(const deberta_model *model, size_t label, char buffer
     return buffer;
 }
 
+deberta_status head_run_logits(const head_batch *batch, deberta_head head, const size_t *positions, size_t count,
+                               float *logits, deberta_error *err)
+{
+    const size_t width = deberta_head_width(batch->model, head);
+    deberta_model_info info;
+    DEBERTA_TRY(deberta_head_logits(batch->session, head, positions, count, logits, width, err));
+    for (size_t k = 0; k < count * width; k++) {
+        if (isfinite(logits[k])) continue;
+        deberta_model_describe(batch->model, &info);
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the head '%s' gives %f: weights of the model are damaged", info.name,
+                     deberta_head_name(head), (double)logits[k]);
+    }
+    return DEBERTA_OK;
+}
+
 deberta_status head_run_token_logits(const head_batch *batch, deberta_head head, float **logits, deberta_error *err)
 {
     const size_t tokens = batch->starts[batch->count], width = deberta_head_width(batch->model, head);
@@ -70,7 +89,7 @@ deberta_status head_run_token_logits(const head_batch *batch, deberta_head head,
     *logits = calloc(tokens, width * sizeof **logits);
     deberta_status status = positions && *logits ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t t = 0; status == DEBERTA_OK && t < tokens; t++) positions[t] = t;
-    if (status == DEBERTA_OK) status = deberta_head_logits(batch->session, head, positions, tokens, *logits, width, err);
+    if (status == DEBERTA_OK) status = head_run_logits(batch, head, positions, tokens, *logits, err);
     free(positions);
     if (status == DEBERTA_OK) return DEBERTA_OK;
     free(*logits);
@@ -108,7 +127,8 @@ static deberta_status read_window(head_run *run, bool *end, deberta_error *err)
         bytes += text->record.text_bytes + text->record.pair_bytes;
         DEBERTA_TRY(text_batches_tokenize(&run->batches, &text->record, &text->tokens, err));
         if (!text->record.problem)
-            DEBERTA_TRY(text_batches_check_length(&run->batches, &text->record, text->tokens.count, run->batches.longest, err));
+            DEBERTA_TRY(
+                text_batches_check_length(&run->batches, &text->record, text->tokens.count, run->batches.longest, err));
         if (!text->record.problem && run->command->look) DEBERTA_TRY(run->command->look(run, text, err));
         if (typed && run->stream.file == stdin) break;
     }
@@ -136,7 +156,8 @@ static deberta_status answer_window(head_run *run, deberta_error *err)
     for (size_t k = 0; k < run->count; k++) {
         const token_list *tokens = &run->texts[k].tokens;
         if (run->texts[k].record.problem) continue;
-        pieces[count++] = (text_piece){.ids = tokens->ids, .types = tokens->type_ids, .tokens = tokens->count, .index = k};
+        pieces[count++] =
+            (text_piece){.ids = tokens->ids, .types = tokens->type_ids, .tokens = tokens->count, .index = k};
     }
     const deberta_status status = text_batches_run(&run->batches, pieces, count, answer_batch, run, err);
     free(pieces);
@@ -149,9 +170,10 @@ static void print_json_line(head_run *run, const head_text *text)
 {
     const text_record *record = &text->record;
     json_t *object = json_pack("{s:I}", "line", (json_int_t)record->line);
-    if (record->source) json_object_set_new(object, "file", json_string(record->source));
+    if (record->source) json_object_set_new(object, "file", json_clean_string(record->source, strlen(record->source)));
     if (record->id) json_object_set(object, "id", record->id);
-    if (record->problem) json_object_set_new(object, "error", json_string(record->problem));
+    if (record->problem)
+        json_object_set_new(object, "error", json_clean_string(record->problem, strlen(record->problem)));
     if (text->answer) json_object_update(object, text->answer);
     json_dumpf(object, run->output.file, JSON_REAL_PRECISION(9));
     fputc('\n', run->output.file);
@@ -205,7 +227,8 @@ int head_run_all(head_run *run, const head_command *command, void *context)
     run->command = command;
     run->context = context;
     int status = text_stream_open(&run->stream, run->options, &command->names);
-    if (status == EXIT_OK) status = text_output_open(run->options, options_value(run->options, "out", NULL), &run->output);
+    if (status == EXIT_OK)
+        status = text_output_open(run->options, options_value(run->options, "out", NULL), &run->output);
     if (status == EXIT_OK) status = run_windows(run);
     if (status == EXIT_OK) status = text_output_close(run->options, &run->output);
     return status == EXIT_OK && run->bad ? EXIT_INPUT : status;

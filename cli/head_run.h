@@ -1,8 +1,9 @@
 /* What the commands over heads share: open model and tokenizer, read texts, encode them in batches, answer in order.
  *
- * A command says what it needs and gives three functions: look at a tokenized text (and perhaps refuse it), answer a batch, print
- * one answer for a person. Answers are JSON objects; with --json they are printed one a line, and a text that could not be
- * answered has a line with "error". Such a text is reported with its place, the others go on, and the exit code is EXIT_INPUT.
+ * A command says what it needs and gives three functions: look at a tokenized text (and perhaps refuse it), answer a
+ * batch, print one answer for a person. Answers are JSON objects; with --json they are printed one a line, and a text
+ * that could not be answered has a line with "error". Such a text is reported with its place, the others go on, and the
+ * exit code is EXIT_INPUT.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CLI_HEAD_RUN_H
@@ -57,9 +58,16 @@ void head_run_close(head_run *run);
 
 /* The label's name, or "LABEL_<k>" in the buffer where the config has none. */
 const char *head_run_label(const deberta_model *model, size_t label, char buffer[32]);
-/* Logits of all tokens [first, first + count) of the batch, [count][width of the head], to be freed. */
+/* deberta_head_logits for the batch, stride = width of the head; values that are no numbers are an error
+ * (DEBERTA_E_FORMAT): they come from damaged weights, and no ranking of them means anything. */
+deberta_status head_run_logits(const head_batch *batch, deberta_head head, const size_t *positions, size_t count,
+                               float *logits, deberta_error *err);
+/* The same for all tokens of the batch; [tokens][width], to be freed. */
 deberta_status head_run_token_logits(const head_batch *batch, deberta_head head, float **logits, deberta_error *err);
 
-#define HEAD_RUN_TOP(help) {"top", 0, "N", help}
+#define HEAD_RUN_TOP(help)                                                                                             \
+    {                                                                                                                  \
+        "top", 0, "N", help                                                                                            \
+    }
 
 #endif

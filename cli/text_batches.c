@@ -69,17 +69,31 @@ void text_batches_close(text_batches *batches)
 
 /* ----------------------------------------------------------------------------------------------------- tokenizing */
 
-deberta_status text_batches_check_length(const text_batches *batches, text_record *record, size_t tokens, size_t longest,
-                                         deberta_error *err)
+/* A text longer than a batch gets a session of its own size: --memory-limit then stops the text, not the corpus. */
+static deberta_status check_memory(const text_batches *batches, text_record *record, size_t tokens, deberta_error *err)
 {
-    if (tokens <= longest) return DEBERTA_OK;
-    const bool table = longest == batches->info.max_positions;
-    return text_record_spoil(record, err, "%zu tokens, but %s %zu; --max-tokens %zu would cut it", tokens,
-                             table ? "the position table of this model ends at" : "without --max-tokens the limit is", longest,
-                             longest);
+    deberta_session_options options = batches->session_options;
+    size_t needed;
+    if (!options.memory_limit_bytes || tokens <= batches->batch_tokens) return DEBERTA_OK;
+    options.max_tokens = tokens;
+    DEBERTA_TRY(deberta_session_predict_bytes(&needed, batches->model, &options, err));
+    if (needed <= options.memory_limit_bytes) return DEBERTA_OK;
+    return text_record_spoil(record, err, "%zu tokens need a workspace of %zu bytes, above --memory-limit", tokens,
+                             needed);
 }
 
-static deberta_status check_ids(const text_batches *batches, text_record *record, const token_list *list, deberta_error *err)
+deberta_status text_batches_check_length(const text_batches *batches, text_record *record, size_t tokens,
+                                         size_t longest, deberta_error *err)
+{
+    if (tokens <= longest) return check_memory(batches, record, tokens, err);
+    const bool table = longest == batches->info.max_positions;
+    return text_record_spoil(record, err, "%zu tokens, but %s %zu; --max-tokens %zu would cut it", tokens,
+                             table ? "the position table of this model ends at" : "without --max-tokens the limit is",
+                             longest, longest);
+}
+
+static deberta_status check_ids(const text_batches *batches, text_record *record, const token_list *list,
+                                deberta_error *err)
 {
     for (size_t t = 0; t < list->count; t++)
         if (list->ids[t] < 0 || (size_t)list->ids[t] >= batches->info.vocabulary_size)
@@ -137,8 +151,8 @@ static deberta_status make_room(text_batches *batches, size_t tokens, deberta_er
 }
 
 /* Copies pieces[0 .. count) side by side and encodes them. */
-static deberta_status encode_batch(text_batches *batches, const text_piece *pieces, size_t count, deberta_outputs *outputs,
-                                   deberta_error *err)
+static deberta_status encode_batch(text_batches *batches, const text_piece *pieces, size_t count,
+                                   deberta_outputs *outputs, deberta_error *err)
 {
     size_t tokens = 0;
     batches->starts[0] = 0;
@@ -148,8 +162,11 @@ static deberta_status encode_batch(text_batches *batches, const text_piece *piec
         tokens += pieces[k].tokens;
         batches->starts[k + 1] = tokens;
     }
-    const deberta_batch batch = {.struct_size = sizeof batch, .ids = batches->ids, .sequence_starts = batches->starts,
-                                 .sequences = count, .token_types = batches->types};
+    const deberta_batch batch = {.struct_size = sizeof batch,
+                                 .ids = batches->ids,
+                                 .sequence_starts = batches->starts,
+                                 .sequences = count,
+                                 .token_types = batches->types};
     const double began = text_batches_now();
     DEBERTA_TRY(deberta_encode(batches->session, &batch, outputs, err));
     batches->encoder_seconds += text_batches_now() - began;
@@ -165,7 +182,8 @@ deberta_status text_batches_run(text_batches *batches, text_piece *pieces, size_
     qsort(pieces, count, sizeof *pieces, by_length);
     for (size_t first = 0, end; first < count; first = end) {
         size_t tokens = pieces[first].tokens;
-        for (end = first + 1; end < count && tokens + pieces[end].tokens <= batches->batch_tokens; end++) tokens += pieces[end].tokens;
+        for (end = first + 1; end < count && tokens + pieces[end].tokens <= batches->batch_tokens; end++)
+            tokens += pieces[end].tokens;
         deberta_outputs outputs = {.struct_size = sizeof outputs};
         DEBERTA_TRY(make_room(batches, tokens, err));
         DEBERTA_TRY(encode_batch(batches, pieces + first, end - first, &outputs, err));

@@ -1,5 +1,5 @@
-/* Token sequences through the encoder in ragged batches: sorted by length inside a window of them, so that what is encoded
- * together is alike, and never more than --batch-tokens at a time unless a single sequence is longer.
+/* Token sequences through the encoder in ragged batches: sorted by length inside a window of them, so that what is
+ * encoded together is alike, and never more than --batch-tokens at a time unless a single sequence is longer.
  *
  * The results do not depend on any of this: a sequence gives the same bits alone or in company.
  *
@@ -39,16 +39,17 @@ typedef struct text_batches {
 int text_batches_open(text_batches *batches, const parsed_options *options, unsigned features);
 void text_batches_close(text_batches *batches);
 
-/* Tokenizes a record that has no problem yet. What makes it unfit for this model (too long, an id the model lacks, broken UTF-8
- * with --strict) becomes its problem; only what ends the work is an error. */
+/* Tokenizes a record that has no problem yet. What makes it unfit for this model (too long, an id the model lacks,
+ * broken UTF-8 with --strict) becomes its problem; only what ends the work is an error. */
 deberta_status text_batches_tokenize(text_batches *batches, text_record *record, token_list *list, deberta_error *err);
 /* The check for length alone, for a command whose head sees positions that the encoder does not. */
-deberta_status text_batches_check_length(const text_batches *batches, text_record *record, size_t tokens, size_t longest,
-                                         deberta_error *err);
+deberta_status text_batches_check_length(const text_batches *batches, text_record *record, size_t tokens,
+                                         size_t longest, deberta_error *err);
 
-/* Sorts the pieces and encodes them. on_batch sees pieces[0 .. count) of one batch while its results are in the session. */
-typedef deberta_status (*text_batch_callback)(void *context, const text_piece *pieces, size_t count, const size_t *starts,
-                                              const deberta_outputs *outputs, deberta_error *err);
+/* Sorts the pieces and encodes them. on_batch sees pieces[0 .. count) of one batch while its results are in the
+ * session. */
+typedef deberta_status (*text_batch_callback)(void *context, const text_piece *pieces, size_t count,
+                                              const size_t *starts, const deberta_outputs *outputs, deberta_error *err);
 deberta_status text_batches_run(text_batches *batches, text_piece *pieces, size_t count, text_batch_callback on_batch,
                                 void *context, deberta_error *err);
 
@@ -56,7 +57,10 @@ double text_batches_now(void); /* seconds of a clock that never goes back */
 
 #define TEXT_BATCHES_OPTIONS                                                                                           \
     {"batch-tokens", 0, "N", "tokens encoded together (default 2048); changes speed and memory, no result"},           \
-    {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included; also: trained, receptive. Nothing is cut otherwise"}, \
-    {"strict", 0, NULL, "broken UTF-8 is a problem of its line instead of being replaced by U+FFFD"}
+        {"max-tokens", 0, "N",                                                                                         \
+         "cut longer texts to N tokens, frame included; also: trained, receptive. Nothing is cut otherwise"},          \
+    {                                                                                                                  \
+        "strict", 0, NULL, "broken UTF-8 is a problem of its line instead of being replaced by U+FFFD"                 \
+    }
 
 #endif

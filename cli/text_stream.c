@@ -17,6 +17,8 @@ static bool has_suffix(const char *path, const char *suffix)
     return length >= tail && strcmp(path + length - tail, suffix) == 0;
 }
 
+bool text_stream_is_jsonl(const char *path) { return has_suffix(path, ".jsonl") || has_suffix(path, ".ndjson"); }
+
 static size_t count_given(const parsed_options *options, const char *name)
 {
     size_t count = 0;
@@ -65,8 +67,8 @@ static deberta_status copy_text(char **to, size_t *to_bytes, const char *text, s
 }
 
 /* A key's text into the record. *found stays false where there is none. */
-static deberta_status take_key(const json_t *object, const char *key, char **to, size_t *to_bytes, text_record *record, bool *found,
-                               deberta_error *err)
+static deberta_status take_key(const json_t *object, const char *key, char **to, size_t *to_bytes, text_record *record,
+                               bool *found, deberta_error *err)
 {
     const json_t *value = json_object_get(object, key);
     *found = json_is_string(value);
@@ -82,15 +84,16 @@ static deberta_status read_object(text_record *record, const text_stream_names *
     json_t *object = json_loadb(line, bytes, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &json_error);
     if (!json_is_object(object)) {
         json_decref(object);
-        return text_record_spoil(record, err, "expected a JSON object with the key \"%s\"%s%s", names->text, object ? "" : ": ",
-                                 object ? "" : json_error.text);
+        return text_record_spoil(record, err, "expected a JSON object with the key \"%s\"%s%s", names->text,
+                                 object ? "" : ": ", object ? "" : json_error.text);
     }
     bool has_text, has_pair = false;
     record->id = json_incref(json_object_get(object, "id"));
     deberta_status status = take_key(object, names->text, &record->text, &record->text_bytes, record, &has_text, err);
     if (status == DEBERTA_OK && names->pair)
         status = take_key(object, names->pair, &record->pair, &record->pair_bytes, record, &has_pair, err);
-    if (status == DEBERTA_OK && !has_text) status = text_record_spoil(record, err, "the object has no key \"%s\"", names->text);
+    if (status == DEBERTA_OK && !has_text)
+        status = text_record_spoil(record, err, "the object has no key \"%s\"", names->text);
     if (status == DEBERTA_OK && names->pair_required && !has_pair)
         status = text_record_spoil(record, err, "the object has no key \"%s\"", names->pair);
     json_decref(object);
@@ -105,10 +108,12 @@ static int check_given(const text_stream *stream)
     const size_t texts = count_given(stream->options, names->text), files = count_given(stream->options, "file");
     const size_t pairs = names->pair ? count_given(stream->options, names->pair) : 0;
     if (texts + files == 0) return report_usage(stream->options, "no text: give --%s or --file", names->text);
-    if (pairs > texts) return report_usage(stream->options, "--%s was given more often than --%s", names->pair, names->text);
+    if (pairs > texts)
+        return report_usage(stream->options, "--%s was given more often than --%s", names->pair, names->text);
     const bool shared = names->share_pair && pairs == 1;
     if (pairs != texts && !shared && (pairs > 0 || names->pair_required))
-        return report_usage(stream->options, "%zu --%s but %zu --%s: give one for each", texts, names->text, pairs, names->pair);
+        return report_usage(stream->options, "%zu --%s but %zu --%s: give one for each", texts, names->text, pairs,
+                            names->pair);
     return EXIT_OK;
 }
 
@@ -122,7 +127,8 @@ static int measure_files(text_stream *stream)
         FILE *file = is_standard_input(path) ? stdin : fopen(path, "rb");
         deberta_error error = {.code = DEBERTA_E_FILE};
         const bool fine = file && fstat(fileno(file), &about) == 0 && !S_ISDIR(about.st_mode);
-        if (!fine) snprintf(error.message, sizeof error.message, "%s: %s", path, file ? "is a folder" : strerror(errno));
+        if (!fine)
+            snprintf(error.message, sizeof error.message, "%s: %s", path, file ? "is a folder" : strerror(errno));
         if (file && file != stdin) fclose(file);
         if (!fine) return report_error(stream->options, &error);
         regular = regular && S_ISREG(about.st_mode);
@@ -163,7 +169,7 @@ static deberta_status open_next_file(text_stream *stream, const char *path, debe
     stream->file = is_standard_input(path) ? stdin : fopen(path, "rb");
     if (!stream->file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
     stream->path = is_standard_input(path) ? "standard input" : path;
-    stream->json = options_has(stream->options, "jsonl") || has_suffix(path, ".jsonl") || has_suffix(path, ".ndjson");
+    stream->json = options_has(stream->options, "jsonl") || text_stream_is_jsonl(path);
     stream->line = 0;
     stream->file_index++;
     return DEBERTA_OK;
@@ -175,7 +181,8 @@ static deberta_status parse_line(text_stream *stream, text_record *record, size_
     record->line = ++stream->line;
     if (stream->json) return read_object(record, stream->names, stream->buffer, bytes, err);
     if (stream->names->pair_required)
-        return text_record_spoil(record, err, "a plain line holds one text; give objects with \"%s\" and \"%s\" in a .jsonl file",
+        return text_record_spoil(record, err,
+                                 "a plain line holds one text; give objects with \"%s\" and \"%s\" in a .jsonl file",
                                  stream->names->text, stream->names->pair);
     return copy_text(&record->text, &record->text_bytes, stream->buffer, bytes, err);
 }

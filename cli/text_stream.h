@@ -1,8 +1,8 @@
 /* Texts one after the other, from the command line and from files of any length, each with its place for messages.
  *
- * A file holds one text a line ("\n" or "\r\n"; a last line without a line break counts; NUL is a character like others), or
- * one JSON object a line when its name ends in .jsonl or .ndjson or --jsonl is given. A line that is no such object is a record
- * with a problem, not the end.
+ * A file holds one text a line ("\n" or "\r\n"; a last line without a line break counts; NUL is a character like
+ * others), or one JSON object a line when its name ends in .jsonl or .ndjson or --jsonl is given. A line that is no
+ * such object is a record with a problem, not the end.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CLI_TEXT_STREAM_H
@@ -42,22 +42,29 @@ typedef struct text_stream {
     uint64_t total_bytes; /* 0: not known, something is no regular file */
 } text_stream;
 
-/* Usage errors (nothing given, a pair too many) and files that cannot be opened are found here: EXIT_OK or an exit code. */
+/* Usage errors (nothing given, a pair too many) and files that cannot be opened are found here: EXIT_OK or an exit
+ * code. */
 int text_stream_open(text_stream *stream, const parsed_options *options, const text_stream_names *names);
-/* Fills the record and sets *end to false, or sets it to true behind the last. Records are the caller's, to be freed. */
+/* Fills the record and sets *end to false, or sets it to true behind the last. Records are the caller's, to be freed.
+ */
 deberta_status text_stream_next(text_stream *stream, text_record *record, bool *end, deberta_error *err);
 void text_stream_close(text_stream *stream);
+
+/* By the suffix, .jsonl or .ndjson. */
+bool text_stream_is_jsonl(const char *path);
 
 void text_record_free(text_record *record);
 /* "corpus.txt, line 3" or "text 3". */
 void text_record_place(const text_record *record, char place[256]);
 
-/* Replaces what `problem` says; the first problem stays. */
+/* Says why the record cannot be used; the first reason stays. */
 deberta_status text_record_spoil(text_record *record, deberta_error *err, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 #define TEXT_STREAM_FILE_OPTIONS                                                                                       \
     {"file", 'f', "FILE", "one text a line, or objects (.jsonl); - is standard input; may be repeated"},               \
-    {"jsonl", 0, NULL, "files hold one JSON object a line, whatever their names"}
+    {                                                                                                                  \
+        "jsonl", 0, NULL, "files hold one JSON object a line, whatever their names"                                    \
+    }
 
 #endif
