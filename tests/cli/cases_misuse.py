@@ -9,7 +9,7 @@ import re
 TINY = "synthetic:v3-xsmall,layers=1,vocab=50,hidden=64,heads=2,intermediate=64"
 SPM = "tokenizers/spm-unigram"
 
-# {G} is the folder of golden data. "in" are files that are made first: name -> bytes.
+# {G} is the folder of golden data, {DEMO} the bundled model. "in" are files that are made first: name -> bytes.
 TABLE = [
     # ---- the program
     ("no-arguments", [], 2, ["usage: deberta"]),
@@ -202,6 +202,30 @@ TABLE = [
     ("attention-id", ["attention", TINY, "--ids", "1,77", "-o", "a.png"], 3, ["id 77", "token 1", "50 rows"]),
     ("attention-memory", ["attention", TINY, "--ids", "1,2", "--memory-limit", "1K", "-o", "a.png"], 4, ["needs", "1024 bytes"]),
     ("attention-full", ["attention", TINY, "--ids", "1,2", "-o", "full.png"], 4, ["full.png", "No space left"]),
+    # ---- heads
+    ("fill-mask-no-model", ["fill-mask"], 2, ["expected MODEL"]),
+    ("fill-mask-no-folder", ["fill-mask", "nofolder", "--text", "a"], 3, ["nofolder"]),
+    ("fill-mask-nothing", ["fill-mask", "{DEMO}"], 2, ["--text", "--file"]),
+    ("fill-mask-no-mask", ["fill-mask", "{DEMO}", "--text", "a"], 3, ["text 1", "no [MASK]"]),
+    ("fill-mask-top", ["fill-mask", "{DEMO}", "--text", "[MASK]", "--top", "0"], 2, ["--top", "0"]),
+    ("fill-mask-decoder", ["fill-mask", "{DEMO}", "--text", "[MASK]", "--mlm-decoder", "foo"], 2, ["--mlm-decoder", "emd", "plain", "foo"]),
+    ("fill-mask-out", ["fill-mask", "{DEMO}", "--text", "[MASK]", "-o", "no/x"], 4, ["no/x", "cannot be written"]),
+    ("fill-mask-file", ["fill-mask", "{DEMO}", "--file", "nofile"], 3, ["nofile", "No such file"]),
+    ("detect-no-head", ["detect", "{DEMO}", "--text", "a"], 3, ["'rtd'", "mlm"]),
+    ("tag-no-head", ["tag", "{DEMO}", "--text", "a"], 3, ["'token'", "mlm"]),
+    ("answer-no-head", ["answer", "{DEMO}", "--question", "a", "--context", "b"], 3, ["'qa'", "mlm"]),
+    ("answer-no-text-option", ["answer", "{DEMO}", "--text", "a"], 2, ["unknown option '--text'"]),
+    ("classify-max-tokens", ["classify", "{DEMO}", "--text", "a", "--max-tokens", "1"], 2, ["--max-tokens", "1"]),
+    ("encode-pool", ["encode", "{DEMO}", "--text", "a", "--pool", "foo", "-o", "x.npy"], 2, ["--pool", "mean", "foo"]),
+    ("encode-stride-alone", ["encode", "{DEMO}", "--text", "a", "--stride", "5", "-o", "x.npy"], 2, ["--stride", "--window"]),
+    ("encode-pool-hidden", ["encode", "{DEMO}", "--text", "a", "--hidden", "all", "-o", "x.npy"], 2, ["--hidden", "corpus"]),
+    # ---- receptive-field
+    ("receptive-field-no-model", ["receptive-field"], 2, ["expected MODEL"]),
+    ("receptive-field-no-folder", ["receptive-field", "nofolder"], 3, ["nofolder", "no such folder"]),
+    ("receptive-field-layers", ["receptive-field", "synthetic:v3-base", "--layers", "0"], 2, ["--layers", "0"]),
+    ("receptive-field-tokens", ["receptive-field", "synthetic:v3-base", "-n", "0"], 2, ["--tokens", "0"]),
+    ("receptive-field-out", ["receptive-field", "synthetic:v3-base", "-o", "no/x"], 4, ["no/x", "cannot be written"]),
+    ("receptive-field-no-terms", ["receptive-field", "{G}/14-v2-none-n7"], 3, ["no relative positions"]),
     # ---- report
     ("report-none", ["report"], 2, ["expected MODEL"]),
     ("report-no-folder", ["report", "nofolder", "-o", "r"], 3, ["nofolder"]),
@@ -258,7 +282,7 @@ def misuse(arguments, code, words):
     def test(bench):
         other = "avx2" if os.uname().machine == "aarch64" else "neon"
         there = prepare(bench)
-        place = lambda text: text.replace("{G}", bench.golden).replace("{OTHER_ISA}", other)
+        place = lambda text: text.replace("{G}", bench.golden).replace("{DEMO}", os.path.join(bench.root, "models", "demo")).replace("{OTHER_ISA}", other)
         quiet = ["-q"] if arguments and arguments[0] == "report" and len(arguments) > 1 else []
         result = bench.run(*[place(a) for a in arguments], *quiet)
         if bench.show:
