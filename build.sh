@@ -38,6 +38,9 @@ has_library() { command -v pkg-config && pkg-config --exists "$@"; }
 has_font() { [ -n "$(ls -d /usr/share/fonts/$1 2>/dev/null)" ]; }
 has_package() { dpkg -s "$1" 2>/dev/null | grep -q '^Status: install ok installed'; }
 
+clang_major() { if has_command clang >/dev/null; then clang -dumpversion | cut -d. -f1; else echo 14; fi; }
+has_clang_sanitizer() { ls "$(clang --print-resource-dir)"/lib/linux/libclang_rt.asan-*.a; }
+
 need gcc has_command gcc
 need libc6-dev test -e /usr/include/stdio.h
 need pkg-config has_command pkg-config
@@ -69,7 +72,7 @@ if [ $action = test ]; then
 fi
 if [ $action = test ] && [ $full = 1 ]; then
     need clang has_command clang
-    need libclang-rt-14-dev has_package libclang-rt-14-dev
+    need "libclang-rt-$(clang_major)-dev" has_clang_sanitizer
     need clang-format has_command clang-format
     need poppler-utils has_command pdffonts
     need qemu-user-static has_command qemu-aarch64-static

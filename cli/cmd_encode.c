@@ -52,7 +52,8 @@ static bool choose_components(encode_job *job)
 static void add_tensor(encode_job *job, const char *name, size_t rank, size_t b, size_t c, size_t d, size_t e)
 {
     snprintf(job->names[job->count], NAME_BYTES, "%s", name);
-    job->tensors[job->count] = (export_tensor){.name = job->names[job->count], .dtype = DTYPE_F32, .rank = rank, .shape = {b, c, d, e}};
+    job->tensors[job->count] =
+        (export_tensor){.name = job->names[job->count], .dtype = DTYPE_F32, .rank = rank, .shape = {b, c, d, e}};
     job->count++;
 }
 
@@ -93,16 +94,16 @@ static deberta_status write_hidden(encode_job *job, export_file *file, size_t te
         const size_t first = job->input.sequence_starts[row.sequence];
         for (size_t t = 0; t < row.tokens; t++) {
             if (job->input.mask && !job->input.mask[first + t]) continue; /* a hole is padding: zero */
-            DEBERTA_TRY(export_write(file, tensor, (r * job->input.columns + row.first_column + t) * h, rows + (first + t) * stride,
-                                     h, err));
+            DEBERTA_TRY(export_write(file, tensor, (r * job->input.columns + row.first_column + t) * h,
+                                     rows + (first + t) * stride, h, err));
         }
     }
     return DEBERTA_OK;
 }
 
 /* Queries and keys that are padding stay zero; a hole is both. */
-static deberta_status write_attention(encode_job *job, export_file *file, size_t tensor, size_t layer, deberta_component component,
-                                      deberta_error *err)
+static deberta_status write_attention(encode_job *job, export_file *file, size_t tensor, size_t layer,
+                                      deberta_component component, deberta_error *err)
 {
     const size_t N = job->input.columns;
     for (size_t r = 0; r < job->input.rows; r++) {
@@ -117,7 +118,8 @@ static deberta_status write_attention(encode_job *job, export_file *file, size_t
                 for (size_t j = 0; mask && j < n; j++)
                     if (!mask[j]) matrix[i * n + j] = 0;
                 const size_t query = row.first_column + i;
-                DEBERTA_TRY(export_write(file, tensor, ((r * job->info.heads + head) * N + query) * N + row.first_column,
+                DEBERTA_TRY(export_write(file, tensor,
+                                         ((r * job->info.heads + head) * N + query) * N + row.first_column,
                                          matrix + i * n, n, err));
             }
         }
@@ -125,7 +127,8 @@ static deberta_status write_attention(encode_job *job, export_file *file, size_t
     return DEBERTA_OK;
 }
 
-static deberta_status write_logits(encode_job *job, export_file *file, size_t tensor, deberta_head head, deberta_error *err)
+static deberta_status write_logits(encode_job *job, export_file *file, size_t tensor, deberta_head head,
+                                   deberta_error *err)
 {
     const size_t width = deberta_head_width(job->model, head);
     float *values = malloc(width * sizeof *values + 1);
@@ -184,29 +187,51 @@ static deberta_status write_file(encode_job *job, const char *path, deberta_erro
                                  {"version", deberta_version()}};
     export_file *file;
     DEBERTA_TRY(export_safetensors(&file, path, job->tensors, job->count, notes, sizeof notes / sizeof *notes, err));
-    const deberta_status status = write_values(job, file, err);
-    if (status == DEBERTA_OK) return export_finish(&file, err);
-    export_discard(&file);
+    run_remove_on_signal(export_temporary(file));
+    deberta_status status = write_values(job, file, err);
+    if (status == DEBERTA_OK)
+        status = export_finish(&file, err);
+    else
+        export_discard(&file);
+    run_remove_on_signal(NULL);
     return status;
 }
 
-static deberta_status encode(encode_job *job, deberta_session_options *session_options, const char *path, deberta_error *err)
+static deberta_status encode(encode_job *job, deberta_session_options *session_options, const char *path,
+                             deberta_error *err)
 {
     const bool observed = job->capture.components[DEBERTA_PROBABILITIES] || job->capture.components[DEBERTA_C2C];
     session_options->max_tokens = job->input.tokens ? job->input.tokens : 1;
-    session_options->features = (job->capture.hidden ? DEBERTA_OBSERVE_HIDDEN : 0u) | (observed ? DEBERTA_OBSERVE_ATTENTION : 0u) |
+    session_options->features = (job->capture.hidden ? DEBERTA_OBSERVE_HIDDEN : 0u) |
+                                (observed ? DEBERTA_OBSERVE_ATTENTION : 0u) |
                                 (job->heads[DEBERTA_HEAD_MLM_EMD] ? DEBERTA_KEEP_DECODER_INPUT : 0u);
     DEBERTA_TRY(capture_allocate(&job->capture, session_options->memory_limit_bytes, err));
     DEBERTA_TRY(deberta_session_create(&job->session, job->model, session_options, err));
     if (job->input.sequences) { /* an input that is all padding has nothing to encode: every tensor is zero */
         const deberta_observer observer = capture_observer(&job->capture);
-        deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = observed || job->capture.hidden ? &observer : NULL};
+        deberta_outputs outputs = {.struct_size = sizeof outputs,
+                                   .observer = observed || job->capture.hidden ? &observer : NULL};
         const deberta_batch batch = input_as_batch(&job->input);
         DEBERTA_TRY(deberta_encode(job->session, &batch, &outputs, err));
         job->last_hidden = outputs.hidden;
         job->last_stride = outputs.hidden_stride;
     }
     return write_file(job, path, err);
+}
+
+/* What --json prints: the file and what is in it. */
+static json_t *describe_file(const encode_job *job, const char *path)
+{
+    json_t *tensors = json_array();
+    for (size_t k = 0; k < job->count; k++) {
+        json_t *shape = json_array();
+        for (size_t d = 0; d < job->tensors[k].rank; d++)
+            json_array_append_new(shape, json_integer((json_int_t)job->tensors[k].shape[d]));
+        json_array_append_new(tensors, json_pack("{s:s, s:o}", "name", job->tensors[k].name, "shape", shape));
+    }
+    return json_pack("{s:s, s:s, s:s, s:I, s:o}", "out", path, "model", job->info.name, "isa",
+                     deberta_isa_name(deberta_session_isa(job->session)), "tokens", (json_int_t)job->input.tokens,
+                     "tensors", tensors);
 }
 
 static int run_job(encode_job *job)
@@ -226,13 +251,17 @@ static int run_job(encode_job *job)
     int status = run_open_model(job->options, &job->model);
     if (status != EXIT_OK) return status;
     deberta_model_describe(job->model, &job->info);
-    if ((status = input_read(job->options, options_argument(job->options, 0), &job->info, &job->input)) != EXIT_OK) return status;
-    if (capture_create(&job->capture, &job->info, job->input.sequence_starts, job->input.sequences, &error) != DEBERTA_OK) return report_error(job->options, &error);
+    if ((status = input_read(job->options, options_argument(job->options, 0), &job->info, &job->input)) != EXIT_OK)
+        return status;
+    if (capture_create(&job->capture, &job->info, job->input.sequence_starts, job->input.sequences, &error) !=
+        DEBERTA_OK)
+        return report_error(job->options, &error);
     job->capture.hidden = hidden == 1;
     if (!choose_components(job)) return EXIT_USAGE;
     if (options_has(job->options, "logits"))
         for (int head = 0; head < DEBERTA_HEAD_COUNT; head++) job->heads[head] = job->info.heads_present & 1u << head;
     if (encode(job, &session_options, path, &error) != DEBERTA_OK) return report_error(job->options, &error);
+    if (options_has(job->options, "json")) run_write_json_line(stdout, describe_file(job, path));
     return EXIT_OK;
 }
 
@@ -267,12 +296,19 @@ const command command_encode = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
-    .example = "  deberta encode synthetic:v3-xsmall --ids 1,7,3,11,2 --components all --hidden all -o states.safetensors\n"
-               "  deberta encode models/demo --file corpus.txt --pool mean --resume -o corpus.npy\n"
-               "  deberta encode models/demo --file books.jsonl --window 512 --stride 256 -o books.safetensors\n"
-               "\nA corpus (--pool, --window, or an output that ends in .npy or .jsonl) gives one row a text, or a window, in the order of\n"
-               "the input: \"pooled\" [rows, h], or with --pool none \"hidden\" [tokens, h] and \"starts\" [rows + 1]; with windows also\n"
-               "\"text\" [rows] and \"characters\" [rows, 2]. A .jsonl file has a line for each: {\"line\", \"tokens\", \"pooled\" or \"hidden\"}.\n"
-               "A text that cannot be encoded is reported with its place; its row holds no numbers (NaN, no tokens, or \"error\").\n",
+    .example =
+        "  deberta encode models/demo --text 'a new store' -o states.safetensors\n"
+        "  deberta encode deberta-v3-base --input batch.safetensors --attention all --logits -o results.safetensors\n"
+        "  deberta encode synthetic:v3-xsmall --ids 1,7,3,11,2 --components all --hidden all -o states.safetensors\n"
+        "  deberta encode models/demo --file corpus.txt --pool mean --resume -o corpus.npy\n"
+        "  deberta encode models/demo --file books.jsonl --window 512 --stride 256 -o books.safetensors\n"
+        "\nA corpus (--pool, --window, or an output that ends in .npy or .jsonl) gives one row a text, or a window, in "
+        "the order of\n"
+        "the input: \"pooled\" [rows, h], or with --pool none \"hidden\" [tokens, h] and \"starts\" [rows + 1]; with "
+        "windows also\n"
+        "\"text\" [rows] and \"characters\" [rows, 2]. A .jsonl file has a line for each: {\"line\", \"tokens\", "
+        "\"pooled\" or \"hidden\"}.\n"
+        "A text that cannot be encoded is reported with its place; its row holds no numbers (NaN, no tokens, or "
+        "\"error\").\n",
     .run = run,
 };

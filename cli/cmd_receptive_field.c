@@ -1,5 +1,5 @@
 /* `deberta receptive-field`: which relative positions a model can tell apart, over one layer and over all of them.
- * A config.json is enough. SPDX-License-Identifier: MIT */
+ * A config.json is enough, but for --behaviour and --influence. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -12,9 +12,14 @@
 #endif
 
 enum {
-    MOST_LAYERS = 512,       /* composing takes time that grows with the square of it */
+    MOST_LAYERS = 512, /* composing takes time that grows with the square of it */
     MOST_TOKENS = 1 << 20,
     MOST_PLOTS = 8,
+    DEFAULT_INFLUENCE_TOKENS = 256,
+    DEFAULT_INFLUENCE_SOURCES = 4,
+    CHECKED_INFLUENCE_TOKENS = 24, /* in float64, which is slow */
+    DEFAULT_BEHAVIOUR_LAYERS = 4,
+    DEFAULT_BEHAVIOUR_TOKENS = 2200, /* v1's window over two layers fits */
 };
 
 static deberta_status read_config(model_config *config, const char *path, deberta_error *err)
@@ -28,9 +33,11 @@ static deberta_status find_out(field_findings *f, deberta_error *err)
     const position_rule rule = position_rule_make(&f->config, f->reference, MUTATION_NONE);
     if (!f->layers) f->layers = f->config.layers;
     if (f->layers > MOST_LAYERS)
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has %zu layers; at most %d are composed", f->model, f->layers, MOST_LAYERS);
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has %zu layers; at most %d are composed", f->model, f->layers,
+                     MOST_LAYERS);
     if (!f->config.c2p && !f->config.p2c)
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no relative positions: no distance can be told from another", f->model);
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no relative positions: no distance can be told from another",
+                     f->model);
     DEBERTA_TRY(receptive_field_make(&f->field, &rule, f->length, err));
     DEBERTA_TRY(receptive_field_make_paired(&f->paired, &rule, f->length, err));
     f->composed = calloc(f->layers, sizeof *f->composed);
@@ -38,6 +45,65 @@ static deberta_status find_out(field_findings *f, deberta_error *err)
     DEBERTA_TRY(receptive_field_compose(&f->field, f->layers, f->composed, err));
     f->longest = receptive_field_longest_unambiguous(&rule, err);
     return DEBERTA_OK;
+}
+
+static void show_progress(void *context, size_t done, size_t total, const char *what)
+{
+    progress_bar *bar = context;
+    bar->total = total;
+    progress_step(bar, done, what);
+}
+
+/* This and influence need weights. */
+static int behave(const parsed_options *options, const deberta_model_options *model_options, field_findings *f)
+{
+    behaviour_options behaviour = {.model = f->model,
+                                   .reference = f->reference,
+                                   .threads = model_options->threads,
+                                   .memory_limit_bytes = model_options->memory_limit_bytes};
+    size_t layers;
+    if (!run_isa(options, &behaviour.isa) || !options_u64(options, "seed", 1, &behaviour.seed) ||
+        !options_size(options, "behaviour-layers", DEFAULT_BEHAVIOUR_LAYERS, 1, MOST_LAYERS, &layers) ||
+        !options_size(options, "behaviour-tokens", DEFAULT_BEHAVIOUR_TOKENS, 2, MOST_TOKENS, &behaviour.most_tokens))
+        return EXIT_USAGE;
+    if (!options_has(options, "behaviour")) return EXIT_OK;
+    behaviour.most_layers = layers < f->config.layers ? layers : f->config.layers;
+    progress_bar bar = progress_begin(options, "behaviour", 0);
+    behaviour.progress = show_progress;
+    behaviour.context = &bar;
+    deberta_error error = {0};
+    const deberta_status status = behaviour_run(&f->behaviour, &behaviour, &error);
+    progress_end(&bar);
+    f->has_behaviour = status == DEBERTA_OK;
+    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+}
+
+/* As long as asked for, but not longer than the position table where one is added to the input. */
+static int influence(const parsed_options *options, const deberta_model_options *model_options, field_findings *f)
+{
+    influence_options influence = {.model = f->model,
+                                   .reference = f->reference,
+                                   .threads = model_options->threads,
+                                   .memory_limit_bytes = model_options->memory_limit_bytes};
+    if (!run_isa(options, &influence.isa) || !options_u64(options, "seed", 1, &influence.seed) ||
+        !options_size(options, "influence-tokens", DEFAULT_INFLUENCE_TOKENS, 2, MOST_TOKENS, &influence.tokens) ||
+        !options_size(options, "influence-sources", DEFAULT_INFLUENCE_SOURCES, 1, 64, &influence.sources))
+        return EXIT_USAGE;
+    if (!options_has(options, "influence")) return EXIT_OK;
+    if (f->config.position_biased_input && influence.tokens > f->config.max_positions) {
+        influence.tokens = f->config.max_positions;
+        run_note(options, "influence: %s has %zu absolute positions, so the text has as many tokens", f->model,
+                 influence.tokens);
+    }
+    influence.check_tokens = influence.tokens < CHECKED_INFLUENCE_TOKENS ? influence.tokens : CHECKED_INFLUENCE_TOKENS;
+    progress_bar bar = progress_begin(options, "influence", 0);
+    influence.progress = show_progress;
+    influence.context = &bar;
+    deberta_error error = {0};
+    const deberta_status status = influence_measure(&f->influence, &influence, &error);
+    progress_end(&bar);
+    f->has_influence = status == DEBERTA_OK;
+    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
 }
 
 static int print(const parsed_options *options, const field_findings *f)
@@ -59,9 +125,13 @@ static int plot(const parsed_options *options, const field_findings *f)
     while (count < MOST_PLOTS && (path = options_nth_value(options, "plot", count))) paths[count++] = path;
     if (!count) return EXIT_OK;
     char *line = options_command_line(options, without), note[160];
-    const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT}, {"Command", line ? line : ""}};
-    snprintf(note, sizeof note, "K = %zu. Attention is global; unambiguous relative position is what is bounded.", f->field.rule.span);
-    const figure_style style = {.title = f->model, .note = note, .provenance = provenance,
+    const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
+                                           {"Command", line ? line : ""}};
+    snprintf(note, sizeof note, "K = %zu. Attention is global; unambiguous relative position is what is bounded.",
+             f->field.rule.span);
+    const figure_style style = {.title = f->model,
+                                .note = note,
+                                .provenance = provenance,
                                 .provenance_count = sizeof provenance / sizeof *provenance};
     deberta_error error = {0};
     const deberta_status status = receptive_field_draw(f, &style, paths, count, &error);
@@ -74,7 +144,8 @@ static int plot(const parsed_options *options, const field_findings *f)
 static int plot(const parsed_options *options, const field_findings *f)
 {
     (void)f;
-    return options_has(options, "plot") ? report_usage(options, "--plot: this program was built without figures") : EXIT_OK;
+    return options_has(options, "plot") ? report_usage(options, "--plot: this program was built without figures")
+                                        : EXIT_OK;
 }
 #endif
 
@@ -83,13 +154,18 @@ static int run(const parsed_options *options)
     deberta_model_options model_options;
     deberta_error error = {0};
     field_findings findings = {.model = options_argument(options, 0), .all_rows = options_has(options, "rows")};
-    if (!run_model_options(options, &model_options) || !options_size(options, "tokens", 0, 1, MOST_TOKENS, &findings.length) ||
+    if (!run_model_options(options, &model_options) ||
+        !options_size(options, "tokens", 0, 1, MOST_TOKENS, &findings.length) ||
         !options_size(options, "layers", 0, 1, MOST_LAYERS, &findings.layers))
         return EXIT_USAGE;
     findings.reference = model_options.reference;
     if (read_config(&findings.config, findings.model, &error) != DEBERTA_OK) return report_error(options, &error);
-    int status = find_out(&findings, &error) == DEBERTA_OK ? plot(options, &findings) : report_error(options, &error);
+    int status = find_out(&findings, &error) == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+    if (status == EXIT_OK) status = behave(options, &model_options, &findings);
+    if (status == EXIT_OK) status = influence(options, &model_options, &findings);
+    if (status == EXIT_OK) status = plot(options, &findings);
     if (status == EXIT_OK) status = print(options, &findings);
+    if (status == EXIT_OK && findings.behaviour.failures) status = EXIT_CHECK_FAILED;
     field_findings_free(&findings);
     return status;
 }
@@ -97,7 +173,15 @@ static int run(const parsed_options *options)
 static const option_spec options[] = {
     {"tokens", 'n', "N", "only distances that a text of N tokens has (default: unlimited)"},
     {"layers", 0, "N", "compose over N layers instead of the model's"},
-    {"plot", 0, "FILE", "the band over the layers with every formula, and the bucket function: .png, .svg, .pdf; may be repeated"},
+    {"plot", 0, "FILE",
+     "the band over the layers with every formula, and the bucket function: .png, .svg, .pdf; may be repeated"},
+    {"behaviour", 0, NULL,
+     "test on the model's weights that aliases cannot be told apart, and windows keep what is outside out"},
+    {"behaviour-layers", 0, "N", "over 1, 2, 4 ... layers up to N (default 4)"},
+    {"behaviour-tokens", 0, "N", "skip tests that need texts of more than N tokens (default 2200)"},
+    {"influence", 0, NULL, "measure how much inputs at each distance move an output, by finite differences"},
+    {"influence-tokens", 0, "N", "length of the text for that (default 256)"},
+    {"influence-sources", 0, "N", "how many tokens are moved, one after the other (default 4)"},
     {"rows", 0, NULL, "list every row of the table with its distances"},
     {NULL, 0, NULL, NULL},
 };
@@ -109,7 +193,8 @@ const command command_receptive_field = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
-    .example = "  deberta receptive-field synthetic:v3-base\n  deberta receptive-field synthetic:v1-base -n 1024 --json\n"
-               "  deberta receptive-field synthetic:v2-xlarge --plot field.pdf\n",
+    .example =
+        "  deberta receptive-field synthetic:v3-base\n  deberta receptive-field synthetic:v1-base -n 1024 --json\n"
+        "  deberta receptive-field synthetic:v2-xlarge --plot field.pdf\n",
     .run = run,
 };

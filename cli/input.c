@@ -54,11 +54,12 @@ void input_free(input_batch *input)
 }
 
 /* Ids that fit in 32 bits; the encoder checks them against its vocabulary. */
-static deberta_status narrow(int32_t *out, int64_t value, const char *what, size_t row, size_t column, deberta_error *err)
+static deberta_status narrow(int32_t *out, int64_t value, const char *what, size_t row, size_t column,
+                             deberta_error *err)
 {
     if (value < INT32_MIN || value > INT32_MAX)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s %lld in row %zu, column %zu does not fit in 32 bits", what, (long long)value, row,
-                     column);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s %lld in row %zu, column %zu does not fit in 32 bits", what,
+                     (long long)value, row, column);
     *out = (int32_t)value;
     return DEBERTA_OK;
 }
@@ -76,7 +77,8 @@ static input_row trim(const padded *p, size_t row)
 }
 
 /* A token's own text where there is one, without SentencePiece's mark for a space; else the id. */
-static deberta_status label_token(input_batch *input, size_t row, size_t column, size_t token, int64_t id, deberta_error *err)
+static deberta_status label_token(input_batch *input, size_t row, size_t column, size_t token, int64_t id,
+                                  deberta_error *err)
 {
     char number[24];
     const char *text = number;
@@ -101,7 +103,8 @@ static deberta_status fill(input_batch *input, const padded *p, deberta_error *e
         for (size_t c = 0; c < row.tokens; c++, t++) {
             DEBERTA_TRY(narrow(&input->ids[t], p->ids[from + c], "id", r, row.first_column + c, err));
             if (p->types)
-                DEBERTA_TRY(narrow(&input->token_types[t], p->types[from + c], "token type", r, row.first_column + c, err));
+                DEBERTA_TRY(
+                    narrow(&input->token_types[t], p->types[from + c], "token type", r, row.first_column + c, err));
             const int64_t position = p->positions ? p->positions[from + c] : (int64_t)(row.first_column + c);
             DEBERTA_TRY(narrow(&input->position_ids[t], position, "position", r, row.first_column + c, err));
             input->mask[t] = !p->mask || p->mask[from + c] != 0;
@@ -142,7 +145,8 @@ static deberta_status pack(input_batch *input, const padded *p, deberta_error *e
     input->labels = calloc(tokens, sizeof *input->labels);
     input->special = calloc(tokens, sizeof *input->special);
     if (p->types) input->token_types = calloc(tokens, sizeof *input->token_types);
-    if (!input->ids || !input->position_ids || !input->mask || !input->labels || !input->special || (p->types && !input->token_types))
+    if (!input->ids || !input->position_ids || !input->mask || !input->labels || !input->special ||
+        (p->types && !input->token_types))
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     return fill(input, p, err);
 }
@@ -159,7 +163,8 @@ static deberta_status parse_ids(const char *text, int64_t **ids, size_t *count, 
         errno = 0;
         (*ids)[(*count)++] = strtoll(at, &end, 10);
         if (end == at || errno || (*end && *end != ','))
-            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--ids: expected whole numbers with commas between them, found '%s'", text);
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--ids: expected whole numbers with commas between them, found '%s'",
+                         text);
         if (!*end) return DEBERTA_OK;
         at = end;
     }
@@ -172,7 +177,8 @@ static deberta_status read_ids(const parsed_options *options, padded *p, deberta
     deberta_status status = DEBERTA_OK;
     for (const char *text; status == DEBERTA_OK && (text = options_nth_value(options, "ids", rows)); rows++) {
         if (rows == 1024) {
-            status = status_fail(err, DEBERTA_E_ARGUMENT, "--ids may be given at most 1024 times; use --input for more");
+            status =
+                status_fail(err, DEBERTA_E_ARGUMENT, "--ids may be given at most 1024 times; use --input for more");
             break;
         }
         status = parse_ids(text, &lists[rows], &counts[rows], err);
@@ -197,7 +203,11 @@ static deberta_status read_file(const char *path, padded *p, deberta_error *err)
 {
     input_file file;
     DEBERTA_TRY(input_file_read(&file, path, err));
-    *p = (padded){.rows = file.rows, .columns = file.columns, .ids = file.ids, .mask = file.mask, .types = file.types,
+    *p = (padded){.rows = file.rows,
+                  .columns = file.columns,
+                  .ids = file.ids,
+                  .mask = file.mask,
+                  .types = file.types,
                   .positions = file.positions};
     return DEBERTA_OK;
 }
@@ -226,8 +236,10 @@ bool input_token_limit(const parsed_options *options, const deberta_model_info *
     *limit = info->max_positions;
     if (strcmp(text, "trained") == 0) return true;
     /* the longest text of which every distance has a table row for itself */
-    const position_rule rule = {.span = info->relative_rows / 2, .buckets = info->position_buckets,
-                                .max_distance = info->max_relative_positions, .clamp_distance = true};
+    const position_rule rule = {.span = info->relative_rows / 2,
+                                .buckets = info->position_buckets,
+                                .max_distance = info->max_relative_positions,
+                                .clamp_distance = true};
     deberta_error error;
     *limit = receptive_field_longest_unambiguous(&rule, &error);
     if (*limit) return true;
@@ -236,8 +248,8 @@ bool input_token_limit(const parsed_options *options, const deberta_model_info *
 }
 
 /* Texts into one padded matrix; the token lists stay for whoever wants offsets. */
-static deberta_status tokenize(const parsed_options *options, const char *folder, size_t limit, input_batch *input, padded *p,
-                               deberta_error *err)
+static deberta_status tokenize(const parsed_options *options, const char *folder, size_t limit, input_batch *input,
+                               padded *p, deberta_error *err)
 {
     DEBERTA_TRY(tokenizer_open(&input->tokenizer, folder, err));
     const tokenizer_options tokenizing = {.strict = options_has(options, "strict")};
@@ -247,11 +259,12 @@ static deberta_status tokenize(const parsed_options *options, const char *folder
     for (size_t r = 0; r < input->rows; r++) {
         token_list *list = &input->token_lists[r];
         size_t dropped = 0;
-        DEBERTA_TRY(tokenizer_encode(input->tokenizer, input->texts[r], input->text_bytes[r], input->pairs ? input->pairs[r] : NULL,
+        DEBERTA_TRY(tokenizer_encode(input->tokenizer, input->texts[r], input->text_bytes[r],
+                                     input->pairs ? input->pairs[r] : NULL,
                                      input->pair_bytes ? input->pair_bytes[r] : 0, &tokenizing, list, err));
         if (list->replaced)
-            run_note(options, "text %zu: %zu broken UTF-8 sequences replaced by U+FFFD, the first at byte %zu", r + 1, list->replaced,
-                     list->first_replaced_byte);
+            run_note(options, "text %zu: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu", r + 1,
+                     list->replaced, list->replaced == 1 ? "" : "s", list->first_replaced_byte);
         if (limit && list->count > limit) {
             DEBERTA_TRY(token_list_truncate(list, limit, &dropped, err));
             run_note(options, "text %zu: cut to %zu tokens, %zu dropped", r + 1, limit, dropped);
@@ -272,7 +285,14 @@ static deberta_status tokenize(const parsed_options *options, const char *folder
     return DEBERTA_OK;
 }
 
-int input_read(const parsed_options *options, const char *model_folder, const deberta_model_info *info, input_batch *input)
+static bool has_suffix(const char *path, const char *suffix)
+{
+    const size_t length = strlen(path), suffix_length = strlen(suffix);
+    return length > suffix_length && strcmp(path + length - suffix_length, suffix) == 0;
+}
+
+int input_read(const parsed_options *options, const char *model_folder, const deberta_model_info *info,
+               input_batch *input)
 {
     memset(input, 0, sizeof *input);
     deberta_error error = {0};
@@ -282,31 +302,49 @@ int input_read(const parsed_options *options, const char *model_folder, const de
     const bool ids = options_has(options, "ids"), file = options_has(options, "input");
     const bool texts = options_has(options, "text") || options_has(options, "file");
     if (ids + file + texts > 1) return report_usage(options, "give one of --text or --file, --ids, --input");
-    if (!ids && !file && !texts) return report_usage(options, "nothing to encode: give --text, --file, --ids or --input");
+    if (!ids && !file && !texts) {
+        const bool only_texts = options_command(options)->options && !options_knows(options, "ids");
+        return report_usage(options, only_texts ? "no text: give --text or --file"
+                                                : "no input: give --text, --file, --ids or --input");
+    }
+    static const char *const for_texts[] = {"pair", "max-tokens", "strict"};
+    for (size_t k = 0; k < sizeof for_texts / sizeof *for_texts && !texts; k++)
+        if (options_has(options, for_texts[k]))
+            return report_usage(options, "--%s goes with --text or --file; --ids and --input are taken as they are",
+                                for_texts[k]);
+    const char *path = options_value(options, "input", NULL);
+    if (path && !has_suffix(path, ".safetensors") && !has_suffix(path, ".json"))
+        return report_usage(options, "--input: unknown suffix in '%s', expected .safetensors or .json", path);
     if (!input_token_limit(options, info, &limit)) return EXIT_USAGE;
     if (texts && strncmp(model_folder, "synthetic:", 10) == 0)
         return report_usage(options, "a made-up model has no tokenizer; give --ids");
+    bool on_command_line = ids; /* an E_ARGUMENT is then wrong usage, not a bad file */
     if (ids) {
         status = read_ids(options, &p, &error);
     } else if (file) {
         status = read_file(options_value(options, "input", ""), &p, &error);
     } else {
         status = text_source_read(options, input, &error);
+        on_command_line = status != DEBERTA_OK;
         if (status == DEBERTA_OK) status = tokenize(options, model_folder, limit, input, &p, &error);
     }
     if (status == DEBERTA_OK) status = pack(input, &p, &error);
     padded_free(&p);
     if (status == DEBERTA_OK) return EXIT_OK;
     input_free(input);
-    const int code = report_error(options, &error);
-    return ids && status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code;
+    return on_command_line && status == DEBERTA_E_ARGUMENT ? report_usage(options, "%s", error.message)
+                                                           : report_error(options, &error);
 }
 
 deberta_batch input_as_batch(const input_batch *input)
 {
-    return (deberta_batch){.struct_size = sizeof(deberta_batch), .ids = input->ids, .sequence_starts = input->sequence_starts,
-                           .sequences = input->sequences, .token_types = input->token_types,
-                           .position_ids = input->position_ids, .mask = input->mask};
+    return (deberta_batch){.struct_size = sizeof(deberta_batch),
+                           .ids = input->ids,
+                           .sequence_starts = input->sequence_starts,
+                           .sequences = input->sequences,
+                           .token_types = input->token_types,
+                           .position_ids = input->position_ids,
+                           .mask = input->mask};
 }
 
 bool parse_index_list(const parsed_options *options, const char *name, const char *text, bool *selected, size_t limit)
@@ -321,19 +359,21 @@ bool parse_index_list(const parsed_options *options, const char *name, const cha
         unsigned long long first = 0, last = 0;
         bool fine = *at >= '0' && *at <= '9';
         if (fine) {
+            errno = 0;
             first = last = strtoull(at, &end, 10);
             if (*end == '-') {
                 fine = end[1] >= '0' && end[1] <= '9';
                 if (fine) last = strtoull(end + 1, &end, 10);
             }
-            fine = fine && (*end == 0 || *end == ',') && first <= last;
+            fine = fine && (*end == 0 || *end == ',') && first <= last && errno == 0;
         }
         if (!fine) {
             report_usage(options, "--%s: expected 'all' or numbers such as 0,3 or 0-5, found '%s'", name, text);
             return false;
         }
         if (last >= limit) {
-            report_usage(options, "--%s: %llu is out of range, the model has 0 to %zu", name, last, limit - 1);
+            report_usage(options, "--%s: %llu is out of range, this model has %s%zu", name, last,
+                         limit > 1 ? "0 to " : "only ", limit - 1);
             return false;
         }
         for (unsigned long long k = first; k <= last; k++) selected[k] = true;

@@ -1,4 +1,5 @@
-/* The figure of `receptive-field --plot`: the band over the layers, the quoted formulas beside it, and the bucket function.
+/* The figure of `receptive-field --plot`: the band over the layers, the quoted formulas beside it, and the bucket
+ * function.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CLI_RECEPTIVE_FIELD_FIGURE_H

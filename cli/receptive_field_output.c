@@ -8,6 +8,8 @@ void field_findings_free(field_findings *findings)
 {
     receptive_field_free(&findings->field);
     receptive_field_free(&findings->paired);
+    behaviour_report_free(&findings->behaviour);
+    influence_report_free(&findings->influence);
     free(findings->composed);
     findings->composed = NULL;
     config_free(&findings->config);
@@ -15,7 +17,8 @@ void field_findings_free(field_findings *findings)
 
 static const composed_field *of_all_layers(const field_findings *f) { return &f->composed[f->layers - 1]; }
 
-/* The tokens of a text of `length` tokens that find every key at a row that no other of its keys has: they are neighbours. */
+/* The tokens of a text of `length` tokens that find every key at a row that no other of its keys has: they are
+ * neighbours. */
 typedef struct seeing_tokens {
     size_t first, count;
 } seeing_tokens;
@@ -36,7 +39,8 @@ static seeing_tokens tokens_that_see_all(const field_findings *f)
 enum { SHOWN_TOKENS = 5 };
 static size_t shown_token(const field_findings *f, size_t k)
 {
-    const size_t last = f->length - 1, places[SHOWN_TOKENS] = {0, f->length / 4, f->length / 2 - (f->length > 1), f->length / 2, last};
+    const size_t last = f->length - 1,
+                 places[SHOWN_TOKENS] = {0, f->length / 4, f->length / 2 - (f->length > 1), f->length / 2, last};
     return places[k];
 }
 static bool token_is_new(const field_findings *f, size_t k)
@@ -54,18 +58,19 @@ static json_t *describe_config(const field_findings *f)
     json_t *terms = json_array();
     if (c->c2p) json_array_append_new(terms, json_string("c2p"));
     if (c->p2c) json_array_append_new(terms, json_string("p2c"));
-    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:o, s:s, s:b, s:I}", "model", f->model, "version", c->version, "layers",
-                     (json_int_t)c->layers, "max_relative_positions", (json_int_t)c->max_relative_positions, "position_buckets",
-                     (json_int_t)c->position_buckets, "position_terms", terms, "reference",
-                     f->reference == DEBERTA_REFERENCE_HF ? "hf" : "microsoft", "position_biased_input", c->position_biased_input,
-                     "max_position_embeddings", (json_int_t)c->max_positions);
+    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:o, s:s, s:b, s:I}", "model", f->model, "version", c->version,
+                     "layers", (json_int_t)c->layers, "max_relative_positions", (json_int_t)c->max_relative_positions,
+                     "position_buckets", (json_int_t)c->position_buckets, "position_terms", terms, "reference",
+                     f->reference == DEBERTA_REFERENCE_HF ? "hf" : "microsoft", "position_biased_input",
+                     c->position_biased_input, "max_position_embeddings", (json_int_t)c->max_positions);
 }
 
 /* Null where the row serves all distances beyond. */
 static json_t *describe_row(const field_row *row, bool endless_low, bool endless_high)
 {
-    return json_pack("{s:I, s:o, s:o, s:o}", "row", (json_int_t)row->row, "lowest", endless_low ? json_null() : json_integer(row->lowest),
-                     "highest", endless_high ? json_null() : json_integer(row->highest), "count",
+    return json_pack("{s:I, s:o, s:o, s:o}", "row", (json_int_t)row->row, "lowest",
+                     endless_low ? json_null() : json_integer(row->lowest), "highest",
+                     endless_high ? json_null() : json_integer(row->highest), "count",
                      row->count == SIZE_MAX ? json_null() : json_size(row->count));
 }
 
@@ -97,7 +102,8 @@ static json_t *describe_unique(const receptive_field *field)
     json_t *intervals = json_array();
     for (size_t k = 0, end; k < field->unique_count; k = end + 1) {
         end = end_of_interval(field, k);
-        json_array_append_new(intervals, json_pack("[I, I]", (json_int_t)field->unique[k], (json_int_t)field->unique[end]));
+        json_array_append_new(intervals,
+                              json_pack("[I, I]", (json_int_t)field->unique[k], (json_int_t)field->unique[end]));
     }
     json_t *object = json_pack("{s:I, s:o}", "count", (json_int_t)field->unique_count, "intervals", intervals);
     json_object_set_new(object, "min", field->unique_count ? json_integer(field->unique_min) : json_null());
@@ -107,15 +113,16 @@ static json_t *describe_unique(const receptive_field *field)
 
 static json_t *describe_run(const receptive_field *field)
 {
-    return json_pack("{s:I, s:I, s:I}", "left", (json_int_t)field->run_left, "right", (json_int_t)field->run_right, "width",
-                     (json_int_t)(field->run_left + field->run_right + 1));
+    return json_pack("{s:I, s:I, s:I}", "left", (json_int_t)field->run_left, "right", (json_int_t)field->run_right,
+                     "width", (json_int_t)(field->run_left + field->run_right + 1));
 }
 
 static json_t *describe_composed(const composed_field *composed)
 {
     json_t *object = json_object();
     for (int d = 0; d < FIELD_DEFINITIONS; d++)
-        json_object_set_new(object, field_definition_name((field_definition)d), json_size(composed_field_value(composed, (field_definition)d)));
+        json_object_set_new(object, field_definition_name((field_definition)d),
+                            json_size(composed_field_value(composed, (field_definition)d)));
     return object;
 }
 
@@ -157,14 +164,71 @@ static json_t *describe_tokens(const field_findings *f)
         if (!token_is_new(f, k)) continue;
         size_t unambiguous, own;
         receptive_field_of_token(&f->field, shown_token(f, k), &unambiguous, &own);
-        json_array_append_new(tokens, json_pack("{s:I, s:I, s:I}", "position", (json_int_t)shown_token(f, k), "unambiguous",
-                                                (json_int_t)unambiguous, "among_own", (json_int_t)own));
+        json_array_append_new(tokens, json_pack("{s:I, s:I, s:I}", "position", (json_int_t)shown_token(f, k),
+                                                "unambiguous", (json_int_t)unambiguous, "among_own", (json_int_t)own));
     }
     const seeing_tokens seeing = tokens_that_see_all(f);
-    json_t *all = seeing.count ? json_pack("{s:I, s:I, s:I}", "first", (json_int_t)seeing.first, "last",
-                                           (json_int_t)(seeing.first + seeing.count - 1), "count", (json_int_t)seeing.count)
-                               : json_null();
+    json_t *all = seeing.count
+                      ? json_pack("{s:I, s:I, s:I}", "first", (json_int_t)seeing.first, "last",
+                                  (json_int_t)(seeing.first + seeing.count - 1), "count", (json_int_t)seeing.count)
+                      : json_null();
     return json_pack("{s:o, s:o}", "sees_every_key_uniquely", all, "positions", tokens);
+}
+
+static json_t *describe_behaviour(const behaviour_report *report)
+{
+    json_t *object = json_object();
+    for (size_t k = 0; k < report->count; k++) {
+        const behaviour_test *test = &report->tests[k];
+        json_t *entry = json_pack("{s:b}", "pass", test->passed);
+        if (test->skipped) json_object_set_new(entry, "skipped", json_string(test->skipped));
+        for (size_t number = 0; number < test->number_count; number++) {
+            const double value = test->numbers[number].value;
+            const bool whole = value == (double)(json_int_t)value;
+            json_object_set_new(entry, test->numbers[number].name,
+                                whole ? json_integer((json_int_t)value) : json_real(value));
+        }
+        json_object_set_new(object, test->name, entry);
+    }
+    return object;
+}
+
+/* Keys of one layer's run, composed over n of them: what a bin of distances is compared with. */
+static bool bin_is_inside_run(const field_findings *f, const influence_bin *bin, size_t layers)
+{
+    return bin->to <= (ptrdiff_t)(f->field.run_left * layers) && -bin->from <= (ptrdiff_t)(f->field.run_right * layers);
+}
+
+static json_t *describe_influence_layer(const field_findings *f, size_t index)
+{
+    const influence_layer *layer = &f->influence.layer[index];
+    json_t *bins = json_array();
+    for (size_t k = 0; k < layer->bin_count; k++) {
+        const influence_bin *bin = &layer->bins[k];
+        json_array_append_new(bins, json_pack("{s:I, s:I, s:I, s:f, s:f, s:f, s:f, s:b}", "from", (json_int_t)bin->from,
+                                              "to", (json_int_t)bin->to, "count", (json_int_t)bin->count, "mean",
+                                              bin->mean, "q10", bin->q10, "median", bin->median, "q90", bin->q90,
+                                              "inside_run", bin_is_inside_run(f, bin, index + 1)));
+    }
+    return json_pack("{s:I, s:I, s:f, s:f, s:o}", "layers", (json_int_t)(index + 1), "radius95",
+                     (json_int_t)layer->radius95, "self", layer->self, "noise_floor", layer->noise_floor, "bins", bins);
+}
+
+static json_t *describe_influence(const field_findings *f)
+{
+    const influence_report *influence = &f->influence;
+    json_t *layers = json_array(), *steps = json_array();
+    for (size_t k = 0; k + 1 < INFLUENCE_STEPS; k++)
+        json_array_append_new(
+            steps, json_pack("{s:f, s:f}", "step", influence->steps[k], "disagreement", influence->disagreement[k]));
+    for (size_t l = 0; l < influence->layers; l++) json_array_append_new(layers, describe_influence_layer(f, l));
+    json_t *check = influence->checked
+                        ? json_pack("{s:I, s:f, s:f}", "values", (json_int_t)influence->float64_values, "median_error",
+                                    influence->float64_median, "worst_error", influence->float64_worst)
+                        : json_null();
+    return json_pack("{s:I, s:I, s:f, s:o, s:o, s:o}", "tokens", (json_int_t)influence->tokens, "sources",
+                     (json_int_t)influence->sources, "step", influence->step, "sweep", steps, "float64", check,
+                     "per_layer", layers);
 }
 
 json_t *field_findings_json(const field_findings *f)
@@ -172,23 +236,27 @@ json_t *field_findings_json(const field_findings *f)
     json_t *formulas = json_object(), *verdicts = json_object();
     for (int k = 0; k < FIELD_FORMULAS; k++) {
         const char *name = field_formula_name((field_formula)k);
-        json_object_set_new(formulas, name, json_size(field_formula_value((field_formula)k, f->field.rule.span, f->layers)));
+        json_object_set_new(formulas, name,
+                            json_size(field_formula_value((field_formula)k, f->field.rule.span, f->layers)));
         json_object_set_new(verdicts, name, describe_verdict(f, (field_formula)k));
     }
-    json_t *object = json_pack("{s:s, s:s, s:o, s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema",
-                               "deberta-receptive-field/1", "meaning",
-                               "attention is global at every layer; the numbers bound unambiguous relative position, not reach. "
-                               "r = i - j; r > 0 is a key to the left of the query",
-                               "config", describe_config(f), "k", (json_int_t)f->field.rule.span, "layers", (json_int_t)f->layers,
-                               "length", f->length ? json_size(f->length) : json_null(), "slots_used",
-                               (json_int_t)f->field.slots_used, "unique_distances", describe_unique(&f->field), "contiguous_unique",
-                               describe_run(&f->field), "aliases", describe_rows(f, true), "composed",
-                               describe_composed(of_all_layers(f)), "per_layer", describe_layers(f), "formulas", formulas, "verdicts",
-                               verdicts);
-    json_object_set_new(object, "paper_pairs", json_pack("{s:o, s:o}", "unique_distances", describe_unique(&f->paired),
-                                                         "contiguous_unique", describe_run(&f->paired)));
+    json_t *object = json_pack(
+        "{s:s, s:s, s:o, s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", "deberta-receptive-field/1",
+        "meaning",
+        "attention is global at every layer; the numbers bound unambiguous relative position, not reach. "
+        "r = i - j; r > 0 is a key to the left of the query",
+        "config", describe_config(f), "k", (json_int_t)f->field.rule.span, "layers", (json_int_t)f->layers, "length",
+        f->length ? json_size(f->length) : json_null(), "slots_used", (json_int_t)f->field.slots_used,
+        "unique_distances", describe_unique(&f->field), "contiguous_unique", describe_run(&f->field), "aliases",
+        describe_rows(f, true), "composed", describe_composed(of_all_layers(f)), "per_layer", describe_layers(f),
+        "formulas", formulas, "verdicts", verdicts);
+    json_object_set_new(object, "paper_pairs",
+                        json_pack("{s:o, s:o}", "unique_distances", describe_unique(&f->paired), "contiguous_unique",
+                                  describe_run(&f->paired)));
     json_object_set_new(object, "longest_unambiguous_text", json_size(f->longest));
     if (f->length) json_object_set_new(object, "per_token", describe_tokens(f));
+    if (f->has_behaviour) json_object_set_new(object, "behaviour", describe_behaviour(&f->behaviour));
+    if (f->has_influence) json_object_set_new(object, "influence", describe_influence(f));
     if (f->all_rows) json_object_set_new(object, "rows", describe_rows(f, false));
     return object;
 }
@@ -202,9 +270,12 @@ static void print_head(const field_findings *f, FILE *out)
             f->config.position_buckets ? "logarithmic buckets" : "one row a distance", f->layers,
             f->reference == DEBERTA_REFERENCE_HF ? "transformers" : "Microsoft");
     if (f->length) fprintf(out, ", texts of %zu tokens", f->length);
-    fprintf(out, "\n\nAttention is global at every layer: every token sees every other. What is bounded is the range in which a\n"
-                 "relative position is unambiguous: distances whose table row no other distance shares. These numbers count\n"
-                 "that, not reach. r = i - j, query minus key: r > 0 is a key to the left.\n");
+    fprintf(
+        out,
+        "\n\nAttention is global at every layer: every token sees every other. What is bounded is the range in which "
+        "a\n"
+        "relative position is unambiguous: distances whose table row no other distance shares. These numbers count\n"
+        "that, not reach. r = i - j, query minus key: r > 0 is a key to the left.\n");
 }
 
 static void print_row(const field_findings *f, size_t index, FILE *out)
@@ -235,7 +306,8 @@ static void print_aliases(const field_findings *f, FILE *out)
         fprintf(out, "  shared rows           none\n");
         return;
     }
-    fprintf(out, "\nrows that several distances share: %zu%s\n", shared, shared > 2 * SHOWN ? " (--rows lists all)" : "");
+    fprintf(out, "\nrows that several distances share: %zu%s\n", shared,
+            shared > 2 * SHOWN ? " (--rows lists all)" : "");
     for (size_t k = 0; k < f->field.slots_used; k++) {
         if (f->field.rows[k].count == 1) continue;
         if (shared <= 2 * SHOWN || seen < SHOWN || seen >= shared - SHOWN) print_row(f, k, out);
@@ -251,9 +323,11 @@ static void print_layer(const field_findings *f, FILE *out)
     fprintf(out, "  rows in use           %zu of %zu\n", field->slots_used, 2 * field->rule.span);
     fprintf(out, "  unique distances      %zu", field->unique_count);
     if (field->unique_count) fprintf(out, ", r = %td to %td", field->unique_min, field->unique_max);
-    fprintf(out, "\n  run around 0          %zu keys to the left and %zu to the right, %zu with the token itself\n", field->run_left,
-            field->run_right, field->run_left + field->run_right + 1);
-    fprintf(out, "  pairs (paper's p2c)   %zu unique, %zu keys to the left and %zu to the right: (row(r), row(-r)); both implementations read row(r) only\n",
+    fprintf(out, "\n  run around 0          %zu keys to the left and %zu to the right, %zu with the token itself\n",
+            field->run_left, field->run_right, field->run_left + field->run_right + 1);
+    fprintf(out,
+            "  pairs (paper's p2c)   %zu unique, %zu keys to the left and %zu to the right: (row(r), row(-r)); both "
+            "implementations read row(r) only\n",
             f->paired.unique_count, f->paired.run_left, f->paired.run_right);
     fprintf(out, "  unambiguous texts     up to %zu tokens: every distance in them has a row of its own\n", f->longest);
     print_aliases(f, out);
@@ -261,7 +335,10 @@ static void print_layer(const field_findings *f, FILE *out)
 
 static void print_tokens(const field_findings *f, FILE *out)
 {
-    fprintf(out, "\nby token, in a text of %zu\n  token   keys at a row that is unique in the text   ... among this token's keys\n", f->length);
+    fprintf(out,
+            "\nby token, in a text of %zu\n  token   keys at a row that is unique in the text   ... among this token's "
+            "keys\n",
+            f->length);
     for (size_t k = 0; k < SHOWN_TOKENS; k++) {
         size_t unambiguous, own;
         if (!token_is_new(f, k)) continue;
@@ -274,7 +351,8 @@ static void print_tokens(const field_findings *f, FILE *out)
     else if (seeing.count == 1)
         fprintf(out, "  token %zu alone sees every key at a row of its own\n", seeing.first);
     else
-        fprintf(out, "  tokens %zu to %zu see every key at a row of its own\n", seeing.first, seeing.first + seeing.count - 1);
+        fprintf(out, "  tokens %zu to %zu see every key at a row of its own\n", seeing.first,
+                seeing.first + seeing.count - 1);
 }
 
 static void print_composition(const field_findings *f, FILE *out)
@@ -293,8 +371,8 @@ static void print_composition(const field_findings *f, FILE *out)
 
 static void print_formulas(const field_findings *f, FILE *out)
 {
-    fprintf(out, "\nquoted formulas for k = %zu and n = %zu, and by how much they are over or under each definition\n", f->field.rule.span,
-            f->layers);
+    fprintf(out, "\nquoted formulas for k = %zu and n = %zu, and by how much they are over or under each definition\n",
+            f->field.rule.span, f->layers);
     fprintf(out, "  formula         value         run  unique set  contiguous        hull\n");
     for (int k = 0; k < FIELD_FORMULAS; k++) {
         fprintf(out, "  %-11s %9zu", field_formula_name((field_formula)k),
@@ -310,6 +388,49 @@ static void print_formulas(const field_findings *f, FILE *out)
     }
 }
 
+static void print_behaviour(const behaviour_report *report, FILE *out)
+{
+    size_t skipped = 0;
+    fprintf(out, "\nbehaviour on the model's weights (changes in eps times the largest value of the output)\n");
+    for (size_t k = 0; k < report->count; k++) {
+        const behaviour_test *test = &report->tests[k];
+        skipped += test->skipped != NULL;
+        fprintf(out, "  %-7s %-36s", test->skipped ? "skipped" : test->passed ? "passed" : "FAILED", test->name);
+        for (size_t number = 0; number < test->number_count; number++) {
+            if (strcmp(test->numbers[number].name, "layers") == 0) continue;
+            fprintf(out, "  %s %.4g", test->numbers[number].name, test->numbers[number].value);
+        }
+        fprintf(out, "%s%s\n", test->skipped ? "  " : "", test->skipped ? test->skipped : "");
+    }
+    fprintf(out, "  %zu passed, %zu failed, %zu skipped\n", report->count - report->failures - skipped,
+            report->failures, skipped);
+}
+
+static void print_influence(const field_findings *f, FILE *out)
+{
+    const influence_report *influence = &f->influence;
+    fprintf(out,
+            "\ninfluence |d H[n]_i / d H[0]_j| in a text of %zu tokens, %zu of them moved by %.3g of their length\n",
+            influence->tokens, influence->sources, influence->step);
+    fprintf(out, "  layers    on itself   next to it   at the run's end   farthest   noise floor   95 %% within\n");
+    for (size_t l = 0; l < influence->layers; l++) {
+        const influence_layer *layer = &influence->layer[l];
+        double near = 0, edge = 0;
+        for (size_t k = 0; k < layer->bin_count; k++) {
+            const influence_bin *bin = &layer->bins[k];
+            if (bin->from == 1) near = bin->mean;
+            if (bin->from > 0 && bin->from <= (ptrdiff_t)f->field.run_left) edge = bin->mean;
+        }
+        fprintf(out, "  %6zu   %10.4g   %10.4g   %16.4g %10.4g   %11.2g   %11zu\n", l + 1, layer->self, near, edge,
+                layer->bin_count ? layer->bins[layer->bin_count - 1].mean : 0, layer->noise_floor, layer->radius95);
+    }
+    if (influence->checked)
+        fprintf(
+            out,
+            "  against float64: relative error %.2g in the median, %.2g at worst, of %zu influences above the noise\n",
+            influence->float64_median, influence->float64_worst, influence->float64_values);
+}
+
 void field_findings_print(const field_findings *f, FILE *out)
 {
     print_head(f, out);
@@ -317,4 +438,6 @@ void field_findings_print(const field_findings *f, FILE *out)
     if (f->length) print_tokens(f, out);
     print_composition(f, out);
     print_formulas(f, out);
+    if (f->has_behaviour) print_behaviour(&f->behaviour, out);
+    if (f->has_influence) print_influence(f, out);
 }

@@ -8,6 +8,8 @@
 #include <stdio.h>
 
 #include "core/model/config.h"
+#include "study/behaviour.h"
+#include "study/influence.h"
 #include "study/receptive_field.h"
 
 typedef struct field_findings {
@@ -19,6 +21,10 @@ typedef struct field_findings {
     composed_field *composed; /* [layers] */
     size_t longest;           /* text in which every distance has a row of its own */
     bool all_rows;            /* list the whole table */
+    bool has_behaviour;
+    behaviour_report behaviour;
+    bool has_influence;
+    influence_report influence;
 } field_findings;
 
 void field_findings_free(field_findings *findings);

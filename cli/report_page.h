@@ -10,8 +10,9 @@ typedef struct report_step {
     bool failed;   /* the command ran, and what it checked did not hold */
 } report_step;
 
-/* paths: info.json, sweep.json, verify.json, sweep.png, attention.png, attention.pdf; the page names them relative to itself. */
-int report_page_write(const parsed_options *options, const char *page, const char *model, const char *input, const report_step *steps,
-                      size_t step_count, char *const paths[6]);
+/* paths: info.json, sweep.json, verify.json, sweep.png, attention.png, attention.pdf; the page names them relative to
+ * itself. */
+int report_page_write(const parsed_options *options, const char *page, const char *model, const char *input,
+                      const report_step *steps, size_t step_count, char *const paths[6]);
 
 #endif

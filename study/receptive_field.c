@@ -8,7 +8,10 @@
 /* Stands for "no limit": far beyond where any rule stops changing, small enough for sums. */
 static const ptrdiff_t unlimited = (ptrdiff_t)1 << 40;
 
-static ptrdiff_t reach_of(const receptive_field *field) { return field->length ? (ptrdiff_t)field->length - 1 : unlimited; }
+static ptrdiff_t reach_of(const receptive_field *field)
+{
+    return field->length ? (ptrdiff_t)field->length - 1 : unlimited;
+}
 
 /* Both parts of a pair grow with the distance, so that their sum tells pairs apart. */
 static size_t slot_of(const receptive_field *field, ptrdiff_t distance)
@@ -57,12 +60,15 @@ static void find_run(receptive_field *field)
         if (field->unique[k] == 0) zero = &field->unique[k];
     if (!zero) return;
     const ptrdiff_t *end = field->unique + field->unique_count;
-    while (zero + field->run_left + 1 < end && zero[field->run_left + 1] == (ptrdiff_t)field->run_left + 1) field->run_left++;
-    while (zero - field->run_right > field->unique && zero[-(ptrdiff_t)field->run_right - 1] == -(ptrdiff_t)field->run_right - 1)
+    while (zero + field->run_left + 1 < end && zero[field->run_left + 1] == (ptrdiff_t)field->run_left + 1)
+        field->run_left++;
+    while (zero - field->run_right > field->unique &&
+           zero[-(ptrdiff_t)field->run_right - 1] == -(ptrdiff_t)field->run_right - 1)
         field->run_right++;
 }
 
-static deberta_status make(receptive_field *field, const position_rule *rule, size_t length, bool paired, deberta_error *err)
+static deberta_status make(receptive_field *field, const position_rule *rule, size_t length, bool paired,
+                           deberta_error *err)
 {
     memset(field, 0, sizeof *field);
     field->rule = *rule;
@@ -71,9 +77,10 @@ static deberta_status make(receptive_field *field, const position_rule *rule, si
     if (rule->span == 0) DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "the model has no relative positions");
     const ptrdiff_t reach = reach_of(field);
     if (!is_monotone(rule, reach))
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
-                     "the rows of the position table fall somewhere as the distance grows (%zu buckets, distances below %zu)",
-                     rule->buckets, rule->max_distance);
+        DEBERTA_FAIL(
+            err, DEBERTA_E_UNSUPPORTED,
+            "the rows of the position table fall somewhere as the distance grows (%zu buckets, distances below %zu)",
+            rule->buckets, rule->max_distance);
     const size_t slots = (paired ? 4 : 2) * rule->span;
     field->rows = calloc(slots, sizeof *field->rows);
     field->unique = calloc(slots, sizeof *field->unique);
@@ -87,7 +94,8 @@ static deberta_status make(receptive_field *field, const position_rule *rule, si
         if (next == low) continue;
         const bool endless = !length && (low == -reach || next == reach + 1);
         field_row *found = &field->rows[field->slots_used++];
-        *found = (field_row){.row = row, .lowest = low, .highest = next - 1, .count = endless ? SIZE_MAX : (size_t)(next - low)};
+        *found = (field_row){
+            .row = row, .lowest = low, .highest = next - 1, .count = endless ? SIZE_MAX : (size_t)(next - low)};
         if (found->count == 1) field->unique[field->unique_count++] = low;
         low = next;
     }
@@ -99,12 +107,14 @@ static deberta_status make(receptive_field *field, const position_rule *rule, si
     return DEBERTA_OK;
 }
 
-deberta_status receptive_field_make(receptive_field *field, const position_rule *rule, size_t length, deberta_error *err)
+deberta_status receptive_field_make(receptive_field *field, const position_rule *rule, size_t length,
+                                    deberta_error *err)
 {
     return make(field, rule, length, false, err);
 }
 
-deberta_status receptive_field_make_paired(receptive_field *field, const position_rule *rule, size_t length, deberta_error *err)
+deberta_status receptive_field_make_paired(receptive_field *field, const position_rule *rule, size_t length,
+                                           deberta_error *err)
 {
     return make(field, rule, length, true, err);
 }
@@ -128,7 +138,8 @@ static void or_shifted(uint64_t *to, const uint64_t *from, size_t words, size_t 
     }
 }
 
-deberta_status receptive_field_compose(const receptive_field *field, size_t layers, composed_field *composed, deberta_error *err)
+deberta_status receptive_field_compose(const receptive_field *field, size_t layers, composed_field *composed,
+                                       deberta_error *err)
 {
     if (field->unique_count == 0 || layers == 0) {
         memset(composed, 0, layers * sizeof *composed);
@@ -205,7 +216,8 @@ size_t field_formula_value(field_formula formula, size_t k, size_t n)
 
 size_t receptive_field_longest_unambiguous(const position_rule *rule, deberta_error *err)
 {
-    size_t low = 1, high = 2 * rule->span + 1; /* a text of `low` tokens is fine, one of `high` has more distances than rows */
+    size_t low = 1,
+           high = 2 * rule->span + 1; /* a text of `low` tokens is fine, one of `high` has more distances than rows */
     while (high - low > 1) {
         const size_t middle = low + (high - low) / 2;
         receptive_field field;
@@ -222,7 +234,8 @@ void receptive_field_of_token(const receptive_field *field, size_t position, siz
     const ptrdiff_t lowest = (ptrdiff_t)position - (ptrdiff_t)field->length + 1, highest = (ptrdiff_t)position;
     for (size_t k = 0; k < field->slots_used; k++) {
         const field_row *row = &field->rows[k];
-        const ptrdiff_t low = row->lowest > lowest ? row->lowest : lowest, high = row->highest < highest ? row->highest : highest;
+        const ptrdiff_t low = row->lowest > lowest ? row->lowest : lowest,
+                        high = row->highest < highest ? row->highest : highest;
         if (low > high) continue;
         *among_own += low == high;
         *unambiguous += row->count == 1;

@@ -61,9 +61,14 @@ def check(fine, message):
         failures.append(message)
 
 
-def tracked(*suffixes):
+def list_sources():
+    """Files of the project, relative to its root: what git knows and does not ignore; in an unpacked archive, everything not built."""
     out = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
-    return [f for f in out.stdout.split("\n") if f.endswith(suffixes) and os.path.isfile(os.path.join(ROOT, f))]
+    names = out.stdout.split("\n") if out.returncode == 0 else []
+    for folder, inside, files in os.walk(ROOT) if not names else ():
+        inside[:] = [d for d in inside if not re.fullmatch(r"build.*|out|\..*|__pycache__", d)]
+        names += [os.path.relpath(os.path.join(folder, f), ROOT) for f in files]
+    return [name for name in names if os.path.isfile(os.path.join(ROOT, name))]
 
 
 def read(path):
@@ -185,7 +190,8 @@ def check_objects(build):
 
 
 def check_sources(format_too):
-    code = tracked(".c", ".h", ".cc", ".py", ".sh", "meson.build")
+    everything = list_sources()
+    code = [path for path in everything if path.endswith((".c", ".h", ".cc", ".py", ".sh", "meson.build"))]
     for path in code:
         text = read(path)
         check_hygiene(path, text)
@@ -195,7 +201,8 @@ def check_sources(format_too):
     check_unique_names(c_files)
     if format_too:
         check_format(c_files)
-    for path in tracked(""):
+    check(len(code) > 100, f"{len(code)} source files found: too few to be all")
+    for path in everything:
         size = os.path.getsize(os.path.join(ROOT, path))
         check(size <= 8_000_000, f"{path}: {size} bytes, 8 MB is the limit")
 

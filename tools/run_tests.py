@@ -194,7 +194,7 @@ def avx512_emulated():
     script = "build/tests/checkasm/checkasm --quick --isa=avx512 --require=avx512 --no-guard >/tmp/log; kernels=$?; cat /tmp/log\n" \
              "build/tests/golden/golden --isa avx512 --only 01-,16-,20- --failures-only >/tmp/log; golden=$?; cat /tmp/log\n" \
              "exit $((kernels + golden))"
-    files = ["build/tests/checkasm/checkasm", "build/tests/golden/golden", "tests/golden/bars.tsv", "/bin/cat"]
+    files = ["build/tests/checkasm/checkasm", "build/tests/golden/golden", "tests/golden/bars.tsv", "tests/golden/formats", "/bin/cat"]
     files += [f"tests/golden/{name}" for name in os.listdir("tests/golden") if name.startswith(("01-", "16-", "20-"))]
     command = ["tools/run-avx512-bochs.sh", "-t", "1500"]
     for path in files:

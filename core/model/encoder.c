@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/model/attention.h"
+#include "core/model/attention_window.h"
 #include "core/model/conv.h"
 #include "core/model/embed.h"
 #include "core/model/feed_forward.h"
@@ -138,7 +139,11 @@ static void run_layer(deberta_session *s, size_t index, const deberta_observer *
     double time = profile_start(session_profiling(s));
     attention_project(s, layer, s->tokens, s->hidden, false);
     profile_lap_all(session_profiling(s), PROFILE_QKV, time);
-    attention_run(s, index, observer);
+    if (s->internal.window.enabled) {
+        attention_window_run(s, index);
+    } else {
+        attention_run(s, index, observer);
+    }
     feed_forward_run(s, layer, s->tokens, s->context, s->hidden);
     if (index == 0 && s->halo) convolution_run(s);
 }
@@ -152,6 +157,7 @@ static deberta_status run(deberta_session *s, const deberta_batch *batch, const 
         if (err) *err = s->failure;
         return s->status;
     }
+    if (s->internal.edit_input) s->internal.edit_input(s->internal.edit_context, s->hidden, s->tokens, s->hidden_stride);
     show_hidden(s, observer, 0);
     if (s->halo) convolution_keep_input(s);
     size_t layers = s->internal.layers ? s->internal.layers : s->model->config.layers;

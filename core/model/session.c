@@ -6,6 +6,7 @@
 
 #include "core/base/topology.h"
 #include "core/dispatch.h"
+#include "core/model/attention_window.h"
 #include "core/model/linear.h"
 
 enum {
@@ -169,6 +170,7 @@ static deberta_status settle(deberta_session *s, const deberta_model *model, con
     if (s->internal.layers > model->config.layers) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu layers; %s has %zu", s->internal.layers, model->name, model->config.layers);
     }
+    if (s->internal.window.enabled) DEBERTA_TRY(attention_window_check(model, options->features, err));
     attention_terms terms = s->internal.terms;
     s->model = model;
     s->isa = options->isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : options->isa;

@@ -18,11 +18,26 @@ typedef enum attention_terms {
     ATTENTION_TERMS_C2C_P2C,
 } attention_terms;
 
+/* Keys that a query may load at all: those at distances -right <= i - j <= left whose table row is in the set. The others are
+ * never read, whatever they hold. Slow, row by row: for studies of what reaches what. Not with talking heads, observed attention or
+ * the Enhanced Mask Decoder. */
+typedef struct key_window {
+    bool enabled;
+    ptrdiff_t left, right;
+    const uint8_t *rows; /* [2K], 0: not in the set; NULL: all are. The caller's, as long as the session lives */
+} key_window;
+
+/* May write into H[0], [tokens][stride], before the layers see it. */
+typedef void (*edit_hidden)(void *context, float *rows, size_t tokens, size_t stride);
+
 typedef struct session_internal_options {
     attention_terms terms;
     size_t layers;            /* run only the first ones, so that one loaded model serves a sweep over them; 0 = all */
     bool recompute_positions; /* PK and PQ anew in every encode, as programs do that fold nothing; same results */
     bool profile;             /* keep times per stage */
+    key_window window;
+    edit_hidden edit_input; /* NULL: nothing to edit */
+    void *edit_context;
 } session_internal_options;
 
 /* deberta_session_create with these on top; internal may be NULL. */

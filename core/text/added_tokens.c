@@ -18,8 +18,8 @@ deberta_status added_tokens_add(added_tokens *tokens, const added_token *token, 
     assert(token->id >= 0 && token->id <= ADDED_TOKEN_MAX_ID);
     const added_token *same = added_tokens_find(tokens, token->text, token->bytes);
     if (same && same->id != token->id)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: added token '%s' has the id %d, but %d was found before", where, name.text,
-                     (int)token->id, (int)same->id);
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: added token '%s' has the id %d, but %d was found before", where,
+                     name.text, (int)token->id, (int)same->id);
     if (same) return DEBERTA_OK;
     const added_token *other = added_tokens_with_id(tokens, token->id);
     if (other)
@@ -51,7 +51,8 @@ void added_tokens_free(added_tokens *tokens)
 const added_token *added_tokens_find(const added_tokens *tokens, const char *text, size_t bytes)
 {
     for (size_t i = 0; i < tokens->count; i++)
-        if (tokens->items[i].bytes == bytes && memcmp(tokens->items[i].text, text, bytes) == 0) return &tokens->items[i];
+        if (tokens->items[i].bytes == bytes && memcmp(tokens->items[i].text, text, bytes) == 0)
+            return &tokens->items[i];
     return NULL;
 }
 

@@ -25,7 +25,8 @@ typedef struct added_tokens {
 
 enum { ADDED_TOKEN_MAX_ID = 1 << 24 };
 
-/* The text is copied; the id is at most ADDED_TOKEN_MAX_ID. A token that is there already must have the same id, and keeps its other properties. */
+/* The text is copied; the id is at most ADDED_TOKEN_MAX_ID. A token that is there already must have the same id, and
+ * keeps its other properties. */
 deberta_status added_tokens_add(added_tokens *tokens, const added_token *token, const char *where, deberta_error *err);
 void added_tokens_free(added_tokens *tokens);
 
@@ -34,8 +35,8 @@ const added_token *added_tokens_find(const added_tokens *tokens, const char *tex
 const added_token *added_tokens_with_id(const added_tokens *tokens, int32_t id);
 void added_tokens_remove(added_tokens *tokens, const added_token *token);
 
-/* The first token spelled in text[from, bytes), the longest if several begin there, and the span it takes with stripped white
- * space (never before `from`). NULL: none. text must be valid UTF-8. */
+/* The first token spelled in text[from, bytes), the longest if several begin there, and the span it takes with stripped
+ * white space (never before `from`). NULL: none. text must be valid UTF-8. */
 const added_token *added_tokens_search(const added_tokens *tokens, const char *text, size_t bytes, size_t from,
                                        text_span *span);
 

@@ -14,9 +14,9 @@
 #include "core/text/bpe_files.h"
 
 enum {
-    FIRST_ID = 4,            /* behind [PAD], [CLS], [SEP], [UNK] */
-    GPT2_IDS = 1 << 20,      /* more than any; GPT-2 has 50,257 */
-    LEGACY_HEADERS = 3,      /* pickles before the object: a magic number, a protocol version, sizes of integers */
+    FIRST_ID = 4,       /* behind [PAD], [CLS], [SEP], [UNK] */
+    GPT2_IDS = 1 << 20, /* more than any; GPT-2 has 50,257 */
+    LEGACY_HEADERS = 3, /* pickles before the object: a magic number, a protocol version, sizes of integers */
     MAX_PICKLE_BYTES = 64 << 20,
 };
 
@@ -75,10 +75,11 @@ static deberta_status read_dict_map(encoder_source *s)
             REFUSE(s, "dict_map[%zu] is no pair of a text and a count", count);
         int32_t gpt2 = gpt2_id(entry[0]);
         if (gpt2 >= 0 && s->ids[gpt2] >= 0) REFUSE(s, "dict_map lists the id %d twice", (int)gpt2);
-        if (gpt2 >= 0) s->ids[gpt2] = FIRST_ID + (int32_t)count;
+        if (gpt2 >= 0)
+            s->ids[gpt2] = FIRST_ID + (int32_t)count;
         else
-            DEBERTA_TRY(byte_bpe_add_token(s->bpe, entry[0].as.text, entry[0].length_bytes,
-                                           FIRST_ID + (int64_t)count, s->where, s->err));
+            DEBERTA_TRY(byte_bpe_add_token(s->bpe, entry[0].as.text, entry[0].length_bytes, FIRST_ID + (int64_t)count,
+                                           s->where, s->err));
     }
     return DEBERTA_OK;
 }
@@ -114,7 +115,8 @@ static deberta_status read_encoder(encoder_source *s)
     if (encoder.kind != PICKLE_DICT) REFUSE(s, "encoder is %s, expected a dict or JSON", pickle_kind_name(encoder));
     while (pickle_next(s->pickle, encoder, &cursor, &token) && pickle_next(s->pickle, encoder, &cursor, &id)) {
         if (token.kind != PICKLE_TEXT || id.kind != PICKLE_INTEGER)
-            REFUSE(s, "encoder holds %s with %s, expected texts with ids", pickle_kind_name(token), pickle_kind_name(id));
+            REFUSE(s, "encoder holds %s with %s, expected texts with ids", pickle_kind_name(token),
+                   pickle_kind_name(id));
         DEBERTA_TRY(add_token(s, token.as.text, token.length_bytes, id.as.integer));
     }
     return DEBERTA_OK;
@@ -137,8 +139,8 @@ static deberta_status read_merges(encoder_source *s)
         }
         if (!read_pair(s->pickle, item, pair) || pair[0].kind != PICKLE_TEXT || pair[1].kind != PICKLE_TEXT)
             DEBERTA_FAIL(s->err, DEBERTA_E_FORMAT, "%s is no pair of symbols", where);
-        DEBERTA_TRY(byte_bpe_add_merge(s->bpe, pair[0].as.text, pair[0].length_bytes, pair[1].as.text, pair[1].length_bytes,
-                                       where, s->err));
+        DEBERTA_TRY(byte_bpe_add_merge(s->bpe, pair[0].as.text, pair[0].length_bytes, pair[1].as.text,
+                                       pair[1].length_bytes, where, s->err));
     }
     return DEBERTA_OK;
 }

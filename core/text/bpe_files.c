@@ -24,7 +24,8 @@ deberta_status bpe_files_add_vocabulary(byte_bpe *bpe, json_t *vocabulary, const
     return DEBERTA_OK;
 }
 
-deberta_status bpe_files_add_merges(byte_bpe *bpe, const char *text, size_t bytes, const char *where, deberta_error *err)
+deberta_status bpe_files_add_merges(byte_bpe *bpe, const char *text, size_t bytes, const char *where,
+                                    deberta_error *err)
 {
     static const char version[] = "#version";
     size_t line_number = 0;
@@ -34,7 +35,8 @@ deberta_status bpe_files_add_merges(byte_bpe *bpe, const char *text, size_t byte
         at += length + 1;
         line_number++;
         if (length > 0 && line[length - 1] == '\r') length--;
-        if (line_number == 1 && length >= sizeof version - 1 && memcmp(line, version, sizeof version - 1) == 0) continue;
+        if (line_number == 1 && length >= sizeof version - 1 && memcmp(line, version, sizeof version - 1) == 0)
+            continue;
         if (length == 0 && at >= bytes) break;
         char line_where[QUOTE_BYTES + 32];
         snprintf(line_where, sizeof line_where, "%s: line %zu", where, line_number);
@@ -56,8 +58,7 @@ static deberta_status add_merges_file(byte_bpe *bpe, const char *path, deberta_e
 {
     mapped_file file;
     DEBERTA_TRY(mapped_file_open(&file, path, err));
-    deberta_status status =
-        bpe_files_add_merges(bpe, (const char *)file.bytes, file.size_bytes, file.name.text, err);
+    deberta_status status = bpe_files_add_merges(bpe, (const char *)file.bytes, file.size_bytes, file.name.text, err);
     mapped_file_close(&file);
     return status;
 }

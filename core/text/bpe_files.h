@@ -1,4 +1,5 @@
-/* Byte-level vocabularies as they lie in folders: vocab.json with merges.txt (transformers), bpe_encoder.bin (Microsoft).
+/* Byte-level vocabularies as they lie in folders: vocab.json with merges.txt (transformers), bpe_encoder.bin
+ * (Microsoft).
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_TEXT_BPE_FILES_H
@@ -11,7 +12,8 @@
 /* An object of tokens and their ids. */
 deberta_status bpe_files_add_vocabulary(byte_bpe *bpe, json_t *vocabulary, const char *where, deberta_error *err);
 /* The text of a merges.txt, `#version` line and all. */
-deberta_status bpe_files_add_merges(byte_bpe *bpe, const char *text, size_t bytes, const char *where, deberta_error *err);
+deberta_status bpe_files_add_merges(byte_bpe *bpe, const char *text, size_t bytes, const char *where,
+                                    deberta_error *err);
 
 /* Tokens and merges, not finished. NULL on failure. */
 deberta_status bpe_files_load(byte_bpe **bpe, const char *vocabulary_path, const char *merges_path, deberta_error *err);

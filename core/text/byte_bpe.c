@@ -1,7 +1,7 @@
 /* Byte-level byte-pair encoding.
  *
- * Symbols of a word form a linked list; a heap holds the adjacent pairs that can be merged, lowest rank first, leftmost first.
- * So a word of n bytes takes O(n log n), whether it is "the" or ten megabytes of one letter.
+ * Symbols of a word form a linked list; a heap holds the adjacent pairs that can be merged, lowest rank first, leftmost
+ * first. So a word of n bytes takes O(n log n), whether it is "the" or ten megabytes of one letter.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/byte_bpe.h"
@@ -157,15 +157,15 @@ deberta_status byte_bpe_add_token(byte_bpe *bpe, const char *text, size_t bytes,
 {
     quoted name = quote_bytes(text, bytes);
     if (id < 0 || id > MAX_ID)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: token '%s' has the id %lld, expected 0 to %d", where, name.text, (long long)id,
-                     MAX_ID);
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: token '%s' has the id %lld, expected 0 to %d", where, name.text,
+                     (long long)id, MAX_ID);
     if (bytes == 0 || !utf8_is_valid(text, bytes))
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the token with id %lld ('%s') is empty or not UTF-8", where, (long long)id,
-                     name.text);
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the token with id %lld ('%s') is empty or not UTF-8", where,
+                     (long long)id, name.text);
     const char *other = byte_bpe_token(bpe, (int32_t)id, NULL);
     if (other)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tokens '%s' and '%s' share the id %lld", where, QUOTE(other), name.text,
-                     (long long)id);
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tokens '%s' and '%s' share the id %lld", where, QUOTE(other),
+                     name.text, (long long)id);
     if (byte_bpe_find(bpe, text, bytes) != NO_ID)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: token '%s' has two ids", where, name.text);
     if (!reserve_token(bpe, (size_t)id, bytes))
@@ -226,10 +226,12 @@ deberta_status byte_bpe_add_merge(byte_bpe *bpe, const char *left, size_t left_b
     quoted name = quote_bytes(merged, left_bytes + right_bytes);
     free(merged);
     if (merged_id == NO_ID)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: '%s', the result of the merge, is not in the vocabulary", where, name.text);
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: '%s', the result of the merge, is not in the vocabulary", where,
+                     name.text);
 
     bpe_merge *slot = find_merge(bpe, left_id, right_id);
-    if (slot->left != NO_ID) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the merge to '%s' is there twice", where, name.text);
+    if (slot->left != NO_ID)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the merge to '%s' is there twice", where, name.text);
     *slot = (bpe_merge){.left = left_id, .right = right_id, .merged = merged_id, .rank = (uint32_t)bpe->merge_count++};
     return DEBERTA_OK;
 }
@@ -247,7 +249,8 @@ deberta_status byte_bpe_add_merge_line(byte_bpe *bpe, const char *line, size_t b
         at++;
     }
     if (symbols != 2)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: '%s' holds %zu symbols, expected 2", where, QUOTE_N(line, bytes), symbols);
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: '%s' holds %zu symbols, expected 2", where, QUOTE_N(line, bytes),
+                     symbols);
     return byte_bpe_add_merge(bpe, line + symbol[0].begin, symbol[0].end - symbol[0].begin, line + symbol[1].begin,
                               symbol[1].end - symbol[1].begin, where, err);
 }
@@ -294,8 +297,8 @@ static bpe_pair heap_pop(byte_bpe_workspace *w)
 
 /* ---------------------------------------------------------------------------------------------------- encoding */
 
-/* Notes the pair of the symbol and its right neighbour if it can be merged. Fresh pairs wait until all pairs of the rank at
- * work are done: the rule says to merge every occurrence of a pair before looking for the next. */
+/* Notes the pair of the symbol and its right neighbour if it can be merged. Fresh pairs wait until all pairs of the
+ * rank at work are done: the rule says to merge every occurrence of a pair before looking for the next. */
 static bool note_pair(const byte_bpe *bpe, byte_bpe_workspace *w, uint32_t at)
 {
     uint32_t next = w->symbols[at].next;
@@ -372,8 +375,8 @@ static deberta_status append_word(const byte_bpe *bpe, const byte_bpe_workspace 
     return DEBERTA_OK;
 }
 
-deberta_status byte_bpe_encode(const byte_bpe *bpe, byte_bpe_workspace *w, const char *text, size_t bytes, token_list *list,
-                               deberta_error *err)
+deberta_status byte_bpe_encode(const byte_bpe *bpe, byte_bpe_workspace *w, const char *text, size_t bytes,
+                               token_list *list, deberta_error *err)
 {
     for (size_t at = 0; at < bytes;) {
         bool found;

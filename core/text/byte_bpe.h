@@ -1,7 +1,8 @@
 /* v1: byte-level byte-pair encoding as GPT-2 and RoBERTa have it (SPEC 11.1).
  *
- * A text is split into words by one regular expression; the bytes of a word begin as one symbol each, and the adjacent pair
- * that comes first in the list of merges is merged until there is none. There is no normalisation and no unknown text.
+ * A text is split into words by one regular expression; the bytes of a word begin as one symbol each, and the adjacent
+ * pair that comes first in the list of merges is merged until there is none. There is no normalisation and no unknown
+ * text.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_TEXT_BYTE_BPE_H
@@ -15,8 +16,8 @@ typedef struct byte_bpe byte_bpe;
 deberta_status byte_bpe_create(byte_bpe **bpe, deberta_error *err);
 void byte_bpe_free(byte_bpe **bpe);
 
-/* Filling a vocabulary: all tokens, then all merges in order of rank, then byte_bpe_finish. `where` begins messages. Tokens are
- * written in the byte alphabet ("\u0120the"). */
+/* Filling a vocabulary: all tokens, then all merges in order of rank, then byte_bpe_finish. `where` begins messages.
+ * Tokens are written in the byte alphabet ("\u0120the"). */
 deberta_status byte_bpe_add_token(byte_bpe *bpe, const char *text, size_t bytes, int64_t id, const char *where,
                                   deberta_error *err);
 deberta_status byte_bpe_add_merge(byte_bpe *bpe, const char *left, size_t left_bytes, const char *right,
@@ -27,7 +28,7 @@ deberta_status byte_bpe_add_merge_line(byte_bpe *bpe, const char *line, size_t b
 /* unknown_id: for bytes whose symbol is not in the vocabulary. */
 deberta_status byte_bpe_finish(byte_bpe *bpe, int32_t unknown_id, const char *where, deberta_error *err);
 
-size_t byte_bpe_size(const byte_bpe *bpe); /* one more than the largest id */
+size_t byte_bpe_size(const byte_bpe *bpe);                                  /* one more than the largest id */
 int32_t byte_bpe_find(const byte_bpe *bpe, const char *text, size_t bytes); /* -1: no such token */
 const char *byte_bpe_token(const byte_bpe *bpe, int32_t id, size_t *bytes); /* NULL: no such id. bytes may be NULL */
 
@@ -54,7 +55,8 @@ typedef struct byte_bpe_workspace {
 
 void byte_bpe_workspace_free(byte_bpe_workspace *workspace);
 
-/* Appends the tokens of a text (valid UTF-8, below 2^31 bytes, no special tokens in it); spans count from its beginning. */
+/* Appends the tokens of a text (valid UTF-8, below 2^31 bytes, no special tokens in it); spans count from its
+ * beginning. */
 deberta_status byte_bpe_encode(const byte_bpe *bpe, byte_bpe_workspace *workspace, const char *text, size_t bytes,
                                token_list *list, deberta_error *err);
 

@@ -7,8 +7,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Returns `items` with room for at least `count` elements and updates *capacity; NULL without memory (or beyond what a size_t
- * holds): then the old array is still the caller's. Growing by half keeps appending linear. */
+/* Returns `items` with room for at least `count` elements and updates *capacity; NULL without memory (or beyond what a
+ * size_t holds): then the old array is still the caller's. Growing by half keeps appending linear. */
 static inline void *grown(void *items, size_t *capacity, size_t count, size_t item_bytes)
 {
     if (items && count <= *capacity) return items;

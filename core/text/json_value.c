@@ -25,7 +25,8 @@ deberta_status json_value_read_settings(json_t **root, const char *path, deberta
         status = status_fail(err, DEBERTA_E_FORMAT, "%s: %zu bytes of JSON, expected at most %d", file.name.text,
                              file.size_bytes, MAX_BYTES);
     } else {
-        *root = json_loadb((const char *)file.bytes, file.size_bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
+        *root = json_loadb((const char *)file.bytes, file.size_bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL,
+                           &error);
         if (!*root)
             status = status_fail(err, DEBERTA_E_FORMAT, "%s: line %d, column %d: %s", file.name.text, error.line,
                                  error.column, QUOTE(error.text));
@@ -60,8 +61,8 @@ static bool has_type(const json_t *value, json_type type)
     return json_typeof(value) == type;
 }
 
-deberta_status json_value_member(json_t **value, const json_t *object, const char *key, json_type type, const char *where,
-                                 deberta_error *err)
+deberta_status json_value_member(json_t **value, const json_t *object, const char *key, json_type type,
+                                 const char *where, deberta_error *err)
 {
     *value = json_object_get(object, key);
     if (!*value || json_is_null(*value)) {

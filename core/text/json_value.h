@@ -14,12 +14,13 @@ deberta_status json_value_read(json_t **root, const char *path, deberta_error *e
 deberta_status json_value_read_settings(json_t **root, const char *path, deberta_error *err);
 
 /* *value is borrowed, and NULL if the member is absent or null. JSON_TRUE means true or false, JSON_REAL any number. */
-deberta_status json_value_member(json_t **value, const json_t *object, const char *key, json_type type, const char *where,
-                                 deberta_error *err);
+deberta_status json_value_member(json_t **value, const json_t *object, const char *key, json_type type,
+                                 const char *where, deberta_error *err);
 /* The same, but the member must be there. */
 deberta_status json_value_required(json_t **value, const json_t *object, const char *key, json_type type,
                                    const char *where, deberta_error *err);
 /* *flag stays as it is if the member is absent. */
-deberta_status json_value_flag(bool *flag, const json_t *object, const char *key, const char *where, deberta_error *err);
+deberta_status json_value_flag(bool *flag, const json_t *object, const char *key, const char *where,
+                               deberta_error *err);
 
 #endif

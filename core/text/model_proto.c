@@ -111,8 +111,8 @@ static deberta_status read_field(proto_reader *r, proto_field *field)
     case WIRE_FIXED32: length = 4; break;
     case WIRE_BLOCK: DEBERTA_TRY(read_varint(r, &length)); break;
     default:
-        REFUSE(r, "wire type %u of field %llu is not in use; the file is damaged or no SentencePiece model", field->wire,
-               (unsigned long long)field->number);
+        REFUSE(r, "wire type %u of field %llu is not in use; the file is damaged or no SentencePiece model",
+               field->wire, (unsigned long long)field->number);
     }
     if (!range_is_inside(r->at, length, r->end))
         REFUSE(r, "field %llu is %llu bytes long, but only %zu are left; the file is cut off or damaged",
@@ -124,11 +124,11 @@ static deberta_status read_field(proto_reader *r, proto_field *field)
     return DEBERTA_OK;
 }
 
-/* A known field must have its wire type. Protobuf would take it for an unknown one and ignore it; nobody writes that. */
+/* A known field must have its wire type. Protobuf would take it for an unknown one and ignore it; nobody writes that.
+ */
 static deberta_status expect(const proto_reader *r, const proto_field *field, unsigned wire, const char *name)
 {
-    if (field->wire != wire)
-        REFUSE(r, "%s has wire type %u, expected %u", name, field->wire, wire);
+    if (field->wire != wire) REFUSE(r, "%s has wire type %u, expected %u", name, field->wire, wire);
     return DEBERTA_OK;
 }
 
@@ -157,7 +157,8 @@ static deberta_status read_piece(piece_model *model, proto_reader r)
         REFUSE(&r, "piece %zu has type %llu, expected 1 to 6", model->count, (unsigned long long)type);
     if (text.end - text.at > MAX_PIECE_BYTES || model->count >= MAX_PIECES)
         REFUSE(&r, "more than %d pieces, or one of more than %d bytes", MAX_PIECES, MAX_PIECE_BYTES);
-    return piece_model_add(model, (const char *)text.file + text.at, text.end - text.at, score, (piece_type)type, r.err);
+    return piece_model_add(model, (const char *)text.file + text.at, text.end - text.at, score, (piece_type)type,
+                           r.err);
 }
 
 typedef struct flag_field {
@@ -237,7 +238,8 @@ deberta_status piece_model_read(piece_model *model, const uint8_t *bytes, size_t
                                 deberta_error *err)
 {
     piece_model_init(model);
-    deberta_status status = read_model(model, (proto_reader){.file = bytes, .end = size_bytes, .where = where, .err = err});
+    deberta_status status =
+        read_model(model, (proto_reader){.file = bytes, .end = size_bytes, .where = where, .err = err});
     if (status == DEBERTA_OK) status = piece_model_check(model, where, err);
     if (status != DEBERTA_OK) piece_model_free(model);
     return status;
@@ -252,13 +254,15 @@ static deberta_status check_piece(const piece_model *model, size_t id, const cha
     if (p->bytes == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: piece %zu is empty", where, id);
     /* A NUL would end the piece early in the library's trie. */
     if (!utf8_is_valid(text, p->bytes) || memchr(text, 0, p->bytes))
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: piece %zu ('%s') is not UTF-8 text", where, id, QUOTE_N(text, p->bytes));
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: piece %zu ('%s') is not UTF-8 text", where, id,
+                     QUOTE_N(text, p->bytes));
     if (!isfinite(p->score))
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: piece %zu ('%s') has the score %g", where, id, QUOTE_N(text, p->bytes),
                      (double)p->score);
     if (p->type == PIECE_BYTE && (!model->byte_fallback || piece_byte(text, p->bytes) < 0))
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: piece %zu ('%s') is of type BYTE, but %s", where, id,
-                     QUOTE_N(text, p->bytes), model->byte_fallback ? "is not of the form <0xNN>" : "byte_fallback is off");
+                     QUOTE_N(text, p->bytes),
+                     model->byte_fallback ? "is not of the form <0xNN>" : "byte_fallback is off");
     return DEBERTA_OK;
 }
 
@@ -268,7 +272,9 @@ deberta_status piece_model_check(piece_model *model, const char *where, deberta_
     if (model->algorithm != PIECES_UNIGRAM && model->algorithm != PIECES_BPE)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: model_type %llu%s, expected 1 (unigram) or 2 (BPE)", where,
                      (unsigned long long)model->algorithm,
-                     model->algorithm == 3 ? " (word)" : model->algorithm == 4 ? " (character)" : "");
+                     model->algorithm == 3   ? " (word)"
+                     : model->algorithm == 4 ? " (character)"
+                                             : "");
     bool seen[256] = {false};
     size_t bytes_seen = 0;
     model->unknown_id = -1;
@@ -287,8 +293,8 @@ deberta_status piece_model_check(piece_model *model, const char *where, deberta_
     }
     if (model->unknown_id < 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: no piece is of type UNKNOWN", where);
     if (model->byte_fallback && bytes_seen != 256)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: byte_fallback is on, but only %zu of the 256 byte pieces are there", where,
-                     bytes_seen);
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: byte_fallback is on, but only %zu of the 256 byte pieces are there",
+                     where, bytes_seen);
     return DEBERTA_OK;
 }
 
@@ -301,7 +307,10 @@ static char *put_varint(char *at, uint64_t value)
     return at;
 }
 
-static char *put_flag(char *at, unsigned number, uint64_t value) { return put_varint(put_varint(at, number << 3 | WIRE_VARINT), value); }
+static char *put_flag(char *at, unsigned number, uint64_t value)
+{
+    return put_varint(put_varint(at, number << 3 | WIRE_VARINT), value);
+}
 
 static char *put_block(char *at, unsigned number, const char *bytes, size_t size_bytes)
 {

@@ -1,7 +1,7 @@
 /* SentencePiece model files: the protobuf wire format, read without trusting a byte of it, and written.
  *
- * libsentencepiece crashes on some damaged files and loads kinds of models that make no sense here. So it never sees a file:
- * what was read and checked here is written out again, by piece_model_write, and only that is given to it.
+ * libsentencepiece crashes on some damaged files and loads kinds of models that make no sense here. So it never sees a
+ * file: what was read and checked here is written out again, by piece_model_write, and only that is given to it.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_TEXT_MODEL_PROTO_H
@@ -13,7 +13,12 @@
 
 /* The numbers of SPEC 11.2. */
 typedef enum piece_type {
-    PIECE_NORMAL = 1, PIECE_UNKNOWN, PIECE_CONTROL, PIECE_USER_DEFINED, PIECE_UNUSED, PIECE_BYTE,
+    PIECE_NORMAL = 1,
+    PIECE_UNKNOWN,
+    PIECE_CONTROL,
+    PIECE_USER_DEFINED,
+    PIECE_UNUSED,
+    PIECE_BYTE,
 } piece_type;
 
 typedef enum piece_algorithm { PIECES_UNIGRAM = 1, PIECES_BPE = 2 } piece_algorithm;
@@ -55,7 +60,10 @@ deberta_status piece_model_check(piece_model *model, const char *where, deberta_
  * work). To be freed by the caller. */
 deberta_status piece_model_write(const piece_model *model, char **bytes, size_t *size_bytes, deberta_error *err);
 
-static inline const char *piece_text(const piece_model *model, size_t id) { return model->texts + model->pieces[id].begin; }
+static inline const char *piece_text(const piece_model *model, size_t id)
+{
+    return model->texts + model->pieces[id].begin;
+}
 /* Any type; -1 if there is none. */
 int32_t piece_find(const piece_model *model, const char *text, size_t bytes);
 /* The byte that "<0x0A>" stands for, or -1. */

@@ -21,15 +21,15 @@ struct normalizer {
     size_t pool_bytes;
     const char *space;
     size_t space_bytes;
-    uint32_t *user_defined; /* ids, by their texts in memcmp order */
+    uint32_t *user_defined;          /* ids, by their texts in memcmp order */
     size_t user_defined_begins[257]; /* of those that begin with a byte */
 };
 
 /* ---------------------------------------------------------------------------------------------------- charsmap
  *
- * A unit of the double array (darts-clone): the label it is reached by in bits 0-7 (bit 31 set: a value, reached by nothing),
- * bit 8 if a key ends here, and the offset to its children, which bit 9 scales. The children of the node at unit u are at
- * (position ^ offset(u)) ^ byte. */
+ * A unit of the double array (darts-clone): the label it is reached by in bits 0-7 (bit 31 set: a value, reached by
+ * nothing), bit 8 if a key ends here, and the offset to its children, which bit 9 scales. The children of the node at
+ * unit u are at (position ^ offset(u)) ^ byte. */
 
 static inline uint32_t unit_label(uint32_t unit) { return unit & 0x800000FFu; }
 static inline bool unit_ends_key(uint32_t unit) { return unit >> 8 & 1; }
@@ -44,13 +44,13 @@ static deberta_status check_replacement(const normalizer *n, uint32_t value, con
     /* The pool is valid UTF-8 and ends in NUL, so a begin that is not inside a character is all it takes. */
     if (value >= n->pool_bytes || utf8_is_continuation(n->pool[value]))
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
-                     "%s: precompiled_charsmap: a replacement begins at byte %u of %zu, which is no place for one", where,
-                     value, n->pool_bytes);
+                     "%s: precompiled_charsmap: a replacement begins at byte %u of %zu, which is no place for one",
+                     where, value, n->pool_bytes);
     return DEBERTA_OK;
 }
 
-/* Visits every unit that a lookup can reach, whatever the text, and proves that the next step stays inside. A unit is visited
- * once, so damaged tries with cycles end too. */
+/* Visits every unit that a lookup can reach, whatever the text, and proves that the next step stays inside. A unit is
+ * visited once, so damaged tries with cycles end too. */
 static deberta_status check_trie(const normalizer *n, const char *where, deberta_error *err)
 {
     deberta_status status = DEBERTA_OK;
@@ -67,8 +67,8 @@ static deberta_status check_trie(const normalizer *n, const char *where, deberta
         uint32_t at = open[--count], unit = n->units[at], base = at ^ unit_offset(unit);
         if (!base_is_inside(n, base)) {
             status = status_fail(err, DEBERTA_E_FORMAT,
-                                 "%s: precompiled_charsmap: unit %u points to unit %u, but there are only %zu", where, at,
-                                 base | 0xFFu, n->unit_count);
+                                 "%s: precompiled_charsmap: unit %u points to unit %u, but there are only %zu", where,
+                                 at, base | 0xFFu, n->unit_count);
             goto fail;
         }
         if (at != 0 && unit_ends_key(unit))
@@ -95,8 +95,8 @@ static deberta_status load_charsmap(normalizer *n, const char *where, deberta_er
     uint32_t trie_bytes = blob_bytes >= 4 ? load_u32(blob) : 0;
     if (blob_bytes < 4 || trie_bytes == 0 || trie_bytes % 4 != 0 || trie_bytes > blob_bytes - 4)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
-                     "%s: precompiled_charsmap: a trie of %u bytes in %zu bytes; expected a multiple of 4 that fits", where,
-                     trie_bytes, blob_bytes);
+                     "%s: precompiled_charsmap: a trie of %u bytes in %zu bytes; expected a multiple of 4 that fits",
+                     where, trie_bytes, blob_bytes);
 
     n->unit_count = trie_bytes / 4;
     n->pool_bytes = blob_bytes - 4 - trie_bytes;
@@ -108,8 +108,8 @@ static deberta_status load_charsmap(normalizer *n, const char *where, deberta_er
 
     if (n->pool_bytes == 0 || n->pool[n->pool_bytes - 1] != 0 || !utf8_is_valid(n->pool, n->pool_bytes))
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
-                     "%s: precompiled_charsmap: the %zu bytes of replacements are not UTF-8 texts that end in NUL", where,
-                     n->pool_bytes);
+                     "%s: precompiled_charsmap: the %zu bytes of replacements are not UTF-8 texts that end in NUL",
+                     where, n->pool_bytes);
     return check_trie(n, where, err);
 }
 
@@ -147,7 +147,8 @@ static deberta_status load_user_defined(normalizer *n, const char *where, debert
     size_t count = 0;
     for (size_t i = 0; i < model->count; i++) count += model->pieces[i].type == PIECE_USER_DEFINED;
     n->user_defined = malloc((count ? count : 1) * sizeof *n->user_defined);
-    if (!n->user_defined) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for %zu user-defined pieces", where, count);
+    if (!n->user_defined)
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for %zu user-defined pieces", where, count);
 
     count = 0;
     for (size_t i = 0; i < model->count; i++)
@@ -163,8 +164,8 @@ static deberta_status load_user_defined(normalizer *n, const char *where, debert
     return DEBERTA_OK;
 }
 
-/* Length of the longest user-defined piece that `text` begins with, or 0. Of the beginnings of one text the longest sorts
- * last, so the search goes backwards. */
+/* Length of the longest user-defined piece that `text` begins with, or 0. Of the beginnings of one text the longest
+ * sorts last, so the search goes backwards. */
 static size_t find_user_defined(const normalizer *n, const char *text, size_t bytes)
 {
     unsigned char first = (unsigned char)*text;

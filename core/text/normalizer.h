@@ -1,8 +1,8 @@
 /* SentencePiece's normaliser (SPEC 11.2): what happens to a text before it is cut into pieces.
  *
- * The charsmap of a model file is a double-array trie from strings to their replacements (NFKC and the like). The library
- * follows its offsets wherever they point, and gives no way to see the normalised text; here every offset a walk can reach is
- * proved to lie inside when the model is loaded.
+ * The charsmap of a model file is a double-array trie from strings to their replacements (NFKC and the like). The
+ * library follows its offsets wherever they point, and gives no way to see the normalised text; here every offset a
+ * walk can reach is proved to lie inside when the model is loaded.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_TEXT_NORMALIZER_H
@@ -14,11 +14,13 @@
 typedef struct normalizer normalizer;
 
 /* The model must have been checked and must stay: its user-defined pieces are never changed by the charsmap. */
-deberta_status normalizer_create(normalizer **normalizer, const piece_model *model, const char *where, deberta_error *err);
+deberta_status normalizer_create(normalizer **normalizer, const piece_model *model, const char *where,
+                                 deberta_error *err);
 void normalizer_free(normalizer **normalizer);
 
-/* text: valid UTF-8. DEBERTA_E_MEMORY also if the result would be too long for a traced_text. The origin of a byte is where the
- * step began that gave it; the last is where the text ended, which is before any white space cut off there. */
+/* text: valid UTF-8. DEBERTA_E_MEMORY also if the result would be too long for a traced_text. The origin of a byte is
+ * where the step began that gave it; the last is where the text ended, which is before any white space cut off there.
+ */
 deberta_status normalizer_run(const normalizer *normalizer, traced_text *out, const char *text, size_t bytes,
                               deberta_error *err);
 

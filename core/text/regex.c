@@ -29,8 +29,8 @@ void regex_free(regex **re)
     *re = NULL;
 }
 
-deberta_status regex_find(const regex *re, regex_match **match, const char *text, size_t bytes, size_t from, bool *found,
-                          size_t *begin, size_t *end, deberta_error *err)
+deberta_status regex_find(const regex *re, regex_match **match, const char *text, size_t bytes, size_t from,
+                          bool *found, size_t *begin, size_t *end, deberta_error *err)
 {
     if (!*match) *match = (regex_match *)pcre2_match_data_create(1, NULL);
     if (!*match) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory to match a pattern");

@@ -13,10 +13,10 @@ typedef struct regex_match regex_match; /* scratch memory of one caller, for any
 deberta_status regex_compile(regex **regex, const char *pattern, deberta_error *err);
 void regex_free(regex **regex);
 
-/* The first match in text[from, bytes): *found, and where. text must be valid UTF-8, `from` a character boundary. *match may
- * be NULL: then it is made. */
-deberta_status regex_find(const regex *regex, regex_match **match, const char *text, size_t bytes, size_t from, bool *found,
-                          size_t *begin, size_t *end, deberta_error *err);
+/* The first match in text[from, bytes): *found, and where. text must be valid UTF-8, `from` a character boundary.
+ * *match may be NULL: then it is made. */
+deberta_status regex_find(const regex *regex, regex_match **match, const char *text, size_t bytes, size_t from,
+                          bool *found, size_t *begin, size_t *end, deberta_error *err);
 void regex_match_free(regex_match **match);
 
 #endif

@@ -93,9 +93,9 @@ deberta_status token_list_append(token_list *list, int32_t id, const char *text,
 
 /* -------------------------------------------------------------------------------------------------- truncation */
 
-/* How many tokens each segment keeps. Microsoft's code sorts the segments by length before every step, in a stable way and
- * keeping the order of the step before, and cuts the first: hence `head`. Written as steps because that is the rule; at most
- * as many as there are tokens. */
+/* How many tokens each segment keeps. Microsoft's code sorts the segments by length before every step, in a stable way
+ * and keeping the order of the step before, and cuts the first: hence `head`. Written as steps because that is the
+ * rule; at most as many as there are tokens. */
 static void share(size_t lengths[2], size_t budget)
 {
     size_t head = 0;

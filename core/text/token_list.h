@@ -1,7 +1,7 @@
 /* What tokenizing gives: parallel arrays of ids, types, spans and roles, and the text of every token.
  *
- * A list is zero-initialised once, may be filled again and again (buffers stay, so that a loop over lines soon allocates
- * nothing), belongs to one caller at a time, and does not need the tokenizer after it is filled.
+ * A list is zero-initialised once, may be filled again and again (buffers stay, so that a loop over lines soon
+ * allocates nothing), belongs to one caller at a time, and does not need the tokenizer after it is filled.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_TEXT_TOKEN_LIST_H
@@ -30,9 +30,10 @@ typedef struct token_list {
     int32_t *type_ids; /* also the segment that the spans refer to: 0 for [CLS] A [SEP], 1 for B [SEP] */
     uint8_t *roles;    /* token_role */
 
-    /* Where in its segment, as the caller gave it, a token comes from: in bytes and in Unicode characters (a broken unit of
-     * UTF-8 counts as one). A token that stands for part of a character only has the whole one as its characters. Spans may
-     * be empty: SentencePiece's added space, all but the last of several tokens made from one character. */
+    /* Where in its segment, as the caller gave it, a token comes from: in bytes and in Unicode characters (a broken
+     * unit of UTF-8 counts as one). A token that stands for part of a character only has the whole one as its
+     * characters. Spans may be empty: SentencePiece's added space, all but the last of several tokens made from one
+     * character. */
     text_span *byte_spans, *char_spans;
 
     size_t segments; /* 1, or 2 for a pair */
@@ -47,17 +48,18 @@ typedef struct token_list {
     struct token_workspace *workspace;
 } token_list;
 
-/* The token as the vocabulary writes it ("\u2581the", "\u0120the"), except that SentencePiece reports an unknown stretch by its
- * own (normalised) text. Terminated, but may hold NUL; *bytes may be NULL. Valid until the list changes. */
+/* The token as the vocabulary writes it ("\u2581the", "\u0120the"), except that SentencePiece reports an unknown
+ * stretch by its own (normalised) text. Terminated, but may hold NUL; *bytes may be NULL. Valid until the list changes.
+ */
 const char *token_list_text(const token_list *list, size_t index, size_t *bytes);
 
-/* Cuts to at most max_tokens tokens, frame included, and tells how many were dropped. The frame stays; of a pair the longer
- * segment loses its last token until all fits (Microsoft's rule; of two equal ones the segment that was cut before goes on,
- * the first to begin with). DEBERTA_E_ARGUMENT if not even the frame fits. */
+/* Cuts to at most max_tokens tokens, frame included, and tells how many were dropped. The frame stays; of a pair the
+ * longer segment loses its last token until all fits (Microsoft's rule; of two equal ones the segment that was cut
+ * before goes on, the first to begin with). DEBERTA_E_ARGUMENT if not even the frame fits. */
 deberta_status token_list_truncate(token_list *list, size_t max_tokens, size_t *dropped, deberta_error *err);
 
-/* Moves what the tokenizer keeps for the next text from one list to another: for loops that keep every list they fill, so
- * that only the last one holds that memory. */
+/* Moves what the tokenizer keeps for the next text from one list to another: for loops that keep every list they fill,
+ * so that only the last one holds that memory. */
 void token_list_hand_over(token_list *from, token_list *to);
 
 /* Accepts a zeroed list and leaves one. */

@@ -61,8 +61,10 @@ static void drop_user_defined(tokenizer *t)
         const piece_model *model = unigram_model(t->unigram);
         const added_token *token = &t->added.items[i];
         bool inside = (size_t)token->id < model->count && model->pieces[token->id].type == PIECE_USER_DEFINED;
-        if (inside) added_tokens_remove(&t->added, token);
-        else i++;
+        if (inside)
+            added_tokens_remove(&t->added, token);
+        else
+            i++;
     }
 }
 
@@ -74,11 +76,11 @@ static deberta_status check_added(const tokenizer *t, const char *folder, debert
         const char *other = inner_token(t, token->id, NULL);
         quoted name = quote_bytes(token->text, token->bytes);
         if (id >= 0 && id != token->id)
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: added token '%s' has the id %d, but %d in %s", QUOTE(folder), name.text,
-                         (int)token->id, (int)id, t->file_name);
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: added token '%s' has the id %d, but %d in %s", QUOTE(folder),
+                         name.text, (int)token->id, (int)id, t->file_name);
         if (id < 0 && other)
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: added token '%s' has the id %d, which is '%s' in %s", QUOTE(folder),
-                         name.text, (int)token->id, QUOTE(other), t->file_name);
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: added token '%s' has the id %d, which is '%s' in %s",
+                         QUOTE(folder), name.text, (int)token->id, QUOTE(other), t->file_name);
     }
     return DEBERTA_OK;
 }
@@ -90,8 +92,8 @@ static void measure_vocabulary(tokenizer *t)
         if ((size_t)t->added.items[i].id >= t->vocabulary_size) t->vocabulary_size = (size_t)t->added.items[i].id + 1;
 }
 
-/* The id of a special token: as the files say, as the vocabulary has it, or the next free one, which is how [MASK] comes
- * behind the pieces of spm.model. */
+/* The id of a special token: as the files say, as the vocabulary has it, or the next free one, which is how [MASK]
+ * comes behind the pieces of spm.model. */
 static deberta_status add_special(tokenizer *t, tokenizer_special which, const special_token *said, const char *folder,
                                   deberta_error *err)
 {
@@ -154,7 +156,8 @@ static deberta_status find_vocabulary(const char *folder, char **path, char **me
     if (*path && strcmp(*name, "vocab.json") == 0) {
         DEBERTA_TRY(tokenizer_file_find(merges_path, folder, "merges.txt", err));
         if (!*merges_path)
-            DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' holds a vocab.json, but not the merges.txt that belongs to it", QUOTE(folder));
+            DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' holds a vocab.json, but not the merges.txt that belongs to it",
+                         QUOTE(folder));
     }
     if (!*path)
         DEBERTA_FAIL(err, DEBERTA_E_FILE,
@@ -168,11 +171,14 @@ static deberta_status find_vocabulary(const char *folder, char **path, char **me
 static deberta_status load_vocabulary(tokenizer *t, const char *path, const char *merges_path, const char *folder,
                                       tokenizer_config *config, piece_model *model, deberta_error *err)
 {
-    if (strcmp(t->file_name, "spm.model") == 0) DEBERTA_TRY(load_spm(model, path, err));
+    if (strcmp(t->file_name, "spm.model") == 0)
+        DEBERTA_TRY(load_spm(model, path, err));
     else if (strcmp(t->file_name, "tokenizer.json") == 0)
         DEBERTA_TRY(tokenizer_json_load(path, config, model, &t->bpe, err));
-    else if (merges_path) DEBERTA_TRY(bpe_files_load(&t->bpe, path, merges_path, err));
-    else DEBERTA_TRY(bpe_encoder_load(&t->bpe, path, err));
+    else if (merges_path)
+        DEBERTA_TRY(bpe_files_load(&t->bpe, path, merges_path, err));
+    else
+        DEBERTA_TRY(bpe_encoder_load(&t->bpe, path, err));
     DEBERTA_TRY(tokenizer_config_read(config, folder, err));
     if (t->bpe) {
         t->add_prefix_space = config->add_prefix_space;
@@ -295,9 +301,12 @@ static deberta_status encode_stretch(const tokenizer *t, token_workspace *w, con
     size_t first = list->count, bytes = stretch.end - stretch.begin;
     const char *begin = text + stretch.begin;
     if (bytes == 0) return DEBERTA_OK;
-    if (t->unigram) DEBERTA_TRY(unigram_encode(t->unigram, &w->unigram, begin, bytes, list, err));
-    else if (needs_prefix_space(t, text, stretch)) DEBERTA_TRY(encode_with_prefix_space(t, w, begin, bytes, list, err));
-    else DEBERTA_TRY(byte_bpe_encode(t->bpe, &w->byte_bpe, begin, bytes, list, err));
+    if (t->unigram)
+        DEBERTA_TRY(unigram_encode(t->unigram, &w->unigram, begin, bytes, list, err));
+    else if (needs_prefix_space(t, text, stretch))
+        DEBERTA_TRY(encode_with_prefix_space(t, w, begin, bytes, list, err));
+    else
+        DEBERTA_TRY(byte_bpe_encode(t->bpe, &w->byte_bpe, begin, bytes, list, err));
     for (size_t i = first; i < list->count; i++) {
         list->byte_spans[i].begin += stretch.begin;
         list->byte_spans[i].end += stretch.begin;
@@ -343,8 +352,8 @@ static void count_characters(token_list *list, size_t first, const char *text, s
     }
 }
 
-static deberta_status encode_segment(const tokenizer *t, const char *text, size_t bytes, const tokenizer_options *options,
-                                     token_list *list, deberta_error *err)
+static deberta_status encode_segment(const tokenizer *t, const char *text, size_t bytes,
+                                     const tokenizer_options *options, token_list *list, deberta_error *err)
 {
     bool ascii;
     size_t first = list->count, valid = utf8_valid_prefix(text, bytes, &ascii), segment = list->segments++;
@@ -354,8 +363,8 @@ static deberta_status encode_segment(const tokenizer *t, const char *text, size_
         size_t replaced, first_replaced;
         traced_text *clean = &list->workspace->clean;
         if (options->strict)
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "the %stext is not UTF-8: byte %zu is 0x%02X", segment ? "second " : "", valid,
-                         (unsigned)(unsigned char)text[valid]);
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "the %stext is not UTF-8: byte %zu is 0x%02X", segment ? "second " : "",
+                         valid, (unsigned)(unsigned char)text[valid]);
         DEBERTA_TRY(utf8_clean(clean, text, bytes, &replaced, &first_replaced, err));
         if (list->replaced == 0) {
             list->first_replaced_segment = segment;
@@ -482,18 +491,22 @@ static deberta_status put_special(const tokenizer *t, const added_token *token, 
     return DEBERTA_OK;
 }
 
-static deberta_status put_ids(const tokenizer *t, const int32_t *ids, size_t count, decoded_text *out, deberta_error *err)
+static deberta_status put_ids(const tokenizer *t, const int32_t *ids, size_t count, decoded_text *out,
+                              deberta_error *err)
 {
     for (size_t i = 0, nth = 0; i < count; i++) {
         size_t bytes = 0;
         const char *token = tokenizer_token(t, ids[i], &bytes);
         const added_token *added = added_tokens_with_id(&t->added, ids[i]);
         if (!token)
-            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "id %d at position %zu has no token; the vocabulary has %zu ids", (int)ids[i], i,
-                         t->vocabulary_size);
-        if (added) DEBERTA_TRY(put_special(t, added, out, err));
-        else if (t->bpe) DEBERTA_TRY(put_bytes(token, bytes, out, err));
-        else DEBERTA_TRY(put_piece(unigram_model(t->unigram), ids[i], nth++, out, err));
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "id %d at position %zu has no token; the vocabulary has %zu ids",
+                         (int)ids[i], i, t->vocabulary_size);
+        if (added)
+            DEBERTA_TRY(put_special(t, added, out, err));
+        else if (t->bpe)
+            DEBERTA_TRY(put_bytes(token, bytes, out, err));
+        else
+            DEBERTA_TRY(put_piece(unigram_model(t->unigram), ids[i], nth++, out, err));
     }
     return put(out, "", 0, err);
 }

@@ -21,7 +21,10 @@ const char *tokenizer_kind_name(const tokenizer *t) { return (void)t, "none"; }
 const char *tokenizer_file_name(const tokenizer *t) { return (void)t, ""; }
 size_t tokenizer_vocabulary_size(const tokenizer *t) { return (void)t, 0; }
 int32_t tokenizer_id(const tokenizer *t, tokenizer_special special) { return (void)t, (void)special, -1; }
-const char *tokenizer_token(const tokenizer *t, int32_t id, size_t *bytes) { return (void)t, (void)id, (void)bytes, NULL; }
+const char *tokenizer_token(const tokenizer *t, int32_t id, size_t *bytes)
+{
+    return (void)t, (void)id, (void)bytes, NULL;
+}
 bool tokenizer_is_special(const tokenizer *t, int32_t id) { return (void)t, (void)id, false; }
 
 deberta_status tokenizer_encode(const tokenizer *t, const char *text, size_t bytes, const char *pair, size_t pair_bytes,

@@ -41,8 +41,8 @@ static deberta_status read_properties(added_token *token, json_t *object, const 
     bool single_word = false;
     DEBERTA_TRY(json_value_flag(&single_word, object, "single_word", where, err));
     if (single_word)
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: added token '%s' is marked single_word, which is not supported", where,
-                     QUOTE_N(token->text, token->bytes));
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: added token '%s' is marked single_word, which is not supported",
+                     where, QUOTE_N(token->text, token->bytes));
     return DEBERTA_OK;
 }
 
@@ -56,8 +56,7 @@ static deberta_status add_with_id(tokenizer_config *config, added_token *token, 
     return added_tokens_add(&config->added, token, where, err);
 }
 
-deberta_status tokenizer_config_add_list(tokenizer_config *config, json_t *root, const char *where,
-                                         deberta_error *err)
+deberta_status tokenizer_config_add_list(tokenizer_config *config, json_t *root, const char *where, deberta_error *err)
 {
     json_t *list, *item, *id;
     DEBERTA_TRY(json_value_member(&list, root, "added_tokens", JSON_ARRAY, where, err));
@@ -86,8 +85,8 @@ static deberta_status add_decoder(tokenizer_config *config, json_t *root, const 
         errno = 0;
         long long id = strtoll(key, &end, 10);
         if (errno || end == key || *end || !json_is_object(item))
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: added_tokens_decoder has the member '%s', expected ids and objects", where,
-                         QUOTE(key));
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                         "%s: added_tokens_decoder has the member '%s', expected ids and objects", where, QUOTE(key));
         added_token token = {0};
         DEBERTA_TRY(read_properties(&token, item, where, err));
         DEBERTA_TRY(add_with_id(config, &token, id, where, err));
@@ -103,7 +102,8 @@ static deberta_status add_map(tokenizer_config *config, json_t *root, const char
     json_object_foreach(root, key, id)
     {
         if (!json_is_integer(id))
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: '%s' is %s, expected an id", where, QUOTE(key), json_describe(id).text);
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: '%s' is %s, expected an id", where, QUOTE(key),
+                         json_describe(id).text);
         added_token token = {.text = key, .bytes = strlen(key), .special = true};
         DEBERTA_TRY(add_with_id(config, &token, json_integer_value(id), where, err));
     }

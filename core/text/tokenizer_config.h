@@ -1,5 +1,5 @@
-/* What the small JSON files beside a vocabulary say: tokenizer_config.json, special_tokens_map.json, added_tokens.json, and the
- * list of added tokens in tokenizer.json. All of them are optional.
+/* What the small JSON files beside a vocabulary say: tokenizer_config.json, special_tokens_map.json, added_tokens.json,
+ * and the list of added tokens in tokenizer.json. All of them are optional.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_TEXT_TOKENIZER_CONFIG_H
@@ -11,7 +11,7 @@
 #include "core/text/tokenizer.h"
 
 typedef struct special_token {
-    char *text; /* NULL: not named in any file */
+    char *text;                              /* NULL: not named in any file */
     bool described, strip_left, strip_right; /* described: the other two were said */
 } special_token;
 
@@ -21,11 +21,11 @@ typedef struct tokenizer_config {
     bool lower_case, split_by_punctuation, add_prefix_space;
 } tokenizer_config;
 
-/* *config is zero-initialised; what is in it already (from tokenizer.json) comes first. To be freed also after a failure. */
+/* *config is zero-initialised; what is in it already (from tokenizer.json) comes first. To be freed also after a
+ * failure. */
 deberta_status tokenizer_config_read(tokenizer_config *config, const char *folder, deberta_error *err);
 /* "added_tokens" of the root of a tokenizer.json. */
-deberta_status tokenizer_config_add_list(tokenizer_config *config, json_t *root, const char *where,
-                                         deberta_error *err);
+deberta_status tokenizer_config_add_list(tokenizer_config *config, json_t *root, const char *where, deberta_error *err);
 void tokenizer_config_free(tokenizer_config *config);
 
 /* Is there something of that name? *path is its path (to be freed), or NULL. */

@@ -87,7 +87,8 @@ static deberta_status read_unigram_normalizer(json_source *s, json_t *step, cons
             REFUSE(s, DEBERTA_E_UNSUPPORTED, "a normalizer replaces something else than ' {2,}' by ' ' (%s)",
                    "only runs of spaces are known");
     } else if (strcmp(type, "Strip") != 0) {
-        REFUSE(s, DEBERTA_E_UNSUPPORTED, "the normalizer '%s' is not supported; put the spm.model beside it", QUOTE(type));
+        REFUSE(s, DEBERTA_E_UNSUPPORTED, "the normalizer '%s' is not supported; put the spm.model beside it",
+               QUOTE(type));
     }
     s->model->remove_extra_whitespaces = true;
     return DEBERTA_OK;
@@ -98,11 +99,14 @@ static deberta_status read_metaspace(json_source *s, json_t *step)
     json_t *replacement, *scheme;
     DEBERTA_TRY(json_value_required(&replacement, step, "replacement", JSON_STRING, s->where, s->err));
     if (strcmp(json_string_value(replacement), "\xE2\x96\x81") != 0)
-        REFUSE(s, DEBERTA_E_UNSUPPORTED, "Metaspace writes spaces as %s, expected U+2581", json_describe(replacement).text);
+        REFUSE(s, DEBERTA_E_UNSUPPORTED, "Metaspace writes spaces as %s, expected U+2581",
+               json_describe(replacement).text);
     DEBERTA_TRY(json_value_member(&scheme, step, "prepend_scheme", JSON_STRING, s->where, s->err));
     s->model->add_dummy_prefix = true;
-    if (scheme) s->model->add_dummy_prefix = strcmp(json_string_value(scheme), "never") != 0;
-    else DEBERTA_TRY(json_value_flag(&s->model->add_dummy_prefix, step, "add_prefix_space", s->where, s->err));
+    if (scheme)
+        s->model->add_dummy_prefix = strcmp(json_string_value(scheme), "never") != 0;
+    else
+        DEBERTA_TRY(json_value_flag(&s->model->add_dummy_prefix, step, "add_prefix_space", s->where, s->err));
     return DEBERTA_OK;
 }
 
@@ -138,8 +142,8 @@ static deberta_status read_bpe_splitter(json_source *s, json_t *step, const char
 
 /* ------------------------------------------------------------------------------------------------ the vocabulary */
 
-/* The file does not say what kind a piece was. Control symbols and user-defined ones became added tokens, which differ in
- * `special`. */
+/* The file does not say what kind a piece was. Control symbols and user-defined ones became added tokens, which differ
+ * in `special`. */
 static piece_type type_of(const json_source *s, const char *text, size_t bytes, size_t id, size_t unknown_id)
 {
     const added_token *added = added_tokens_find(&s->config->added, text, bytes);
@@ -202,7 +206,8 @@ static deberta_status refuse_variants(json_source *s, json_t *model)
         bool off = !value || json_is_null(value) || json_is_false(value) ||
                    (json_is_string(value) && json_string_length(value) == 0) ||
                    (json_is_number(value) && json_number_value(value) == 0);
-        if (!off) REFUSE(s, DEBERTA_E_UNSUPPORTED, "%s is %s, which is not supported", keys[i], json_describe(value).text);
+        if (!off)
+            REFUSE(s, DEBERTA_E_UNSUPPORTED, "%s is %s, which is not supported", keys[i], json_describe(value).text);
     }
     return DEBERTA_OK;
 }

@@ -14,7 +14,8 @@
 /* Zero-initialised at first; reusable. */
 typedef struct traced_text {
     char *text;       /* [bytes] */
-    uint32_t *origin; /* [bytes + 1], ascending: where in the source that began which gave this byte; last: the source's end */
+    uint32_t *origin; /* [bytes + 1], ascending: where in the source that began which gave this byte; last: the source's
+                         end */
     size_t bytes, text_capacity, origin_capacity;
 } traced_text;
 

@@ -14,8 +14,9 @@
 
 enum {
     CHARACTERS = 0x110000,
-    /* libsentencepiece joins neighbouring unknown characters by copying what it has joined so far: quadratic in the length of
-     * the run. Up to this many bytes that is a matter of microseconds; longer runs reach it as one character. */
+    /* libsentencepiece joins neighbouring unknown characters by copying what it has joined so far: quadratic in the
+     * length of the run. Up to this many bytes that is a matter of microseconds; longer runs reach it as one character.
+     */
     LONG_RUN_BYTES = 4096,
     /* The library's result takes about 200 bytes a piece, and keeps its memory. Above this it is given back. */
     MANY_PIECES = 1 << 18,
@@ -25,8 +26,8 @@ struct unigram {
     piece_model model;
     normalizer *normalizer;
     sentencepiece_engine *engine;
-    uint64_t *known; /* bit c: character c occurs in some piece that text is matched with */
-    locale_t locale; /* for lower case; 0 if that is off */
+    uint64_t *known;    /* bit c: character c occurs in some piece that text is matched with */
+    locale_t locale;    /* for lower case; 0 if that is off */
     regex *punctuation; /* NULL if texts are not split there */
 };
 
@@ -153,9 +154,9 @@ static deberta_status lower(const unigram *u, traced_text *out, const char *text
 
 static bool is_known(const unigram *u, uint32_t character) { return u->known[character / 64] >> (character % 64) & 1; }
 
-/* Copies the normalised text to workspace->short_text, of every long run of characters that no piece contains only the first.
- * Nothing else can change by that: pieces end where such a character begins and begin where it ends, and the library makes
- * one token of the whole run. */
+/* Copies the normalised text to workspace->short_text, of every long run of characters that no piece contains only the
+ * first. Nothing else can change by that: pieces end where such a character begins and begin where it ends, and the
+ * library makes one token of the whole run. */
 static deberta_status shorten(const unigram *u, unigram_workspace *w, size_t *short_bytes, deberta_error *err)
 {
     const traced_text *normal = &w->normal;

@@ -1,7 +1,8 @@
 /* v2, v3 and mDeBERTa: SentencePiece vocabularies with DeBERTa's wrapper around them (SPEC 11.2, 11.3).
  *
- * A text is lower-cased and split at punctuation if the folder's configuration says so, normalised (core/text/normalizer),
- * and cut into pieces by libsentencepiece. Models are unigram (all published ones) or SentencePiece's kind of BPE.
+ * A text is lower-cased and split at punctuation if the folder's configuration says so, normalised
+ * (core/text/normalizer), and cut into pieces by libsentencepiece. Models are unigram (all published ones) or
+ * SentencePiece's kind of BPE.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_TEXT_UNIGRAM_H
@@ -46,7 +47,8 @@ typedef struct unigram_workspace {
 
 void unigram_workspace_free(unigram_workspace *workspace);
 
-/* Appends the tokens of a text (valid UTF-8, below 2^31 bytes, no special tokens in it); spans count from its beginning. */
+/* Appends the tokens of a text (valid UTF-8, below 2^31 bytes, no special tokens in it); spans count from its
+ * beginning. */
 deberta_status unigram_encode(const unigram *unigram, unigram_workspace *workspace, const char *text, size_t bytes,
                               token_list *list, deberta_error *err);
 

@@ -16,7 +16,8 @@ size_t utf8_decode(const char *text, size_t bytes, uint32_t *character)
     *character = UTF8_INVALID;
     if (lead < 0xC2 || lead > 0xF4) return 1;
 
-    /* The second byte has a narrower range after four of the leads: no overlong forms, no surrogates, at most U+10FFFF. */
+    /* The second byte has a narrower range after four of the leads: no overlong forms, no surrogates, at most U+10FFFF.
+     */
     unsigned low = 0x80, high = 0xBF;
     if (lead == 0xE0) low = 0xA0;
     if (lead == 0xED) high = 0x9F;
@@ -75,8 +76,8 @@ size_t utf8_valid_prefix(const char *text, size_t bytes, bool *ascii)
 
 bool utf8_is_space(uint32_t c)
 {
-    return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200A) ||
-           c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
+    return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
+           (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
 deberta_status utf8_clean(traced_text *clean, const char *text, size_t bytes, size_t *replaced, size_t *first,

@@ -1,7 +1,7 @@
 /* UTF-8: one character at a time, and what stands in for broken bytes.
  *
- * Broken encoding follows Unicode's "maximal subpart" practice, like Python and browsers: the longest beginning of a valid
- * character counts as one unit and is replaced by one U+FFFD; any other stray byte is a unit of its own.
+ * Broken encoding follows Unicode's "maximal subpart" practice, like Python and browsers: the longest beginning of a
+ * valid character counts as one unit and is replaced by one U+FFFD; any other stray byte is a unit of its own.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_TEXT_UTF8_H
@@ -24,7 +24,8 @@ size_t utf8_encode(char out[UTF8_MAX_BYTES], uint32_t character);
 
 static inline bool utf8_is_continuation(char c) { return ((unsigned char)c & 0xC0) == 0x80; }
 
-/* Length of the valid beginning; equal to `bytes` when all is valid. *ascii (may be NULL): is that beginning all ASCII? */
+/* Length of the valid beginning; equal to `bytes` when all is valid. *ascii (may be NULL): is that beginning all ASCII?
+ */
 size_t utf8_valid_prefix(const char *text, size_t bytes, bool *ascii);
 
 /* What Rust's char::is_whitespace and the reference's `\s` hold (SPEC 11.1): without U+001C-001F, which Python adds. */

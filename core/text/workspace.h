@@ -1,7 +1,7 @@
 /* The buffers that a token list keeps for the tokenizers that fill it.
  *
- * A tokenizer is immutable and shared by threads, so everything that changes while a text is cut up lives here, with the
- * caller's list.
+ * A tokenizer is immutable and shared by threads, so everything that changes while a text is cut up lives here, with
+ * the caller's list.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_TEXT_WORKSPACE_H

@@ -402,7 +402,11 @@ deberta_status reference_encode(const reference_model *m, const reference_input 
                                 const reference_observer *observer, deberta_error *err)
 {
     size_t step = input->tokens * m->config.hidden_size;
-    DEBERTA_TRY(embed(m, input, hidden, err));
+    if (input->first_hidden) {
+        memcpy(hidden, input->first_hidden, step * sizeof *hidden);
+    } else {
+        DEBERTA_TRY(embed(m, input, hidden, err));
+    }
     for (size_t l = 0; l < m->config.layers; l++) {
         double *in = hidden + l * step, *out = in + step;
         DEBERTA_TRY(apply_layer(m, input, l, in, in, out, observer, err));

@@ -41,8 +41,26 @@ static void check_ids(const byte_bpe *bpe, const char *text, const char *expecte
 
 static void test_toy(void **state)
 {
-    static const char *const tokens[] = {"l", "o", "w", "e", "r", "s", "t", "i", "d", "n", "\u0120", "\u0120l", "\u0120n", "\u0120lo",
-                                         "\u0120low", "er", "\u0120lowest", "\u0120newer", "\u0120wider", "[UNK]"};
+    static const char *const tokens[] = {"l",
+                                         "o",
+                                         "w",
+                                         "e",
+                                         "r",
+                                         "s",
+                                         "t",
+                                         "i",
+                                         "d",
+                                         "n",
+                                         "\u0120",
+                                         "\u0120l",
+                                         "\u0120n",
+                                         "\u0120lo",
+                                         "\u0120low",
+                                         "er",
+                                         "\u0120lowest",
+                                         "\u0120newer",
+                                         "\u0120wider",
+                                         "[UNK]"};
     static const char merges[] = "#version: 0.2\n\u0120 l\n\u0120l o\n\u0120lo w\ne r\n";
     byte_bpe *bpe;
     (void)state;
@@ -61,13 +79,15 @@ static void test_toy(void **state)
 
 static void test_byte_alphabet(void **state)
 {
-    static const uint32_t pairs[][2] = {{0x100, 0}, {0x10A, 0x0A}, {0x120, 0x20}, {0x121, 0x7F}, {0x122, 0x80}, {0x142, 0xA0}, {0x143, 0xAD}};
+    static const uint32_t pairs[][2] = {{0x100, 0},    {0x10A, 0x0A}, {0x120, 0x20}, {0x121, 0x7F},
+                                        {0x122, 0x80}, {0x142, 0xA0}, {0x143, 0xAD}};
     bool seen[256] = {false};
     size_t mapped = 0;
     (void)state;
     for (uint32_t c = 0; c < 0x400; c++) {
         int byte = byte_bpe_byte(c);
-        if (c < 0x100) assert_int_equal(byte, (c >= 33 && c <= 126) || (c >= 161 && c <= 172) || c >= 174 ? (int)c : -1);
+        if (c < 0x100)
+            assert_int_equal(byte, (c >= 33 && c <= 126) || (c >= 161 && c <= 172) || c >= 174 ? (int)c : -1);
         if (byte < 0) continue;
         assert_false(seen[byte]);
         seen[byte] = true;
@@ -79,8 +99,8 @@ static void test_byte_alphabet(void **state)
 
 /* -------------------------------------------------------------------------------------------------------- words
  *
- * A vocabulary made for one text: it has every beginning of every expected word, so that each becomes one token, and merges
- * (after all others) across every boundary between them, which take effect where the splitter missed it. */
+ * A vocabulary made for one text: it has every beginning of every expected word, so that each becomes one token, and
+ * merges (after all others) across every boundary between them, which take effect where the splitter missed it. */
 
 static size_t spell(char *out, const char *text, size_t bytes)
 {
@@ -98,7 +118,8 @@ static void add_merge(byte_bpe *bpe, const char *text, size_t at, size_t bytes)
     size_t left_bytes = spell(left, text, at), right_bytes = spell(right, text + at, bytes - at);
     size_t merged_bytes = spell(merged, text, bytes);
     if (byte_bpe_find(bpe, merged, merged_bytes) >= 0) return;
-    assert_int_equal(byte_bpe_add_token(bpe, merged, merged_bytes, (int64_t)byte_bpe_size(bpe), "test", NULL), DEBERTA_OK);
+    assert_int_equal(byte_bpe_add_token(bpe, merged, merged_bytes, (int64_t)byte_bpe_size(bpe), "test", NULL),
+                     DEBERTA_OK);
     assert_int_equal(byte_bpe_add_merge(bpe, left, left_bytes, right, right_bytes, "test", NULL), DEBERTA_OK);
 }
 
@@ -134,7 +155,7 @@ static void test_words(void **state)
         {"\"'", "s"},
         {"ab", "12", " 34", "cd", " .,", "  "},
         {"x", "\u00b2\u00bd\u0663", "\u4e2d\u6587"},
-        {"x", " \u180e", "x"},  /* not white space, though \s of PCRE2 with UCP says so */
+        {"x", " \u180e", "x"}, /* not white space, though \s of PCRE2 with UCP says so */
         {"x", "\xc2\x85", "x"},
         {"x", "\u2003", "\u3000", "x"},
         {"x", "\x1c\x1f", "x"}, /* white space to Python only */
@@ -154,7 +175,8 @@ static void test_words(void **state)
         encode(bpe, text, strlen(text), &list);
         for (size_t w = 0; w < count && w < list.count; w++) {
             at += strlen(words[w]);
-            if (list.byte_spans[w].end != at) fail_msg("case %zu: word %zu ends at byte %zu", i, w, list.byte_spans[w].end);
+            if (list.byte_spans[w].end != at)
+                fail_msg("case %zu: word %zu ends at byte %zu", i, w, list.byte_spans[w].end);
         }
         assert_int_equal(list.count, count);
         token_list_free(&list);
@@ -239,7 +261,8 @@ static void test_merging(void **state)
         for (size_t word = 0; word < 20; word++) {
             char text[MAX_WORD];
             int32_t ids[MAX_WORD];
-            size_t count = 1 + random_below(&random, word < 15 ? 12 : MAX_WORD - 1), letters = 1 + random_below(&random, 3);
+            size_t count = 1 + random_below(&random, word < 15 ? 12 : MAX_WORD - 1),
+                   letters = 1 + random_below(&random, 3);
             for (size_t i = 0; i < count; i++) {
                 ids[i] = (int32_t)random_below(&random, letters);
                 text[i] = (char)('a' + ids[i]);
@@ -260,8 +283,8 @@ static void test_refused_merges(void **state)
     static const struct {
         const char *lines, *word;
     } cases[] = {
-        {"a b\na b\n", "line 2"}, {"a b c\n", "3 symbols"}, {"a b\n\na b\n", "line 2"}, {"x a\n", "'x'"}, {"a x\n", "'x'"},
-        {"b a\n", "'ba'"},        {"a\n", "1 symbols"},     {"#version\nq\n", "line 2"},
+        {"a b\na b\n", "line 2"}, {"a b c\n", "3 symbols"}, {"a b\n\na b\n", "line 2"}, {"x a\n", "'x'"},
+        {"a x\n", "'x'"},         {"b a\n", "'ba'"},        {"a\n", "1 symbols"},       {"#version\nq\n", "line 2"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -303,8 +326,10 @@ static void test_good_merge_lines(void **state)
 static void put_pair(buffer *out, const char *left, const char *right, bool count)
 {
     put_text(out, left);
-    if (count) put_integer(out, 9);
-    else put_text(out, right);
+    if (count)
+        put_integer(out, 9);
+    else
+        put_text(out, right);
     put_byte(out, 0x86);
 }
 
@@ -319,14 +344,16 @@ static void put_encoder_dict(buffer *out, bool as_text, const char *last_gpt2_id
     put_pair(out, last_gpt2_id, NULL, true);
     put_byte(out, 'e');
     put_text(out, "vocab");
-    if (as_text) put_text(out, "#version: 0.2\na b\n");
+    if (as_text)
+        put_text(out, "#version: 0.2\na b\n");
     else {
         put_string(out, "](");
         put_pair(out, "a", "b", false);
         put_byte(out, 'e');
     }
     put_text(out, "encoder");
-    if (as_text) put_text(out, "{\"a\": 5, \"b\": 0, \"ab\": 3}");
+    if (as_text)
+        put_text(out, "{\"a\": 5, \"b\": 0, \"ab\": 3}");
     else {
         put_string(out, "}(");
         put_text(out, "a"), put_integer(out, 5), put_text(out, "b"), put_integer(out, 0);

@@ -11,9 +11,13 @@
 #include "study/receptive_field.h"
 
 static position_rule v1(void) { return (position_rule){.span = 512, .max_distance = 512, .clamp_distance = true}; }
-static position_rule v3(void) { return (position_rule){.span = 256, .buckets = 256, .max_distance = 512, .clamp_distance = true}; }
+static position_rule v3(void)
+{
+    return (position_rule){.span = 256, .buckets = 256, .max_distance = 512, .clamp_distance = true};
+}
 
-static void check(position_rule rule, size_t length, size_t count, ptrdiff_t min, ptrdiff_t max, size_t left, size_t right)
+static void check(position_rule rule, size_t length, size_t count, ptrdiff_t min, ptrdiff_t max, size_t left,
+                  size_t right)
 {
     receptive_field field;
     assert_int_equal(receptive_field_make(&field, &rule, length, NULL), DEBERTA_OK);
@@ -79,7 +83,8 @@ static void test_formulas(void **state)
     assert_int_equal(field_formula_value(FIELD_1_2K1N, 512, 12), 12277);
     assert_int_equal(field_formula_value(FIELD_1_2K3N, 512, 12), 12253);
     const size_t v3_base[FIELD_FORMULAS] = {6132, 6120, 6121, 6133, 6109};
-    for (int f = 0; f < FIELD_FORMULAS; f++) assert_int_equal(field_formula_value((field_formula)f, 256, 12), v3_base[f]);
+    for (int f = 0; f < FIELD_FORMULAS; f++)
+        assert_int_equal(field_formula_value((field_formula)f, 256, 12), v3_base[f]);
 }
 
 static void test_token(void **state)
@@ -137,8 +142,8 @@ static void test_brute_force(void **state)
         for (size_t buckets = 0; buckets <= span; buckets += span)
             for (size_t length = 1; length <= 64; length += 3)
                 for (int clamp = 0; clamp < 2; clamp++) {
-                    const position_rule rule = {.span = span, .buckets = buckets, .max_distance = 2 * span + 3,
-                                                .clamp_distance = clamp};
+                    const position_rule rule = {
+                        .span = span, .buckets = buckets, .max_distance = 2 * span + 3, .clamp_distance = clamp};
                     if (buckets == 1) continue;
                     receptive_field field;
                     if (receptive_field_make(&field, &rule, length, NULL) != DEBERTA_OK) continue;
@@ -147,7 +152,8 @@ static void test_brute_force(void **state)
                     size_t count = 0;
                     for (ptrdiff_t r = -reach; r <= reach; r++) {
                         size_t sharing = 0;
-                        for (ptrdiff_t q = -reach; q <= reach; q++) sharing += position_row(&rule, q) == position_row(&rule, r);
+                        for (ptrdiff_t q = -reach; q <= reach; q++)
+                            sharing += position_row(&rule, q) == position_row(&rule, r);
                         unique[r + 63] = sharing == 1;
                         count += sharing == 1;
                     }
@@ -183,7 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_single_layer), cmocka_unit_test(test_v3_at_256), cmocka_unit_test(test_composition),
         cmocka_unit_test(test_formulas),     cmocka_unit_test(test_token),     cmocka_unit_test(test_brute_force),
-        cmocka_unit_test(test_longest),       cmocka_unit_test(test_pairs),
+        cmocka_unit_test(test_longest),      cmocka_unit_test(test_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

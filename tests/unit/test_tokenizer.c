@@ -43,7 +43,8 @@ static void test_golden(void **state)
     static const struct {
         const char *name;
         size_t lines;
-    } cases[] = {{"spm-unigram", 306}, {"spm-bytefallback", 152}, {"spm-bpe", 152}, {"spm-flags", 112}, {"bpe-v1", 306}};
+    } cases[] = {
+        {"spm-unigram", 306}, {"spm-bytefallback", 152}, {"spm-bpe", 152}, {"spm-flags", 112}, {"bpe-v1", 306}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char path[TEST_PATH_BYTES];
@@ -132,21 +133,21 @@ static const struct {
     const char *text;
     size_t bytes;
 } awkward_texts[] = {
-#define TEXT(literal) {literal, sizeof literal - 1}
-    TEXT(""),
-    TEXT(" "),
-    TEXT("   \t\n "),
-    TEXT("a"),
-    TEXT("ab a b"),
-    TEXT("hello world"),
-    TEXT("\0"),
-    TEXT("a\0b\0"),
-    TEXT("h\u00e9 \u2581 \ufffd \U0001f600\u0301\u00a0x"),
-    TEXT("\uff21\u0301 \ufb01 \u1112\u1161\u11ab \u3000 \u2460"),
-    TEXT("[MASK] [MASK[MASK]] [CLS][SEP]"),
-    TEXT("\xff\xfe\x80"),
-    TEXT("caf\xc3"),
-    TEXT("\xed\xa0\x80 \xf4\x90\x80\x80 \xc0\xaf"),
+#define TEXT(literal) .text = literal, .bytes = sizeof literal - 1
+    {TEXT("")},
+    {TEXT(" ")},
+    {TEXT("   \t\n ")},
+    {TEXT("a")},
+    {TEXT("ab a b")},
+    {TEXT("hello world")},
+    {TEXT("\0")},
+    {TEXT("a\0b\0")},
+    {TEXT("h\u00e9 \u2581 \ufffd \U0001f600\u0301\u00a0x")},
+    {TEXT("\uff21\u0301 \ufb01 \u1112\u1161\u11ab \u3000 \u2460")},
+    {TEXT("[MASK] [MASK[MASK]] [CLS][SEP]")},
+    {TEXT("\xff\xfe\x80")},
+    {TEXT("caf\xc3")},
+    {TEXT("\xed\xa0\x80 \xf4\x90\x80\x80 \xc0\xaf")},
 #undef TEXT
 };
 enum { AWKWARD_TEXTS = sizeof awkward_texts / sizeof *awkward_texts };
@@ -191,7 +192,8 @@ static void encode_awkward(const tokenizer *t)
         size_t a = i / 2, b = (i * 5 + 1) % AWKWARD_TEXTS;
         const char *pair = i % 2 ? awkward_texts[b].text : NULL;
         const size_t bytes[2] = {awkward_texts[a].bytes, awkward_texts[b].bytes};
-        assert_int_equal(tokenizer_encode(t, awkward_texts[a].text, bytes[0], pair, bytes[1], NULL, &list, &error), DEBERTA_OK);
+        assert_int_equal(tokenizer_encode(t, awkward_texts[a].text, bytes[0], pair, bytes[1], NULL, &list, &error),
+                         DEBERTA_OK);
         check_invariants(t, &list, bytes);
     }
     token_list_free(&list);
@@ -274,14 +276,16 @@ static void check_open_refused(const char *folder, deberta_status expected, cons
     for (; *words; words++)
         if (!strstr(error.message, *words)) fail_msg("'%s' is not in: %s", *words, error.message);
 }
-#define CHECK_OPEN_REFUSED(folder, status, ...) check_open_refused(folder, status, (const char *const[]){__VA_ARGS__, NULL})
+#define CHECK_OPEN_REFUSED(folder, status, ...)                                                                        \
+    check_open_refused(folder, status, (const char *const[]){__VA_ARGS__, NULL})
 
 static void test_missing_files(void **state)
 {
     static const char *const none[] = {NULL}, *const half[] = {"vocab.json", NULL};
     char path[TEST_PATH_BYTES], *folder = linked_folder("bpe-v1", none);
     (void)state;
-    CHECK_OPEN_REFUSED(folder, DEBERTA_E_FILE, folder, "spm.model", "tokenizer.json", "vocab.json", "merges.txt", "bpe_encoder.bin");
+    CHECK_OPEN_REFUSED(folder, DEBERTA_E_FILE, folder, "spm.model", "tokenizer.json", "vocab.json", "merges.txt",
+                       "bpe_encoder.bin");
     remove_folder(folder);
     CHECK_OPEN_REFUSED("/nowhere", DEBERTA_E_FILE, "/nowhere", "No such file");
     folder = linked_folder("bpe-v1", half);
@@ -293,53 +297,62 @@ static void test_missing_files(void **state)
 
 /* ----------------------------------------------------------------------------------------------- configuration */
 
+/* JSON is written with ' for ". */
 typedef struct config_case {
-    const char *golden, *files[4];              /* linked */
-    const char *name, *content;                 /* written */
-    const char *text, *tokens[12];              /* what the text must give between the frame, or ... */
-    const char *refusal;                        /* ... a word of the message */
+    const char *golden, *files[4]; /* linked */
+    const char *name, *content;    /* written */
+    const char *text, *tokens[12]; /* what the text must give between the frame, or ... */
+    const char *refusal;           /* ... a word of the message */
 } config_case;
 
+#define SPM    .golden = "spm-unigram", .files = {"spm.model"}
+#define V1     .golden = "bpe-v1", .files = {"vocab.json", "merges.txt"}
+#define CONFIG .name = "tokenizer_config.json"
+#define ADDED  .name = "added_tokens.json"
+#define MAP    .name = "special_tokens_map.json"
+
+/* clang-format off */
 static const config_case config_cases[] = {
     /* Special tokens are found, and [MASK] takes white space on its left in v1 only. */
-    {.golden = "bpe-v1", .files = {"vocab.json", "merges.txt"}, .text = "a \u00a0[MASK] b", .tokens = {"a", "[MASK]", "\u0120b"}},
-    {.golden = "spm-unigram", .files = {"spm.model"}, .text = "a [MASK] b", .tokens = {"\u2581a", "[MASK]", "\u2581b"}},
-    {.golden = "bpe-v1", .files = {"vocab.json", "merges.txt"}, .name = "special_tokens_map.json",
-     .content = "{\"mask_token\": {\"content\": \"[MASK]\", \"lstrip\": false, \"rstrip\": true}}",
+    {V1, .text = "a \u00a0[MASK] b", .tokens = {"a", "[MASK]", "\u0120b"}},
+    {SPM, .text = "a [MASK] b", .tokens = {"\u2581a", "[MASK]", "\u2581b"}},
+    {V1, MAP, .content = "{'mask_token': {'content': '[MASK]', 'lstrip': false, 'rstrip': true}}",
      .text = "a [MASK] b", .tokens = {"a", "\u0120", "[MASK]", "b"}},
     /* A folder may name them otherwise and add more; the longest wins. */
-    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "tokenizer_config.json",
-     .content = "{\"model_max_length\": 1000000000000000019884624838656, \"mask_token\": \"<m>\", \"added_tokens_decoder\":"
-                "{\"3001\": {\"content\": \"<m>\"}, \"3000\": {\"content\": \"<m>x\", \"special\": true}}}",
+    {SPM, CONFIG, .content = "{'model_max_length': 1000000000000000019884624838656, 'mask_token': '<m>',"
+                             " 'added_tokens_decoder': {'3001': {'content': '<m>'}, '3000': {'content': '<m>x'}}}",
      .text = "a<m>x<m>y", .tokens = {"\u2581a", "<m>x", "<m>", "\u2581", "y"}},
-    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "tokenizer_config.json", .content = "{\"do_lower_case\": true}",
-     .text = "\u00c9A", .tokens = {"\u2581", "\u00e9", "a"}},
-    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "tokenizer_config.json", .content = "{\"split_by_punct\": true}",
-     .text = "s,s\u2014s", .tokens = {"\u2581", "s", "\u2581", ",", "\u2581", "s", "\u2581", "\u2014", "\u2581", "s"}},
-    {.golden = "bpe-v1", .files = {"vocab.json", "merges.txt"}, .name = "tokenizer_config.json",
-     .content = "{\"add_prefix_space\": true}", .text = "the the", .tokens = {"\u0120the", "\u0120the"}},
-    {.golden = "bpe-v1", .files = {"vocab.json", "merges.txt"}, .name = "tokenizer_config.json",
-     .content = "{\"add_prefix_space\": true}", .text = " the", .tokens = {"\u0120the"}},
-    {.golden = "bpe-v1", .files = {"vocab.json", "merges.txt"}, .name = "tokenizer_config.json",
-     .content = "{\"add_prefix_space\": true}", .text = "the[CLS]the", .tokens = {"\u0120the", "[CLS]", "the"}},
+    {SPM, CONFIG, .content = "{'do_lower_case': true}", .text = "\u00c9A", .tokens = {"\u2581", "\u00e9", "a"}},
+    {SPM, CONFIG, .content = "{'split_by_punct': true}", .text = "s,s\u2014s",
+     .tokens = {"\u2581", "s", "\u2581", ",", "\u2581", "s", "\u2581", "\u2014", "\u2581", "s"}},
+    {V1, CONFIG, .content = "{'add_prefix_space': true}", .text = "the the", .tokens = {"\u0120the", "\u0120the"}},
+    {V1, CONFIG, .content = "{'add_prefix_space': true}", .text = " the", .tokens = {"\u0120the"}},
+    {V1, CONFIG, .content = "{'add_prefix_space': true}", .text = "the[CLS]the", .tokens = {"\u0120the", "[CLS]", "the"}},
     /* What contradicts itself or is not known is refused. */
-    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "added_tokens.json", .content = "{\"[MASK]\": 17}", .refusal = "17"},
-    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "added_tokens.json", .content = "{\"[CLS]\": 3000}", .refusal = "[CLS]"},
-    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "added_tokens.json", .content = "{\"x\": -1}", .refusal = "-1"},
-    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "added_tokens.json", .content = "{\"x\": 1e99}", .refusal = "added_tokens.json"},
-    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "added_tokens.json", .content = "[1]", .refusal = "object"},
-    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "added_tokens.json",
-     .content = "{\"x\": 3000, \"y\": 3000}", .refusal = "share"},
-    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "tokenizer_config.json", .content = "{\"do_lower_case\": 1}",
-     .refusal = "do_lower_case"},
-    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "tokenizer_config.json", .content = "{", .refusal = "tokenizer_config.json"},
-    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "tokenizer_config.json", .content = "[]", .refusal = "object"},
-    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "tokenizer_config.json", .content = "{\"cls_token\": 5}", .refusal = "cls_token"},
-    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "tokenizer_config.json",
-     .content = "{\"added_tokens_decoder\": {\"3000x\": {\"content\": \"[MASK]\"}}}", .refusal = "3000x"},
-    {.golden = "spm-unigram", .files = {"spm.model"}, .name = "special_tokens_map.json",
-     .content = "{\"mask_token\": {\"content\": \"[MASK]\", \"single_word\": true}}", .refusal = "single_word"},
+    {SPM, ADDED, .content = "{'[MASK]': 17}", .refusal = "17"},
+    {SPM, ADDED, .content = "{'[CLS]': 3000}", .refusal = "[CLS]"},
+    {SPM, ADDED, .content = "{'x': -1}", .refusal = "-1"},
+    {SPM, ADDED, .content = "{'x': 1e99}", .refusal = "added_tokens.json"},
+    {SPM, ADDED, .content = "[1]", .refusal = "object"},
+    {SPM, ADDED, .content = "{'x': 3000, 'y': 3000}", .refusal = "share"},
+    {SPM, CONFIG, .content = "{'do_lower_case': 1}", .refusal = "do_lower_case"},
+    {SPM, CONFIG, .content = "{", .refusal = "tokenizer_config.json"},
+    {SPM, CONFIG, .content = "[]", .refusal = "object"},
+    {SPM, CONFIG, .content = "{'cls_token': 5}", .refusal = "cls_token"},
+    {SPM, CONFIG, .content = "{'added_tokens_decoder': {'3000x': {'content': '[MASK]'}}}", .refusal = "3000x"},
+    {SPM, MAP, .content = "{'mask_token': {'content': '[MASK]', 'single_word': true}}", .refusal = "single_word"},
 };
+/* clang-format on */
+
+static void write_json(const char *folder, const char *name, const char *content)
+{
+    char *json = strdup(content);
+    assert_non_null(json);
+    for (char *c = json; *c; c++)
+        if (*c == '\'') *c = '"';
+    write_file(folder, name, json, strlen(json));
+    free(json);
+}
 
 /* Bad or unsupported: the word that is looked for says which. */
 static void check_message(const char *folder, const char *word)
@@ -355,7 +368,7 @@ static void check_message(const char *folder, const char *word)
 static void check_config(const config_case *c)
 {
     char *folder = linked_folder(c->golden, c->files);
-    if (c->name) write_file(folder, c->name, c->content, strlen(c->content));
+    if (c->name) write_json(folder, c->name, c->content);
     if (c->refusal) {
         check_message(folder, c->refusal);
         remove_folder(folder);
@@ -409,7 +422,9 @@ static void test_specials(void **state)
 
 static void test_broken_utf8(void **state)
 {
-    static const char text[] = "a\xff b\xe2\x82" "c\xf0\x9f\x98", clean[] = "a\ufffd b\ufffdc\ufffd";
+    static const char text[] = "a\xff b\xe2\x82"
+                               "c\xf0\x9f\x98",
+                      clean[] = "a\ufffd b\ufffdc\ufffd";
     static const struct {
         const char *name;
         size_t last_end; /* SentencePiece takes U+FFFD for a space, and spaces at the end of a text for nothing */
@@ -435,7 +450,8 @@ static void test_broken_utf8(void **state)
         assert_int_equal(broken.first_replaced_segment, 1);
         tokenizer_options strict = {.strict = true};
         assert_int_equal(tokenizer_encode(t, clean, sizeof clean - 1, NULL, 0, &strict, &broken, &error), DEBERTA_OK);
-        assert_int_equal(tokenizer_encode(t, text, sizeof text - 1, NULL, 0, &strict, &broken, &error), DEBERTA_E_FORMAT);
+        assert_int_equal(tokenizer_encode(t, text, sizeof text - 1, NULL, 0, &strict, &broken, &error),
+                         DEBERTA_E_FORMAT);
         assert_non_null(strstr(error.message, "byte 1 is 0xFF"));
         assert_int_equal(broken.count, 0);
         token_list_free(&broken);
@@ -451,9 +467,12 @@ static size_t random_text(uint64_t *random, char *text, size_t room)
     unsigned kind = (unsigned)(random_next(random) % 4);
     for (size_t i = 0; i < bytes; i++) {
         uint64_t r = random_next(random);
-        if (kind == 0) text[i] = (char)r;
-        else if (kind == 1) text[i] = " the[MASK]."[r % 11];
-        else text[i] = i % 2 ? (char)(0x80 | (r & 0x3F)) : (char)(r & 0x100 ? 0xC0 | (r & 0x1F) : r & 0x7F);
+        if (kind == 0)
+            text[i] = (char)r;
+        else if (kind == 1)
+            text[i] = " the[MASK]."[r % 11];
+        else
+            text[i] = i % 2 ? (char)(0x80 | (r & 0x3F)) : (char)(r & 0x100 ? 0xC0 | (r & 0x1F) : r & 0x7F);
     }
     return bytes;
 }
@@ -469,7 +488,8 @@ static void test_random_bytes(void **state)
         token_list list = {0};
         for (size_t i = 0; i < 600; i++) {
             char text[2][300];
-            size_t bytes[2] = {random_text(&random, text[0], sizeof *text), random_text(&random, text[1], sizeof *text)};
+            size_t bytes[2] = {random_text(&random, text[0], sizeof *text),
+                               random_text(&random, text[1], sizeof *text)};
             bool valid = utf8_valid_prefix(text[0], bytes[0], NULL) == bytes[0] &&
                          utf8_valid_prefix(text[1], bytes[1], NULL) == bytes[1];
             assert_int_equal(tokenizer_encode(t, text[0], bytes[0], text[1], bytes[1], NULL, &list, NULL), DEBERTA_OK);
@@ -525,60 +545,66 @@ static void test_hand_over(void **state)
 
 /* ------------------------------------------------------------------------------------------------- tokenizer.json */
 
+/* Parts that are NULL are as in the first case. */
 typedef struct json_case {
-    const char *normalizer, *splitter, *added, *model; /* NULL: as in the first case */
-    const char *text, *tokens[10], *refusal;           /* as in config_case */
+    const char *normalizer, *splitter, *added, *model;
+    const char *text, *tokens[12], *refusal; /* as in config_case */
 } json_case;
 
-#define PIECES "[\"[UNK]\", 0], [\"[CLS]\", 0], [\"[SEP]\", 0], [\"[PAD]\", 0], [\"\u2581\", -2], [\"a\", -3], [\"b\", -3], [\"ab\", -9]"
-#define UNIGRAM(more) "{\"type\": \"Unigram\", \"unk_id\": 0, \"vocab\": [" PIECES more "]}"
-#define BPE(more) "{\"type\": \"BPE\", \"vocab\": {\"[UNK]\": 0, \"[CLS]\": 1, \"[SEP]\": 2, \"[PAD]\": 3, \"a\": 4, \"b\": 5, \"ab\": 6, \"\u0120\": 7}" more "}"
-#define SPECIAL(id, text) "{\"id\": " #id ", \"content\": \"" text "\", \"special\": true}"
-#define ADDED SPECIAL(0, "[UNK]") "," SPECIAL(1, "[CLS]") "," SPECIAL(2, "[SEP]") "," SPECIAL(3, "[PAD]")
-#define BYTE_LEVEL "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": true}"
+#define PIECES                                                                                                         \
+    "['[UNK]', 0], ['[CLS]', 0], ['[SEP]', 0], ['[PAD]', 0], ['\u2581', -2], ['a', -3], ['b', -3], ['ab', -9]"
+#define UNIGRAM(more)     "{'type': 'Unigram', 'unk_id': 0, 'vocab': [" PIECES more "]}"
+#define VOCABULARY        "{'[UNK]': 0, '[CLS]': 1, '[SEP]': 2, '[PAD]': 3, 'a': 4, 'b': 5, 'ab': 6, '\u0120': 7}"
+#define BPE(more)         .normalizer = "null", .model = "{'type': 'BPE', 'vocab': " VOCABULARY ", " more "}"
+#define BYTE_LEVEL        .splitter = "{'type': 'ByteLevel', 'add_prefix_space': false, 'use_regex': true}"
+#define SPECIAL(id, text) "{'id': " #id ", 'content': '" text "', 'special': true}"
+#define SPECIALS          SPECIAL(0, "[UNK]") "," SPECIAL(1, "[CLS]") "," SPECIAL(2, "[SEP]") "," SPECIAL(3, "[PAD]")
+#define TRIM_STEPS        "{'type': 'Strip'}, {'type': 'Replace', 'pattern': {'Regex': ' {2,}'}, 'content': ' '}"
+#define METASPACE         "{'type': 'Metaspace', 'replacement': '\u2581'"
 
+/* clang-format off */
 static const json_case json_cases[] = {
-    {"{\"type\": \"Sequence\", \"normalizers\": [{\"type\": \"Strip\"}, {\"type\": \"Replace\", \"pattern\": {\"Regex\": \" {2,}\"}, "
-     "\"content\": \" \"}]}",
-     "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\", \"prepend_scheme\": \"always\"}", ADDED, UNIGRAM(""),
-     " a  b[MASK]c", {"\u2581", "a", "\u2581", "b", "[MASK]", "\u2581", "c"}, NULL},
+    {"{'type': 'Sequence', 'normalizers': [" TRIM_STEPS "]}", METASPACE ", 'prepend_scheme': 'always'}", SPECIALS,
+     UNIGRAM(""), " a  b[MASK]c", {"\u2581", "a", "\u2581", "b", "[MASK]", "\u2581", "c"}, NULL},
     /* Without Strip spaces stay; without prepending none is added. */
     {.normalizer = "null", .text = " a ", .tokens = {"\u2581", "\u2581", "a", "\u2581"}},
-    {.splitter = "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\", \"prepend_scheme\": \"never\"}", .text = "a", .tokens = {"a"}},
-    {.splitter = "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\", \"add_prefix_space\": false}", .text = "a", .tokens = {"a"}},
+    {.splitter = METASPACE ", 'prepend_scheme': 'never'}", .text = "a", .tokens = {"a"}},
+    {.splitter = METASPACE ", 'add_prefix_space': false}", .text = "a", .tokens = {"a"}},
     {.splitter = "null", .text = "ab", .tokens = {"a", "b"}},
-    {.splitter = "{\"type\": \"Sequence\", \"pretokenizers\": [{\"type\": \"Punctuation\", \"behavior\": \"Isolated\"},"
-                 "{\"type\": \"Metaspace\", \"replacement\": \"\u2581\"}]}",
+    {.splitter = "{'type': 'Sequence', 'pretokenizers': [{'type': 'Punctuation', 'behavior': 'Isolated'}, " METASPACE "}]}",
      .text = "a.b", .tokens = {"\u2581", "a", "\u2581", ".", "\u2581", "b"}},
-    {.normalizer = "{\"type\": \"Lowercase\"}", .text = "A", .tokens = {"\u2581", "a"}},
+    {.normalizer = "{'type': 'Lowercase'}", .text = "A", .tokens = {"\u2581", "a"}},
     /* An added token of the vocabulary that is not special was a user-defined piece: nothing begins anew behind it. */
-    {.added = ADDED ", {\"id\": 7, \"content\": \"ab\", \"special\": false}", .text = "aabb", .tokens = {"\u2581", "a", "ab", "b"}},
-    {.added = ADDED ", {\"id\": 7, \"content\": \"ab\", \"special\": true}", .text = "aabb", .tokens = {"\u2581", "a", "ab", "\u2581", "b"}},
-    {.normalizer = "{\"type\": \"NFC\"}", .refusal = "'NFC'"},
-    {.normalizer = "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"AA*A\"}", .refusal = "base64"},
-    {.normalizer = "{\"type\": \"Precompiled\", \"precompiled_charsmap\": \"AAAA\"}", .refusal = "precompiled_charsmap"},
-    {.normalizer = "{\"type\": \"Replace\", \"pattern\": {\"String\": \"a\"}, \"content\": \"b\"}", .refusal = "replaces"},
-    {.normalizer = "{\"type\": \"Sequence\", \"normalizers\": [1]}", .refusal = "normalizers[0]"},
+    {.added = SPECIALS ", {'id': 7, 'content': 'ab', 'special': false}",
+     .text = "aabb", .tokens = {"\u2581", "a", "ab", "b"}},
+    {.added = SPECIALS ", {'id': 7, 'content': 'ab', 'special': true}",
+     .text = "aabb", .tokens = {"\u2581", "a", "ab", "\u2581", "b"}},
+    {.normalizer = "{'type': 'NFC'}", .refusal = "'NFC'"},
+    {.normalizer = "{'type': 'Precompiled', 'precompiled_charsmap': 'AA*A'}", .refusal = "base64"},
+    {.normalizer = "{'type': 'Precompiled', 'precompiled_charsmap': 'AAAA'}", .refusal = "precompiled_charsmap"},
+    {.normalizer = "{'type': 'Replace', 'pattern': {'String': 'a'}, 'content': 'b'}", .refusal = "replaces"},
+    {.normalizer = "{'type': 'Sequence', 'normalizers': [1]}", .refusal = "normalizers[0]"},
     {.normalizer = "7", .refusal = "normalizer is 7"},
-    {.splitter = "{\"type\": \"Metaspace\", \"replacement\": \"_\"}", .refusal = "'_'"},
-    {.splitter = "{\"type\": \"Whitespace\"}", .refusal = "'Whitespace'"},
-    {.added = "{\"id\": 9}", .refusal = "content"},
-    {.added = "{\"content\": \"x\"}", .refusal = "id is missing"},
+    {.splitter = "{'type': 'Metaspace', 'replacement': '_'}", .refusal = "'_'"},
+    {.splitter = "{'type': 'Whitespace'}", .refusal = "'Whitespace'"},
+    {.added = "{'id': 9}", .refusal = "content"},
+    {.added = "{'content': 'x'}", .refusal = "id is missing"},
     {.added = SPECIAL(5, "x"), .refusal = "'a'"},
-    {.model = "{\"type\": \"WordPiece\"}", .refusal = "WordPiece"},
-    {.model = "{\"type\": \"Unigram\", \"unk_id\": null, \"vocab\": [" PIECES "]}", .refusal = "unk_id"},
-    {.model = UNIGRAM(", [\"c\"]"), .refusal = "vocab[8]"},
-    {.model = UNIGRAM(", [\"c\", \"d\"]"), .refusal = "vocab[8]"},
-    {.model = UNIGRAM(", [\"a\", -1]"), .refusal = "already defined"},
-    {.normalizer = "null", .splitter = BYTE_LEVEL, .model = BPE(", \"merges\": [\"a b\"]"), .text = "ab ab", .tokens = {"ab", "\u0120", "ab"}},
-    {.normalizer = "null", .splitter = BYTE_LEVEL, .model = BPE(", \"merges\": [[\"a\", \"b\"]]"), .text = "abb", .tokens = {"ab", "b"}},
-    {.normalizer = "null", .splitter = BYTE_LEVEL, .model = BPE(", \"merges\": [[\"a\", \"b\", \"c\"]]"), .refusal = "merges[0]"},
-    {.normalizer = "null", .splitter = BYTE_LEVEL, .model = BPE(", \"merges\": [\"ab\"]"), .refusal = "merges[0]"},
-    {.normalizer = "null", .splitter = BYTE_LEVEL, .model = BPE(", \"merges\": [], \"ignore_merges\": true"), .refusal = "ignore_merges"},
-    {.normalizer = "null", .splitter = BYTE_LEVEL, .model = BPE(", \"merges\": [], \"end_of_word_suffix\": \"x\""), .refusal = "suffix"},
-    {.normalizer = "null", .model = BPE(", \"merges\": []"), .refusal = "'Metaspace'"},
-    {.splitter = BYTE_LEVEL, .model = BPE(", \"merges\": []"), .refusal = "'Strip'"},
+    {.model = "{'type': 'WordPiece'}", .refusal = "WordPiece"},
+    {.model = "{'type': 'Unigram', 'unk_id': null, 'vocab': [" PIECES "]}", .refusal = "unk_id"},
+    {.model = UNIGRAM(", ['c']"), .refusal = "vocab[8]"},
+    {.model = UNIGRAM(", ['c', 'd']"), .refusal = "vocab[8]"},
+    {.model = UNIGRAM(", ['a', -1]"), .refusal = "already defined"},
+    {BPE("'merges': ['a b']"), BYTE_LEVEL, .text = "ab ab", .tokens = {"ab", "\u0120", "ab"}},
+    {BPE("'merges': [['a', 'b']]"), BYTE_LEVEL, .text = "abb", .tokens = {"ab", "b"}},
+    {BPE("'merges': [['a', 'b', 'c']]"), BYTE_LEVEL, .refusal = "merges[0]"},
+    {BPE("'merges': ['ab']"), BYTE_LEVEL, .refusal = "merges[0]"},
+    {BPE("'merges': [], 'ignore_merges': true"), BYTE_LEVEL, .refusal = "ignore_merges"},
+    {BPE("'merges': [], 'end_of_word_suffix': 'x'"), BYTE_LEVEL, .refusal = "suffix"},
+    {BPE("'merges': []"), .refusal = "'Metaspace'"},
+    {BPE("'merges': []"), .splitter = "{'type': 'ByteLevel', 'use_regex': false}", .refusal = "use_regex"},
 };
+/* clang-format on */
 
 static void test_tokenizer_json(void **state)
 {
@@ -586,11 +612,11 @@ static void test_tokenizer_json(void **state)
     for (size_t i = 0; i < sizeof json_cases / sizeof *json_cases; i++) {
         const json_case *c = &json_cases[i], *first = json_cases;
         char content[TEST_PATH_BYTES];
-        format_path(content, "{\"normalizer\": %s, \"pre_tokenizer\": %s, \"added_tokens\": [%s], \"model\": %s}",
+        format_path(content, "{'normalizer': %s, 'pre_tokenizer': %s, 'added_tokens': [%s], 'model': %s}",
                     c->normalizer ? c->normalizer : first->normalizer, c->splitter ? c->splitter : first->splitter,
                     c->added ? c->added : first->added, c->model ? c->model : first->model);
-        config_case check = {.golden = "", .name = "tokenizer.json", .content = content, .text = c->text, .refusal = c->refusal};
-        memcpy(check.tokens, c->tokens, sizeof c->tokens);
+        config_case check = {.name = "tokenizer.json", .content = content, .text = c->text, .refusal = c->refusal};
+        memcpy(check.tokens, c->tokens, sizeof check.tokens);
         check_config(&check);
     }
 }
@@ -601,7 +627,8 @@ static void test_tokenizer_json(void **state)
 static void test_long_lines(void **state)
 {
     static const char *const names[] = {"spm-unigram", "spm-flags", "bpe-v1"};
-    static const char *const patterns[] = {"hello world ", "a", " ", "\U000f0000", "e\u0301", "[[", "\xff", "[MASK]", "a \u3042"};
+    static const char *const patterns[] = {"hello world ", "a",    " ",      "\U000f0000", "e\u0301",
+                                           "[[",           "\xff", "[MASK]", "a \u3042"};
     enum { BYTES = 1 << 20 };
     char *text = malloc(BYTES);
     (void)state;
@@ -613,7 +640,8 @@ static void test_long_lines(void **state)
             for (size_t i = 0; i < length; i++) text[i] = patterns[p][i % step];
             token_list list = {0};
             deberta_error error = {0};
-            if (tokenizer_encode(t, text, length, NULL, 0, NULL, &list, &error) != DEBERTA_OK) fail_msg("%s", error.message);
+            if (tokenizer_encode(t, text, length, NULL, 0, NULL, &list, &error) != DEBERTA_OK)
+                fail_msg("%s", error.message);
             const size_t bytes[2] = {length, 0};
             check_invariants(t, &list, bytes);
             if (*patterns[p] == '[' && patterns[p][1] == 'M') assert_int_equal(list.count, length / step + 2);
@@ -704,8 +732,10 @@ static void check_round_trip(json_t *row, size_t line, void *context)
     size_t bytes = 0;
     if (strchr(json_string_value(text), '[')) return;
     assert_int_equal(tokenizer_encode(run->tokenizer, json_string_value(text), json_string_length(text), NULL, 0, NULL,
-                                      &run->list, NULL), DEBERTA_OK);
-    assert_int_equal(tokenizer_decode(run->tokenizer, run->list.ids, run->list.count, &decoded, &bytes, NULL), DEBERTA_OK);
+                                      &run->list, NULL),
+                     DEBERTA_OK);
+    assert_int_equal(tokenizer_decode(run->tokenizer, run->list.ids, run->list.count, &decoded, &bytes, NULL),
+                     DEBERTA_OK);
     if (bytes != json_string_length(text) || memcmp(decoded, json_string_value(text), bytes) != 0) {
         print_error("%s: line %zu: decoded as '%s'\n", run->name, line, decoded);
         run->wrong++;
@@ -731,7 +761,8 @@ static void test_decoding(void **state)
 
     t = open_golden("spm-bytefallback");
     check_decoded(t, "\u304c \U000f0000", "\u304c \U000f0000");
-    assert_int_equal(tokenizer_decode(t, (const int32_t[]){tokenizer_id(t, TOKENIZER_CLS)}, 1, &decoded, NULL, NULL), DEBERTA_OK);
+    assert_int_equal(tokenizer_decode(t, (const int32_t[]){tokenizer_id(t, TOKENIZER_CLS)}, 1, &decoded, NULL, NULL),
+                     DEBERTA_OK);
     assert_string_equal(decoded, "");
     free(decoded);
     tokenizer_free(&t);
@@ -789,22 +820,14 @@ static void test_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_golden_from_other_files),
-        cmocka_unit_test(test_literal_specials),
-        cmocka_unit_test(test_damaged_folders),
-        cmocka_unit_test(test_missing_files),
-        cmocka_unit_test(test_configuration),
-        cmocka_unit_test(test_specials),
-        cmocka_unit_test(test_broken_utf8),
-        cmocka_unit_test(test_random_bytes),
-        cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_hand_over),
-        cmocka_unit_test(test_tokenizer_json),
-        cmocka_unit_test(test_long_lines),
-        cmocka_unit_test(test_truncation),
-        cmocka_unit_test(test_decoding),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_golden),           cmocka_unit_test(test_golden_from_other_files),
+        cmocka_unit_test(test_literal_specials), cmocka_unit_test(test_damaged_folders),
+        cmocka_unit_test(test_missing_files),    cmocka_unit_test(test_configuration),
+        cmocka_unit_test(test_specials),         cmocka_unit_test(test_broken_utf8),
+        cmocka_unit_test(test_random_bytes),     cmocka_unit_test(test_arguments),
+        cmocka_unit_test(test_hand_over),        cmocka_unit_test(test_tokenizer_json),
+        cmocka_unit_test(test_long_lines),       cmocka_unit_test(test_truncation),
+        cmocka_unit_test(test_decoding),         cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

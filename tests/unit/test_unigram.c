@@ -58,14 +58,10 @@ static void test_white_space_flags(void **state)
         bool flags[4];
         const char *text, *ids;
     } cases[] = {
-        {{true, true, false, true}, "  a  b ", "1 2 1 3"},
-        {{true, true, false, true}, "   ", ""},
-        {{false, true, false, true}, " a  b ", "2 1 3"},
-        {{true, false, false, true}, " a  b ", "1 1 2 1 1 3 1"},
-        {{true, false, false, true}, " ", "1 1"},
-        {{true, true, true, true}, " a  b ", "2 1 3 1"},
-        {{false, false, false, false}, " a b", "6 2 6 3"},
-        {{true, true, false, false}, " a  b ", "6 2 6 3"},
+        {{true, true, false, true}, "  a  b ", "1 2 1 3"},  {{true, true, false, true}, "   ", ""},
+        {{false, true, false, true}, " a  b ", "2 1 3"},    {{true, false, false, true}, " a  b ", "1 1 2 1 1 3 1"},
+        {{true, false, false, true}, " ", "1 1"},           {{true, true, true, true}, " a  b ", "2 1 3 1"},
+        {{false, false, false, false}, " a b", "6 2 6 3"},  {{true, true, false, false}, " a  b ", "6 2 6 3"},
         {{true, true, false, true}, "ab", "1 2 3"}, /* an unused piece is not used */
         {{true, true, false, true}, "\u0416\u0416", "1 0"},
     };
@@ -82,8 +78,8 @@ static void test_white_space_flags(void **state)
     token_list_free(&list);
 }
 
-/* What a user-defined piece spells is left alone, spaces and all; the longest one counts. (Only the library decides whether
- * it becomes a token: with its space escaped, "x  b" is not found again.) */
+/* What a user-defined piece spells is left alone, spaces and all; the longest one counts. (Only the library decides
+ * whether it becomes a token: with its space escaped, "x  b" is not found again.) */
 static void test_user_defined(void **state)
 {
     static const struct {
@@ -116,8 +112,9 @@ static void test_lower_case(void **state)
 
     static const struct {
         const char *upper, *lower;
-    } pairs[] = {{"\u03a3", "\u03c3"}, {"\u1e9e", "\u00df"}, {"\u01c5", "\u01c6"}, {"\u212a", "k"}, {"\u2c2f", "\u2c5f"},
-                 {"\U00010400", "\U00010428"}, {"\u1c90", "\u10d0"}, {"\u00df", "\u00df"}, {"\u2160", "\u2170"}};
+    } pairs[] = {{"\u03a3", "\u03c3"}, {"\u1e9e", "\u00df"}, {"\u01c5", "\u01c6"},
+                 {"\u212a", "k"},      {"\u2c2f", "\u2c5f"}, {"\U00010400", "\U00010428"},
+                 {"\u1c90", "\u10d0"}, {"\u00df", "\u00df"}, {"\u2160", "\u2170"}};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         model = small_model();
         add(&model, pairs[i].lower, -5, PIECE_NORMAL);
@@ -163,8 +160,11 @@ static void test_write_and_read(void **state)
     piece_model model = small_model(), again;
     char *bytes;
     size_t size_bytes;
-    add(&model, "a longer piece \u2581 of more than one hundred and twenty-eight bytes, so that its length takes two bytes, and "
-                "the length of the message too", -7.25f, PIECE_CONTROL);
+    add(&model,
+        "a longer piece \u2581 of more than one hundred and twenty-eight bytes, so that its length takes two bytes, "
+        "and "
+        "the length of the message too",
+        -7.25f, PIECE_CONTROL);
     model.algorithm = PIECES_BPE;
     assert_int_equal(piece_model_write(&model, &bytes, &size_bytes, NULL), DEBERTA_OK);
     assert_int_equal(piece_model_read(&again, (const uint8_t *)bytes, size_bytes, "test", NULL), DEBERTA_OK);
@@ -182,7 +182,8 @@ static void test_write_and_read(void **state)
 
 /* --------------------------------------------------------------------------------------------- unknown characters */
 
-/* A run of unknown characters is one token, whether the library saw all of it or not; what is around it does not change. */
+/* A run of unknown characters is one token, whether the library saw all of it or not; what is around it does not
+ * change. */
 static void test_long_unknown_runs(void **state)
 {
     static const size_t lengths[] = {1, 2, 1364, 1365, 1366, 1367, 5000};
@@ -198,7 +199,8 @@ static void test_long_unknown_runs(void **state)
         token_list list = {0};
         assert_string_equal(ids_of(&model, NULL, text, &list), "1 2 0 3 1 0");
         size_t run = 3 * lengths[i];
-        const text_span spans[] = {{0, 0}, {0, 1}, {1, 1 + run}, {1 + run, 2 + run}, {2 + run, 3 + run}, {3 + run, 3 + 2 * run}};
+        const text_span spans[] = {
+            {0, 0}, {0, 1}, {1, 1 + run}, {1 + run, 2 + run}, {2 + run, 3 + run}, {3 + run, 3 + 2 * run}};
         assert_memory_equal(list.byte_spans, spans, sizeof spans);
         size_t bytes;
         assert_memory_equal(token_list_text(&list, 2, &bytes), text + 1, run);
@@ -210,7 +212,8 @@ static void test_long_unknown_runs(void **state)
 
 /* ------------------------------------------------------------------------------------------------------- damage */
 
-static const char mixed_text[] = "The quick\u00a0brown \uff26\uff4f\uff58 \ufb01 A\u0300 \u1112\u1161\u11ab \u2460 \u3042\u3099 \x01\u200b\ufeff x";
+static const char mixed_text[] =
+    "The quick\u00a0brown \uff26\uff4f\uff58 \ufb01 A\u0300 \u1112\u1161\u11ab \u2460 \u3042\u3099 \x01\u200b\ufeff x";
 
 /* A model that loads must also work. */
 static bool try_model(const uint8_t *bytes, size_t size_bytes)
@@ -311,7 +314,8 @@ static void test_damaged_charsmaps(void **state)
         }
         if (normalizer_create(&n, &model, "test", NULL) == DEBERTA_OK)
             assert_int_equal(normalizer_run(n, &out, mixed_text, sizeof mixed_text - 1, NULL), DEBERTA_OK);
-        else refused++;
+        else
+            refused++;
         traced_text_free(&out);
         normalizer_free(&n);
         piece_model_free(&model);
@@ -324,14 +328,10 @@ static void test_damaged_charsmaps(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_white_space_flags),
-        cmocka_unit_test(test_user_defined),
-        cmocka_unit_test(test_lower_case),
-        cmocka_unit_test(test_refused_models),
-        cmocka_unit_test(test_write_and_read),
-        cmocka_unit_test(test_long_unknown_runs),
-        cmocka_unit_test(test_cut_off_models),
-        cmocka_unit_test(test_damaged_models),
+        cmocka_unit_test(test_white_space_flags), cmocka_unit_test(test_user_defined),
+        cmocka_unit_test(test_lower_case),        cmocka_unit_test(test_refused_models),
+        cmocka_unit_test(test_write_and_read),    cmocka_unit_test(test_long_unknown_runs),
+        cmocka_unit_test(test_cut_off_models),    cmocka_unit_test(test_damaged_models),
         cmocka_unit_test(test_damaged_charsmaps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

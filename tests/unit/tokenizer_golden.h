@@ -44,7 +44,8 @@ static inline tokenizer *open_golden(const char *name)
 }
 
 /* Calls `visit` for every line of a golden.jsonl; returns how many there were. */
-static inline size_t for_each_golden(const char *name, void (*visit)(json_t *row, size_t line, void *context), void *context)
+static inline size_t for_each_golden(const char *name, void (*visit)(json_t *row, size_t line, void *context),
+                                     void *context)
 {
     char path[TEST_PATH_BYTES], file_name[TEST_PATH_BYTES], *line = NULL;
     size_t capacity = 0, lines = 0;
@@ -96,7 +97,8 @@ static inline bool spans_are(const json_t *expected, const text_span *spans, con
     bool same = json_array_size(expected) == list->count;
     for (size_t i = 0; same && i < list->count; i++) {
         const json_t *span = json_array_get(expected, i);
-        if (json_is_null(span)) same = list->roles[i] == TOKEN_FRAME && spans[i].begin == 0 && spans[i].end == 0;
+        if (json_is_null(span))
+            same = list->roles[i] == TOKEN_FRAME && spans[i].begin == 0 && spans[i].end == 0;
         else
             same = list->roles[i] != TOKEN_FRAME &&
                    (size_t)json_integer_value(json_array_get(span, 0)) == spans[i].begin &&

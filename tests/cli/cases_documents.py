@@ -1,0 +1,1 @@
+def tests(settings): return []

@@ -1,0 +1,158 @@
+#!/usr/bin/env python3
+"""`deberta receptive-field` as a user calls it: the JSON contract, numbers computed here from the definition, wrong usage.
+
+Usage: test_receptive_field.py DEBERTA. The last line counts.
+"""
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = sys.argv[1]
+passed = failed = 0
+
+
+def check(fine, what):
+    global passed, failed
+    passed, failed = passed + bool(fine), failed + (not fine)
+    if not fine:
+        print("failed:", what)
+
+
+def call(*arguments):
+    return subprocess.run([PROGRAM, "receptive-field", *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def study(*arguments):
+    done = call(*arguments, "--json")
+    check(done.returncode == 0, f"{arguments}: exit {done.returncode}, {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def row(r, span, buckets, maximum, clamp):
+    """The definition, once more."""
+    if buckets:
+        size, middle = abs(r), buckets // 2
+        if clamp:
+            size = min(size, maximum - 1)
+        if size > middle:
+            size = math.ceil(math.log(size / middle) / math.log((maximum - 1) / middle) * (middle - 1)) + middle
+        r = size if r > 0 else -size
+    return min(max(r + span, 0), 2 * span - 1)
+
+
+def unique_distances(reach, *rule):
+    rows = {}
+    for r in range(-reach, reach + 1):
+        rows.setdefault(row(r, *rule), []).append(r)
+    return sorted(rs[0] for rs in rows.values() if len(rs) == 1), len(rows)
+
+
+def check_numbers(name, found, reach, rule, layers):
+    unique, slots = unique_distances(reach, *rule)
+    left = right = 0
+    while left + 1 in unique:
+        left += 1
+    while -right - 1 in unique:
+        right += 1
+    check(found["k"] == rule[0] and found["layers"] == layers and found["slots_used"] == slots, f"{name}: sizes")
+    one = found["unique_distances"]
+    check((one["min"], one["max"], one["count"]) == (unique[0], unique[-1], len(unique)), f"{name}: unique distances {one}")
+    intervals = [r for low, high in one["intervals"] for r in range(low, high + 1)]
+    check(intervals == unique, f"{name}: intervals")
+    check(found["contiguous_unique"] == {"left": left, "right": right, "width": left + right + 1}, f"{name}: run")
+    sums = {0}
+    for n in range(1, layers + 1):
+        sums = {a + r for a in sums for r in unique} if n < 3 else None
+        if sums is None:
+            break
+        low = high = 0
+        while low - 1 in sums:
+            low -= 1
+        while high + 1 in sums:
+            high += 1
+        expected = {"layers": n, "run": 1 + (left + right) * n, "unique_set": len(sums), "contiguous": high - low + 1,
+                    "hull": max(sums) - min(sums) + 1}
+        check(found["per_layer"][n - 1] == expected, f"{name}: {n} layers: {found['per_layer'][n - 1]}, expected {expected}")
+    check({**found["per_layer"][-1]} == {**found["composed"], "layers": layers}, f"{name}: composed")
+    k, n = rule[0], layers
+    formulas = {"(2k-1)n": (2 * k - 1) * n, "2(k-1)n": 2 * (k - 1) * n, "1+2(k-1)n": 1 + 2 * (k - 1) * n,
+                "1+(2k-1)n": 1 + (2 * k - 1) * n, "1+(2k-3)n": 1 + (2 * k - 3) * n}
+    check(found["formulas"] == formulas, f"{name}: formulas")
+    for formula, value in formulas.items():
+        verdict = found["verdicts"][formula]
+        check(verdict["over_run_by"] == value - found["composed"]["run"], f"{name}: {formula} over the run")
+        check(sorted(verdict["equals"]) == sorted(d for d, x in found["composed"].items() if x == value), f"{name}: {formula} equals")
+
+
+def main():
+    v1, v3 = (512, 0, 512, True), (256, 256, 512, True)
+    one = study("synthetic:v1-base")
+    check_numbers("v1", one, 1500, v1, 12)
+    check(one["length"] is None and one["composed"]["run"] == 12253, "v1: composed run")
+    check(one["contiguous_unique"] == {"left": 510, "right": 511, "width": 1022}, "v1: run")
+    check(one["verdicts"]["1+(2k-3)n"]["equals"] == ["run", "unique_set", "contiguous", "hull"], "v1: the formula that is right")
+    check(one["paper_pairs"]["unique_distances"]["count"] == 1023, "v1: pairs")
+    check_numbers("v1 at 513", study("synthetic:v1-base", "-n", "513"), 512, v1, 12)
+    three = study("synthetic:v3-large")
+    check_numbers("v3", three, 1500, v3, 24)
+    check(three["contiguous_unique"]["width"] == 261 and three["unique_distances"]["count"] == 279, "v3: run and unique set")
+    check_numbers("v3 at 256", study("synthetic:v3-base", "-n", "256", "--layers", "2"), 255, v3, 2)
+    check_numbers("hf", study("synthetic:v3-base", "--reference", "hf", "--layers", "3"), 3000, (256, 256, 512, False), 3)
+    tokens = study("synthetic:v1-base", "-n", "1024")["per_token"]
+    check(tokens["sees_every_key_uniquely"] == {"first": 511, "last": 511, "count": 1}, "v1 at 1024: token 511")
+    rows = study("synthetic:v3-base", "--rows")["rows"]
+    check(len(rows) == 511 and rows[0]["lowest"] is None and rows[-1]["highest"] is None and rows[0]["count"] is None, "all rows")
+
+    small = "synthetic:v3-base,layers=2,hidden=64,heads=2,intermediate=64,vocab=97,buckets=32,distance=80"
+    behaviour = study(small, "--behaviour", "--behaviour-tokens", "400")["behaviour"]
+    check(len(behaviour) > 15 and all(test["pass"] for test in behaviour.values()), "behaviour")
+
+    with tempfile.TemporaryDirectory() as folder:
+        config = {"model_type": "deberta-v2", "vocab_size": 100, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2,
+                  "intermediate_size": 64, "hidden_act": "gelu", "max_position_embeddings": 512, "type_vocab_size": 0,
+                  "relative_attention": True, "pos_att_type": "p2c|c2p", "position_buckets": 256, "norm_rel_ebd": "layer_norm",
+                  "share_att_key": True, "position_biased_input": False, "layer_norm_eps": 1e-7, "max_relative_positions": -1}
+        with open(os.path.join(folder, "config.json"), "w") as f:
+            json.dump(config, f)
+        check_numbers("config.json alone", study(folder), 1500, v3, 2)
+        text = call(folder)
+        check(text.returncode == 0 and "Attention is global" in text.stdout and "key to the left" in text.stdout, "text says what it counts")
+        for suffix in ("png", "svg", "pdf"):
+            path = os.path.join(folder, "field." + suffix)
+            done = call(folder, "--plot", path)
+            without_figures = "without figures" in done.stderr
+            check(without_figures or (done.returncode == 0 and os.path.getsize(path) > 1000), f"--plot .{suffix}: {done.stderr}")
+        if not without_figures:
+            check(call(folder, "--plot", os.path.join(folder, "field.doc")).returncode == 2, "--plot with an unknown suffix")
+        out = os.path.join(folder, "out.json")
+        check(call(folder, "--json", "-o", out).returncode == 0 and json.load(open(out))["k"] == 256, "--out")
+
+    done = call(small, "--influence", "--influence-tokens", "60", "--json")
+    influence = json.loads(done.stdout)["influence"]
+    check(influence["float64"]["median_error"] < 1e-3 and len(influence["per_layer"]) == 2, "influence against float64")
+    check(all(0 < layer["radius95"] < 60 for layer in influence["per_layer"]), "influence: radius")
+
+    def advice(model):
+        done = subprocess.run([PROGRAM, "info", model, "--json"], capture_output=True, text=True)
+        return json.loads(done.stdout)["model"]["context"]
+
+    tiny = ",layers=2,hidden=64,heads=2,intermediate=64,vocab=97"
+    found = advice("synthetic:v3-base" + tiny)
+    check(found["longest_unambiguous_text"] == 132 and found["composed_run"] == 521 and found["position_table_limit"] is None and
+          found["contiguous_unique"]["width"] == 261 and found["trained_length"] == 512, f"info: advice {found}")
+    check(advice("synthetic:v1-base,biased=1" + tiny)["position_table_limit"] == 512, "info: position table")
+    check("contiguous_unique" not in advice("synthetic:v1-base,terms=none" + tiny), "info: no relative positions")
+
+    for arguments, code in ((("synthetic:v3-base", "--layers", "0"), 2), (("synthetic:v3-base", "-n", "x"), 2), ((), 2),
+                            (("synthetic:v3-base", "--reference", "jax"), 2), (("/nowhere",), 3),
+                            (("synthetic:v3-base,terms=none",), 3)):
+        done = call(*arguments)
+        check(done.returncode == code and not done.stdout and done.stderr, f"{arguments}: exit {done.returncode}, expected {code}")
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+sys.exit(main())

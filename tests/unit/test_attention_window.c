@@ -1,0 +1,125 @@
+/* A hard window of keys: the whole formula where it is wide, nothing from outside where it is not.
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "core/model/session_internal_options.h"
+
+enum { N = 70, FIRST = 30 };
+
+static const char v1[] = "synthetic:v1-base,layers=3,hidden=48,heads=4,intermediate=64,vocab=97,distance=16";
+static const char v2[] =
+    "synthetic:v2-xlarge,layers=3,hidden=64,heads=2,intermediate=64,vocab=97,buckets=16,distance=40";
+
+/* Two sequences in a batch, the second of 40 tokens; the result must be freed. */
+static float *encode(const char *path, const session_internal_options *internal, size_t *h)
+{
+    deberta_model *model = NULL;
+    deberta_session *session = NULL;
+    deberta_error error;
+    const deberta_session_options options = {.struct_size = sizeof options, .max_tokens = N, .threads = 1};
+    assert_int_equal(deberta_model_open(&model, path, NULL, &error), DEBERTA_OK);
+    assert_int_equal(session_create_internal(&session, model, &options, internal, &error), DEBERTA_OK);
+    int32_t ids[N];
+    for (int32_t t = 0; t < N; t++) ids[t] = (t * 37 + 11) % 97;
+    const size_t starts[] = {0, FIRST, N};
+    const deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 2};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
+    assert_int_equal(deberta_encode(session, &batch, &outputs, &error), DEBERTA_OK);
+    deberta_model_info info;
+    deberta_model_describe(model, &info);
+    *h = info.hidden_size;
+    float *copy = malloc(N * *h * sizeof *copy);
+    assert_non_null(copy);
+    for (size_t t = 0; t < N; t++) memcpy(copy + t * *h, outputs.hidden + t * outputs.hidden_stride, *h * sizeof *copy);
+    deberta_session_free(&session);
+    deberta_model_free(&model);
+    return copy;
+}
+
+/* Wide open it is ordinary attention, in another order of summation. */
+static void test_wide(void **state)
+{
+    (void)state;
+    const char *const paths[] = {v1, v2};
+    const session_internal_options wide = {.window = {.enabled = true, .left = N, .right = N}};
+    for (size_t k = 0; k < 2; k++) {
+        size_t h;
+        float *plain = encode(paths[k], NULL, &h), *windowed = encode(paths[k], &wide, &h);
+        for (size_t e = 0; e < N * h; e++) assert_true(fabsf(plain[e] - windowed[e]) < 2e-5f);
+        free(plain);
+        free(windowed);
+    }
+}
+
+static void poison(void *context, float *rows, size_t tokens, size_t stride)
+{
+    const size_t token = *(const size_t *)context;
+    assert_true(token < tokens);
+    for (size_t c = 0; c < stride; c++) rows[token * stride + c] = NAN;
+}
+
+static bool has_nan(const float *row, size_t h)
+{
+    for (size_t c = 0; c < h; c++)
+        if (isnan(row[c])) return true;
+    return false;
+}
+
+/* Three layers of a window from 2 to the right to 5 to the left: a NaN reaches exactly the sums, and no other sequence.
+ */
+static void test_reach(void **state)
+{
+    (void)state;
+    size_t at = 50, h;
+    const session_internal_options options = {
+        .window = {.enabled = true, .left = 5, .right = 2}, .edit_input = poison, .edit_context = &at};
+    float *hidden = encode(v1, &options, &h);
+    for (ptrdiff_t t = 0; t < N; t++) {
+        const ptrdiff_t r = t - (ptrdiff_t)at;
+        assert_int_equal(has_nan(hidden + (size_t)t * h, h), t >= FIRST && r <= 15 && -r <= 6);
+    }
+    free(hidden);
+}
+
+/* A set of rows: distances 0 and 3 only. */
+static void test_rows(void **state)
+{
+    (void)state;
+    size_t at = 40, h;
+    uint8_t rows[32] = {0};
+    rows[16] = rows[16 + 3] = 1;
+    const session_internal_options options = {
+        .window = {.enabled = true, .left = N, .right = N, .rows = rows}, .edit_input = poison, .edit_context = &at};
+    float *hidden = encode(v1, &options, &h);
+    for (size_t t = 0; t < N; t++)
+        assert_int_equal(has_nan(hidden + t * h, h), t >= at && t <= at + 9 && (t - at) % 3 == 0);
+    free(hidden);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    deberta_model *model = NULL;
+    deberta_session *session = NULL;
+    const deberta_session_options options = {.struct_size = sizeof options, .features = DEBERTA_OBSERVE_ATTENTION};
+    const session_internal_options internal = {.window = {.enabled = true}};
+    assert_int_equal(deberta_model_open(&model, v1, NULL, NULL), DEBERTA_OK);
+    assert_int_equal(session_create_internal(&session, model, &options, &internal, NULL), DEBERTA_E_UNSUPPORTED);
+    assert_null(session);
+    deberta_model_free(&model);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_wide), cmocka_unit_test(test_reach),
+                                       cmocka_unit_test(test_rows), cmocka_unit_test(test_refused)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,109 @@
+/* Behavioural tests of the receptive field: right models pass, wrong ones do not. SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "study/behaviour.h"
+
+static const char v1[] =
+    "synthetic:v1-base,layers=4,hidden=48,heads=4,intermediate=64,vocab=97,distance=12,biased=1,positions=40,types=2";
+static const char v2[] =
+    "synthetic:v2-xlarge,layers=4,hidden=64,heads=2,intermediate=64,vocab=97,buckets=32,distance=80";
+static const char c2p[] =
+    "synthetic:v3-base,layers=2,hidden=64,heads=2,intermediate=64,vocab=97,buckets=32,distance=80,terms=c2p";
+
+static behaviour_options options_for(const char *model)
+{
+    return (behaviour_options){.model = model, .threads = 1, .seed = 1, .most_layers = 2, .most_tokens = 600};
+}
+
+static size_t failures_of(const behaviour_options *options, size_t *tests, size_t *skipped)
+{
+    behaviour_report report = {0};
+    deberta_error error = {0};
+    const deberta_status status = behaviour_run(&report, options, &error);
+    if (status != DEBERTA_OK) fprintf(stderr, "%s\n", error.message);
+    assert_int_equal(status, DEBERTA_OK);
+    size_t failures = 0;
+    *skipped = 0;
+    for (size_t k = 0; k < report.count; k++) {
+        failures += !report.tests[k].passed;
+        *skipped += report.tests[k].skipped != NULL;
+    }
+    assert_int_equal(failures, report.failures);
+    *tests = report.count;
+    behaviour_report_free(&report);
+    return failures;
+}
+
+static void test_right_models(void **state)
+{
+    (void)state;
+    const char *const models[] = {v1, v2, c2p};
+    for (size_t k = 0; k < 3; k++)
+        for (int reference = 0; reference < 2; reference++) {
+            behaviour_options options = options_for(models[k]);
+            size_t tests, skipped;
+            options.reference = reference ? DEBERTA_REFERENCE_HF : DEBERTA_REFERENCE_MICROSOFT;
+            assert_int_equal(failures_of(&options, &tests, &skipped), 0);
+            assert_true(tests > 15);
+            assert_int_equal(skipped, 0);
+        }
+}
+
+static void test_four_layers(void **state)
+{
+    (void)state;
+    behaviour_options options = options_for(v2);
+    size_t tests, skipped;
+    options.most_layers = 4;
+    assert_int_equal(failures_of(&options, &tests, &skipped), 0);
+    assert_int_equal(skipped, 0);
+}
+
+/* Each makes rows differ from what the algebra counts with. */
+static void test_wrong_models(void **state)
+{
+    (void)state;
+    const model_mutation wrong[] = {MUTATION_SIGN, MUTATION_NO_CLAMP, MUTATION_BUCKET_SHIFT};
+    for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
+        behaviour_options options = options_for(v1);
+        size_t tests, skipped;
+        options.mutation = wrong[k];
+        assert_true(failures_of(&options, &tests, &skipped) > 0);
+    }
+}
+
+static void test_no_room(void **state)
+{
+    (void)state;
+    behaviour_options options = options_for(v2);
+    size_t tests, skipped;
+    options.most_tokens = 60;
+    assert_int_equal(failures_of(&options, &tests, &skipped), 0);
+    assert_true(skipped > 0 && skipped < tests);
+}
+
+static void test_names_are_unique(void **state)
+{
+    (void)state;
+    const behaviour_options options = options_for(v2);
+    behaviour_report report = {0};
+    assert_int_equal(behaviour_run(&report, &options, NULL), DEBERTA_OK);
+    for (size_t a = 0; a < report.count; a++)
+        for (size_t b = 0; b < a; b++) assert_string_not_equal(report.tests[a].name, report.tests[b].name);
+    behaviour_report_free(&report);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_right_models), cmocka_unit_test(test_four_layers),
+                                       cmocka_unit_test(test_wrong_models), cmocka_unit_test(test_no_room),
+                                       cmocka_unit_test(test_names_are_unique)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
