@@ -201,7 +201,7 @@ deberta_status corpus_output_open(corpus_output *output, const char *path, const
         return resume(output, settings, progress, err);
     }
     if (!(output->file = fopen(output->part, "w+bx"))) return cannot_write(output, err);
-    run_unfinished_file(output->part);
+    run_remove_on_signal(output->part);
     if (fseeko(output->file, (off_t)output->header_bytes, SEEK_SET) != 0) return cannot_write(output, err);
     return DEBERTA_OK;
 }
@@ -276,7 +276,7 @@ deberta_status corpus_output_finish(corpus_output *output, deberta_error *err)
     const int closed = fclose(output->file);
     output->file = NULL;
     if (closed != 0 || rename(output->part, output->path) != 0) return cannot_write(output, err);
-    run_unfinished_file(NULL);
+    run_remove_on_signal(NULL);
     if (output->journal) unlink(output->journal_path);
     return DEBERTA_OK;
 }
@@ -286,7 +286,7 @@ void corpus_output_close(corpus_output *output)
     if (output->file) {
         fclose(output->file);
         if (!output->resumable) unlink(output->part);
-        run_unfinished_file(NULL);
+        run_remove_on_signal(NULL);
     }
     if (output->journal) fclose(output->journal);
     free(output->path);

@@ -230,7 +230,7 @@ void text_output_discard(text_output *output)
     if (output->path && output->file) fclose(output->file);
     if (output->temporary) {
         unlink(output->temporary);
-        run_unfinished_file(NULL);
+        run_remove_on_signal(NULL);
     }
     free(output->path);
     free(output->temporary);
