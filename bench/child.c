@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -44,8 +45,11 @@ deberta_status child_run(child_work work, const void *context, void *answer, siz
     shared_answer *shared = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: %s", what, strerror(errno));
 
+    const pid_t parent = getpid();
     pid_t child = fork();
     if (child == 0) {
+        /* whoever stops the program does not mean a measurement of seconds to go on without it */
+        if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
         shared->status = work(context, shared->bytes, &shared->error);
         _exit(0); /* not exit: buffered output and handlers are the parent's */
     }

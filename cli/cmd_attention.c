@@ -46,6 +46,17 @@ static bool choose(attention_job *job)
     return true;
 }
 
+/* Of the chosen components at least one must exist in this model. */
+static bool has_components(const attention_job *job)
+{
+    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
+        if (job->capture.components[c] && (c != DEBERTA_C2P || job->info.has_c2p) &&
+            (c != DEBERTA_P2C || job->info.has_p2c))
+            return true;
+    report_usage(job->options, "--components: this model has no %s", options_value(job->options, "components", ""));
+    return false;
+}
+
 static size_t count_true(const bool *flags, size_t count)
 {
     size_t n = 0;
@@ -123,6 +134,21 @@ static deberta_status draw(attention_job *job, attention_figure *figure, deberta
     return status;
 }
 
+/* Before anything is computed. */
+static bool check_suffixes(const parsed_options *options)
+{
+    const char *path;
+    for (size_t k = 0; (path = options_nth_value(options, "out", k)); k++) {
+        const char *suffix = strrchr(path, '.');
+        if (suffix &&
+            (strcasecmp(suffix, ".png") == 0 || strcasecmp(suffix, ".svg") == 0 || strcasecmp(suffix, ".pdf") == 0))
+            continue;
+        report_usage(options, "--out: unknown suffix in '%s', expected .png, .svg or .pdf", path);
+        return false;
+    }
+    return true;
+}
+
 static int run_job(attention_job *job)
 {
     deberta_session_options session_options;
@@ -142,6 +168,7 @@ static int run_job(attention_job *job)
     figure.keep_row_mean = centre == 1;
     figure.style.title = options_value(job->options, "title", NULL);
     figure.style.font = options_value(job->options, "font", NULL);
+    if (!check_suffixes(job->options)) return EXIT_USAGE;
     int status = run_open_model(job->options, &job->model);
     if (status != EXIT_OK) return status;
     deberta_model_describe(job->model, &job->info);
@@ -152,7 +179,7 @@ static int run_job(attention_job *job)
     if (capture_create(&job->capture, &job->info, job->input.sequence_starts, job->input.sequences, &error) !=
         DEBERTA_OK)
         return report_error(job->options, &error);
-    if (!choose(job)) return EXIT_USAGE;
+    if (!choose(job) || !has_components(job)) return EXIT_USAGE;
     session_options.max_tokens = job->input.tokens;
     session_options.features = DEBERTA_OBSERVE_ATTENTION;
     const deberta_observer observer = capture_observer(&job->capture);
@@ -163,10 +190,9 @@ static int run_job(attention_job *job)
         deberta_encode(job->session, &batch, &outputs, &error) != DEBERTA_OK ||
         fill_figure(job, &figure, job->input.row[row].sequence, &error) != DEBERTA_OK ||
         draw(job, &figure, &error) != DEBERTA_OK) {
-        const int code = report_error(job->options, &error);
-        return error.code == DEBERTA_E_ARGUMENT && !job->panels ? code
-               : error.code == DEBERTA_E_ARGUMENT               ? EXIT_USAGE
-                                                                : code;
+        /* once there are panels, a bad argument is one of the figure's options */
+        return error.code == DEBERTA_E_ARGUMENT && job->panels ? report_usage(job->options, "%s", error.message)
+                                                               : report_error(job->options, &error);
     }
     return EXIT_OK;
 }
@@ -206,8 +232,10 @@ const command command_attention = {
     .arguments = "MODEL",
     .min_arguments = 1,
     .max_arguments = 1,
+    .most_outputs = 16,
     .options = options,
-    .example = "  deberta attention synthetic:v3-xsmall --ids 1,7,3,11,5,2 --layers 0,1 --heads 0 -o attention.png -o "
+    .example = "  deberta attention models/demo --text 'a new store opened beside the new mall' -o attention.png\n"
+               "  deberta attention synthetic:v3-xsmall --ids 1,7,3,11,5,2 --layers 0,1 --heads 0 -o attention.png -o "
                "attention.pdf\n",
     .run = run,
 };

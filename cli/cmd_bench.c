@@ -62,7 +62,8 @@ static bool read_list(const parsed_options *options, const char *name, size_t hi
 /* "avx2,avx512", "all" or "auto". */
 static bool read_isas(const parsed_options *options, sweep_lists *lists, size_t *count)
 {
-    const char *text = options_value(options, "isa", "auto");
+    const char *environment = getenv("DEBERTA_ISA"), *source = options_has(options, "isa") ? "--isa" : "DEBERTA_ISA";
+    const char *text = options_value(options, "isa", environment && *environment ? environment : "auto");
     *count = 0;
     if (strcmp(text, "all") == 0) {
         for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++)
@@ -75,17 +76,17 @@ static bool read_isas(const parsed_options *options, sweep_lists *lists, size_t 
         deberta_error error;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
         if (deberta_isa_from_name(&isa, name, &error) != DEBERTA_OK) {
-            report_usage(options, "--isa: %s", error.message);
+            report_usage(options, "%s: %s", source, error.message);
             return false;
         }
         if (isa == DEBERTA_ISA_AUTO) isa = deberta_isa_best();
         if (deberta_isa_missing(isa)) {
-            report_usage(options, "--isa: %s cannot run here: %s", name, deberta_isa_missing(isa));
+            report_usage(options, "%s: %s cannot run here: %s", source, name, deberta_isa_missing(isa));
             return false;
         }
         for (size_t k = 0; k < *count; k++)
             if (lists->isas[k] == isa) {
-                report_usage(options, "--isa: %s is named twice", name);
+                report_usage(options, "%s: %s is named twice", source, name);
                 return false;
             }
         lists->isas[(*count)++] = isa;
@@ -135,18 +136,32 @@ static bool read_position_cache(const parsed_options *options, sweep_options *sw
     return true;
 }
 
+static bool read_min_time(const parsed_options *options, double *seconds)
+{
+    if (!options_number(options, "min-time", -1, seconds)) return false;
+    if (!options_has(options, "min-time") || (*seconds >= 0 && *seconds <= 3600)) return true;
+    report_usage(options, "--min-time: expected 0 to 3600 seconds, found %s", options_value(options, "min-time", ""));
+    return false;
+}
+
+/* A single 0 means what it means everywhere: the physical cores. */
+static bool read_threads(const parsed_options *options, size_t highest, size_list *list)
+{
+    return strcmp(options_value(options, "threads", ""), "0") == 0 || read_list(options, "threads", highest, list);
+}
+
 static bool read_sweep(const parsed_options *options, sweep_lists *lists, sweep_options *sweep)
 {
     deberta_model_options model;
     *sweep = (sweep_options){.model = options_argument(options, 0)};
-    const bool fine =
-        run_model_options(options, &model) && read_list(options, "tokens", 1 << 24, &lists->lengths) &&
-        read_list(options, "batch", 1 << 20, &lists->batches) && read_list(options, "layers", 4096, &lists->layers) &&
-        read_list(options, "threads", 4096, &lists->threads) && read_isas(options, lists, &sweep->isa_count) &&
-        read_terms(options, lists, &sweep->term_count) && read_mixes(options, lists, &sweep->mix_count) &&
-        read_position_cache(options, sweep) &&
-        options_size(options, "reps", 0, 1, SWEEP_MAX_SAMPLES, &sweep->repetitions) &&
-        options_number(options, "min-time", -1, &sweep->min_seconds) && options_u64(options, "seed", 1, &sweep->seed);
+    const bool fine = run_model_options(options, &model) && read_list(options, "tokens", 1 << 24, &lists->lengths) &&
+                      read_list(options, "batch", 1 << 20, &lists->batches) &&
+                      read_list(options, "layers", 4096, &lists->layers) &&
+                      read_threads(options, 4096, &lists->threads) && read_isas(options, lists, &sweep->isa_count) &&
+                      read_terms(options, lists, &sweep->term_count) && read_mixes(options, lists, &sweep->mix_count) &&
+                      read_position_cache(options, sweep) &&
+                      options_size(options, "reps", 0, 1, SWEEP_MAX_SAMPLES, &sweep->repetitions) &&
+                      read_min_time(options, &sweep->min_seconds) && options_u64(options, "seed", 1, &sweep->seed);
     sweep->reference = model.reference;
     sweep->memory_limit_bytes = model.memory_limit_bytes;
     sweep->lengths = lists->lengths;
@@ -191,6 +206,10 @@ static int run_sweep(const parsed_options *options)
         lists_free(&lists);
         return EXIT_USAGE;
     }
+    if (!run_is_model_place(options)) {
+        lists_free(&lists);
+        return EXIT_INPUT;
+    }
     /* the output is opened first: nobody should wait for minutes to hear that a folder does not exist */
     int status = text_output_open(options, options_value(options, "out", NULL), &output);
     if (status == EXIT_OK) {
@@ -221,12 +240,21 @@ static int run_sweep(const parsed_options *options)
     return status;
 }
 
+/* Closes what was written, or throws it away and says why. */
+static int finish_output(const parsed_options *options, text_output *output, deberta_status status,
+                         const deberta_error *error)
+{
+    if (status == DEBERTA_OK) return text_output_close(options, output);
+    text_output_discard(output);
+    return report_error(options, error);
+}
+
 /* --------------------------------------------------------------------------------------------------------- compare */
 
 static deberta_status read_report(bench_report *report, const char *path, deberta_error *err)
 {
     FILE *file = fopen(path, "rb");
-    if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
+    if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be opened: %s", path, strerror(errno));
     const deberta_status status = report_read_json(report, file, path, err);
     fclose(file);
     return status;
@@ -243,13 +271,21 @@ static int run_compare(const parsed_options *options)
     if (!read_format(options, &format)) return EXIT_USAGE;
     deberta_status status = read_report(&a, options_argument(options, 1), &error);
     if (status == DEBERTA_OK) status = read_report(&b, options_argument(options, 2), &error);
-    if (status == DEBERTA_OK && !options_has(options, "any-environment")) status = compare_environments(&a, &b, &error);
+    if (status == DEBERTA_OK && !options_has(options, "any-environment") &&
+        compare_environments(&a, &b, &error) != DEBERTA_OK) {
+        deberta_error both = error;
+        status = status_fail(&both, error.code, "%.400s (--any-environment compares all the same)", error.message);
+        error = both;
+    }
     if (status == DEBERTA_OK) status = compare_reports(&list, &a, &b, &error);
-    if (status == DEBERTA_OK) status = compare_print(&list, &a, &b, stdout, style_of(format), &error);
+    text_output output = {0};
+    int code = status == DEBERTA_OK ? text_output_open(options, options_value(options, "out", NULL), &output) : EXIT_OK;
+    if (status == DEBERTA_OK && code == EXIT_OK)
+        status = compare_print(&list, &a, &b, output.file, style_of(format), &error);
     compare_free(&list);
     bench_report_free(&a);
     bench_report_free(&b);
-    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+    return code == EXIT_OK ? finish_output(options, &output, status, &error) : code;
 }
 
 /* ------------------------------------------------------------------------------------------------------------ plot */
@@ -271,8 +307,8 @@ static int run_plot(const parsed_options *options)
     if (status == DEBERTA_OK) status = bench_figures_draw(&report, &style, paths, count, &error);
     bench_report_free(&report);
     if (status == DEBERTA_OK) return EXIT_OK;
-    const int code = report_error(options, &error);
-    return status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code;
+    return status == DEBERTA_E_ARGUMENT ? report_usage(options, "plot: %s", error.message)
+                                        : report_error(options, &error);
 }
 #endif
 
@@ -283,9 +319,16 @@ static int run_machine(const parsed_options *options)
     bench_report report = {0};
     deberta_error error = {0};
     sweep_lists lists = {0};
+    text_output output;
     size_t format, defaults[2] = {1, 1};
-    if (!read_list(options, "threads", MACHINE_MAX_ROOFS, &lists.threads) || !read_format(options, &format))
-        return EXIT_USAGE;
+    if (options_argument_count(options) > 1)
+        return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
+    if (!read_threads(options, MACHINE_MAX_ROOFS, &lists.threads) || !read_format(options, &format)) return EXIT_USAGE;
+    const int code = text_output_open(options, options_value(options, "out", NULL), &output);
+    if (code != EXIT_OK) {
+        lists_free(&lists);
+        return code;
+    }
     deberta_status status = machine_read_sheet(&report.sheet, &error);
     defaults[1] = report.sheet.topology.usable_cores;
     const size_t *threads = lists.threads.count ? lists.threads.values : defaults;
@@ -294,13 +337,13 @@ static int run_machine(const parsed_options *options)
     if (status == DEBERTA_OK) status = machine_measure_roofs(&report.sheet.roofs, threads, count, ~0u, true, &error);
     if (status == DEBERTA_OK) machine_finish_sheet(&report.sheet, &before);
     if (status == DEBERTA_OK && format == FORMAT_JSON) {
-        status = report_write_json(&report, stdout, &error);
+        status = report_write_json(&report, output.file, &error);
     } else if (status == DEBERTA_OK) {
-        report_print_environment(&report, stdout);
-        status = report_print_roofs(&report.sheet.roofs, stdout, style_of(format), &error);
+        report_print_environment(&report, output.file);
+        status = report_print_roofs(&report.sheet.roofs, output.file, style_of(format), &error);
     }
     lists_free(&lists);
-    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+    return finish_output(options, &output, status, &error);
 }
 
 static deberta_status read_problems(kernel_problems *problems, const parsed_options *options, deberta_error *err)
@@ -308,7 +351,7 @@ static deberta_status read_problems(kernel_problems *problems, const parsed_opti
     for (size_t k = 1; k < options_argument_count(options); k++) {
         const char *path = options_argument(options, k);
         FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-        if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
+        if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be opened: %s", path, strerror(errno));
         const deberta_status status = kernel_problems_read(problems, file, path, err);
         if (file != stdin) fclose(file);
         DEBERTA_TRY(status);
@@ -332,22 +375,29 @@ static int run_kernels(const parsed_options *options)
     if (!read_isas(options, &lists, &bench.isa_count) || !read_format(options, &format) ||
         !options_size(options, "reps", 0, 1, 10000, &bench.samples))
         return EXIT_USAGE;
+    text_output output = {0};
     deberta_status status = read_problems(&problems, options, &error);
+    int code = status == DEBERTA_OK ? text_output_open(options, options_value(options, "out", NULL), &output) : EXIT_OK;
+    if (code != EXIT_OK) {
+        kernel_problems_free(&problems);
+        return code;
+    }
     if (status == DEBERTA_OK) status = machine_measure_roofs(&roofs, &one, 1, ~0u, false, &error);
     if (status == DEBERTA_OK) status = kernel_bench_run(&found, &problems, &bench, &error);
-    if (status == DEBERTA_OK) status = kernel_bench_print(&found, &problems, stdout, style_of(format), &error);
+    if (status == DEBERTA_OK) status = kernel_bench_print(&found, &problems, output.file, style_of(format), &error);
     kernel_measurements_free(&found);
     kernel_problems_free(&problems);
-    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+    return finish_output(options, &output, status, &error);
 }
 
 static int run(const parsed_options *options)
 {
     const char *what = options_argument(options, 0);
-    if (strcmp(what, "compare") == 0) return run_compare(options);
 #if HAVE_VIZ
     if (strcmp(what, "plot") == 0) return run_plot(options);
 #endif
+    if (options_nth_value(options, "out", 1)) return report_usage(options, "--out may be repeated for plot only");
+    if (strcmp(what, "compare") == 0) return run_compare(options);
     if (strcmp(what, "machine") == 0) return run_machine(options);
     if (strcmp(what, "kernel") == 0) return run_kernels(options);
     if (options_argument_count(options) > 1)
@@ -382,6 +432,7 @@ const command command_bench = {
     .arguments = "MODEL | machine | kernel FILES | compare A.json B.json | plot F.json",
     .min_arguments = 1,
     .max_arguments = 64,
+    .most_outputs = 16,
     .options = options,
     .example = "  deberta bench synthetic:v3-small,vocab=1000 -n 16-512*2 --layers 1-6\n"
                "  deberta bench synthetic:v3-small,vocab=1000 --isa all --threads 1,2 --json -o sweep.json\n"

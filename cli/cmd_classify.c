@@ -44,8 +44,7 @@ static deberta_status answer(head_run *run, const head_batch *batch, deberta_err
         sequences && ranked && logits && scores ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     if (status == DEBERTA_OK) {
         for (size_t k = 0; k < batch->count; k++) sequences[k] = k;
-        status = deberta_head_logits(batch->session, DEBERTA_HEAD_SEQUENCE, sequences, batch->count, logits,
-                                     job->labels, err);
+        status = head_run_logits(batch, DEBERTA_HEAD_SEQUENCE, sequences, batch->count, logits, err);
     }
     for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++)
         batch->texts[k]->answer = describe(run, logits + k * job->labels, scores, ranked);

@@ -187,9 +187,13 @@ static deberta_status write_file(encode_job *job, const char *path, deberta_erro
                                  {"version", deberta_version()}};
     export_file *file;
     DEBERTA_TRY(export_safetensors(&file, path, job->tensors, job->count, notes, sizeof notes / sizeof *notes, err));
-    const deberta_status status = write_values(job, file, err);
-    if (status == DEBERTA_OK) return export_finish(&file, err);
-    export_discard(&file);
+    run_remove_on_signal(export_temporary(file));
+    deberta_status status = write_values(job, file, err);
+    if (status == DEBERTA_OK)
+        status = export_finish(&file, err);
+    else
+        export_discard(&file);
+    run_remove_on_signal(NULL);
     return status;
 }
 
@@ -213,6 +217,21 @@ static deberta_status encode(encode_job *job, deberta_session_options *session_o
         job->last_stride = outputs.hidden_stride;
     }
     return write_file(job, path, err);
+}
+
+/* What --json prints: the file and what is in it. */
+static json_t *describe_file(const encode_job *job, const char *path)
+{
+    json_t *tensors = json_array();
+    for (size_t k = 0; k < job->count; k++) {
+        json_t *shape = json_array();
+        for (size_t d = 0; d < job->tensors[k].rank; d++)
+            json_array_append_new(shape, json_integer((json_int_t)job->tensors[k].shape[d]));
+        json_array_append_new(tensors, json_pack("{s:s, s:o}", "name", job->tensors[k].name, "shape", shape));
+    }
+    return json_pack("{s:s, s:s, s:s, s:I, s:o}", "out", path, "model", job->info.name, "isa",
+                     deberta_isa_name(deberta_session_isa(job->session)), "tokens", (json_int_t)job->input.tokens,
+                     "tensors", tensors);
 }
 
 static int run_job(encode_job *job)
@@ -242,6 +261,7 @@ static int run_job(encode_job *job)
     if (options_has(job->options, "logits"))
         for (int head = 0; head < DEBERTA_HEAD_COUNT; head++) job->heads[head] = job->info.heads_present & 1u << head;
     if (encode(job, &session_options, path, &error) != DEBERTA_OK) return report_error(job->options, &error);
+    if (options_has(job->options, "json")) run_write_json_line(stdout, describe_file(job, path));
     return EXIT_OK;
 }
 
@@ -277,6 +297,8 @@ const command command_encode = {
     .max_arguments = 1,
     .options = options,
     .example =
+        "  deberta encode models/demo --text 'a new store' -o states.safetensors\n"
+        "  deberta encode deberta-v3-base --input batch.safetensors --attention all --logits -o results.safetensors\n"
         "  deberta encode synthetic:v3-xsmall --ids 1,7,3,11,2 --components all --hidden all -o states.safetensors\n"
         "  deberta encode models/demo --file corpus.txt --pool mean --resume -o corpus.npy\n"
         "  deberta encode models/demo --file books.jsonl --window 512 --stride 256 -o books.safetensors\n"

@@ -74,8 +74,7 @@ static deberta_status decode(head_run *run, const head_batch *batch, size_t deco
     double *probabilities = malloc(vocabulary * sizeof *probabilities);
     deberta_status status = logits && probabilities ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t k = 0; k < count; k++) positions[k] = batch->starts[places[k].text] + places[k].token;
-    if (status == DEBERTA_OK)
-        status = deberta_head_logits(batch->session, decoder_heads[decoder], positions, count, logits, vocabulary, err);
+    if (status == DEBERTA_OK) status = head_run_logits(batch, decoder_heads[decoder], positions, count, logits, err);
     for (size_t k = 0; status == DEBERTA_OK && k < count; k++) {
         softmax_of(probabilities, logits + k * vocabulary, vocabulary);
         json_object_set_new(candidates[k], decoder_names[decoder],

@@ -86,53 +86,53 @@ static long long number_of(const json_t *object, const char *key)
     return json_integer_value(json_object_get(object, key));
 }
 
-static void print_model(const json_t *model)
+static void print_model(FILE *out, const json_t *model)
 {
     char memory[32], parameters[32];
     format_bytes(memory, (double)number_of(model, "memory_bytes"));
     snprintf(parameters, sizeof parameters, "%.1f M", (double)number_of(model, "parameters") / 1e6);
-    printf("\nmodel %s\n", text_of(model, "name"));
-    printf("  parameterisation  v%lld\n", number_of(model, "version"));
-    printf("  shape             %lld layers, hidden %lld, %lld heads of %lld, intermediate %lld\n",
-           number_of(model, "layers"), number_of(model, "hidden_size"), number_of(model, "heads"),
-           number_of(model, "head_size"), number_of(model, "intermediate_size"));
-    printf("  vocabulary        %lld\n", number_of(model, "vocabulary_size"));
+    fprintf(out, "\nmodel %s\n", text_of(model, "name"));
+    fprintf(out, "  parameterisation  v%lld\n", number_of(model, "version"));
+    fprintf(out, "  shape             %lld layers, hidden %lld, %lld heads of %lld, intermediate %lld\n",
+            number_of(model, "layers"), number_of(model, "hidden_size"), number_of(model, "heads"),
+            number_of(model, "head_size"), number_of(model, "intermediate_size"));
+    fprintf(out, "  vocabulary        %lld\n", number_of(model, "vocabulary_size"));
     if (number_of(model, "relative_rows"))
-        printf("  relative          %s, %lld rows, distances below %lld%s\n", text_of(model, "position_terms"),
-               number_of(model, "relative_rows"), number_of(model, "max_relative_positions"),
-               number_of(model, "position_buckets") ? ", logarithmic buckets" : "");
+        fprintf(out, "  relative          %s, %lld rows, distances below %lld%s\n", text_of(model, "position_terms"),
+                number_of(model, "relative_rows"), number_of(model, "max_relative_positions"),
+                number_of(model, "position_buckets") ? ", logarithmic buckets" : "");
     else
-        printf("  relative          none\n");
-    printf("  absolute          %s\n",
-           json_is_true(json_object_get(model, "position_biased_input")) ? "added to the input"
-           : json_is_true(json_object_get(model, "has_position_table"))  ? "for the Enhanced Mask Decoder"
-                                                                         : "none");
-    context_advice_print(json_object_get(model, "context"));
-    printf("  parameters        %s without heads, %s in memory\n", parameters, memory);
-    printf("  heads            ");
+        fprintf(out, "  relative          none\n");
+    fprintf(out, "  absolute          %s\n",
+            json_is_true(json_object_get(model, "position_biased_input")) ? "added to the input"
+            : json_is_true(json_object_get(model, "has_position_table"))  ? "for the Enhanced Mask Decoder"
+                                                                          : "none");
+    context_advice_print(out, json_object_get(model, "context"));
+    fprintf(out, "  parameters        %s without heads, %s in memory\n", parameters, memory);
+    fprintf(out, "  heads            ");
     size_t k;
     json_t *head;
-    if (json_array_size(json_object_get(model, "heads_present")) == 0) printf(" none");
-    json_array_foreach(json_object_get(model, "heads_present"), k, head) printf(" %s", json_string_value(head));
-    printf("\n");
+    if (json_array_size(json_object_get(model, "heads_present")) == 0) fprintf(out, " none");
+    json_array_foreach(json_object_get(model, "heads_present"), k, head) fprintf(out, " %s", json_string_value(head));
+    fprintf(out, "\n");
 }
 
-static void print_machine(const kernels *table, const topology_info *topology)
+static void print_machine(FILE *out, const kernels *table, const topology_info *topology)
 {
     char name[128], l1[32], l2[32], l3[32];
     cpu_name(name, sizeof name);
     format_bytes(l1, (double)topology->l1d_bytes);
     format_bytes(l2, (double)topology->l2_bytes);
     format_bytes(l3, (double)topology->l3_bytes);
-    printf("deberta %s\n\nprocessor  %s\n", deberta_version(), name);
-    printf("cores      %zu of %zu usable, L1d %s, L2 %s, L3 %s\n\ntiers\n", topology->usable_cores, topology->cores, l1,
-           l2, l3);
+    fprintf(out, "deberta %s\n\nprocessor  %s\n", deberta_version(), name);
+    fprintf(out, "cores      %zu of %zu usable, L1d %s, L2 %s, L3 %s\n\ntiers\n", topology->usable_cores,
+            topology->cores, l1, l2, l3);
     for (size_t k = 0; k < TIERS; k++) {
         const char *missing = deberta_isa_missing(tiers[k]);
-        printf("  %-8s %s\n", deberta_isa_name(tiers[k]), missing ? missing : "available");
+        fprintf(out, "  %-8s %s\n", deberta_isa_name(tiers[k]), missing ? missing : "available");
     }
-    printf("\nkernels\n");
-#define X(slot, parameters) printf("  %-20s %s\n", #slot, table->slot##_isa);
+    fprintf(out, "\nkernels\n");
+#define X(slot, parameters) fprintf(out, "  %-20s %s\n", #slot, table->slot##_isa);
     KERNEL_LIST(X)
 #undef X
 }
@@ -161,8 +161,13 @@ static int run(const parsed_options *options)
         if (about_model) json_object_set(object, "model", about_model);
         status = run_print_json(options, object);
     } else {
-        print_machine(&table, &topology);
-        if (about_model) print_model(about_model);
+        text_output output;
+        status = text_output_open(options, options_value(options, "out", NULL), &output);
+        if (status == EXIT_OK) {
+            print_machine(output.file, &table, &topology);
+            if (about_model) print_model(output.file, about_model);
+            status = text_output_close(options, &output);
+        }
     }
     json_decref(about_model);
     deberta_model_free(&model);
@@ -175,6 +180,7 @@ const command command_info = {
     .arguments = "[MODEL]",
     .max_arguments = 1,
     .options = NULL,
-    .example = "  deberta info synthetic:v3-small\n",
+    .example =
+        "  deberta info\n  deberta info synthetic:v3-small\n  deberta info deberta-v3-base --json -o model.json\n",
     .run = run,
 };

@@ -186,6 +186,7 @@ static int run(const parsed_options *options)
         !options_size(options, "tokens", 0, 1, MOST_TOKENS, &findings.length) ||
         !options_size(options, "layers", 0, 1, MOST_LAYERS, &findings.layers))
         return EXIT_USAGE;
+    if (!run_is_model_place(options)) return EXIT_INPUT;
     findings.reference = model_options.reference;
     if (read_config(&findings.config, findings.model, &error) != DEBERTA_OK) return report_error(options, &error);
     int status = find_out(&findings, &error) == DEBERTA_OK ? EXIT_OK : report_error(options, &error);

@@ -29,28 +29,32 @@ static json_t *describe(const token_list *list)
                      types);
 }
 
-static void print_table(const token_list *list)
+static void print_table(FILE *out, const token_list *list)
 {
-    printf("%5s %8s %4s %12s  %s\n", "index", "id", "type", "characters", "token");
+    fprintf(out, "%5s %8s %4s %12s  %s\n", "index", "id", "type", "characters", "token");
     for (size_t t = 0; t < list->count; t++) {
         char span[48] = "-";
         if (list->roles[t] != TOKEN_FRAME)
             snprintf(span, sizeof span, "%zu-%zu", list->char_spans[t].begin, list->char_spans[t].end);
-        printf("%5zu %8d %4d %12s  %s\n", t, list->ids[t], list->type_ids[t], span, token_list_text(list, t, NULL));
+        fprintf(out, "%5zu %8d %4d %12s  %s\n", t, list->ids[t], list->type_ids[t], span,
+                token_list_text(list, t, NULL));
     }
 }
 
 static int run(const parsed_options *options)
 {
     input_batch input;
+    text_output output;
     int status = input_read(options, options_argument(options, 0), NULL, &input);
     if (status != EXIT_OK) return status;
-    for (size_t r = 0; r < input.rows; r++) {
+    status = text_output_open(options, options_value(options, "out", NULL), &output);
+    for (size_t r = 0; status == EXIT_OK && r < input.rows; r++) {
         if (options_has(options, "json"))
-            run_print_json_line(describe(&input.token_lists[r]));
+            run_write_json_line(output.file, describe(&input.token_lists[r]));
         else
-            print_table(&input.token_lists[r]);
+            print_table(output.file, &input.token_lists[r]);
     }
+    if (status == EXIT_OK) status = text_output_close(options, &output);
     input_free(&input);
     return status;
 }
@@ -71,6 +75,7 @@ const command command_tokenize = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
-    .example = "  deberta tokenize models/demo --text 'a new store opened beside the new mall'\n",
+    .example = "  deberta tokenize models/demo --text 'a new store opened beside the new mall'\n"
+               "  deberta tokenize models/demo --file - --json < texts.txt > tokens.jsonl\n",
     .run = run,
 };

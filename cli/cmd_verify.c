@@ -146,9 +146,20 @@ static int verify_one(const parsed_options *options, const verify_options *verif
     deberta_error error = {0};
     const char *path = options_argument(options, 0);
     const bool given = options_has(options, "ids") || options_has(options, "text") || options_has(options, "file");
-    int status = EXIT_OK;
+    deberta_model *model = NULL;
+    deberta_model_info info = {0};
+    int status = run_open_model(options, &model);
+    if (status != EXIT_OK) return status;
+    deberta_model_describe(model, &info);
+    deberta_model_free(&model);
     if (given) {
-        status = input_read(options, path, NULL, &input);
+        status = input_read(options, path, &info, &input);
+        for (size_t t = 0; status == EXIT_OK && t < input.tokens; t++)
+            if (input.ids[t] < 0 || (size_t)input.ids[t] >= info.vocabulary_size) {
+                status_fail(&error, DEBERTA_E_ARGUMENT, "id %d at token %zu: the vocabulary has %zu rows (0 ... %zu)",
+                            input.ids[t], t, info.vocabulary_size, info.vocabulary_size - 1);
+                status = report_error(options, &error);
+            }
         for (size_t s = 0; status == EXIT_OK && s < input.sequences; s++) {
             const size_t first = input.sequence_starts[s], n = input.sequence_starts[s + 1] - first;
             if (verify_model(report, verify, path, "", input.ids + first, n, &error) != DEBERTA_OK)
@@ -161,17 +172,40 @@ static int verify_one(const parsed_options *options, const verify_options *verif
     if (!options_size(options, "tokens", 48, 1, 1 << 16, &tokens)) return EXIT_USAGE;
     int32_t *ids = malloc(tokens * sizeof *ids);
     if (!ids) return EXIT_SYSTEM;
-    deberta_model *model = NULL;
-    if ((status = run_open_model(options, &model)) == EXIT_OK) {
-        deberta_model_info info;
-        deberta_model_describe(model, &info);
-        deberta_model_free(&model);
-        make_ids(ids, tokens, info.vocabulary_size, verify->seed);
-        if (verify_model(report, verify, path, "", ids, tokens, &error) != DEBERTA_OK)
-            status = report_error(options, &error);
-    }
+    make_ids(ids, tokens, info.vocabulary_size, verify->seed);
+    if (verify_model(report, verify, path, "", ids, tokens, &error) != DEBERTA_OK)
+        status = report_error(options, &error);
     free(ids);
     return status;
+}
+
+/* Options that would be passed over in silence. */
+static bool check_combination(const parsed_options *options)
+{
+    static const char *const of_a_model[] = {"against", "ids", "text", "file", "tokens"};
+    const bool model = options_argument_count(options) > 0;
+    if (model && options_has(options, "mutate")) {
+        report_usage(options, "--mutate runs on its own models: give no MODEL with it");
+        return false;
+    }
+    const char *first = NULL;
+    for (size_t k = 0; k < sizeof of_a_model / sizeof *of_a_model; k++) {
+        if (!options_has(options, of_a_model[k])) continue;
+        if (!model) {
+            report_usage(options, "--%s needs a MODEL", of_a_model[k]);
+            return false;
+        }
+        if (first && (strcmp(first, "text") != 0 || strcmp(of_a_model[k], "file") != 0)) {
+            report_usage(options, "give one of --%s and --%s", first, of_a_model[k]);
+            return false;
+        }
+        first = of_a_model[k];
+    }
+    const char *against = options_value(options, "against", NULL);
+    const char *suffix = against ? strrchr(against, '.') : NULL;
+    if (!against || (suffix && strcmp(suffix, ".safetensors") == 0)) return true;
+    report_usage(options, "--against: unknown suffix in '%s', expected .safetensors", against);
+    return false;
 }
 
 static int run(const parsed_options *options)
@@ -179,12 +213,11 @@ static int run(const parsed_options *options)
     verify_options verify;
     verify_report report = {0};
     deberta_error error = {0};
-    if (!read_options(options, &verify)) return EXIT_USAGE;
+    if (!read_options(options, &verify) || !check_combination(options)) return EXIT_USAGE;
     const char *mutation = options_value(options, "mutate", NULL);
     if (mutation) return mutate(options, &verify, mutation);
     int status = EXIT_OK;
     if (options_has(options, "against")) {
-        if (options_argument_count(options) == 0) return report_usage(options, "--against needs a MODEL");
         status = verify_against_file(options, &verify, &report);
     } else if (options_argument_count(options)) {
         status = verify_one(options, &verify, &report);

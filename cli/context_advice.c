@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/context_advice.h"
 
-#include <stdio.h>
-
 #include "study/receptive_field.h"
 
 json_t *context_advice(const deberta_model_info *info, deberta_reference reference)
@@ -32,25 +30,29 @@ static long long number_of(const json_t *object, const char *key)
     return json_integer_value(json_object_get(object, key));
 }
 
-void context_advice_print(const json_t *advice)
+void context_advice_print(FILE *out, const json_t *advice)
 {
     const json_t *run = json_object_get(advice, "contiguous_unique");
     const long long limit = number_of(advice, "position_table_limit"),
                     longest = number_of(advice, "longest_unambiguous_text");
     const long long layers = number_of(advice, "layers");
-    printf("  trained length    %lld tokens, the rows of its position table\n", number_of(advice, "trained_length"));
+    fprintf(out, "  trained length    %lld tokens, the rows of its position table\n",
+            number_of(advice, "trained_length"));
     if (limit)
-        printf("  longest text      %lld tokens: absolute positions are added to the input, and there are no more\n",
-               limit);
+        fprintf(out,
+                "  longest text      %lld tokens: absolute positions are added to the input, and there are no more\n",
+                limit);
     else
-        printf("  longest text      any: no absolute positions at the input, beyond the trained length at one's own "
-               "risk\n");
+        fprintf(out,
+                "  longest text      any: no absolute positions at the input, beyond the trained length at one's own "
+                "risk\n");
     if (!run) return;
-    printf("  unambiguous       every distance in texts of up to %lld tokens\n", longest);
+    fprintf(out, "  unambiguous       every distance in texts of up to %lld tokens\n", longest);
     if (!limit || limit > longest)
-        printf("                    in longer ones %lld keys to the left and %lld to the right; a run of %lld over "
-               "%lld layer%s\n",
-               number_of(run, "left"), number_of(run, "right"), number_of(advice, "composed_run"), layers,
-               layers == 1 ? "" : "s");
-    printf("                    (attention is global all the same; see deberta receptive-field)\n");
+        fprintf(out,
+                "                    in longer ones %lld keys to the left and %lld to the right; a run of %lld over "
+                "%lld layer%s\n",
+                number_of(run, "left"), number_of(run, "right"), number_of(advice, "composed_run"), layers,
+                layers == 1 ? "" : "s");
+    fprintf(out, "                    (attention is global all the same; see deberta receptive-field)\n");
 }

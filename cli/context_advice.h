@@ -5,6 +5,7 @@
 #define CLI_CONTEXT_ADVICE_H
 
 #include <jansson.h>
+#include <stdio.h>
 
 #include "include/deberta.h"
 
@@ -12,6 +13,6 @@
  * longest_unambiguous_text, contiguous_unique and composed_run. */
 json_t *context_advice(const deberta_model_info *info, deberta_reference reference);
 /* Prints lines for people, with the indentation of `info`. */
-void context_advice_print(const json_t *advice);
+void context_advice_print(FILE *out, const json_t *advice);
 
 #endif

@@ -174,6 +174,8 @@ static deberta_status read_chunk(corpus_job *job, bool *end, deberta_error *err)
         job->text_count++;
         job->progress.hash = hash_record(job->progress.hash, &text->record);
         DEBERTA_TRY(text_batches_tokenize(&job->batches, &text->record, &text->tokens, err));
+        if (job->window && text->record.pair)
+            DEBERTA_TRY(text_record_spoil(&text->record, err, "--window takes texts without a second segment"));
         if (!text->record.problem && !job->window)
             DEBERTA_TRY(
                 text_batches_check_length(&job->batches, &text->record, text->tokens.count, job->batches.longest, err));
@@ -306,7 +308,13 @@ static deberta_status keep_batch(void *context, const text_piece *pieces, size_t
 
 static void put_vector(FILE *file, const float *vector, size_t width)
 {
-    for (size_t e = 0; e < width; e++) fprintf(file, "%c%.9g", e ? ',' : '[', (double)vector[e]);
+    for (size_t e = 0; e < width; e++) {
+        fputc(e ? ',' : '[', file);
+        if (isfinite(vector[e]))
+            fprintf(file, "%.9g", (double)vector[e]);
+        else
+            fputs("null", file); /* JSON has no other word for it */
+    }
     fputc(']', file);
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/head_run.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/head_output.h"
 #include "core/base/status.h"
 
 enum { WINDOW_TEXTS = 512, WINDOW_BYTES = 1 << 20 };
@@ -65,6 +67,21 @@ const char *head_run_label(const deberta_model *model, size_t label, char buffer
     return buffer;
 }
 
+deberta_status head_run_logits(const head_batch *batch, deberta_head head, const size_t *positions, size_t count,
+                               float *logits, deberta_error *err)
+{
+    const size_t width = deberta_head_width(batch->model, head);
+    deberta_model_info info;
+    DEBERTA_TRY(deberta_head_logits(batch->session, head, positions, count, logits, width, err));
+    for (size_t k = 0; k < count * width; k++) {
+        if (isfinite(logits[k])) continue;
+        deberta_model_describe(batch->model, &info);
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the head '%s' gives %f: weights of the model are damaged", info.name,
+                     deberta_head_name(head), (double)logits[k]);
+    }
+    return DEBERTA_OK;
+}
+
 deberta_status head_run_token_logits(const head_batch *batch, deberta_head head, float **logits, deberta_error *err)
 {
     const size_t tokens = batch->starts[batch->count], width = deberta_head_width(batch->model, head);
@@ -72,8 +89,7 @@ deberta_status head_run_token_logits(const head_batch *batch, deberta_head head,
     *logits = calloc(tokens, width * sizeof **logits);
     deberta_status status = positions && *logits ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t t = 0; status == DEBERTA_OK && t < tokens; t++) positions[t] = t;
-    if (status == DEBERTA_OK)
-        status = deberta_head_logits(batch->session, head, positions, tokens, *logits, width, err);
+    if (status == DEBERTA_OK) status = head_run_logits(batch, head, positions, tokens, *logits, err);
     free(positions);
     if (status == DEBERTA_OK) return DEBERTA_OK;
     free(*logits);
@@ -154,9 +170,10 @@ static void print_json_line(head_run *run, const head_text *text)
 {
     const text_record *record = &text->record;
     json_t *object = json_pack("{s:I}", "line", (json_int_t)record->line);
-    if (record->source) json_object_set_new(object, "file", json_string(record->source));
+    if (record->source) json_object_set_new(object, "file", json_clean_string(record->source, strlen(record->source)));
     if (record->id) json_object_set(object, "id", record->id);
-    if (record->problem) json_object_set_new(object, "error", json_string(record->problem));
+    if (record->problem)
+        json_object_set_new(object, "error", json_clean_string(record->problem, strlen(record->problem)));
     if (text->answer) json_object_update(object, text->answer);
     json_dumpf(object, run->output.file, JSON_REAL_PRECISION(9));
     fputc('\n', run->output.file);

@@ -58,7 +58,11 @@ void head_run_close(head_run *run);
 
 /* The label's name, or "LABEL_<k>" in the buffer where the config has none. */
 const char *head_run_label(const deberta_model *model, size_t label, char buffer[32]);
-/* Logits of all tokens [first, first + count) of the batch, [count][width of the head], to be freed. */
+/* deberta_head_logits for the batch, stride = width of the head; values that are no numbers are an error
+ * (DEBERTA_E_FORMAT): they come from damaged weights, and no ranking of them means anything. */
+deberta_status head_run_logits(const head_batch *batch, deberta_head head, const size_t *positions, size_t count,
+                               float *logits, deberta_error *err);
+/* The same for all tokens of the batch; [tokens][width], to be freed. */
 deberta_status head_run_token_logits(const head_batch *batch, deberta_head head, float **logits, deberta_error *err);
 
 #define HEAD_RUN_TOP(help)                                                                                             \

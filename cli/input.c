@@ -263,8 +263,8 @@ static deberta_status tokenize(const parsed_options *options, const char *folder
                                      input->pairs ? input->pairs[r] : NULL,
                                      input->pair_bytes ? input->pair_bytes[r] : 0, &tokenizing, list, err));
         if (list->replaced)
-            run_note(options, "text %zu: %zu broken UTF-8 sequences replaced by U+FFFD, the first at byte %zu", r + 1,
-                     list->replaced, list->first_replaced_byte);
+            run_note(options, "text %zu: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu", r + 1,
+                     list->replaced, list->replaced == 1 ? "" : "s", list->first_replaced_byte);
         if (limit && list->count > limit) {
             DEBERTA_TRY(token_list_truncate(list, limit, &dropped, err));
             run_note(options, "text %zu: cut to %zu tokens, %zu dropped", r + 1, limit, dropped);
@@ -285,6 +285,12 @@ static deberta_status tokenize(const parsed_options *options, const char *folder
     return DEBERTA_OK;
 }
 
+static bool has_suffix(const char *path, const char *suffix)
+{
+    const size_t length = strlen(path), suffix_length = strlen(suffix);
+    return length > suffix_length && strcmp(path + length - suffix_length, suffix) == 0;
+}
+
 int input_read(const parsed_options *options, const char *model_folder, const deberta_model_info *info,
                input_batch *input)
 {
@@ -296,25 +302,38 @@ int input_read(const parsed_options *options, const char *model_folder, const de
     const bool ids = options_has(options, "ids"), file = options_has(options, "input");
     const bool texts = options_has(options, "text") || options_has(options, "file");
     if (ids + file + texts > 1) return report_usage(options, "give one of --text or --file, --ids, --input");
-    if (!ids && !file && !texts)
-        return report_usage(options, "nothing to encode: give --text, --file, --ids or --input");
+    if (!ids && !file && !texts) {
+        const bool only_texts = options_command(options)->options && !options_knows(options, "ids");
+        return report_usage(options, only_texts ? "no text: give --text or --file"
+                                                : "no input: give --text, --file, --ids or --input");
+    }
+    static const char *const for_texts[] = {"pair", "max-tokens", "strict"};
+    for (size_t k = 0; k < sizeof for_texts / sizeof *for_texts && !texts; k++)
+        if (options_has(options, for_texts[k]))
+            return report_usage(options, "--%s goes with --text or --file; --ids and --input are taken as they are",
+                                for_texts[k]);
+    const char *path = options_value(options, "input", NULL);
+    if (path && !has_suffix(path, ".safetensors") && !has_suffix(path, ".json"))
+        return report_usage(options, "--input: unknown suffix in '%s', expected .safetensors or .json", path);
     if (!input_token_limit(options, info, &limit)) return EXIT_USAGE;
     if (texts && strncmp(model_folder, "synthetic:", 10) == 0)
         return report_usage(options, "a made-up model has no tokenizer; give --ids");
+    bool on_command_line = ids; /* an E_ARGUMENT is then wrong usage, not a bad file */
     if (ids) {
         status = read_ids(options, &p, &error);
     } else if (file) {
         status = read_file(options_value(options, "input", ""), &p, &error);
     } else {
         status = text_source_read(options, input, &error);
+        on_command_line = status != DEBERTA_OK;
         if (status == DEBERTA_OK) status = tokenize(options, model_folder, limit, input, &p, &error);
     }
     if (status == DEBERTA_OK) status = pack(input, &p, &error);
     padded_free(&p);
     if (status == DEBERTA_OK) return EXIT_OK;
     input_free(input);
-    const int code = report_error(options, &error);
-    return ids && status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code;
+    return on_command_line && status == DEBERTA_E_ARGUMENT ? report_usage(options, "%s", error.message)
+                                                           : report_error(options, &error);
 }
 
 deberta_batch input_as_batch(const input_batch *input)
@@ -340,19 +359,21 @@ bool parse_index_list(const parsed_options *options, const char *name, const cha
         unsigned long long first = 0, last = 0;
         bool fine = *at >= '0' && *at <= '9';
         if (fine) {
+            errno = 0;
             first = last = strtoull(at, &end, 10);
             if (*end == '-') {
                 fine = end[1] >= '0' && end[1] <= '9';
                 if (fine) last = strtoull(end + 1, &end, 10);
             }
-            fine = fine && (*end == 0 || *end == ',') && first <= last;
+            fine = fine && (*end == 0 || *end == ',') && first <= last && errno == 0;
         }
         if (!fine) {
             report_usage(options, "--%s: expected 'all' or numbers such as 0,3 or 0-5, found '%s'", name, text);
             return false;
         }
         if (last >= limit) {
-            report_usage(options, "--%s: %llu is out of range, the model has 0 to %zu", name, last, limit - 1);
+            report_usage(options, "--%s: %llu is out of range, this model has %s%zu", name, last,
+                         limit > 1 ? "0 to " : "only ", limit - 1);
             return false;
         }
         for (unsigned long long k = first; k <= last; k++) selected[k] = true;

@@ -1,4 +1,5 @@
 /* The program: finds the command and runs it. SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ const command *const commands[] = {
 #endif
     &command_receptive_field,
     &command_report,
+    &command_completion,
     NULL,
 };
 
@@ -34,7 +36,30 @@ static void print_overview(FILE *out)
             "synthetic:v3-base or synthetic:v3-small,layers=2,vocab=1000\n\ncommands:\n",
             deberta_version());
     for (size_t k = 0; commands[k]; k++) fprintf(out, "  %-16s %s\n", commands[k]->name, commands[k]->summary);
-    fprintf(out, "\nfor one command: deberta <command> --help\n");
+    fprintf(out, "\nfor one command: deberta <command> --help\n"
+                 "a first look:    deberta info synthetic:v3-small\n");
+}
+
+static bool is_one_of(const char *text, const char *a, const char *b, const char *c)
+{
+    return strcmp(text, a) == 0 || strcmp(text, b) == 0 || strcmp(text, c) == 0;
+}
+
+static const command *find_command(const char *name)
+{
+    for (size_t k = 0; commands[k]; k++)
+        if (strcmp(name, commands[k]->name) == 0) return commands[k];
+    return NULL;
+}
+
+static int run_command(const command *command, int argc, char **argv)
+{
+    parsed_options *options;
+    int status = options_parse(&options, command, argc, argv);
+    if (!options) return status;
+    status = run_check_common(options) ? command->run(options) : EXIT_USAGE;
+    options_free(&options);
+    return status;
 }
 
 int main(int argc, char **argv)
@@ -44,27 +69,29 @@ int main(int argc, char **argv)
         print_overview(stderr);
         return EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+    const bool asks_for_help = is_one_of(argv[1], "--help", "-h", "help");
+    int status = EXIT_OK;
+    if (asks_for_help && argc == 2) {
         print_overview(stdout);
-        return EXIT_OK;
-    }
-    if (strcmp(argv[1], "--version") == 0) {
+    } else if (is_one_of(argv[1], "--version", "-V", "version")) {
         printf("deberta %s\n", deberta_version());
-        return EXIT_OK;
-    }
-    for (size_t k = 0; commands[k]; k++) {
-        if (strcmp(argv[1], commands[k]->name) != 0) continue;
-        parsed_options *options;
-        int status = options_parse(&options, commands[k], argc - 1, argv + 1);
-        if (!options) return status;
-        status = commands[k]->run(options);
-        options_free(&options);
-        if (fflush(stdout) != 0 || ferror(stdout)) {
-            fprintf(stderr, "deberta: standard output could not be written\n");
-            return EXIT_SYSTEM;
+    } else {
+        const char *name = argv[asks_for_help ? 2 : 1];
+        const command *command = find_command(name);
+        if (!command) {
+            fprintf(stderr, "deberta: unknown %s '%s'\nsee: deberta --help\n", *name == '-' ? "option" : "command",
+                    name);
+            return EXIT_USAGE;
         }
-        return status;
+        if (asks_for_help)
+            options_print_help(command);
+        else
+            status = run_command(command, argc - 1, argv + 1);
     }
-    fprintf(stderr, "deberta: unknown command '%s'\nsee: deberta --help\n", argv[1]);
-    return EXIT_USAGE;
+    /* whatever was printed: a full disk must not look like success */
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == EXIT_OK) {
+        fprintf(stderr, "deberta: standard output cannot be written: %s\n", strerror(errno));
+        return EXIT_SYSTEM;
+    }
+    return status;
 }

@@ -8,13 +8,13 @@
 #include <string.h>
 
 const option_spec common_options[] = {
-    {"isa", 0, "NAME", "kernels to use: auto, scalar, avx2, avx512, neon (only ever lowers the tier)"},
+    {"isa", 0, "NAME", "kernels to use: auto (default), scalar, avx2, avx512, neon; also from DEBERTA_ISA"},
     {"threads", 't', "N", "threads; 0 = physical cores this process may use (default)"},
     {"reference", 0, "NAME", "distances beyond the table: microsoft (clamp first, default) or hf"},
     {"seed", 0, "N", "seed of everything random"},
     {"memory-limit", 0, "BYTES", "refuse before running what would need more (suffixes K, M, G)"},
     {"json", 0, NULL, "results as JSON"},
-    {"out", 'o', "PATH", "where results go; may be given more than once where that makes sense"},
+    {"out", 'o', "PATH", "where results go; default standard output"},
     {"quiet", 'q', NULL, "no notes on stderr"},
     {"progress", 0, "WHEN", "progress on stderr: auto (on a terminal) or never"},
     {"help", 'h', NULL, "this text"},
@@ -125,7 +125,8 @@ int options_parse(parsed_options **out, const command *command, int argc, char *
         return EXIT_OK;
     }
     if (status == EXIT_OK && options->argument_count < command->min_arguments)
-        status = complain(command, "expected %s", command->arguments);
+        status = complain(command, "expected %s%s", command->arguments,
+                          strcmp(command->arguments, "MODEL") == 0 ? ", a folder or synthetic:<shape>" : "");
     if (status == EXIT_OK && options->argument_count > command->max_arguments)
         status = complain(command, "unexpected argument '%s'", options->arguments[command->max_arguments]);
     if (status != EXIT_OK) options_free(&options);
@@ -142,9 +143,11 @@ void options_free(parsed_options **options)
     *options = NULL;
 }
 
-static void print_specs(const option_spec *specs)
+/* Without those that `hidden` has too: a command's own option hides the common one. */
+static void print_specs(const option_spec *specs, const option_spec *hidden)
 {
     for (; specs && specs->name; specs++) {
+        if (find_in(hidden, specs->name, strlen(specs->name), 0)) continue;
         char left[64];
         snprintf(left, sizeof left, "%c%c%s --%s%s%s", specs->letter ? '-' : ' ', specs->letter ? specs->letter : ' ',
                  specs->letter ? "," : " ", specs->name, specs->value ? " " : "", specs->value ? specs->value : "");
@@ -158,11 +161,12 @@ void options_print_help(const command *command)
            command->summary);
     if (command->options && command->options->name) {
         printf("\noptions:\n");
-        print_specs(command->options);
+        print_specs(command->options, NULL);
     }
     printf("\ncommon options:\n");
-    print_specs(common_options);
-    if (command->example) printf("\nexample:\n%s", command->example);
+    print_specs(common_options, command->options);
+    if (command->example)
+        printf("\n%s:\n%s", strchr(command->example, '\n')[1] ? "examples" : "example", command->example);
 }
 
 const command *options_command(const parsed_options *options) { return options->command; }
@@ -178,6 +182,16 @@ bool options_has(const parsed_options *options, const char *name)
     for (size_t k = 0; k < options->given_count; k++)
         if (strcmp(options->given[k].spec->name, name) == 0) return true;
     return false;
+}
+
+bool options_knows(const parsed_options *options, const char *name)
+{
+    return find_option(options->command, name, strlen(name), 0) != NULL;
+}
+
+bool options_is_common(const parsed_options *options, const char *name)
+{
+    return !find_in(options->command->options, name, strlen(name), 0);
 }
 
 const char *options_value(const parsed_options *options, const char *name, const char *fallback)
@@ -203,7 +217,7 @@ bool options_u64(const parsed_options *options, const char *name, uint64_t fallb
     errno = 0;
     *value = strtoull(text, &end, 10);
     if (text[0] >= '0' && text[0] <= '9' && *end == 0 && errno == 0) return true;
-    report_usage(options, "--%s: '%s' is not a whole number", name, text);
+    report_usage(options, "--%s: expected a whole number, found '%s'", name, text);
     return false;
 }
 
@@ -231,7 +245,7 @@ bool options_number(const parsed_options *options, const char *name, double fall
     char *end;
     *value = strtod(text, &end);
     if (end != text && *end == 0 && *value - *value == 0) return true;
-    report_usage(options, "--%s: '%s' is not a number", name, text);
+    report_usage(options, "--%s: expected a number, found '%s'", name, text);
     return false;
 }
 

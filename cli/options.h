@@ -32,6 +32,7 @@ typedef struct command {
     const char *arguments;      /* positional ones as in the usage line, e.g. "MODEL" or "[MODEL]" */
     size_t min_arguments, max_arguments;
     const option_spec *options; /* ends with name NULL; the common options come on top */
+    size_t most_outputs;        /* how often --out may be given; 0 means once */
     const char *example;        /* whole lines, the way one would type them */
     int (*run)(const parsed_options *options);
 } command;
@@ -44,8 +45,12 @@ void options_print_help(const command *command);
 size_t options_argument_count(const parsed_options *options);
 const char *options_argument(const parsed_options *options, size_t index); /* NULL behind the last */
 bool options_has(const parsed_options *options, const char *name);
+bool options_knows(const parsed_options *options, const char *name); /* the command has such an option */
 /* The last value given, or fallback. */
 const char *options_value(const parsed_options *options, const char *name, const char *fallback);
+/* Whether it was given, or would have been, as one of the common options: a command's own of the same name hides that.
+ */
+bool options_is_common(const parsed_options *options, const char *name);
 /* All values in order: index 0, 1 ... until NULL. */
 const char *options_nth_value(const parsed_options *options, const char *name, size_t index);
 /* Numbers, checked: on a wrong one they print what was expected and return false (the command returns EXIT_USAGE). */

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,7 +18,8 @@ bool run_isa(const parsed_options *options, deberta_isa *isa)
         source = "DEBERTA_ISA";
     }
     *isa = DEBERTA_ISA_AUTO;
-    if (!name || !*name) return true;
+    if (!name || (!*name && !options_has(options, "isa")))
+        return true; /* a variable that is set to nothing is not set */
     deberta_error error;
     if (deberta_isa_from_name(isa, name, &error) != DEBERTA_OK) {
         report_usage(options, "%s: %s", source, error.message);
@@ -29,6 +31,28 @@ bool run_isa(const parsed_options *options, deberta_isa *isa)
     return false;
 }
 
+bool run_check_common(const parsed_options *options)
+{
+    static const char *const moments[] = {"auto", "never", NULL};
+    deberta_isa isa;
+    deberta_model_options model_options;
+    uint64_t seed;
+    size_t moment, outputs = 0;
+    const size_t most = options_command(options)->most_outputs ? options_command(options)->most_outputs : 1;
+    for (const char *path; (path = options_nth_value(options, "out", outputs)); outputs++) {
+        if (*path) continue;
+        report_usage(options, "--out: the path is empty");
+        return false;
+    }
+    if (outputs > most) {
+        report_usage(options, "--out was given %zu times, this command writes at most %zu", outputs, most);
+        return false;
+    }
+    return (!options_is_common(options, "isa") || run_isa(options, &isa)) &&
+           run_model_options(options, &model_options) && options_choice(options, "progress", moments, 0, &moment) &&
+           options_u64(options, "seed", 1, &seed);
+}
+
 bool run_model_options(const parsed_options *options, deberta_model_options *model_options)
 {
     static const char *const references[] = {"microsoft", "hf", NULL};
@@ -36,7 +60,8 @@ bool run_model_options(const parsed_options *options, deberta_model_options *mod
     *model_options = (deberta_model_options){.struct_size = sizeof *model_options};
     if (!options_choice(options, "reference", references, 0, &reference)) return false;
     model_options->reference = reference ? DEBERTA_REFERENCE_HF : DEBERTA_REFERENCE_MICROSOFT;
-    return options_size(options, "threads", 0, 0, 4096, &model_options->threads) &&
+    return (!options_is_common(options, "threads") ||
+            options_size(options, "threads", 0, 0, 4096, &model_options->threads)) &&
            options_bytes(options, "memory-limit", 0, &model_options->memory_limit_bytes);
 }
 
@@ -48,11 +73,34 @@ bool run_session_options(const parsed_options *options, deberta_session_options 
            options_bytes(options, "memory-limit", 0, &session_options->memory_limit_bytes);
 }
 
+/* What people type first is the name of a model on a hub, or a path with a mistake in it. */
+bool run_is_model_place(const parsed_options *options)
+{
+    const char *path = options_argument(options, 0);
+    static const char expected[] =
+        "MODEL is a folder with config.json and weights, or synthetic:<shape> such as synthetic:v3-base";
+    struct stat about;
+    deberta_error error = {.code = DEBERTA_E_FILE};
+    if (strncmp(path, "synthetic:", 10) == 0) return true;
+    const int reason = stat(path, &about) == 0 ? 0 : errno;
+    if (*path == 0)
+        snprintf(error.message, sizeof error.message, "the name of the model is empty; %s", expected);
+    else if (reason == ENOENT)
+        snprintf(error.message, sizeof error.message, "%.300s: no such folder; %s", path, expected);
+    else if (reason == 0 && !S_ISDIR(about.st_mode))
+        snprintf(error.message, sizeof error.message, "%.300s: is a file; %s", path, expected);
+    else
+        return true; /* whatever else there is to say, the library says */
+    report_error(options, &error);
+    return false;
+}
+
 int run_open_model(const parsed_options *options, deberta_model **model)
 {
     deberta_model_options model_options;
     deberta_error error = {0};
     if (!run_model_options(options, &model_options)) return EXIT_USAGE;
+    if (!run_is_model_place(options)) return EXIT_INPUT;
     if (deberta_model_open(model, options_argument(options, 0), &model_options, &error) == DEBERTA_OK) return EXIT_OK;
     return report_error(options, &error);
 }
@@ -112,9 +160,17 @@ void progress_end(progress_bar *bar)
 
 /* --------------------------------------------------------------------------------------------------------- output */
 
-/* The one unfinished text file, for the signal handler. */
+/* The one unfinished file, for the signal handler. */
 static char unfinished[4096];
 static volatile sig_atomic_t is_unfinished;
+
+void run_remove_on_signal(const char *path)
+{
+    is_unfinished = 0;
+    if (!path || strlen(path) >= sizeof unfinished) return;
+    strcpy(unfinished, path);
+    is_unfinished = 1;
+}
 
 static void remove_and_raise(int signal_number)
 {
@@ -123,40 +179,46 @@ static void remove_and_raise(int signal_number)
     raise(signal_number);
 }
 
-void run_remove_on_signal(const char *path)
-{
-    is_unfinished = 0;
-    if (!path) return;
-    snprintf(unfinished, sizeof unfinished, "%s", path);
-    is_unfinished = 1;
-}
-
 void run_install_signal_handlers(void)
 {
     const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     for (size_t k = 0; k < sizeof signals / sizeof *signals; k++) {
-        struct sigaction action = {.sa_handler = remove_and_raise};
+        struct sigaction action = {.sa_handler = remove_and_raise}, before;
         sigemptyset(&action.sa_mask);
-        sigaction(signals[k], &action, NULL);
+        if (sigaction(signals[k], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(signals[k], &action, NULL);
     }
+}
+
+/* A device or a pipe keeps its place: a rename would put a file there. A link keeps pointing where it does. */
+static FILE *open_output(const char *path, text_output *output)
+{
+    struct stat about;
+    char *resolved = realpath(path, NULL);
+    const bool exists = resolved && stat(resolved, &about) == 0;
+    output->path = resolved ? resolved : strdup(path);
+    if (exists && S_ISDIR(about.st_mode)) {
+        errno = EISDIR;
+        return NULL;
+    }
+    if (!output->path || (exists && !S_ISREG(about.st_mode))) return output->path ? fopen(path, "w") : NULL;
+    if (asprintf(&output->temporary, "%s.%ld.part", output->path, (long)getpid()) < 0) {
+        output->temporary = NULL;
+        return NULL;
+    }
+    FILE *file = fopen(output->temporary, "wx");
+    if (file) run_remove_on_signal(output->temporary);
+    return file;
 }
 
 int text_output_open(const parsed_options *options, const char *path, text_output *output)
 {
     *output = (text_output){.file = stdout};
     if (!path || strcmp(path, "-") == 0) return EXIT_OK;
+    output->file = open_output(path, output);
+    if (output->file) return EXIT_OK;
     deberta_error error = {.code = DEBERTA_E_SYSTEM};
-    output->file = NULL;
-    output->path = strdup(path);
-    if (!output->path || asprintf(&output->temporary, "%s.%ld.part", path, (long)getpid()) < 0) {
-        output->temporary = NULL;
-        snprintf(error.message, sizeof error.message, "out of memory");
-    } else if (!(output->file = fopen(output->temporary, "wx"))) {
-        snprintf(error.message, sizeof error.message, "%s cannot be written: %s", path, strerror(errno));
-    } else {
-        run_remove_on_signal(output->temporary);
-        return EXIT_OK;
-    }
+    snprintf(error.message, sizeof error.message, "%s: cannot be written: %s", path, strerror(errno));
     free(output->path);
     free(output->temporary);
     *output = (text_output){0};
@@ -165,8 +227,8 @@ int text_output_open(const parsed_options *options, const char *path, text_outpu
 
 void text_output_discard(text_output *output)
 {
+    if (output->path && output->file) fclose(output->file);
     if (output->temporary) {
-        if (output->file) fclose(output->file);
         unlink(output->temporary);
         run_remove_on_signal(NULL);
     }
@@ -177,13 +239,14 @@ void text_output_discard(text_output *output)
 
 int text_output_close(const parsed_options *options, text_output *output)
 {
-    if (!output->temporary) return EXIT_OK; /* main checks stdout */
+    if (!output->path) return EXIT_OK; /* main checks stdout */
     deberta_error error = {.code = DEBERTA_E_SYSTEM};
-    const bool bad = ferror(output->file) != 0;
-    const bool written = fclose(output->file) == 0 && !bad && rename(output->temporary, output->path) == 0;
+    bool written = ferror(output->file) == 0;
+    written = fclose(output->file) == 0 && written;
     output->file = NULL;
+    if (written && output->temporary) written = rename(output->temporary, output->path) == 0;
     if (!written)
-        snprintf(error.message, sizeof error.message, "%s cannot be written: %s", output->path, strerror(errno));
+        snprintf(error.message, sizeof error.message, "%s: cannot be written: %s", output->path, strerror(errno));
     text_output_discard(output);
     return written ? EXIT_OK : report_error(options, &error);
 }
@@ -201,12 +264,14 @@ int run_print_json(const parsed_options *options, json_t *object)
     return status;
 }
 
-void run_print_json_line(json_t *object)
+void run_write_json_line(FILE *out, json_t *object)
 {
-    json_dumpf(object, stdout, JSON_REAL_PRECISION(9));
-    putchar('\n');
+    json_dumpf(object, out, JSON_REAL_PRECISION(9));
+    fputc('\n', out);
     json_decref(object);
 }
+
+void run_print_json_line(json_t *object) { run_write_json_line(stdout, object); }
 
 void format_bytes(char text[32], double bytes)
 {

@@ -12,10 +12,15 @@
 
 /* The tier asked for by --isa or DEBERTA_ISA; false (after saying so) if it does not exist or cannot run here. */
 bool run_isa(const parsed_options *options, deberta_isa *isa);
+/* The options that every command takes, wherever the command looks at them: a wrong value is never passed over in
+ * silence. */
+bool run_check_common(const parsed_options *options);
 /* From --reference, --threads, --memory-limit. */
 bool run_model_options(const parsed_options *options, deberta_model_options *model_options);
 /* From --isa, --threads, --memory-limit. max_tokens and features are the caller's. */
 bool run_session_options(const parsed_options *options, deberta_session_options *session_options);
+/* Whether there is something at the first argument that could be a model; false after saying what was expected. */
+bool run_is_model_place(const parsed_options *options);
 /* Opens options_argument(options, 0). EXIT_OK or the exit code, after saying why. */
 int run_open_model(const parsed_options *options, deberta_model **model);
 
@@ -33,10 +38,11 @@ progress_bar progress_begin(const parsed_options *options, const char *what, siz
 void progress_step(progress_bar *bar, size_t done, const char *detail); /* detail may be NULL */
 void progress_end(progress_bar *bar);
 
-/* Text output to --out PATH (atomically: temporary name, then rename) or to stdout. */
+/* Text output to --out PATH (atomically: temporary name, then rename; a device or a pipe is written to as it is) or to
+ * stdout. */
 typedef struct text_output {
     FILE *file;
-    char *path, *temporary; /* NULL for stdout */
+    char *path, *temporary; /* both NULL for stdout; no temporary for a device */
 } text_output;
 int text_output_open(const parsed_options *options, const char *path,
                      text_output *output); /* path NULL or "-": stdout */
@@ -47,14 +53,15 @@ void text_output_discard(text_output *output);
 int run_print_json(const parsed_options *options, json_t *object);
 /* The same on one line of standard output: results that come one a text. */
 void run_print_json_line(json_t *object);
+void run_write_json_line(FILE *out, json_t *object);
 
 /* Bytes for people: "344 MB". */
 void format_bytes(char text[32], double bytes);
 
-/* The one unfinished file that a signal removes; NULL: none any more. */
+/* A file that SIGINT, SIGTERM, SIGHUP and SIGPIPE must remove; NULL: none any more. text_output_* do this themselves.
+ */
 void run_remove_on_signal(const char *path);
-
-/* Temporary files of an unfinished output are removed and the signal raised again on SIGINT, SIGTERM, SIGHUP. Called
+/* Installs the handlers that do so and raise the signal again. What the parent process ignores stays ignored. Called
  * once by main. */
 void run_install_signal_handlers(void);
 

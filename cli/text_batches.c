@@ -69,10 +69,23 @@ void text_batches_close(text_batches *batches)
 
 /* ----------------------------------------------------------------------------------------------------- tokenizing */
 
+/* A text longer than a batch gets a session of its own size: --memory-limit then stops the text, not the corpus. */
+static deberta_status check_memory(const text_batches *batches, text_record *record, size_t tokens, deberta_error *err)
+{
+    deberta_session_options options = batches->session_options;
+    size_t needed;
+    if (!options.memory_limit_bytes || tokens <= batches->batch_tokens) return DEBERTA_OK;
+    options.max_tokens = tokens;
+    DEBERTA_TRY(deberta_session_predict_bytes(&needed, batches->model, &options, err));
+    if (needed <= options.memory_limit_bytes) return DEBERTA_OK;
+    return text_record_spoil(record, err, "%zu tokens need a workspace of %zu bytes, above --memory-limit", tokens,
+                             needed);
+}
+
 deberta_status text_batches_check_length(const text_batches *batches, text_record *record, size_t tokens,
                                          size_t longest, deberta_error *err)
 {
-    if (tokens <= longest) return DEBERTA_OK;
+    if (tokens <= longest) return check_memory(batches, record, tokens, err);
     const bool table = longest == batches->info.max_positions;
     return text_record_spoil(record, err, "%zu tokens, but %s %zu; --max-tokens %zu would cut it", tokens,
                              table ? "the position table of this model ends at" : "without --max-tokens the limit is",

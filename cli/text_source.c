@@ -32,7 +32,7 @@ static deberta_status read_lines(const char *path, input_batch *input, size_t *c
 {
     const bool standard = strcmp(path, "-") == 0;
     FILE *file = standard ? stdin : fopen(path, "rb");
-    if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
+    if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be opened: %s", path, strerror(errno));
     char *line = NULL;
     size_t room = 0;
     deberta_status status = DEBERTA_OK;
@@ -42,7 +42,7 @@ static deberta_status read_lines(const char *path, input_batch *input, size_t *c
         status = add_text(input, capacity, line, (size_t)length, err);
     }
     if (status == DEBERTA_OK && ferror(file))
-        status = status_fail(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
+        status = status_fail(err, DEBERTA_E_FILE, "%s: cannot be read: %s", path, strerror(errno));
     free(line);
     if (!standard) fclose(file);
     return status;
@@ -75,6 +75,9 @@ deberta_status text_source_read(const parsed_options *options, input_batch *inpu
     }
     for (size_t k = 0; options_nth_value(options, "file", k); k++)
         DEBERTA_TRY(read_lines(options_nth_value(options, "file", k), input, &capacity, err));
-    if (input->rows == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the input has no lines");
+    if (input->rows == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines",
+                     strcmp(options_value(options, "file", "-"), "-") == 0 ? "standard input"
+                                                                           : options_value(options, "file", "-"));
     return add_pairs(options, input, err);
 }

@@ -54,9 +54,12 @@ deberta_status capture_allocate(capture *capture, size_t limit_bytes, deberta_er
         !size_multiply(matrix_bytes, matrices, &total) || !size_add(total, hidden_bytes, &total) ||
         (limit_bytes && total > limit_bytes))
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY,
-                     "keeping %zu attention matrices of %zu heads and %zu cells takes %.1f GB; choose fewer --layers "
-                     "or --components",
-                     matrices, model->heads, cells, (double)cells * (double)model->heads * 4e-9 * (double)matrices);
+                     "keeping %zu attention matrices of %zu heads and %zu cells needs %.3g GB, the limit is %zu bytes; "
+                     "choose fewer layers, heads "
+                     "or components",
+                     matrices, model->heads, cells,
+                     ((double)cells * (double)model->heads * 4 * (double)matrices + (double)hidden_bytes) * 1e-9,
+                     limit_bytes);
     for (size_t l = 0; l <= model->layers; l++) {
         if (capture->hidden &&
             !(capture->hidden_states[l] = malloc(capture->tokens * model->hidden_size * sizeof(float) + 1)))

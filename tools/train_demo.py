@@ -4,10 +4,11 @@
     train_demo.py tokenizer                  Unigram model with DeBERTa's conventions
     train_demo.py train [--twin]             masked LM through the Enhanced Mask Decoder + book classifier
     train_demo.py evaluate FOLDER            the numbers that the model cards quote
-    train_demo.py export [--twin] FOLDER     F16 safetensors, configuration, tokenizer, card
+    train_demo.py export [--twin] FOLDER     F16 safetensors, configuration, tokenizer
     train_demo.py check [FOLDER]             the lean implementation against transformers
 
-Nothing here is needed to run the models. Needs torch, numpy, sentencepiece, safetensors; check also transformers.
+Folders: --corpus holds train.txt, valid.txt and the README.md that counts their paragraphs, --state the checkpoints.
+Nothing here is needed to run the models. Needs torch, numpy, sentencepiece, safetensors; check also transformers, protobuf.
 A batch is a function of (seed, step) and training runs on one thread, so a stopped run that resumes from its
 checkpoint sees what an uninterrupted run would have seen.
 

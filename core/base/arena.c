@@ -104,8 +104,8 @@ deberta_status arena_allocate(arena *memory, const char *what, size_t limit_byte
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: the memory it needs exceeds the address space", what);
     }
     if (limit_bytes && mapped > limit_bytes) {
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: needs %.1f MiB (%zu bytes), the limit is %.1f MiB", what,
-                     mebibytes(mapped), mapped, mebibytes(limit_bytes));
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: needs %.1f MiB (%zu bytes), the limit is %.1f MiB (%zu bytes)", what,
+                     mebibytes(mapped), mapped, mebibytes(limit_bytes), limit_bytes);
     }
     unsigned char *block = map_pages(mapped);
     if (!block) {

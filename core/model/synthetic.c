@@ -103,7 +103,14 @@ static deberta_status parse_pair(recipe *chosen, const char *path, const char *t
         chosen->terms = i;
         return DEBERTA_OK;
     }
-    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: unknown key or value '%.*s'", path, (int)(end - text), text);
+    if (text_is(text, length, "terms"))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: unknown terms in '%.*s', expected both, c2p, p2c or none", path,
+                     (int)(end - text), text);
+    char known[256] = "terms";
+    for (size_t i = 0, used = 5; i < sizeof keys / sizeof *keys; i++)
+        used += (size_t)snprintf(known + used, sizeof known - used, ", %s", keys[i].name);
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: unknown key in '%.*s'; known are %s", path, (int)(end - text), text,
+                 known);
 }
 
 /* A config.json, so that made-up models pass the same checks as stored ones. */

@@ -149,14 +149,20 @@ def test_bad_lines_keep_their_rows():
     tensors, _ = small_models.read_tensors(encode("bad.safetensors", "--file", path, "--pool", "none", code=3)[0])
     starts = tensors["starts"][1]
     assert starts[2] == starts[3] < starts[4]
+    small = corpus("memory.txt", 20)
+    small.write_text(small.read_text() + "x " * 3000 + "\nlast\n")
+    notes = encode("memory.npy", "--file", small, "--batch-tokens", 100, "--memory-limit", "2M", code=3)[1]
+    assert "line 21: " in notes and "--memory-limit" in notes and notes.count("line ") == 1, notes
     objects = FOLDER / "bad-in.jsonl"
     objects.write_text('{"text": "a", "id": {"x": 1}}\n[]\n{"text": "b", "pair": "c"}\n')
+    lines = [json.loads(x) for x in encode("p.jsonl", "--file", objects, "--window", 8, code=3)[0].read_text().splitlines()]
+    assert ["error" in line for line in lines] == [False, True, True]
     lines = [json.loads(x) for x in encode("o.jsonl", "--file", objects, code=3)[0].read_text().splitlines()]
     assert lines[0]["id"] == {"x": 1} and "error" in lines[1] and lines[2]["tokens"] > lines[0]["tokens"]
 
 
 def test_resuming():
-    path = corpus("resume.txt", 30000)
+    path = corpus("resume.txt", 8000)
     words = ["--file", path, "--batch-tokens", 128, "--threads", 1]
     for out, more in (("r.npy", ["--pool", "cls"]), ("r.safetensors", ["--pool", "none"]), ("r.jsonl", ["--window", 12])):
         expected = encode("whole-" + out, *words, *more)[0].read_bytes()

@@ -151,6 +151,15 @@ def test_missing_tokenizer_and_heads():
     assert "no tokenizer" in notes
 
 
+def test_damaged_weights():
+    folder = small_models.make_model(FOLDER / "damaged", *CASES["sequence"])
+    tensors, _ = small_models.read_tensors(folder / "model.safetensors")
+    tensors["classifier.bias"][1][1] = math.nan
+    small_models.write_tensors(folder / "model.safetensors", tensors)
+    out, notes = run("classify", folder, "--text", "x", "--json", code=3)
+    assert out == "" and "damaged" in notes, (out, notes)
+
+
 def test_wrong_usage():
     for words in (("fill-mask", model("mlm")), ("fill-mask", model("mlm"), "--text", "[MASK]", "--top", "0"),
                   ("fill-mask", model("mlm"), "--text", "[MASK]", "--mlm-decoder", "x"),

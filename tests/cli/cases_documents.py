@@ -1,0 +1,125 @@
+"""What is written about the program against what it says of itself: the man page, the README, the help and completion scripts.
+SPDX-License-Identifier: MIT
+"""
+import os
+import re
+import shutil
+import subprocess
+
+OPTION = re.compile(r"^  (?:-(\w),|   ) --([\w-]+)(?: (\S+))? ", re.M)
+
+
+def commands_of(bench):
+    """From `deberta --help`: {name: summary}."""
+    block = bench.fine("--help").out.split("\ncommands:\n")[1].split("\n\n")[0]
+    return dict(re.findall(r"^  (\S+) +(.*)$", block, re.M))
+
+
+def options_of(text, heading):
+    """{name: (letter, metavar)} under a heading of a help text."""
+    if heading not in text:
+        return {}
+    block = text.split(heading)[1].split("\n\n")[0] + "\n"
+    found = {name: (letter, value) for letter, name, value in OPTION.findall(block)}
+    assert len(found) == len(block.strip("\n").split("\n")), f"a line of the help is no option:\n{block}"
+    return found
+
+
+def section_of(page, begin):
+    return re.split(r"^\.S[HS] ", page.split(begin + "\n", 1)[1], maxsplit=1, flags=re.M)[0]
+
+
+def man_options(section):
+    plain = section.replace("\\-", "-")
+    found = {}
+    for line in re.findall(r"^\.TP\n(.*)$", plain, re.M):
+        match = re.match(r"(?:\\fB-(\w)\\fR, )?\\fB--([\w-]+)\\fR(?: \\fI(\S+)\\fR)?$", line)
+        if match:
+            found[match.group(2)] = (match.group(1) or "", match.group(3) or "")
+    return found
+
+
+def man_page(bench):
+    with open(os.path.join(bench.root, "docs", "deberta.1"), encoding="utf-8") as file:
+        page = file.read()
+    commands = commands_of(bench)
+    if "attention" not in commands:
+        return  # built without figures: the page describes the whole program
+    documented = [name.replace("\\-", "-") for name in re.findall(r"^\.SS (\S+)$", page, re.M)]
+    assert sorted(documented) == sorted(commands), f"the page has {documented}, the program {list(commands)}"
+    helps = {name: bench.fine(name, "--help").out for name in commands}
+    common = options_of(helps["info"], "\ncommon options:\n")
+    assert man_options(section_of(page, ".SH COMMON OPTIONS")) == common
+    for name, text in helps.items():
+        told = man_options(section_of(page, f".SS {name}".replace("-", "\\-")))
+        assert told == options_of(text, "\noptions:\n"), f"{name}: the page has {told}, --help {options_of(text, chr(10) + 'options:' + chr(10))}"
+        assert f"deberta {name}".replace("-", "\\-") in page
+    for word in ("DEBERTA_ISA", "EXIT STATUS", "SIGPIPE"):
+        assert word in page, word
+    if shutil.which("groff"):
+        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z"], input=page.encode(), stderr=subprocess.PIPE, check=False)
+        assert done.returncode == 0 and not done.stderr, done.stderr.decode()
+
+
+def help_texts(bench):
+    """Pleasant to read: lines fit, sentences have a form, examples are real commands, one option is called the same everywhere."""
+    commands, letters = commands_of(bench), {}
+    for name, summary in commands.items():
+        text = bench.fine(name, "--help").out
+        assert text == bench.fine("help", name).out == bench.fine(name, "-h").out
+        assert text.startswith(f"usage: deberta {name} ") and summary in text
+        assert not summary.endswith(".") and summary[0].islower(), summary
+        for line in text.split("\n"):
+            assert len(line) <= 140 and line == line.rstrip() and "\t" not in line, line
+        for option, (letter, _) in {**options_of(text, "\ncommon options:\n"), **options_of(text, "\noptions:\n")}.items():
+            if letter:
+                assert letters.setdefault(letter, option) == option, f"-{letter} is --{letters[letter]} and, in {name}, --{option}"
+        examples = [line.split("#")[0].strip() for line in re.split(r"\nexamples?:\n", text)[1].split("\n") if "deberta " in line and line.startswith("  ")]
+        assert examples, f"{name} has no example"
+        known = set(OPTION.findall(text) and [o[1] for o in OPTION.findall(text)])
+        for example in examples:
+            assert f"deberta {name}" in example, example
+            assert set(re.findall(r" --([\w-]+)", example)) <= known, example
+    assert bench.fine("--help").out == bench.fine("help").out == bench.fine("-h").out
+    assert re.fullmatch(r"deberta \d+\.\d+\.\d+\n", bench.fine("--version").out) and bench.fine("-V").out == bench.fine("--version").out
+
+
+def readme(bench):
+    with open(os.path.join(bench.root, "README.md"), encoding="utf-8") as file:
+        text = file.read()
+    for name in commands_of(bench):
+        assert f"`{name}" in text, f"the README has no row for {name}"
+    for word in ("./build.sh demo", "./build.sh test", "not yet"):
+        assert word in text, word
+    for link in re.findall(r"\]\(([^)#:]+)\)", text):
+        if link.startswith("models/"):
+            continue  # the bundled model may be absent from a checkout
+        assert os.path.exists(os.path.join(bench.root, link)), f"{link} does not exist"
+    with open(os.path.join(bench.root, "docs", "images", "attention.png"), "rb") as file:
+        assert len(file.read()) < 200_000
+
+
+def completions(bench):
+    commands = commands_of(bench)
+    for shell in ("bash", "zsh", "fish"):
+        script = bench.fine("completion", shell).out
+        for name in commands:
+            assert name in script, f"{shell}: {name}"
+            for option in options_of(bench.fine(name, "--help").out, "\noptions:\n"):
+                assert f"--{option}" in script or f"-l {option}" in script, f"{shell}: {name} --{option}"
+        if shutil.which(shell):
+            done = subprocess.run([shell, "-n"], input=script.encode(), stderr=subprocess.PIPE, check=False)
+            assert done.returncode == 0, f"{shell}: {done.stderr.decode()}"
+    if shutil.which("bash"):
+        script = bench.fine("completion", "bash").out
+        ask = "COMP_WORDS=(deberta %s); COMP_CWORD=%d; _deberta; echo \"${COMPREPLY[@]}\""
+        for words, count, expected in (("tok", 1, "tokenize"), ("encode --hid", 2, "--hidden"), ("info --isa sc", 3, "scalar"), ("bench --format", 2, "--format")):
+            done = subprocess.run(["bash", "-c", script + ask % (words, count)], stdout=subprocess.PIPE, check=False)
+            assert done.stdout.decode().strip() == expected, f"{words}: {done.stdout}"
+
+
+def tests(settings):
+    yield "documents/man-page", man_page
+    yield "documents/help", help_texts
+    yield "documents/readme", readme
+    yield "documents/completions", completions

@@ -1,0 +1,360 @@
+"""Wrong use and bad input: every message must be one sentence that says what is wrong, and nothing may be left behind.
+
+Each line: name, arguments, exit code, words that the message must hold. Words are compared as they are.
+SPDX-License-Identifier: MIT
+"""
+import os
+import re
+
+TINY = "synthetic:v3-xsmall,layers=1,vocab=50,hidden=64,heads=2,intermediate=64"
+SPM = "tokenizers/spm-unigram"
+
+# {G} is the folder of golden data, {DEMO} the bundled model. "in" are files that are made first: name -> bytes.
+TABLE = [
+    # ---- the program
+    ("no-arguments", [], 2, ["usage: deberta"]),
+    ("command-unknown", ["foo"], 2, ["unknown command 'foo'", "deberta --help"]),
+    ("command-empty", [""], 2, ["unknown command ''"]),
+    ("command-is-option", ["--foo"], 2, ["unknown option '--foo'"]),
+    ("help-unknown", ["help", "foo"], 2, ["unknown command 'foo'"]),
+    ("completion-none", ["completion"], 2, ["bash", "zsh", "fish"]),
+    ("completion-unknown", ["completion", "csh"], 2, ["csh", "bash", "zsh", "fish"]),
+    # ---- models
+    ("model-missing-folder", ["info", "nofolder"], 3, ["nofolder", "no such folder", "synthetic:"]),
+    ("model-hub-name", ["info", "microsoft/deberta-v3-base"], 3, ["microsoft/deberta-v3-base", "no such folder"]),
+    ("model-empty-name", ["info", ""], 3, ["MODEL", "empty"]),
+    ("model-is-file", ["info", "f"], 3, ["f", "file", "folder"]),
+    ("model-empty-folder", ["info", "."], 3, ["config.json"]),
+    ("synthetic-none", ["info", "synthetic:"], 3, ["unknown shape ''", "v3-base"]),
+    ("synthetic-shape", ["info", "synthetic:v9"], 3, ["unknown shape 'v9'", "v3-base"]),
+    ("synthetic-key", ["info", "synthetic:v3-xsmall,foo=1"], 3, ["foo", "layers", "vocab"]),
+    ("synthetic-no-value", ["info", "synthetic:v3-xsmall,layers"], 3, ["'layers'", "key=value"]),
+    ("synthetic-empty-value", ["info", "synthetic:v3-xsmall,layers="], 3, ["layers=", "''"]),
+    ("synthetic-zero", ["info", "synthetic:v3-xsmall,layers=0"], 3, ["0", "expected", "1"]),
+    ("synthetic-huge", ["info", "synthetic:v3-xsmall,layers=99999999999999999999"], 3, ["99999999999999999999"]),
+    ("synthetic-negative", ["info", "synthetic:v3-xsmall,vocab=-5"], 3, ["-5"]),
+    ("synthetic-indivisible", ["info", "synthetic:v3-xsmall,hidden=64,heads=3"], 3, ["64", "3"]),
+    # ---- options every command has
+    ("option-unknown", ["info", "--nonsense"], 2, ["unknown option '--nonsense'"]),
+    ("option-letter-unknown", ["info", "-Z"], 2, ["unknown option '-Z'"]),
+    ("option-empty-name", ["info", "--=3"], 2, ["unknown option '--'"]),
+    ("option-value-missing", ["info", "--isa"], 2, ["--isa", "needs a value", "NAME"]),
+    ("option-letter-value-missing", ["info", "-t"], 2, ["--threads", "needs a value"]),
+    ("option-flag-with-value", ["info", "--json=1"], 2, ["--json", "takes no value"]),
+    ("option-letter-flag-with-value", ["info", "-q3"], 2, ["-q", "takes no value", "3"]),
+    ("argument-unexpected", ["info", "a", "b"], 2, ["unexpected argument 'b'"]),
+    ("isa-unknown", ["info", "--isa", "foo"], 2, ["--isa", "foo", "scalar", "avx2"]),
+    ("isa-not-here", ["info", "--isa", "{OTHER_ISA}"], 2, ["--isa", "{OTHER_ISA}", "cannot run here"]),
+    ("isa-takes-dash", ["info", "--isa", "-q"], 2, ["--isa", "'-q'"]),
+    ("isa-empty", ["info", "--isa="], 2, ["--isa", "''"]),
+    ("threads-text", ["info", "--threads", "x"], 2, ["--threads", "'x'", "whole number"]),
+    ("threads-negative", ["info", "--threads", "-1"], 2, ["--threads", "'-1'"]),
+    ("threads-empty", ["info", "--threads", ""], 2, ["--threads", "''"]),
+    ("threads-many", ["info", "--threads", "5000"], 2, ["--threads", "4096", "5000"]),
+    ("threads-huge", ["info", "--threads", "99999999999999999999"], 2, ["--threads", "99999999999999999999"]),
+    ("seed-text", ["info", "--seed", "1.5"], 2, ["--seed", "'1.5'"]),
+    ("progress-unknown", ["info", "--progress", "always"], 2, ["--progress", "always", "auto", "never"]),
+    ("reference-unknown", ["info", "--reference", "foo"], 2, ["--reference", "foo", "microsoft", "hf"]),
+    ("memory-suffix", ["info", "--memory-limit", "1Q"], 2, ["--memory-limit", "'1Q'", "512M"]),
+    ("memory-negative", ["info", "--memory-limit", "-1"], 2, ["--memory-limit", "'-1'"]),
+    ("memory-overflow", ["info", "--memory-limit", "99999999999T"], 2, ["--memory-limit"]),
+    ("memory-too-small", ["info", TINY, "--memory-limit", "1K"], 4, ["needs", "1024 bytes"]),
+    ("out-no-folder", ["info", "--json", "-o", "no/such/x"], 4, ["no/such/x", "cannot be written", "No such file"]),
+    ("out-no-folder-text", ["info", "-o", "no/such/x"], 4, ["no/such/x", "cannot be written"]),
+    ("out-empty", ["info", "--json", "-o", ""], 2, ["--out", "empty"]),
+    ("out-is-folder", ["info", "--json", "-o", "d"], 4, ["d", "directory"]),
+    ("out-twice", ["info", "--json", "-o", "a", "-o", "b"], 2, ["--out", "2 times"]),
+    ("out-full-disk", ["info", "--json", "-o", "/dev/full"], 4, ["/dev/full", "No space left"]),
+    # ---- encode
+    ("encode-no-model", ["encode"], 2, ["expected MODEL"]),
+    ("encode-no-out", ["encode", TINY, "--ids", "1"], 2, ["--out"]),
+    ("encode-suffix", ["encode", TINY, "--ids", "1", "-o", "x.npz"], 2, ["--out", ".safetensors", "x.npz"]),
+    ("encode-no-suffix", ["encode", TINY, "--ids", "1", "-o", "x"], 2, ["--out", ".safetensors"]),
+    ("encode-out-twice", ["encode", TINY, "--ids", "1", "-o", "x.safetensors", "-o", "y.safetensors"], 2, ["--out", "2 times"]),
+    ("encode-nothing", ["encode", TINY, "-o", "x.safetensors"], 2, ["--text", "--file", "--ids", "--input"]),
+    ("encode-two-sources", ["encode", TINY, "--ids", "1", "--text", "a", "-o", "x.safetensors"], 2, ["--text", "--ids"]),
+    ("encode-text-synthetic", ["encode", TINY, "--text", "a", "-o", "x.safetensors"], 2, ["no tokenizer", "--ids"]),
+    ("encode-text-no-tokenizer", ["encode", "{G}/33-v3-mlm-emd", "--text", "a", "-o", "x.safetensors"], 3, ["tokenizer", "spm.model"]),
+    ("encode-id-large", ["encode", TINY, "--ids", "1,50", "-o", "x.safetensors"], 3, ["id 50", "token 1", "50 rows"]),
+    ("encode-id-negative", ["encode", TINY, "--ids", "1,-1", "-o", "x.safetensors"], 3, ["id -1", "token 1"]),
+    ("encode-id-64-bit", ["encode", TINY, "--ids", "1,99999999999", "-o", "x.safetensors"], 2, ["99999999999", "32 bits"]),
+    ("encode-id-huge", ["encode", TINY, "--ids", "9" * 40, "-o", "x.safetensors"], 2, ["--ids"]),
+    ("encode-ids-empty", ["encode", TINY, "--ids", "", "-o", "x.safetensors"], 2, ["--ids", "''"]),
+    ("encode-ids-hole", ["encode", TINY, "--ids", "1,,2", "-o", "x.safetensors"], 2, ["--ids", "'1,,2'"]),
+    ("encode-ids-end", ["encode", TINY, "--ids", "1,2,", "-o", "x.safetensors"], 2, ["--ids", "'1,2,'"]),
+    ("encode-ids-text", ["encode", TINY, "--ids", "1,a", "-o", "x.safetensors"], 2, ["--ids", "'1,a'"]),
+    ("encode-ids-max-tokens", ["encode", TINY, "--ids", "1", "--max-tokens", "9", "-o", "x.safetensors"], 2, ["--max-tokens", "--ids"]),
+    ("encode-ids-pair", ["encode", TINY, "--ids", "1", "--pair", "b", "-o", "x.safetensors"], 2, ["--pair", "--text"]),
+    ("encode-ids-strict", ["encode", TINY, "--ids", "1", "--strict", "-o", "x.safetensors"], 2, ["--strict", "--text"]),
+    ("encode-hidden", ["encode", TINY, "--ids", "1", "--hidden", "foo", "-o", "x.safetensors"], 2, ["--hidden", "last", "all", "foo"]),
+    ("encode-layer-range", ["encode", TINY, "--ids", "1", "--attention", "1", "-o", "x.safetensors"], 2, ["--attention", "1 is out of range"]),
+    ("encode-layer-huge", ["encode", TINY, "--ids", "1", "--attention", "9" * 30, "-o", "x.safetensors"], 2, ["--attention"]),
+    ("encode-layer-dash", ["encode", TINY, "--ids", "1", "--attention", "-1", "-o", "x.safetensors"], 2, ["--attention", "'-1'"]),
+    ("encode-layer-empty", ["encode", TINY, "--ids", "1", "--attention", "", "-o", "x.safetensors"], 2, ["--attention", "''"]),
+    ("encode-components-range", ["encode", TINY, "--ids", "1", "--components", "0-9", "-o", "x.safetensors"], 2, ["--components", "9 is out of range"]),
+    ("encode-out-no-folder", ["encode", TINY, "--ids", "1", "-o", "no/x.safetensors"], 4, ["no/x.safetensors", "cannot be written"]),
+    ("encode-out-is-folder", ["encode", TINY, "--ids", "1", "-o", "d.safetensors"], 4, ["d.safetensors", "not a regular file"]),
+    ("encode-input-missing", ["encode", TINY, "--input", "no.safetensors", "-o", "x.safetensors"], 3, ["no.safetensors", "No such file"]),
+    ("encode-input-suffix", ["encode", TINY, "--input", "f", "-o", "x.safetensors"], 2, ["'f'", "suffix", ".safetensors", ".json"]),
+    ("encode-input-broken", ["encode", TINY, "--input", "broken.safetensors", "-o", "x.safetensors"], 3, ["broken.safetensors"]),
+    ("encode-input-json-broken", ["encode", TINY, "--input", "broken.json", "-o", "x.safetensors"], 3, ["broken.json"]),
+    ("encode-input-json-ragged", ["encode", TINY, "--input", "ragged.json", "-o", "x.safetensors"], 3, ["ragged.json", "input_ids"]),
+    ("encode-input-json-no-ids", ["encode", TINY, "--input", "noids.json", "-o", "x.safetensors"], 3, ["noids.json", "input_ids"]),
+    ("encode-input-json-empty", ["encode", TINY, "--input", "empty.json", "-o", "x.safetensors"], 3, ["empty.json", "input_ids"]),
+    ("encode-input-json-float", ["encode", TINY, "--input", "float.json", "-o", "x.safetensors"], 3, ["float.json", "1.5"]),
+    ("encode-positions", ["encode", TINY + ",positions=4,biased=1", "--ids", "1,2,3,4,5", "-o", "x.safetensors"], 3, ["5 tokens", "4 rows"]),
+    ("encode-memory", ["encode", TINY, "--ids", "1", "--memory-limit", "1K", "-o", "x.safetensors"], 4, ["needs", "1024 bytes"]),
+    ("encode-memory-session", ["encode", TINY, "--ids", ",".join(["1"] * 3000), "--components", "all", "--memory-limit", "2M", "-o", "x.safetensors"], 4, ["needs"]),
+    ("encode-isa", ["encode", TINY, "--ids", "1", "--isa", "{OTHER_ISA}", "-o", "x.safetensors"], 2, ["{OTHER_ISA}", "cannot run here"]),
+    ("encode-no-config", ["encode", "{G}/" + SPM, "--file", "nofile", "-o", "x.safetensors"], 3, ["config.json"]),
+    # ---- tokenize
+    ("tokenize-nothing", ["tokenize", "{G}/" + SPM], 2, ["--text", "--file"]),
+    ("tokenize-synthetic", ["tokenize", TINY, "--text", "a"], 2, ["no tokenizer"]),
+    ("tokenize-no-tokenizer", ["tokenize", "{G}/01-v1-both-n33", "--text", "a"], 3, ["tokenizer", "spm.model", "vocab.json"]),
+    ("tokenize-no-folder", ["tokenize", "nofolder", "--text", "a"], 3, ["nofolder"]),
+    ("tokenize-file-missing", ["tokenize", "{G}/" + SPM, "--file", "nofile"], 3, ["nofile", "No such file"]),
+    ("tokenize-file-is-folder", ["tokenize", "{G}/" + SPM, "--file", "d"], 3, ["d", "directory"]),
+    ("tokenize-file-empty", ["tokenize", "{G}/" + SPM, "--file", "-"], 3, ["no lines"]),
+    ("tokenize-pair-alone", ["tokenize", "{G}/" + SPM, "--pair", "a"], 2, ["--text"]),
+    ("tokenize-pair-more", ["tokenize", "{G}/" + SPM, "--text", "a", "--pair", "b", "--pair", "c"], 2, ["--pair", "--text"]),
+    ("tokenize-pair-fewer", ["tokenize", "{G}/" + SPM, "--text", "a", "--text", "c", "--pair", "b"], 2, ["2 texts", "1 --pair"]),
+    ("tokenize-max-small", ["tokenize", "{G}/" + SPM, "--text", "a", "--max-tokens", "2"], 2, ["--max-tokens", "at least 3"]),
+    ("tokenize-max-text", ["tokenize", "{G}/" + SPM, "--text", "a", "--max-tokens", "many"], 2, ["--max-tokens", "'many'"]),
+    ("tokenize-max-trained", ["tokenize", "{G}/" + SPM, "--text", "a", "--max-tokens", "trained"], 2, ["--max-tokens trained", "model"]),
+    ("tokenize-strict", ["tokenize", "{G}/" + SPM, "--strict", "--file", "latin1.txt"], 3, ["not UTF-8", "0xE9"]),
+    ("tokenize-out", ["tokenize", "{G}/" + SPM, "--text", "a", "-o", "no/x"], 4, ["no/x", "cannot be written"]),
+    # ---- verify
+    ("verify-no-folder", ["verify", "nofolder"], 3, ["nofolder"]),
+    ("verify-tokens-zero", ["verify", TINY, "--tokens", "0"], 2, ["--tokens", "1 to 65536", "0"]),
+    ("verify-mutation-unknown", ["verify", "--mutate", "foo"], 2, ["foo", "list"]),
+    ("verify-mutation-empty", ["verify", "--mutate", ""], 2, ["''"]),
+    ("verify-mutation-model", ["verify", TINY, "--mutate", "sign"], 2, ["--mutate", "MODEL"]),
+    ("verify-against-no-model", ["verify", "--against", "x.safetensors"], 2, ["--against", "MODEL"]),
+    ("verify-against-missing", ["verify", TINY, "--against", "no.safetensors"], 3, ["no.safetensors", "No such file"]),
+    ("verify-against-and-ids", ["verify", TINY, "--against", "no.safetensors", "--ids", "1"], 2, ["--against", "--ids"]),
+    ("verify-against-other-model", ["verify", TINY, "--against", "{G}/01-v1-both-n33/expected.safetensors"], 3, ["id 60", "50 rows"]),
+    ("verify-id-large", ["verify", TINY, "--ids", "1,99"], 3, ["id 99", "token 1", "50 rows"]),
+    ("verify-ids-no-model", ["verify", "--ids", "1"], 2, ["--ids", "MODEL"]),
+    ("verify-tokens-no-model", ["verify", "-n", "9"], 2, ["--tokens", "MODEL"]),
+    ("verify-ids-and-tokens", ["verify", TINY, "--ids", "1", "-n", "4"], 2, ["--tokens", "--ids"]),
+    ("verify-isa", ["verify", "--isa", "{OTHER_ISA}"], 2, ["{OTHER_ISA}", "cannot run here"]),
+    ("verify-out", ["verify", TINY, "-o", "no/x"], 4, ["no/x", "cannot be written"]),
+    ("verify-seed", ["verify", TINY, "--seed", "-1"], 2, ["--seed", "'-1'"]),
+    # ---- bench
+    ("bench-none", ["bench"], 2, ["MODEL", "machine", "compare"]),
+    ("bench-no-folder", ["bench", "nofolder"], 3, ["nofolder"]),
+    ("bench-extra", ["bench", TINY, "extra"], 2, ["unexpected argument 'extra'"]),
+    ("bench-n-zero", ["bench", TINY, "-n", "0"], 2, ["--tokens", "0 is too small"]),
+    ("bench-n-text", ["bench", TINY, "-n", "x"], 2, ["--tokens", "'x'", "16-512*2"]),
+    ("bench-n-empty", ["bench", TINY, "-n", ""], 2, ["--tokens", "missing"]),
+    ("bench-n-backwards", ["bench", TINY, "-n", "5-1"], 2, ["--tokens", "5", "1"]),
+    ("bench-n-stuck", ["bench", TINY, "-n", "1-10*1"], 2, ["--tokens", "leads nowhere"]),
+    ("bench-n-step-zero", ["bench", TINY, "-n", "1-10+0"], 2, ["--tokens", "0"]),
+    ("bench-n-huge", ["bench", TINY, "-n", "99999999"], 2, ["--tokens", "too large"]),
+    ("bench-layers-zero", ["bench", TINY, "--layers", "0"], 2, ["--layers", "0 is too small"]),
+    ("bench-layers-many", ["bench", TINY, "--layers", "2"], 3, ["1 layer", "2"]),
+    ("bench-attention", ["bench", TINY, "--attention", "foo"], 2, ["--attention", "foo", "c2c"]),
+    ("bench-isa", ["bench", TINY, "--isa", "{OTHER_ISA}"], 2, ["{OTHER_ISA}", "cannot run here"]),
+    ("bench-isa-twice", ["bench", TINY, "--isa", "scalar,scalar"], 2, ["scalar", "twice"]),
+    ("bench-isa-empty", ["bench", TINY, "--isa", ""], 2, ["--isa", "''"]),
+    ("bench-reps", ["bench", TINY, "--reps", "0"], 2, ["--reps", "0"]),
+    ("bench-min-time-text", ["bench", TINY, "--min-time", "x"], 2, ["--min-time", "'x'"]),
+    ("bench-min-time-negative", ["bench", TINY, "--min-time", "-1"], 2, ["--min-time", "-1"]),
+    ("bench-format", ["bench", TINY, "--format", "foo"], 2, ["--format", "foo", "csv"]),
+    ("bench-position-cache", ["bench", TINY, "--position-cache", "foo"], 2, ["--position-cache", "foo"]),
+    ("bench-mix", ["bench", TINY, "--mix", "0"], 2, ["--mix", "0"]),
+    ("bench-threads", ["bench", TINY, "--threads", "9999"], 2, ["--threads", "9999"]),
+    ("bench-batch", ["bench", TINY, "--batch", "0"], 2, ["--batch", "0"]),
+    ("bench-out", ["bench", TINY, "-o", "no/x"], 4, ["no/x", "cannot be written"]),
+    ("bench-compare-none", ["bench", "compare"], 2, ["compare", "two JSON files"]),
+    ("bench-compare-one", ["bench", "compare", "a"], 2, ["compare", "two JSON files"]),
+    ("bench-compare-missing", ["bench", "compare", "a", "b"], 3, ["a:", "No such file"]),
+    ("bench-compare-not-json", ["bench", "compare", "f", "f"], 3, ["f"]),
+    ("bench-compare-other-json", ["bench", "compare", "noids.json", "noids.json"], 3, ["noids.json", "schema"]),
+    ("bench-plot-none", ["bench", "plot"], 2, ["plot", "JSON file"]),
+    ("bench-plot-no-out", ["bench", "plot", "f"], 2, ["plot", "--out"]),
+    ("bench-plot-missing", ["bench", "plot", "nofile", "-o", "a.png"], 3, ["nofile", "No such file"]),
+    ("bench-kernel-none", ["bench", "kernel"], 2, ["kernel", "bench/shapes"]),
+    ("bench-kernel-missing", ["bench", "kernel", "nofile"], 3, ["nofile", "No such file"]),
+    ("bench-kernel-folder", ["bench", "kernel", "d"], 3, ["d", "directory"]),
+    ("bench-kernel-garbage", ["bench", "kernel", "garbage.txt"], 3, ["garbage.txt"]),
+    ("bench-machine-extra", ["bench", "machine", "extra"], 2, ["unexpected argument 'extra'"]),
+    # ---- attention
+    ("attention-no-out", ["attention", TINY, "--ids", "1,2"], 2, ["--out"]),
+    ("attention-nothing", ["attention", TINY, "-o", "a.png"], 2, ["--text", "--ids"]),
+    ("attention-suffix", ["attention", TINY, "--ids", "1,2", "-o", "a.txt"], 2, ["a.txt", ".txt", ".png", ".svg", ".pdf"]),
+    ("attention-no-suffix", ["attention", TINY, "--ids", "1,2", "-o", "a"], 2, ["a", "suffix", ".png"]),
+    ("attention-one-bad-suffix", ["attention", TINY, "--ids", "1,2", "-o", "a.png", "-o", "b.gif"], 2, ["b.gif", ".png"]),
+    ("attention-out-empty", ["attention", TINY, "--ids", "1,2", "-o", ""], 2, ["--out", "empty"]),
+    ("attention-layer", ["attention", TINY, "--ids", "1,2", "--layers", "1", "-o", "a.png"], 2, ["--layers", "1 is out of range"]),
+    ("attention-head", ["attention", TINY, "--ids", "1,2", "--heads", "2", "-o", "a.png"], 2, ["--heads", "2 is out of range", "0 to 1"]),
+    ("attention-heads-text", ["attention", TINY, "--ids", "1,2", "--heads", "x", "-o", "a.png"], 2, ["--heads", "'x'"]),
+    ("attention-component", ["attention", TINY, "--ids", "1,2", "--components", "foo", "-o", "a.png"], 2, ["--components", "foo", "c2p"]),
+    ("attention-component-empty", ["attention", TINY, "--ids", "1,2", "--components", "", "-o", "a.png"], 2, ["--components", "''"]),
+    ("attention-component-absent", ["attention", "{G}/04-v1-plain-posbias-types", "--ids", "1,2", "--components", "p2c", "-o", "a.png"], 2, ["--components", "p2c", "model"]),
+    ("attention-row", ["attention", TINY, "--ids", "1,2", "--row", "1", "-o", "a.png"], 2, ["--row", "1"]),
+    ("attention-dpi-low", ["attention", TINY, "--ids", "1,2", "--dpi", "-3", "-o", "a.png"], 2, ["-3", "36 to 2400"]),
+    ("attention-dpi-nan", ["attention", TINY, "--ids", "1,2", "--dpi", "nan", "-o", "a.png"], 2, ["--dpi", "'nan'"]),
+    ("attention-dpi-high", ["attention", TINY, "--ids", "1,2", "--dpi", "1e9", "-o", "a.png"], 2, ["dpi", "36 to 2400"]),
+    ("attention-width", ["attention", TINY, "--ids", "1,2", "--width-mm", "1", "-o", "a.png"], 2, ["width", "30 to 1000"]),
+    ("attention-center", ["attention", TINY, "--ids", "1,2", "--center", "foo", "-o", "a.png"], 2, ["--center", "row", "none", "foo"]),
+    ("attention-no-folder", ["attention", TINY, "--ids", "1,2", "-o", "no/a.png"], 4, ["no/a.png", "No such file"]),
+    ("attention-id", ["attention", TINY, "--ids", "1,77", "-o", "a.png"], 3, ["id 77", "token 1", "50 rows"]),
+    ("attention-memory", ["attention", TINY, "--ids", "1,2", "--memory-limit", "1K", "-o", "a.png"], 4, ["needs", "1024 bytes"]),
+    ("attention-full", ["attention", TINY, "--ids", "1,2", "-o", "full.png"], 4, ["full.png", "No space left"]),
+    # ---- heads
+    ("fill-mask-no-model", ["fill-mask"], 2, ["expected MODEL"]),
+    ("fill-mask-no-folder", ["fill-mask", "nofolder", "--text", "a"], 3, ["nofolder"]),
+    ("fill-mask-nothing", ["fill-mask", "{DEMO}"], 2, ["--text", "--file"]),
+    ("fill-mask-no-mask", ["fill-mask", "{DEMO}", "--text", "a"], 3, ["text 1", "no [MASK]"]),
+    ("fill-mask-top", ["fill-mask", "{DEMO}", "--text", "[MASK]", "--top", "0"], 2, ["--top", "0"]),
+    ("fill-mask-decoder", ["fill-mask", "{DEMO}", "--text", "[MASK]", "--mlm-decoder", "foo"], 2, ["--mlm-decoder", "emd", "plain", "foo"]),
+    ("fill-mask-out", ["fill-mask", "{DEMO}", "--text", "[MASK]", "-o", "no/x"], 4, ["no/x", "cannot be written"]),
+    ("fill-mask-file", ["fill-mask", "{DEMO}", "--file", "nofile"], 3, ["nofile", "No such file"]),
+    ("detect-no-head", ["detect", "{DEMO}", "--text", "a"], 3, ["'rtd'", "mlm"]),
+    ("tag-no-head", ["tag", "{DEMO}", "--text", "a"], 3, ["'token'", "mlm"]),
+    ("answer-no-head", ["answer", "{DEMO}", "--question", "a", "--context", "b"], 3, ["'qa'", "mlm"]),
+    ("answer-no-text-option", ["answer", "{DEMO}", "--text", "a"], 2, ["unknown option '--text'"]),
+    ("classify-max-tokens", ["classify", "{DEMO}", "--text", "a", "--max-tokens", "1"], 2, ["--max-tokens", "1"]),
+    ("encode-pool", ["encode", "{DEMO}", "--text", "a", "--pool", "foo", "-o", "x.npy"], 2, ["--pool", "mean", "foo"]),
+    ("encode-stride-alone", ["encode", "{DEMO}", "--text", "a", "--stride", "5", "-o", "x.npy"], 2, ["--stride", "--window"]),
+    ("encode-pool-hidden", ["encode", "{DEMO}", "--text", "a", "--hidden", "all", "-o", "x.npy"], 2, ["--hidden", "corpus"]),
+    # ---- receptive-field
+    ("receptive-field-no-model", ["receptive-field"], 2, ["expected MODEL"]),
+    ("receptive-field-no-folder", ["receptive-field", "nofolder"], 3, ["nofolder", "no such folder"]),
+    ("receptive-field-layers", ["receptive-field", "synthetic:v3-base", "--layers", "0"], 2, ["--layers", "0"]),
+    ("receptive-field-tokens", ["receptive-field", "synthetic:v3-base", "-n", "0"], 2, ["--tokens", "0"]),
+    ("receptive-field-out", ["receptive-field", "synthetic:v3-base", "-o", "no/x"], 4, ["no/x", "cannot be written"]),
+    ("receptive-field-no-terms", ["receptive-field", "{G}/14-v2-none-n7"], 3, ["no relative positions"]),
+    # ---- report
+    ("report-none", ["report"], 2, ["expected MODEL"]),
+    ("report-no-folder", ["report", "nofolder", "-o", "r"], 3, ["nofolder"]),
+    ("report-out", ["report", TINY, "-o", "no/such/r"], 4, ["no/such/r", "No such file"]),
+    ("report-out-file", ["report", TINY, "-o", "f"], 4, ["f", "is a file"]),
+    ("report-reps", ["report", TINY, "--reps", "0", "-o", "r"], 2, ["--reps", "0"]),
+    ("report-text-and-ids", ["report", TINY, "--ids", "1", "--text", "a", "-o", "r"], 2, ["--text", "--ids"]),
+    ("report-lengths", ["report", TINY, "-n", "x", "-o", "r"], 2, ["--tokens", "'x'"]),
+    ("report-layers", ["report", TINY, "--layers", "9", "-o", "r"], 2, ["--layers", "9 is out of range"]),
+    ("report-ids", ["report", TINY, "--ids", "1,x", "-o", "r"], 2, ["--ids", "'1,x'"]),
+]
+
+FILES = {
+    "f": b"not json\n",
+    "broken.safetensors": b"\xff" * 40,
+    "broken.json": b'{"input_ids": [[1, 2]',
+    "ragged.json": b'{"input_ids": [[1, 2], [3]]}',
+    "noids.json": b'{"ids": [[1, 2]]}',
+    "empty.json": b'{"input_ids": []}',
+    "float.json": b'{"input_ids": [[1.5]]}',
+    "latin1.txt": b"caf\xe9\n",
+    "garbage.txt": b"make me a sandwich\n",
+}
+NO_FIGURES = ("attention", "bench-plot", "report-layers")
+
+
+def prepare(bench):
+    for name, data in FILES.items():
+        with open(bench.path(name), "wb") as file:
+            file.write(data)
+    os.mkdir(bench.path("d"))
+    os.mkdir(bench.path("d.safetensors"))
+    os.symlink("/dev/full", bench.path("full.png"))
+    return set(bench.files())
+
+
+def check_message(result, code, words):
+    assert result.code == code, f"expected exit {code}\n{result.describe()}"
+    assert result.out == "", f"nothing belongs on standard output\n{result.describe()}"
+    lines = result.err.strip().split("\n")
+    for word in words:
+        assert word in result.err, f"the message does not say '{word}'\n{result.describe()}"
+    if lines[0].startswith("deberta 0") or lines[0].startswith("usage"):
+        return
+    assert re.match(r"deberta( [a-z-]+)?: \S", lines[0]), f"a message begins with the command's name\n{result.describe()}"
+    assert len(lines[0]) < 500, result.describe()
+    if code == 2:
+        assert len(lines) == 2 and re.match(r"see: deberta [a-z-]+", lines[1]), f"expected a sentence and where to read on\n{result.describe()}"
+    else:
+        assert len(lines) == 1, f"expected one sentence\n{result.describe()}"
+
+
+def misuse(arguments, code, words):
+    def test(bench):
+        other = "avx2" if os.uname().machine == "aarch64" else "neon"
+        there = prepare(bench)
+        place = lambda text: text.replace("{G}", bench.golden).replace("{DEMO}", os.path.join(bench.root, "models", "demo")).replace("{OTHER_ISA}", other)
+        quiet = ["-q"] if arguments and arguments[0] == "report" and len(arguments) > 1 else []
+        result = bench.run(*[place(a) for a in arguments], *quiet)
+        if bench.show:
+            print(f"{result.command}\n    {result.err.strip()}".replace(bench.golden, "GOLDEN"))
+        check_message(result, code, [place(w) for w in words])
+        left = set(bench.files()) - there - {"r"}
+        assert not left, f"left behind: {left}"
+    return test
+
+
+def bad_folder(folder, words):
+    def test(bench):
+        path = os.path.join(bench.golden, "bad", folder)
+        result = bench.run("encode", path, "--ids", "1,2,3", "-o", "x.safetensors")
+        if bench.show:
+            print(f"{folder}\n    {result.err.strip()}".replace(bench.golden, "GOLDEN"))
+        check_message(result, 3, [])
+        for word in words:
+            assert any(w in result.err for w in word.split("|")), f"the message does not say '{word}'\n{result.describe()}"
+        assert bench.files() == [], bench.files()
+    return test
+
+
+def bad_tokenizer(folder, expect):
+    def test(bench):
+        result = bench.run("tokenize", os.path.join(bench.golden, "tokenizers", "bad", folder), "--text", "a b")
+        if bench.show:
+            print(f"{folder}\n    {result.err.strip()}".replace(bench.golden, "GOLDEN"))
+        if expect == "error":
+            check_message(result, 3, [])
+        else:
+            assert result.code == 0 or (expect != "load" and result.code == 3), result.describe()
+    return test
+
+
+def bad_input(folder, words):
+    def test(bench):
+        path = os.path.join(bench.golden, "bad", folder)
+        result = bench.run("encode", path, "--input", os.path.join(path, "inputs.json"), "-o", "x.safetensors")
+        check_message(result, 3, words)
+    return test
+
+
+def isa_of_environment(bench):
+    """The variable counts for every command that computes; an option overrides it."""
+    tiny = [TINY, "--ids", "1,2"]
+    for arguments in (["info"], ["encode", *tiny, "-o", "x.safetensors"], ["verify", TINY], ["bench", TINY], ["attention", *tiny, "-o", "a.png"]):
+        result = bench.run(*arguments, env={"DEBERTA_ISA": "foo"})
+        check_message(result, 2, ["DEBERTA_ISA", "foo", "scalar"])
+        check_message(bench.run(*arguments, env={"DEBERTA_ISA": "neon" if os.uname().machine != "aarch64" else "avx2"}), 2,
+                      ["DEBERTA_ISA", "cannot run here"])
+    bench.fine("info", "--isa", "scalar", env={"DEBERTA_ISA": "foo"})
+    quick = ["bench", TINY, "-n", "4", "--reps", "1", "--min-time", "0", "--no-peak", "--format", "csv"]
+    assert ",scalar," in bench.fine(*quick, env={"DEBERTA_ISA": "scalar"}).out
+
+
+def rows(path):
+    with open(path, encoding="utf-8") as file:
+        lines = file.read().rstrip("\n").split("\n")
+    return [line.split("\t") for line in lines[1:]]
+
+
+def tests(settings):
+    for name, arguments, code, words in TABLE:
+        yield "misuse/" + name, misuse(arguments, code, words)
+    bad = os.path.join(settings.golden, "bad")
+    words = {row[0]: row[1].split(",") for row in rows(os.path.join(bad, "words.tsv"))}
+    for folder, expect, where, *_ in rows(os.path.join(bad, "expect.tsv")):
+        if expect == "error" and where != "inputs":
+            yield "bad-model/" + folder, bad_folder(folder, words.get(folder, []))
+    yield "bad-input/vocabulary", bad_input("80-ids-out-of-vocab", ["id 11", "11 rows"])
+    yield "bad-input/negative", bad_input("81-ids-negative", ["id -1"])
+    for folder, expect, *_ in rows(os.path.join(settings.golden, "tokenizers", "bad", "expect.tsv")):
+        yield "bad-tokenizer/" + folder, bad_tokenizer(folder, expect)
+    yield "isa-of-the-environment", isa_of_environment

@@ -1,0 +1,480 @@
+"""What the commands compute and write: encode's file contract against the golden results, JSON key by key, figures, and that
+verify notices what is wrong. SPDX-License-Identifier: MIT
+"""
+import array
+import json
+import os
+import struct
+import zlib
+
+import tensor_files
+from cases_misuse import SPM, TINY, check_message
+from run_cli_tests import Skipped
+
+# ------------------------------------------------------------------------------------------------------------ encode
+
+# Cases with padding, holes, every head, v1 and v2; 18 goes beyond the table, where transformers clamps later.
+ENCODED = ["01-v1-both-n33", "05-v1-posbias-types-b3", "08-v1-talking-head", "09-v1-relu-seqcls", "10-v1-mlm-emd", "12-v2-b8-n33-c2p",
+           "18-v2-beyond-m16-n33", "20-v2-conv-gelu-b3", "21-v2-conv-tanh-g2", "22-v2-embedproj-types", "24-v3-b3-ragged", "28-v3-n1",
+           "29-v3-seqcls", "30-v3-token", "31-v3-qa", "32-v3-mlm-legacy", "33-v3-mlm-emd", "34-v2-conv-mlm-emd", "35-v2-mlm-posbias",
+           "36-v3-rtd", "37-v3-rtd-lm-leftover"]
+
+
+def tolerances(golden, case):
+    """Three times the float32 error of the reference, and never less than 2e-6: see tests/golden/README.md."""
+    with open(os.path.join(golden, "bars.tsv"), encoding="utf-8") as file:
+        header, *rows = [line.rstrip("\n").split("\t") for line in file]
+    row = dict(zip(header, next(r for r in rows if r[0] == case)))
+    bar = lambda key: max(3 * float(row.get(key) or 0), 2e-6)
+    return {"hidden_states": max(bar("f32_hidden"), bar("f32_last")), "probs": bar("f32_probs"), "component": bar("f32_components"),
+            "logits.mlm_emd": bar("f32_emd"), "logits.rtd": bar("f32_rtd"), "logits": bar("f32_logits")}
+
+
+def tolerance_of(name, bars):
+    if name.startswith("hidden_states."):
+        return bars["hidden_states"]
+    if name.startswith("attn."):
+        return bars["probs"] if name.endswith(".probs") else bars["component"]
+    return bars.get(name, bars["logits"])
+
+
+def is_real(name, shape, index, mask):
+    """Whether a value belongs to real tokens only. mask: [B][N]."""
+    if name == "logits.sequence":
+        return any(mask[index // shape[1]])
+    columns = shape[1] if not name.startswith("attn.") else shape[3]
+    if name.startswith("attn."):
+        key = index % columns
+        query = index // columns % columns
+        row = index // (columns * columns * shape[1])
+        return mask[row][query] and mask[row][key]
+    width = shape[2] if len(shape) == 3 else 1
+    return mask[index // width // columns][index // width % columns]
+
+
+def compare_case(case, extra=()):
+    def test(bench):
+        folder = os.path.join(bench.golden, case)
+        expected, _ = tensor_files.read(os.path.join(folder, "expected.safetensors"))
+        reference = "hf" if case.startswith("18") else "microsoft"
+        bench.fine("encode", folder, "--input", os.path.join(folder, "expected.safetensors"), "--hidden", "all", "--attention", "all",
+                   "--components", "all", "--logits", "--reference", reference, "-o", "out.safetensors", *extra)
+        found, metadata = tensor_files.read(bench.path("out.safetensors"))
+        assert sorted(metadata) == ["isa", "model", "reference", "version"], metadata
+        assert metadata["reference"] == reference, metadata
+        ids = expected["input_ids"]
+        batch, columns = ids.shape
+        given = expected.get("attention_mask")
+        mask = [[given is None or given.values[b * columns + n] != 0 for n in range(columns)] for b in range(batch)]
+        with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+            config = json.load(file)
+        layers, heads = config["num_hidden_layers"], config["num_attention_heads"]
+        for layer in range(layers + 1):
+            assert found[f"hidden_states.{layer}"].shape == (batch, columns, config["hidden_size"])
+        for layer in range(layers):
+            for what in ("probs", "c2c", "logits"):
+                assert found[f"attn.{layer}.{what}"].shape == (batch, heads, columns, columns), what
+        bars, compared = tolerances(bench.golden, case), 0
+        for name, tensor in found.items():
+            assert tensor.dtype == "F32", name
+            want = expected.get(name)
+            if want is not None:
+                assert want.shape == tensor.shape, f"{name}: shape {tensor.shape}, expected {want.shape}"
+            bar = tolerance_of(name, bars)
+            for k, value in enumerate(tensor.values):
+                if not is_real(name, tensor.shape, k, mask):
+                    assert value == 0, f"{name}[{k}] is padding, found {value}"
+                elif want is not None:
+                    assert abs(value - want.values[k]) <= bar, f"{name}[{k}] = {value}, expected {want.values[k]} within {bar}"
+            compared += want is not None
+        named = {n for n in expected if n.startswith(("logits.", "hidden_states.")) or (n.startswith("attn.") and n.count(".") == 2
+                 and not n.endswith("probs_rows") and ".probs." not in n)}
+        missing = {n for n in named if n not in found}
+        assert not missing, f"not written: {sorted(missing)}"
+        for layer in range(layers):
+            terms = [found[f"attn.{layer}.{w}"].values for w in ("c2c", "c2p", "p2c") if f"attn.{layer}.{w}" in found]
+            for k, total in enumerate(found[f"attn.{layer}.logits"].values):
+                assert abs(total - sum(t[k] for t in terms)) <= 1e-4, f"attn.{layer}.logits[{k}] is not the sum of its terms"
+        assert compared >= layers + 1, compared
+        assert bench.files() == ["out.safetensors"]
+    return test
+
+
+def encode_defaults(bench):
+    """Only the last hidden state is written unless more is asked for; the same command gives the same bytes on every tier."""
+    result = bench.fine("encode", TINY, "--ids", "1,7,3,2", "--ids", "4,5", "--json", "-o", "a.safetensors")
+    about = json.loads(result.out)
+    assert set(about) == {"out", "model", "isa", "tokens", "tensors"}, about
+    assert about["tokens"] == 6 and about["tensors"] == [{"name": "hidden_states.1", "shape": [2, 4, 64]}], about
+    tensors, metadata = tensor_files.read(bench.path("a.safetensors"))
+    assert list(tensors) == ["hidden_states.1"] and tensors["hidden_states.1"].shape == (2, 4, 64)
+    assert metadata["isa"] == about["isa"]
+    assert all(v == 0 for v in tensors["hidden_states.1"].values[6 * 64:]) and all(tensors["hidden_states.1"].values[:6 * 64])
+    bench.fine("encode", TINY, "--ids", "1,7,3,2", "--ids", "4,5", "--isa", "scalar", "--threads", "1", "-o", "b.safetensors")
+    other, metadata = tensor_files.read(bench.path("b.safetensors"))
+    assert metadata["isa"] == "scalar"
+    assert other["hidden_states.1"].values.tobytes() == tensors["hidden_states.1"].values.tobytes()
+    bench.fine("encode", TINY, "--ids=1,7,3,2", "--ids=4,5", "-oc.safetensors")
+    with open(bench.path("a.safetensors"), "rb") as a, open(bench.path("c.safetensors"), "rb") as c:
+        assert a.read() == c.read(), "the same command gives other bytes"
+
+
+def encode_lists(bench):
+    bench.fine("encode", TINY.replace("layers=1", "layers=4"), "--ids", "1,7,3", "--attention", "0,2-3", "--components", "1", "-o", "x.safetensors")
+    names = set(tensor_files.read(bench.path("x.safetensors"))[0])
+    for layer in (0, 2, 3):
+        assert f"attn.{layer}.probs" in names, names
+    for what in ("c2c", "c2p", "p2c", "logits"):
+        assert f"attn.1.{what}" in names, names
+
+
+def encode_json_input(bench):
+    """A .json file of the same content as a .safetensors file, and everything masked."""
+    with open(bench.path("in.json"), "w", encoding="utf-8") as file:
+        json.dump({"input_ids": [[1, 7, 3, 0], [0, 4, 5, 6]], "attention_mask": [[1, 1, 1, 0], [0, 1, 1, 1]], "note": "ignored"}, file)
+    tensor_files.write(bench.path("in.safetensors"), {
+        "input_ids": tensor_files.Tensor("I64", (2, 4), array.array("q", [1, 7, 3, 0, 0, 4, 5, 6])),
+        "attention_mask": tensor_files.Tensor("I32", (2, 4), array.array("i", [1, 1, 1, 0, 0, 1, 1, 1]))})
+    for name in ("json", "safetensors"):
+        bench.fine("encode", TINY, "--input", f"in.{name}", "-o", f"{name}.safetensors")
+    a, b = (tensor_files.read(bench.path(f"{n}.safetensors"))[0]["hidden_states.1"] for n in ("json", "safetensors"))
+    assert a.values.tobytes() == b.values.tobytes() and a.shape == (2, 4, 64)
+    bad = os.path.join(bench.golden, "bad", "82-mask-all-zero")
+    bench.fine("encode", bad, "--input", os.path.join(bad, "inputs.json"), "--attention", "all", "-o", "zero.safetensors")
+    for tensor in tensor_files.read(bench.path("zero.safetensors"))[0].values():
+        assert not any(tensor.values)
+
+
+def encode_through_link(bench):
+    """What a link points to is replaced, not the link; permissions are the usual ones."""
+    os.mkdir(bench.path("real"))
+    os.symlink("real/x.safetensors", bench.path("x.safetensors"))
+    with open(bench.path("real/x.safetensors"), "w", encoding="utf-8") as file:
+        file.write("old")
+    bench.fine("encode", TINY, "--ids", "1", "-o", "x.safetensors")
+    assert os.path.islink(bench.path("x.safetensors")) and os.listdir(bench.path("real")) == ["x.safetensors"]
+    tensor_files.read(bench.path("real/x.safetensors"))
+
+
+def untouched(bench):
+    """A command that fails leaves what was there."""
+    for name in ("x.safetensors", "x.json", "x.png"):
+        with open(bench.path(name), "w", encoding="utf-8") as file:
+            file.write("precious")
+    for arguments in (["encode", TINY, "--ids", "99", "-o", "x.safetensors"], ["bench", TINY, "--layers", "7", "-o", "x.json"],
+                      ["attention", TINY, "--ids", "99", "-o", "x.png"], ["verify", TINY, "--ids", "99", "-o", "x.json"]):
+        assert bench.run(*arguments).code == 3, arguments
+    for name in bench.files():
+        with open(bench.path(name), encoding="utf-8") as file:
+            assert file.read() == "precious", name
+    assert len(bench.files()) == 3, bench.files()
+
+
+# ---------------------------------------------------------------------------------------------------------- tokenize
+
+def tokenize_texts(bench):
+    model = os.path.join(bench.golden, SPM)
+    texts = ["a new store opened beside the new mall", "", "-x", " two  spaces ", "naïve café 東京 🙂"]
+    listed = [word for text in texts for word in ("--text", text)]
+    bench.expect_text("tokenize-spm", bench.fine("tokenize", model, *listed).out)
+    bench.expect_text("tokenize-spm-json", bench.fine("tokenize", model, "--json", *listed).out)
+    bench.expect_text("tokenize-bpe", bench.fine("tokenize", os.path.join(bench.golden, "tokenizers", "bpe-v1"), *listed).out)
+    lines = "\n".join(texts).encode()
+    from_file = bench.fine("tokenize", model, "--json", "--file", "-", stdin=lines + b"\n").out
+    assert from_file == bench.fine("tokenize", model, "--json", *listed).out
+    assert bench.fine("tokenize", model, "--json", "-f", "-", stdin=lines.replace(b"\n", b"\r\n")).out == from_file, "CRLF, no newline at the end"
+    bench.fine("tokenize", model, "--json", "--out", "t.jsonl", *listed)
+    with open(bench.path("t.jsonl"), encoding="utf-8") as file:
+        assert file.read() == from_file
+
+
+def tokenize_json(bench):
+    model = os.path.join(bench.golden, SPM)
+    text, pair = "a new 東京", "store"
+    found = json.loads(bench.fine("tokenize", model, "--json", "--text", text, "--pair", pair).out)
+    assert list(found) == ["ids", "tokens", "offsets", "byte_offsets", "type_ids"], list(found)
+    assert len({len(v) for v in found.values()}) == 1
+    assert found["offsets"][0] is None and found["byte_offsets"][-1] is None, "framing tokens have no place in the text"
+    assert found["type_ids"][0] == 0 and found["type_ids"][-1] == 1
+    for token, chars, octets, kind in zip(found["tokens"], found["offsets"], found["byte_offsets"], found["type_ids"]):
+        if chars is None:
+            continue
+        source = pair if kind else text
+        assert source[chars[0]:chars[1]].encode() == source.encode()[octets[0]:octets[1]], (token, chars, octets)
+    empty = json.loads(bench.fine("tokenize", model, "--json", "--text", "", "--pair", "").out)
+    assert len(empty["ids"]) == 3, "an empty pair is a segment"
+    assert bench.fine("tokenize", model, "--json", "--text=", "--pair=").out == bench.fine("tokenize", model, "--json", "--text", "", "--pair", "").out
+
+
+def tokenize_notes(bench):
+    model = os.path.join(bench.golden, SPM)
+    result = bench.fine("tokenize", model, "--file", "-", stdin=b"caf\xe9 a\n")
+    assert "U+FFFD in 1 place, the first at byte 3" in result.err, result.describe()
+    result = bench.fine("tokenize", model, "--text", "a b c d e", "--max-tokens", "4")
+    assert "cut to 4 tokens, 4 dropped" in result.err, result.describe()
+    assert bench.fine("tokenize", model, "-q", "--text", "a b c d e", "--max-tokens", "4").err == ""
+
+
+# -------------------------------------------------------------------------------------------------------------- info
+
+def info_json(bench):
+    found = json.loads(bench.fine("info", "--json").out)
+    assert set(found) == {"version", "tiers", "topology", "kernels"}, set(found)
+    assert [t["name"] for t in found["tiers"]] == ["scalar", "avx2", "avx512", "neon"]
+    for tier in found["tiers"]:
+        assert set(tier) == {"name", "available", "reason"} and tier["available"] == (tier["reason"] == ""), tier
+    available = {t["name"] for t in found["tiers"] if t["available"]}
+    assert found["kernels"] and all(set(k) == {"slot", "isa"} and k["isa"] in available for k in found["kernels"])
+    assert all(isinstance(found["topology"][k], int) for k in ("cores", "usable_cores", "l1d_bytes", "l2_bytes"))
+    scalar = json.loads(bench.fine("info", "--json", "--isa", "scalar").out)
+    assert {k["isa"] for k in scalar["kernels"]} <= {"scalar", "scalar_fma"}
+    assert bench.fine("--version").out == f"deberta {found['version']}\n"
+
+
+def info_model(bench):
+    model = json.loads(bench.fine("info", TINY, "--json").out)["model"]
+    assert model["layers"] == 1 and model["hidden_size"] == 64 and model["heads"] == 2 and model["vocabulary_size"] == 50, model
+    assert model["position_terms"] == "c2p|p2c" and model["relative_rows"] == 512, model
+    text = bench.fine("info", "synthetic:v3-small").out
+    bench.expect_text("info-v3-small", text[text.index("\nmodel "):])
+    bench.fine("info", "synthetic:v3-small", "-o", "info.txt")
+    with open(bench.path("info.txt"), encoding="utf-8") as file:
+        assert file.read() == text
+    head = json.loads(bench.fine("info", os.path.join(bench.golden, "33-v3-mlm-emd"), "--json").out)["model"]
+    assert head["heads_present"] == ["mlm", "mlm_emd"], head
+
+
+# ------------------------------------------------------------------------------------------------------------ verify
+
+def verify_json(bench):
+    found = json.loads(bench.fine("verify", TINY, "-n", "5", "--isa", "scalar", "--json").out)
+    assert set(found) == {"schema", "checks", "failures", "results"} and found["schema"] == "deberta-verify/1"
+    assert found["checks"] == len(found["results"]) > 0 and found["failures"] == 0
+    for row in found["results"]:
+        assert {"subject", "isa", "values", "differing", "passed", "limit"} <= set(row), row
+        assert row["isa"] == "scalar" and row["passed"] is True and row["differing"] == 0
+
+
+def verify_against(case):
+    def test(bench):
+        folder = os.path.join(bench.golden, case)
+        good = os.path.join(folder, "expected.safetensors")
+        bench.fine("verify", folder, "--against", good)
+        tensors, _ = tensor_files.read(good)
+        real = [k for k, v in enumerate(tensors["attention_mask"].values) if v]
+        name = max(n for n in tensors if n.startswith("hidden_states."))
+        width = tensors[name].shape[2]
+        tensors[name].values[real[-1] * width + 1] += 1e-3
+        tensor_files.write(bench.path("changed.safetensors"), tensors)
+        result = bench.run("verify", folder, "--against", "changed.safetensors")
+        assert result.code == 1 and "FAILED" in result.out and name in result.out and "repeat: deberta verify" in result.err, result.describe()
+        only = {k: v for k, v in tensors.items() if k in ("input_ids", "attention_mask")}
+        tensor_files.write(bench.path("nothing.safetensors"), only)
+        check_message(bench.run("verify", folder, "--against", "nothing.safetensors"), 3, ["nothing.safetensors", "hidden_states"])
+    return test
+
+
+def own_results_agree(bench):
+    """What encode writes with its input beside it is a file that verify --against accepts."""
+    folder = os.path.join(bench.golden, "21-v2-conv-tanh-g2")
+    bench.fine("encode", folder, "--input", os.path.join(folder, "expected.safetensors"), "--hidden", "all", "--components", "all", "-o", "o.safetensors")
+    tensors, _ = tensor_files.read(bench.path("o.safetensors"))
+    expected, _ = tensor_files.read(os.path.join(folder, "expected.safetensors"))
+    tensors.update({k: expected[k] for k in ("input_ids", "attention_mask", "token_type_ids") if k in expected})
+    tensor_files.write(bench.path("both.safetensors"), tensors)
+    bench.fine("verify", folder, "--against", "both.safetensors")
+
+
+def mutation_names(settings):
+    import subprocess
+    lines = subprocess.run([settings.program, "verify", "--mutate", "list"], capture_output=True, text=True).stdout.splitlines()
+    return [line.split(" ", 1)[0] for line in lines]
+
+
+def mutation_list(bench):
+    text = bench.fine("verify", "--mutate", "list").out
+    assert len(text.splitlines()) >= 10 and all(len(line.split(" ", 1)) == 2 for line in text.splitlines()), text
+    bench.expect_text("mutations", text)
+
+
+def mutation(name):
+    def test(bench):
+        result = bench.run("verify", "--mutate", name)
+        assert result.code == 1 and result.out.startswith(f"{name}: caught"), result.describe()
+    return test
+
+
+# ------------------------------------------------------------------------------------------------------------- bench
+
+QUICK = ["--reps", "2", "--min-time", "0", "--no-peak"]
+
+
+def bench_json(bench):
+    bench.fine("bench", TINY.replace("layers=1", "layers=2"), "-n", "4-8*2", "--layers", "1-2", "--threads", "1", "--isa", "scalar", *QUICK, "--breakdown", "--json", "-o", "b.json")
+    with open(bench.path("b.json"), encoding="utf-8") as file:
+        found = json.load(file)
+    assert found["schema"] == "deberta-bench/1"
+    missing = {"cpu", "tiers", "isa", "cores", "caches", "governor", "load", "compiler", "flags", "commit", "dirty"} - set(found["environment"])
+    assert not missing, f"environment lacks {missing}"
+    assert len(found["results"]) == 4
+    for result in found["results"]:
+        missing = {"model", "isa", "precision", "threads", "batch", "n", "layers", "attention", "position_cache", "repetitions", "samples_s", "min_s",
+                   "median_s", "mad_s", "p95_s", "gflop", "gflops", "tokens_per_s", "peak_rss_bytes", "workspace_bytes", "breakdown",
+                   "checksum"} - set(result)
+        assert not missing, f"a result lacks {missing}"
+        assert result["repetitions"] == len(result["samples_s"]) == 2 and result["min_s"] <= result["median_s"] <= result["p95_s"]
+        assert result["isa"] == "scalar" and result["threads"] == 1
+    assert {(r["n"], r["layers"]) for r in found["results"]} == {(4, 1), (4, 2), (8, 1), (8, 2)}
+
+
+def bench_formats(bench):
+    rows = bench.fine("bench", TINY, "-n", "4,8", *QUICK, "--format", "csv").out.strip().split("\n")
+    assert len(rows) == 3 and rows[0].startswith("model,") and all(r.startswith('"synthetic:') for r in rows[1:]), rows
+    table = [line for line in bench.fine("bench", TINY, "-n", "4", *QUICK, "--format", "md").out.split("\n") if line.startswith("|")]
+    assert len(table) >= 3 and set(table[1]) <= set("|-: "), table
+    same = {}
+    for isa in ("scalar", "auto"):
+        for threads in ("1", "2", "0"):
+            line = bench.fine("bench", TINY, "-n", "7", "--isa", isa, "--threads", threads, *QUICK, "--format", "csv").out.strip().split("\n")[-1]
+            same[line.rsplit(",", 1)[1]] = (isa, threads)
+    assert len(same) == 1, f"checksums differ: {same}"
+
+
+def bench_sweep_axes(bench):
+    """Every axis accepts a list."""
+    result = bench.fine("bench", TINY, "-n", "4", "--threads", "1,2", "--batch", "1,2", "--attention", "full,c2c", "--position-cache", "both",
+                        "--mix", "3,5", *QUICK, "--json")
+    seen = json.loads(result.out)["results"]
+    assert {r["threads"] for r in seen} == {1, 2} and {r["batch"] for r in seen} >= {1, 2}, seen
+    assert {r["attention"] for r in seen} == {"full", "c2c"} and len({r["position_cache"] for r in seen}) == 2
+
+
+def bench_compare(bench):
+    for name in ("a.json", "b.json"):
+        bench.fine("bench", TINY, "-n", "4,8", *QUICK, "--json", "-o", name)
+    bench.fine("bench", "compare", "a.json", "a.json")
+    with open(bench.path("b.json"), encoding="utf-8") as file:
+        other = json.load(file)
+    other["environment"]["cpu"] = "another processor"
+    with open(bench.path("b.json"), "w", encoding="utf-8") as file:
+        json.dump(other, file)
+    result = bench.run("bench", "compare", "a.json", "b.json")
+    check_message(result, 3, ["another processor", "--any-environment"])
+    text = bench.fine("bench", "compare", "a.json", "b.json", "--any-environment").out
+    bench.fine("bench", "compare", "a.json", "b.json", "--any-environment", "-o", "compared.txt")
+    with open(bench.path("compared.txt"), encoding="utf-8") as file:
+        assert file.read() == text
+
+
+def bench_kernel(bench):
+    shapes = os.path.join(bench.root, "bench", "shapes")
+    with open(bench.path("one.txt"), "w", encoding="utf-8") as out, open(os.path.join(shapes, "base.txt"), encoding="utf-8") as file:
+        lines = [line for line in file if line.strip() and not line.startswith("#")]
+        out.write(lines[0])
+    result = bench.fine("bench", "kernel", "one.txt", "--isa", "scalar", "--reps", "1")
+    assert lines[0].split()[0] in result.out, result.describe()
+
+
+# ----------------------------------------------------------------------------------------------------------- figures
+
+def needs_figures(bench):
+    if "attention" not in bench.fine("--help").out:
+        raise Skipped("built without figures")
+
+
+def read_png(path):
+    """(width, height, {keyword: text}, pixels per metre); checks every checksum."""
+    with open(path, "rb") as file:
+        data = file.read()
+    assert data[:8] == b"\x89PNG\r\n\x1a\n", data[:8]
+    at, texts, density, size = 8, {}, None, None
+    while at < len(data):
+        length, kind = struct.unpack(">I4s", data[at:at + 8])
+        body = data[at + 8:at + 8 + length]
+        (checksum,) = struct.unpack(">I", data[at + 8 + length:at + 12 + length])
+        assert zlib.crc32(kind + body) == checksum, f"{kind}: checksum"
+        if kind == b"IHDR":
+            size = struct.unpack(">II", body[:8])
+        if kind == b"pHYs":
+            density = struct.unpack(">IIB", body)
+        if kind in (b"tEXt", b"iTXt"):
+            keyword, text = body.split(b"\0", 1)
+            texts[keyword.decode("latin-1")] = text
+        at += 12 + length
+    return (*size, texts, density)
+
+
+def attention_figures(bench):
+    needs_figures(bench)
+    same = ["attention", TINY, "--ids", "1,7,3,11,5,2", "--heads", "all"]
+    bench.fine(*same, "-o", "a.png", "-o", "a.svg", "-o", "a.pdf")
+    bench.fine(*same, "-o", "b.png", "-o", "b.svg", "-o", "b.pdf")
+    for suffix in ("png", "svg", "pdf"):
+        with open(bench.path(f"a.{suffix}"), "rb") as a, open(bench.path(f"b.{suffix}"), "rb") as b:
+            first, second = a.read(), b.read()
+        assert first == second, f"{suffix}: the same command gives other bytes"
+        assert first.startswith({"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF-1."}[suffix])
+    width, height, texts, density = read_png(bench.path("a.png"))
+    assert abs(width - 174 / 25.4 * 300) < 3 and height > 100, (width, height)
+    assert density == (11811, 11811, 1), density
+    assert {"Software", "Model", "Command"} <= set(texts), texts
+    assert b"--heads all" in texts["Command"] and b"a.png" not in texts["Command"]
+    bench.fine(*same, "--width-mm", "85", "--dpi", "100", "-o", "c.png")
+    assert abs(read_png(bench.path("c.png"))[0] - 85 / 25.4 * 100) < 3
+    assert len(bench.files()) == 7, bench.files()
+
+
+def bench_plot(bench):
+    needs_figures(bench)
+    bench.fine("bench", TINY, "-n", "4-16*2", "--isa", "all", *QUICK, "--json", "-o", "b.json")
+    bench.fine("bench", "plot", "b.json", "--title", "a sweep", "-o", "p.png", "-o", "p.svg")
+    width, height, texts, _ = read_png(bench.path("p.png"))
+    assert width > 500 and height > 200, (width, height)
+    bench.fine("bench", TINY, "-n", "4", *QUICK, "--json", "-o", "one.json")
+    check_message(bench.run("bench", "plot", "one.json", "-o", "one.png"), 2, ["plot", "no curve"])
+    assert not os.path.exists(bench.path("one.png"))
+
+
+def whole_report(bench):
+    bench.fine("report", TINY, "-n", "4-8*2", "--reps", "1", "--isa", "scalar", "--threads", "1", "-o", "r")
+    page = open(bench.path("r/index.html"), encoding="utf-8").read()
+    with open(bench.path("r/sweep.json"), encoding="utf-8") as file:
+        assert {(r["isa"], r["threads"]) for r in json.load(file)["results"]} == {("scalar", 1)}
+    for name in ("info.json", "verify.json"):
+        with open(bench.path("r/" + name), encoding="utf-8") as file:
+            json.load(file)
+    for line in ("deberta info", "deberta verify", "deberta bench"):
+        assert line in page, line
+    assert "<script" not in page and "http" not in page.replace("http-equiv", ""), "the page must not load anything"
+    assert not [f for f in os.listdir(bench.path("r")) if f.endswith(".part")]
+
+
+def tests(settings):
+    for case in ENCODED:
+        yield "encode/" + case, compare_case(case)
+    yield "encode/scalar", compare_case("21-v2-conv-tanh-g2", ("--isa", "scalar", "--threads", "1"))
+    yield "encode/defaults", encode_defaults
+    yield "encode/lists", encode_lists
+    yield "encode/json-input", encode_json_input
+    yield "encode/link", encode_through_link
+    yield "untouched-on-failure", untouched
+    yield "tokenize/texts", tokenize_texts
+    yield "tokenize/json", tokenize_json
+    yield "tokenize/notes", tokenize_notes
+    yield "info/json", info_json
+    yield "info/model", info_model
+    yield "verify/json", verify_json
+    for case in ("01-v1-both-n33", "09-v1-relu-seqcls", "24-v3-b3-ragged", "33-v3-mlm-emd"):
+        yield "verify/against-" + case, verify_against(case)
+    yield "verify/own-results", own_results_agree
+    yield "verify/mutations", mutation_list
+    for name in mutation_names(settings):
+        yield "verify/mutate-" + name, mutation(name)
+    yield "bench/json", bench_json
+    yield "bench/formats", bench_formats
+    yield "bench/axes", bench_sweep_axes
+    yield "bench/compare", bench_compare
+    yield "bench/kernel", bench_kernel
+    yield "bench/plot", bench_plot
+    yield "attention/figures", attention_figures
+    yield "report/whole", whole_report

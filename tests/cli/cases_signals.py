@@ -1,0 +1,155 @@
+"""Being told to stop: nothing unfinished may stay behind, and the program ends by the signal, as shells expect. And standard output
+that is closed or full. SPDX-License-Identifier: MIT
+"""
+import os
+import signal
+import subprocess
+import time
+
+from cases_misuse import SPM, TINY
+
+# Long enough to be interrupted: 350 MB of attention are written.
+LONG_ENCODE = ["encode", "synthetic:v3-xsmall,vocab=50,hidden=64,heads=8,intermediate=64,layers=6", "--ids", ",".join(["7"] * 600),
+               "--attention", "all", "--components", "all", "-o", "x.safetensors"]
+LONG_BENCH = ["bench", "synthetic:v3-xsmall,vocab=50,layers=6", "-n", "512", "--reps", "500", "--no-peak", "--json", "-o", "x.json"]
+LONG_PEAK = ["bench", "synthetic:v3-xsmall,vocab=50,layers=1", "-n", "16", "--reps", "7", "--json", "-o", "x.json"]
+
+
+def children_of(pid):
+    try:
+        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
+            return [int(word) for word in file.read().split()]
+    except OSError:
+        return []
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def wait_until(condition, seconds=30):
+    end = time.time() + seconds
+    while time.time() < end:
+        if condition():
+            return True
+        time.sleep(0.005)
+    return False
+
+
+def stopped(arguments, number, old=None):
+    """Waits for the unfinished file, sends the signal, looks at what is left."""
+    def test(bench):
+        target = bench.path(arguments[-1])
+        if old:
+            with open(target, "w", encoding="utf-8") as file:
+                file.write(old)
+        names = bench.files()
+        process = bench.start(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        assert wait_until(lambda: bench.files() != names or process.poll() is not None), "no unfinished file was seen"
+        assert process.poll() is None, f"ended before it could be stopped: {process.stderr.read()}"
+        time.sleep(0.005)
+        descendants = children_of(process.pid)
+        process.send_signal(number)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == -number, f"ended with {process.returncode}, expected the signal {number}: {err}"
+        assert bench.files() == names, f"left behind: {set(bench.files()) - set(names)}"
+        if old:
+            with open(target, encoding="utf-8") as file:
+                assert file.read() == old
+        assert wait_until(lambda: not any(alive(pid) for pid in descendants), 0.5), "a child process goes on"
+    return test
+
+
+def hangup_ignored(bench):
+    """Under nohup a hang-up means nothing."""
+    process = bench.start(*LONG_PEAK, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                          preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    assert wait_until(lambda: bench.files() or process.poll() is not None)
+    process.send_signal(signal.SIGHUP)
+    time.sleep(0.2)
+    going_on = process.poll() is None or process.returncode == 0
+    process.terminate()
+    process.communicate(timeout=60)
+    assert going_on, f"ended with {process.returncode}"
+
+
+def closed_pipe(bench):
+    """`deberta verify | head -1` ends by SIGPIPE without a word."""
+    for arguments in (["verify", TINY], ["tokenize", os.path.join(bench.golden, SPM), *["--text", "a b c"] * 3000], ["info", "--json"]):
+        read, write = os.pipe()
+        os.close(read)
+        process = bench.start(*arguments, stdout=write, stderr=subprocess.PIPE)
+        os.close(write)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGPIPE and err == b"", (arguments[0], process.returncode, err)
+
+
+def closed_pipe_ignored(bench):
+    """Where SIGPIPE is ignored, the error is reported instead."""
+    read, write = os.pipe()
+    os.close(read)
+    process = bench.start("info", stdout=write, stderr=subprocess.PIPE, restore_signals=False)
+    os.close(write)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 4 and b"standard output cannot be written" in err, (process.returncode, err)
+
+
+def full_disk(bench):
+    """A full disk must not look like success, however little is printed."""
+    model = os.path.join(bench.golden, SPM)
+    for arguments in (["--version"], ["--help"], ["info"], ["info", "--help"], ["info", "--json"], ["tokenize", model, "--text", "a"],
+                      ["verify", "--mutate", "list"], ["completion", "bash"], ["verify", TINY],
+                      ["bench", TINY, "-n", "4", "--reps", "1", "--min-time", "0", "--no-peak"]):
+        with open("/dev/full", "w", encoding="ascii") as full:
+            result = bench.run(*arguments, stdout=full)
+        assert result.code == 4 and "standard output cannot be written: No space left on device" in result.err, (arguments, result.describe())
+
+
+def small_disk(bench):
+    """A limit on the size of files stands for a disk that fills up while results are written: no file, old or new, is damaged."""
+    import resource
+    with open(bench.path("x.safetensors"), "w", encoding="ascii") as file:
+        file.write("old")
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    process = bench.start("encode", TINY, "--ids", ",".join(["1"] * 100), "-o", "x.safetensors", preexec_fn=limit,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, restore_signals=False)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 4 and b"x.safetensors" in err and b"File too large" in err, (process.returncode, err)
+    assert bench.files() == ["x.safetensors"] and os.path.getsize(bench.path("x.safetensors")) == 3
+
+
+def devices_stay(bench):
+    """--out to a device or a pipe writes there and leaves it what it is."""
+    os.mkfifo(bench.path("pipe"))
+    process = bench.start("info", "--json", "-o", "pipe", stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    with open(bench.path("pipe"), encoding="utf-8") as file:
+        text = file.read()
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 0 and out == b"" and text.startswith("{"), (process.returncode, err)
+    assert bench.files() == ["pipe"]
+    os.symlink("/dev/null", bench.path("null"))
+    bench.fine("info", "--json", "-o", "null")
+    assert os.path.islink(bench.path("null")) and not os.path.isfile("/dev/null")
+    assert bench.fine("info", "-o", "-").out == bench.fine("info").out
+
+
+def tests(settings):
+    yield "stop/encode-term", stopped(LONG_ENCODE, signal.SIGTERM)
+    yield "stop/encode-int", stopped(LONG_ENCODE, signal.SIGINT, "old")
+    yield "stop/bench-term", stopped(LONG_BENCH, signal.SIGTERM, "old")
+    yield "stop/bench-int", stopped(LONG_BENCH, signal.SIGINT)
+    yield "stop/bench-hup", stopped(LONG_BENCH, signal.SIGHUP)
+    yield "stop/bench-peak", stopped(LONG_PEAK, signal.SIGTERM)
+    yield "stop/nohup", hangup_ignored
+    yield "output/closed-pipe", closed_pipe
+    yield "output/closed-pipe-ignored", closed_pipe_ignored
+    yield "output/full", full_disk
+    yield "output/small-disk", small_disk
+    yield "output/devices", devices_stay
