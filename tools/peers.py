@@ -5,13 +5,13 @@
     tools/peers.py --work W --out R --documents      throughput on bench/shapes/document_lengths.txt
     tools/peers.py --work W --out R --neighbour      each row with and without a busy process on one core
     tools/peers.py --out R --table                   the results so far as Markdown
-    tools/peers.py --work W --out R --quick          tiny models, all engines, a minute or two: does it work here?
+    tools/peers.py --work W --out R --quick          tiny models, all engines, a few minutes: does it work here?
 
 W keeps models, inputs and ONNX files (1.5 GB for all). R keeps visits.jsonl, one line for each process, and for each kind of
 measurement a folder of JSON files of the schema of `deberta bench --json`: all.json, model-*.json for `bench plot`, engine-*.json
 for `bench compare`. What visits.jsonl has is not measured again. docs/benchmarking.md has the method.
 
-Exit status 1: an engine failed, disagreed with PyTorch float32, or was disturbed by other processes.
+Exit status 1: an engine failed, disagreed with PyTorch float32, or (without --accept-disturbed) was disturbed by others.
 
 Needs build/deberta and tools/peers-requirements.txt: python3 -m venv v && v/bin/pip install -r tools/peers-requirements.txt
 SPDX-License-Identifier: MIT
@@ -247,8 +247,11 @@ def checked_lengths(row, settings):
 
 
 def foreign_load(row, visit):
-    """With a neighbour of ours, only the driver knows what is foreign, and it sees whole processes."""
-    others = visit["life_other_cores"] if row.mode == "neighbour" else visit["other_cores"]
+    """In cores, while it was timed or over its whole life, whichever is more: the start counts, as first results are timed
+    as well. With a neighbour of ours only the driver, who sees whole processes, knows what is foreign."""
+    others = visit["life_other_cores"]
+    if row.mode != "neighbour":
+        others = max(others, visit["other_cores"])
     return others + visit["stolen_cores"]
 
 
@@ -297,8 +300,9 @@ def visit_quietly(row, engine, settings, work, runner, patience):
         visit = visit_once(row, engine, settings, work, runner)
         if "failed" in visit:
             return visit
-        visit["disturbed"] = foreign_load(row, visit) > patience.other_cores
-        if best is None or foreign_load(row, visit) < foreign_load(row, best):
+        visit["foreign_cores"] = foreign_load(row, visit)
+        visit["disturbed"] = visit["foreign_cores"] > patience.other_cores
+        if best is None or visit["foreign_cores"] < best["foreign_cores"]:
             best = visit
         if not best["disturbed"] or patience.accept:
             break
@@ -314,7 +318,7 @@ def describe(visit):
     marks = ("  DISTURBED" if visit["disturbed"] else "") + ("  DISAGREES" if disagrees(visit) else "")
     return (f"median {statistics.median(samples):9.3f} ms, min {min(samples):9.3f} ms, max |diff| {visit['max_abs_difference']:.1e}, "
             f"{visit['peak_rss_bytes'] / 1e6:.0f} MB, first result {visit['first_result_s']:.2f} s, "
-            f"others {visit['other_cores']:.2f}{marks}")  # fmt: skip
+            f"others {visit['foreign_cores']:.2f}{marks}")  # fmt: skip
 
 
 def prepare(row, engines, settings, work):
@@ -327,6 +331,7 @@ def prepare(row, engines, settings, work):
 def measure_row(row, engines, rounds, settings, work, runner, patience, journal):
     """Engines in turn, several rounds, each round beginning with another one; false if something is missing or wrong."""
     fine = True
+    engines = [e for e in engines if e == OURS or SHAPES[row.model].version in ENGINES[e].versions]
     prepare(row, engines, settings, work)
     for turn in range(rounds):
         first = turn % len(engines)
@@ -337,8 +342,14 @@ def measure_row(row, engines, rounds, settings, work, runner, patience, journal)
             print(f"{row} {engine:16} {describe(visit)}", flush=True)
             if visit is not None:
                 journal.add(row, engine, turn, visit)
-            fine = fine and visit is not None and "failed" not in visit and not visit["disturbed"] and not disagrees(visit)
+            fine = fine and is_fine(visit, patience)
     return fine
+
+
+def is_fine(visit, patience):
+    if visit is None or "failed" in visit or disagrees(visit):
+        return False
+    return patience.accept or not visit["disturbed"]
 
 
 class Journal:
@@ -458,7 +469,7 @@ def write_reports(journal, folder, environment, documents):
 
 def print_table(titles, rows):
     print("| " + " | ".join(titles) + " |")
-    print("|---" * 1 + "|" + "--:|" * (len(titles) - 1))
+    print("|---|" + "--:|" * (len(titles) - 1))
     for row in rows:
         print("| " + " | ".join(row) + " |")
     print()
@@ -625,7 +636,7 @@ def parse_arguments():
         parser.error("--work is needed")
     if arguments.quick:
         arguments.models, arguments.engines, arguments.tokens = ["tiny-v3", "tiny-v1"], [OURS, *ENGINES], [16, 40]
-        arguments.threads, arguments.rounds, arguments.reps, arguments.min_time = [1], 1, 3, 0
+        arguments.threads, arguments.rounds, arguments.reps, arguments.min_time = [1], 1, 3, 0.2
         arguments.document_count, arguments.batch_documents, arguments.accept_disturbed = 24, [1, 8], True
     return arguments
 

@@ -38,6 +38,7 @@ class Engine:
     precision: str = "float32"
     graph: str | None = None  # "float32" or "int8": which ONNX file it reads
     environment: tuple[tuple[str, str], ...] = ()
+    versions: tuple[int, ...] = (1, 3)  # of DeBERTa that it can run
 
 
 # ------------------------------------------------------------------------------------------------------------ shapes
@@ -209,7 +210,8 @@ ENGINES = {
     "torch-malloc": Engine(open_torch, "PyTorch eager, glibc told to keep freed memory", environment=KEEP_MEMORY),
     "torch-compile": Engine(open_torch_compile, "torch.compile, fixed shape; compiles in every process",
                             environment=(("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1"),)),
-    "torch-bf16": Engine(open_torch_bf16, "PyTorch eager, bf16 autocast", precision="bfloat16"),
+    "torch-bf16": Engine(open_torch_bf16, "PyTorch eager, bf16 autocast; v1's mask overflows in it", precision="bfloat16",
+                         versions=(3,)),
     "onnxruntime": Engine(open_onnxruntime, "TorchScript export, any batch and length", graph="float32"),
     "onnxruntime-int8": Engine(open_onnxruntime, "the same after quantize_dynamic", precision="int8", graph="int8"),
     "openvino": Engine(open_openvino, "the same ONNX file at one shape (documents: any)", graph="float32"),
