@@ -9,7 +9,7 @@
 
 W keeps models, inputs and ONNX files (1.5 GB for all). R keeps visits.jsonl, one line for each process, and for each kind of
 measurement a folder of JSON files of the schema of `deberta bench --json`: all.json, model-*.json for `bench plot`, engine-*.json
-for `bench compare`. What visits.jsonl has is not measured again. docs/benchmarking.md has the method.
+for `bench compare`. What visits.jsonl has undisturbed, or as failed, is not measured again. docs/benchmarking.md has the method.
 
 Exit status 1: an engine failed, disagreed with PyTorch float32, or (without --accept-disturbed) was disturbed by others.
 
@@ -30,12 +30,12 @@ import sys
 import time
 from pathlib import Path
 
-from peers_worker import ENGINES, SHAPES, largest_difference, machine_seconds
+from peers_tables import print_tables
+from peers_worker import ENGINES, OURS, SHAPES, largest_difference, machine_seconds
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKER = Path(__file__).resolve().with_name("peers_worker.py")
 DOCUMENTS = ROOT / "bench" / "shapes" / "document_lengths.txt"
-OURS = "deberta"
 TOLERANCE = 5e-5  # largest |difference| of the last hidden state from PyTorch float32, for float32 engines
 QUIET_SECONDS = 0.5  # how long the machine is looked at before each visit
 MOST_MIXES = 64  # --mix options of one `deberta bench`
@@ -231,8 +231,11 @@ def bench_documents(row, settings, common, runner):
         done = runner.run([*map(str, common), *mixes], engine_environment(row.threads, OURS))
         report = json.loads(done.output)
         found |= {tuple(r.get("lengths", [r["n"]])): r for r in report["results"]}
+    if missing := [batch for batch in distinct if batch not in found]:
+        raise Failure(f"bench --mix {','.join(map(str, missing[0]))} measured something else")
     passes = min(len(r["samples_s"]) for r in found.values())
-    whole = dict(found[distinct[0]], samples_s=[sum(counts[b] * found[b]["samples_s"][k] for b in distinct) for k in range(passes)])
+    sums = [sum(counts[b] * found[b]["samples_s"][k] for b in distinct) for k in range(passes)]
+    whole = dict(found[distinct[0]], samples_s=sums)
     for name in ("gflop", "gflop_reachable"):
         whole[name] = sum(counts[b] * found[b][name] for b in distinct)
     for name in ("other_cores", "peak_rss_bytes", "workspace_bytes"):
@@ -316,8 +319,8 @@ def describe(visit):
         return f"FAILED {visit['failed']}"
     samples = [1e3 * s for s in visit["samples_s"]]
     marks = ("  DISTURBED" if visit["disturbed"] else "") + ("  DISAGREES" if disagrees(visit) else "")
-    return (f"median {statistics.median(samples):9.3f} ms, min {min(samples):9.3f} ms, max |diff| {visit['max_abs_difference']:.1e}, "
-            f"{visit['peak_rss_bytes'] / 1e6:.0f} MB, first result {visit['first_result_s']:.2f} s, "
+    return (f"median {statistics.median(samples):9.3f} ms, min {min(samples):9.3f} ms, "
+            f"max |diff| {visit['max_abs_difference']:.1e}, {visit['peak_rss_bytes'] / 1e6:.0f} MB, first result {visit['first_result_s']:.2f} s, "
             f"others {visit['foreign_cores']:.2f}{marks}")  # fmt: skip
 
 
@@ -336,7 +339,7 @@ def measure_row(row, engines, rounds, settings, work, runner, patience, journal)
     for turn in range(rounds):
         first = turn % len(engines)
         for engine in engines[first:] + engines[:first]:
-            if journal.has(row, engine, turn):
+            if journal.has(row, engine, turn, patience.accept):
                 continue
             visit = visit_quietly(row, engine, settings, work, runner, patience)
             print(f"{row} {engine:16} {describe(visit)}", flush=True)
@@ -353,7 +356,7 @@ def is_fine(visit, patience):
 
 
 class Journal:
-    """visits.jsonl: every process that was accepted or failed, in order."""
+    """visits.jsonl: every visit that gave numbers or failed, in order."""
 
     def __init__(self, folder):
         self.path = folder / "visits.jsonl"
@@ -365,8 +368,10 @@ class Journal:
     def row(visit):
         return Row(**{field.name: visit[field.name] for field in dataclasses.fields(Row)})
 
-    def has(self, row, engine, turn):
-        return any(self.row(v) == row and v["engine"] == engine and (v["round"] == turn or "failed" in v) for v in self.visits)
+    def has(self, row, engine, turn, disturbed_too):
+        """Whether the visit need not be made: it was, or the engine failed at this row before."""
+        mine = [v for v in self.visits if v["engine"] == engine and self.row(v) == row]
+        return any("failed" in v or (v["round"] == turn and (disturbed_too or not v["disturbed"])) for v in mine)
 
     def add(self, row, engine, turn, visit):
         line = dataclasses.asdict(row) | {"engine": engine, "round": turn} | visit
@@ -430,8 +435,8 @@ def read_machine(program, folder):
     path = folder / "machine.json"
     if not path.exists():
         threads = ",".join(map(str, range(1, len(os.sched_getaffinity(0)) + 1)))
-        done = subprocess.run([program, "bench", "machine", "--threads", threads, "--json"], capture_output=True, text=True, check=True)
-        path.write_text(done.stdout, "utf-8")
+        command = [program, "bench", "machine", "--threads", threads, "--json"]
+        path.write_text(subprocess.run(command, capture_output=True, text=True, check=True).stdout, "utf-8")
     return json.loads(path.read_text("utf-8"))["environment"]
 
 
@@ -440,11 +445,12 @@ def write_report(path, environment, results):
     notes = list(environment["notes"])
     if disturbed:
         notes.append(f"other processes disturbed {disturbed} of {len(results)} results")
-    date = datetime.datetime.now(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    date = datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     sheet = environment | {"date": date, "command": "tools/peers.py", "notes": notes}
     path.parent.mkdir(parents=True, exist_ok=True)
+    report = {"schema": "deberta-bench/1", "environment": sheet, "results": results, "trends": []}
     partial = path.with_suffix(".part")
-    partial.write_text(json.dumps({"schema": "deberta-bench/1", "environment": sheet, "results": results, "trends": []}, indent=1) + "\n", "utf-8")
+    partial.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
     partial.rename(path)
 
 
@@ -462,122 +468,6 @@ def write_reports(journal, folder, environment, documents):
         for key in ("model", "engine"):
             for name in sorted({result[key] for result in results}):
                 write_report(folder / mode / f"{key}-{name}.json", environment, [r for r in results if r[key] == name])
-
-
-# ------------------------------------------------------------------------------------------------------------ tables
-
-
-def print_table(titles, rows):
-    print("| " + " | ".join(titles) + " |")
-    print("|---|" + "--:|" * (len(titles) - 1))
-    for row in rows:
-        print("| " + " | ".join(row) + " |")
-    print()
-
-
-def mark(result):
-    return ("!" if result["disturbed"] else "") + ("?" if not result["agrees"] else "")
-
-
-def milliseconds(result):
-    return f"{1e3 * result['median_s']:.4g} ({1e3 * result['min_s']:.4g}){mark(result)}" if result else "–"
-
-
-def best_peer(engines):
-    """Of the float32 peers that agree."""
-    peers = [r for name, r in engines.items() if name != OURS and r["precision"] == "float32" and r["agrees"]]
-    return min(peers, key=lambda r: r["median_s"], default=None)
-
-
-def ratio(engines):
-    """Ours / best peer, by medians and by minima; below 1 ours is faster."""
-    ours, peer = engines.get(OURS), best_peer(engines)
-    if not ours or not peer:
-        return ["–", "–"]
-    doubt = mark(ours) or mark(peer)
-    return [peer["engine"], f"**{ours['median_s'] / peer['median_s']:.3f}** ({ours['min_s'] / peer['min_s']:.3f}){doubt}"]
-
-
-def by_row(results, key):
-    rows = {}
-    for result in results:
-        rows.setdefault(tuple(result[name] for name in key), {})[result["engine"]] = result
-    return dict(sorted(rows.items()))
-
-
-def print_quantity(title, rows, names, cell):
-    print(f"{title}\n")
-    print_table(["row", *names], [[label(key), *(cell(engines[e]) + mark(engines[e]) if e in engines else "–" for e in names)]
-                                  for key, engines in rows.items()])  # fmt: skip
-
-
-def label(key):
-    model, threads, n = key
-    return f"{model}, {threads} thread{'s' if threads > 1 else ''}, n = {n}"
-
-
-def print_latency(results, title):
-    rows = by_row(results, ("model", "threads", "n"))
-    names = sorted({r["engine"] for r in results}, key=lambda e: (e != OURS, list(ENGINES).index(e) if e in ENGINES else 0))
-    print(f"{title}: milliseconds, median (minimum); ratio of ours to the best float32 peer\n")
-    print_table(["row", *names, "best peer", "ours / best"],
-                [[label(key), *(milliseconds(engines.get(e)) for e in names), *ratio(engines)] for key, engines in rows.items()])  # fmt: skip
-    print_quantity("Largest difference from PyTorch float32", rows, names, lambda r: f"{r['max_abs_difference']:.1e}")
-    print_quantity("Share of the machine's peak in useful work, %", rows, names,
-                   lambda r: f"{100 * r['peak_fraction']:.0f}" if r["peak_fraction"] else "–")  # fmt: skip
-    print_quantity("Peak memory of the process, MB", rows, names, lambda r: f"{r['peak_rss_bytes'] / 1e6:.0f}")
-    print_quantity("Start of the process to first result, seconds", rows, names, lambda r: f"{r['first_result_s']:.2f}")
-
-
-def print_neighbours(quiet, busy):
-    rows, alone = by_row(busy, ("model", "threads", "n")), by_row(quiet, ("model", "threads", "n"))
-    names = sorted({r["engine"] for r in busy}, key=lambda e: e != OURS)
-
-    def slowdown(key, engine):
-        with_one, without = rows[key].get(engine), alone.get(key, {}).get(engine)
-        return f"{with_one['median_s'] / without['median_s']:.2f}{mark(with_one) or mark(without)}" if with_one and without else "–"
-
-    print("With a busy process on one core: time / time without it\n")
-    print_table(["row", *names], [[label(key), *(slowdown(key, e) for e in names)] for key in rows])
-
-
-def print_documents(results):
-    """Each engine with the number of documents at once that suits it best."""
-    best = {}
-    for result in results:
-        key = (result["model"], result["threads"], result["engine"])
-        if key not in best or result["median_s"] < best[key]["median_s"]:
-            best[key] = result
-    rows = by_row(best.values(), ("model", "threads"))
-    print("Throughput on documents: each engine at its best number of documents at once\n")
-    lines = []
-    for (model, threads), engines in rows.items():
-        _, against = ratio(engines)
-        for engine, result in sorted(engines.items(), key=lambda item: item[1]["median_s"]):
-            lines.append([f"{model}, {threads} threads", engine, str(result["documents_at_once"]), f"{result['tokens_per_s']:.0f}{mark(result)}",
-                          against if engine == OURS else ""])  # fmt: skip
-    print_table(["row", "engine", "documents at once", "tokens / s", "time: ours / best peer"], lines)
-
-
-def print_tables(folder):
-    found = {}
-    for mode in ("latency", "neighbour", "documents"):
-        path = folder / mode / "all.json"
-        if path.exists():
-            found[mode] = json.loads(path.read_text("utf-8"))
-    if not found:
-        sys.exit(f"peers.py: {folder} holds no results")
-    environment = next(iter(found.values()))["environment"]
-    versions = sorted({r["version"] for report in found.values() for r in report["results"]})
-    print(f"{environment['cpu']}, {environment['usable_cores']} cores, {environment['isa']}, {environment['system']}; {'; '.join(versions)}\n")
-    print("`!` other processes disturbed it: not a result. `?` disagrees with PyTorch float32.\n")
-    results = {mode: report["results"] for mode, report in found.items()}
-    if "latency" in results:
-        print_latency(results["latency"], "Latency, batch 1")
-    if "neighbour" in results:
-        print_neighbours(results.get("latency", []), results["neighbour"])
-    if "documents" in results:
-        print_documents(results["documents"])
 
 
 # ------------------------------------------------------------------------------------------------------ command line
