@@ -162,197 +162,7 @@ class Work:
         return self._made(path, "graph", self.model(name), path, "--precision", precision)
 
 
-# ----------------------------------------------------------------------------------------------------------- visits
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    program: Path
-    reps: int
-    min_time: float
-    documents: tuple[int, ...]
-
-
-def visit_peer(row, engine, settings, work, runner):
-    spec, checked = ENGINES[engine], checked_lengths(row, settings)
-    command = worker_command("measure", work.model(row.model), "--engine", engine, "--input", work.input(row.model, checked),
-                             "--threads", row.threads, "--reps", settings.reps, "--min-time", settings.min_time)  # fmt: skip
-    if spec.graph:
-        command += ["--graph", str(work.graph(row.model, spec.graph))]
-    if row.mode == "documents":
-        command += ["--documents", ",".join(map(str, settings.documents)), "--batch", str(row.batch)]
-    done = runner.run(command, engine_environment(row.threads, engine))
-    visit = json.loads(done.output.splitlines()[-1])
-    return visit | {"precision": spec.precision, "isa": "native", "stolen_cores": done.stolen_cores,
-                    "life_other_cores": done.other_cores}  # fmt: skip
-
-
-def visit_ours(row, settings, work, runner):
-    """Agreement and time to first result by `encode`, times by `bench`: two processes, as a user would run them."""
-    visit = encode_ours(row, settings, work, runner)
-    common = [settings.program, "bench", work.model(row.model), "--threads", row.threads, "--reference", "hf", "--no-peak",
-              "--json", "--reps", settings.reps, "--min-time", settings.min_time]  # fmt: skip
-    if row.mode != "documents":
-        done = runner.run([*map(str, common), "-n", str(row.n)], engine_environment(row.threads, OURS))
-        report = json.loads(done.output)
-        found = report["results"][0]
-    else:
-        done, report, found = bench_documents(row, settings, common, runner)
-    kept = ("isa", "precision", "samples_s", "other_cores", "layers", "gflop", "gflop_reachable", "peak_rss_bytes",
-            "workspace_bytes", "checksum")  # fmt: skip
-    visit |= {name: found[name] for name in kept if name in found}
-    version = f"deberta {report['environment']['version']} {report['environment']['commit']}"
-    return visit | {"version": version, "stolen_cores": done.stolen_cores, "life_other_cores": done.other_cores}
-
-
-def encode_ours(row, settings, work, runner):
-    from safetensors.numpy import load_file
-
-    source = work.input(row.model, checked_lengths(row, settings))
-    target = work.folder / f"output-{os.getpid()}.safetensors"
-    command = [settings.program, "encode", work.model(row.model), "--input", source, "--reference", "hf", "--threads",
-               row.threads, "-o", target]  # fmt: skip
-    try:
-        done = runner.run(list(map(str, command)), engine_environment(row.threads, OURS))
-        output = load_file(target)[f"hidden_states.{SHAPES[row.model].layers}"]
-    finally:
-        target.unlink(missing_ok=True)
-    return {"first_result_s": done.seconds, "max_abs_difference": largest_difference(output, load_file(source))}
-
-
-def bench_documents(row, settings, common, runner):
-    """Documents in the order in which they come, in ragged batches. Equal batches are measured once and counted often."""
-    lengths = settings.documents
-    batches = [tuple(lengths[start : start + row.batch]) for start in range(0, len(lengths), row.batch)]
-    counts = collections.Counter(batches)
-    distinct, found = list(counts), {}
-    for start in range(0, len(distinct), MOST_MIXES):
-        mixes = [word for batch in distinct[start : start + MOST_MIXES] for word in ("--mix", ",".join(map(str, batch)))]
-        done = runner.run([*map(str, common), *mixes], engine_environment(row.threads, OURS))
-        report = json.loads(done.output)
-        found |= {tuple(r.get("lengths", [r["n"]])): r for r in report["results"]}
-    if missing := [batch for batch in distinct if batch not in found]:
-        raise Failure(f"bench --mix {','.join(map(str, missing[0]))} measured something else")
-    passes = min(len(r["samples_s"]) for r in found.values())
-    sums = [sum(counts[b] * found[b]["samples_s"][k] for b in distinct) for k in range(passes)]
-    whole = dict(found[distinct[0]], samples_s=sums)
-    for name in ("gflop", "gflop_reachable"):
-        whole[name] = sum(counts[b] * found[b][name] for b in distinct)
-    for name in ("other_cores", "peak_rss_bytes", "workspace_bytes"):
-        whole[name] = max(found[b][name] for b in distinct)
-    del whole["checksum"]
-    return done, report, whole
-
-
-def checked_lengths(row, settings):
-    """Of the sequences whose last hidden state is compared."""
-    return settings.documents[:CHECKED_DOCUMENTS] if row.mode == "documents" else (row.n,)
-
-
-def foreign_load(row, visit):
-    """In cores, while it was timed or over its whole life, whichever is more: the start counts, as first results are timed
-    as well. With a neighbour of ours only the driver, who sees whole processes, knows what is foreign."""
-    others = visit["life_other_cores"]
-    if row.mode != "neighbour":
-        others = max(others, visit["other_cores"])
-    return others + visit["stolen_cores"]
-
-
-def disagrees(visit):
-    """Also when the difference is not a number."""
-    return visit["precision"] == "float32" and not visit["max_abs_difference"] <= TOLERANCE
-
-
-# ------------------------------------------------------------------------------------------------------------ driver
-
-
-@dataclasses.dataclass(frozen=True)
-class Patience:
-    other_cores: float  # that others may use
-    seconds: float  # to wait for them to stop
-    attempts: int  # at a visit that was disturbed
-    accept: bool  # measure all the same, and mark
-
-    def wait(self, runner):
-        """True when the machine is quiet."""
-        deadline = time.monotonic() + self.seconds
-        while (foreign := runner.foreign_cores()) > self.other_cores:
-            if self.accept or time.monotonic() > deadline:
-                return False
-            print(f"waiting: others use {foreign:.2f} cores", file=sys.stderr, flush=True)
-            time.sleep(5)
-        return True
-
-
-def visit_once(row, engine, settings, work, runner):
-    """A visit, or {"failed": why}."""
-    try:
-        if engine == OURS:
-            return visit_ours(row, settings, work, runner)
-        return visit_peer(row, engine, settings, work, runner)
-    except Failure as failure:
-        return {"failed": str(failure)}
-
-
-def visit_quietly(row, engine, settings, work, runner, patience):
-    """The first visit that nobody disturbed, else the least disturbed one; None if the machine never was quiet."""
-    best = None
-    for _ in range(patience.attempts):
-        if not patience.wait(runner) and not patience.accept:
-            break
-        visit = visit_once(row, engine, settings, work, runner)
-        if "failed" in visit:
-            return visit
-        visit["foreign_cores"] = foreign_load(row, visit)
-        visit["disturbed"] = visit["foreign_cores"] > patience.other_cores
-        if best is None or visit["foreign_cores"] < best["foreign_cores"]:
-            best = visit
-        if not best["disturbed"] or patience.accept:
-            break
-    return best
-
-
-def describe(visit):
-    if visit is None:
-        return "refused: the machine is busy"
-    if "failed" in visit:
-        return f"FAILED {visit['failed']}"
-    samples = [1e3 * s for s in visit["samples_s"]]
-    marks = ("  DISTURBED" if visit["disturbed"] else "") + ("  DISAGREES" if disagrees(visit) else "")
-    return (f"median {statistics.median(samples):9.3f} ms, min {min(samples):9.3f} ms, "
-            f"max |diff| {visit['max_abs_difference']:.1e}, {visit['peak_rss_bytes'] / 1e6:.0f} MB, first result {visit['first_result_s']:.2f} s, "
-            f"others {visit['foreign_cores']:.2f}{marks}")  # fmt: skip
-
-
-def prepare(row, engines, settings, work):
-    """What is made once is made before the clock runs."""
-    work.input(row.model, checked_lengths(row, settings))
-    for precision in sorted({ENGINES[e].graph for e in engines if e in ENGINES and ENGINES[e].graph}):
-        work.graph(row.model, precision)
-
-
-def measure_row(row, engines, rounds, settings, work, runner, patience, journal):
-    """Engines in turn, several rounds, each round beginning with another one; false if something is missing or wrong."""
-    fine = True
-    engines = [e for e in engines if e == OURS or SHAPES[row.model].version in ENGINES[e].versions]
-    prepare(row, engines, settings, work)
-    for turn in range(rounds):
-        first = turn % len(engines)
-        for engine in engines[first:] + engines[:first]:
-            if journal.has(row, engine, turn, patience.accept):
-                continue
-            visit = visit_quietly(row, engine, settings, work, runner, patience)
-            print(f"{row} {engine:16} {describe(visit)}", flush=True)
-            if visit is not None:
-                journal.add(row, engine, turn, visit)
-            fine = fine and is_fine(visit, patience)
-    return fine
-
-
-def is_fine(visit, patience):
-    if visit is None or "failed" in visit or disagrees(visit):
-        return False
-    return patience.accept or not visit["disturbed"]
+# --------------------------------------------------------------------------------------------------------- campaign
 
 
 class Journal:
@@ -387,6 +197,208 @@ class Journal:
                 rows.setdefault(self.row(visit), {}).setdefault(visit["engine"], []).append(visit)
         return {row: {engine: [v for v in visits if not v["disturbed"]] or visits for engine, visits in engines.items()}
                 for row, engines in rows.items()}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class Patience:
+    other_cores: float  # that others may use
+    seconds: float  # to wait for them to stop
+    attempts: int  # at a visit that was disturbed
+    accept: bool  # measure all the same, and mark
+
+    def wait(self, runner):
+        """True when the machine is quiet."""
+        deadline = time.monotonic() + self.seconds
+        while (foreign := runner.foreign_cores()) > self.other_cores:
+            if self.accept or time.monotonic() > deadline:
+                return False
+            print(f"waiting: others use {foreign:.2f} cores", file=sys.stderr, flush=True)
+            time.sleep(5)
+        return True
+
+
+@dataclasses.dataclass(frozen=True)
+class Campaign:
+    """What is the same for all rows."""
+
+    program: Path
+    engines: list[str]
+    rounds: int
+    reps: int
+    min_time: float
+    documents: tuple[int, ...]  # lengths
+    work: Work
+    patience: Patience
+    journal: Journal
+
+
+# ----------------------------------------------------------------------------------------------------------- visits
+
+
+def visit_peer(row, engine, campaign, runner):
+    spec, work = ENGINES[engine], campaign.work
+    source = work.input(row.model, checked_lengths(row, campaign))
+    command = worker_command("measure", work.model(row.model), "--engine", engine, "--input", source, "--threads", row.threads,
+                             "--reps", campaign.reps, "--min-time", campaign.min_time)  # fmt: skip
+    if spec.graph:
+        command += ["--graph", str(work.graph(row.model, spec.graph))]
+    if row.mode == "documents":
+        command += ["--documents", ",".join(map(str, campaign.documents)), "--batch", str(row.batch)]
+    done = runner.run(command, engine_environment(row.threads, engine))
+    visit = json.loads(done.output.splitlines()[-1])
+    return visit | {"precision": spec.precision, "isa": "native", "stolen_cores": done.stolen_cores,
+                    "life_other_cores": done.other_cores}  # fmt: skip
+
+
+def visit_ours(row, campaign, runner):
+    """Agreement and time to first result by `encode`, times by `bench`: two processes, as a user would run them."""
+    visit = encode_ours(row, campaign, runner)
+    common = [campaign.program, "bench", campaign.work.model(row.model), "--threads", row.threads, "--reference", "hf",
+              "--no-peak", "--json", "--reps", campaign.reps, "--min-time", campaign.min_time]  # fmt: skip
+    if row.mode != "documents":
+        done = runner.run([*map(str, common), "-n", str(row.n)], engine_environment(row.threads, OURS))
+        report = json.loads(done.output)
+        found = report["results"][0]
+    else:
+        done, report, found = bench_documents(row, campaign, common, runner)
+    kept = ("isa", "precision", "samples_s", "other_cores", "layers", "gflop", "gflop_reachable", "peak_rss_bytes",
+            "workspace_bytes", "checksum")  # fmt: skip
+    visit |= {name: found[name] for name in kept if name in found}
+    version = f"deberta {report['environment']['version']} {report['environment']['commit']}"
+    return visit | {"version": version, "stolen_cores": done.stolen_cores, "life_other_cores": done.other_cores}
+
+
+def encode_ours(row, campaign, runner):
+    from safetensors.numpy import load_file
+
+    source = campaign.work.input(row.model, checked_lengths(row, campaign))
+    target = campaign.work.folder / f"output-{os.getpid()}.safetensors"
+    command = [campaign.program, "encode", campaign.work.model(row.model), "--input", source, "--reference", "hf", "--threads",
+               row.threads, "-o", target]  # fmt: skip
+    try:
+        done = runner.run(list(map(str, command)), engine_environment(row.threads, OURS))
+        output = load_file(target)[f"hidden_states.{SHAPES[row.model].layers}"]
+    finally:
+        target.unlink(missing_ok=True)
+    return {"first_result_s": done.seconds, "max_abs_difference": largest_difference(output, load_file(source))}
+
+
+def bench_documents(row, campaign, common, runner):
+    """Documents in the order in which they come, in ragged batches. Equal batches are measured once and counted often."""
+    lengths = campaign.documents
+    batches = [tuple(lengths[start : start + row.batch]) for start in range(0, len(lengths), row.batch)]
+    counts = collections.Counter(batches)
+    distinct, found, processes = list(counts), {}, []
+    for start in range(0, len(distinct), MOST_MIXES):
+        mixes = [word for batch in distinct[start : start + MOST_MIXES] for word in ("--mix", ",".join(map(str, batch)))]
+        processes.append(runner.run([*map(str, common), *mixes], engine_environment(row.threads, OURS)))
+        report = json.loads(processes[-1].output)
+        found |= {tuple(r.get("lengths", [r["n"]])): r for r in report["results"]}
+    if missing := [batch for batch in distinct if batch not in found]:
+        raise Failure(f"bench --mix {','.join(map(str, missing[0]))} measured something else")
+    passes = min(len(r["samples_s"]) for r in found.values())
+    sums = [sum(counts[b] * found[b]["samples_s"][k] for b in distinct) for k in range(passes)]
+    whole = dict(found[distinct[0]], samples_s=sums)
+    for name in ("gflop", "gflop_reachable"):
+        whole[name] = sum(counts[b] * found[b][name] for b in distinct)
+    for name in ("other_cores", "peak_rss_bytes", "workspace_bytes"):
+        whole[name] = max(found[b][name] for b in distinct)
+    del whole["checksum"]
+    return max(processes, key=lambda done: done.other_cores), report, whole
+
+
+def checked_lengths(row, campaign):
+    """Of the sequences whose last hidden state is compared."""
+    return campaign.documents[:CHECKED_DOCUMENTS] if row.mode == "documents" else (row.n,)
+
+
+def foreign_load(row, visit):
+    """In cores, while it was timed or over its whole life, whichever is more: the start counts, as first results are timed
+    as well. With a neighbour of ours only the driver, who sees whole processes, knows what is foreign."""
+    others = visit["life_other_cores"]
+    if row.mode != "neighbour":
+        others = max(others, visit["other_cores"])
+    return others + visit["stolen_cores"]
+
+
+def disagrees(visit):
+    """Also when the difference is not a number."""
+    return visit["precision"] == "float32" and not visit["max_abs_difference"] <= TOLERANCE
+
+
+# ------------------------------------------------------------------------------------------------------------ driver
+
+
+def visit_once(row, engine, campaign, runner):
+    """A visit, or {"failed": why}."""
+    try:
+        if engine == OURS:
+            return visit_ours(row, campaign, runner)
+        return visit_peer(row, engine, campaign, runner)
+    except Failure as failure:
+        return {"failed": str(failure)}
+
+
+def visit_quietly(row, engine, campaign, runner):
+    """The first visit that nobody disturbed, else the least disturbed one; None if the machine never was quiet."""
+    best, patience = None, campaign.patience
+    for _ in range(patience.attempts):
+        if not patience.wait(runner) and not patience.accept:
+            break
+        visit = visit_once(row, engine, campaign, runner)
+        if "failed" in visit:
+            return visit
+        visit["foreign_cores"] = foreign_load(row, visit)
+        visit["disturbed"] = visit["foreign_cores"] > patience.other_cores
+        if best is None or visit["foreign_cores"] < best["foreign_cores"]:
+            best = visit
+        if not best["disturbed"] or patience.accept:
+            break
+    return best
+
+
+def describe(visit):
+    if visit is None:
+        return "refused: the machine is busy"
+    if "failed" in visit:
+        return f"FAILED {visit['failed']}"
+    samples = [1e3 * s for s in visit["samples_s"]]
+    marks = ("  DISTURBED" if visit["disturbed"] else "") + ("  DISAGREES" if disagrees(visit) else "")
+    return (f"median {statistics.median(samples):9.3f} ms, min {min(samples):9.3f} ms, "
+            f"max |diff| {visit['max_abs_difference']:.1e}, {visit['peak_rss_bytes'] / 1e6:.0f} MB, "
+            f"first result {visit['first_result_s']:.2f} s, "
+            f"others {visit['foreign_cores']:.2f}{marks}")  # fmt: skip
+
+
+def prepare(row, engines, campaign):
+    """What is made once is made before the clock runs."""
+    campaign.work.input(row.model, checked_lengths(row, campaign))
+    for precision in sorted({ENGINES[e].graph for e in engines if e in ENGINES and ENGINES[e].graph}):
+        campaign.work.graph(row.model, precision)
+
+
+def measure_row(row, campaign, runner):
+    """Engines in turn, several rounds, each round beginning with another one; false if something is missing or wrong."""
+    fine = True
+    engines = [e for e in campaign.engines if e == OURS or SHAPES[row.model].version in ENGINES[e].versions]
+    prepare(row, engines, campaign)
+    for turn in range(campaign.rounds):
+        first = turn % len(engines)
+        for engine in engines[first:] + engines[:first]:
+            if campaign.journal.has(row, engine, turn, campaign.patience.accept):
+                continue
+            visit = visit_quietly(row, engine, campaign, runner)
+            print(f"{row} {engine:16} {describe(visit)}", flush=True)
+            if visit is not None:
+                campaign.journal.add(row, engine, turn, visit)
+            fine = fine and is_fine(visit, campaign.patience)
+    return fine
+
+
+def is_fine(visit, patience):
+    if visit is None or "failed" in visit or disagrees(visit):
+        return False
+    return patience.accept or not visit["disturbed"]
 
 
 # ------------------------------------------------------------------------------------------------------ JSON results
@@ -546,28 +558,31 @@ def planned_rows(arguments, documents):
 
 def run(arguments):
     arguments.out.mkdir(parents=True, exist_ok=True)
-    documents = read_lengths(arguments.lengths_file)[: arguments.document_count]
-    settings = Settings(arguments.program, arguments.reps, arguments.min_time, documents)
-    patience = Patience(arguments.other_cpus, arguments.patience, 3, arguments.accept_disturbed)
     alone = Runner(arguments.limit)
-    work, journal, fine = Work(arguments.work, alone), Journal(arguments.out), True
-    if not patience.wait(alone) and not patience.accept:
+    campaign = Campaign(arguments.program, arguments.engines, arguments.rounds, arguments.reps, arguments.min_time,
+                        read_lengths(arguments.lengths_file)[: arguments.document_count], Work(arguments.work, alone),
+                        Patience(arguments.other_cpus, arguments.patience, 3, arguments.accept_disturbed),
+                        Journal(arguments.out))  # fmt: skip
+    if not campaign.patience.wait(alone) and not campaign.patience.accept:
         sys.exit("peers.py: the machine is busy; nothing was measured (--accept-disturbed measures and marks)")
     environment = read_machine(arguments.program, arguments.out)
-    for row in planned_rows(arguments, documents):
+    fine = True
+    for row in planned_rows(arguments, campaign.documents):
         with busy_neighbour() if row.mode == "neighbour" else contextlib.nullcontext(0) as neighbour:
-            runner = dataclasses.replace(alone, neighbour=neighbour)
-            fine = measure_row(row, arguments.engines, arguments.rounds, settings, work, runner, patience, journal) and fine
-        write_reports(journal, arguments.out, environment, documents)
+            fine = measure_row(row, campaign, dataclasses.replace(alone, neighbour=neighbour)) and fine
+        write_reports(campaign.journal, arguments.out, environment, campaign.documents)
     return fine
 
 
 def main():
     arguments = parse_arguments()
-    fine = True if arguments.table else run(arguments)
     if arguments.table:
         print_tables(arguments.out)
-    sys.exit(0 if fine else 1)
+        return
+    try:
+        sys.exit(0 if run(arguments) else 1)
+    except Failure as failure:
+        sys.exit(f"peers.py: {failure}")
 
 
 if __name__ == "__main__":
