@@ -1,1 +1,3 @@
+"""Documents against the program. SPDX-License-Identifier: MIT"""
+
 def tests(settings): return []

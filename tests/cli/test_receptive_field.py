@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`deberta receptive-field` as a user calls it: the JSON contract, numbers computed here from the definition, wrong usage.
 
-Usage: test_receptive_field.py DEBERTA. The last line counts.
+Usage: test_receptive_field.py DEBERTA. The last line counts. SPDX-License-Identifier: MIT
 """
 import json
 import math
