@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "cli/receptive_field_output.h"
 #include "cli/run.h"
 #include "core/model/synthetic.h"
@@ -78,7 +79,35 @@ static int behave(const parsed_options *options, const deberta_model_options *mo
     return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
 }
 
-/* As long as asked for, but not longer than the position table where one is added to the input. */
+/* The text of --text or --ids, if there is one. Its ids stay in `input`. */
+static int read_text(const parsed_options *options, const field_findings *f, influence_options *influence,
+                     input_batch *input)
+{
+    if (!options_has(options, "text") && !options_has(options, "ids")) return EXIT_OK;
+    const int status = input_read(options, f->model, NULL, input);
+    if (status != EXIT_OK) return status;
+    if (input->sequences != 1 || input->tokens < 2)
+        return report_usage(options, "--influence: expected one text of at least two tokens");
+    influence->ids = input->ids;
+    influence->tokens = input->tokens;
+    return EXIT_OK;
+}
+
+static int run_influence(const parsed_options *options, influence_options *influence, field_findings *f)
+{
+    influence->check_tokens =
+        influence->tokens < CHECKED_INFLUENCE_TOKENS ? influence->tokens : CHECKED_INFLUENCE_TOKENS;
+    progress_bar bar = progress_begin(options, "influence", 0);
+    influence->progress = show_progress;
+    influence->context = &bar;
+    deberta_error error = {0};
+    const deberta_status status = influence_measure(&f->influence, influence, &error);
+    progress_end(&bar);
+    f->has_influence = status == DEBERTA_OK;
+    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+}
+
+/* A made-up text is as long as asked for, but not longer than the position table where one is added to the input. */
 static int influence(const parsed_options *options, const deberta_model_options *model_options, field_findings *f)
 {
     influence_options influence = {.model = f->model,
@@ -89,21 +118,20 @@ static int influence(const parsed_options *options, const deberta_model_options 
         !options_size(options, "influence-tokens", DEFAULT_INFLUENCE_TOKENS, 2, MOST_TOKENS, &influence.tokens) ||
         !options_size(options, "influence-sources", DEFAULT_INFLUENCE_SOURCES, 1, 64, &influence.sources))
         return EXIT_USAGE;
-    if (!options_has(options, "influence")) return EXIT_OK;
+    if (!options_has(options, "influence")) {
+        if (!options_has(options, "text") && !options_has(options, "ids")) return EXIT_OK;
+        return report_usage(options, "--text and --ids say where --influence is measured; it was not asked for");
+    }
     if (f->config.position_biased_input && influence.tokens > f->config.max_positions) {
         influence.tokens = f->config.max_positions;
-        run_note(options, "influence: %s has %zu absolute positions, so the text has as many tokens", f->model,
+        run_note(options, "influence: %s has %zu absolute positions, so a made-up text has as many tokens", f->model,
                  influence.tokens);
     }
-    influence.check_tokens = influence.tokens < CHECKED_INFLUENCE_TOKENS ? influence.tokens : CHECKED_INFLUENCE_TOKENS;
-    progress_bar bar = progress_begin(options, "influence", 0);
-    influence.progress = show_progress;
-    influence.context = &bar;
-    deberta_error error = {0};
-    const deberta_status status = influence_measure(&f->influence, &influence, &error);
-    progress_end(&bar);
-    f->has_influence = status == DEBERTA_OK;
-    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+    input_batch input = {0};
+    int status = read_text(options, f, &influence, &input);
+    if (status == EXIT_OK) status = run_influence(options, &influence, f);
+    input_free(&input);
+    return status;
 }
 
 static int print(const parsed_options *options, const field_findings *f)
@@ -181,7 +209,9 @@ static const option_spec options[] = {
     {"behaviour-layers", 0, "N", "over 1, 2, 4 ... layers up to N (default 4)"},
     {"behaviour-tokens", 0, "N", "skip tests that need texts of more than N tokens (default 2200)"},
     {"influence", 0, NULL, "measure how much inputs at each distance move an output, by finite differences"},
-    {"influence-tokens", 0, "N", "length of the text for that (default 256)"},
+    {"influence-tokens", 0, "N", "length of the made-up text for that (default 256)"},
+    {"text", 0, "TEXT", "measure it in this text instead"},
+    {"ids", 0, "LIST", "measure it in a text of these ids instead"},
     {"influence-sources", 0, "N", "how many tokens are moved, one after the other (default 4)"},
     {"rows", 0, NULL, "list every row of the table with its distances"},
     {NULL, 0, NULL, NULL},

@@ -174,6 +174,8 @@ static deberta_status read_chunk(corpus_job *job, bool *end, deberta_error *err)
         job->text_count++;
         job->progress.hash = hash_record(job->progress.hash, &text->record);
         DEBERTA_TRY(text_batches_tokenize(&job->batches, &text->record, &text->tokens, err));
+        if (job->window && text->record.pair)
+            DEBERTA_TRY(text_record_spoil(&text->record, err, "--window takes texts without a second segment"));
         if (!text->record.problem && !job->window)
             DEBERTA_TRY(
                 text_batches_check_length(&job->batches, &text->record, text->tokens.count, job->batches.longest, err));

@@ -451,6 +451,15 @@ static deberta_status test_inside(window_case *c, bool left, deberta_error *err)
     return DEBERTA_OK;
 }
 
+static deberta_status skip_window(behaviour_work *w, const window_case *c, const char *why, deberta_error *err)
+{
+    behaviour_test *test = add_test(w, err, "window_%s_layers_%zu", c->name, c->layers);
+    if (!test) return DEBERTA_E_MEMORY;
+    add_number(test, "tokens_needed", (double)c->tokens);
+    skip(test, why);
+    return DEBERTA_OK;
+}
+
 static deberta_status test_window(behaviour_work *w, bool run_only, size_t layers, deberta_error *err)
 {
     const char *name = run_only ? "run" : "unique_set";
@@ -477,10 +486,7 @@ static deberta_status test_window(behaviour_work *w, bool run_only, size_t layer
     c.tokens = c.query + 1 + (size_t)-set.lowest + MARGIN;
     c.share = pow(1 / (double)w->field.unique_count, (double)layers);
     if (c.tokens > w->options->most_tokens) {
-        behaviour_test *test = add_test(w, err, "window_%s_layers_%zu", name, layers);
-        if (test) add_number(test, "tokens_needed", (double)c.tokens);
-        if (test) skip(test, "the text would be too long");
-        status = test ? DEBERTA_OK : DEBERTA_E_MEMORY;
+        status = skip_window(w, &c, "the text would be too long", err);
         goto fail;
     }
     for (size_t k = 0; k < w->field.unique_count; k++)
@@ -488,7 +494,9 @@ static deberta_status test_window(behaviour_work *w, bool run_only, size_t layer
     const key_window window = {
         .enabled = true, .left = (ptrdiff_t)c.tokens, .right = (ptrdiff_t)c.tokens, .rows = rows};
     DEBERTA_TRY_OR_FAIL(status, make_text(w, c.tokens, err));
-    DEBERTA_TRY_OR_FAIL(status, open_session(&session, w, c.tokens, layers, &window, &poisoned, err));
+    status = open_session(&session, w, c.tokens, layers, &window, &poisoned, err);
+    if (status == DEBERTA_E_UNSUPPORTED) status = skip_window(w, &c, "the window does not cover talking heads", err);
+    if (!session) goto fail;
     c.session = session;
     DEBERTA_TRY_OR_FAIL(status, output_of(session, w, c.tokens, c.query, c.before, err));
     DEBERTA_TRY_OR_FAIL(status, test_outside(&c, err));

@@ -319,7 +319,9 @@ static deberta_status prepare(influence_work *w, deberta_error *err)
     if (!w->ids || !w->direction || !w->first || !w->upper || !w->influence || !w->report->layer)
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the influences of %zu tokens", n);
     uint64_t state = o->seed;
-    for (size_t t = 0; t < n; t++) w->ids[t] = (int32_t)(next_random(&state) % w->info.vocabulary_size);
+    for (size_t t = 0; t < n; t++) {
+        w->ids[t] = o->ids ? o->ids[t] : (int32_t)(next_random(&state) % w->info.vocabulary_size);
+    }
     return DEBERTA_OK;
 }
 

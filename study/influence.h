@@ -21,6 +21,7 @@ typedef struct influence_options {
     deberta_isa isa;
     size_t threads, memory_limit_bytes;
     uint64_t seed;
+    const int32_t *ids;     /* [tokens] the text, or NULL: made up from the seed */
     size_t tokens, sources; /* length of the text; how many tokens are moved, spread over it */
     size_t check_tokens;    /* length of the float64 check's text; 0: no check */
     void (*progress)(void *context, size_t done, size_t total, const char *what); /* may be NULL */

@@ -155,6 +155,8 @@ def test_bad_lines_keep_their_rows():
     assert "line 21: " in notes and "--memory-limit" in notes and notes.count("line ") == 1, notes
     objects = FOLDER / "bad-in.jsonl"
     objects.write_text('{"text": "a", "id": {"x": 1}}\n[]\n{"text": "b", "pair": "c"}\n')
+    lines = [json.loads(x) for x in encode("p.jsonl", "--file", objects, "--window", 8, code=3)[0].read_text().splitlines()]
+    assert ["error" in line for line in lines] == [False, True, True]
     lines = [json.loads(x) for x in encode("o.jsonl", "--file", objects, code=3)[0].read_text().splitlines()]
     assert lines[0]["id"] == {"x": 1} and "error" in lines[1] and lines[2]["tokens"] > lines[0]["tokens"]
 

@@ -2,7 +2,8 @@
 """`deberta receptive-field` as a user calls it: the JSON contract, numbers computed here from the definition, wrong usage.
 
 Usage: test_receptive_field.py DEBERTA. The last line counts.
-"""
+
+SPDX-License-Identifier: MIT"""
 import json
 import math
 import os
@@ -134,6 +135,12 @@ def main():
     influence = json.loads(done.stdout)["influence"]
     check(influence["float64"]["median_error"] < 1e-3 and len(influence["per_layer"]) == 2, "influence against float64")
     check(all(0 < layer["radius95"] < 60 for layer in influence["per_layer"]), "influence: radius")
+
+    ids = ",".join(str(t % 97) for t in range(40))
+    done = call(small, "--influence", "--ids", ids, "--json")
+    check(done.returncode == 0 and json.loads(done.stdout)["influence"]["tokens"] == 40, f"influence in given ids: {done.stderr}")
+    check(call(small, "--ids", ids).returncode == 2, "--ids without --influence")
+    check(call(small, "--influence", "--ids", "5").returncode == 2, "influence in one token")
 
     def advice(model):
         done = subprocess.run([PROGRAM, "info", model, "--json"], capture_output=True, text=True)

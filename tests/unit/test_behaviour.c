@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -89,6 +90,30 @@ static void test_no_room(void **state)
     assert_true(skipped > 0 && skipped < tests);
 }
 
+/* Stored weights of the golden cases: a convolution, separate position projections, talking heads, which windows leave
+ * out. */
+static void test_stored_models(void **state)
+{
+    (void)state;
+    const struct {
+        const char *folder;
+        bool windows;
+    } cases[] = {{"01-v1-both-n33", true},
+                 {"20-v2-conv-gelu-b3", true},
+                 {"11-v2-b4-n33-noshare", true},
+                 {"08-v1-talking-head", false}};
+    const char *golden = getenv("DEBERTA_GOLDEN");
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char path[512];
+        size_t tests, skipped;
+        snprintf(path, sizeof path, "%s/%s", golden ? golden : "tests/golden", cases[k].folder);
+        const behaviour_options options = options_for(path);
+        assert_int_equal(failures_of(&options, &tests, &skipped), 0);
+        assert_int_equal(skipped > 0, !cases[k].windows);
+        assert_true(tests > skipped + 5);
+    }
+}
+
 static void test_names_are_unique(void **state)
 {
     (void)state;
@@ -102,8 +127,8 @@ static void test_names_are_unique(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_right_models), cmocka_unit_test(test_four_layers),
-                                       cmocka_unit_test(test_wrong_models), cmocka_unit_test(test_no_room),
-                                       cmocka_unit_test(test_names_are_unique)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_right_models),     cmocka_unit_test(test_four_layers),
+                                       cmocka_unit_test(test_wrong_models),     cmocka_unit_test(test_no_room),
+                                       cmocka_unit_test(test_names_are_unique), cmocka_unit_test(test_stored_models)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
