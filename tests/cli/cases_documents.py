@@ -20,6 +20,7 @@ def options_of(text, heading):
     if heading not in text:
         return {}
     block = text.split(heading)[1].split("\n\n")[0] + "\n"
+    block = re.sub(r"\n {33}(?=\S)", " ", block)  # long texts are wrapped
     found = {name: (letter, value) for letter, name, value in OPTION.findall(block)}
     assert len(found) == len(block.strip("\n").split("\n")), f"a line of the help is no option:\n{block}"
     return found
@@ -73,7 +74,7 @@ def help_texts(bench):
         assert text.startswith(f"usage: deberta {name} ") and summary in text
         assert not summary.endswith(".") and summary[0].islower(), summary
         for line in text.split("\n"):
-            assert len(line) <= 140 and line == line.rstrip() and "\t" not in line, line
+            assert len(line) <= 125 and line == line.rstrip() and "\t" not in line, line
         for option, (letter, _) in {**options_of(text, "\ncommon options:\n"), **options_of(text, "\noptions:\n")}.items():
             if letter:
                 assert letters.setdefault(letter, option) == option, f"-{letter} is --{letters[letter]} and, in {name}, --{option}"

@@ -8,8 +8,7 @@ import struct
 import zlib
 
 import tensor_files
-from cases_misuse import SPM, TINY, check_message
-from run_cli_tests import Skipped
+from cases_misuse import SPM, TINY, check_message, needs_figures
 
 # ------------------------------------------------------------------------------------------------------------ encode
 
@@ -377,11 +376,6 @@ def bench_kernel(bench):
 
 
 # ----------------------------------------------------------------------------------------------------------- figures
-
-def needs_figures(bench):
-    if "attention" not in bench.fine("--help").out:
-        raise Skipped("built without figures")
-
 
 def read_png(path):
     """(width, height, {keyword: text}, pixels per metre); checks every checksum."""
