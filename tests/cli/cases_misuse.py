@@ -5,8 +5,7 @@ SPDX-License-Identifier: MIT
 """
 import os
 import re
-
-from run_cli_tests import Skipped
+from unittest import SkipTest
 
 TINY = "synthetic:v3-xsmall,layers=1,vocab=50,hidden=64,heads=2,intermediate=64"
 SPM = "tokenizers/spm-unigram"
@@ -285,7 +284,7 @@ def check_message(result, code, words):
 
 def needs_figures(bench):
     if "\n  attention " not in bench.fine("--help").out:
-        raise Skipped("built without figures")
+        raise SkipTest("built without figures")
 
 
 def misuse(name, arguments, code, words):
