@@ -236,7 +236,7 @@ def info_model(bench):
     assert model["position_terms"] == "c2p|p2c" and model["relative_rows"] == 512, model
     small = "synthetic:v3-small,layers=2,vocab=1000"
     text = bench.fine("info", small).out
-    bench.expect_text("info-v3-small", text[text.index("\nmodel "):])
+    bench.expect_text("info-model", text[text.index("\nmodel "):])
     bench.fine("info", small, "-o", "info.txt")
     with open(bench.path("info.txt"), encoding="utf-8") as file:
         assert file.read() == text
