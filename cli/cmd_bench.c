@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "bench/compare.h"
 #include "bench/kernel_bench.h"
@@ -255,6 +256,11 @@ static deberta_status read_report(bench_report *report, const char *path, debert
 {
     FILE *file = fopen(path, "rb");
     if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+    struct stat about;
+    if (fstat(fileno(file), &about) == 0 && S_ISDIR(about.st_mode)) {
+        fclose(file);
+        DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: is a folder, expected a JSON file", path);
+    }
     const deberta_status status = report_read_json(report, file, path, err);
     fclose(file);
     return status;
@@ -278,6 +284,10 @@ static int run_compare(const parsed_options *options)
         error = both;
     }
     if (status == DEBERTA_OK) status = compare_reports(&list, &a, &b, &error);
+    if (status == DEBERTA_OK && list.count == 0)
+        status =
+            status_fail(&error, DEBERTA_E_FORMAT, "%s and %s have no measured point in common: nothing can be compared",
+                        options_argument(options, 1), options_argument(options, 2));
     text_output output = {0};
     int code = status == DEBERTA_OK ? text_output_open(options, options_value(options, "out", NULL), &output) : EXIT_OK;
     if (status == DEBERTA_OK && code == EXIT_OK)

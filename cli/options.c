@@ -143,6 +143,27 @@ void options_free(parsed_options **options)
     *options = NULL;
 }
 
+/* Text in lines of at most WIDTH columns, the later ones indented to where the first begins. */
+static void print_wrapped(const char *text)
+{
+    enum { INDENT = 33, WIDTH = 112 };
+    size_t column = INDENT;
+    for (const char *word = text; *word;) {
+        const size_t length = strcspn(word, " ");
+        if (column > INDENT && column + 1 + length > WIDTH) {
+            printf("\n%*s", INDENT, "");
+            column = INDENT;
+        } else if (column > INDENT) {
+            putchar(' ');
+            column++;
+        }
+        printf("%.*s", (int)length, word);
+        column += length;
+        word += length + strspn(word + length, " ");
+    }
+    putchar('\n');
+}
+
 /* Without those that `hidden` has too: a command's own option hides the common one. */
 static void print_specs(const option_spec *specs, const option_spec *hidden)
 {
@@ -151,7 +172,8 @@ static void print_specs(const option_spec *specs, const option_spec *hidden)
         char left[64];
         snprintf(left, sizeof left, "%c%c%s --%s%s%s", specs->letter ? '-' : ' ', specs->letter ? specs->letter : ' ',
                  specs->letter ? "," : " ", specs->name, specs->value ? " " : "", specs->value ? specs->value : "");
-        printf("  %-30s %s\n", left, specs->help);
+        printf("  %-30s ", left);
+        print_wrapped(specs->help);
     }
 }
 

@@ -40,8 +40,13 @@ bool run_check_common(const parsed_options *options)
     size_t moment, outputs = 0;
     const size_t most = options_command(options)->most_outputs ? options_command(options)->most_outputs : 1;
     for (const char *path; (path = options_nth_value(options, "out", outputs)); outputs++) {
-        if (*path) continue;
-        report_usage(options, "--out: the path is empty");
+        size_t before = 0;
+        while (before < outputs && strcmp(options_nth_value(options, "out", before), path) != 0) before++;
+        if (*path && before == outputs) continue;
+        if (*path)
+            report_usage(options, "--out: '%s' is given twice", path);
+        else
+            report_usage(options, "--out: the path is empty");
         return false;
     }
     if (outputs > most) {

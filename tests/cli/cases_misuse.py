@@ -5,6 +5,7 @@ SPDX-License-Identifier: MIT
 """
 import os
 import re
+from unittest import SkipTest
 
 TINY = "synthetic:v3-xsmall,layers=1,vocab=50,hidden=64,heads=2,intermediate=64"
 SPM = "tokenizers/spm-unigram"
@@ -171,6 +172,8 @@ TABLE = [
     ("bench-compare-missing", ["bench", "compare", "a", "b"], 3, ["a:", "No such file"]),
     ("bench-compare-not-json", ["bench", "compare", "f", "f"], 3, ["f"]),
     ("bench-compare-other-json", ["bench", "compare", "noids.json", "noids.json"], 3, ["noids.json", "schema"]),
+    ("bench-compare-folder", ["bench", "compare", "d", "d"], 3, ["d: is a folder"]),
+    ("bench-compare-nothing", ["bench", "compare", "noresults.json", "noresults.json"], 3, ["noresults.json", "no measured point in common"]),
     ("bench-plot-none", ["bench", "plot"], 2, ["plot", "JSON file"]),
     ("bench-plot-no-out", ["bench", "plot", "f"], 2, ["plot", "--out"]),
     ("bench-plot-missing", ["bench", "plot", "nofile", "-o", "a.png"], 3, ["nofile", "No such file"]),
@@ -185,6 +188,7 @@ TABLE = [
     ("attention-suffix", ["attention", TINY, "--ids", "1,2", "-o", "a.txt"], 2, ["a.txt", ".txt", ".png", ".svg", ".pdf"]),
     ("attention-no-suffix", ["attention", TINY, "--ids", "1,2", "-o", "a"], 2, ["a", "suffix", ".png"]),
     ("attention-one-bad-suffix", ["attention", TINY, "--ids", "1,2", "-o", "a.png", "-o", "b.gif"], 2, ["b.gif", ".png"]),
+    ("attention-out-same", ["attention", TINY, "--ids", "1,2", "-o", "a.png", "-o", "a.png"], 2, ["--out", "'a.png'", "twice"]),
     ("attention-out-empty", ["attention", TINY, "--ids", "1,2", "-o", ""], 2, ["--out", "empty"]),
     ("attention-layer", ["attention", TINY, "--ids", "1,2", "--layers", "1", "-o", "a.png"], 2, ["--layers", "1 is out of range"]),
     ("attention-head", ["attention", TINY, "--ids", "1,2", "--heads", "2", "-o", "a.png"], 2, ["--heads", "2 is out of range", "0 to 1"]),
@@ -244,12 +248,12 @@ FILES = {
     "broken.json": b'{"input_ids": [[1, 2]',
     "ragged.json": b'{"input_ids": [[1, 2], [3]]}',
     "noids.json": b'{"ids": [[1, 2]]}',
+    "noresults.json": b'{"schema": "deberta-bench/1", "environment": {}, "results": []}',
     "empty.json": b'{"input_ids": []}',
     "float.json": b'{"input_ids": [[1.5]]}',
     "latin1.txt": b"caf\xe9\n",
     "garbage.txt": b"make me a sandwich\n",
 }
-NO_FIGURES = ("attention", "bench-plot", "report-layers")
 
 
 def prepare(bench):
@@ -278,8 +282,15 @@ def check_message(result, code, words):
         assert len(lines) == 1, f"expected one sentence\n{result.describe()}"
 
 
-def misuse(arguments, code, words):
+def needs_figures(bench):
+    if "\n  attention " not in bench.fine("--help").out:
+        raise SkipTest("built without figures")
+
+
+def misuse(name, arguments, code, words):
     def test(bench):
+        if name.startswith(("attention", "bench-plot", "report-layers")):
+            needs_figures(bench)
         other = "avx2" if os.uname().machine == "aarch64" else "neon"
         there = prepare(bench)
         place = lambda text: text.replace("{G}", bench.golden).replace("{DEMO}", os.path.join(bench.root, "models", "demo")).replace("{OTHER_ISA}", other)
@@ -329,7 +340,7 @@ def bad_input(folder, words):
 def isa_of_environment(bench):
     """The variable counts for every command that computes; an option overrides it."""
     tiny = [TINY, "--ids", "1,2"]
-    for arguments in (["info"], ["encode", *tiny, "-o", "x.safetensors"], ["verify", TINY], ["bench", TINY], ["attention", *tiny, "-o", "a.png"]):
+    for arguments in (["info"], ["encode", *tiny, "-o", "x.safetensors"], ["verify", TINY], ["bench", TINY]):
         result = bench.run(*arguments, env={"DEBERTA_ISA": "foo"})
         check_message(result, 2, ["DEBERTA_ISA", "foo", "scalar"])
         check_message(bench.run(*arguments, env={"DEBERTA_ISA": "neon" if os.uname().machine != "aarch64" else "avx2"}), 2,
@@ -347,7 +358,7 @@ def rows(path):
 
 def tests(settings):
     for name, arguments, code, words in TABLE:
-        yield "misuse/" + name, misuse(arguments, code, words)
+        yield "misuse/" + name, misuse(name, arguments, code, words)
     bad = os.path.join(settings.golden, "bad")
     words = {row[0]: row[1].split(",") for row in rows(os.path.join(bad, "words.tsv"))}
     for folder, expect, where, *_ in rows(os.path.join(bad, "expect.tsv")):

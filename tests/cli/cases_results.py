@@ -8,8 +8,7 @@ import struct
 import zlib
 
 import tensor_files
-from cases_misuse import SPM, TINY, check_message
-from run_cli_tests import Skipped
+from cases_misuse import SPM, TINY, check_message, needs_figures
 
 # ------------------------------------------------------------------------------------------------------------ encode
 
@@ -235,9 +234,10 @@ def info_model(bench):
     model = json.loads(bench.fine("info", TINY, "--json").out)["model"]
     assert model["layers"] == 1 and model["hidden_size"] == 64 and model["heads"] == 2 and model["vocabulary_size"] == 50, model
     assert model["position_terms"] == "c2p|p2c" and model["relative_rows"] == 512, model
-    text = bench.fine("info", "synthetic:v3-small").out
-    bench.expect_text("info-v3-small", text[text.index("\nmodel "):])
-    bench.fine("info", "synthetic:v3-small", "-o", "info.txt")
+    small = "synthetic:v3-small,layers=2,vocab=1000"
+    text = bench.fine("info", small).out
+    bench.expect_text("info-model", text[text.index("\nmodel "):])
+    bench.fine("info", small, "-o", "info.txt")
     with open(bench.path("info.txt"), encoding="utf-8") as file:
         assert file.read() == text
     head = json.loads(bench.fine("info", os.path.join(bench.golden, "33-v3-mlm-emd"), "--json").out)["model"]
@@ -376,11 +376,6 @@ def bench_kernel(bench):
 
 
 # ----------------------------------------------------------------------------------------------------------- figures
-
-def needs_figures(bench):
-    if "attention" not in bench.fine("--help").out:
-        raise Skipped("built without figures")
-
 
 def read_png(path):
     """(width, height, {keyword: text}, pixels per metre); checks every checksum."""

@@ -16,15 +16,12 @@ import sys
 import tempfile
 import time
 import traceback
+from unittest import SkipTest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path.insert(0, HERE)
 sys.dont_write_bytecode = True
-
-
-class Skipped(Exception):
-    pass
 
 
 class Result:
@@ -88,7 +85,7 @@ def run_one(settings, name, test):
     try:
         test(Bench(settings, folder))
         return name, "passed", ""
-    except Skipped as reason:
+    except SkipTest as reason:
         return name, "skipped", str(reason)
     except AssertionError as failure:
         where = traceback.extract_tb(failure.__traceback__)[-1]
