@@ -15,7 +15,8 @@
 #include "core/base/parallel.h"
 
 enum {
-    WINDOWS = 100,/* the best of so many counts, because disturbances only ever slow down; many short ones find a gap */
+    WINDOWS =
+        100, /* the best of so many counts, because disturbances only ever slow down; many short ones find a gap */
     TASKS_PER_THREAD = 4, /* so that a thread that is late costs a quarter of a window, not all of it */
     STREAM_WINDOWS = 3,
     STREAM_BLOCK = 1 << 18 /* floats of a task: 1 MiB */

@@ -1,13 +1,15 @@
 /* The kernel table: every numeric inner loop of the encoder, its contract, and the one list from which struct members,
  * prototypes, names and test coverage are made.
  *
- * One arithmetic. Every implementation of a slot gives the same float32 bits (docs/design.md): the contracts below fix the
- * order of every sum and where a multiply and an add are fused. Written `fma(a, b, c)` = one rounding of a b + c; any other
- * operator rounds by itself. Division and square root are IEEE; subnormals are kept. Zeros may differ in sign only where a
- * contract says so. NaN inputs give NaN somewhere in the outputs they reach, with unspecified bits; nothing else is promised.
+ * One arithmetic. Every implementation of a slot gives the same float32 bits (docs/design.md): the contracts below fix
+ * the order of every sum and where a multiply and an add are fused. Written `fma(a, b, c)` = one rounding of a b + c;
+ * any other operator rounds by itself. Division and square root are IEEE; subnormals are kept. Zeros may differ in sign
+ * only where a contract says so. NaN inputs give NaN somewhere in the outputs they reach, with unspecified bits;
+ * nothing else is promised.
  *
- * All pointers may have any alignment of a float. Kernels never touch memory outside what is described, not even to read;
- * they cannot fail; they assert their preconditions. Strides ("ld", "stride") count floats. In error bounds eps is 2^-24.
+ * All pointers may have any alignment of a float. Kernels never touch memory outside what is described, not even to
+ * read; they cannot fail; they assert their preconditions. Strides ("ld", "stride") count floats. In error bounds eps
+ * is 2^-24.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_KERNELS_H
@@ -17,11 +19,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Columns of a panel: the unit in which matrices are packed, the same on every tier, so that one packed model serves all of
- * them. It is also the number of partial sums of every row reduction, and divides every vector length that we have. */
+/* Columns of a panel: the unit in which matrices are packed, the same on every tier, so that one packed model serves
+ * all of them. It is also the number of partial sums of every row reduction, and divides every vector length that we
+ * have. */
 enum { PANEL = 16 };
 
-/* Keys whose softmax is taken at once; longer rows carry a running maximum and sum. Part of the arithmetic: do not tune. */
+/* Keys whose softmax is taken at once; longer rows carry a running maximum and sum. Part of the arithmetic: do not
+ * tune. */
 enum { KEY_CHUNK = 512 };
 
 /* C = epilogue(A B), B packed in panels of 16 columns.
@@ -36,11 +40,12 @@ enum { KEY_CHUNK = 512 };
  *       if row_scale: x = x * row_scale[i]
  *       c[i ldc + p c_panel_stride + l] = x
  *
- * so a row-major C has c_panel_stride 16. C may be the residual; it overlaps nothing else. rows, depth, panels >= 0; depth 0 is an
- * empty sum. Error against exact arithmetic before the epilogue: at most depth eps sum|a b|.
+ * so a row-major C has c_panel_stride 16. C may be the residual; it overlaps nothing else. rows, depth, panels >= 0;
+ * depth 0 is an empty sum. Error against exact arithmetic before the epilogue: at most depth eps sum|a b|.
  *
- * prefetch_next says that the bytes behind the last panel are the next ones to be multiplied (weights in walking order): while
- * panel p is multiplied, p + 1 is fetched into L2, spread evenly over the row groups. It changes no result and never faults. */
+ * prefetch_next says that the bytes behind the last panel are the next ones to be multiplied (weights in walking
+ * order): while panel p is multiplied, p + 1 is fetched into L2, spread evenly over the row groups. It changes no
+ * result and never faults. */
 typedef struct gemm_task {
     size_t rows, depth, panels;
     const float *a;
@@ -49,8 +54,8 @@ typedef struct gemm_task {
     size_t b_panel_stride;
     float *c;
     size_t ldc, c_panel_stride;
-    const float *c_scale;   /* [rows] */
-    const float *bias;      /* [panels][16] */
+    const float *c_scale; /* [rows] */
+    const float *bias;    /* [panels][16] */
     const float *outer_column;
     size_t outer_ld;
     const float *outer_row; /* [panels][16] */
@@ -63,17 +68,19 @@ typedef struct gemm_task {
 /* Position bias of one tile of 16 keys against `rows` consecutive queries: what disentangled attention adds to q.k.
  *
  *   D(i, l) = distance of query i and key lane l, relative to query 0 and lane 0:  i - l
- *   t(i, l) = row_of[i - l]                          table row; row_of points INTO a table: row_of[-15 ... rows - 1] is readable
- *   bias[i 16 + l] = c2p[i ld_c2p + (last_row - t) - c2p_first]   if c2p
- *                  + p2c[(t - p2c_first) 16 + l]                  if p2c  (one addition, c2p + p2c; either alone is copied)
+ *   t(i, l) = row_of[i - l]                          table row; row_of points INTO a table: row_of[-15 ... rows - 1] is
+ * readable bias[i 16 + l] = c2p[i ld_c2p + (last_row - t) - c2p_first]   if c2p
+ *                  + p2c[(t - p2c_first) 16 + l]                  if p2c  (one addition, c2p + p2c; either alone is
+ * copied)
  *
- * c2p is the strip q_i . PK over *reversed* rows (position x holds row last_row - x), so that a growing key index reads growing
- * addresses; p2c is the transposed strip PQ_t . k of this tile. position_of[x] = last_row - row_of[-x] is the same table reversed:
- * position_of[-(rows - 1) ... 15] is readable.
+ * c2p is the strip q_i . PK over *reversed* rows (position x holds row last_row - x), so that a growing key index reads
+ * growing addresses; p2c is the transposed strip PQ_t . k of this tile. position_of[x] = last_row - row_of[-x] is the
+ * same table reversed: position_of[-(rows - 1) ... 15] is readable.
  *
- * unit_steps: row_of is non-decreasing in steps of 0 or 1. Then 16 consecutive keys need at most 16 neighbouring strip entries, and
- * an implementation may read c2p entries [first entry of its lanes, + 15], so each strip row must be readable for 15 floats
- * behind the last entry used. Otherwise a slower general way is taken. Both only move data, then add once. */
+ * unit_steps: row_of is non-decreasing in steps of 0 or 1. Then 16 consecutive keys need at most 16 neighbouring strip
+ * entries, and an implementation may read c2p entries [first entry of its lanes, + 15], so each strip row must be
+ * readable for 15 floats behind the last entry used. Otherwise a slower general way is taken. Both only move data, then
+ * add once. */
 typedef struct position_bias_task {
     size_t rows;
     float *bias; /* [rows][16] */
@@ -90,45 +97,51 @@ typedef struct position_bias_task {
  *
  *   for every row i, s = s[i lds ...]:
  *       if key_bias: s[j] = s[j] + key_bias[j]                      (0, or -inf for a key that must not be seen)
- *       m = max(old, max_j s[j]), old = maximum[i], or -inf if first;  maximum[i] = m;  if m is -inf, 0 is used in its place below
- *       s[j] = exp(s[j] - m)                                        exp as in vf_exp: below -87.33654 it is 0
- *       sum = tree of 16 partial sums, element j in partial j mod 16, in increasing j (see layernorm_f32)
- *       if first: total[i] = sum
- *       else:     factor = exp(old - m) (0 if old is -inf);  rescale[i] = factor;  total[i] = fma(total[i], factor, sum)
+ *       m = max(old, max_j s[j]), old = maximum[i], or -inf if first;  maximum[i] = m;  if m is -inf, 0 is used in its
+ * place below s[j] = exp(s[j] - m)                                        exp as in vf_exp: below -87.33654 it is 0 sum
+ * = tree of 16 partial sums, element j in partial j mod 16, in increasing j (see layernorm_f32) if first: total[i] =
+ * sum else:     factor = exp(old - m) (0 if old is -inf);  rescale[i] = factor;  total[i] = fma(total[i], factor, sum)
  *
- * keys >= 1. rescale is not touched on a first chunk. A maximum that is 0 may have either sign. Error of s: 2 ULP of exp of the
- * rounded difference. */
+ * keys >= 1. rescale is not touched on a first chunk. A maximum that is 0 may have either sign. Error of s: 2 ULP of
+ * exp of the rounded difference. */
 typedef struct softmax_task {
     size_t rows, keys;
     float *s;
     size_t lds;
-    const float *key_bias; /* [keys] or NULL */
+    const float *key_bias;            /* [keys] or NULL */
     float *maximum, *total, *rescale; /* [rows] */
     bool first;
 } softmax_task;
 
 /* Elementwise functions, by the identifiers of core/model/config.h's activation. */
 typedef enum kernel_activation {
-    KERNEL_GELU, KERNEL_GELU_TANH, KERNEL_GELU_QUICK, KERNEL_RELU, KERNEL_SILU, KERNEL_TANH, KERNEL_SIGMOID, KERNEL_EXP
+    KERNEL_GELU,
+    KERNEL_GELU_TANH,
+    KERNEL_GELU_QUICK,
+    KERNEL_RELU,
+    KERNEL_SILU,
+    KERNEL_TANH,
+    KERNEL_SIGMOID,
+    KERNEL_EXP
 } kernel_activation;
 
 #define KERNEL_LIST(X)                                                                                                 \
     /* see gemm_task */                                                                                                \
     X(gemm_f32, (const gemm_task *task))                                                                               \
-    /* panels[p panel_stride + k 16 + l] = x[(16 p + l) ldx + k]: rows of x become columns of panels, lanes beyond `rows` \
-     * become 0. Exact. x [rows][depth]; panels [ceil(rows / 16)][depth][16] */                                        \
+    /* panels[p panel_stride + k 16 + l] = x[(16 p + l) ldx + k]: rows of x become columns of panels, lanes beyond     \
+     * `rows` become 0. Exact. x [rows][depth]; panels [ceil(rows / 16)][depth][16] */                                              \
     X(pack_panels_f32, (float *panels, size_t panel_stride, const float *x, size_t ldx, size_t rows, size_t depth))    \
     /* see position_bias_task */                                                                                       \
     X(position_bias_f32, (const position_bias_task *task))                                                             \
     /* see softmax_task */                                                                                             \
     X(softmax_f32, (const softmax_task *task))                                                                         \
     /* y = gamma (x - mu) / sqrt(var + eps) + beta for `rows` rows of n >= 1:                                          \
-     *     mu  = sum(x) / n,  d = x - mu,  var = sum(d d) / n  by fma(d, d, partial),  r = 1 / sqrt(var + eps)          \
+     *     mu  = sum(x) / n,  d = x - mu,  var = sum(d d) / n  by fma(d, d, partial),  r = 1 / sqrt(var + eps)         \
      *     y   = fma(d * r, gamma, beta)                                                                               \
-     * A sum has 16 partials, element e in partial e mod 16 in increasing e, combined by halves: s[l] + s[l + 8], then  \
-     * + 4, + 2, + 1. Two passes, because E[x^2] - mu^2 loses all digits when |mu| >> sigma. y may be x.                \
-     * Error <= (1.5 ceil(n / 16) + 16) 2^-24 ((|x| + mean|x|) r |gamma| + |beta|), to first order; the mean is as exact\
-     * as the numbers that it is made of are small. */                                                                 \
+     * A sum has 16 partials, element e in partial e mod 16 in increasing e, combined by halves: s[l] + s[l + 8], then \
+     * + 4, + 2, + 1. Two passes, because E[x^2] - mu^2 loses all digits when |mu| >> sigma. y may be x.               \
+     * Error <= (1.5 ceil(n / 16) + 16) 2^-24 ((|x| + mean|x|) r |gamma| + |beta|), to first order; the mean is as     \
+     * exact as the numbers that it is made of are small. */                                                                       \
     X(layernorm_f32, (float *y, size_t ldy, const float *x, size_t ldx, const float *gamma, const float *beta,         \
                       size_t rows, size_t n, float eps))                                                               \
     /* x[e] = f(x[e]), e < n. The formulas and bounds are in simd/README.md */                                         \

@@ -1,9 +1,10 @@
 /* deberta.h: run DeBERTa v1, v2 and v3 encoders on the CPU, and look inside.
  *
  * A *model* is opened from a folder as transformers or Microsoft's code writes it (config.json and safetensors or
- * pytorch_model.bin), or made up ("synthetic:v3-base"). It is immutable, may be shared by threads, and holds the weights
- * packed for multiplication and every position projection already computed. A *session* is one caller's workspace: kernels of
- * one instruction set, threads, and all scratch memory, carved out once; encoding allocates nothing.
+ * pytorch_model.bin), or made up ("synthetic:v3-base"). It is immutable, may be shared by threads, and holds the
+ * weights packed for multiplication and every position projection already computed. A *session* is one caller's
+ * workspace: kernels of one instruction set, threads, and all scratch memory, carved out once; encoding allocates
+ * nothing.
  *
  *     deberta_error error;
  *     deberta_model *model = NULL;
@@ -21,15 +22,17 @@
  *     deberta_session_free(&session);
  *     deberta_model_free(&model);
  *
- * Batches are ragged: the ids of all sequences one after the other, with the index at which each begins. There is no padding.
+ * Batches are ragged: the ids of all sequences one after the other, with the index at which each begins. There is no
+ * padding.
  *
  * Every result is the same float32 bits on every instruction set, for any number of threads, alone or in a batch.
  *
  * Errors: every function returns DEBERTA_OK (0) or a negative DEBERTA_E_* and writes one sentence into the caller's
  * deberta_error (which may be NULL). The library never prints, exits, aborts, installs handlers or keeps global state.
  *
- * Structs that the caller fills begin with struct_size (set it to sizeof); members set to 0 mean the default. Counts are size_t,
- * in elements; sizes in bytes have names that end in _bytes. Passing NULL for an options struct means all defaults.
+ * Structs that the caller fills begin with struct_size (set it to sizeof); members set to 0 mean the default. Counts
+ * are size_t, in elements; sizes in bytes have names that end in _bytes. Passing NULL for an options struct means all
+ * defaults.
  *
  * Letters: n tokens of a sequence, h hidden size, A heads, d head size, L layers, V vocabulary.
  *
@@ -55,7 +58,8 @@ extern "C" {
 typedef int deberta_status;
 enum {
     DEBERTA_OK = 0,
-    DEBERTA_E_ARGUMENT = -1,    /* a wrong call: NULL where something is needed, an id outside the vocabulary, an empty batch */
+    DEBERTA_E_ARGUMENT =
+        -1, /* a wrong call: NULL where something is needed, an id outside the vocabulary, an empty batch */
     DEBERTA_E_FILE = -2,        /* a file is missing or unreadable */
     DEBERTA_E_FORMAT = -3,      /* a file is there but damaged, lying or not what its name says */
     DEBERTA_E_UNSUPPORTED = -4, /* understood, but this program does not do it */
@@ -92,8 +96,9 @@ DEBERTA_API deberta_isa deberta_isa_best(void);
 
 typedef struct deberta_model deberta_model;
 
-/* What happens to distances |i - j| >= max_relative_positions with log buckets: Microsoft clamps the distance first, so that the
- * outermost trained row serves; transformers does not, and reads row 0 on one side. Shorter inputs are not affected. */
+/* What happens to distances |i - j| >= max_relative_positions with log buckets: Microsoft clamps the distance first, so
+ * that the outermost trained row serves; transformers does not, and reads row 0 on one side. Shorter inputs are not
+ * affected. */
 typedef enum deberta_reference { DEBERTA_REFERENCE_MICROSOFT = 0, DEBERTA_REFERENCE_HF } deberta_reference;
 
 typedef struct deberta_model_options {
@@ -104,30 +109,30 @@ typedef struct deberta_model_options {
     size_t layers;             /* load only the first layers; 0 = all */
 } deberta_model_options;
 
-/* path: a folder, or "synthetic:<shape>[,key=value...]" with shape one of v1-base v1-large v2-xlarge v3-xsmall v3-small v3-base
- * v3-large mdeberta-base and keys layers, vocab, seed, buckets, heads, hidden, intermediate. */
-DEBERTA_API deberta_status deberta_model_open(deberta_model **model, const char *path, const deberta_model_options *options,
-                                              deberta_error *err);
+/* path: a folder, or "synthetic:<shape>[,key=value...]" with shape one of v1-base v1-large v2-xlarge v3-xsmall v3-small
+ * v3-base v3-large mdeberta-base and keys layers, vocab, seed, buckets, heads, hidden, intermediate. */
+DEBERTA_API deberta_status deberta_model_open(deberta_model **model, const char *path,
+                                              const deberta_model_options *options, deberta_error *err);
 /* Accepts NULL; sets *model to NULL. All sessions of the model must be freed before. */
 DEBERTA_API void deberta_model_free(deberta_model **model);
 
 typedef struct deberta_model_info {
-    const char *name;         /* as opened */
-    int version;              /* 1 for v1's parameterisation; 2 for v2 and v3, which share theirs */
-    size_t vocabulary_size;   /* rows of the word table */
+    const char *name;       /* as opened */
+    int version;            /* 1 for v1's parameterisation; 2 for v2 and v3, which share theirs */
+    size_t vocabulary_size; /* rows of the word table */
     size_t hidden_size, intermediate_size, layers, heads, head_size, embedding_size;
-    size_t max_positions;     /* rows of the absolute position table in the config */
+    size_t max_positions;          /* rows of the absolute position table in the config */
     size_t max_relative_positions; /* M */
-    size_t position_buckets;  /* 0: none */
-    size_t relative_rows;     /* 2K rows of the relative table; 0: no relative attention */
+    size_t position_buckets;       /* 0: none */
+    size_t relative_rows;          /* 2K rows of the relative table; 0: no relative attention */
     int has_c2p, has_p2c;
     int position_biased_input, has_position_table;
     size_t token_types;
     size_t convolution_width; /* 0: none */
     unsigned heads_present;   /* bit 1 << deberta_head */
     size_t sequence_labels, token_labels;
-    size_t parameters;        /* encoder without heads */
-    size_t memory_bytes;      /* held by the model */
+    size_t parameters;   /* encoder without heads */
+    size_t memory_bytes; /* held by the model */
 } deberta_model_info;
 
 DEBERTA_API void deberta_model_describe(const deberta_model *model, deberta_model_info *info);
@@ -147,12 +152,12 @@ enum {
 
 typedef struct deberta_session_options {
     size_t struct_size;
-    deberta_isa isa;      /* only ever lowers the tier; an unavailable one is an error */
-    size_t max_tokens;    /* tokens of all sequences of a batch together; 0 = 512 */
-    size_t threads;       /* 0 = physical cores this process may use */
-    unsigned features;    /* DEBERTA_OBSERVE_*, DEBERTA_KEEP_* */
+    deberta_isa isa;   /* only ever lowers the tier; an unavailable one is an error */
+    size_t max_tokens; /* tokens of all sequences of a batch together; 0 = 512 */
+    size_t threads;    /* 0 = physical cores this process may use */
+    unsigned features; /* DEBERTA_OBSERVE_*, DEBERTA_KEEP_* */
     size_t memory_limit_bytes;
-    int pin_threads;      /* 1 = bind each thread to a core */
+    int pin_threads; /* 1 = bind each thread to a core */
 } deberta_session_options;
 
 DEBERTA_API deberta_status deberta_session_create(deberta_session **session, const deberta_model *model,
@@ -169,24 +174,25 @@ DEBERTA_API deberta_status deberta_session_predict_bytes(size_t *bytes, const de
 
 typedef struct deberta_batch {
     size_t struct_size;
-    const int32_t *ids;             /* [tokens] */
-    const size_t *sequence_starts;  /* [sequences + 1], ascending, first 0, last = tokens; every sequence has a token */
+    const int32_t *ids;            /* [tokens] */
+    const size_t *sequence_starts; /* [sequences + 1], ascending, first 0, last = tokens; every sequence has a token */
     size_t sequences;
-    const int32_t *token_types;     /* [tokens] or NULL: all 0 */
-    const int32_t *position_ids;    /* [tokens] or NULL: 0, 1, 2 ... in each sequence. Absolute positions only */
-    const uint8_t *mask;            /* [tokens] or NULL: 0 marks a hole: never a key; its own rows are unspecified */
+    const int32_t *token_types;  /* [tokens] or NULL: all 0 */
+    const int32_t *position_ids; /* [tokens] or NULL: 0, 1, 2 ... in each sequence. Absolute positions only */
+    const uint8_t *mask;         /* [tokens] or NULL: 0 marks a hole: never a key; its own rows are unspecified */
 } deberta_batch;
 
 typedef enum deberta_component {
-    DEBERTA_C2C = 0,        /* q_i . k_j, divided by sqrt(d (1 + terms)) like all of them */
-    DEBERTA_C2P,            /* q_i . PK[row(i - j)] */
-    DEBERTA_P2C,            /* k_j . PQ[row(i - j)] */
-    DEBERTA_LOGITS,         /* their sum, before the mask */
-    DEBERTA_PROBABILITIES,  /* softmax over the keys; a masked key has 0 */
+    DEBERTA_C2C = 0,       /* q_i . k_j, divided by sqrt(d (1 + terms)) like all of them */
+    DEBERTA_C2P,           /* q_i . PK[row(i - j)] */
+    DEBERTA_P2C,           /* k_j . PQ[row(i - j)] */
+    DEBERTA_LOGITS,        /* their sum, before the mask */
+    DEBERTA_PROBABILITIES, /* softmax over the keys; a masked key has 0 */
     DEBERTA_COMPONENT_COUNT
 } deberta_component;
 
-/* A block of attention values of one layer, head and sequence: query rows first_query ... first_query + rows - 1, all keys. */
+/* A block of attention values of one layer, head and sequence: query rows first_query ... first_query + rows - 1, all
+ * keys. */
 typedef struct deberta_attention_block {
     size_t layer, sequence, head, first_query, rows, keys, stride;
     deberta_component component;
@@ -197,7 +203,8 @@ typedef struct deberta_attention_block {
  * wants_attention (may be NULL: everything) is asked first, so that only what is wanted is computed. */
 typedef struct deberta_observer {
     void *context;
-    void (*on_hidden)(void *context, size_t layer, const float *rows, size_t tokens, size_t stride); /* layer 0 = embeddings */
+    void (*on_hidden)(void *context, size_t layer, const float *rows, size_t tokens,
+                      size_t stride); /* layer 0 = embeddings */
     int (*wants_attention)(void *context, size_t layer, size_t head, deberta_component component);
     void (*on_attention)(void *context, const deberta_attention_block *block);
 } deberta_observer;
@@ -205,19 +212,20 @@ typedef struct deberta_observer {
 typedef struct deberta_outputs {
     size_t struct_size;
     const deberta_observer *observer; /* in: may be NULL. Needs the session's DEBERTA_OBSERVE_* features */
-    const float *hidden;              /* out: H[L], [tokens][hidden_stride]; owned by the session, valid until its next call */
+    const float *hidden; /* out: H[L], [tokens][hidden_stride]; owned by the session, valid until its next call */
     size_t hidden_stride;
 } deberta_outputs;
 
-DEBERTA_API deberta_status deberta_encode(deberta_session *session, const deberta_batch *batch, deberta_outputs *outputs,
-                                          deberta_error *err);
+DEBERTA_API deberta_status deberta_encode(deberta_session *session, const deberta_batch *batch,
+                                          deberta_outputs *outputs, deberta_error *err);
 
 /* ----------------------------------------------------------------------------------------------------------- heads */
 
 typedef enum deberta_head {
-    DEBERTA_HEAD_MLM = 0,  /* masked language model on H[L]: [positions][V] */
-    DEBERTA_HEAD_MLM_EMD,  /* the same behind the Enhanced Mask Decoder; needs DEBERTA_KEEP_DECODER_INPUT: [positions][V] */
-    DEBERTA_HEAD_RTD,      /* replaced-token detection: [positions][1], the logit of "was replaced" */
+    DEBERTA_HEAD_MLM = 0, /* masked language model on H[L]: [positions][V] */
+    DEBERTA_HEAD_MLM_EMD, /* the same behind the Enhanced Mask Decoder; needs DEBERTA_KEEP_DECODER_INPUT: [positions][V]
+                           */
+    DEBERTA_HEAD_RTD,     /* replaced-token detection: [positions][1], the logit of "was replaced" */
     DEBERTA_HEAD_SEQUENCE, /* sequence classification: positions are sequence numbers, [positions][labels] */
     DEBERTA_HEAD_TOKEN,    /* token classification: [positions][labels] */
     DEBERTA_HEAD_QA,       /* [positions][2]: start, end */
@@ -228,9 +236,10 @@ DEBERTA_API const char *deberta_head_name(deberta_head head); /* "mlm", "mlm_emd
 /* Columns that a head writes; 0 if the checkpoint does not hold it. */
 DEBERTA_API size_t deberta_head_width(const deberta_model *model, deberta_head head);
 /* Logits of the last encoded batch at `positions` (indices into the batch's tokens, or sequence numbers for
- * DEBERTA_HEAD_SEQUENCE). logits: [count][stride]. Heads work on blocks of positions and may be called for any subset. */
-DEBERTA_API deberta_status deberta_head_logits(deberta_session *session, deberta_head head, const size_t *positions, size_t count,
-                                               float *logits, size_t stride, deberta_error *err);
+ * DEBERTA_HEAD_SEQUENCE). logits: [count][stride]. Heads work on blocks of positions and may be called for any subset.
+ */
+DEBERTA_API deberta_status deberta_head_logits(deberta_session *session, deberta_head head, const size_t *positions,
+                                               size_t count, float *logits, size_t stride, deberta_error *err);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,8 @@
 /* Status codes, error texts and overflow-checked sizes: how every function of the library reports what went wrong.
  *
- * A function that can fail returns a deberta_status and takes a deberta_error * (may be NULL). The text is written once, at
- * the place that knows what was wrong, and names the file, tensor or field, what was found and what was expected.
+ * A function that can fail returns a deberta_status and takes a deberta_error * (may be NULL). The text is written
+ * once, at the place that knows what was wrong, and names the file, tensor or field, what was found and what was
+ * expected.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_BASE_STATUS_H

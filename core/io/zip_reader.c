@@ -186,8 +186,9 @@ deberta_status zip_reader_read(zip_reader *reader, const zip_member *member, uin
     if (!file || !read_all(file, buffer, member->size_bytes)) {
         zip_error_t *error = file ? zip_file_get_error(file) : zip_get_error(reader->archive);
         bool memory = zip_error_code_zip(error) == ZIP_ER_MEMORY;
-        status = status_fail(err, memory ? DEBERTA_E_MEMORY : DEBERTA_E_FORMAT, "%s: zip member '%s' cannot be read: %s",
-                             reader->where, QUOTE(member->name), zip_error_strerror(error));
+        status =
+            status_fail(err, memory ? DEBERTA_E_MEMORY : DEBERTA_E_FORMAT, "%s: zip member '%s' cannot be read: %s",
+                        reader->where, QUOTE(member->name), zip_error_strerror(error));
     }
     if (file) zip_fclose(file);
     return status;

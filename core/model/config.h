@@ -1,7 +1,7 @@
 /* A model's config.json, read and checked once: what the rest of the program may rely on without looking again.
  *
- * Both dialects are read, transformers' and Microsoft's (SPEC 1). Every value here is in range: sizes are positive, heads
- * divide the hidden size, products of sizes that the program forms do not overflow.
+ * Both dialects are read, transformers' and Microsoft's (SPEC 1). Every value here is in range: sizes are positive,
+ * heads divide the hidden size, products of sizes that the program forms do not overflow.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_MODEL_CONFIG_H
@@ -12,9 +12,10 @@
 #include "core/base/status.h"
 
 typedef enum activation {
-    ACTIVATION_NONE = 0, /* "linear" */
-    ACTIVATION_GELU,      /* x Phi(x): "gelu" */
-    ACTIVATION_GELU_TANH, /* "gelu_new", "gelu_fast", "gelu_pytorch_tanh": 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) */
+    ACTIVATION_NONE = 0,   /* "linear" */
+    ACTIVATION_GELU,       /* x Phi(x): "gelu" */
+    ACTIVATION_GELU_TANH,  /* "gelu_new", "gelu_fast", "gelu_pytorch_tanh": 0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715
+                              x^3))) */
     ACTIVATION_GELU_QUICK, /* "quick_gelu": x sigmoid(1.702 x) */
     ACTIVATION_RELU,
     ACTIVATION_SILU, /* "silu", "swish" */
@@ -26,29 +27,32 @@ typedef enum activation {
 const char *activation_name(activation a);
 
 typedef struct model_config {
-    int version; /* 1: v1's parameterisation, 2: v2's and v3's, 0: the config does not say (Microsoft): the tensors decide */
+    int version; /* 1: v1's parameterisation, 2: v2's and v3's, 0: the config does not say (Microsoft): the tensors
+                    decide */
     size_t vocabulary_size, hidden_size, embedding_size, layers, heads, head_size, intermediate_size;
     size_t max_positions, token_types;
-    /* c2p and p2c are false without relative_attention. talking_heads only in v1; share_att_key, norm_relative, buckets and the
-     * convolution never in v1, and to be ignored where version is 0 and the tensors are v1's. */
+    /* c2p and p2c are false without relative_attention. talking_heads only in v1; share_att_key, norm_relative, buckets
+     * and the convolution never in v1, and to be ignored where version is 0 and the tensors are v1's. */
     bool relative_attention, position_biased_input, c2p, p2c, share_att_key, norm_relative, talking_heads;
-    size_t position_terms;         /* what the scale counts: sqrt(d (1 + position_terms)), SPEC 1.2; also without relative_attention */
+    size_t position_terms;         /* what the scale counts: sqrt(d (1 + position_terms)), SPEC 1.2; also without
+                                      relative_attention */
     size_t max_relative_positions; /* M, after the -1 rule */
     size_t position_buckets;       /* B; 0: none */
     size_t relative_span;          /* K: the table has 2K rows */
     float layer_norm_eps;
     activation hidden_activation, pooler_activation, convolution_activation;
     size_t convolution_width, convolution_groups; /* width 0: no convolution */
-    size_t labels;                 /* num_labels or entries of id2label */
-    char **label_names;            /* [labels], entries may be NULL; owned */
-    char *architecture;            /* architectures[0] or NULL; owned */
+    size_t labels;                                /* num_labels or entries of id2label */
+    char **label_names;                           /* [labels], entries may be NULL; owned */
+    char *architecture;                           /* architectures[0] or NULL; owned */
     int pad_token_id;
 } model_config;
 
 /* Reads folder/config.json. On failure *config is left empty and nothing needs to be freed. */
 deberta_status config_read(model_config *config, const char *folder, deberta_error *err);
 /* The same from text; `where` is what messages call it. */
-deberta_status config_parse(model_config *config, const char *text, size_t length_bytes, const char *where, deberta_error *err);
+deberta_status config_parse(model_config *config, const char *text, size_t length_bytes, const char *where,
+                            deberta_error *err);
 void config_free(model_config *config);
 
 #endif

@@ -157,7 +157,8 @@ static deberta_status run(deberta_session *s, const deberta_batch *batch, const 
         if (err) *err = s->failure;
         return s->status;
     }
-    if (s->internal.edit_input) s->internal.edit_input(s->internal.edit_context, s->hidden, s->tokens, s->hidden_stride);
+    if (s->internal.edit_input)
+        s->internal.edit_input(s->internal.edit_context, s->hidden, s->tokens, s->hidden_stride);
     show_hidden(s, observer, 0);
     if (s->halo) convolution_keep_input(s);
     size_t layers = s->internal.layers ? s->internal.layers : s->model->config.layers;

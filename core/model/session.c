@@ -168,7 +168,8 @@ static deberta_status settle(deberta_session *s, const deberta_model *model, con
     DEBERTA_TRY(topology_read(&topology, err));
     if (internal) s->internal = *internal;
     if (s->internal.layers > model->config.layers) {
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu layers; %s has %zu", s->internal.layers, model->name, model->config.layers);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu layers; %s has %zu", s->internal.layers, model->name,
+                     model->config.layers);
     }
     if (s->internal.window.enabled) DEBERTA_TRY(attention_window_check(model, options->features, err));
     attention_terms terms = s->internal.terms;

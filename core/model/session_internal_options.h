@@ -18,9 +18,9 @@ typedef enum attention_terms {
     ATTENTION_TERMS_C2C_P2C,
 } attention_terms;
 
-/* Keys that a query may load at all: those at distances -right <= i - j <= left whose table row is in the set. The others are
- * never read, whatever they hold. Slow, row by row: for studies of what reaches what. Not with talking heads, observed attention or
- * the Enhanced Mask Decoder. */
+/* Keys that a query may load at all: those at distances -right <= i - j <= left whose table row is in the set. The
+ * others are never read, whatever they hold. Slow, row by row: for studies of what reaches what. Not with talking
+ * heads, observed attention or the Enhanced Mask Decoder. */
 typedef struct key_window {
     bool enabled;
     ptrdiff_t left, right;

@@ -73,7 +73,8 @@ deberta_status loader_vector(weight_loader *loader, float **vector, const char *
 deberta_status loader_table(weight_loader *loader, float **table, const char *name, size_t rows, size_t columns,
                             deberta_error *err);
 
-/* Outputs of a packed matrix that come from one tensor: group g of them from its rows first_row + g row_step onwards. */
+/* Outputs of a packed matrix that come from one tensor: group g of them from its rows first_row + g row_step onwards.
+ */
 typedef struct matrix_part {
     const char *weight;
     const char *bias; /* [groups group_rows], NULL: zeros */

@@ -369,8 +369,9 @@ static deberta_status append_word(const byte_bpe *bpe, const byte_bpe_workspace 
         int32_t id = w->symbols[at].id == NO_ID ? bpe->unknown_id : w->symbols[at].id;
         size_t bytes = 0;
         const char *text = byte_bpe_token(bpe, id, &bytes);
+        assert(text);
         text_span span = {word.begin + at, next == NO_SYMBOL ? word.end : word.begin + next};
-        DEBERTA_TRY(token_list_append(list, id, text ? text : "", bytes, span, TOKEN_TEXT, err));
+        DEBERTA_TRY(token_list_append(list, id, text, bytes, span, TOKEN_TEXT, err));
     }
     return DEBERTA_OK;
 }
@@ -380,7 +381,7 @@ deberta_status byte_bpe_encode(const byte_bpe *bpe, byte_bpe_workspace *w, const
 {
     for (size_t at = 0; at < bytes;) {
         bool found;
-        text_span word;
+        text_span word = {at, bytes};
         DEBERTA_TRY(regex_find(bpe->words, &w->match, text, bytes, at, &found, &word.begin, &word.end, err));
         assert(found && word.begin == at && word.end > at); /* every character is of one of the kinds in the pattern */
         if (!cut_word(bpe, w, text + word.begin, word.end - word.begin))

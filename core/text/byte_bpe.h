@@ -25,7 +25,7 @@ deberta_status byte_bpe_add_merge(byte_bpe *bpe, const char *left, size_t left_b
 /* One merge as a line of merges.txt has it: two symbols with a space between them. */
 deberta_status byte_bpe_add_merge_line(byte_bpe *bpe, const char *line, size_t bytes, const char *where,
                                        deberta_error *err);
-/* unknown_id: for bytes whose symbol is not in the vocabulary. */
+/* unknown_id: of a token that was added, for bytes whose symbol is not in the vocabulary. */
 deberta_status byte_bpe_finish(byte_bpe *bpe, int32_t unknown_id, const char *where, deberta_error *err);
 
 size_t byte_bpe_size(const byte_bpe *bpe);                                  /* one more than the largest id */

@@ -338,7 +338,7 @@ static char *put_piece(char *at, const piece *p, const char *text)
 
 deberta_status piece_model_write(const piece_model *model, char **bytes, size_t *size_bytes, deberta_error *err)
 {
-    /* Cannot overflow: at most 2^24 pieces of at most 2^16 bytes. */
+    /* Cannot overflow: all of it was in memory before. */
     char *out = malloc(model->texts_bytes + model->count * PIECE_OVERHEAD_BYTES + 2 * SPEC_BYTES);
     if (!out) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a model of %zu pieces", model->count);
 

@@ -188,6 +188,16 @@ static deberta_status load_vocabulary(tokenizer *t, const char *path, const char
     return unigram_create(&t->unigram, model, &options, QUOTE(path), err);
 }
 
+/* A vocabulary without [UNK] gets it, so that every id that comes out has a text. */
+static deberta_status finish_bpe(tokenizer *t, const char *where, deberta_error *err)
+{
+    int32_t unknown = t->specials[TOKENIZER_UNK];
+    const added_token *token = added_tokens_with_id(&t->added, unknown);
+    if (!byte_bpe_token(t->bpe, unknown, NULL))
+        DEBERTA_TRY(byte_bpe_add_token(t->bpe, token->text, token->bytes, unknown, where, err));
+    return byte_bpe_finish(t->bpe, unknown, where, err);
+}
+
 deberta_status tokenizer_open(tokenizer **tokenizer_out, const char *folder, deberta_error *err)
 {
     *tokenizer_out = NULL;
@@ -203,7 +213,7 @@ deberta_status tokenizer_open(tokenizer **tokenizer_out, const char *folder, deb
     DEBERTA_TRY_OR_FAIL(status, find_vocabulary(folder, &path, &merges_path, &t->file_name, err));
     DEBERTA_TRY_OR_FAIL(status, load_vocabulary(t, path, merges_path, folder, &config, &model, err));
     DEBERTA_TRY_OR_FAIL(status, settle_specials(t, &config, folder, err));
-    if (t->bpe) DEBERTA_TRY_OR_FAIL(status, byte_bpe_finish(t->bpe, t->specials[TOKENIZER_UNK], QUOTE(path), err));
+    if (t->bpe) DEBERTA_TRY_OR_FAIL(status, finish_bpe(t, QUOTE(path), err));
     *tokenizer_out = t;
     t = NULL;
 fail:

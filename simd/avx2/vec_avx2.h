@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define VF static inline __attribute__((always_inline))
-#define VF_LANES 8
+#define VF            static inline __attribute__((always_inline))
+#define VF_LANES      8
 #define VF_NAME(name) name##_avx2
-#define VF_ISA "avx2"
+#define VF_ISA        "avx2"
 
 typedef __m256 vf;
 typedef __m256i vi;
@@ -51,7 +51,8 @@ VF vf vf_copysign(vf magnitude, vf sign)
 VF vf vf_select_less(vf a, vf b, vf yes, vf no) { return _mm256_blendv_ps(no, yes, _mm256_cmp_ps(a, b, _CMP_LT_OQ)); }
 VF vf vf_power_of_two(vf shifted)
 {
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_castps_si256(shifted), _mm256_set1_epi32(127)), 23));
+    return _mm256_castsi256_ps(
+        _mm256_slli_epi32(_mm256_add_epi32(_mm256_castps_si256(shifted), _mm256_set1_epi32(127)), 23));
 }
 
 /* stage s (a power of two): lanes whose index has bit s come from b. */

@@ -1,4 +1,5 @@
-/* The vector vocabulary on AVX-512 F, BW, DQ, VL: 16 lanes. Meanings are in simd/README.md. SPDX-License-Identifier: MIT */
+/* The vector vocabulary on AVX-512 F, BW, DQ, VL: 16 lanes. Meanings are in simd/README.md. SPDX-License-Identifier:
+ * MIT */
 #ifndef SIMD_AVX512_VEC_AVX512_H
 #define SIMD_AVX512_VEC_AVX512_H
 
@@ -6,10 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define VF static inline __attribute__((always_inline))
-#define VF_LANES 16
+#define VF            static inline __attribute__((always_inline))
+#define VF_LANES      16
 #define VF_NAME(name) name##_avx512
-#define VF_ISA "avx512"
+#define VF_ISA        "avx512"
 
 typedef __m512 vf;
 typedef __m512i vi;
@@ -39,10 +40,14 @@ VF vf vf_copysign(vf magnitude, vf sign)
     const vf bit = _mm512_set1_ps(-0.0f);
     return _mm512_or_ps(_mm512_andnot_ps(bit, magnitude), _mm512_and_ps(bit, sign));
 }
-VF vf vf_select_less(vf a, vf b, vf yes, vf no) { return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes); }
+VF vf vf_select_less(vf a, vf b, vf yes, vf no)
+{
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), no, yes);
+}
 VF vf vf_power_of_two(vf shifted)
 {
-    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_add_epi32(_mm512_castps_si512(shifted), _mm512_set1_epi32(127)), 23));
+    return _mm512_castsi512_ps(
+        _mm512_slli_epi32(_mm512_add_epi32(_mm512_castps_si512(shifted), _mm512_set1_epi32(127)), 23));
 }
 
 /* stage s (a power of two): lanes whose index has bit s come from b. */
@@ -87,7 +92,8 @@ VF void vf_transpose(vf r[VF_LANES])
     }
     for (int k = 0; k < 4; k++) { /* then the 4 x 4 quarters */
         const vf a = _mm512_shuffle_f32x4(r[k], r[k + 4], 0x88), b = _mm512_shuffle_f32x4(r[k], r[k + 4], 0xDD);
-        const vf c = _mm512_shuffle_f32x4(r[k + 8], r[k + 12], 0x88), d = _mm512_shuffle_f32x4(r[k + 8], r[k + 12], 0xDD);
+        const vf c = _mm512_shuffle_f32x4(r[k + 8], r[k + 12], 0x88),
+                 d = _mm512_shuffle_f32x4(r[k + 8], r[k + 12], 0xDD);
         t[k] = _mm512_shuffle_f32x4(a, c, 0x88);
         t[k + 8] = _mm512_shuffle_f32x4(a, c, 0xDD);
         t[k + 4] = _mm512_shuffle_f32x4(b, d, 0x88);

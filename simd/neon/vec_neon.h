@@ -6,10 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define VF static inline __attribute__((always_inline))
-#define VF_LANES 4
+#define VF            static inline __attribute__((always_inline))
+#define VF_LANES      4
 #define VF_NAME(name) name##_neon
-#define VF_ISA "neon"
+#define VF_ISA        "neon"
 
 typedef float32x4_t vf;
 typedef int32x4_t vi;

@@ -12,13 +12,13 @@
 #include <assert.h>
 
 #ifdef SCALAR_FMA
-#define KERNELS_INIT kernels_init_scalar_fma
+#define KERNELS_INIT   kernels_init_scalar_fma
 #define SUFFIXED(name) name##_scalar_fma
-#define ISA_NAME "scalar_fma"
+#define ISA_NAME       "scalar_fma"
 #else
-#define KERNELS_INIT kernels_init_scalar
+#define KERNELS_INIT   kernels_init_scalar
 #define SUFFIXED(name) name##_scalar
-#define ISA_NAME "scalar"
+#define ISA_NAME       "scalar"
 #endif
 
 /* The one tree that combines 16 partial sums: halves, quarters, eighths, pairs. */
@@ -37,9 +37,12 @@ static float sum_of_partials(const float partials[PANEL])
 static void gemm_start(const gemm_task *task, size_t i, const float *c, float x[PANEL])
 {
     for (size_t l = 0; l < PANEL; l++) {
-        if (!task->accumulate) x[l] = 0.0f;
-        else if (task->c_scale) x[l] = c[l] * task->c_scale[i];
-        else x[l] = c[l];
+        if (!task->accumulate)
+            x[l] = 0.0f;
+        else if (task->c_scale)
+            x[l] = c[l] * task->c_scale[i];
+        else
+            x[l] = c[l];
     }
 }
 
@@ -48,10 +51,8 @@ static void gemm_epilogue(const gemm_task *task, size_t i, size_t p, float x[PAN
     for (size_t l = 0; l < PANEL; l++) {
         if (task->bias) x[l] = x[l] + task->bias[p * PANEL + l];
         if (task->gelu) x[l] = scalar_gelu(x[l]);
-        if (task->outer_column)
-            x[l] = x[l] + (task->outer_column[i * task->outer_ld] + task->outer_row[p * PANEL + l]);
-        if (task->residual)
-            x[l] = x[l] + task->residual[i * task->ld_residual + p * task->residual_panel_stride + l];
+        if (task->outer_column) x[l] = x[l] + (task->outer_column[i * task->outer_ld] + task->outer_row[p * PANEL + l]);
+        if (task->residual) x[l] = x[l] + task->residual[i * task->ld_residual + p * task->residual_panel_stride + l];
         if (task->row_scale) x[l] = x[l] * task->row_scale[i];
     }
 }

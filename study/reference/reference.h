@@ -60,7 +60,7 @@ typedef struct reference_input {
     const int64_t *position_ids; /* [n] or NULL: 0, 1, 2 ... */
     const unsigned char *mask;   /* [n] or NULL: all kept */
     reference_padding padding;
-    const double *first_hidden;  /* [n][h] or NULL: takes the place of H[0] */
+    const double *first_hidden; /* [n][h] or NULL: takes the place of H[0] */
 } reference_input;
 
 /* One query's attention in one layer, all heads. value[c] is [A][n]; NULL where the model has no such term. Components

@@ -46,10 +46,14 @@ static const void *activate_task_for(void *context, int copy)
 
 const char *activation_name(kernel_activation function)
 {
-    static const char *const names[] = {
-        [KERNEL_GELU] = "gelu", [KERNEL_GELU_TANH] = "gelu_tanh", [KERNEL_GELU_QUICK] = "gelu_quick",
-        [KERNEL_RELU] = "relu", [KERNEL_SILU] = "silu",           [KERNEL_TANH] = "tanh",
-        [KERNEL_SIGMOID] = "sigmoid", [KERNEL_EXP] = "exp"};
+    static const char *const names[] = {[KERNEL_GELU] = "gelu",
+                                        [KERNEL_GELU_TANH] = "gelu_tanh",
+                                        [KERNEL_GELU_QUICK] = "gelu_quick",
+                                        [KERNEL_RELU] = "relu",
+                                        [KERNEL_SILU] = "silu",
+                                        [KERNEL_TANH] = "tanh",
+                                        [KERNEL_SIGMOID] = "sigmoid",
+                                        [KERNEL_EXP] = "exp"};
     return names[function];
 }
 
@@ -101,10 +105,7 @@ typedef struct error_bounds {
     double ulp, absolute; /* either is enough */
 } error_bounds;
 
-static double gelu_ulp(double x)
-{
-    return x > 0 ? 2.5 : x > -1 ? 3 : x >= -3 ? 6 : x >= -5 ? 11 : x >= -5.5 ? 18 : 25;
-}
+static double gelu_ulp(double x) { return x > 0 ? 2.5 : x > -1 ? 3 : x >= -3 ? 6 : x >= -5 ? 11 : x >= -5.5 ? 18 : 25; }
 
 static error_bounds bounds_of(double x, kernel_activation function)
 {
@@ -181,10 +182,10 @@ static void ask_sleef(test_run *run, float x, kernel_activation function) { (voi
 
 static float special_value(test_run *run)
 {
-    static const float specials[] = {0.0f,       -0.0f,     INFINITY,   -INFINITY, NAN,    0x1p-149f, -0x1p-149f,
-                                     0x1p-126f,  FLT_MAX,   -FLT_MAX,   88.0f,     88.5f,  88.72283f, 88.8f,
-                                     -87.33654f, -87.5f,    -104.0f,    13.06f,    -13.05f, -13.1f,   -5.75f,
-                                     5.75f,      0.625f,    -0.625f,    10.0f,     -100.5f};
+    static const float specials[] = {0.0f,       -0.0f,   INFINITY, -INFINITY, NAN,     0x1p-149f, -0x1p-149f,
+                                     0x1p-126f,  FLT_MAX, -FLT_MAX, 88.0f,     88.5f,   88.72283f, 88.8f,
+                                     -87.33654f, -87.5f,  -104.0f,  13.06f,    -13.05f, -13.1f,    -5.75f,
+                                     5.75f,      0.625f,  -0.625f,  10.0f,     -100.5f};
     return specials[random_below(run, sizeof specials / sizeof *specials)];
 }
 

@@ -114,8 +114,8 @@ static void take_epilogue_operands(test_run *run, gemm_case *g)
     }
     if (g->residual == RESIDUAL_OTHER) {
         choose_layout(run, g, &g->ld_residual, &g->residual_panel_stride);
-        g->residual_values = run_buffer(run, "residual", layout_span(g, g->ld_residual, g->residual_panel_stride),
-                                        BUFFER_INPUT);
+        g->residual_values =
+            run_buffer(run, "residual", layout_span(g, g->ld_residual, g->residual_panel_stride), BUFFER_INPUT);
         fill_layout(run, g, g->residual_values->copy[COPY_INITIAL], g->ld_residual, g->residual_panel_stride, 1.0f);
     } else if (g->residual == RESIDUAL_C) {
         g->ld_residual = g->ldc;

@@ -7,7 +7,14 @@
 #include <math.h>
 
 typedef enum row_kind {
-    ROW_BELL, ROW_WIDE, ROW_CONSTANT, ROW_HUGE_MEAN, ROW_ONE_HUGE, ROW_TINY, ROW_NAN, ROW_KINDS
+    ROW_BELL,
+    ROW_WIDE,
+    ROW_CONSTANT,
+    ROW_HUGE_MEAN,
+    ROW_ONE_HUGE,
+    ROW_TINY,
+    ROW_NAN,
+    ROW_KINDS
 } row_kind;
 
 typedef struct layernorm_case {

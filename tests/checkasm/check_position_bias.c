@@ -160,14 +160,16 @@ static void bias_body(test_run *run, const void *parameters)
 
 static void run_bias_case(test_run *run, size_t weight, bias_case b)
 {
-    static const char *const shapes[] = {"flat", "linear", "steps at random", "few steps", "many steps",
-                                         "linear between saturated ends", "no order"};
+    static const char *const shapes[] = {
+        "flat", "linear", "steps at random", "few steps", "many steps", "linear between saturated ends", "no order"};
     for (unsigned terms = 1; terms <= 3; terms++) {
         b.use_c2p = terms & 1;
         b.use_p2c = terms & 2;
         run_case(run, weight, bias_body, &b, "rows %zu, map %s%s, %s", b.rows, shapes[b.shape],
                  b.unit_steps ? "" : " (unit_steps false)",
-                 terms == 1 ? "c2p" : terms == 2 ? "p2c" : "c2p + p2c");
+                 terms == 1   ? "c2p"
+                 : terms == 2 ? "p2c"
+                              : "c2p + p2c");
     }
 }
 

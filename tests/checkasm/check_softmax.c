@@ -78,8 +78,8 @@ static void fill_mask(test_run *run, softmax_case *c)
 static void fill_state(test_run *run, softmax_case *c)
 {
     const buffer_kind kind = c->logits == LOGITS_NAN ? BUFFER_OUTPUT_ANY : BUFFER_OUTPUT;
-    c->maximum = run_buffer(run, "maximum", c->rows,
-                            c->logits == LOGITS_NAN ? BUFFER_OUTPUT_ANY : BUFFER_OUTPUT_ANY_ZERO);
+    c->maximum =
+        run_buffer(run, "maximum", c->rows, c->logits == LOGITS_NAN ? BUFFER_OUTPUT_ANY : BUFFER_OUTPUT_ANY_ZERO);
     c->total = run_buffer(run, "total", c->rows, kind);
     if (c->first) return;
     c->rescale = run_buffer(run, "rescale", c->rows, kind);
@@ -122,8 +122,7 @@ static void compare_row(test_run *run, const softmax_case *c, size_t i)
         if (!compare_exponential(run, "rescale", i, factor, old - shift)) return;
         sum += (double)c->total->copy[COPY_INITIAL][i] * (double)factor;
     }
-    run_error(run, "total", i, (double)c->total->copy[COPY_TESTED][i], sum, UNIT_EPS_S, EPS * sum + 0x1p-149,
-              limit);
+    run_error(run, "total", i, (double)c->total->copy[COPY_TESTED][i], sum, UNIT_EPS_S, EPS * sum + 0x1p-149, limit);
 }
 
 /* A NaN must be seen in its row and in no other. */
@@ -148,7 +147,8 @@ static void softmax_body(test_run *run, const void *parameters)
     fill_mask(run, &c);
     fill_state(run, &c);
     if (!run_kernels(run, call_softmax, softmax_task_for, &c)) return;
-    if (c.logits == LOGITS_NAN) compare_nan_rows(run, &c);
+    if (c.logits == LOGITS_NAN)
+        compare_nan_rows(run, &c);
     else
         for (size_t i = 0; i < c.rows; i++) compare_row(run, &c, i);
 }
@@ -158,7 +158,10 @@ static void run_softmax_case(test_run *run, size_t weight, const softmax_case *c
     static const char *const kinds[] = {"mild", "steep", "tied", "low", "NaN"};
     static const char *const masks[] = {"no mask", "open mask", "random mask", "all masked"};
     run_case(run, weight, softmax_body, c, "rows %zu, keys %zu, %s logits, %s, %s", c->rows, c->keys, kinds[c->logits],
-             masks[c->mask], c->first ? "first chunk" : c->nothing_before ? "after a masked chunk" : "next chunk");
+             masks[c->mask],
+             c->first            ? "first chunk"
+             : c->nothing_before ? "after a masked chunk"
+                                 : "next chunk");
 }
 
 /* ------------------------------------------------------------------------------------------------------------ walks */

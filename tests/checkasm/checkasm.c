@@ -179,9 +179,12 @@ static void run_tier(test_run *run, test_tally *tally, tier_id tier, const kerne
         }
         run_check(run, &checks[i]);
         print_result(run);
-        if (run->failures) tally->failed++;
-        else if (run->cases) tally->passed++;
-        else tally->skipped++;
+        if (run->failures)
+            tally->failed++;
+        else if (run->cases)
+            tally->passed++;
+        else
+            tally->skipped++;
         if (run->cases) tally->checked[tier][slot] = true;
     }
 }
@@ -270,12 +273,11 @@ static test_options read_options(int argc, char **argv)
 {
     enum { ISA, REQUIRE, KERNEL, SEED, CASE, QUICK, NO_GUARD, BENCH, SELF_TEST, LIST, HELP };
     static const struct option names[] = {
-        {"isa", 1, NULL, ISA},         {"require", 1, NULL, REQUIRE},     {"kernel", 1, NULL, KERNEL},
-        {"seed", 1, NULL, SEED},       {"case", 1, NULL, CASE},           {"quick", 0, NULL, QUICK},
-        {"bench", 0, NULL, BENCH},     {"no-guard", 0, NULL, NO_GUARD},   {"list", 0, NULL, LIST},
-        {"help", 0, NULL, HELP},       {"self-test", 0, NULL, SELF_TEST}, {0}};
-    test_options o = {
-        .seed = 1, .tier = -1, .only_case = SIZE_MAX, .quick = getenv("DEBERTA_TEST_QUICK") != NULL};
+        {"isa", 1, NULL, ISA},     {"require", 1, NULL, REQUIRE},     {"kernel", 1, NULL, KERNEL},
+        {"seed", 1, NULL, SEED},   {"case", 1, NULL, CASE},           {"quick", 0, NULL, QUICK},
+        {"bench", 0, NULL, BENCH}, {"no-guard", 0, NULL, NO_GUARD},   {"list", 0, NULL, LIST},
+        {"help", 0, NULL, HELP},   {"self-test", 0, NULL, SELF_TEST}, {0}};
+    test_options o = {.seed = 1, .tier = -1, .only_case = SIZE_MAX, .quick = getenv("DEBERTA_TEST_QUICK") != NULL};
     int option;
     while ((option = getopt_long(argc, argv, "", names, NULL)) != -1) {
         switch (option) {

@@ -32,7 +32,7 @@ typedef enum slot_id {
 #define X(name, parameters) SLOT_##name,
     KERNEL_LIST(X)
 #undef X
-    SLOT_COUNT
+        SLOT_COUNT
 } slot_id;
 
 const char *slot_name(slot_id slot);
@@ -43,11 +43,11 @@ bool slot_same(slot_id slot, const kernels *a, const kernels *b);
 
 typedef struct test_options {
     uint64_t seed;
-    const char *kernel;   /* check or slot, or NULL: all */
-    int tier;             /* or -1: all */
-    size_t only_case;     /* or SIZE_MAX: all */
+    const char *kernel; /* check or slot, or NULL: all */
+    int tier;           /* or -1: all */
+    size_t only_case;   /* or SIZE_MAX: all */
     bool quick, no_guard, list, bench, self_test;
-    unsigned require;     /* bits of tiers that must run */
+    unsigned require; /* bits of tiers that must run */
 } test_options;
 
 enum { COPY_INITIAL, COPY_EXPECTED, COPY_TESTED, COPY_COUNT };

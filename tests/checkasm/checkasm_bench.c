@@ -110,9 +110,9 @@ static void call_activate(const kernels *table, bench_arrays *w)
     table->activate_f32(w->c, VALUES, (kernel_activation)w->variant);
 }
 
-#define GFLOPS "GFLOP/s", 1e-9
-#define NS     "ns/element", -1e9
-#define GEMM_FLOP(rows) (2.0 * (rows) * DEPTH * PANELS * PANEL)
+#define GFLOPS          "GFLOP/s", 1e-9
+#define NS              "ns/element", -1e9
+#define GEMM_FLOP(rows) (2.0 * (rows)*DEPTH * PANELS * PANEL)
 static const bench_case benchmarks[] = {
     {SLOT_gemm_f32, "96 x 768 x 192, bias", restore_nothing, call_gemm, GEMM_FLOP(ROWS), GFLOPS, 0},
     {SLOT_gemm_f32, "96 x 768 x 192, bias and gelu", restore_nothing, call_gemm, GEMM_FLOP(ROWS), GFLOPS, 2},

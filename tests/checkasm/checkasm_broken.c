@@ -367,8 +367,10 @@ static bool try_fault(test_run *run, const broken_kernel *fault)
     char message[sizeof run->first_failure];
     memcpy(message, run->first_failure, sizeof message);
     if (check && fault->size == FAULT_GROSS) alone = caught_by(run, fault->slot, &broken, &broken);
-    if (check && alone) printf("caught %-28s by %s: %s\n", fault->name, check, message);
-    else printf("MISSED %s%s\n", fault->name, check ? " by float64 alone" : "");
+    if (check && alone)
+        printf("caught %-28s by %s: %s\n", fault->name, check, message);
+    else
+        printf("MISSED %s%s\n", fault->name, check ? " by float64 alone" : "");
     return check && alone;
 }
 
@@ -381,8 +383,10 @@ int self_test(const test_options *options)
     run.isa = "broken";
     run.quiet = true;
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        if (try_fault(&run, &faults[i])) caught++;
-        else missed++;
+        if (try_fault(&run, &faults[i]))
+            caught++;
+        else
+            missed++;
     }
     run_release(&run);
     printf("%zu passed, %zu failed, 0 skipped\n", caught, missed);

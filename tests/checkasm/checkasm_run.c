@@ -220,7 +220,7 @@ static bool compare_buffer(test_run *run, const test_buffer *b)
     if (i == size) return true;
 
     const float got = b->copy[COPY_TESTED][i], want = b->copy[COPY_EXPECTED][i];
-    const char *what = b->kind == BUFFER_INPUT       ? "changed its input"
+    const char *what = b->kind == BUFFER_INPUT      ? "changed its input"
                        : float_bits(want) == POISON ? "wrote between the rows of"
                        : float_bits(got) == POISON  ? "left unwritten"
                                                     : "other bits than the scalar kernel in";
@@ -300,8 +300,10 @@ bool run_error(test_run *run, const char *where, size_t index, double got, doubl
     static const char *const units[UNIT_COUNT] = {"ULP", "eps S"};
     /* Infinities and NaN must be met exactly. */
     double error = 0;
-    if (isnan(want)) error = isnan(got) ? 0 : INFINITY;
-    else if (got != want) error = isinf(want) ? INFINITY : fabs(got - want) / size;
+    if (isnan(want))
+        error = isnan(got) ? 0 : INFINITY;
+    else if (got != want)
+        error = isinf(want) ? INFINITY : fabs(got - want) / size;
 
     /* Negated, so that a NaN fails. */
     if (!(error <= limit)) {

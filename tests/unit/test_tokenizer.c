@@ -418,6 +418,26 @@ static void test_specials(void **state)
     tokenizer_free(&t);
 }
 
+/* Special tokens that a vocabulary lacks come behind it, in transformers' order. */
+static void test_appended_specials(void **state)
+{
+    static const char merges[] = "#version: 0.2\na b\n";
+    char *folder = make_folder();
+    (void)state;
+    write_json(folder, "vocab.json", "{'a': 0, 'b': 1, 'ab': 2, '[PAD]': 3}");
+    write_file(folder, "merges.txt", merges, strlen(merges));
+    tokenizer *t = open_folder(folder);
+    CHECK_IDS(t, "abax", 4, 2, 0, 6, 5);
+    CHECK_IDS(t, "b[MASK]", 4, 1, 7, 5);
+    assert_int_equal(tokenizer_id(t, TOKENIZER_PAD), 3);
+    assert_int_equal(tokenizer_vocabulary_size(t), 8);
+    assert_string_equal(tokenizer_token(t, 6, NULL), "[UNK]");
+    assert_string_equal(tokenizer_kind_name(t), "byte-level BPE");
+    encode_awkward(t);
+    tokenizer_free(&t);
+    remove_folder(folder);
+}
+
 /* -------------------------------------------------------------------------------------------------- broken text */
 
 static void test_broken_utf8(void **state)
@@ -823,11 +843,12 @@ int main(void)
         cmocka_unit_test(test_golden),           cmocka_unit_test(test_golden_from_other_files),
         cmocka_unit_test(test_literal_specials), cmocka_unit_test(test_damaged_folders),
         cmocka_unit_test(test_missing_files),    cmocka_unit_test(test_configuration),
-        cmocka_unit_test(test_specials),         cmocka_unit_test(test_broken_utf8),
-        cmocka_unit_test(test_random_bytes),     cmocka_unit_test(test_arguments),
-        cmocka_unit_test(test_hand_over),        cmocka_unit_test(test_tokenizer_json),
-        cmocka_unit_test(test_long_lines),       cmocka_unit_test(test_truncation),
-        cmocka_unit_test(test_decoding),         cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_specials),         cmocka_unit_test(test_appended_specials),
+        cmocka_unit_test(test_broken_utf8),      cmocka_unit_test(test_random_bytes),
+        cmocka_unit_test(test_arguments),        cmocka_unit_test(test_hand_over),
+        cmocka_unit_test(test_tokenizer_json),   cmocka_unit_test(test_long_lines),
+        cmocka_unit_test(test_truncation),       cmocka_unit_test(test_decoding),
+        cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,131 @@
+"""The results of tools/peers.py as Markdown: reads the all.json of each kind of measurement, prints.
+
+SPDX-License-Identifier: MIT
+"""
+import json
+import sys
+
+from peers_worker import ENGINES, OURS
+
+
+def print_table(titles, rows):
+    print("| " + " | ".join(titles) + " |")
+    print("|---|" + "--:|" * (len(titles) - 1))
+    for row in rows:
+        print("| " + " | ".join(row) + " |")
+    print()
+
+
+def mark(result):
+    return ("!" if result["disturbed"] else "") + ("?" if not result["agrees"] else "")
+
+
+def milliseconds(result):
+    return f"{1e3 * result['median_s']:.4g} ({1e3 * result['min_s']:.4g}){mark(result)}" if result else "–"
+
+
+def best_peer(engines):
+    """Of the float32 peers that agree."""
+    peers = [r for name, r in engines.items() if name != OURS and r["precision"] == "float32" and r["agrees"]]
+    return min(peers, key=lambda r: r["median_s"], default=None)
+
+
+def ratio(engines):
+    """Ours / best peer, by medians and by minima; below 1 ours is faster."""
+    ours, peer = engines.get(OURS), best_peer(engines)
+    if not ours or not peer:
+        return ["–", "–"]
+    doubt = mark(ours) or mark(peer)
+    return [peer["engine"], f"**{ours['median_s'] / peer['median_s']:.3f}** ({ours['min_s'] / peer['min_s']:.3f}){doubt}"]
+
+
+def by_row(results, key):
+    rows = {}
+    for result in results:
+        rows.setdefault(tuple(result[name] for name in key), {})[result["engine"]] = result
+    return dict(sorted(rows.items()))
+
+
+def print_quantity(title, rows, names, cell):
+    print(f"{title}\n")
+    print_table(["row", *names], [[label(key), *(cell(engines[e]) + mark(engines[e]) if e in engines else "–" for e in names)]
+                                  for key, engines in rows.items()])  # fmt: skip
+
+
+def label(key):
+    """Of (model, threads) or (model, threads, n)."""
+    model, threads, *n = key
+    return f"{model}, {threads} thread{'s' if threads > 1 else ''}" + (f", n = {n[0]}" if n else "")
+
+
+def in_order(results):
+    """Names of their engines, ours first."""
+    known = [OURS, *ENGINES]
+    return sorted({r["engine"] for r in results}, key=known.index)
+
+
+def print_latency(results, title):
+    rows = by_row(results, ("model", "threads", "n"))
+    names = in_order(results)
+    print(f"{title}: milliseconds, median (minimum); ratio of ours to the best float32 peer\n")
+    lines = [[label(key), *(milliseconds(engines.get(e)) for e in names), *ratio(engines)] for key, engines in rows.items()]
+    print_table(["row", *names, "best peer", "ours / best"], lines)
+    print_quantity("Largest difference from PyTorch float32", rows, names, lambda r: f"{r['max_abs_difference']:.1e}")
+    print_quantity("Share of the machine's peak in useful work, %", rows, names,
+                   lambda r: f"{100 * r['peak_fraction']:.0f}" if r["peak_fraction"] else "–")  # fmt: skip
+    print_quantity("Peak memory of the process, MB", rows, names, lambda r: f"{r['peak_rss_bytes'] / 1e6:.0f}")
+    print_quantity("Start of the process to first result, seconds", rows, names, lambda r: f"{r['first_result_s']:.2f}")
+
+
+def print_neighbours(quiet, busy):
+    rows, alone = by_row(busy, ("model", "threads", "n")), by_row(quiet, ("model", "threads", "n"))
+    names = in_order(busy)
+
+    def slowdown(key, engine):
+        with_one, without = rows[key].get(engine), alone.get(key, {}).get(engine)
+        if not with_one or not without:
+            return "–"
+        return f"{with_one['median_s'] / without['median_s']:.2f}{mark(with_one) or mark(without)}"
+
+    print("With a busy process on one core: time / time without it\n")
+    print_table(["row", *names], [[label(key), *(slowdown(key, e) for e in names)] for key in rows])
+
+
+def print_documents(results):
+    """Each engine with the number of documents at once that suits it best."""
+    best = {}
+    for result in results:
+        key = (result["model"], result["threads"], result["engine"])
+        if key not in best or result["median_s"] < best[key]["median_s"]:
+            best[key] = result
+    rows = by_row(best.values(), ("model", "threads"))
+    print("Throughput on documents: each engine at its best number of documents at once\n")
+    lines = []
+    for key, engines in rows.items():
+        _, against = ratio(engines)
+        for engine, result in sorted(engines.items(), key=lambda item: item[1]["median_s"]):
+            speed = f"{result['tokens_per_s']:.0f}{mark(result)}"
+            lines.append([label(key), engine, str(result["documents_at_once"]), speed, against if engine == OURS else ""])
+    print_table(["row", "engine", "documents at once", "tokens / s", "time: ours / best peer"], lines)
+
+
+def print_tables(folder):
+    found = {}
+    for mode in ("latency", "neighbour", "documents"):
+        path = folder / mode / "all.json"
+        if path.exists():
+            found[mode] = json.loads(path.read_text("utf-8"))
+    if not found:
+        sys.exit(f"peers.py: {folder} holds no results")
+    environment = next(iter(found.values()))["environment"]
+    versions = sorted({r["version"] for report in found.values() for r in report["results"]})
+    machine = f"{environment['cpu']}, {environment['usable_cores']} cores, {environment['isa']}, {environment['system']}"
+    print(f"{machine}; {'; '.join(versions)}\n")
+    print("`!` other processes disturbed it: not a result. `?` disagrees with PyTorch float32.\n")
+    results = {mode: report["results"] for mode, report in found.items()}
+    if "latency" in results:
+        print_latency(results["latency"], "Latency, batch 1")
+    if "neighbour" in results:
+        print_neighbours(results.get("latency", []), results["neighbour"])
+    if "documents" in results:
+        print_documents(results["documents"])

@@ -1,0 +1,417 @@
+"""The inside of tools/peers.py: what one fresh process does for one engine. Started by peers.py, not by hand.
+
+    model NAME FOLDER              a folder as transformers writes it, random weights
+    input FOLDER FILE --lengths    token ids, mask, and what PyTorch float32 makes of them
+    graph FOLDER FILE.onnx         the same weights for ONNX Runtime and OpenVINO
+    measure ...                    one engine, one shape: a line of JSON
+
+An engine is a function from a Job to a function (ids, mask) -> last hidden state. All packages are imported by the engine
+that uses them, so that no process pays for another engine's memory or start.
+
+SPDX-License-Identifier: MIT
+"""
+import argparse
+import json
+import os
+import resource
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Encode = Callable[[Any, Any], Any]
+
+
+@dataclass(frozen=True)
+class Job:
+    folder: str
+    graph: str
+    threads: int
+    shape: tuple[int, int] | None  # batch and length, if all inputs have the same
+
+
+@dataclass(frozen=True)
+class Engine:
+    open: Callable[[Job], tuple[Encode, str]]  # the function and "name version"
+    summary: str
+    precision: str = "float32"
+    graph: str | None = None  # "float32" or "int8": which ONNX file it reads
+    environment: tuple[tuple[str, str], ...] = ()
+    versions: tuple[int, ...] = (1, 3)  # of DeBERTa that it can run
+
+
+# ------------------------------------------------------------------------------------------------------------ shapes
+
+
+@dataclass(frozen=True)
+class Shape:
+    version: int  # 1: deberta, 3: deberta-v2 with buckets
+    hidden: int
+    heads: int
+    layers: int
+    intermediate: int
+    longest: int  # rows beyond are not measured
+    vocabulary: int = 1000  # one row is copied per token: the size costs memory, not time
+
+
+SHAPES = {
+    "v3-xsmall": Shape(3, 384, 6, 12, 1536, 4096),
+    "v3-small": Shape(3, 768, 12, 6, 3072, 4096),
+    "v3-base": Shape(3, 768, 12, 12, 3072, 4096),
+    "v1-base": Shape(1, 768, 12, 12, 3072, 1024),
+    "tiny-v3": Shape(3, 64, 4, 3, 128, 4096, 200),
+    "tiny-v1": Shape(1, 64, 4, 3, 128, 1024, 200),
+}
+
+# q and k of standard deviation g each, over the three terms and the scale 1/sqrt(3d): logits of g squared, about 2.
+QUERY_KEY_GAIN = 2**0.5
+
+
+def weight_scale(name, weight):
+    """Mean and standard deviation of a random parameter."""
+    if name.endswith("LayerNorm.weight"):
+        return 1.0, 0.1
+    if weight.dim() == 1:
+        return 0.0, 0.05
+    if "embeddings" in name:
+        return 0.0, 1.0
+    gain = QUERY_KEY_GAIN if any(part in name for part in ("query", "key", "in_proj", "pos_")) else 1.0
+    return 0.0, gain / weight.shape[1] ** 0.5
+
+
+def write_model(name, folder):
+    import torch
+    import transformers
+
+    shape = SHAPES[name]
+    fields = {
+        "hidden_size": shape.hidden, "num_attention_heads": shape.heads, "num_hidden_layers": shape.layers,
+        "intermediate_size": shape.intermediate, "vocab_size": shape.vocabulary, "max_position_embeddings": 512,
+        "type_vocab_size": 0, "layer_norm_eps": 1e-7, "relative_attention": True, "max_relative_positions": -1,
+        "pos_att_type": "c2p|p2c", "position_biased_input": False, "pad_token_id": 0,
+    }  # fmt: skip
+    if shape.version == 3:
+        fields |= {"position_buckets": 256, "norm_rel_ebd": "layer_norm", "share_att_key": True}
+        model = transformers.DebertaV2Model(transformers.DebertaV2Config(**fields))
+    else:
+        model = transformers.DebertaModel(transformers.DebertaConfig(**fields))
+    torch.manual_seed(1)
+    with torch.no_grad():
+        for key, weight in model.named_parameters():
+            mean, deviation = weight_scale(key, weight)
+            weight.copy_(mean + deviation * torch.randn_like(weight))
+    partial = Path(folder + ".part")
+    model.save_pretrained(partial)
+    partial.rename(folder)
+
+
+# ----------------------------------------------------------------------------------------------------------- engines
+
+
+def torch_model(folder, threads):
+    """The encoder as a module (ids, mask) -> last hidden state."""
+    import torch
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    torch.set_num_threads(threads)
+    torch.set_num_interop_threads(1)
+    model = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+
+    class LastHidden(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.model = model
+
+        def forward(self, input_ids, attention_mask):
+            return self.model(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+
+    return LastHidden().eval()
+
+
+def torch_version():
+    import torch
+    import transformers
+
+    return f"torch {torch.__version__}, transformers {transformers.__version__}"
+
+
+def torch_encode(module, context):
+    """Runs a module on arrays inside a context such as autocast, made anew for each call."""
+    import torch
+
+    def encode(ids, mask):
+        with torch.inference_mode(), context():
+            return module(torch.from_numpy(ids), torch.from_numpy(mask)).float().numpy()
+
+    return encode
+
+
+def open_torch(job):
+    from contextlib import nullcontext
+
+    return torch_encode(torch_model(job.folder, job.threads), nullcontext), torch_version()
+
+
+def open_torch_bf16(job):
+    import torch
+
+    module = torch_model(job.folder, job.threads)
+    return torch_encode(module, lambda: torch.autocast("cpu", dtype=torch.bfloat16)), torch_version()
+
+
+def open_torch_compile(job):
+    from contextlib import nullcontext
+
+    import torch
+
+    module = torch.compile(torch_model(job.folder, job.threads), dynamic=job.shape is None)
+    return torch_encode(module, nullcontext), torch_version()
+
+
+def open_onnxruntime(job):
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = job.threads, 1
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
+    session = onnxruntime.InferenceSession(job.graph, options, providers=["CPUExecutionProvider"])
+
+    def encode(ids, mask):
+        return session.run(None, {"input_ids": ids, "attention_mask": mask})[0]
+
+    return encode, f"onnxruntime {onnxruntime.__version__}"
+
+
+def open_openvino(job):
+    import openvino
+
+    core = openvino.Core()
+    model = core.read_model(job.graph)
+    if job.shape:
+        model.reshape({tensor.any_name: list(job.shape) for tensor in model.inputs})
+    options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": job.threads, "NUM_STREAMS": 1,
+               "INFERENCE_PRECISION_HINT": "f32"}  # fmt: skip
+    request = core.compile_model(model, "CPU", options).create_infer_request()
+
+    def encode(ids, mask):
+        return request.infer({"input_ids": ids, "attention_mask": mask})["last_hidden_state"]
+
+    return encode, f"openvino {openvino.__version__.split('-')[0]}"
+
+
+# glibc gives large temporaries back to the system at every free: half of PyTorch's time is page faults. This keeps them.
+KEEP_MEMORY = (("MALLOC_MMAP_MAX_", "0"), ("MALLOC_TRIM_THRESHOLD_", str(1 << 40)), ("MALLOC_TOP_PAD_", str(1 << 26)))
+
+OURS = "deberta"  # measured by the program itself
+ENGINES = {
+    "torch": Engine(open_torch, "PyTorch eager"),
+    "torch-malloc": Engine(open_torch, "PyTorch eager, glibc told to keep freed memory", environment=KEEP_MEMORY),
+    "torch-compile": Engine(open_torch_compile, "torch.compile, fixed shape; compiles in every process",
+                            environment=(("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1"),)),
+    "torch-bf16": Engine(open_torch_bf16, "PyTorch eager, bf16 autocast; v1's mask overflows in it", precision="bfloat16",
+                         versions=(3,)),
+    "onnxruntime": Engine(open_onnxruntime, "TorchScript export, any batch and length", graph="float32"),
+    "onnxruntime-int8": Engine(open_onnxruntime, "the same after quantize_dynamic", precision="int8", graph="int8"),
+    "openvino": Engine(open_openvino, "the same ONNX file at one shape (documents: any)", graph="float32"),
+}  # fmt: skip
+
+
+def write_graph(folder, path, precision):
+    import torch
+
+    if precision == "int8":
+        quantise_graph(folder, path)
+        return
+    axes = {0: "batch", 1: "n"}
+    ids = torch.randint(1, 100, (1, 48))
+    with torch.no_grad():
+        torch.onnx.export(torch_model(folder, 1), (ids, torch.ones_like(ids)), path + ".part", dynamo=False, opset_version=18,
+                          input_names=["input_ids", "attention_mask"], output_names=["last_hidden_state"],
+                          dynamic_axes={"input_ids": axes, "attention_mask": axes, "last_hidden_state": axes})  # fmt: skip
+    os.rename(path + ".part", path)
+
+
+def quantise_graph(folder, path):
+    """Constants are folded first: otherwise position projections would be quantised as products of each run."""
+    import onnxruntime
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    plain, folded = path + ".plain", path + ".folded"
+    write_graph(folder, plain, "float32")
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.optimized_model_filepath = folded
+    onnxruntime.InferenceSession(plain, options, providers=["CPUExecutionProvider"])
+    quantize_dynamic(folded, path + ".part", weight_type=QuantType.QInt8)
+    os.remove(plain)
+    os.remove(folded)
+    os.rename(path + ".part", path)
+
+
+# ------------------------------------------------------------------------------------------------------------ inputs
+
+
+def write_input(folder, path, lengths):
+    """A padded batch and its last hidden state, computed one sequence at a time, where padding cannot matter."""
+    import numpy
+    from safetensors.numpy import save_file
+
+    with open(Path(folder, "config.json"), encoding="utf-8") as file:
+        config = json.load(file)
+    encode, _ = open_torch(Job(folder, "", os.cpu_count() or 1, None))
+    random = numpy.random.default_rng(lengths)
+    ids = numpy.zeros((len(lengths), max(lengths)), dtype=numpy.int64)
+    mask = numpy.zeros_like(ids)
+    expected = numpy.zeros((*ids.shape, config["hidden_size"]), dtype=numpy.float32)
+    for row, length in enumerate(lengths):
+        ids[row, :length] = random.integers(1, config["vocab_size"], length)
+        mask[row, :length] = 1
+        expected[row, :length] = encode(ids[row : row + 1, :length], mask[row : row + 1, :length])[0]
+    save_file({"input_ids": ids, "attention_mask": mask, "expected": expected}, path + ".part")
+    os.rename(path + ".part", path)
+
+
+def largest_difference(output, tensors):
+    """Between an output and what was expected, over tokens that are not padding; not a number if that is what came out."""
+    import numpy
+
+    kept = tensors["attention_mask"].astype(bool)
+    return float(numpy.abs(output.astype(numpy.float64) - tensors["expected"])[kept].max())
+
+
+def bucketed_batches(lengths, size, vocabulary):
+    """Documents of like length together, each batch padded to its longest: what one does for engines that need rectangles."""
+    import numpy
+
+    random = numpy.random.default_rng(7)
+    ordered = sorted(lengths)
+    batches = []
+    for start in range(0, len(ordered), size):
+        part = ordered[start : start + size]
+        mask = (numpy.arange(max(part)) < numpy.array(part)[:, None]).astype(numpy.int64)
+        batches.append((mask * random.integers(1, vocabulary, mask.shape), mask))
+    return batches
+
+
+# --------------------------------------------------------------------------------------------------------- measuring
+
+
+def machine_seconds():
+    """CPU seconds that the whole machine has used, and those that the hypervisor took, since boot."""
+    with open("/proc/stat", encoding="ascii") as file:
+        user, nice, system, _, _, irq, softirq, stolen = (int(x) for x in file.readline().split()[1:9])
+    hertz = os.sysconf("SC_CLK_TCK")
+    return (user + nice + system + irq + softirq) / hertz, stolen / hertz
+
+
+def peak_memory_bytes():
+    """VmHWM, because ru_maxrss survives exec and so tells of the parent."""
+    with open("/proc/self/status", encoding="ascii") as file:
+        return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM:"))
+
+
+def limit_memory():
+    """An engine that wants more than there is shall fail, and not take the machine along."""
+    with open("/proc/meminfo", encoding="ascii") as file:
+        available = next(1024 * int(line.split()[1]) for line in file if line.startswith("MemAvailable:"))
+    resource.setrlimit(resource.RLIMIT_DATA, (available * 9 // 10,) * 2)
+
+
+def take_samples(call, repetitions, min_seconds):
+    """Times of single calls after one warm-up, and the cores that others used meanwhile. Slow calls are repeated less."""
+    started = time.perf_counter()
+    call()
+    once = time.perf_counter() - started
+    least = 1 if once > 20 else min(3, repetitions) if once > 4 else repetitions
+    samples, (busy, _) = [], machine_seconds()
+    begun, own = time.perf_counter(), time.process_time()
+    while len(samples) < least or (time.perf_counter() - begun < min_seconds and len(samples) < 1000):
+        started = time.perf_counter()
+        call()
+        samples.append(time.perf_counter() - started)
+    wall, own = time.perf_counter() - begun, time.process_time() - own
+    return samples, max(0.0, (machine_seconds()[0] - busy - own) / wall)
+
+
+def encode_by_parts(encode, ids, mask, size):
+    """So many sequences at once as will be timed, so that checking the output does not ask for more memory than the rest."""
+    import numpy
+
+    parts = []
+    for start in range(0, len(ids), size):
+        rows = slice(start, start + size)
+        longest = int(mask[rows].sum(axis=1).max())
+        part = encode(ids[rows, :longest], mask[rows, :longest])
+        parts.append(numpy.pad(part, ((0, 0), (0, ids.shape[1] - longest), (0, 0))))
+    return numpy.concatenate(parts)
+
+
+def measure(arguments):
+    from safetensors.numpy import load_file
+
+    limit_memory()
+    tensors = load_file(arguments.input)
+    ids, mask = tensors["input_ids"], tensors["attention_mask"]
+    shape = None if arguments.documents else ids.shape
+    encode, version = ENGINES[arguments.engine].open(Job(arguments.folder, arguments.graph, arguments.threads, shape))
+    output = encode_by_parts(encode, ids, mask, arguments.batch)
+    first_result = time.monotonic() - arguments.spawned
+    difference = largest_difference(output, tensors)
+    batches = [(ids, mask)]
+    if arguments.documents:
+        batches = bucketed_batches(arguments.documents, arguments.batch, int(ids.max()) + 1)
+
+    def call():
+        for batch_ids, batch_mask in batches:
+            encode(batch_ids, batch_mask)
+
+    samples, others = take_samples(call, arguments.reps, arguments.min_time)
+    return {"version": version, "samples_s": samples, "other_cores": others, "first_result_s": first_result,
+            "peak_rss_bytes": peak_memory_bytes(), "max_abs_difference": difference}  # fmt: skip
+
+
+def length_list(text):
+    return [int(part) for part in text.split(",")]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("model")
+    command.add_argument("name", choices=SHAPES)
+    command.add_argument("folder")
+    command = commands.add_parser("input")
+    command.add_argument("folder")
+    command.add_argument("file")
+    command.add_argument("--lengths", type=length_list, required=True)
+    command = commands.add_parser("graph")
+    command.add_argument("folder")
+    command.add_argument("file")
+    command.add_argument("--precision", default="float32")
+    command = commands.add_parser("measure")
+    command.add_argument("folder")
+    command.add_argument("--engine", choices=ENGINES, required=True)
+    command.add_argument("--graph", default="")
+    command.add_argument("--input", required=True)
+    command.add_argument("--documents", type=length_list, help="lengths of a corpus to measure instead of the input")
+    command.add_argument("--batch", type=int, default=1, help="documents at once")
+    command.add_argument("--threads", type=int, required=True)
+    command.add_argument("--reps", type=int, required=True)
+    command.add_argument("--min-time", type=float, required=True)
+    command.add_argument("--spawned", type=float, required=True, help="CLOCK_MONOTONIC when this process was started")
+    arguments = parser.parse_args()
+    if arguments.command == "model":
+        write_model(arguments.name, arguments.folder)
+    elif arguments.command == "input":
+        write_input(arguments.folder, arguments.file, arguments.lengths)
+    elif arguments.command == "graph":
+        write_graph(arguments.folder, arguments.file, arguments.precision)
+    else:
+        print(json.dumps(measure(arguments)))
+
+
+if __name__ == "__main__":
+    main()
