@@ -121,6 +121,8 @@ def check_format(paths):
         skips += 1
         return
     for path in paths:
+        if path.startswith("simd/tmpl/"):
+            continue  # set by hand: clang-format takes the unrolling macros for statements
         said = subprocess.run(["clang-format", "--dry-run", "-Werror", path], cwd=ROOT, capture_output=True, text=True)
         check(said.returncode == 0, f"{path}: not as clang-format 14 would have it")
 

@@ -1,5 +1,6 @@
-/* Tile sizes on AVX2: 16 registers hold 6 x 2 accumulators, 2 of B and 1 of A, one to spare. SPDX-License-Identifier:
- * MIT */
+/* Tile sizes on AVX2: 16 registers hold 6 x 2 accumulators, 2 of B and 1 of A, one to spare.
+ *
+ * SPDX-License-Identifier: MIT */
 #ifndef SIMD_AVX2_TUNE_AVX2_H
 #define SIMD_AVX2_TUNE_AVX2_H
 

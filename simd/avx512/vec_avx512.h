@@ -1,5 +1,6 @@
-/* The vector vocabulary on AVX-512 F, BW, DQ, VL: 16 lanes. Meanings are in simd/README.md. SPDX-License-Identifier:
- * MIT */
+/* The vector vocabulary on AVX-512 F, BW, DQ, VL: 16 lanes. Meanings are in simd/README.md.
+ *
+ * SPDX-License-Identifier: MIT */
 #ifndef SIMD_AVX512_VEC_AVX512_H
 #define SIMD_AVX512_VEC_AVX512_H
 

@@ -1,5 +1,6 @@
-/* Tile sizes on NEON: 32 registers hold 6 x 4 accumulators, 4 of B and what is loaded of A. SPDX-License-Identifier:
- * MIT */
+/* Tile sizes on NEON: 32 registers hold 6 x 4 accumulators, 4 of B and what is loaded of A.
+ *
+ * SPDX-License-Identifier: MIT */
 #ifndef SIMD_NEON_TUNE_NEON_H
 #define SIMD_NEON_TUNE_NEON_H
 

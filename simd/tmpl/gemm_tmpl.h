@@ -1,10 +1,8 @@
-/* gemm_f32: the one multiplication, as register tiles of TILE_PANELS panels (others for what is left over) and
- * TILE_ROWS(panels) rows.
+/* gemm_f32: the one multiplication, as register tiles of TILE_PANELS panels (others for what is left over) and TILE_ROWS(panels) rows.
  *
- * A tile's accumulators stay in registers over the whole depth; A is read in place, one broadcast a row and step; B
- * streams. Rows are cut into balanced groups (16 = 6 + 5 + 5), because a 5-row tile still runs at full rate and a 4-row
- * tile does not. Every output is one chain of fused multiply-adds in increasing k, so tile shape and cutting do not
- * show in the bits.
+ * A tile's accumulators stay in registers over the whole depth; A is read in place, one broadcast a row and step; B streams.
+ * Rows are cut into balanced groups (16 = 6 + 5 + 5), because a 5-row tile still runs at full rate and a 4-row tile does not.
+ * Every output is one chain of fused multiply-adds in increasing k, so tile shape and cutting do not show in the bits.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef SIMD_TMPL_GEMM_TMPL_H
@@ -16,18 +14,17 @@
 
 #define VECTORS (PANEL / VF_LANES) /* of one panel row */
 
-/* gelu of n floats, n a multiple of VF_LANES: one copy of the code. In registers it would be written out for every
- * vector of every tile shape, and through L1 it costs nothing beside its forty instructions. */
+/* gelu of n floats, n a multiple of VF_LANES: one copy of the code. In registers it would be written out for every vector of every
+ * tile shape, and through L1 it costs nothing beside its forty instructions. */
 static __attribute__((noinline)) void VF_NAME(gelu_values)(float *x, size_t n)
 {
     for (size_t e = 0; e < n; e += VF_LANES) vf_store(x + e, vf_gelu(vf_load(x + e)));
 }
 
-/* Adds up the tile whose first row and panel are given. rows, panels and prefetch are literals in every call, so that
- * all loops over them vanish and x lives in registers. The addressing a + {0, 1, 2, 3 ...} lda is left to the compiler.
- */
-VF void gemm_tile(const int rows, const int panels, const int prefetches, const gemm_task *task, size_t row,
-                  size_t panel, const char *next, size_t next_step)
+/* Adds up the tile whose first row and panel are given. rows, panels and prefetch are literals in every call, so that all loops
+ * over them vanish and x lives in registers. The addressing a + {0, 1, 2, 3 ...} lda is left to the compiler. */
+VF void gemm_tile(const int rows, const int panels, const int prefetches, const gemm_task *task, size_t row, size_t panel,
+                  const char *next, size_t next_step)
 {
     const size_t lda = task->lda, depth = task->depth, stride = task->b_panel_stride;
     const float *a = task->a + row * lda;
@@ -36,31 +33,29 @@ VF void gemm_tile(const int rows, const int panels, const int prefetches, const 
     vf x[TILE_MAX_ROWS][TILE_MAX_PANELS * VECTORS];
 
     if (!task->accumulate) {
-        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] = vf_zero();
+        UNROLL for (int i = 0; i < rows; i++)
+            UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] = vf_zero();
     } else {
-        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] =
-            vf_load(c + i * task->ldc + v / VECTORS * task->c_panel_stride + v % VECTORS * VF_LANES);
+        UNROLL for (int i = 0; i < rows; i++)
+            UNROLL for (int v = 0; v < panels * VECTORS; v++)
+                x[i][v] = vf_load(c + i * task->ldc + v / VECTORS * task->c_panel_stride + v % VECTORS * VF_LANES);
         if (task->c_scale) {
-            UNROLL for (int i = 0; i < rows; i++)
-            {
+            UNROLL for (int i = 0; i < rows; i++) {
                 const vf scale = vf_broadcast(task->c_scale + row + i);
                 UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] = vf_mul(x[i][v], scale);
             }
         }
     }
 
-    UNROLL_DEPTH for (size_t k = 0; k < depth; k++)
-    {
+    UNROLL_DEPTH for (size_t k = 0; k < depth; k++) {
         vf y[TILE_MAX_PANELS * VECTORS];
-        UNROLL for (int v = 0; v < panels * VECTORS; v++) y[v] =
-            vf_load(b + v / VECTORS * stride + k * PANEL + v % VECTORS * VF_LANES);
-        UNROLL for (int p = 0; p < prefetches; p++)
-        {
+        UNROLL for (int v = 0; v < panels * VECTORS; v++)
+            y[v] = vf_load(b + v / VECTORS * stride + k * PANEL + v % VECTORS * VF_LANES);
+        UNROLL for (int p = 0; p < prefetches; p++) {
             vf_prefetch_l2(next);
             next += next_step;
         }
-        UNROLL for (int i = 0; i < rows; i++)
-        {
+        UNROLL for (int i = 0; i < rows; i++) {
             const vf s = vf_broadcast(a + (size_t)i * lda + k);
             UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] = vf_fma(s, y[v], x[i][v]);
         }
@@ -69,58 +64,58 @@ VF void gemm_tile(const int rows, const int panels, const int prefetches, const 
     /* The epilogue, in the order of the contract. Its branches are the same for every tile of a call. */
     const float *bias = task->bias ? task->bias + panel * PANEL : NULL;
     if (bias)
-        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] =
-            vf_add(x[i][v], vf_load(bias + v * VF_LANES));
+        UNROLL for (int i = 0; i < rows; i++)
+            UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] = vf_add(x[i][v], vf_load(bias + v * VF_LANES));
     if (task->gelu) { /* not in C, which may be the residual */
         float tile[TILE_MAX_ROWS * TILE_MAX_PANELS * PANEL];
-        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < panels * VECTORS; v++)
-            vf_store(tile + (i * panels * VECTORS + v) * VF_LANES, x[i][v]);
+        UNROLL for (int i = 0; i < rows; i++)
+            UNROLL for (int v = 0; v < panels * VECTORS; v++) vf_store(tile + (i * panels * VECTORS + v) * VF_LANES, x[i][v]);
         VF_NAME(gelu_values)(tile, (size_t)(rows * panels * PANEL));
-        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] =
-            vf_load(tile + (i * panels * VECTORS + v) * VF_LANES);
+        UNROLL for (int i = 0; i < rows; i++)
+            UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] = vf_load(tile + (i * panels * VECTORS + v) * VF_LANES);
     }
-    if (task->outer_column) UNROLL for (int i = 0; i < rows; i++)
-        {
+    if (task->outer_column)
+        UNROLL for (int i = 0; i < rows; i++) {
             const vf column = vf_broadcast(task->outer_column + (row + i) * task->outer_ld);
-            UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] =
-                vf_add(x[i][v], vf_add(column, vf_load(task->outer_row + panel * PANEL + v * VF_LANES)));
+            UNROLL for (int v = 0; v < panels * VECTORS; v++)
+                x[i][v] = vf_add(x[i][v], vf_add(column, vf_load(task->outer_row + panel * PANEL + v * VF_LANES)));
         }
     if (task->residual) {
         const float *r = task->residual + row * task->ld_residual + panel * task->residual_panel_stride;
-        UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] =
-            vf_add(x[i][v], vf_load(r + i * task->ld_residual + v / VECTORS * task->residual_panel_stride +
-                                    v % VECTORS * VF_LANES));
+        UNROLL for (int i = 0; i < rows; i++)
+            UNROLL for (int v = 0; v < panels * VECTORS; v++)
+                x[i][v] = vf_add(x[i][v], vf_load(r + i * task->ld_residual + v / VECTORS * task->residual_panel_stride +
+                                                  v % VECTORS * VF_LANES));
     }
-    if (task->row_scale) UNROLL for (int i = 0; i < rows; i++)
-        {
+    if (task->row_scale)
+        UNROLL for (int i = 0; i < rows; i++) {
             const vf scale = vf_broadcast(task->row_scale + row + i);
             UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] = vf_mul(x[i][v], scale);
         }
-    UNROLL for (int i = 0; i < rows; i++) UNROLL for (int v = 0; v < panels * VECTORS; v++)
-        vf_store(c + i * task->ldc + v / VECTORS * task->c_panel_stride + v % VECTORS * VF_LANES, x[i][v]);
+    UNROLL for (int i = 0; i < rows; i++)
+        UNROLL for (int v = 0; v < panels * VECTORS; v++)
+            vf_store(c + i * task->ldc + v / VECTORS * task->c_panel_stride + v % VECTORS * VF_LANES, x[i][v]);
 }
 
 /* One literal row count per case: the switch is what turns a number into code. */
 #define GEMM_CASE(n)                                                                                                   \
     case n:                                                                                                            \
-        if (n <= TILE_ROWS(panels)) gemm_tile(n, panels, prefetches, task, row, panel, next, next_step);               \
+        if (n <= TILE_ROWS(panels)) gemm_tile(n, panels, prefetches, task, row, panel, next, next_step);                 \
         break;
 
 VF void gemm_rows(size_t rows, const int panels, const int prefetches, const gemm_task *task, size_t row, size_t panel,
                   const char *next, size_t next_step)
 {
     switch (rows) {
-        GEMM_CASE(1)
-        GEMM_CASE(2) GEMM_CASE(3) GEMM_CASE(4) GEMM_CASE(5) GEMM_CASE(6)
+        GEMM_CASE(1) GEMM_CASE(2) GEMM_CASE(3) GEMM_CASE(4) GEMM_CASE(5) GEMM_CASE(6)
 #if TILE_MAX_ROWS > 6
-            GEMM_CASE(7) GEMM_CASE(8) GEMM_CASE(9) GEMM_CASE(10) GEMM_CASE(11) GEMM_CASE(12)
+        GEMM_CASE(7) GEMM_CASE(8) GEMM_CASE(9) GEMM_CASE(10) GEMM_CASE(11) GEMM_CASE(12)
 #endif
     }
 }
 
-/* All rows against `panels` panels. Row group g fetches the g-th part of the panels that come next, in `prefetches`
- * requests a step of depth: enough to ask for every line once, spread so evenly that reading hides behind multiplying.
- */
+/* All rows against `panels` panels. Row group g fetches the g-th part of the panels that come next, in `prefetches` requests a step
+ * of depth: enough to ask for every line once, spread so evenly that reading hides behind multiplying. */
 VF void gemm_panels(const int panels, const int prefetches, const gemm_task *task, size_t panel)
 {
     const size_t groups = (task->rows + TILE_ROWS(panels) - 1) / TILE_ROWS(panels);
@@ -172,8 +167,7 @@ static void VF_NAME(gemm_f32)(const gemm_task *task)
 }
 
 /* pack_panels_f32: VF_LANES rows at a time through an in-register transpose. */
-static void VF_NAME(pack_panels_f32)(float *panels, size_t panel_stride, const float *x, size_t ldx, size_t rows,
-                                     size_t depth)
+static void VF_NAME(pack_panels_f32)(float *panels, size_t panel_stride, const float *x, size_t ldx, size_t rows, size_t depth)
 {
     for (size_t first = 0; first < rows; first += VF_LANES) {
         const size_t here = rows - first < VF_LANES ? rows - first : VF_LANES;

@@ -1,5 +1,5 @@
-/* Every kernel body, compiled once per instruction set by simd/<isa>/kernels_<isa>.c, which includes its vocabulary and
- * its tile sizes first. SPDX-License-Identifier: MIT */
+/* Every kernel body, compiled once per instruction set by simd/<isa>/kernels_<isa>.c, which includes its vocabulary and its
+ * tile sizes first. SPDX-License-Identifier: MIT */
 #ifndef SIMD_TMPL_KERNELS_TMPL_H
 #define SIMD_TMPL_KERNELS_TMPL_H
 
@@ -7,13 +7,13 @@
 
 #include "core/kernels.h"
 
-/* Loops over the rows and vectors of a tile must vanish, or the accumulators live in memory and two thirds of the speed
- * are gone. Every compiler spells that differently. */
+/* Loops over the rows and vectors of a tile must vanish, or the accumulators live in memory and two thirds of the speed are
+ * gone. Every compiler spells that differently. */
 #ifdef __clang__
-#define UNROLL       _Pragma("clang loop unroll(full)")
+#define UNROLL _Pragma("clang loop unroll(full)")
 #define UNROLL_DEPTH _Pragma("clang loop unroll_count(4)")
 #else
-#define UNROLL       _Pragma("GCC unroll 16")
+#define UNROLL _Pragma("GCC unroll 16")
 #define UNROLL_DEPTH _Pragma("GCC unroll 4")
 #endif
 

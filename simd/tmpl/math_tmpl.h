@@ -1,6 +1,6 @@
-/* exp, gelu, tanh and their relatives as explicit FMA polynomials: the same bits on every tier (docs/design.md). The
- * formulas, the order of operations, error bounds and the origin of the constants are in simd/math_coefficients.h. A
- * clamp has its limit as the first operand of min and max: then a NaN passes through on every instruction set.
+/* exp, gelu, tanh and their relatives as explicit FMA polynomials: the same bits on every tier (docs/design.md). The formulas, the
+ * order of operations, error bounds and the origin of the constants are in simd/math_coefficients.h.
+ * A clamp has its limit as the first operand of min and max: then a NaN passes through on every instruction set.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef SIMD_TMPL_MATH_TMPL_H

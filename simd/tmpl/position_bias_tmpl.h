@@ -1,12 +1,12 @@
 /* position_bias_f32: the position terms of one tile of 16 keys, without a transpose, a gather or an index matrix.
  *
  * Lane l of query i wants table row row_of[i - l].
- *   p2c: the strip is transposed, T[row][16 keys], so lane l must come from T[row_of[i - l]][l]. Blending does it for
- * any row map: with t(D) = T[row_of[D]],  a(D) = lanes with bit 0 from t(D - 1), else t(D);  b(D) = lanes with bit 1
- * from a(D - 2), else a(D);  and so on:  lane l of the last stage is lane l of t(D - l). Walking down the queries, each
- * stage needs only its own last 1, 2, 4 (8) values, which stay in registers. c2p: the strip is reversed, so 16 growing
- * keys read growing places. Where rows move in steps of 1 that is one load; where steps are 0 or 1, one load and one
- * permutation whose indices are differences of position_of; otherwise a gather.
+ *   p2c: the strip is transposed, T[row][16 keys], so lane l must come from T[row_of[i - l]][l]. Blending does it for any row map:
+ *        with t(D) = T[row_of[D]],  a(D) = lanes with bit 0 from t(D - 1), else t(D);  b(D) = lanes with bit 1 from a(D - 2), else
+ *        a(D);  and so on:  lane l of the last stage is lane l of t(D - l). Walking down the queries, each stage needs only its own
+ *        last 1, 2, 4 (8) values, which stay in registers.
+ *   c2p: the strip is reversed, so 16 growing keys read growing places. Where rows move in steps of 1 that is one load; where steps
+ *        are 0 or 1, one load and one permutation whose indices are differences of position_of; otherwise a gather.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef SIMD_TMPL_POSITION_BIAS_TMPL_H
@@ -80,8 +80,8 @@ VF vf c2p_vector(const bias_shape shape, const position_bias_task *task, size_t 
 }
 
 /* Queries [first, end) of the part of the tile whose lane 0 is key `half`. */
-VF void bias_segment(const bias_shape shape, const bool c2p, const bool p2c, const position_bias_task *task,
-                     size_t first, size_t end, size_t half)
+VF void bias_segment(const bias_shape shape, const bool c2p, const bool p2c, const position_bias_task *task, size_t first,
+                     size_t end, size_t half)
 {
     blend_history history;
     if (p2c) blend_start(&history, task, (ptrdiff_t)first, half);
@@ -90,19 +90,17 @@ VF void bias_segment(const bias_shape shape, const bool c2p, const bool p2c, con
         vf t[BLEND_ROWS];
         if (p2c) {
             /* behind the last query its row serves again: those vectors are not stored */
-            UNROLL for (size_t k = 0; k < BLEND_ROWS; k++) t[k] =
-                p2c_row(task, (ptrdiff_t)(query + (k < rows ? k : rows - 1)) - (ptrdiff_t)half, half);
+            UNROLL for (size_t k = 0; k < BLEND_ROWS; k++)
+                t[k] = p2c_row(task, (ptrdiff_t)(query + (k < rows ? k : rows - 1)) - (ptrdiff_t)half, half);
             blend_rows(t, &history);
         }
         if (rows == BLEND_ROWS) {
-            UNROLL for (size_t k = 0; k < BLEND_ROWS; k++)
-            {
+            UNROLL for (size_t k = 0; k < BLEND_ROWS; k++) {
                 const vf c = c2p ? c2p_vector(shape, task, query + k, half) : vf_zero();
                 vf_store(task->bias + (query + k) * PANEL + half, c2p && p2c ? vf_add(c, t[k]) : c2p ? c : t[k]);
             }
         } else {
-            UNROLL for (size_t k = 0; k < BLEND_ROWS; k++)
-            {
+            UNROLL for (size_t k = 0; k < BLEND_ROWS; k++) {
                 if (k >= rows) break;
                 const vf c = c2p ? c2p_vector(shape, task, query + k, half) : vf_zero();
                 vf_store(task->bias + (query + k) * PANEL + half, c2p && p2c ? vf_add(c, t[k]) : c2p ? c : t[k]);
@@ -116,8 +114,7 @@ VF void bias_tile(const bool c2p, const bool p2c, const position_bias_task *task
     for (size_t half = 0; half < PANEL; half += VF_LANES)
         for (size_t first = 0; first < task->rows; first += BIAS_SEGMENT) {
             const size_t end = task->rows - first < BIAS_SEGMENT ? task->rows : first + BIAS_SEGMENT;
-            /* Rows never fall and rise by at most 1: they move by 1 everywhere if and only if the ends are that far
-             * apart. */
+            /* Rows never fall and rise by at most 1: they move by 1 everywhere if and only if the ends are that far apart. */
             const ptrdiff_t nearest = (ptrdiff_t)first - (ptrdiff_t)half - (VF_LANES - 1);
             const ptrdiff_t farthest = (ptrdiff_t)end - 1 - (ptrdiff_t)half;
             if (!task->unit_steps)

@@ -1,5 +1,5 @@
-/* Kernels that work row by row: softmax_f32, layernorm_f32, activate_f32. Their sums have 16 partials whatever the
- * vector length, combined by the tree of core/kernels.h. SPDX-License-Identifier: MIT */
+/* Kernels that work row by row: softmax_f32, layernorm_f32, activate_f32. Their sums have 16 partials whatever the vector length,
+ * combined by the tree of core/kernels.h. SPDX-License-Identifier: MIT */
 #ifndef SIMD_TMPL_ROW_TMPL_H
 #define SIMD_TMPL_ROW_TMPL_H
 
@@ -35,8 +35,8 @@ VF void softmax_row(const bool masked, const softmax_task *task, size_t row)
 
     vf m[PARTIALS];
     UNROLL for (size_t v = 0; v < PARTIALS; v++) m[v] = lowest;
-    for (size_t j = 0; j < whole; j += PANEL) UNROLL for (size_t v = 0; v < PARTIALS; v++)
-        {
+    for (size_t j = 0; j < whole; j += PANEL)
+        UNROLL for (size_t v = 0; v < PARTIALS; v++) {
             vf x = vf_load(s + j + v * VF_LANES);
             if (masked) {
                 x = vf_add(x, vf_load(task->key_bias + j + v * VF_LANES));
@@ -62,14 +62,13 @@ VF void softmax_row(const bool masked, const softmax_task *task, size_t row)
     const vf minus = vf_set1(base);
     vf sums[PARTIALS];
     UNROLL for (size_t v = 0; v < PARTIALS; v++) sums[v] = vf_zero();
-    for (size_t j = 0; j < whole; j += PANEL) UNROLL for (size_t v = 0; v < PARTIALS; v++)
-        {
+    for (size_t j = 0; j < whole; j += PANEL)
+        UNROLL for (size_t v = 0; v < PARTIALS; v++) {
             const vf e = vf_exp(vf_sub(vf_load(s + j + v * VF_LANES), minus));
             vf_store(s + j + v * VF_LANES, e);
             sums[v] = vf_add(sums[v], e);
         }
-    UNROLL for (size_t v = 0; v < PARTIALS; v++)
-    { /* absent elements add exp(-inf) = 0, which changes nothing */
+    UNROLL for (size_t v = 0; v < PARTIALS; v++) { /* absent elements add exp(-inf) = 0, which changes nothing */
         const size_t j = whole + v * VF_LANES, n = lanes_left(keys, j);
         if (n == 0) break;
         const vf e = vf_exp(vf_sub(vf_load_n(s + j, n, lowest), minus));
@@ -96,8 +95,8 @@ static void VF_NAME(softmax_f32)(const softmax_task *task)
         for (size_t row = 0; row < task->rows; row++) softmax_row(false, task, row);
 }
 
-static void VF_NAME(layernorm_f32)(float *y, size_t ldy, const float *x, size_t ldx, const float *gamma,
-                                   const float *beta, size_t rows, size_t n, float eps)
+static void VF_NAME(layernorm_f32)(float *y, size_t ldy, const float *x, size_t ldx, const float *gamma, const float *beta,
+                                   size_t rows, size_t n, float eps)
 {
     const size_t whole = n / PANEL * PANEL;
     for (size_t row = 0; row < rows; row++, x += ldx, y += ldy) {
@@ -105,8 +104,7 @@ static void VF_NAME(layernorm_f32)(float *y, size_t ldy, const float *x, size_t 
         UNROLL for (size_t v = 0; v < PARTIALS; v++) sums[v] = vf_zero();
         for (size_t e = 0; e < whole; e += PANEL)
             UNROLL for (size_t v = 0; v < PARTIALS; v++) sums[v] = vf_add(sums[v], vf_load(x + e + v * VF_LANES));
-        UNROLL for (size_t v = 0; v < PARTIALS; v++)
-        {
+        UNROLL for (size_t v = 0; v < PARTIALS; v++) {
             const size_t e = whole + v * VF_LANES;
             sums[v] = vf_add(sums[v], vf_load_n(x + e, lanes_left(n, e), vf_zero()));
         }
@@ -114,16 +112,14 @@ static void VF_NAME(layernorm_f32)(float *y, size_t ldy, const float *x, size_t 
 
         const vf mu = vf_set1(mean);
         UNROLL for (size_t v = 0; v < PARTIALS; v++) sums[v] = vf_zero();
-        for (size_t e = 0; e < whole; e += PANEL) UNROLL for (size_t v = 0; v < PARTIALS; v++)
-            {
+        for (size_t e = 0; e < whole; e += PANEL)
+            UNROLL for (size_t v = 0; v < PARTIALS; v++) {
                 const vf d = vf_sub(vf_load(x + e + v * VF_LANES), mu);
                 sums[v] = vf_fma(d, d, sums[v]);
             }
-        UNROLL for (size_t v = 0; v < PARTIALS; v++)
-        {
+        UNROLL for (size_t v = 0; v < PARTIALS; v++) {
             const size_t e = whole + v * VF_LANES;
-            const vf d =
-                vf_sub(vf_load_n(x + e, lanes_left(n, e), mu), mu); /* absent elements differ from the mean by 0 */
+            const vf d = vf_sub(vf_load_n(x + e, lanes_left(n, e), mu), mu); /* absent elements differ from the mean by 0 */
             sums[v] = vf_fma(d, d, sums[v]);
         }
         const float variance = sum_of_partials(sums) / (float)n;
