@@ -210,9 +210,9 @@ static const option_spec options[] = {
     {"behaviour-tokens", 0, "N", "skip tests that need texts of more than N tokens (default 2200)"},
     {"influence", 0, NULL, "measure how much inputs at each distance move an output, by finite differences"},
     {"influence-tokens", 0, "N", "length of the made-up text for that (default 256)"},
-    {"text", 0, "TEXT", "measure it in this text instead"},
-    {"ids", 0, "LIST", "measure it in a text of these ids instead"},
     {"influence-sources", 0, "N", "how many tokens are moved, one after the other (default 4)"},
+    {"text", 0, "TEXT", "influence in this text instead of a made-up one"},
+    {"ids", 0, "LIST", "influence in a text of these ids instead of a made-up one"},
     {"rows", 0, NULL, "list every row of the table with its distances"},
     {NULL, 0, NULL, NULL},
 };
