@@ -7,7 +7,7 @@
     tools/peers.py --out R --table                   the results so far as Markdown
     tools/peers.py --work W --out R --quick          tiny models, all engines, a few minutes: does it work here?
 
-W keeps models, inputs and ONNX files (1.5 GB for all). R keeps visits.jsonl, one line for each process, and for each kind of
+W keeps models, inputs and ONNX files (about 2 GB for all). R keeps visits.jsonl, one line for each process, and for each kind of
 measurement a folder of JSON files of the schema of `deberta bench --json`: all.json, model-*.json for `bench plot`, engine-*.json
 for `bench compare`. What visits.jsonl has undisturbed, or as failed, is not measured again. docs/benchmarking.md has the method.
 
