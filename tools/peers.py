@@ -586,6 +586,7 @@ def run(arguments):
 def main():
     arguments = parse_arguments()
     if arguments.table:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `--table | head` is no error
         print_tables(arguments.out)
         return
     try:
