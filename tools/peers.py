@@ -7,7 +7,7 @@
     tools/peers.py --out R --table                   the results so far as Markdown
     tools/peers.py --work W --out R --quick          tiny models, all engines, a few minutes: does it work here?
 
-W keeps models, inputs and ONNX files (1.5 GB for all). R keeps visits.jsonl, one line for each process, and for each kind of
+W keeps models, inputs and ONNX files (about 2 GB for all). R keeps visits.jsonl, one line for each process, and for each kind of
 measurement a folder of JSON files of the schema of `deberta bench --json`: all.json, model-*.json for `bench plot`, engine-*.json
 for `bench compare`. What visits.jsonl has undisturbed, or as failed, is not measured again. docs/benchmarking.md has the method.
 
@@ -24,6 +24,7 @@ import datetime
 import json
 import os
 import resource
+import signal
 import statistics
 import subprocess
 import sys
@@ -67,7 +68,6 @@ class Row:
 @dataclasses.dataclass(frozen=True)
 class Finished:
     output: str
-    spawned: float  # CLOCK_MONOTONIC
     seconds: float
     other_cores: float  # used by neither the process nor this one nor the neighbour, over its whole life
     stolen_cores: float
@@ -91,17 +91,25 @@ class Runner:
         (busy, stolen), own, spawned = machine_seconds(), self.cpu_seconds(), time.monotonic()
         if command[0] == sys.executable and "measure" in command:
             command = [*command, "--spawned", repr(spawned)]
-        try:
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=self.limit, check=False)
-        except subprocess.TimeoutExpired:
-            raise Failure(f"took more than {self.limit:.0f} s") from None
+        output, said, status = self.finish(command, environment)
         seconds = time.monotonic() - spawned
-        if done.returncode != 0:
-            said = done.stderr.strip().splitlines()
-            raise Failure(f"exit status {done.returncode}: {said[-1] if said else ''}"[:300])
+        if status != 0:
+            raise Failure(f"exit status {status}: {(said.strip().splitlines() or [''])[-1]}"[:300])
         busy_after, stolen_after = machine_seconds()
         others = (busy_after - busy - (self.cpu_seconds() - own)) / seconds
-        return Finished(done.stdout, spawned, seconds, max(0.0, others), (stolen_after - stolen) / seconds)
+        return Finished(output, seconds, max(0.0, others), (stolen_after - stolen) / seconds)
+
+    def finish(self, command, environment):
+        """Output, errors and exit status. In a session of its own, so that nothing it forked outlives it."""
+        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              start_new_session=True) as process:  # fmt: skip
+            try:
+                return *process.communicate(timeout=self.limit), process.returncode
+            except BaseException as interruption:
+                os.killpg(process.pid, signal.SIGKILL)
+                if isinstance(interruption, subprocess.TimeoutExpired):
+                    raise Failure(f"took more than {self.limit:.0f} s") from None
+                raise
 
     def foreign_cores(self):
         """Used by other processes, and taken by the hypervisor, just now."""
@@ -178,10 +186,11 @@ class Journal:
     def row(visit):
         return Row(**{field.name: visit[field.name] for field in dataclasses.fields(Row)})
 
-    def has(self, row, engine, turn, disturbed_too):
-        """Whether the visit need not be made: it was, or the engine failed at this row before."""
+    def find(self, row, engine, turn, disturbed_too):
+        """The visit that need not be made, because it was, or because the engine failed at this row; else None."""
         mine = [v for v in self.visits if v["engine"] == engine and self.row(v) == row]
-        return any("failed" in v or (v["round"] == turn and (disturbed_too or not v["disturbed"])) for v in mine)
+        enough = (v for v in mine if "failed" in v or (v["round"] == turn and (disturbed_too or not v["disturbed"])))
+        return next(enough, None)
 
     def add(self, row, engine, turn, visit):
         line = dataclasses.asdict(row) | {"engine": engine, "round": turn} | visit
@@ -385,12 +394,12 @@ def measure_row(row, campaign, runner):
     for turn in range(campaign.rounds):
         first = turn % len(engines)
         for engine in engines[first:] + engines[:first]:
-            if campaign.journal.has(row, engine, turn, campaign.patience.accept):
-                continue
-            visit = visit_quietly(row, engine, campaign, runner)
-            print(f"{row} {engine:16} {describe(visit)}", flush=True)
-            if visit is not None:
-                campaign.journal.add(row, engine, turn, visit)
+            visit = campaign.journal.find(row, engine, turn, campaign.patience.accept)
+            if visit is None:
+                visit = visit_quietly(row, engine, campaign, runner)
+                print(f"{row} {engine:16} {describe(visit)}", flush=True)
+                if visit is not None:
+                    campaign.journal.add(row, engine, turn, visit)
             fine = fine and is_fine(visit, campaign.patience)
     return fine
 
@@ -577,6 +586,7 @@ def run(arguments):
 def main():
     arguments = parse_arguments()
     if arguments.table:
+        signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `--table | head` is no error
         print_tables(arguments.out)
         return
     try:

@@ -205,12 +205,15 @@ def open_openvino(job):
 # glibc gives large temporaries back to the system at every free: half of PyTorch's time is page faults. This keeps them.
 KEEP_MEMORY = (("MALLOC_MMAP_MAX_", "0"), ("MALLOC_TRIM_THRESHOLD_", str(1 << 40)), ("MALLOC_TOP_PAD_", str(1 << 26)))
 
+# No caches: the first result is that of a new process. No pool: what it leaves behind would count as somebody else's work.
+COMPILE_ANEW = (("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1"), ("TORCHINDUCTOR_COMPILE_THREADS", "1"))
+
 OURS = "deberta"  # measured by the program itself
 ENGINES = {
     "torch": Engine(open_torch, "PyTorch eager"),
     "torch-malloc": Engine(open_torch, "PyTorch eager, glibc told to keep freed memory", environment=KEEP_MEMORY),
     "torch-compile": Engine(open_torch_compile, "torch.compile, fixed shape; compiles in every process",
-                            environment=(("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1"),)),
+                            environment=COMPILE_ANEW),
     "torch-bf16": Engine(open_torch_bf16, "PyTorch eager, bf16 autocast; v1's mask overflows in it", precision="bfloat16",
                          versions=(3,)),
     "onnxruntime": Engine(open_onnxruntime, "TorchScript export, any batch and length", graph="float32"),
