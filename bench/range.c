@@ -9,6 +9,7 @@
 typedef struct reader {
     const char *text, *at, *what;
     size_t lowest, highest;
+    bool repetitions; /* kept */
     deberta_error *err;
 } reader;
 
@@ -40,7 +41,7 @@ static deberta_status append(reader *r, size_list *list, size_t value)
         DEBERTA_FAIL(r->err, DEBERTA_E_ARGUMENT, "%s '%s': %zu is too small, the smallest is %zu", r->what, r->text,
                      value, r->lowest);
     }
-    for (size_t i = 0; i < list->count; i++) {
+    for (size_t i = 0; i < list->count && !r->repetitions; i++) {
         if (list->values[i] == value) return DEBERTA_OK;
     }
     if (list->count == RANGE_MAX_VALUES) {
@@ -105,14 +106,27 @@ static deberta_status read_list(reader *r, size_list *list)
     }
 }
 
+static deberta_status parse(reader *r, size_list *list)
+{
+    *list = (size_list){0};
+    deberta_status status = read_list(r, list);
+    if (status != DEBERTA_OK) size_list_free(list);
+    return status;
+}
+
 deberta_status range_parse(size_list *list, const char *text, const char *what, size_t lowest, size_t highest,
                            deberta_error *err)
 {
-    *list = (size_list){0};
     reader r = {.text = text, .at = text, .what = what, .lowest = lowest, .highest = highest, .err = err};
-    deberta_status status = read_list(&r, list);
-    if (status != DEBERTA_OK) size_list_free(list);
-    return status;
+    return parse(&r, list);
+}
+
+deberta_status range_parse_repeated(size_list *list, const char *text, const char *what, size_t lowest, size_t highest,
+                                    deberta_error *err)
+{
+    reader r = {
+        .text = text, .at = text, .what = what, .lowest = lowest, .highest = highest, .repetitions = true, .err = err};
+    return parse(&r, list);
 }
 
 void size_list_free(size_list *list)

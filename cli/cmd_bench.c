@@ -119,7 +119,7 @@ static bool read_mixes(const parsed_options *options, sweep_lists *lists, size_t
     for (*count = 0; (text = options_nth_value(options, "mix", *count)); ++*count) {
         deberta_error error;
         if (*count == MOST_MIXES ||
-            range_parse(&lists->mixes[*count], text, "--mix", 1, 1 << 24, &error) != DEBERTA_OK) {
+            range_parse_repeated(&lists->mixes[*count], text, "--mix", 1, 1 << 24, &error) != DEBERTA_OK) {
             report_usage(options, "%s", *count == MOST_MIXES ? "--mix: too many" : error.message);
             return false;
         }

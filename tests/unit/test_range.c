@@ -40,6 +40,18 @@ static void test_what_is_understood(void **state)
     }
 }
 
+/* A batch of two sequences of 28 tokens once became a batch of one. */
+static void test_repetitions_count_where_they_mean_something(void **state)
+{
+    (void)state;
+    const size_t expected[] = {28, 41, 28, 1, 2, 1, 2};
+    size_list list;
+    assert_int_equal(range_parse_repeated(&list, "28,41,28,1-2,1-2", "--mix", 1, 4096, NULL), DEBERTA_OK);
+    assert_int_equal(list.count, sizeof expected / sizeof *expected);
+    assert_memory_equal(list.values, expected, sizeof expected);
+    size_list_free(&list);
+}
+
 static void test_what_is_refused_and_how(void **state)
 {
     (void)state;
@@ -103,6 +115,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_understood),
+        cmocka_unit_test(test_repetitions_count_where_they_mean_something),
         cmocka_unit_test(test_what_is_refused_and_how),
         cmocka_unit_test(test_steps_that_overflow_end),
         cmocka_unit_test(test_lists_have_a_limit),
