@@ -101,9 +101,10 @@ VF void bias_segment(const bias_shape shape, const bool c2p, const bool p2c, con
             }
         } else {
             UNROLL for (size_t k = 0; k < BLEND_ROWS; k++) {
-                if (k >= rows) break;
-                const vf c = c2p ? c2p_vector(shape, task, query + k, half) : vf_zero();
-                vf_store(task->bias + (query + k) * PANEL + half, c2p && p2c ? vf_add(c, t[k]) : c2p ? c : t[k]);
+                if (k < rows) {
+                    const vf c = c2p ? c2p_vector(shape, task, query + k, half) : vf_zero();
+                    vf_store(task->bias + (query + k) * PANEL + half, c2p && p2c ? vf_add(c, t[k]) : c2p ? c : t[k]);
+                }
             }
         }
     }
