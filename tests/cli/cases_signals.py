@@ -48,7 +48,9 @@ def stopped(arguments, number, old=None):
             with open(target, "w", encoding="utf-8") as file:
                 file.write(old)
         names = bench.files()
-        process = bench.start(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        # whoever runs the tests may ignore the signal (nohup), and the program would inherit that
+        process = bench.start(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                              preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
         assert wait_until(lambda: bench.files() != names or process.poll() is not None), "no unfinished file was seen"
         assert process.poll() is None, f"ended before it could be stopped: {process.stderr.read()}"
         time.sleep(0.005)
