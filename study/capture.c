@@ -15,6 +15,7 @@ deberta_status capture_create(capture *capture, const deberta_model_info *model,
 {
     memset(capture, 0, sizeof *capture);
     capture->model = model;
+    capture->layer_count = model->layers;
     capture->sequence_starts = sequence_starts;
     capture->sequences = sequences;
     capture->tokens = sequence_starts[sequences];
@@ -77,7 +78,7 @@ deberta_status capture_allocate(capture *capture, size_t limit_bytes, deberta_er
 
 void capture_free(capture *capture)
 {
-    const size_t layers = capture->model ? capture->model->layers : 0;
+    const size_t layers = capture->layer_count; /* the model may be gone */
     for (size_t l = 0; capture->hidden_states && l <= layers; l++) free(capture->hidden_states[l]);
     for (size_t k = 0; capture->attention && k < layers * DEBERTA_COMPONENT_COUNT; k++) free(capture->attention[k]);
     free(capture->layers);

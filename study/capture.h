@@ -11,7 +11,7 @@
 typedef struct capture {
     const deberta_model_info *model;
     const size_t *sequence_starts; /* [sequences + 1], the caller's */
-    size_t sequences, tokens;
+    size_t sequences, tokens, layer_count;
     bool *layers, *heads;                     /* [L], [A] wanted */
     bool components[DEBERTA_COMPONENT_COUNT]; /* wanted */
     bool hidden;                              /* all hidden states too */

@@ -188,7 +188,9 @@ static void measure(const draw_list *list, plan *p, size_t across)
     }
     measure_height(list, p);
     double smaller = fmin(p->cell, p->cell_height);
-    p->pool = smaller < p->pixel ? (size_t)ceil(p->pixel / smaller - 1e-9) : 1;
+    /* Labels that leave no room for cells: everything in one, and whoever checks the plan says so. */
+    double pooled = smaller > 0 ? ceil(p->pixel / smaller - 1e-9) : INFINITY;
+    p->pool = smaller >= p->pixel ? 1 : pooled < 1e9 ? (size_t)pooled : (size_t)1000000000;
 }
 
 /* From the first panel title to below the name of the key axis. */
