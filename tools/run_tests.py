@@ -186,7 +186,8 @@ def neon():
     say("aarch64: the NEON tier (cross build, qemu)")
     if build_in("build-arm64", "--cross-file=tools/cross-aarch64.ini", "-Dtext=disabled", "-Dviz=disabled", "--werror"):
         # What the tier computes. The rest of the tests knows no tier, and its clocks and threads are not an emulator's.
-        meson_tests("kernels and golden results", "build-arm64", ["--setup", "quick", "--suite", "kernels", "--suite", "golden"])
+        meson_tests("kernels and golden results", "build-arm64", ["--setup", "quick", "--suite", "kernels", "--suite", "golden",
+                                                                  "--no-suite", "long"])
         tiers.append(("neon", "under qemu-aarch64"))
 
 
@@ -226,7 +227,8 @@ def options():
 def clang():
     say("release build with clang, warnings are errors")
     if build_in("build-clang", "--native-file=tools/clang.ini", "--werror", "--buildtype=release"):
-        meson_tests("kernels and golden results", "build-clang", ["--setup", "quick", "--suite", "kernels", "--suite", "golden"])
+        meson_tests("kernels and golden results", "build-clang", ["--setup", "quick", "--suite", "kernels", "--suite", "golden",
+                                                                  "--no-suite", "long"])
         run("lint of the objects", [sys.executable, "tools/lint.py", "--objects", "build-clang"])
 
 
