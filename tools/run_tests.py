@@ -224,11 +224,12 @@ def options():
         run("lint of the objects", [sys.executable, "tools/lint.py", "--objects", "build-no-viz"])
 
 
-def clang():  # objects are linted in the native build: clang spills the scalar peak through wide registers
+def clang():
     say("release build with clang, warnings are errors")
     if build_in("build-clang", "--native-file=tools/clang.ini", "--werror", "--buildtype=release"):
         meson_tests("kernels and golden results", "build-clang", ["--setup", "quick", "--suite", "kernels", "--suite", "golden",
                                                                   "--no-suite", "long"])
+        run("lint of the objects", [sys.executable, "tools/lint.py", "--objects", "build-clang"])
 
 
 def sanitizers():
