@@ -1,6 +1,6 @@
-/* Disentangled attention without an n x n buffer.
+/* Disentangled attention of one head without an n x n buffer.
  *
- * A task is a block of query rows of one head of one sequence. It computes once the strip q . PK' over the table rows
+ * A block is some query rows of one head of one sequence. It computes once the strip q . PK' over the table rows
  * that the block can reach (c2p), and then goes along the keys, 512 at a time:
  *
  *     every 16 keys, a tile:  T = PQ rows . k', p2c transposed; bias = strip and T moved into place; s = q . k' + bias
@@ -37,12 +37,7 @@ typedef struct attention_queries {
 /* Terms of attention_logits: bits 1 << DEBERTA_C2C, C2P, P2C. */
 unsigned attention_terms_of(const deberta_session *session);
 
-/* The queries, keys and values of a layer from `rows` rows of x. With queries_only, keys and values stay. */
-void attention_project(deberta_session *session, const model_layer *layer, size_t rows, const float *x,
-                       bool queries_only);
-
-/* Sequences are worked on in groups whose packed keys fit: prepares [first, returned end). */
-size_t attention_begin_group(deberta_session *session, size_t first);
+/* Its sequence's group has begun (attention_layer.h). */
 attention_head attention_head_of(const deberta_session *session, size_t layer, size_t sequence, size_t head);
 void attention_pack_keys(deberta_session *session, const attention_head *head);
 
@@ -56,8 +51,5 @@ void attention_logits(const deberta_session *session, const attention_head *head
 /* Everything for one block: context [count][padded_head]. */
 void attention_block(const deberta_session *session, const attention_head *head, const attention_queries *queries,
                      float *context, size_t ld_context, worker_scratch *scratch);
-
-/* The layer's attention for the whole batch: session->queries, keys, values to session->context. */
-void attention_run(deberta_session *session, size_t layer, const deberta_observer *observer);
 
 #endif

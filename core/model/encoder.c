@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/model/attention.h"
+#include "core/model/attention_layer.h"
 #include "core/model/attention_window.h"
 #include "core/model/conv.h"
 #include "core/model/embed.h"

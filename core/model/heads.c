@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/model/attention.h"
+#include "core/model/attention_layer.h"
 #include "core/model/feed_forward.h"
 #include "core/model/linear.h"
 

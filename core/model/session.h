@@ -83,6 +83,11 @@ struct deberta_session {
     deberta_error failure;
 };
 
+static inline size_t session_sequence_length(const deberta_session *session, size_t sequence)
+{
+    return session->starts[sequence + 1] - session->starts[sequence];
+}
+
 /* Profile of the session, NULL when off: what profile_start and profile_lap take. */
 static inline profile *session_profiling(deberta_session *session)
 {

@@ -6,8 +6,8 @@
 
 /* ------------------------------------------------------------------------------------------------ embeddings, table */
 
-static deberta_status walk_norm(weight_loader *loader, layer_norm *norm, const char *gamma, const char *beta,
-                                size_t count, deberta_error *err)
+deberta_status walk_norm(weight_loader *loader, layer_norm *norm, const char *gamma, const char *beta, size_t count,
+                         deberta_error *err)
 {
     DEBERTA_TRY(loader_vector(loader, &norm->gamma, gamma, count, err));
     return loader_vector(loader, &norm->beta, beta, count, err);
@@ -327,110 +327,6 @@ static deberta_status walk_convolution(weight_loader *loader, deberta_model *mod
     DEBERTA_TRY(loader_matrix(loader, &model->convolution, &plan, err));
     return walk_norm(loader, &model->convolution_norm, "encoder.conv.LayerNorm.weight", "encoder.conv.LayerNorm.bias",
                      config->hidden_size, err);
-}
-
-/* ------------------------------------------------------------------------------------------------------------ heads */
-
-static bool architecture_has(const model_config *config, const char *part)
-{
-    return config->architecture && strstr(config->architecture, part);
-}
-
-static deberta_status walk_mlm(weight_loader *loader, deberta_model *model, deberta_error *err)
-{
-    static const char *const names[2][5] = {
-        {"lm_predictions.lm_head.dense.weight", "lm_predictions.lm_head.dense.bias",
-         "lm_predictions.lm_head.LayerNorm.weight", "lm_predictions.lm_head.LayerNorm.bias",
-         "lm_predictions.lm_head.bias"},
-        {"cls.predictions.transform.dense.weight", "cls.predictions.transform.dense.bias",
-         "cls.predictions.transform.LayerNorm.weight", "cls.predictions.transform.LayerNorm.bias",
-         "cls.predictions.bias"},
-    };
-    static const char legacy_weight[] = "cls.predictions.decoder.weight",
-                      legacy_bias[] = "cls.predictions.decoder.bias";
-    const model_config *config = &model->config;
-    model_heads *heads = &model->heads;
-    bool legacy = !loader_has(loader, names[0][0]);
-    if (!loader_has(loader, names[legacy][0])) return DEBERTA_OK;
-
-    size_t width = config->embedding_size, vocabulary = config->vocabulary_size;
-    const char *const *name = names[legacy];
-    matrix_plan dense = matrix_plan_plain(name[0], name[1], width, config->hidden_size);
-    DEBERTA_TRY(loader_matrix(loader, &heads->mlm_dense, &dense, err));
-    DEBERTA_TRY(walk_norm(loader, &heads->mlm_norm, name[2], name[3], width, err));
-    /* decoder.bias and predictions.bias are two names of one vector: never add both (SPEC 8.2). */
-    bool own_bias = legacy && loader_has(loader, legacy_bias), own_weight = legacy && loader_has(loader, legacy_weight);
-    DEBERTA_TRY(loader_vector(loader, &heads->mlm_bias, own_bias ? legacy_bias : name[4], vocabulary, err));
-    heads->mlm_decoder = model->word_table;
-    if (own_weight) {
-        DEBERTA_TRY(loader_find(loader, &heads->mlm_decoder, legacy_weight, 2, (size_t[]){vocabulary, width}, err));
-    }
-    heads->present |= 1u << DEBERTA_HEAD_MLM;
-    /* With absolute positions at the input the decoder is the plain head; without, it needs the table, added to rows of
-     * H[L-1]. */
-    bool decodes = loader_has(loader, "embeddings.position_embeddings.weight") && !config->talking_heads;
-    if ((config->position_biased_input || decodes) && width == config->hidden_size) {
-        heads->present |= 1u << DEBERTA_HEAD_MLM_EMD;
-    }
-    return DEBERTA_OK;
-}
-
-static deberta_status walk_rtd(weight_loader *loader, deberta_model *model, deberta_error *err)
-{
-    model_heads *heads = &model->heads;
-    size_t hidden = model->config.hidden_size;
-    if (!loader_has(loader, "mask_predictions.dense.weight")) return DEBERTA_OK;
-    matrix_plan dense =
-        matrix_plan_plain("mask_predictions.dense.weight", "mask_predictions.dense.bias", hidden, hidden);
-    matrix_plan classifier =
-        matrix_plan_plain("mask_predictions.classifier.weight", "mask_predictions.classifier.bias", 1, hidden);
-    DEBERTA_TRY(loader_matrix(loader, &heads->rtd_dense, &dense, err));
-    DEBERTA_TRY(loader_matrix(loader, &heads->rtd_classifier, &classifier, err));
-    DEBERTA_TRY(walk_norm(loader, &heads->rtd_norm, "mask_predictions.LayerNorm.weight",
-                          "mask_predictions.LayerNorm.bias", hidden, err));
-    heads->present |= 1u << DEBERTA_HEAD_RTD;
-    return DEBERTA_OK;
-}
-
-/* A classifier belongs to the sequence if there is a pooler, to tokens if there is none; the config's architecture may
- * say otherwise. Behind Microsoft's `proj` it is neither (SPEC 8.5). */
-static deberta_status walk_classifier(weight_loader *loader, deberta_model *model, deberta_error *err)
-{
-    model_heads *heads = &model->heads;
-    size_t hidden = model->config.hidden_size;
-    weight_tensor found;
-    if (!loader_has(loader, "classifier.weight") || loader_has(loader, "proj.weight")) return DEBERTA_OK;
-    bool sequence =
-        loader_has(loader, "pooler.dense.weight") && !architecture_has(&model->config, "TokenClassification");
-    DEBERTA_TRY(loader_find(loader, &found, "classifier.weight", 2, (size_t[]){ANY_SIZE, hidden}, err));
-    if (found.shape[0] == 0) {
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "tensor 'classifier.weight' of %s has no rows", found.file);
-    }
-    heads->labels = found.shape[0];
-    if (sequence) {
-        matrix_plan pooler = matrix_plan_plain("pooler.dense.weight", "pooler.dense.bias", hidden, hidden);
-        DEBERTA_TRY(loader_matrix(loader, &heads->pooler, &pooler, err));
-    }
-    matrix_plan classifier = matrix_plan_plain("classifier.weight", "classifier.bias", heads->labels, hidden);
-    DEBERTA_TRY(loader_matrix(loader, &heads->classifier, &classifier, err));
-    heads->present |= 1u << (sequence ? DEBERTA_HEAD_SEQUENCE : DEBERTA_HEAD_TOKEN);
-    return DEBERTA_OK;
-}
-
-static deberta_status walk_heads(weight_loader *loader, deberta_model *model, deberta_error *err)
-{
-    model_heads *heads = &model->heads;
-    heads->present = 0;
-    loader->counting = false;
-    DEBERTA_TRY(walk_mlm(loader, model, err));
-    DEBERTA_TRY(walk_rtd(loader, model, err));
-    DEBERTA_TRY(walk_classifier(loader, model, err));
-    if (loader_has(loader, "qa_outputs.weight")) {
-        matrix_plan answer = matrix_plan_plain("qa_outputs.weight", "qa_outputs.bias", 2, model->config.hidden_size);
-        DEBERTA_TRY(loader_matrix(loader, &heads->answer, &answer, err));
-        heads->present |= 1u << DEBERTA_HEAD_QA;
-    }
-    return DEBERTA_OK;
 }
 
 deberta_status walk_model(weight_loader *loader, deberta_model *model, position_workspace *workspace,

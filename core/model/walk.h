@@ -21,4 +21,10 @@ void position_workspace_carve(position_workspace *workspace, const deberta_model
 deberta_status walk_model(weight_loader *loader, deberta_model *model, position_workspace *workspace,
                           deberta_error *err);
 
+/* Its last part: which heads the files hold, and their weights. */
+deberta_status walk_heads(weight_loader *loader, deberta_model *model, deberta_error *err);
+/* A layer norm, of which there are some in every part. */
+deberta_status walk_norm(weight_loader *loader, layer_norm *norm, const char *gamma, const char *beta, size_t count,
+                         deberta_error *err);
+
 #endif

@@ -1,0 +1,20 @@
+/* A layer's attention for the whole batch: projections, and the loops over sequences, heads and blocks of queries. What
+ * a block is: attention.h.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_MODEL_ATTENTION_LAYER_H
+#define CORE_MODEL_ATTENTION_LAYER_H
+
+#include "core/model/session.h"
+
+/* The queries, keys and values of a layer from `rows` rows of x. With queries_only, keys and values stay. */
+void attention_project(deberta_session *session, const model_layer *layer, size_t rows, const float *x,
+                       bool queries_only);
+
+/* Sequences are worked on in groups whose packed keys fit: prepares [first, returned end). */
+size_t attention_begin_group(deberta_session *session, size_t first);
+
+/* session->queries, keys, values to session->context. observer may be NULL. */
+void attention_run(deberta_session *session, size_t layer, const deberta_observer *observer);
+
+#endif

@@ -1,0 +1,164 @@
+/* Opening a model: finding its files, settling what they leave open, loading. SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/topology.h"
+#include "core/dispatch.h"
+#include "core/model/walk.h"
+
+/* The mistakes that amount to another configuration. */
+static void mutate_config(model_config *config, model_mutation mutation)
+{
+    switch (mutation) {
+    case MUTATION_SCALE_PLAIN: config->position_terms = 0; break;
+    case MUTATION_NO_RELATIVE_NORM: config->norm_relative = false; break;
+    case MUTATION_EPSILON: config->layer_norm_eps = config->layer_norm_eps <= 1e-12f ? 1e-7f : 1e-12f; break;
+    case MUTATION_NO_TOKEN_TYPES: config->token_types = 0; break;
+    case MUTATION_NO_ABSOLUTE_POSITIONS: config->position_biased_input = false; break;
+    case MUTATION_GELU_TANH:
+        if (config->hidden_activation == ACTIVATION_GELU) config->hidden_activation = ACTIVATION_GELU_TANH;
+        break;
+    default: break;
+    }
+}
+
+/* v1 is known by its fused projection; a config that says otherwise describes another file (SPEC 9). */
+static deberta_status settle_version(deberta_model *model, deberta_error *err)
+{
+    static const char fused[] = "encoder.layer.0.attention.self.in_proj.weight";
+    weight_tensor ignored;
+    model_config *config = &model->config;
+    int found = model->source.find(model->source.context, fused, &ignored) ? 1 : 2;
+    if (config->version != 0 && config->version != found) {
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                     "%s: config.json says model_type \"%s\", but the tensors are of the other kind ('%s' is %s)",
+                     model->name, config->version == 1 ? "deberta" : "deberta-v2", fused,
+                     found == 1 ? "there" : "missing");
+    }
+    config->version = found;
+    if (found == 1) config->share_att_key = false;
+    return DEBERTA_OK;
+}
+
+static deberta_status settle(deberta_model *model, const deberta_model_options *options, deberta_error *err)
+{
+    model_config *config = &model->config;
+    DEBERTA_TRY(settle_version(model, err));
+    if (options->layers > config->layers) {
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s has %zu layers; %zu were asked for", model->name, config->layers,
+                     options->layers);
+    }
+    if (options->layers > 0) config->layers = options->layers;
+    mutate_config(config, model->mutation);
+    model->head_size = config->head_size;
+    model->padded_head = round_up(config->head_size, PANEL);
+    model->head_panels = model->padded_head / PANEL;
+    model->hidden_stride = row_stride(config->hidden_size);
+    model->scale = 1 / sqrt((double)config->head_size * (1 + (double)config->position_terms));
+    model->rule = position_rule_make(config, options->reference, model->mutation);
+    model->has_c2p = model->rule.span > 0 && config->c2p && model->mutation != MUTATION_DROP_C2P;
+    model->has_p2c = model->rule.span > 0 && config->p2c && model->mutation != MUTATION_DROP_P2C;
+    if (!model->has_c2p && !model->has_p2c) model->rule.span = 0;
+    model->relative_rows = 2 * model->rule.span;
+    return DEBERTA_OK;
+}
+
+static deberta_status open_source(deberta_model *model, const char *path, deberta_error *err)
+{
+    model->name = strdup(path);
+    if (!model->name) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a model's name");
+    if (synthetic_names(path)) {
+        DEBERTA_TRY(synthetic_parse(&model->config, &model->synthetic, path, err));
+        model->source = weight_source_of_synthetic(&model->synthetic, model->name);
+        return DEBERTA_OK;
+    }
+    DEBERTA_TRY(config_read(&model->config, path, err));
+    DEBERTA_TRY(checkpoint_open(&model->checkpoint, path, err));
+    model->source = weight_source_of_checkpoint(model->checkpoint, model->name);
+    return DEBERTA_OK;
+}
+
+/* Measures, allocates and reads. The word table stays where it is; reading a row of it now finds out whether it can be
+ * read. */
+static deberta_status load(deberta_model *model, weight_loader *loader, position_workspace *workspace,
+                           size_t limit_bytes, deberta_error *err)
+{
+    DEBERTA_TRY(walk_model(loader, model, workspace, err));
+    loader->pass = LOAD_MEASURE;
+    DEBERTA_TRY(walk_model(loader, model, workspace, err));
+    position_workspace_carve(workspace, model);
+    DEBERTA_TRY(arena_allocate(&model->arena, "model", limit_bytes, err));
+    DEBERTA_TRY(arena_allocate(&workspace->arena, "position projections", 0, err));
+    position_workspace_carve(workspace, model);
+    loader->scratch_floats = maximum(loader->scratch_floats, model->config.embedding_size);
+    DEBERTA_TRY(loader_begin_reading(loader, err));
+    DEBERTA_TRY(walk_model(loader, model, workspace, err));
+    return model->source.read(model->source.context, &model->word_table, 0, model->config.embedding_size,
+                              loader->scratch, err);
+}
+
+static deberta_status choose_threads(size_t *threads, size_t asked, deberta_error *err)
+{
+    topology_info topology;
+    *threads = asked;
+    if (asked > 0) return DEBERTA_OK;
+    DEBERTA_TRY(topology_read(&topology, err));
+    *threads = topology.usable_cores;
+    return DEBERTA_OK;
+}
+
+static deberta_status load_in_parallel(deberta_model *model, const deberta_model_options *options,
+                                       bool keep_projections, deberta_error *err)
+{
+    kernels table;
+    size_t threads = 0;
+    position_workspace workspace = {.keep = keep_projections};
+    weight_loader loader = {.source = &model->source, .pass = LOAD_CHECK, .arena = &model->arena, .kernels = &table};
+    DEBERTA_TRY(kernels_select(&table, DEBERTA_ISA_AUTO, err));
+    DEBERTA_TRY(choose_threads(&threads, options->threads, err));
+    DEBERTA_TRY(thread_pool_create(&loader.pool, threads, false, err));
+    deberta_status status = load(model, &loader, &workspace, options->memory_limit_bytes, err);
+    model->parameters = loader.parameters;
+    free(loader.scratch);
+    arena_release(&workspace.arena);
+    thread_pool_free(&loader.pool);
+    return status;
+}
+
+deberta_status model_open_internal(deberta_model **result, const char *path, const deberta_model_options *given,
+                                   const model_internal_options *internal, deberta_error *err)
+{
+    if (!result || !path)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_model_open needs a place for the model and a path");
+    *result = NULL;
+    deberta_model_options options;
+    DEBERTA_TRY(copy_struct(&options, given, sizeof options, "deberta_model_options", err));
+    if (options.reference != DEBERTA_REFERENCE_MICROSOFT && options.reference != DEBERTA_REFERENCE_HF) {
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "reference %d is neither Microsoft's nor HF's", (int)options.reference);
+    }
+    deberta_model *model = calloc(1, sizeof *model);
+    if (!model) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a model");
+    deberta_status status;
+    model->mutation = internal->mutation;
+    DEBERTA_TRY_OR_FAIL(status, open_source(model, path, err));
+    DEBERTA_TRY_OR_FAIL(status, settle(model, &options, err));
+    DEBERTA_TRY_OR_FAIL(status, load_in_parallel(model, &options, internal->keep_position_projections, err));
+    *result = model;
+    return DEBERTA_OK;
+fail:
+    deberta_model_free(&model);
+    return status;
+}
+
+deberta_status model_open_mutated(deberta_model **model, const char *path, const deberta_model_options *options,
+                                  model_mutation mutation, deberta_error *err)
+{
+    return model_open_internal(model, path, options, &(model_internal_options){.mutation = mutation}, err);
+}
+
+deberta_status deberta_model_open(deberta_model **model, const char *path, const deberta_model_options *options,
+                                  deberta_error *err)
+{
+    return model_open_internal(model, path, options, &(model_internal_options){0}, err);
+}
