@@ -7,6 +7,7 @@
 
 #include "core/base/status.h"
 #include "core/model/session_internal_options.h"
+#include "study/quantile.h"
 #include "study/reference/reference.h"
 
 static const double largest_step = 0.5;           /* of the row's length; each next one is half */
@@ -111,23 +112,6 @@ static void choose_direction(influence_work *w, uint64_t number)
 }
 
 /* -------------------------------------------------------------------------------------------------------------- steps */
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Sorts. */
-static double quantile(double *values, size_t count, double q)
-{
-    if (count == 0) return NAN;
-    qsort(values, count, sizeof *values, by_value);
-    const double place = q * (double)(count - 1);
-    const size_t below = (size_t)place;
-    return below + 1 < count ? values[below] + (place - (double)below) * (values[below + 1] - values[below])
-                             : values[below];
-}
 
 /* The step whose differences agree best with those of half of it; and the noise at that step. */
 static deberta_status sweep_steps(influence_work *w, double *before, double *relative, deberta_error *err)

@@ -85,6 +85,12 @@ deberta_status reference_encode(const reference_model *model, const reference_in
 deberta_status reference_decode(const reference_model *model, const reference_input *input, const double *hidden,
                                 double *passes, deberta_error *err);
 
+/* norms [A][n]: the length of what head a writes into the residual stream for key j with attention 1, ||W_o^a v_j^a||,
+ * where v = W_v x + b_v and W_o^a are the head's columns of the output projection (Kobayashi et al. 2020, "Attention is
+ * not only a weight"; the output bias belongs to no key). hidden [n][h] is what enters the layer: H[layer]. */
+deberta_status reference_value_norms(const reference_model *model, size_t layer, const double *hidden, size_t tokens,
+                                     double *norms, deberta_error *err);
+
 /* Columns of a head, 0 if its tensors are absent. */
 size_t reference_head_width(const reference_model *model, deberta_head head);
 /* logits [n][width], for DEBERTA_HEAD_SEQUENCE [1][width]. */

@@ -1,0 +1,114 @@
+/* Summaries, curves over the distance and rollout, against values worked out by hand.
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "study/attention_statistics.h"
+
+static void assert_near(double found, double expected)
+{
+    if (!(fabs(found - expected) < 1e-6)) fail_msg("%.8f, expected %.8f", found, expected);
+}
+
+static void test_summary(void **state)
+{
+    (void)state;
+    const float p[] = {0.5f, 0.5f, 1, 0};
+    const attention_summary two = attention_summarize(p, 2, NULL);
+    assert_near(two.entropy, 0.5);
+    assert_near(two.distance, 0.75);
+    assert_near(two.offset, 0.25); /* -0.5 to the right, 1 to the left */
+    const float hole[] = {0.25f, 9, 0.75f, 9, 9, 9, 0, 9, 1};
+    const unsigned char mask[] = {1, 0, 1};
+    const attention_summary rest = attention_summarize(hole, 3, mask);
+    assert_near(rest.entropy, 0.811278 / 2);
+    assert_near(rest.distance, 1.5 / 2);
+    assert_near(rest.offset, -1.5 / 2);
+}
+
+static void test_centre(void **state)
+{
+    (void)state;
+    const float values[] = {1, 2, 9, 0, 0, 0, 4, 8, 9};
+    const unsigned char mask[] = {1, 1, 0};
+    float out[9];
+    attention_centre_rows(out, values, 3, NULL);
+    assert_near(out[0], -3);
+    assert_near(out[2], 5);
+    assert_near(out[6], -3);
+    attention_centre_rows(out, values, 3, mask);
+    assert_near(out[0], -0.5);
+    assert_near(out[1], 0.5);
+    assert_near(out[6], -2);
+}
+
+static void test_by_distance(void **state)
+{
+    (void)state;
+    const float values[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    const unsigned char mask[] = {1, 1, 0};
+    attention_by_distance curve;
+    assert_int_equal(attention_by_distance_measure(&curve, values, 3, NULL, 0.25, NULL), DEBERTA_OK);
+    assert_int_equal(curve.entries, 5);
+    static const double mean[] = {3, 4, 5, 6, 7}; /* r = -2: the key two to the right, ..., r = 2: two to the left */
+    static const size_t count[] = {1, 2, 3, 2, 1};
+    for (size_t k = 0; k < 5; k++) {
+        assert_near(curve.mean[k], mean[k]);
+        assert_near(curve.median[k], mean[k]);
+        assert_int_equal(curve.count[k], count[k]);
+    }
+    assert_near(curve.low[2], 3);
+    assert_near(curve.high[2], 7);
+    assert_near(curve.low[3], 5); /* of 4 and 8 */
+    attention_by_distance_free(&curve);
+    assert_int_equal(attention_by_distance_measure(&curve, values, 3, mask, 0.25, NULL), DEBERTA_OK);
+    assert_int_equal(curve.count[0], 0);
+    assert_true(isnan(curve.mean[0]) && isnan(curve.median[0]));
+    assert_near(curve.mean[2], 3);
+    assert_near(curve.mean[3], 4);
+    attention_by_distance_free(&curve);
+}
+
+/* Everybody looks at token 0, then two heads that differ. The steps do not commute. */
+static void test_rollout(void **state)
+{
+    (void)state;
+    const float first[] = {1, 0, 1, 0}, second[] = {0, 1, 0, 1}, third[] = {0, 1, 1, 0};
+    const float *const one[] = {first}, *const two[] = {second, third};
+    static const double expected[] = {0.75, 0.25, 0.625, 0.375};
+    double rollout[4];
+    attention_rollout_begin(rollout, 2);
+    assert_near(rollout[0], 1);
+    assert_near(rollout[1], 0);
+    assert_int_equal(attention_rollout_step(rollout, one, 1, 2, NULL, NULL), DEBERTA_OK);
+    assert_int_equal(attention_rollout_step(rollout, two, 2, 2, NULL, NULL), DEBERTA_OK);
+    for (size_t k = 0; k < 4; k++) assert_near(rollout[k], expected[k]);
+}
+
+/* Rows that do not sum to 1, as behind talking heads, are renormalised; a masked token stays by itself. */
+static void test_rollout_rows(void **state)
+{
+    (void)state;
+    const float head[] = {0.25f, 0.25f, 7, 0, 2, 7, 7, 7, 7};
+    const float *const heads[] = {head};
+    const unsigned char mask[] = {1, 1, 0};
+    static const double expected[] = {5.0 / 6, 1.0 / 6, 0, 0, 1, 0, 0, 0, 1};
+    double rollout[9];
+    attention_rollout_begin(rollout, 3);
+    assert_int_equal(attention_rollout_step(rollout, heads, 1, 3, mask, NULL), DEBERTA_OK);
+    for (size_t k = 0; k < 9; k++) assert_near(rollout[k], expected[k]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_summary), cmocka_unit_test(test_centre),       cmocka_unit_test(test_by_distance),
+        cmocka_unit_test(test_rollout), cmocka_unit_test(test_rollout_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,142 @@
+/* What a term is worth: against values worked out by hand, and the properties that define the measures.
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "study/attention_terms.h"
+
+static void assert_near(double found, double expected)
+{
+    if (!(fabs(found - expected) < 1e-5)) fail_msg("%.8f, expected %.8f", found, expected);
+}
+
+static attention_term_effects measure(const attention_terms *terms)
+{
+    attention_term_effects effects;
+    deberta_error error;
+    assert_int_equal(attention_term_effects_measure(&effects, terms, &error), DEBERTA_OK);
+    return effects;
+}
+
+/* Two keys. c2c and c2p both say 3 : 1, together 9 : 1; each alone is KL((.9, .1) || (.75, .25)) = 0.104538 bits away.
+ */
+static void test_agreeing_terms(void **state)
+{
+    (void)state;
+    const float a = logf(3), say[] = {a, 0, 0, a};
+    const attention_terms terms = {.term = {say, say, NULL}, .tokens = 2};
+    const attention_term_effects effects = measure(&terms);
+    for (size_t t = 0; t < 2; t++) {
+        assert_near(effects.variance_share[t], 0.5);
+        assert_near(effects.kl_without[t], 0.104538);
+        assert_near(effects.shapley[t], 0.531004 / 2);
+    }
+    assert_near(effects.variance_share[2], 0);
+    assert_near(effects.kl_without[2], 0);
+    assert_near(effects.shapley[2], 0);
+    assert_near(effects.kl_uniform, 0.531004); /* 1 - H(0.9) */
+}
+
+/* c2c says 9 : 1, p2c 1 : 3, together 3 : 1. w(c2c) = 0.055515, w(p2c) = -0.603760, w(both) = 1 - H(0.75) = 0.188722.
+ */
+static void test_opposing_terms(void **state)
+{
+    (void)state;
+    const float a = logf(3), strong[] = {2 * a, 0, 0, 2 * a}, against[] = {-a, 0, 0, -a};
+    const attention_terms terms = {.term = {strong, NULL, against}, .tokens = 2};
+    const attention_term_effects effects = measure(&terms);
+    assert_near(effects.variance_share[0], 2);
+    assert_near(effects.variance_share[2], -1);
+    assert_near(effects.kl_without[0], 0.792481); /* log2(3) / 2 */
+    assert_near(effects.kl_without[2], 0.133206);
+    assert_near(effects.shapley[0], (0.055515 + 0.188722 + 0.603760) / 2);
+    assert_near(effects.shapley[2], (-0.603760 + 0.188722 - 0.055515) / 2);
+    assert_near(effects.kl_uniform, 0.188722);
+}
+
+enum { N = 5 };
+
+static void make_terms(float term[ATTENTION_TERMS][N * N])
+{
+    uint32_t seed = 1;
+    for (size_t t = 0; t < ATTENTION_TERMS; t++)
+        for (size_t k = 0; k < N * N; k++) {
+            seed = seed * 1664525u + 1013904223u;
+            term[t][k] = (float)(seed >> 8) * 0x1p-23f - 1;
+        }
+}
+
+static void test_sums(void **state)
+{
+    (void)state;
+    float term[ATTENTION_TERMS][N * N];
+    make_terms(term);
+    const attention_terms terms = {.term = {term[0], term[1], term[2]}, .tokens = N};
+    const attention_term_effects effects = measure(&terms);
+    double share = 0, bits = 0;
+    for (size_t t = 0; t < ATTENTION_TERMS; t++) {
+        share += effects.variance_share[t];
+        bits += effects.shapley[t];
+        assert_true(effects.kl_without[t] > 0);
+    }
+    assert_near(share, 1);
+    assert_near(bits, effects.kl_uniform);
+}
+
+/* Neither what is constant along a row nor a masked token counts. */
+static void test_what_does_not_count(void **state)
+{
+    (void)state;
+    float term[ATTENTION_TERMS][N * N], moved[ATTENTION_TERMS][(N + 1) * (N + 1)];
+    unsigned char mask[N + 1];
+    make_terms(term);
+    for (size_t i = 0; i <= N; i++) mask[i] = i != 2;
+    for (size_t t = 0; t < ATTENTION_TERMS; t++)
+        for (size_t i = 0; i <= N; i++)
+            for (size_t j = 0; j <= N; j++) {
+                const float constant = 0.25f * (float)(i + t);
+                moved[t][i * (N + 1) + j] =
+                    mask[i] && mask[j] ? term[t][(i - (i > 2)) * N + j - (j > 2)] + constant : 50;
+            }
+    const attention_terms plain = {.term = {term[0], term[1], term[2]}, .tokens = N},
+                          masked = {.term = {moved[0], moved[1], moved[2]}, .tokens = N + 1, .mask = mask};
+    const attention_term_effects a = measure(&plain), b = measure(&masked);
+    for (size_t t = 0; t < ATTENTION_TERMS; t++) {
+        assert_near(b.variance_share[t], a.variance_share[t]);
+        assert_near(b.kl_without[t], a.kl_without[t]);
+        assert_near(b.shapley[t], a.shapley[t]);
+    }
+}
+
+static void test_change(void **state)
+{
+    (void)state;
+    const float a = logf(3), strong[] = {2 * a, 0, 0, 0}, against[] = {-a, 0, 0, 0};
+    const unsigned char first[] = {1, 0};
+    float change[4];
+    attention_terms terms = {.term = {strong, NULL, against}, .tokens = 2};
+    assert_int_equal(attention_term_change(change, &terms, 0, NULL), DEBERTA_OK);
+    assert_near(change[0], 0.75 - 0.25); /* 3 : 1 with, 1 : 3 without c2c */
+    assert_near(change[1], 0.25 - 0.75);
+    assert_near(change[2], 0);
+    assert_int_equal(attention_term_change(change, &terms, 1, NULL), DEBERTA_OK);
+    assert_near(change[0], 0);
+    terms.mask = first;
+    assert_int_equal(attention_term_change(change, &terms, 0, NULL), DEBERTA_OK);
+    assert_near(change[0], 0); /* the only key has 1 in any case */
+    assert_near(change[1], 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_agreeing_terms),      cmocka_unit_test(test_opposing_terms), cmocka_unit_test(test_sums),
+        cmocka_unit_test(test_what_does_not_count), cmocka_unit_test(test_change),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
