@@ -1,4 +1,4 @@
-/* `deberta info`: this machine, its tiers and kernels; and, with a model, what is in it. Weights are not read.
+/* `deberta info`: this machine, its tiers and kernels; and, with a model, what its tables of contents say.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <stdlib.h>
@@ -149,7 +149,7 @@ static int run(const parsed_options *options)
     if (kernels_select(&table, isa, &error) != DEBERTA_OK || topology_read(&topology, &error) != DEBERTA_OK)
         return report_error(options, &error);
     if (options_argument_count(options)) {
-        const int status = run_open_model(options, &model);
+        const int status = run_describe_model(options, &model);
         if (status != EXIT_OK) return status;
     }
     json_t *about_model = model ? describe_model(model) : NULL;

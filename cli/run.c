@@ -100,14 +100,22 @@ bool run_is_model_place(const parsed_options *options)
     return false;
 }
 
-int run_open_model(const parsed_options *options, deberta_model **model)
+static int open_model(const parsed_options *options, bool describe_only, deberta_model **model)
 {
     deberta_model_options model_options;
     deberta_error error = {0};
     if (!run_model_options(options, &model_options)) return EXIT_USAGE;
+    model_options.describe_only = describe_only;
     if (!run_is_model_place(options)) return EXIT_INPUT;
     if (deberta_model_open(model, options_argument(options, 0), &model_options, &error) == DEBERTA_OK) return EXIT_OK;
     return report_error(options, &error);
+}
+
+int run_open_model(const parsed_options *options, deberta_model **model) { return open_model(options, false, model); }
+
+int run_describe_model(const parsed_options *options, deberta_model **model)
+{
+    return open_model(options, true, model);
 }
 
 void run_note(const parsed_options *options, const char *format, ...)

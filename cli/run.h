@@ -23,6 +23,8 @@ bool run_session_options(const parsed_options *options, deberta_session_options 
 bool run_is_model_place(const parsed_options *options);
 /* Opens options_argument(options, 0). EXIT_OK or the exit code, after saying why. */
 int run_open_model(const parsed_options *options, deberta_model **model);
+/* The same without its weights, for describing it. */
+int run_describe_model(const parsed_options *options, deberta_model **model);
 
 /* A note on stderr unless --quiet. */
 void run_note(const parsed_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -107,6 +107,8 @@ typedef struct deberta_model_options {
     size_t threads;            /* for loading; 0 = all cores this process may use */
     size_t memory_limit_bytes; /* refuse to load above it; 0 = no limit */
     size_t layers;             /* load only the first layers; 0 = all */
+    int describe_only; /* 1 = read the tables of contents, not the weights: for deberta_model_describe and _label,
+                          deberta_head_width and deberta_session_predict_bytes. No session can be made of the model */
 } deberta_model_options;
 
 /* path: a folder, or "synthetic:<shape>[,key=value...]" with shape one of v1-base v1-large v2-xlarge v3-xsmall v3-small
@@ -132,7 +134,7 @@ typedef struct deberta_model_info {
     unsigned heads_present;   /* bit 1 << deberta_head */
     size_t sequence_labels, token_labels;
     size_t parameters;   /* encoder without heads */
-    size_t memory_bytes; /* held by the model */
+    size_t memory_bytes; /* held by the model; with describe_only, what it would hold */
 } deberta_model_info;
 
 DEBERTA_API void deberta_model_describe(const deberta_model *model, deberta_model_info *info);

@@ -95,18 +95,27 @@ static unsigned char *map_pages(size_t bytes)
 
 static double mebibytes(size_t bytes) { return (double)bytes / (1 << 20); }
 
-deberta_status arena_allocate(arena *memory, const char *what, size_t limit_bytes, deberta_error *err)
+deberta_status arena_predict(const arena *memory, const char *what, size_t limit_bytes, size_t *capacity_bytes,
+                             deberta_error *err)
 {
-    assert(!memory->block);
-    size_t capacity, mapped;
-    if (memory->overflow || !size_add(memory->used_bytes, REDZONE_BYTES, &capacity) ||
-        !mapping_bytes(capacity, &mapped)) {
+    size_t mapped;
+    if (memory->overflow || !size_add(memory->used_bytes, REDZONE_BYTES, capacity_bytes) ||
+        !mapping_bytes(*capacity_bytes, &mapped)) {
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: the memory it needs exceeds the address space", what);
     }
     if (limit_bytes && mapped > limit_bytes) {
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: needs %.1f MiB (%zu bytes), the limit is %.1f MiB (%zu bytes)", what,
                      mebibytes(mapped), mapped, mebibytes(limit_bytes), limit_bytes);
     }
+    return DEBERTA_OK;
+}
+
+deberta_status arena_allocate(arena *memory, const char *what, size_t limit_bytes, deberta_error *err)
+{
+    assert(!memory->block);
+    size_t capacity = 0, mapped = 0;
+    DEBERTA_TRY(arena_predict(memory, what, limit_bytes, &capacity, err));
+    mapping_bytes(capacity, &mapped);
     unsigned char *block = map_pages(mapped);
     if (!block) {
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: the system refused %.1f MiB (%zu bytes): %s", what, mebibytes(mapped),

@@ -26,6 +26,9 @@ typedef struct arena {
 /* The next piece, zero-filled when real; NULL while measuring. count * element_bytes may be 0. NULL from a real arena
  * means that the carving asked for more than it measured: a bug in the caller, asserted. */
 void *arena_take(arena *memory, size_t count, size_t element_bytes);
+/* The capacity that a measured arena will have; refuses what arena_allocate would refuse but for want of memory. */
+deberta_status arena_predict(const arena *memory, const char *what, size_t limit_bytes, size_t *capacity_bytes,
+                             deberta_error *err);
 /* Turns a measured arena into a real one of that size. what: for the message, e.g. "session". limit_bytes 0: none.
  * Memory is promised here and given by the system when first touched, so a block may be larger than what is used of it.
  */

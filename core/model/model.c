@@ -49,14 +49,14 @@ void deberta_model_describe(const deberta_model *model, deberta_model_info *info
         .has_c2p = model->has_c2p,
         .has_p2c = model->has_p2c,
         .position_biased_input = config->position_biased_input,
-        .has_position_table = model->position_table != NULL,
+        .has_position_table = model->has_position_table,
         .token_types = config->token_types,
         .convolution_width = config->convolution_width,
         .heads_present = present,
         .sequence_labels = present & 1u << DEBERTA_HEAD_SEQUENCE ? model->heads.labels : 0,
         .token_labels = present & 1u << DEBERTA_HEAD_TOKEN ? model->heads.labels : 0,
         .parameters = model->parameters,
-        .memory_bytes = model->arena.capacity_bytes,
+        .memory_bytes = model->memory_bytes,
     };
 }
 

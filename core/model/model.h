@@ -44,12 +44,14 @@ struct deberta_model {
     synthetic_weights synthetic;
     weight_source source;
     model_mutation mutation;
+    bool described_only; /* no weights: layers, tables and panels are NULL */
     arena arena;
+    size_t memory_bytes; /* of the arena, real or measured */
     size_t parameters;
 
     size_t head_size, padded_head, head_panels; /* d, d rounded up to panels, panels of a head */
     size_t hidden_stride;                       /* row_stride(h) */
-    bool has_c2p, has_p2c;
+    bool has_c2p, has_p2c, has_position_table;
     double scale; /* 1 / sqrt(d (1 + terms)) */
 
     weight_tensor word_table;           /* [V][E], read row by row */

@@ -79,14 +79,23 @@ static deberta_status open_source(deberta_model *model, const char *path, debert
     return DEBERTA_OK;
 }
 
-/* Measures, allocates and reads. The word table stays where it is; reading a row of it now finds out whether it can be
- * read. */
+/* All that is known without weights: each is there and fits, and how much memory they will take. */
+static deberta_status measure(deberta_model *model, weight_loader *loader, position_workspace *workspace,
+                              size_t limit_bytes, deberta_error *err)
+{
+    loader->pass = LOAD_CHECK;
+    DEBERTA_TRY(walk_model(loader, model, workspace, err));
+    model->parameters = loader->parameters;
+    loader->pass = LOAD_MEASURE;
+    DEBERTA_TRY(walk_model(loader, model, workspace, err));
+    return arena_predict(&model->arena, "model", limit_bytes, &model->memory_bytes, err);
+}
+
+/* Allocates and reads what was measured. The word table stays where it is; reading a row of it now finds out whether it
+ * can be read. */
 static deberta_status load(deberta_model *model, weight_loader *loader, position_workspace *workspace,
                            size_t limit_bytes, deberta_error *err)
 {
-    DEBERTA_TRY(walk_model(loader, model, workspace, err));
-    loader->pass = LOAD_MEASURE;
-    DEBERTA_TRY(walk_model(loader, model, workspace, err));
     position_workspace_carve(workspace, model);
     DEBERTA_TRY(arena_allocate(&model->arena, "model", limit_bytes, err));
     DEBERTA_TRY(arena_allocate(&workspace->arena, "position projections", 0, err));
@@ -114,12 +123,14 @@ static deberta_status load_in_parallel(deberta_model *model, const deberta_model
     kernels table;
     size_t threads = 0;
     position_workspace workspace = {.keep = keep_projections};
-    weight_loader loader = {.source = &model->source, .pass = LOAD_CHECK, .arena = &model->arena, .kernels = &table};
+    weight_loader loader = {.source = &model->source, .arena = &model->arena, .kernels = &table};
+    DEBERTA_TRY(measure(model, &loader, &workspace, options->memory_limit_bytes, err));
+    model->described_only = options->describe_only != 0;
+    if (model->described_only) return DEBERTA_OK;
     DEBERTA_TRY(kernels_select(&table, DEBERTA_ISA_AUTO, err));
     DEBERTA_TRY(choose_threads(&threads, options->threads, err));
     DEBERTA_TRY(thread_pool_create(&loader.pool, threads, false, err));
     deberta_status status = load(model, &loader, &workspace, options->memory_limit_bytes, err);
-    model->parameters = loader.parameters;
     free(loader.scratch);
     arena_release(&workspace.arena);
     thread_pool_free(&loader.pool);

@@ -198,6 +198,10 @@ deberta_status session_create_internal(deberta_session **result, const deberta_m
     *result = NULL;
     deberta_session_options options;
     DEBERTA_TRY(copy_struct(&options, given, sizeof options, "deberta_session_options", err));
+    if (model && model->described_only) {
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s was opened with describe_only: its weights were not read",
+                     model->name);
+    }
     deberta_session *s = calloc(1, sizeof *s);
     if (!s) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a session");
     deberta_status status;

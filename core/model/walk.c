@@ -39,7 +39,8 @@ static deberta_status walk_embeddings(weight_loader *loader, deberta_model *mode
                             (size_t[]){config->vocabulary_size, width}, err));
     /* Not used at the input, the table still serves the Enhanced Mask Decoder; it is not counted then (SPEC 1.3). */
     loader->counting = config->position_biased_input;
-    if (config->position_biased_input || loader_has(loader, positions)) {
+    model->has_position_table = config->position_biased_input || loader_has(loader, positions);
+    if (model->has_position_table) {
         DEBERTA_TRY(loader_table(loader, &model->position_table, positions, config->max_positions, width, err));
     }
     loader->counting = true;

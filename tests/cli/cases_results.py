@@ -214,36 +214,6 @@ def tokenize_notes(bench):
     assert bench.fine("tokenize", model, "-q", "--text", "a b c d e", "--max-tokens", "4").err == ""
 
 
-# -------------------------------------------------------------------------------------------------------------- info
-
-def info_json(bench):
-    found = json.loads(bench.fine("info", "--json").out)
-    assert set(found) == {"version", "tiers", "topology", "kernels"}, set(found)
-    assert [t["name"] for t in found["tiers"]] == ["scalar", "avx2", "avx512", "neon"]
-    for tier in found["tiers"]:
-        assert set(tier) == {"name", "available", "reason"} and tier["available"] == (tier["reason"] == ""), tier
-    available = {t["name"] for t in found["tiers"] if t["available"]}
-    assert found["kernels"] and all(set(k) == {"slot", "isa"} and k["isa"] in available for k in found["kernels"])
-    assert all(isinstance(found["topology"][k], int) for k in ("cores", "usable_cores", "l1d_bytes", "l2_bytes"))
-    scalar = json.loads(bench.fine("info", "--json", "--isa", "scalar").out)
-    assert {k["isa"] for k in scalar["kernels"]} <= {"scalar", "scalar_fma"}
-    assert bench.fine("--version").out == f"deberta {found['version']}\n"
-
-
-def info_model(bench):
-    model = json.loads(bench.fine("info", TINY, "--json").out)["model"]
-    assert model["layers"] == 1 and model["hidden_size"] == 64 and model["heads"] == 2 and model["vocabulary_size"] == 50, model
-    assert model["position_terms"] == "c2p|p2c" and model["relative_rows"] == 512, model
-    small = "synthetic:v3-small,layers=2,vocab=1000"
-    text = bench.fine("info", small).out
-    bench.expect_text("info-model", text[text.index("\nmodel "):])
-    bench.fine("info", small, "-o", "info.txt")
-    with open(bench.path("info.txt"), encoding="utf-8") as file:
-        assert file.read() == text
-    head = json.loads(bench.fine("info", os.path.join(bench.golden, "33-v3-mlm-emd"), "--json").out)["model"]
-    assert head["heads_present"] == ["mlm", "mlm_emd"], head
-
-
 # ------------------------------------------------------------------------------------------------------------ verify
 
 def verify_json(bench):
@@ -456,8 +426,6 @@ def tests(settings):
     yield "tokenize/texts", tokenize_texts
     yield "tokenize/json", tokenize_json
     yield "tokenize/notes", tokenize_notes
-    yield "info/json", info_json
-    yield "info/model", info_model
     yield "verify/json", verify_json
     for case in ("01-v1-both-n33", "09-v1-relu-seqcls", "24-v3-b3-ragged", "33-v3-mlm-emd"):
         yield "verify/against-" + case, verify_against(case)

@@ -52,6 +52,50 @@ static void predictions_are_exact(void **state)
     deberta_model_free(&model);
 }
 
+static void expect_refusal(const deberta_model *model, deberta_session_options options, deberta_status code,
+                           const char *word)
+{
+    deberta_session *session = (deberta_session *)&options;
+    deberta_error error = {0};
+    assert_int_equal(deberta_session_create(&session, model, &options, &error), code);
+    assert_null(session);
+    assert_int_equal(error.code, code);
+    assert_non_null(strstr(error.message, word));
+}
+
+/* What can be known without weights is the same as with them; a session cannot be made. */
+static void descriptions(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {small_model, "tests/golden/33-v3-mlm-emd", "tests/golden/08-v1-talking-head",
+                                        "tests/golden/21-v2-conv-tanh-g2", "tests/golden/30-v3-token"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        deberta_model_options describe = {.struct_size = sizeof describe, .describe_only = 1};
+        deberta_session_options options = {.struct_size = sizeof options, .max_tokens = 100, .threads = 2};
+        deberta_model *loaded = open_model(paths[i]), *described = NULL;
+        assert_int_equal(deberta_model_open(&described, paths[i], &describe, NULL), DEBERTA_OK);
+        assert_null(described->arena.block);
+
+        deberta_model_info expected, info;
+        deberta_model_describe(loaded, &expected);
+        deberta_model_describe(described, &info);
+        assert_int_equal(info.memory_bytes, loaded->arena.capacity_bytes);
+        assert_int_equal(info.memory_bytes, expected.memory_bytes);
+        assert_int_equal(info.parameters, expected.parameters);
+        assert_int_equal(info.heads_present, expected.heads_present);
+        assert_int_equal(info.token_labels, expected.token_labels);
+        assert_int_equal(info.has_position_table, expected.has_position_table);
+        assert_int_equal(info.has_position_table, loaded->position_table != NULL);
+        size_t with_weights, without;
+        assert_int_equal(deberta_session_predict_bytes(&with_weights, loaded, &options, NULL), DEBERTA_OK);
+        assert_int_equal(deberta_session_predict_bytes(&without, described, &options, NULL), DEBERTA_OK);
+        assert_int_equal(with_weights, without);
+        expect_refusal(described, options, DEBERTA_E_ARGUMENT, "describe_only");
+        deberta_model_free(&loaded);
+        deberta_model_free(&described);
+    }
+}
+
 /* Memory grows with the tokens by what is kept of each, not with their square, and attention's scratch is bounded. */
 static void memory_is_linear(void **state)
 {
@@ -70,17 +114,6 @@ static void memory_is_linear(void **state)
     assert_true(attention * sizeof(float) <= 2 << 20);
     deberta_session_free(&session);
     deberta_model_free(&model);
-}
-
-static void expect_refusal(const deberta_model *model, deberta_session_options options, deberta_status code,
-                           const char *word)
-{
-    deberta_session *session = (deberta_session *)&options;
-    deberta_error error = {0};
-    assert_int_equal(deberta_session_create(&session, model, &options, &error), code);
-    assert_null(session);
-    assert_int_equal(error.code, code);
-    assert_non_null(strstr(error.message, word));
 }
 
 static void refusals(void **state)
@@ -240,6 +273,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(predictions_are_exact),
+        cmocka_unit_test(descriptions),
         cmocka_unit_test(memory_is_linear),
         cmocka_unit_test(refusals),
         cmocka_unit_test(bad_batches),

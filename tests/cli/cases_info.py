@@ -1,0 +1,87 @@
+"""What `info` says of the machine and of models, and that it reads no weights for it. SPDX-License-Identifier: MIT
+"""
+import json
+import math
+import os
+import struct
+import subprocess
+
+from cases_misuse import TINY
+
+
+def info_json(bench):
+    found = json.loads(bench.fine("info", "--json").out)
+    assert set(found) == {"version", "tiers", "topology", "kernels"}, set(found)
+    assert [t["name"] for t in found["tiers"]] == ["scalar", "avx2", "avx512", "neon"]
+    for tier in found["tiers"]:
+        assert set(tier) == {"name", "available", "reason"} and tier["available"] == (tier["reason"] == ""), tier
+    available = {t["name"] for t in found["tiers"] if t["available"]}
+    assert found["kernels"] and all(set(k) == {"slot", "isa"} and k["isa"] in available for k in found["kernels"])
+    assert all(isinstance(found["topology"][k], int) for k in ("cores", "usable_cores", "l1d_bytes", "l2_bytes"))
+    scalar = json.loads(bench.fine("info", "--json", "--isa", "scalar").out)
+    assert {k["isa"] for k in scalar["kernels"]} <= {"scalar", "scalar_fma"}
+    assert bench.fine("--version").out == f"deberta {found['version']}\n"
+
+
+def info_model(bench):
+    model = json.loads(bench.fine("info", TINY, "--json").out)["model"]
+    assert model["layers"] == 1 and model["hidden_size"] == 64 and model["heads"] == 2 and model["vocabulary_size"] == 50, model
+    assert model["position_terms"] == "c2p|p2c" and model["relative_rows"] == 512, model
+    small = "synthetic:v3-small,layers=2,vocab=1000"
+    text = bench.fine("info", small).out
+    bench.expect_text("info-model", text[text.index("\nmodel "):])
+    bench.fine("info", small, "-o", "info.txt")
+    with open(bench.path("info.txt"), encoding="utf-8") as file:
+        assert file.read() == text
+    head = json.loads(bench.fine("info", os.path.join(bench.golden, "33-v3-mlm-emd"), "--json").out)["model"]
+    assert head["heads_present"] == ["mlm", "mlm_emd"], head
+
+
+def write_hollow_model(folder, hidden, layers):
+    """A checkpoint of the v3 kind whose weights are a hole in the file: as large as asked for, and no room on the disk. Its parameters."""
+    inner, rows = 4 * hidden, 32
+    config = {"model_type": "deberta-v2", "vocab_size": 100, "hidden_size": hidden, "num_attention_heads": hidden // 64,
+              "intermediate_size": inner, "num_hidden_layers": layers, "max_position_embeddings": 64, "position_buckets": rows // 2,
+              "max_relative_positions": -1, "relative_attention": True, "pos_att_type": "c2p|p2c", "share_att_key": True,
+              "norm_rel_ebd": "layer_norm", "position_biased_input": False, "type_vocab_size": 0}
+    norm = lambda name: {name + ".weight": [hidden], name + ".bias": [hidden]}
+    linear = lambda name, outputs, inputs: {name + ".weight": [outputs, inputs], name + ".bias": [outputs]}
+    shapes = {"embeddings.word_embeddings.weight": [100, hidden], "encoder.rel_embeddings.weight": [rows, hidden],
+              **norm("embeddings.LayerNorm"), **norm("encoder.LayerNorm")}
+    for layer in (f"encoder.layer.{k}." for k in range(layers)):
+        for name in ("attention.self.query_proj", "attention.self.key_proj", "attention.self.value_proj", "attention.output.dense"):
+            shapes.update(linear(layer + name, hidden, hidden))
+        shapes.update({**linear(layer + "intermediate.dense", inner, hidden), **linear(layer + "output.dense", hidden, inner),
+                       **norm(layer + "attention.output.LayerNorm"), **norm(layer + "output.LayerNorm")})
+    header, end = {}, 0
+    for name, shape in shapes.items():
+        header["deberta." + name] = {"dtype": "F32", "shape": shape, "data_offsets": [end, end + 4 * math.prod(shape)]}
+        end += 4 * math.prod(shape)
+    text = json.dumps(header).encode()
+    os.mkdir(folder)
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
+        json.dump(config, file)
+    with open(os.path.join(folder, "model.safetensors"), "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text)
+        file.truncate(8 + len(text) + end)
+    return end // 4
+
+
+def info_reads_no_weights(bench):
+    """The size of a process shows what it touched: reading or packing these weights would take their 400 MB."""
+    parameters = write_hollow_model(bench.path("hollow"), 2048, 2)
+    process = bench.start("info", "hollow", "--json", stdout=subprocess.PIPE)
+    model = json.loads(process.stdout.read())["model"]
+    process.stdout.close()
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 0
+    assert model["parameters"] == parameters and model["heads_present"] == [], model
+    assert 4 * parameters < model["memory_bytes"] < 4.4 * parameters, model
+    assert usage.ru_maxrss * 1024 < 2 * parameters, f"{usage.ru_maxrss} KB at its largest, the weights are {4 * parameters} bytes"
+
+
+def tests(_):
+    yield "info/json", info_json
+    yield "info/model", info_model
+    yield "info/reads-no-weights", info_reads_no_weights
