@@ -79,9 +79,8 @@ bool run_session_options(const parsed_options *options, deberta_session_options 
 }
 
 /* What people type first is the name of a model on a hub, or a path with a mistake in it. */
-bool run_is_model_place(const parsed_options *options)
+static bool is_model_place(const parsed_options *options, const char *path)
 {
-    const char *path = options_argument(options, 0);
     static const char expected[] =
         "MODEL is a folder with config.json and weights, or synthetic:<shape> such as synthetic:v3-base";
     struct stat about;
@@ -100,22 +99,32 @@ bool run_is_model_place(const parsed_options *options)
     return false;
 }
 
-static int open_model(const parsed_options *options, bool describe_only, deberta_model **model)
+bool run_is_model_place(const parsed_options *options) { return is_model_place(options, options_argument(options, 0)); }
+
+static int open_model(const parsed_options *options, const char *path, bool describe_only, deberta_model **model)
 {
     deberta_model_options model_options;
     deberta_error error = {0};
     if (!run_model_options(options, &model_options)) return EXIT_USAGE;
     model_options.describe_only = describe_only;
-    if (!run_is_model_place(options)) return EXIT_INPUT;
-    if (deberta_model_open(model, options_argument(options, 0), &model_options, &error) == DEBERTA_OK) return EXIT_OK;
+    if (!is_model_place(options, path)) return EXIT_INPUT;
+    if (deberta_model_open(model, path, &model_options, &error) == DEBERTA_OK) return EXIT_OK;
     return report_error(options, &error);
 }
 
-int run_open_model(const parsed_options *options, deberta_model **model) { return open_model(options, false, model); }
+int run_open_model(const parsed_options *options, deberta_model **model)
+{
+    return open_model(options, options_argument(options, 0), false, model);
+}
+
+int run_open_model_at(const parsed_options *options, const char *path, deberta_model **model)
+{
+    return open_model(options, path, false, model);
+}
 
 int run_describe_model(const parsed_options *options, deberta_model **model)
 {
-    return open_model(options, true, model);
+    return open_model(options, options_argument(options, 0), true, model);
 }
 
 void run_note(const parsed_options *options, const char *format, ...)

@@ -25,6 +25,8 @@ bool run_is_model_place(const parsed_options *options);
 int run_open_model(const parsed_options *options, deberta_model **model);
 /* The same without its weights, for describing it. */
 int run_describe_model(const parsed_options *options, deberta_model **model);
+/* The same of a model named elsewhere on the command line. */
+int run_open_model_at(const parsed_options *options, const char *path, deberta_model **model);
 
 /* A note on stderr unless --quiet. */
 void run_note(const parsed_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -1,0 +1,61 @@
+/* `--figure components`: the terms of attention, their sum and the probabilities, one row of panels a layer and head.
+ * SPDX-License-Identifier: MIT */
+#include "cli/figures/figure_kinds.h"
+
+static int add_panel(figure_job *job, attention_figure *figure, attention_panel *panel, size_t layer, size_t head,
+                     deberta_component component)
+{
+    const int status = figure_job_matrix(job, &job->capture, &job->view, layer, head, component, &panel->values);
+    if (status != EXIT_OK) return status;
+    panel->stride = figure->keys;
+    panel->title = component_title(component);
+    panel->kind = figure_job_kind_of(job, component);
+    return figure_job_add_matrix(job, component_name(component), layer, head, panel->values);
+}
+
+/* One row of the figure for each layer and head, one panel in it for each component. */
+static int fill(figure_job *job, attention_figure *figure)
+{
+    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) figure->grid_columns += job->components[c];
+    figure->grid_rows = job->layer_count * job->head_count;
+    attention_panel *panels = figure_job_allocate(job, figure->grid_rows * figure->grid_columns, sizeof *panels);
+    const char **titles = figure_job_allocate(job, figure->grid_rows, sizeof *titles);
+    if (!panels || !titles) return figure_job_out_of_memory(job);
+    figure->panels = panels;
+    figure->row_titles = titles;
+    for (size_t row = 0; row < figure->grid_rows; row++) {
+        const size_t layer = job->layers[row / job->head_count], head = job->heads[row % job->head_count];
+        titles[row] = figure_job_text(job, "layer %zu, head %zu", layer, head);
+        if (!titles[row]) return figure_job_out_of_memory(job);
+        for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
+            if (!job->components[c]) continue;
+            const int status = add_panel(job, figure, panels++, layer, head, (deberta_component)c);
+            if (status != EXIT_OK) return status;
+        }
+    }
+    return EXIT_OK;
+}
+
+static int run(figure_job *job)
+{
+    int status = figure_job_encode(job);
+    if (status != EXIT_OK) return status;
+    attention_figure figure = figure_job_attention(job);
+    status = fill(job, &figure);
+    if (status != EXIT_OK) return status;
+    figure_job_caption(job,
+                       "Components of disentangled attention before the softmax, their sum, and the probabilities. ");
+    return figure_job_finish(job, attention_layout, &figure);
+}
+
+static const char *const options[] = {"components", HEATMAP_FIGURE_OPTIONS, NULL};
+
+const figure_kind figure_components = {
+    .name = "components",
+    .summary = "c2c, c2p, p2c, their sum and the probabilities of chosen layers and heads (default)",
+    .layers = "0",
+    .heads = "0",
+    .components = "c2c,c2p,p2c,logits,probs",
+    .options = options,
+    .run = run,
+};

@@ -1,0 +1,238 @@
+/* Opening a job and encoding; figure_options.c reads how it looks, figure_output.c writes it.
+ * SPDX-License-Identifier: MIT */
+#include "cli/figures/figure_job.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/figures/figure_kinds.h"
+#include "cli/figures/figure_options.h"
+
+/* -------------------------------------------------------------------------------------------------------- memory */
+
+/* Takes over one block; NULL (freed) when it cannot be remembered. */
+static void *remember(figure_job *job, void *block)
+{
+    if (!block) return NULL;
+    if (job->memory_count == job->memory_capacity) {
+        const size_t capacity = job->memory_capacity ? 2 * job->memory_capacity : 64;
+        void **grown = realloc(job->memory, capacity * sizeof *grown);
+        if (!grown) {
+            free(block);
+            return NULL;
+        }
+        job->memory = grown;
+        job->memory_capacity = capacity;
+    }
+    return job->memory[job->memory_count++] = block;
+}
+
+void *figure_job_allocate(figure_job *job, size_t count, size_t bytes_each)
+{
+    return remember(job, calloc(count ? count : 1, bytes_each));
+}
+
+const char *figure_job_text(figure_job *job, const char *format, ...)
+{
+    char *text = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&text, format, arguments) < 0) text = NULL;
+    va_end(arguments);
+    return remember(job, text);
+}
+
+int figure_job_out_of_memory(const figure_job *job)
+{
+    const deberta_error error = {.code = DEBERTA_E_MEMORY, .message = "out of memory"};
+    return report_error(job->options, &error);
+}
+
+int figure_job_fail(const figure_job *job, const deberta_error *error)
+{
+    return error->code == DEBERTA_E_ARGUMENT ? report_usage(job->options, "%s", error->message)
+                                             : report_error(job->options, error);
+}
+
+/* ----------------------------------------------------------------------------------------------------- selection */
+
+static bool model_has(const deberta_model_info *info, int component)
+{
+    return (component != DEBERTA_C2P || info->has_c2p) && (component != DEBERTA_P2C || info->has_p2c);
+}
+
+/* "c2c,probs". Of what is named at least one must be there. */
+static bool choose_components(figure_job *job, const char *list)
+{
+    bool any = false;
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        const size_t length = strcspn(at, ",");
+        int found = -1;
+        for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
+            if (strlen(component_name((deberta_component)c)) == length &&
+                strncmp(at, component_name((deberta_component)c), length) == 0)
+                found = c;
+        if (found < 0) {
+            report_usage(job->options, "--components: expected some of c2c,c2p,p2c,logits,probs, found '%.*s'",
+                         (int)length, at);
+            return false;
+        }
+        job->components[found] = model_has(&job->info, found);
+        any |= job->components[found];
+    }
+    if (!any) report_usage(job->options, "--components: this model has no %s", list);
+    return any;
+}
+
+/* From --layers or --heads: the chosen ones, ascending. */
+static int choose_indices(figure_job *job, const char *name, const char *fallback, size_t limit, size_t **chosen,
+                          size_t *count)
+{
+    bool *flags = calloc(limit + 1, sizeof *flags);
+    *chosen = figure_job_allocate(job, limit, sizeof **chosen);
+    int status = flags && *chosen ? EXIT_OK : figure_job_out_of_memory(job);
+    if (status == EXIT_OK &&
+        !parse_index_list(job->options, name, options_value(job->options, name, fallback), flags, limit))
+        status = EXIT_USAGE;
+    for (size_t k = 0; status == EXIT_OK && k < limit; k++)
+        if (flags[k]) (*chosen)[(*count)++] = k;
+    free(flags);
+    return status;
+}
+
+static int choose(figure_job *job)
+{
+    const figure_kind *kind = job->kind;
+    int status = choose_indices(job, "layers", kind->layers, job->info.layers, &job->layers, &job->layer_count);
+    if (status == EXIT_OK)
+        status = choose_indices(job, "heads", kind->heads, job->info.heads, &job->heads, &job->head_count);
+    const char *components = options_value(job->options, "components", kind->components);
+    if (status == EXIT_OK && components && !choose_components(job, components)) status = EXIT_USAGE;
+    const int terms = 1 + job->info.has_c2p + job->info.has_p2c;
+    snprintf(job->unit, sizeof job->unit, terms > 1 ? "logit / sqrt(%dd)" : "logit / sqrt(d)", terms);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------------- opening */
+
+static int make_view(figure_job *job)
+{
+    deberta_error error = {0};
+    if (token_view_make(&job->view, &job->input, job->row, &job->view_choice, &error) != DEBERTA_OK)
+        return figure_job_fail(job, &error);
+    char text[512];
+    token_view_describe(&job->view, &job->view_choice, text, sizeof text);
+    if (*text) figure_job_note(job, "%s", text);
+    return figure_options_marks(job);
+}
+
+int figure_job_open(figure_job *job, const parsed_options *options, const figure_kind *kind)
+{
+    *job = (figure_job){.options = options, .kind = kind};
+    deberta_session_options unused;
+    if (!figure_options_read(job) || !run_session_options(options, &unused)) return EXIT_USAGE;
+    int status = figure_job_open_model(job, options_argument(options, 0), &job->model, &job->info);
+    if (status == EXIT_OK) status = input_read(options, options_argument(options, 0), &job->info, &job->input);
+    if (status == EXIT_OK) status = make_view(job);
+    if (status == EXIT_OK) status = choose(job);
+    return status == EXIT_OK ? figure_options_provenance(job) : status;
+}
+
+void figure_job_close(figure_job *job)
+{
+    for (size_t k = 0; k < job->memory_count; k++) free(job->memory[k]);
+    free(job->memory);
+    figure_data_free(&job->data);
+    capture_free(&job->capture);
+    deberta_session_free(&job->session);
+    token_view_free(&job->view);
+    input_free(&job->input);
+    deberta_model_free(&job->model);
+}
+
+/* ------------------------------------------------------------------------------------------------------ encoding */
+
+int figure_job_open_model(figure_job *job, const char *path, deberta_model **model, deberta_model_info *info)
+{
+    const int status = run_open_model_at(job->options, path, model);
+    if (status == EXIT_OK) deberta_model_describe(*model, info);
+    return status;
+}
+
+int figure_job_open_session(figure_job *job, const deberta_model *model, unsigned features, deberta_session **session)
+{
+    deberta_session_options session_options;
+    deberta_error error = {0};
+    if (!run_session_options(job->options, &session_options)) return EXIT_USAGE;
+    session_options.features = features;
+    session_options.max_tokens = 1;
+    for (size_t r = 0; r < job->input.rows; r++)
+        if (job->input.row[r].tokens > session_options.max_tokens)
+            session_options.max_tokens = job->input.row[r].tokens;
+    return deberta_session_create(session, model, &session_options, &error) == DEBERTA_OK
+               ? EXIT_OK
+               : report_error(job->options, &error);
+}
+
+int figure_job_open_capture(figure_job *job, const deberta_model_info *info, const token_view *view, capture *capture)
+{
+    deberta_session_options session_options;
+    deberta_error error = {0};
+    if (!run_session_options(job->options, &session_options)) return EXIT_USAGE;
+    if (capture_create(capture, info, view->span, 1, &error) != DEBERTA_OK) return report_error(job->options, &error);
+    for (size_t k = 0; k < job->layer_count; k++) {
+        if (job->layers[k] >= info->layers)
+            return report_usage(job->options, "--layers: %s has no layer %zu", info->name, job->layers[k]);
+        capture->layers[job->layers[k]] = true;
+    }
+    for (size_t k = 0; k < job->head_count; k++) {
+        if (job->heads[k] >= info->heads)
+            return report_usage(job->options, "--heads: %s has no head %zu", info->name, job->heads[k]);
+        capture->heads[job->heads[k]] = true;
+    }
+    memcpy(capture->components, job->components, sizeof capture->components);
+    return capture_allocate(capture, session_options.memory_limit_bytes, &error) == DEBERTA_OK
+               ? EXIT_OK
+               : report_error(job->options, &error);
+}
+
+int figure_job_observe(figure_job *job, deberta_session *session, size_t row, const deberta_observer *observer)
+{
+    const input_batch *input = &job->input;
+    if (input->row[row].tokens == 0) return report_usage(job->options, "the input has no real tokens in row %zu", row);
+    const size_t first = input->sequence_starts[input->row[row].sequence], starts[2] = {0, input->row[row].tokens};
+    const deberta_batch batch = {.struct_size = sizeof batch,
+                                 .ids = input->ids + first,
+                                 .sequence_starts = starts,
+                                 .sequences = 1,
+                                 .token_types = input->token_types ? input->token_types + first : NULL,
+                                 .position_ids = input->position_ids ? input->position_ids + first : NULL,
+                                 .mask = input->mask ? input->mask + first : NULL};
+    deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = observer};
+    deberta_error error = {0};
+    return deberta_encode(session, &batch, &outputs, &error) == DEBERTA_OK ? EXIT_OK
+                                                                           : report_error(job->options, &error);
+}
+
+int figure_job_encode(figure_job *job)
+{
+    int status = figure_job_open_session(job, job->model, DEBERTA_OBSERVE_ATTENTION, &job->session);
+    if (status == EXIT_OK) status = figure_job_open_capture(job, &job->info, &job->view, &job->capture);
+    if (status != EXIT_OK) return status;
+    const deberta_observer observer = capture_observer(&job->capture);
+    return figure_job_observe(job, job->session, job->row, &observer);
+}
+
+int figure_job_matrix(figure_job *job, const capture *capture, const token_view *view, size_t layer, size_t head,
+                      deberta_component component, const float **matrix)
+{
+    const float *whole = capture_matrix(capture, layer, head, component, 0);
+    *matrix = whole;
+    if (!whole || view->whole) return EXIT_OK;
+    float *shown = figure_job_allocate(job, view->count * view->count, sizeof *shown);
+    if (!shown) return figure_job_out_of_memory(job);
+    token_view_matrix(view, whole, token_view_rule_of(component), shown);
+    *matrix = shown;
+    return EXIT_OK;
+}

@@ -1,0 +1,132 @@
+/* From a job's settings to a figure, and from there to files. SPDX-License-Identifier: MIT */
+#include "cli/figures/figure_job.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/figures/figure_latex.h"
+
+/* ------------------------------------------------------------------------------------------------------- figures */
+
+const char *component_title(deberta_component component)
+{
+    static const char *const titles[DEBERTA_COMPONENT_COUNT] = {"content to content", "content to position",
+                                                                "position to content", "logits (sum)", "probabilities"};
+    return titles[component];
+}
+
+heatmap_kind figure_job_kind_of(const figure_job *job, deberta_component component)
+{
+    if (component != DEBERTA_PROBABILITIES) return HEATMAP_SIGNED;
+    return job->look.logarithmic ? HEATMAP_LOG : HEATMAP_POSITIVE;
+}
+
+attention_figure figure_job_attention(const figure_job *job)
+{
+    attention_figure figure = {
+        .style = job->style,
+        .columns = job->look.columns,
+        .panel_letters = job->look.letters,
+        .annotate = job->look.annotate,
+        .keep_row_mean = job->look.keep_row_mean,
+        .queries = job->view.count,
+        .keys = job->view.count,
+        .query_labels = job->view.labels,
+        .key_labels = job->view.labels,
+        .boundaries = &job->view.boundary,
+        .boundary_count = job->view.boundary > 0,
+        .marks = job->marks,
+        .mark_count = job->mark_count,
+        .units = {[HEATMAP_SIGNED] = job->unit, [HEATMAP_POSITIVE] = "probability", [HEATMAP_LOG] = "probability"}};
+    memcpy(figure.scales, job->look.scales, sizeof figure.scales);
+    memcpy(figure.palettes, job->look.palettes, sizeof figure.palettes);
+    return figure;
+}
+
+int figure_job_add_matrix(figure_job *job, const char *name, size_t layer, size_t head, const float *values)
+{
+    deberta_error error = {0};
+    const size_t count = job->view.count;
+    job->data.row_axis = "query";
+    job->data.column_axis = "key";
+    job->data.row_labels = job->data.column_labels = job->view.labels;
+    const figure_matrix matrix = {name, layer, head, values, count, count};
+    return figure_data_add_matrix(&job->data, &matrix, &error) == DEBERTA_OK ? EXIT_OK
+                                                                             : report_error(job->options, &error);
+}
+
+/* Old texts stay in the job's memory: a style that was copied before keeps what it had. */
+static void append(figure_job *job, const char **text, const char *format, va_list arguments)
+{
+    char *added = NULL;
+    if (vasprintf(&added, format, arguments) < 0) added = NULL;
+    const char *longer = added ? figure_job_text(job, "%s%s", *text ? *text : "", added) : NULL;
+    if (longer) *text = longer;
+    free(added);
+}
+
+void figure_job_note(figure_job *job, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    append(job, &job->style.note, format, arguments);
+    va_end(arguments);
+}
+
+void figure_job_caption(figure_job *job, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    append(job, &job->caption, format, arguments);
+    va_end(arguments);
+}
+
+/* --------------------------------------------------------------------------------------------------------- files */
+
+/* The data and the LaTeX file wait under temporary names until the figure is written. */
+typedef struct side_files {
+    figure_data_file data;
+    atomic_file *latex;
+} side_files;
+
+static deberta_status write_latex(const figure_job *job, const char *path, atomic_file **file, deberta_error *err)
+{
+    byte_buffer text = {0};
+    figure_latex_write(job, path, &text);
+    deberta_status status = text.failed ? status_fail(err, DEBERTA_E_MEMORY, "%s: no memory for its text", path)
+                                        : atomic_file_open(file, path, err);
+    if (status == DEBERTA_OK) status = atomic_file_write(*file, 0, text.data, text.size_bytes, err);
+    byte_buffer_free(&text);
+    return status;
+}
+
+static deberta_status write_all(const figure_job *job, figure_layout layout, const void *figure, side_files *files,
+                                figure_notes *notes, deberta_error *err)
+{
+    const char *data = options_value(job->options, "data", NULL), *latex = options_value(job->options, "latex", NULL);
+    if (data)
+        DEBERTA_TRY(
+            figure_data_write(&job->data, data, job->provenance, job->style.provenance_count, &files->data, err));
+    if (latex) DEBERTA_TRY(write_latex(job, latex, &files->latex, err));
+    if (job->path_count) DEBERTA_TRY(figure_save(layout, figure, &job->style, job->paths, job->path_count, notes, err));
+    DEBERTA_TRY(figure_data_commit(&files->data, err));
+    return files->latex ? atomic_file_commit(&files->latex, err) : DEBERTA_OK;
+}
+
+int figure_job_finish(figure_job *job, figure_layout layout, const void *figure)
+{
+    if (options_has(job->options, "latex") && !figure_latex_includes(job))
+        return report_usage(job->options, "--latex includes a .pdf or a .png: give --out FILE.pdf too");
+    side_files files = {0};
+    figure_notes notes = {0};
+    deberta_error error = {0};
+    const deberta_status status = write_all(job, layout, figure, &files, &notes, &error);
+    figure_data_discard(&files.data);
+    atomic_file_discard(&files.latex);
+    if (status != DEBERTA_OK) return figure_job_fail(job, &error);
+    if (notes.missing_glyphs)
+        run_note(job->options, "deberta attention: no installed font has %zu of the characters; boxes stand for them",
+                 notes.missing_glyphs);
+    return EXIT_OK;
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/figures/token_view.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+token_view_rule token_view_rule_of(deberta_component component)
+{
+    return component == DEBERTA_PROBABILITIES ? TOKEN_VIEW_SUM_KEYS : TOKEN_VIEW_MEAN;
+}
+
+/* ------------------------------------------------------------------------------------------------------- options */
+
+bool token_view_parse(const parsed_options *options, token_view_choice *choice)
+{
+    *choice = (token_view_choice){
+        .words = options_has(options, "words"), .drop_special = options_has(options, "drop-special"), .end = SIZE_MAX};
+    const char *text = options_value(options, "tokens", NULL);
+    if (!text) return true;
+    char *colon, *end;
+    bool fine = *text >= '0' && *text <= '9';
+    if (fine) choice->first = strtoull(text, &colon, 10);
+    fine = fine && *colon == ':' && ((colon[1] >= '0' && colon[1] <= '9') || colon[1] == 0);
+    if (fine && colon[1]) {
+        choice->end = strtoull(colon + 1, &end, 10);
+        fine = *end == 0 && choice->first < choice->end;
+    }
+    if (!fine)
+        report_usage(options, "--tokens: expected FIRST:END such as 0:8 (the end is not shown) or 4:, found '%s'",
+                     text);
+    return fine;
+}
+
+/* -------------------------------------------------------------------------------------------------------- making */
+
+static const token_list *tokens_of(const input_batch *input, size_t row)
+{
+    return input->token_lists ? &input->token_lists[row] : NULL;
+}
+
+static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+/* The first column of a row of texts is 0, so token t of the text is entry t of its list. A word begins behind white
+ * space (which SentencePiece counts to the piece that follows it), with every segment, and with a special token. */
+static bool begins_word(const input_batch *input, size_t row, size_t t)
+{
+    const token_list *list = tokens_of(input, row);
+    if (t == 0 || list->roles[t] != TOKEN_TEXT || list->roles[t - 1] != TOKEN_TEXT ||
+        list->type_ids[t] != list->type_ids[t - 1])
+        return true;
+    const char *text = list->type_ids[t] ? input->pairs[row] : input->texts[row];
+    const text_span span = list->byte_spans[t];
+    return span.begin == 0 || (span.begin < span.end && is_space(text[span.begin])) || is_space(text[span.begin - 1]);
+}
+
+/* The pieces of a word one after the other; a single token as the input names it. */
+static char *label_of(const input_batch *input, const token_view *view, size_t index)
+{
+    size_t bytes = 1;
+    for (size_t k = view->starts[index]; k < view->starts[index + 1]; k++)
+        bytes += strlen(input->labels[view->first_token + view->members[k]]);
+    char *text = calloc(bytes, 1);
+    for (size_t k = view->starts[index]; text && k < view->starts[index + 1]; k++)
+        strcat(text, input->labels[view->first_token + view->members[k]]);
+    return text;
+}
+
+static void choose_tokens(token_view *view, const input_batch *input, const token_view_choice *choice)
+{
+    size_t members = 0, last = SIZE_MAX;
+    const size_t n = view->span[1], end = choice->end < n ? choice->end : n;
+    for (size_t t = choice->first; t < end; t++) {
+        if (choice->drop_special && input->special[view->first_token + t]) continue;
+        /* a word of which something was left out goes on with the next piece that is shown */
+        bool merged = choice->words && members > 0;
+        for (size_t between = last + 1; merged && between <= t; between++)
+            merged = !begins_word(input, view->row, between);
+        if (!merged) view->starts[view->count++] = members;
+        view->members[members++] = last = t;
+    }
+    view->starts[view->count] = members;
+    view->whole = view->count == n;
+}
+
+static deberta_status label_tokens(token_view *view, const input_batch *input, deberta_error *err)
+{
+    const token_list *list = tokens_of(input, view->row);
+    for (size_t k = 0; k < view->count; k++) {
+        const size_t token = view->members[view->starts[k]];
+        view->labels[k] =
+            (figure_label){.text = label_of(input, view, k), .special = input->special[view->first_token + token]};
+        if (!view->labels[k].text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        if (k > 0 && !view->boundary && list && list->segments > 1 && list->type_ids[token]) view->boundary = k;
+    }
+    return DEBERTA_OK;
+}
+
+deberta_status token_view_make(token_view *view, const input_batch *input, size_t row, const token_view_choice *choice,
+                               deberta_error *err)
+{
+    *view = (token_view){.row = row};
+    if (row >= input->rows || input->row[row].tokens == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--row: the input has no real tokens in row %zu", row);
+    if ((choice->words || choice->drop_special) && !tokens_of(input, row))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--%s needs a text: ids do not say which tokens are %s",
+                     choice->words ? "words" : "drop-special", choice->words ? "parts of a word" : "special");
+    const size_t n = input->row[row].tokens;
+    view->first_token = input->sequence_starts[input->row[row].sequence];
+    view->span[1] = n;
+    if (choice->first >= n || (choice->end != SIZE_MAX && choice->end > n))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--tokens: the text has %zu tokens, 0:%zu are all of them", n, n);
+    view->starts = calloc(n + 1, sizeof *view->starts);
+    view->members = calloc(n, sizeof *view->members);
+    view->labels = calloc(n, sizeof *view->labels);
+    if (!view->starts || !view->members || !view->labels) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    choose_tokens(view, input, choice);
+    if (view->count == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--drop-special: nothing is left of the text to be shown");
+    return label_tokens(view, input, err);
+}
+
+void token_view_free(token_view *view)
+{
+    for (size_t k = 0; view->labels && k < view->count; k++) free((char *)view->labels[k].text);
+    free(view->labels);
+    free(view->starts);
+    free(view->members);
+    *view = (token_view){0};
+}
+
+/* --------------------------------------------------------------------------------------------------------- using */
+
+void token_view_matrix(const token_view *view, const float *matrix, token_view_rule rule, float *out)
+{
+    for (size_t i = 0; i < view->count; i++)
+        for (size_t j = 0; j < view->count; j++) {
+            const size_t queries = view->starts[i + 1] - view->starts[i], keys = view->starts[j + 1] - view->starts[j];
+            double sum = 0;
+            for (size_t a = view->starts[i]; a < view->starts[i + 1]; a++)
+                for (size_t b = view->starts[j]; b < view->starts[j + 1]; b++)
+                    sum += matrix[view->members[a] * view->span[1] + view->members[b]];
+            out[i * view->count + j] = (float)(sum / (double)(rule == TOKEN_VIEW_MEAN ? queries * keys : queries));
+        }
+}
+
+size_t token_view_place(const token_view *view, size_t token)
+{
+    for (size_t k = 0; k < view->count; k++)
+        for (size_t m = view->starts[k]; m < view->starts[k + 1]; m++)
+            if (view->members[m] == token) return k;
+    return SIZE_MAX;
+}
+
+void token_view_describe(const token_view *view, const token_view_choice *choice, char *text, size_t capacity)
+{
+    const size_t n = view->span[1];
+    char range[96] = "";
+    if (choice->first > 0 || choice->end < n)
+        snprintf(range, sizeof range, "Tokens %zu to %zu of %zu. ", choice->first,
+                 (choice->end < n ? choice->end : n) - 1, n);
+    snprintf(text, capacity, "%s%s%s", range,
+             choice->drop_special ? "Special tokens are left out, probabilities as they are with them. " : "",
+             choice->words ? "Pieces are merged into words (what white space separates): probabilities are added over "
+                             "the keys of a word and averaged over its queries, logits averaged over both. "
+                           : "");
+}
