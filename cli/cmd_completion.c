@@ -25,6 +25,23 @@ static const char *choices_of(const char *option)
     return NULL;
 }
 
+/* Commands of one word and, right before the command they belong to, those of two. */
+typedef void (*command_visit)(FILE *out, const command *command);
+
+static void each_command(FILE *out, command_visit visit)
+{
+    for (size_t k = 0; commands[k]; k++) {
+        for (const command *const *sub = commands[k]->subcommands; sub && *sub; sub++) visit(out, *sub);
+        visit(out, commands[k]);
+    }
+}
+
+static void put_words(FILE *out, const command *command)
+{
+    fprintf(out, "list");
+    for (const struct command *const *sub = command->subcommands; *sub; sub++) fprintf(out, " %s", command_word(*sub));
+}
+
 typedef void (*option_visit)(FILE *out, const command *command, const option_spec *option);
 
 /* Calls visit for the command's options and those common ones that it does not hide. */
@@ -50,6 +67,21 @@ static void print_commands(FILE *out)
     for (size_t k = 0; commands[k]; k++) fprintf(out, "%s%s", k ? " " : "", commands[k]->name);
 }
 
+static void put_bash_options(FILE *out, const command *command)
+{
+    fprintf(out, "    '%s '*) options='", command->name);
+    each_option(out, command, put_name);
+    fprintf(out, "' ;;\n");
+}
+
+static void put_bash_words(FILE *out, const command *command)
+{
+    if (!command->subcommands) return;
+    fprintf(out, "    %s) if [ \"$COMP_CWORD\" = 2 ]; then COMPREPLY=($(compgen -W '", command->name);
+    put_words(out, command);
+    fprintf(out, " --help' -- \"$word\")); return; fi ;;\n");
+}
+
 static void print_bash(FILE *out)
 {
     fprintf(out,
@@ -62,11 +94,9 @@ static void print_bash(FILE *out)
     fprintf(out, "    esac\n    if [ \"$COMP_CWORD\" = 1 ]; then\n        COMPREPLY=($(compgen -W '");
     print_commands(out);
     fprintf(out, " --help --version' -- \"$word\"))\n        return\n    fi\n    case ${COMP_WORDS[1]} in\n");
-    for (size_t k = 0; commands[k]; k++) {
-        fprintf(out, "    %s) options='", commands[k]->name);
-        each_option(out, commands[k], put_name);
-        fprintf(out, "' ;;\n");
-    }
+    each_command(out, put_bash_words);
+    fprintf(out, "    esac\n    case \"${COMP_WORDS[1]} ${COMP_WORDS[2]} \" in\n");
+    each_command(out, put_bash_options);
     fprintf(out, "    esac\n    case $word in\n    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$word\")) ;;\n"
                  "    *) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n    esac\n}\n"
                  "complete -o filenames -F _deberta deberta\n");
@@ -102,6 +132,35 @@ static void put_zsh_option(FILE *out, const command *command, const option_spec 
     fprintf(out, "' \\\n");
 }
 
+static void put_zsh_arguments(FILE *out, const command *command)
+{
+    fprintf(out, "_arguments \\\n");
+    each_option(out, command, put_zsh_option);
+    fprintf(out, "        '*:file:_files'");
+}
+
+static void put_zsh_command(FILE *out, const command *command)
+{
+    if (strchr(command->name, ' ')) return; /* with the command it belongs to */
+    fprintf(out, "    %s) ", command->name);
+    if (!command->subcommands) {
+        put_zsh_arguments(out, command);
+        fprintf(out, " ;;\n");
+        return;
+    }
+    fprintf(out, "\n        if (( CURRENT == 2 )); then\n            compadd ");
+    put_words(out, command);
+    fprintf(out,
+            "\n            return\n        fi\n        name=$words[2]\n        shift words\n        (( CURRENT-- ))\n"
+            "        case $name in\n");
+    for (const struct command *const *sub = command->subcommands; *sub; sub++) {
+        fprintf(out, "        %s) ", command_word(*sub));
+        put_zsh_arguments(out, *sub);
+        fprintf(out, " ;;\n");
+    }
+    fprintf(out, "        esac ;;\n");
+}
+
 static void print_zsh(FILE *out)
 {
     fprintf(out,
@@ -114,11 +173,7 @@ static void print_zsh(FILE *out)
     }
     fprintf(out, "    )\n    if (( CURRENT == 2 )); then\n        _describe command commands\n        return\n    fi\n"
                  "    local name=$words[2]\n    shift words\n    (( CURRENT-- ))\n    case $name in\n");
-    for (size_t k = 0; commands[k]; k++) {
-        fprintf(out, "    %s) _arguments \\\n", commands[k]->name);
-        each_option(out, commands[k], put_zsh_option);
-        fprintf(out, "        '*:file:_files' ;;\n");
-    }
+    each_command(out, put_zsh_command);
     fprintf(out, "    esac\n}\n"
                  "if [ \"$funcstack[1]\" = _deberta ]; then _deberta \"$@\"; else compdef _deberta deberta; fi\n");
 }
@@ -126,7 +181,10 @@ static void print_zsh(FILE *out)
 static void put_fish_option(FILE *out, const command *command, const option_spec *option)
 {
     const char *words = choices_of(option->name);
-    fprintf(out, "complete -c deberta -n '__fish_seen_subcommand_from %s' -l %s", command->name, option->name);
+    fprintf(out, "complete -c deberta -n '");
+    if (strchr(command->name, ' '))
+        fprintf(out, "__fish_seen_subcommand_from %.*s; and ", (int)strcspn(command->name, " "), command->name);
+    fprintf(out, "__fish_seen_subcommand_from %s' -l %s", command_word(command), option->name);
     if (option->letter) fprintf(out, " -s %c", option->letter);
     if (option->value) fputs(words ? " -x" : " -r", out);
     if (words) fprintf(out, " -a '%s'", words);
@@ -138,13 +196,21 @@ static void put_fish_option(FILE *out, const command *command, const option_spec
     fputs("'\n", out);
 }
 
+static void put_fish_options(FILE *out, const command *command)
+{
+    if (strchr(command->name, ' '))
+        fprintf(out, "complete -c deberta -f -n '__fish_seen_subcommand_from %.*s' -a %s -d '%s'\n",
+                (int)strcspn(command->name, " "), command->name, command_word(command), command->summary);
+    each_option(out, command, put_fish_option);
+}
+
 static void print_fish(FILE *out)
 {
     fprintf(out, "# deberta completion fish: put it into ~/.config/fish/completions/deberta.fish\n");
     for (size_t k = 0; commands[k]; k++)
         fprintf(out, "complete -c deberta -f -n __fish_use_subcommand -a %s -d '%s'\n", commands[k]->name,
                 commands[k]->summary);
-    for (size_t k = 0; commands[k]; k++) each_option(out, commands[k], put_fish_option);
+    each_command(out, put_fish_options);
 }
 
 static int run(const parsed_options *options)

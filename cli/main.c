@@ -22,6 +22,7 @@ const command *const commands[] = {
 #endif
     &command_receptive_field,
     &command_report,
+    &command_study,
     &command_completion,
     NULL,
 };
@@ -45,10 +46,19 @@ static bool is_one_of(const char *text, const char *a, const char *b, const char
     return strcmp(text, a) == 0 || strcmp(text, b) == 0 || strcmp(text, c) == 0;
 }
 
-static const command *find_command(const char *name)
+/* The command that the words name, and how many of them do. */
+static const command *find_command(int count, char **words, int *used)
 {
-    for (size_t k = 0; commands[k]; k++)
-        if (strcmp(name, commands[k]->name) == 0) return commands[k];
+    *used = 1;
+    for (size_t k = 0; commands[k]; k++) {
+        if (strcmp(words[0], commands[k]->name) != 0) continue;
+        for (const command *const *sub = commands[k]->subcommands; sub && *sub && count > 1; sub++) {
+            if (strcmp(words[1], command_word(*sub)) != 0) continue;
+            *used = 2;
+            return *sub;
+        }
+        return commands[k];
+    }
     return NULL;
 }
 
@@ -76,8 +86,10 @@ int main(int argc, char **argv)
     } else if (is_one_of(argv[1], "--version", "-V", "version")) {
         printf("deberta %s\n", deberta_version());
     } else {
-        const char *name = argv[asks_for_help ? 2 : 1];
-        const command *command = find_command(name);
+        const int first = asks_for_help ? 2 : 1;
+        const char *name = argv[first];
+        int words;
+        const command *command = find_command(argc - first, argv + first, &words);
         if (!command) {
             fprintf(stderr, "deberta: unknown %s '%s'\nsee: deberta --help\n", *name == '-' ? "option" : "command",
                     name);
@@ -86,7 +98,7 @@ int main(int argc, char **argv)
         if (asks_for_help)
             options_print_help(command);
         else
-            status = run_command(command, argc - 1, argv + 1);
+            status = run_command(command, argc - words, argv + words);
     }
     /* whatever was printed: a full disk must not look like success */
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == EXIT_OK) {

@@ -143,17 +143,24 @@ void options_free(parsed_options **options)
     *options = NULL;
 }
 
-/* Text in lines of at most WIDTH columns, the later ones indented to where the first begins. */
-static void print_wrapped(const char *text)
+const char *command_word(const command *subcommand)
 {
-    enum { INDENT = 33, WIDTH = 112 };
-    size_t column = INDENT;
+    const char *space = strchr(subcommand->name, ' ');
+    return space ? space + 1 : subcommand->name;
+}
+
+/* Text in lines of at most WIDTH columns, the later ones indented to where the first begins. */
+static void print_wrapped(const char *text, int indent)
+{
+    enum { WIDTH = 112 };
+    const size_t first = (size_t)indent;
+    size_t column = first;
     for (const char *word = text; *word;) {
         const size_t length = strcspn(word, " ");
-        if (column > INDENT && column + 1 + length > WIDTH) {
-            printf("\n%*s", INDENT, "");
-            column = INDENT;
-        } else if (column > INDENT) {
+        if (column > first && column + 1 + length > WIDTH) {
+            printf("\n%*s", indent, "");
+            column = first;
+        } else if (column > first) {
             putchar(' ');
             column++;
         }
@@ -164,6 +171,8 @@ static void print_wrapped(const char *text)
     putchar('\n');
 }
 
+enum { HELP_INDENT = 33 };
+
 /* Without those that `hidden` has too: a command's own option hides the common one. */
 static void print_specs(const option_spec *specs, const option_spec *hidden)
 {
@@ -173,7 +182,7 @@ static void print_specs(const option_spec *specs, const option_spec *hidden)
         snprintf(left, sizeof left, "%c%c%s --%s%s%s", specs->letter ? '-' : ' ', specs->letter ? specs->letter : ' ',
                  specs->letter ? "," : " ", specs->name, specs->value ? " " : "", specs->value ? specs->value : "");
         printf("  %-30s ", left);
-        print_wrapped(specs->help);
+        print_wrapped(specs->help, HELP_INDENT);
     }
 }
 
@@ -181,6 +190,10 @@ void options_print_help(const command *command)
 {
     printf("usage: deberta %s%s%s [options]\n\n%s\n", command->name, *command->arguments ? " " : "", command->arguments,
            command->summary);
+    if (command->claims) {
+        printf("\nputs to the test:\n  ");
+        print_wrapped(command->claims, 2);
+    }
     if (command->options && command->options->name) {
         printf("\noptions:\n");
         print_specs(command->options, NULL);
@@ -345,7 +358,10 @@ char *options_command_line(const parsed_options *options, const char *const *wit
 {
     char *text = NULL;
     size_t length = 0;
-    bool fits = append_word(&text, &length, "deberta") && append_word(&text, &length, options->command->name);
+    bool fits = append_word(&text, &length, "deberta");
+    char words[64], *rest = words;
+    snprintf(words, sizeof words, "%s", options->command->name);
+    for (const char *word; (word = strsep(&rest, " ")) && fits;) fits = append_word(&text, &length, word);
     for (size_t k = 0; k < options->argument_count && fits; k++)
         fits = append_word(&text, &length, options->arguments[k]);
     for (size_t k = 0; k < options->given_count && fits; k++) {

@@ -35,7 +35,14 @@ typedef struct command {
     size_t most_outputs;        /* how often --out may be given; 0 means once */
     const char *example;        /* whole lines, the way one would type them */
     int (*run)(const parsed_options *options);
+    /* Commands of two words: the first argument chooses one of these, whose names are "<name> <word>". NULL-terminated,
+     * or NULL. If none has that word, the command itself runs. */
+    const struct command *const *subcommands;
+    const char *claims; /* of a study: what it puts to the test */
 } command;
+
+/* The second word of a subcommand's name. */
+const char *command_word(const command *subcommand);
 
 /* Parses, or prints why not and returns EXIT_USAGE; --help prints and returns EXIT_OK with *options NULL. */
 int options_parse(parsed_options **options, const command *command, int argc, char **argv);

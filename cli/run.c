@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -271,6 +272,20 @@ int text_output_close(const parsed_options *options, text_output *output)
         snprintf(error.message, sizeof error.message, "%s: cannot be written: %s", output->path, strerror(errno));
     text_output_discard(output);
     return written ? EXIT_OK : report_error(options, &error);
+}
+
+bool run_check_figure_paths(const parsed_options *options)
+{
+    const char *path;
+    for (size_t k = 0; (path = options_nth_value(options, "out", k)); k++) {
+        const char *suffix = strrchr(path, '.');
+        if (suffix &&
+            (strcasecmp(suffix, ".png") == 0 || strcasecmp(suffix, ".svg") == 0 || strcasecmp(suffix, ".pdf") == 0))
+            continue;
+        report_usage(options, "--out: unknown suffix in '%s', expected .png, .svg or .pdf", path);
+        return false;
+    }
+    return true;
 }
 
 int run_print_json(const parsed_options *options, json_t *object)

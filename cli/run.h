@@ -53,6 +53,9 @@ int text_output_open(const parsed_options *options, const char *path,
 int text_output_close(const parsed_options *options, text_output *output);
 void text_output_discard(text_output *output);
 
+/* Whether every --out ends like a figure; for before anything is computed. False after saying what was expected. */
+bool run_check_figure_paths(const parsed_options *options);
+
 /* Prints and releases. */
 int run_print_json(const parsed_options *options, json_t *object);
 /* The same on one line of standard output: results that come one a text. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/figures/figure_kinds.h"
+#include "cli/run.h"
 #include "core/model/model.h"
 
 /* --------------------------------------------------------------------------------------------------------- paths */
@@ -20,11 +21,8 @@ static bool read_paths(figure_job *job)
 {
     const parsed_options *options = job->options;
     const char *path, *data = options_value(options, "data", NULL), *latex = options_value(options, "latex", NULL);
-    for (; (path = options_nth_value(options, "out", job->path_count)); job->paths[job->path_count++] = path) {
-        if (has_suffix(path, ".png") || has_suffix(path, ".svg") || has_suffix(path, ".pdf")) continue;
-        report_usage(options, "--out: unknown suffix in '%s', expected .png, .svg or .pdf", path);
-        return false;
-    }
+    if (!run_check_figure_paths(options)) return false;
+    while ((path = options_nth_value(options, "out", job->path_count))) job->paths[job->path_count++] = path;
     if (data && !figure_data_knows_suffix(data))
         report_usage(options, "--data: unknown suffix in '%s', expected .csv or .safetensors", data);
     else if (latex && !has_suffix(latex, ".tex"))

@@ -1,6 +1,7 @@
 """What is written about the program against what it says of itself: the man page, the README, the help and completion scripts.
 SPDX-License-Identifier: MIT
 """
+import json
 import os
 import re
 import shutil
@@ -12,7 +13,10 @@ OPTION = re.compile(r"^  (?:-(\w),|   ) --([\w-]+)(?: (\S+))? ", re.M)
 def commands_of(bench):
     """From `deberta --help`: {name: summary}."""
     block = bench.fine("--help").out.split("\ncommands:\n")[1].split("\n\n")[0]
-    return dict(re.findall(r"^  (\S+) +(.*)$", block, re.M))
+    commands = dict(re.findall(r"^  (\S+) +(.*)$", block, re.M))
+    for study in json.loads(bench.fine("study", "list", "--json").out):
+        commands["study " + study["name"]] = study["summary"]
+    return commands
 
 
 def options_of(text, heading):
@@ -46,9 +50,9 @@ def man_page(bench):
     commands = commands_of(bench)
     if "attention" not in commands:
         return  # built without figures: the page describes the whole program
-    documented = [name.replace("\\-", "-") for name in re.findall(r"^\.SS (\S+)$", page, re.M)]
+    documented = [name.replace("\\-", "-") for name in re.findall(r"^\.SS (.+)$", page, re.M)]
     assert sorted(documented) == sorted(commands), f"the page has {documented}, the program {list(commands)}"
-    helps = {name: bench.fine(name, "--help").out for name in commands}
+    helps = {name: bench.fine(*name.split(), "--help").out for name in commands}
     common = options_of(helps["info"], "\ncommon options:\n")
     assert man_options(section_of(page, ".SH COMMON OPTIONS")) == common
     for name, text in helps.items():
@@ -69,8 +73,8 @@ def help_texts(bench):
     """Pleasant to read: lines fit, sentences have a form, examples are real commands, one option is called the same everywhere."""
     commands, letters = commands_of(bench), {}
     for name, summary in commands.items():
-        text = bench.fine(name, "--help").out
-        assert text == bench.fine("help", name).out == bench.fine(name, "-h").out
+        text = bench.fine(*name.split(), "--help").out
+        assert text == bench.fine("help", *name.split()).out == bench.fine(*name.split(), "-h").out
         assert text.startswith(f"usage: deberta {name} ") and summary in text
         assert not summary.endswith(".") and summary[0].islower(), summary
         for line in text.split("\n"):
@@ -92,7 +96,7 @@ def readme(bench):
     with open(os.path.join(bench.root, "README.md"), encoding="utf-8") as file:
         text = file.read()
     for name in commands_of(bench):
-        assert f"`{name}" in text, f"the README has no row for {name}"
+        assert " " in name or f"`{name}" in text, f"the README has no row for {name}"
     for word in ("./build.sh demo", "./build.sh test", "not yet"):
         assert word in text, word
     for link in re.findall(r"\]\(([^)#:]+)\)", text):
@@ -108,8 +112,8 @@ def completions(bench):
     for shell in ("bash", "zsh", "fish"):
         script = bench.fine("completion", shell).out
         for name in commands:
-            assert name in script, f"{shell}: {name}"
-            for option in options_of(bench.fine(name, "--help").out, "\noptions:\n"):
+            assert name.split()[-1] in script, f"{shell}: {name}"
+            for option in options_of(bench.fine(*name.split(), "--help").out, "\noptions:\n"):
                 assert f"--{option}" in script or f"-l {option}" in script, f"{shell}: {name} --{option}"
         if shutil.which(shell):
             done = subprocess.run([shell, "-n"], input=script.encode(), stderr=subprocess.PIPE, check=False)
@@ -117,7 +121,8 @@ def completions(bench):
     if shutil.which("bash"):
         script = bench.fine("completion", "bash").out
         ask = "COMP_WORDS=(deberta %s); COMP_CWORD=%d; _deberta; echo \"${COMPREPLY[@]}\""
-        for words, count, expected in (("tok", 1, "tokenize"), ("encode --hid", 2, "--hidden"), ("info --isa sc", 3, "scalar"), ("bench --format", 2, "--format")):
+        for words, count, expected in (("tok", 1, "tokenize"), ("encode --hid", 2, "--hidden"), ("info --isa sc", 3, "scalar"), ("bench --format", 2, "--format"),
+                                       ("study compo", 2, "components"), ("study components --sent", 3, "--sentences")):
             done = subprocess.run(["bash", "-c", script + ask % (words, count)], stdout=subprocess.PIPE, check=False)
             assert done.stdout.decode().strip() == expected, f"{words}: {done.stdout}"
 

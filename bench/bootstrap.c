@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/bootstrap.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+/* splitmix64: small, and good enough to choose sentences. */
+static uint64_t next_random(uint64_t *state)
+{
+    uint64_t z = *state += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+}
+
+static int ascending(const void *left, const void *right)
+{
+    const double a = *(const double *)left, b = *(const double *)right;
+    return (a > b) - (a < b);
+}
+
+static double ratio(double part, double whole) { return whole == 0 ? 0 : part / whole; }
+
+deberta_status bootstrap_ratio(bootstrap_interval *interval, const double *parts, const double *wholes, size_t count,
+                               uint64_t seed, deberta_error *err)
+{
+    assert(count >= 1);
+    double *results = malloc(BOOTSTRAP_RESAMPLES * sizeof *results), part = 0, whole = 0;
+    if (!results) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    for (size_t k = 0; k < count; k++) {
+        part += parts[k];
+        whole += wholes ? wholes[k] : 1;
+    }
+    uint64_t state = seed;
+    for (size_t r = 0; r < BOOTSTRAP_RESAMPLES; r++) {
+        double drawn_part = 0, drawn_whole = 0;
+        for (size_t k = 0; k < count; k++) {
+            /* The high half of a product is uniform enough below any count of sentences. */
+            const size_t unit = (size_t)(((next_random(&state) >> 32) * (uint64_t)count) >> 32);
+            drawn_part += parts[unit];
+            drawn_whole += wholes ? wholes[unit] : 1;
+        }
+        results[r] = ratio(drawn_part, drawn_whole);
+    }
+    qsort(results, BOOTSTRAP_RESAMPLES, sizeof *results, ascending);
+    *interval = (bootstrap_interval){.value = ratio(part, whole),
+                                     .low = results[BOOTSTRAP_RESAMPLES * 25 / 1000],
+                                     .high = results[BOOTSTRAP_RESAMPLES * 975 / 1000 - 1]};
+    free(results);
+    return DEBERTA_OK;
+}

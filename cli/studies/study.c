@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/studies/study.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/run.h"
+#include "core/base/status.h"
+
+enum { FORMAT_TABLE, FORMAT_MARKDOWN, FORMAT_CSV, FORMAT_JSON };
+
+text_table *study_add_table(study_findings *findings, const char *name, const char *title, size_t columns)
+{
+    study_table *added = &findings->tables[findings->table_count++];
+    *added = (study_table){.name = name, .title = title, .table = text_table_make(columns)};
+    return &added->table;
+}
+
+void study_findings_free(study_findings *findings)
+{
+    for (size_t k = 0; k < findings->table_count; k++) text_table_free(&findings->tables[k].table);
+    text_table_free(&findings->data);
+    *findings = (study_findings){0};
+}
+
+/* --------------------------------------------------------------------------------------------------------- options */
+
+static bool read_format(const parsed_options *options, size_t *format)
+{
+    static const char *const names[] = {"table", "md", "csv", "json", NULL};
+    if (!options_choice(options, "format", names, FORMAT_MARKDOWN, format)) return false;
+    if (options_has(options, "json")) *format = FORMAT_JSON;
+    return true;
+}
+
+bool study_check_options(const parsed_options *options)
+{
+    size_t format;
+    if (!read_format(options, &format)) return false;
+    const char *data = options_value(options, "data", NULL);
+    if (data && !*data) {
+        report_usage(options, "--data: the path is empty");
+        return false;
+    }
+    if (!HAVE_VIZ && options_has(options, "out")) {
+        report_usage(options, "--out: this program was built without figures");
+        return false;
+    }
+    return run_check_figure_paths(options);
+}
+
+/* --------------------------------------------------------------------------------------------------------- figures */
+
+#if HAVE_VIZ
+static deberta_status draw_to(const study_findings *findings, const provenance_entry *provenance, size_t entries,
+                              const char *const *paths, size_t count, deberta_error *err)
+{
+    if (findings->chart) {
+        chart_figure figure = *findings->chart;
+        figure.style.provenance = provenance;
+        figure.style.provenance_count = entries;
+        return figure_chart(&figure, paths, count, NULL, err);
+    }
+    attention_figure figure = *findings->maps;
+    figure.style.provenance = provenance;
+    figure.style.provenance_count = entries;
+    return figure_attention(&figure, paths, count, NULL, err);
+}
+
+static int draw(const parsed_options *options, const study_findings *findings)
+{
+    static const char *const without[] = {"out", "data", NULL};
+    const char *paths[STUDY_MOST_OUTPUTS], *path;
+    size_t count = 0;
+    while (count < STUDY_MOST_OUTPUTS && (path = options_nth_value(options, "out", count))) paths[count++] = path;
+    if (!count) return EXIT_OK;
+    if (!findings->chart && !findings->maps) return report_usage(options, "--out: this study draws no figure");
+    char *line = options_command_line(options, without);
+    const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
+                                           {"Command", line ? line : ""}};
+    deberta_error error = {0};
+    const deberta_status status =
+        draw_to(findings, provenance, sizeof provenance / sizeof *provenance, paths, count, &error);
+    free(line);
+    if (status == DEBERTA_OK) return EXIT_OK;
+    const int code = report_error(options, &error);
+    return status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code;
+}
+#else
+static int draw(const parsed_options *options, const study_findings *findings)
+{
+    (void)options, (void)findings;
+    return EXIT_OK; /* refused by study_check_options */
+}
+#endif
+
+/* -------------------------------------------------------------------------------------------------------- printing */
+
+/* A cell that is a number as a whole is one in JSON too. */
+static json_t *json_of_cell(const char *cell)
+{
+    char *end;
+    if (!*cell) return json_null();
+    const double value = strtod(cell, &end);
+    if (*end || !(value - value == 0)) return json_string(cell);
+    return strpbrk(cell, ".eE") ? json_real(value) : json_integer((json_int_t)value);
+}
+
+static json_t *json_of_table(const text_table *table)
+{
+    json_t *columns = json_array(), *rows = json_array(), *row = NULL;
+    for (size_t k = 0; k < table->count; k++) {
+        if (k < table->columns) {
+            json_array_append_new(columns, json_string(table->cells[k]));
+            continue;
+        }
+        if (k % table->columns == 0) json_array_append_new(rows, row = json_array());
+        json_array_append_new(row, json_of_cell(table->cells[k]));
+    }
+    return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
+}
+
+static void write_json(const parsed_options *options, const study_findings *findings, FILE *out)
+{
+    char *line = options_command_line(options, (const char *const[]){"out", "data", NULL});
+    json_t *object = json_pack("{s:s, s:s, s:s}", "schema", "deberta-study/1", "study",
+                               command_word(options_command(options)), "command", line ? line : "");
+    json_object_set_new(object, "note", json_string(findings->note));
+    for (size_t k = 0; k < findings->table_count; k++)
+        json_object_set_new(object, findings->tables[k].name, json_of_table(&findings->tables[k].table));
+    json_object_set_new(object, "data", json_of_table(&findings->data));
+    json_dumpf(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+    fputc('\n', out);
+    json_decref(object);
+    free(line);
+}
+
+static bool write_tables(const study_findings *findings, FILE *out, text_table_style style)
+{
+    for (size_t k = 0; k < findings->table_count; k++) {
+        const study_table *table = &findings->tables[k];
+        if (k) fputc('\n', out);
+        if (table->title) fprintf(out, "%s\n\n", table->title);
+        if (!text_table_print(&table->table, out, style)) return false;
+    }
+    if (*findings->note) fprintf(out, "\n%s\n", findings->note);
+    return true;
+}
+
+static bool write_format(const parsed_options *options, const study_findings *findings, FILE *out, size_t format)
+{
+    if (format == FORMAT_CSV) return text_table_print(&findings->data, out, TEXT_TABLE_CSV);
+    if (format == FORMAT_JSON) write_json(options, findings, out);
+    return format == FORMAT_JSON ||
+           write_tables(findings, out, format == FORMAT_TABLE ? TEXT_TABLE_PLAIN : TEXT_TABLE_MARKDOWN);
+}
+
+/* path NULL: standard output. */
+static int write_to(const parsed_options *options, const study_findings *findings, const char *path, size_t format)
+{
+    text_output output;
+    const int status = text_output_open(options, path, &output);
+    if (status != EXIT_OK) return status;
+    if (write_format(options, findings, output.file, format)) return text_output_close(options, &output);
+    text_output_discard(&output);
+    deberta_error error;
+    status_fail(&error, DEBERTA_E_MEMORY, "out of memory for the tables");
+    return report_error(options, &error);
+}
+
+static bool is_complete(const study_findings *findings)
+{
+    bool failed = findings->data.failed;
+    for (size_t k = 0; k < findings->table_count; k++) failed = failed || findings->tables[k].table.failed;
+    return !failed;
+}
+
+int study_finish(const parsed_options *options, const study_findings *findings)
+{
+    size_t format;
+    const char *data = options_value(options, "data", NULL);
+    if (!read_format(options, &format)) return EXIT_USAGE;
+    if (!is_complete(findings)) {
+        deberta_error error;
+        status_fail(&error, DEBERTA_E_MEMORY, "out of memory for the tables");
+        return report_error(options, &error);
+    }
+    int status = draw(options, findings);
+    if (status == EXIT_OK && data) status = write_to(options, findings, data, FORMAT_CSV);
+    return status == EXIT_OK ? write_to(options, findings, NULL, format) : status;
+}

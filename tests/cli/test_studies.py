@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""`deberta study` from outside: the list, the formats, and each study's numbers against an independent computation.
+
+    test_studies.py PROGRAM
+
+The last line is `N passed, N failed, N skipped`. SPDX-License-Identifier: MIT
+"""
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+import tensor_files  # noqa: E402
+
+PROGRAM = None
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+DEMO = os.path.join(ROOT, "models", "demo")
+SENTENCES = ["The old chief stood stoical and silent.", "There came a break in the tall, cool pines.", "What put that into your simple head?"]
+
+
+def run(*arguments, code=0, cwd=None):
+    done = subprocess.run([PROGRAM, *map(str, arguments)], capture_output=True, cwd=cwd, check=False)
+    out, err = done.stdout.decode(), done.stderr.decode()
+    assert done.returncode == code, f"exit {done.returncode}, expected {code}: {err}{out[-500:]}"
+    return err if code else out
+
+
+def rows_of(table):
+    return [dict(zip(table["columns"], row)) for row in table["rows"]]
+
+
+class Framework(unittest.TestCase):
+    def test_list(self):
+        listed = json.loads(run("study", "--json"))
+        self.assertTrue(all(s["name"] and s["summary"] and s["claims"] for s in listed))
+        self.assertEqual(run("study"), run("study", "list"))
+        for study in listed:
+            self.assertIn(study["summary"], run("study"))
+            self.assertTrue(os.path.exists(os.path.join(ROOT, "docs", "studies", study["name"] + ".md")), study["name"])
+
+    def test_wrong_use(self):
+        self.assertIn("no study is called 'foo'; there are: ", run("study", "foo", code=2))
+        self.assertIn("unexpected argument 'x'", run("study", "list", "x", code=2))
+        self.assertIn("expected MODEL", run("study", "components", code=2))
+        given = ("study", "components", DEMO, "--text", "a")
+        self.assertIn("no text: give --text or --file", run("study", "components", DEMO, code=2))
+        self.assertIn("--format: expected one of table, md, csv, json", run(*given, "--format", "xml", code=2))
+        self.assertIn("--data: the path is empty", run(*given, "--data", "", code=2))
+        self.assertIn("cannot be written", run(*given, "--data", "no/such/file", code=4))
+        self.assertIn("--sentences: expected 1 to", run(*given, "--sentences", "0", code=2))
+        self.assertIn("no tokenizer", run("study", "components", "synthetic:v3-base", "--text", "a", code=2))
+        self.assertIn("text 2: ", run(*given, "--text", "x " * 40000, code=3))
+
+    def test_formats_hold_the_same(self):
+        given = ("study", "components", DEMO, "--text", SENTENCES[0])
+        data = run(*given, "--format", "csv")
+        with tempfile.TemporaryDirectory() as folder:
+            run(*given, "--data", os.path.join(folder, "d.csv"))
+            with open(os.path.join(folder, "d.csv"), encoding="utf-8", newline="") as file:
+                self.assertEqual(file.read(), data)
+        from_json = rows_of(json.loads(run(*given, "--json"))["data"])
+        from_csv = list(csv.DictReader(io.StringIO(data)))
+        self.assertEqual(len(from_csv), len(from_json))
+        for a, b in zip(from_csv, from_json):
+            self.assertEqual(float(a["share"]), b["share"])
+
+
+class Components(unittest.TestCase):
+    def test_shares(self):
+        """From the components that `encode` writes, by the formula in docs/studies/components.md."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "o.safetensors")
+            squares = {}
+            for sentence in SENTENCES:
+                run("encode", DEMO, "--text", sentence, "--components", "all", "-o", path)
+                tensors, _ = tensor_files.read(path)
+                for name, tensor in tensors.items():
+                    part = name.split(".")
+                    if part[0] != "attn" or part[2] not in ("c2c", "c2p", "p2c"):
+                        continue
+                    _, heads, n, _ = tensor.shape
+                    for head in range(heads):
+                        for i in range(n):
+                            row = tensor.values[(head * n + i) * n:(head * n + i + 1) * n]
+                            mean = sum(row) / n
+                            key = (int(part[1]), head, part[2])
+                            squares[key] = squares.get(key, 0) + sum((v - mean) ** 2 for v in row)
+        given = [a for s in SENTENCES for a in ("--text", s)]
+        data = rows_of(json.loads(run("study", "components", DEMO, *given, "--json"))["data"])
+        for row in data:
+            heads = range(3) if row["head"] == "all" else [row["head"]]
+            part = sum(squares[row["layer"], head, row["term"]] for head in heads)
+            whole = sum(squares[row["layer"], head, term] for head in heads for term in ("c2c", "c2p", "p2c"))
+            self.assertAlmostEqual(row["share"], part / whole, delta=2e-6, msg=row)
+            self.assertTrue(row["low"] <= row["share"] <= row["high"], row)
+        self.assertEqual(len(data), 5 * 4 * 3)
+
+
+def main():
+    global PROGRAM
+    PROGRAM = os.path.abspath(sys.argv[1])
+    result = unittest.TextTestRunner(stream=sys.stdout).run(unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__]))
+    failed = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed, {len(result.skipped)} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

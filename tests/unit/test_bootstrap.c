@@ -1,0 +1,74 @@
+/* Resampled intervals against what theory says of the same samples. SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <math.h>
+#include <cmocka.h>
+
+#include "bench/bootstrap.h"
+
+enum { UNITS = 400 };
+
+static void assert_within(double found, double expected, double distance)
+{
+    if (!(fabs(found - expected) <= distance)) fail_msg("found %.9g, expected %.9g +- %.3g", found, expected, distance);
+}
+
+/* Half of the units are 1: the mean has the standard error sqrt(1/4 / n) = 0.025. */
+static void test_mean(void **state)
+{
+    (void)state;
+    double samples[UNITS];
+    bootstrap_interval interval, again;
+    for (size_t k = 0; k < UNITS; k++) samples[k] = (double)(k % 2);
+    assert_int_equal(bootstrap_ratio(&interval, samples, NULL, UNITS, 1, NULL), DEBERTA_OK);
+    assert_within(interval.value, 0.5, 0);
+    assert_within(interval.low, 0.5 - 1.96 * 0.025, 0.008);
+    assert_within(interval.high, 0.5 + 1.96 * 0.025, 0.008);
+    assert_int_equal(bootstrap_ratio(&again, samples, NULL, UNITS, 1, NULL), DEBERTA_OK);
+    assert_true(again.low == interval.low && again.high == interval.high);
+}
+
+/* A ratio of sums, not a mean of ratios: long sentences count more. */
+static void test_ratio(void **state)
+{
+    (void)state;
+    const double parts[] = {1, 30}, wholes[] = {10, 30};
+    bootstrap_interval interval;
+    assert_int_equal(bootstrap_ratio(&interval, parts, wholes, 2, 3, NULL), DEBERTA_OK);
+    assert_within(interval.value, 31.0 / 40, 1e-12);
+    assert_within(interval.low, 0.1, 1e-12);
+    assert_within(interval.high, 1, 1e-12);
+}
+
+/* Every unit has the same ratio, so every resample has it too. */
+static void test_no_spread(void **state)
+{
+    (void)state;
+    const double parts[] = {1, 2, 3, 4}, wholes[] = {4, 8, 12, 16};
+    bootstrap_interval interval;
+    assert_int_equal(bootstrap_ratio(&interval, parts, wholes, 4, 7, NULL), DEBERTA_OK);
+    assert_within(interval.low, 0.25, 1e-12);
+    assert_within(interval.high, 0.25, 1e-12);
+}
+
+static void test_one_unit_of_nothing(void **state)
+{
+    (void)state;
+    const double part = 0, whole = 0;
+    bootstrap_interval interval;
+    assert_int_equal(bootstrap_ratio(&interval, &part, &whole, 1, 1, NULL), DEBERTA_OK);
+    assert_true(interval.value == 0 && interval.low == 0 && interval.high == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mean),
+        cmocka_unit_test(test_ratio),
+        cmocka_unit_test(test_no_spread),
+        cmocka_unit_test(test_one_unit_of_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
