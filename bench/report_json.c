@@ -1,11 +1,13 @@
 /* The JSON of a report: one member a fact, units in the names. What is written is read back the same.
  *
  * SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "bench/report.h"
 #include "bench/trends.h"
@@ -478,5 +480,19 @@ deberta_status report_read_json(bench_report *report, FILE *in, const char *wher
     deberta_status status = get_report(root, report, where, err);
     json_decref(root);
     if (status != DEBERTA_OK) bench_report_free(report);
+    return status;
+}
+
+deberta_status report_read_file(bench_report *report, const char *path, deberta_error *err)
+{
+    FILE *file = fopen(path, "rb");
+    if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be opened: %s", path, strerror(errno));
+    struct stat about;
+    if (fstat(fileno(file), &about) == 0 && S_ISDIR(about.st_mode)) {
+        fclose(file);
+        DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: is a folder, expected a JSON file", path);
+    }
+    const deberta_status status = report_read_json(report, file, path, err);
+    fclose(file);
     return status;
 }

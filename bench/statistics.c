@@ -210,7 +210,7 @@ deberta_status statistics_compare(statistics_comparison *comparison, const doubl
 
 /* ---------------------------------------------------------------------------------------------------- fitted curves */
 
-enum { TERMS = STATISTICS_MAX_DEGREE + 1 };
+enum { POWERS = STATISTICS_MAX_DEGREE + 1, TERMS = 2 * POWERS };
 
 /* Gaussian elimination with pivoting; false if singular. */
 static bool solve(double matrix[TERMS][TERMS + 1], size_t terms)
@@ -253,23 +253,33 @@ static double evaluate(const statistics_fit *fit, double x)
     return y;
 }
 
-/* The normal equations of relative errors, (sum of powers)/y = 1, scaled to a unit diagonal. */
-static void normal_equations(double matrix[TERMS][TERMS + 1], size_t terms, const double *x, const double *y,
-                             size_t count, double largest)
+/* One point of the normal equations of relative errors: sum of coefficients times basis / value = 1. */
+static void add_equation(double matrix[TERMS][TERMS + 1], size_t terms, const double *basis, double value)
 {
-    memset(matrix, 0, TERMS * sizeof *matrix);
-    for (size_t i = 0; i < count; i++) {
-        double power[TERMS] = {1 / y[i]};
-        for (size_t t = 1; t < terms; t++) power[t] = power[t - 1] * (x[i] / largest);
-        for (size_t row = 0; row < terms; row++) {
-            for (size_t column = 0; column < terms; column++) matrix[row][column] += power[row] * power[column];
-            matrix[row][terms] += power[row];
-        }
+    for (size_t row = 0; row < terms; row++) {
+        for (size_t column = 0; column < terms; column++)
+            matrix[row][column] += basis[row] / value * (basis[column] / value);
+        matrix[row][terms] += basis[row] / value;
     }
+}
+
+/* Scaled to a unit diagonal, then solved; the coefficients stand in the last column. */
+static bool solve_equations(double matrix[TERMS][TERMS + 1], size_t terms, double *coefficients)
+{
     for (size_t row = 0; row < terms; row++) {
         double scale = 1 / matrix[row][row];
         for (size_t column = 0; column <= terms; column++) matrix[row][column] *= scale;
     }
+    if (!solve(matrix, terms)) return false;
+    for (size_t row = 0; row < terms; row++) coefficients[row] = matrix[row][terms] / matrix[row][row];
+    return true;
+}
+
+static double largest_of(const double *values, size_t count)
+{
+    double largest = 0;
+    for (size_t i = 0; i < count; i++) largest = fmax(largest, fabs(values[i]));
+    return largest;
 }
 
 /* Normal equations are good enough for three terms once x is scaled to [0, 1]: their condition stays below 10^6. */
@@ -277,16 +287,53 @@ statistics_fit statistics_fit_polynomial(const double *x, const double *y, size_
 {
     assert(degree <= STATISTICS_MAX_DEGREE);
     statistics_fit fit = {.degree = degree};
-    double matrix[TERMS][TERMS + 1], largest = 0;
+    double matrix[TERMS][TERMS + 1] = {0}, largest = largest_of(x, count);
     if (distinct(x, count) < degree + 1) return fit;
-    for (size_t i = 0; i < count; i++) largest = fmax(largest, fabs(x[i]));
-    normal_equations(matrix, degree + 1, x, y, count, largest);
-    fit.valid = solve(matrix, degree + 1);
+    for (size_t i = 0; i < count; i++) {
+        double power[POWERS] = {1};
+        for (size_t t = 1; t <= degree; t++) power[t] = power[t - 1] * (x[i] / largest);
+        add_equation(matrix, degree + 1, power, y[i]);
+    }
+    fit.valid = solve_equations(matrix, degree + 1, fit.coefficient);
     if (!fit.valid) return fit;
-    for (size_t t = 0; t <= degree; t++)
-        fit.coefficient[t] = matrix[t][degree + 1] / matrix[t][t] / pow(largest, (double)t);
+    for (size_t t = 0; t <= degree; t++) fit.coefficient[t] /= pow(largest, (double)t);
     for (size_t i = 0; i < count; i++) fit.worst = fmax(fit.worst, fabs(evaluate(&fit, x[i]) / y[i] - 1));
     return fit;
+}
+
+double statistics_surface_at(const statistics_surface *surface, double x, double y)
+{
+    double z = 0;
+    for (size_t k = surface->degree + 1; k-- > 0;)
+        z = z * x + surface->coefficient[0][k] + y * surface->coefficient[1][k];
+    return z;
+}
+
+statistics_surface statistics_fit_surface(const double *x, const double *y, const double *z, size_t count)
+{
+    statistics_surface surface = {.degree = STATISTICS_MAX_DEGREE};
+    const size_t lengths = distinct(x, count);
+    if (distinct(y, count) < 2 || count < 3) return surface;
+    while (surface.degree > 0 && (2 * (surface.degree + 1) >= count || surface.degree + 1 > lengths)) surface.degree--;
+    const size_t powers = surface.degree + 1;
+    double matrix[TERMS][TERMS + 1] = {0}, found[TERMS];
+    const double x_scale = largest_of(x, count), y_scale = largest_of(y, count);
+    for (size_t i = 0; i < count; i++) {
+        double basis[TERMS], power = 1;
+        for (size_t k = 0; k < powers; k++, power *= x[i] / x_scale) {
+            basis[k] = power;
+            basis[powers + k] = power * (y[i] / y_scale);
+        }
+        add_equation(matrix, 2 * powers, basis, z[i]);
+    }
+    surface.valid = solve_equations(matrix, 2 * powers, found);
+    for (size_t k = 0; k < powers && surface.valid; k++) {
+        surface.coefficient[0][k] = found[k] / pow(x_scale, (double)k);
+        surface.coefficient[1][k] = found[powers + k] / y_scale / pow(x_scale, (double)k);
+    }
+    for (size_t i = 0; i < count && surface.valid; i++)
+        surface.worst = fmax(surface.worst, fabs(statistics_surface_at(&surface, x[i], y[i]) / z[i] - 1));
+    return surface;
 }
 
 statistics_growth statistics_fit_growth(const double *x, const double *y, size_t count)

@@ -51,6 +51,19 @@ typedef struct statistics_fit {
 /* Least squares of *relative* errors: in a sweep from 1 ms to 10 s every point should count the same. y > 0. */
 statistics_fit statistics_fit_polynomial(const double *x, const double *y, size_t count, size_t degree);
 
+/* z = sum over k of (coefficient[0][k] + y coefficient[1][k]) x^k: time over lengths x and layers y, where what a layer
+ * costs and what is paid once both grow with the length. */
+typedef struct statistics_surface {
+    size_t degree; /* in x */
+    double coefficient[2][STATISTICS_MAX_DEGREE + 1];
+    double worst; /* largest |fit - z| / |z| */
+    bool valid;   /* false: fewer than two different y, or no more points than coefficients even with degree 0 */
+} statistics_surface;
+
+/* Least squares of relative errors, z > 0, with the highest degree that leaves points to judge it by. */
+statistics_surface statistics_fit_surface(const double *x, const double *y, const double *z, size_t count);
+double statistics_surface_at(const statistics_surface *surface, double x, double y);
+
 typedef struct statistics_growth {
     double exponent; /* of y = c x^exponent, least squares in the logarithms */
     double last;     /* the same between the two largest x alone: where the curve is heading */

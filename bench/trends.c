@@ -5,13 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool same_but_for(const bench_result *a, const bench_result *b, trend_axis axis)
+bool trend_same_series(const bench_result *a, const bench_result *b, unsigned axes)
 {
     return strcmp(a->model, b->model) == 0 && strcmp(a->engine, b->engine) == 0 && strcmp(a->isa, b->isa) == 0 &&
            strcmp(a->precision, b->precision) == 0 && strcmp(a->attention, b->attention) == 0 &&
            a->position_cache == b->position_cache && a->cold == b->cold && a->threads == b->threads &&
-           a->batch == b->batch && !a->lengths && !b->lengths && (axis == TREND_LAYERS || a->layers == b->layers) &&
-           (axis == TREND_LENGTH || a->n == b->n);
+           a->batch == b->batch && !a->lengths && !b->lengths && (axes & TREND_LAYERS || a->layers == b->layers) &&
+           (axes & TREND_LENGTH || a->n == b->n);
 }
 
 static size_t coordinate(const bench_result *result, trend_axis axis)
@@ -43,7 +43,7 @@ static bool collect(series *s, const bench_report *report, size_t first, trend_a
     s->count = 0;
     for (size_t i = 0; i < report->count; i++) {
         const bench_result *result = &report->results[i];
-        if (!same_but_for(leader, result, axis)) continue;
+        if (!trend_same_series(leader, result, axis)) continue;
         if (i < first) return false;
         if (result->time.median > 0) insert(s, result, axis);
     }

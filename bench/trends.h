@@ -6,7 +6,7 @@
 
 #include "bench/report.h"
 
-typedef enum trend_axis { TREND_LAYERS, TREND_LENGTH } trend_axis;
+typedef enum trend_axis { TREND_LAYERS = 1, TREND_LENGTH = 2 } trend_axis;
 
 typedef struct trend {
     trend_axis axis;
@@ -21,6 +21,9 @@ typedef struct trend_list {
     trend *trends; /* owned */
     size_t count;
 } trend_list;
+
+/* Whether two results are of the same work but for the axes, a sum of trend_axis. Ragged batches are like nothing. */
+bool trend_same_series(const bench_result *a, const bench_result *b, unsigned axes);
 
 /* Every series of at least three results (two over layers) that differ in one axis only; ragged and cold ones apart. */
 deberta_status trends_find(trend_list *list, const bench_report *report, deberta_error *err);

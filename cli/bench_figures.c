@@ -1,186 +1,267 @@
-/* SPDX-License-Identifier: MIT */
+/* What the figures of bench results share: the list of them, groups of results and their names, memory, saving.
+ * SPDX-License-Identifier: MIT */
 #include "cli/bench_figures.h"
 
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/status.h"
+#include "cli/bench_drawing.h"
 
-/* What a panel shows of a result. */
-typedef enum quantity { LATENCY_MS, MEMORY_MB, SPEED_UP } quantity;
+const bench_figure_kind bench_figure_kinds[] = {
+    {"latency", "median latency against length, one line for each engine, tier and number of threads",
+     "results of two or more lengths: deberta bench MODEL -n 16-512*2 --json", bench_fill_latency, true},
+    {"layers", "median latency against the number of layers, with the fitted time of a layer",
+     "results of two or more numbers of layers: deberta bench MODEL --layers 1-6 --json", bench_fill_layers, true},
+    {"memory", "peak memory of the process and workspace of the session against length",
+     "results of two or more lengths: deberta bench MODEL -n 16-512*2 --json", bench_fill_memory, true},
+    {"speedup", "how many times faster than the scalar tier",
+     "results of the scalar tier and of another: deberta bench MODEL --isa all --json", bench_fill_speedup, true},
+    {"grid", "latency over lengths and layers as a heat map, and how far a fitted surface is off",
+     "results of two or more lengths and numbers of layers: deberta bench MODEL -n 16-512*2 --layers 1-6 --json",
+     bench_fill_grid, false},
+    {"breakdown", "time by stage, stacked", "breakdown: deberta bench MODEL --breakdown --json", bench_fill_breakdown,
+     false},
+    {"roofline", "FLOP/s of each stage against its FLOPs a byte, under the measured limits of the machine",
+     "breakdown with measured limits of the machine: deberta bench MODEL --breakdown --json, without --no-peak",
+     bench_fill_roofline, false},
+    {NULL, NULL, NULL, NULL, false},
+};
 
-enum { MOST_PANELS = 4 };
-
-typedef struct figure_work {
-    const bench_report *report;
-    chart_panel panels[MOST_PANELS];
-    size_t panel_count;
-    void **memory; /* everything that panels point to */
-    size_t memory_count, memory_capacity;
-    bool failed;
-} figure_work;
-
-static void *take(figure_work *work, size_t bytes)
+const bench_figure_kind *bench_figure_kind_find(const char *name)
 {
-    if (work->memory_count == work->memory_capacity) {
-        const size_t capacity = work->memory_capacity ? 2 * work->memory_capacity : 64;
-        void **grown = realloc(work->memory, capacity * sizeof *grown);
-        if (grown) work->memory = grown;
-        work->memory_capacity = grown ? capacity : work->memory_capacity;
-        if (!grown) work->failed = true;
-        if (!grown) return NULL;
-    }
-    void *piece = calloc(1, bytes + 1);
-    if (!piece) work->failed = true;
-    if (piece) work->memory[work->memory_count++] = piece;
-    return piece;
-}
-
-static bool same_series(const bench_result *a, const bench_result *b, bool by_layers)
-{
-    return strcmp(a->model, b->model) == 0 && strcmp(a->engine, b->engine) == 0 && strcmp(a->isa, b->isa) == 0 &&
-           strcmp(a->precision, b->precision) == 0 && strcmp(a->attention, b->attention) == 0 &&
-           a->threads == b->threads && a->position_cache == b->position_cache && a->batch == b->batch &&
-           a->cold == b->cold && !a->lengths == !b->lengths && (by_layers ? a->n == b->n : a->layers == b->layers);
-}
-
-static const bench_result *scalar_partner(const bench_report *report, const bench_result *of)
-{
-    for (size_t k = 0; k < report->count; k++) {
-        const bench_result *r = &report->results[k];
-        if (strcmp(r->isa, "scalar") == 0 && strcmp(r->engine, of->engine) == 0 && r->threads == of->threads &&
-            r->n == of->n && r->layers == of->layers && r->batch == of->batch &&
-            strcmp(r->attention, of->attention) == 0)
-            return r;
-    }
+    for (const bench_figure_kind *kind = bench_figure_kinds; kind->name; kind++)
+        if (strcmp(kind->name, name) == 0) return kind;
     return NULL;
 }
 
-static double value_of(const figure_work *work, const bench_result *r, quantity what, double seconds)
+/* ---------------------------------------------------------------------------------------------------------- memory */
+
+void *bench_take(bench_drawing *drawing, size_t bytes)
 {
-    switch (what) {
-    case LATENCY_MS: return seconds * 1e3;
-    case MEMORY_MB: return (double)r->peak_rss_bytes / 1e6;
-    default: {
-        const bench_result *scalar = scalar_partner(work->report, r);
-        return scalar ? scalar->time.median / seconds : 0;
+    if (drawing->memory_count == drawing->memory_capacity) {
+        const size_t capacity = drawing->memory_capacity ? 2 * drawing->memory_capacity : 64;
+        void **grown = realloc(drawing->memory, capacity * sizeof *grown);
+        if (!grown) {
+            drawing->failed = true;
+            return NULL;
+        }
+        drawing->memory = grown;
+        drawing->memory_capacity = capacity;
     }
+    void *piece = calloc(1, bytes + 1);
+    if (piece) {
+        drawing->memory[drawing->memory_count++] = piece;
+    } else {
+        drawing->failed = true;
+    }
+    return piece;
+}
+
+const char *bench_text(bench_drawing *drawing, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    char *text = length > 0 ? bench_take(drawing, (size_t)length) : NULL;
+    if (!text) return "";
+    va_start(arguments, format);
+    vsnprintf(text, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+const char *bench_count_text(bench_drawing *drawing, size_t count, const char *what)
+{
+    return bench_text(drawing, "%zu %s%s", count, what, count == 1 ? "" : "s");
+}
+
+void bench_add_note(bench_drawing *drawing, const char *sentence)
+{
+    drawing->note = drawing->note ? bench_text(drawing, "%s %s", drawing->note, sentence) : sentence;
+}
+
+chart_panel *bench_add_panel(bench_drawing *drawing)
+{
+    return drawing->panel_count < BENCH_MOST_PANELS ? &drawing->panels[drawing->panel_count++] : NULL;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- names */
+
+/* What identifies a result, in the order in which a name has it. */
+typedef enum facet { ENGINE, ISA, THREADS, MODEL, PRECISION, ATTENTION, POSITION_CACHE, BATCH, COLD, FACETS } facet;
+
+static void write_facet(char text[256], const bench_result *r, facet which)
+{
+    switch (which) {
+    case ENGINE: snprintf(text, 256, "%s", r->engine); return;
+    case ISA: snprintf(text, 256, "%s", r->isa); return;
+    case THREADS: snprintf(text, 256, "%zu thread%s", r->threads, r->threads == 1 ? "" : "s"); return;
+    case MODEL: snprintf(text, 256, "%s", r->model); return;
+    case PRECISION: snprintf(text, 256, "%s", r->precision); return;
+    case ATTENTION: snprintf(text, 256, "%s", r->attention); return;
+    case POSITION_CACHE: snprintf(text, 256, "positions %s", r->position_cache ? "folded" : "recomputed"); return;
+    case BATCH: snprintf(text, 256, "batch %zu", r->batch); return;
+    case COLD: snprintf(text, 256, "%s caches", r->cold ? "cold" : "warm"); return;
+    case FACETS: break;
+    }
+    *text = '\0';
+}
+
+static bool facet_varies(const bench_report *report, facet which)
+{
+    char first[256], other[256];
+    write_facet(first, &report->results[0], which);
+    for (size_t k = 1; k < report->count; k++) {
+        write_facet(other, &report->results[k], which);
+        if (strcmp(first, other) != 0) return true;
+    }
+    return false;
+}
+
+/* The facets in which results differ, after `name`; those of `always` in any case. */
+static const char *add_facets(bench_drawing *drawing, const char *name, const bench_result *r, unsigned always)
+{
+    bool has_engine = false;
+    for (facet which = 0; which < FACETS; which++) {
+        char text[256];
+        write_facet(text, r, which);
+        if (!*text || !(always & 1u << which || facet_varies(drawing->report, which))) continue;
+        if (which == ISA && strcmp(text, "native") == 0) continue; /* another engine, which chooses for itself */
+        const char *separator = !*name ? "" : has_engine && which == ISA ? " " : ", ";
+        name = bench_text(drawing, "%s%s%s", name, separator, text);
+        has_engine = has_engine || which == ENGINE;
+    }
+    return name;
+}
+
+const char *bench_point_name(bench_drawing *drawing, const bench_result *result)
+{
+    const bench_report *report = drawing->report;
+    bool layers_vary = false;
+    for (size_t k = 0; k < report->count; k++)
+        layers_vary = layers_vary || report->results[k].layers != report->results[0].layers;
+    const char *name = result->lengths ? "ragged" : bench_text(drawing, "n = %zu", result->n);
+    if (layers_vary) name = bench_text(drawing, "%s, %s", name, bench_count_text(drawing, result->layers, "layer"));
+    return add_facets(drawing, name, result, 0);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- groups */
+
+static void find_groups(bench_drawing *drawing)
+{
+    const bench_report *report = drawing->report;
+    drawing->groups = bench_take(drawing, report->count * sizeof *drawing->groups);
+    for (size_t k = 0; k < report->count && drawing->groups; k++) {
+        const bench_result *r = &report->results[k];
+        bool known = r->lengths != NULL; /* a ragged batch has no length to be drawn over */
+        for (size_t g = 0; g < drawing->group_count && !known; g++)
+            known = trend_same_series(drawing->groups[g].first, r, TREND_LAYERS | TREND_LENGTH);
+        if (known) continue;
+        const char *name = add_facets(drawing, "", r, 1u << ISA | 1u << THREADS);
+        drawing->groups[drawing->group_count++] = (bench_group){.first = r, .name = name};
     }
 }
 
-/* In a grid of lengths and layers each panel shows one slice: the most layers over the lengths, the longest texts over
- * the layers. */
-static bool in_slice(const bench_report *report, const bench_result *r, bool by_layers)
+const char *bench_legend_name(const bench_drawing *drawing, const bench_group *group)
 {
-    for (size_t k = 0; k < report->count; k++) {
-        const bench_result *other = &report->results[k];
-        if (by_layers ? other->n > r->n : other->layers > r->layers) return false;
-    }
-    return true;
+    return drawing->panel_count > 1 && group->listed ? NULL : group->name;
 }
 
-/* Distinct series of the results, in the order of their first result; how many points the longest has. */
-static size_t find_series(const figure_work *work, bool by_layers, size_t *first, size_t *longest)
+static size_t along(const bench_result *r, trend_axis axis) { return axis == TREND_LAYERS ? r->layers : r->n; }
+
+size_t bench_slice(const bench_drawing *drawing, const bench_group *group, trend_axis axis,
+                   const bench_result **members)
 {
-    const bench_report *report = work->report;
-    size_t count = 0;
-    *longest = 0;
+    const bench_report *report = drawing->report;
+    const trend_axis other = axis == TREND_LAYERS ? TREND_LENGTH : TREND_LAYERS;
+    size_t most = 0, at = 0, count = 0;
     for (size_t k = 0; k < report->count; k++) {
-        size_t s = 0;
-        if (!in_slice(report, &report->results[k], by_layers)) continue;
-        while (s < count && !same_series(&report->results[first[s]], &report->results[k], by_layers)) s++;
-        if (s == count) first[count++] = k;
+        const bench_result *r = &report->results[k];
+        size_t alike = 0;
+        if (!trend_same_series(group->first, r, TREND_LAYERS | TREND_LENGTH)) continue;
+        for (size_t m = 0; m < report->count; m++) alike += trend_same_series(r, &report->results[m], axis);
+        if (alike < most || (alike == most && along(r, other) <= at)) continue;
+        most = alike;
+        at = along(r, other);
     }
-    for (size_t s = 0; s < count; s++) {
-        size_t points = 0;
-        for (size_t k = 0; k < report->count; k++)
-            points += same_series(&report->results[first[s]], &report->results[k], by_layers);
-        if (points > *longest) *longest = points;
+    for (size_t k = 0; k < report->count; k++) {
+        const bench_result *r = &report->results[k];
+        if (!trend_same_series(group->first, r, TREND_LAYERS | TREND_LENGTH) || along(r, other) != at) continue;
+        size_t place = count++;
+        for (; place > 0 && along(members[place - 1], axis) > along(r, axis); place--)
+            members[place] = members[place - 1];
+        members[place] = r;
     }
     return count;
 }
 
-static void name_series(figure_work *work, chart_series *series, const bench_result *r)
+/* ---------------------------------------------------------------------------------------------------------- saving */
+
+static deberta_status save(bench_drawing *drawing, const figure_style *style, const char *const *paths,
+                           size_t path_count, deberta_error *err)
 {
-    char *name = take(work, 96);
-    if (!name) return;
-    bool engines = false;
-    for (size_t k = 0; k < work->report->count; k++)
-        engines = engines || strcmp(work->report->results[k].engine, r->engine) != 0;
-    snprintf(name, 96, "%s%s%s, %zu thread%s", engines ? r->engine : "", engines ? " " : "", r->isa, r->threads,
-             r->threads == 1 ? "" : "s");
-    series->name = name;
+    figure_style noted = *style;
+    noted.note = drawing->note;
+    if (drawing->grid.panels) {
+        drawing->grid.style = noted;
+        return figure_attention(&drawing->grid, paths, path_count, NULL, err);
+    }
+    const chart_figure figure = {.style = noted,
+                                 .panels = drawing->panels,
+                                 .panel_count = drawing->panel_count,
+                                 .columns = drawing->columns,
+                                 .panel_letters = drawing->panel_count > 1};
+    return figure_chart(&figure, paths, path_count, NULL, err);
 }
 
-static void add_panel(figure_work *work, const char *title, const char *label, quantity what, bool by_layers,
-                      chart_scale y_scale)
+static bool is_empty(const bench_drawing *drawing) { return drawing->panel_count == 0 && !drawing->grid.panels; }
+
+static void release(bench_drawing *drawing)
 {
-    const bench_report *report = work->report;
-    size_t longest, *first = take(work, (report->count + 1) * sizeof *first);
-    if (!first) return;
-    const size_t count = find_series(work, by_layers, first, &longest);
-    if (longest < 2) return;
-    chart_series *series = take(work, count * sizeof *series);
-    char *full_title = take(work, 96);
-    if (!series || !full_title) return;
-    const bench_result *slice = &report->results[first[0]];
-    snprintf(full_title, 96, by_layers ? "%s (%zu tokens)" : "%s (%zu layers)", title,
-             by_layers ? slice->n : slice->layers);
-    for (size_t s = 0; s < count; s++) {
-        double *columns = take(work, 4 * report->count * sizeof *columns);
-        if (!columns) return;
-        double *x = columns, *y = x + report->count, *low = y + report->count, *high = low + report->count;
-        size_t n = 0;
-        for (size_t k = 0; k < report->count; k++) {
-            const bench_result *r = &report->results[k];
-            if (!same_series(&report->results[first[s]], r, by_layers)) continue;
-            x[n] = (double)(by_layers ? r->layers : r->n);
-            y[n] = value_of(work, r, what, r->time.median);
-            low[n] = value_of(work, r, what, r->time.minimum);
-            high[n++] = value_of(work, r, what, r->time.p95);
-        }
-        series[s] = (chart_series){.kind = CHART_LINE, .x = x, .y = y, .count = n};
-        if (what == LATENCY_MS) {
-            series[s].low = low;
-            series[s].high = high;
-        }
-        name_series(work, &series[s], &report->results[first[s]]);
-    }
-    work->panels[work->panel_count++] =
-        (chart_panel){.title = full_title,
-                      .x = {.label = by_layers ? "layers" : "tokens",
-                            .scale = by_layers ? CHART_WHOLE : CHART_LOG2,
-                            .from_zero = by_layers},
-                      .y = {.label = label, .scale = y_scale, .from_zero = y_scale == CHART_LINEAR},
-                      .series = series,
-                      .series_count = count};
+    for (size_t k = 0; k < drawing->memory_count; k++) free(drawing->memory[k]);
+    free(drawing->memory);
 }
 
-deberta_status bench_figures_draw(const bench_report *report, const figure_style *style, const char *const *paths,
-                                  size_t path_count, deberta_error *err)
+/* The kind that was asked for; or all curves; or, without any curve, what a single point can show. */
+static deberta_status fill(bench_drawing *drawing, const bench_figure_kind *kind, deberta_error *err)
 {
-    figure_work work = {.report = report};
-    bool scalar = false, others = false;
-    for (size_t k = 0; k < report->count; k++)
-        *(strcmp(report->results[k].isa, "scalar") == 0 ? &scalar : &others) = true;
-    add_panel(&work, "latency", "median latency (ms)", LATENCY_MS, false, CHART_LOG10);
-    add_panel(&work, "layers", "median latency (ms)", LATENCY_MS, true, CHART_LINEAR);
-    add_panel(&work, "memory", "peak memory (MB)", MEMORY_MB, false, CHART_LINEAR);
-    if (scalar && others) add_panel(&work, "speed-up", "times faster than scalar", SPEED_UP, false, CHART_LINEAR);
-    deberta_status status;
-    if (work.failed)
-        status = status_fail(err, DEBERTA_E_MEMORY, "out of memory");
-    else if (work.panel_count == 0)
-        status = status_fail(err, DEBERTA_E_ARGUMENT,
-                             "the results have one length and one number of layers: there is no curve to draw");
-    else {
-        const chart_figure figure = {.style = *style,
-                                     .panels = work.panels,
-                                     .panel_count = work.panel_count,
-                                     .panel_letters = work.panel_count > 1};
-        status = figure_chart(&figure, paths, path_count, NULL, err);
-    }
-    for (size_t k = 0; k < work.memory_count; k++) free(work.memory[k]);
-    free(work.memory);
+    if (drawing->report->count) find_groups(drawing);
+    if (kind) DEBERTA_TRY(kind->fill(drawing, err));
+    for (const bench_figure_kind *k = bench_figure_kinds; !kind && k->name; k++)
+        if (k->is_curve) DEBERTA_TRY(k->fill(drawing, err));
+    if (!kind && is_empty(drawing)) DEBERTA_TRY(bench_fill_breakdown(drawing, err));
+    if (drawing->failed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    return DEBERTA_OK;
+}
+
+deberta_status bench_figures_can_draw(const bench_report *report, const bench_figure_kind *kind, bool *can,
+                                      deberta_error *err)
+{
+    bench_drawing drawing = {.report = report};
+    const deberta_status status = fill(&drawing, kind, err);
+    *can = !is_empty(&drawing);
+    release(&drawing);
+    return status;
+}
+
+static deberta_status draw(bench_drawing *drawing, const bench_figure_kind *kind, const figure_style *style,
+                           const char *const *paths, size_t path_count, deberta_error *err)
+{
+    DEBERTA_TRY(fill(drawing, kind, err));
+    if (!is_empty(drawing)) return save(drawing, style, paths, path_count, err);
+    if (kind) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: the file holds no %s", kind->name, kind->needs);
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                 "the results have one length, one number of layers and no breakdown: there is no curve to draw "
+                 "(`deberta bench MODEL -n 16-512*2 --json` measures one)");
+}
+
+deberta_status bench_figures_draw(const bench_report *report, const bench_figure_kind *kind, const figure_style *style,
+                                  const char *const *paths, size_t path_count, deberta_error *err)
+{
+    bench_drawing drawing = {.report = report};
+    const deberta_status status = draw(&drawing, kind, style, paths, path_count, err);
+    release(&drawing);
     return status;
 }

@@ -3,12 +3,30 @@
 #define CLI_BENCH_FIGURES_H
 
 #include "bench/report.h"
-#include "viz/chart.h"
+#include "viz/figure.h"
 
-/* Panels for whatever the results vary in: latency against length, memory against length, latency against layers with
- * the fitted slope, speed-up over the scalar tier. One series for each engine, tier and number of threads.
- * DEBERTA_E_ARGUMENT if nothing varies. */
-deberta_status bench_figures_draw(const bench_report *report, const figure_style *style, const char *const *paths,
-                                  size_t path_count, deberta_error *err);
+typedef struct bench_drawing bench_drawing;
+
+/* A kind of figure. fill adds to the drawing as far as the results hold what the figure shows; `needs` says what that
+ * is, in the words of the command line. */
+typedef struct bench_figure_kind {
+    const char *name, *shows, *needs;
+    deberta_status (*fill)(bench_drawing *drawing, deberta_error *err);
+    bool is_curve; /* among the panels of the figure that is drawn if none is asked for */
+} bench_figure_kind;
+
+extern const bench_figure_kind bench_figure_kinds[]; /* ends with name NULL */
+
+/* NULL if there is no such kind. */
+const bench_figure_kind *bench_figure_kind_find(const char *name);
+/* Whether the results hold what the kind shows. */
+deberta_status bench_figures_can_draw(const bench_report *report, const bench_figure_kind *kind, bool *can,
+                                      deberta_error *err);
+
+/* Draws one kind, or for NULL the curves: latency against length and layers, memory, speed-up, as far as the results
+ * vary in them; where nothing varies, the breakdown. DEBERTA_E_ARGUMENT with what is missing if there is nothing to
+ * draw. */
+deberta_status bench_figures_draw(const bench_report *report, const bench_figure_kind *kind, const figure_style *style,
+                                  const char *const *paths, size_t path_count, deberta_error *err);
 
 #endif

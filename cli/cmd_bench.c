@@ -3,14 +3,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "bench/compare.h"
 #include "bench/kernel_bench.h"
 #include "bench/sweep.h"
 #include "bench/trends.h"
 #if HAVE_VIZ
-#include "cli/bench_figures.h"
+#include "cli/bench_plot.h"
 #endif
 #include "cli/commands.h"
 #include "cli/run.h"
@@ -252,20 +251,6 @@ static int finish_output(const parsed_options *options, text_output *output, deb
 
 /* --------------------------------------------------------------------------------------------------------- compare */
 
-static deberta_status read_report(bench_report *report, const char *path, deberta_error *err)
-{
-    FILE *file = fopen(path, "rb");
-    if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be opened: %s", path, strerror(errno));
-    struct stat about;
-    if (fstat(fileno(file), &about) == 0 && S_ISDIR(about.st_mode)) {
-        fclose(file);
-        DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: is a folder, expected a JSON file", path);
-    }
-    const deberta_status status = report_read_json(report, file, path, err);
-    fclose(file);
-    return status;
-}
-
 static int run_compare(const parsed_options *options)
 {
     bench_report a = {0}, b = {0};
@@ -275,8 +260,8 @@ static int run_compare(const parsed_options *options)
     if (options_argument_count(options) != 3)
         return report_usage(options, "compare: expected two JSON files of `bench --json`");
     if (!read_format(options, &format)) return EXIT_USAGE;
-    deberta_status status = read_report(&a, options_argument(options, 1), &error);
-    if (status == DEBERTA_OK) status = read_report(&b, options_argument(options, 2), &error);
+    deberta_status status = report_read_file(&a, options_argument(options, 1), &error);
+    if (status == DEBERTA_OK) status = report_read_file(&b, options_argument(options, 2), &error);
     if (status == DEBERTA_OK && !options_has(options, "any-environment") &&
         compare_environments(&a, &b, &error) != DEBERTA_OK) {
         deberta_error both = error;
@@ -297,30 +282,6 @@ static int run_compare(const parsed_options *options)
     bench_report_free(&b);
     return code == EXIT_OK ? finish_output(options, &output, status, &error) : code;
 }
-
-/* ------------------------------------------------------------------------------------------------------------ plot */
-
-#if HAVE_VIZ
-static int run_plot(const parsed_options *options)
-{
-    bench_report report = {0};
-    deberta_error error = {0};
-    const char *paths[16];
-    size_t count = 0;
-    if (options_argument_count(options) != 2)
-        return report_usage(options, "plot: expected one JSON file of `bench --json`");
-    for (const char *path; count < 16 && (path = options_nth_value(options, "out", count)); count++)
-        paths[count] = path;
-    if (count == 0) return report_usage(options, "plot: say where the figure goes: --out FILE.png (or .svg, .pdf)");
-    const figure_style style = {.title = options_value(options, "title", NULL)};
-    deberta_status status = read_report(&report, options_argument(options, 1), &error);
-    if (status == DEBERTA_OK) status = bench_figures_draw(&report, &style, paths, count, &error);
-    bench_report_free(&report);
-    if (status == DEBERTA_OK) return EXIT_OK;
-    return status == DEBERTA_E_ARGUMENT ? report_usage(options, "plot: %s", error.message)
-                                        : report_error(options, &error);
-}
-#endif
 
 /* --------------------------------------------------------------------------------------------- machine and kernels */
 
@@ -404,7 +365,7 @@ static int run(const parsed_options *options)
 {
     const char *what = options_argument(options, 0);
 #if HAVE_VIZ
-    if (strcmp(what, "plot") == 0) return run_plot(options);
+    if (strcmp(what, "plot") == 0) return bench_plot_run(options);
 #endif
     if (options_nth_value(options, "out", 1)) return report_usage(options, "--out may be repeated for plot only");
     if (strcmp(what, "compare") == 0) return run_compare(options);
@@ -431,7 +392,11 @@ static const option_spec options[] = {
     {"pin", 0, NULL, "bind threads to cores"},
     {"no-peak", 0, NULL, "do not measure the machine's limits first"},
     {"format", 0, "NAME", "table (default), md, csv or json"},
+    {"plot", 0, "NAME", "plot: what to draw: list names them, all: each into a file of its own (default: the curves)"},
     {"title", 0, "TEXT", "plot: above the figure"},
+    {"width-mm", 0, "MM", "plot: width on paper: 85 a column, 174 a page (default)"},
+    {"dpi", 0, "N", "plot: resolution of a PNG (default 300)"},
+    {"font", 0, "FAMILY", "plot: type of labels"},
     {"any-environment", 0, NULL, "compare results of unlike machines all the same"},
     {NULL, 0, NULL, NULL},
 };
@@ -447,6 +412,7 @@ const command command_bench = {
     .example = "  deberta bench synthetic:v3-small,vocab=1000 -n 16-512*2 --layers 1-6\n"
                "  deberta bench synthetic:v3-small,vocab=1000 --isa all --threads 1,2 --json -o sweep.json\n"
                "  deberta bench plot sweep.json -o sweep.pdf\n"
+               "  deberta bench plot sweep.json --plot roofline --width-mm 85 -o roofline.pdf\n"
                "  deberta bench compare before.json after.json\n",
     .run = run,
 };

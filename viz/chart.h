@@ -45,7 +45,7 @@ typedef struct chart_series {
     const double *low, *high; /* [count] or NULL */
     size_t count;
     size_t look;                    /* colour, marker and dash number; 0 = its place among the series, k = look k - 1 */
-    const char *const *point_names; /* [count] or NULL: written beside the points */
+    const char *const *point_names; /* [count] or NULL: written beside the points; NULL: not this one */
 } chart_series;
 
 /* A line across the panel (a measured peak, a bucket edge) with its name at one end. */

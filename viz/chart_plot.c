@@ -438,7 +438,7 @@ static void draw_point_names(draw_list *list, const chart_plot *p)
                 if (!inside(p, at)) continue;
                 if (pass == 0)
                     take(&taken, (draw_rect){at.x - 0.9, at.y - 0.9, 1.8, 1.8});
-                else
+                else if (series->point_names[i])
                     draw_point_name(list, p, series->point_names[i], at, &taken);
             }
         }

@@ -165,6 +165,37 @@ static void test_relative_least_squares(void **state)
     assert_near(growth.last, 1.269186632815389, 1e-12);
 }
 
+/* Six coefficients from a grid of 4 x 3 points: exactly where they lie on a surface; and where one point is off by a
+ * tenth, by as much as least squares of relative errors says (numpy.linalg.lstsq on the rows divided by z). */
+static void test_surfaces_over_length_and_layers(void **state)
+{
+    (void)state;
+    static const double lengths[] = {16, 64, 256, 512}, layers[] = {1, 2, 6};
+    double x[12], y[12], z[12];
+    for (size_t i = 0; i < 12; i++) {
+        x[i] = lengths[i / 3];
+        y[i] = layers[i % 3];
+        z[i] = 1e-4 + 2e-6 * x[i] + 3e-9 * x[i] * x[i] + y[i] * (5e-4 + 7e-6 * x[i] + 9e-8 * x[i] * x[i]);
+    }
+    statistics_surface s = statistics_fit_surface(x, y, z, 12);
+    assert_true(s.valid && s.degree == 2 && s.worst < 1e-9);
+    static const double expected[2][3] = {{1e-4, 2e-6, 3e-9}, {5e-4, 7e-6, 9e-8}};
+    for (size_t a = 0; a < 2; a++)
+        for (size_t k = 0; k < 3; k++) assert_near(s.coefficient[a][k], expected[a][k], 1e-6);
+    assert_near(statistics_surface_at(&s, 256, 6), z[8], 1e-9);
+    z[4] *= 1.1;
+    s = statistics_fit_surface(x, y, z, 12);
+    assert_near(s.worst, 0.06771430858888039, 1e-6);
+    assert_near(s.coefficient[1][1], 8.019547618179878e-06, 1e-6);
+
+    s = statistics_fit_surface(x, y, z, 6); /* two lengths: a straight line in x */
+    assert_true(s.valid && s.degree == 1);
+    assert_true(statistics_fit_surface(x, y, z, 3).degree == 0);
+    assert_false(statistics_fit_surface(x, y, z, 2).valid);
+    const double one_layer[] = {2, 2, 2, 2};
+    assert_false(statistics_fit_surface(lengths, one_layer, z, 4).valid);
+}
+
 static void test_too_few_points_give_no_curve(void **state)
 {
     (void)state;
@@ -187,6 +218,7 @@ int main(void)
         cmocka_unit_test(test_equal_sets_do_not_differ),
         cmocka_unit_test(test_polynomials_are_found_exactly),
         cmocka_unit_test(test_relative_least_squares),
+        cmocka_unit_test(test_surfaces_over_length_and_layers),
         cmocka_unit_test(test_too_few_points_give_no_curve),
     };
     return cmocka_run_group_tests_name("statistics", tests, NULL, NULL);

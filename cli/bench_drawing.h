@@ -1,0 +1,68 @@
+/* A figure of bench results in the making: its panels, what they point to, and the series that results belong to.
+ * Inside of bench_figures.c.
+ *
+ * Results that are alike but for length and number of layers are a group: one tier, engine, number of threads. A group
+ * keeps its colour, marker and dash in all panels of a figure.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CLI_BENCH_DRAWING_H
+#define CLI_BENCH_DRAWING_H
+
+#include "bench/trends.h"
+#include "cli/bench_figures.h"
+#include "viz/attention_figure.h"
+#include "viz/chart.h"
+
+typedef struct bench_group {
+    const bench_result *first;
+    const char *name; /* what tells it from the other groups: "avx2, 1 thread" */
+    bool listed;      /* in the legend of an earlier panel */
+} bench_group;
+
+enum { BENCH_MOST_PANELS = 24 };
+
+struct bench_drawing {
+    const bench_report *report;
+    bench_group *groups;
+    size_t group_count;
+    chart_panel panels[BENCH_MOST_PANELS];
+    size_t panel_count, columns; /* columns 0: as many as fit */
+    attention_figure grid;       /* drawn instead of panels if it has panels of its own */
+    const char *note;            /* under the figure; NULL: none */
+    void **memory;               /* everything that panels point to */
+    size_t memory_count, memory_capacity;
+    bool failed; /* out of memory */
+};
+
+/* Zeroed memory that lives as long as the drawing; NULL sets `failed`. */
+void *bench_take(bench_drawing *drawing, size_t bytes);
+/* printf into memory of the drawing; "" if there is none. */
+const char *bench_text(bench_drawing *drawing, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Another sentence under the figure. */
+void bench_add_note(bench_drawing *drawing, const char *sentence);
+
+/* The next panel, or NULL beyond the most there may be. */
+chart_panel *bench_add_panel(bench_drawing *drawing);
+/* Name of a group for the legend of a panel; NULL where an earlier panel of the figure lists it. */
+const char *bench_legend_name(const bench_drawing *drawing, const bench_group *group);
+
+/* The results of a group along one axis, ascending, at the value of the other axis that has most of them (of several,
+ * the largest). members: room for all results of the report. */
+size_t bench_slice(const bench_drawing *drawing, const bench_group *group, trend_axis axis,
+                   const bench_result **members);
+
+/* "n = 16, avx2": the length, and what else tells the result from the others of the report. */
+const char *bench_point_name(bench_drawing *drawing, const bench_result *result);
+/* "12 layers", "1 layer" */
+const char *bench_count_text(bench_drawing *drawing, size_t count, const char *what);
+
+deberta_status bench_fill_latency(bench_drawing *drawing, deberta_error *err);
+deberta_status bench_fill_layers(bench_drawing *drawing, deberta_error *err);
+deberta_status bench_fill_memory(bench_drawing *drawing, deberta_error *err);
+deberta_status bench_fill_speedup(bench_drawing *drawing, deberta_error *err);
+deberta_status bench_fill_grid(bench_drawing *drawing, deberta_error *err);
+deberta_status bench_fill_breakdown(bench_drawing *drawing, deberta_error *err);
+deberta_status bench_fill_roofline(bench_drawing *drawing, deberta_error *err);
+
+#endif

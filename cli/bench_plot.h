@@ -1,0 +1,9 @@
+/* `deberta bench plot`. SPDX-License-Identifier: MIT */
+#ifndef CLI_BENCH_PLOT_H
+#define CLI_BENCH_PLOT_H
+
+#include "cli/options.h"
+
+int bench_plot_run(const parsed_options *options);
+
+#endif

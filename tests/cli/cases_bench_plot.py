@@ -1,0 +1,184 @@
+"""`bench plot`: what the figures show is computed here once more, from the JSON, and compared with the text and the coordinates of the SVG.
+
+bench_sample.json is what `deberta bench` wrote on a busy machine; its command is in it. Times that scatter make the better test.
+SPDX-License-Identifier: MIT
+"""
+import json
+import math
+import os
+import re
+
+from cases_misuse import check_message, needs_figures
+from cases_results import read_png
+
+SAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench_sample.json")
+KINDS = ["latency", "layers", "memory", "speedup", "grid", "breakdown", "roofline"]
+SCALAR_COLOUR, AVX2_COLOUR = "#005293", "#eb9119"
+
+
+def results(isa, **fixed):
+    with open(SAMPLE, encoding="utf-8") as file:
+        found = [r for r in json.load(file)["results"] if r["isa"] == isa and all(r[k] == v for k, v in fixed.items())]
+    return sorted(found, key=lambda r: (r["n"], r["layers"]))
+
+
+def drawn(bench, kind):
+    bench.fine("bench", "plot", SAMPLE, "--plot", kind, "-o", kind + ".svg")
+    with open(bench.path(kind + ".svg"), encoding="utf-8") as file:
+        return file.read()
+
+
+def texts(svg):
+    return re.findall(r"<text[^>]*>([^<]*)</text>", svg)
+
+
+def discs(svg):
+    """Middles of the scalar tier's markers, without the one of the legend."""
+    return [(float(x), float(y)) for x, y in re.findall(rf'<circle cx="([\d.]+)" cy="([\d.]+)" r="[\d.]+" fill="{SCALAR_COLOUR}"', svg)][1:]
+
+
+def squares(svg):
+    found = re.findall(rf'<rect x="([\d.]+)" y="([\d.]+)" width="([\d.]+)" height="([\d.]+)" fill="{AVX2_COLOUR}"', svg)
+    return [(float(x) + float(w) / 2, float(y) + float(h) / 2) for x, y, w, h in found][1:]
+
+
+def check_linear(values, places, slack=0.01):
+    """All places lie where one linear scale through the first and the last puts them."""
+    assert len(values) == len(places), (values, places)
+    low, high = min(range(len(values)), key=values.__getitem__), max(range(len(values)), key=values.__getitem__)
+    for value, place in zip(values, places):
+        expected = places[low] + (value - values[low]) / (values[high] - values[low]) * (places[high] - places[low])
+        assert abs(place - expected) < slack, (values, places)
+
+
+def solve(rows, right):
+    """Least squares by the normal equations, eliminated with pivots."""
+    n = len(rows[0])
+    m = [[sum(r[i] * r[j] for r in rows) for j in range(n)] + [sum(r[i] * b for r, b in zip(rows, right))] for i in range(n)]
+    for i in range(n):
+        p = max(range(i, n), key=lambda k: abs(m[k][i]))
+        m[i], m[p] = m[p], m[i]
+        for k in range(n):
+            if k != i:
+                m[k] = [a - m[k][i] / m[i][i] * b for a, b in zip(m[k], m[i])]
+    return [m[i][n] / m[i][i] for i in range(n)]
+
+
+def latency(bench):
+    needs_figures(bench)
+    svg, points = drawn(bench, "latency"), results("scalar", layers=4)
+    check_linear([math.log(r["n"]) for r in points], [x for x, _ in discs(svg)])
+    check_linear([math.log(r["median_s"]) for r in points], [y for _, y in discs(svg)])
+    roofs = json.load(open(SAMPLE, encoding="utf-8"))["environment"]["roofs"]
+    assert f"at the measured peak of avx2, 1 thread: {roofs[0]['avx2_gflops']:.0f} GFLOP/s" in texts(svg), texts(svg)
+    assert "latency, 4 layers" in texts(svg)
+
+
+def layers(bench):
+    needs_figures(bench)
+    svg, points = drawn(bench, "layers"), results("scalar", n=128)
+    check_linear([r["median_s"] for r in points], [y for _, y in discs(svg)])
+    for isa in ("scalar", "avx2"):
+        points = results(isa, n=128)
+        slope = solve([[1 / r["median_s"], r["layers"] / r["median_s"]] for r in points], [1] * len(points))[1]
+        assert f"{isa}, 1 thread: {1e3 * slope:.3g} ms a layer" in texts(svg), (slope, texts(svg))
+
+
+def memory(bench):
+    needs_figures(bench)
+    svg, points = drawn(bench, "memory"), results("scalar", layers=4)
+    places = discs(svg)
+    check_linear([r["peak_rss_bytes"] for r in points], [y for _, y in places[:4]])
+    check_linear([math.log(r["workspace_bytes"]) for r in points], [y for _, y in places[4:]])
+
+
+def speedup(bench):
+    needs_figures(bench)
+    ratios = [a["median_s"] / b["median_s"] for a, b in zip(results("scalar", layers=4), results("avx2", layers=4))]
+    check_linear(ratios, [y for _, y in squares(drawn(bench, "speedup"))])
+
+
+def grid(bench):
+    needs_figures(bench)
+    svg = drawn(bench, "grid")
+    cells = [t.replace("\u2212", "-") for t in re.findall(r'font-size="6" fill="#[0f]{6}" text-anchor="middle"[^>]*>([^<]*)</text>', svg)]
+    assert len(cells) == 2 * 2 * 12, cells
+    for index, isa in enumerate(("scalar", "avx2")):
+        points = results(isa)
+        time, residual = cells[24 * index:24 * index + 12], cells[24 * index + 12:24 * index + 24]
+        terms = [[c / r["median_s"] for c in (1, r["n"], r["n"]**2, r["layers"], r["layers"] * r["n"], r["layers"] * r["n"]**2)] for r in points]
+        scale = [max(abs(t[k]) for t in terms) for k in range(6)]
+        fit = solve([[v / s for v, s in zip(t, scale)] for t in terms], [1] * len(points))
+        worst = 0
+        for r, t, shown, off in zip(points, terms, time, residual):
+            assert abs(float(shown) - 1e3 * r["median_s"]) <= 0.005 * 1e3 * r["median_s"], (shown, r["median_s"])
+            expected = 100 * (1 - sum(v / s * f for v, s, f in zip(t, scale, fit)))
+            assert abs(float(off) - expected) <= 0.051, (off, expected)
+            worst = max(worst, abs(expected))
+        note = " ".join(texts(svg))
+        assert f"Fit, {isa}, 1 thread:" in note and f"{worst:.1f} %" in note, (worst, note)
+
+
+def breakdown(bench):
+    """Heights of the stacks of milliseconds, stage by stage, against those of the JSON: one scale for all bars of a panel."""
+    needs_figures(bench)
+    svg = drawn(bench, "breakdown")
+    panels = re.findall(r'<g aria-label="(scalar|avx2), 1 thread, 4 layers">(.*?)\n</g>', svg, re.S)
+    assert [name for name, _ in panels] == ["scalar", "scalar", "avx2", "avx2"], [name for name, _ in panels]
+    for index, (isa, panel) in enumerate(panels):
+        heights = [float(h) for h in re.findall(r'<rect [^>]*height="([\d.]+)" fill="#[0-9a-f]{6}" stroke="#ffffff" stroke-width="0.25"', panel)]
+        points = results(isa, layers=4)
+        parts = [name for name in points[0]["breakdown"] if any(r["breakdown"][name]["s"] for i in ("scalar", "avx2") for r in results(i))]
+        seconds = [r["breakdown"][name]["s"] / (r["breakdown_s"] if index % 2 else 1) for name in parts for r in points]
+        check_linear([0] + seconds, [0] + heights)
+
+
+def roofline(bench):
+    needs_figures(bench)
+    svg = drawn(bench, "roofline")
+    roof = json.load(open(SAMPLE, encoding="utf-8"))["environment"]["roofs"][0]
+    for isa in ("scalar", "avx2"):
+        title = f"{isa}, 1 thread: {roof[isa + '_gflops']:.0f} GFLOP/s, {max(roof['read_gbs'], roof['triad_gbs']):.0f} GB/s"
+        assert title in texts(svg), (title, texts(svg))
+    stages = [r["breakdown"]["qkv"] for isa in ("scalar", "avx2") for r in results(isa, layers=4)]
+    places = squares(svg)  # of the second stage with any time, which is qkv
+    assert len(places) == len(stages) == 8, (places, stages)
+    for first in (0, 4):
+        check_linear([math.log(s["gflop"] / s["bytes"]) for s in stages[first:first + 4]], [x for x, _ in places[first:first + 4]])
+        check_linear([math.log(s["gflop"] / s["s"]) for s in stages[first:first + 4]], [y for _, y in places[first:first + 4]])
+
+
+def choices(bench):
+    needs_figures(bench)
+    assert [line.split()[0] for line in bench.fine("bench", "plot", "--plot", "list").out.splitlines()] == KINDS
+    bench.fine("bench", "plot", SAMPLE, "--plot", "all", "--dpi", "60", "-o", "all.png")
+    assert bench.files() == sorted(f"all-{kind}.png" for kind in KINDS), bench.files()
+    bench.fine("bench", "plot", SAMPLE, "--dpi", "60", "--width-mm", "85", "-o", "curves.png")
+    width, _, found, _ = read_png(bench.path("curves.png"))
+    assert abs(width - 85 / 25.4 * 60) < 2, width
+    assert {"Software", "Measured by", "Measured with", "Measured on", "Command"} <= set(found), found
+    check_message(bench.run("bench", "plot", SAMPLE, "--plot", "pie", "-o", "a.png"), 2, ["'pie'", "--plot list"])
+    check_message(bench.run("bench", "plot", SAMPLE, "--plot", "grid", "-o", "a.txt"), 2, ["a.txt", ".svg"])
+
+
+def lacking(bench):
+    """A file that lacks what a figure shows: the message says which command writes it, and `all` draws the rest."""
+    needs_figures(bench)
+    with open(SAMPLE, encoding="utf-8") as file:
+        content = json.load(file)
+    content["results"] = [r for r in content["results"] if r["layers"] == 4 and r["isa"] == "avx2"]
+    for result in content["results"]:
+        del result["breakdown"]
+    with open(bench.path("b.json"), "w", encoding="utf-8") as file:
+        json.dump(content, file)
+    for kind, word in (("layers", "--layers"), ("speedup", "--isa all"), ("grid", "--layers"), ("breakdown", "--breakdown"), ("roofline", "--breakdown")):
+        check_message(bench.run("bench", "plot", "b.json", "--plot", kind, "-o", "a.png"), 2, [kind, "the file holds no", word])
+    done = bench.fine("bench", "plot", "b.json", "--plot", "all", "--dpi", "60", "-o", "a.png")
+    assert bench.files() == ["a-latency.png", "a-memory.png", "b.json"], bench.files()
+    assert len(done.err.strip().splitlines()) == 5, done.err
+    assert bench.fine("bench", "plot", "b.json", "--plot", "all", "--dpi", "60", "-q", "-o", "a.png").err == ""
+
+
+def tests(settings):
+    for test in (latency, layers, memory, speedup, grid, breakdown, roofline, choices, lacking):
+        yield "bench-plot/" + test.__name__, test
