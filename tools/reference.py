@@ -5,22 +5,24 @@
     tools/reference.py MODEL --ids 1,291,269,262,2 --ids 1,7,2 -o expected.safetensors
 
 MODEL is a folder or the name of a published checkpoint. The file has the layout of tests/golden (see its README): input_ids,
-attention_mask, token_type_ids, hidden_states.*, attn.*.c2c/c2p/p2c/probs, and logits.* of the head that the checkpoint holds.
+attention_mask, token_type_ids, hidden_states.*, attn.*.c2c/c2p/p2c/probs, and logits.* of the heads that the checkpoint holds.
 It is computed in float64 from the stored weights; --float32 leaves everything as transformers does it, to see how far that is
 off. transformers does not clamp distances before it takes buckets: for inputs longer than max_relative_positions compare with
-`--reference hf`. It has no Enhanced Mask Decoder and no replaced-token head, so there is nothing to compare those with.
+`--reference hf`. It has no Enhanced Mask Decoder and no replaced-token head: those are a few lines here, on its own layers.
 
 Needs tools/reference-requirements.txt: python3 -m venv v && v/bin/pip install -r tools/reference-requirements.txt
 SPDX-License-Identifier: MIT
 """
 import argparse
+import json
 import math
+import os
 import sys
 
 try:
     import torch
     import transformers
-    from safetensors.torch import save_file
+    from safetensors.torch import load_file, save_file
     from transformers.models.deberta import modeling_deberta as v1
     from transformers.models.deberta_v2 import modeling_deberta_v2 as v2
 except ImportError as error:
@@ -90,13 +92,113 @@ def load(path, dtype):
     return config, transformers.AutoModel.from_pretrained(path, attn_implementation="eager").to(dtype).eval(), None
 
 
+def read_weights(folder):
+    """Every tensor of the folder's weight files, under the names they have there."""
+    names = [name for name in ("model.safetensors", "pytorch_model.bin") if os.path.exists(os.path.join(folder, name))][:1]
+    for index in ("model.safetensors.index.json", "pytorch_model.bin.index.json") if not names else ():
+        if not names and os.path.exists(os.path.join(folder, index)):
+            with open(os.path.join(folder, index), encoding="utf-8") as file:
+                names = sorted(set(json.load(file)["weight_map"].values()))
+    tensors = {}
+    for path in (os.path.join(folder, name) for name in names):
+        tensors.update(load_file(path) if path.endswith(".safetensors") else torch.load(path, map_location="cpu", weights_only=True))
+    return tensors
+
+
+def layer_with_queries(layer, states, queries, **others):
+    """A layer whose keys and values come from `states` and whose queries from elsewhere."""
+    if hasattr(layer.attention.self, "query_proj"):
+        return layer(states, query_states=queries, **others)[0]
+    # transformers' v1 has the same parameter, but raises. Its in_proj makes q, k, v head by head.
+    attention = layer.attention.self
+
+    def replace_queries(module, _, output):
+        heads = (*output.shape[:2], attention.num_attention_heads, 3, -1)
+        mixed = output.view(heads).clone()
+        mixed[..., 0, :] = torch.nn.functional.linear(queries, module.weight).view(heads)[..., 0, :]
+        return mixed.view(output.shape)
+
+    hook = attention.in_proj.register_forward_hook(replace_queries)
+    context = attention(states, **others)[0]
+    hook.remove()
+    attended = layer.attention.output(context, queries)
+    return layer.output(layer.intermediate(attended), attended)
+
+
+def pretraining_logits(weights, config, encoder, result, mask):
+    """The heads of pre-training that transformers leaves out or cannot find: masked language model, the same behind the Enhanced
+    Mask Decoder, replaced-token detection. As Microsoft's code computes them, from the tensors that the file holds."""
+    act = transformers.activations.ACT2FN[config.hidden_act]
+    last, dtype, logits = result.hidden_states[-1], result.hidden_states[-1].dtype, {}
+    linear = lambda x, name: torch.nn.functional.linear(x, weights[name + ".weight"].to(dtype), weights[name + ".bias"].to(dtype))
+
+    def norm(x, name):
+        gain, bias = (weights[f"{name}.LayerNorm.{part}"].to(dtype) for part in ("weight", "bias"))
+        return torch.nn.functional.layer_norm(x, gain.shape, gain, bias, config.layer_norm_eps)
+
+    def mlm(x):
+        head = "lm_predictions.lm_head"
+        return norm(act(linear(x, head + ".dense")), head) @ encoder.embeddings.word_embeddings.weight.T + weights[head + ".bias"].to(dtype)
+
+    positions = next((w for name, w in weights.items() if name.endswith("embeddings.position_embeddings.weight")), None)
+    if "lm_predictions.lm_head.dense.weight" in weights:
+        logits["mlm"] = mlm(last)
+        if config.position_biased_input:
+            logits["mlm_emd"] = logits["mlm"]
+        elif positions is not None and positions.shape[1] == config.hidden_size:
+            before, layers = result.hidden_states[-2], encoder.encoder
+            decoded = before + positions[:before.shape[1]].to(dtype)
+            for _ in range(2):
+                decoded = layer_with_queries(layers.layer[-1], before, decoded, attention_mask=layers.get_attention_mask(mask),
+                                             relative_pos=layers.get_rel_pos(before), rel_embeddings=layers.get_rel_embedding())
+            logits["mlm_emd"] = mlm(decoded)
+    if "mask_predictions.dense.weight" in weights:
+        hidden = norm(last[:, :1] + last, "mask_predictions")
+        logits["rtd"] = linear(act(linear(hidden, "mask_predictions.dense")), "mask_predictions.classifier")
+    return logits
+
+
+def compute(folder, ids, mask, types, float32=False):
+    """What the file of a reference holds: {name: tensor}."""
+    if not float32:
+        make_exact()
+    torch.set_grad_enabled(False)
+    config, model, head = load(folder, torch.float32 if float32 else torch.float64)
+    components = record_components(model, config)
+    result = model(input_ids=ids, attention_mask=mask, token_type_ids=types, output_hidden_states=True, output_attentions=True)
+    tensors = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
+    for layer, hidden in enumerate(result.hidden_states):
+        tensors[f"hidden_states.{layer}"] = hidden
+    for layer, probabilities in enumerate(result.attentions):
+        tensors[f"attn.{layer}.probs"] = probabilities
+        for name, values in components[layer].items():
+            tensors[f"attn.{layer}.{name}"] = values
+    for name, values in pretraining_logits(read_weights(folder), config, getattr(model, "deberta", model), result, mask).items():
+        tensors[f"logits.{name}"] = values
+    if head == "qa":
+        tensors["logits.qa"] = torch.stack([result.start_logits, result.end_logits], dim=-1)
+    elif head:
+        tensors[f"logits.{head}"] = result.logits
+    return {name: values.contiguous().clone() for name, values in tensors.items()}
+
+
+def save(path, tensors, folder, float32=False):
+    metadata = {"model": folder, "reference": "hf", "transformers": transformers.__version__, "torch": torch.__version__,
+                "precision": "float32" if float32 else "float64"}
+    save_file(tensors, path, metadata=metadata)
+
+
+def pad(rows):
+    """Lists of ids as a batch with its mask and token types."""
+    longest = max(map(len, rows))
+    ids = torch.tensor([list(row) + [0] * (longest - len(row)) for row in rows])
+    mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
+    return ids, mask, torch.zeros_like(ids)
+
+
 def make_inputs(arguments):
     if arguments.ids:
-        rows = [[int(word) for word in row.split(",")] for row in arguments.ids]
-        longest = max(map(len, rows))
-        ids = torch.tensor([row + [0] * (longest - len(row)) for row in rows])
-        mask = torch.tensor([[1] * len(row) + [0] * (longest - len(row)) for row in rows])
-        return ids, mask, torch.zeros_like(ids)
+        return pad([[int(word) for word in row.split(",")] for row in arguments.ids])
     tokenizer = transformers.AutoTokenizer.from_pretrained(arguments.model)
     pairs = [arguments.pair] * len(arguments.text) if arguments.pair is not None else None
     batch = tokenizer(arguments.text, pairs, padding=True, return_tensors="pt", return_token_type_ids=True)
@@ -115,32 +217,15 @@ def main():
     if not arguments.text and not arguments.ids:
         parser.error("--text or --ids is needed")
 
-    if not arguments.float32:
-        make_exact()
-    torch.set_grad_enabled(False)
     transformers.utils.logging.disable_progress_bar()
-    config, model, head = load(arguments.model, torch.float32 if arguments.float32 else torch.float64)
-    components = record_components(model, config)
-    ids, mask, types = make_inputs(arguments)
-    result = model(input_ids=ids, attention_mask=mask, token_type_ids=types, output_hidden_states=True,
-                   output_attentions=True)
-
-    tensors = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
-    for layer, hidden in enumerate(result.hidden_states):
-        tensors[f"hidden_states.{layer}"] = hidden
-    for layer, probabilities in enumerate(result.attentions):
-        tensors[f"attn.{layer}.probs"] = probabilities
-        for name, values in components[layer].items():
-            tensors[f"attn.{layer}.{name}"] = values
-    if head == "qa":
-        tensors["logits.qa"] = torch.stack([result.start_logits, result.end_logits], dim=-1)
-    elif head:
-        tensors[f"logits.{head}"] = result.logits
-    metadata = {"model": arguments.model, "reference": "hf", "transformers": transformers.__version__,
-                "torch": torch.__version__, "precision": "float32" if arguments.float32 else "float64"}
-    save_file({name: values.contiguous() for name, values in tensors.items()}, arguments.out, metadata=metadata)
-    print(f"{arguments.out}: {tuple(ids.shape)} tokens, {len(result.hidden_states) - 1} layers"
-          + (f", logits.{head}" if head else ""))
+    if not os.path.isdir(arguments.model):
+        from huggingface_hub import snapshot_download
+        arguments.model = snapshot_download(arguments.model)
+    tensors = compute(arguments.model, *make_inputs(arguments), arguments.float32)
+    save(arguments.out, tensors, arguments.model, arguments.float32)
+    layers = sum(name.startswith("hidden_states.") for name in tensors) - 1
+    print(f"{arguments.out}: {tuple(tensors['input_ids'].shape)} tokens, {layers} layers"
+          + "".join(f", {name}" for name in tensors if name.startswith("logits.")))
 
 
 if __name__ == "__main__":
