@@ -133,6 +133,34 @@ static void print_csv(const text_table *table, FILE *out)
     }
 }
 
+static void print_latex_cell(const char *cell, FILE *out)
+{
+    for (const char *c = cell; *c; c++) {
+        if (strchr("&%$#_{}", *c)) fputc('\\', out);
+        switch (*c) {
+        case '\\': fputs("\\textbackslash{}", out); break;
+        case '~': fputs("\\textasciitilde{}", out); break;
+        case '^': fputs("\\textasciicircum{}", out); break;
+        default: fputc(*c, out);
+        }
+    }
+}
+
+static void print_latex(const text_table *table, FILE *out)
+{
+    fputs("% \\usepackage{booktabs}\n\\begin{tabular}{", out);
+    for (size_t column = 0; column < table->columns; column++) fputc(is_right_aligned(table, column) ? 'r' : 'l', out);
+    fputs("}\n\\toprule\n", out);
+    for (size_t row = 0; row < row_count(table); row++) {
+        for (size_t column = 0; column < table->columns; column++) {
+            if (column > 0) fputs(" & ", out);
+            print_latex_cell(cell_at(table, row, column), out);
+        }
+        fputs(row == 0 ? " \\\\\n\\midrule\n" : " \\\\\n", out);
+    }
+    fputs("\\bottomrule\n\\end{tabular}\n", out);
+}
+
 bool text_table_print(const text_table *table, FILE *out, text_table_style style)
 {
     if (table->failed) return false;
@@ -140,6 +168,7 @@ bool text_table_print(const text_table *table, FILE *out, text_table_style style
     case TEXT_TABLE_PLAIN: print_plain(table, out); break;
     case TEXT_TABLE_MARKDOWN: print_markdown(table, out); break;
     case TEXT_TABLE_CSV: print_csv(table, out); break;
+    case TEXT_TABLE_LATEX: print_latex(table, out); break;
     }
     return true;
 }

@@ -1,4 +1,5 @@
-/* A table of short texts, printed with aligned columns, as Markdown or as CSV. SPDX-License-Identifier: MIT */
+/* A table of short texts, printed with aligned columns, as Markdown, CSV or a LaTeX tabular (booktabs).
+ * SPDX-License-Identifier: MIT */
 #ifndef BENCH_TEXT_TABLE_H
 #define BENCH_TEXT_TABLE_H
 
@@ -6,7 +7,12 @@
 #include <stddef.h>
 #include <stdio.h>
 
-typedef enum text_table_style { TEXT_TABLE_PLAIN, TEXT_TABLE_MARKDOWN, TEXT_TABLE_CSV } text_table_style;
+typedef enum text_table_style {
+    TEXT_TABLE_PLAIN,
+    TEXT_TABLE_MARKDOWN,
+    TEXT_TABLE_CSV,
+    TEXT_TABLE_LATEX
+} text_table_style;
 
 typedef struct text_table {
     char **cells; /* owned, row by row; the first row holds the titles */

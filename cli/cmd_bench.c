@@ -13,22 +13,9 @@
 #endif
 #include "cli/commands.h"
 #include "cli/run.h"
+#include "cli/table_format.h"
 
-enum { FORMAT_TABLE, FORMAT_MARKDOWN, FORMAT_CSV, FORMAT_JSON };
 enum { MOST_MIXES = 64 };
-
-static bool read_format(const parsed_options *options, size_t *format)
-{
-    static const char *const names[] = {"table", "md", "csv", "json", NULL};
-    if (!options_choice(options, "format", names, FORMAT_TABLE, format)) return false;
-    if (options_has(options, "json")) *format = FORMAT_JSON;
-    return true;
-}
-
-static text_table_style style_of(size_t format)
-{
-    return format == FORMAT_MARKDOWN ? TEXT_TABLE_MARKDOWN : format == FORMAT_CSV ? TEXT_TABLE_CSV : TEXT_TABLE_PLAIN;
-}
 
 /* ---------------------------------------------------------------------------------------------------------- sweeps */
 
@@ -184,13 +171,13 @@ static bool show_progress(void *context, const sweep_state *state)
     return true;
 }
 
-static deberta_status print_sweep(const bench_report *report, FILE *out, size_t format, deberta_error *err)
+static deberta_status print_sweep(const bench_report *report, FILE *out, table_format format, deberta_error *err)
 {
     if (format == FORMAT_JSON) return report_write_json(report, out, err);
     if (format != FORMAT_CSV) report_print_environment(report, out);
-    DEBERTA_TRY(report_print_results(report, out, style_of(format), err));
+    DEBERTA_TRY(report_print_results(report, out, table_format_style(format), err));
     if (format == FORMAT_CSV) return DEBERTA_OK;
-    DEBERTA_TRY(report_print_breakdowns(report, out, style_of(format), err));
+    DEBERTA_TRY(report_print_breakdowns(report, out, table_format_style(format), err));
     return trends_print(report, out, err);
 }
 
@@ -198,11 +185,11 @@ static int run_sweep(const parsed_options *options)
 {
     sweep_lists lists = {0};
     sweep_options sweep;
-    size_t format;
+    table_format format;
     deberta_error error = {0};
     bench_report report = {0};
     text_output output;
-    if (!read_sweep(options, &lists, &sweep) || !read_format(options, &format)) {
+    if (!read_sweep(options, &lists, &sweep) || !table_format_read(options, &format)) {
         lists_free(&lists);
         return EXIT_USAGE;
     }
@@ -256,10 +243,10 @@ static int run_compare(const parsed_options *options)
     bench_report a = {0}, b = {0};
     compare_list list = {0};
     deberta_error error = {0};
-    size_t format;
+    table_format format;
     if (options_argument_count(options) != 3)
         return report_usage(options, "compare: expected two JSON files of `bench --json`");
-    if (!read_format(options, &format)) return EXIT_USAGE;
+    if (!table_format_read(options, &format)) return EXIT_USAGE;
     deberta_status status = report_read_file(&a, options_argument(options, 1), &error);
     if (status == DEBERTA_OK) status = report_read_file(&b, options_argument(options, 2), &error);
     if (status == DEBERTA_OK && !options_has(options, "any-environment") &&
@@ -276,7 +263,7 @@ static int run_compare(const parsed_options *options)
     text_output output = {0};
     int code = status == DEBERTA_OK ? text_output_open(options, options_value(options, "out", NULL), &output) : EXIT_OK;
     if (status == DEBERTA_OK && code == EXIT_OK)
-        status = compare_print(&list, &a, &b, output.file, style_of(format), &error);
+        status = compare_print(&list, &a, &b, output.file, table_format_style(format), &error);
     compare_free(&list);
     bench_report_free(&a);
     bench_report_free(&b);
@@ -291,10 +278,12 @@ static int run_machine(const parsed_options *options)
     deberta_error error = {0};
     sweep_lists lists = {0};
     text_output output;
-    size_t format, defaults[2] = {1, 1};
+    table_format format;
+    size_t defaults[2] = {1, 1};
     if (options_argument_count(options) > 1)
         return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
-    if (!read_threads(options, MACHINE_MAX_ROOFS, &lists.threads) || !read_format(options, &format)) return EXIT_USAGE;
+    if (!read_threads(options, MACHINE_MAX_ROOFS, &lists.threads) || !table_format_read(options, &format))
+        return EXIT_USAGE;
     const int code = text_output_open(options, options_value(options, "out", NULL), &output);
     if (code != EXIT_OK) {
         lists_free(&lists);
@@ -311,7 +300,7 @@ static int run_machine(const parsed_options *options)
         status = report_write_json(&report, output.file, &error);
     } else if (status == DEBERTA_OK) {
         report_print_environment(&report, output.file);
-        status = report_print_roofs(&report.sheet.roofs, output.file, style_of(format), &error);
+        status = report_print_roofs(&report.sheet.roofs, output.file, table_format_style(format), &error);
     }
     lists_free(&lists);
     return finish_output(options, &output, status, &error);
@@ -338,12 +327,12 @@ static int run_kernels(const parsed_options *options)
     machine_roofs roofs = {0};
     sweep_lists lists = {0};
     deberta_error error = {0};
-    size_t format;
+    table_format format;
     const size_t one = 1;
     if (options_argument_count(options) < 2)
         return report_usage(options, "kernel: expected files of problems, such as bench/shapes/base.txt");
     kernel_bench_options bench = {.isas = lists.isas, .cold = options_has(options, "cold"), .roofs = &roofs};
-    if (!read_isas(options, &lists, &bench.isa_count) || !read_format(options, &format) ||
+    if (!read_isas(options, &lists, &bench.isa_count) || !table_format_read(options, &format) ||
         !options_size(options, "reps", 0, 1, 10000, &bench.samples))
         return EXIT_USAGE;
     text_output output = {0};
@@ -355,7 +344,8 @@ static int run_kernels(const parsed_options *options)
     }
     if (status == DEBERTA_OK) status = machine_measure_roofs(&roofs, &one, 1, ~0u, false, &error);
     if (status == DEBERTA_OK) status = kernel_bench_run(&found, &problems, &bench, &error);
-    if (status == DEBERTA_OK) status = kernel_bench_print(&found, &problems, output.file, style_of(format), &error);
+    if (status == DEBERTA_OK)
+        status = kernel_bench_print(&found, &problems, output.file, table_format_style(format), &error);
     kernel_measurements_free(&found);
     kernel_problems_free(&problems);
     return finish_output(options, &output, status, &error);

@@ -5,25 +5,44 @@
 
 #include "cli/commands.h"
 #include "cli/input.h"
+#include "cli/output_paths.h"
 #include "cli/run.h"
 #include "cli/verify_against.h"
+#include "cli/verify_output.h"
 #include "study/verify.h"
 
 /* Small models that between them use every part of the engine: v1 with clamped distances, types and absolute positions;
- * v2 with convolution; v3 with log buckets beyond their range and both language-model heads. */
+ * v2 with convolution; v3 with log buckets beyond their range and both language-model heads. Then one whose texts end
+ * at every tile and chunk, or one beside; and one text that is the same token all along: all content terms tie. */
+enum { MOST_LENGTHS = 40, EVERYWHERE_SAME = 1 };
 static const struct {
     const char *label, *path;
-    size_t tokens;
+    unsigned flags;
+    size_t lengths[MOST_LENGTHS]; /* ends with 0 */
 } standard_models[] = {
     {"v1",
      "synthetic:v1-base,layers=2,hidden=96,heads=4,intermediate=200,vocab=97,distance=16,positions=64,types=2,biased=1",
-     41},
-    {"v2", "synthetic:v2-xlarge,layers=2,hidden=128,heads=2,intermediate=256,vocab=97,buckets=16,distance=40,epsilon=3",
-     70},
-    {"v3", "synthetic:v3-base,layers=3,hidden=192,heads=3,intermediate=384,vocab=97,buckets=32,distance=100,lm=1,rtd=1",
-     140},
+     0,
+     {41}},
+    {"v2",
+     "synthetic:v2-xlarge,layers=2,hidden=128,heads=2,intermediate=256,vocab=97,buckets=16,distance=40,epsilon=3",
+     0,
+     {70}},
+    {"v3",
+     "synthetic:v3-base,layers=3,hidden=192,heads=3,intermediate=384,vocab=97,buckets=32,distance=100,lm=1,rtd=1",
+     0,
+     {140}},
+    {"edges",
+     "synthetic:v3-base,layers=1,hidden=40,heads=2,intermediate=60,vocab=97,buckets=16,distance=64,rtd=1",
+     0,
+     {1,  2,  15, 16, 17, 23, 24,  25,  31,  32,  33,  47,  48,  49,
+      63, 64, 65, 95, 96, 97, 125, 126, 127, 128, 129, 511, 512, 513}},
+    {"ties",
+     "synthetic:v1-base,layers=2,hidden=64,heads=2,intermediate=100,vocab=97,distance=16,positions=64",
+     EVERYWHERE_SAME,
+     {1, 17, 60}},
 };
-enum { STANDARD_MODELS = sizeof standard_models / sizeof *standard_models };
+enum { STANDARD_MODELS = sizeof standard_models / sizeof *standard_models, ONE_TEXT_MODELS = 3 };
 
 static bool read_options(const parsed_options *options, verify_options *verify)
 {
@@ -52,62 +71,77 @@ static void make_ids(int32_t *ids, size_t tokens, size_t vocabulary, uint64_t se
     }
 }
 
+static deberta_status verify_standard_model(verify_report *report, const verify_options *verify, size_t k,
+                                            deberta_error *err)
+{
+    size_t starts[MOST_LENGTHS + 1] = {0}, count = 0;
+    for (; count < MOST_LENGTHS && standard_models[k].lengths[count]; count++)
+        starts[count + 1] = starts[count] + standard_models[k].lengths[count];
+    int32_t *ids = malloc(starts[count] * sizeof *ids);
+    if (!ids) return status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+    make_ids(ids, starts[count], 97, verify->seed + k);
+    for (size_t t = 1; standard_models[k].flags & EVERYWHERE_SAME && t < starts[count]; t++) ids[t] = ids[0];
+    const char *path = standard_models[k].path, *label = standard_models[k].label;
+    deberta_status status = verify_model(report, verify, path, label, ids, starts, count, err);
+    for (size_t s = 0; status == DEBERTA_OK && verify->mutation == MUTATION_NONE && s < count; s++)
+        status = verify_invariance(report, verify, path, label, ids + starts[s], standard_models[k].lengths[s], err);
+    free(ids);
+    return status;
+}
+
 static deberta_status verify_standard(verify_report *report, const verify_options *verify, deberta_error *err)
 {
-    for (size_t k = 0; k < STANDARD_MODELS; k++) {
-        int32_t ids[256];
-        make_ids(ids, standard_models[k].tokens, 97, verify->seed + k);
-        DEBERTA_TRY(verify_model(report, verify, standard_models[k].path, standard_models[k].label, ids,
-                                 standard_models[k].tokens, err));
-    }
+    /* A fault shows in the first three models, or nowhere. */
+    const size_t count = verify->mutation == MUTATION_NONE ? STANDARD_MODELS : ONE_TEXT_MODELS;
+    for (size_t k = 0; k < count; k++) DEBERTA_TRY(verify_standard_model(report, verify, k, err));
     return DEBERTA_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- output */
 
-static json_t *describe_row(const verify_row *row)
+typedef struct verify_output {
+    table_format format;
+    output_paths paths;
+} verify_output;
+
+static int print_report(const parsed_options *options, const verify_output *to, const verify_options *verify,
+                        const verify_report *report)
 {
-    json_t *object = json_pack("{s:s, s:s, s:I, s:I, s:b, s:f}", "subject", row->subject, "isa",
-                               deberta_isa_name(row->tier), "values", (json_int_t)row->values, "differing",
-                               (json_int_t)row->differing, "passed", row->passed, "limit", row->limit);
-    if (row->has_error) {
-        json_object_set_new(object, "worst", json_real(row->worst < 1e300 ? row->worst : 1e300));
-        json_object_set_new(object, "p999", json_real(row->percentile_999 < 1e300 ? row->percentile_999 : 1e300));
-        json_object_set_new(object, "where", json_string(row->where));
-    }
-    return object;
+    deberta_error error = {.code = DEBERTA_E_MEMORY, .message = "out of memory"};
+    text_output output;
+    if (to->format == FORMAT_JSON)
+        return run_print_json_to(options, to->paths.text, verify_report_json(report, verify));
+    const int status = text_output_open(options, to->paths.text, &output);
+    if (status != EXIT_OK) return status;
+    if (verify_report_print(report, verify, output.file, to->format)) return text_output_close(options, &output);
+    text_output_discard(&output);
+    return report_error(options, &error);
 }
 
-static int print_report(const parsed_options *options, const verify_report *report)
+#if HAVE_VIZ
+static deberta_status draw(const void *what, const figure_style *style, const char *const *paths, size_t path_count,
+                           deberta_error *err)
 {
-    if (options_has(options, "json")) {
-        json_t *rows = json_array();
-        for (size_t k = 0; k < report->count; k++) json_array_append_new(rows, describe_row(&report->rows[k]));
-        return run_print_json(options, json_pack("{s:s, s:I, s:I, s:o}", "schema", "deberta-verify/1", "checks",
-                                                 (json_int_t)report->count, "failures", (json_int_t)report->failures,
-                                                 "results", rows));
-    }
-    text_output output;
-    const int status = text_output_open(options, options_value(options, "out", NULL), &output);
-    if (status != EXIT_OK) return status;
-    fprintf(output.file,
-            "errors against float64 in eps x sum of |terms| (kernels) or eps x largest magnitude (models)\n\n");
-    fprintf(output.file, "%-22s %-7s %10s %10s %9s %9s %7s\n", "what", "isa", "values", "bits differ", "worst", "p99.9",
-            "limit");
-    for (size_t k = 0; k < report->count; k++) {
-        const verify_row *row = &report->rows[k];
-        fprintf(output.file, "%-22s %-7s %10zu %10zu %9.3g %9.3g %7.4g%s\n", row->subject, deberta_isa_name(row->tier),
-                row->values, row->differing, row->worst, row->percentile_999, row->limit,
-                row->passed ? "" : "  FAILED");
-        if (!row->passed && row->has_error) fprintf(output.file, "    %s\n", row->where);
-    }
-    fprintf(output.file, "\n%zu checks, %zu failed\n", report->count, report->failures);
-    return text_output_close(options, &output);
+    return verify_figure_draw(what, style, paths, path_count, err);
 }
+
+static int draw_report(const parsed_options *options, const output_paths *paths, const verify_report *report)
+{
+    return output_paths_draw(options, paths, draw, report, "errors against float64, by layer",
+                             report->failures ? "eps = 2⁻²³. Checks failed: this is the first tier."
+                                              : "eps = 2⁻²³, on every tier.");
+}
+#else
+static int draw_report(const parsed_options *options, const output_paths *paths, const verify_report *report)
+{
+    (void)options, (void)paths, (void)report;
+    return EXIT_OK;
+}
+#endif
 
 static void print_repeat_command(const parsed_options *options)
 {
-    static const char *const without[] = {"out", "json", "quiet", NULL};
+    static const char *const without[] = {"out", "json", "format", "latex", "quiet", NULL};
     char *line = options_command_line(options, without);
     run_note(options, "repeat: %s", line ? line : "");
     free(line);
@@ -140,6 +174,17 @@ static int mutate(const parsed_options *options, verify_options *verify, const c
     return caught ? EXIT_CHECK_FAILED : EXIT_OK;
 }
 
+static int verify_sequences(const parsed_options *options, const verify_options *verify, verify_report *report,
+                            const int32_t *ids, const size_t *starts, size_t sequences)
+{
+    deberta_error error = {0};
+    const char *path = options_argument(options, 0);
+    deberta_status status = verify_model(report, verify, path, "", ids, starts, sequences, &error);
+    for (size_t s = 0; status == DEBERTA_OK && s < sequences; s++)
+        status = verify_invariance(report, verify, path, "", ids + starts[s], starts[s + 1] - starts[s], &error);
+    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+}
+
 static int verify_one(const parsed_options *options, const verify_options *verify, verify_report *report)
 {
     input_batch input = {0};
@@ -160,11 +205,8 @@ static int verify_one(const parsed_options *options, const verify_options *verif
                             input.ids[t], t, info.vocabulary_size, info.vocabulary_size - 1);
                 status = report_error(options, &error);
             }
-        for (size_t s = 0; status == EXIT_OK && s < input.sequences; s++) {
-            const size_t first = input.sequence_starts[s], n = input.sequence_starts[s + 1] - first;
-            if (verify_model(report, verify, path, "", input.ids + first, n, &error) != DEBERTA_OK)
-                status = report_error(options, &error);
-        }
+        if (status == EXIT_OK)
+            status = verify_sequences(options, verify, report, input.ids, input.sequence_starts, input.sequences);
         input_free(&input);
         return status;
     }
@@ -173,8 +215,8 @@ static int verify_one(const parsed_options *options, const verify_options *verif
     int32_t *ids = malloc(tokens * sizeof *ids);
     if (!ids) return EXIT_SYSTEM;
     make_ids(ids, tokens, info.vocabulary_size, verify->seed);
-    if (verify_model(report, verify, path, "", ids, tokens, &error) != DEBERTA_OK)
-        status = report_error(options, &error);
+    const size_t starts[2] = {0, tokens};
+    status = verify_sequences(options, verify, report, ids, starts, 1);
     free(ids);
     return status;
 }
@@ -213,7 +255,10 @@ static int run(const parsed_options *options)
     verify_options verify;
     verify_report report = {0};
     deberta_error error = {0};
-    if (!read_options(options, &verify) || !check_combination(options)) return EXIT_USAGE;
+    verify_output output;
+    if (!read_options(options, &verify) || !check_combination(options) || !table_format_read(options, &output.format) ||
+        !output_paths_read(options, &output.paths))
+        return EXIT_USAGE;
     const char *mutation = options_value(options, "mutate", NULL);
     if (mutation) return mutate(options, &verify, mutation);
     int status = EXIT_OK;
@@ -225,7 +270,8 @@ static int run(const parsed_options *options)
                verify_standard(&report, &verify, &error) != DEBERTA_OK) {
         status = report_error(options, &error);
     }
-    if (status == EXIT_OK) status = print_report(options, &report);
+    if (status == EXIT_OK) status = draw_report(options, &output.paths, &report);
+    if (status == EXIT_OK) status = print_report(options, &output, &verify, &report);
     if (status == EXIT_OK && report.failures) {
         print_repeat_command(options);
         status = EXIT_CHECK_FAILED;
@@ -241,6 +287,7 @@ static const option_spec options[] = {
     {"tokens", 'n', "N", "verify on N made-up ids (default 48)"},
     {"against", 0, "FILE", "compare with tensors in the layout of `encode`, such as tools/reference.py writes"},
     {"mutate", 0, "NAME", "put a fault into the engine: exit 1 if it is noticed, 0 if not; `list` names them"},
+    TABLE_FORMAT_OPTIONS,
     {NULL, 0, NULL, NULL},
 };
 
@@ -250,7 +297,9 @@ const command command_verify = {
     .arguments = "[MODEL]",
     .max_arguments = 1,
     .options = options,
-    .example =
-        "  deberta verify\n  deberta verify synthetic:v3-xsmall,layers=2 -n 100\n  deberta verify --mutate p2c_ji\n",
+    .most_outputs = OUTPUT_PATHS_MOST,
+    .example = "  deberta verify\n  deberta verify synthetic:v3-xsmall,layers=2 -n 100\n"
+               "  deberta verify models/demo --text 'Call me Ishmael.' --latex -o errors.pdf   # a chart by layer\n"
+               "  deberta verify --mutate p2c_ji\n",
     .run = run,
 };

@@ -290,8 +290,13 @@ bool run_check_figure_paths(const parsed_options *options)
 
 int run_print_json(const parsed_options *options, json_t *object)
 {
+    return run_print_json_to(options, options_value(options, "out", NULL), object);
+}
+
+int run_print_json_to(const parsed_options *options, const char *path, json_t *object)
+{
     text_output output;
-    int status = text_output_open(options, options_value(options, "out", NULL), &output);
+    int status = text_output_open(options, path, &output);
     if (status == EXIT_OK) {
         json_dumpf(object, output.file, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
         fputc('\n', output.file);

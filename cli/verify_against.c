@@ -50,6 +50,7 @@ typedef struct row_comparison {
     const float *found;    /* [tokens][width] */
     size_t width;
     size_t layer, component;
+    verify_place place;
     double scale;
     size_t values;
     verify_errors errors;
@@ -87,7 +88,9 @@ static void compare_attention_row(against_job *job, size_t row, size_t column, s
 static deberta_status finish(against_job *job, const char *name, row_comparison *c, double layers, deberta_error *err)
 {
     job->compared++;
-    return verify_report_add(job->report, name, job->isa, c->values, 0, &c->errors, limit_of_a_layer * layers, err);
+    verify_row row = {.tier = job->isa, .place = c->place, .values = c->values, .limit = limit_of_a_layer * layers};
+    snprintf(row.subject, sizeof row.subject, "%s", name);
+    return verify_report_add(job->report, &row, &c->errors, err);
 }
 
 static deberta_status head_values(against_job *job, deberta_head head, size_t width, float **values, deberta_error *err)
@@ -115,6 +118,7 @@ static deberta_status compare_tensor(against_job *job, const tensor *t, const fl
     if (sscanf(t->name, "hidden_states.%zu", &layer) == 1 && layer <= job->info.layers && t->rank == 3) {
         c.found = job->capture.hidden_states[layer];
         c.width = job->info.hidden_size;
+        c.place = (verify_place){.quantity = "hidden", .layer = layer};
         each_real_row(job, compare_row, &c);
         return finish(job, t->name, &c, (double)layer + 1, err);
     }
@@ -124,7 +128,8 @@ static deberta_status compare_tensor(against_job *job, const tensor *t, const fl
         if (c.component == DEBERTA_COMPONENT_COUNT ||
             !job->capture.attention[layer * DEBERTA_COMPONENT_COUNT + c.component])
             return DEBERTA_OK;
-        c.layer = layer;
+        c.layer = c.place.layer = layer;
+        snprintf(c.place.quantity, sizeof c.place.quantity, "%s", component_name((deberta_component)c.component));
         each_real_row(job, compare_attention_row, &c);
         return finish(job, t->name, &c, (double)layer + 1, err);
     }

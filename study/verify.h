@@ -16,15 +16,24 @@
 #include "core/model/mutation.h"
 #include "include/deberta.h"
 
+/* Where in a model a quantity stands, for charts of the error by layer. */
+typedef struct verify_place {
+    char model[32];    /* the label, "" for a model that the user named; only meaningful with a quantity */
+    char quantity[16]; /* "hidden", "c2c" ... "probs"; "" for everything that has no layer */
+    size_t layer;      /* hidden k: H[k] */
+} verify_place;
+
 typedef struct verify_row {
-    char subject[96]; /* "gemm_f32", "synthetic:...: layer 3 c2p" */
+    char subject[96]; /* "gemm_f32", "v3 layer 3 c2p" */
     deberta_isa tier;
-    size_t values;                /* compared */
-    size_t differing;             /* bits other than scalar's */
-    bool has_error;               /* compared with float64 */
-    double worst, percentile_999; /* error in units of eps scale */
-    double limit;
-    char where[96]; /* of the worst: index, found, expected */
+    verify_place place;
+    size_t values;                        /* compared */
+    size_t differing;                     /* bits other than scalar's */
+    bool has_error;                       /* compared with float64 */
+    double worst, percentile_999, median; /* error in units of eps scale */
+    double worst_ulp, ulp_999;            /* error in units of the last place of the exact value, rounded to float */
+    double limit;                         /* of `worst` */
+    char where[144];                      /* of the worst: index, found, expected */
     bool passed;
 } verify_row;
 
@@ -44,30 +53,40 @@ typedef struct verify_options {
     size_t memory_limit_bytes;
 } verify_options;
 
-/* Every kernel of every tier on random problems that touch all edges. */
+/* Every kernel of every tier on random problems that touch all edges, at random alignments; then on inputs chosen to
+ * hurt: huge values, ties, subnormals, constant rows. */
 deberta_status verify_kernels(verify_report *report, const verify_options *options, deberta_error *err);
 
-/* A model on one sequence: hidden states of all layers, attention components, probabilities, head logits. label: what
- * rows begin with, "" for nothing. */
+/* A model on sequences, each by itself: hidden states of all layers, attention components, probabilities, head logits.
+ * A row of the report covers all sequences. label: what rows begin with, "" for nothing. */
 deberta_status verify_model(verify_report *report, const verify_options *options, const char *path, const char *label,
-                            const int32_t *ids, size_t tokens, deberta_error *err);
+                            const int32_t *ids, const size_t *starts, size_t sequences, deberta_error *err);
+
+/* A sequence computed by other means must give the same bits: 1, 2 and 3 threads, in the company of other sequences,
+ * with padding behind it, while being observed. */
+deberta_status verify_invariance(verify_report *report, const verify_options *options, const char *path,
+                                 const char *label, const int32_t *ids, size_t tokens, deberta_error *err);
 
 /* ------------------------------------------------------------------------------------------------ for its own parts */
 
 /* Collects the errors of one row. */
 typedef struct verify_errors {
-    double *values;
+    double *values, *ulps; /* [capacity] */
     size_t count, capacity;
-    double worst;
-    char where[96];
+    double worst, worst_ulp;
+    char where[144];
+    const char *prefix; /* of the place of the worst, "text 2, "; may be NULL */
     bool failed_allocation;
 } verify_errors;
 
 /* scale > 0. A NaN counts as an infinite error unless both are NaN. */
 void verify_errors_add(verify_errors *errors, double found, double expected, double scale, const char *where_format,
                        size_t a, size_t b);
-/* Ends a row: computes percentiles, decides, frees the errors. */
-deberta_status verify_report_add(verify_report *report, const char *subject, deberta_isa tier, size_t values,
-                                 size_t differing, verify_errors *errors, double limit, deberta_error *err);
+void verify_errors_free(verify_errors *errors);
+/* Ends a row, of which subject, tier, place, values, differing and limit are given: computes percentiles, decides,
+ * frees the errors. If the report has a row of the same subject and tier, the two become one: counts are added, and of
+ * every error statistic the larger one stays. errors: NULL where only bits were compared. */
+deberta_status verify_report_add(verify_report *report, const verify_row *row, verify_errors *errors,
+                                 deberta_error *err);
 
 #endif

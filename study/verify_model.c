@@ -147,6 +147,7 @@ typedef struct comparison {
     const deberta_model_info *info;
     const truth *truth;
     const engine_run *base, *run;
+    char sequence[48]; /* "sequence 2 of 16 tokens, ", or empty if there is only one */
 } comparison;
 
 static double largest(const double *x, size_t n)
@@ -157,38 +158,58 @@ static double largest(const double *x, size_t n)
     return m;
 }
 
-/* One quantity of count values. `columns` only names the place of the worst. */
-static deberta_status compare(const comparison *c, const char *what, const float *found, const float *base,
-                              const double *exact, size_t count, size_t columns, double limit, deberta_error *err)
+/* One quantity of count values. `columns` and `where` only name the place of the worst. */
+typedef struct compared {
+    verify_place place;
+    const char *where;
+    const float *found, *base;
+    const double *exact;
+    size_t count, columns;
+    double limit;
+} compared;
+
+static deberta_status compare(const comparison *c, const char *what, const compared *values, deberta_error *err)
 {
-    char subject[96];
-    verify_errors errors = {0};
-    size_t differing = 0;
-    const double scale = FLT_EPSILON * largest(exact, count);
-    for (size_t i = 0; i < count; i++) {
-        differing += memcmp(&found[i], &base[i], sizeof(float)) != 0;
-        verify_errors_add(&errors, (double)found[i], exact[i], scale, "row %zu, column %zu", i / columns, i % columns);
+    verify_errors errors = {.prefix = c->sequence};
+    verify_row row = {.tier = c->isa, .place = values->place, .values = values->count, .limit = values->limit};
+    const double scale = FLT_EPSILON * largest(values->exact, values->count);
+    for (size_t i = 0; i < values->count; i++) {
+        row.differing += memcmp(&values->found[i], &values->base[i], sizeof(float)) != 0;
+        verify_errors_add(&errors, (double)values->found[i], values->exact[i], scale, values->where,
+                          i / values->columns, i % values->columns);
     }
-    snprintf(subject, sizeof subject, "%s%s%s", c->label, *c->label ? " " : "", what);
-    return verify_report_add(c->report, subject, c->isa, count, differing, &errors, limit, err);
+    snprintf(row.subject, sizeof row.subject, "%s%s%s", c->label, *c->label ? " " : "", what);
+    snprintf(row.place.model, sizeof row.place.model, "%s", c->label);
+    return verify_report_add(c->report, &row, &errors, err);
 }
 
 static deberta_status compare_layer(const comparison *c, size_t layer, deberta_error *err)
 {
     const size_t n = c->truth->tokens, h = c->info->hidden_size;
-    const double limit = limit_of_a_layer * (double)(layer + 1);
     char what[64];
+    compared values = {.place = {.quantity = "hidden", .layer = layer},
+                       .where = "token %zu, column %zu",
+                       .found = c->run->capture.hidden_states[layer],
+                       .base = c->base->capture.hidden_states[layer],
+                       .exact = c->truth->hidden + layer * n * h,
+                       .count = n * h,
+                       .columns = h,
+                       .limit = limit_of_a_layer * (double)(layer + 1)};
     snprintf(what, sizeof what, "hidden %zu", layer);
-    DEBERTA_TRY(compare(c, what, c->run->capture.hidden_states[layer], c->base->capture.hidden_states[layer],
-                        c->truth->hidden + layer * n * h, n * h, h, limit, err));
+    DEBERTA_TRY(compare(c, what, &values, err));
     if (layer == c->info->layers) return DEBERTA_OK;
     for (int k = 0; k < DEBERTA_COMPONENT_COUNT; k++) {
-        const float *found = capture_matrix(&c->run->capture, layer, 0, (deberta_component)k, 0);
-        if (!found) continue;
-        snprintf(what, sizeof what, "layer %zu %s", layer, component_name((deberta_component)k));
-        DEBERTA_TRY(compare(c, what, found, capture_matrix(&c->base->capture, layer, 0, (deberta_component)k, 0),
-                            c->truth->components[layer * DEBERTA_COMPONENT_COUNT + (size_t)k], c->info->heads * n * n,
-                            n, limit, err));
+        const char *name = component_name((deberta_component)k);
+        values.found = capture_matrix(&c->run->capture, layer, 0, (deberta_component)k, 0);
+        if (!values.found) continue;
+        values.base = capture_matrix(&c->base->capture, layer, 0, (deberta_component)k, 0);
+        values.exact = c->truth->components[layer * DEBERTA_COMPONENT_COUNT + (size_t)k];
+        values.count = c->info->heads * n * n;
+        values.columns = n;
+        values.where = "head x n + query = %zu, key %zu";
+        snprintf(values.place.quantity, sizeof values.place.quantity, "%s", name);
+        snprintf(what, sizeof what, "layer %zu %s", layer, name);
+        DEBERTA_TRY(compare(c, what, &values, err));
     }
     return DEBERTA_OK;
 }
@@ -206,54 +227,61 @@ static deberta_status compare_heads(const comparison *c, deberta_error *err)
                    width * sizeof *exact);
         char what[64];
         snprintf(what, sizeof what, "logits %s", deberta_head_name((deberta_head)head));
-        const deberta_status status =
-            compare(c, what, c->run->logits[head], c->base->logits[head], exact, count * width, width,
-                    limit_of_a_layer * (double)(c->info->layers + 2), err);
+        const compared values = {.where = "position %zu, column %zu",
+                                 .found = c->run->logits[head],
+                                 .base = c->base->logits[head],
+                                 .exact = exact,
+                                 .count = count * width,
+                                 .columns = width,
+                                 .limit = limit_of_a_layer * (double)(c->info->layers + 2)};
+        const deberta_status status = compare(c, what, &values, err);
         free(exact);
         DEBERTA_TRY(status);
     }
     return DEBERTA_OK;
 }
 
-static deberta_status verify_tiers(verify_report *report, const verify_options *options, const char *path,
-                                   const char *label, const deberta_model *model, const int32_t *ids, size_t tokens,
-                                   engine_run runs[DEBERTA_ISA_COUNT], truth *exact, deberta_error *err)
+/* One sequence on every tier. */
+static deberta_status verify_sequence(const verify_options *options, comparison *c, const char *path,
+                                      const deberta_model *model, const int32_t *ids, size_t tokens, deberta_error *err)
 {
-    deberta_model_info info;
-    deberta_model_describe(model, &info);
+    engine_run runs[DEBERTA_ISA_COUNT] = {0};
+    truth exact = {0};
     const size_t starts[2] = {0, tokens};
-    DEBERTA_TRY(truth_compute(exact, options, path, &info, ids, tokens, err));
-    for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++) {
+    deberta_status status = truth_compute(&exact, options, path, c->info, ids, tokens, err);
+    c->truth = &exact;
+    c->base = &runs[DEBERTA_ISA_SCALAR];
+    for (int t = DEBERTA_ISA_SCALAR; status == DEBERTA_OK && t < DEBERTA_ISA_COUNT; t++) {
         if (t != DEBERTA_ISA_SCALAR && !options->tiers[t]) continue;
-        DEBERTA_TRY(run_engine(&runs[t], model, &info, (deberta_isa)t, options, ids, starts, err));
-        const comparison c = {.report = report,
-                              .label = label,
-                              .isa = (deberta_isa)t,
-                              .info = &info,
-                              .truth = exact,
-                              .base = &runs[DEBERTA_ISA_SCALAR],
-                              .run = &runs[t]};
-        for (size_t l = 0; l <= info.layers; l++) DEBERTA_TRY(compare_layer(&c, l, err));
-        DEBERTA_TRY(compare_heads(&c, err));
+        c->isa = (deberta_isa)t;
+        c->run = &runs[t];
+        status = run_engine(&runs[t], model, c->info, (deberta_isa)t, options, ids, starts, err);
+        for (size_t l = 0; status == DEBERTA_OK && l <= c->info->layers; l++) status = compare_layer(c, l, err);
+        if (status == DEBERTA_OK) status = compare_heads(c, err);
     }
-    return DEBERTA_OK;
+    for (int t = 0; t < DEBERTA_ISA_COUNT; t++) run_free(&runs[t]);
+    truth_free(&exact);
+    return status;
 }
 
 deberta_status verify_model(verify_report *report, const verify_options *options, const char *path, const char *label,
-                            const int32_t *ids, size_t tokens, deberta_error *err)
+                            const int32_t *ids, const size_t *starts, size_t sequences, deberta_error *err)
 {
     deberta_model *model = NULL;
-    engine_run runs[DEBERTA_ISA_COUNT] = {0};
-    truth exact = {0};
+    deberta_model_info info = {0};
     const deberta_model_options model_options = {.struct_size = sizeof model_options,
                                                  .reference = options->reference,
                                                  .threads = options->threads,
                                                  .memory_limit_bytes = options->memory_limit_bytes};
-    deberta_status status = model_open_mutated(&model, path, &model_options, options->mutation, err);
-    if (status == DEBERTA_OK)
-        status = verify_tiers(report, options, path, label, model, ids, tokens, runs, &exact, err);
-    for (int t = 0; t < DEBERTA_ISA_COUNT; t++) run_free(&runs[t]);
-    truth_free(&exact);
+    DEBERTA_TRY(model_open_mutated(&model, path, &model_options, options->mutation, err));
+    deberta_model_describe(model, &info);
+    comparison c = {.report = report, .label = label, .info = &info};
+    deberta_status status = DEBERTA_OK;
+    for (size_t s = 0; status == DEBERTA_OK && s < sequences; s++) {
+        const size_t tokens = starts[s + 1] - starts[s];
+        if (sequences > 1) snprintf(c.sequence, sizeof c.sequence, "sequence %zu of %zu tokens, ", s, tokens);
+        status = verify_sequence(options, &c, path, model, ids + starts[s], tokens, err);
+    }
     deberta_model_free(&model);
     return status;
 }

@@ -140,6 +140,9 @@ TABLE = [
     ("verify-ids-and-tokens", ["verify", TINY, "--ids", "1", "-n", "4"], 2, ["--tokens", "--ids"]),
     ("verify-isa", ["verify", "--isa", "{OTHER_ISA}"], 2, ["{OTHER_ISA}", "cannot run here"]),
     ("verify-out", ["verify", TINY, "-o", "no/x"], 4, ["no/x", "cannot be written"]),
+    ("verify-format", ["verify", TINY, "--format", "foo"], 2, ["--format", "foo", "latex"]),
+    ("verify-two-formats", ["verify", TINY, "--json", "--latex"], 2, ["--format", "--json", "--latex"]),
+    ("verify-two-texts", ["verify", TINY, "-o", "a.txt", "-o", "b.txt"], 2, ["a.txt", "b.txt", ".png"]),
     ("verify-seed", ["verify", TINY, "--seed", "-1"], 2, ["--seed", "'-1'"]),
     # ---- bench
     ("bench-none", ["bench"], 2, ["MODEL", "machine", "compare"]),

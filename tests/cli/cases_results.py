@@ -218,11 +218,55 @@ def tokenize_notes(bench):
 
 def verify_json(bench):
     found = json.loads(bench.fine("verify", TINY, "-n", "5", "--isa", "scalar", "--json").out)
-    assert set(found) == {"schema", "checks", "failures", "results"} and found["schema"] == "deberta-verify/1"
+    assert set(found) == {"schema", "checks", "failures", "tiers", "results"} and found["schema"] == "deberta-verify/1"
     assert found["checks"] == len(found["results"]) > 0 and found["failures"] == 0
     for row in found["results"]:
         assert {"subject", "isa", "values", "differing", "passed", "limit"} <= set(row), row
         assert row["isa"] == "scalar" and row["passed"] is True and row["differing"] == 0
+
+
+def verify_everything(bench):
+    """Without a model: every kernel, on inputs chosen to hurt too, every way of computing, and which kernels ran."""
+    found = json.loads(bench.fine("verify", "--json").out)
+    rows = {(row["subject"], row["isa"]): row for row in found["results"]}
+    assert len(rows) == found["checks"] == len(found["results"])
+    ran = [tier for tier in found["tiers"] if tier["verified"]]
+    assert {tier["isa"] for tier in ran} == {isa for _, isa in rows} and "scalar" in {tier["isa"] for tier in ran}
+    assert all(tier["missing"] for tier in found["tiers"] if not tier["verified"])
+    for tier in ran:
+        assert tier["kernels"] and all(tier["kernels"].values()), tier
+        for kernel in tier["kernels"]:
+            for suffix in ("", " huge", " ties", " subnormal", " constant"):
+                assert (kernel + suffix, tier["isa"]) in rows, kernel + suffix
+        for model in ("v1", "v2", "v3", "edges", "ties"):
+            for way in ("1 thread", "2 threads", "3 threads", "in company", "padding behind it", "while observed", "layer 0 p2c"):
+                assert rows[f"{model} {way}", tier["isa"]]["differing"] == 0, (model, way)
+    row = rows["v3 layer 2 probs", "scalar"]
+    assert row["quantity"] == "probs" and row["layer"] == 2 and 0 < row["median"] <= row["p999"] <= row["worst"] <= row["limit"]
+    assert 0 < row["p999_ulp"] <= row["worst_ulp"] and "expected" in row["where"]
+
+
+def verify_formats(bench):
+    plain = bench.fine("verify", TINY, "-n", "5").out
+    assert "worst ULP" in plain and "p99.9 of hidden states by layer" in plain and "0 failed" in plain, plain
+    rows = [line for line in bench.fine("verify", TINY, "-n", "5", "--format", "csv").out.splitlines()]
+    assert rows[0].startswith("what,isa,values") and all(line.count(",") >= 9 for line in rows), rows
+    assert "\n| what | isa |" in bench.fine("verify", TINY, "-n", "5", "--format", "md").out
+    latex = bench.fine("verify", TINY, "-n", "5", "--latex", "-o", "errors.tex")
+    assert latex.out == ""
+    with open(bench.path("errors.tex"), encoding="utf-8") as file:
+        text = file.read()
+    assert text == bench.fine("verify", TINY, "-n", "5", "--format", "latex").out
+    assert "\\toprule" in text and "\\bottomrule" in text and text.count("\\\\\n") == len(rows), text
+
+
+def verify_chart(bench):
+    needs_figures(bench)
+    text = bench.fine("verify", TINY, "-n", "5", "-o", "errors.png", "-o", "errors.svg").out
+    assert "0 failed" in text and bench.files() == ["errors.png", "errors.svg"]
+    with open(bench.path("errors.svg"), encoding="utf-8") as file:
+        drawn = file.read()
+    assert "<svg" in drawn and "deberta verify" in drawn
 
 
 def verify_against(case):
@@ -427,6 +471,9 @@ def tests(settings):
     yield "tokenize/json", tokenize_json
     yield "tokenize/notes", tokenize_notes
     yield "verify/json", verify_json
+    yield "verify/everything", verify_everything
+    yield "verify/formats", verify_formats
+    yield "verify/chart", verify_chart
     for case in ("01-v1-both-n33", "09-v1-relu-seqcls", "24-v3-b3-ragged", "33-v3-mlm-emd"):
         yield "verify/against-" + case, verify_against(case)
     yield "verify/own-results", own_results_agree

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/output_paths.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+static bool is_picture(const char *path)
+{
+    const char *suffix = strrchr(path, '.');
+    return suffix &&
+           (strcasecmp(suffix, ".png") == 0 || strcasecmp(suffix, ".svg") == 0 || strcasecmp(suffix, ".pdf") == 0);
+}
+
+bool output_paths_read(const parsed_options *options, output_paths *paths)
+{
+    *paths = (output_paths){0};
+    const char *path;
+    for (size_t k = 0; (path = options_nth_value(options, "out", k)); k++) {
+        if (is_picture(path)) {
+#if !HAVE_VIZ
+            report_usage(options, "--out: '%s' is a picture, and this program was built without figures", path);
+            return false;
+#endif
+            paths->figures[paths->figure_count++] = path;
+        } else if (paths->text) {
+            report_usage(options, "--out: '%s' and '%s' are both for the text; pictures end in .png, .svg or .pdf",
+                         paths->text, path);
+            return false;
+        } else {
+            paths->text = path;
+        }
+    }
+    return true;
+}
+
+#if HAVE_VIZ
+int output_paths_draw(const parsed_options *options, const output_paths *paths, output_drawing draw, const void *what,
+                      const char *title, const char *note)
+{
+    static const char *const without[] = {"out", NULL};
+    if (!paths->figure_count) return EXIT_OK;
+    deberta_error error = {0};
+    char *line = options_command_line(options, without);
+    const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
+                                           {"Command", line ? line : ""}};
+    const figure_style style = {.title = title,
+                                .note = note,
+                                .provenance = provenance,
+                                .provenance_count = sizeof provenance / sizeof *provenance};
+    const deberta_status status = draw(what, &style, paths->figures, paths->figure_count, &error);
+    free(line);
+    if (status == DEBERTA_OK) return EXIT_OK;
+    const int code = report_error(options, &error);
+    return status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code;
+}
+#endif

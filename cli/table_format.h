@@ -1,0 +1,22 @@
+/* --format, --json and, where a command has it, --latex: how a command prints its tables. SPDX-License-Identifier: MIT
+ */
+#ifndef CLI_TABLE_FORMAT_H
+#define CLI_TABLE_FORMAT_H
+
+#include "bench/text_table.h"
+#include "cli/options.h"
+
+typedef enum table_format { FORMAT_TABLE, FORMAT_MARKDOWN, FORMAT_CSV, FORMAT_JSON, FORMAT_LATEX } table_format;
+
+/* False after saying that there is no such format, or that two were asked for. */
+bool table_format_read(const parsed_options *options, table_format *format);
+/* Of anything but JSON. */
+text_table_style table_format_style(table_format format);
+
+#define TABLE_FORMAT_OPTIONS                                                                                           \
+    {"format", 0, "NAME", "table (default), md, csv, json or latex"},                                                  \
+    {                                                                                                                  \
+        "latex", 0, NULL, "the same as --format latex: a tabular with the rules of booktabs"                           \
+    }
+
+#endif

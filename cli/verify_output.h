@@ -1,0 +1,25 @@
+/* What verify found, as a table, as JSON and as a chart of the error by layer. SPDX-License-Identifier: MIT */
+#ifndef CLI_VERIFY_OUTPUT_H
+#define CLI_VERIFY_OUTPUT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "cli/table_format.h"
+#include "study/verify.h"
+
+/* {"schema": "deberta-verify/1", "checks", "failures", "tiers": [...], "results": [...]} */
+json_t *verify_report_json(const verify_report *report, const verify_options *verify);
+/* In every format but JSON. Tiers that agree in every number share a row. False if memory ran out. */
+bool verify_report_print(const verify_report *report, const verify_options *verify, FILE *out, table_format format);
+
+#if HAVE_VIZ
+#include "viz/figure.h"
+
+/* A line a quantity, over the layers: of one model the median, the 99.9th percentile and the worst, of several the
+ * second. DEBERTA_E_ARGUMENT if nothing has a layer. */
+deberta_status verify_figure_draw(const verify_report *report, const figure_style *style, const char *const *paths,
+                                  size_t path_count, deberta_error *err);
+#endif
+
+#endif
