@@ -2,22 +2,15 @@
 #include "cli/output_paths.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <strings.h>
 
-static bool is_picture(const char *path)
-{
-    const char *suffix = strrchr(path, '.');
-    return suffix &&
-           (strcasecmp(suffix, ".png") == 0 || strcasecmp(suffix, ".svg") == 0 || strcasecmp(suffix, ".pdf") == 0);
-}
+#include "cli/run.h"
 
 bool output_paths_read(const parsed_options *options, output_paths *paths)
 {
     *paths = (output_paths){0};
     const char *path;
     for (size_t k = 0; (path = options_nth_value(options, "out", k)); k++) {
-        if (is_picture(path)) {
+        if (run_is_figure_path(path)) {
 #if !HAVE_VIZ
             report_usage(options, "--out: '%s' is a picture, and this program was built without figures", path);
             return false;

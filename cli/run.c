@@ -274,14 +274,18 @@ int text_output_close(const parsed_options *options, text_output *output)
     return written ? EXIT_OK : report_error(options, &error);
 }
 
+bool run_is_figure_path(const char *path)
+{
+    const char *suffix = strrchr(path, '.');
+    return suffix &&
+           (strcasecmp(suffix, ".png") == 0 || strcasecmp(suffix, ".svg") == 0 || strcasecmp(suffix, ".pdf") == 0);
+}
+
 bool run_check_figure_paths(const parsed_options *options)
 {
     const char *path;
     for (size_t k = 0; (path = options_nth_value(options, "out", k)); k++) {
-        const char *suffix = strrchr(path, '.');
-        if (suffix &&
-            (strcasecmp(suffix, ".png") == 0 || strcasecmp(suffix, ".svg") == 0 || strcasecmp(suffix, ".pdf") == 0))
-            continue;
+        if (run_is_figure_path(path)) continue;
         report_usage(options, "--out: unknown suffix in '%s', expected .png, .svg or .pdf", path);
         return false;
     }

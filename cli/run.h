@@ -53,6 +53,8 @@ int text_output_open(const parsed_options *options, const char *path,
 int text_output_close(const parsed_options *options, text_output *output);
 void text_output_discard(text_output *output);
 
+/* Does the name end in .png, .svg or .pdf? */
+bool run_is_figure_path(const char *path);
 /* Whether every --out ends like a figure; for before anything is computed. False after saying what was expected. */
 bool run_check_figure_paths(const parsed_options *options);
 
