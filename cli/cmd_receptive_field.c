@@ -152,10 +152,12 @@ static int plot(const parsed_options *options, const field_findings *f)
     size_t count = 0;
     while (count < MOST_PLOTS && (path = options_nth_value(options, "plot", count))) paths[count++] = path;
     if (!count) return EXIT_OK;
-    char *line = options_command_line(options, without), note[160];
+    char *line = options_command_line(options, without), note[256];
     const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
                                            {"Command", line ? line : ""}};
-    snprintf(note, sizeof note, "K = %zu. Attention is global; unambiguous relative position is what is bounded.",
+    snprintf(note, sizeof note,
+             "K = %zu. Attention is global; unambiguous relative position is what is bounded. Formulas give a number of "
+             "tokens; beside the band half of it is drawn to each side.",
              f->field.rule.span);
     const figure_style style = {.title = f->model,
                                 .note = note,
@@ -203,7 +205,8 @@ static const option_spec options[] = {
     {"tokens", 'n', "N", "only distances that a text of N tokens has (default: unlimited)"},
     {"layers", 0, "N", "compose over N layers instead of the model's"},
     {"plot", 0, "FILE",
-     "the band over the layers with every formula, and the bucket function: .png, .svg, .pdf; may be repeated"},
+     "the band over the layers with every formula, the bucket function and a map of what it aliases: .png, .svg, .pdf; "
+     "may be repeated"},
     {"behaviour", 0, NULL,
      "test on the model's weights that aliases cannot be told apart, and windows keep what is outside out"},
     {"behaviour-layers", 0, "N", "over 1, 2, 4 ... layers up to N (default 4)"},

@@ -7,6 +7,7 @@ SPDX-License-Identifier: MIT"""
 import json
 import math
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -88,6 +89,20 @@ def check_numbers(name, found, reach, rule, layers):
         check(sorted(verdict["equals"]) == sorted(d for d, x in found["composed"].items() if x == value), f"{name}: {formula} equals")
 
 
+def check_drawn_aliases(folder):
+    """The last panel: as many levels as there are sizes of rows, on a logarithmic axis. A table of 512 rows, drawn to |r| <= 640."""
+    with open(os.path.join(folder, "field.svg"), encoding="utf-8") as f:
+        panel = re.search(r'<g aria-label="how many share it[^"]*">(.*?)\n</g>', f.read(), re.S).group(1)
+    curve = max(re.findall(r'<path d="([^"]*)" fill="none" stroke="#005293"', panel), key=len)
+    levels = sorted({float(point.split()[1]) for point in re.findall(r"[ML]?([\d.]+ [\d.]+)", curve)}, reverse=True)
+    rows = study(folder, "--rows")["rows"]
+    clip = lambda row: (max(-640, -640 if row["lowest"] is None else row["lowest"]), min(640, 640 if row["highest"] is None else row["highest"]))
+    sizes = sorted({high - low + 1 for low, high in map(clip, rows)})
+    check(len(levels) == len(sizes) > 3, f"sizes of rows: {sizes}, levels {levels}")
+    scale = (levels[-1] - levels[0]) / math.log(sizes[-1] / sizes[0])
+    check(all(abs(levels[0] + scale * math.log(s / sizes[0]) - y) < 0.02 for s, y in zip(sizes, levels)), f"levels {levels} of sizes {sizes}")
+
+
 def main():
     v1, v3 = (512, 0, 512, True), (256, 256, 512, True)
     one = study("synthetic:v1-base")
@@ -128,6 +143,7 @@ def main():
             check(without_figures or (done.returncode == 0 and os.path.getsize(path) > 1000), f"--plot .{suffix}: {done.stderr}")
         if not without_figures:
             check(call(folder, "--plot", os.path.join(folder, "field.doc")).returncode == 2, "--plot with an unknown suffix")
+            check_drawn_aliases(folder)
         out = os.path.join(folder, "out.json")
         check(call(folder, "--json", "-o", out).returncode == 0 and json.load(open(out))["k"] == 256, "--out")
 
