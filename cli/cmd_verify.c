@@ -282,7 +282,7 @@ static int run(const parsed_options *options)
 
 static const option_spec options[] = {
     {"text", 0, "TEXT", "verify on this text; may be repeated"},
-    {"file", 'f', "FILE", "verify on texts, one a line; - is standard input"},
+    {"file", 'f', "FILE", "verify on texts, one a line, or objects (.jsonl); - is standard input"},
     {"ids", 0, "LIST", "verify on these token ids"},
     {"tokens", 'n', "N", "verify on N made-up ids (default 48)"},
     {"against", 0, "FILE", "compare with tensors in the layout of `encode`, such as tools/reference.py writes"},

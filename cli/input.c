@@ -259,6 +259,7 @@ static deberta_status tokenize(const parsed_options *options, const char *folder
     for (size_t r = 0; r < input->rows; r++) {
         token_list *list = &input->token_lists[r];
         size_t dropped = 0;
+        if (r > 0) token_list_hand_over(&input->token_lists[r - 1], list);
         DEBERTA_TRY(tokenizer_encode(input->tokenizer, input->texts[r], input->text_bytes[r],
                                      input->pairs ? input->pairs[r] : NULL,
                                      input->pair_bytes ? input->pair_bytes[r] : 0, &tokenizing, list, err));
@@ -318,22 +319,25 @@ int input_read(const parsed_options *options, const char *model_folder, const de
     if (!input_token_limit(options, info, &limit)) return EXIT_USAGE;
     if (texts && strncmp(model_folder, "synthetic:", 10) == 0)
         return report_usage(options, "a made-up model has no tokenizer; give --ids");
-    bool on_command_line = ids; /* an E_ARGUMENT is then wrong usage, not a bad file */
     if (ids) {
         status = read_ids(options, &p, &error);
     } else if (file) {
         status = read_file(options_value(options, "input", ""), &p, &error);
     } else {
-        status = text_source_read(options, input, &error);
-        on_command_line = status != DEBERTA_OK;
-        if (status == DEBERTA_OK) status = tokenize(options, model_folder, limit, input, &p, &error);
+        const int code = text_source_read(options, input);
+        if (code != EXIT_OK) {
+            input_free(input);
+            return code;
+        }
+        status = tokenize(options, model_folder, limit, input, &p, &error);
     }
     if (status == DEBERTA_OK) status = pack(input, &p, &error);
     padded_free(&p);
     if (status == DEBERTA_OK) return EXIT_OK;
     input_free(input);
-    return on_command_line && status == DEBERTA_E_ARGUMENT ? report_usage(options, "%s", error.message)
-                                                           : report_error(options, &error);
+    /* What --ids says is the command line; the rest comes from files. */
+    return ids && status == DEBERTA_E_ARGUMENT ? report_usage(options, "%s", error.message)
+                                               : report_error(options, &error);
 }
 
 deberta_batch input_as_batch(const input_batch *input)

@@ -43,7 +43,7 @@ typedef struct input_batch {
 #define INPUT_OPTIONS                                                                                                  \
     {"text", 0, "TEXT", "what to encode; may be repeated"},                                                            \
         {"pair", 0, "TEXT", "second segment of the text before it; an empty one is a segment"},                        \
-        {"file", 'f', "FILE", "texts, one a line; - is standard input"},                                               \
+        {"file", 'f', "FILE", "texts, one a line, or objects (.jsonl); - is standard input"},                          \
         {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included (also: trained, receptive)"},             \
         {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so"},                    \
         {"ids", 0, "LIST", "token ids such as 1,7,3,2, taken as they are; may be repeated"},                           \

@@ -1,83 +1,80 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/text_source.h"
 
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
+#include "cli/run.h"
+#include "cli/text_stream.h"
 #include "core/base/status.h"
 
-static deberta_status add_text(input_batch *input, size_t *capacity, const char *text, size_t bytes, deberta_error *err)
+typedef struct record_list {
+    text_record *records;
+    size_t count, capacity;
+} record_list;
+
+static deberta_status add_record(record_list *list, text_record *record, deberta_error *err)
 {
-    if (input->rows == *capacity) {
-        const size_t grown = *capacity ? 2 * *capacity : 16;
-        char **texts = realloc(input->texts, grown * sizeof *texts);
-        if (texts) input->texts = texts;
-        size_t *sizes = texts ? realloc(input->text_bytes, grown * sizeof *sizes) : NULL;
-        if (sizes) input->text_bytes = sizes;
-        if (!sizes) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-        *capacity = grown;
+    if (list->count == list->capacity) {
+        const size_t grown = list->capacity ? 2 * list->capacity : 16;
+        text_record *records = realloc(list->records, grown * sizeof *records);
+        if (!records) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        list->records = records;
+        list->capacity = grown;
     }
-    char *copy = malloc(bytes + 1);
-    if (!copy) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    memcpy(copy, text, bytes);
-    copy[bytes] = 0;
-    input->texts[input->rows] = copy;
-    input->text_bytes[input->rows++] = bytes;
+    list->records[list->count++] = *record;
+    *record = (text_record){0};
     return DEBERTA_OK;
 }
 
-static deberta_status read_lines(const char *path, input_batch *input, size_t *capacity, deberta_error *err)
+static deberta_status read_all(text_stream *stream, record_list *list, deberta_error *err)
 {
-    const bool standard = strcmp(path, "-") == 0;
-    FILE *file = standard ? stdin : fopen(path, "rb");
-    if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be opened: %s", path, strerror(errno));
-    char *line = NULL;
-    size_t room = 0;
+    text_record record = {0};
     deberta_status status = DEBERTA_OK;
-    for (ssize_t length; status == DEBERTA_OK && (length = getline(&line, &room, file)) >= 0;) {
-        if (length && line[length - 1] == '\n') length--;
-        if (length && line[length - 1] == '\r') length--;
-        status = add_text(input, capacity, line, (size_t)length, err);
+    char place[256];
+    for (bool end = false; status == DEBERTA_OK && !end; text_record_free(&record)) {
+        status = text_stream_next(stream, &record, &end, err);
+        if (status != DEBERTA_OK || end) continue;
+        text_record_place(&record, place);
+        status = record.problem ? status_fail(err, DEBERTA_E_FORMAT, "%s: %s", place, record.problem)
+                                : add_record(list, &record, err);
     }
-    if (status == DEBERTA_OK && ferror(file))
-        status = status_fail(err, DEBERTA_E_FILE, "%s: cannot be read: %s", path, strerror(errno));
-    free(line);
-    if (!standard) fclose(file);
+    if (status == DEBERTA_OK && list->count == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", stream->path);
     return status;
 }
 
-/* --pair belongs to the text of the same number; with one pair and one text that is what one expects. */
-static deberta_status add_pairs(const parsed_options *options, input_batch *input, deberta_error *err)
+/* The texts go from the records to the rows. */
+static deberta_status fill_rows(input_batch *input, record_list *list, deberta_error *err)
 {
-    if (!options_has(options, "pair")) return DEBERTA_OK;
-    input->pairs = calloc(input->rows, sizeof *input->pairs);
-    input->pair_bytes = calloc(input->rows, sizeof *input->pair_bytes);
-    if (!input->pairs || !input->pair_bytes) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    size_t k = 0;
-    for (const char *pair; (pair = options_nth_value(options, "pair", k)); k++) {
-        if (k >= input->rows) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--pair was given more often than --text");
-        if (!(input->pairs[k] = strdup(pair))) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-        input->pair_bytes[k] = strlen(pair);
+    input->texts = calloc(list->count, sizeof *input->texts);
+    input->text_bytes = calloc(list->count, sizeof *input->text_bytes);
+    input->pairs = calloc(list->count, sizeof *input->pairs);
+    input->pair_bytes = calloc(list->count, sizeof *input->pair_bytes);
+    if (!input->texts || !input->text_bytes || !input->pairs || !input->pair_bytes)
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    input->rows = list->count;
+    for (size_t r = 0; r < list->count; r++) {
+        text_record *record = &list->records[r];
+        input->texts[r] = record->text;
+        input->text_bytes[r] = record->text_bytes;
+        input->pairs[r] = record->pair;
+        input->pair_bytes[r] = record->pair_bytes;
+        record->text = record->pair = NULL;
     }
-    if (k != input->rows)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu texts but %zu --pair: give one for each", input->rows, k);
     return DEBERTA_OK;
 }
 
-deberta_status text_source_read(const parsed_options *options, input_batch *input, deberta_error *err)
+int text_source_read(const parsed_options *options, input_batch *input)
 {
-    size_t capacity = 0;
-    for (size_t k = 0; options_nth_value(options, "text", k); k++) {
-        const char *text = options_nth_value(options, "text", k);
-        DEBERTA_TRY(add_text(input, &capacity, text, strlen(text), err));
-    }
-    for (size_t k = 0; options_nth_value(options, "file", k); k++)
-        DEBERTA_TRY(read_lines(options_nth_value(options, "file", k), input, &capacity, err));
-    if (input->rows == 0)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines",
-                     strcmp(options_value(options, "file", "-"), "-") == 0 ? "standard input"
-                                                                           : options_value(options, "file", "-"));
-    return add_pairs(options, input, err);
+    const text_stream_names names = {.text = "text", .pair = options_knows(options, "pair") ? "pair" : NULL};
+    record_list list = {0};
+    deberta_error error = {0};
+    text_stream stream;
+    int status = text_stream_open(&stream, options, &names);
+    if (status == EXIT_OK &&
+        (read_all(&stream, &list, &error) != DEBERTA_OK || fill_rows(input, &list, &error) != DEBERTA_OK))
+        status = report_error(options, &error);
+    text_stream_close(&stream);
+    for (size_t k = 0; k < list.count; k++) text_record_free(&list.records[k]);
+    free(list.records);
+    return status;
 }

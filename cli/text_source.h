@@ -4,8 +4,8 @@
 
 #include "cli/input.h"
 
-/* Sets rows, texts, text_bytes and, if a pair was given, pairs and pair_bytes. Lines may hold NUL; a last line without
- * a line break counts; "\r\n" ends a line too. */
-deberta_status text_source_read(const parsed_options *options, input_batch *input, deberta_error *err);
+/* Sets rows, texts, text_bytes, pairs and pair_bytes from the whole of a text_stream, in which a line that cannot be
+ * used is an error. EXIT_OK or the exit code, after saying why. */
+int text_source_read(const parsed_options *options, input_batch *input);
 
 #endif

@@ -6,13 +6,6 @@
 
 /* ------------------------------------------------------------------------------------------------ embeddings, table */
 
-deberta_status walk_norm(weight_loader *loader, layer_norm *norm, const char *gamma, const char *beta, size_t count,
-                         deberta_error *err)
-{
-    DEBERTA_TRY(loader_vector(loader, &norm->gamma, gamma, count, err));
-    return loader_vector(loader, &norm->beta, beta, count, err);
-}
-
 /* A file may hold only the difference to a generator's table, which is no table (SPEC 8.4). */
 static deberta_status refuse_delta_only(const weight_loader *loader, deberta_error *err)
 {

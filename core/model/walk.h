@@ -24,7 +24,11 @@ deberta_status walk_model(weight_loader *loader, deberta_model *model, position_
 /* Its last part: which heads the files hold, and their weights. */
 deberta_status walk_heads(weight_loader *loader, deberta_model *model, deberta_error *err);
 /* A layer norm, of which there are some in every part. */
-deberta_status walk_norm(weight_loader *loader, layer_norm *norm, const char *gamma, const char *beta, size_t count,
-                         deberta_error *err);
+static inline deberta_status walk_norm(weight_loader *loader, layer_norm *norm, const char *gamma, const char *beta,
+                                       size_t count, deberta_error *err)
+{
+    DEBERTA_TRY(loader_vector(loader, &norm->gamma, gamma, count, err));
+    return loader_vector(loader, &norm->beta, beta, count, err);
+}
 
 #endif

@@ -182,6 +182,12 @@ def tokenize_texts(bench):
     from_file = bench.fine("tokenize", model, "--json", "--file", "-", stdin=lines + b"\n").out
     assert from_file == bench.fine("tokenize", model, "--json", *listed).out
     assert bench.fine("tokenize", model, "--json", "-f", "-", stdin=lines.replace(b"\n", b"\r\n")).out == from_file, "CRLF, no newline at the end"
+    with open(bench.path("l.jsonl"), "w", encoding="utf-8") as file:
+        file.writelines(json.dumps({"text": text}) + "\n" for text in texts)
+    assert bench.fine("tokenize", model, "--json", "-f", "l.jsonl").out == from_file, "objects, one a line"
+    with open(bench.path("l.jsonl"), "a", encoding="utf-8") as file:
+        file.write("no object\n")
+    check_message(bench.run("tokenize", model, "-f", "l.jsonl"), 3, ["l.jsonl, line 6", "JSON object", '"text"'])
     bench.fine("tokenize", model, "--json", "--out", "t.jsonl", *listed)
     with open(bench.path("t.jsonl"), encoding="utf-8") as file:
         assert file.read() == from_file

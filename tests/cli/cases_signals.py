@@ -82,6 +82,8 @@ def hangup_ignored(bench):
 def closed_pipe(bench):
     """`deberta verify | head -1` ends by SIGPIPE without a word."""
     for arguments in (["verify", TINY], ["tokenize", os.path.join(bench.golden, SPM), *["--text", "a b c"] * 3000], ["info", "--json"]):
+        if arguments[0] == "tokenize" and not bench.has_text:
+            continue
         read, write = os.pipe()
         os.close(read)
         process = bench.start(*arguments, stdout=write, stderr=subprocess.PIPE)
@@ -103,8 +105,8 @@ def closed_pipe_ignored(bench):
 def full_disk(bench):
     """A full disk must not look like success, however little is printed."""
     model = os.path.join(bench.golden, SPM)
-    for arguments in (["--version"], ["--help"], ["info"], ["info", "--help"], ["info", "--json"], ["tokenize", model, "--text", "a"],
-                      ["verify", "--mutate", "list"], ["completion", "bash"], ["verify", TINY],
+    for arguments in (["--version"], ["--help"], ["info"], ["info", "--help"], ["info", "--json"],
+                      *([["tokenize", model, "--text", "a"]] if bench.has_text else []), ["verify", "--mutate", "list"], ["completion", "bash"], ["verify", TINY],
                       ["bench", TINY, "-n", "4", "--reps", "1", "--min-time", "0", "--no-peak"]):
         with open("/dev/full", "w", encoding="ascii") as full:
             result = bench.run(*arguments, stdout=full)
