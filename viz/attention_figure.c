@@ -343,14 +343,16 @@ static void draw_marks(draw_list *list, const plan *p, double x, double y)
     }
 }
 
-/* Short: probabilities without their leading zero, logits with as many decimals as three digits leave. */
+/* Short: three digits at most, and no zero before the point where all values are smaller than 1. */
 static void cell_text(heatmap_kind kind, const heatmap_scale *scale, bool whole, double value,
                       char text[TICK_TEXT_BYTES])
 {
-    double reach = fmax(fabs(scale->low), fabs(scale->high));
-    bool varied = kind == HEATMAP_RANGE || kind == HEATMAP_LOG;
-    tick_text(value, varied ? 0 : whole || reach >= 100 ? 1 : reach >= 10 || kind == HEATMAP_SIGNED ? 0.1 : 0.01, text);
-    if (kind == HEATMAP_POSITIVE && text[0] == '0' && text[1] == '.') memmove(text, text + 1, strlen(text));
+    const double reach = fmax(fabs(scale->low), fabs(scale->high));
+    const bool varied = kind == HEATMAP_RANGE || kind == HEATMAP_LOG, small = kind == HEATMAP_POSITIVE || reach < 1;
+    tick_text(value, varied ? 0 : whole || reach >= 100 ? 1 : reach >= 10 || !small ? 0.1 : 0.01, text);
+    if (varied || !small) return;
+    char *digits = strncmp(text, DRAW_MINUS, strlen(DRAW_MINUS)) == 0 ? text + strlen(DRAW_MINUS) : text;
+    if (digits[0] == '0' && digits[1] == '.') memmove(digits, digits + 1, strlen(digits));
 }
 
 /* A number that sticks out of its cell, or type below 6 pt, would not be readable: the caller is told what is too
