@@ -90,8 +90,9 @@ deberta_status attention_term_effects_measure(attention_term_effects *effects, c
     for (unsigned set = 0; set <= all; set++) worth[set] = (lost[0] - lost[set]) / (double)queries;
     shapley(worth, effects->shapley);
     effects->kl_uniform = worth[all];
+    const double variance = covariance[ATTENTION_TERMS];
     for (size_t t = 0; t < ATTENTION_TERMS; t++) {
-        effects->variance_share[t] = covariance[t] / covariance[ATTENTION_TERMS];
+        effects->variance_share[t] = variance > 0 ? covariance[t] / variance : NAN;
         effects->kl_without[t] = lost[all & ~(1u << t)] / (double)queries;
     }
     return DEBERTA_OK;

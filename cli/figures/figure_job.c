@@ -192,6 +192,7 @@ int figure_job_open_capture(figure_job *job, const deberta_model_info *info, con
         capture->heads[job->heads[k]] = true;
     }
     memcpy(capture->components, job->components, sizeof capture->components);
+    capture->hidden = job->kind->hidden;
     return capture_allocate(capture, session_options.memory_limit_bytes, &error) == DEBERTA_OK
                ? EXIT_OK
                : report_error(job->options, &error);
@@ -217,7 +218,8 @@ int figure_job_observe(figure_job *job, deberta_session *session, size_t row, co
 
 int figure_job_encode(figure_job *job)
 {
-    int status = figure_job_open_session(job, job->model, DEBERTA_OBSERVE_ATTENTION, &job->session);
+    const unsigned features = DEBERTA_OBSERVE_ATTENTION | (job->kind->hidden ? DEBERTA_OBSERVE_HIDDEN : 0);
+    int status = figure_job_open_session(job, job->model, features, &job->session);
     if (status == EXIT_OK) status = figure_job_open_capture(job, &job->info, &job->view, &job->capture);
     if (status != EXIT_OK) return status;
     const deberta_observer observer = capture_observer(&job->capture);
@@ -228,11 +230,18 @@ int figure_job_matrix(figure_job *job, const capture *capture, const token_view 
                       deberta_component component, const float **matrix)
 {
     const float *whole = capture_matrix(capture, layer, head, component, 0);
+    *matrix = NULL;
+    return whole ? figure_job_view_matrix(job, view, whole, token_view_rule_of(component), matrix) : EXIT_OK;
+}
+
+int figure_job_view_matrix(figure_job *job, const token_view *view, const float *whole, token_view_rule rule,
+                           const float **matrix)
+{
     *matrix = whole;
-    if (!whole || view->whole) return EXIT_OK;
+    if (view->whole) return EXIT_OK;
     float *shown = figure_job_allocate(job, view->count * view->count, sizeof *shown);
     if (!shown) return figure_job_out_of_memory(job);
-    token_view_matrix(view, whole, token_view_rule_of(component), shown);
+    token_view_matrix(view, whole, rule, shown);
     *matrix = shown;
     return EXIT_OK;
 }

@@ -82,6 +82,11 @@ int figure_job_observe(figure_job *job, deberta_session *session, size_t row, co
 int figure_job_matrix(figure_job *job, const capture *capture, const token_view *view, size_t layer, size_t head,
                       deberta_component component, const float **matrix);
 
+/* A matrix [n][n] that was computed for the view's whole text, in the shape of the view. It is the same where every
+ * token is shown. */
+int figure_job_view_matrix(figure_job *job, const token_view *view, const float *whole, token_view_rule rule,
+                           const float **matrix);
+
 /* Zero-filled memory that lives as long as the job; NULL without saying so when there is none. */
 void *figure_job_allocate(figure_job *job, size_t count, size_t bytes_each);
 /* A text in such memory. */

@@ -6,6 +6,17 @@
 
 const figure_kind *const figure_kinds[] = {
     &figure_components,
+    &figure_grid,
+    &figure_mean,
+    &figure_rollout,
+    &figure_shares,
+    &figure_entropy,
+    &figure_distance,
+    &figure_delta,
+    &figure_difference,
+    &figure_query,
+    &figure_lines,
+    &figure_value_weighted,
     NULL,
 };
 

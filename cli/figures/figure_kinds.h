@@ -13,6 +13,7 @@ typedef struct figure_kind {
     /* Options of the command that only some kinds take, and this one does; ends with NULL. An option that stands in no
      * kind's list is for all of them. */
     const char *const *options;
+    bool hidden;                 /* hidden states are captured too */
     int (*run)(figure_job *job); /* an exit code, after saying why */
 } figure_kind;
 
@@ -20,7 +21,8 @@ typedef struct figure_kind {
 #define HEATMAP_FIGURE_OPTIONS                                                                                         \
     "scale", "palette", "signed-palette", "center", "annotate", "mark", "letters", "layout", "log"
 
-extern const figure_kind figure_components;
+extern const figure_kind figure_components, figure_grid, figure_mean, figure_rollout, figure_shares, figure_entropy,
+    figure_distance, figure_delta, figure_difference, figure_query, figure_lines, figure_value_weighted;
 
 extern const figure_kind *const figure_kinds[];        /* NULL-terminated */
 const figure_kind *figure_kind_find(const char *name); /* NULL: there is none */

@@ -144,6 +144,16 @@ int figure_options_marks(figure_job *job)
     return EXIT_OK;
 }
 
+int figure_options_query(const figure_job *job, size_t *query)
+{
+    size_t token;
+    if (!options_size(job->options, "query", 0, 0, SIZE_MAX - 1, &token)) return EXIT_USAGE;
+    *query = token_view_place(&job->view, token);
+    if (*query != SIZE_MAX) return EXIT_OK;
+    return report_usage(job->options, "--query: token %zu is not shown, the text has %zu, counted from 0", token,
+                        job->view.span[1]);
+}
+
 /* ---------------------------------------------------------------------------------------------------- provenance */
 
 static void add(figure_job *job, const char *key, const char *value)

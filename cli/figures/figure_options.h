@@ -8,6 +8,8 @@
 bool figure_options_read(figure_job *job);
 /* --mark, once the view is there. */
 int figure_options_marks(figure_job *job);
+/* The row of the view that --query names; 0 without the option. */
+int figure_options_query(const figure_job *job, size_t *query);
 /* What is written into every file. */
 int figure_options_provenance(figure_job *job);
 

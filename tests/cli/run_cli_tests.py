@@ -113,12 +113,13 @@ def main():
 
     import cases_bench_plot
     import cases_documents
+    import cases_figure_kinds
     import cases_info
     import cases_misuse
     import cases_results
     import cases_signals
     tests = {}
-    for module in (cases_misuse, cases_info, cases_results, cases_bench_plot, cases_documents, cases_signals):
+    for module in (cases_misuse, cases_info, cases_results, cases_bench_plot, cases_figure_kinds, cases_documents, cases_signals):
         for name, test in module.tests(settings):
             assert name not in tests, f"two tests are called '{name}'"
             if settings.only in name:

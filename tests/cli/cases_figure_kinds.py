@@ -1,0 +1,348 @@
+"""Kinds of `attention --figure` that compute something: their --data against the same measures computed here, one formula after the other, from
+what `encode` exports. SPDX-License-Identifier: MIT
+"""
+import csv
+import itertools
+import json
+import math
+import os
+
+import tensor_files
+from cases_misuse import check_message, needs_figures
+from cases_results import read_png
+
+TEXT, OTHER = "a new store opened beside the new mall", "a new store opened behind the old mall"
+LAYERS, HEADS, TERMS = 5, 3, ("c2c", "c2p", "p2c")
+KINDS = ["grid", "mean", "rollout", "shares", "entropy", "distance", "delta", "difference", "query", "lines", "value-weighted"]
+
+
+def demo(bench):
+    return os.path.join(bench.root, "models", "demo")
+
+
+class Model:
+    """What the demo computes for a text, as lists of rows: matrices[layer][head][name][query][key]."""
+
+    def __init__(self, bench, text, name="x.safetensors"):
+        bench.fine("encode", demo(bench), "--text", text, "--attention", "all", "--components", "all", "-o", name)
+        tensors, _ = tensor_files.read(bench.path(name))
+        self.n = n = tensors["attn.0.probs"].shape[-1]
+        self.matrices = [[{part: [list(tensors[f"attn.{layer}.{part}"].values[(head * n + i) * n:(head * n + i + 1) * n]) for i in range(n)]
+                           for part in TERMS + ("logits", "probs")} for head in range(HEADS)] for layer in range(LAYERS)]
+
+
+def lines(bench, kind, *arguments, text=TEXT):
+    """The lines of --data, numbers as floats; the figure is drawn too."""
+    bench.fine("attention", demo(bench), "--figure", kind, "--text", text, *arguments, "--dpi", "50", "-o", "f.png", "--data", "f.csv")
+    assert read_png(bench.path("f.png"))[0] > 50
+    with open(bench.path("f.csv"), encoding="utf-8", newline="") as file:
+        found = list(csv.DictReader(file))
+    return [{k: v if k.endswith("label") else float(v) for k, v in line.items()} for line in found]
+
+
+def near(found, expected, what, bound=2e-5):
+    assert abs(found - expected) <= bound * max(1, abs(expected)), f"{what}: {found}, expected {expected}"
+
+
+def place(line):
+    return tuple(int(line[k]) for k in ("layer", "head", "query", "key") if k in line)
+
+
+def softmax(row):
+    top = max(row)
+    parts = [math.exp(v - top) for v in row]
+    return [p / sum(parts) for p in parts]
+
+
+def mean(values):
+    values = list(values)
+    return sum(values) / len(values)
+
+
+def of_terms(one, terms, i):
+    return softmax([sum(one[t][i][j] for t in terms) for j in range(len(one["c2c"]))])
+
+
+def divergence(p, q):
+    return sum(a * math.log2(a / b) for a, b in zip(p, q))
+
+
+def grid(bench):
+    model = Model(bench, TEXT)
+    for part in ("probs", "p2c"):
+        found = lines(bench, "grid", "--components", part)
+        assert len(found) == LAYERS * HEADS * model.n ** 2
+        for line in found:
+            layer, head, i, j = place(line)
+            near(line[part], model.matrices[layer][head][part][i][j], place(line), 1e-7)
+
+
+def means(bench):
+    model = Model(bench, TEXT)
+    found = lines(bench, "mean", "--layers", "1,3", "--heads", "0,2")
+    assert len(found) == model.n ** 2
+    for line in found:
+        i, j = place(line)
+        for part in TERMS + ("logits", "probs"):
+            near(line[part], mean(model.matrices[layer][head][part][i][j] for layer in (1, 3) for head in (0, 2)), (part, i, j))
+
+
+def rollout(bench):
+    model = Model(bench, TEXT)
+    n = model.n
+    product, after = [[float(i == j) for j in range(n)] for i in range(n)], []
+    for layer in model.matrices:
+        step = [[0.5 * mean(head["probs"][i][j] for head in layer) + 0.5 * (i == j) for j in range(n)] for i in range(n)]
+        product = [[sum(step[i][k] * product[k][j] for k in range(n)) for j in range(n)] for i in range(n)]
+        after.append(product)
+    found = lines(bench, "rollout", "--layers", "0,4")
+    assert {int(line["layer"]) for line in found} == {0, 4} and len(found) == 2 * n * n
+    for line in found:
+        layer, i, j = place(line)
+        near(line["rollout"], after[layer][i][j], place(line))
+
+
+def expected_shares(one, n):
+    covariance, variance = dict.fromkeys(TERMS, 0.0), 0.0
+    for i in range(n):
+        centred = {t: [v - mean(one[t][i]) for v in one[t][i]] for t in TERMS}
+        total = [sum(centred[t][j] for t in TERMS) for j in range(n)]
+        variance += sum(v * v for v in total)
+        for t in TERMS:
+            covariance[t] += sum(a * b for a, b in zip(centred[t], total))
+
+    def lost(terms):
+        return mean(divergence(of_terms(one, TERMS, i), of_terms(one, terms, i)) for i in range(n))
+    orders, shapley = list(itertools.permutations(TERMS)), dict.fromkeys(TERMS, 0.0)
+    for order in orders:
+        for k, term in enumerate(order):
+            shapley[term] += (lost(order[:k]) - lost(order[:k + 1])) / len(orders)
+    return {t: (covariance[t] / variance, shapley[t], lost([s for s in TERMS if s != t])) for t in TERMS}, lost(())
+
+
+def shares(bench):
+    model = Model(bench, TEXT)
+    found = lines(bench, "shares", "--layers", "0,2")
+    assert [place(line) for line in found] == [(layer, head) for layer in (0, 2) for head in range(HEADS)]
+    for line in found:
+        layer, head = place(line)
+        expected, uniform = expected_shares(model.matrices[layer][head], model.n)
+        near(line["kl_uniform_bits"], uniform, place(line))
+        for term in TERMS:
+            for column, value in zip(("variance_share", "shapley_bits", "kl_bits"), expected[term]):
+                near(line[f"{term}_{column}"], value, (term, column, layer, head))
+        near(sum(line[f"{t}_variance_share"] for t in TERMS), 1, "shares")
+        near(sum(line[f"{t}_shapley_bits"] for t in TERMS), uniform, "Shapley values")
+    for measure, form in itertools.product(("variance", "shapley", "kl"), ("map", "bars")):
+        assert lines(bench, "shares", "--layers", "0,2", "--measure", measure, "--form", form) == found
+
+
+def entropy(bench):
+    model = Model(bench, TEXT)
+    n = model.n
+    found = lines(bench, "entropy")
+    assert len(found) == LAYERS * HEADS
+    for line in found:
+        rows = model.matrices[int(line["layer"])][int(line["head"])]["probs"]
+        near(line["entropy_bits"], mean(-sum(p * math.log2(p) for p in row) for row in rows), place(line))
+        near(line["mean_distance"], mean(sum(rows[i][j] * abs(i - j) for j in range(n)) for i in range(n)), place(line))
+        near(line["mean_offset"], mean(sum(rows[i][j] * (i - j) for j in range(n)) for i in range(n)), place(line))
+
+
+def quantile(values, part):
+    values = sorted(values)
+    at = part * (len(values) - 1)
+    low = int(at)
+    return values[low] + (at - low) * (values[min(low + 1, len(values) - 1)] - values[low])
+
+
+def distance(bench):
+    model = Model(bench, TEXT)
+    n = model.n
+    found = lines(bench, "distance", "--layers", "2,3", "--heads", "1", "--ribbon", "0.2")
+    assert len(found) == 2 * (2 * n - 1)
+    for line in found:
+        one, r = model.matrices[int(line["layer"])][int(line["head"])], int(line["distance"])
+        assert line["count"] == n - abs(r)
+        for part in TERMS + ("probs",):
+            centred = [[v - (mean(row) if part != "probs" else 0) for v in row] for row in one[part]]
+            values = [centred[i][i - r] for i in range(n) if 0 <= i - r < n]
+            for column, value in (("mean", mean(values)), ("median", quantile(values, 0.5)), ("low", quantile(values, 0.2)),
+                                  ("high", quantile(values, 0.8))):
+                near(line[f"{part}_{column}"], value, (part, column, r))
+    raw = lines(bench, "distance", "--layers", "2", "--center", "none", "--components", "logits", "--statistic", "mean")
+    first = model.matrices[2][0]["logits"]
+    near(raw[0]["logits_mean"], first[0][n - 1], "the key farthest to the right")
+    near(raw[-1]["logits_mean"], first[n - 1][0], "the key farthest to the left")
+
+
+def delta(bench):
+    model = Model(bench, TEXT)
+    for line in lines(bench, "delta", "--layers", "2", "--heads", "0,1"):
+        layer, head, i, j = place(line)
+        one = model.matrices[layer][head]
+        near(line["probs"], one["probs"][i][j], place(line))
+        for term in TERMS:
+            without = of_terms(one, [t for t in TERMS if t != term], i)
+            near(line[f"delta_{term}"], one["probs"][i][j] - without[j], (term, *place(line)))
+
+
+def difference(bench):
+    model, other = Model(bench, TEXT), Model(bench, OTHER, "y.safetensors")
+    found = lines(bench, "difference", "--text", OTHER, "--layers", "2", "--heads", "0,2")
+    for line in found:
+        layer, head, i, j = place(line)
+        for part in TERMS + ("logits", "probs"):
+            near(line[part], model.matrices[layer][head][part][i][j] - other.matrices[layer][head][part][i][j], (part, *place(line)))
+    assert {"[CLS]", "beside/behind", "new/old", "new"} <= {line["key_label"] for line in found}
+    swapped = lines(bench, "difference", "--text", OTHER, "--layers", "2", "--heads", "0,2", "--row", "1")
+    assert all(a["c2c"] == -b["c2c"] for a, b in zip(found, swapped))
+    assert all(line["probs"] == 0 for line in lines(bench, "difference", "--against", demo(bench)))
+
+
+def query(bench):
+    model = Model(bench, TEXT)
+    found = lines(bench, "query", "--query", "3", "--layers", "1,2", "--heads", "1")
+    assert len(found) == 2 * model.n and found[3]["key_label"] == "store"
+    for line in found:
+        layer, head, j = place(line)
+        for part in TERMS + ("logits",):
+            near(line[part], model.matrices[layer][head][part][3][j], (part, *place(line)), 1e-7)
+
+
+def line_view(bench):
+    """The strong pairs are lines of the SVG, the weak ones are not."""
+    model = Model(bench, TEXT)
+    rows = model.matrices[2][1]["probs"]
+    bench.fine("attention", demo(bench), "--figure", "lines", "--text", TEXT, "--layers", "2", "--heads", "1", "--threshold", "0.5", "-o", "l.svg")
+    bench.fine("attention", demo(bench), "--figure", "lines", "--text", TEXT, "--layers", "2", "--heads", "1", "--query", "4", "--threshold", "0", "-o", "q.svg")
+    top = max(max(row) for row in rows)
+    strong = sum(p >= 0.5 * top for row in rows for p in row)
+    for name, count in (("l.svg", strong), ("q.svg", model.n)):
+        with open(bench.path(name), encoding="utf-8") as file:
+            drawn = file.read().split('"layer 2, head 1"')[1].split("</g>")[0].count("<path")
+        assert drawn == count, f"{name}: {drawn} lines, expected {count}"
+
+
+def rows_of(tensor):
+    width = tensor.shape[-1]
+    return [tensor.values[k:k + width] for k in range(0, len(tensor.values), width)]
+
+
+def check_value_norms(bench, case, value_rows):
+    """Layer 1, every head and key. value_rows(weights, head): the head's rows of W_v, and its bias."""
+    folder = os.path.join(bench.golden, case)
+    weights, _ = tensor_files.read(os.path.join(folder, "model.safetensors"))
+    ids = ("--ids", "5,9,33,2,17,40")
+    bench.fine("encode", folder, *ids, "--hidden", "all", "-o", "x.safetensors")
+    hidden = rows_of(tensor_files.read(bench.path("x.safetensors"))[0]["hidden_states.1"])
+    bench.fine("attention", folder, *ids, "--figure", "value-weighted", "--layers", "1", "--heads", "all", "--data", "f.csv")
+    with open(bench.path("f.csv"), encoding="utf-8", newline="") as file:
+        found = list(csv.DictReader(file))
+    output = rows_of(weights["encoder.layer.1.attention.output.dense.weight"])
+    for line in found:
+        head, key = int(line["head"]), int(line["key"])
+        value = [sum(a * b for a, b in zip(row, hidden[key])) + bias for row, bias in value_rows(weights, head)]
+        d = len(value)
+        norm = math.sqrt(sum(sum(a * b for a, b in zip(row[head * d:(head + 1) * d], value)) ** 2 for row in output))
+        near(float(line["value_weighted"]), float(line["probs"]) * norm, (case, head, key), 3e-6)
+    assert len(found) == 36 * len({line["head"] for line in found}) > 36
+
+
+def value_weighted(bench):
+    """v1 keeps query, key and value of a head one after the other in one matrix, v2 a matrix for each."""
+    def first(weights, head, d=12):
+        rows, bias = rows_of(weights["encoder.layer.1.attention.self.in_proj.weight"]), weights["encoder.layer.1.attention.self.v_bias"].values
+        return list(zip(rows[(3 * head + 2) * d:(3 * head + 3) * d], bias[head * d:(head + 1) * d]))
+
+    def second(weights, head, d=12):
+        rows, bias = rows_of(weights["encoder.layer.1.attention.self.value_proj.weight"]), weights["encoder.layer.1.attention.self.value_proj.bias"].values
+        return list(zip(rows[head * d:(head + 1) * d], bias[head * d:(head + 1) * d]))
+    check_value_norms(bench, "01-v1-both-n33", first)
+    check_value_norms(bench, "11-v2-b4-n33-noshare", second)
+    model = Model(bench, TEXT)
+    for line in lines(bench, "value-weighted", "--layers", "2-3", "--heads", "0,1"):
+        layer, head, i, j = place(line)
+        near(line["probs"], model.matrices[layer][head]["probs"][i][j], place(line), 1e-7)
+
+
+def shown_tokens(bench):
+    """Words and left out tokens: what adds up over keys does so after merging; measures are taken on what is shown."""
+    whole, words = lines(bench, "rollout", "--layers", "4"), lines(bench, "rollout", "--layers", "4", "--words")
+    assert words[-2]["key_label"] == "mall"
+    near(words[0]["rollout"], whole[0]["rollout"], "unmerged cell")
+    near(sum(line["rollout"] for line in words if line["query"] == 0), 1, "row of words")
+    merged = [line["rollout"] for line in words if line["query"] == 0 and line["key_label"] == "mall"]
+    near(merged[0], sum(line["rollout"] for line in whole if line["query"] == 0 and line["key_label"] in ("ma", "ll")), "mall")
+    deltas = lines(bench, "delta", "--words")
+    near(sum(line["delta_c2p"] for line in deltas if line["query"] == 0), 0, "changes of a row")
+    shown = lines(bench, "shares", "--drop-special", "--layers", "0", "--heads", "0")[0]
+    near(sum(shown[f"{t}_variance_share"] for t in TERMS), 1, "shares without special tokens")
+    assert shown != lines(bench, "shares", "--layers", "0", "--heads", "0")[0]
+
+
+def every_model(bench):
+    """Kinds draw what a model has: no position terms, one token, talking heads, a hole in the mask."""
+    needs_figures(bench)
+    with open(bench.path("hole.json"), "w", encoding="utf-8") as file:
+        json.dump({"input_ids": [[1, 7, 9, 3, 2]], "attention_mask": [[1, 1, 0, 1, 1]]}, file)
+    cases = (["{G}/04-v1-plain-posbias-types", "--ids", "1,7,3"], ["{G}/08-v1-talking-head", "--ids", "1,7,3"], ["{G}/28-v3-n1", "--ids", "1"],
+             ["{G}/11-v2-b4-n33-noshare", "--input", "hole.json"])
+    for model, *source in cases:
+        model = model.replace("{G}", bench.golden)
+        for kind in KINDS:
+            more = {"query": ["--query", "0"], "difference": ["--against", model]}.get(kind, [])
+            bench.fine("attention", model, *source, "--figure", kind, *more, "--dpi", "50", "-o", "a.png", "--data", "a.csv")
+            with open(bench.path("a.csv"), encoding="utf-8") as file:
+                numbers = [cell for line in csv.reader(file) for cell in line]
+            assert len(numbers) > 1 and "inf" not in numbers, f"{model}: {kind}"
+            nothing_varies = kind == "shares" and "28-v3-n1" in model
+            assert ("nan" in numbers) == nothing_varies, f"{model}: {kind}: {numbers}"
+            if kind == "distance" and "hole.json" in source:
+                assert numbers[numbers.index("-1") + 1] == "2", "pairs with the hole in the mask count"
+
+
+def repeatable(bench):
+    for kind in KINDS:
+        more = {"query": ["--query", "1"], "difference": ["--text", OTHER]}.get(kind, [])
+        seen = []
+        for name in ("a.png", "b.png"):
+            bench.fine("attention", demo(bench), "--text", TEXT, "--figure", kind, *more, "--dpi", "60", "-o", name)
+            with open(bench.path(name), "rb") as file:
+                seen.append(file.read())
+        assert seen[0] == seen[1], f"{kind}: the same command gives other bytes"
+
+
+def wrong_use(bench):
+    def wrong(words, *arguments, code=2, text=TEXT):
+        check_message(bench.run("attention", demo(bench), "--text", text, *arguments, "-o", "w.png", "--data", "w.csv"), code, words)
+        assert bench.files() == [], bench.files()
+    wrong(["--components", "one of them", "found 2"], "--figure", "grid", "--components", "c2c,probs")
+    wrong(["not one for each panel"], "--figure", "grid", "--scale", "panel")
+    wrong(["--measure", "'entropy'", "shapley"], "--figure", "shares", "--measure", "entropy")
+    wrong(["--form", "'pie'", "bars"], "--figure", "shares", "--form", "pie")
+    wrong(["--measure", "--figure grid", "these do: shares"], "--figure", "grid", "--measure", "kl")
+    wrong(["--statistic", "'mode'", "median"], "--figure", "distance", "--statistic", "mode")
+    wrong(["--ribbon", "0 to 0.5", "'0.7'"], "--figure", "distance", "--ribbon", "0.7")
+    wrong(["--ribbon", "'x'"], "--figure", "distance", "--ribbon", "x")
+    wrong(["difference", "two texts", "--against", "1 text"], "--figure", "difference")
+    wrong(["equally many tokens", "11 and 4"], "--figure", "difference", "--text", "two words")
+    wrong(["--against", "layers", "heads"], "--figure", "difference", "--against", "synthetic:v3-xsmall,layers=2,vocab=6000")
+    wrong(["--against", "6000"], "--figure", "difference", "--against", "synthetic:v3-xsmall,layers=5,heads=3,hidden=192,vocab=50")
+    wrong(["nowhere"], "--figure", "difference", "--against", "nowhere", code=3)
+    wrong(["--query I"], "--figure", "query")
+    wrong(["--query", "99", "11"], "--figure", "query", "--query", "99")
+    wrong(["--query", "0 is not shown"], "--figure", "lines", "--query", "0", "--drop-special")
+    wrong(["--threshold", "0 to 1", "'1'"], "--figure", "lines", "--threshold", "1")
+    wrong(["--threshold", "'nan'"], "--figure", "lines", "--threshold", "nan")
+    wrong(["--components", "no common scale"], "--figure", "lines", "--components", "c2c,probs")
+    wrong(["side by side", "fewer"], "--figure", "lines", "--layers", "all", "--heads", "all")
+
+
+def tests(settings):
+    for test in (grid, means, rollout, shares, entropy, distance, delta, difference, query, line_view, value_weighted, shown_tokens, every_model,
+                 repeatable, wrong_use):
+        def wrapped(bench, test=test):
+            needs_figures(bench)
+            test(bench)
+        yield "figure-kinds/" + test.__name__.replace("_", "-"), wrapped
