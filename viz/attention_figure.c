@@ -18,7 +18,7 @@ static const draw_colour special_grey = {145, 145, 145, 255}, nothing = {0, 0, 0
 
 /* Lengths in mm. */
 static const double margin = 0.5, widest_cell = 10, widest_annotated_cell = 15, longest_label = 20,
-                    tallest_figure = 250, smallest_panel = 12, tallest_page = 2000;
+                    tallest_figure = 250, smallest_panel = 12, pleasant_panel = 24, tallest_page = 2000;
 
 typedef struct plan {
     const attention_figure *spec;
@@ -147,7 +147,9 @@ static void measure_width(const draw_list *list, plan *p, size_t across)
     p->gap_across = 2.5 + overhang;
     double gaps = (double)(across - 1) * p->gap_across;
     p->room = (p->style.width_mm - p->right - p->left - gaps) / (double)across - p->right_bar;
-    p->cell = fmin(even_cell(p->room, spec->keys, p->pixel), spec->annotate ? widest_annotated_cell : widest_cell);
+    /* One or two tokens get larger cells: a panel is not smaller than its titles where there is room. */
+    double widest = fmax(spec->annotate ? widest_annotated_cell : widest_cell, pleasant_panel / (double)spec->keys);
+    p->cell = fmin(even_cell(p->room, spec->keys, p->pixel), widest);
     p->cell_height = p->cell * (spec->cell_aspect > 0 ? spec->cell_aspect : 1);
     p->level = p->tokens && widest_label(list, spec->key_labels, spec->keys, &p->label) + 1 <= p->cell;
     p->panel_width = p->cell * (double)spec->keys;
@@ -201,8 +203,14 @@ static double panels_height(const plan *p)
            (double)(p->spec->grid_rows - 1) * p->row_gap + axis_height(p);
 }
 
-/* As many panels side by side as leave room for the tokens; if they fit in no arrangement on a page, positions and the
- * most compact one. */
+/* Five panels as 4 + 1 look worse than as 3 + 2. */
+static bool leaves_one_over(size_t panels, size_t across)
+{
+    return across < panels && panels % across == 1 && across > 2;
+}
+
+/* As many panels side by side as leave room for the tokens; if they fit in no arrangement on a page, positions and as
+ * many as leave a pixel for every cell; if even that is too much, the most compact arrangement. */
 static void arrange(const draw_list *list, plan *p)
 {
     size_t most = p->spec->grid_columns;
@@ -212,9 +220,15 @@ static void arrange(const draw_list *list, plan *p)
     }
     for (size_t across = most; across > 0; across--) {
         measure(list, p, across);
-        /* Five panels as 4 + 1 look worse than as 3 + 2. */
-        bool ragged = across < most && most % across == 1 && across > 2;
-        if (p->tokens && !ragged && p->room >= smallest_panel && panels_height(p) < tallest_figure) return;
+        if (p->tokens && !leaves_one_over(most, across) && p->room >= smallest_panel &&
+            panels_height(p) < tallest_figure)
+            return;
+    }
+    for (size_t across = most; across > 0; across--) {
+        measure(list, p, across);
+        if (p->pool == 1 && !leaves_one_over(most, across) && p->room >= smallest_panel &&
+            panels_height(p) < tallest_figure)
+            return;
     }
     for (size_t across = most; across > 0; across--) {
         measure(list, p, across);
@@ -387,7 +401,7 @@ static void draw_panel_title(draw_list *list, const plan *p, size_t index, size_
 {
     char letter[8];
     figure_letter(number, letter);
-    double room = p->across > 1 ? p->panel_width + p->gap_across - 1 : p->style.width_mm;
+    double room = p->across > 1 ? p->panel_width + p->right_bar + p->gap_across - 1 : p->style.width_mm;
     figure_panel_title(list, &p->style, p->spec->panel_letters ? letter : NULL, p->spec->panels[index].title, x,
                        y - 1.1, fmin(room, p->style.width_mm - margin - x));
 }

@@ -36,16 +36,27 @@ static int fill(figure_job *job, attention_figure *figure)
     return EXIT_OK;
 }
 
+static void tell(figure_job *job)
+{
+    bool any = false, signed_panels = false;
+    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
+        if (!job->components[c]) continue;
+        figure_job_caption(job, "%s%s", any ? ", " : "Attention: ", component_title((deberta_component)c));
+        any = true;
+        signed_panels |= c != DEBERTA_PROBABILITIES;
+    }
+    figure_job_caption(job, ". ");
+    if (signed_panels) figure_job_caption_unit(job);
+}
+
 static int run(figure_job *job)
 {
     int status = figure_job_encode(job);
     if (status != EXIT_OK) return status;
+    tell(job);
     attention_figure figure = figure_job_attention(job);
     status = fill(job, &figure);
-    if (status != EXIT_OK) return status;
-    figure_job_caption(job,
-                       "Components of disentangled attention before the softmax, their sum, and the probabilities. ");
-    return figure_job_finish(job, attention_layout, &figure);
+    return status == EXIT_OK ? figure_job_finish(job, attention_layout, &figure) : status;
 }
 
 static const char *const options[] = {"components", HEATMAP_FIGURE_OPTIONS, NULL};

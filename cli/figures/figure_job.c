@@ -124,6 +124,12 @@ static int make_view(figure_job *job)
     char text[512];
     token_view_describe(&job->view, &job->view_choice, text, sizeof text);
     if (*text) figure_job_note(job, "%s", text);
+    for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
+        const heatmap_choice *scale = &job->look.scales[kind];
+        if (scale->policy != HEATMAP_ROBUST) continue;
+        figure_job_note(job, "Colours reach to percentile %g. ", scale->percentile > 0 ? scale->percentile : 99);
+        break;
+    }
     return figure_options_marks(job);
 }
 

@@ -110,6 +110,8 @@ int figure_job_add_matrix(figure_job *job, const char *name, size_t layer, size_
 void figure_job_note(figure_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The sentence that begins the caption of --latex: what the figure shows. Model, text, layers, heads follow. */
 void figure_job_caption(figure_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Adds unit and centring of signed panels to it. */
+void figure_job_caption_unit(figure_job *job);
 
 /* Writes figure, data and LaTeX file, all or none, and says on stderr what the reader of the figure cannot see. */
 int figure_job_finish(figure_job *job, figure_layout layout, const void *figure);

@@ -63,7 +63,7 @@ static void put_caption(byte_buffer *out, const figure_job *job)
     const char *text = provenance_of(job, "Text"), *pair = provenance_of(job, "Pair"),
                *digest = provenance_of(job, "Model SHA-256");
     if (job->caption) put_latex(out, job->caption);
-    byte_buffer_text(out, " Model: \\texttt{");
+    byte_buffer_text(out, "Model: \\texttt{");
     put_latex(out, job->info.name);
     byte_buffer_text(out, "}");
     if (digest) byte_buffer_format(out, " (SHA-256 %.12s\\ldots)", digest);
@@ -78,6 +78,7 @@ static void put_caption(byte_buffer *out, const figure_job *job)
     byte_buffer_format(out, "; layer%s %s, head%s %s. ", job->layer_count == 1 ? "" : "s", provenance_of(job, "Layers"),
                        job->head_count == 1 ? "" : "s", provenance_of(job, "Heads"));
     if (job->style.note) put_latex(out, job->style.note);
+    while (out->size_bytes && out->data[out->size_bytes - 1] == ' ') out->size_bytes--;
 }
 
 /* "fig:" and the name of the figure's file without its suffix, as far as a label can have it. */

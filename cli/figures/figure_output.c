@@ -82,6 +82,13 @@ void figure_job_caption(figure_job *job, const char *format, ...)
     va_end(arguments);
 }
 
+void figure_job_caption_unit(figure_job *job)
+{
+    figure_job_caption(job, "Signed values in %s%s. ", job->unit,
+                       job->look.keep_row_mean ? ""
+                                               : ", less the mean of their row, which a softmax over the keys ignores");
+}
+
 /* --------------------------------------------------------------------------------------------------------- files */
 
 /* The data and the LaTeX file wait under temporary names until the figure is written. */
@@ -114,8 +121,26 @@ static deberta_status write_all(const figure_job *job, figure_layout layout, con
     return files->latex ? atomic_file_commit(&files->latex, err) : DEBERTA_OK;
 }
 
+/* Limits for panels that the figure has not were meant for others. */
+static bool check_limits(const figure_job *job, const attention_figure *figure)
+{
+    bool present[HEATMAP_KINDS] = {false};
+    for (size_t k = 0; k < figure->grid_rows * figure->grid_columns; k++)
+        if (figure->panels[k].values) present[figure->panels[k].kind] = true;
+    const bool unsigned_panels = present[HEATMAP_POSITIVE] || present[HEATMAP_RANGE] || present[HEATMAP_LOG];
+    if (job->look.scales[HEATMAP_SIGNED].policy == HEATMAP_FIXED && !present[HEATMAP_SIGNED])
+        report_usage(job->options, "--scale: limits that begin below 0 are for signed panels, and there are none");
+    else if (job->look.scales[HEATMAP_POSITIVE].policy == HEATMAP_FIXED && !unsigned_panels)
+        report_usage(job->options, "--scale: limits that begin at 0 or above are for panels without negative values, "
+                                   "and there are none");
+    else
+        return true;
+    return false;
+}
+
 int figure_job_finish(figure_job *job, figure_layout layout, const void *figure)
 {
+    if (layout == attention_layout && !check_limits(job, figure)) return EXIT_USAGE;
     if (options_has(job->options, "latex") && !figure_latex_includes(job))
         return report_usage(job->options, "--latex includes a .pdf or a .png: give --out FILE.pdf too");
     side_files files = {0};

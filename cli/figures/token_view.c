@@ -41,29 +41,37 @@ static const token_list *tokens_of(const input_batch *input, size_t row)
 
 static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
+static const char *segment_of(const input_batch *input, size_t row, size_t t)
+{
+    return tokens_of(input, row)->type_ids[t] ? input->pairs[row] : input->texts[row];
+}
+
 /* The first column of a row of texts is 0, so token t of the text is entry t of its list. A word begins behind white
- * space (which SentencePiece counts to the piece that follows it), with every segment, and with a special token. */
+ * space, with every segment, and with a special token. White space belongs to the piece behind it (SentencePiece, also
+ * where that is nothing else), or to none. */
 static bool begins_word(const input_batch *input, size_t row, size_t t)
 {
     const token_list *list = tokens_of(input, row);
     if (t == 0 || list->roles[t] != TOKEN_TEXT || list->roles[t - 1] != TOKEN_TEXT ||
         list->type_ids[t] != list->type_ids[t - 1])
         return true;
-    const char *text = list->type_ids[t] ? input->pairs[row] : input->texts[row];
-    const text_span span = list->byte_spans[t];
-    return span.begin == 0 || (span.begin < span.end && is_space(text[span.begin])) || is_space(text[span.begin - 1]);
+    const char *text = segment_of(input, row, t);
+    const text_span before = list->byte_spans[t - 1], span = list->byte_spans[t];
+    return (span.begin < span.end && is_space(text[span.begin])) ||
+           (before.end < span.begin && is_space(text[span.begin - 1]));
 }
 
-/* The pieces of a word one after the other; a single token as the input names it. */
-static char *label_of(const input_batch *input, const token_view *view, size_t index)
+/* A word as the text has it; a token that is none by its name. */
+static char *label_of(const token_view *view, const input_batch *input, const token_view_choice *choice, size_t index)
 {
-    size_t bytes = 1;
-    for (size_t k = view->starts[index]; k < view->starts[index + 1]; k++)
-        bytes += strlen(input->labels[view->first_token + view->members[k]]);
-    char *text = calloc(bytes, 1);
-    for (size_t k = view->starts[index]; text && k < view->starts[index + 1]; k++)
-        strcat(text, input->labels[view->first_token + view->members[k]]);
-    return text;
+    const size_t first = view->members[view->starts[index]], last = view->members[view->starts[index + 1] - 1];
+    const token_list *list = tokens_of(input, view->row);
+    if (!choice->words || list->roles[first] != TOKEN_TEXT) return strdup(input->labels[view->first_token + first]);
+    const char *text = segment_of(input, view->row, first);
+    size_t begin = list->byte_spans[first].begin;
+    const size_t end = list->byte_spans[last].end;
+    while (begin < end && is_space(text[begin])) begin++;
+    return begin < end ? strndup(text + begin, end - begin) : strdup(input->labels[view->first_token + first]);
 }
 
 static void choose_tokens(token_view *view, const input_batch *input, const token_view_choice *choice)
@@ -83,13 +91,14 @@ static void choose_tokens(token_view *view, const input_batch *input, const toke
     view->whole = view->count == n;
 }
 
-static deberta_status label_tokens(token_view *view, const input_batch *input, deberta_error *err)
+static deberta_status label_tokens(token_view *view, const input_batch *input, const token_view_choice *choice,
+                                   deberta_error *err)
 {
     const token_list *list = tokens_of(input, view->row);
     for (size_t k = 0; k < view->count; k++) {
         const size_t token = view->members[view->starts[k]];
-        view->labels[k] =
-            (figure_label){.text = label_of(input, view, k), .special = input->special[view->first_token + token]};
+        view->labels[k] = (figure_label){.text = label_of(view, input, choice, k),
+                                         .special = input->special[view->first_token + token]};
         if (!view->labels[k].text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
         if (k > 0 && !view->boundary && list && list->segments > 1 && list->type_ids[token]) view->boundary = k;
     }
@@ -117,7 +126,7 @@ deberta_status token_view_make(token_view *view, const input_batch *input, size_
     choose_tokens(view, input, choice);
     if (view->count == 0)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--drop-special: nothing is left of the text to be shown");
-    return label_tokens(view, input, err);
+    return label_tokens(view, input, choice, err);
 }
 
 void token_view_free(token_view *view)

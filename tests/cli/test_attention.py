@@ -1,0 +1,354 @@
+#!/usr/bin/env python3
+"""`deberta attention` as a user calls it: every cell of a decoded PNG against the exported data, tokens and words, scales, files and
+their provenance, bad input.
+
+Usage: test_attention.py DEBERTA [ONLY]. The last line counts. Pictures are decoded here; where panels lie is read from the SVG of the same figure.
+
+SPDX-License-Identifier: MIT"""
+import base64
+import csv
+import hashlib
+import json
+import math
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import traceback
+import xml.etree.ElementTree as tree
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import tensor_files
+from png_pixels import Picture
+
+PROGRAM, ONLY = os.path.abspath(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
+DEMO = str(pathlib.Path(__file__).resolve().parents[2] / "models" / "demo")
+TINY = "synthetic:v3-xsmall,layers=2,hidden=64,heads=2,intermediate=64,vocab=100"
+TEXT = "a new store opened, un-happy beside the newest mall."
+WORDS = [[0], [1], [2], [3], [4, 5], [6, 7, 8, 9, 10, 11], [12], [13], [14, 15], [16, 17, 18], [19]]  # its tokens
+NAMES = {"c2c": "content to content", "c2p": "content to position", "p2c": "position to content", "logits": "logits (sum)",
+         "probs": "probabilities"}
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, "attention", *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+
+
+def draw(*arguments):
+    done = run(*arguments)
+    assert done.returncode == 0, f"{arguments}: exit {done.returncode}, {done.stderr}"
+    return done
+
+
+def refused(code, words, *arguments):
+    """Fails with that code and a message that has those words, and leaves no file behind."""
+    before = sorted(os.listdir("."))
+    done = run(*arguments)
+    assert done.returncode == code, f"{arguments}: exit {done.returncode}, expected {code}: {done.stderr}"
+    missing = [word for word in words if word not in done.stderr]
+    assert not missing, f"{arguments}: the message lacks {missing}: {done.stderr}"
+    assert sorted(os.listdir(".")) == before, f"{arguments}: left {set(os.listdir('.')) - set(before)}"
+
+
+def matrices(path):
+    """{name: rows} of a data file of matrices."""
+    tensors, _ = tensor_files.read(path)
+    return {name: [list(t.values[i * t.shape[1]:(i + 1) * t.shape[1]]) for i in range(t.shape[0])] for name, t in tensors.items()}
+
+
+def centred(rows):
+    return [[value - sum(row) / len(row) for value in row] for row in rows]
+
+
+class Drawing:
+    """A figure as PNG and SVG: the colours of its cells and of its colour bars, from low to high, with their numbers."""
+
+    def __init__(self, stem):
+        self.picture, root = Picture(pathlib.Path(stem + ".png").read_bytes()), tree.parse(stem + ".svg").getroot()
+        self.scale = self.picture.width / float(root.get("viewBox").split()[2])
+        self.texts = [t.text for t in root.iter(SVG + "text")]
+        self.fills = {t.text: t.get("fill") for t in root.iter(SVG + "text")}
+        self.panels, self.bars = {}, []
+        for group in root.iter(SVG + "g"):
+            image = group.find(SVG + "image")
+            if image is None:
+                continue
+            place = [float(image.get(key)) * self.scale for key in ("x", "y", "width", "height")]
+            if group.get("aria-label") == "colour bar":
+                bar = Picture(base64.b64decode(image.get("{http://www.w3.org/1999/xlink}href").split(",")[1]))
+                steps = range(bar.width) if bar.width > 1 else range(bar.height - 1, -1, -1)
+                self.bars.append(([bar.pixel(k, 0) if bar.width > 1 else bar.pixel(0, k) for k in steps],
+                                  [t.text for t in group.iter(SVG + "text")]))
+            else:
+                self.panels[group.get("aria-label")] = place
+
+    def cell(self, panel, i, j, n):
+        x, y, width, height = self.panels[panel]
+        return self.picture.pixel(int(x + (j + 0.5) * width / n), int(y + (i + 0.5) * height / n))
+
+    def ends(self, number):
+        return [float(text.replace("\u2212", "-")) for text in self.bars[number][1][:2]]
+
+
+def check_cells(drawing, panel, bar, rows, low, high):
+    """Every cell has the colour that stands within one step of its value on the colour bar, which has 256. Returns how many cells would
+    be wrong if rows and columns were exchanged."""
+    n, steps, exchanged = len(rows), drawing.bars[bar][0], 0
+    assert len(steps) == 256
+
+    def fits(value, colour):
+        at = min(max((value - low) / (high - low), 0), 1) * 255
+        near = steps[max(math.floor(at) - 1, 0):math.ceil(at) + 2]
+        return any(max(abs(a - b) for a, b in zip(colour, seen)) <= 1 for seen in near)
+
+    for i in range(n):
+        for j in range(n):
+            colour = drawing.cell(panel, i, j, n)
+            assert fits(rows[i][j], colour), f"{panel}: cell {i}, {j} is {colour}, its value {rows[i][j]} of {low} to {high}"
+            exchanged += not fits(rows[j][i], colour)
+    return exchanged
+
+
+def every_cell_is_the_exported_value():
+    draw(DEMO, "--text", TEXT, "--dpi", "120", "-o", "cells.png", "-o", "cells.svg", "--data", "cells.safetensors")
+    drawing, data = Drawing("cells"), matrices("cells.safetensors")
+    signed = {name: centred(data["layer.0.head.0." + name]) for name in ("c2c", "c2p", "p2c", "logits")}
+    limit = max(abs(value) for rows in signed.values() for row in rows for value in row)
+    ends = drawing.ends(0)
+    assert ends[0] == -ends[1] and abs(ends[1] - limit) < 0.01 * limit, f"the bar ends at {ends}, the largest value is {limit}"
+    for name, rows in signed.items():
+        assert check_cells(drawing, NAMES[name], 0, rows, -limit, limit) > 10, f"{name} is symmetric: the test says nothing about rows"
+    probs = data["layer.0.head.0.probs"]
+    assert all(abs(sum(row) - 1) < 1e-5 for row in probs), "rows of probabilities do not add up to 1: they are not queries"
+    assert check_cells(drawing, NAMES["probs"], 1, probs, 0, max(map(max, probs))) > 10
+
+
+def scales():
+    common = (DEMO, "--text", TEXT, "--dpi", "120", "--components", "c2p,probs", "-o", "s.png", "-o", "s.svg", "--data", "s.safetensors")
+    draw(*common, "--scale", "-9,9", "--scale", "0,2", "--center", "none", "--signed-palette", "cividis", "--palette", "viridis")
+    data, drawing = matrices("s.safetensors"), Drawing("s")
+    assert drawing.ends(0) == [-9, 9] and drawing.ends(1) == [0, 2], drawing.bars
+    check_cells(drawing, NAMES["c2p"], 0, data["layer.0.head.0.c2p"], -9, 9)
+    check_cells(drawing, NAMES["probs"], 1, data["layer.0.head.0.probs"], 0, 2)
+    assert drawing.bars[0][0] != drawing.bars[1][0], "two palettes, one bar"
+    assert not any("row mean" in text for text in drawing.texts), "not centred, but the bar says so"
+
+    draw(*common, "--scale", "robust:90")
+    drawing = Drawing("s")
+    flat = sorted(abs(value) for row in centred(data["layer.0.head.0.c2p"]) for value in row)
+    limit = flat[math.ceil(0.9 * (len(flat) - 1))]
+    probs = sorted(value for row in data["layer.0.head.0.probs"] for value in row)
+    top = probs[math.ceil(0.9 * (len(probs) - 1))]
+    clipped = sum(value > limit for value in flat) + sum(value > top for value in probs)
+    assert abs(drawing.ends(0)[1] - limit) < 0.01 * limit, f"{drawing.ends(0)} instead of {limit}"
+    said = " ".join(drawing.texts)
+    found = re.search(r"(\d+) cells lie beyond the colour scale", said)
+    assert found and abs(int(found[1]) - clipped) <= 2, f"{clipped} cells are clipped, the figure says: {said}"
+    assert "percentile 90" in said
+
+    draw(*common, "--scale", "panel")
+    drawing = Drawing("s")
+    limit = max(flat)
+    assert abs(max(drawing.ends(0)) - limit) < 0.01 * limit and len(drawing.bars) == 2, drawing.bars
+
+    draw(*common, "--log")
+    drawing = Drawing("s")
+    low, high = drawing.ends(1)
+    values = [[math.log(value / low) / math.log(high / low) for value in row] for row in data["layer.0.head.0.probs"]]
+    check_cells(drawing, NAMES["probs"], 1, values, 0, 1)
+
+
+def data_files():
+    arguments = (DEMO, "--text", TEXT, "--layers", "0,2", "--heads", "1")
+    draw(*arguments, "--data", "d.safetensors")
+    draw(*arguments, "--data", "d.csv")
+    tensors, notes = tensor_files.read("d.safetensors")
+    assert sorted(tensors) == sorted(f"layer.{l}.head.1.{c}" for l in (0, 2) for c in NAMES), sorted(tensors)
+    labels = json.loads(notes["query_labels"])
+    with open("d.csv", encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    n = len(labels)
+    assert n == 20 and len(lines) == 2 * n * n
+    for k, line in enumerate(lines):
+        i, j = int(line["query"]), int(line["key"])
+        assert (line["layer"], line["head"], i, j) == ("02"[k // (n * n)], "1", k // n % n, k % n), line
+        assert line["query_label"] == labels[i] and line["key_label"] == labels[j], line
+        for name in NAMES:
+            value = tensors[f"layer.{line['layer']}.head.1.{name}"].values[i * n + j]
+            assert abs(float(line[name]) - value) <= 1e-8 * abs(value), f"{name}: {line}"
+    done = subprocess.run([PROGRAM, "encode", DEMO, "--text", TEXT, "--components", "0,2", "--attention", "0,2", "-o", "e.safetensors"],
+                          capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    encoded, _ = tensor_files.read("e.safetensors")
+    for name, tensor in tensors.items():
+        _, layer, _, head, component = name.split(".")
+        expected = encoded[f"attn.{layer}.{component}"].values
+        assert tensor.values == expected[n * n:2 * n * n], f"{name} is not what encode gives for head 1"
+
+
+def words():
+    draw(DEMO, "--text", TEXT, "--data", "t.safetensors")
+    draw(DEMO, "--text", TEXT, "--words", "--data", "w.safetensors", "-o", "w.svg", "--tokens", "0:20")
+    tokens, merged = matrices("t.safetensors"), matrices("w.safetensors")
+    _, notes = tensor_files.read("w.safetensors")
+    assert json.loads(notes["key_labels"]) == ["[CLS]", *TEXT.split(), "[SEP]"], notes["key_labels"]
+    for name in NAMES:
+        whole, rows = tokens["layer.0.head.0." + name], merged["layer.0.head.0." + name]
+        for i, queries in enumerate(WORDS):
+            for j, keys in enumerate(WORDS):
+                total = sum(whole[a][b] for a in queries for b in keys)
+                expected = total / len(queries) / (1 if name == "probs" else len(keys))
+                assert abs(rows[i][j] - expected) < 1e-5, f"{name}, word {i}, word {j}: {rows[i][j]} instead of {expected}"
+    assert all(abs(sum(row) - 1) < 1e-5 for row in merged["layer.0.head.0.probs"])
+    with open("w.svg", encoding="utf-8") as file:
+        assert "merged into words" in file.read(), "the figure does not say how"
+
+    draw(DEMO, "--text", "\u0627\u0644\u0633\u0644\u0627\u0645 \u0639\u0644\u064a\u0643\u0645", "--words", "--drop-special", "--data", "w.safetensors",
+         "-o", "rtl.png", "-o", "rtl.pdf", "-q")
+    _, notes = tensor_files.read("w.safetensors")
+    assert json.loads(notes["key_labels"]) == ["\u0627\u0644\u0633\u0644\u0627\u0645", "\u0639\u0644\u064a\u0643\u0645"], notes["key_labels"]
+
+
+def chosen_tokens():
+    draw(DEMO, "--text", TEXT, "--pair", "it closed", "--data", "t.safetensors")
+    whole = matrices("t.safetensors")["layer.0.head.0.logits"]
+    n = len(whole)
+    for options, kept in ((("--drop-special",), [t for t in range(1, n - 1) if t != 19]), (("--tokens", "2:5"), [2, 3, 4]),
+                          (("--tokens", "17:", "--drop-special"), [17, 18, *range(20, n - 1)])):
+        draw(DEMO, "--text", TEXT, "--pair", "it closed", *options, "--data", "c.safetensors")
+        rows = matrices("c.safetensors")["layer.0.head.0.logits"]
+        assert rows == [[whole[i][j] for j in kept] for i in kept], f"{options}: not the cells of tokens {kept}"
+
+
+def what_stands_in_the_figure():
+    draw(DEMO, "--text", TEXT, "--pair", "it closed", "--letters", "--title", "A title", "--mark", "3,5", "--layout", "2", "--dpi", "120",
+         "-o", "f.png", "-o", "f.svg")
+    drawing = Drawing("f")
+    assert {"A title", "a", "b", "e", "layer 0, head 0", "query", "key", "probability", "logit / sqrt(3d), row mean subtracted"} <= set(drawing.texts)
+    assert drawing.fills["[CLS]"] == drawing.fills["[SEP]"] == "#919191" and drawing.fills["store"] == "#141414", "special tokens are grey"
+    lefts = {round(place[0]) for place in drawing.panels.values()}
+    assert len(lefts) == 2, f"--layout 2: panels begin at {lefts}"
+    with open("f.svg", encoding="utf-8") as file:
+        svg = file.read()
+    x, y, width, _ = (value / drawing.scale for value in drawing.panels[NAMES["probs"]])
+    cell = width / 23
+
+    def near(pattern, *expected):
+        return any(all(abs(float(a) - b) < 0.02 for a, b in zip(found, expected)) for found in re.findall(pattern, svg))
+    assert near(r'<path d="M([\d.]+) ([\d.]+)L', x + 20 * cell, y), "no rule before the second text"
+    assert near(r'<rect x="([\d.]+)" y="([\d.]+)"', x + 5 * cell, y + 3 * cell), "cell 3, 5 has no outline"
+
+    draw(DEMO, "--text", "a new store", "--annotate", "--components", "probs", "-o", "n.svg", "--data", "n.safetensors")
+    probs = matrices("n.safetensors")["layer.0.head.0.probs"]
+    numbers = [t.text for t in tree.parse("n.svg").getroot().iter(SVG + "text") if re.fullmatch(r"\.\d\d|1\.00", t.text)]
+    assert numbers == [f"{value:.2f}".lstrip("0") for row in probs for value in row], numbers
+
+
+def provenance():
+    ask = (DEMO, "--text", "\u4f60\u597d caf\u00e9", "--layers", "1", "--heads", "0,2", "--seed", "7", "--width-mm", "85", "--dpi", "200", "-q")
+    draw(*ask, "-o", "p.png", "-o", "p.svg", "-o", "p.pdf", "--data", "p.csv", "--latex", "p.tex")
+    os.mkdir("other")
+    draw(*ask, "-o", "other/q.pdf", "-o", "other/q.png", "--data", "other/q.csv", "--data", "other/r.safetensors")
+    for a, b in (("p.png", "other/q.png"), ("p.pdf", "other/q.pdf")):
+        assert pathlib.Path(a).read_bytes() == pathlib.Path(b).read_bytes(), f"{a} and {b} differ"
+    picture = Picture(pathlib.Path("p.png").read_bytes())
+    digest = hashlib.sha256(b"".join((pathlib.Path(DEMO) / name).read_bytes() for name in ("config.json", "model.safetensors"))).hexdigest()
+    expected = {"Model": DEMO, "Model SHA-256": digest, "Text": "\u4f60\u597d caf\u00e9", "Layers": "1", "Heads": "0,2", "Seed": "7", "Figure": "components"}
+    assert {key: picture.texts.get(key) for key in expected} == expected, picture.texts
+    assert picture.texts["Software"].startswith("deberta ") and "--heads 0,2" in picture.texts["Command"]
+    assert "p.png" not in str(picture.texts) and "p.tex" not in str(picture.texts) and "p.csv" not in str(picture.texts)
+    assert picture.dots_per_metre == (7874, 7874), picture.dots_per_metre
+    assert abs(picture.width - 85 / 25.4 * 200) <= 1
+    assert digest in pathlib.Path("p.svg").read_text(encoding="utf-8")
+    _, notes = tensor_files.read("other/r.safetensors")
+    assert notes["Model SHA-256"] == digest
+    latex = pathlib.Path("p.tex").read_text(encoding="utf-8")
+    for piece in (r"\includegraphics[width=85mm]{p.pdf}", r"\caption{", r"\label{fig:p}", r"\texttt{", digest[:12], "\u4f60\u597d caf\u00e9", "layer 1, heads 0,2",
+                  r"logit / $\sqrt{3d}$", "mean of their row"):
+        assert piece in latex, f"the LaTeX file lacks {piece}: {latex}"
+    assert latex.count("{") == latex.count("}") and latex.endswith("\\end{figure}\n"), latex
+
+
+def sizes():
+    for n, pooled in ((1, 0), (2, 0), (512, 0), (4096, 39)):
+        ids = ",".join(str(3 + (7 * k * k + k) % 90) for k in range(n))
+        draw(TINY, "--ids", ids, "--dpi", "100" if n == 4096 else "300", "-o", f"n{n}.svg", "-o", f"n{n}.png", "-o", f"n{n}.pdf")
+        texts = [t.text for t in tree.parse(f"n{n}.svg").getroot().iter(SVG + "text")]
+        assert set(NAMES.values()) <= set(texts), f"n = {n}: {[t for t in texts if len(t) > 3]}"
+        note = [t for t in texts if t.startswith("Each drawn cell")]
+        assert note == ([f"Each drawn cell is the mean of {pooled} \u00d7 {pooled} cells."] if pooled else []), f"n = {n}: {note}"
+
+
+def odd_texts():
+    long = "Donau" * 12
+    draw(DEMO, "--text", f"the {long} met", "--words", "-o", "long.svg", "-o", "long.png")
+    labels = [t.text for t in tree.parse("long.svg").getroot().iter(SVG + "text")]
+    assert any(t.startswith("Donau") and t.endswith(("\u2026", "...")) and len(t) < 30 for t in labels), labels
+    draw(TINY, "--ids", "5,5,5,5", "--components", "c2c", "-o", "flat.svg", "-o", "flat.png", "--dpi", "100")
+    drawing = Drawing("flat")
+    assert {drawing.cell(NAMES["c2c"], i, j, 4) for i in range(4) for j in range(4)} == {(255, 255, 255)}, "equal logits, but colours"
+
+
+def bad_input():
+    ids = ("--ids", "1,2,3")
+    for arguments, code, words in (
+            ((*ids, "-o", "no/a.png", "--data", "a.csv", "--latex", "a.tex"), 4, ["no/a.png", "No such file"]),
+            ((*ids, "-o", "a.png", "--data", "no/a.csv"), 4, ["no/a.csv"]),
+            ((*ids, "-o", "a.png", "--latex", "no/a.tex"), 4, ["no/a.tex"]),
+            ((*ids, "-o", "a.png", "-o", "/dev/full/a.pdf"), 4, ["/dev/full/a.pdf"]),
+            ((*ids, "-o", "a.gif"), 2, ["a.gif", ".png"]),
+            ((*ids, "--data", "a.txt"), 2, ["a.txt", ".csv", ".safetensors"]),
+            ((*ids, "-o", "a.png", "--latex", "a.txt"), 2, ["a.txt", ".tex"]),
+            ((*ids, "--data", "a.csv", "--latex", "a.tex"), 2, ["--latex", "--out"]),
+            ((*ids, "-o", "a.svg", "--latex", "a.tex"), 2, ["--latex", ".pdf"]),
+            (ids, 2, ["--out", "--data"]),
+            ((*ids, "--layers", "2", "--data", "a.csv"), 2, ["--layers", "2 is out of range", "0 to 1"]),
+            ((*ids, "--heads", "0-2", "--data", "a.csv"), 2, ["--heads", "2 is out of range"]),
+            ((*ids, "--figure", "pie", "--data", "a.csv"), 2, ["--figure", "'pie'", "list"]),
+            ((*ids, "--scale", "3,1", "-o", "a.png"), 2, ["--scale", "'3,1'"]),
+            ((*ids, "--scale", "robust:20", "-o", "a.png"), 2, ["--scale", "robust:20"]),
+            ((*ids, "--scale", "1,nan", "-o", "a.png"), 2, ["--scale", "nan"]),
+            ((*ids, "--scale", "-1,1", "--components", "probs", "-o", "a.png"), 2, ["--scale", "signed"]),
+            ((*ids, "--palette", "jet", "-o", "a.png"), 2, ["--palette", "'jet'", "viridis, cividis, magma, polar"]),
+            ((*ids, "--signed-palette", "", "-o", "a.png"), 2, ["--signed-palette", "polar"]),
+            ((*ids, "--mark", "3,0", "-o", "a.png"), 2, ["--mark", "'3,0'", "3"]),
+            ((*ids, "--mark", "1,2,3", "-o", "a.png"), 2, ["--mark", "'1,2,3'"]),
+            ((*ids, "--mark", "-1,2", "-o", "a.png"), 2, ["--mark", "'-1,2'"]),
+            ((*ids, "--tokens", "0:4", "-o", "a.png"), 2, ["--tokens", "3 tokens"]),
+            ((*ids, "--tokens", "2:2", "-o", "a.png"), 2, ["--tokens", "'2:2'"]),
+            ((*ids, "--tokens", "1", "-o", "a.png"), 2, ["--tokens", "'1'"]),
+            ((*ids, "--words", "-o", "a.png"), 2, ["--words", "text"]),
+            ((*ids, "--drop-special", "-o", "a.png"), 2, ["--drop-special", "text"]),
+            ((*ids, "--layout", "0", "-o", "a.png"), 2, ["--layout", "1 to 100"]),
+            (("--ids", ",".join(["5"] * 100), "--annotate", "-o", "a.png"), 2, ["numbers do not fit", "wider"])):
+        refused(code, words, TINY, *arguments)
+    refused(2, ["nothing is left"], DEMO, "--text", "", "--drop-special", "-o", "a.png")
+    done = run("--figure", "list")
+    assert done.returncode == 0 and done.stdout.startswith("components "), done
+
+
+def main():
+    passed = failed = 0
+    tests = (every_cell_is_the_exported_value, scales, data_files, words, chosen_tokens, what_stands_in_the_figure, provenance, sizes, odd_texts,
+             bad_input)
+    for test in tests:
+        if ONLY not in test.__name__:
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            os.chdir(folder)
+            try:
+                test()
+                passed += 1
+            except Exception:  # whatever a test meets is its failure
+                failed += 1
+                print(f"FAILED {test.__name__}")
+                traceback.print_exc(limit=-2, file=sys.stdout)
+            os.chdir("/")
+    print(f"{passed} passed, {failed} failed, 0 skipped")
+    return failed > 0
+
+
+sys.exit(main())
