@@ -13,7 +13,7 @@ enum { WINDOW_TEXTS = 512, WINDOW_BYTES = 1 << 20 };
 
 int head_run_open(head_run *run, const parsed_options *options, unsigned features)
 {
-    *run = (head_run){.options = options};
+    *run = (head_run){.options = options, .out = options_value(options, "out", NULL)};
     return text_batches_open(&run->batches, options, features);
 }
 
@@ -123,6 +123,12 @@ static deberta_status read_window(head_run *run, bool *end, deberta_error *err)
         head_text *text = &run->texts[run->count];
         DEBERTA_TRY(text_stream_next(&run->stream, &text->record, end, err));
         if (*end) return DEBERTA_OK;
+        text->skipped = false;
+        if (run->command->split) DEBERTA_TRY(run->command->split(run, text, err));
+        if (text->skipped) {
+            text_record_free(&text->record);
+            continue;
+        }
         run->count++;
         bytes += text->record.text_bytes + text->record.pair_bytes;
         DEBERTA_TRY(text_batches_tokenize(&run->batches, &text->record, &text->tokens, err));
@@ -190,9 +196,9 @@ static void print_text(head_run *run, head_text *text)
         fprintf(stderr, "deberta %s: %s: %s\n", options_command(run->options)->name, place, text->record.problem);
         run->bad++;
     }
-    if (json) {
+    if (json && run->command->print) {
         print_json_line(run, text);
-    } else if (!text->record.problem) {
+    } else if (run->command->print && !text->record.problem) {
         if (run->printed++) fputc('\n', run->output.file);
         run->command->print(run->output.file, run, text);
     }
@@ -228,8 +234,12 @@ int head_run_all(head_run *run, const head_command *command, void *context)
     run->context = context;
     int status = text_stream_open(&run->stream, run->options, &command->names);
     if (status == EXIT_OK)
-        status = text_output_open(run->options, options_value(run->options, "out", NULL), &run->output);
+        status = text_output_open(run->options, run->out, &run->output);
     if (status == EXIT_OK) status = run_windows(run);
+    if (status == EXIT_OK && command->finish) {
+        deberta_error error = {0};
+        if (command->finish(run, run->output.file, &error) != DEBERTA_OK) status = report_error(run->options, &error);
+    }
     if (status == EXIT_OK) status = text_output_close(run->options, &run->output);
     return status == EXIT_OK && run->bad ? EXIT_INPUT : status;
 }

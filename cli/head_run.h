@@ -16,12 +16,15 @@ typedef struct head_text {
     text_record record;
     token_list tokens;
     json_t *answer; /* object, made by the command's answer function */
+    size_t label;   /* the command's own */
+    bool skipped;   /* its split function found that the line is no text */
 } head_text;
 
 typedef struct head_run {
     const parsed_options *options;
     text_batches batches;
     text_stream stream;
+    const char *out; /* where answers go: --out, unless the command has something else in mind */
     text_output output;
     head_text *texts; /* [capacity] one window of the input, in order */
     size_t count, capacity, kept_bytes;
@@ -41,9 +44,13 @@ typedef struct head_batch {
 
 typedef struct head_command {
     text_stream_names names;
+    /* Takes apart what a line holds besides its text, before that is tokenized; may spoil the record; may be NULL. */
+    deberta_status (*split)(head_run *run, head_text *text, deberta_error *err);
     deberta_status (*look)(head_run *run, head_text *text, deberta_error *err); /* may spoil the record; may be NULL */
     deberta_status (*answer)(head_run *run, const head_batch *batch, deberta_error *err);
-    void (*print)(FILE *out, const head_run *run, const head_text *text);
+    void (*print)(FILE *out, const head_run *run, const head_text *text); /* NULL: answers are not printed one by one */
+    /* Behind the last text; may be NULL. */
+    deberta_status (*finish)(head_run *run, FILE *out, deberta_error *err);
 } head_command;
 
 /* EXIT_OK or an exit code, after saying why; head_run_close in any case. */

@@ -15,6 +15,7 @@ const command *const commands[] = {
     &command_fill_mask,
     &command_detect,
     &command_classify,
+    &command_eval,
     &command_tag,
     &command_answer,
 #if HAVE_VIZ

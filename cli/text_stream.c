@@ -19,6 +19,12 @@ static bool has_suffix(const char *path, const char *suffix)
 
 bool text_stream_is_jsonl(const char *path) { return has_suffix(path, ".jsonl") || has_suffix(path, ".ndjson"); }
 
+static const char *nth_file(const text_stream *stream, size_t k)
+{
+    return stream->names->file_arguments ? options_argument(stream->options, k + 1)
+                                         : options_nth_value(stream->options, "file", k);
+}
+
 static size_t count_given(const parsed_options *options, const char *name)
 {
     size_t count = 0;
@@ -122,7 +128,7 @@ static int measure_files(text_stream *stream)
 {
     const char *path;
     bool regular = true;
-    for (size_t k = 0; (path = options_nth_value(stream->options, "file", k)); k++) {
+    for (size_t k = 0; (path = nth_file(stream, k)); k++) {
         struct stat about;
         FILE *file = is_standard_input(path) ? stdin : fopen(path, "rb");
         deberta_error error = {.code = DEBERTA_E_FILE};
@@ -141,7 +147,7 @@ static int measure_files(text_stream *stream)
 int text_stream_open(text_stream *stream, const parsed_options *options, const text_stream_names *names)
 {
     *stream = (text_stream){.options = options, .names = names};
-    const int status = check_given(stream);
+    const int status = names->file_arguments ? EXIT_OK : check_given(stream);
     return status == EXIT_OK ? measure_files(stream) : status;
 }
 
@@ -207,7 +213,7 @@ deberta_status text_stream_next(text_stream *stream, text_record *record, bool *
             if (stream->file != stdin) fclose(stream->file);
             stream->file = NULL;
         }
-        path = options_nth_value(stream->options, "file", stream->file_index);
+        path = nth_file(stream, stream->file_index);
         if (!path) break;
         DEBERTA_TRY(open_next_file(stream, path, err));
     }

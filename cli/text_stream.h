@@ -18,6 +18,7 @@ typedef struct text_stream_names {
     const char *text, *pair;
     bool pair_required; /* a record without a second segment has a problem; a line of a plain file never has one */
     bool share_pair;    /* one pair option serves every text */
+    bool file_arguments; /* files are the arguments behind MODEL, and there are no other texts */
 } text_stream_names;
 
 typedef struct text_record {
