@@ -7,7 +7,7 @@
 #include "cli/studies/studies.h"
 
 static const command *const studies[] = {
-    &study_components,
+    &study_components, &study_positions,
     NULL,
 };
 

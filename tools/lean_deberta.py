@@ -84,8 +84,10 @@ class Named(nn.Module):
 class LeanDeberta(nn.Module):
     """The encoder, the Enhanced Mask Decoder, the masked-LM head, the pooler and the classifier.
 
-    `config` is the dictionary of config.json. Two shapes are supported: disentangled (c2p and p2c through
-    shared keys, normalised relative table, no positions at the input) and plain (absolute positions)."""
+    `config` is the dictionary of config.json: relative attention with c2p, p2c or both (through shared keys and a
+    normalised relative table, log buckets or clipped distances) or none, absolute positions at the input or not. Two
+    keys are this file's own: enhanced_mask_decoder (default: with relative attention) and scaled_start (default:
+    without it)."""
 
     def __init__(self, config, labels):
         super().__init__()
@@ -94,7 +96,9 @@ class LeanDeberta(nn.Module):
         self.heads = config["num_attention_heads"]
         self.head_size = h // self.heads
         self.disentangled = config["relative_attention"]
-        self.scale = math.sqrt(self.head_size * (3 if self.disentangled else 1))
+        self.terms = [term for term in ("c2p", "p2c") if self.disentangled and term in config["pos_att_type"]]
+        self.emd = config.get("enhanced_mask_decoder", self.disentangled)
+        self.scale = math.sqrt(self.head_size * (1 + len(self.terms)))
 
         def norm():
             return nn.LayerNorm(h, eps)
@@ -109,7 +113,11 @@ class LeanDeberta(nn.Module):
                            position_embeddings=nn.Embedding(config["max_position_embeddings"], h), LayerNorm=norm())
         encoder = Named(layer=nn.ModuleList(block() for _ in range(config["num_hidden_layers"])))
         if self.disentangled:
-            encoder.rel_embeddings = nn.Embedding(2 * config["position_buckets"], h)
+            self.max_distance = config["max_relative_positions"]
+            if self.max_distance < 1:
+                self.max_distance = config["max_position_embeddings"]
+            buckets = config["position_buckets"]
+            encoder.rel_embeddings = nn.Embedding(2 * (buckets if buckets > 0 else self.max_distance), h)
             encoder.LayerNorm = norm()
         self.deberta = Named(embeddings=embeddings, encoder=encoder)
         lm_head = Named(dense=nn.Linear(h, h), LayerNorm=norm())
@@ -125,13 +133,14 @@ class LeanDeberta(nn.Module):
         from there at this size (hundreds of steps at three learning rates), so it gets the better start: linear
         layers scaled by their inputs, and a position table that begins as sines and cosines of the usual size."""
         deviation = self.config["initializer_range"]
+        scaled = self.config.get("scaled_start", not self.disentangled)
         for module in self.modules():
             if isinstance(module, nn.Embedding):
                 nn.init.normal_(module.weight, std=deviation)
             elif isinstance(module, nn.Linear):
-                nn.init.normal_(module.weight, std=deviation if self.disentangled else module.in_features**-0.5)
+                nn.init.normal_(module.weight, std=module.in_features**-0.5 if scaled else deviation)
                 nn.init.zeros_(module.bias)
-        if not self.disentangled:
+        if self.config["position_biased_input"]:
             table = self.deberta.embeddings.position_embeddings.weight.detach()
             angle = torch.arange(len(table))[:, None] / 10000 ** (torch.arange(0, table.shape[1], 2) / table.shape[1])
             table.copy_(torch.cat([angle.sin(), angle.cos()], 1) * (deviation * math.sqrt(2)))
@@ -139,9 +148,7 @@ class LeanDeberta(nn.Module):
     def distance_rows(self, n):
         """Rows for c = j - i + n - 1 ascending, that is distances i - j from n - 1 down to -(n - 1)."""
         if n not in self.tables:
-            distance = self.config["max_relative_positions"]
-            distance = distance if distance > 0 else self.config["max_position_embeddings"]
-            self.tables[n] = bucket_rows(n, self.config["position_buckets"], distance).flip(0)
+            self.tables[n] = bucket_rows(n, self.config["position_buckets"], self.max_distance).flip(0)
         return self.tables[n]
 
     def relative_table(self, n, dtype):
@@ -185,6 +192,15 @@ class LeanDeberta(nn.Module):
             product = torch.baddbmm(bias.flatten(0, 1), query, key, alpha=1 / self.scale)
         return product.view(heads, batch, rows, key.shape[2])
 
+    def position_bias(self, query, key, position_key, position_query, rows):
+        # On the key side c counts i - j + n - 1, so the rows come in the opposite order.
+        if self.terms == ["c2p"]:
+            return Skew.apply(self.strip(query, position_key[:, rows]))
+        if self.terms == ["p2c"]:
+            return Skew.apply(self.strip(key, position_query[:, rows.flip(0)])).transpose(-1, -2)
+        return SkewedSum.apply(self.strip(query, position_key[:, rows]),
+                               self.strip(key, position_query[:, rows.flip(0)]))
+
     def full_layer(self, layer, x, table):
         weights, n = layer.attention.self, x.shape[1]
         projections = [weights.query_proj, weights.key_proj, weights.value_proj]
@@ -193,11 +209,7 @@ class LeanDeberta(nn.Module):
         query, key, value = (self.split(part) for part in fused.chunk(3, -1))
         bias = None
         if table is not None:
-            position_key, position_query = self.project_table(layer, table)
-            rows = self.distance_rows(n)
-            # On the key side c counts i - j + n - 1, so the rows come in the opposite order.
-            bias = SkewedSum.apply(self.strip(query, position_key[:, rows]),
-                                   self.strip(key, position_query[:, rows.flip(0)]))
+            bias = self.position_bias(query, key, *self.project_table(layer, table), self.distance_rows(n))
         return self.feed_forward(layer, self.attend(self.scores(query, key, bias), value), x)
 
     def embed(self, ids, dtype):
@@ -218,33 +230,42 @@ class LeanDeberta(nn.Module):
     def decode(self, ids, rows, dtype=torch.float32):
         """The query rows `rows` [batch, m] as the MLM head wants them, and H[L][0] for the pooler.
 
-        Disentangled: the Enhanced Mask Decoder, two passes of the last layer over keys and values of H[L-1],
-        queries H[L-1] + absolute position. Plain: the rows of H[L]. A query row depends on no other query
-        row, so computing only these changes nothing but the time."""
+        With the Enhanced Mask Decoder: two passes of the last layer over keys and values of H[L-1], queries
+        H[L-1] + absolute position. Without: the rows of H[L]. A query row depends on no other query row, so
+        computing only these changes nothing but the time."""
         layer, states = self.deberta.encoder.layer[-1], self.hidden_states(ids, dtype, -1)[-1]
         weights, n, m = layer.attention.self, ids.shape[1], rows.shape[1]
         key, value = self.split(linear(states, weights.key_proj)), self.split(linear(states, weights.value_proj))
         rows = torch.cat([rows, rows.new_zeros(len(rows), 1)], 1)
         queries = states.gather(1, rows[..., None].expand(-1, -1, states.shape[-1]))
-        if self.disentangled:
+        if self.emd:
             positions = self.deberta.embeddings.position_embeddings.weight[rows[:, :m]].to(dtype)
             queries = queries + F.pad(positions, (0, 0, 0, 1))
+        if self.disentangled:
             position_key, position_query = self.project_table(layer, self.relative_table(n, dtype))
             index = self.distance_rows(n)[torch.arange(n) - rows[..., None] + n - 1].expand(self.heads, -1, -1, -1)
-            bias = self.strip(key, position_query[:, self.distance_rows(n).flip(0)])
-            bias = Skew.apply(bias).transpose(-1, -2).gather(2, rows[None, :, :, None].expand(self.heads, -1, -1, n))
+            from_keys = None
+            if "p2c" in self.terms:
+                from_keys = Skew.apply(self.strip(key, position_query[:, self.distance_rows(n).flip(0)]))
+                from_keys = from_keys.transpose(-1, -2).gather(2, rows[None, :, :, None].expand(self.heads, -1, -1, n))
+
+        def bias_of(query):
+            """The position terms of the rows: c2p depends on the queries of the pass, p2c on the keys alone."""
+            count = query.shape[2]
+            terms = []
+            if "c2p" in self.terms:
+                terms.append(self.strip(query, position_key).gather(-1, index[:, :, :count]))
+            if "p2c" in self.terms:
+                terms.append(from_keys[:, :, :count])
+            return sum(terms[1:], terms[0]) if terms else None
 
         def one_pass(queries):
-            count = queries.shape[1]
             query = self.split(linear(queries, weights.query_proj))
-            both = None
-            if self.disentangled:
-                both = self.strip(query, position_key).gather(-1, index[:, :, :count]) + bias[:, :, :count]
-            return self.feed_forward(layer, self.attend(self.scores(query, key, both), value), queries)
+            return self.feed_forward(layer, self.attend(self.scores(query, key, bias_of(query)), value), queries)
 
         first = one_pass(queries)
         decoded = first[:, :m]
-        if self.disentangled:
+        if self.emd:
             decoded = one_pass(decoded)
         return decoded, first[:, m]
 

@@ -37,9 +37,10 @@ CLS, SEP, MASK = 1, 2, PIECES
 TOKENS_PER_STEP = 6144
 # (step, learning rate) between which the rate is linear: warm-up, slow decay, faster decay to nothing.
 RATES = ((-1, 0.0), (299, 1.5e-3), (1920, 1.0737e-3), (4032, 0.0))
-STEPS, WEIGHT_DECAY = RATES[-1][0], 0.05
-# The twin diverges at the full rate, and needs short sequences (until step, length) to find out about neighbours.
-TWIN_RATE = 2 / 3
+WEIGHT_DECAY = 0.05
+# The twin diverges at the full rate, and needs short sequences (until step, length) to find out about neighbours. Its
+# steps are a third as large: it had less time, and spent on the plateau of bare frequencies, steps count, not tokens.
+TWIN_RATE, TWIN_TOKENS_PER_STEP = 2 / 3, 2048
 TWIN_LENGTHS = ((600, 16), (1200, 32))
 # The first steps see nothing but [MASK], which learns faster; the rest see BERT's mixture, so that the last layer
 # also meets queries that show their own token.
@@ -114,10 +115,10 @@ class Corpus:
         sizes = np.array([len(s) for s in self.streams], float)
         self.share = sizes / sizes.sum()
 
-    def batch(self, seed, step, n):
+    def batch(self, seed, step, tokens, n):
         """Sequences of n tokens, each within one book, half of them from the beginning of a paragraph."""
         random = np.random.Generator(np.random.PCG64([seed, step]))
-        count = TOKENS_PER_STEP // n
+        count = tokens // n
         ids = np.full((count, n), SEP, np.int64)
         ids[:, 0] = CLS
         books = random.choice(len(self.streams), count, p=self.share)
@@ -198,16 +199,18 @@ def train(arguments):
         optimizer.load_state_dict(saved["optimizer"])
         step = saved["step"]
     probe = [part[:96] for part in validation_sequences(arguments.corpus, pieces, False)]
+    tokens = TWIN_TOKENS_PER_STEP if arguments.twin else TOKENS_PER_STEP
+    rates = RATES[:-1] + ((arguments.steps, 0.0),)
     sums, wall, cpu = np.zeros(3), time.time(), time.process_time()
-    while step < STEPS:
-        ids, rows, labels, books = corpus.batch(arguments.seed, step, sequence_length(step, arguments.twin))
+    while step < arguments.steps:
+        ids, rows, labels, books = corpus.batch(arguments.seed, step, tokens, sequence_length(step, arguments.twin))
         decoded, first = model.decode(ids, rows, torch.bfloat16)
         logits, classes = model.vocabulary_logits(decoded), model.class_logits(first)
         loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())
         book_loss = F.cross_entropy(classes, books)
         (loss + BOOK_WEIGHT * book_loss).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        rate = float(np.interp(step, *zip(*RATES))) * (TWIN_RATE if arguments.twin else 1)
+        rate = float(np.interp(step, *zip(*rates))) * (TWIN_RATE if arguments.twin else 1)
         for group in optimizer.param_groups:
             group["lr"] = rate
         optimizer.step()
@@ -218,9 +221,9 @@ def train(arguments):
             mean, sums = sums / 48, np.zeros(3)
             print(f"step {step} loss {mean[0]:.3f} top-1 {mean[2]:.3f} book {mean[1]:.3f} "
                   f"wall {time.time() - wall:.0f} s cpu {time.process_time() - cpu:.0f} s", flush=True)
-        if step % 192 == 0 or step == STEPS:
+        if step % 192 == 0 or step == arguments.steps:
             save_checkpoint(path, model, optimizer, step)
-        if step % 480 == 0 or step == STEPS:
+        if step % 480 == 0 or step == arguments.steps:
             with torch.no_grad():
                 print(decoder_score(model, [probe]).row(f"step {step}, part of valid.txt"), flush=True)
 
@@ -392,13 +395,15 @@ def compare_models(mine, theirs, name, differences):
 
 
 def check(arguments):
-    """Random weights of both shapes, large enough that no term hides; with FOLDER also that model and its tokenizer."""
+    """Random weights of all shapes, large enough that no term hides; with FOLDER also that model and its tokenizer."""
     import transformers
 
     transformers.logging.set_verbosity_error()
     torch.manual_seed(arguments.seed)
     differences = Differences(1e-5)
-    for name, base in (("random deberta", DEBERTA), ("random twin", TWIN)):
+    shapes = (("random deberta", DEBERTA), ("random twin", TWIN), ("random c2p", DEBERTA | {"pos_att_type": "c2p"}),
+              ("random p2c, no buckets", DEBERTA | {"pos_att_type": "p2c", "position_buckets": -1}))
+    for name, base in shapes:
         mine = LeanDeberta(base, 16)
         for parameter in mine.parameters():
             parameter.add_(torch.randn_like(parameter) * 0.05)
@@ -432,8 +437,9 @@ def main():
     parser.add_argument("--twin", action="store_true", help="absolute positions and plain attention")
     parser.add_argument("--corpus", type=Path, default=Path("corpus"), help="folder of train.txt and valid.txt")
     parser.add_argument("--state", type=Path, default=Path("train-state"), help="checkpoints and spm.model")
+    parser.add_argument("--steps", type=int, default=RATES[-1][0], help="where the rate reaches zero, beyond 1920")
     parser.add_argument("--seed", type=int, default=1)
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     if arguments.command == "tokenizer":
         train_tokenizer(arguments.corpus, arguments.state)
     elif arguments.command == "train":

@@ -4,6 +4,6 @@
 
 #include "cli/options.h"
 
-extern const command study_components;
+extern const command study_components, study_positions;
 
 #endif

@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""The studies that compare models: `study positions` on two models, `study grid` and `study clipping` on committed losses.
+
+    test_studies_trained.py PROGRAM
+
+The last line is `N passed, N failed, N skipped`. SPDX-License-Identifier: MIT
+"""
+import csv
+import io
+import itertools
+import json
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+import tensor_files  # noqa: E402
+import test_studies as studies  # noqa: E402
+
+DEMO = studies.DEMO
+DATA = os.path.join(studies.ROOT, "docs", "studies", "data")
+PHRASES = ["The old chief stood stoical and silent.", "What put that into your simple head?"]
+AMOUNTS = (1, 16, 64)
+
+
+def table_of(*arguments):
+    return studies.rows_of(json.loads(studies.run("study", *arguments, "--json"))["data"])
+
+
+class Positions(unittest.TestCase):
+    """Against what `encode` writes for the same ids, by the formulas in docs/studies/positions.md."""
+
+    @classmethod
+    def setUpClass(cls):
+        with open(os.path.join(DATA, "sentences.txt"), encoding="utf-8") as file:
+            sentences = file.read().splitlines()
+        # Longer than a phrase may be: they fill the windows of the probes alone.
+        long = [" ".join(sentences[at:at + 12]) for at in range(0, 144, 12)]
+        cls.texts = [part for text in PHRASES + long for part in ("--text", text)]
+        cls.rows = table_of("positions", DEMO, *cls.texts)
+        cls.phrases = [json.loads(studies.run("tokenize", DEMO, "--text", p, "--json"))["ids"][1:-1] for p in PHRASES]
+
+    def found(self, what, change, amount):
+        return [row["value"] for row in self.rows if (row["what"], row["change"], row["amount"]) == (what, change, amount)]
+
+    def encode(self, ids, folder):
+        path = os.path.join(folder, "o.safetensors")
+        studies.run("encode", DEMO, "--ids", ",".join(map(str, ids)), "--hidden", "all", "--attention", "all", "-o", path)
+        return tensor_files.read(path)[0]
+
+    def variants(self, change, amount, folder):
+        """For every phrase: tensors alone, tensors with the change, its tokens, and how much later it begins."""
+        for k, phrase in enumerate(self.phrases):
+            following = list(itertools.islice(itertools.cycle(sum(self.phrases[k + 1:] + self.phrases[:k + 1], [])), amount))
+            before, after = (following, []) if change == "before" else ([], following)
+            changed = self.encode([1, *before, *phrase, *after, 2], folder)
+            yield self.encode([1, *phrase, 2], folder), changed, len(phrase), len(before)
+
+    def test_hidden(self):
+        def distance(a, i, b, j, h=192):
+            return sum((x - y) ** 2 for x, y in zip(a.values[i * h:(i + 1) * h], b.values[j * h:(j + 1) * h]))
+
+        with tempfile.TemporaryDirectory() as folder:
+            for change in ("before", "after"):
+                moved, spread = [0] * 6, [0] * 6
+                for alone, changed, n, later in self.variants(change, 16, folder):
+                    for layer in range(6):
+                        a, b = alone[f"hidden_states.{layer}"], changed[f"hidden_states.{layer}"]
+                        moved[layer] += sum(distance(a, 1 + i, b, 1 + later + i) for i in range(n)) / n
+                        pairs = list(itertools.combinations(range(1, n + 1), 2))
+                        spread[layer] += sum(distance(a, i, a, j) for i, j in pairs) / len(pairs)
+                for found, m, s in zip(self.found("hidden", change, 16), moved, spread, strict=True):
+                    self.assertAlmostEqual(found, (m / s) ** 0.5, delta=2e-6)
+
+    def test_attention(self):
+        with tempfile.TemporaryDirectory() as folder:
+            moved = [0] * 5
+            for alone, changed, n, later in self.variants("before", 1, folder):
+                for layer, head, i in itertools.product(range(5), range(3), range(n)):
+                    def row(tensor, first):
+                        size = tensor.shape[-1]
+                        start = (head * size + first + i) * size + first
+                        part = tensor.values[start:start + n]
+                        return [p / sum(part) for p in part]
+                    a, b = row(alone[f"attn.{layer}.probs"], 1), row(changed[f"attn.{layer}.probs"], 1 + later)
+                    moved[layer] += 0.5 * sum(abs(x - y) for x, y in zip(a, b)) / (3 * n * len(PHRASES))
+            for found, expected in zip(self.found("attention", "before", 1), moved, strict=True):
+                self.assertAlmostEqual(found, expected, delta=2e-6)
+
+    def test_relative_positions_do_not_see_a_shift(self):
+        for amount in AMOUNTS:
+            self.assertEqual(self.found("hidden", "ids later", amount), [0] * 6)
+            self.assertEqual(self.found("attention", "ids later", amount), [0] * 5)
+        self.assertTrue(all(value < 0.5 for value in self.found("probe", "", 0)))
+
+    def test_wrong_use(self):
+        few = ("study", "positions", DEMO, "--text", PHRASES[0])
+        self.assertIn("the probes need 20 windows of 126 tokens; these texts fill 0", studies.run(*few, code=3))
+        other = studies.run("study", "positions", DEMO, "synthetic:v3-base,layers=1,vocab=100", *self.texts, code=2)
+        self.assertIn("expected a model with the tokenizer of", other)
+        self.assertIn("found a vocabulary of 100 instead of 6000", other)
+
+
+def main():
+    studies.PROGRAM = os.path.abspath(sys.argv[1])
+    result = unittest.TextTestRunner(stream=sys.stdout).run(unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__]))
+    failed = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed, {len(result.skipped)} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
