@@ -1,4 +1,6 @@
-/* The points of a sweep: every combination that the options ask for. Only for sweep.c. SPDX-License-Identifier: MIT */
+/* The points of a sweep: every combination that the options ask for. Only for the sweep's own files.
+ *
+ * SPDX-License-Identifier: MIT */
 #ifndef BENCH_SWEEP_POINTS_H
 #define BENCH_SWEEP_POINTS_H
 

@@ -1,0 +1,319 @@
+/* Running the points of a sweep: in a child for their memory, for time, for stages. SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/child.h"
+#include "bench/sweep_work.h"
+#include "bench/timer.h"
+
+/* ------------------------------------------------------------------------------------------------------- one encode */
+
+static deberta_status fail_at(const sweep_point *p, deberta_status status, const deberta_error *inner,
+                              deberta_error *err)
+{
+    char where[160];
+    sweep_point_describe(p, where, sizeof where);
+    return status_fail(err, status, "%s: %.300s", where, inner->message);
+}
+
+static deberta_status open_session(const sweep *s, const sweep_point *p, bool profile, deberta_session **session,
+                                   deberta_error *err)
+{
+    deberta_session_options options = {
+        .struct_size = sizeof options,
+        .isa = p->isa,
+        .max_tokens = p->tokens,
+        .threads = p->threads,
+        .memory_limit_bytes = s->options->memory_limit_bytes,
+        .pin_threads = s->options->pin_threads,
+    };
+    session_internal_options internal = {
+        .terms = p->terms,
+        .layers = p->layers,
+        .recompute_positions = !p->position_cache,
+        .profile = profile,
+    };
+    return session_create_internal(session, s->model, &options, &internal, err);
+}
+
+static deberta_status encode(const sweep *s, const sweep_point *p, deberta_session *session, deberta_outputs *outputs,
+                             double *seconds, deberta_error *err)
+{
+    deberta_batch batch = {
+        .struct_size = sizeof batch,
+        .ids = s->ids,
+        .sequence_starts = s->starts,
+        .sequences = p->sequences,
+    };
+    *outputs = (deberta_outputs){.struct_size = sizeof *outputs};
+    double start = timer_now();
+    deberta_status status = deberta_encode(session, &batch, outputs, err);
+    *seconds = timer_now() - start;
+    return status;
+}
+
+static void set_starts(const sweep *s, const sweep_point *p)
+{
+    s->starts[0] = 0;
+    for (size_t i = 0; i < p->sequences; i++) s->starts[i + 1] = s->starts[i] + p->lengths[i];
+}
+
+/* FNV-1a over the words of the last hidden state. */
+static uint64_t checksum_of(const sweep *s, const sweep_point *p, const deberta_outputs *outputs)
+{
+    uint64_t sum = 0xcbf29ce484222325;
+    for (size_t token = 0; token < p->tokens; token++) {
+        const float *row = outputs->hidden + token * outputs->hidden_stride;
+        for (size_t i = 0; i < s->info.hidden_size; i++) {
+            uint32_t bits;
+            memcpy(&bits, &row[i], sizeof bits);
+            sum = (sum ^ bits) * 0x100000001b3;
+        }
+    }
+    return sum;
+}
+
+/* ----------------------------------------------------------------------------------------------- memory, in a child */
+
+typedef struct probe_request {
+    const sweep *sweep;
+    const sweep_point *point;
+} probe_request;
+
+typedef struct probe_answer {
+    size_t peak_rss_bytes, workspace_bytes;
+    uint64_t checksum;
+    double seconds;
+} probe_answer;
+
+/* VmHWM: the most memory that this process ever had. A new process starts with what it was forked with. */
+size_t sweep_peak_resident_bytes(void)
+{
+    char line[256];
+    size_t kibibytes = 0;
+    FILE *file = fopen("/proc/self/status", "r");
+    while (file && fgets(line, sizeof line, file)) {
+        if (sscanf(line, "VmHWM: %zu", &kibibytes) == 1) break;
+    }
+    if (file) fclose(file);
+    return kibibytes << 10;
+}
+
+static deberta_status probe(const void *context, void *answer, deberta_error *err)
+{
+    const probe_request *request = context;
+    probe_answer *found = answer;
+    deberta_session *session = NULL;
+    deberta_outputs outputs;
+    DEBERTA_TRY(open_session(request->sweep, request->point, false, &session, err));
+    deberta_status status = encode(request->sweep, request->point, session, &outputs, &found->seconds, err);
+    if (status == DEBERTA_OK) {
+        found->peak_rss_bytes = sweep_peak_resident_bytes();
+        found->workspace_bytes = deberta_session_memory_bytes(session);
+        found->checksum = checksum_of(request->sweep, request->point, &outputs);
+    }
+    deberta_session_free(&session);
+    return status;
+}
+
+deberta_status sweep_probe_all(sweep *s, deberta_error *err)
+{
+    for (size_t i = 0; i < s->list.count && !s->stopped; i++) {
+        sweep_point *p = &s->list.points[i];
+        deberta_error inner = {0};
+        probe_answer answer = {0};
+        sweep_tell(s, "memory", true);
+        set_starts(s, p);
+        probe_request request = {.sweep = s, .point = p};
+        deberta_status status =
+            child_run(probe, &request, &answer, sizeof answer, "an encode in its own process", &inner);
+        if (status != DEBERTA_OK) return fail_at(p, status, &inner, err);
+        p->peak_rss_bytes = answer.peak_rss_bytes;
+        p->workspace_bytes = answer.workspace_bytes;
+        p->checksum = answer.checksum;
+        s->worked_flops += p->cost.total.flops;
+        s->worked_seconds += answer.seconds;
+    }
+    return DEBERTA_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------ cold caches */
+
+enum { WASTE_BLOCK_BYTES = 1 << 20 };
+
+static void waste_block(void *context, size_t task, size_t worker)
+{
+    (void)worker;
+    unsigned char *block = (unsigned char *)context + task * WASTE_BLOCK_BYTES;
+    for (size_t i = 0; i < WASTE_BLOCK_BYTES; i += ARENA_ALIGNMENT_BYTES) block[i]++;
+}
+
+/* All threads of the machine, because second-level caches belong to cores. */
+static void empty_caches(const sweep *s)
+{
+    if (s->evictor) parallel_for(s->evictor, s->waste_blocks, waste_block, s->waste);
+}
+
+/* Twice the caches together, at least 64 MiB, at most 512 MiB: a guest may see the whole cache of its host. */
+deberta_status sweep_prepare_cold(sweep *s, const topology_info *machine, deberta_error *err)
+{
+    size_t mebibyte = (size_t)1 << 20;
+    size_t bytes = 2 * (machine->l3_bytes * machine->packages + machine->l2_bytes * machine->cores);
+    if (bytes < 64 * mebibyte) bytes = 64 * mebibyte;
+    if (bytes > 512 * mebibyte) bytes = 512 * mebibyte;
+    s->waste_blocks = bytes / WASTE_BLOCK_BYTES;
+    arena_take(&s->waste_memory, s->waste_blocks, WASTE_BLOCK_BYTES);
+    DEBERTA_TRY(arena_allocate(&s->waste_memory, "memory to empty the caches with", 0, err));
+    s->waste = arena_take(&s->waste_memory, s->waste_blocks, WASTE_BLOCK_BYTES);
+    return thread_pool_create(&s->evictor, machine->usable_cores, false, err);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- samples */
+
+/* Visits in which a point's samples are taken. Many for quick points; for slow ones few, because each begins with an
+ * encode that does not count. */
+enum { VISITS = 7, VISITS_OF_SLOW_POINTS = 3 };
+#define SLOW_SECONDS 0.1
+
+static deberta_status plan_samples(const sweep *s, sweep_point *p, deberta_error *err)
+{
+    double wanted = fmax((double)s->repetitions, fmin(ceil(s->min_seconds / p->estimate), SWEEP_MAX_SAMPLES));
+    p->wanted = (size_t)wanted;
+    p->samples = calloc(p->wanted, sizeof *p->samples);
+    if (!p->samples) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu samples", p->wanted);
+    return DEBERTA_OK;
+}
+
+static size_t samples_of_visit(const sweep_point *p)
+{
+    size_t visits = p->estimate > SLOW_SECONDS ? VISITS_OF_SLOW_POINTS : VISITS;
+    size_t share = (p->wanted + visits - 1) / visits, left = p->wanted - p->taken;
+    return share < left ? share : left;
+}
+
+static deberta_status take_samples(sweep *s, sweep_point *p, deberta_session *session, deberta_error *err)
+{
+    deberta_outputs outputs;
+    double seconds;
+    DEBERTA_TRY(encode(s, p, session, &outputs, &seconds, err)); /* pages, caches and sleeping threads: not counted */
+    if (p->estimate == 0) {
+        p->estimate = seconds;
+        DEBERTA_TRY(plan_samples(s, p, err));
+    }
+    machine_counters before = machine_read_counters();
+    for (size_t left = samples_of_visit(p); left > 0 && !s->stopped; left--) {
+        if (s->options->cold) empty_caches(s);
+        DEBERTA_TRY(encode(s, p, session, &outputs, &p->samples[p->taken], err));
+        p->taken++;
+        if (p->estimate > SLOW_SECONDS) sweep_tell(s, "time", true);
+    }
+    machine_counters after = machine_read_counters();
+    double wall = after.wall - before.wall;
+    p->others += machine_activity_between(&before, &after).others * wall;
+    p->counted += wall;
+    if (checksum_of(s, p, &outputs) != p->checksum) p->varies = true;
+    return DEBERTA_OK;
+}
+
+static deberta_status visit(sweep *s, sweep_point *p, deberta_error *err)
+{
+    deberta_error inner = {0};
+    deberta_session *session = NULL;
+    set_starts(s, p);
+    deberta_status status = open_session(s, p, false, &session, &inner);
+    if (status == DEBERTA_OK) status = take_samples(s, p, session, &inner);
+    deberta_session_free(&session);
+    return status == DEBERTA_OK ? status : fail_at(p, status, &inner, err);
+}
+
+static void shuffle(sweep *s, size_t *order)
+{
+    for (size_t i = s->list.count; i > 1; i--) {
+        size_t j = (size_t)(sweep_random(s) % i), other = order[j];
+        order[j] = order[i - 1];
+        order[i - 1] = other;
+    }
+}
+
+deberta_status sweep_sample_all(sweep *s, deberta_error *err)
+{
+    size_t *order = calloc(s->list.count, sizeof *order);
+    if (!order) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu points", s->list.count);
+    for (size_t i = 0; i < s->list.count; i++) order[i] = i;
+    deberta_status status = DEBERTA_OK;
+    for (bool again = true; again && status == DEBERTA_OK && !s->stopped;) {
+        again = false;
+        shuffle(s, order);
+        for (size_t i = 0; i < s->list.count && status == DEBERTA_OK && !s->stopped; i++) {
+            sweep_point *p = &s->list.points[order[i]];
+            if (p->samples && p->taken == p->wanted) continue;
+            sweep_tell(s, "time", true);
+            if (!s->stopped) status = visit(s, p, err);
+            again = true;
+        }
+    }
+    free(order);
+    return status;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- stages */
+
+enum { PROFILED_ENCODES = 5 };
+
+typedef struct profiled_encode {
+    double seconds, stage[PROFILE_STAGES];
+} profiled_encode;
+
+static int by_seconds(const void *left, const void *right)
+{
+    double a = ((const profiled_encode *)left)->seconds, b = ((const profiled_encode *)right)->seconds;
+    return (a > b) - (a < b);
+}
+
+/* Thread-seconds of a stage over the number of threads are its share of the wall time. */
+static void collect_stages(const profile *found, profiled_encode *one)
+{
+    memset(one->stage, 0, sizeof one->stage);
+    for (size_t lane = 0; lane < found->threads; lane++) {
+        for (int stage = 0; stage < PROFILE_STAGES; stage++)
+            one->stage[stage] += found->lanes[lane].seconds[stage] / (double)found->threads;
+    }
+}
+
+/* The median encode, whole: medians of single stages would not add up to anything. */
+static deberta_status profile_session(sweep *s, sweep_point *p, deberta_session *session, deberta_error *err)
+{
+    profiled_encode encodes[PROFILED_ENCODES];
+    deberta_outputs outputs;
+    profile *found = session_profile(session);
+    if (!found) DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "this session keeps no times of stages");
+    for (int i = -1; i < PROFILED_ENCODES; i++) { /* the first one does not count */
+        profiled_encode *one = &encodes[i < 0 ? 0 : i];
+        memset(found->lanes, 0, found->threads * sizeof *found->lanes);
+        if (s->options->cold) empty_caches(s);
+        DEBERTA_TRY(encode(s, p, session, &outputs, &one->seconds, err));
+        collect_stages(found, one);
+    }
+    qsort(encodes, PROFILED_ENCODES, sizeof *encodes, by_seconds);
+    p->profiled_seconds = encodes[PROFILED_ENCODES / 2].seconds;
+    memcpy(p->stage_seconds, encodes[PROFILED_ENCODES / 2].stage, sizeof p->stage_seconds);
+    p->profiled = true;
+    return DEBERTA_OK;
+}
+
+deberta_status sweep_profile_all(sweep *s, deberta_error *err)
+{
+    for (size_t i = 0; i < s->list.count && !s->stopped; i++) {
+        sweep_point *p = &s->list.points[i];
+        deberta_session *session = NULL;
+        deberta_error inner = {0};
+        sweep_tell(s, "stages", true);
+        set_starts(s, p);
+        deberta_status status = open_session(s, p, true, &session, &inner);
+        if (status == DEBERTA_OK) status = profile_session(s, p, session, &inner);
+        deberta_session_free(&session);
+        if (status != DEBERTA_OK) return fail_at(p, status, &inner, err);
+    }
+    return DEBERTA_OK;
+}

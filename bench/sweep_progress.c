@@ -1,0 +1,39 @@
+/* How far a sweep is, and how long it will take. SPDX-License-Identifier: MIT */
+#include <math.h>
+
+#include "bench/sweep_work.h"
+#include "bench/timer.h"
+
+static double estimate_of(const sweep *s, const sweep_point *p)
+{
+    if (p->estimate > 0) return p->estimate;
+    double rate =
+        s->worked_seconds > 0 ? s->worked_flops / s->worked_seconds : 3e10; /* a guess until the first encode */
+    return p->cost.total.flops / rate;
+}
+
+static double remaining_seconds(const sweep *s)
+{
+    double sum = 0;
+    for (size_t i = 0; i < s->list.count; i++) {
+        const sweep_point *p = &s->list.points[i];
+        double one = estimate_of(s, p);
+        double wanted = fmax((double)s->repetitions, s->min_seconds / one) - (double)p->taken;
+        sum += 1.3 * one * fmax(0, wanted); /* with the encodes that do not count */
+        if (p->workspace_bytes == 0) sum += 1.5 * one;
+        if (s->options->breakdown && !p->profiled) sum += 4 * one;
+    }
+    return sum;
+}
+
+void sweep_tell(sweep *s, const char *what, bool knows_points)
+{
+    if (!s->options->progress) return;
+    sweep_state state = {.what = what, .elapsed_s = timer_now() - s->began, .remaining_s = -1};
+    if (knows_points) {
+        state.remaining_s = remaining_seconds(s);
+        s->reported = fmax(s->reported, state.elapsed_s / (state.elapsed_s + state.remaining_s));
+    }
+    state.done = s->reported;
+    if (!s->options->progress(s->options->progress_context, &state)) s->stopped = true;
+}

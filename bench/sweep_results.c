@@ -1,0 +1,117 @@
+/* What the points of a sweep have measured, as results. SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench/sweep_work.h"
+
+static void fill_breakdown(bench_result *r, const sweep_point *p)
+{
+    r->has_breakdown = true;
+    r->breakdown_s = r->waiting_s = p->profiled_seconds;
+    for (int stage = 0; stage < PROFILE_STAGES; stage++) {
+        r->breakdown[stage].seconds = p->stage_seconds[stage];
+        r->waiting_s -= p->stage_seconds[stage];
+        if (stage == PROFILE_HEADS) continue;
+        r->breakdown[stage].gflop = 1e-9 * p->cost.stage[stage].flops;
+        r->breakdown[stage].bytes = p->cost.stage[stage].bytes;
+    }
+    r->waiting_s = fmax(0, r->waiting_s);
+}
+
+/* Takes the point's samples. */
+static deberta_status fill_result(bench_result *r, const sweep *s, sweep_point *p, const machine_roofs *roofs,
+                                  deberta_error *err)
+{
+    *r = (bench_result){
+        .engine = "deberta",
+        .precision = "float32",
+        .position_cache = p->position_cache,
+        .cold = s->options->cold,
+        .threads = p->threads,
+        .layers = p->layers,
+        .n = p->longest,
+        .batch = p->sequences,
+        .tokens = p->tokens,
+        .other_cores = p->counted > 0 ? p->others / p->counted : 0,
+        .gflop = 1e-9 * p->cost.total.flops,
+        .gflop_reachable = 1e-9 * p->cost.total.reachable_flops,
+        .table_rows = p->cost.table_rows,
+        .reachable_rows = p->cost.reachable_rows,
+        .peak_rss_bytes = p->peak_rss_bytes,
+        .workspace_bytes = p->workspace_bytes,
+        .checksum = p->checksum,
+    };
+    snprintf(r->model, sizeof r->model, "%s", s->info.name);
+    snprintf(r->isa, sizeof r->isa, "%s", deberta_isa_name(p->isa));
+    snprintf(r->attention, sizeof r->attention, "%s", attention_terms_name(p->terms));
+    r->samples = p->samples;
+    p->samples = NULL;
+    if (p->ragged) {
+        r->lengths = p->lengths;
+        p->lengths = NULL;
+    }
+    DEBERTA_TRY(statistics_summarize(&r->time, r->samples, p->taken, err));
+    r->gflops = r->gflop / r->time.median;
+    r->tokens_per_s = (double)r->tokens / r->time.median;
+    double peak = machine_peak_gflops(roofs, p->isa, p->threads);
+    r->peak_fraction = peak > 0 ? r->gflops / peak : 0;
+    if (p->profiled) fill_breakdown(r, p);
+    return DEBERTA_OK;
+}
+
+static bool same_batch(const sweep_point *a, const sweep_point *b)
+{
+    return a->sequences == b->sequences && memcmp(a->lengths, b->lengths, a->sequences * sizeof *a->lengths) == 0;
+}
+
+/* Tier, threads and the position cache must not change a bit. */
+static void check_agreement(const sweep *s, bench_report *report)
+{
+    for (size_t i = 0; i < s->list.count; i++) {
+        const sweep_point *p = &s->list.points[i];
+        char where[160];
+        sweep_point_describe(p, where, sizeof where);
+        if (p->varies) {
+            machine_note(&report->sheet, "repetitions gave different outputs: %.120s", where);
+            report->disagreements++;
+        }
+        for (size_t j = 0; j < i; j++) {
+            const sweep_point *q = &s->list.points[j];
+            if (p->layers != q->layers || p->terms != q->terms || !same_batch(p, q)) continue;
+            if (p->checksum != q->checksum && p->workspace_bytes && q->workspace_bytes) {
+                machine_note(&report->sheet, "output differs from another tier's or number of threads': %.100s", where);
+                report->disagreements++;
+            }
+            break;
+        }
+    }
+}
+
+#define SCATTER 0.03
+
+static void note_scatter(bench_report *report)
+{
+    size_t scattered = 0;
+    for (size_t i = 0; i < report->count; i++)
+        scattered += report->results[i].time.mad > SCATTER * report->results[i].time.median;
+    if (scattered) {
+        machine_note(&report->sheet,
+                     "times of %zu of %zu points scatter by more than %.0f %% (median absolute deviation)", scattered,
+                     report->count, 100 * SCATTER);
+    }
+}
+
+deberta_status sweep_collect(const sweep *s, bench_report *report, deberta_error *err)
+{
+    check_agreement(s, report);
+    report->results = calloc(s->list.count ? s->list.count : 1, sizeof *report->results);
+    if (!report->results) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu results", s->list.count);
+    for (size_t i = 0; i < s->list.count; i++) {
+        if (s->list.points[i].taken == 0) continue; /* stopped before its turn */
+        bench_result *r = &report->results[report->count++];
+        DEBERTA_TRY(fill_result(r, s, &s->list.points[i], &report->sheet.roofs, err));
+    }
+    note_scatter(report);
+    return DEBERTA_OK;
+}

@@ -1,0 +1,56 @@
+/* A sweep at work, for the files that do its parts: sweep_progress.c, sweep_measure.c and sweep_results.c, and sweep.c
+ * above them.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef BENCH_SWEEP_WORK_H
+#define BENCH_SWEEP_WORK_H
+
+#include "bench/sweep_points.h"
+#include "core/base/arena.h"
+#include "core/base/parallel.h"
+#include "core/model/model.h"
+
+typedef struct sweep {
+    const sweep_options *options;
+    size_t repetitions;
+    double min_seconds;
+    deberta_model *model;
+    deberta_model_info info;
+    sweep_points list;
+    int32_t *ids;   /* [most tokens] */
+    size_t *starts; /* [most sequences + 1] of the batch at work */
+    uint64_t random;
+    thread_pool *evictor; /* with --cold: writes over `waste` */
+    arena waste_memory;
+    unsigned char *waste; /* [waste_blocks][WASTE_BLOCK_BYTES] */
+    size_t waste_blocks;
+    double began, reported;              /* when; largest share told so far */
+    double worked_flops, worked_seconds; /* of all encodes: the rate for estimates */
+    bool stopped;
+} sweep;
+
+/* xorshift64*: enough for token ids and the order of visits. */
+static inline uint64_t sweep_random(sweep *s)
+{
+    s->random ^= s->random >> 12;
+    s->random ^= s->random << 25;
+    s->random ^= s->random >> 27;
+    return s->random * 0x2545F4914F6CDD1D;
+}
+
+/* Reports to the caller, who may stop the sweep by it. */
+void sweep_tell(sweep *s, const char *what, bool knows_points);
+
+/* Each point once, in a process of its own: memory, checksum, a first idea of its time. */
+deberta_status sweep_probe_all(sweep *s, deberta_error *err);
+/* What --cold writes over before each sample. */
+deberta_status sweep_prepare_cold(sweep *s, const topology_info *machine, deberta_error *err);
+deberta_status sweep_sample_all(sweep *s, deberta_error *err);
+deberta_status sweep_profile_all(sweep *s, deberta_error *err);
+/* The most memory that this process ever had. */
+size_t sweep_peak_resident_bytes(void);
+
+/* The points' results into the report, whose sheet is told what casts doubt on them. */
+deberta_status sweep_collect(const sweep *s, bench_report *report, deberta_error *err);
+
+#endif
