@@ -1,9 +1,10 @@
-/* `deberta classify`: the classes of texts or of pairs of texts by the sequence head.
+/* `deberta classify`: the classes of texts or of pairs of texts by the sequence head, or which of several choices fits.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/classify_choices.h"
 #include "cli/commands.h"
 #include "cli/head_output.h"
 #include "cli/head_run.h"
@@ -82,9 +83,17 @@ static int run(const parsed_options *options)
     static const head_command command = {.names = {.text = "text", .pair = "pair"}, .answer = answer, .print = print};
     classify_job job = {.multi_label = options_has(options, "multi-label")};
     head_run run;
+    const bool choices = options_has(options, "choice");
     if (!options_size(options, "top", 5, 1, MOST_LABELS, &job.top)) return EXIT_USAGE;
-    int status = head_run_open(&run, options, 0);
+    int status = classify_choices_check(options);
+    if (status != EXIT_OK) return status;
+    status = head_run_open(&run, options, 0);
     if (status == EXIT_OK) status = head_run_require(&run, DEBERTA_HEAD_SEQUENCE);
+    if (status == EXIT_OK && choices) {
+        status = classify_choices_run(&run, job.top);
+        head_run_close(&run);
+        return status;
+    }
     if (status == EXIT_OK) {
         job.labels = run.batches.info.sequence_labels;
         if (job.top > job.labels) job.top = job.labels;
@@ -98,16 +107,17 @@ static int run(const parsed_options *options)
 static const option_spec options[] = {
     {"text", 0, "TEXT", "what to classify; may be repeated"},
     {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment"},
+    {"choice", 0, "TEXT", "one of several continuations of each text, for a multiple-choice model; repeat for each"},
     TEXT_STREAM_FILE_OPTIONS,
     {"multi-label", 0, NULL, "every label by itself (sigmoid) instead of one of all (softmax)"},
-    HEAD_RUN_TOP("the N most probable labels (default 5)"),
+    HEAD_RUN_TOP("the N most probable labels or choices (default 5)"),
     TEXT_BATCHES_OPTIONS,
     {NULL, 0, NULL, NULL},
 };
 
 const command command_classify = {
     .name = "classify",
-    .summary = "classes of texts, or of pairs of texts",
+    .summary = "classes of texts, of pairs of texts, or which of several choices fits",
     .arguments = "MODEL",
     .min_arguments = 1,
     .max_arguments = 1,
@@ -115,8 +125,10 @@ const command command_classify = {
     .example =
         "  deberta classify models/demo --text 'Call me Ishmael.'\n"
         "  deberta classify models/demo --file pairs.jsonl --json      # objects with \"text\" and perhaps \"pair\"\n"
+        "  deberta classify swag-model --text 'She opened the door and' --choice 'went in.' --choice 'boiled over.'\n"
         "\nwith --json, one line a text:\n"
         "  {\"line\", \"labels\": [{\"label\", \"index\", \"probability\"}]}\n"
+        "  {\"line\", \"choices\": [{\"choice\", \"index\", \"score\", \"probability\"}]}      with --choice\n"
         "  {\"line\", \"score\"}                    where the classifier has a single output\n",
     .run = run,
 };

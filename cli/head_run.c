@@ -161,7 +161,7 @@ static deberta_status answer_window(head_run *run, deberta_error *err)
     if (!pieces) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t k = 0; k < run->count; k++) {
         const token_list *tokens = &run->texts[k].tokens;
-        if (run->texts[k].record.problem) continue;
+        if (run->texts[k].record.problem || run->texts[k].answer) continue;
         pieces[count++] =
             (text_piece){.ids = tokens->ids, .types = tokens->type_ids, .tokens = tokens->count, .index = k};
     }

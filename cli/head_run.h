@@ -46,7 +46,8 @@ typedef struct head_command {
     text_stream_names names;
     /* Takes apart what a line holds besides its text, before that is tokenized; may spoil the record; may be NULL. */
     deberta_status (*split)(head_run *run, head_text *text, deberta_error *err);
-    deberta_status (*look)(head_run *run, head_text *text, deberta_error *err); /* may spoil the record; may be NULL */
+    /* May be NULL. May spoil the record, or answer it by itself: then it is in no batch. */
+    deberta_status (*look)(head_run *run, head_text *text, deberta_error *err);
     deberta_status (*answer)(head_run *run, const head_batch *batch, deberta_error *err);
     void (*print)(FILE *out, const head_run *run, const head_text *text); /* NULL: answers are not printed one by one */
     /* Behind the last text; may be NULL. */

@@ -6,6 +6,7 @@ SPDX-License-Identifier: MIT"""
 import json
 import math
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -205,6 +206,48 @@ def test_classify():
     assert len(answers("classify", model("sequence"), "--text", "", "--text", " ")) == 2
     out, _ = run("classify", model("sequence"), "--text", "a\tb\x1b[31m")
     assert out.startswith("a·b·[31m\n  0."), out
+
+
+def choice_model():
+    """The classifier of the sequence model with one of its rows."""
+    folder = FOLDER / "choice"
+    if not folder.exists():
+        shutil.copytree(model("sequence"), folder)
+        tensors, _ = small_models.read_tensors(folder / "model.safetensors")
+        for name, columns in (("classifier.weight", tensors["classifier.weight"][0][1]), ("classifier.bias", 1)):
+            shape, values = tensors[name]
+            tensors[name] = ([1] + shape[1:], values[:columns])
+        small_models.write_tensors(folder / "model.safetensors", tensors)
+        config = json.loads((folder / "config.json").read_text())
+        config.pop("id2label")
+        config["architectures"] = ["DebertaV2ForMultipleChoice"]
+        (folder / "config.json").write_text(json.dumps(config))
+    MODELS["choice"] = str(folder)
+    return folder
+
+
+def test_choices():
+    """Scores of each choice alone, and the softmax over them."""
+    choices = ["went in", "boiled over", "", "a longer one than all the others"]
+    words = [word for choice in choices for word in ("--choice", choice)]
+    texts = ["she opened the door and", "two"]
+    got = answers("classify", choice_model(), "--text", texts[0], "--text", texts[1], *words, "--batch-tokens", 20)
+    assert len(got) == 2
+    for text, line in zip(texts, got):
+        scores = [logits("choice", "sequence", "--text", text, "--pair", choice)[0][0] for choice in choices]
+        expected = softmax(scores)
+        assert [c["index"] for c in line["choices"]] == sorted(range(4), key=lambda k: -expected[k])
+        for found in line["choices"]:
+            assert found["choice"] == choices[found["index"]]
+            near(found["score"], scores[found["index"]])
+            near(found["probability"], expected[found["index"]])
+    best = got[1]["choices"][0]
+    assert run("classify", choice_model(), "--text", "two", *words, "--top", 1)[0] == f"two\n  {best['probability']:.3f}  {best['choice']}\n"
+    lines = answers("classify", choice_model(), "--file", "-", *words, given=b"two\n" + b"x " * 16383 + b"\ntwo\n", code=3)
+    assert lines[0]["choices"] == lines[2]["choices"] == got[1]["choices"] and "with choice 0" in lines[1]["error"], lines[1]
+    assert "3 outputs" in run("classify", model("sequence"), "--text", "a", *words, code=3)[1]
+    assert "at least two" in run("classify", choice_model(), "--text", "a", *words[:2], code=2)[1]
+    assert "--pair" in run("classify", choice_model(), "--text", "a", "--pair", "b", *words, code=2)[1]
 
 
 # ------------------------------------------------------------------------------------------------------------- tag
