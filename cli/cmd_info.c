@@ -92,7 +92,7 @@ static void print_model(FILE *out, const json_t *model)
     format_bytes(memory, (double)number_of(model, "memory_bytes"));
     snprintf(parameters, sizeof parameters, "%.1f M", (double)number_of(model, "parameters") / 1e6);
     fprintf(out, "\nmodel %s\n", text_of(model, "name"));
-    fprintf(out, "  parameterisation  v%lld\n", number_of(model, "version"));
+    fprintf(out, "  parameterisation  %s\n", number_of(model, "version") == 1 ? "v1" : "v2, which v3 shares");
     fprintf(out, "  shape             %lld layers, hidden %lld, %lld heads of %lld, intermediate %lld\n",
             number_of(model, "layers"), number_of(model, "hidden_size"), number_of(model, "heads"),
             number_of(model, "head_size"), number_of(model, "intermediate_size"));
@@ -119,19 +119,18 @@ static void print_model(FILE *out, const json_t *model)
 
 static void print_machine(FILE *out, const kernels *table, const topology_info *topology)
 {
-    char name[128], l1[32], l2[32], l3[32];
+    char name[128];
     cpu_name(name, sizeof name);
-    format_bytes(l1, (double)topology->l1d_bytes);
-    format_bytes(l2, (double)topology->l2_bytes);
-    format_bytes(l3, (double)topology->l3_bytes);
     fprintf(out, "deberta %s\n\nprocessor  %s\n", deberta_version(), name);
-    fprintf(out, "cores      %zu of %zu usable, L1d %s, L2 %s, L3 %s\n\ntiers\n", topology->usable_cores,
-            topology->cores, l1, l2, l3);
+    fprintf(out, "cores      %zu of %zu usable, L1d %zu KiB, L2 %zu KiB, L3 %zu KiB\n\n", topology->usable_cores,
+            topology->cores, topology->l1d_bytes >> 10, topology->l2_bytes >> 10, topology->l3_bytes >> 10);
+    fprintf(out, "tiers (implementations of the kernels, one an instruction set; all give the same bits)\n");
     for (size_t k = 0; k < TIERS; k++) {
         const char *missing = deberta_isa_missing(tiers[k]);
-        fprintf(out, "  %-8s %s\n", deberta_isa_name(tiers[k]), missing ? missing : "available");
+        fprintf(out, "  %-8s %s%s\n", deberta_isa_name(tiers[k]), missing ? "not here: " : "available",
+                missing ? missing : "");
     }
-    fprintf(out, "\nkernels\n");
+    fprintf(out, "\nkernels, and the tier that runs each here\n");
 #define X(slot, parameters) fprintf(out, "  %-20s %s\n", #slot, table->slot##_isa);
     KERNEL_LIST(X)
 #undef X

@@ -67,11 +67,12 @@ typedef struct gemm_task {
 
 /* Position bias of one tile of 16 keys against `rows` consecutive queries: what disentangled attention adds to q.k.
  *
- *   D(i, l) = distance of query i and key lane l, relative to query 0 and lane 0:  i - l
- *   t(i, l) = row_of[i - l]                          table row; row_of points INTO a table: row_of[-15 ... rows - 1] is
- * readable bias[i 16 + l] = c2p[i ld_c2p + (last_row - t) - c2p_first]   if c2p
- *                  + p2c[(t - p2c_first) 16 + l]                  if p2c  (one addition, c2p + p2c; either alone is
- * copied)
+ *   t(i, l) = row_of[i - l]      table row of the distance of query i to key lane l, relative to query 0 and lane 0
+ *   bias[i 16 + l] = c2p[i ld_c2p + (last_row - t) - c2p_first]   if c2p
+ *                  + p2c[(t - p2c_first) 16 + l]                  if p2c
+ *
+ * With both that is one addition, c2p + p2c; either alone is copied. row_of points into a table, of which
+ * row_of[-15 ... rows - 1] is readable.
  *
  * c2p is the strip q_i . PK over *reversed* rows (position x holds row last_row - x), so that a growing key index reads
  * growing addresses; p2c is the transposed strip PQ_t . k of this tile. position_of[x] = last_row - row_of[-x] is the
@@ -97,10 +98,13 @@ typedef struct position_bias_task {
  *
  *   for every row i, s = s[i lds ...]:
  *       if key_bias: s[j] = s[j] + key_bias[j]                      (0, or -inf for a key that must not be seen)
- *       m = max(old, max_j s[j]), old = maximum[i], or -inf if first;  maximum[i] = m;  if m is -inf, 0 is used in its
- * place below s[j] = exp(s[j] - m)                                        exp as in vf_exp: below -87.33654 it is 0 sum
- * = tree of 16 partial sums, element j in partial j mod 16, in increasing j (see layernorm_f32) if first: total[i] =
- * sum else:     factor = exp(old - m) (0 if old is -inf);  rescale[i] = factor;  total[i] = fma(total[i], factor, sum)
+ *       old = maximum[i], or -inf if first
+ *       m = max(old, max_j s[j]);  maximum[i] = m            (if m is -inf, 0 is used in its place below)
+ *       s[j] = exp(s[j] - m)                                 (exp as in vf_exp: below -87.33654 it is 0)
+ *       sum = tree of 16 partial sums, element j in partial j mod 16, in increasing j (see layernorm_f32)
+ *       if first: total[i] = sum
+ *       else:     factor = exp(old - m), 0 if old is -inf;  rescale[i] = factor
+ *                 total[i] = fma(total[i], factor, sum)
  *
  * keys >= 1. rescale is not touched on a first chunk. A maximum that is 0 may have either sign. Error of s: 2 ULP of
  * exp of the rounded difference. */
@@ -144,7 +148,7 @@ typedef enum kernel_activation {
      * exact as the numbers that it is made of are small. */                                                                       \
     X(layernorm_f32, (float *y, size_t ldy, const float *x, size_t ldx, const float *gamma, const float *beta,         \
                       size_t rows, size_t n, float eps))                                                               \
-    /* x[e] = f(x[e]), e < n. The formulas and bounds are in simd/README.md */                                         \
+    /* x[e] = f(x[e]), e < n. Formulas: simd/math_coefficients.h; bounds: docs/kernels.md */                           \
     X(activate_f32, (float *x, size_t n, kernel_activation function))
 
 typedef struct kernels {

@@ -5,8 +5,16 @@ set -eu
 cd "$(dirname "$0")/.."
 model=models/demo
 [ -e models/demo/config.json ] || model=synthetic:v3-xsmall,vocab=1000
+show() { echo; echo "\$ $1"; eval "$1"; }
+
 mkdir -p out
-build/deberta info
+show "build/deberta info $model"
+if [ $model = models/demo ] && ! build/deberta tokenize $model --text x 2>&1 | grep -q 'no tokenizers'; then
+    show "build/deberta fill-mask $model --text 'The King and the [MASK] sat upon their thrones.'"
+    show "build/deberta classify $model --text 'Call me Ishmael.' --top 3"
+fi
 echo
-build/deberta report "$model" --layers 0,2 --heads 0,1 -n 16-256*2 -o out/report
-echo "open out/report/index.html"
+echo "\$ build/deberta report $model --layers 0,2 --heads 0,1 -n 16-256*2 -o out/report"
+build/deberta report "$model" --layers 0,2 --heads 0,1 -n '16-256*2' -o out/report
+echo
+echo "The report is in out/report/index.html: open it in a browser. build/deberta --help has the other commands."
