@@ -93,17 +93,9 @@ static deberta_status look(head_run *run, head_text *text, deberta_error *err)
 static void print(FILE *out, const head_run *run, const head_text *text)
 {
     (void)run;
-    size_t k;
-    json_t *choice;
     print_clean(out, text->record.text, text->record.text_bytes);
     fputc('\n', out);
-    json_array_foreach(json_object_get(text->answer, "choices"), k, choice)
-    {
-        const char *words = json_string_value(json_object_get(choice, "choice"));
-        fprintf(out, "  %.3f  ", json_number_value(json_object_get(choice, "probability")));
-        print_clean(out, words, strlen(words));
-        fputc('\n', out);
-    }
+    print_probabilities(out, json_object_get(text->answer, "choices"), "choice");
 }
 
 static int refuse_width(const head_run *run)

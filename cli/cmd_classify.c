@@ -60,8 +60,6 @@ static void print(FILE *out, const head_run *run, const head_text *text)
 {
     (void)run;
     const json_t *score = json_object_get(text->answer, "score");
-    size_t k;
-    json_t *label;
     print_clean(out, text->record.text, text->record.text_bytes);
     if (text->record.pair) {
         fputs("\n+ ", out);
@@ -69,13 +67,7 @@ static void print(FILE *out, const head_run *run, const head_text *text)
     }
     fputc('\n', out);
     if (score) fprintf(out, "  %.3f  (score)\n", json_number_value(score));
-    json_array_foreach(json_object_get(text->answer, "labels"), k, label)
-    {
-        const char *name = json_string_value(json_object_get(label, "label"));
-        fprintf(out, "  %.3f  ", json_number_value(json_object_get(label, "probability")));
-        print_clean(out, name, strlen(name));
-        fputc('\n', out);
-    }
+    print_probabilities(out, json_object_get(text->answer, "labels"), "label");
 }
 
 static int run(const parsed_options *options)

@@ -75,6 +75,19 @@ json_t *json_clean_string(const char *text, size_t bytes)
 /* C0, DEL and C1: they could move the cursor of a terminal. */
 static bool is_control(uint32_t character) { return character < 0x20 || (character >= 0x7F && character < 0xA0); }
 
+void print_probabilities(FILE *out, const json_t *items, const char *key)
+{
+    size_t k;
+    const json_t *item;
+    json_array_foreach(items, k, item)
+    {
+        const json_t *text = json_object_get(item, key);
+        fprintf(out, "  %.3f  ", json_number_value(json_object_get(item, "probability")));
+        print_clean(out, json_string_value(text), json_string_length(text));
+        fputc('\n', out);
+    }
+}
+
 void print_clean(FILE *out, const char *text, size_t bytes)
 {
     for (size_t at = 0; at < bytes;) {

@@ -28,6 +28,8 @@ json_t *json_span(text_span span);     /* [begin, end] */
 text_span span_of(const json_t *item); /* back from its "bytes" */
 
 void print_clean(FILE *out, const char *text, size_t bytes);
+/* "  0.913  name", a line for each object in the array: its "probability" and the text under that key. */
+void print_probabilities(FILE *out, const json_t *items, const char *key);
 /* The characters that print_clean writes. */
 size_t clean_width(const char *text, size_t bytes);
 /* The text around a place, which stands between guillemets; the ends are left out where the text is long. */
