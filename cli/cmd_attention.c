@@ -32,7 +32,7 @@ static const option_spec options[] = {
     {"row", 0, "N", "which row of the input to draw (default 0)"},
     {"layers", 0, "LIST", "layers, counted from 0: all, or such as 0,3-5 (default: 0, or what the kind needs)"},
     {"heads", 0, "LIST", "heads, counted from 0 (default: the same)"},
-    {"components", 0, "LIST", "some of c2c,c2p,p2c,logits,probs (default all of them)"},
+    {"components", 0, "LIST", "some of c2c,c2p,p2c,logits,probs (default: what the kind shows)"},
     {"measure", 0, "WHAT", "shares: variance (default), shapley or kl"},
     {"form", 0, "FORM", "shares: map (default) or bars"},
     {"statistic", 0, "WHAT", "distance: median (default) or mean"},

@@ -10,7 +10,8 @@
 typedef struct distance_axis {
     chart_axis axis;     /* linear where few distances are shown, else signed logarithmic */
     const double *edges; /* between distances of different table rows, where one of these rows serves several */
-    size_t edge_count;
+    size_t edge_count,
+        edge_step; /* on each side every edge_step-th is there, counted from the middle: more would merge */
 } distance_axis;
 
 /* For |i - j| <= reach. Edges only if wanted and if the model has a relative table. */

@@ -146,7 +146,8 @@ static int draw(distance_work *w)
     }
     figure_job_note(job, "%s over pairs of tokens, ribbon: quantiles %g to %g. Positive distances: keys to the left. ",
                     w->mean ? "Mean" : "Median", w->part, 1 - w->part);
-    if (axis.edge_count) figure_job_note(job, "Strokes at the top: bucket edges. ");
+    if (axis.edge_count && axis.edge_step == 1) figure_job_note(job, "Strokes at the top: bucket edges. ");
+    if (axis.edge_step > 1) figure_job_note(job, "Strokes at the top: one in %zu bucket edges. ", axis.edge_step);
     figure_job_caption(job, "Components of attention against the distance between query and key. ");
     chart.style = job->style;
     return figure_job_finish(job, chart_layout, &chart);

@@ -31,12 +31,13 @@ static int run(figure_job *job)
     status = head_map_figure(job, &figure);
     figure.panels = panels;
     figure.grid_columns = 3;
-    figure.units[HEATMAP_POSITIVE] = "entropy (bits)";
-    figure.units[HEATMAP_RANGE] = "distance: mean |i \u2212 j| (tokens)";
-    figure.units[HEATMAP_SIGNED] = "direction: mean i \u2212 j (tokens; > 0 to the left)";
-    if (status == EXIT_OK) status = head_map_panel(job, &panels[0], "entropy", HEATMAP_POSITIVE, entropy);
-    if (status == EXIT_OK) status = head_map_panel(job, &panels[1], "distance", HEATMAP_RANGE, distance);
-    if (status == EXIT_OK) status = head_map_panel(job, &panels[2], "direction", HEATMAP_SIGNED, offset);
+    /* colour bars stand in the order of the kinds: panels too, so that each is above its own */
+    figure.units[HEATMAP_SIGNED] = "mean i \u2212 j (tokens; > 0: to the left)";
+    figure.units[HEATMAP_POSITIVE] = "mean |i \u2212 j| (tokens)";
+    figure.units[HEATMAP_RANGE] = "entropy (bits)";
+    if (status == EXIT_OK) status = head_map_panel(job, &panels[0], "direction", HEATMAP_SIGNED, offset);
+    if (status == EXIT_OK) status = head_map_panel(job, &panels[1], "distance", HEATMAP_POSITIVE, distance);
+    if (status == EXIT_OK) status = head_map_panel(job, &panels[2], "entropy", HEATMAP_RANGE, entropy);
     if (status == EXIT_OK) status = head_map_column(job, "entropy_bits", entropy);
     if (status == EXIT_OK) status = head_map_column(job, "mean_distance", distance);
     if (status == EXIT_OK) status = head_map_column(job, "mean_offset", offset);

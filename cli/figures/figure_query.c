@@ -5,6 +5,9 @@
 #include "cli/figures/figure_options.h"
 #include "cli/figures/head_map.h"
 
+/* More keys than that, and markers would hide the bars: the sum is a line. */
+enum { MOST_MARKERS = 80 };
+
 /* The data, one line for each head and key: raw values, as everywhere. */
 typedef struct query_table {
     double *layer, *head, *key, *component[DEBERTA_COMPONENT_COUNT];
@@ -48,7 +51,9 @@ static int fill_panel(figure_job *job, query_table *table, size_t index, size_t 
         const double *drawn = drawn_row(job, raw, mask);
         if (!drawn) return figure_job_out_of_memory(job);
         series[panel->series_count++] = (chart_series){.name = is_sum ? "sum" : component_name((deberta_component)c),
-                                                       .kind = is_sum ? CHART_POINTS : CHART_BARS,
+                                                       .kind = !is_sum            ? CHART_BARS
+                                                               : n > MOST_MARKERS ? CHART_CURVE
+                                                                                  : CHART_POINTS,
                                                        .y = drawn,
                                                        .count = n,
                                                        .look = is_sum ? 7 : (size_t)c + 1};

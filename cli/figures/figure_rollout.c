@@ -2,6 +2,9 @@
 #include "cli/figures/figure_kinds.h"
 #include "study/attention_statistics.h"
 
+/* Up to five layers stand side by side, more of them in lines of four: panels of one line with twelve say little. */
+enum { MOST_ABREAST = 5, FEW_ABREAST = 4 };
+
 /* Rollout multiplies the layers from the first one on, whichever are drawn. */
 static int encode_up_to(figure_job *job, size_t last)
 {
@@ -32,10 +35,11 @@ static int add_panel(figure_job *job, attention_panel *panel, const double *roll
 {
     const size_t n = job->view.span[1];
     float *whole = figure_job_allocate(job, n * n, sizeof *whole);
-    const char *title = figure_job_text(job, "after layer %zu", layer);
+    const char *title = figure_job_text(job, "layer %zu", layer);
     if (!whole || !title) return figure_job_out_of_memory(job);
     for (size_t c = 0; c < n * n; c++) whole[c] = (float)rollout[c];
-    *panel = (attention_panel){.stride = job->view.count, .title = title, .kind = HEATMAP_POSITIVE};
+    *panel = (attention_panel){
+        .stride = job->view.count, .title = title, .kind = figure_job_kind_of(job, DEBERTA_PROBABILITIES)};
     const int status = figure_job_view_matrix(job, &job->view, whole, TOKEN_VIEW_SUM_KEYS, &panel->values);
     return status == EXIT_OK ? figure_job_add_matrix(job, "rollout", layer, no_index, panel->values) : status;
 }
@@ -61,7 +65,7 @@ static int run(figure_job *job)
     attention_panel *panels = figure_job_allocate(job, job->layer_count, sizeof *panels);
     if (!panels) return figure_job_out_of_memory(job);
     figure_job_note(job,
-                    "Attention rollout (Abnar and Zuidema 2020): the product over the layers of 0.5 A + 0.5 I, A the "
+                    "Attention rollout (Abnar and Zuidema 2020) up to the layer: the product of 0.5 A + 0.5 I, A the "
                     "mean over %zu %s. ",
                     job->head_count, job->head_count == 1 ? "head" : "heads");
     figure_job_caption(job, "Attention rollout (Abnar and Zuidema 2020): how much of each input token is in each "
@@ -70,14 +74,15 @@ static int run(figure_job *job)
     figure.panels = panels;
     figure.grid_rows = 1;
     figure.grid_columns = job->layer_count;
-    figure.units[HEATMAP_POSITIVE] = "share of the input token";
+    if (!figure.columns && job->layer_count > MOST_ABREAST) figure.columns = FEW_ABREAST;
+    figure.units[HEATMAP_POSITIVE] = figure.units[HEATMAP_LOG] = "share of the input token";
     figure.key_axis = "input token";
     figure.query_axis = "position";
     const int status = fill(job, panels);
     return status == EXIT_OK ? figure_job_finish(job, attention_layout, &figure) : status;
 }
 
-static const char *const options[] = {"scale", "palette", "annotate", "mark", "letters", "layout", NULL};
+static const char *const options[] = {"scale", "palette", "annotate", "mark", "letters", "layout", "log", NULL};
 
 const figure_kind figure_rollout = {
     .name = "rollout",

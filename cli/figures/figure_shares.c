@@ -34,13 +34,15 @@ static int measure_heads(shares *s)
         for (size_t t = 0; t < ATTENTION_TERMS; t++)
             if (!(s->values[m][t] = head_numbers(job))) return figure_job_out_of_memory(job);
     if (!(s->total = head_numbers(job))) return figure_job_out_of_memory(job);
-    for (size_t k = 0; k < head_count(job); k++) {
+    progress_bar bar = progress_begin(job->options, "measuring heads", head_count(job));
+    int status = EXIT_OK;
+    for (size_t k = 0; k < head_count(job) && status == EXIT_OK; k++) {
         attention_terms terms;
-        attention_term_effects effects;
-        const int status = head_terms(job, head_layer(job, k), head_number(job, k), &terms);
-        if (status != EXIT_OK) return status;
-        if (attention_term_effects_measure(&effects, &terms, &error) != DEBERTA_OK)
-            return report_error(job->options, &error);
+        attention_term_effects effects = {0};
+        progress_step(&bar, k, NULL);
+        status = head_terms(job, head_layer(job, k), head_number(job, k), &terms);
+        if (status == EXIT_OK && attention_term_effects_measure(&effects, &terms, &error) != DEBERTA_OK)
+            status = report_error(job->options, &error);
         for (size_t t = 0; t < ATTENTION_TERMS; t++) {
             s->values[VARIANCE][t][k] = effects.variance_share[t];
             s->values[SHAPLEY][t][k] = effects.shapley[t];
@@ -48,7 +50,8 @@ static int measure_heads(shares *s)
         }
         s->total[k] = effects.kl_uniform;
     }
-    return EXIT_OK;
+    progress_end(&bar);
+    return status;
 }
 
 /* The data holds all three measures, whichever is drawn. */

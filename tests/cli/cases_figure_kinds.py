@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import os
+import re
 
 import tensor_files
 from cases_misuse import check_message, needs_figures
@@ -176,6 +177,36 @@ def distance(bench):
     near(raw[-1]["logits_mean"], first[n - 1][0], "the key farthest to the left")
 
 
+def bucket(r, buckets=32, longest=512):
+    """The demo's: every distance up to 16 has its own, then they widen."""
+    size, middle = abs(r), buckets // 2
+    if size > middle:
+        size = middle + math.ceil(math.log(size / middle) / math.log((longest - 1) / middle) * (middle - 1))
+    return size if r > 0 else -size
+
+
+def bucket_edges(bench):
+    """On the linear axis of 40 tokens the strokes stand where the bucket changes, beyond the distances that have their own."""
+    expected = [r - 0.5 for r in range(-38, 40) if bucket(r - 1) != bucket(r) and (bucket(r - 2) == bucket(r - 1) or bucket(r) == bucket(r + 1))]
+    bench.fine("attention", demo(bench), "--figure", "distance", "--ids", ",".join(str(7 + k) for k in range(40)), "--components", "c2p",
+               "-o", "e.svg")
+    with open(bench.path("e.svg"), encoding="utf-8") as file:
+        picture = file.read()
+    assert "Strokes at the top: bucket edges." in picture
+    paths = [re.findall(r"[-\d.]+", d) for d in re.findall(r'<path d="([^"]*)"', picture)]
+    curve = [float(v) for v in max(paths, key=len)[0::2]]
+    first, last = min(curve), max(curve)
+    strokes = [[float(v) for v in path] for path in paths if len(path) == 4 and path[0] == path[2] and 3.3 < float(path[3]) - float(path[1]) < 3.5]
+    found = sorted(-39 + 78 * (x - first) / (last - first) for x, *_ in strokes)
+    assert len(found) == len(expected) > 5, (found, expected)
+    for a, b in zip(found, expected):
+        near(a, b, "edge", 1e-3)
+    bench.fine("attention", "synthetic:v3-base,layers=1,vocab=600", "--figure", "distance", "--ids", ",".join(str(7 + k) for k in range(512)),
+               "--components", "c2p", "-o", "e.svg")
+    with open(bench.path("e.svg"), encoding="utf-8") as file:
+        assert re.search(r"one in \d+ bucket edges", file.read())
+
+
 def delta(bench):
     model = Model(bench, TEXT)
     for line in lines(bench, "delta", "--layers", "2", "--heads", "0,1"):
@@ -340,7 +371,7 @@ def wrong_use(bench):
 
 
 def tests(settings):
-    for test in (grid, means, rollout, shares, entropy, distance, delta, difference, query, line_view, value_weighted, shown_tokens, every_model,
+    for test in (grid, means, rollout, shares, entropy, distance, bucket_edges, delta, difference, query, line_view, value_weighted, shown_tokens, every_model,
                  repeatable, wrong_use):
         def wrapped(bench, test=test):
             needs_figures(bench)
