@@ -75,6 +75,7 @@ if [ $action = test ] && [ $full = 1 ]; then
     need "libclang-rt-$(clang_major)-dev" has_clang_sanitizer
     need clang-format has_command clang-format
     need poppler-utils has_command pdffonts
+    need chromium has_command chromium
     need qemu-user-static has_command qemu-aarch64-static
     need gcc-aarch64-linux-gnu has_command aarch64-linux-gnu-gcc
     need libc6-dev-arm64-cross has_package libc6-dev-arm64-cross

@@ -1,7 +1,8 @@
-/* `deberta report`: sweep, verification and attention figures of one model in a folder with an index.html.
+/* `deberta report`: one folder with an index.html to explore in: attention of texts, latency, verification, receptive
+ * field, the machine.
  *
- * It runs the other commands with the options one would type, and the page lists exactly those lines: whatever is in
- * the folder can be made again one by one. SPDX-License-Identifier: MIT */
+ * It runs the other commands with the options one would type, and the page lists exactly those lines (commands.sh holds
+ * them): whatever is in the folder can be made again one by one. SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,188 +10,390 @@
 
 #include "bench/range.h"
 #include "cli/commands.h"
+#include "cli/input.h"
 #include "cli/report_page.h"
 #include "cli/run.h"
-#include "core/text/tokenizer.h"
 
-enum { MOST_WORDS = 32 };
+enum {
+    MOST_WORDS = 40,
+    MOST_TEXTS = 16,
+    MOST_STEPS = 2 * MOST_TEXTS + 8,
+    LAYER_SWEEP_TOKENS = 64,  /* length at which numbers of layers are compared */
+    LAYER_SWEEP_POINTS = 12,  /* at most, unless the user says which */
+    MOST_VERIFIED_TOKENS = 96 /* the float64 model is slow: longer texts give way to a few made-up ids */
+};
 
 typedef struct report_job {
     const parsed_options *options;
-    const char *model, *folder;
-    const char *input_option, *input; /* --text or --ids */
-    report_step steps[8];
-    size_t step_count;
+    report_contents contents;
+    input_batch input;
+    report_text texts[MOST_TEXTS];
+    report_step steps[MOST_STEPS];
+    bool skip_latency, skip_verify, skip_receptive_field;
 } report_job;
 
-/* folder/name, in new memory. */
-static char *in_folder(const report_job *job, const char *name)
+/* ------------------------------------------------------------------------------------------------------------- words */
+
+/* A command line that grows; the words that were made for it are freed with it. */
+typedef struct word_list {
+    const char *words[MOST_WORDS + 1]; /* NULL-terminated */
+    char *made[MOST_WORDS];
+    int count, made_count;
+    bool failed;
+} word_list;
+
+static void add_word(word_list *list, const char *word)
 {
-    char *path = NULL;
-    return asprintf(&path, "%s/%s", job->folder, name) < 0 ? NULL : path;
+    if (!word || list->count == MOST_WORDS)
+        list->failed = true;
+    else
+        list->words[list->count++] = word;
 }
 
-/* Of the common options those that change results go on to every step. */
-static int forward_common(const report_job *job, char **argv, int argc)
+static void add_option(word_list *list, const char *option, const char *value)
+{
+    add_word(list, option);
+    add_word(list, value);
+}
+
+/* Takes over `word`, which may be NULL for want of memory. */
+static void add_made(word_list *list, const char *option, char *word)
+{
+    add_option(list, option, word);
+    if (word) list->made[list->made_count++] = word;
+}
+
+static void add_path(word_list *list, const report_job *job, const char *name)
+{
+    add_made(list, "-o", report_path(job->contents.folder, name));
+}
+
+/* Those of the report's options that change results go on to every step. */
+static void add_forwarded(word_list *list, const report_job *job)
 {
     static const char *const forwarded[][2] = {
         {"threads", "--threads"}, {"memory-limit", "--memory-limit"}, {"reference", "--reference"}, {"seed", "--seed"}};
     for (size_t k = 0; k < sizeof forwarded / sizeof *forwarded; k++) {
         const char *value = options_value(job->options, forwarded[k][0], NULL);
-        if (!value || argc + 2 > MOST_WORDS) continue;
-        argv[argc++] = (char *)(uintptr_t)forwarded[k][1];
-        argv[argc++] = (char *)(uintptr_t)value;
+        if (value) add_option(list, forwarded[k][1], value);
     }
-    return argc;
 }
 
-/* Runs one command given as words (NULL-terminated; the first is its name) and keeps its line for the page. */
-static int run_step(report_job *job, const char *title, const command *command, const char *const *words)
+/* Runs one command given as words (the first is its name) and keeps its line for the page. */
+static int run_step(report_job *job, const char *title, const command *command, word_list *list)
 {
-    char *argv[MOST_WORDS + 1];
-    int argc = 0;
-    for (; words[argc] && argc < MOST_WORDS; argc++) argv[argc] = (char *)(uintptr_t)words[argc];
-    argc = forward_common(job, argv, argc);
-    argv[argc] = NULL;
-    parsed_options *options;
-    int status = options_parse(&options, command, argc, argv);
-    if (!options) return status;
-    run_note(job->options, "%s ...", title);
-    report_step *step = &job->steps[job->step_count++];
-    *step = (report_step){.title = title, .command = options_command_line(options, NULL)};
-    status = command->run(options);
-    step->failed = status == EXIT_CHECK_FAILED;
-    options_free(&options);
+    add_forwarded(list, job);
+    parsed_options *options = NULL;
+    int status = EXIT_SYSTEM;
+    if (list->failed)
+        fprintf(stderr, "deberta report: out of memory\n");
+    else
+        status = options_parse(&options, command, list->count, (char **)(uintptr_t)list->words);
+    if (options) {
+        run_note(job->options, "%s ...", title);
+        report_step *step = &job->steps[job->contents.step_count++];
+        *step = (report_step){.title = title, .command = options_command_line(options, NULL)};
+        status = command->run(options);
+        step->failed = status == EXIT_CHECK_FAILED;
+        options_free(&options);
+    }
+    for (int k = 0; k < list->made_count; k++) free(list->made[k]);
     return status == EXIT_CHECK_FAILED ? EXIT_OK : status;
 }
 
-/* What takes longest comes last, so that most mistakes show at once. */
-static int run_steps(report_job *job, char *paths[6])
+/* ------------------------------------------------------------------------------------------------------------- steps */
+
+static char *list_ids(const report_job *job, size_t row)
 {
-    const char *lengths = options_value(job->options, "tokens", "16-256*2"),
-               *layers = options_value(job->options, "layers", "0");
-    const char *heads = options_value(job->options, "heads", "0"), *reps = options_value(job->options, "reps", "7");
-    const char *tiers = options_value(job->options, "isa", "all");
-    const char *const info[] = {"info", job->model, "--json", "-o", paths[0], NULL};
-    const char *const sweep[] = {"bench",  job->model, "-n",     lengths, "--isa",  tiers,
-                                 "--reps", reps,       "--json", "-o",    paths[1], NULL};
-    const char *const verify[] = {"verify", job->model, job->input_option, job->input, "--json", "-o", paths[2], NULL};
-    int status = run_step(job, "The machine and the model", &command_info, info);
+    const size_t first = job->input.sequence_starts[job->input.row[row].sequence], count = job->input.row[row].tokens;
+    char *text = malloc(12 * count + 1), *at = text;
+    for (size_t t = 0; text && t < count; t++) at += sprintf(at, t ? ",%d" : "%d", job->input.ids[first + t]);
+    return text;
+}
+
+/* A text as it was given; ids where there is none, or one that no command line can hold. */
+static void add_input(word_list *list, const report_job *job, size_t row)
+{
+    const input_batch *input = &job->input;
+    const bool typed = input->texts && strlen(input->texts[row]) == input->text_bytes[row];
+    if (!typed) {
+        add_made(list, "--ids", list_ids(job, row));
+        return;
+    }
+    const char *limit = options_value(job->options, "max-tokens", NULL);
+    add_option(list, "--text", input->texts[row]);
+    if (input->pairs && input->pairs[row]) add_option(list, "--pair", input->pairs[row]);
+    if (limit) add_option(list, "--max-tokens", limit);
+}
+
+static int run_text(report_job *job, size_t row)
+{
+    const report_text *text = &job->texts[row];
+    word_list encode = {.words = {"encode", job->contents.model}, .count = 2};
+    add_input(&encode, job, row);
+    add_option(&encode, "--components", "all");
+    add_option(&encode, "--attention", "all");
+    add_option(&encode, "-o", text->data);
+    int status = run_step(job, "Components and probabilities", &command_encode, &encode);
 #if HAVE_VIZ
-    const char *const plot[] = {"bench", "plot", paths[1], "-o", paths[3], NULL};
-    const char *const attention[] = {
-        "attention", job->model, job->input_option, job->input, "--layers", layers, "--heads",
-        heads,       "-o",       paths[4],          "-o",       paths[5],   NULL};
-    if (status == EXIT_OK) status = run_step(job, "Attention components", &command_attention, attention);
-#else
-    (void)layers;
-    (void)heads;
-#endif
-    if (status == EXIT_OK) status = run_step(job, "Verification", &command_verify, verify);
-    if (status == EXIT_OK) status = run_step(job, "Latency", &command_bench, sweep);
-#if HAVE_VIZ
-    if (status == EXIT_OK && (strchr(lengths, ',') || strchr(lengths, '-')))
-        status = run_step(job, "Latency, drawn", &command_bench, plot);
+    word_list figure = {.words = {"attention", job->contents.model}, .count = 2};
+    add_input(&figure, job, row);
+    add_option(&figure, "--layers", options_value(job->options, "layers", "0"));
+    add_option(&figure, "--heads", options_value(job->options, "heads", "0"));
+    add_option(&figure, "-o", text->figure);
+    add_option(&figure, "-o", text->document);
+    if (status == EXIT_OK) status = run_step(job, "Attention, drawn", &command_attention, &figure);
 #endif
     return status;
 }
 
-/* A list that is wrong should not be found out after minutes. */
-static bool check_lengths(const parsed_options *options)
+static int run_verify(report_job *job)
 {
-    size_list list = {0};
-    deberta_error error;
-    const char *text = options_value(options, "tokens", NULL);
-    if (!text || range_parse(&list, text, "--tokens", 1, 1 << 24, &error) == DEBERTA_OK) {
-        size_list_free(&list);
-        return true;
-    }
-    report_usage(options, "%s", error.message);
-    return false;
+    word_list list = {.words = {"verify", job->contents.model, "--json"}, .count = 3};
+    if (job->input.row[0].tokens <= MOST_VERIFIED_TOKENS) add_made(&list, "--ids", list_ids(job, 0));
+    add_path(&list, job, "verify.json");
+    return run_step(job, "Verification", &command_verify, &list);
 }
 
-static int make_folder(const report_job *job)
+static int run_receptive_field(report_job *job)
+{
+    word_list list = {.words = {"receptive-field", job->contents.model, "--json"}, .count = 3};
+#if HAVE_VIZ
+    add_made(&list, "--plot", report_path(job->contents.folder, "receptive-field.png"));
+#endif
+    add_path(&list, job, "receptive-field.json");
+    return run_step(job, "Receptive field", &command_receptive_field, &list);
+}
+
+/* One sweep, and its drawing where there is a curve to draw. */
+static int run_sweep(report_job *job, const char *title, const char *name, word_list *sweep, bool is_curve)
+{
+    char *path = NULL, *drawn = NULL;
+    if (asprintf(&path, "%s/%s.json", job->contents.folder, name) < 0) path = NULL;
+    if (asprintf(&drawn, "%s/%s.png", job->contents.folder, name) < 0) drawn = NULL;
+    add_option(sweep, "-o", path);
+    int status = run_step(job, title, &command_bench, sweep);
+#if HAVE_VIZ
+    word_list plot = {.words = {"bench", "plot", path, "-o", drawn}, .count = path && drawn ? 5 : 0};
+    plot.failed = !plot.count;
+    if (status == EXIT_OK && is_curve) status = run_step(job, "Latency, drawn", &command_bench, &plot);
+#else
+    (void)is_curve;
+#endif
+    free(path);
+    free(drawn);
+    return status;
+}
+
+static int run_latency(report_job *job, size_t layers)
+{
+    const char *lengths = options_value(job->options, "tokens", "16-256*2"),
+               *chosen = options_value(job->options, "sweep-layers", NULL),
+               *reps = options_value(job->options, "reps", "7");
+    char numbers[64], tokens[24];
+    snprintf(numbers, sizeof numbers, "1-%zu+%zu", layers, (layers + LAYER_SWEEP_POINTS - 1) / LAYER_SWEEP_POINTS);
+    snprintf(tokens, sizeof tokens, "%d", LAYER_SWEEP_TOKENS);
+    word_list over_lengths = {.words = {"bench", job->contents.model, "-n", lengths, "--isa",
+                                        options_value(job->options, "isa", "all"), "--reps", reps, "--json"},
+                              .count = 9};
+    word_list over_layers = {.words = {"bench", job->contents.model, "-n", tokens, "--layers",
+                                       chosen ? chosen : numbers, "--reps", reps, "--no-peak", "--json"},
+                             .count = 10};
+    if (options_has(job->options, "isa") && strcmp(options_value(job->options, "isa", ""), "all") != 0)
+        add_option(&over_layers, "--isa", options_value(job->options, "isa", ""));
+    const int status =
+        run_sweep(job, "Latency against length", "lengths", &over_lengths, strpbrk(lengths, ",-") != NULL);
+    if (status != EXIT_OK || layers < 2) return status;
+    return run_sweep(job, "Latency against layers", "layers", &over_layers, !chosen || strpbrk(chosen, ",-") != NULL);
+}
+
+/* What takes longest comes last, so that most mistakes show at once. */
+static int run_steps(report_job *job)
+{
+    word_list info = {.words = {"info", job->contents.model, "--json"}, .count = 3};
+    add_path(&info, job, "info.json");
+    int status = run_step(job, "The machine and the model", &command_info, &info);
+    char *path = report_path(job->contents.folder, "info.json");
+    json_t *about = status == EXIT_OK && path ? json_load_file(path, 0, NULL) : NULL;
+    free(path);
+    const json_t *model = json_object_get(about, "model");
+    const size_t layers = (size_t)json_integer_value(json_object_get(model, "layers"));
+    const bool relative = json_integer_value(json_object_get(model, "relative_rows")) > 0;
+    json_decref(about);
+    for (size_t k = 0; status == EXIT_OK && k < job->contents.text_count; k++) status = run_text(job, k);
+    if (status == EXIT_OK && relative && !job->skip_receptive_field) status = run_receptive_field(job);
+    if (status == EXIT_OK && !job->skip_verify) status = run_verify(job);
+    if (status == EXIT_OK && !job->skip_latency) status = run_latency(job, layers);
+    return status;
+}
+
+/* ----------------------------------------------------------------------------------------------------- before and after */
+
+/* A list that is wrong should not be found out after minutes. */
+static bool check_sizes(const parsed_options *options)
+{
+    static const char *const lists[] = {"tokens", "sweep-layers"};
+    deberta_error error;
+    for (size_t k = 0; k < 2; k++) {
+        size_list list = {0};
+        char name[24];
+        snprintf(name, sizeof name, "--%s", lists[k]);
+        const char *text = options_value(options, lists[k], NULL);
+        const bool fine = !text || range_parse(&list, text, name, 1, 1 << 24, &error) == DEBERTA_OK;
+        size_list_free(&list);
+        if (!fine) {
+            report_usage(options, "%s", error.message);
+            return false;
+        }
+    }
+    size_t reps;
+    return options_size(options, "reps", 7, 1, 1000, &reps);
+}
+
+static bool check_skips(report_job *job)
+{
+    bool *const flags[] = {&job->skip_latency, &job->skip_verify, &job->skip_receptive_field};
+    static const char *const names[] = {"latency", "verify", "receptive-field"};
+    for (const char *at = options_value(job->options, "skip", NULL); at;
+         at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        const size_t length = strcspn(at, ",");
+        size_t k = 0;
+        while (k < 3 && (strlen(names[k]) != length || strncmp(at, names[k], length) != 0)) k++;
+        if (k == 3) {
+            report_usage(job->options, "--skip: expected some of latency,verify,receptive-field, found '%.*s'",
+                         (int)length, at);
+            return false;
+        }
+        *flags[k] = true;
+    }
+    return true;
+}
+
+static int make_folder(const char *folder)
 {
     struct stat about;
-    if (stat(job->folder, &about) == 0 && !S_ISDIR(about.st_mode)) {
-        fprintf(stderr, "deberta report: %s: is a file, expected a folder\n", job->folder);
+    if (stat(folder, &about) == 0 && !S_ISDIR(about.st_mode)) {
+        fprintf(stderr, "deberta report: %s: is a file, expected a folder\n", folder);
         return EXIT_SYSTEM;
     }
-    if (mkdir(job->folder, 0777) == 0 || (errno == EEXIST && stat(job->folder, &about) == 0 && S_ISDIR(about.st_mode)))
+    if (mkdir(folder, 0777) == 0 || (errno == EEXIST && stat(folder, &about) == 0 && S_ISDIR(about.st_mode)))
         return EXIT_OK;
-    fprintf(stderr, "deberta report: %s: the folder cannot be made: %s\n", job->folder, strerror(errno));
+    fprintf(stderr, "deberta report: %s: the folder cannot be made: %s\n", folder, strerror(errno));
     return EXIT_SYSTEM;
 }
 
-/* A text where the model has a tokenizer, ids where it has none; what the user gives goes first. */
-static void choose_input(report_job *job)
+/* Where the user gives nothing: a text if the model has a tokenizer, ids if it has none. */
+static int read_default(report_job *job)
 {
-    job->input_option = options_has(job->options, "ids") ? "--ids" : "--text";
-    job->input = options_value(job->options, job->input_option + 2, NULL);
-    if (job->input) return;
-    deberta_error error;
     tokenizer *tokenizer = NULL;
-    if (strncmp(job->model, "synthetic:", 10) != 0 && tokenizer_open(&tokenizer, job->model, &error) == DEBERTA_OK) {
-        job->input = "a new store opened beside the new mall";
-        tokenizer_free(&tokenizer);
-        return;
+    const char *model = job->contents.model;
+    const bool text = strncmp(model, "synthetic:", 10) != 0 && tokenizer_open(&tokenizer, model, NULL) == DEBERTA_OK;
+    tokenizer_free(&tokenizer);
+    const char *const words[] = {"encode", model, text ? "--text" : "--ids",
+                                 text ? "a new store opened beside the new mall" : "1,7,3,5,9,4,8,6,7,3,10,2", NULL};
+    parsed_options *options;
+    int status = options_parse(&options, &command_encode, 4, (char **)(uintptr_t)words);
+    if (options) status = input_read(options, model, NULL, &job->input);
+    options_free(&options);
+    return status;
+}
+
+static int read_input(report_job *job)
+{
+    const bool given =
+        options_has(job->options, "text") || options_has(job->options, "file") || options_has(job->options, "ids");
+    const int status = given ? input_read(job->options, job->contents.model, NULL, &job->input) : read_default(job);
+    if (status != EXIT_OK) return status;
+    if (job->input.rows > MOST_TEXTS)
+        return report_usage(job->options, "a page holds at most %d texts, found %zu", MOST_TEXTS, job->input.rows);
+    job->contents.text_count = job->input.rows;
+    for (size_t k = 0; k < job->input.rows; k++) {
+        report_text *text = &job->texts[k];
+        *text = (report_text){.input = &job->input, .row = k};
+        if (asprintf(&text->data, "%s/text%zu.safetensors", job->contents.folder, k) < 0 ||
+            asprintf(&text->figure, "%s/text%zu.png", job->contents.folder, k) < 0 ||
+            asprintf(&text->document, "%s/text%zu.pdf", job->contents.folder, k) < 0)
+            return EXIT_SYSTEM;
     }
-    job->input_option = "--ids";
-    job->input = "1,7,3,5,9,4,8,6,7,3,10,2";
+    return EXIT_OK;
+}
+
+static int write_commands(const report_job *job)
+{
+    text_output output;
+    char *path = report_path(job->contents.folder, "commands.sh");
+    int status = path ? text_output_open(job->options, path, &output) : EXIT_SYSTEM;
+    if (status == EXIT_OK) {
+        fputs("#!/bin/sh\n# Makes everything in this folder again; run it where the report was made.\nset -e\n",
+              output.file);
+        for (size_t k = 0; k < job->contents.step_count; k++)
+            fprintf(output.file, "%s\n", job->steps[k].command ? job->steps[k].command : "");
+        status = text_output_close(job->options, &output);
+    }
+    free(path);
+    return status;
+}
+
+static int run_job(report_job *job)
+{
+    if (!check_sizes(job->options) || !check_skips(job)) return EXIT_USAGE;
+    if (!run_is_model_place(job->options)) return EXIT_INPUT;
+    int status = read_input(job);
+    if (status == EXIT_OK) status = make_folder(job->contents.folder);
+    if (status == EXIT_OK) status = run_steps(job);
+    if (status == EXIT_OK) status = write_commands(job);
+    if (status == EXIT_OK) status = report_page_write(job->options, &job->contents);
+    if (status == EXIT_OK) run_note(job->options, "report: %s/index.html", job->contents.folder);
+    return status;
 }
 
 static int run(const parsed_options *options)
 {
-    static const char *const names[6] = {"info.json", "sweep.json",    "verify.json",
-                                         "sweep.png", "attention.png", "attention.pdf"};
     report_job job = {
-        .options = options, .model = options_argument(options, 0), .folder = options_value(options, "out", "report")};
-    char *paths[6] = {0};
-    size_t reps;
-    if (!check_lengths(options) || !options_size(options, "reps", 7, 1, 1000, &reps)) return EXIT_USAGE;
-    if (options_has(options, "text") && options_has(options, "ids"))
-        return report_usage(options, "give one of --text and --ids");
-    if (!run_is_model_place(options)) return EXIT_INPUT;
-    int status = make_folder(&job);
-    bool fine = true;
-    for (size_t k = 0; k < 6; k++) fine = (paths[k] = in_folder(&job, names[k])) && fine;
-    if (!fine) status = EXIT_SYSTEM;
-    choose_input(&job);
-    if (status == EXIT_OK) status = run_steps(&job, paths);
-    if (status == EXIT_OK) {
-        char *page = in_folder(&job, "index.html");
-        status = page ? report_page_write(options, page, job.model, job.input, job.steps, job.step_count, paths)
-                      : EXIT_SYSTEM;
-        if (status == EXIT_OK) run_note(options, "report: %s", page);
-        free(page);
+        .options = options,
+        .contents = {.folder = options_value(options, "out", "report"), .model = options_argument(options, 0)}};
+    job.contents.texts = job.texts;
+    job.contents.steps = job.steps;
+    int status = run_job(&job);
+    for (size_t k = 0; k < MOST_TEXTS; k++) {
+        free(job.texts[k].data);
+        free(job.texts[k].figure);
+        free(job.texts[k].document);
     }
-    for (size_t k = 0; k < 6; k++) free(paths[k]);
-    for (size_t k = 0; k < job.step_count; k++) {
+    for (size_t k = 0; k < job.contents.step_count; k++) {
         if (status == EXIT_OK && job.steps[k].failed) status = EXIT_CHECK_FAILED;
         free(job.steps[k].command);
     }
+    input_free(&job.input);
     return status;
 }
 
 static const option_spec options[] = {
-    {"text", 0, "TEXT", "what the figures show"},
-    {"ids", 0, "LIST", "the same as token ids"},
+    {"text", 0, "TEXT", "what to look into; may be repeated"},
+    {"pair", 0, "TEXT", "second segment of the text before it; an empty one is a segment"},
+    {"file", 'f', "FILE", "texts, one a line; - is standard input"},
+    {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included"},
+    {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so"},
+    {"ids", 0, "LIST", "token ids such as 1,7,3,2, taken as they are; may be repeated"},
+    {"layers", 0, "LIST", "layers of the printed figure, counted from 0 (default 0); the page has all"},
+    {"heads", 0, "LIST", "heads of the printed figure (default 0); the page has all"},
     {"tokens", 'n', "LIST", "lengths of the sweep (default 16-256*2)"},
-    {"layers", 0, "LIST", "layers of the figure, counted from 0 (default 0)"},
-    {"heads", 0, "LIST", "heads of the figure (default 0)"},
-    {"reps", 0, "N", "samples a point of the sweep (default 7)"},
+    {"sweep-layers", 0, "LIST", "numbers of layers of the other sweep (default 1 to all, at most 12 of them)"},
+    {"reps", 0, "N", "samples a point of the sweeps (default 7)"},
+    {"skip", 0, "LIST", "leave out some of latency,verify,receptive-field"},
     {"out", 'o', "FOLDER", "where everything goes (default report)"},
     {NULL, 0, NULL, NULL},
 };
 
 const command command_report = {
     .name = "report",
-    .summary = "sweep, verification and attention figures of one model in a folder with an index.html",
+    .summary = "a page to explore in: attention of texts, latency, verification, receptive field",
     .arguments = "MODEL",
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
     .example = "  deberta report models/demo --text 'a new store opened beside the new mall' -o out/report\n"
+               "  deberta report models/demo --file texts.txt --skip latency -o out/report\n"
                "  deberta report synthetic:v3-xsmall,vocab=1000 -o out/report\n",
     .run = run,
 };

@@ -1,22 +1,36 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/report_page.h"
 
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "cli/run.h"
+#include "viz/byte_buffer.h"
+#include "viz/palette.h"
 
-static const char style[] =
-    "body{font:15px/1.5 system-ui,sans-serif;max-width:62rem;margin:2rem auto;padding:0 "
-    "1rem;color:#1a1a1a;background:#fff}"
-    "h1{font-size:1.5rem}h2{font-size:1.15rem;margin-top:2.2rem;border-bottom:1px solid #ddd}"
-    "table{border-collapse:collapse;font-variant-numeric:tabular-nums}th,td{padding:.15rem "
-    ".7rem;text-align:right;border-bottom:1px solid #eee}"
-    "th:first-child,td:first-child{text-align:left}pre{background:#f6f6f6;padding:.6rem;overflow-x:auto;font-size:13px}"
-    "img{max-width:100%}.bad{color:#b00020;font-weight:600}.note{color:#555}"
-    "@media print{body{margin:0;max-width:none}pre{white-space:pre-wrap}}";
+/* Made by the build, see cli/report/meson.build. */
+extern const unsigned char explorer_html[], explorer_css[], explorer_js[];
+extern const size_t explorer_html_bytes, explorer_css_bytes, explorer_js_bytes;
 
-static void put_text(FILE *out, const char *text)
+/* What the attention of all texts may take before base64, which makes four bytes of three: the page stays below 40 MB.
+ */
+enum { CELLS_BUDGET_BYTES = 29000000 };
+
+typedef struct page_writer {
+    FILE *out;
+    const report_contents *contents;
+    deberta_error error;
+    deberta_status status;
+} page_writer;
+
+char *report_path(const char *folder, const char *name)
+{
+    char *path = NULL;
+    return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
+}
+
+static void put_escaped(FILE *out, const char *text)
 {
     for (; text && *text; text++) switch (*text) {
         case '<': fputs("&lt;", out); break;
@@ -27,107 +41,180 @@ static void put_text(FILE *out, const char *text)
         }
 }
 
-static const char *base_name(const char *path)
+/* Inside a script element only `<` can end it or begin a comment. */
+static int put_json_bytes(const char *bytes, size_t count, void *out)
 {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
+    for (size_t k = 0; k < count; k++)
+        if (bytes[k] == '<')
+            fputs("\\u003c", out);
+        else
+            fputc(bytes[k], out);
+    return 0;
 }
 
-static const char *text_of(const json_t *object, const char *key)
+static void put_json(FILE *out, const char *name, const json_t *value)
 {
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
-static double number_of(const json_t *object, const char *key)
-{
-    return json_number_value(json_object_get(object, key));
+    fprintf(out, "<script type=\"application/json\" id=\"json-%s\">", name);
+    json_dump_callback(value, put_json_bytes, out, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    fputs("</script>\n", out);
 }
 
-static void put_sweep(FILE *out, const json_t *sweep)
+/* ---------------------------------------------------------------------------------------------------------- the data */
+
+/* The same tables as the figures': base64 of red, green, blue of every level. */
+static json_t *describe_palettes(void)
 {
-    const json_t *environment = json_object_get(sweep, "environment"), *result, *note;
-    size_t k;
-    fputs("<p class=note>", out);
-    put_text(out, text_of(environment, "cpu"));
-    fputs("</p>\n<table><tr><th>isa<th>threads<th>layers<th>tokens<th>median ms<th>min ms<th>GFLOP/s<th>% of "
-          "peak<th>tokens/s"
-          "<th>peak memory MB</tr>\n",
-          out);
-    json_array_foreach(json_object_get(sweep, "results"), k, result)
-        fprintf(out, "<tr><td>%s<td>%.0f<td>%.0f<td>%.0f<td>%.3f<td>%.3f<td>%.1f<td>%.1f<td>%.0f<td>%.0f</tr>\n",
-                text_of(result, "isa"), number_of(result, "threads"), number_of(result, "layers"),
-                number_of(result, "n"), 1e3 * number_of(result, "median_s"), 1e3 * number_of(result, "min_s"),
-                number_of(result, "gflops"), 100 * number_of(result, "peak_fraction"),
-                number_of(result, "tokens_per_s"), number_of(result, "peak_rss_bytes") / 1e6);
-    fputs("</table>\n", out);
-    json_array_foreach(json_object_get(environment, "notes"), k, note)
-    {
-        fputs("<p class=note>not quiet: ", out);
-        put_text(out, json_string_value(note));
-        fputs("</p>\n", out);
+    static const char *const names[] = {"polar", "cividis", "viridis", "magma"};
+    json_t *object = json_object();
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        draw_colour table[PALETTE_LEVELS_MAX];
+        byte_buffer text = {0};
+        const palette *map = palette_find(names[k]);
+        const size_t levels = palette_table(map, table);
+        unsigned char rgb[3 * PALETTE_LEVELS_MAX];
+        for (size_t l = 0; l < levels; l++) memcpy(rgb + 3 * l, (uint8_t[]){table[l].r, table[l].g, table[l].b}, 3);
+        byte_buffer_base64(&text, rgb, 3 * levels);
+        json_object_set_new(object, names[k],
+                            json_pack("{s:b, s:s#}", "diverging", palette_is_diverging(map), "rgb",
+                                      text.failed ? "" : (const char *)text.data,
+                                      text.failed ? (size_t)0 : text.size_bytes));
+        byte_buffer_free(&text);
+    }
+    return object;
+}
+
+static json_t *describe_series(void)
+{
+    json_t *list = json_array();
+    for (size_t k = 0; k < PALETTE_SERIES_COUNT; k++) {
+        const draw_colour c = palette_series(k);
+        json_array_append_new(list, json_sprintf("#%02x%02x%02x", c.r, c.g, c.b));
+    }
+    return list;
+}
+
+static void add_file(json_t *list, const char *folder, const char *name, const char *what)
+{
+    struct stat about;
+    char *path = report_path(folder, name);
+    if (path && stat(path, &about) == 0 && S_ISREG(about.st_mode))
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:I}", "name", name, "what", what, "bytes", (json_int_t)about.st_size));
+    free(path);
+}
+
+static json_t *describe_files(const report_contents *contents)
+{
+    static const char *const names[][2] = {
+        {"info.json", "the machine and the model"},
+        {"verify.json", "verification"},
+        {"receptive-field.json", "receptive field"},
+        {"receptive-field.png", "receptive field, drawn"},
+        {"lengths.json", "latency against length, raw samples"},
+        {"lengths.png", "latency against length, drawn"},
+        {"layers.json", "latency against layers, raw samples"},
+        {"commands.sh", "every command that made this folder"},
+    };
+    json_t *list = json_array();
+    for (size_t k = 0; k < contents->text_count; k++) {
+        const report_text *text = &contents->texts[k];
+        const size_t folder = strlen(contents->folder) + 1;
+        add_file(list, contents->folder, text->data + folder, "exact components and probabilities, float32");
+        add_file(list, contents->folder, text->figure + folder, "figure");
+        add_file(list, contents->folder, text->document + folder, "figure for print");
+    }
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        add_file(list, contents->folder, names[k][0], names[k][1]);
+    return list;
+}
+
+static json_t *describe_steps(const report_contents *contents)
+{
+    json_t *list = json_array();
+    for (size_t k = 0; k < contents->step_count; k++)
+        json_array_append_new(list, json_pack("{s:s, s:s?, s:b}", "title", contents->steps[k].title, "command",
+                                              contents->steps[k].command, "failed", contents->steps[k].failed));
+    return list;
+}
+
+/* What other commands wrote as JSON goes in as it is; the page knows their contracts. */
+static void put_documents(page_writer *page)
+{
+    static const char *const names[] = {"info", "verify", "receptive-field", "lengths", "layers"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "%s.json", names[k]);
+        char *path = report_path(page->contents->folder, name);
+        json_t *document = path ? json_load_file(path, 0, NULL) : NULL;
+        if (document) put_json(page->out, names[k], document);
+        json_decref(document);
+        free(path);
     }
 }
 
-static void put_verification(FILE *out, const json_t *verify)
+static void put_data(page_writer *page)
 {
-    const json_t *row;
-    size_t k;
-    const double failures = number_of(verify, "failures");
-    fprintf(out,
-            "<p>%.0f checks, <span%s>%.0f failed</span>. Bits are compared with the scalar tier; errors against "
-            "float64 are in eps times "
-            "the largest magnitude.</p>\n<table><tr><th>what<th>isa<th>values<th>bits "
-            "differ<th>worst<th>p99.9<th>limit</tr>\n",
-            number_of(verify, "checks"), failures > 0 ? " class=bad" : "", failures);
-    json_array_foreach(json_object_get(verify, "results"), k, row)
-    {
-        fprintf(out, "<tr%s><td>", json_is_true(json_object_get(row, "passed")) ? "" : " class=bad");
-        put_text(out, text_of(row, "subject"));
-        fprintf(out, "<td>%s<td>%.0f<td>%.0f<td>%.3g<td>%.3g<td>%g</tr>\n", text_of(row, "isa"),
-                number_of(row, "values"), number_of(row, "differing"), number_of(row, "worst"), number_of(row, "p999"),
-                number_of(row, "limit"));
+    const report_contents *contents = page->contents;
+    json_t *texts = json_array();
+    for (size_t k = 0; page->status == DEBERTA_OK && k < contents->text_count; k++) {
+        json_t *about = NULL;
+        page->status = report_text_put(&contents->texts[k], k, CELLS_BUDGET_BYTES / contents->text_count, page->out,
+                                       &about, &page->error);
+        json_array_append_new(texts, about);
     }
-    fputs("</table>\n", out);
+    put_documents(page);
+    json_t *about = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "model", contents->model, "version",
+                              deberta_version(), "palettes", describe_palettes(), "series", describe_series(), "texts",
+                              texts, "files", describe_files(contents), "steps", describe_steps(contents));
+    put_json(page->out, "page", about);
+    json_decref(about);
 }
 
-static void put_figure(FILE *out, const char *path, const char *alternative)
+/* ------------------------------------------------------------------------------------------------------ the template */
+
+static void put_model(page_writer *page) { put_escaped(page->out, page->contents->model); }
+static void put_style(page_writer *page) { fwrite(explorer_css, 1, explorer_css_bytes, page->out); }
+static void put_script(page_writer *page) { fwrite(explorer_js, 1, explorer_js_bytes, page->out); }
+
+/* Copies explorer.html and puts each part where its name stands in double braces. */
+static void put_template(page_writer *page)
 {
-    if (access(path, R_OK) == 0) fprintf(out, "<p><img src=\"%s\" alt=\"%s\"></p>\n", base_name(path), alternative);
+    static const struct {
+        const char *mark;
+        void (*put)(page_writer *page);
+    } parts[] = {
+        {"{{model}}", put_model}, {"{{style}}", put_style}, {"{{data}}", put_data}, {"{{script}}", put_script}};
+    const char *at = (const char *)explorer_html, *end = at + explorer_html_bytes;
+    while (at < end) {
+        const char *mark = strstr(at, "{{");
+        if (!mark) mark = end;
+        fwrite(at, 1, (size_t)(mark - at), page->out);
+        at = mark;
+        for (size_t k = 0; at < end && k < sizeof parts / sizeof *parts; k++)
+            if (strncmp(mark, parts[k].mark, strlen(parts[k].mark)) == 0) {
+                parts[k].put(page);
+                at = mark + strlen(parts[k].mark);
+                break;
+            }
+        if (at == mark && at < end) fputc(*at++, page->out);
+    }
 }
 
-int report_page_write(const parsed_options *options, const char *page, const char *model, const char *input,
-                      const report_step *steps, size_t step_count, char *const paths[6])
+int report_page_write(const parsed_options *options, const report_contents *contents)
 {
-    text_output output;
-    const int status = text_output_open(options, page, &output);
-    if (status != EXIT_OK) return status;
-    FILE *out = output.file;
-    json_t *sweep = json_load_file(paths[1], 0, NULL), *verify = json_load_file(paths[2], 0, NULL);
-    fprintf(out, "<!doctype html>\n<html lang=en><meta charset=utf-8><meta name=viewport "
-                 "content=\"width=device-width\">\n<title>");
-    put_text(out, model);
-    fprintf(out, "</title>\n<style>%s</style>\n<h1>", style);
-    put_text(out, model);
-    fputs("</h1>\n<p>Input of the figure and the verification: <q>", out);
-    put_text(out, input);
-    fputs("</q></p>\n<h2>Attention components</h2>\n", out);
-    put_figure(out, paths[4], "attention components, one row a layer and head");
-    fputs("<h2>Latency</h2>\n", out);
-    put_figure(out, paths[3], "latency against length");
-    if (sweep) put_sweep(out, sweep);
-    fputs("<h2>Verification</h2>\n", out);
-    if (verify) put_verification(out, verify);
-    fputs("<h2>How to make it again</h2>\n<pre>", out);
-    for (size_t k = 0; k < step_count; k++) {
-        put_text(out, steps[k].command);
-        fputc('\n', out);
+    text_output output = {0};
+    char *path = report_path(contents->folder, "index.html");
+    int status = path ? text_output_open(options, path, &output) : EXIT_SYSTEM;
+    if (status == EXIT_OK) {
+        page_writer page = {.out = output.file, .contents = contents};
+        put_template(&page);
+        if (page.status == DEBERTA_OK) {
+            status = text_output_close(options, &output);
+        } else {
+            text_output_discard(&output);
+            status = report_error(options, &page.error);
+        }
     }
-    fputs("</pre>\n<p class=note>Data: ", out);
-    for (size_t k = 0; k < 6; k++)
-        if (access(paths[k], R_OK) == 0)
-            fprintf(out, "<a href=\"%s\">%s</a> ", base_name(paths[k]), base_name(paths[k]));
-    fprintf(out, "· deberta %s</p>\n</html>\n", deberta_version());
-    json_decref(sweep);
-    json_decref(verify);
-    return text_output_close(options, &output);
+    free(path);
+    return status;
 }

@@ -1,8 +1,11 @@
-/* The page of a report. SPDX-License-Identifier: MIT */
+/* The page of a report: one file that needs nothing else.
+ *
+ * The page is explorer.html, explorer.css and explorer*.js of cli/report, which the build puts into the program,
+ * filled with what the commands wrote into the report's folder. SPDX-License-Identifier: MIT */
 #ifndef CLI_REPORT_PAGE_H
 #define CLI_REPORT_PAGE_H
 
-#include "cli/options.h"
+#include "cli/report/report_text.h"
 
 typedef struct report_step {
     const char *title;
@@ -10,9 +13,17 @@ typedef struct report_step {
     bool failed;   /* the command ran, and what it checked did not hold */
 } report_step;
 
-/* paths: info.json, sweep.json, verify.json, sweep.png, attention.png, attention.pdf; the page names them relative to
- * itself. */
-int report_page_write(const parsed_options *options, const char *page, const char *model, const char *input,
-                      const report_step *steps, size_t step_count, char *const paths[6]);
+typedef struct report_contents {
+    const char *folder, *model;
+    report_text *texts;
+    size_t text_count;
+    report_step *steps;
+    size_t step_count;
+} report_contents;
+
+/* Writes folder/index.html from what lies in the folder. EXIT_OK or an exit code, after saying why. */
+int report_page_write(const parsed_options *options, const report_contents *contents);
+/* folder/name, in new memory. */
+char *report_path(const char *folder, const char *name);
 
 #endif

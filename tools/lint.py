@@ -193,7 +193,7 @@ def check_objects(build):
 
 def check_sources(format_too):
     everything = list_sources()
-    code = [path for path in everything if path.endswith((".c", ".h", ".cc", ".py", ".sh", "meson.build"))]
+    code = [path for path in everything if path.endswith((".c", ".h", ".cc", ".py", ".sh", ".js", ".css", ".html", "meson.build"))]
     for path in code:
         text = read(path)
         check_hygiene(path, text)

@@ -66,3 +66,17 @@ void byte_buffer_number(byte_buffer *buffer, double value, int decimals)
     byte_buffer_format(buffer, "%s%lld", scaled < 0 ? "-" : "", whole);
     if (decimals > 0) byte_buffer_format(buffer, ".%0*lld", decimals, rest);
 }
+
+void byte_buffer_base64(byte_buffer *buffer, const unsigned char *data, size_t size_bytes)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < size_bytes; i += 3) {
+        size_t have = size_bytes - i < 3 ? size_bytes - i : 3;
+        unsigned group =
+            (unsigned)data[i] << 16 | (have > 1 ? (unsigned)data[i + 1] << 8 : 0) | (have > 2 ? data[i + 2] : 0u);
+        char text[4] = {digits[group >> 18], digits[group >> 12 & 63], digits[group >> 6 & 63], digits[group & 63]};
+        if (have < 3) text[3] = '=';
+        if (have < 2) text[2] = '=';
+        byte_buffer_append(buffer, text, 4);
+    }
+}

@@ -23,5 +23,6 @@ void byte_buffer_text(byte_buffer *buffer, const char *text);
 void byte_buffer_format(byte_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A decimal number with at most the given decimals (<= 6), trailing zeros removed, never "-0", always with a point. */
 void byte_buffer_number(byte_buffer *buffer, double value, int decimals);
+void byte_buffer_base64(byte_buffer *buffer, const unsigned char *data, size_t size_bytes);
 
 #endif

@@ -119,20 +119,6 @@ static void svg_disc(void *self, draw_point centre, double radius, draw_colour f
     byte_buffer_text(out, "/>\n");
 }
 
-static void base64(byte_buffer *out, const unsigned char *data, size_t size_bytes)
-{
-    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    for (size_t i = 0; i < size_bytes; i += 3) {
-        size_t have = size_bytes - i < 3 ? size_bytes - i : 3;
-        unsigned group =
-            (unsigned)data[i] << 16 | (have > 1 ? (unsigned)data[i + 1] << 8 : 0) | (have > 2 ? data[i + 2] : 0u);
-        char text[4] = {digits[group >> 18], digits[group >> 12 & 63], digits[group >> 6 & 63], digits[group & 63]};
-        if (have < 3) text[3] = '=';
-        if (have < 2) text[2] = '=';
-        byte_buffer_append(out, text, 4);
-    }
-}
-
 /* One pixel a cell; "pixelated" keeps viewers from smoothing it, optimizeSpeed is what older ones understand. */
 static void svg_image(void *self, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns)
 {
@@ -143,7 +129,7 @@ static void svg_image(void *self, draw_rect rect, const uint8_t *rgb, size_t row
     rect_attributes(writer->out, rect);
     byte_buffer_text(writer->out, " preserveAspectRatio=\"none\" image-rendering=\"optimizeSpeed\" "
                                   "style=\"image-rendering:pixelated\" xlink:href=\"data:image/png;base64,");
-    base64(writer->out, png.data, png.size_bytes);
+    byte_buffer_base64(writer->out, png.data, png.size_bytes);
     byte_buffer_text(writer->out, "\"/>\n");
     byte_buffer_free(&png);
 }

@@ -241,6 +241,10 @@ TABLE = [
     ("report-reps", ["report", TINY, "--reps", "0", "-o", "r"], 2, ["--reps", "0"]),
     ("report-text-and-ids", ["report", TINY, "--ids", "1", "--text", "a", "-o", "r"], 2, ["--text", "--ids"]),
     ("report-lengths", ["report", TINY, "-n", "x", "-o", "r"], 2, ["--tokens", "'x'"]),
+    ("report-sweep-layers", ["report", TINY, "--sweep-layers", "0", "-o", "r"], 2, ["--sweep-layers", "0"]),
+    ("report-skip", ["report", TINY, "--skip", "latency,all", "-o", "r"], 2, ["--skip", "'all'", "receptive-field"]),
+    ("report-many", ["report", TINY, *["--ids", "1"] * 17, "-o", "r"], 2, ["at most 16 texts", "17"]),
+    ("report-text-synthetic", ["report", TINY, "--text", "a", "-o", "r"], 2, ["no tokenizer", "--ids"]),
     ("report-layers", ["report", TINY, "--layers", "9", "-o", "r"], 2, ["--layers", "9 is out of range"]),
     ("report-ids", ["report", TINY, "--ids", "1,x", "-o", "r"], 2, ["--ids", "'1,x'"]),
 ]

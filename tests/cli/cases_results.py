@@ -4,6 +4,7 @@ verify notices what is wrong. SPDX-License-Identifier: MIT
 import array
 import json
 import os
+import re
 import struct
 import zlib
 
@@ -450,18 +451,40 @@ def bench_plot(bench):
     assert not os.path.exists(bench.path("one.png"))
 
 
+def page_json(page, name):
+    """One of the documents that the page holds."""
+    return json.loads(re.search(rf'<script type="application/json" id="json-{name}">(.*?)</script>', page).group(1))
+
+
 def whole_report(bench):
-    bench.fine("report", TINY, "-n", "4-8*2", "--reps", "1", "--isa", "scalar", "--threads", "1", "-o", "r")
+    bench.fine("report", TINY.replace("layers=1", "layers=2"), "-n", "4-8*2", "--reps", "1", "--isa", "scalar", "--threads", "1", "-o", "r")
     page = open(bench.path("r/index.html"), encoding="utf-8").read()
-    with open(bench.path("r/sweep.json"), encoding="utf-8") as file:
+    with open(bench.path("r/lengths.json"), encoding="utf-8") as file:
         assert {(r["isa"], r["threads"]) for r in json.load(file)["results"]} == {("scalar", 1)}
-    for name in ("info.json", "verify.json"):
-        with open(bench.path("r/" + name), encoding="utf-8") as file:
-            json.load(file)
-    for line in ("deberta info", "deberta verify", "deberta bench"):
-        assert line in page, line
-    assert "<script" not in page and "http" not in page.replace("http-equiv", ""), "the page must not load anything"
+    for name in ("info", "verify", "receptive-field", "layers"):
+        with open(bench.path(f"r/{name}.json"), encoding="utf-8") as file:
+            assert page_json(page, name) == json.load(file), name
+    about = page_json(page, "page")
+    commands = open(bench.path("r/commands.sh"), encoding="utf-8").read()
+    for step in about["steps"]:
+        assert step["command"] + "\n" in commands, step
+    assert {step["command"].split()[1] for step in about["steps"]} >= {"info", "encode", "verify", "receptive-field", "bench"}
+    for file in about["files"]:
+        assert os.path.getsize(bench.path("r/" + file["name"])) == file["bytes"], file
+    assert "{{" not in page and not re.search(r"(src|href)=.?https?:|@import|url\(", page), "the page must not load anything"
     assert not [f for f in os.listdir(bench.path("r")) if f.endswith(".part")]
+
+
+def report_texts(bench):
+    """Texts that would break out of a page, and what is left out."""
+    evil = "</script><script>alert(1)</script><!-- & \""
+    bench.fine("report", os.path.join(bench.root, "models", "demo"), "--text", evil, "--text", "b", "--skip", "latency,verify,receptive-field", "-o", "r")
+    page = open(bench.path("r/index.html"), encoding="utf-8").read()
+    assert page.count("<script>") == 0 and "<!-- &" not in page, "a text must not become part of the page"
+    texts = page_json(page, "page")["texts"]
+    assert [text["title"] for text in texts] == [evil, "b"] and texts[1]["exact"] and texts[1]["n"] == 3
+    assert set(os.listdir(bench.path("r"))) >= {"commands.sh", "index.html", "info.json", "text0.safetensors", "text1.safetensors"}
+    assert not os.path.exists(bench.path("r/verify.json"))
 
 
 def tests(settings):
@@ -494,3 +517,4 @@ def tests(settings):
     yield "bench/plot", bench_plot
     yield "attention/figures", attention_figures
     yield "report/whole", whole_report
+    yield "report/texts", report_texts

@@ -1,0 +1,148 @@
+/* Latency sweeps as charts: numbers under the pointer, and with the arrows for whoever has none.
+ * SPDX-License-Identifier: MIT */
+
+function showTip(event, text) {
+    const tip = byId('tip');
+    tip.textContent = text;
+    tip.hidden = false;
+    const box = tip.getBoundingClientRect(), at = event.getBoundingClientRect ? event.getBoundingClientRect() : {left: event.clientX, top: event.clientY};
+    tip.style.left = `${Math.max(4, Math.min(at.left + 14, window.innerWidth - box.width - 8))}px`;
+    tip.style.top = `${at.top + box.height + 24 > window.innerHeight ? at.top - box.height - 12 : at.top + 16}px`;
+}
+const hideTip = () => { byId('tip').hidden = true; };
+
+const CHART = {width: 560, height: 300, left: 58, right: 16, top: 54, bottom: 42};
+
+/* An axis: place(value) in [from, to], and its ticks. Logarithmic axes label powers of the base. */
+function makeAxis(values, from, to, base) {
+    let low = Math.min(...values), high = Math.max(...values);
+    if (base) {
+        const ticks = [];
+        if (low === high) [low, high] = [low / 2, high * 2];
+        for (let k = Math.floor(Math.log(low) / Math.log(base) + 1e-9); base ** k <= high * 1.0001; k++) if (base ** k >= low * .9999) ticks.push(base ** k);
+        const place = (v) => from + (Math.log(v) - Math.log(low)) / (Math.log(high) - Math.log(low)) * (to - from);
+        return {place, ticks: ticks.length > 1 ? ticks : niceTicks(low, high, 5).filter((t) => t > 0)};
+    }
+    low = Math.min(0, low);
+    if (high === low) high = low + 1;
+    return {place: (v) => from + (v - low) / (high - low) * (to - from), ticks: niceTicks(low, high, 6)};
+}
+
+/* series: [{name, colour, points: [{x, y, low, high, text}], fit: {intercept, slope} or none}] */
+function lineChart({title, xLabel, yLabel, logarithmic, series}) {
+    const {width, height, left, right, top, bottom} = CHART, all = series.flatMap((s) => s.points);
+    const x = makeAxis(all.map((p) => p.x), left + 8, width - right - 8, logarithmic ? 2 : 0);
+    const y = makeAxis(all.flatMap((p) => [p.low, p.high]), height - bottom, top, logarithmic ? 10 : 0);
+    const chart = make('svg:svg', {viewBox: `0 0 ${width} ${height}`, class: 'chart', tabindex: 0, role: 'application', 'aria-label': `${title}; arrows move from point to point`});
+    const write = (text, attributes) => chart.append(make('svg:text', attributes, text));
+    write(title, {x: 0, y: 14, class: 'title'});
+    for (const tick of x.ticks) {
+        chart.append(make('svg:line', {class: 'grid', x1: x.place(tick), x2: x.place(tick), y1: top, y2: height - bottom}));
+        write(formatTick(tick), {x: x.place(tick), y: height - bottom + 15, 'text-anchor': 'middle'});
+    }
+    for (const tick of y.ticks) {
+        chart.append(make('svg:line', {class: 'grid', x1: left, x2: width - right, y1: y.place(tick), y2: y.place(tick)}));
+        write(formatTick(tick), {x: left - 6, y: y.place(tick) + 4, 'text-anchor': 'end'});
+    }
+    chart.append(make('svg:line', {class: 'axis', x1: left, x2: width - right, y1: height - bottom, y2: height - bottom}));
+    write(xLabel, {x: (left + width - right) / 2, y: height - 8, 'text-anchor': 'middle'});
+    write(yLabel, {x: 12, y: (top + height - bottom) / 2, 'text-anchor': 'middle', transform: `rotate(-90 12 ${(top + height - bottom) / 2})`});
+    let legend = left;
+    for (const s of series) {
+        drawSeries(chart, s, x, y);
+        chart.append(make('svg:circle', {cx: legend + 4, cy: 34, r: 4, fill: s.colour}));
+        write(s.name, {x: legend + 12, y: 38});
+        legend += 30 + 6.6 * s.name.length;
+    }
+    bindChart(chart);
+    return chart;
+}
+
+function drawSeries(chart, series, x, y) {
+    const {points, fit} = series, path = points.map((p, k) => `${k ? 'L' : 'M'}${x.place(p.x)} ${y.place(p.y)}`).join('');
+    if (fit) {
+        const ends = [points[0].x, points[points.length - 1].x];
+        chart.append(make('svg:path', {d: ends.map((v, k) => `${k ? 'L' : 'M'}${x.place(v)} ${y.place(fit.intercept + fit.slope * v)}`).join(''), fill: 'none', stroke: series.colour}));
+    } else chart.append(make('svg:path', {d: path, fill: 'none', stroke: series.colour, 'stroke-width': 1.5}));
+    for (const p of points) {
+        chart.append(make('svg:line', {x1: x.place(p.x), x2: x.place(p.x), y1: y.place(p.low), y2: y.place(p.high), stroke: series.colour, 'stroke-width': 1.5}));
+        chart.append(make('svg:circle', {class: 'point', cx: x.place(p.x), cy: y.place(p.y), r: 4.5, fill: series.colour, 'data-text': p.text}));
+    }
+}
+
+function bindChart(chart) {
+    const points = [...chart.querySelectorAll('.point')];
+    let chosen = -1;
+    const choose = (k) => {
+        points[chosen]?.classList.remove('chosen');
+        chosen = k;
+        if (k < 0) return hideTip();
+        points[k].classList.add('chosen');
+        showTip(points[k], points[k].dataset.text);
+    };
+    /* the nearest point within reach, so that nobody needs to hit four pixels */
+    chart.addEventListener('pointermove', (event) => {
+        const distances = points.map((p) => {
+            const box = p.getBoundingClientRect();
+            return Math.hypot(event.clientX - box.left - box.width / 2, event.clientY - box.top - box.height / 2);
+        });
+        const nearest = distances.indexOf(Math.min(...distances));
+        choose(distances[nearest] < 24 ? nearest : -1);
+    });
+    chart.addEventListener('pointerleave', () => choose(-1));
+    chart.addEventListener('blur', () => choose(-1));
+    chart.addEventListener('keydown', (event) => {
+        const step = {ArrowLeft: -1, ArrowRight: 1}[event.key];
+        if (!step) return;
+        choose(clamp(chosen + step, points.length));
+        event.preventDefault();
+    });
+}
+
+/* ---------------------------------------------------------------------------------------------------------- latency */
+
+const milliseconds = (seconds) => `${formatNumber(1e3 * seconds, 4)} ms`;
+
+function sweepPoint(result, x) {
+    const low = result.min_s, high = result.p95_s ?? result.median_s;
+    return {x, y: 1e3 * result.median_s, low: 1e3 * low, high: 1e3 * high, text: [
+        `${result.isa}, ${result.threads} thread${result.threads === 1 ? '' : 's'}, ${result.layers} layers, ${result.n} tokens`,
+        `median ${milliseconds(result.median_s)}`, `from ${milliseconds(low)} to ${milliseconds(high)} (95th percentile)`, `${result.repetitions} samples`,
+        `${formatNumber(result.gflops, 3)} GFLOP/s${result.peak_fraction ? `, ${formatNumber(100 * result.peak_fraction, 3)} % of the peak` : ''}`].join('\n')};
+}
+
+function sweepSeries(results, xOf) {
+    const groups = new Map(), several = new Set(results.map((r) => r.threads)).size > 1;
+    for (const r of results) {
+        const name = several ? `${r.isa}, ${r.threads} threads` : r.isa;
+        if (!groups.has(name)) groups.set(name, []);
+        groups.get(name).push(sweepPoint(r, xOf(r)));
+    }
+    return [...groups].map(([name, points], k) => ({name, colour: seriesColour(k), points: points.sort((a, b) => a.x - b.x)}));
+}
+
+function fitLine(points) {
+    const n = points.length, mx = points.reduce((s, p) => s + p.x, 0) / n, my = points.reduce((s, p) => s + p.y, 0) / n;
+    const slope = points.reduce((s, p) => s + (p.x - mx) * (p.y - my), 0) / points.reduce((s, p) => s + (p.x - mx) ** 2, 0);
+    return {slope, intercept: my - slope * mx};
+}
+
+function buildLatency() {
+    const lengths = readJson('lengths'), layers = readJson('layers'), section = byId('latency');
+    if (!lengths) return absent(section, 'Not measured.');
+    const charts = make('div', {class: 'pairs'}), about = lengths.environment;
+    charts.append(lineChart({title: 'Latency against length', xLabel: 'tokens', yLabel: 'milliseconds', logarithmic: true, series: sweepSeries(lengths.results, (r) => r.n)}));
+    if (layers && new Set(layers.results.map((r) => r.layers)).size > 1) {
+        const series = sweepSeries(layers.results, (r) => r.layers);
+        for (const s of series) {
+            s.fit = fitLine(s.points);
+            s.name += `: ${formatNumber(s.fit.slope, 3)} ms a layer + ${formatNumber(s.fit.intercept, 3)} ms`;
+        }
+        charts.append(lineChart({title: `Latency against layers, ${layers.results[0].n} tokens`, xLabel: 'layers', yLabel: 'milliseconds', series}));
+    }
+    section.append(make('p', {class: 'quiet'}, `${about.cpu}, ${about.compiler}. Points are medians; strokes reach from the fastest sample to the 95th percentile.`),
+        charts, ...(about.notes ?? []).map((note) => make('p', {class: 'quiet small'}, `Not quiet: ${note}.`)));
+    const rows = [...lengths.results, ...(layers?.results ?? [])].map((r) => [r.isa, r.threads, r.layers, r.n, milliseconds(r.median_s), milliseconds(r.min_s),
+        formatNumber(r.gflops, 3), r.peak_fraction ? formatNumber(100 * r.peak_fraction, 3) : '–', formatNumber(r.tokens_per_s), formatNumber(r.peak_rss_bytes / 1e6, 3)]);
+    section.append(folded('All points', table(['isa', 'threads', 'layers', 'tokens', 'median', 'fastest', 'GFLOP/s', '% of peak', 'tokens/s', 'peak memory, MB'], rows)));
+}

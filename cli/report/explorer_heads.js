@@ -1,0 +1,112 @@
+/* The map of heads: a row a layer, a column a head; pictures of the chosen component, or one number a head.
+ * SPDX-License-Identifier: MIT */
+
+const HEADS = {left: 22, top: 18, gap: 5};
+const HEAD_NUMBERS = {
+    position: {of: (about) => about.share[C2P] + about.share[P2C], range: () => [0, 1], what: 'share of c2p + p2c in the variance of the logits, 0 to 1'},
+    entropy: {of: (about) => about.entropy, range: (text) => [0, Math.log2(text.n) || 1], what: 'mean entropy of the probabilities, 0 to log₂ n bits'},
+    distance: {of: (about) => about.distance, range: (text, heads) => [0, Math.max(...heads.map((h) => h.distance), 1e-9)], what: 'mean |i − j| under the probabilities'},
+};
+let headMap = null; // {side, layers, heads}
+let headDrawing = 0; // a newer drawing ends an older one
+
+function drawHeads() {
+    const text = currentText(), layers = text.heads.length, heads = text.heads[0].length, side = Math.max(22, Math.min(54, Math.floor(200 / heads)));
+    headMap = {side, layers, heads};
+    const context = prepareCanvas(byId('heads'), HEADS.left + heads * (side + HEADS.gap) + 2, HEADS.top + layers * (side + HEADS.gap) + 2);
+    context.font = context.font.replace('12px', '11px');
+    context.fillStyle = colour('quiet');
+    context.textBaseline = 'middle';
+    context.textAlign = 'center';
+    for (let head = 0; head < heads; head++) context.fillText(String(head), HEADS.left + (head + .5) * (side + HEADS.gap), 8);
+    context.textAlign = 'right';
+    for (let layer = 0; layer < layers; layer++) context.fillText(String(layer), HEADS.left - 6, HEADS.top + (layer + .5) * (side + HEADS.gap));
+    const numbers = HEAD_NUMBERS[state.map], drawing = ++headDrawing;
+    byId('heads-note').textContent = numbers ? numbers.what
+        : `${COMPONENTS[state.component].name} of every head, ${state.scale === 'text' ? 'on one scale' : 'each on its own scale'}`;
+    if (numbers) text.heads.forEach((row, layer) => row.forEach((about, head) => drawHeadNumber(context, text, numbers, about, layer, head)));
+    else drawPictures(context, drawing, 0);
+    markHead(context);
+}
+
+const headPlace = (layer, head) => [HEADS.left + head * (headMap.side + HEADS.gap), HEADS.top + layer * (headMap.side + HEADS.gap)];
+
+function drawHeadNumber(context, text, numbers, about, layer, head) {
+    const [x, y] = headPlace(layer, head), [low, high] = numbers.range(text, text.heads.flat()), value = numbers.of(about);
+    const rgb = colourOf(palettes[state.sequential], (value - low) / (high - low));
+    context.fillStyle = `rgb(${rgb.join()})`;
+    context.fillRect(x, y, headMap.side, headMap.side);
+    if (headMap.side < 28) return;
+    context.fillStyle = inkOn(rgb);
+    context.textAlign = 'center';
+    context.fillText(formatNumber(value, 2), x + headMap.side / 2, y + headMap.side / 2);
+}
+
+/* A few milliseconds at a time, so that a page of many heads answers at once. */
+function drawPictures(context, drawing, from) {
+    const {layers, heads, side} = headMap, text = currentText(), end = performance.now() + 12;
+    let k = from;
+    for (; k < layers * heads && performance.now() < end; k++) {
+        const layer = Math.floor(k / heads), head = k % heads, [x, y] = headPlace(layer, head);
+        const cells = headCells(state.text, layer, head), values = shownValues(text, cells, state.component, state.centre);
+        const limit = scaleLimit(text, layer, head, state.component, state.centre, state.scale === 'text');
+        context.imageSmoothingEnabled = text.cells > side;
+        context.imageSmoothingQuality = 'high';
+        context.drawImage(paintCells(values, text.cells, state.component, limit, currentPalette(state.component)), x, y, side, side);
+    }
+    markHead(context);
+    if (k < layers * heads) setTimeout(() => drawing === headDrawing && drawPictures(context, drawing, k));
+    else byId('heads').dataset.drawn = drawing;
+}
+
+function markHead(context) {
+    const [x, y] = headPlace(state.layer, state.head);
+    context.strokeStyle = colour('mark');
+    context.lineWidth = 2;
+    context.strokeRect(x - 1, y - 1, headMap.side + 2, headMap.side + 2);
+}
+
+/* Pictures stay when only the choice moves. */
+let markedPicture = null;
+function moveMark() {
+    const canvas = byId('heads'), wanted = [state.text, state.component, state.centre, state.scale, state.signed, state.sequential, state.map].join();
+    if (markedPicture !== wanted || canvas.dataset.drawn !== String(headDrawing) || state.map !== 'picture') {
+        markedPicture = wanted;
+        drawHeads();
+        return;
+    }
+    const context = canvas.getContext('2d'), {side, layers, heads} = headMap;
+    context.strokeStyle = colour('paper');
+    context.lineWidth = 2;
+    for (let layer = 0; layer < layers; layer++)
+        for (let head = 0; head < heads; head++) {
+            const [x, y] = headPlace(layer, head);
+            context.strokeRect(x - 1, y - 1, side + 2, side + 2);
+        }
+    markHead(context);
+}
+
+function bindHeads() {
+    const canvas = byId('heads');
+    const headUnder = (event) => {
+        const box = canvas.getBoundingClientRect(), step = headMap.side + HEADS.gap;
+        const head = Math.floor((event.clientX - box.left - HEADS.left) / step), layer = Math.floor((event.clientY - box.top - HEADS.top) / step);
+        return layer >= 0 && layer < headMap.layers && head >= 0 && head < headMap.heads ? {layer, head} : null;
+    };
+    canvas.addEventListener('click', (event) => headUnder(event) && change(headUnder(event)));
+    canvas.addEventListener('pointermove', (event) => {
+        const place = headUnder(event);
+        if (!place) return hideTip();
+        const text = currentText(), about = text.heads[place.layer][place.head], shares = [C2C, C2P, P2C].filter((c) => text.has[c]);
+        showTip(event, [`layer ${place.layer}, head ${place.head}`, ...shares.map((c) => `${COMPONENTS[c].name} ${percent(about.share[c])}`),
+            `entropy ${formatNumber(about.entropy, 3)} bits`, `mean distance ${formatNumber(about.distance, 3)}`].join('\n'));
+    });
+    canvas.addEventListener('pointerleave', hideTip);
+    canvas.addEventListener('keydown', (event) => {
+        const step = {ArrowUp: () => stepLayer(-1), ArrowDown: () => stepLayer(1), ArrowLeft: () => stepHead(-1), ArrowRight: () => stepHead(1)}[event.key];
+        if (!step) return;
+        step();
+        event.preventDefault();
+    });
+    byId('heads-show').addEventListener('change', (event) => change({map: event.target.value}));
+}

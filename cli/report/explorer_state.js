@@ -1,0 +1,149 @@
+/* What is chosen, told to whoever draws it, and kept in the address so that a view can be cited.
+ * SPDX-License-Identifier: MIT */
+
+const state = {text: 0, layer: 0, head: 0, component: SUM, centre: true, scale: 'head', signed: 'polar', sequential: 'cividis', map: 'picture',
+    token: null, // chosen token
+    pinned: null, // cell [i, j] that stays when the pointer leaves
+    hover: null}; // cell under the pointer
+const VIEW = ['text', 'layer', 'head', 'component', 'centre', 'scale', 'signed', 'sequential'];
+const listeners = []; // {keys, draw}: draw() once a frame when one of the keys changed
+let changed = new Set();
+
+const currentText = () => page.texts[state.text];
+const currentHead = () => headCells(state.text, state.layer, state.head);
+const currentAbout = () => currentText().heads[state.layer][state.head];
+const currentCell = () => state.hover ?? state.pinned;
+const cellOfToken = (token) => Math.floor(token / currentText().pool);
+const currentLimit = (component) => scaleLimit(currentText(), state.layer, state.head, component, state.centre, state.scale === 'text');
+const currentPalette = (component) => palettes[component === PROBS ? state.sequential : state.signed];
+
+const onChange = (keys, draw) => listeners.push({keys, draw});
+
+function change(values) {
+    for (const [key, value] of Object.entries(values)) {
+        if (String(state[key]) === String(value)) continue;
+        state[key] = value;
+        if (!changed.size) requestAnimationFrame(redraw);
+        changed.add(key);
+    }
+}
+
+function redraw() {
+    const now = changed;
+    changed = new Set();
+    for (const {keys, draw} of listeners)
+        if (keys.some((key) => now.has(key))) draw();
+    if (VIEW.some((key) => now.has(key)) || now.has('token') || now.has('pinned')) writeAddress();
+}
+
+function redrawAll() {
+    for (const {draw} of listeners) draw();
+}
+
+/* A step through layers, heads or components that stays within what there is. */
+const clamp = (value, count) => Math.max(0, Math.min(count - 1, value));
+const stepLayer = (by) => change({layer: clamp(state.layer + by, currentText().heads.length)});
+const stepHead = (by) => change({head: clamp(state.head + by, currentText().heads[0].length)});
+
+function chooseText(number) {
+    if (page.texts[number]) change({text: number, token: null, pinned: null, hover: null});
+}
+
+function chooseComponent(component) {
+    if (hasComponent(currentText(), component)) change({component});
+}
+
+/* --------------------------------------------------------------------------------------------------------- address */
+
+function writeAddress() {
+    const fields = {text: state.text, layer: state.layer, head: state.head, show: COMPONENTS[state.component].key, centre: state.centre ? 'row' : 'none',
+        scale: state.scale};
+    if (state.token !== null) fields.token = state.token;
+    if (state.pinned) fields.cell = state.pinned.join(',');
+    history.replaceState(null, '', '#' + new URLSearchParams(fields));
+}
+
+/* Whatever in the address does not fit this page is left out. */
+function readAddress() {
+    const fields = new URLSearchParams(location.hash.slice(1)), number = (key) => /^\d+$/.test(fields.get(key) ?? '') ? Number(fields.get(key)) : 0;
+    if (!fields.has('layer')) return;
+    state.text = clamp(number('text'), page.texts.length);
+    state.layer = clamp(number('layer'), currentText().heads.length);
+    state.head = clamp(number('head'), currentText().heads[0].length);
+    const component = COMPONENTS.findIndex((c) => c.key === fields.get('show'));
+    if (component >= 0 && hasComponent(currentText(), component)) state.component = component;
+    state.centre = fields.get('centre') !== 'none';
+    state.scale = fields.get('scale') === 'text' ? 'text' : 'head';
+    if (fields.has('token')) state.token = clamp(number('token'), currentText().n);
+    const cell = (fields.get('cell') ?? '').split(',').map(Number);
+    if (cell.length === 2 && cell.every((k) => Number.isInteger(k) && k >= 0 && k < currentText().cells)) state.pinned = cell;
+}
+
+/* ------------------------------------------------------------------------------------------------------ small tools */
+
+const byId = (id) => document.getElementById(id);
+
+/* An element with attributes and children; texts go in as texts, so nothing needs escaping. */
+function make(name, attributes = {}, ...children) {
+    const element = name.startsWith('svg:') ? document.createElementNS('http://www.w3.org/2000/svg', name.slice(4)) : document.createElement(name);
+    for (const [key, value] of Object.entries(attributes))
+        if (value !== null && value !== undefined && value !== false) element.setAttribute(key, value);
+    element.append(...children);
+    return element;
+}
+
+/* Whole numbers as they are, others with four digits; true minus, no exponent where it can be helped. */
+function formatNumber(value, digits = 4) {
+    if (!Number.isFinite(value)) return Number.isNaN(value) ? 'not a number' : value > 0 ? '∞' : '−∞';
+    const size = Math.abs(value);
+    const text = Number.isInteger(value) && size < 1e6 ? String(value) : size < 1e-4 || size >= 1e6 ? value.toExponential(2) : size >= 1000 ? value.toFixed(0) : value.toPrecision(digits);
+    return text.replace(/-/g, '−');
+}
+const withSign = (value) => (value > 0 ? '+' : '') + formatNumber(value);
+
+/* Sizes a canvas in CSS pixels for the screen at hand; the context works in CSS pixels. */
+function prepareCanvas(canvas, width, height) {
+    const ratio = window.devicePixelRatio || 1;
+    canvas.width = Math.max(1, Math.round(width * ratio));
+    canvas.height = Math.max(1, Math.round(height * ratio));
+    canvas.style.width = `${width}px`;
+    canvas.style.height = `${height}px`;
+    const context = canvas.getContext('2d');
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+    context.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+    return context;
+}
+
+/* Series are made for white paper; on a dark screen they are lifted. */
+const isDark = () => matchMedia('(prefers-color-scheme: dark)').matches && !document.documentElement.classList.contains('printing');
+const seriesColour = (index) => {
+    const tone = page.series[index % page.series.length];
+    return isDark() ? `color-mix(in srgb, ${tone}, white 28%)` : tone;
+};
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+/* A label cut between characters as people count them. */
+const graphemes = (text) => window.Intl?.Segmenter ? Array.from(new Intl.Segmenter().segment(text), (s) => s.segment) : Array.from(text);
+function fitLabel(context, text, width) {
+    if (context.measureText(text).width <= width) return text;
+    const parts = graphemes(text);
+    while (parts.length && context.measureText(parts.join('') + '…').width > width) parts.pop();
+    return parts.join('') + '…';
+}
+
+/* The tokens under a cell: one, or the first and the last of a pool. */
+function cellTokens(text, cell) {
+    const first = cell * text.pool, last = Math.min(first + text.pool, text.n) - 1;
+    return {first, last, label: first === last ? text.tokens[first] : `${text.tokens[first]} … ${text.tokens[last]}`,
+        place: first === last ? String(first) : `${first}–${last}`};
+}
+
+const formatTick = (value) => String(Number(value.toPrecision(6))).replace('-', '−');
+
+/* Round numbers for an axis. */
+function niceTicks(low, high, most) {
+    const span = high - low || 1, raw = span / most, base = 10 ** Math.floor(Math.log10(raw));
+    const step = [1, 2, 5, 10].map((k) => k * base).find((s) => s >= raw * .999), ticks = [];
+    for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) ticks.push(Number((k * step).toPrecision(12)));
+    return ticks;
+}

@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""The page of `deberta report` in a real browser: what a click, a hover and the keys show, against the exact data beside it.
+
+Usage: test_report_page.py DEBERTA MODEL. Exit 77 where there is no Chromium. The last line counts.
+
+SPDX-License-Identifier: MIT"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import tensor_files
+from browser import Browser, find_chromium
+
+PROGRAM, MODEL = sys.argv[1:3]
+TEXT = "the captain saw a 👩‍👩‍👧 and wrote مرحبا on <b>paper</b>"
+passed = failed = 0
+
+
+def check(fine, what):
+    global passed, failed
+    passed, failed = passed + bool(fine), failed + (not fine)
+    if not fine:
+        print("failed:", what)
+
+
+def report(folder, model, *arguments):
+    done = subprocess.run([PROGRAM, "report", model, "-o", folder, "-q", "--skip", "verify,latency", *arguments],
+                          capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    check(done.returncode == 0, f"report: exit {done.returncode}, {done.stderr}")
+    return "file://" + os.path.abspath(folder) + "/index.html"
+
+
+class Page:
+    """The page as one sees it: numbers as texts, places on the screen."""
+
+    def __init__(self, browser, url):
+        self.browser = browser
+        browser.open(url)
+        browser.frame()
+        self.about = json.loads(browser.evaluate("document.getElementById('json-page').textContent"))
+        check(browser.evaluate("document.documentElement.dataset.ready") == "yes", f"{url}: ready, {browser.errors}")
+
+    def text(self, selector):
+        return self.browser.evaluate(f"document.querySelector({json.dumps(selector)})?.textContent ?? null")
+
+    def place(self, selector):
+        """The middle of an element, scrolled to where it can be seen."""
+        return self.browser.evaluate(f"""(() => {{
+            const e = document.querySelector({json.dumps(selector)});
+            e.scrollIntoView({{block: 'center'}});
+            const box = e.getBoundingClientRect();
+            return [box.left + box.width / 2, box.top + box.height / 2];
+        }})()""")
+
+    def cell(self, i, j):
+        """Where a cell of the matrix is: the labels' room is what the canvas has beside its cells."""
+        cells = self.about["texts"][0]["cells"]
+        return self.browser.evaluate(f"""(() => {{
+            const canvas = document.getElementById('cursor');
+            canvas.scrollIntoView({{block: 'center'}});
+            const box = canvas.getBoundingClientRect(), pixels = document.getElementById('matrix').getContext('2d');
+            const side = Number(canvas.dataset.cell);
+            return [box.right - 1 - side * ({cells} - {j} - .5), box.bottom - 1 - side * ({cells} - {i} - .5)];
+        }})()""")
+
+    def pixel(self, x, y):
+        """The colour of the matrix there."""
+        return self.browser.evaluate(f"""(() => {{
+            const canvas = document.getElementById('matrix'), box = canvas.getBoundingClientRect(), scale = canvas.width / box.width;
+            return [...canvas.getContext('2d').getImageData(({x} - box.left) * scale, ({y} - box.top) * scale, 1, 1).data.slice(0, 3)];
+        }})()""")
+
+    def shown(self):
+        """{component: number} of the cell that the page speaks of, as written there."""
+        rows = self.browser.evaluate("""[...document.querySelectorAll('#readout tr[data-component]')].map(
+            row => [row.dataset.component, row.children[1].textContent.replace('−', '-')])""")
+        return {name: float(number) for name, number in rows}
+
+
+def row_mean(values, i, n):
+    return sum(values[i * n:(i + 1) * n]) / n
+
+
+def expected(tensors, layer, head, i, j, centred):
+    """What the page must say, from the file beside it."""
+    result = {}
+    for name, key in (("c2c", "c2c"), ("c2p", "c2p"), ("p2c", "p2c"), ("logits", "sum"), ("probs", "probs")):
+        tensor = tensors.get(f"attn.{layer}.{name}")
+        if tensor is None:
+            continue
+        n = tensor.shape[3]
+        values = tensor.values[head * n * n:(head + 1) * n * n]
+        result[key] = values[i * n + j] - (row_mean(values, i, n) if centred and key != "probs" else 0)
+    return result
+
+
+def check_cell(page, tensors, layer, head, i, j, what, centred=True, tolerance=6e-4):
+    found, wanted = page.shown(), expected(tensors, layer, head, i, j, centred)
+    check(found.keys() == wanted.keys(), f"{what}: components {found.keys()}")
+    for key, value in wanted.items():
+        check(abs(found.get(key, 1e9) - value) <= tolerance * max(1, abs(value)), f"{what}: {key} {found.get(key)}, expected {value}")
+
+
+def explore(browser, folder):
+    """Every way to choose, on a text with scripts from everywhere."""
+    page = Page(browser, report(folder, MODEL, "--text", TEXT))
+    tensors, _ = tensor_files.read(os.path.join(folder, "text0.safetensors"))
+    text = page.about["texts"][0]
+    tokens = text["tokens"]
+    check(browser.requests[1:] == [], f"nothing is loaded: {browser.requests[1:]}")
+    check(page.text("#tokens button[data-token='3']") == tokens[3], "the strip of tokens")
+
+    browser.move(*page.cell(2, 5))
+    check_cell(page, tensors, 0, 0, 2, 5, "hover")
+    readout = page.text("#readout")
+    check(tokens[2] in readout and tokens[5] in readout and "float32" in readout, f"hover: {readout}")
+    browser.move(3, 3)
+    check("Point at a cell" in page.text("#readout"), "the pointer left")
+    check(page.pixel(*page.cell(2, 5)) != page.pixel(*page.cell(5, 2)) or expected(tensors, 0, 0, 2, 5, True) == expected(tensors, 0, 0, 5, 2, True),
+          "a row is a query")
+
+    browser.click(*page.cell(4, 1))
+    browser.move(3, 3)
+    check_cell(page, tensors, 0, 0, 4, 1, "a click stays")
+    check("“" + tokens[4] + "”" in page.text("#row-title"), f"the row: {page.text('#row-title')}")
+    browser.click(*page.place("#tokens button[data-token='6']"))
+    check("“" + tokens[6] + "”" in page.text("#column-title"), "the column")
+    check(browser.evaluate("document.querySelector('#tokens button[data-token=\"6\"]').ariaPressed") == "true", "the token is marked")
+
+    for key in "jl":
+        browser.press(key)
+    check_cell(page, tensors, 1, 1, 4, 1, "layer and head by keys")
+    check(page.text("#matrix-title") == "Layer 1, head 1: sum of the terms", page.text("#matrix-title"))
+    browser.press("3")
+    check(page.text("#matrix-title").endswith("position to content"), "component by key")
+    browser.press("c")
+    check_cell(page, tensors, 1, 1, 4, 1, "row means left in", centred=False)
+    check("left in" in page.text("#legend-note"), "the legend says so")
+    browser.press("c")
+    browser.click(*page.place("label[for=component-probs]"))
+    check("probability" in page.text("#legend-note"), "component by click")
+
+    browser.evaluate("document.getElementById('cursor').focus()")
+    browser.press("ArrowDown")
+    browser.press("ArrowRight")
+    check_cell(page, tensors, 1, 1, 5, 2, "arrows")
+    browser.press("Enter")
+    check("“" + tokens[5] + "”" in page.text("#row-title"), "enter chooses the query")
+    address = browser.evaluate("location.href")
+    again = Page(browser, address)
+    check_cell(again, tensors, 1, 1, 5, 2, "the address brings the view back")
+    browser.press("Escape")
+    browser.press("Escape")
+    check("Point at a cell" in page.text("#readout") and "token=" not in browser.evaluate("location.hash"), "escape lets go")
+    check(browser.evaluate("document.querySelectorAll('b b, td b, #tokens b').length") <= 2, "tokens stay texts")
+
+
+def colours(browser, folder):
+    """Pixels are the palette's, at the place of the value."""
+    ids = ",".join(str(3 + 7 * k % 90) for k in range(40))
+    url = report(folder, "synthetic:v3-xsmall,vocab=100,layers=1", "--ids", ids)
+    page = Page(browser, url + "#layer=0&head=2&show=c2p")
+    tensors, _ = tensor_files.read(os.path.join(folder, "text0.safetensors"))
+    palette = browser.evaluate("Array.from(atob(JSON.parse(document.getElementById('json-page').textContent).palettes.polar.rgb), c => c.charCodeAt())")
+    limit = page.about["texts"][0]["heads"][0][2]["centred"]
+    for i, j in ((0, 1), (1, 0), (3, 30), (30, 3), (39, 39), (20, 7)):
+        value = expected(tensors, 0, 2, i, j, True)["c2p"]
+        level = round((.5 + value / limit / 2) * 256)
+        near = [palette[3 * k:3 * k + 3] for k in (level - 1, level, level + 1) if 0 <= k < 257]
+        check(page.pixel(*page.cell(i, j)) in near, f"cell {i}, {j}: {page.pixel(*page.cell(i, j))}, expected {near}")
+
+
+def grades(browser, folder):
+    """Eight bits, pooled, a single token, missing terms."""
+    many = ",".join(str(3 + 11 * k % 90) for k in range(200))
+    page = Page(browser, report(folder, "synthetic:v3-xsmall,vocab=100,layers=6", "--ids", many))
+    tensors, _ = tensor_files.read(os.path.join(folder, "text0.safetensors"))
+    about = page.about["texts"][0]
+    check(not about["exact"] and about["pool"] == 1, f"200 tokens: {about['exact']}, {about['pool']}")
+    browser.move(*page.cell(150, 20))
+    check_cell(page, tensors, 0, 0, 150, 20, "8 bits", tolerance=2 * max(about["heads"][0][0]["scale"]) / 127)
+    check("8 bits" in page.text("#readout"), "the page says that numbers are rounded")
+
+    longer = ",".join(str(3 + 13 * k % 90) for k in range(230))
+    page = Page(browser, report(folder, "synthetic:v1-base,vocab=100,layers=1,hidden=64,heads=1", "--ids", longer))
+    tensors, _ = tensor_files.read(os.path.join(folder, "text0.safetensors"))
+    about = page.about["texts"][0]
+    check((about["pool"], about["cells"]) == (2, 115), f"230 tokens: pool {about['pool']}")
+    browser.move(*page.cell(60, 10))
+    under = [expected(tensors, 0, 0, i, j, True)["c2c"] for i in (120, 121) for j in (20, 21)]
+    check(abs(page.shown()["c2c"] - sum(under) / 4) < about["heads"][0][0]["scale"][0] / 100, f"pooled mean: {page.shown()['c2c']} of {under}")
+    check("Means of 2 × 2" in page.text("#readout") and "range" in page.text("#readout"), "the page says that cells are pooled")
+    low, high = (float(x.replace("−", "-")) for x in page.text("#readout tr.small td").split("…"))
+    step = about["heads"][0][0]["range"][0] / 100
+    check(abs(low - min(under)) < step and abs(high - max(under)) < step, f"pooled range: {low}, {high} of {under}")
+
+    page = Page(browser, report(folder, "synthetic:v1-base,vocab=100,layers=1,hidden=64,heads=1,terms=none", "--ids", "5"))
+    browser.move(*page.cell(0, 0))
+    check(page.shown() == {"c2c": 0, "sum": 0, "probs": 1}, f"one token without relative positions: {page.shown()}")
+    check(browser.evaluate("document.getElementById('component-p2c').disabled"), "terms that the model lacks")
+
+
+def main():
+    chromium = find_chromium()
+    if not chromium:
+        print("no Chromium is installed")
+        return 77
+    browser = Browser(chromium)
+    try:
+        for test in (explore, colours, grades):
+            with tempfile.TemporaryDirectory() as folder:
+                test(browser, folder)
+        check(not browser.errors, f"errors of the page: {browser.errors}")
+    finally:
+        browser.close()
+    print(f"{passed} passed, {failed} failed")
+    return failed > 0
+
+
+sys.exit(main())
