@@ -98,7 +98,7 @@ static void call_gemm(const kernels *table, kernel_data *d)
         .residual = p->residual ? d->c : NULL,
         .ld_residual = d->ldc,
         .residual_panel_stride = PANEL,
-        .prefetch_next = copy + 1 < d->copies,
+        .next = d->b + (copy + 1) % d->copies * d->b_floats,
     };
     table->gemm_f32(&task);
 }

@@ -43,9 +43,9 @@ enum { KEY_CHUNK = 512 };
  * so a row-major C has c_panel_stride 16. C may be the residual; it overlaps nothing else. rows, depth, panels >= 0;
  * depth 0 is an empty sum. Error against exact arithmetic before the epilogue: at most depth eps sum|a b|.
  *
- * prefetch_next says that the bytes behind the last panel are the next ones to be multiplied (weights in walking
- * order): while panel p is multiplied, p + 1 is fetched into L2, spread evenly over the row groups. It changes no
- * result and never faults. */
+ * next is what will be multiplied after this call, or NULL where B is in a cache already: while panel p is multiplied,
+ * p + 1 is fetched into L2, spread evenly over the row groups, and next stands in for the panel behind the last. It is
+ * never read, changes no result and cannot fault. */
 typedef struct gemm_task {
     size_t rows, depth, panels;
     const float *a;
@@ -62,7 +62,8 @@ typedef struct gemm_task {
     const float *residual;
     size_t ld_residual, residual_panel_stride;
     const float *row_scale; /* [rows] */
-    bool accumulate, gelu, prefetch_next;
+    bool accumulate, gelu;
+    const float *next;
 } gemm_task;
 
 /* Position bias of one tile of 16 keys against `rows` consecutive queries: what disentangled attention adds to q.k.
@@ -152,7 +153,7 @@ typedef enum kernel_activation {
     X(activate_f32, (float *x, size_t n, kernel_activation function))
 
 typedef struct kernels {
-    /* Rows of the widest register tile and panels it spans: callers that cut work into blocks prefer multiples. */
+    /* Rows and panels of the usual register tile: callers that cut work into blocks prefer multiples. */
     size_t tile_rows, tile_panels;
 #define X(name, parameters)                                                                                            \
     void(*name) parameters;                                                                                            \

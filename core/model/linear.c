@@ -15,8 +15,10 @@ linear_product linear_plain(const packed_matrix *matrix, size_t rows, const floa
     };
 }
 
-/* One block of inputs for the panels [first, first + count) of the product, all in one group of C. */
-static void multiply_block(const kernels *table, const linear_product *p, size_t start, size_t first, size_t count)
+/* One block of inputs for the panels [first, first + count) of the product, all in one group of C; next: what follows.
+ */
+static void multiply_block(const kernels *table, const linear_product *p, size_t start, size_t first, size_t count,
+                           const float *next)
 {
     const packed_matrix *m = p->matrix;
     size_t depth = minimum(m->block_depth, m->depth - start), panel = p->first_panel + first;
@@ -39,19 +41,26 @@ static void multiply_block(const kernels *table, const linear_product *p, size_t
         .residual_panel_stride = PANEL,
         .accumulate = start > 0,
         .gelu = last && p->gelu,
-        .prefetch_next = p->rows > 1,
+        .next = p->rows > 1 ? next : NULL,
     };
     table->gemm_f32(&task);
 }
 
-/* The panels [first, end) of the product; in walking order: all panels of a block, then the next block. */
-static void multiply_panels(const kernels *table, const linear_product *p, size_t first, size_t end)
+/* The panels [first, end) of the product; in walking order: all panels of a block, then the next block. after: what
+ * this thread probably multiplies next. */
+static void multiply_panels(const kernels *table, const linear_product *p, size_t first, size_t end, const float *after)
 {
+    const packed_matrix *m = p->matrix;
     size_t group_panels = p->group_panels ? p->group_panels : p->panels;
-    for (size_t start = 0; start < p->matrix->depth; start += p->matrix->block_depth) {
+    for (size_t start = 0; start < m->depth; start += m->block_depth) {
         for (size_t panel = first, next; panel < end; panel = next) {
             next = minimum(end, (panel / group_panels + 1) * group_panels);
-            multiply_block(table, p, start, panel, next - panel);
+            const float *follows = after;
+            if (next < end)
+                follows = packed_matrix_panel(m, start, p->first_panel + next);
+            else if (start + m->block_depth < m->depth)
+                follows = packed_matrix_panel(m, start + m->block_depth, p->first_panel + first);
+            multiply_block(table, p, start, panel, next - panel, follows);
         }
     }
 }
@@ -71,7 +80,7 @@ void linear_run(const kernels *table, const linear_product *product)
         size_t start = part_start(product->rows, parts, part);
         advance_rows(&block, start);
         block.rows = part_start(product->rows, parts, part + 1) - start;
-        multiply_panels(table, &block, 0, block.panels);
+        multiply_panels(table, &block, 0, block.panels, packed_matrix_end(block.matrix));
     }
 }
 
@@ -79,20 +88,36 @@ void linear_run(const kernels *table, const linear_product *product)
 typedef struct linear_grid {
     const kernels *kernels;
     const linear_product *products;
-    size_t count, panels, row_parts, panel_parts;
+    size_t count, panels, threads, row_parts, panel_parts;
 } linear_grid;
+
+/* Where the panels of a part begin, of all products one after another. */
+static size_t first_panel_of(const linear_grid *grid, size_t panel_part)
+{
+    size_t tile = grid->kernels->tile_panels, tiles = ceiling_divide(grid->panels, tile);
+    return minimum(tile * part_start(tiles, grid->panel_parts, panel_part), grid->panels);
+}
+
+/* The weights of that panel; behind the last one, what lies behind them: the next matrix, as the model is stored. */
+static const float *weights_at(const linear_grid *grid, size_t panel)
+{
+    const linear_product *product = grid->products;
+    for (; panel >= product->panels && product + 1 < grid->products + grid->count; product++) panel -= product->panels;
+    return panel < product->panels ? packed_matrix_panel(product->matrix, 0, product->first_panel + panel)
+                                   : packed_matrix_end(product->matrix);
+}
 
 static void run_cell(void *context, size_t task, size_t worker)
 {
     (void)worker;
     const linear_grid *grid = context;
     /* Rows vary fastest, so that threads at the same time want the same weights. */
-    size_t row_part = task % grid->row_parts, panel_part = task / grid->row_parts;
-    size_t rows = grid->products[0].rows, tile = grid->kernels->tile_panels;
+    size_t row_part = task % grid->row_parts, panel_part = task / grid->row_parts, rows = grid->products[0].rows;
     size_t row = part_start(rows, grid->row_parts, row_part), row_end = part_start(rows, grid->row_parts, row_part + 1);
-    size_t tiles = ceiling_divide(grid->panels, tile);
-    size_t panel = tile * part_start(tiles, grid->panel_parts, panel_part);
-    size_t panel_end = minimum(tile * part_start(tiles, grid->panel_parts, panel_part + 1), grid->panels);
+    size_t panel = first_panel_of(grid, panel_part), panel_end = first_panel_of(grid, panel_part + 1);
+    /* With every other thread busy as long, this one gets the task that many further on. */
+    size_t later = minimum((task + grid->threads) / grid->row_parts, grid->panel_parts);
+    const float *after = weights_at(grid, first_panel_of(grid, later));
 
     for (size_t i = 0, offset = 0; i < grid->count; offset += grid->products[i++].panels) {
         linear_product part = grid->products[i];
@@ -100,15 +125,18 @@ static void run_cell(void *context, size_t task, size_t worker)
         if (first >= end) continue;
         advance_rows(&part, row);
         part.rows = row_end - row;
-        multiply_panels(grid->kernels, &part, first - offset, end - offset);
+        bool last = offset + part.panels >= panel_end;
+        multiply_panels(grid->kernels, &part, first - offset, end - offset,
+                        last ? after : weights_at(grid, offset + part.panels));
     }
 }
 
 /* The grid whose slowest thread has least to do, by counting register tiles. Of equals the finer one: a thread that is
  * held up then holds up the others less. Cutting rows more than the cache asks for costs a little, because weights are
  * read again. */
-static void choose_cells(linear_grid *grid, size_t rows, size_t threads)
+static void choose_cells(linear_grid *grid, size_t rows)
 {
+    size_t threads = grid->threads;
     enum { MAX_TASKS_PER_THREAD = 4, MAX_ROW_CUTS = 4, COST_OF_A_CUT = 32 /* 1 / 32 of the work */ };
     size_t tiles = ceiling_divide(grid->panels, grid->kernels->tile_panels), best = SIZE_MAX;
     size_t least_parts = ceiling_divide(rows, LINEAR_MAX_ROWS);
@@ -126,23 +154,24 @@ static void choose_cells(linear_grid *grid, size_t rows, size_t threads)
     }
 }
 
-static void choose_grid(linear_grid *grid, size_t rows, size_t threads)
+static void choose_grid(linear_grid *grid, size_t rows)
 {
+    size_t threads = grid->threads;
     grid->row_parts = ceiling_divide(rows, LINEAR_MAX_ROWS);
     grid->panel_parts = 1;
     if (threads == 1) return;
     if (rows >= LINEAR_ROW_SPLIT * threads) {
         grid->row_parts = round_up(grid->row_parts, threads);
     } else {
-        choose_cells(grid, rows, threads);
+        choose_cells(grid, rows);
     }
 }
 
 void linear_run_parallel(const kernels *table, thread_pool *pool, const linear_product *products, size_t count)
 {
-    linear_grid grid = {.kernels = table, .products = products, .count = count};
+    linear_grid grid = {.kernels = table, .products = products, .count = count, .threads = thread_pool_threads(pool)};
     for (size_t i = 0; i < count; i++) grid.panels += products[i].panels;
     if (grid.panels == 0 || products[0].rows == 0) return;
-    choose_grid(&grid, products[0].rows, thread_pool_threads(pool));
+    choose_grid(&grid, products[0].rows);
     parallel_for(pool, grid.row_parts * grid.panel_parts, run_cell, &grid);
 }

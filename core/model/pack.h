@@ -46,4 +46,10 @@ static inline float *packed_matrix_panel(const packed_matrix *matrix, size_t blo
     return matrix->panels + (block_start * matrix->panel_count + panel * block_depth) * PANEL;
 }
 
+/* Behind the last panel of the last block. */
+static inline const float *packed_matrix_end(const packed_matrix *matrix)
+{
+    return matrix->panels + matrix->depth * matrix->panel_count * PANEL;
+}
+
 #endif

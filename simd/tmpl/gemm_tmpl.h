@@ -144,7 +144,8 @@ VF void gemm_rows(size_t rows, const int panels, const int requests, const gemm_
 VF void gemm_panels(const int panels, const int requests, const gemm_task *task, size_t panel)
 {
     const size_t groups = (task->rows + TILE_ROWS(panels) - 1) / TILE_ROWS(panels);
-    const char *next = (const char *)(task->b + (panel + (size_t)panels) * task->b_panel_stride);
+    const size_t behind = panel + (size_t)panels;
+    const char *next = (const char *)(behind < task->panels ? task->b + behind * task->b_panel_stride : task->next);
     const size_t group_bytes = PANEL * sizeof(float) * (size_t)panels * task->depth / groups;
     const size_t step = requests ? PANEL * sizeof(float) * (size_t)panels / (groups * (size_t)requests) : 0;
     for (size_t group = 0, row = 0; group < groups; group++) {
@@ -185,7 +186,7 @@ static void VF_NAME(gemm_f32)(const gemm_task *task)
     const size_t groups = (task->rows + TILE_ROWS(TILE_PANELS) - 1) / TILE_ROWS(TILE_PANELS);
     /* Requests a step of depth, as few as reach every line: three for one group cost 12 rows in two groups a fifth of their time. */
     const size_t requests = (TILE_PANELS + groups - 1) / groups;
-    if (!task->prefetch_next || task->rows == 1 || task->rows > PREFETCH_MAX_ROWS)
+    if (!task->next || task->rows == 1 || task->rows > PREFETCH_MAX_ROWS)
         gemm_all_panels(0, task);
     else if (requests == 1)
         gemm_all_panels(1, task);

@@ -25,8 +25,8 @@
 /* The only symbol of the object. */
 void VF_NAME(kernels_init)(kernels *table)
 {
-    table->tile_rows = TILE_ROWS(TILE_MAX_PANELS);
-    table->tile_panels = TILE_MAX_PANELS;
+    table->tile_rows = TILE_ROWS(TILE_PANELS);
+    table->tile_panels = TILE_PANELS;
 #define X(name, parameters)                                                                                            \
     table->name = VF_NAME(name);                                                                                       \
     table->name##_isa = VF_ISA;

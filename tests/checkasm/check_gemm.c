@@ -11,7 +11,7 @@ typedef struct gemm_case {
     size_t rows, depth, panels;
     start_kind start;
     residual_kind residual;
-    bool bias, gelu, outer, row_scale, prefetch_next;
+    bool bias, gelu, outer, row_scale, next;
     value_kind distribution;
     void (*plant)(test_run *run, struct gemm_case *c); /* puts special values into the filled buffers, or NULL */
 
@@ -50,7 +50,7 @@ static const void *gemm_task_for(void *context, int copy)
         .row_scale = copy_of(g->scales, copy),
         .accumulate = g->start != START_ZERO,
         .gelu = g->gelu,
-        .prefetch_next = g->prefetch_next,
+        .next = g->next ? g->b->copy[copy] : NULL,
     };
     return &task;
 }
@@ -201,7 +201,7 @@ static void run_gemm_case(test_run *run, size_t weight, const gemm_case *g)
     static const char *const residuals[] = {"", ", residual", ", residual is c"};
     run_case(run, weight, gemm_body, g, "rows %zu, depth %zu, panels %zu%s%s%s%s%s%s%s", g->rows, g->depth, g->panels,
              starts[g->start], g->bias ? ", bias" : "", g->gelu ? ", gelu" : "", g->outer ? ", outer" : "",
-             residuals[g->residual], g->row_scale ? ", row_scale" : "", g->prefetch_next ? ", prefetch_next" : "");
+             residuals[g->residual], g->row_scale ? ", row_scale" : "", g->next ? ", next" : "");
 }
 
 /* ------------------------------------------------------------------------------------------------------------ walks */
@@ -230,7 +230,7 @@ void check_gemm_products(test_run *run)
                                      .depth = depths[d],
                                      .panels = panels,
                                      .start = (start_kind)((rows + panels + d) % START_COUNT),
-                                     .prefetch_next = (rows + panels) % 2,
+                                     .next = (rows + panels) % 2,
                                      .distribution = (rows + d) % 3 == 0 ? DIST_EXACT : DIST_BELL};
                 run_gemm_case(run, 60, &g);
             }
@@ -242,7 +242,7 @@ void check_gemm_products(test_run *run)
             }
     for (size_t rows = 1; rows <= most_rows(run); rows += 4)
         for (size_t panels = 1; panels <= most_panels(run); panels += 2) {
-            const gemm_case g = {.rows = rows, .depth = 768, .panels = panels, .bias = true, .prefetch_next = rows > 1};
+            const gemm_case g = {.rows = rows, .depth = 768, .panels = panels, .bias = true, .next = rows > 1};
             run_gemm_case(run, 40, &g);
         }
 }
@@ -262,7 +262,7 @@ void check_gemm_epilogues(test_run *run)
                                  .gelu = flags & 2,
                                  .outer = flags & 4,
                                  .row_scale = flags & 8,
-                                 .prefetch_next = flags & 16};
+                                 .next = flags & 16};
             run_gemm_case(run, 12, &g);
         }
 }

@@ -50,7 +50,7 @@ static void call_gemm(const kernels *table, bench_arrays *w)
                             .c_panel_stride = PANEL,
                             .bias = w->bias,
                             .gelu = w->variant == 2,
-                            .prefetch_next = w->variant != 1};
+                            .next = w->variant != 1 ? w->b : NULL};
     table->gemm_f32(&task);
 }
 
