@@ -8,6 +8,7 @@ The last line is `N passed, N failed, N skipped`. SPDX-License-Identifier: MIT
 import csv
 import io
 import json
+import math
 import os
 import subprocess
 import sys
@@ -100,6 +101,84 @@ class Components(unittest.TestCase):
             self.assertAlmostEqual(row["share"], part / whole, delta=2e-6, msg=row)
             self.assertTrue(row["low"] <= row["share"] <= row["high"], row)
         self.assertEqual(len(data), 5 * 4 * 3)
+
+
+class Decoder(unittest.TestCase):
+    FRAME = "verb\tHe {1} his hat and {2} the <door|window>.\ttook/opened,took/closed"
+
+    def log_probabilities(self, sentence, folder):
+        """[decoder][mask][word] from the logits that `encode` writes."""
+        path = os.path.join(folder, "o.safetensors")
+        run("encode", DEMO, "--text", sentence, "--logits", "-o", path)
+        tensors, _ = tensor_files.read(path)
+        ids = json.loads(run("tokenize", DEMO, "--text", sentence, "--json"))["ids"]
+        found = {}
+        for decoder, name in (("plain", "logits.mlm"), ("emd", "logits.mlm_emd")):
+            _, n, width = tensors[name].shape
+            self.assertEqual(n, len(ids))
+            rows = [tensors[name].values[t * width:(t + 1) * width] for t in range(n) if ids[t] == 5990]
+            found[decoder] = [[v - math.log(sum(math.exp(x) for x in row)) for v in row] for row in rows]
+        return found
+
+    def test_probabilities(self):
+        found = json.loads(run("study", "decoder", DEMO, "--text", self.FRAME, "--json"))
+        data = rows_of(found["data"])
+        self.assertEqual(len(data), 2 * 2 * 2 * 3)
+        id_of = {w: json.loads(run("tokenize", DEMO, "--text", w, "--json"))["ids"][1] for w in ("took", "opened", "closed")}
+        with tempfile.TemporaryDirectory() as folder:
+            expected = {s: self.log_probabilities(s, folder) for s in sorted({row["sentence"] for row in data})}
+        self.assertEqual(sorted(expected), ["He [MASK] his hat and [MASK] the door.", "He [MASK] his hat and [MASK] the window."])
+        right = {"plain": 0, "emd": 0, "emd_level": 0}
+        for row in data:
+            right[row["decoder"]] += row["log_p_word"] > row["log_p_other"]
+            self.assertEqual(row["word"] == "took", row["mask"] == 1)
+            if row["decoder"] != "emd_level":
+                at = expected[row["sentence"]][row["decoder"]][row["mask"] - 1]
+                self.assertAlmostEqual(row["log_p_word"], at[id_of[row["word"]]], delta=2e-5)
+                self.assertAlmostEqual(row["log_p_other"], at[id_of[row["other"]]], delta=2e-5)
+        shown = next(row for row in rows_of(found["accuracy"]) if row["position of"] == "verb")
+        self.assertEqual(shown["items"], 8)
+        for title, decoder in (("head on H[L]", "plain"), ("EMD", "emd"), ("EMD, one position", "emd_level")):
+            self.assertTrue(shown[title].startswith(f"{100 * right[decoder] / 8:.1f} "), (shown, right))
+        self.assertTrue(all(row["with equal logits"] == 0 and row["sentences"] == 2 for row in rows_of(found["two_masks"])))
+
+    def test_positions_matter_to_one_decoder(self):
+        """A level position changes the Enhanced Mask Decoder's answers, and nothing else changes the plain head's."""
+        data = rows_of(json.loads(run("study", "decoder", DEMO, "--text", self.FRAME, "--json"))["data"])
+        emd, level = ([r["log_p_word"] for r in data if r["decoder"] == d] for d in ("emd", "emd_level"))
+        self.assertTrue(any(abs(a - b) > 1e-4 for a, b in zip(emd, level)))
+
+    def test_without_positions(self):
+        """Two masks in one sentence: the same state where a model has no positions at all, another where it has relative ones."""
+        shape = "synthetic:v3-base,layers=2,hidden=64,heads=2,intermediate=64,vocab=97,lm=1"
+        with tempfile.TemporaryDirectory() as folder:
+            for terms, same in (("none", True), ("both", False)):
+                path = os.path.join(folder, "o.safetensors")
+                run("encode", f"{shape},terms={terms}", "--ids", "1,7,9,50,23,41,8,9,50,2", "--logits", "-o", path)
+                tensors, _ = tensor_files.read(path)
+                _, _, width = tensors["logits.mlm"].shape
+                rows = [list(tensors["logits.mlm"].values[t * width:(t + 1) * width]) for t in (3, 8)]
+                self.assertEqual(rows[0] == rows[1], same, terms)
+
+    def test_bad_frames(self):
+        for line, words in (("x", ["expected kind"]), ("verb\tno masks\ta/b", ["{1}", "no masks"]), ("verb\t{2} {1}\ta/b", ["{1}, then {2}"]),
+                            ("verb\t{1} {2}\ta", ["word/word", "'a'"]), ("verb\t{1} <a {2}\tman/horse", ["<a|b>"]),
+                            ("verb\t{1} {2}\tqwertyuiop/zxcvbnm", ["single tokens"])):
+            err = run("study", "decoder", DEMO, "--text", line, code=3)
+            for word in words:
+                self.assertIn(word, err)
+
+    def test_bundled_items(self):
+        """At least 500 items whose answer depends on the place, as docs/studies/decoder.md says."""
+        found = json.loads(run("study", "decoder", DEMO, "--file", os.path.join(ROOT, "docs", "studies", "data", "decoder.txt"), "--json"))
+        rows = {row["position of"]: row for row in rows_of(found["accuracy"])}
+        self.assertEqual(rows["all three"]["items"], sum(rows[k]["items"] for k in ("subject", "verb", "preposition")))
+        self.assertGreaterEqual(rows["all three"]["items"], 500)
+        with open(os.path.join(ROOT, "docs", "studies", "decoder.md"), encoding="utf-8") as file:
+            page = file.read()
+        for row in rows.values():
+            self.assertIn(row["head on H[L]"], page)
+            self.assertIn(row["EMD - head"], page)
 
 
 def main():
