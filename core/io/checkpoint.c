@@ -14,6 +14,7 @@
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
 #include "core/io/sha256.h"
+#include "core/io/tensor_names.h"
 #include "core/io/torch_file.h"
 
 typedef struct weight_file {
@@ -137,60 +138,6 @@ static deberta_status read_map(checkpoint *c, json_t *index, const char *where, 
 
 /* ---------------------------------------------------------------------------------------------------- tensor names */
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t text_bytes = strlen(text), end_bytes = strlen(end);
-    return text_bytes >= end_bytes && strcmp(text + text_bytes - end_bytes, end) == 0;
-}
-
-static bool starts_with(const char *text, const char *begin, size_t begin_bytes)
-{
-    return strncmp(text, begin, begin_bytes) == 0;
-}
-
-/* What precedes the encoder's names, and how much of it precedes the names of the heads as well ("module." of a model
- * that was trained on several devices). Points into the name of the word table. */
-typedef struct name_prefix {
-    const char *text;
-    size_t length_bytes, outer_bytes;
-} name_prefix;
-
-static const char word_table[] = "embeddings.word_embeddings.weight";
-static const char word_delta[] = "embeddings.word_embeddings._weight";
-
-/* The length of what precedes `end` in a name; SIZE_MAX when the name does not end so. "xembeddings..." is something
- * else. */
-static size_t bytes_before(const char *name, const char *end)
-{
-    if (!ends_with(name, end)) return SIZE_MAX;
-    size_t before = strlen(name) - strlen(end);
-    return before == 0 || name[before - 1] == '.' ? before : SIZE_MAX;
-}
-
-/* Splits what precedes the word table into what belongs to the encoder ("deberta.") and what is around the whole model.
- */
-static name_prefix make_prefix(const char *name, size_t length_bytes)
-{
-    static const char *const encoders[] = {"deberta.", "bert."};
-    name_prefix prefix = {name, length_bytes, length_bytes};
-    for (size_t i = 0; i < 2 && prefix.outer_bytes == length_bytes; i++) {
-        size_t bytes = strlen(encoders[i]);
-        if (length_bytes < bytes || !starts_with(name + length_bytes - bytes, encoders[i], bytes)) continue;
-        /* "albert." is another model. */
-        if (length_bytes == bytes || name[length_bytes - bytes - 1] == '.') prefix.outer_bytes = length_bytes - bytes;
-    }
-    return prefix;
-}
-
-/* How surely a word table with this prefix is the model's: exactly "deberta.", "bert." or nothing; one of them further
- * inside; anything else. */
-static int prefix_rank(name_prefix prefix)
-{
-    if (prefix.length_bytes == 0) return 3;
-    if (prefix.outer_bytes == prefix.length_bytes) return 1;
-    return prefix.outer_bytes == 0 ? 3 : 2;
-}
-
 /* The prefix of the surest word table. Two that are equally sure are two models, and nobody knows which one is meant.
  */
 static deberta_status find_prefix(const checkpoint *c, name_prefix *prefix, deberta_error *err)
@@ -201,12 +148,11 @@ static deberta_status find_prefix(const checkpoint *c, name_prefix *prefix, debe
     *prefix = (name_prefix){.text = ""};
     for (size_t i = 0; i < c->count; i++) {
         const entry *one = &c->entries[i];
-        size_t length = bytes_before(one->public.name, word_table);
-        if (bytes_before(one->public.name, word_delta) != SIZE_MAX) delta = one;
-        if (length == SIZE_MAX) continue;
-        name_prefix candidate = make_prefix(one->public.name, length);
-        if (table && prefix_rank(candidate) < prefix_rank(*prefix)) continue;
-        ambiguous = table && prefix_rank(candidate) == prefix_rank(*prefix);
+        name_prefix candidate;
+        if (tensor_name_is_word_delta(one->public.name)) delta = one;
+        if (!tensor_name_is_word_table(one->public.name, &candidate)) continue;
+        if (table && name_prefix_rank(candidate) < name_prefix_rank(*prefix)) continue;
+        ambiguous = table && name_prefix_rank(candidate) == name_prefix_rank(*prefix);
         *prefix = candidate;
         table = one;
     }
@@ -216,30 +162,8 @@ static deberta_status find_prefix(const checkpoint *c, name_prefix *prefix, debe
     if (!table && delta)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
                      "%s: tensor '%s' is only the difference to a generator's table, and '%s' itself is missing",
-                     delta->file->map.name.text, QUOTE(delta->public.name), word_table);
+                     delta->file->map.name.text, QUOTE(delta->public.name), tensor_name_of_word_table);
     return DEBERTA_OK;
-}
-
-/* Gives the name's canonical form: without prefix, and with LayerNorm's parameters called weight and bias. Renamed ones
- * are written to *room. */
-static const char *canonical_name(const char *name, const name_prefix *prefix, char **room)
-{
-    static const char *const old_endings[] = {"LayerNorm.gamma", "LayerNorm.beta"};
-    static const char *const new_endings[] = {"weight", "bias"};
-    if (starts_with(name, prefix->text, prefix->length_bytes))
-        name += prefix->length_bytes;
-    else if (starts_with(name, prefix->text, prefix->outer_bytes))
-        name += prefix->outer_bytes;
-    for (int i = 0; i < 2; i++) {
-        if (!ends_with(name, old_endings[i])) continue;
-        size_t kept = strlen(name) - strlen(old_endings[i]) + strlen("LayerNorm.");
-        char *renamed = *room;
-        memcpy(renamed, name, kept);
-        strcpy(renamed + kept, new_endings[i]);
-        *room += kept + strlen(new_endings[i]) + 1;
-        return renamed;
-    }
-    return name;
 }
 
 /* Equal names stay in the order of the files, so that messages are the same in every run. */
@@ -257,15 +181,12 @@ static deberta_status name_entries(checkpoint *c, deberta_error *err)
     name_prefix prefix = {0};
     DEBERTA_TRY(find_prefix(c, &prefix, err));
     size_t room_bytes = 1;
-    for (size_t i = 0; i < c->count; i++)
-        if (ends_with(c->entries[i].public.name, "LayerNorm.gamma") ||
-            ends_with(c->entries[i].public.name, "LayerNorm.beta"))
-            room_bytes += strlen(c->entries[i].public.name) + sizeof "weight";
+    for (size_t i = 0; i < c->count; i++) room_bytes += tensor_name_room_bytes(c->entries[i].public.name);
     c->renamed = malloc(room_bytes);
     if (!c->renamed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for names of tensors", QUOTE(c->folder));
     char *room = c->renamed;
     for (size_t i = 0; i < c->count; i++)
-        c->entries[i].public.name = canonical_name(c->entries[i].stored->tensor.name, &prefix, &room);
+        c->entries[i].public.name = tensor_name_canonical(c->entries[i].stored->tensor.name, &prefix, &room);
     qsort(c->entries, c->count, sizeof *c->entries, by_name);
     for (size_t i = 1; i < c->count; i++) {
         const entry *one = &c->entries[i - 1], *two = &c->entries[i];
