@@ -78,7 +78,7 @@ static void carve_activations(deberta_session *s, arena *memory)
     s->queries = take_floats(memory, tokens, heads_width);
     s->keys = take_floats(memory, tokens, heads_width);
     s->values = take_floats(memory, tokens, heads_width);
-    /* Sequences shorter than a panel waste most of it: they are attended to in groups that fit (attention.c). */
+    /* Sequences shorter than a panel waste most of it: they are attended to in groups that fit (attention_layer.c). */
     s->key_panels = ceiling_divide(tokens + tokens / 4, PANEL) + 8;
     s->packed_keys = take_floats(memory, s->key_panels * PANEL, config->heads * model->head_size);
     s->far_p2c = s->has_p2c ? take_floats(memory, s->key_panels * PANEL, config->heads * FAR_SIDES) : NULL;
