@@ -95,11 +95,11 @@ static void csv_text(csv_writer *csv, const char *text)
 
 static void csv_index(csv_writer *csv, size_t index) { byte_buffer_format(&csv->text, "%zu,", index); }
 
-/* 9 digits give a float back exactly. */
+/* 9 digits give a float back exactly. The sign of a NaN says nothing. */
 static void csv_number(csv_writer *csv, double value, int digits)
 {
-    char text[40];
-    snprintf(text, sizeof text, "%.*g,", digits, value);
+    char text[40] = "nan,";
+    if (!isnan(value)) snprintf(text, sizeof text, "%.*g,", digits, value);
     byte_buffer_text(&csv->text, text);
 }
 

@@ -101,6 +101,7 @@ static bool read_look(const parsed_options *options, heatmap_look *look)
         return false;
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++)
         if (kind != HEATMAP_SIGNED) look->palettes[kind] = palette;
+    if (!palette) look->palettes[HEATMAP_LOG] = "cividis"; /* probabilities in both */
     look->keep_row_mean = centre == 1;
     look->annotate = options_has(options, "annotate");
     look->letters = options_has(options, "letters");

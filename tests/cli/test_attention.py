@@ -13,6 +13,9 @@ import math
 import os
 import pathlib
 import re
+import shlex
+import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -24,7 +27,8 @@ import tensor_files
 from png_pixels import Picture
 
 PROGRAM, ONLY = os.path.abspath(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
-DEMO = str(pathlib.Path(__file__).resolve().parents[2] / "models" / "demo")
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DEMO = str(ROOT / "models" / "demo")
 TINY = "synthetic:v3-xsmall,layers=2,hidden=64,heads=2,intermediate=64,vocab=100"
 TEXT = "a new store opened, un-happy beside the newest mall."
 WORDS = [[0], [1], [2], [3], [4, 5], [6, 7, 8, 9, 10, 11], [12], [13], [14, 15], [16, 17, 18], [19]]  # its tokens
@@ -292,6 +296,35 @@ def odd_texts():
     assert {drawing.cell(NAMES["c2c"], i, j, 4) for i in range(4) for j in range(4)} == {(255, 255, 255)}, "equal logits, but colours"
 
 
+def cells_without_a_number():
+    folder = pathlib.Path(shutil.copytree(DEMO, "broken"))
+    data = bytearray((folder / "model.safetensors").read_bytes())
+    size = struct.unpack("<Q", data[:8])[0]
+    about = json.loads(data[8:8 + size])["deberta.embeddings.word_embeddings.weight"]
+    assert about["dtype"] == "F16"
+    at = 8 + size + about["data_offsets"][0] + 2 * about["shape"][1] * 442  # the vector of "new"
+    data[at:at + 2] = b"\x00\x7c"  # begins with infinity
+    (folder / "model.safetensors").write_bytes(data)
+    draw(str(folder), "--text", "a new store opened", "-o", "b.svg", "-o", "b.png", "-o", "b.pdf", "--data", "b.csv", "--dpi", "120")
+    with open("b.csv", encoding="utf-8", newline="") as file:
+        values = [line[name] for line in csv.DictReader(file) for name in NAMES]
+    bad = sum(not math.isfinite(float(value)) for value in values)
+    assert 0 < bad < len(values) and "-nan" not in values
+    drawing = Drawing("b")
+    assert any(text.startswith(f"Hatched: {bad} cells are not finite") for text in drawing.texts), (bad, drawing.texts[-3:])
+
+
+def commands_of_the_page():
+    """Every command of the tables in docs/figures.md draws a figure."""
+    page = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
+    common = [DEMO, "--text", "a new store opened beside the new mall"]
+    commands = re.findall(r"^\| [^|]+ \| `(--?\w[^`]* -o [^`]*|-o [^`]*)`", page, re.M)
+    assert len(commands) > 15, commands
+    for command in commands:
+        if "OTHER" not in command:
+            draw(*common, *shlex.split(command), "-q")
+
+
 def bad_input():
     ids = ("--ids", "1,2,3")
     for arguments, code, words in (
@@ -333,7 +366,7 @@ def bad_input():
 def main():
     passed = failed = 0
     tests = (every_cell_is_the_exported_value, scales, data_files, words, chosen_tokens, what_stands_in_the_figure, provenance, sizes, odd_texts,
-             bad_input)
+             cells_without_a_number, commands_of_the_page, bad_input)
     for test in tests:
         if ONLY not in test.__name__:
             continue
