@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/run.h"
 #include "viz/byte_buffer.h"
 
 enum { PIECE_BYTES = 1 << 20, MOST_NOTES = 24 };
@@ -162,6 +163,7 @@ static deberta_status write_csv(const figure_data *data, const char *path, atomi
 {
     csv_writer csv = {.err = err};
     DEBERTA_TRY(atomic_file_open(file, path, err));
+    run_remove_on_signal(atomic_file_temporary(*file)); /* a long text takes seconds */
     csv.file = *file;
     if (data->matrix_count)
         csv_matrices(&csv, data);
@@ -279,7 +281,10 @@ static deberta_status write_safetensors(const figure_data *data, const char *pat
     const size_t count = tensors ? declare(data, tensors, &failed) : 0;
     deberta_status status = failed ? status_fail(err, DEBERTA_E_MEMORY, "%s: no memory for its header", path)
                                    : export_safetensors(file, path, tensors, count, notes.notes, notes.count, err);
-    if (status == DEBERTA_OK) status = write_values(data, *file, err);
+    if (status == DEBERTA_OK) {
+        run_remove_on_signal(export_temporary(*file));
+        status = write_values(data, *file, err);
+    }
     for (size_t k = 0; k < count; k++) free((char *)tensors[k].name);
     free(tensors);
     for (size_t k = 0; k < notes.owned_count; k++) free(notes.owned[k]);
@@ -306,12 +311,16 @@ deberta_status figure_data_write(const figure_data *data, const char *path, cons
 
 deberta_status figure_data_commit(figure_data_file *file, deberta_error *err)
 {
-    if (file->csv) return atomic_file_commit(&file->csv, err);
-    return file->tensors ? export_finish(&file->tensors, err) : DEBERTA_OK;
+    deberta_status status = DEBERTA_OK;
+    if (file->csv) status = atomic_file_commit(&file->csv, err);
+    if (file->tensors) status = export_finish(&file->tensors, err);
+    run_remove_on_signal(NULL);
+    return status;
 }
 
 void figure_data_discard(figure_data_file *file)
 {
     atomic_file_discard(&file->csv);
     export_discard(&file->tensors);
+    run_remove_on_signal(NULL);
 }

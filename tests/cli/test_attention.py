@@ -15,10 +15,12 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 import struct
 import subprocess
 import sys
 import tempfile
+import time
 import traceback
 import xml.etree.ElementTree as tree
 
@@ -314,6 +316,17 @@ def cells_without_a_number():
     assert any(text.startswith(f"Hatched: {bad} cells are not finite") for text in drawing.texts), (bad, drawing.texts[-3:])
 
 
+def a_signal_leaves_nothing():
+    ids = ",".join(str(3 + k % 90) for k in range(3000))
+    child = subprocess.Popen([PROGRAM, "attention", TINY, "--ids", ids, "--data", "long.csv"], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not os.listdir(".") and child.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert child.poll() is None and os.listdir("."), "the numbers were written before a signal could be sent"
+    child.terminate()
+    assert child.wait(30) == -signal.SIGTERM and not os.listdir("."), (child.returncode, os.listdir("."))
+
+
 def commands_of_the_page():
     """Every command of the tables in docs/figures.md draws a figure."""
     page = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
@@ -366,7 +379,7 @@ def bad_input():
 def main():
     passed = failed = 0
     tests = (every_cell_is_the_exported_value, scales, data_files, words, chosen_tokens, what_stands_in_the_figure, provenance, sizes, odd_texts,
-             cells_without_a_number, commands_of_the_page, bad_input)
+             cells_without_a_number, a_signal_leaves_nothing, commands_of_the_page, bad_input)
     for test in tests:
         if ONLY not in test.__name__:
             continue
