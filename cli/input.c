@@ -10,6 +10,7 @@
 #include "core/base/status.h"
 #include "cli/run.h"
 #include "cli/text_source.h"
+#include "cli/token_label.h"
 #include "core/io/input_file.h"
 #include "study/receptive_field.h"
 
@@ -76,21 +77,15 @@ static input_row trim(const padded *p, size_t row)
     return (input_row){.first_column = end > first ? first : 0, .tokens = end - first, .sequence = SIZE_MAX};
 }
 
-/* A token's own text where there is one, without SentencePiece's mark for a space; else the id. */
+/* A token's own text where there is one, else the id. */
 static deberta_status label_token(input_batch *input, size_t row, size_t column, size_t token, int64_t id,
                                   deberta_error *err)
 {
     char number[24];
-    const char *text = number;
     snprintf(number, sizeof number, "%lld", (long long)id);
-    if (input->token_lists) {
-        const token_list *list = &input->token_lists[row];
-        text = token_list_text(list, column, NULL);
-        input->special[token] = list->roles[column] != TOKEN_TEXT;
-        if (strncmp(text, "\u2581", 3) == 0 && text[3]) text += 3;
-        if (strncmp(text, "\u0120", 2) == 0 && text[2]) text += 2;
-    }
-    if (!(input->labels[token] = strdup(text))) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    input->labels[token] = input->token_lists ? token_label(input, row, column) : strdup(number);
+    if (input->token_lists) input->special[token] = input->token_lists[row].roles[column] != TOKEN_TEXT;
+    if (!input->labels[token]) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     return DEBERTA_OK;
 }
 

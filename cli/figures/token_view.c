@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/token_label.h"
+
 token_view_rule token_view_rule_of(deberta_component component)
 {
     return component == DEBERTA_PROBABILITIES ? TOKEN_VIEW_SUM_KEYS : TOKEN_VIEW_MEAN;
@@ -41,11 +43,6 @@ static const token_list *tokens_of(const input_batch *input, size_t row)
 
 static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-static const char *segment_of(const input_batch *input, size_t row, size_t t)
-{
-    return tokens_of(input, row)->type_ids[t] ? input->pairs[row] : input->texts[row];
-}
-
 /* The first column of a row of texts is 0, so token t of the text is entry t of its list. A word begins behind white
  * space, with every segment, and with a special token. White space belongs to the piece behind it (SentencePiece, also
  * where that is nothing else), or to none. */
@@ -55,7 +52,7 @@ static bool begins_word(const input_batch *input, size_t row, size_t t)
     if (t == 0 || list->roles[t] != TOKEN_TEXT || list->roles[t - 1] != TOKEN_TEXT ||
         list->type_ids[t] != list->type_ids[t - 1])
         return true;
-    const char *text = segment_of(input, row, t);
+    const char *text = token_segment(input, row, t);
     const text_span before = list->byte_spans[t - 1], span = list->byte_spans[t];
     return (span.begin < span.end && is_space(text[span.begin])) ||
            (before.end < span.begin && is_space(text[span.begin - 1]));
@@ -67,7 +64,7 @@ static char *label_of(const token_view *view, const input_batch *input, const to
     const size_t first = view->members[view->starts[index]], last = view->members[view->starts[index + 1] - 1];
     const token_list *list = tokens_of(input, view->row);
     if (!choice->words || list->roles[first] != TOKEN_TEXT) return strdup(input->labels[view->first_token + first]);
-    const char *text = segment_of(input, view->row, first);
+    const char *text = token_segment(input, view->row, first);
     size_t begin = list->byte_spans[first].begin;
     const size_t end = list->byte_spans[last].end;
     while (begin < end && is_space(text[begin])) begin++;

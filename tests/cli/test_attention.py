@@ -25,6 +25,7 @@ import traceback
 import xml.etree.ElementTree as tree
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import small_models
 import tensor_files
 from png_pixels import Picture
 
@@ -218,6 +219,17 @@ def words():
     assert json.loads(notes["key_labels"]) == ["\u0627\u0644\u0633\u0644\u0627\u0645", "\u0639\u0644\u064a\u0643\u0645"], notes["key_labels"]
 
 
+def labels_of_a_byte_vocabulary():
+    folder = str(small_models.make_model("bytes", "01", "bpe-v1", 3001))
+    draw(folder, "--text", "the caf\u00e9 \u4f60", "--data", "t.safetensors", "-o", "t.svg", "-q")
+    _, notes = tensor_files.read("t.safetensors")
+    labels = json.loads(notes["key_labels"])
+    assert labels == ["[CLS]", "the", "caf\u00e9", "\u0120", "<E4>", "<BD>", "<A0>", "[SEP]"], labels
+    draw(folder, "--text", "the caf\u00e9 \u4f60", "--words", "--data", "t.safetensors")
+    _, notes = tensor_files.read("t.safetensors")
+    assert json.loads(notes["key_labels"])[1:-1] == ["the", "caf\u00e9", "\u4f60"], notes["key_labels"]
+
+
 def chosen_tokens():
     draw(DEMO, "--text", TEXT, "--pair", "it closed", "--data", "t.safetensors")
     whole = matrices("t.safetensors")["layer.0.head.0.logits"]
@@ -378,8 +390,9 @@ def bad_input():
 
 def main():
     passed = failed = 0
-    tests = (every_cell_is_the_exported_value, scales, data_files, words, chosen_tokens, what_stands_in_the_figure, provenance, sizes, odd_texts,
-             cells_without_a_number, a_signal_leaves_nothing, commands_of_the_page, bad_input)
+    tests = (every_cell_is_the_exported_value, scales, data_files, words, labels_of_a_byte_vocabulary, chosen_tokens,
+             what_stands_in_the_figure, provenance, sizes, odd_texts, cells_without_a_number, a_signal_leaves_nothing, commands_of_the_page,
+             bad_input)
     for test in tests:
         if ONLY not in test.__name__:
             continue
