@@ -44,13 +44,11 @@ static const option_spec options[] = {
     {"drop-special", 0, NULL, "leave special tokens out; nothing is renormalised"},
     {"words", 0, NULL,
      "merge pieces into words (what white space separates): probabilities are added over the keys of a word and "
-     "averaged "
-     "over its queries, logits averaged over both"},
+     "averaged over its queries, logits averaged over both"},
     {"center", 0, "WHAT", "row: subtract what is constant over the keys, which a softmax ignores (default); none"},
     {"scale", 0, "SCALE",
      "shared: one colour scale for all panels of a kind (default); panel: one each; robust[:P]: to percentile P "
-     "(default "
-     "99), clipped cells counted; LOW,HIGH: signed panels if LOW < 0, else the others; may be repeated"},
+     "(default 99), clipped cells counted; LOW,HIGH: signed panels if LOW < 0, else the others; may be repeated"},
     {"palette", 0, "NAME", "of what cannot be negative: viridis, cividis (default), magma, polar"},
     {"signed-palette", 0, "NAME", "of signed panels: the same names (default polar, which is diverging)"},
     {"log", 0, NULL, "probabilities in logarithmic colours"},
