@@ -7,7 +7,7 @@
 #include "cli/studies/studies.h"
 
 static const command *const studies[] = {
-    &study_components, &study_decoder, &study_positions,
+    &study_benchmarks, &study_components, &study_decoder, &study_positions,
     NULL,
 };
 

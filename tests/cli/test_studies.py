@@ -103,6 +103,35 @@ class Components(unittest.TestCase):
         self.assertEqual(len(data), 5 * 4 * 3)
 
 
+class Benchmarks(unittest.TestCase):
+    FILE = os.path.join(ROOT, "docs", "studies", "data", "benchmarks.csv")
+
+    def test_quoted_numbers(self):
+        found = json.loads(run("study", "benchmarks", self.FILE, "--json"))
+        findings = {(row["quoted as"], row["value"]): row["finding"] for row in rows_of(found["quoted"])}
+        self.assertEqual(findings["SuperGLUE (average)", 89.9], "as published, for DeBERTa 1.5B")
+        self.assertEqual(findings["SQuAD 2.0 (F1)", 95.5], "wrong: it is SQuAD 1.1 (F1) of DeBERTa-large")
+        with open(self.FILE, encoding="utf-8") as file:
+            rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+        self.assertEqual([[str(v) for v in row] for row in found["data"]["rows"]], [[v or "None" for v in row.values()] for row in rows])
+        self.assertTrue(all(row["source"] and row["verified"] in ("yes", "no") for row in rows if row["model"] != "quoted"))
+        shown = {row["model"]: row for row in rows_of(found["results"])}
+        for row in rows:
+            if row["model"] != "quoted":
+                self.assertEqual(str(shown[row["model"]][f"{row['benchmark']} ({row['metric']})"]).rstrip("*"), row["value"])
+
+    def test_bad_tables(self):
+        header = "benchmark,metric,model,value,verified,source\n"
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "t.csv")
+            for text, words in (("a,b\n", "expected the header"), (header, "no published result"), (header + "a,b,c,1\n", "found 4: no verified"),
+                                (header + "a,b,c,x,yes,s\n", "'x'"), (header + 'a,"b",c,1,yes,s\n', "no quote"), (header + "a,b,c,1,yes,s,t\n", "no comma")):
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(text)
+                self.assertIn(words, run("study", "benchmarks", path, code=3))
+            self.assertIn("No such file", run("study", "benchmarks", path + "x", code=3))
+
+
 class Decoder(unittest.TestCase):
     FRAME = "verb\tHe {1} his hat and {2} the <door|window>.\ttook/opened,took/closed"
 
