@@ -329,9 +329,10 @@ static int finish(decoder_study *study)
         .series_count = DECODERS,
         .rules = &chance,
         .rule_count = 1};
-    const chart_figure figure = {.style = {.width_mm = 120, .title = "Which of two words belongs at this mask?", .note = "Dashed: chance."},
-                                 .panels = &panel,
-                                 .panel_count = 1};
+    const chart_figure figure = {
+        .style = {.width_mm = 120, .title = "Which of two words belongs at this mask?", .note = "Dashed: chance."},
+        .panels = &panel,
+        .panel_count = 1};
     study->findings.chart = &figure;
     return study_finish(study->options, &study->findings);
 }

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+"""Small experiments for docs/claims.md that no command of the program does.
+
+    tools/claims.py mlm-head [MODEL]          transformers' masked-LM head on a checkpoint with Microsoft's names
+    tools/claims.py norms [MODEL]             norms of words, positions and their sums
+    tools/claims.py position-to-position ...  the term that DeBERTa leaves out, added after training
+    tools/claims.py swap ...                  which cells of a term change when one token does
+
+MODEL is a folder, models/demo if not given. The last two run the program (--program build/deberta). Needs numpy and
+safetensors, mlm-head also transformers and torch. SPDX-License-Identifier: MIT
+"""
+import argparse
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+from safetensors.numpy import load_file
+
+
+def mlm_head(arguments):
+    import torch
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    ids = torch.tensor([[1, 5990, 600, 700, 5990, 2]])
+    for legacy in (True, False):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = shutil.copytree(arguments.model, os.path.join(folder, "model"))
+            path = os.path.join(folder, "config.json")
+            with open(path, encoding="utf-8") as file:
+                config = json.load(file)
+            config["legacy"] = legacy
+            with open(path, "w", encoding="utf-8") as file:
+                json.dump(config, file)
+            loaded = [transformers.AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32, output_loading_info=True) for _ in range(2)]
+        with torch.no_grad():
+            first, second = (model.eval()(ids).logits for model, _ in loaded)
+        missing = sorted(loaded[0][1]["missing_keys"])
+        print(f"legacy {str(legacy).lower()}{' (transformers default)' if legacy else ''}: {len(missing)} tensors of the head made up"
+              f"{': ' + ', '.join(missing[:3]) + ' ...' if missing else ''}; loaded twice, logits differ by {(first - second).abs().max():.3g}")
+    return 0
+
+
+def norms(arguments):
+    tensors = load_file(os.path.join(arguments.model, "model.safetensors"))
+    find = lambda end: next(t.astype(np.float64) for n, t in tensors.items() if n.endswith(end))
+    words, positions = find("word_embeddings.weight"), find("position_embeddings.weight")
+    random = np.random.default_rng(1)
+    word, position = words[random.integers(4, len(words), 20000)], positions[random.integers(0, len(positions), 20000)]
+    norm = lambda x: np.linalg.norm(x, axis=1)
+    cosine = (word * position).sum(1) / norm(word) / norm(position)
+    orthogonal = np.sqrt(norm(word) ** 2 + norm(position) ** 2)
+    print(f"words {norm(word).mean():.3f}, positions {norm(position).mean():.3f}, sums {norm(word + position).mean():.3f}; "
+          f"orthogonal vectors of these norms would have sums of {orthogonal.mean():.3f}")
+    print(f"cosine of word and position: mean {cosine.mean():+.3f}, standard deviation {cosine.std():.3f}; "
+          f"random directions: 0 and {1 / math.sqrt(words.shape[1]):.3f}")
+    return 0
+
+
+def encode(arguments, *words):
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "o.safetensors")
+        subprocess.run([arguments.program, "encode", arguments.model, *words, "-o", path], check=True, capture_output=True)
+        return {name: tensor.astype(np.float64) for name, tensor in load_file(path).items()}
+
+
+def swap(arguments):
+    """Token 4 of seven is another one."""
+    a, b = (encode(arguments, "--ids", ids, "--components", "0") for ids in ("1,500,600,700,800,900,2", "1,500,600,700,850,900,2"))
+    for term in ("c2c", "c2p", "p2c"):
+        changed = (a[f"attn.0.{term}"] != b[f"attn.0.{term}"]).any((0, 1))
+        print(f"{term}: query rows that changed {np.flatnonzero(changed.all(1)).tolist()}, key columns {np.flatnonzero(changed.all(0)).tolist()}, "
+              f"{changed.sum()} of {changed.size} cells")
+    return 0
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+def bucket(r, buckets, maximum):
+    """The table's row of the distance, less the middle: sizes above half the buckets share rows logarithmically."""
+    size, middle = min(abs(r), maximum - 1), buckets // 2
+    if size > middle:
+        size = math.ceil(math.log(size / middle) / math.log((maximum - 1) / middle) * (middle - 1)) + middle
+    return int(math.copysign(size, r)) if r else 0
+
+
+def position_to_position(arguments):
+    with open(os.path.join(arguments.model, "config.json"), encoding="utf-8") as file:
+        config = json.load(file)
+    tensors = {n: t.astype(np.float64) for n, t in load_file(os.path.join(arguments.model, "model.safetensors")).items()}
+    heads, span = config["num_attention_heads"], config["position_buckets"]
+    table = tensors["deberta.encoder.rel_embeddings.weight"]
+    table = (table - table.mean(1, keepdims=True)) / np.sqrt(table.var(1, keepdims=True) + config["layer_norm_eps"])
+    table = table * tensors["deberta.encoder.LayerNorm.weight"] + tensors["deberta.encoder.LayerNorm.bias"]
+    with open(arguments.file, encoding="utf-8") as file:
+        texts = [line.rstrip("\n") for line in file][:arguments.sentences]
+    sums, moved, count = np.zeros((config["num_hidden_layers"], 4)), np.zeros(config["num_hidden_layers"]), 0
+    for text in texts:
+        found = encode(arguments, "--text", text, "--components", "all")
+        n = found["attn.0.c2c"].shape[-1]
+        row = np.array([[bucket(i - j, span, config["max_position_embeddings"]) + span for j in range(n)] for i in range(n)]).clip(0, 2 * span - 1)
+        for layer in range(len(moved)):
+            part = f"deberta.encoder.layer.{layer}.attention.self."
+            project = lambda kind: (table @ tensors[f"{part}{kind}_proj.weight"].T + tensors[f"{part}{kind}_proj.bias"]).reshape(2 * span, heads, -1)
+            query, key = project("query"), project("key")
+            term = np.einsum("ijad,ijad->aij", query[row], key[row.T]) / math.sqrt(3 * query.shape[-1])
+            terms = [found[f"attn.{layer}.{name}"][0] for name in ("c2c", "c2p", "p2c")] + [term]
+            sums[layer] += [((t - t.mean(-1, keepdims=True)) ** 2).sum() for t in terms]
+            logits = sum(terms[:3])
+            moved[layer] += np.abs(softmax(logits + term) - softmax(logits)).sum(-1).mean() / 2
+        count += 1
+    print("| layer | p2p beside c2c, c2p and p2c: share of the variance | attention that it would move |\n|--:|--:|--:|")
+    for layer in range(len(moved)):
+        print(f"| {layer} | {100 * sums[layer, 3] / sums[layer].sum():.1f} % | {100 * moved[layer] / count:.1f} % |")
+    print(f"\n{count} sentences")
+    return 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("experiment", choices=["mlm-head", "norms", "position-to-position", "swap"])
+    parser.add_argument("model", nargs="?", default="models/demo")
+    parser.add_argument("--program", default="build/deberta")
+    parser.add_argument("--file", default="docs/studies/data/sentences.txt")
+    parser.add_argument("--sentences", type=int, default=100)
+    arguments = parser.parse_args()
+    run = {"mlm-head": mlm_head, "norms": norms, "position-to-position": position_to_position, "swap": swap}
+    return run[arguments.experiment](arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
