@@ -92,6 +92,31 @@ def help_texts(bench):
     assert re.fullmatch(r"deberta \d+\.\d+\.\d+\n", bench.fine("--version").out) and bench.fine("-V").out == bench.fine("--version").out
 
 
+def claims(bench):
+    """Every claim has a verdict that the table repeats, and commands that exist with options that exist."""
+    with open(os.path.join(bench.root, "docs", "claims.md"), encoding="utf-8") as file:
+        text = file.read()
+    head = text.split("\n## ")[0]
+    assert [int(n) for n in re.findall(r"^\| (\d+) \|", head, re.M)] == list(range(1, 21))
+    sections = re.split(r"^## ", text, flags=re.M)[1:]
+    assert [int(s.split(".")[0]) for s in sections] == list(range(1, 21))
+    verdicts = dict(re.findall(r"^\| (\d+) \|.*\| (true|false|conditional|open)[^|]*\|$", head, re.M))
+    for section in sections:
+        number = section.split(".")[0]
+        found = re.findall(r"\*\*(True|False|Conditional|Open)\*\*", section)
+        assert [f.lower() for f in found] == [verdicts[number]], (number, found, verdicts.get(number))
+        lines = re.findall(r"^    (\S.*)$", section, re.M)
+        assert lines, f"claim {number} has no command"
+        for words in (line.split() for line in lines):
+            if words[0] != "deberta":
+                assert os.path.exists(os.path.join(bench.root, words[1] if words[0] == "python3" else "tests/golden/golden.c")), words
+                continue
+            command = words[1:3] if words[1] == "study" else words[1:2]
+            page = bench.fine(*command, "--help").out
+            for option in re.findall(r" (--[a-z-]+)", " ".join(words)):
+                assert f" {option} " in page, (number, option)
+
+
 def readme(bench):
     with open(os.path.join(bench.root, "README.md"), encoding="utf-8") as file:
         text = file.read()
@@ -131,4 +156,5 @@ def tests(settings):
     yield "documents/man-page", man_page
     yield "documents/help", help_texts
     yield "documents/readme", readme
+    yield "documents/claims", claims
     yield "documents/completions", completions
