@@ -163,11 +163,16 @@ static void add(figure_job *job, const char *key, const char *value)
         job->provenance[job->style.provenance_count++] = (provenance_entry){key, value};
 }
 
-/* "0,2,5" */
+/* "0-4,7": as one would type it. */
 static const char *list_indices(figure_job *job, const size_t *indices, size_t count)
 {
     const char *text = "";
-    for (size_t k = 0; k < count && text; k++) text = figure_job_text(job, k ? "%s,%zu" : "%s%zu", text, indices[k]);
+    for (size_t k = 0, last; k < count && text; k = last + 1) {
+        for (last = k; last + 1 < count && indices[last + 1] == indices[last] + 1;) last++;
+        if (last == k + 1) last = k; /* "0,1" */
+        text = figure_job_text(job, k ? "%s,%zu" : "%s%zu", text, indices[k]);
+        if (text && last > k) text = figure_job_text(job, "%s-%zu", text, indices[last]);
+    }
     return text;
 }
 

@@ -276,6 +276,9 @@ def provenance():
     digest = hashlib.sha256(b"".join((pathlib.Path(DEMO) / name).read_bytes() for name in ("config.json", "model.safetensors"))).hexdigest()
     expected = {"Model": DEMO, "Model SHA-256": digest, "Text": "\u4f60\u597d caf\u00e9", "Layers": "1", "Heads": "0,2", "Seed": "7", "Figure": "components"}
     assert {key: picture.texts.get(key) for key in expected} == expected, picture.texts
+    draw(DEMO, "--text", "a", "--layers", "4,0-2", "--heads", "0,1", "--dpi", "72", "-o", "ranges.png")
+    texts = Picture(pathlib.Path("ranges.png").read_bytes()).texts
+    assert (texts["Layers"], texts["Heads"]) == ("0-2,4", "0,1"), texts
     assert picture.texts["Software"].startswith("deberta ") and "--heads 0,2" in picture.texts["Command"]
     assert "p.png" not in str(picture.texts) and "p.tex" not in str(picture.texts) and "p.csv" not in str(picture.texts)
     assert picture.dots_per_metre == (7874, 7874), picture.dots_per_metre
