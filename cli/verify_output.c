@@ -106,8 +106,12 @@ static bool tiers_of(const verify_report *report, size_t k, char text[64])
 static void add_error_cells(text_table *table, const verify_row *row, bool wide)
 {
     const double numbers[] = {row->worst, row->percentile_999, row->limit, row->worst_ulp, row->ulp_999};
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++)
-        text_table_add(table, row->has_error ? "%.3g" : "", numbers[k]);
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+        if (row->has_error)
+            text_table_add(table, "%.3g", numbers[k]);
+        else
+            text_table_add(table, "%s", "");
+    }
     if (wide) text_table_add(table, "%s", row->where);
 }
 
