@@ -79,6 +79,11 @@ static void add_forwarded(word_list *list, const report_job *job)
     }
 }
 
+static void add_document(report_job *job, const char *name)
+{
+    job->contents.documents[job->contents.document_count++] = name;
+}
+
 /* Runs one command given as words (the first is its name) and keeps its line for the page. */
 static int run_step(report_job *job, const char *title, const command *command, word_list *list)
 {
@@ -152,6 +157,7 @@ static int run_verify(report_job *job)
     word_list list = {.words = {"verify", job->contents.model, "--json"}, .count = 3};
     if (job->input.row[0].tokens <= MOST_VERIFIED_TOKENS) add_made(&list, "--ids", list_ids(job, 0));
     add_path(&list, job, "verify.json");
+    add_document(job, "verify");
     return run_step(job, "Verification", &command_verify, &list);
 }
 
@@ -162,6 +168,7 @@ static int run_receptive_field(report_job *job)
     add_made(&list, "--plot", report_path(job->contents.folder, "receptive-field.png"));
 #endif
     add_path(&list, job, "receptive-field.json");
+    add_document(job, "receptive-field");
     return run_step(job, "Receptive field", &command_receptive_field, &list);
 }
 
@@ -172,6 +179,7 @@ static int run_sweep(report_job *job, const char *title, const char *name, word_
     if (asprintf(&path, "%s/%s.json", job->contents.folder, name) < 0) path = NULL;
     if (asprintf(&drawn, "%s/%s.png", job->contents.folder, name) < 0) drawn = NULL;
     add_option(sweep, "-o", path);
+    add_document(job, name);
     int status = run_step(job, title, &command_bench, sweep);
 #if HAVE_VIZ
     word_list plot = {.words = {"bench", "plot", path, "-o", drawn}, .count = path && drawn ? 5 : 0};
@@ -212,6 +220,7 @@ static int run_steps(report_job *job)
 {
     word_list info = {.words = {"info", job->contents.model, "--json"}, .count = 3};
     add_path(&info, job, "info.json");
+    add_document(job, "info");
     int status = run_step(job, "The machine and the model", &command_info, &info);
     char *path = report_path(job->contents.folder, "info.json");
     json_t *about = status == EXIT_OK && path ? json_load_file(path, 0, NULL) : NULL;

@@ -103,17 +103,24 @@ static void add_file(json_t *list, const char *folder, const char *name, const c
     free(path);
 }
 
+static bool has_document(const report_contents *contents, const char *name)
+{
+    for (size_t k = 0; k < contents->document_count; k++)
+        if (strcmp(contents->documents[k], name) == 0) return true;
+    return false;
+}
+
 static json_t *describe_files(const report_contents *contents)
 {
-    static const char *const names[][2] = {
-        {"info.json", "the machine and the model"},
-        {"verify.json", "verification"},
-        {"receptive-field.json", "receptive field"},
-        {"receptive-field.png", "receptive field, drawn"},
-        {"lengths.json", "latency against length, raw samples"},
-        {"lengths.png", "latency against length, drawn"},
-        {"layers.json", "latency against layers, raw samples"},
-        {"commands.sh", "every command that made this folder"},
+    static const char *const names[][3] = {
+        {"info", "info.json", "the machine and the model"},
+        {"verify", "verify.json", "verification"},
+        {"receptive-field", "receptive-field.json", "receptive field"},
+        {"receptive-field", "receptive-field.png", "receptive field, drawn"},
+        {"lengths", "lengths.json", "latency against length, raw samples"},
+        {"lengths", "lengths.png", "latency against length, drawn"},
+        {"layers", "layers.json", "latency against layers, raw samples"},
+        {"layers", "layers.png", "latency against layers, drawn"},
     };
     json_t *list = json_array();
     for (size_t k = 0; k < contents->text_count; k++) {
@@ -124,7 +131,8 @@ static json_t *describe_files(const report_contents *contents)
         add_file(list, contents->folder, text->document + folder, "figure for print");
     }
     for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-        add_file(list, contents->folder, names[k][0], names[k][1]);
+        if (has_document(contents, names[k][0])) add_file(list, contents->folder, names[k][1], names[k][2]);
+    add_file(list, contents->folder, "commands.sh", "every command that made this folder");
     return list;
 }
 
@@ -140,14 +148,14 @@ static json_t *describe_steps(const report_contents *contents)
 /* What other commands wrote as JSON goes in as it is; the page knows their contracts. */
 static void put_documents(page_writer *page)
 {
-    static const char *const names[] = {"info", "verify", "receptive-field", "lengths", "layers"};
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+    for (size_t k = 0; k < page->contents->document_count; k++) {
+        const char *document = page->contents->documents[k];
         char name[32];
-        snprintf(name, sizeof name, "%s.json", names[k]);
+        snprintf(name, sizeof name, "%s.json", document);
         char *path = report_path(page->contents->folder, name);
-        json_t *document = path ? json_load_file(path, 0, NULL) : NULL;
-        if (document) put_json(page->out, names[k], document);
-        json_decref(document);
+        json_t *value = path ? json_load_file(path, 0, NULL) : NULL;
+        if (value) put_json(page->out, document, value);
+        json_decref(value);
         free(path);
     }
 }

@@ -19,6 +19,8 @@ typedef struct report_contents {
     size_t text_count;
     report_step *steps;
     size_t step_count;
+    const char *documents[8]; /* of this run: "info" for info.json; what else lies in the folder is not shown */
+    size_t document_count;
 } report_contents;
 
 /* Writes folder/index.html from what lies in the folder. EXIT_OK or an exit code, after saying why. */

@@ -61,7 +61,8 @@ function lineChart({title, xLabel, yLabel, logarithmic, series}) {
 function drawSeries(chart, series, x, y) {
     const {points, fit} = series, path = points.map((p, k) => `${k ? 'L' : 'M'}${x.place(p.x)} ${y.place(p.y)}`).join('');
     if (fit) {
-        const ends = [points[0].x, points[points.length - 1].x];
+        const zero = fit.slope > 0 ? -fit.intercept / fit.slope : -Infinity; // nothing takes less than no time
+        const ends = [Math.max(points[0].x, zero), points[points.length - 1].x];
         chart.append(make('svg:path', {d: ends.map((v, k) => `${k ? 'L' : 'M'}${x.place(v)} ${y.place(fit.intercept + fit.slope * v)}`).join(''), fill: 'none', stroke: series.colour}));
     } else chart.append(make('svg:path', {d: path, fill: 'none', stroke: series.colour, 'stroke-width': 1.5}));
     for (const p of points) {
@@ -136,7 +137,7 @@ function buildLatency() {
         const series = sweepSeries(layers.results, (r) => r.layers);
         for (const s of series) {
             s.fit = fitLine(s.points);
-            s.name += `: ${formatNumber(s.fit.slope, 3)} ms a layer + ${formatNumber(s.fit.intercept, 3)} ms`;
+            s.name += `: ${formatNumber(s.fit.slope, 3)} ms a layer ${s.fit.intercept < 0 ? '−' : '+'} ${formatNumber(Math.abs(s.fit.intercept), 3)} ms`;
         }
         charts.append(lineChart({title: `Latency against layers, ${layers.results[0].n} tokens`, xLabel: 'layers', yLabel: 'milliseconds', series}));
     }

@@ -26,7 +26,7 @@ function drawHeads() {
         : `${COMPONENTS[state.component].name} of every head, ${state.scale === 'text' ? 'on one scale' : 'each on its own scale'}`;
     if (numbers) text.heads.forEach((row, layer) => row.forEach((about, head) => drawHeadNumber(context, text, numbers, about, layer, head)));
     else drawPictures(context, drawing, 0);
-    markHead(context);
+    outlineHead(context, state.layer, state.head);
 }
 
 const headPlace = (layer, head) => [HEADS.left + head * (headMap.side + HEADS.gap), HEADS.top + layer * (headMap.side + HEADS.gap)];
@@ -53,17 +53,21 @@ function drawPictures(context, drawing, from) {
         context.imageSmoothingEnabled = text.cells > side;
         context.imageSmoothingQuality = 'high';
         context.drawImage(paintCells(values, text.cells, state.component, limit, currentPalette(state.component)), x, y, side, side);
+        outlineHead(context, layer, head);
     }
-    markHead(context);
+    outlineHead(context, state.layer, state.head);
     if (k < layers * heads) setTimeout(() => drawing === headDrawing && drawPictures(context, drawing, k));
     else byId('heads').dataset.drawn = drawing;
 }
 
-function markHead(context) {
-    const [x, y] = headPlace(state.layer, state.head);
-    context.strokeStyle = colour('mark');
-    context.lineWidth = 2;
-    context.strokeRect(x - 1, y - 1, headMap.side + 2, headMap.side + 2);
+/* A hairline, as wide cells may be as white as the page; the chosen head's is marked. */
+function outlineHead(context, layer, head) {
+    const [x, y] = headPlace(layer, head), {side} = headMap, chosen = layer === state.layer && head === state.head;
+    for (const [tone, width] of [['paper', 3], chosen ? ['mark', 2] : ['line', 1]]) {
+        context.strokeStyle = colour(tone);
+        context.lineWidth = width;
+        context.strokeRect(x - width / 2, y - width / 2, side + width, side + width);
+    }
 }
 
 /* Pictures stay when only the choice moves. */
@@ -75,15 +79,8 @@ function moveMark() {
         drawHeads();
         return;
     }
-    const context = canvas.getContext('2d'), {side, layers, heads} = headMap;
-    context.strokeStyle = colour('paper');
-    context.lineWidth = 2;
-    for (let layer = 0; layer < layers; layer++)
-        for (let head = 0; head < heads; head++) {
-            const [x, y] = headPlace(layer, head);
-            context.strokeRect(x - 1, y - 1, side + 2, side + 2);
-        }
-    markHead(context);
+    for (let layer = 0; layer < headMap.layers; layer++)
+        for (let head = 0; head < headMap.heads; head++) outlineHead(canvas.getContext('2d'), layer, head);
 }
 
 function bindHeads() {

@@ -129,7 +129,7 @@ function drawLegend(text, component, limit, map) {
     context.textAlign = 'center';
     context.textBaseline = 'top';
     const ends = component === PROBS ? [0, limit / 2, limit] : [-limit, 0, limit];
-    ends.forEach((value, k) => context.fillText(formatNumber(value, 3), left + k * width / 2, 15));
+    ends.forEach((value, k) => context.fillText(formatTick(Number(value.toPrecision(3))), left + k * width / 2, 15));
     byId('legend-note').textContent = legendNote(text, component);
 }
 

@@ -119,7 +119,7 @@ function bindTokens() {
 
 /* -------------------------------------------------------------------------------------------------- row and column */
 
-const PROFILE = {left: 44, terms: 130, gap: 8, probabilities: 44, labels: 74};
+const PROFILE = {left: 44, terms: 130, gap: 8, probabilities: 44, labels: 90};
 
 function drawProfiles() {
     const text = currentText(), chosen = state.token ?? 0, cell = cellOfToken(chosen), {label, place} = cellTokens(text, cell);
@@ -135,7 +135,7 @@ function drawProfiles() {
 /* Terms stacked away from zero, a stroke where their sum is, probabilities below. indexOf: slot to place in the matrix. */
 function drawProfile(canvas, indexOf) {
     const text = currentText(), head = currentHead(), m = text.cells, width = Math.max(260, canvas.parentElement.clientWidth);
-    const slot = Math.min(46, (width - PROFILE.left - 4) / m), labels = slot >= LABEL_CELL ? PROFILE.labels : 18;
+    const slot = Math.min(46, (width - PROFILE.left - 4) / m), labels = slot >= LABEL_CELL ? labelRoom(canvas, text) : 18;
     const context = prepareCanvas(canvas, width, PROFILE.terms + PROFILE.gap + PROFILE.probabilities + labels);
     const terms = [C2C, C2P, P2C].filter((c) => text.has[c]).map((c) => ({c, values: shownValues(text, head, c, state.centre)}));
     const sums = shownValues(text, head, SUM, state.centre), probabilities = head.values[PROBS];
@@ -167,6 +167,13 @@ function drawProfile(canvas, indexOf) {
     }
     drawProfileLabels(context, text, slot, foot);
     canvas.dataset.slot = slot;
+}
+
+/* As much as the longest label takes. */
+function labelRoom(canvas, text) {
+    const context = canvas.getContext('2d');
+    context.font = `11px ${getComputedStyle(document.body).fontFamily}`;
+    return Math.min(PROFILE.labels, Math.ceil(Math.max(...text.tokens.map((token) => context.measureText(token).width))) + 12);
 }
 
 function drawProfileAxis(context, width, ticks, y, likely, foot) {

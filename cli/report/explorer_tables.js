@@ -17,20 +17,31 @@ const absent = (section, text) => section.append(make('p', {class: 'quiet'}, tex
 
 /* ----------------------------------------------------------------------------------------------------- verification */
 
-/* One line a kind of result and tier; all results are below. */
+/* One line a kind of result, with the worst of every tier; all results are below. */
 function summariseChecks(results) {
-    const groups = new Map();
+    const kinds = new Map();
     for (const r of results) {
-        const kind = r.subject.replace(/^layer \d+ /, '').replace(/ \d+$/, ''), id = `${kind}\n${r.isa}`;
-        const group = groups.get(id) ?? {kind, isa: r.isa, checks: 0, values: 0, differing: 0, worst: 0, limit: r.limit, bad: false, where: ''};
-        group.checks++;
-        group.values += r.values;
-        group.differing += r.differing;
-        group.bad ||= !r.passed;
-        if (r.worst >= group.worst) Object.assign(group, {worst: r.worst, limit: r.limit, where: r.subject});
-        groups.set(id, group);
+        const name = r.subject.replace(/^layer \d+ /, '').replace(/ \d+$/, '');
+        if (!kinds.has(name)) kinds.set(name, {name, tiers: new Map(), bad: false});
+        const kind = kinds.get(name), tier = kind.tiers.get(r.isa) ?? {checks: 0, values: 0, differing: 0, worst: 0, limit: r.limit, where: ''};
+        tier.checks++;
+        tier.values += r.values;
+        tier.differing += r.differing;
+        kind.bad ||= !r.passed;
+        if (r.worst >= tier.worst) Object.assign(tier, {worst: r.worst, limit: r.limit, where: r.subject});
+        kind.tiers.set(r.isa, tier);
     }
-    return [...groups.values()];
+    return [...kinds.values()];
+}
+
+function summaryTable(results) {
+    const tiers = [...new Set(results.map((r) => r.isa))], others = tiers.filter((isa) => isa !== 'scalar');
+    const columns = ['what', 'checks a tier', 'values', ...tiers.map((isa) => `error, ${isa}`), 'limit', 'worst in', ...others.map((isa) => `bits differ, ${isa}`)];
+    return table(columns, summariseChecks(results).map((kind) => {
+        const of = (isa, key) => kind.tiers.get(isa)?.[key], first = kind.tiers.values().next().value;
+        return {bad: kind.bad, cells: [kind.name, first.checks, first.values, ...tiers.map((isa) => formatNumber(of(isa, 'worst') ?? NaN, 3)), first.limit, first.where,
+            ...others.map((isa) => of(isa, 'differing') ?? '–')]};
+    }));
 }
 
 function buildVerification() {
@@ -39,8 +50,7 @@ function buildVerification() {
     const failures = verify.failures;
     section.append(make('p', {}, `${verify.checks} checks, `, make('span', {class: failures ? 'bad' : null}, `${failures} failed`),
         '. Bits are compared with the scalar tier; errors against float64 are in eps times the largest magnitude.'));
-    section.append(table(['what', 'isa', 'checks', 'values', 'bits differ', 'worst error', 'limit', 'worst in'],
-        summariseChecks(verify.results).map((g) => ({bad: g.bad, cells: [g.kind, g.isa, g.checks, g.values, g.differing, formatNumber(g.worst, 3), g.limit, g.where]}))));
+    section.append(summaryTable(verify.results));
     section.append(folded(`All ${verify.results.length} results`, table(['what', 'isa', 'values', 'bits differ', 'worst', '99.9 %', 'limit', 'where'],
         verify.results.map((r) => ({bad: !r.passed, cells: [r.subject, r.isa, r.values, r.differing, formatNumber(r.worst, 3), formatNumber(r.p999, 3), r.limit, r.where ?? '']})))));
 }
@@ -74,7 +84,7 @@ function appendImage(parent, name, alternative) {
 /* ------------------------------------------------------------------------------- environment, commands, files */
 
 const plain = (value) => value === null || value === '' ? 'unknown' : Array.isArray(value) ? value.map(plain).join(', ') || 'none'
-    : typeof value === 'number' && Math.abs(value) >= 1e4 ? value.toLocaleString('en') : typeof value === 'object' ? Object.entries(value).map(([k, v]) => `${k} ${plain(v)}`).join(', ') : String(value);
+    : Number.isInteger(value) && Math.abs(value) >= 1e4 ? value.toLocaleString('en') : typeof value === 'number' ? formatNumber(value) : typeof value === 'object' ? Object.entries(value).map(([k, v]) => `${k.replace(/_/g, ' ')} ${plain(v)}`).join(', ') : String(value);
 
 function sheet(title, object, without = []) {
     const rows = Object.entries(object ?? {}).filter(([key]) => !without.includes(key));

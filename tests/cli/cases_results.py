@@ -485,6 +485,11 @@ def report_texts(bench):
     assert [text["title"] for text in texts] == [evil, "b"] and texts[1]["exact"] and texts[1]["n"] == 3
     assert set(os.listdir(bench.path("r"))) >= {"commands.sh", "index.html", "info.json", "text0.safetensors", "text1.safetensors"}
     assert not os.path.exists(bench.path("r/verify.json"))
+    with open(bench.path("r/verify.json"), "w", encoding="utf-8") as file:
+        file.write('{"checks": 77}')
+    bench.fine("report", TINY, "--skip", "latency,verify,receptive-field", "-o", "r")
+    page = open(bench.path("r/index.html"), encoding="utf-8").read()
+    assert "json-verify" not in page and "verify.json" not in page.split('id="json-page"')[1], "an older run's results are not this one's"
 
 
 def tests(settings):

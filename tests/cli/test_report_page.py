@@ -25,9 +25,9 @@ def check(fine, what):
         print("failed:", what)
 
 
-def report(folder, model, *arguments):
-    done = subprocess.run([PROGRAM, "report", model, "-o", folder, "-q", "--skip", "verify,latency", *arguments],
-                          capture_output=True, text=True, stdin=subprocess.DEVNULL)
+def report(folder, model, *arguments, skip=("--skip", "verify,latency")):
+    done = subprocess.run([PROGRAM, "report", model, "-o", folder, "-q", *skip, *arguments], capture_output=True, text=True,
+                          stdin=subprocess.DEVNULL)
     check(done.returncode == 0, f"report: exit {done.returncode}, {done.stderr}")
     return "file://" + os.path.abspath(folder) + "/index.html"
 
@@ -202,6 +202,41 @@ def grades(browser, folder):
     check(browser.evaluate("document.getElementById('component-p2c').disabled"), "terms that the model lacks")
 
 
+def rest(browser, folder):
+    """Sweeps, tables, a narrow window, paper."""
+    page = Page(browser, report(folder, "synthetic:v3-xsmall,vocab=100,layers=2,hidden=64,heads=1", "-n", "4-8*2", "--reps", "1", "--isa",
+                                "scalar", skip=()))
+    documents = {name: json.load(open(os.path.join(folder, name + ".json"), encoding="utf-8"))
+                 for name in ("lengths", "layers", "verify", "receptive-field")}
+    medians = [f"{1e3 * r['median_s']:.4g}"[:4] for r in documents["lengths"]["results"]]
+    browser.move(*page.place("#latency .point"))
+    check(medians[0] in page.text("#tip") and "4 tokens" in page.text("#tip"), f"a point of the sweep: {page.text('#tip')}, median {medians[0]}")
+    browser.evaluate("document.querySelector('#latency .chart').focus()")
+    browser.press("ArrowRight")
+    browser.press("ArrowRight")
+    check(medians[1] in page.text("#tip") and "8 tokens" in page.text("#tip"), f"the next by an arrow: {page.text('#tip')}, median {medians[1]}")
+    layers = browser.evaluate("document.querySelectorAll('#latency .chart')[1].querySelectorAll('.point').length")
+    check(layers == len(documents["layers"]["results"]) == 2, f"numbers of layers: {layers}")
+    check(f"{documents['verify']['checks']} checks, 0 failed" in page.text("#verification"), "verification")
+    check(len(documents["verify"]["results"]) == browser.evaluate("document.querySelectorAll('#verification details tbody tr').length"), "all results")
+    widths = browser.evaluate("[...document.querySelectorAll('#receptive-field table:first-of-type tbody tr')].slice(0, 2).map(r => Number(r.cells[1].textContent))")
+    check(widths == [row["run"] for row in documents["receptive-field"]["per_layer"]], f"receptive field: {widths}")
+    check(page.about["steps"][0]["command"] in page.text("#commands"), "the commands")
+
+    browser.resize(390, 800)
+    browser.evaluate("new Promise(done => setTimeout(done, 200))")
+    check(browser.evaluate("document.documentElement.scrollWidth") <= 390, "a narrow window shows everything")
+    browser.resize(1280, 900)
+    browser.prefer("dark")
+    browser.frame()
+    dark = "getComputedStyle(document.body).backgroundColor"
+    check(browser.evaluate(dark) != "rgb(255, 255, 255)", "dark where the system is")
+    browser.evaluate("addEventListener('beforeprint', () => { window.onPaper = " + dark + "; })")
+    browser.print(os.path.join(folder, "page.pdf"))
+    check(browser.evaluate("window.onPaper") == "rgb(255, 255, 255)", "light on paper")
+    check(browser.evaluate(dark) != "rgb(255, 255, 255)", "dark again after printing")
+
+
 def main():
     chromium = find_chromium()
     if not chromium:
@@ -209,7 +244,7 @@ def main():
         return 77
     browser = Browser(chromium)
     try:
-        for test in (explore, colours, grades):
+        for test in (explore, colours, grades, rest):
             with tempfile.TemporaryDirectory() as folder:
                 test(browser, folder)
         check(not browser.errors, f"errors of the page: {browser.errors}")
