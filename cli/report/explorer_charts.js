@@ -50,7 +50,7 @@ function lineChart({title, xLabel, yLabel, logarithmic, series}) {
     let legend = left;
     for (const s of series) {
         drawSeries(chart, s, x, y);
-        chart.append(make('svg:circle', {cx: legend + 4, cy: 34, r: 4, fill: s.colour}));
+        chart.append(make('svg:circle', {cx: legend + 4, cy: 34, r: 4, style: `fill: ${s.colour}`}));
         write(s.name, {x: legend + 12, y: 38});
         legend += 30 + 6.6 * s.name.length;
     }
@@ -63,11 +63,11 @@ function drawSeries(chart, series, x, y) {
     if (fit) {
         const zero = fit.slope > 0 ? -fit.intercept / fit.slope : -Infinity; // nothing takes less than no time
         const ends = [Math.max(points[0].x, zero), points[points.length - 1].x];
-        chart.append(make('svg:path', {d: ends.map((v, k) => `${k ? 'L' : 'M'}${x.place(v)} ${y.place(fit.intercept + fit.slope * v)}`).join(''), fill: 'none', stroke: series.colour}));
-    } else chart.append(make('svg:path', {d: path, fill: 'none', stroke: series.colour, 'stroke-width': 1.5}));
+        chart.append(make('svg:path', {d: ends.map((v, k) => `${k ? 'L' : 'M'}${x.place(v)} ${y.place(fit.intercept + fit.slope * v)}`).join(''), style: `fill: none; stroke: ${series.colour}`}));
+    } else chart.append(make('svg:path', {d: path, style: `fill: none; stroke: ${series.colour}; stroke-width: 1.5`}));
     for (const p of points) {
-        chart.append(make('svg:line', {x1: x.place(p.x), x2: x.place(p.x), y1: y.place(p.low), y2: y.place(p.high), stroke: series.colour, 'stroke-width': 1.5}));
-        chart.append(make('svg:circle', {class: 'point', cx: x.place(p.x), cy: y.place(p.y), r: 4.5, fill: series.colour, 'data-text': p.text}));
+        chart.append(make('svg:line', {x1: x.place(p.x), x2: x.place(p.x), y1: y.place(p.low), y2: y.place(p.high), style: `stroke: ${series.colour}; stroke-width: 1.5`}));
+        chart.append(make('svg:circle', {class: 'point', cx: x.place(p.x), cy: y.place(p.y), r: 4.5, style: `fill: ${series.colour}`, 'data-text': p.text}));
     }
 }
 
@@ -119,7 +119,7 @@ function sweepSeries(results, xOf) {
         if (!groups.has(name)) groups.set(name, []);
         groups.get(name).push(sweepPoint(r, xOf(r)));
     }
-    return [...groups].map(([name, points], k) => ({name, colour: seriesColour(k), points: points.sort((a, b) => a.x - b.x)}));
+    return [...groups].map(([name, points], k) => ({name, colour: `color-mix(in srgb, ${page.series[k % page.series.length]}, white var(--lift))`, points: points.sort((a, b) => a.x - b.x)}));
 }
 
 function fitLine(points) {

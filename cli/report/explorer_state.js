@@ -115,10 +115,9 @@ function prepareCanvas(canvas, width, height) {
 }
 
 /* Series are made for white paper; on a dark screen they are lifted. */
-const isDark = () => matchMedia('(prefers-color-scheme: dark)').matches && !document.documentElement.classList.contains('printing');
 const seriesColour = (index) => {
     const tone = page.series[index % page.series.length];
-    return isDark() ? `color-mix(in srgb, ${tone}, white 28%)` : tone;
+    return `color-mix(in srgb, ${tone}, white ${colour('lift')})`;
 };
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 

@@ -7,7 +7,7 @@ function table(columns, rows, caption) {
     const body = rows.map((row) => {
         const cells = row.cells ?? row;
         return make('tr', {class: row.bad ? 'bad' : null}, ...cells.map((cell, k) => k === 0 ? make('th', {scope: 'row'}, String(cell))
-            : make('td', {class: typeof cell === 'string' && cell.length > 24 ? 'text' : null}, typeof cell === 'number' ? formatNumber(cell) : cell)));
+            : make('td', {class: cell instanceof Node || String(cell).length > 24 ? 'text' : null}, typeof cell === 'number' ? formatNumber(cell) : cell)));
     });
     return make('div', {class: 'scroll', tabindex: 0}, make('table', {}, ...(caption ? [make('caption', {}, caption)] : []), make('thead', {}, head), make('tbody', {}, ...body)));
 }
