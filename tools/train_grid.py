@@ -44,7 +44,7 @@ BLOCK, MASKED_IN_BLOCK = 64, 10
 # all models of a study are trained alike.
 Study = collections.namedtuple("Study", "length short steps seeds texts text_length")
 GRID = Study(64, ((200, 16), (400, 32)), 800, 3, 600, 64)
-CLIPPING = Study(128, (), 800, 2, 60, 512)
+CLIPPING = Study(128, (), 400, 2, 40, 512)
 TERMS = {"c2c": [], "c2c+c2p": ["c2p"], "c2c+p2c": ["p2c"], "full": ["c2p", "p2c"]}
 DISTANCES = (2, 8, 32, 128)
 
@@ -227,13 +227,21 @@ def run(arguments):
 
 
 def tables(arguments):
-    """A column for every model (and context), a row for every held-out text."""
+    """A column CELL@CONTEXT#SEED for every model and context, a row for every held-out text. A seed that lacks a model
+    is left out: its means would be of other seeds than their neighbours'."""
     arguments.folder.mkdir(parents=True, exist_ok=True)
-    for name, (study, _, _) in STUDIES.items():
-        columns = {f"@{n}#".join(line["model"].split("#")): losses for line in finished(arguments.state)
-                   if line["study"] == name for n, losses in line["losses"].items()}
+    for name, (study, models, _) in STUDIES.items():
+        lines = {line["model"]: line["losses"] for line in finished(arguments.state) if line["study"] == name}
+        expected = list(models())
+        missing = {seed for model, seed, _ in expected if model not in lines}
+        columns = {f"@{n}#".join(model.split("#")): losses for model, seed, _ in expected if seed not in missing
+                   for n, losses in lines[model].items()}
+        print(f"{name}: {study.seeds - len(missing)} of {study.seeds} seeds")
+        settings = study._replace(seeds=study.seeds - len(missing))
+        if not columns:
+            continue
         with open(arguments.folder / f"{name}.csv", "w", encoding="utf-8") as out:
-            out.write(f"# {name}: mean loss (nats) of the masked characters of every held-out text, tools/train_grid.py\n")
+            out.write(f"# mean loss (nats) of the masked characters of every held-out text: tools/train_grid.py, {settings}\n")
             out.write(",".join(columns) + "\n")
             for row in zip(*columns.values()):
                 out.write(",".join(f"{x:.3f}" for x in row) + "\n")

@@ -4,6 +4,6 @@
 
 #include "cli/options.h"
 
-extern const command study_benchmarks, study_components, study_decoder, study_positions;
+extern const command study_benchmarks, study_clipping, study_components, study_decoder, study_grid, study_positions;
 
 #endif

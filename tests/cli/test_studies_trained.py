@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The studies that compare models: `study positions` on two models, `study grid` and `study clipping` on committed losses.
+"""The studies that compare models: `study positions`, and `study grid` and `study clipping` on tables of losses.
 
     test_studies_trained.py PROGRAM
 
@@ -101,6 +101,77 @@ class Positions(unittest.TestCase):
         other = studies.run("study", "positions", DEMO, "synthetic:v3-base,layers=1,vocab=100", *self.texts, code=2)
         self.assertIn("expected a model with the tokenizer of", other)
         self.assertIn("found a vocabulary of 100 instead of 6000", other)
+
+
+class Losses(unittest.TestCase):
+    """What is printed of tables of losses: a made-up one by its means, the committed ones by their pages."""
+
+    CELLS = ["input/none"] + [f"{t}/{d}" for t in ("c2c", "c2c+c2p", "c2c+p2c", "full") for d in ("none", "emd")]
+
+    def write(self, path, columns):
+        """Text t of column c has the loss c + 1 + t / 100, so column c has the mean c + 1.495 and every difference is whole."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("# made up\n" + ",".join(columns) + "\n")
+            for text in range(100):
+                file.write(",".join(f"{c + 1 + text / 100:.2f}" for c in range(len(columns))) + "\n")
+
+    def test_grid(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "grid.csv")
+            self.write(path, [f"{cell}@64#{seed}" for seed in (1, 2) for cell in self.CELLS])
+            rows = table_of("grid", path)
+            self.assertEqual(len(rows), 3 * len(self.CELLS))
+            means = [row["value"] for row in rows if not row["against"]]
+            # Columns k and k + 9 are the seeds of a cell; the page has the input's cell last.
+            order = list(range(1, 9)) + [0]
+            for k, mean in zip(order, means, strict=True):
+                self.assertAlmostEqual(mean, k + 1.495 + 4.5, delta=1e-6)
+            for k, row in zip(order, (r for r in rows if r["against"] == "positions at the input"), strict=True):
+                self.assertEqual((row["value"], row["low"], row["high"], row["seeds"]), (k, k, k, 2))
+            studies.run("study", "grid", path, "-o", os.path.join(folder, "g.svg"))
+
+    def test_clipping(self):
+        columns = [f"k{k}@{n}" for k in (2, 8, 32, 128) for n in (64, 128, 256, 512)]
+        columns += [f"k{k}@{n} clipped {r}" for k in (8, 32, 128) for n in (128, 512) for r in (2, 8, 32) if r < k]
+        columns += [f"k{k}@{n} log" for k in (8, 32, 128) for n in (128, 512)]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "clipping.csv")
+            self.write(path, columns)
+            rows = table_of("clipping", path)
+            place = {name: k for k, name in enumerate(columns)}
+            readings = 0
+            for row in rows:
+                own = place[f"k{row['k']}@{row['context']}"]
+                if row["what"] == "loss":
+                    self.assertAlmostEqual(row["value"], own + 1.495, delta=1e-6)
+                elif row["what"] == "against k 128":
+                    self.assertEqual(row["value"], own - place[f"k128@{row['context']}"])
+                else:
+                    name = row["what"].replace("clipped at", "clipped").replace("log buckets", "log")
+                    self.assertEqual(row["value"], place[f"k{row['k']}@{row['context']} {name}"] - own)
+                    readings += 1
+            self.assertEqual(readings, 2 * (1 + 2 + 3 + 3))
+            studies.run("study", "clipping", path, "-o", os.path.join(folder, "c.svg"))
+
+    def test_pages(self):
+        for name in ("grid", "clipping"):
+            if not os.path.exists(os.path.join(DATA, name + ".csv")):
+                continue
+            with open(os.path.join(studies.ROOT, "docs", "studies", name + ".md"), encoding="utf-8") as file:
+                page = file.read()
+            for line in studies.run("study", name, os.path.join(DATA, name + ".csv")).splitlines():
+                self.assertIn(line, page)
+
+    def test_wrong_tables(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "t.csv")
+            self.write(path, ["full/emd@64#1"])
+            self.assertIn("there is no column 'c2c/none@64#1'", studies.run("study", "grid", path, code=3))
+            self.assertIn("there is no column 'k2@64#1'", studies.run("study", "clipping", path, code=3))
+            with open(path, "a", encoding="utf-8") as file:
+                file.write("1,2\n")
+            self.assertIn("line 103: expected 1 losses, found 2", studies.run("study", "grid", path, code=3))
+        self.assertIn("cannot be opened", studies.run("study", "grid", "no/such/file", code=3))
 
 
 def main():
