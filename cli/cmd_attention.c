@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "cli/ablate.h"
 #include "cli/commands.h"
 #include "cli/figures/figure_kinds.h"
 #include "cli/input.h"
@@ -28,6 +29,7 @@ static int run(const parsed_options *options)
 
 static const option_spec options[] = {
     INPUT_OPTIONS,
+    ABLATE_OPTION,
     {"figure", 0, "KIND", "what is drawn (default components); list prints the kinds"},
     {"row", 0, "N", "which row of the input to draw (default 0)"},
     {"layers", 0, "LIST", "layers, counted from 0: all, or such as 0,3-5 (default: 0, or what the kind needs)"},

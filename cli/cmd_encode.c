@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/ablate.h"
 #include "cli/commands.h"
 #include "cli/encode_corpus.h"
 #include "cli/input.h"
@@ -285,6 +286,7 @@ static const option_spec options[] = {
     {"attention", 0, "LAYERS", "attention probabilities of these layers: all, or a list such as 0,3-5"},
     {"components", 0, "LAYERS", "c2c, c2p, p2c and their sum, before the softmax, of these layers"},
     {"logits", 0, NULL, "of every head that the checkpoint holds"},
+    ABLATE_OPTION,
     ENCODE_CORPUS_OPTIONS,
     {NULL, 0, NULL, NULL},
 };

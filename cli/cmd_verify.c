@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/ablate.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/output_paths.h"
@@ -48,14 +49,18 @@ static bool read_options(const parsed_options *options, verify_options *verify)
 {
     deberta_isa isa;
     deberta_model_options model_options;
+    deberta_session_options session_options = {0};
     uint64_t seed;
     if (!run_isa(options, &isa) || !run_model_options(options, &model_options) ||
+        !ablate_read(options, &session_options) ||
         !options_u64(options, "seed", 1, &seed))
         return false;
     *verify = (verify_options){.seed = seed,
                                .threads = model_options.threads,
                                .reference = model_options.reference,
-                               .memory_limit_bytes = model_options.memory_limit_bytes};
+                               .memory_limit_bytes = model_options.memory_limit_bytes,
+                               .ablations = session_options.ablations,
+                               .ablation_count = session_options.ablation_count};
     for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++)
         verify->tiers[t] = !deberta_isa_missing((deberta_isa)t) && (isa == DEBERTA_ISA_AUTO || t == (int)isa);
     return true;
@@ -286,6 +291,7 @@ static const option_spec options[] = {
     {"ids", 0, "LIST", "verify on these token ids"},
     {"tokens", 'n', "N", "verify on N made-up ids (default 48)"},
     {"against", 0, "FILE", "compare with tensors in the layout of `encode`, such as tools/reference.py writes"},
+    ABLATE_OPTION,
     {"mutate", 0, "NAME", "put a fault into the engine: exit 1 if it is noticed, 0 if not; `list` names them"},
     TABLE_FORMAT_OPTIONS,
     {NULL, 0, NULL, NULL},

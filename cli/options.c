@@ -26,6 +26,12 @@ typedef struct given_option {
     const char *value;
 } given_option;
 
+/* What options_allocate gave, newest first; the memory follows. */
+typedef struct option_memory {
+    struct option_memory *next;
+    max_align_t bytes[];
+} option_memory;
+
 struct parsed_options {
     const command *command;
     int argc;
@@ -33,6 +39,7 @@ struct parsed_options {
     size_t given_count, argument_count;
     given_option *given;    /* [argc] */
     const char **arguments; /* [argc] */
+    option_memory **memory; /* the chain's first piece: a place of its own, so that a const struct can grow it */
 };
 
 static const option_spec *find_in(const option_spec *specs, const char *name, size_t length, char letter)
@@ -102,8 +109,9 @@ int options_parse(parsed_options **out, const command *command, int argc, char *
         *options = (parsed_options){.command = command, .argc = argc, .argv = argv};
         options->given = calloc((size_t)argc + 1, sizeof *options->given);
         options->arguments = calloc((size_t)argc + 1, sizeof *options->arguments);
+        options->memory = calloc(1, sizeof *options->memory);
     }
-    if (!options || !options->given || !options->arguments) {
+    if (!options || !options->given || !options->arguments || !options->memory) {
         options_free(&options);
         fprintf(stderr, "deberta: out of memory\n");
         return EXIT_SYSTEM;
@@ -137,6 +145,12 @@ int options_parse(parsed_options **out, const command *command, int argc, char *
 void options_free(parsed_options **options)
 {
     if (!*options) return;
+    for (option_memory **first = (*options)->memory; first && *first;) {
+        option_memory *piece = *first;
+        *first = piece->next;
+        free(piece);
+    }
+    free((*options)->memory);
     free((*options)->given);
     free((*options)->arguments);
     free(*options);
@@ -205,6 +219,16 @@ void options_print_help(const command *command)
 }
 
 const command *options_command(const parsed_options *options) { return options->command; }
+
+void *options_allocate(const parsed_options *options, size_t bytes)
+{
+    option_memory *piece = calloc(1, sizeof *piece + bytes);
+    if (!piece) return NULL;
+    piece->next = *options->memory;
+    *options->memory = piece;
+    return piece->bytes;
+}
+
 size_t options_argument_count(const parsed_options *options) { return options->argument_count; }
 
 const char *options_argument(const parsed_options *options, size_t index)

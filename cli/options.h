@@ -73,6 +73,8 @@ bool options_choice(const parsed_options *options, const char *name, const char 
 /* The command line as typed, for provenance, without the values of the options named in `without` (NULL-terminated). */
 char *options_command_line(const parsed_options *options, const char *const *without);
 const command *options_command(const parsed_options *options);
+/* Zeroed memory that lives as long as the options; NULL when there is none. */
+void *options_allocate(const parsed_options *options, size_t bytes);
 
 extern const option_spec common_options[];
 extern const command *const commands[]; /* NULL-terminated; in main.c */

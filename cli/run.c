@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/run.h"
 
+#include "cli/ablate.h"
+#include "core/model/ablation.h"
+
 #include <errno.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -76,7 +79,8 @@ bool run_session_options(const parsed_options *options, deberta_session_options 
     *session_options = (deberta_session_options){.struct_size = sizeof *session_options};
     return run_isa(options, &session_options->isa) &&
            options_size(options, "threads", 0, 0, 4096, &session_options->threads) &&
-           options_bytes(options, "memory-limit", 0, &session_options->memory_limit_bytes);
+           options_bytes(options, "memory-limit", 0, &session_options->memory_limit_bytes) &&
+           ablate_read(options, session_options);
 }
 
 /* What people type first is the name of a model on a hub, or a path with a mistake in it. */
@@ -102,6 +106,18 @@ static bool is_model_place(const parsed_options *options, const char *path)
 
 bool run_is_model_place(const parsed_options *options) { return is_model_place(options, options_argument(options, 0)); }
 
+/* Every session would say so too, but only then, and not that it is the command line that is wrong. */
+static bool has_what_is_ablated(const parsed_options *options, const deberta_model *model)
+{
+    deberta_session_options session_options;
+    deberta_error error;
+    if (!ablate_read(options, &session_options)) return false;
+    if (ablation_check(model, session_options.ablations, session_options.ablation_count, &error) == DEBERTA_OK)
+        return true;
+    report_usage(options, "--ablate: %s", error.message);
+    return false;
+}
+
 static int open_model(const parsed_options *options, const char *path, bool describe_only, deberta_model **model)
 {
     deberta_model_options model_options;
@@ -109,8 +125,10 @@ static int open_model(const parsed_options *options, const char *path, bool desc
     if (!run_model_options(options, &model_options)) return EXIT_USAGE;
     model_options.describe_only = describe_only;
     if (!is_model_place(options, path)) return EXIT_INPUT;
-    if (deberta_model_open(model, path, &model_options, &error) == DEBERTA_OK) return EXIT_OK;
-    return report_error(options, &error);
+    if (deberta_model_open(model, path, &model_options, &error) != DEBERTA_OK) return report_error(options, &error);
+    if (has_what_is_ablated(options, *model)) return EXIT_OK;
+    deberta_model_free(model);
+    return EXIT_USAGE;
 }
 
 int run_open_model(const parsed_options *options, deberta_model **model)

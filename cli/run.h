@@ -17,7 +17,7 @@ bool run_isa(const parsed_options *options, deberta_isa *isa);
 bool run_check_common(const parsed_options *options);
 /* From --reference, --threads, --memory-limit. */
 bool run_model_options(const parsed_options *options, deberta_model_options *model_options);
-/* From --isa, --threads, --memory-limit. max_tokens and features are the caller's. */
+/* From --isa, --threads, --memory-limit, --ablate. max_tokens and features are the caller's. */
 bool run_session_options(const parsed_options *options, deberta_session_options *session_options);
 /* Whether there is something at the first argument that could be a model; false after saying what was expected. */
 bool run_is_model_place(const parsed_options *options);

@@ -7,6 +7,7 @@
 #ifndef CLI_TEXT_BATCHES_H
 #define CLI_TEXT_BATCHES_H
 
+#include "cli/ablate.h"
 #include "cli/options.h"
 #include "cli/text_stream.h"
 #include "core/text/tokenizer.h"
@@ -59,6 +60,7 @@ double text_batches_now(void); /* seconds of a clock that never goes back */
     {"batch-tokens", 0, "N", "tokens encoded together (default 2048); changes speed and memory, no result"},           \
         {"max-tokens", 0, "N",                                                                                         \
          "cut longer texts to N tokens, frame included; also: trained, receptive. Nothing is cut otherwise"},          \
+        ABLATE_OPTION,                                                                                                 \
     {                                                                                                                  \
         "strict", 0, NULL, "broken UTF-8 is a problem of its line instead of being replaced by U+FFFD"                 \
     }

@@ -185,7 +185,9 @@ static deberta_status run_tier(against_job *job, deberta_isa isa, deberta_error 
         .max_tokens = job->input.tokens,
         .threads = job->verify->threads,
         .features = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION |
-                    (job->info.heads_present & 1u << DEBERTA_HEAD_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0)};
+                    (job->info.heads_present & 1u << DEBERTA_HEAD_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0),
+        .ablations = job->verify->ablations,
+        .ablation_count = job->verify->ablation_count};
     DEBERTA_TRY(deberta_session_create(&job->session, job->model, &session_options, err));
     const deberta_observer observer = capture_observer(&job->capture);
     const deberta_batch batch = input_as_batch(&job->input);

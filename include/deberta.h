@@ -152,6 +152,33 @@ enum {
     DEBERTA_KEEP_DECODER_INPUT = 4, /* H[L-1], which the Enhanced Mask Decoder starts from */
 };
 
+/* The terms of a logit, their sum, and what becomes of it. */
+typedef enum deberta_component {
+    DEBERTA_C2C = 0,       /* q_i . k_j, divided by sqrt(d (1 + terms)) like all of them */
+    DEBERTA_C2P,           /* q_i . PK[row(i - j)] */
+    DEBERTA_P2C,           /* k_j . PQ[row(i - j)] */
+    DEBERTA_LOGITS,        /* their sum, before the mask */
+    DEBERTA_PROBABILITIES, /* softmax over the keys; a masked key has 0 */
+    DEBERTA_COMPONENT_COUNT
+} deberta_component;
+
+/* An intervention: what a head does without one of its terms. The scale stays sqrt(d (1 + terms)) of the model, the
+ * other terms keep their values, and observers see the term as it then is. The Enhanced Mask Decoder runs the last
+ * layer again, and with it that layer's interventions (with the means of the encoder's own pass). */
+typedef enum deberta_ablation_kind {
+    DEBERTA_ABLATE_ZERO = 0, /* the term is 0 */
+    DEBERTA_ABLATE_MEAN,     /* the token's own vector in the term, q_i or (p2c) k_j, is replaced by its mean over the
+                                tokens of the sequence, holes left out: what the term says whatever the token is */
+} deberta_ablation_kind;
+
+#define DEBERTA_EVERY ((size_t)-1)
+
+typedef struct deberta_ablation {
+    deberta_component term; /* DEBERTA_C2C, DEBERTA_C2P or DEBERTA_P2C; the model must have it */
+    size_t layer, head;     /* from 0, or DEBERTA_EVERY */
+    deberta_ablation_kind kind;
+} deberta_ablation;
+
 typedef struct deberta_session_options {
     size_t struct_size;
     deberta_isa isa;   /* only ever lowers the tier; an unavailable one is an error */
@@ -160,6 +187,9 @@ typedef struct deberta_session_options {
     unsigned features; /* DEBERTA_OBSERVE_*, DEBERTA_KEEP_* */
     size_t memory_limit_bytes;
     int pin_threads; /* 1 = bind each thread to a core */
+    const deberta_ablation *ablations; /* [ablation_count], read while the session is made; of several for one place the
+                                          last counts */
+    size_t ablation_count;
 } deberta_session_options;
 
 DEBERTA_API deberta_status deberta_session_create(deberta_session **session, const deberta_model *model,
@@ -183,15 +213,6 @@ typedef struct deberta_batch {
     const int32_t *position_ids; /* [tokens] or NULL: 0, 1, 2 ... in each sequence. Absolute positions only */
     const uint8_t *mask;         /* [tokens] or NULL: 0 marks a hole: never a key; its own rows are unspecified */
 } deberta_batch;
-
-typedef enum deberta_component {
-    DEBERTA_C2C = 0,       /* q_i . k_j, divided by sqrt(d (1 + terms)) like all of them */
-    DEBERTA_C2P,           /* q_i . PK[row(i - j)] */
-    DEBERTA_P2C,           /* k_j . PQ[row(i - j)] */
-    DEBERTA_LOGITS,        /* their sum, before the mask */
-    DEBERTA_PROBABILITIES, /* softmax over the keys; a masked key has 0 */
-    DEBERTA_COMPONENT_COUNT
-} deberta_component;
 
 /* A block of attention values of one layer, head and sequence: query rows first_query ... first_query + rows - 1, all
  * keys. */

@@ -51,6 +51,8 @@ typedef struct verify_options {
     deberta_reference reference;
     model_mutation mutation; /* a fault to be put into the engine */
     size_t memory_limit_bytes;
+    const deberta_ablation *ablations; /* [ablation_count]: of engine and reference alike */
+    size_t ablation_count;
 } verify_options;
 
 /* Every kernel of every tier on random problems that touch all edges, at random alignments; then on inputs chosen to

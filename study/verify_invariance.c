@@ -61,8 +61,8 @@ static void look_at_hidden(void *context, size_t layer, const float *rows, size_
 static void look_at_attention(void *context, const deberta_attention_block *block) { (void)context, (void)block; }
 
 /* H[L] of the sequence into hidden [tokens][h]. */
-static deberta_status encode(float *hidden, const deberta_model *model, size_t h, deberta_isa isa, size_t way,
-                             const arrangement *a, size_t tokens, deberta_error *err)
+static deberta_status encode(float *hidden, const verify_options *options, const deberta_model *model, size_t h,
+                             deberta_isa isa, size_t way, const arrangement *a, size_t tokens, deberta_error *err)
 {
     const deberta_observer observer = {.on_hidden = look_at_hidden, .on_attention = look_at_attention};
     const deberta_session_options session_options = {
@@ -70,7 +70,9 @@ static deberta_status encode(float *hidden, const deberta_model *model, size_t h
         .isa = isa,
         .max_tokens = a->starts[a->sequences],
         .threads = ways[way].threads,
-        .features = ways[way].observed ? DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION : 0};
+        .features = ways[way].observed ? DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION : 0,
+        .ablations = options->ablations,
+        .ablation_count = options->ablation_count};
     const deberta_batch batch = {.struct_size = sizeof batch,
                                  .ids = a->ids,
                                  .sequence_starts = a->starts,
@@ -86,16 +88,17 @@ static deberta_status encode(float *hidden, const deberta_model *model, size_t h
     return status;
 }
 
-static deberta_status compare_way(verify_report *report, const char *label, const deberta_model *model,
-                                  const deberta_model_info *info, deberta_isa isa, size_t way, float *base,
-                                  float *found, const int32_t *ids, size_t tokens, size_t padding, deberta_error *err)
+static deberta_status compare_way(verify_report *report, const verify_options *options, const char *label,
+                                  const deberta_model *model, const deberta_model_info *info, deberta_isa isa,
+                                  size_t way, float *base, float *found, const int32_t *ids, size_t tokens,
+                                  size_t padding, deberta_error *err)
 {
     arrangement a = {0};
     const size_t h = info->hidden_size;
     const bool first = isa == DEBERTA_ISA_SCALAR && way == 0;
     verify_row row = {.tier = isa, .values = tokens * h};
     deberta_status status = arrange(&a, way, ids, tokens, padding, err);
-    if (status == DEBERTA_OK) status = encode(first ? base : found, model, h, isa, way, &a, tokens, err);
+    if (status == DEBERTA_OK) status = encode(first ? base : found, options, model, h, isa, way, &a, tokens, err);
     arrangement_free(&a);
     DEBERTA_TRY(status);
     for (size_t k = 0; !first && k < tokens * h; k++) row.differing += memcmp(&found[k], &base[k], sizeof *base) != 0;
@@ -124,7 +127,7 @@ deberta_status verify_invariance(verify_report *report, const verify_options *op
         for (size_t way = 0; status == DEBERTA_OK && way < WAYS; way++) {
             if (t != DEBERTA_ISA_SCALAR && !options->tiers[t]) continue;
             if (ways[way].padding && padding == 0) continue;
-            status = compare_way(report, label, model, &info, (deberta_isa)t, way, base,
+            status = compare_way(report, options, label, model, &info, (deberta_isa)t, way, base,
                                  base + tokens * info.hidden_size, ids, tokens, padding, err);
         }
     free(base);

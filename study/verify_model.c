@@ -66,7 +66,9 @@ static deberta_status truth_compute(truth *t, const verify_options *options, con
     deberta_status status =
         fine ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "no memory for float64 results of %zu tokens", n);
     for (size_t i = 0; fine && i < n; i++) wide[i] = ids[i];
-    const reference_input input = {.tokens = n, .ids = wide, .padding = REFERENCE_PADDING_ZERO};
+    const reference_input input = {.tokens = n, .ids = wide, .padding = REFERENCE_PADDING_ZERO,
+                                   .ablations = options->ablations,
+                                   .ablation_count = options->ablation_count};
     const reference_observer observer = {t, on_row};
     if (status == DEBERTA_OK) status = reference_open(&t->model, path, options->reference, err);
     if (status == DEBERTA_OK) status = reference_encode(t->model, &input, t->hidden, &observer, err);
@@ -119,7 +121,9 @@ static deberta_status run_engine(engine_run *run, const deberta_model *model, co
         .max_tokens = starts[1],
         .threads = options->threads,
         .features = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION |
-                    (info->heads_present & 1u << DEBERTA_HEAD_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0)};
+                    (info->heads_present & 1u << DEBERTA_HEAD_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0),
+        .ablations = options->ablations,
+        .ablation_count = options->ablation_count};
     DEBERTA_TRY(deberta_session_create(&run->session, model, &session_options, err));
     const deberta_observer observer = capture_observer(&run->capture);
     const deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1};

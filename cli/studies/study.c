@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "cli/run.h"
+#include "cli/table_format.h"
 #include "core/base/status.h"
-
-enum { FORMAT_TABLE, FORMAT_MARKDOWN, FORMAT_CSV, FORMAT_JSON };
 
 text_table *study_add_table(study_findings *findings, const char *name, const char *title, size_t columns)
 {
@@ -25,17 +24,17 @@ void study_findings_free(study_findings *findings)
 
 /* --------------------------------------------------------------------------------------------------------- options */
 
-static bool read_format(const parsed_options *options, size_t *format)
+/* Markdown unless asked: the numbers of a study end up in a page. */
+static bool read_format(const parsed_options *options, table_format *format)
 {
-    static const char *const names[] = {"table", "md", "csv", "json", NULL};
-    if (!options_choice(options, "format", names, FORMAT_MARKDOWN, format)) return false;
-    if (options_has(options, "json")) *format = FORMAT_JSON;
+    if (!table_format_read(options, format)) return false;
+    if (*format == FORMAT_TABLE && !options_has(options, "format")) *format = FORMAT_MARKDOWN;
     return true;
 }
 
 bool study_check_options(const parsed_options *options)
 {
-    size_t format;
+    table_format format;
     if (!read_format(options, &format)) return false;
     const char *data = options_value(options, "data", NULL);
     if (data && !*data) {
@@ -147,16 +146,16 @@ static bool write_tables(const study_findings *findings, FILE *out, text_table_s
     return true;
 }
 
-static bool write_format(const parsed_options *options, const study_findings *findings, FILE *out, size_t format)
+static bool write_format(const parsed_options *options, const study_findings *findings, FILE *out, table_format format)
 {
     if (format == FORMAT_CSV) return text_table_print(&findings->data, out, TEXT_TABLE_CSV);
     if (format == FORMAT_JSON) write_json(options, findings, out);
-    return format == FORMAT_JSON ||
-           write_tables(findings, out, format == FORMAT_TABLE ? TEXT_TABLE_PLAIN : TEXT_TABLE_MARKDOWN);
+    return format == FORMAT_JSON || write_tables(findings, out, table_format_style(format));
 }
 
 /* path NULL: standard output. */
-static int write_to(const parsed_options *options, const study_findings *findings, const char *path, size_t format)
+static int write_to(const parsed_options *options, const study_findings *findings, const char *path,
+                    table_format format)
 {
     text_output output;
     const int status = text_output_open(options, path, &output);
@@ -177,7 +176,7 @@ static bool is_complete(const study_findings *findings)
 
 int study_finish(const parsed_options *options, const study_findings *findings)
 {
-    size_t format;
+    table_format format;
     const char *data = options_value(options, "data", NULL);
     if (!read_format(options, &format)) return EXIT_USAGE;
     if (!is_complete(findings)) {

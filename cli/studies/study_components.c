@@ -136,6 +136,7 @@ static int run(const parsed_options *options)
 
 static const option_spec options[] = {
     STUDY_TEXTS_OPTIONS,
+    ABLATE_OPTION,
     STUDY_OPTIONS,
     {NULL, 0, NULL, NULL},
 };

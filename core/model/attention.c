@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/model/attention.h"
 
+#include "core/model/ablation.h"
+
 enum { STRIP_ROWS = 24 }; /* queries that share a trimmed strip: their reach differs little (CEILING 3.1) */
 
 unsigned attention_terms_of(const deberta_session *s)
@@ -17,7 +19,7 @@ attention_head attention_head_of(const deberta_session *s, size_t layer, size_t 
     size_t place = s->panel_starts[sequence] * model->config.heads + head * panels, rows = model->relative_rows;
     const float *keys = s->internal.recompute_positions ? s->fold_keys : model->layers[layer].position_keys;
     const float *queries = s->internal.recompute_positions ? s->fold_queries : model->layers[layer].position_queries;
-    return (attention_head){
+    attention_head found = {
         .sequence = sequence,
         .head = head,
         .first_token = first,
@@ -29,7 +31,12 @@ attention_head attention_head_of(const deberta_session *s, size_t layer, size_t 
         .position_queries = s->has_p2c ? queries + head * rows * model->padded_head : NULL,
         .far_p2c = s->has_p2c ? s->far_p2c + place * FAR_SIDES * PANEL : NULL,
         .key_bias = s->has_holes ? s->key_bias + first : NULL,
+        .p2c_keys = s->packed_keys + place * model->head_size * PANEL,
+        .p2c_panel_stride = model->head_size * PANEL,
     };
+    if (s->internal.row_bias) found.row_bias = s->internal.row_bias + (layer * model->config.heads + head) * rows;
+    ablation_apply(s, layer, place, &found);
+    return found;
 }
 
 /* Are there pairs in a sequence of n tokens whose distance is saturated? */
@@ -44,6 +51,7 @@ void attention_pack_keys(deberta_session *s, const attention_head *head)
     size_t d = model->head_size, panels = ceiling_divide(head->n, PANEL);
     const float *rows = s->keys + (head->head * s->tokens + head->first_token) * model->padded_head;
     s->kernels.pack_panels_f32(head->keys, d * PANEL, rows, model->padded_head, head->n, d);
+    ablation_pack_mean_key(s, head);
     if (!head->far_p2c || !has_far_pairs(&s->positions, head->n)) return;
     /* The rows of the two ends of the table; saturated tiles look their p2c up here. */
     size_t ends[FAR_SIDES] = {(size_t)s->positions.row_of[s->positions.reach],
@@ -55,8 +63,8 @@ void attention_pack_keys(deberta_session *s, const attention_head *head)
             .panels = panels,
             .a = head->position_queries + ends[side] * model->padded_head,
             .lda = model->padded_head,
-            .b = head->keys,
-            .b_panel_stride = d * PANEL,
+            .b = head->p2c_keys,
+            .b_panel_stride = head->p2c_panel_stride,
             .c = head->far_p2c + side * panels * PANEL,
             .ldc = panels * PANEL,
             .c_panel_stride = PANEL,
@@ -74,6 +82,17 @@ static void reversed_panels(const position_map *map, ptrdiff_t low, ptrdiff_t hi
     position_map_rows(map, low, high, &first_row, &last_row);
     *first = ((size_t)map->last_row - last_row) / PANEL;
     *end = ((size_t)map->last_row - first_row) / PANEL + 1;
+}
+
+/* To strip entries of some rows, which lie from reversed place `first` on. */
+static void add_row_bias(const deberta_session *s, const float *row_bias, float *strip, size_t rows, size_t first,
+                         size_t count)
+{
+    size_t last_row = (size_t)s->positions.last_row;
+    for (size_t i = 0; i < rows; i++) {
+        for (size_t x = 0; x < count && first + x <= last_row; x++)
+            strip[i * s->strip_stride + x] += row_bias[last_row - first - x];
+    }
 }
 
 void attention_strip(const deberta_session *s, const attention_head *head, const attention_queries *queries,
@@ -94,8 +113,8 @@ void attention_strip(const deberta_session *s, const attention_head *head, const
             .rows = rows,
             .depth = d,
             .panels = end - panel,
-            .a = queries->rows + row * queries->ld,
-            .lda = queries->ld,
+            .a = head->c2p_query ? head->c2p_query : queries->rows + row * queries->ld,
+            .lda = head->c2p_query ? 0 : queries->ld,
             .b = head->position_keys + panel * d * PANEL,
             .b_panel_stride = d * PANEL,
             .c = scratch->strip + row * s->strip_stride + (panel - first_panel) * PANEL,
@@ -103,6 +122,7 @@ void attention_strip(const deberta_session *s, const attention_head *head, const
             .c_panel_stride = PANEL,
         };
         s->kernels.gemm_f32(&task);
+        if (head->row_bias) add_row_bias(s, head->row_bias, task.c, rows, panel * PANEL, (end - panel) * PANEL);
     }
 }
 
@@ -127,8 +147,8 @@ static gemm_task content_task(const logits_job *job, size_t row, size_t rows, si
         .rows = rows,
         .depth = d,
         .panels = panels,
-        .a = job->queries->rows + row * job->queries->ld,
-        .lda = job->queries->ld,
+        .a = job->head->c2c_query ? job->head->c2c_query : job->queries->rows + row * job->queries->ld,
+        .lda = job->head->c2c_query ? 0 : job->queries->ld,
         .b = job->head->keys + panel * d * PANEL,
         .b_panel_stride = d * PANEL,
         .c = job->s + row * job->lds + (panel - job->first_panel) * PANEL,
@@ -191,8 +211,8 @@ static void general_tiles(const logits_job *job, size_t row, size_t rows, size_t
             .panels = panels,
             .a = job->head->position_queries + first_row * padded,
             .lda = padded,
-            .b = job->head->keys + panel * d * PANEL,
-            .b_panel_stride = d * PANEL,
+            .b = job->head->p2c_keys + panel * job->head->p2c_panel_stride,
+            .b_panel_stride = job->head->p2c_panel_stride,
             .c = scratch->transposed,
             .ldc = PANEL,
             .c_panel_stride = table_rows * PANEL,

@@ -4,8 +4,10 @@
 #include <math.h>
 #include <string.h>
 
-deberta_status attention_window_check(const deberta_model *model, unsigned features, deberta_error *err)
+deberta_status attention_window_check(const deberta_model *model, unsigned features, bool changes_terms,
+                                      deberta_error *err)
 {
+    if (changes_terms) DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "a window of keys does not cover ablations");
     if (model->config.talking_heads) {
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has talking heads, which a window of keys does not cover",
                      model->name);

@@ -139,6 +139,7 @@ static void run_layer(deberta_session *s, size_t index, const deberta_observer *
     double time = profile_start(session_profiling(s));
     attention_project(s, layer, s->tokens, s->hidden, false);
     profile_lap_all(session_profiling(s), PROFILE_QKV, time);
+    ablation_take_means(s, index);
     if (s->internal.window.enabled) {
         attention_window_run(s, index);
     } else {

@@ -123,6 +123,7 @@ static void session_carve(deberta_session *s, arena *memory)
 
     carve_batch(s, memory);
     carve_activations(s, memory);
+    ablation_carve(s, memory);
     if (s->internal.profile) {
         s->profile.lanes = arena_take(memory, s->threads, sizeof *s->profile.lanes);
         s->profile.threads = s->threads;
@@ -171,7 +172,15 @@ static deberta_status settle(deberta_session *s, const deberta_model *model, con
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu layers; %s has %zu", s->internal.layers, model->name,
                      model->config.layers);
     }
-    if (s->internal.window.enabled) DEBERTA_TRY(attention_window_check(model, options->features, err));
+    DEBERTA_TRY(ablation_check(model, options->ablations, options->ablation_count, err));
+    s->ablation.given = options->ablations;
+    s->ablation.given_count = options->ablation_count;
+    const bool changes_terms = options->ablation_count > 0 || s->internal.row_bias;
+    if (s->internal.window.enabled)
+        DEBERTA_TRY(attention_window_check(model, options->features, changes_terms, err));
+    if (s->internal.row_bias && !model->has_c2p)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no c2p, to which a bias by table row could be added",
+                     model->name);
     attention_terms terms = s->internal.terms;
     s->model = model;
     s->isa = options->isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : options->isa;
@@ -209,6 +218,7 @@ deberta_status session_create_internal(deberta_session **result, const deberta_m
     session_carve(s, &s->arena);
     DEBERTA_TRY_OR_FAIL(status, arena_allocate(&s->arena, "session", options.memory_limit_bytes, err));
     session_carve(s, &s->arena);
+    s->ablation.given = NULL;
     s->has_lock = pthread_mutex_init(&s->lock, NULL) == 0;
     if (!s->has_lock) {
         status = status_fail(err, DEBERTA_E_SYSTEM, "the system refuses a mutex");

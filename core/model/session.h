@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "core/model/ablation.h"
 #include "core/model/model.h"
 #include "core/model/session_internal_options.h"
 
@@ -38,6 +39,7 @@ struct deberta_session {
     size_t threads, max_tokens;
     unsigned features;
     session_internal_options internal;
+    ablation_plan ablation;
     arena arena;
     pthread_mutex_t lock; /* of observers' calls and of `failure` */
     bool has_lock;

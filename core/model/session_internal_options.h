@@ -36,6 +36,9 @@ typedef struct session_internal_options {
     bool recompute_positions; /* PK and PQ anew in every encode, as programs do that fold nothing; same results */
     bool profile;             /* keep times per stage */
     key_window window;
+    /* [L][A][2K] added to c2p by table row, divided by the common scale like it: a term that the model does not have,
+     * for studies of what it would do. Needs c2p. The caller's, as long as the session lives. NULL: none */
+    const float *row_bias;
     edit_hidden edit_input; /* NULL: nothing to edit */
     void *edit_context;
 } session_internal_options;

@@ -210,7 +210,48 @@ typedef struct attention {
     double *pk, *pq;                            /* [2K][H], PK and PQ of SPEC; NULL without the term */
     double *component[DEBERTA_COMPONENT_COUNT]; /* [A][n], of the current query */
     double *mixed;                              /* [A][n] */
+    double *mean_query, *mean_key;              /* [H], over the kept tokens of the encoder's own states */
+    double *zeros;                              /* [d] */
 } attention;
+
+/* The means that ablations may need. Queries come from the key states: the Enhanced Mask Decoder has others, and keeps
+ * the encoder's means. */
+static deberta_status take_means(attention *s, shelf *owner, const double *key_states, deberta_error *err)
+{
+    const model_config *config = &s->model->config;
+    size_t n = s->input->tokens, H = config->heads * config->head_size, count = 0;
+    double *q;
+    DEBERTA_TRY(shelf_take(owner, n * H, &q, err));
+    DEBERTA_TRY(shelf_take(owner, H, &s->mean_query, err));
+    DEBERTA_TRY(shelf_take(owner, H, &s->mean_key, err));
+    DEBERTA_TRY(shelf_take(owner, config->head_size, &s->zeros, err));
+    memset(s->zeros, 0, config->head_size * sizeof *s->zeros);
+    memset(s->mean_query, 0, H * sizeof *s->mean_query);
+    memset(s->mean_key, 0, H * sizeof *s->mean_key);
+    reference_linear(q, key_states, n, config->hidden_size, s->weights->query_weight, s->weights->query_bias, H);
+    for (size_t t = 0; t < n; t++) count += kept(s->input, t);
+    for (size_t t = 0; t < n; t++) {
+        if (!kept(s->input, t)) continue;
+        for (size_t c = 0; c < H; c++) s->mean_query[c] += q[t * H + c] / (double)count;
+        for (size_t c = 0; c < H; c++) s->mean_key[c] += s->k[t * H + c] / (double)count;
+    }
+    return DEBERTA_OK;
+}
+
+/* The vector that a term of a head is made of: the token's own, zeros, or the mean. */
+static const double *ablated(const attention *s, deberta_component term, size_t head, const double *own,
+                             const double *mean)
+{
+    const double *vector = own;
+    for (size_t k = 0; k < s->input->ablation_count; k++) {
+        const deberta_ablation *given = &s->input->ablations[k];
+        if (given->term != term || (given->layer != DEBERTA_EVERY && given->layer != s->layer) ||
+            (given->head != DEBERTA_EVERY && given->head != head))
+            continue;
+        vector = given->kind == DEBERTA_ABLATE_MEAN ? mean + head * s->model->config.head_size : s->zeros;
+    }
+    return vector;
+}
 
 static deberta_status attention_prepare(attention *s, shelf *owner, const double *query_states,
                                         const double *key_states, deberta_error *err)
@@ -233,6 +274,7 @@ static deberta_status attention_prepare(attention *s, shelf *owner, const double
         DEBERTA_TRY(shelf_take(owner, rows * H, &s->pq, err));
         reference_linear(s->pq, s->model->relative, rows, h, w->position_query_weight, w->position_query_bias, H);
     }
+    if (s->input->ablation_count) DEBERTA_TRY(take_means(s, owner, key_states, err));
     for (size_t c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
         bool absent = (c == DEBERTA_C2P && !s->pk) || (c == DEBERTA_P2C && !s->pq);
         if (!absent) DEBERTA_TRY(shelf_take(owner, config->heads * n, &s->component[c], err));
@@ -250,9 +292,12 @@ static void score_query(attention *s, size_t i)
         size_t row = s->pk || s->pq ? reference_table_row(config, s->model->distances, (long)i - (long)j) : 0;
         for (size_t a = 0; a < A; a++) {
             const double *qi = s->q + i * H + a * d, *kj = s->k + j * H + a * d;
-            double c2c = reference_dot(qi, kj, d) / scale;
-            double c2p = s->pk ? reference_dot(qi, s->pk + row * H + a * d, d) / scale : 0.0;
-            double p2c = s->pq ? reference_dot(kj, s->pq + row * H + a * d, d) / scale : 0.0;
+            const double *content = ablated(s, DEBERTA_C2C, a, qi, s->mean_query);
+            const double *asking = ablated(s, DEBERTA_C2P, a, qi, s->mean_query);
+            const double *asked = ablated(s, DEBERTA_P2C, a, kj, s->mean_key);
+            double c2c = reference_dot(content, kj, d) / scale;
+            double c2p = s->pk ? reference_dot(asking, s->pk + row * H + a * d, d) / scale : 0.0;
+            double p2c = s->pq ? reference_dot(asked, s->pq + row * H + a * d, d) / scale : 0.0;
             s->component[DEBERTA_C2C][a * n + j] = c2c;
             if (s->pk) s->component[DEBERTA_C2P][a * n + j] = c2p;
             if (s->pq) s->component[DEBERTA_P2C][a * n + j] = p2c;

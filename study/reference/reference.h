@@ -61,6 +61,9 @@ typedef struct reference_input {
     const unsigned char *mask;   /* [n] or NULL: all kept */
     reference_padding padding;
     const double *first_hidden; /* [n][h] or NULL: takes the place of H[0] */
+    /* Interventions, as include/deberta.h defines them; what the model lacks is passed over. */
+    const deberta_ablation *ablations; /* [ablation_count] */
+    size_t ablation_count;
 } reference_input;
 
 /* One query's attention in one layer, all heads. value[c] is [A][n]; NULL where the model has no such term. Components

@@ -492,7 +492,51 @@ def report_texts(bench):
     assert "json-verify" not in page and "verify.json" not in page.split('id="json-page"')[1], "an older run's results are not this one's"
 
 
+# ------------------------------------------------------------------------------------------------------ interventions
+
+def matrices(tensors, layer, term):
+    """[head][query][key] of the one sequence."""
+    tensor = tensors[f"attn.{layer}.{term}"]
+    _, heads, n, _ = tensor.shape
+    return [[list(tensor.values[(head * n + i) * n:(head * n + i + 1) * n]) for i in range(n)] for head in range(heads)]
+
+
+def near(a, b):
+    return all(abs(x - y) < 3e-6 for row_a, row_b in zip(a, b) for x, y in zip(row_a, row_b))
+
+
+def ablate(bench):
+    """Layer 0 of what is ablated follows from layer 0 of what is not; only the chosen heads change."""
+    ids = ("--ids", ",".join(str(k * 7 % 50) for k in range(23)), "--components", "all")
+    model = TINY.replace("layers=1", "layers=2")
+
+    def components(*extra):
+        bench.fine("encode", model, *ids, "-o", "o.safetensors", *extra)
+        return tensor_files.read(bench.path("o.safetensors"))[0]
+
+    plain = components()
+    n = 23
+    for term in ("c2c", "c2p", "p2c"):
+        zero, mean = components("--ablate", term + "@0:1"), components("--ablate", term + "=mean@0:1")
+        assert components("--ablate", term + "=zero@0:1")["hidden_states.2"].values == zero["hidden_states.2"].values
+        for found in (zero, mean):
+            for other in ("c2c", "c2p", "p2c"):
+                before, after = matrices(plain, 0, other), matrices(found, 0, other)
+                assert before[0] == after[0] and (before[1] == after[1]) == (other != term), (term, other)
+            assert matrices(plain, 1, "c2c")[0] != matrices(found, 1, "c2c")[0]
+        assert all(value == 0 for row in matrices(zero, 0, term)[1] for value in row)
+        before, after = matrices(plain, 0, term)[1], matrices(mean, 0, term)[1]
+        if term == "c2c":  # the mean query: every row is the mean row
+            average = [sum(row[j] for row in before) / n for j in range(n)]
+            assert near(after, [average] * n)
+        else:  # a mean vector knows the distance only
+            assert near(after, [[after[0][j - i] if j >= i else after[i - j][0] for j in range(n)] for i in range(n)])
+    last = components("--ablate", "c2c@all,c2p@all", "--ablate", "p2c@all")
+    assert all(value == 0 for layer in (0, 1) for head in matrices(last, layer, "logits") for row in head for value in row)
+
+
 def tests(settings):
+    yield "ablate", ablate
     for case in ENCODED:
         yield "encode/" + case, compare_case(case)
     yield "encode/scalar", compare_case("21-v2-conv-tanh-g2", ("--isa", "scalar", "--threads", "1"))

@@ -1,0 +1,23 @@
+/* --ablate: interventions on the terms of the scores, for every command that runs a model.
+ *
+ *     --ablate c2p@3:5,p2c@all,c2c=mean@0
+ *
+ * term[=zero|=mean]@layer[:head], where layer and head are numbers from 0 or `all` (a head that is not given: all).
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CLI_ABLATE_H
+#define CLI_ABLATE_H
+
+#include "cli/options.h"
+
+/* Sets ablations and ablation_count of the session options from all --ablate; the list lives as long as `options`.
+ * False after saying what was expected. What the model has is checked by deberta_session_create. */
+bool ablate_read(const parsed_options *options, deberta_session_options *session_options);
+
+#define ABLATE_OPTION                                                                                                  \
+    {                                                                                                                  \
+        "ablate", 0, "LIST",                                                                                           \
+            "take terms out: term[=zero|=mean]@layer[:head], such as c2p@3:5,p2c=mean@all; may be repeated"            \
+    }
+
+#endif
