@@ -4,14 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
-/* splitmix64: small, and good enough to choose sentences. */
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9E3779B97F4A7C15u;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return z ^ z >> 31;
-}
+#include "core/base/random.h"
 
 static int ascending(const void *left, const void *right)
 {
@@ -35,8 +28,7 @@ deberta_status bootstrap_ratio(bootstrap_interval *interval, const double *parts
     for (size_t r = 0; r < BOOTSTRAP_RESAMPLES; r++) {
         double drawn_part = 0, drawn_whole = 0;
         for (size_t k = 0; k < count; k++) {
-            /* The high half of a product is uniform enough below any count of sentences. */
-            const size_t unit = (size_t)(((next_random(&state) >> 32) * (uint64_t)count) >> 32);
+            const size_t unit = random_below(&state, count);
             drawn_part += parts[unit];
             drawn_whole += wholes ? wholes[unit] : 1;
         }

@@ -4,6 +4,7 @@
 
 #include "cli/options.h"
 
-extern const command study_benchmarks, study_clipping, study_components, study_decoder, study_grid, study_positions;
+extern const command study_ablate, study_benchmarks, study_clipping, study_components, study_decoder, study_grid,
+    study_positions;
 
 #endif

@@ -1,27 +1,34 @@
-/* `deberta study components`: which share of the attention scores each term makes, by layer and head.
+/* `deberta study components`: which share of the attention scores each term makes, by layer, head, distance and kind of
+ * token; and what the term that the models leave out, position to position, would make and do.
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 
-#include "bench/bootstrap.h"
+#include "cli/studies/component_tables.h"
+
+#include <stdlib.h>
+
 #include "cli/run.h"
 #include "cli/studies/studies.h"
-#include "cli/studies/study.h"
-#include "cli/studies/study_texts.h"
+#include "cli/studies/token_class.h"
 #include "core/base/status.h"
-#include "study/component_share.h"
 
 enum { MOST_SENTENCES = 100000, BATCH_TOKENS = 2048 };
 
-typedef struct components_study {
-    const parsed_options *options;
-    uint64_t seed;
-    study_texts texts;
-    component_share share;
-    study_findings findings;
-    double *parts, *wholes; /* [sentences] of one bootstrap */
-} components_study;
+static deberta_status classify(components_study *study, deberta_error *err)
+{
+    const study_texts *texts = &study->texts;
+    study->classes = malloc(texts->starts[texts->count] + 1);
+    if (!study->classes) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    for (size_t k = 0; k < texts->count; k++)
+        for (size_t t = 0; t < texts->lists[k].count; t++)
+            study->classes[texts->starts[k] + t] = (uint8_t)token_class_of(&texts->lists[k], t);
+    study->share.classes = study->classes;
+    study->share.starts = texts->starts;
+    return DEBERTA_OK;
+}
 
-static deberta_status measure(components_study *study, deberta_error *err)
+/* The squares of all terms over all sentences. */
+static deberta_status measure_shares(components_study *study, deberta_error *err)
 {
     study_texts *texts = &study->texts;
     deberta_session_options session_options = texts->model.session_options;
@@ -47,66 +54,63 @@ static deberta_status measure(components_study *study, deberta_error *err)
     return status;
 }
 
-/* The share of a term in the heads [first_head, end_head) of a layer. */
-static deberta_status find_share(components_study *study, size_t layer, size_t first_head, size_t end_head,
-                                 deberta_component term, bootstrap_interval *interval, deberta_error *err)
+/* The masked-LM loss as it is, and with either version of p2p added to the scores. */
+static deberta_status measure_losses(components_study *study, deberta_error *err)
 {
-    for (size_t k = 0; k < study->texts.count; k++) {
-        study->parts[k] = study->wholes[k] = 0;
-        for (size_t head = first_head; head < end_head; head++) {
-            const double *squares = component_share_at(&study->share, k, layer, head);
-            study->parts[k] += squares[term];
-            for (int t = 0; t < COMPONENT_TERMS; t++) study->wholes[k] += squares[t];
-        }
+    const text_batches *model = &study->texts.model;
+    masked_texts masked = {0};
+    deberta_status status = study_texts_hide(&study->texts, study->seed, &masked, &study->masks, err);
+    for (size_t k = 0; status == DEBERTA_OK && k < COMPONENT_LOSSES; k++) {
+        const session_internal_options internal = {.row_bias = k ? study->p2p[k - 1].by_row : NULL};
+        study->losses[k] = calloc(study->texts.count, sizeof *study->losses[k]);
+        status = study->losses[k] ? masked_texts_measure(&masked, model->model, &model->session_options, &internal,
+                                                         BATCH_TOKENS, study->losses[k], err)
+                                  : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     }
-    return bootstrap_ratio(interval, study->parts, study->wholes, study->texts.count, study->seed, err);
+    masked_texts_free(&masked);
+    return status;
 }
 
-static deberta_status add_row(components_study *study, text_table *table, size_t layer, size_t first_head,
-                              size_t end_head, deberta_error *err)
+/* p2p needs both projections of the positions, and its effect a masked-LM head: without them that part is left out. */
+static deberta_status prepare_p2p(components_study *study, deberta_error *err)
 {
-    static const char *const names[COMPONENT_TERMS] = {"c2c", "c2p", "p2c"};
-    const bool is_layer = end_head - first_head > 1;
-    text_table_add(table, "%zu", layer);
-    if (is_layer)
-        text_table_add(table, "all");
-    else
-        text_table_add(table, "%zu", first_head);
-    for (int term = 0; term < COMPONENT_TERMS; term++) {
-        bootstrap_interval share;
-        DEBERTA_TRY(find_share(study, layer, first_head, end_head, (deberta_component)term, &share, err));
-        text_table_add(table, "%.1f %% (%.1f-%.1f)", 100 * share.value, 100 * share.low, 100 * share.high);
-        text_table_add(&study->findings.data, "%zu", layer);
-        text_table_add(&study->findings.data, is_layer ? "all" : "%zu", first_head);
-        text_table_add(&study->findings.data, "%s", names[term]);
-        text_table_add(&study->findings.data, "%.6f", share.value);
-        text_table_add(&study->findings.data, "%.6f", share.low);
-        text_table_add(&study->findings.data, "%.6f", share.high);
-    }
+    const text_batches *model = &study->texts.model;
+    deberta_head head;
+    if (!model->info.has_c2p || !model->info.has_p2c) return DEBERTA_OK;
+    study->has_p2p = true;
+    study->has_losses = masked_texts_head(&head, model->model, NULL) == DEBERTA_OK;
+    for (int k = 0; k < COMPONENT_P2P; k++)
+        DEBERTA_TRY(position_term_make(&study->p2p[k], model->model, (position_term_index)k,
+                                       study_texts_largest_batch(&study->texts, 1), err));
+    study->share.extra = &study->p2p[POSITION_TERM_CODE];
     return DEBERTA_OK;
 }
 
-static void add_titles(text_table *table, const char *const *titles)
+static deberta_status work(components_study *study, deberta_error *err)
 {
-    for (size_t k = 0; k < table->columns; k++) text_table_add(table, "%s", titles[k]);
+    const size_t count = study->texts.count;
+    study->parts = calloc(count, sizeof *study->parts);
+    study->wholes = calloc(count, sizeof *study->wholes);
+    if (!study->parts || !study->wholes) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    DEBERTA_TRY(component_share_create(&study->share, &study->texts.model.info, count, err));
+    DEBERTA_TRY(classify(study, err));
+    DEBERTA_TRY(prepare_p2p(study, err));
+    DEBERTA_TRY(measure_shares(study, err));
+    if (study->has_losses) DEBERTA_TRY(measure_losses(study, err));
+    return component_tables_make(study, err);
 }
 
-static deberta_status tabulate(components_study *study, deberta_error *err)
+static void release(components_study *study)
 {
-    study_findings *findings = &study->findings;
-    text_table *table = study_add_table(findings, "shares", "Share of the variance of the scores", 5);
-    findings->data = text_table_make(6);
-    add_titles(table, (const char *const[]){"layer", "head", "c2c", "c2p", "p2c"});
-    add_titles(&findings->data, (const char *const[]){"layer", "head", "term", "share", "low", "high"});
-    for (size_t layer = 0; layer < study->share.layers; layer++) {
-        for (size_t head = 0; head < study->share.heads; head++)
-            DEBERTA_TRY(add_row(study, table, layer, head, head + 1, err));
-        if (study->share.heads > 1) DEBERTA_TRY(add_row(study, table, layer, 0, study->share.heads, err));
-    }
-    snprintf(findings->note, sizeof findings->note,
-             "%zu sentences, %zu tokens; 95 %% intervals over sentences (%d resamples, seed %llu).", study->texts.count,
-             study->texts.starts[study->texts.count], BOOTSTRAP_RESAMPLES, (unsigned long long)study->seed);
-    return DEBERTA_OK;
+    study_findings_free(&study->findings);
+    component_share_free(&study->share);
+    for (size_t k = 0; k < COMPONENT_P2P; k++) position_term_free(&study->p2p[k]);
+    for (size_t k = 0; k < COMPONENT_LOSSES; k++) free(study->losses[k]);
+    free(study->classes);
+    free(study->masks);
+    free(study->parts);
+    free(study->wholes);
+    study_texts_close(&study->texts);
 }
 
 static int run(const parsed_options *options)
@@ -115,22 +119,9 @@ static int run(const parsed_options *options)
     deberta_error error = {0};
     if (!study_check_options(options) || !options_u64(options, "seed", 1, &study.seed)) return EXIT_USAGE;
     int code = study_texts_open(&study.texts, options, MOST_SENTENCES);
-    if (code == EXIT_OK) {
-        const size_t count = study.texts.count;
-        study.parts = calloc(count, sizeof *study.parts);
-        study.wholes = calloc(count, sizeof *study.wholes);
-        deberta_status status =
-            study.parts && study.wholes ? DEBERTA_OK : status_fail(&error, DEBERTA_E_MEMORY, "out of memory");
-        if (status == DEBERTA_OK) status = component_share_create(&study.share, &study.texts.model.info, count, &error);
-        if (status == DEBERTA_OK) status = measure(&study, &error);
-        if (status == DEBERTA_OK) status = tabulate(&study, &error);
-        code = status == DEBERTA_OK ? study_finish(options, &study.findings) : report_error(options, &error);
-    }
-    study_findings_free(&study.findings);
-    component_share_free(&study.share);
-    free(study.parts);
-    free(study.wholes);
-    study_texts_close(&study.texts);
+    if (code == EXIT_OK)
+        code = work(&study, &error) == DEBERTA_OK ? component_tables_finish(&study) : report_error(options, &error);
+    release(&study);
     return code;
 }
 
@@ -143,13 +134,13 @@ static const option_spec options[] = {
 
 const command study_components = {
     .name = "study components",
-    .summary = "which share of the attention scores each term makes, by layer and head",
+    .summary = "which share of the attention scores each term makes, by layer, head, distance and kind of token",
     .arguments = "MODEL",
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
     .most_outputs = STUDY_MOST_OUTPUTS,
-    .example = "  deberta study components models/demo --file docs/studies/data/sentences.txt\n",
+    .example = "  deberta study components models/demo --file docs/studies/data/sentences.txt -o shares.png\n",
     .run = run,
     .claims = "the position-to-position term is not useful; position fades in deeper layers",
 };

@@ -120,3 +120,22 @@ deberta_batch study_texts_batch(const study_texts *texts, size_t first, size_t e
                            .sequence_starts = starts_room,
                            .sequences = end - first};
 }
+
+deberta_status study_texts_hide(const study_texts *texts, uint64_t seed, masked_texts *masked, double **masks,
+                                deberta_error *err)
+{
+    static const double rate = 0.15;
+    uint8_t *maskable = calloc(texts->starts[texts->count] + 1, 1);
+    *masks = calloc(texts->count, sizeof **masks);
+    deberta_status status = maskable && *masks ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+    for (size_t k = 0; status == DEBERTA_OK && k < texts->count; k++)
+        for (size_t t = 0; t < texts->lists[k].count; t++)
+            maskable[texts->starts[k] + t] = texts->lists[k].roles[t] == TOKEN_TEXT;
+    if (status == DEBERTA_OK)
+        status = masked_texts_make(masked, texts->ids, maskable, texts->starts, texts->count,
+                                   tokenizer_id(texts->model.tokenizer, TOKENIZER_MASK), rate, seed, err);
+    free(maskable);
+    for (size_t k = 0; status == DEBERTA_OK && k < texts->count; k++)
+        (*masks)[k] = (double)masked_texts_masks(masked, k, k + 1);
+    return status;
+}

@@ -5,6 +5,7 @@
 #define CLI_STUDIES_STUDY_TEXTS_H
 
 #include "cli/text_batches.h"
+#include "study/masked_texts.h"
 
 typedef struct study_texts {
     text_batches model; /* model.model, model.tokenizer, model.info, model.session_options are open and filled */
@@ -27,6 +28,10 @@ size_t study_texts_largest_batch(const study_texts *texts, size_t tokens);
 /* The model's piece of a batch: ids of the sentences [first, end), and their starts counted from 0. starts_room:
  * [end - first + 1]. */
 deberta_batch study_texts_batch(const study_texts *texts, size_t first, size_t end, size_t *starts_room);
+
+/* 15 % of each sentence's own tokens behind [MASK], at least one; masks [count], to be freed: how many in each. */
+deberta_status study_texts_hide(const study_texts *texts, uint64_t seed, masked_texts *masked, double **masks,
+                                deberta_error *err);
 
 #define STUDY_TEXTS_OPTIONS                                                                                            \
     {"file", 'f', "FILE", "sentences, one a line; - is standard input; may be repeated"},                              \

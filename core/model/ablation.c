@@ -69,6 +69,24 @@ static bool takes_mean_of(const ablation_plan *plan, bool keys)
     return false;
 }
 
+deberta_status ablation_change(deberta_session *s, const deberta_ablation *list, size_t count, deberta_error *err)
+{
+    ablation_plan *plan = &s->ablation;
+    DEBERTA_TRY(ablation_check(s->model, list, count, err));
+    if (!plan->modes) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the session was made without interventions");
+    plan->given = list;
+    plan->given_count = count;
+    const bool fits =
+        (plan->mean_queries || !takes_mean_of(plan, false)) && (plan->mean_keys || !takes_mean_of(plan, true));
+    if (fits) {
+        memset(plan->modes, 0, s->model->config.layers * s->model->config.heads * ABLATION_TERMS);
+        fill_modes(s);
+    }
+    plan->given = NULL;
+    if (!fits) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the session was made without memory for these means");
+    return DEBERTA_OK;
+}
+
 void ablation_carve(deberta_session *s, arena *memory)
 {
     ablation_plan *plan = &s->ablation;

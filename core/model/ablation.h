@@ -30,6 +30,10 @@ struct attention_head;
 /* The sentence says which of the list is wrong, and what the model has. */
 deberta_status ablation_check(const deberta_model *model, const deberta_ablation *list, size_t count,
                               deberta_error *err);
+/* Other interventions from now on, for a session that was made with interventions of the same kinds: studies go through
+ * many of them. A mean that the session has no memory for is DEBERTA_E_ARGUMENT. */
+deberta_status ablation_change(struct deberta_session *session, const deberta_ablation *list, size_t count,
+                               deberta_error *err);
 /* Memory for the given list; also fills the modes when the arena is a real one. */
 void ablation_carve(struct deberta_session *session, arena *memory);
 

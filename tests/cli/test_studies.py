@@ -72,35 +72,132 @@ class Framework(unittest.TestCase):
             self.assertEqual(float(a["share"]), b["share"])
 
 
+def distance_bin(r):
+    """The name of a distance's bin."""
+    size = abs(r)
+    if not r:
+        return "itself"
+    names = {1: "1", 2: "2", 4: "3..4", 8: "5..8", 16: "9..16", 32: "17..32", 64: "33.."}
+    edge = next((e for e in (1, 2, 4, 8, 16, 32) if size <= e), 64)
+    return ("left " if r > 0 else "right ") + names[edge]
+
+
 class Components(unittest.TestCase):
-    def test_shares(self):
-        """From the components that `encode` writes, by the formula in docs/studies/components.md."""
+    def squares(self):
+        """{(group, layer, name, term): sum} from the components that `encode` writes, by the formula in docs/studies/components.md."""
+        found = {}
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "o.safetensors")
-            squares = {}
             for sentence in SENTENCES:
                 run("encode", DEMO, "--text", sentence, "--components", "all", "-o", path)
-                tensors, _ = tensor_files.read(path)
-                for name, tensor in tensors.items():
+                for name, tensor in tensor_files.read(path)[0].items():
                     part = name.split(".")
                     if part[0] != "attn" or part[2] not in ("c2c", "c2p", "p2c"):
                         continue
+                    layer, term = int(part[1]), part[2]
                     _, heads, n, _ = tensor.shape
                     for head in range(heads):
                         for i in range(n):
                             row = tensor.values[(head * n + i) * n:(head * n + i + 1) * n]
                             mean = sum(row) / n
-                            key = (int(part[1]), head, part[2])
-                            squares[key] = squares.get(key, 0) + sum((v - mean) ** 2 for v in row)
+                            for j in range(n):
+                                square = (row[j] - mean) ** 2
+                                token = "special" if i in (0, n - 1) else "text"
+                                for place in (("head", layer, str(head)), ("head", layer, "all"), ("distance", layer, distance_bin(i - j)),
+                                              ("distance", "all", distance_bin(i - j)), ("token", layer, token), ("token", "all", token)):
+                                    found[(*place, term)] = found.get((*place, term), 0) + square
+        return found
+
+    def test_shares(self):
+        squares = self.squares()
         given = [a for s in SENTENCES for a in ("--text", s)]
-        data = rows_of(json.loads(run("study", "components", DEMO, *given, "--json"))["data"])
-        for row in data:
-            heads = range(3) if row["head"] == "all" else [row["head"]]
-            part = sum(squares[row["layer"], head, row["term"]] for head in heads)
-            whole = sum(squares[row["layer"], head, term] for head in heads for term in ("c2c", "c2p", "p2c"))
-            self.assertAlmostEqual(row["share"], part / whole, delta=2e-6, msg=row)
+        result = json.loads(run("study", "components", DEMO, *given, "--json"))
+        compared = 0
+        for row in rows_of(result["data"]):
             self.assertTrue(row["low"] <= row["share"] <= row["high"], row)
-        self.assertEqual(len(data), 5 * 4 * 3)
+            place = (row["group"], row["layer"], str(row["name"]))
+            if row["term"] == "p2p" or (*place, "c2c") not in squares:
+                self.assertTrue(row["term"] == "p2p" or row["name"] in ("word", "punctuation", "continuation"), row)
+                continue
+            whole = sum(squares[(*place, term)] for term in ("c2c", "c2p", "p2c"))
+            self.assertAlmostEqual(row["share"], squares[(*place, row["term"])] / whole, delta=2e-6, msg=row)
+            compared += 1
+        self.assertGreater(compared, 5 * 4 * 3 + 6 * 9 * 3)
+        classes = {row["token"] for row in rows_of(result["classes"])}
+        self.assertEqual(classes, {"special", "punctuation", "word", "continuation"})
+
+    def test_losses(self):
+        """The loss without p2p is the one that `study ablate` starts from."""
+        given = ("--text", SENTENCES[0], "--text", SENTENCES[1], "--json")
+        losses = rows_of(json.loads(run("study", "components", DEMO, *given))["losses"])
+        self.assertEqual([row["model"].split()[0] for row in losses], ["as", "with", "with"])
+        note = json.loads(run("study", "ablate", DEMO, *given))["note"]
+        self.assertIn("Loss of the whole model: " + losses[0]["loss (nats)"].split()[0], note)
+        self.assertNotEqual(losses[1]["change"], losses[2]["change"])
+
+
+def random_numbers(state):
+    """splitmix64, from its definition."""
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) % 2**64
+        z = state
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+        yield z ^ z >> 31
+
+
+class Ablate(unittest.TestCase):
+    def test_effects(self):
+        """The losses from the decoder's logits that `encode --ablate` writes for the masked ids."""
+        numbers = random_numbers(6)
+        tokens = json.loads(run("tokenize", DEMO, "--text", SENTENCES[1], "--json"))["ids"]
+        masked, places = list(tokens), []
+        for k in range(1, len(tokens) - 1):
+            if (next(numbers) >> 11) * 2.0**-53 < 0.15:
+                masked[k] = 5990
+                places.append(k)
+        self.assertTrue(places)
+
+        def logits(*extra):
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "o.safetensors")
+                run("encode", DEMO, "--ids", ",".join(map(str, masked)), "--logits", "-o", path, *extra)
+                tensor = tensor_files.read(path)[0]["logits.mlm_emd"]
+                width = tensor.shape[2]
+                return [list(tensor.values[k * width:(k + 1) * width]) for k in places]
+
+        def loss(rows):
+            return sum(math.log(sum(math.exp(v) for v in row)) - row[tokens[k]] for k, row in zip(places, rows)) / len(rows)
+
+        plain = logits()
+        for kind in ("zero", "mean"):
+            data = rows_of(json.loads(run("study", "ablate", DEMO, "--text", SENTENCES[1], "--kind", kind, "--seed", 6, "--json"))["data"])
+            self.assertEqual(len(data), (5 * 4 + 1) * 3)
+            for row in data[4:len(data):11]:
+                changed = logits("--ablate", "%s=%s@%s:%s" % (row["term"], kind, row["layer"], row["head"]))
+                self.assertAlmostEqual(row["loss_change"], loss(changed) - loss(plain), delta=2e-5, msg=row)
+                moved = []
+                for before, after in zip(plain, changed):
+                    mean = sum(after) / len(after) - sum(before) / len(before)
+                    moved.append(sum(abs(b - a - mean) for a, b in zip(before, after)) / len(before))
+                self.assertAlmostEqual(row["logit_change"], sum(moved) / len(moved), delta=2e-5, msg=row)
+            shares = {(r["layer"], r["head"]): 0 for r in data}
+            for row in data:
+                shares[row["layer"], row["head"]] += row["share"] or 0
+            self.assertTrue(all(abs(s - 1) < 1e-5 or "all" in place for place, s in shares.items()))
+
+    def test_needs_a_head(self):
+        self.assertIn("--kind: expected one of zero, mean", run("study", "ablate", DEMO, "--text", "a", "--kind", "median", code=2))
+
+    def test_figure(self):
+        if "\n  attention " not in run("--help"):
+            self.skipTest("built without figures")
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "effects.svg")
+            done = run("study", "ablate", DEMO, "--text", SENTENCES[0], "--sentences", "1", "-o", path)
+            self.assertIn("| layer | head | c2c |", done)
+            with open(path, encoding="utf-8") as file:
+                self.assertIn("<svg", file.read())
 
 
 class Benchmarks(unittest.TestCase):

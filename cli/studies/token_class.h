@@ -1,0 +1,18 @@
+/* What kind of token it is, by its place and its letters. SPDX-License-Identifier: MIT */
+#ifndef CLI_STUDIES_TOKEN_CLASS_H
+#define CLI_STUDIES_TOKEN_CLASS_H
+
+#include "core/text/token_list.h"
+
+typedef enum token_class {
+    TOKEN_CLASS_SPECIAL,      /* frame, and special tokens that a text spells out */
+    TOKEN_CLASS_PUNCTUATION,  /* no letter and no digit */
+    TOKEN_CLASS_WORD,         /* a word, or its first piece */
+    TOKEN_CLASS_CONTINUATION, /* a later piece */
+    TOKEN_CLASSES
+} token_class;
+
+token_class token_class_of(const token_list *list, size_t index);
+const char *token_class_name(token_class class);
+
+#endif
