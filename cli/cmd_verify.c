@@ -52,8 +52,7 @@ static bool read_options(const parsed_options *options, verify_options *verify)
     deberta_session_options session_options = {0};
     uint64_t seed;
     if (!run_isa(options, &isa) || !run_model_options(options, &model_options) ||
-        !ablate_read(options, &session_options) ||
-        !options_u64(options, "seed", 1, &seed))
+        !ablate_read(options, &session_options) || !options_u64(options, "seed", 1, &seed))
         return false;
     *verify = (verify_options){.seed = seed,
                                .threads = model_options.threads,

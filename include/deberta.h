@@ -186,7 +186,7 @@ typedef struct deberta_session_options {
     size_t threads;    /* 0 = physical cores this process may use */
     unsigned features; /* DEBERTA_OBSERVE_*, DEBERTA_KEEP_* */
     size_t memory_limit_bytes;
-    int pin_threads; /* 1 = bind each thread to a core */
+    int pin_threads;                   /* 1 = bind each thread to a core */
     const deberta_ablation *ablations; /* [ablation_count], read while the session is made; of several for one place the
                                           last counts */
     size_t ablation_count;

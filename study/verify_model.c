@@ -66,7 +66,9 @@ static deberta_status truth_compute(truth *t, const verify_options *options, con
     deberta_status status =
         fine ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "no memory for float64 results of %zu tokens", n);
     for (size_t i = 0; fine && i < n; i++) wide[i] = ids[i];
-    const reference_input input = {.tokens = n, .ids = wide, .padding = REFERENCE_PADDING_ZERO,
+    const reference_input input = {.tokens = n,
+                                   .ids = wide,
+                                   .padding = REFERENCE_PADDING_ZERO,
                                    .ablations = options->ablations,
                                    .ablation_count = options->ablation_count};
     const reference_observer observer = {t, on_row};

@@ -176,8 +176,7 @@ deberta_status component_tables_make(components_study *study, deberta_error *err
     findings->data = text_table_make(7);
     add_titles(&findings->data, (const char *const[]){"group", "layer", "name", "term", "share", "low", "high"});
     DEBERTA_TRY(tabulate_heads(study, err));
-    DEBERTA_TRY(tabulate_group(study, SHARE_BY_DISTANCE, SHARE_DISTANCES, "By the place of the key",
-                               "distance", err));
+    DEBERTA_TRY(tabulate_group(study, SHARE_BY_DISTANCE, SHARE_DISTANCES, "By the place of the key", "distance", err));
     DEBERTA_TRY(
         tabulate_group(study, SHARE_BY_CLASS, SHARE_CLASSES, "By the kind of the token that asks", "token", err));
     if (study->has_losses) DEBERTA_TRY(tabulate_losses(study, err));

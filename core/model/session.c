@@ -176,8 +176,7 @@ static deberta_status settle(deberta_session *s, const deberta_model *model, con
     s->ablation.given = options->ablations;
     s->ablation.given_count = options->ablation_count;
     const bool changes_terms = options->ablation_count > 0 || s->internal.row_bias;
-    if (s->internal.window.enabled)
-        DEBERTA_TRY(attention_window_check(model, options->features, changes_terms, err));
+    if (s->internal.window.enabled) DEBERTA_TRY(attention_window_check(model, options->features, changes_terms, err));
     if (s->internal.row_bias && !model->has_c2p)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no c2p, to which a bias by table row could be added",
                      model->name);
