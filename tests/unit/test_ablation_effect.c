@@ -52,6 +52,23 @@ static void test_masks(void **state)
     masked_texts_free(&all);
 }
 
+/* Three words of equal logits: ln 3 nats each; the target one unit above: ln(2 + e) - 1. */
+static void test_loss(void **state)
+{
+    (void)state;
+    const size_t one_each[] = {0, 1, 2};
+    const int32_t ids[] = {0, 2};
+    const uint8_t maskable[] = {1, 1};
+    const float logits[] = {40, 40, 40, -7, -7, -6};
+    masked_texts texts;
+    double loss[2];
+    assert_int_equal(masked_texts_make(&texts, ids, maskable, one_each, 2, 1, 1, 1, NULL), DEBERTA_OK);
+    masked_texts_loss(&texts, logits, 3, 0, 2, loss);
+    assert_true(fabs(loss[0] - log(3)) < 1e-12);
+    assert_true(fabs(loss[1] - (log(2 + exp(1)) - 1)) < 1e-12);
+    masked_texts_free(&texts);
+}
+
 static void test_ranks(void **state)
 {
     (void)state;
@@ -149,6 +166,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_masks),
+        cmocka_unit_test(test_loss),
         cmocka_unit_test(test_ranks),
         cmocka_unit_test(test_effects),
     };
