@@ -8,6 +8,7 @@
 #include "study/attention_statistics.h"
 #include "viz/chart.h"
 
+enum { WIDE_MM = 120 }; /* room for two charts side by side */
 enum { COUNT, MEAN, MEDIAN, LOW, HIGH, STATISTICS };
 static const char *const statistic_names[STATISTICS] = {"count", "mean", "median", "low", "high"};
 
@@ -138,10 +139,11 @@ static int draw(distance_work *w)
     if (status == EXIT_OK && !panels) status = figure_job_out_of_memory(job);
     if (status != EXIT_OK) return status;
     chart_figure chart = {.panels = panels, .columns = job->look.columns, .panel_letters = job->look.letters};
+    const bool wide = job->style.width_mm == 0 || job->style.width_mm >= WIDE_MM;
     for (size_t k = 0; k < head_count(job); k++) {
         const size_t added = fill_panels(w, k, &axis, panels + chart.panel_count);
         if (!added) return figure_job_out_of_memory(job);
-        if (!chart.columns) chart.columns = added == 2 ? 2 : 0; /* a line of the figure is a head */
+        if (!chart.columns && added == 2 && wide) chart.columns = 2; /* a line of the figure is a head */
         chart.panel_count += added;
     }
     figure_job_note(job, "%s over pairs of tokens, ribbon: quantiles %g to %g. Positive distances: keys to the left. ",

@@ -132,6 +132,7 @@ static int draw_bars(const shares *s, const attention_figure *labels)
                                 .panels = panels,
                                 .panel_count = job->layer_count,
                                 .columns = job->look.columns,
+                                .panel_height = 30,
                                 .panel_letters = job->look.letters};
     return figure_job_finish(job, chart_layout, &chart);
 }

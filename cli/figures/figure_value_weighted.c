@@ -73,7 +73,8 @@ static int run(figure_job *job)
     reference_model *reference = NULL;
     int status = figure_job_encode(job);
     if (status != EXIT_OK) return status;
-    figure_job_note(job, "Weighted by the values: \u03b1\u1d62\u2c7c \u2016W\u2092 v\u2c7c\u2016, after Kobayashi et al. (2020). ");
+    figure_job_note(
+        job, "Weighted by the values: \u03b1\u1d62\u2c7c \u2016W\u2092 v\u2c7c\u2016, after Kobayashi et al. (2020). ");
     figure_job_caption(job, "Attention, and the norm of what it writes for each key (Kobayashi et al. 2020). ");
     attention_figure figure = figure_job_attention(job);
     figure.grid_rows = head_count(job);
