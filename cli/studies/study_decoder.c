@@ -202,6 +202,22 @@ static void add_titles(text_table *table, const char *const *titles)
     for (size_t k = 0; k < table->columns; k++) text_table_add(table, "%s", titles[k]);
 }
 
+/* Cells of a kind's row: each decoder, then what the Enhanced Mask Decoder has over the head and over itself without
+ * the information. The formats take value, low and high. */
+static deberta_status add_decoders(decoder_study *study, text_table *table, size_t kind,
+                                   double (*number)(const decoder_item *, int), double factor, const char *value_format,
+                                   const char *difference_format, deberta_error *err)
+{
+    static const int columns[][2] = {{PLAIN, -1}, {EMD, -1}, {EMD_LEVEL, -1}, {EMD, PLAIN}, {EMD, EMD_LEVEL}};
+    for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
+        bootstrap_interval mean;
+        DEBERTA_TRY(mean_of(study, kind, number, columns[c][0], columns[c][1], &mean, err));
+        text_table_add(table, columns[c][1] < 0 ? value_format : difference_format, factor * mean.value,
+                       factor * mean.low, factor * mean.high);
+    }
+    return DEBERTA_OK;
+}
+
 static deberta_status add_accuracy(decoder_study *study, deberta_error *err)
 {
     text_table *table = study_add_table(&study->findings, "accuracy",
@@ -211,18 +227,14 @@ static deberta_status add_accuracy(decoder_study *study, deberta_error *err)
     for (size_t kind = 0; kind <= ALL; kind++) {
         text_table_add(table, "%s", kind_names[kind]);
         text_table_add(table, "%zu", count_of(study, kind));
-        for (int column = 0; column < 5; column++) {
+        DEBERTA_TRY(
+            add_decoders(study, table, kind, was_right, 100, "%.1f (%.1f to %.1f)", "%+.1f (%+.1f to %+.1f)", err));
+        for (int d = 0; d < DECODERS; d++) {
             bootstrap_interval share;
-            const int decoder = column < DECODERS ? column : EMD, minus = column < DECODERS ? -1
-                                                                          : column == 3     ? PLAIN
-                                                                                            : EMD_LEVEL;
-            DEBERTA_TRY(mean_of(study, kind, was_right, decoder, minus, &share, err));
-            text_table_add(table, minus < 0 ? "%.1f (%.1f to %.1f)" : "%+.1f (%+.1f to %+.1f)", 100 * share.value,
-                           100 * share.low, 100 * share.high);
-            if (minus >= 0) continue;
-            study->shares[decoder][kind] = 100 * share.value;
-            study->low[decoder][kind] = 100 * share.low;
-            study->high[decoder][kind] = 100 * share.high;
+            DEBERTA_TRY(mean_of(study, kind, was_right, d, -1, &share, err));
+            study->shares[d][kind] = 100 * share.value;
+            study->low[d][kind] = 100 * share.low;
+            study->high[d][kind] = 100 * share.high;
         }
     }
     return DEBERTA_OK;
@@ -236,15 +248,8 @@ static deberta_status add_probabilities(decoder_study *study, deberta_error *err
                                             "EMD - head", "EMD - one position"});
     for (size_t kind = 0; kind <= ALL; kind++) {
         text_table_add(table, "%s", kind_names[kind]);
-        for (int column = 0; column < 5; column++) {
-            bootstrap_interval mean;
-            const int decoder = column < DECODERS ? column : EMD, minus = column < DECODERS ? -1
-                                                                          : column == 3     ? PLAIN
-                                                                                            : EMD_LEVEL;
-            DEBERTA_TRY(mean_of(study, kind, log_right, decoder, minus, &mean, err));
-            text_table_add(table, minus < 0 ? "%.2f (%.2f to %.2f)" : "%+.2f (%+.2f to %+.2f)", mean.value, mean.low,
-                           mean.high);
-        }
+        DEBERTA_TRY(
+            add_decoders(study, table, kind, log_right, 1, "%.2f (%.2f to %.2f)", "%+.2f (%+.2f to %+.2f)", err));
     }
     return DEBERTA_OK;
 }
