@@ -38,7 +38,7 @@ static const option_spec options[] = {
     {"measure", 0, "WHAT", "shares: variance (default), shapley or kl"},
     {"form", 0, "FORM", "shares: map (default) or bars"},
     {"statistic", 0, "WHAT", "distance: median (default) or mean"},
-    {"ribbon", 0, "PART", "distance: what the ribbon leaves out on each side (default 0.1)"},
+    {"ribbon", 0, "PART", "distance, kernel: what the ribbon leaves out on each side (default 0.1)"},
     {"against", 0, "MODEL", "difference: the model that is subtracted, of the same shape; without it, two texts"},
     {"query", 0, "I", "query, lines: this query only, counted in tokens of the text from 0"},
     {"threshold", 0, "PART", "lines: weaker ones than this part of the strongest are left out (default 0.05)"},

@@ -26,15 +26,15 @@ typedef struct plan {
     draw_font font, small, bold, label;
 
     size_t across, lines_per_row;                        /* panels side by side; lines that one grid row takes */
-    bool tokens;                                         /* axes show tokens; else positions */
+    bool tokens, key_tokens;                             /* rows, columns show tokens; else positions */
     double pixel;                                        /* of a PNG, in mm: panels begin and end on whole ones */
     double left, right;                                  /* before the first panel of a line and after the last */
     double right_bar, room;                              /* for a panel's own colour bar; for its cells */
     double panel_width, panel_height, cell, cell_height; /* cell: its width */
     bool level; /* key labels stand level, not turned, because they are no wider than a cell */
     double gap_across, gap_down, row_gap, title_height,
-        label_height; /* label_height: of the rotated tokens under a panel */
-    size_t pool;
+        label_height;      /* label_height: of the rotated tokens under a panel */
+    size_t pool, row_pool; /* columns and rows that share a drawn cell */
 
     heatmap_cells *cells;  /* [grid_rows * grid_columns] */
     heatmap_scale *scales; /* the same, each panel's */
@@ -74,8 +74,9 @@ static deberta_status check_spec(const attention_figure *spec, deberta_error *er
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown palette '%s', expected one of %s", name, palette_names());
         DEBERTA_TRY(heatmap_check_choice(&spec->scales[kind], kind, err));
     }
-    if (!(spec->cell_aspect >= 0 && spec->cell_aspect <= 100))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "cell aspect %g, expected 0 to 100", spec->cell_aspect);
+    if (!(spec->cell_aspect >= 0 && spec->cell_aspect <= ATTENTION_MOST_ASPECT))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "cell aspect %g, expected 0 to %d", spec->cell_aspect,
+                     ATTENTION_MOST_ASPECT);
     for (size_t i = 0; i < spec->mark_count; i++)
         if (spec->marks[i].query >= spec->queries || spec->marks[i].key >= spec->keys)
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "mark (%zu, %zu) is outside the matrix of %zu queries and %zu keys",
@@ -126,14 +127,17 @@ static bool has_titles(const attention_figure *spec)
     return any;
 }
 
+static bool shows_tokens(const plan *p) { return p->tokens || p->key_tokens; }
+
 /* Tokens need room beside rows and, unless they fit level, beside each other under columns. */
 static bool labels_fit(const plan *p)
 {
-    return tokens_fit(p->cell_height, p->label.size) && (p->level || tokens_fit(p->cell, p->label.size));
+    return (!p->tokens || tokens_fit(p->cell_height, p->label.size)) &&
+           (!p->key_tokens || p->level || tokens_fit(p->cell, p->label.size));
 }
 
-/* Widths, from the left margin to the right one, for `across` panels side by side with the labels that p->tokens and
- * p->label ask for. */
+/* Widths, from the left margin to the right one, for `across` panels side by side with the labels that p->tokens,
+ * p->key_tokens and p->label ask for. */
 static void measure_width(const draw_list *list, plan *p, size_t across)
 {
     const attention_figure *spec = p->spec;
@@ -141,7 +145,7 @@ static void measure_width(const draw_list *list, plan *p, size_t across)
     double labels = p->tokens ? widest_label(list, spec->query_labels, spec->queries, &p->label)
                               : number_width(list, spec->queries, &p->label) + 1;
     /* The last number under a panel reaches beyond it, towards its neighbour or the edge of the page. */
-    double overhang = p->tokens ? 0 : number_width(list, spec->keys, &p->label) / 2;
+    double overhang = p->key_tokens ? 0 : number_width(list, spec->keys, &p->label) / 2;
     p->left = snapped(p, margin + titles + axis + labels + 1);
     p->right = margin + (p->right_bar > 0 ? 0 : overhang);
     p->gap_across = 2.5 + overhang;
@@ -151,7 +155,7 @@ static void measure_width(const draw_list *list, plan *p, size_t across)
     double widest = fmax(spec->annotate ? widest_annotated_cell : widest_cell, pleasant_panel / (double)spec->keys);
     p->cell = fmin(even_cell(p->room, spec->keys, p->pixel), widest);
     p->cell_height = p->cell * (spec->cell_aspect > 0 ? spec->cell_aspect : 1);
-    p->level = p->tokens && widest_label(list, spec->key_labels, spec->keys, &p->label) + 1 <= p->cell;
+    p->level = p->key_tokens && widest_label(list, spec->key_labels, spec->keys, &p->label) + 1 <= p->cell;
     p->panel_width = p->cell * (double)spec->keys;
     if (across > 1) { /* what even cells left over widens the gaps */
         double spare = p->style.width_mm - p->right - p->left - (double)across * (p->panel_width + p->right_bar);
@@ -162,7 +166,7 @@ static void measure_width(const draw_list *list, plan *p, size_t across)
 static void measure_height(const draw_list *list, plan *p)
 {
     const attention_figure *spec = p->spec;
-    bool turned = p->tokens && !p->level;
+    bool turned = p->key_tokens && !p->level;
     p->panel_height = p->cell_height * (double)spec->queries;
     p->label_height =
         turned ? widest_label(list, spec->key_labels, spec->keys, &p->label) : draw_type_height(&p->label) + 1;
@@ -173,26 +177,32 @@ static void measure_height(const draw_list *list, plan *p)
     p->row_gap = ragged ? fmax(0, axis_height(p) - p->title_height - p->panel_height) : 0;
 }
 
+/* Labels that leave no room for cells: everything in one, and whoever checks the plan says so. */
+static size_t pool_of(const plan *p, double cell)
+{
+    double pooled = cell > 0 ? ceil(p->pixel / cell - 1e-9) : INFINITY;
+    return cell >= p->pixel ? 1 : pooled < 1e9 ? (size_t)pooled : (size_t)1000000000;
+}
+
 /* The geometry for `across` panels side by side: tokens in full type if they fit, in small type, or positions. */
 static void measure(const draw_list *list, plan *p, size_t across)
 {
     const attention_figure *spec = p->spec;
-    bool labelled = spec->query_labels && spec->key_labels, own_bars = false;
+    bool labelled = spec->query_labels || spec->key_labels, own_bars = false;
     for (size_t kind = 0; kind < HEATMAP_KINDS; kind++) own_bars |= spec->scales[kind].policy == HEATMAP_PANEL;
     p->across = across;
     p->lines_per_row = (spec->grid_columns + across - 1) / across;
     p->right_bar = own_bars ? 5 + draw_measure(list, DRAW_MINUS "0.00", &p->small) : 0;
     for (int attempt = labelled ? 0 : 2; attempt < 3; attempt++) {
-        p->tokens = attempt < 2;
+        p->tokens = attempt < 2 && spec->query_labels;
+        p->key_tokens = attempt < 2 && spec->key_labels;
         p->label = attempt == 0 ? p->font : p->small;
         measure_width(list, p, across);
-        if (p->tokens && labels_fit(p)) break;
+        if (shows_tokens(p) && labels_fit(p)) break;
     }
     measure_height(list, p);
-    double smaller = fmin(p->cell, p->cell_height);
-    /* Labels that leave no room for cells: everything in one, and whoever checks the plan says so. */
-    double pooled = smaller > 0 ? ceil(p->pixel / smaller - 1e-9) : INFINITY;
-    p->pool = smaller >= p->pixel ? 1 : pooled < 1e9 ? (size_t)pooled : (size_t)1000000000;
+    p->pool = pool_of(p, p->cell);
+    p->row_pool = pool_of(p, p->cell_height);
 }
 
 /* From the first panel title to below the name of the key axis. */
@@ -220,13 +230,13 @@ static void arrange(const draw_list *list, plan *p)
     }
     for (size_t across = most; across > 0; across--) {
         measure(list, p, across);
-        if (p->tokens && !leaves_one_over(most, across) && p->room >= smallest_panel &&
+        if (shows_tokens(p) && !leaves_one_over(most, across) && p->room >= smallest_panel &&
             panels_height(p) < tallest_figure)
             return;
     }
     for (size_t across = most; across > 0; across--) {
         measure(list, p, across);
-        if (p->pool == 1 && !leaves_one_over(most, across) && p->room >= smallest_panel &&
+        if (p->pool == 1 && p->row_pool == 1 && !leaves_one_over(most, across) && p->room >= smallest_panel &&
             panels_height(p) < tallest_figure)
             return;
     }
@@ -244,12 +254,14 @@ static deberta_status prepare_cells(plan *p, figure_notes *notes, deberta_error 
         const attention_panel *panel = &spec->panels[i];
         if (!panel->values) continue;
         heatmap_matrix matrix = {panel->values, spec->queries, spec->keys, panel->stride};
-        DEBERTA_TRY(heatmap_prepare(&p->cells[i], &matrix, panel->kind, !spec->keep_row_mean, p->pool, p->pool, err));
+        DEBERTA_TRY(
+            heatmap_prepare(&p->cells[i], &matrix, panel->kind, !spec->keep_row_mean, p->row_pool, p->pool, err));
         notes->not_a_number += p->cells[i].not_a_number;
         notes->infinite += p->cells[i].infinite;
         notes->not_positive += p->cells[i].not_positive;
     }
     notes->pooled = p->pool;
+    notes->pooled_rows = p->row_pool;
     return DEBERTA_OK;
 }
 
@@ -384,7 +396,7 @@ static deberta_status draw_cell_numbers(draw_list *list, const plan *p, size_t i
         cell_text(spec->panels[index].kind, &p->scales[index], cells->whole, cells->values[k], text);
         font.colour = palette_ink_on(heatmap_colour(&p->scales[index], map, cells->values[k]));
         double width = draw_measure(list, text, &font);
-        if (width > p->cell * 0.98 || draw_type_height(&font) > p->cell_height || p->pool > 1)
+        if (width > p->cell * 0.98 || draw_type_height(&font) > p->cell_height || p->pool > 1 || p->row_pool > 1)
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
                          "numbers do not fit into cells of %.1f x %.1f mm ('%s' needs %.1f x %.1f): fewer tokens, "
                          "fewer panels side by side or a wider figure",
@@ -446,9 +458,9 @@ static bool has_panel_below(const plan *p, size_t row, size_t line, size_t colum
 
 /* The caller's name, else "query", or "query position" where numbers stand and the room allows. */
 static void draw_axis_name(draw_list *list, const plan *p, const char *given, const char *of_tokens,
-                           const char *of_positions, draw_place place, double room)
+                           const char *of_positions, bool tokens, draw_place place, double room)
 {
-    bool positions = !p->tokens && draw_measure(list, of_positions, &p->font) <= room;
+    bool positions = !tokens && draw_measure(list, of_positions, &p->font) <= room;
     draw_text(list, given ? given : positions ? of_positions : of_tokens, place, &p->font);
 }
 
@@ -464,18 +476,18 @@ static void draw_left_axis(draw_list *list, const plan *p, double y)
         labels_left = p->left - 2 - number_width(list, p->spec->queries, &p->label);
     }
     draw_place place = {labels_left - 1.2, middle, DRAW_MIDDLE, DRAW_BASELINE, 90};
-    draw_axis_name(list, p, p->spec->query_axis, "query", "query position", place, p->panel_height);
+    draw_axis_name(list, p, p->spec->query_axis, "query", "query position", p->tokens, place, p->panel_height);
 }
 
 static void draw_lower_axis(draw_list *list, const plan *p, double x, double y)
 {
     double bottom = y + p->panel_height;
-    if (p->tokens)
+    if (p->key_tokens)
         draw_column_tokens(list, p, x, bottom);
     else
         draw_positions(list, p, x, bottom, p->spec->keys, false);
     draw_place place = {x + p->panel_width / 2, bottom + p->label_height + 2, DRAW_MIDDLE, DRAW_CAP, 0};
-    draw_axis_name(list, p, p->spec->key_axis, "key", "key position", place, p->panel_width);
+    draw_axis_name(list, p, p->spec->key_axis, "key", "key position", p->key_tokens, place, p->panel_width);
 }
 
 /* Along the whole height of the lines that the row takes. */
@@ -607,7 +619,7 @@ deberta_status attention_layout(draw_list *list, const void *attention, figure_n
                              panel_count(spec), panels_height(&p));
         goto fail;
     }
-    notes->positions = !p.tokens;
+    notes->positions = !shows_tokens(&p);
     DEBERTA_TRY_OR_FAIL(status, prepare_cells(&p, notes, err));
     DEBERTA_TRY_OR_FAIL(status, choose_scales(&p, notes, err));
     double top = figure_title(list, &p.style);

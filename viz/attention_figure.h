@@ -17,6 +17,8 @@ typedef struct attention_panel {
     heatmap_kind kind;
 } attention_panel;
 
+enum { ATTENTION_MOST_ASPECT = 100 };
+
 typedef struct attention_mark {
     size_t query, key;
 } attention_mark;
@@ -38,7 +40,7 @@ typedef struct attention_figure {
     const attention_mark *marks; /* outlined cells, in all panels */
     size_t mark_count;
     bool annotate;                     /* the number in every cell */
-    double cell_aspect;                /* height of a cell / its width; 0 = 1 */
+    double cell_aspect;                /* height of a cell / its width, at most ATTENTION_MOST_ASPECT; 0 = 1 */
     const char *query_axis, *key_axis; /* what rows and columns are; NULL: "query", "key" */
 
     bool keep_row_mean;                   /* signed panels: do not subtract the mean over keys */

@@ -105,9 +105,9 @@ void figure_panel_title(draw_list *list, const figure_style *style, const char *
 void figure_cell_notes(const figure_notes *notes, byte_buffer *text)
 {
     size_t bad = notes->not_a_number + notes->infinite;
-    if (notes->pooled > 1)
-        byte_buffer_format(text, "Each drawn cell is the mean of %zu \xC3\x97 %zu cells. ", notes->pooled,
-                           notes->pooled);
+    const size_t rows = notes->pooled_rows ? notes->pooled_rows : notes->pooled;
+    if (notes->pooled > 1 || rows > 1)
+        byte_buffer_format(text, "Each drawn cell is the mean of %zu \xC3\x97 %zu cells. ", rows, notes->pooled);
     if (notes->clipped)
         byte_buffer_format(text, "%zu %s beyond the colour scale, drawn in its end colours. ", notes->clipped,
                            notes->clipped == 1 ? "cell lies" : "cells lie");

@@ -35,7 +35,8 @@ typedef struct figure_notes {
     size_t not_a_number;   /* cells, hatched */
     size_t infinite;       /* cells, hatched */
     size_t not_positive;   /* cells on a logarithmic scale, hatched */
-    size_t pooled;         /* rows or columns that share one drawn cell; 0 or 1: none */
+    size_t pooled;         /* columns that share one drawn cell, and rows unless pooled_rows; 0 or 1: none */
+    size_t pooled_rows;    /* 0: as many */
     size_t missing_glyphs; /* characters that no installed font has; not in the figure, they are seen there */
     bool positions;        /* tokens did not fit; axes show positions */
 } figure_notes;

@@ -5,9 +5,10 @@
 #include <string.h>
 
 const figure_kind *const figure_kinds[] = {
-    &figure_components, &figure_grid,           &figure_mean,  &figure_rollout,    &figure_shares,
-    &figure_entropy,    &figure_distance,       &figure_delta, &figure_difference, &figure_query,
-    &figure_lines,      &figure_value_weighted, NULL,
+    &figure_components, &figure_grid,           &figure_mean,       &figure_rollout,    &figure_shares,
+    &figure_entropy,    &figure_distance,       &figure_delta,      &figure_difference, &figure_query,
+    &figure_lines,      &figure_value_weighted, &figure_four_types, &figure_strips,     &figure_rows,
+    &figure_distances,  &figure_kernel,         &figure_embeddings, &figure_error,      NULL,
 };
 
 const figure_kind *figure_kind_find(const char *name)

@@ -22,7 +22,8 @@ typedef struct figure_kind {
     "scale", "palette", "signed-palette", "center", "annotate", "mark", "letters", "layout", "log"
 
 extern const figure_kind figure_components, figure_grid, figure_mean, figure_rollout, figure_shares, figure_entropy,
-    figure_distance, figure_delta, figure_difference, figure_query, figure_lines, figure_value_weighted;
+    figure_distance, figure_delta, figure_difference, figure_query, figure_lines, figure_value_weighted, figure_strips,
+    figure_four_types, figure_rows, figure_distances, figure_embeddings, figure_kernel, figure_error;
 
 extern const figure_kind *const figure_kinds[];        /* NULL-terminated */
 const figure_kind *figure_kind_find(const char *name); /* NULL: there is none */

@@ -387,6 +387,32 @@ static void any_length_is_drawn(void **state)
     }
 }
 
+/* A matrix that is far wider than high: its rows keep their tokens, and only columns are pooled. */
+static void wide_matrices_pool_columns_only(void **state)
+{
+    (void)state;
+    enum { ROWS = 3, COLUMNS = 8000 };
+    float *values = calloc(ROWS * COLUMNS, sizeof *values);
+    assert_non_null(values);
+    const attention_panel panel = {values, COLUMNS, "strip", HEATMAP_SIGNED};
+    const figure_label tokens[ROWS] = {{"a", false}, {"b", false}, {"c", false}};
+    attention_figure spec = {.panels = &panel,
+                             .grid_rows = 1,
+                             .grid_columns = 1,
+                             .queries = ROWS,
+                             .keys = COLUMNS,
+                             .query_labels = tokens,
+                             .cell_aspect = 100};
+    figure_notes notes = layout_notes(&spec, DEBERTA_OK);
+    assert_false(notes.positions);
+    assert_true(notes.pooled > 3 && notes.pooled_rows == 1);
+    byte_buffer text = {0};
+    figure_cell_notes(&notes, &text);
+    assert_non_null(memmem(text.data, text.size_bytes, "mean of 1 ", 10));
+    byte_buffer_free(&text);
+    free(values);
+}
+
 static void wrong_wishes_are_refused(void **state)
 {
     (void)state;
@@ -436,6 +462,7 @@ int main(void)
         cmocka_unit_test(line_view_golden),
         cmocka_unit_test(every_cell_has_the_colour_of_its_value),
         cmocka_unit_test(any_length_is_drawn),
+        cmocka_unit_test(wide_matrices_pool_columns_only),
         cmocka_unit_test(wrong_wishes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,211 @@
+"""Kinds of `attention --figure` about positions, and the error against float64: their --data against what is computed here from the formulas, from
+the weights of a file and from what `encode` exports. SPDX-License-Identifier: MIT
+"""
+import csv
+import json
+import math
+import os
+import struct
+
+import tensor_files
+from cases_figure_kinds import TERMS, TEXT, Model, demo, lines, mean, near, place
+from cases_misuse import check_message, needs_figures
+from cases_results import read_png
+
+KINDS = ["four-types", "strips", "rows", "distances", "kernel", "embeddings", "error"]
+SPAN, BUCKETS, REACH = 32, 32, 512  # of the demo
+V1 = "04-v1-plain-posbias-types"    # a golden case whose positions come in at the bottom
+
+
+def row_of(r):
+    """delta of the demo: signed logarithmic buckets beyond half of them, then clamped to the table."""
+    middle, far = BUCKETS // 2, abs(max(-(REACH - 1), min(REACH - 1, r)))
+    bucket = r
+    if far > middle:
+        bucket = int(math.copysign(math.ceil(math.log(far / middle) / math.log((REACH - 1) / middle) * (middle - 1)) + middle, r))
+    return max(0, min(2 * SPAN - 1, bucket + SPAN))
+
+
+def half_floats(path, name):
+    """[rows][columns] of an F16 tensor; tensor_files reads what `encode` writes."""
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        about = json.loads(file.read(length))[name]
+        begin, end = about["data_offsets"]
+        file.seek(8 + length + begin)
+        values = struct.unpack(f"<{(end - begin) // 2}e", file.read(end - begin))
+    columns = about["shape"][-1]
+    return [list(values[k:k + columns]) for k in range(0, len(values), columns)]
+
+
+def dot(a, b):
+    return sum(x * y for x, y in zip(a, b))
+
+
+def rows_and_distances(bench):
+    needs_figures(bench)
+    text = " ".join([TEXT] * 6)
+    for line in lines(bench, "distances", text=text):
+        assert line["distance"] == line["query"] - line["key"], line
+    found = lines(bench, "rows", text=text)
+    assert len(found) > 2500 and {line["row"] for line in found} > set(range(SPAN - 17, SPAN + 18)), "buckets are reached"
+    for line in found:
+        assert line["row"] == row_of(int(line["query"] - line["key"])), line
+    for line in lines(bench, "distances", "--drop-special", "--mark", "3,1"):  # distances of the text, not of what is left of it
+        assert line["distance"] == line["query"] - line["key"], line
+    bench.fine("attention", demo(bench), "--text", TEXT, "--figure", "distances", "--mark", "5,2", "-o", "d.svg")
+    with open(bench.path("d.svg"), encoding="utf-8") as file:
+        svg = file.read()
+    assert "The marked cell: query \u201cbeside\u201d, key \u201cnew\u201d, 3." in svg
+    assert svg.count(">\u221210</text>") >= 1 and svg.count(">0</text>") >= 11, "numbers in the cells"
+
+
+def strips(bench):
+    """Gathered by distance they are the terms that `encode` exports."""
+    needs_figures(bench)
+    model = Model(bench, TEXT)
+    bench.fine("attention", demo(bench), "--figure", "strips", "--text", TEXT, "--layers", "1,4", "--heads", "0,2", "--data", "s.safetensors", "-o",
+               "s.svg")
+    with open(bench.path("s.svg"), encoding="utf-8") as file:
+        assert file.read().count(">store</text>") == 8, "tokens stand beside all eight strips"
+    tensors, _ = tensor_files.read(bench.path("s.safetensors"))
+    assert len(tensors) == 8, list(tensors)
+    for layer in (1, 4):
+        for head in (0, 2):
+            one = model.matrices[layer][head]
+            c2p, p2c = (tensors[f"layer.{layer}.head.{head}.{term}_strip"] for term in ("c2p", "p2c"))
+            assert c2p.shape == p2c.shape == (model.n, 2 * SPAN), c2p.shape
+            for i in range(model.n):
+                for j in range(model.n):
+                    near(c2p.values[i * 2 * SPAN + row_of(i - j)], one["c2p"][i][j], (layer, head, i, j))
+                    near(p2c.values[j * 2 * SPAN + row_of(i - j)], one["p2c"][i][j], (layer, head, i, j))
+
+
+def four_types(bench):
+    """p2p from the weights: the normalised table through the projections of head 1 in layer 2, with the query's and the key's bias."""
+    needs_figures(bench)
+    layer, head, size, model = 2, 1, 64, Model(bench, TEXT)
+    weights = os.path.join(demo(bench), "model.safetensors")
+    prefix = f"deberta.encoder.layer.{layer}.attention.self."
+    table, gain, shift = (half_floats(weights, "deberta.encoder." + name) for name in ("rel_embeddings.weight", "LayerNorm.weight", "LayerNorm.bias"))
+    normal = []
+    for row in table:
+        middle = mean(row)
+        spread = math.sqrt(mean((v - middle) ** 2 for v in row) + 1e-7)
+        normal.append([(v - middle) / spread * g + s for v, g, s in zip(row, gain[0], shift[0])])
+    projected = []
+    for name in ("query_proj", "key_proj"):
+        weight, bias = half_floats(weights, prefix + name + ".weight"), half_floats(weights, prefix + name + ".bias")[0]
+        projected.append([[dot(weight[head * size + c], row) + bias[head * size + c] for c in range(size)] for row in normal])
+    p2p = [dot(q, k) / math.sqrt(3 * size) for q, k in zip(*projected)]
+    for line in lines(bench, "four-types", "--layers", str(layer), "--heads", str(head)):
+        _, _, i, j = place(line)
+        for term in TERMS:
+            near(line[term], model.matrices[layer][head][term][i][j], (term, i, j), 1e-7)
+        near(line["p2p"], p2p[row_of(i - j)], ("p2p", i, j))
+    check_message(bench.run("attention", os.path.join(bench.golden, "12-v2-b8-n33-c2p"), "--ids", "1,2", "--figure", "four-types", "-o", "a.png"), 2,
+                  ["four-types", "no p2c"])
+
+
+def quantile(values, q):
+    values = sorted(values)
+    at = q * (len(values) - 1)
+    low = int(at)
+    return values[low] + (at - low) * (values[min(low + 1, len(values) - 1)] - values[low])
+
+
+def kernel(bench):
+    """Three texts of unlike length: all cells of a diagonal together."""
+    needs_figures(bench)
+    texts = [TEXT, "the old mall", "she opened the door and looked at the new store beside the road"]
+    with open(bench.path("texts.txt"), "w", encoding="utf-8") as file:
+        file.write("\n".join(texts) + "\n")
+    models = [Model(bench, text, f"{k}.safetensors") for k, text in enumerate(texts)]
+    for center, ribbon in (("row", 0.1), ("none", 0.25)):
+        bench.fine("attention", demo(bench), "--figure", "kernel", "--file", "texts.txt", "--layers", "1,2", "--heads", "2", "--center", center,
+                   "--ribbon", str(ribbon), "--data", "k.csv", "--dpi", "50", "-o", "k.png")
+        with open(bench.path("k.csv"), encoding="utf-8", newline="") as file:
+            found = [{k: float(v) for k, v in line.items()} for line in csv.DictReader(file)]
+        reach = max(m.n for m in models) - 1
+        assert len(found) == 2 * (2 * reach + 1), len(found)
+        for line in found:
+            for term in ("c2p", "p2c"):
+                values = []
+                for m in models:
+                    rows = m.matrices[int(line["layer"])][int(line["head"])][term]
+                    for i, row in enumerate(rows):
+                        j = i - int(line["distance"])
+                        if 0 <= j < m.n:
+                            values.append(row[j] - (mean(row) if center == "row" else 0))
+                assert line["count"] == len(values), line
+                near(line[term + "_mean"], mean(values), line)
+                near(line[term + "_low"], quantile(values, ribbon), line)
+                near(line[term + "_high"], quantile(values, 1 - ribbon), line)
+    check_message(bench.run("attention", demo(bench), "--figure", "kernel", "--text", "a", "--ribbon", "0.6", "-o", "a.png"), 2, ["--ribbon", "0.6"])
+
+
+def embeddings(bench):
+    needs_figures(bench)
+    path = os.path.join(demo(bench), "model.safetensors")
+    table = half_floats(path, "deberta.embeddings.position_embeddings.weight")
+    bench.fine("encode", demo(bench), "--text", TEXT, "--hidden", "all", "-o", "h.safetensors")
+    hidden, _ = tensor_files.read(bench.path("h.safetensors"))
+    _, n, width = hidden["hidden_states.4"].shape
+    found = lines(bench, "embeddings")
+    assert len(found) == n * width
+    for line in found:
+        t, c = int(line["token"]), int(line["dimension"])
+        content = hidden["hidden_states.4"].values[t * width + c]
+        near(line["content"], content, line, 1e-6)
+        near(line["position"], table[t][c], line, 1e-8)
+        near(line["sum"], content + table[t][c], line, 1e-6)
+    # below the first layer: words and positions as the file has them
+    folder, ids = os.path.join(bench.golden, V1), [1, 7, 3, 11]
+    bench.fine("attention", folder, "--ids", ",".join(map(str, ids)), "--figure", "embeddings", "--data", "e.safetensors", "--dpi", "50", "-o", "e.png")
+    found, _ = tensor_files.read(bench.path("e.safetensors"))
+    weights, _ = tensor_files.read(os.path.join(folder, "model.safetensors"))
+    words, positions = (next(v for k, v in weights.items() if k.endswith(name + "_embeddings.weight")) for name in ("word", "position"))
+    width = words.shape[1]
+    for t, word in enumerate(ids):
+        for c in range(width):
+            near(found["content"].values[t * width + c], words.values[word * width + c], (t, c), 1e-7)
+            near(found["position"].values[t * width + c], positions.values[t * width + c], (t, c), 1e-7)
+    check_message(bench.run("attention", os.path.join(bench.golden, "28-v3-n1"), "--ids", "1", "--figure", "embeddings", "-o", "a.png"), 2,
+                  ["embeddings", "no absolute positions"])
+
+
+def error(bench):
+    """Of a golden case: what `encode` exports minus the float64 result, which is rounded to float32 in the file."""
+    needs_figures(bench)
+    folder = os.path.join(bench.golden, "15-v3-b32-n130")
+    expected, _ = tensor_files.read(os.path.join(folder, "expected.safetensors"))
+    n = expected["input_ids"].shape[1]
+    ids = ",".join(map(str, expected["input_ids"].values[:n]))
+    bench.fine("encode", folder, "--ids", ids, "--attention", "all", "--components", "all", "-o", "x.safetensors")
+    bench.fine("attention", folder, "--ids", ids, "--figure", "error", "--components", "c2p,probs", "--layers", "1", "--heads", "1", "--data",
+               "e.safetensors", "--dpi", "60", "-o", "e.png")
+    found, _ = tensor_files.read(bench.path("e.safetensors"))
+    engine, _ = tensor_files.read(bench.path("x.safetensors"))
+    for name, shown in (("attn.1.c2p", "c2p"), ("attn.1.probs", "probs")):
+        cells = slice(n * n, 2 * n * n)  # head 1
+        ours, theirs, off = engine[name].values[cells], expected[name].values[cells], found[f"layer.1.head.1.{shown}_error"].values
+        assert 0 < max(off) < 1e-4, max(off)
+        for a, b, e in zip(ours, theirs, off):
+            assert abs(abs(a - b) - e) <= 1.2e-7 * max(abs(b), 1e-3), (shown, a, b, e)
+
+
+def refusals(bench):
+    needs_figures(bench)
+    listed = bench.fine("attention", "--figure", "list").out
+    assert [line.split()[0] for line in listed.splitlines()][-len(KINDS):] == KINDS, listed
+    plain = "synthetic:v3-xsmall,layers=1,vocab=50,hidden=64,heads=2,intermediate=64"
+    check_message(bench.run("attention", plain, "--ids", "1,2", "--figure", "rows", "--center", "none", "-o", "a.png"), 2, ["--center", "rows"])
+    check_message(bench.run("attention", plain, "--ids", "1,2", "--figure", "error", "-o", "no/a.png"), 4, ["no/a.png"])
+    for kind in KINDS:  # one token is enough for all of them
+        bench.fine("attention", demo(bench), "--ids", "5", "--figure", kind, "--dpi", "60", "-o", f"{kind}.png")
+        assert read_png(bench.path(f"{kind}.png"))[0] > 50
+
+
+def tests(settings):
+    for test in (rows_and_distances, strips, four_types, kernel, embeddings, error, refusals):
+        yield "position-figures/" + test.__name__, test
