@@ -37,7 +37,7 @@ static const option_spec options[] = {
     {"components", 0, "LIST", "some of c2c,c2p,p2c,logits,probs (default: what the kind shows)"},
     {"measure", 0, "WHAT", "shares: variance (default), shapley or kl"},
     {"form", 0, "FORM", "shares: map (default) or bars"},
-    {"statistic", 0, "WHAT", "distance: median (default) or mean"},
+    {"statistic", 0, "WHAT", "distance, kernel: median (default of distance) or mean (of kernel)"},
     {"ribbon", 0, "PART", "distance, kernel: what the ribbon leaves out on each side (default 0.1)"},
     {"against", 0, "MODEL", "difference: the model that is subtracted, of the same shape; without it, two texts"},
     {"query", 0, "I", "query, lines: this query only, counted in tokens of the text from 0"},

@@ -149,8 +149,10 @@ static int run_types(figure_job *job)
                             job->info.name, job->info.has_c2p ? "p2c" : "c2p");
     int status = open_strips(job, &rule, &reference);
     if (status != EXIT_OK) return status;
-    figure_job_note(job, "Position to position is no part of the model's logits: it is computed here from the same "
-                         "tables, PQ[\u03b4(i,j)] \u00b7 PK[\u03b4(i,j)], and depends on the distance alone. ");
+    figure_job_note(job,
+                    "Position to position is no part of the model's logits: it is computed here from the same tables, "
+                    "PQ[\u03b4(i,j)] \u00b7 PK[\u03b4(i,j)], and depends on the distance alone%s. ",
+                    job->look.keep_row_mean ? "" : ", but for the row mean");
     figure_job_caption(job, "Four types of attention: the three terms of a logit, and position to position, which the "
                             "model leaves out. ");
     attention_figure figure = figure_job_attention(job);
