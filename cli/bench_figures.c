@@ -136,13 +136,24 @@ static const char *add_facets(bench_drawing *drawing, const char *name, const be
     return name;
 }
 
+/* "5+9+20", or how many and the longest. */
+static const char *ragged_name(bench_drawing *drawing, const bench_result *result)
+{
+    enum { MOST_LISTED = 4 };
+    if (result->batch > MOST_LISTED) return bench_text(drawing, "%zu texts, longest %zu", result->batch, result->n);
+    const char *name = "";
+    for (size_t k = 0; k < result->batch; k++)
+        name = bench_text(drawing, "%s%s%zu", name, k ? "+" : "", result->lengths[k]);
+    return name;
+}
+
 const char *bench_point_name(bench_drawing *drawing, const bench_result *result)
 {
     const bench_report *report = drawing->report;
     bool layers_vary = false;
     for (size_t k = 0; k < report->count; k++)
         layers_vary = layers_vary || report->results[k].layers != report->results[0].layers;
-    const char *name = result->lengths ? "ragged" : bench_text(drawing, "n = %zu", result->n);
+    const char *name = result->lengths ? ragged_name(drawing, result) : bench_text(drawing, "n = %zu", result->n);
     if (layers_vary) name = bench_text(drawing, "%s, %s", name, bench_count_text(drawing, result->layers, "layer"));
     return add_facets(drawing, name, result, 0);
 }
