@@ -155,10 +155,11 @@ static int plot(const parsed_options *options, const field_findings *f)
     char *line = options_command_line(options, without), note[256];
     const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
                                            {"Command", line ? line : ""}};
-    snprintf(note, sizeof note,
-             "K = %zu. Attention is global; unambiguous relative position is what is bounded. Formulas give a number of "
-             "tokens; beside the band half of it is drawn to each side.",
-             f->field.rule.span);
+    snprintf(
+        note, sizeof note,
+        "K = %zu. Attention is global; unambiguous relative position is what is bounded. Formulas give a number of "
+        "tokens; beside the band half of it is drawn to each side.",
+        f->field.rule.span);
     const figure_style style = {.title = f->model,
                                 .note = note,
                                 .provenance = provenance,

@@ -233,8 +233,7 @@ int head_run_all(head_run *run, const head_command *command, void *context)
     run->command = command;
     run->context = context;
     int status = text_stream_open(&run->stream, run->options, &command->names);
-    if (status == EXIT_OK)
-        status = text_output_open(run->options, run->out, &run->output);
+    if (status == EXIT_OK) status = text_output_open(run->options, run->out, &run->output);
     if (status == EXIT_OK) status = run_windows(run);
     if (status == EXIT_OK && command->finish) {
         deberta_error error = {0};

@@ -16,8 +16,8 @@
 /* The names under which a command takes a text and its second segment, as options and as keys of JSON objects. */
 typedef struct text_stream_names {
     const char *text, *pair;
-    bool pair_required; /* a record without a second segment has a problem; a line of a plain file never has one */
-    bool share_pair;    /* one pair option serves every text */
+    bool pair_required;  /* a record without a second segment has a problem; a line of a plain file never has one */
+    bool share_pair;     /* one pair option serves every text */
     bool file_arguments; /* files are the arguments behind MODEL, and there are no other texts */
 } text_stream_names;
 

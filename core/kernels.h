@@ -134,7 +134,7 @@ typedef enum kernel_activation {
     /* see gemm_task */                                                                                                \
     X(gemm_f32, (const gemm_task *task))                                                                               \
     /* panels[p panel_stride + k 16 + l] = x[(16 p + l) ldx + k]: rows of x become columns of panels, lanes beyond     \
-     * `rows` become 0. Exact. x [rows][depth]; panels [ceil(rows / 16)][depth][16] */                                              \
+     * `rows` become 0. Exact. x [rows][depth]; panels [ceil(rows / 16)][depth][16] */                                 \
     X(pack_panels_f32, (float *panels, size_t panel_stride, const float *x, size_t ldx, size_t rows, size_t depth))    \
     /* see position_bias_task */                                                                                       \
     X(position_bias_f32, (const position_bias_task *task))                                                             \
@@ -146,7 +146,7 @@ typedef enum kernel_activation {
      * A sum has 16 partials, element e in partial e mod 16 in increasing e, combined by halves: s[l] + s[l + 8], then \
      * + 4, + 2, + 1. Two passes, because E[x^2] - mu^2 loses all digits when |mu| >> sigma. y may be x.               \
      * Error <= (1.5 ceil(n / 16) + 16) 2^-24 ((|x| + mean|x|) r |gamma| + |beta|), to first order; the mean is as     \
-     * exact as the numbers that it is made of are small. */                                                                       \
+     * exact as the numbers that it is made of are small. */                                                           \
     X(layernorm_f32, (float *y, size_t ldy, const float *x, size_t ldx, const float *gamma, const float *beta,         \
                       size_t rows, size_t n, float eps))                                                               \
     /* x[e] = f(x[e]), e < n. Formulas: simd/math_coefficients.h; bounds: docs/kernels.md */                           \
