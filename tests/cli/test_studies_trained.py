@@ -20,6 +20,7 @@ import tensor_files  # noqa: E402
 import test_studies as studies  # noqa: E402
 
 DEMO = studies.DEMO
+TWIN = os.path.join(studies.ROOT, "models", "demo-bert")
 DATA = os.path.join(studies.ROOT, "docs", "studies", "data")
 PHRASES = ["The old chief stood stoical and silent.", "What put that into your simple head?"]
 AMOUNTS = (1, 16, 64)
@@ -39,11 +40,12 @@ class Positions(unittest.TestCase):
         # Longer than a phrase may be: they fill the windows of the probes alone.
         long = [" ".join(sentences[at:at + 12]) for at in range(0, 144, 12)]
         cls.texts = [part for text in PHRASES + long for part in ("--text", text)]
-        cls.rows = table_of("positions", DEMO, *cls.texts)
+        both = table_of("positions", DEMO, TWIN, *cls.texts)
+        cls.rows, cls.twin = ([row for row in both if row["model"] == name] for name in ("demo", "demo-bert"))
         cls.phrases = [json.loads(studies.run("tokenize", DEMO, "--text", p, "--json"))["ids"][1:-1] for p in PHRASES]
 
-    def found(self, what, change, amount):
-        return [row["value"] for row in self.rows if (row["what"], row["change"], row["amount"]) == (what, change, amount)]
+    def found(self, what, change, amount, rows=None):
+        return [row["value"] for row in rows or self.rows if (row["what"], row["change"], row["amount"]) == (what, change, amount)]
 
     def encode(self, ids, folder):
         path = os.path.join(folder, "o.safetensors")
@@ -93,7 +95,17 @@ class Positions(unittest.TestCase):
         for amount in AMOUNTS:
             self.assertEqual(self.found("hidden", "ids later", amount), [0] * 6)
             self.assertEqual(self.found("attention", "ids later", amount), [0] * 5)
-        self.assertTrue(all(value < 0.5 for value in self.found("probe", "", 0)))
+        probes = self.found("probe", None, 0)
+        self.assertEqual(len(probes), 6)
+        self.assertTrue(all(value < 0.5 for value in probes), probes)
+
+    def test_absolute_positions_do(self):
+        """At H[0] a token is a word and a position, so it does not matter what makes the position larger."""
+        for amount in AMOUNTS:
+            later, before, after = (self.found("hidden", change, amount, self.twin) for change in ("ids later", "before", "after"))
+            self.assertTrue(all(value > 0.01 for value in later), later)
+            self.assertEqual((later[0], after[0]), (before[0], 0))
+        self.assertGreater(self.found("probe", None, 0, self.twin)[0], 0.8)
 
     def test_wrong_use(self):
         few = ("study", "positions", DEMO, "--text", PHRASES[0])
