@@ -4,7 +4,7 @@
 
 /* Seconds of a clock that never jumps. */
 double timer_now(void);
-/* Processor time of this process, all threads together, in seconds. */
+/* Processor time of this process, all threads together, and of its children that have ended, in seconds. */
 double timer_process_seconds(void);
 /* The clock rate that this thread gets at this moment, in GHz, from a chain of multiplications of known latency: what
  * /proc/cpuinfo says is a guess in virtual machines. Takes about a millisecond. 0: not known on this architecture. */

@@ -35,6 +35,24 @@ static deberta_status die(const void *context, void *answer, deberta_error *err)
     return DEBERTA_OK;
 }
 
+static deberta_status work_hard(const void *context, void *answer, deberta_error *err)
+{
+    (void)err;
+    double begin = timer_process_seconds(), *worked = answer;
+    while ((*worked = timer_process_seconds() - begin) < *(const double *)context) continue;
+    return DEBERTA_OK;
+}
+
+/* Or the measurement of the machine's limits, which children do, would count as somebody else's load. */
+static void test_work_of_children_is_ours(void **state)
+{
+    (void)state;
+    double seconds = 0.1, worked = 0, before = timer_process_seconds();
+    assert_int_equal(child_run(work_hard, &seconds, &worked, sizeof worked, "working", &(deberta_error){0}),
+                     DEBERTA_OK);
+    assert_true(worked >= seconds && timer_process_seconds() - before >= 0.9 * seconds);
+}
+
 static void test_children_answer_fail_and_die(void **state)
 {
     (void)state;
@@ -120,6 +138,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_children_answer_fail_and_die),
+        cmocka_unit_test(test_work_of_children_is_ours),
         cmocka_unit_test(test_the_sheet_is_filled),
         cmocka_unit_test(test_notes_are_kept_once),
         cmocka_unit_test(test_activity_subtracts_what_is_ours),
