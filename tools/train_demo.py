@@ -76,13 +76,14 @@ TITLES = {
 
 
 def train_tokenizer(corpus, state):
+    """Reads and writes through Python, because the trainer else records the paths of files in the model."""
     state.mkdir(parents=True, exist_ok=True)
-    sentencepiece.SentencePieceTrainer.train(
-        input=str(corpus / "train.txt"), model_prefix=str(state / "spm"), model_type="unigram", vocab_size=PIECES,
-        character_coverage=0.9999, normalization_rule_name="nmt_nfkc", max_sentence_length=16384,
-        input_sentence_size=0, num_threads=2, minloglevel=1,
-        pad_id=0, bos_id=CLS, eos_id=SEP, unk_id=3,
-        pad_piece="[PAD]", bos_piece="[CLS]", eos_piece="[SEP]", unk_piece="[UNK]")
+    with (corpus / "train.txt").open(encoding="utf-8") as text, (state / "spm.model").open("wb") as model:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=(line.rstrip("\n") for line in text), model_writer=model, model_type="unigram",
+            vocab_size=PIECES, character_coverage=0.9999, normalization_rule_name="nmt_nfkc", max_sentence_length=16384,
+            input_sentence_size=0, num_threads=2, minloglevel=1, pad_id=0, bos_id=CLS, eos_id=SEP, unk_id=3,
+            pad_piece="[PAD]", bos_piece="[CLS]", eos_piece="[SEP]", unk_piece="[UNK]")
 
 
 def books_of(corpus):
