@@ -107,12 +107,7 @@ deberta_status cost_model_compute(cost *result, const deberta_model_info *model,
                                   const cost_point *point, deberta_error *err)
 {
     *result = (cost){0};
-    position_rule rule = {
-        .span = model->relative_rows / 2,
-        .buckets = model->position_buckets,
-        .max_distance = model->max_relative_positions,
-        .clamp_distance = reference == DEBERTA_REFERENCE_MICROSOFT,
-    };
+    position_rule rule = position_rule_of(model, reference);
     double layers = (double)point->layers, terms = position_terms(model, point->terms), tokens = 0;
     for (size_t s = 0; s < point->sequences; s++) {
         double n = (double)point->lengths[s];

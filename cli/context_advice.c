@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/context_advice.h"
 
+#include "core/model/positions.h"
 #include "study/receptive_field.h"
 
 json_t *context_advice(const deberta_model_info *info, deberta_reference reference)
 {
-    const position_rule rule = {.span = info->relative_rows / 2,
-                                .buckets = info->position_buckets,
-                                .max_distance = info->max_relative_positions,
-                                .clamp_distance = reference == DEBERTA_REFERENCE_MICROSOFT};
+    const position_rule rule = position_rule_of(info, reference);
     json_t *advice =
         json_pack("{s:I, s:o, s:I}", "trained_length", (json_int_t)info->max_positions, "position_table_limit",
                   info->position_biased_input ? json_integer((json_int_t)info->max_positions) : json_null(), "layers",

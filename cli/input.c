@@ -12,6 +12,7 @@
 #include "cli/text_source.h"
 #include "cli/token_label.h"
 #include "core/io/input_file.h"
+#include "core/model/positions.h"
 #include "study/receptive_field.h"
 
 /* A padded matrix [rows][columns] of one kind, on its way in. */
@@ -231,10 +232,7 @@ bool input_token_limit(const parsed_options *options, const deberta_model_info *
     *limit = info->max_positions;
     if (strcmp(text, "trained") == 0) return true;
     /* the longest text of which every distance has a table row for itself */
-    const position_rule rule = {.span = info->relative_rows / 2,
-                                .buckets = info->position_buckets,
-                                .max_distance = info->max_relative_positions,
-                                .clamp_distance = true};
+    const position_rule rule = position_rule_of(info, DEBERTA_REFERENCE_MICROSOFT);
     deberta_error error;
     *limit = receptive_field_longest_unambiguous(&rule, &error);
     if (*limit) return true;

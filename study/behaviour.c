@@ -47,10 +47,7 @@ deberta_status behaviour_run(behaviour_report *report, const behaviour_options *
     deberta_status status = model_open_mutated(&w.model, options->model, &model_options, options->mutation, err);
     if (status == DEBERTA_OK) {
         deberta_model_describe(w.model, &w.info);
-        w.rule = (position_rule){.span = w.info.relative_rows / 2,
-                                 .buckets = w.info.position_buckets,
-                                 .max_distance = w.info.max_relative_positions,
-                                 .clamp_distance = options->reference == DEBERTA_REFERENCE_MICROSOFT};
+        w.rule = position_rule_of(&w.info, options->reference);
         status = run_tests(&w, err);
     }
     receptive_field_free(&w.field);

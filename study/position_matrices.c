@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "study/position_matrices.h"
 
-position_rule position_rule_of(const deberta_model_info *info, deberta_reference reference)
-{
-    return (position_rule){.span = info->relative_rows / 2,
-                           .buckets = info->position_buckets,
-                           .max_distance = info->max_relative_positions,
-                           .clamp_distance = reference == DEBERTA_REFERENCE_MICROSOFT};
-}
-
 void position_distances(float *out, size_t tokens)
 {
     for (size_t i = 0; i < tokens; i++)

@@ -6,9 +6,6 @@
 
 #include "core/model/positions.h"
 
-/* The rule of an opened model. */
-position_rule position_rule_of(const deberta_model_info *info, deberta_reference reference);
-
 /* out[i][j] = i - j: positive for a key to the left. */
 void position_distances(float *out, size_t tokens);
 /* out[i][j] = row(i - j), the delta(i,j) of the paper as the implementations compute it: one row for both terms. */

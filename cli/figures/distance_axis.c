@@ -35,10 +35,7 @@ int distance_axis_make(figure_job *job, size_t reach, bool with_edges, distance_
     if (!with_edges || !job->info.relative_rows) return EXIT_OK;
     deberta_model_options model_options;
     if (!run_model_options(job->options, &model_options)) return EXIT_USAGE;
-    const position_rule rule = {.span = job->info.relative_rows / 2,
-                                .buckets = job->info.position_buckets,
-                                .max_distance = job->info.max_relative_positions,
-                                .clamp_distance = model_options.reference == DEBERTA_REFERENCE_MICROSOFT};
+    const position_rule rule = position_rule_of(&job->info, model_options.reference);
     double *edges = figure_job_allocate(job, 2 * reach, sizeof *edges);
     if (!edges) return figure_job_out_of_memory(job);
     const size_t left = find_edges(&rule, (ptrdiff_t)reach, 1, edges);

@@ -14,6 +14,14 @@ position_rule position_rule_make(const model_config *config, deberta_reference r
     };
 }
 
+position_rule position_rule_of(const deberta_model_info *info, deberta_reference reference)
+{
+    return (position_rule){.span = info->relative_rows / 2,
+                           .buckets = info->position_buckets,
+                           .max_distance = info->max_relative_positions,
+                           .clamp_distance = reference == DEBERTA_REFERENCE_MICROSOFT};
+}
+
 /* ceil(log(d / mid) / log((M - 1) / mid) (mid - 1)) + mid for d > mid. Both logarithms are the same expression, so that
  * the quotient at d = M - 1 is exactly 1 and the ceiling does not step over it. */
 static ptrdiff_t logarithmic_bucket(const position_rule *rule, size_t distance)

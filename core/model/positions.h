@@ -24,6 +24,8 @@ typedef struct position_rule {
 } position_rule;
 
 position_rule position_rule_make(const model_config *config, deberta_reference reference, model_mutation mutation);
+/* The same of a model that is known by its description. */
+position_rule position_rule_of(const deberta_model_info *info, deberta_reference reference);
 
 /* bucket(r), an odd function; r itself without buckets. */
 ptrdiff_t position_bucket(const position_rule *rule, ptrdiff_t distance);
