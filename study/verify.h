@@ -71,6 +71,10 @@ deberta_status verify_invariance(verify_report *report, const verify_options *op
 
 /* ------------------------------------------------------------------------------------------------ for its own parts */
 
+/* The model to be verified, with the fault that is to be found, and its description. */
+deberta_status verify_open(deberta_model **model, deberta_model_info *info, const verify_options *options,
+                           const char *path, deberta_error *err);
+
 /* Collects the errors of one row. */
 typedef struct verify_errors {
     double *values, *ulps; /* [capacity] */

@@ -109,14 +109,9 @@ static deberta_status compare_way(verify_report *report, const verify_options *o
 deberta_status verify_invariance(verify_report *report, const verify_options *options, const char *path,
                                  const char *label, const int32_t *ids, size_t tokens, deberta_error *err)
 {
-    deberta_model *model = NULL;
-    deberta_model_info info = {0};
-    const deberta_model_options model_options = {.struct_size = sizeof model_options,
-                                                 .reference = options->reference,
-                                                 .threads = options->threads,
-                                                 .memory_limit_bytes = options->memory_limit_bytes};
-    DEBERTA_TRY(model_open_mutated(&model, path, &model_options, options->mutation, err));
-    deberta_model_describe(model, &info);
+    deberta_model *model;
+    deberta_model_info info;
+    DEBERTA_TRY(verify_open(&model, &info, options, path, err));
     const size_t limit = info.position_biased_input ? info.max_positions : SIZE_MAX,
                  padding = tokens >= limit            ? 0
                            : limit - tokens < PADDING ? limit - tokens

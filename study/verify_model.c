@@ -270,17 +270,24 @@ static deberta_status verify_sequence(const verify_options *options, comparison 
     return status;
 }
 
-deberta_status verify_model(verify_report *report, const verify_options *options, const char *path, const char *label,
-                            const int32_t *ids, const size_t *starts, size_t sequences, deberta_error *err)
+deberta_status verify_open(deberta_model **model, deberta_model_info *info, const verify_options *options,
+                           const char *path, deberta_error *err)
 {
-    deberta_model *model = NULL;
-    deberta_model_info info = {0};
     const deberta_model_options model_options = {.struct_size = sizeof model_options,
                                                  .reference = options->reference,
                                                  .threads = options->threads,
                                                  .memory_limit_bytes = options->memory_limit_bytes};
-    DEBERTA_TRY(model_open_mutated(&model, path, &model_options, options->mutation, err));
-    deberta_model_describe(model, &info);
+    DEBERTA_TRY(model_open_mutated(model, path, &model_options, options->mutation, err));
+    deberta_model_describe(*model, info);
+    return DEBERTA_OK;
+}
+
+deberta_status verify_model(verify_report *report, const verify_options *options, const char *path, const char *label,
+                            const int32_t *ids, const size_t *starts, size_t sequences, deberta_error *err)
+{
+    deberta_model *model;
+    deberta_model_info info;
+    DEBERTA_TRY(verify_open(&model, &info, options, path, err));
     comparison c = {.report = report, .label = label, .info = &info};
     deberta_status status = DEBERTA_OK;
     for (size_t s = 0; status == DEBERTA_OK && s < sequences; s++) {
