@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bootstrap.h"
+#include "study/bootstrap.h"
 #include "cli/studies/token_class.h"
 #include "core/base/status.h"
 

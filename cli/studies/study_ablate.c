@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bootstrap.h"
+#include "study/bootstrap.h"
 #include "cli/run.h"
 #include "cli/studies/studies.h"
 #include "cli/studies/study.h"

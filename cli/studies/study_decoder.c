@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bootstrap.h"
+#include "study/bootstrap.h"
 #include "cli/run.h"
 #include "cli/studies/decoder_items.h"
 #include "cli/studies/studies.h"

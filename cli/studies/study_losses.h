@@ -4,7 +4,7 @@
 #ifndef CLI_STUDIES_STUDY_LOSSES_H
 #define CLI_STUDIES_STUDY_LOSSES_H
 
-#include "bench/bootstrap.h"
+#include "study/bootstrap.h"
 #include "bench/text_table.h"
 #include "cli/options.h"
 #include "study/loss_table.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bootstrap.h"
+#include "study/bootstrap.h"
 #include "cli/studies/studies.h"
 #include "core/base/status.h"
 

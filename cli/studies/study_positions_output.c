@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "bench/bootstrap.h"
+#include "study/bootstrap.h"
 #include "cli/studies/study_positions.h"
 
 enum { SHOWN_AMOUNT = 1 }; /* of position_amounts, in tables by layer */

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <cmocka.h>
 
-#include "bench/bootstrap.h"
+#include "study/bootstrap.h"
 
 enum { UNITS = 400 };
 

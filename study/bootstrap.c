@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "bench/bootstrap.h"
+#include "study/bootstrap.h"
 
 #include <assert.h>
 #include <stdlib.h>

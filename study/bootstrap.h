@@ -4,8 +4,8 @@
  * interval holds the middle 95 % of the results. Drawn from a seed, so the same samples give the same answer.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef BENCH_BOOTSTRAP_H
-#define BENCH_BOOTSTRAP_H
+#ifndef STUDY_BOOTSTRAP_H
+#define STUDY_BOOTSTRAP_H
 
 #include <stdint.h>
 
