@@ -12,6 +12,10 @@ import sys
 import tempfile
 import unittest
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.dont_write_bytecode = True
+import unittest_counts  # noqa: E402
+
 PROGRAM = None
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 DEMO = os.path.join(ROOT, "models", "demo")
@@ -121,10 +125,7 @@ class Eval(unittest.TestCase):
 def main():
     global PROGRAM
     PROGRAM = os.path.abspath(sys.argv[1])
-    result = unittest.TextTestRunner(stream=sys.stdout).run(unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__]))
-    failed = len(result.failures) + len(result.errors)
-    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed, {len(result.skipped)} skipped")
-    return 1 if failed else 0
+    return unittest_counts.run_tests()
 
 
 if __name__ == "__main__":

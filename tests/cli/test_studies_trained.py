@@ -18,6 +18,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 import tensor_files  # noqa: E402
 import test_studies as studies  # noqa: E402
+import unittest_counts  # noqa: E402
 
 DEMO = studies.DEMO
 TWIN = os.path.join(studies.ROOT, "models", "demo-bert")
@@ -188,10 +189,7 @@ class Losses(unittest.TestCase):
 
 def main():
     studies.PROGRAM = os.path.abspath(sys.argv[1])
-    result = unittest.TextTestRunner(stream=sys.stdout).run(unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__]))
-    failed = len(result.failures) + len(result.errors)
-    print(f"{result.testsRun - failed - len(result.skipped)} passed, {failed} failed, {len(result.skipped)} skipped")
-    return 1 if failed else 0
+    return unittest_counts.run_tests()
 
 
 if __name__ == "__main__":
