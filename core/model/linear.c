@@ -80,7 +80,10 @@ void linear_run(const kernels *table, const linear_product *product)
         size_t start = part_start(product->rows, parts, part);
         advance_rows(&block, start);
         block.rows = part_start(product->rows, parts, part + 1) - start;
-        multiply_panels(table, &block, 0, block.panels, packed_matrix_end(block.matrix));
+        bool again = part + 1 < parts; /* the same weights for the next rows */
+        multiply_panels(table, &block, 0, block.panels,
+                        again ? packed_matrix_panel(block.matrix, 0, block.first_panel)
+                              : packed_matrix_end(block.matrix));
     }
 }
 
