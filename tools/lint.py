@@ -44,7 +44,7 @@ LIBRARY_HOMES = {
     r"zip\.h": ["core/io/zip_reader.c"],
     r"sentencepiece_processor|sentencepiece\.pb": ["core/text/sentencepiece_shim.cc"],
     r"pcre2\.h": ["core/text/"],
-    r"immintrin|arm_neon": ["simd/"],
+    r"immintrin|arm_neon": ["simd/", "core/base/sha256_instructions.c"],
     r"omp\.h": [],
 }
 PROGRAMS = {"viz/gallery.c"}  # live beside a library, but are programs

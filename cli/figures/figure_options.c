@@ -192,14 +192,23 @@ static const char *list_ids(figure_job *job)
     return figure_job_text(job, "%s", text);
 }
 
+/* Of the files that are asked for, does any tell where it comes from? A .csv does not; nor is the model, which may be
+ * gigabytes, read for it once more. */
+static bool writes_provenance(const figure_job *job)
+{
+    const char *data = options_value(job->options, "data", NULL);
+    return job->path_count > 0 || options_has(job->options, "latex") || (data && !has_suffix(data, ".csv"));
+}
+
 int figure_options_provenance(figure_job *job)
 {
     static const char *const outputs[] = {"out", "data", "latex", NULL};
-    char *command_line = options_command_line(job->options, outputs), digest[65];
+    char *command_line = options_command_line(job->options, outputs), digest[65] = "";
     const char *command = command_line ? figure_job_text(job, "%s", command_line) : NULL;
     free(command_line);
     deberta_error error = {0};
-    if (model_digest(job->model, digest, &error) != DEBERTA_OK) return report_error(job->options, &error);
+    if (writes_provenance(job) && model_digest(job->model, digest, &error) != DEBERTA_OK)
+        return report_error(job->options, &error);
     const input_batch *input = &job->input;
     add(job, "Software", "deberta " DEBERTA_VERSION_TEXT);
     add(job, "Figure", job->kind->name);

@@ -49,6 +49,14 @@ static bool claims_avx512(void)
     return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX512F);
 }
 
+/* SHA is none of the names that __builtin_cpu_supports knows; its registers are those of every x86-64 program. */
+static bool has_sha256(void)
+{
+    unsigned a, b, c, d;
+    return __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.1") &&
+           __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
+}
+
 unsigned cpu_features(void)
 {
     unsigned found = 0;
@@ -64,6 +72,7 @@ unsigned cpu_features(void)
     if (!__builtin_cpu_supports("avx") && claims_avx()) found |= CPU_NO_AVX_STATE;
     if (!(found & CPU_HAS_AVX512F) && claims_avx512()) found |= CPU_NO_AVX512_STATE;
 
+    if (has_sha256()) found |= CPU_SHA256;
     if (found & CPU_HAS_FMA) found |= CPU_FMA;
     if ((found & AVX2_PARTS) == AVX2_PARTS) found |= CPU_AVX2;
     if ((found & AVX512_PARTS) == AVX512_PARTS) found |= CPU_AVX512;
@@ -73,7 +82,9 @@ unsigned cpu_features(void)
 unsigned cpu_features(void)
 {
 #if defined(__linux__)
-    if (!(getauxval(AT_HWCAP) & HWCAP_ASIMD)) return 0;
+    const unsigned long hardware = getauxval(AT_HWCAP);
+    if (!(hardware & HWCAP_ASIMD)) return 0;
+    if (hardware & HWCAP_SHA2) return CPU_FMA | CPU_NEON | CPU_SHA256;
 #endif
     return CPU_FMA | CPU_NEON;
 }

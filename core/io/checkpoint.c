@@ -10,10 +10,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/cpu.h"
+#include "core/base/sha256.h"
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
-#include "core/io/sha256.h"
 #include "core/io/tensor_names.h"
 #include "core/io/torch_file.h"
 
@@ -453,7 +454,7 @@ deberta_status checkpoint_digest(const checkpoint *c, char digest[65], deberta_e
     free(path);
     if (status != DEBERTA_OK) return status;
     sha256 hash;
-    sha256_begin(&hash);
+    sha256_begin(&hash, cpu_features());
     sha256_add(&hash, config.bytes, config.size_bytes);
     mapped_file_close(&config);
     for (size_t i = 0; i < c->file_count; i++) sha256_add(&hash, c->files[i].map.bytes, c->files[i].map.size_bytes);

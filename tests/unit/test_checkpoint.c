@@ -8,7 +8,6 @@
 
 #include "core/io/checkpoint.h"
 #include "core/io/input_file.h"
-#include "core/io/sha256.h"
 #include "core/model/config.h"
 
 /* ---------------------------------------------------------------------------------------- what a v2 encoder needs */
@@ -556,38 +555,6 @@ static void test_threads(void **state)
     checkpoint_close(&weights);
 }
 
-/* FIPS 180-4's examples, and every split of a longer text. */
-static void test_sha256(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text, *digest;
-    } cases[] = {
-        {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
-        {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
-        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
-         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
-    };
-    char digest[65];
-    sha256 hash;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        sha256_begin(&hash);
-        sha256_add(&hash, cases[i].text, strlen(cases[i].text));
-        sha256_finish(&hash, digest);
-        assert_string_equal(digest, cases[i].digest);
-    }
-    uint8_t text[200];
-    char whole[65];
-    for (size_t i = 0; i < sizeof text; i++) text[i] = (uint8_t)(i * 7);
-    for (size_t split = 0; split <= sizeof text; split++) {
-        sha256_begin(&hash);
-        sha256_add(&hash, text, split);
-        sha256_add(&hash, text + split, sizeof text - split);
-        sha256_finish(&hash, split ? digest : whole);
-        if (split) assert_string_equal(digest, whole);
-    }
-}
-
 /* Values of every 16-bit pattern. bfloat16 is the upper half of a float32; halves are checked against their definition.
  */
 static void test_halves(void **state)
@@ -624,8 +591,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formats),  cmocka_unit_test(test_malformed),    cmocka_unit_test(test_names),
         cmocka_unit_test(test_shards),   cmocka_unit_test(test_torch_shards), cmocka_unit_test(test_folders),
-        cmocka_unit_test(test_integers), cmocka_unit_test(test_threads),      cmocka_unit_test(test_sha256),
-        cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_integers), cmocka_unit_test(test_threads),      cmocka_unit_test(test_halves),
     };
     return cmocka_run_group_tests_name("checkpoint", tests, NULL, NULL);
 }

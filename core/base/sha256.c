@@ -1,12 +1,13 @@
-/* SHA-256, as FIPS 180-4 writes it down.
+/* SHA-256, as FIPS 180-4 writes it down, for every processor; sha256_instructions.c is for those that know it.
  *
  * SPDX-License-Identifier: MIT */
-#include "core/io/sha256.h"
+#include "core/base/sha256.h"
 
 #include <string.h>
 
-/* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
-static const uint32_t round_constants[64] = {
+#include "core/base/cpu.h"
+
+const uint32_t sha256_round_constants[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
     0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
     0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
@@ -29,8 +30,8 @@ static void store_big_endian(uint8_t *at, uint32_t x)
     for (int i = 0; i < 4; i++) at[i] = (uint8_t)(x >> (24 - 8 * i));
 }
 
-/* One block of 64 bytes; letters as in the standard. */
-static void compress(uint32_t state[8], const uint8_t *block)
+/* Letters as in the standard. */
+static void compress_block(uint32_t state[8], const uint8_t *block)
 {
     uint32_t w[64];
     for (int t = 0; t < 16; t++) w[t] = load_big_endian(block + 4 * t);
@@ -43,7 +44,7 @@ static void compress(uint32_t state[8], const uint8_t *block)
     uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
     for (int t = 0; t < 64; t++) {
         uint32_t sum1 = rotate(e, 6) ^ rotate(e, 11) ^ rotate(e, 25);
-        uint32_t t1 = h + sum1 + ((e & f) ^ (~e & g)) + round_constants[t] + w[t];
+        uint32_t t1 = h + sum1 + ((e & f) ^ (~e & g)) + sha256_round_constants[t] + w[t];
         uint32_t sum0 = rotate(a, 2) ^ rotate(a, 13) ^ rotate(a, 22);
         uint32_t t2 = sum0 + ((a & b) ^ (a & c) ^ (b & c));
         h = g, g = f, f = e, e = d + t1;
@@ -53,11 +54,17 @@ static void compress(uint32_t state[8], const uint8_t *block)
     state[4] += e, state[5] += f, state[6] += g, state[7] += h;
 }
 
-void sha256_begin(sha256 *hash)
+static void compress_plainly(uint32_t state[8], const uint8_t *blocks, size_t count)
+{
+    for (; count > 0; count--, blocks += 64) compress_block(state, blocks);
+}
+
+void sha256_begin(sha256 *hash, unsigned features)
 {
     /* The first 32 bits of the fractional parts of the square roots of the first 8 primes. */
     *hash = (sha256){
-        .state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
+        .state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19},
+        .compress = features & CPU_SHA256 ? sha256_compress_by_instructions : compress_plainly};
 }
 
 void sha256_add(sha256 *hash, const void *bytes, size_t count_bytes)
@@ -66,10 +73,11 @@ void sha256_add(sha256 *hash, const void *bytes, size_t count_bytes)
     while (count_bytes > 0) {
         size_t used = hash->count_bytes % 64, piece = 64 - used < count_bytes ? 64 - used : count_bytes;
         if (piece == 64) {
-            compress(hash->state, at); /* a whole block need not be copied */
+            piece = count_bytes / 64 * 64; /* whole blocks need not be copied */
+            hash->compress(hash->state, at, piece / 64);
         } else {
             memcpy(hash->block + used, at, piece);
-            if (used + piece == 64) compress(hash->state, hash->block);
+            if (used + piece == 64) hash->compress(hash->state, hash->block, 1);
         }
         hash->count_bytes += piece;
         at += piece;
