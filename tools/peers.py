@@ -32,7 +32,7 @@ import time
 from pathlib import Path
 
 from peers_tables import print_tables
-from peers_worker import ENGINES, OURS, SHAPES, largest_difference, machine_seconds
+from peers_worker import ENGINES, OURS, SHAPES, enough_calls, largest_difference, machine_seconds
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKER = Path(__file__).resolve().with_name("peers_worker.py")
@@ -262,8 +262,9 @@ def visit_peer(row, engine, campaign, runner):
 def visit_ours(row, campaign, runner):
     """Agreement and time to first result by `encode`, times by `bench`: two processes, as a user would run them."""
     visit = encode_ours(row, campaign, runner)
+    reps = enough_calls(visit["first_result_s"], campaign.reps)
     common = [campaign.program, "bench", campaign.work.model(row.model), "--threads", row.threads, "--reference", "hf",
-              "--no-peak", "--json", "--reps", campaign.reps, "--min-time", campaign.min_time]  # fmt: skip
+              "--no-peak", "--json", "--reps", reps, "--min-time", campaign.min_time]  # fmt: skip
     if row.mode != "documents":
         done = runner.run([*map(str, common), "-n", str(row.n)], engine_environment(row.threads, OURS))
         report = json.loads(done.output)
@@ -529,7 +530,7 @@ def parse_arguments():
     add("-n", "--tokens", type=number_list, default=[16, 40, 128, 256, 512, 1024, 2048, 4096])
     add("--threads", type=number_list, default=sorted({1, min(2, cores)}))
     add("--rounds", type=int, default=3)
-    add("--reps", type=int, default=7, help="timed calls in a process, at least")
+    add("--reps", type=int, default=7, help="timed calls in a process, at least; fewer if one takes seconds")
     add("--min-time", type=float, default=0.5, help="seconds of timed calls in a process, at least")
     add("--documents", action="store_true")
     add("--lengths-file", type=Path, default=DOCUMENTS)

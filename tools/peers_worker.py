@@ -323,20 +323,26 @@ def limit_memory():
     resource.setrlimit(resource.RLIMIT_DATA, (available * 9 // 10,) * 2)
 
 
-def take_samples(call, repetitions, min_seconds):
-    """Times of single calls after one warm-up, and the cores that others used meanwhile. Slow calls are repeated less."""
-    started = time.perf_counter()
-    call()
-    once = time.perf_counter() - started
-    least = 1 if once > 20 else min(3, repetitions) if once > 4 else repetitions
+def enough_calls(once, repetitions):
+    """How many timed calls are enough when one takes so many seconds: slow calls vary little and are repeated less."""
+    return 1 if once > 10 else min(3, repetitions) if once > 2 else repetitions
+
+
+def take_samples(call, once, repetitions, min_seconds):
+    """Times of single calls, and the cores that others used meanwhile. `once`: seconds of the call that warmed up."""
+    least = enough_calls(once, repetitions)
     samples, (busy, _) = [], machine_seconds()
     begun, own = time.perf_counter(), time.process_time()
     while len(samples) < least or (time.perf_counter() - begun < min_seconds and len(samples) < 1000):
-        started = time.perf_counter()
-        call()
-        samples.append(time.perf_counter() - started)
+        samples.append(seconds_of(call))
     wall, own = time.perf_counter() - begun, time.process_time() - own
     return samples, max(0.0, (machine_seconds()[0] - busy - own) / wall)
+
+
+def seconds_of(call):
+    started = time.perf_counter()
+    call()
+    return time.perf_counter() - started
 
 
 def encode_by_parts(encode, ids, mask, size):
@@ -360,7 +366,9 @@ def measure(arguments):
     ids, mask = tensors["input_ids"], tensors["attention_mask"]
     shape = None if arguments.documents else ids.shape
     encode, version = ENGINES[arguments.engine].open(Job(arguments.folder, arguments.graph, arguments.threads, shape))
+    started = time.perf_counter()
     output = encode_by_parts(encode, ids, mask, arguments.batch)
+    once = time.perf_counter() - started
     first_result = time.monotonic() - arguments.spawned
     difference = largest_difference(output, tensors)
     batches = [(ids, mask)]
@@ -371,7 +379,9 @@ def measure(arguments):
         for batch_ids, batch_mask in batches:
             encode(batch_ids, batch_mask)
 
-    samples, others = take_samples(call, arguments.reps, arguments.min_time)
+    if arguments.documents or once < 10:  # the first call of an engine may have compiled or allocated
+        once = seconds_of(call)
+    samples, others = take_samples(call, once, arguments.reps, arguments.min_time)
     return {"version": version, "samples_s": samples, "other_cores": others, "first_result_s": first_result,
             "peak_rss_bytes": peak_memory_bytes(), "max_abs_difference": difference}  # fmt: skip
 
