@@ -1,13 +1,13 @@
 /* `deberta bench`: sweeps over lengths, layers, threads and tiers; single kernels; the machine's limits; comparison of
  * results. SPDX-License-Identifier: MIT */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bench/compare.h"
-#include "bench/kernel_bench.h"
 #include "bench/sweep.h"
 #include "bench/trends.h"
+#include "cli/bench_lists.h"
+#include "cli/bench_machine.h"
 #if HAVE_VIZ
 #include "cli/bench_plot.h"
 #endif
@@ -33,52 +33,6 @@ static void lists_free(sweep_lists *lists)
     size_list_free(&lists->layers);
     size_list_free(&lists->threads);
     for (size_t k = 0; k < MOST_MIXES; k++) size_list_free(&lists->mixes[k]);
-}
-
-static bool read_list(const parsed_options *options, const char *name, size_t highest, size_list *list)
-{
-    char what[32];
-    deberta_error error;
-    const char *text = options_value(options, name, NULL);
-    snprintf(what, sizeof what, "--%s", name);
-    if (!text || range_parse(list, text, what, 1, highest, &error) == DEBERTA_OK) return true;
-    report_usage(options, "%s", error.message);
-    return false;
-}
-
-/* "avx2,avx512", "all" or "auto". */
-static bool read_isas(const parsed_options *options, sweep_lists *lists, size_t *count)
-{
-    const char *environment = getenv("DEBERTA_ISA"), *source = options_has(options, "isa") ? "--isa" : "DEBERTA_ISA";
-    const char *text = options_value(options, "isa", environment && *environment ? environment : "auto");
-    *count = 0;
-    if (strcmp(text, "all") == 0) {
-        for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++)
-            if (!deberta_isa_missing((deberta_isa)t)) lists->isas[(*count)++] = (deberta_isa)t;
-        return true;
-    }
-    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        char name[32];
-        deberta_isa isa;
-        deberta_error error;
-        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
-        if (deberta_isa_from_name(&isa, name, &error) != DEBERTA_OK) {
-            report_usage(options, "%s: %s", source, error.message);
-            return false;
-        }
-        if (isa == DEBERTA_ISA_AUTO) isa = deberta_isa_best();
-        if (deberta_isa_missing(isa)) {
-            report_usage(options, "%s: %s cannot run here: %s", source, name, deberta_isa_missing(isa));
-            return false;
-        }
-        for (size_t k = 0; k < *count; k++)
-            if (lists->isas[k] == isa) {
-                report_usage(options, "%s: %s is named twice", source, name);
-                return false;
-            }
-        lists->isas[(*count)++] = isa;
-    }
-    return true;
 }
 
 static bool read_terms(const parsed_options *options, sweep_lists *lists, size_t *count)
@@ -131,20 +85,14 @@ static bool read_min_time(const parsed_options *options, double *seconds)
     return false;
 }
 
-/* A single 0 means what it means everywhere: the physical cores. */
-static bool read_threads(const parsed_options *options, size_t highest, size_list *list)
-{
-    return strcmp(options_value(options, "threads", ""), "0") == 0 || read_list(options, "threads", highest, list);
-}
-
 static bool read_sweep(const parsed_options *options, sweep_lists *lists, sweep_options *sweep)
 {
     deberta_model_options model;
     *sweep = (sweep_options){.model = options_argument(options, 0)};
-    const bool fine = run_model_options(options, &model) && read_list(options, "tokens", 1 << 24, &lists->lengths) &&
-                      read_list(options, "batch", 1 << 20, &lists->batches) &&
-                      read_list(options, "layers", 4096, &lists->layers) &&
-                      read_threads(options, 4096, &lists->threads) && read_isas(options, lists, &sweep->isa_count) &&
+    const bool fine = run_model_options(options, &model) && bench_read_list(options, "tokens", 1 << 24, &lists->lengths) &&
+                      bench_read_list(options, "batch", 1 << 20, &lists->batches) &&
+                      bench_read_list(options, "layers", 4096, &lists->layers) &&
+                      bench_read_threads(options, 4096, &lists->threads) && bench_read_isas(options, lists->isas, &sweep->isa_count) &&
                       read_terms(options, lists, &sweep->term_count) && read_mixes(options, lists, &sweep->mix_count) &&
                       read_position_cache(options, sweep) &&
                       options_size(options, "reps", 0, 1, SWEEP_MAX_SAMPLES, &sweep->repetitions) &&
@@ -227,15 +175,6 @@ static int run_sweep(const parsed_options *options)
     return status;
 }
 
-/* Closes what was written, or throws it away and says why. */
-static int finish_output(const parsed_options *options, text_output *output, deberta_status status,
-                         const deberta_error *error)
-{
-    if (status == DEBERTA_OK) return text_output_close(options, output);
-    text_output_discard(output);
-    return report_error(options, error);
-}
-
 /* --------------------------------------------------------------------------------------------------------- compare */
 
 static int run_compare(const parsed_options *options)
@@ -267,88 +206,7 @@ static int run_compare(const parsed_options *options)
     compare_free(&list);
     bench_report_free(&a);
     bench_report_free(&b);
-    return code == EXIT_OK ? finish_output(options, &output, status, &error) : code;
-}
-
-/* --------------------------------------------------------------------------------------------- machine and kernels */
-
-static int run_machine(const parsed_options *options)
-{
-    bench_report report = {0};
-    deberta_error error = {0};
-    sweep_lists lists = {0};
-    text_output output;
-    table_format format;
-    size_t defaults[2] = {1, 1};
-    if (options_argument_count(options) > 1)
-        return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
-    if (!read_threads(options, MACHINE_MAX_ROOFS, &lists.threads) || !table_format_read(options, &format))
-        return EXIT_USAGE;
-    const int code = text_output_open(options, options_value(options, "out", NULL), &output);
-    if (code != EXIT_OK) {
-        lists_free(&lists);
-        return code;
-    }
-    deberta_status status = machine_read_sheet(&report.sheet, &error);
-    defaults[1] = report.sheet.topology.usable_cores;
-    const size_t *threads = lists.threads.count ? lists.threads.values : defaults;
-    const size_t count = lists.threads.count ? lists.threads.count : defaults[1] > 1 ? 2 : 1;
-    const machine_counters before = machine_read_counters();
-    if (status == DEBERTA_OK) status = machine_measure_roofs(&report.sheet.roofs, threads, count, ~0u, true, &error);
-    if (status == DEBERTA_OK) machine_finish_sheet(&report.sheet, &before);
-    if (status == DEBERTA_OK && format == FORMAT_JSON) {
-        status = report_write_json(&report, output.file, &error);
-    } else if (status == DEBERTA_OK) {
-        report_print_environment(&report, output.file);
-        status = report_print_roofs(&report.sheet.roofs, output.file, table_format_style(format), &error);
-    }
-    lists_free(&lists);
-    return finish_output(options, &output, status, &error);
-}
-
-static deberta_status read_problems(kernel_problems *problems, const parsed_options *options, deberta_error *err)
-{
-    for (size_t k = 1; k < options_argument_count(options); k++) {
-        const char *path = options_argument(options, k);
-        FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-        if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be opened: %s", path, strerror(errno));
-        const deberta_status status = kernel_problems_read(problems, file, path, err);
-        if (file != stdin) fclose(file);
-        DEBERTA_TRY(status);
-    }
-    if (problems->count == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the files hold no problems");
-    return DEBERTA_OK;
-}
-
-static int run_kernels(const parsed_options *options)
-{
-    kernel_problems problems = {0};
-    kernel_measurements found = {0};
-    machine_roofs roofs = {0};
-    sweep_lists lists = {0};
-    deberta_error error = {0};
-    table_format format;
-    const size_t one = 1;
-    if (options_argument_count(options) < 2)
-        return report_usage(options, "kernel: expected files of problems, such as bench/shapes/base.txt");
-    kernel_bench_options bench = {.isas = lists.isas, .cold = options_has(options, "cold"), .roofs = &roofs};
-    if (!read_isas(options, &lists, &bench.isa_count) || !table_format_read(options, &format) ||
-        !options_size(options, "reps", 0, 1, 10000, &bench.samples))
-        return EXIT_USAGE;
-    text_output output = {0};
-    deberta_status status = read_problems(&problems, options, &error);
-    int code = status == DEBERTA_OK ? text_output_open(options, options_value(options, "out", NULL), &output) : EXIT_OK;
-    if (code != EXIT_OK) {
-        kernel_problems_free(&problems);
-        return code;
-    }
-    if (status == DEBERTA_OK) status = machine_measure_roofs(&roofs, &one, 1, ~0u, false, &error);
-    if (status == DEBERTA_OK) status = kernel_bench_run(&found, &problems, &bench, &error);
-    if (status == DEBERTA_OK)
-        status = kernel_bench_print(&found, &problems, output.file, table_format_style(format), &error);
-    kernel_measurements_free(&found);
-    kernel_problems_free(&problems);
-    return finish_output(options, &output, status, &error);
+    return code == EXIT_OK ? bench_finish_output(options, &output, status, &error) : code;
 }
 
 static int run(const parsed_options *options)
@@ -359,8 +217,9 @@ static int run(const parsed_options *options)
 #endif
     if (options_nth_value(options, "out", 1)) return report_usage(options, "--out may be repeated for plot only");
     if (strcmp(what, "compare") == 0) return run_compare(options);
-    if (strcmp(what, "machine") == 0) return run_machine(options);
-    if (strcmp(what, "kernel") == 0) return run_kernels(options);
+    if (strcmp(what, "machine") == 0) return bench_machine_run(options);
+    if (strcmp(what, "kernel") == 0) return bench_kernel_run(options);
+    if (strcmp(what, "schedule") == 0) return bench_schedule_run(options);
     if (options_argument_count(options) > 1)
         return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
     return run_sweep(options);
@@ -393,8 +252,8 @@ static const option_spec options[] = {
 
 const command command_bench = {
     .name = "bench",
-    .summary = "latency sweeps over length, layers, threads and tiers; also: machine, kernel, compare, plot",
-    .arguments = "MODEL | machine | kernel FILES | compare A.json B.json | plot F.json",
+    .summary = "latency sweeps over length, layers, threads and tiers; also: machine, kernel, schedule, compare, plot",
+    .arguments = "MODEL | machine | kernel FILES | schedule MODEL | compare A.json B.json | plot F.json",
     .min_arguments = 1,
     .max_arguments = 64,
     .most_outputs = 16,
@@ -403,6 +262,7 @@ const command command_bench = {
                "  deberta bench synthetic:v3-small,vocab=1000 --isa all --threads 1,2 --json -o sweep.json\n"
                "  deberta bench plot sweep.json -o sweep.pdf\n"
                "  deberta bench plot sweep.json --plot roofline --width-mm 85 -o roofline.pdf\n"
+               "  deberta bench schedule synthetic:v3-base,vocab=1000 -n 512 --threads 2,8,16\n"
                "  deberta bench compare before.json after.json\n",
     .run = run,
 };

@@ -69,6 +69,8 @@ struct thread_pool {
     parallel_body body;
     void *context;
     size_t tasks;
+    loop_rehearsal *rehearsal; /* NULL: a real pool */
+    long long *busy_until;     /* [threads] rehearsed, since the loop's beginning */
 #if !PARALLEL_FUTEX
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -176,8 +178,40 @@ static void wait_until_empty(thread_pool *pool)
     }
 }
 
+static size_t free_first(const thread_pool *pool)
+{
+    size_t first = 0;
+    for (size_t w = 1; w < pool->threads; w++)
+        if (pool->busy_until[w] < pool->busy_until[first]) first = w;
+    return first;
+}
+
+static void rehearse(thread_pool *pool, size_t tasks, parallel_body body, void *context)
+{
+    long long span = 0, busy = 0;
+    memset(pool->busy_until, 0, pool->threads * sizeof *pool->busy_until);
+    for (size_t task = 0; task < tasks; task++) {
+        size_t worker = free_first(pool);
+        long long begin = nanoseconds();
+        body(context, task, worker);
+        long long taken = nanoseconds() - begin;
+        busy += taken;
+        pool->busy_until[worker] += taken;
+        if (pool->busy_until[worker] > span) span = pool->busy_until[worker];
+    }
+    loop_rehearsal *r = pool->rehearsal;
+    r->loops += tasks > 1;
+    r->tasks += tasks > 1 ? tasks : 0;
+    r->busy_seconds += 1e-9 * (double)busy;
+    r->span_seconds += 1e-9 * (double)span;
+}
+
 void parallel_for(thread_pool *pool, size_t tasks, parallel_body body, void *context)
 {
+    if (pool->rehearsal) {
+        rehearse(pool, tasks, body, context);
+        return;
+    }
     if (pool->threads == 1 || tasks <= 1) {
         for (size_t task = 0; task < tasks; task++) body(context, task, 0);
         return;
@@ -297,15 +331,12 @@ static deberta_status start_workers(thread_pool *pool, bool pin, const topology_
                  strerror(code));
 }
 
-deberta_status thread_pool_create(thread_pool **pool, size_t threads, bool pin, deberta_error *err)
+/* Its threads have not been started. */
+static deberta_status pool_without_threads(thread_pool **pool, size_t threads, deberta_error *err)
 {
     *pool = NULL;
     if (threads == 0 || threads > UINT_MAX / GATE_INSIDE)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a pool of %zu threads", threads);
-    topology_info machine = {0};
-    if (threads > 1) DEBERTA_TRY(topology_read(&machine, err));
-
-    deberta_status status = DEBERTA_OK;
     thread_pool *made = aligned_alloc(LINE_BYTES, sizeof *made);
     worker_thread *workers = calloc(threads, sizeof *workers);
     if (!made || !workers) {
@@ -313,18 +344,37 @@ deberta_status thread_pool_create(thread_pool **pool, size_t threads, bool pin, 
         free(workers);
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a pool of %zu threads", threads);
     }
-    /* With more threads than cores, one that spins keeps the one that it waits for from running. */
-    *made = (thread_pool){.threads = threads, .workers = workers, .spin = threads <= machine.usable_cores};
+    *made = (thread_pool){.threads = threads, .workers = workers};
 #if !PARALLEL_FUTEX
     pthread_mutex_init(&made->mutex, NULL);
     pthread_cond_init(&made->changed, NULL);
 #endif
-    DEBERTA_TRY_OR_FAIL(status, start_workers(made, pin, &machine, err));
     *pool = made;
     return DEBERTA_OK;
-fail:
-    thread_pool_free(&made);
+}
+
+deberta_status thread_pool_create(thread_pool **pool, size_t threads, bool pin, deberta_error *err)
+{
+    topology_info machine = {0};
+    *pool = NULL;
+    if (threads > 1) DEBERTA_TRY(topology_read(&machine, err));
+    DEBERTA_TRY(pool_without_threads(pool, threads, err));
+    /* With more threads than cores, one that spins keeps the one that it waits for from running. */
+    (*pool)->spin = threads <= machine.usable_cores;
+    deberta_status status = start_workers(*pool, pin, &machine, err);
+    if (status != DEBERTA_OK) thread_pool_free(pool);
     return status;
+}
+
+deberta_status thread_pool_create_rehearsal(thread_pool **pool, size_t threads, loop_rehearsal *rehearsal,
+                                            deberta_error *err)
+{
+    DEBERTA_TRY(pool_without_threads(pool, threads, err));
+    (*pool)->rehearsal = rehearsal;
+    (*pool)->busy_until = calloc(threads, sizeof *(*pool)->busy_until);
+    if ((*pool)->busy_until) return DEBERTA_OK;
+    thread_pool_free(pool);
+    DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory to rehearse %zu threads", threads);
 }
 
 void thread_pool_free(thread_pool **pool)
@@ -340,6 +390,7 @@ void thread_pool_free(thread_pool **pool)
     pthread_cond_destroy(&old->changed);
 #endif
     free(old->workers);
+    free(old->busy_until);
     free(old);
 }
 

@@ -28,4 +28,19 @@ typedef void (*parallel_body)(void *context, size_t task, size_t worker);
  * thread. */
 void parallel_for(thread_pool *pool, size_t tasks, parallel_body body, void *context);
 
+/* ------------------------------------------------------------------------------------------------------- rehearsing */
+
+/* What the loops of a rehearsed pool would take on as many processors as it has threads. */
+typedef struct loop_rehearsal {
+    size_t loops, tasks; /* loops of two tasks or more, and their tasks */
+    double busy_seconds; /* of all tasks of all loops */
+    double span_seconds; /* sum over the loops of the time when the last of their threads would be done */
+} loop_rehearsal;
+
+/* A pool without threads: parallel_for cuts work into tasks as for so many threads, but the caller does them all, in
+ * order, each in the name of the thread that would be free first. Adds to *rehearsal, which is the caller's and must
+ * outlive the pool. What it cannot know: threads that compete for memory, and the price of starting a loop. */
+deberta_status thread_pool_create_rehearsal(thread_pool **pool, size_t threads, loop_rehearsal *rehearsal,
+                                            deberta_error *err);
+
 #endif

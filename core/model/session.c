@@ -223,7 +223,9 @@ deberta_status session_create_internal(deberta_session **result, const deberta_m
         status = status_fail(err, DEBERTA_E_SYSTEM, "the system refuses a mutex");
         goto fail;
     }
-    DEBERTA_TRY_OR_FAIL(status, thread_pool_create(&s->pool, s->threads, options.pin_threads != 0, err));
+    loop_rehearsal *rehearsal = s->internal.rehearsal;
+    DEBERTA_TRY_OR_FAIL(status, rehearsal ? thread_pool_create_rehearsal(&s->pool, s->threads, rehearsal, err)
+                                          : thread_pool_create(&s->pool, s->threads, options.pin_threads != 0, err));
     *result = s;
     return DEBERTA_OK;
 fail:

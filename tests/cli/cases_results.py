@@ -2,6 +2,8 @@
 verify notices what is wrong. SPDX-License-Identifier: MIT
 """
 import array
+import csv
+import io
 import json
 import os
 import re
@@ -396,6 +398,17 @@ def bench_kernel(bench):
     assert lines[0].split()[0] in result.out, result.describe()
 
 
+def bench_schedule(bench):
+    """One thread's schedule is the encode itself; of more threads none gets all tasks, so the span is between its bounds."""
+    text = bench.fine("bench", "schedule", TINY, "-n", "40", "--threads", "1,4", "--reps", "3", "--format", "csv").out
+    one, four = csv.DictReader(io.StringIO(text))
+    assert (one["threads"], four["threads"]) == ("1", "4") and int(four["tasks"]) > int(one["tasks"]), text
+    assert one["span ms"] == one["busy ms"] and float(one["starts ms"]) == 0, text
+    assert float(four["busy ms"]) / 4 <= float(four["span ms"]) < float(four["busy ms"]), text
+    time = float(four["serial ms"]) + float(four["span ms"]) + float(four["starts ms"])
+    assert abs(time - float(four["time ms"])) < 0.02, text
+
+
 # ----------------------------------------------------------------------------------------------------------- figures
 
 def read_png(path):
@@ -563,6 +576,7 @@ def tests(settings):
     yield "bench/axes", bench_sweep_axes
     yield "bench/compare", bench_compare
     yield "bench/kernel", bench_kernel
+    yield "bench/schedule", bench_schedule
     yield "bench/plot", bench_plot
     yield "attention/figures", attention_figures
     yield "report/whole", whole_report

@@ -260,6 +260,53 @@ static void test_two_pools_at_once(void **state)
     assert_null(bad);
 }
 
+/* Task 0 takes three times as long as each of the others. */
+typedef struct rehearsed {
+    pthread_t caller;
+    size_t order[4], workers[4], done;
+} rehearsed;
+
+static void take_a_while(void *context, size_t task, size_t worker)
+{
+    rehearsed *r = context;
+    struct timespec begin, now;
+    const long wanted = task == 0 ? 30000000 : 10000000;
+    assert_true(pthread_equal(r->caller, pthread_self()));
+    r->order[r->done] = task;
+    r->workers[r->done++] = worker;
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    do clock_gettime(CLOCK_MONOTONIC, &now);
+    while ((now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec < wanted);
+}
+
+/* A disturbed machine makes single tasks longer, never shorter: upper bounds would not always hold, relations do. */
+static void test_a_rehearsal_hands_tasks_to_whom_is_free(void **state)
+{
+    (void)state;
+    thread_pool *pool = NULL;
+    deberta_error err = {0};
+    loop_rehearsal r = {0};
+    rehearsed seen = {.caller = pthread_self()};
+    assert_int_equal(thread_pool_create_rehearsal(&pool, 3, &r, &err), DEBERTA_OK);
+    assert_int_equal(thread_pool_threads(pool), 3);
+    parallel_for(pool, 4, take_a_while, &seen);
+    assert_int_equal(seen.done, 4);
+    for (size_t k = 0; k < 4; k++) assert_int_equal(seen.order[k], k);
+    for (size_t k = 0; k < 3; k++) assert_int_equal(seen.workers[k], k);
+    assert_int_not_equal(seen.workers[3], 0);
+    assert_int_equal(r.loops, 1);
+    assert_int_equal(r.tasks, 4);
+    assert_true(r.busy_seconds >= 0.060);
+    assert_true(r.span_seconds >= 0.030 && r.span_seconds <= r.busy_seconds - 0.020);
+
+    const double span = r.span_seconds; /* a lone task is no loop that anybody joins, but takes its time */
+    seen.done = 0;
+    parallel_for(pool, 1, take_a_while, &seen);
+    assert_int_equal(r.loops, 1);
+    assert_true(r.span_seconds >= span + 0.030);
+    thread_pool_free(&pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +320,7 @@ int main(void)
         cmocka_unit_test(test_lone_tasks_and_lone_threads_stay_on_the_caller),
         cmocka_unit_test(test_impossible_pools_are_refused),
         cmocka_unit_test(test_two_pools_at_once),
+        cmocka_unit_test(test_a_rehearsal_hands_tasks_to_whom_is_free),
     };
     return cmocka_run_group_tests_name("parallel", tests, NULL, NULL);
 }

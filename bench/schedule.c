@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/schedule.h"
+
+#include <math.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "bench/timer.h"
+#include "core/base/topology.h"
+#include "core/model/linear.h"
+#include "core/model/session_internal_options.h"
+
+enum { DEFAULT_REPETITIONS = 5, START_LOOPS = 100, START_ROUNDS = 50 };
+
+static const size_t default_lengths[] = {128, 512}, default_threads[] = {1, 2, 4, 8, 16};
+
+typedef struct schedule_work {
+    const schedule_options *options;
+    size_list lengths, threads; /* not owned */
+    size_t repetitions, cores;
+    deberta_model *model;
+    deberta_model_info info;
+    double start_of_one_thread; /* seconds that each thread adds to the price of a loop */
+    int32_t *ids;
+} schedule_work;
+
+/* ---------------------------------------------------------------------------------------------- the price of a loop */
+
+/* Each thread has one task, and none ends before all have begun: else the caller would do both before the other is
+ * awake. */
+typedef struct meeting {
+    atomic_size_t arrived;
+    size_t expected;
+} meeting;
+
+static void meet(void *context, size_t task, size_t worker)
+{
+    (void)task, (void)worker;
+    meeting *m = context;
+    atomic_fetch_add(&m->arrived, 1);
+    while (atomic_load_explicit(&m->arrived, memory_order_relaxed) < m->expected) continue;
+}
+
+static deberta_status measure_start(schedule_work *w, deberta_error *err)
+{
+    if (w->cores < 2) return DEBERTA_OK;
+    thread_pool *pool = NULL;
+    double best = INFINITY;
+    DEBERTA_TRY(thread_pool_create(&pool, w->cores, false, err));
+    for (size_t round = 0; round < START_ROUNDS; round++) {
+        double begin = timer_now();
+        for (size_t loop = 0; loop < START_LOOPS; loop++) {
+            meeting m = {.expected = w->cores};
+            parallel_for(pool, w->cores, meet, &m);
+        }
+        best = fmin(best, (timer_now() - begin) / START_LOOPS);
+    }
+    thread_pool_free(&pool);
+    w->start_of_one_thread = best / (double)w->cores;
+    return DEBERTA_OK;
+}
+
+/* --------------------------------------------------------------------------------------------------------- a length */
+
+static deberta_status open_session(const schedule_work *w, size_t n, size_t threads, loop_rehearsal *rehearsal,
+                                   deberta_session **session, deberta_error *err)
+{
+    deberta_session_options options = {
+        .struct_size = sizeof options,
+        .isa = w->options->isa,
+        .max_tokens = n,
+        .threads = threads,
+        .memory_limit_bytes = w->options->memory_limit_bytes,
+    };
+    session_internal_options internal = {.rehearsal = rehearsal};
+    return session_create_internal(session, w->model, &options, &internal, err);
+}
+
+static deberta_status encode(const schedule_work *w, deberta_session *session, size_t n, double *seconds,
+                             deberta_error *err)
+{
+    deberta_batch batch = {
+        .struct_size = sizeof batch, .ids = w->ids, .sequence_starts = (size_t[]){0, n}, .sequences = 1};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
+    double begin = timer_now();
+    deberta_status status = deberta_encode(session, &batch, &outputs, err);
+    *seconds = timer_now() - begin;
+    return status;
+}
+
+/* The fastest of real encodes. */
+static deberta_status measure(const schedule_work *w, size_t n, size_t threads, double *seconds, deberta_error *err)
+{
+    deberta_session *session = NULL;
+    DEBERTA_TRY(open_session(w, n, threads, NULL, &session, err));
+    deberta_status status = encode(w, session, n, seconds, err); /* pages and caches: not counted */
+    *seconds = INFINITY;
+    for (size_t r = 0; r < w->repetitions && status == DEBERTA_OK; r++) {
+        double taken;
+        status = encode(w, session, n, &taken, err);
+        *seconds = fmin(*seconds, taken);
+    }
+    deberta_session_free(&session);
+    return status;
+}
+
+static deberta_status rehearse(const schedule_work *w, schedule_point *point, deberta_error *err)
+{
+    loop_rehearsal rehearsal = {0};
+    deberta_session *session = NULL;
+    double seconds;
+    point->start = point->threads > 1 ? w->start_of_one_thread * (double)point->threads : 0;
+    point->seconds = INFINITY;
+    DEBERTA_TRY(open_session(w, point->n, point->threads, &rehearsal, &session, err));
+    deberta_status status = encode(w, session, point->n, &seconds, err); /* not counted */
+    for (size_t r = 0; r < w->repetitions && status == DEBERTA_OK; r++) {
+        rehearsal = (loop_rehearsal){0};
+        status = encode(w, session, point->n, &seconds, err);
+        double serial = seconds - rehearsal.busy_seconds;
+        double total = serial + rehearsal.span_seconds + (double)rehearsal.loops * point->start;
+        if (total >= point->seconds) continue;
+        point->loops = rehearsal.loops;
+        point->tasks = rehearsal.tasks;
+        point->serial = serial;
+        point->busy = rehearsal.busy_seconds;
+        point->span = rehearsal.span_seconds;
+        point->seconds = total;
+    }
+    deberta_session_free(&session);
+    return status;
+}
+
+/* The matrices of all layers. */
+static double weight_bytes(const deberta_model_info *info)
+{
+    double h = (double)info->hidden_size, f = (double)info->intermediate_size;
+    return (double)info->layers * (4 * h * h + 2 * h * f) * sizeof(float);
+}
+
+static deberta_status run_length(const schedule_work *w, size_t n, schedule *result, deberta_error *err)
+{
+    double alone;
+    DEBERTA_TRY(measure(w, n, 1, &alone, err));
+    for (size_t t = 0; t < w->threads.count; t++) {
+        schedule_point *p = &result->points[result->count++];
+        *p = (schedule_point){.n = n, .threads = w->threads.values[t]};
+        DEBERTA_TRY(rehearse(w, p, err));
+        if (p->threads <= w->cores) DEBERTA_TRY(measure(w, n, p->threads, &p->measured, err));
+        p->efficiency = alone / ((double)p->threads * p->seconds);
+        double readers = n >= LINEAR_ROW_SPLIT * p->threads ? (double)p->threads : 1;
+        p->weights_gbs = 1e-9 * readers * weight_bytes(&w->info) / p->seconds;
+    }
+    return DEBERTA_OK;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- all */
+
+static deberta_status prepare(schedule_work *w, schedule *result, deberta_error *err)
+{
+    topology_info machine;
+    size_t longest = 0;
+    deberta_model_options options = {
+        .struct_size = sizeof options,
+        .reference = w->options->reference,
+        .memory_limit_bytes = w->options->memory_limit_bytes,
+    };
+    DEBERTA_TRY(topology_read(&machine, err));
+    w->cores = machine.usable_cores;
+    DEBERTA_TRY(deberta_model_open(&w->model, w->options->model, &options, err));
+    deberta_model_describe(w->model, &w->info);
+    for (size_t i = 0; i < w->lengths.count; i++)
+        if (w->lengths.values[i] > longest) longest = w->lengths.values[i];
+    w->ids = calloc(longest, sizeof *w->ids);
+    result->points = calloc(w->lengths.count * w->threads.count, sizeof *result->points);
+    if (!w->ids || !result->points) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu tokens", longest);
+    for (size_t i = 0; i < longest; i++) w->ids[i] = (int32_t)(i * 7919 % w->info.vocabulary_size);
+    return measure_start(w, err);
+}
+
+deberta_status schedule_run(schedule *result, const schedule_options *options, deberta_error *err)
+{
+    *result = (schedule){0};
+    size_list lengths = {.values = (size_t *)default_lengths, .count = 2};
+    size_list threads = {.values = (size_t *)default_threads, .count = 5};
+    schedule_work w = {
+        .options = options,
+        .lengths = options->lengths.count ? options->lengths : lengths,
+        .threads = options->threads.count ? options->threads : threads,
+        .repetitions = options->repetitions ? options->repetitions : DEFAULT_REPETITIONS,
+    };
+    deberta_status status = prepare(&w, result, err);
+    for (size_t i = 0; i < w.lengths.count && status == DEBERTA_OK; i++)
+        status = run_length(&w, w.lengths.values[i], result, err);
+    deberta_model_free(&w.model);
+    free(w.ids);
+    if (status != DEBERTA_OK) schedule_free(result);
+    return status;
+}
+
+void schedule_free(schedule *result)
+{
+    free(result->points);
+    *result = (schedule){0};
+}
+
+deberta_status schedule_print(const schedule *result, FILE *out, text_table_style style, deberta_error *err)
+{
+    static const char *const titles[] = {"n",        "threads",      "loops",       "tasks",   "serial ms",
+                                         "busy ms",  "span ms",      "starts ms",   "time ms", "measured ms",
+                                         "speed-up", "efficiency %", "weights GB/s"};
+    text_table table = text_table_make(sizeof titles / sizeof *titles);
+    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) text_table_add(&table, "%s", titles[i]);
+    for (size_t i = 0; i < result->count; i++) {
+        const schedule_point *p = &result->points[i];
+        text_table_add(&table, "%zu", p->n);
+        text_table_add(&table, "%zu", p->threads);
+        text_table_add(&table, "%zu", p->loops);
+        text_table_add(&table, "%zu", p->tasks);
+        text_table_add(&table, "%.2f", 1e3 * p->serial);
+        text_table_add(&table, "%.2f", 1e3 * p->busy);
+        text_table_add(&table, "%.2f", 1e3 * p->span);
+        text_table_add(&table, "%.2f", 1e3 * (double)p->loops * p->start);
+        text_table_add(&table, "%.2f", 1e3 * p->seconds);
+        text_table_add(&table, p->measured > 0 ? "%.2f" : "", 1e3 * p->measured);
+        text_table_add(&table, "%.2f", p->efficiency * (double)p->threads);
+        text_table_add(&table, "%.1f", 100 * p->efficiency);
+        text_table_add(&table, "%.1f", p->weights_gbs);
+    }
+    bool printed = text_table_print(&table, out, style);
+    text_table_free(&table);
+    if (!printed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a table");
+    return DEBERTA_OK;
+}
