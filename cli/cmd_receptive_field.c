@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "cli/ablate.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/receptive_field_output.h"
@@ -56,14 +57,17 @@ static void show_progress(void *context, size_t done, size_t total, const char *
 }
 
 /* This and influence need weights. */
-static int behave(const parsed_options *options, const deberta_model_options *model_options, field_findings *f)
+static int behave(const parsed_options *options, const deberta_session_options *session, field_findings *f)
 {
     behaviour_options behaviour = {.model = f->model,
                                    .reference = f->reference,
-                                   .threads = model_options->threads,
-                                   .memory_limit_bytes = model_options->memory_limit_bytes};
+                                   .isa = session->isa,
+                                   .threads = session->threads,
+                                   .memory_limit_bytes = session->memory_limit_bytes,
+                                   .ablations = session->ablations,
+                                   .ablation_count = session->ablation_count};
     size_t layers;
-    if (!run_isa(options, &behaviour.isa) || !options_u64(options, "seed", 1, &behaviour.seed) ||
+    if (!options_u64(options, "seed", 1, &behaviour.seed) ||
         !options_size(options, "behaviour-layers", DEFAULT_BEHAVIOUR_LAYERS, 1, MOST_LAYERS, &layers) ||
         !options_size(options, "behaviour-tokens", DEFAULT_BEHAVIOUR_TOKENS, 2, MOST_TOKENS, &behaviour.most_tokens))
         return EXIT_USAGE;
@@ -108,13 +112,16 @@ static int run_influence(const parsed_options *options, influence_options *influ
 }
 
 /* A made-up text is as long as asked for, but not longer than the position table where one is added to the input. */
-static int influence(const parsed_options *options, const deberta_model_options *model_options, field_findings *f)
+static int influence(const parsed_options *options, const deberta_session_options *session, field_findings *f)
 {
     influence_options influence = {.model = f->model,
                                    .reference = f->reference,
-                                   .threads = model_options->threads,
-                                   .memory_limit_bytes = model_options->memory_limit_bytes};
-    if (!run_isa(options, &influence.isa) || !options_u64(options, "seed", 1, &influence.seed) ||
+                                   .isa = session->isa,
+                                   .threads = session->threads,
+                                   .memory_limit_bytes = session->memory_limit_bytes,
+                                   .ablations = session->ablations,
+                                   .ablation_count = session->ablation_count};
+    if (!options_u64(options, "seed", 1, &influence.seed) ||
         !options_size(options, "influence-tokens", DEFAULT_INFLUENCE_TOKENS, 2, MOST_TOKENS, &influence.tokens) ||
         !options_size(options, "influence-sources", DEFAULT_INFLUENCE_SOURCES, 1, 64, &influence.sources))
         return EXIT_USAGE;
@@ -180,21 +187,36 @@ static int plot(const parsed_options *options, const field_findings *f)
 }
 #endif
 
+/* Everything else follows from config.json, where an ablation changes nothing. */
+static int check_ablations(const parsed_options *options)
+{
+    deberta_model *model = NULL;
+    if (!options_has(options, "ablate")) return EXIT_OK;
+    if (!options_has(options, "behaviour") && !options_has(options, "influence"))
+        return report_usage(options,
+                            "--ablate changes what --behaviour and --influence find; neither of them was asked for");
+    const int status = run_describe_model(options, &model); /* refuses what this model does not have */
+    deberta_model_free(&model);
+    return status;
+}
+
 static int run(const parsed_options *options)
 {
     deberta_model_options model_options;
+    deberta_session_options session_options;
     deberta_error error = {0};
     field_findings findings = {.model = options_argument(options, 0), .all_rows = options_has(options, "rows")};
-    if (!run_model_options(options, &model_options) ||
+    if (!run_model_options(options, &model_options) || !run_session_options(options, &session_options) ||
         !options_size(options, "tokens", 0, 1, MOST_TOKENS, &findings.length) ||
         !options_size(options, "layers", 0, 1, MOST_LAYERS, &findings.layers))
         return EXIT_USAGE;
     if (!run_is_model_place(options)) return EXIT_INPUT;
     findings.reference = model_options.reference;
     if (read_config(&findings.config, findings.model, &error) != DEBERTA_OK) return report_error(options, &error);
-    int status = find_out(&findings, &error) == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
-    if (status == EXIT_OK) status = behave(options, &model_options, &findings);
-    if (status == EXIT_OK) status = influence(options, &model_options, &findings);
+    int status = check_ablations(options);
+    if (status == EXIT_OK && find_out(&findings, &error) != DEBERTA_OK) status = report_error(options, &error);
+    if (status == EXIT_OK) status = behave(options, &session_options, &findings);
+    if (status == EXIT_OK) status = influence(options, &session_options, &findings);
     if (status == EXIT_OK) status = plot(options, &findings);
     if (status == EXIT_OK) status = print(options, &findings);
     if (status == EXIT_OK && findings.behaviour.failures) status = EXIT_CHECK_FAILED;
@@ -217,6 +239,7 @@ static const option_spec options[] = {
     {"influence-sources", 0, "N", "how many tokens are moved, one after the other (default 4)"},
     {"text", 0, "TEXT", "influence in this text instead of a made-up one"},
     {"ids", 0, "LIST", "influence in a text of these ids instead of a made-up one"},
+    ABLATE_OPTION,
     {"rows", 0, NULL, "list every row of the table with its distances"},
     {NULL, 0, NULL, NULL},
 };

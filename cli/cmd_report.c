@@ -9,13 +9,14 @@
 #include <sys/stat.h>
 
 #include "bench/range.h"
+#include "cli/ablate.h"
 #include "cli/commands.h"
 #include "cli/input.h"
 #include "cli/report_page.h"
 #include "cli/run.h"
 
 enum {
-    MOST_WORDS = 40,
+    MOST_WORDS = 128,
     MOST_TEXTS = 16,
     MOST_STEPS = 2 * MOST_TEXTS + 8,
     LAYER_SWEEP_TOKENS = 64,  /* length at which numbers of layers are compared */
@@ -79,6 +80,14 @@ static void add_forwarded(word_list *list, const report_job *job)
     }
 }
 
+/* For the steps that look inside: receptive field and sweeps are about the model as it is. */
+static void add_ablations(word_list *list, const report_job *job)
+{
+    const char *ablation;
+    for (size_t k = 0; (ablation = options_nth_value(job->options, "ablate", k)); k++)
+        add_option(list, "--ablate", ablation);
+}
+
 static void add_document(report_job *job, const char *name)
 {
     job->contents.documents[job->contents.document_count++] = name;
@@ -138,6 +147,7 @@ static int run_text(report_job *job, size_t row)
     add_input(&encode, job, row);
     add_option(&encode, "--components", "all");
     add_option(&encode, "--attention", "all");
+    add_ablations(&encode, job);
     add_option(&encode, "-o", text->data);
     int status = run_step(job, "Components and probabilities", &command_encode, &encode);
 #if HAVE_VIZ
@@ -145,6 +155,7 @@ static int run_text(report_job *job, size_t row)
     add_input(&figure, job, row);
     add_option(&figure, "--layers", options_value(job->options, "layers", "0"));
     add_option(&figure, "--heads", options_value(job->options, "heads", "0"));
+    add_ablations(&figure, job);
     add_option(&figure, "-o", text->figure);
     add_option(&figure, "-o", text->document);
     if (status == EXIT_OK) status = run_step(job, "Attention, drawn", &command_attention, &figure);
@@ -156,6 +167,7 @@ static int run_verify(report_job *job)
 {
     word_list list = {.words = {"verify", job->contents.model, "--json"}, .count = 3};
     if (job->input.row[0].tokens <= MOST_VERIFIED_TOKENS) add_made(&list, "--ids", list_ids(job, 0));
+    add_ablations(&list, job);
     add_path(&list, job, "verify.json");
     add_document(job, "verify");
     return run_step(job, "Verification", &command_verify, &list);
@@ -345,7 +357,9 @@ static int write_commands(const report_job *job)
 
 static int run_job(report_job *job)
 {
-    if (!check_sizes(job->options) || !check_skips(job)) return EXIT_USAGE;
+    deberta_session_options unused; /* a mistake in --ablate should not leave a folder behind */
+    if (!check_sizes(job->options) || !check_skips(job) || !run_session_options(job->options, &unused))
+        return EXIT_USAGE;
     if (!run_is_model_place(job->options)) return EXIT_INPUT;
     int status = read_input(job);
     if (status == EXIT_OK) status = make_folder(job->contents.folder);
@@ -390,6 +404,7 @@ static const option_spec options[] = {
     {"sweep-layers", 0, "LIST", "numbers of layers of the other sweep (default 1 to all, at most 12 of them)"},
     {"reps", 0, "N", "samples a point of the sweeps (default 7)"},
     {"skip", 0, "LIST", "leave out some of latency,verify,receptive-field"},
+    ABLATE_OPTION,
     {"out", 'o', "FOLDER", "where everything goes (default report)"},
     {NULL, 0, NULL, NULL},
 };

@@ -36,6 +36,18 @@ static size_t estimate_tests(const behaviour_options *options)
     return 8 + 2 * levels + 2 * 4 * levels;
 }
 
+/* The model was opened with its lowest layers only: an ablation above them has nothing to take out. */
+static deberta_status keep_ablations(behaviour_work *w, deberta_error *err)
+{
+    const behaviour_options *options = w->options;
+    w->ablations = calloc(options->ablation_count + 1, sizeof *w->ablations);
+    if (!w->ablations) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    for (size_t k = 0; k < options->ablation_count; k++)
+        if (options->ablations[k].layer == DEBERTA_EVERY || options->ablations[k].layer < w->info.layers)
+            w->ablations[w->ablation_count++] = options->ablations[k];
+    return DEBERTA_OK;
+}
+
 deberta_status behaviour_run(behaviour_report *report, const behaviour_options *options, deberta_error *err)
 {
     behaviour_work w = {.options = options, .report = report, .total = estimate_tests(options)};
@@ -48,9 +60,11 @@ deberta_status behaviour_run(behaviour_report *report, const behaviour_options *
     if (status == DEBERTA_OK) {
         deberta_model_describe(w.model, &w.info);
         w.rule = position_rule_of(&w.info, options->reference);
-        status = run_tests(&w, err);
+        status = keep_ablations(&w, err);
+        if (status == DEBERTA_OK) status = run_tests(&w, err);
     }
     receptive_field_free(&w.field);
+    free(w.ablations);
     free(w.ids);
     free(w.positions);
     deberta_model_free(&w.model);

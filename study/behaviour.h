@@ -19,6 +19,8 @@ typedef struct behaviour_options {
     deberta_isa isa;
     size_t threads, memory_limit_bytes;
     uint64_t seed;
+    const deberta_ablation *ablations; /* [ablation_count]; those of layers that a test does without are left out */
+    size_t ablation_count;
     model_mutation mutation; /* a fault that the tests should notice */
     size_t most_layers;      /* tests run over 1, 2, 4 ... layers up to this; at most what the model has */
     size_t most_tokens;      /* leave out what would need longer texts */

@@ -184,7 +184,10 @@ deberta_status behaviour_test_window(behaviour_work *w, bool run_only, size_t la
         .enabled = true, .left = (ptrdiff_t)c.tokens, .right = (ptrdiff_t)c.tokens, .rows = rows};
     DEBERTA_TRY_OR_FAIL(status, behaviour_make_text(w, c.tokens, err));
     status = behaviour_open_session(&session, w, c.tokens, layers, &window, &poisoned, err);
-    if (status == DEBERTA_E_UNSUPPORTED) status = skip_window(w, &c, "the window does not cover talking heads", err);
+    if (status == DEBERTA_E_UNSUPPORTED)
+        status = skip_window(
+            w, &c,
+            w->ablation_count ? "the window does not cover ablations" : "the window does not cover talking heads", err);
     if (!session) goto fail;
     c.session = session;
     DEBERTA_TRY_OR_FAIL(status, behaviour_output_of(session, w, c.tokens, c.query, c.before, err));

@@ -112,7 +112,9 @@ deberta_status behaviour_open_session(deberta_session **session, const behaviour
                                              .isa = w->options->isa,
                                              .max_tokens = tokens,
                                              .threads = w->options->threads,
-                                             .memory_limit_bytes = w->options->memory_limit_bytes};
+                                             .memory_limit_bytes = w->options->memory_limit_bytes,
+                                             .ablations = w->ablations,
+                                             .ablation_count = w->ablation_count};
     session_internal_options internal = {.layers = layers};
     if (window) internal.window = *window;
     if (p) {

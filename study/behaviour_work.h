@@ -17,6 +17,8 @@ typedef struct behaviour_work {
     position_rule rule;
     receptive_field field;
     size_t done, total;
+    deberta_ablation *ablations; /* [ablation_count] those of the options that name a layer which was opened */
+    size_t ablation_count;
     int32_t *ids, *positions; /* [capacity]; positions are all 0: the same for every token */
     size_t capacity;
 } behaviour_work;

@@ -36,7 +36,7 @@ deberta_status capture_create(capture *capture, const deberta_model_info *model,
     return DEBERTA_OK;
 }
 
-static bool model_has(const deberta_model_info *model, deberta_component component)
+bool component_is_in(deberta_component component, const deberta_model_info *model)
 {
     return (component != DEBERTA_C2P || model->has_c2p) && (component != DEBERTA_P2C || model->has_p2c);
 }
@@ -48,7 +48,7 @@ deberta_status capture_allocate(capture *capture, size_t limit_bytes, deberta_er
     size_t matrix_bytes, matrices = 0, total = 0;
     for (size_t l = 0; l < model->layers; l++)
         for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
-            matrices += capture->layers[l] && capture->components[c] && model_has(model, (deberta_component)c);
+            matrices += capture->layers[l] && capture->components[c] && component_is_in((deberta_component)c, model);
     const size_t hidden_bytes =
         capture->hidden ? (model->layers + 1) * capture->tokens * model->hidden_size * sizeof(float) : 0;
     if (!size_multiply(cells, model->heads * sizeof(float), &matrix_bytes) ||
@@ -66,7 +66,8 @@ deberta_status capture_allocate(capture *capture, size_t limit_bytes, deberta_er
             !(capture->hidden_states[l] = malloc(capture->tokens * model->hidden_size * sizeof(float) + 1)))
             DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for hidden states (%zu bytes)", hidden_bytes);
         for (int c = 0; l < model->layers && c < DEBERTA_COMPONENT_COUNT; c++) {
-            if (!capture->layers[l] || !capture->components[c] || !model_has(model, (deberta_component)c)) continue;
+            if (!capture->layers[l] || !capture->components[c] || !component_is_in((deberta_component)c, model))
+                continue;
             /* zero-filled: heads that were not chosen stay 0 */
             if (!(capture->attention[l * DEBERTA_COMPONENT_COUNT + (size_t)c] =
                       calloc(cells * model->heads + 1, sizeof(float))))

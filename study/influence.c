@@ -243,7 +243,11 @@ static deberta_status encode_float64(const influence_work *w, const reference_mo
     for (size_t t = 0; t < n; t++) ids[t] = w->ids[t];
     for (size_t e = 0; e < n * h; e++) states[e] = (double)w->first[e];
     for (size_t c = 0; c < h; c++) states[w->source * h + c] += shift * w->length * w->direction[c];
-    const reference_input input = {.tokens = n, .ids = ids, .first_hidden = states};
+    const reference_input input = {.tokens = n,
+                                   .ids = ids,
+                                   .first_hidden = states,
+                                   .ablations = w->options->ablations,
+                                   .ablation_count = w->options->ablation_count};
     return reference_encode(oracle, &input, hidden, NULL, err);
 }
 
@@ -291,7 +295,9 @@ static deberta_status prepare(influence_work *w, deberta_error *err)
                                                      .max_tokens = n,
                                                      .threads = o->threads,
                                                      .features = DEBERTA_OBSERVE_HIDDEN,
-                                                     .memory_limit_bytes = o->memory_limit_bytes};
+                                                     .memory_limit_bytes = o->memory_limit_bytes,
+                                                     .ablations = o->ablations,
+                                                     .ablation_count = o->ablation_count};
     const session_internal_options internal = {.edit_input = move_source, .edit_context = w};
     DEBERTA_TRY(session_create_internal(&w->session, w->model, &session_options, &internal, err));
     w->ids = malloc(n * sizeof *w->ids);

@@ -21,6 +21,8 @@ typedef struct influence_options {
     deberta_isa isa;
     size_t threads, memory_limit_bytes;
     uint64_t seed;
+    const deberta_ablation *ablations; /* [ablation_count] of engine and float64 alike */
+    size_t ablation_count;
     const int32_t *ids;     /* [tokens] the text, or NULL: made up from the seed */
     size_t tokens, sources; /* length of the text; how many tokens are moved, spread over it */
     size_t check_tokens;    /* length of the float64 check's text; 0: no check */

@@ -23,25 +23,45 @@ static void close_other(other_side *other)
     if (other->own_view) token_view_free(&other->view);
 }
 
-static int check_shape(const figure_job *job, const deberta_model_info *other)
+static int refuse_component(const figure_job *job, const deberta_model_info *lacking, deberta_component component)
+{
+    return report_usage(job->options,
+                        "--components: %s has no %s, so there is nothing to subtract; both models have c2c, logits and "
+                        "probs%s%s",
+                        lacking->name, component_name(component),
+                        component != DEBERTA_C2P && component_is_in(DEBERTA_C2P, lacking) ? ", c2p" : "",
+                        component != DEBERTA_P2C && component_is_in(DEBERTA_P2C, lacking) ? ", p2c" : "");
+}
+
+/* Terms that one model lacks: refused where they are asked for by name, else left out, with a note. */
+static int choose_shared(figure_job *job, const deberta_model_info *other)
+{
+    const char *asked = options_value(job->options, "components", NULL);
+    for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
+        const bool own_has = component_is_in(c, &job->info);
+        if (own_has == component_is_in(c, other)) continue;
+        const deberta_model_info *lacking = own_has ? other : &job->info;
+        if (asked && strstr(asked, component_name(c))) return refuse_component(job, lacking, c);
+        if (!asked) figure_job_note(job, "%s has no %s. ", lacking->name, component_name(c));
+        job->components[c] = false;
+    }
+    return EXIT_OK;
+}
+
+/* Layers and heads that are looked at are checked by figure_job_open_capture: models may have more of them. */
+static int check_models(figure_job *job, const deberta_model_info *other)
 {
     const deberta_model_info *own = &job->info;
-    if (other->layers != own->layers || other->heads != own->heads)
-        return report_usage(job->options, "--against: %s has %zu layers and %zu heads, %s has %zu and %zu", other->name,
-                            other->layers, other->heads, own->name, own->layers, own->heads);
-    if (other->has_c2p != own->has_c2p || other->has_p2c != own->has_p2c)
-        return report_usage(job->options, "--against: %s and %s do not have the same terms (c2p, p2c)", own->name,
-                            other->name);
     if (other->vocabulary_size != own->vocabulary_size)
         return report_usage(job->options, "--against: %s knows %zu tokens, %s %zu: ids would mean other things",
                             other->name, other->vocabulary_size, own->name, own->vocabulary_size);
-    return EXIT_OK;
+    return choose_shared(job, other);
 }
 
 static int open_other_model(figure_job *job, const char *path, other_side *other)
 {
     int status = figure_job_open_model(job, path, &other->model, &other->info);
-    if (status == EXIT_OK) status = check_shape(job, &other->info);
+    if (status == EXIT_OK) status = check_models(job, &other->info);
     if (status == EXIT_OK)
         status = figure_job_open_session(job, other->model, DEBERTA_OBSERVE_ATTENTION, &other->session);
     other->view = job->view;
@@ -159,7 +179,8 @@ static int run_with(figure_job *job, other_side *other)
         figure_job_note(job, "%s text minus the %s. ", job->row ? "Second" : "First", job->row ? "first" : "second");
     figure_job_caption(job, "Difference of attention between two %s. ", against ? "models" : "texts");
     attention_figure figure = figure_job_attention(job);
-    const char *unit = figure_job_text(job, "difference of %s", job->unit);
+    const bool same_unit = other->info.has_c2p == job->info.has_c2p && other->info.has_p2c == job->info.has_p2c;
+    const char *unit = figure_job_text(job, "difference of %s", same_unit ? job->unit : "scaled logits");
     if (!unit) return figure_job_out_of_memory(job);
     figure.units[HEATMAP_SIGNED] = unit;
     status = join_labels(job, other, &figure);

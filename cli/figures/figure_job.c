@@ -57,11 +57,6 @@ int figure_job_fail(const figure_job *job, const deberta_error *error)
 
 /* ----------------------------------------------------------------------------------------------------- selection */
 
-static bool model_has(const deberta_model_info *info, int component)
-{
-    return (component != DEBERTA_C2P || info->has_c2p) && (component != DEBERTA_P2C || info->has_p2c);
-}
-
 /* "c2c,probs". Of what is named at least one must be there. */
 static bool choose_components(figure_job *job, const char *list)
 {
@@ -78,7 +73,7 @@ static bool choose_components(figure_job *job, const char *list)
                          (int)length, at);
             return false;
         }
-        job->components[found] = model_has(&job->info, found);
+        job->components[found] = component_is_in((deberta_component)found, &job->info);
         any |= job->components[found];
     }
     if (!any) report_usage(job->options, "--components: this model has no %s", list);

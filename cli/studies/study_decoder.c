@@ -402,6 +402,7 @@ static int run(const parsed_options *options)
 static const option_spec options[] = {
     {"file", 'f', "FILE", "frames: kind, tab, sentence with {1}, {2} and <a|b>, tab, pairs of words; may be repeated"},
     {"text", 0, "TEXT", "such a line; may be repeated"},
+    ABLATE_OPTION,
     STUDY_OPTIONS,
     {NULL, 0, NULL, NULL},
 };

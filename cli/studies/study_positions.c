@@ -8,6 +8,7 @@
 
 #include "study/bootstrap.h"
 #include "cli/studies/studies.h"
+#include "cli/studies/study_models.h"
 #include "core/base/status.h"
 
 enum { MOST_SENTENCES = 100000, LEAST_PROBE_SEQUENCES = 20, SHORTEST_PHRASE = 6, LONGEST_PHRASE = 40 }; /* tokens */
@@ -141,34 +142,21 @@ static deberta_status measure(positions_study *study, deberta_error *err)
 
 /* -------------------------------------------------------------------------------------------------------------- run */
 
-static const char *last_part(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash && slash[1] ? slash + 1 : path;
-}
-
-/* The second model gets the token ids of the first one's tokenizer. */
 static int open_models(positions_study *study)
 {
-    deberta_error error;
-    deberta_model_options options;
-    study->models[0].model = study->texts.model.model;
     for (size_t k = 0; k < study->model_count; k++) {
         studied_model *model = &study->models[k];
-        const char *path = options_argument(study->options, k);
-        model->name = last_part(path);
-        if (k > 0 && !run_model_options(study->options, &options)) return EXIT_USAGE;
-        if (k > 0 && deberta_model_open(&model->model, path, &options, &error) != DEBERTA_OK)
-            return report_error(study->options, &error);
-        deberta_model_describe(model->model, &model->info);
-        if (model->info.vocabulary_size != study->models[0].info.vocabulary_size)
-            return report_usage(
-                study->options,
-                "%s: expected a model with the tokenizer of %s, found a vocabulary of %zu instead of %zu", path,
-                options_argument(study->options, 0), model->info.vocabulary_size,
-                study->models[0].info.vocabulary_size);
+        model->name = study_model_name(study->options, k);
+        if (k == 0) {
+            model->model = study->texts.model.model;
+            model->info = study->texts.model.info;
+        } else {
+            const int status =
+                study_open_beside(study->options, k, &study->texts.model.info, &model->model, &model->info);
+            if (status != EXIT_OK) return status;
+        }
         if (model->info.layers >= POSITIONS_MOST_LAYERS)
-            return report_usage(study->options, "%s: expected at most %d layers, found %zu", path,
+            return report_usage(study->options, "%s: expected at most %d layers, found %zu", model->name,
                                 POSITIONS_MOST_LAYERS - 1, model->info.layers);
     }
     return EXIT_OK;
@@ -211,6 +199,7 @@ static int run(const parsed_options *options)
 
 static const option_spec options[] = {
     STUDY_TEXTS_OPTIONS,
+    ABLATE_OPTION,
     STUDY_OPTIONS,
     {NULL, 0, NULL, NULL},
 };

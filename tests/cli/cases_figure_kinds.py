@@ -24,12 +24,12 @@ def demo(bench):
 class Model:
     """What the demo computes for a text, as lists of rows: matrices[layer][head][name][query][key]."""
 
-    def __init__(self, bench, text, name="x.safetensors"):
-        bench.fine("encode", demo(bench), "--text", text, "--attention", "all", "--components", "all", "-o", name)
+    def __init__(self, bench, text, name="x.safetensors", folder=None, terms=TERMS):
+        bench.fine("encode", folder or demo(bench), "--text", text, "--attention", "all", "--components", "all", "-o", name)
         tensors, _ = tensor_files.read(bench.path(name))
         self.n = n = tensors["attn.0.probs"].shape[-1]
         self.matrices = [[{part: [list(tensors[f"attn.{layer}.{part}"].values[(head * n + i) * n:(head * n + i + 1) * n]) for i in range(n)]
-                           for part in TERMS + ("logits", "probs")} for head in range(HEADS)] for layer in range(LAYERS)]
+                           for part in terms + ("logits", "probs")} for head in range(HEADS)] for layer in range(LAYERS)]
 
 
 def lines(bench, kind, *arguments, text=TEXT):
@@ -229,6 +229,15 @@ def difference(bench):
     swapped = lines(bench, "difference", "--text", OTHER, "--layers", "2", "--heads", "0,2", "--row", "1")
     assert all(a["c2c"] == -b["c2c"] for a, b in zip(found, swapped))
     assert all(line["probs"] == 0 for line in lines(bench, "difference", "--against", demo(bench)))
+    twin = os.path.join(bench.root, "models", "demo-bert")  # no c2p, no p2c: what both models have is compared
+    other = Model(bench, TEXT, "y.safetensors", twin, ("c2c",))
+    for line in lines(bench, "difference", "--against", twin, "--layers", "2"):
+        layer, head, i, j = place(line)
+        assert set(line) & set(TERMS) == {"c2c"}
+        for part in ("c2c", "logits", "probs"):
+            near(line[part], model.matrices[layer][head][part][i][j] - other.matrices[layer][head][part][i][j], (part, *place(line)))
+    smaller = "synthetic:v3-xsmall,layers=2,heads=5,hidden=320,vocab=6000"  # another shape: layer 1, head 2 is in both
+    assert lines(bench, "difference", "--against", smaller, "--layers", "1", "--heads", "2", "--components", "probs")
 
 
 def query(bench):
@@ -358,7 +367,13 @@ def wrong_use(bench):
     wrong(["--ribbon", "'x'"], "--figure", "distance", "--ribbon", "x")
     wrong(["difference", "two texts", "--against", "1 text"], "--figure", "difference")
     wrong(["equally many tokens", "11 and 4"], "--figure", "difference", "--text", "two words")
-    wrong(["--against", "layers", "heads"], "--figure", "difference", "--against", "synthetic:v3-xsmall,layers=2,vocab=6000")
+    smaller = "synthetic:v3-xsmall,layers=2,hidden=128,heads=2,vocab=6000"
+    wrong(["--layers", "layers=2", "no layer 2"], "--figure", "difference", "--against", smaller, "--layers", "2")
+    wrong(["--heads", "no head 2"], "--figure", "difference", "--against", smaller, "--heads", "2")
+    twin = os.path.join(bench.root, "models", "demo-bert")
+    wrong(["--components", "demo-bert has no p2c", "both models have c2c, logits and probs\n"], "--figure", "difference", "--against", twin,
+          "--components", "probs,p2c")
+    wrong(["has no c2p", "logits and probs, p2c\n"], "--figure", "difference", "--against", smaller + ",terms=p2c", "--components", "c2p,p2c")
     wrong(["--against", "6000"], "--figure", "difference", "--against", "synthetic:v3-xsmall,layers=5,heads=3,hidden=192,vocab=50")
     wrong(["nowhere"], "--figure", "difference", "--against", "nowhere", code=3)
     wrong(["--query I"], "--figure", "query")

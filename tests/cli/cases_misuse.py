@@ -244,6 +244,9 @@ TABLE = [
     ("ablate-lacking", ["encode", TINY + ",terms=c2p", "--ids", "1", "--ablate", "p2c@0", "-o", "x.safetensors"], 2, ["has no term p2c", "c2c, c2p"]),
     ("ablate-verify", ["verify", TINY, "--ablate", "c2p@7"], 2, ["--ablate", "layer 7"]),
     ("ablate-fill-mask", ["fill-mask", "{DEMO}", "--text", "a [MASK]", "--ablate", "c2p@5"], 2, ["--ablate", "layer 5"]),
+    ("ablate-receptive-field", ["receptive-field", "{DEMO}", "--influence", "--ablate", "c2p@5"], 2, ["--ablate", "layer 5"]),
+    ("ablate-receptive-field-alone", ["receptive-field", "{DEMO}", "--ablate", "c2p@0"], 2, ["--ablate", "--behaviour", "--influence"]),
+    ("ablate-report", ["report", TINY, "--ablate", "p2p@0", "-o", "r"], 2, ["--ablate", "'p2p@0'"]),
     # ---- receptive-field
     ("receptive-field-no-model", ["receptive-field"], 2, ["expected MODEL"]),
     ("receptive-field-no-folder", ["receptive-field", "nofolder"], 3, ["nofolder", "no such folder"]),

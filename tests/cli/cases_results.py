@@ -505,6 +505,16 @@ def report_texts(bench):
     assert "json-verify" not in page and "verify.json" not in page.split('id="json-page"')[1], "an older run's results are not this one's"
 
 
+def report_ablated(bench):
+    """An intervention reaches texts, figures and verification, and says so in the commands of the page."""
+    bench.fine("report", TINY, "--ids", "1,7,3,5", "--skip", "latency", "--ablate", "c2p@0:1", "--ablate", "p2c@all", "-o", "r")
+    tensors = tensor_files.read(bench.path("r/text0.safetensors"))[0]
+    assert any(tensors["attn.0.c2p"].values) and not any(tensors["attn.0.p2c"].values)
+    about = page_json(open(bench.path("r/index.html"), encoding="utf-8").read(), "page")
+    ablated = {step["command"].split()[1] for step in about["steps"] if "--ablate 'c2p@0:1' --ablate p2c@all" in step["command"].replace("c2p@0:1 ", "'c2p@0:1' ")}
+    assert ablated >= {"encode", "verify"} and not ablated & {"info", "receptive-field"}, ablated
+
+
 # ------------------------------------------------------------------------------------------------------ interventions
 
 def matrices(tensors, layer, term):
@@ -581,3 +591,4 @@ def tests(settings):
     yield "attention/figures", attention_figures
     yield "report/whole", whole_report
     yield "report/texts", report_texts
+    yield "report/ablated", report_ablated

@@ -158,6 +158,20 @@ def main():
     check(call(small, "--ids", ids).returncode == 2, "--ids without --influence")
     check(call(small, "--influence", "--ids", "5").returncode == 2, "influence in one token")
 
+    # Without c2p in the upper layer influence changes there and not below; float64 does without it too.
+    cut = json.loads(call(small, "--influence", "--influence-tokens", "60", "--ablate", "c2p@1", "--json").stdout)["influence"]
+    check(cut["float64"]["median_error"] < 1e-3, "influence under --ablate against float64")
+    moved = [max(abs(a["mean"] / b["mean"] - 1) for a, b in zip(cut["per_layer"][k]["bins"], influence["per_layer"][k]["bins"])) for k in (0, 1)]
+    check(moved[0] < 2e-3 and moved[1] > 0.1, f"influence under --ablate, by layer: {moved}")  # the steps of the two runs may differ
+
+    # Without both position terms no distance can be told from another: exactly the tests that ask for a difference fail.
+    done = call(small, "--behaviour", "--behaviour-tokens", "600", "--ablate", "c2p@all,p2c@all", "--json")
+    tests = json.loads(done.stdout)["behaviour"]
+    unlike = {name for name in tests if not tests[name]["pass"]}
+    check(done.returncode == 1 and unlike == {name for name in tests if name.startswith(("distinct", "global"))}, f"behaviour under --ablate: {unlike}")
+    done = call(small, "--behaviour", "--behaviour-tokens", "600", "--behaviour-layers", "1", "--ablate", "p2c@all,c2p@1", "--json")
+    check(done.returncode == 0, f"behaviour with one of its terms, and an ablation above the layers that are tested: {done.stderr}")
+
     def advice(model):
         done = subprocess.run([PROGRAM, "info", model, "--json"], capture_output=True, text=True)
         return json.loads(done.stdout)["model"]["context"]

@@ -233,10 +233,10 @@ class Benchmarks(unittest.TestCase):
 class Decoder(unittest.TestCase):
     FRAME = "verb\tHe {1} his hat and {2} the <door|window>.\ttook/opened,took/closed"
 
-    def log_probabilities(self, sentence, folder):
+    def log_probabilities(self, sentence, folder, *extra):
         """[decoder][mask][word] from the logits that `encode` writes."""
         path = os.path.join(folder, "o.safetensors")
-        run("encode", DEMO, "--text", sentence, "--logits", "-o", path)
+        run("encode", DEMO, "--text", sentence, "--logits", "-o", path, *extra)
         tensors, _ = tensor_files.read(path)
         ids = json.loads(run("tokenize", DEMO, "--text", sentence, "--json"))["ids"]
         found = {}
@@ -268,6 +268,17 @@ class Decoder(unittest.TestCase):
         for title, decoder in (("head on H[L]", "plain"), ("EMD", "emd"), ("EMD, one position", "emd_level")):
             self.assertTrue(shown[title].startswith(f"{100 * right[decoder] / 8:.1f} "), (shown, right))
         self.assertTrue(all(row["with equal logits"] == 0 and row["sentences"] == 2 for row in rows_of(found["two_masks"])))
+
+    def test_ablated(self):
+        """Without the terms of the last layer both decoders answer as `encode --ablate` does."""
+        found = rows_of(json.loads(run("study", "decoder", DEMO, "--text", self.FRAME, "--ablate", "c2p@4", "--json"))["data"])
+        with tempfile.TemporaryDirectory() as folder:
+            expected = {s: self.log_probabilities(s, folder, "--ablate", "c2p@4") for s in sorted({row["sentence"] for row in found})}
+        self.assertIn("--ablate: ablation 0: layer 5", run("study", "decoder", DEMO, "--text", self.FRAME, "--ablate", "c2p@5", code=2))
+        took = json.loads(run("tokenize", DEMO, "--text", "took", "--json"))["ids"][1]
+        for row in found:
+            if row["word"] == "took" and row["decoder"] != "emd_level":
+                self.assertAlmostEqual(row["log_p_word"], expected[row["sentence"]][row["decoder"]][0][took], delta=2e-5)
 
     def test_positions_matter_to_one_decoder(self):
         """A level position changes the Enhanced Mask Decoder's answers, and nothing else changes the plain head's."""
