@@ -1,5 +1,5 @@
 /* A figure of bench results in the making: its panels, what they point to, and the series that results belong to.
- * Inside of bench_figures.c.
+ * Shared by bench_figures.c, which makes figures, and the files that fill them (bench_fill_...).
  *
  * Results that are alike but for length and number of layers are a group: one tier, engine, number of threads. A group
  * keeps its colour, marker and dash in all panels of a figure.
@@ -8,8 +8,8 @@
 #ifndef CLI_BENCH_DRAWING_H
 #define CLI_BENCH_DRAWING_H
 
+#include "bench/report.h"
 #include "bench/trends.h"
-#include "cli/bench_figures.h"
 #include "viz/attention_figure.h"
 #include "viz/chart.h"
 
@@ -21,7 +21,7 @@ typedef struct bench_group {
 
 enum { BENCH_MOST_PANELS = 24 };
 
-struct bench_drawing {
+typedef struct bench_drawing {
     const bench_report *report;
     bench_group *groups;
     size_t group_count;
@@ -32,10 +32,11 @@ struct bench_drawing {
     void **memory;               /* everything that panels point to */
     size_t memory_count, memory_capacity;
     bool failed; /* out of memory */
-};
+} bench_drawing;
 
 /* Zeroed memory that lives as long as the drawing; NULL sets `failed`. */
 void *bench_take(bench_drawing *drawing, size_t bytes);
+void bench_release(bench_drawing *drawing);
 /* printf into memory of the drawing; "" if there is none. */
 const char *bench_text(bench_drawing *drawing, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
@@ -44,6 +45,8 @@ void bench_add_note(bench_drawing *drawing, const char *sentence);
 
 /* The next panel, or NULL beyond the most there may be. */
 chart_panel *bench_add_panel(bench_drawing *drawing);
+/* Of a report that is not empty. */
+void bench_find_groups(bench_drawing *drawing);
 /* Name of a group for the legend of a panel; NULL where an earlier panel of the figure lists it. */
 const char *bench_legend_name(const bench_drawing *drawing, const bench_group *group);
 

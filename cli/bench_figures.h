@@ -5,13 +5,13 @@
 #include "bench/report.h"
 #include "viz/figure.h"
 
-typedef struct bench_drawing bench_drawing;
+struct bench_drawing; /* bench_drawing.h */
 
 /* A kind of figure. fill adds to the drawing as far as the results hold what the figure shows; `needs` says what that
  * is, in the words of the command line. */
 typedef struct bench_figure_kind {
     const char *name, *shows, *needs;
-    deberta_status (*fill)(bench_drawing *drawing, deberta_error *err);
+    deberta_status (*fill)(struct bench_drawing *drawing, deberta_error *err);
     bool is_curve; /* among the panels of the figure that is drawn if none is asked for */
 } bench_figure_kind;
 

@@ -2,7 +2,7 @@
 #include "cli/run.h"
 
 #include "cli/ablate.h"
-#include "core/model/ablation.h"
+#include "core/model/ablation_plan.h"
 
 #include <errno.h>
 #include <signal.h>

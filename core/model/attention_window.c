@@ -4,21 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-deberta_status attention_window_check(const deberta_model *model, unsigned features, bool changes_terms,
-                                      deberta_error *err)
-{
-    if (changes_terms) DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "a window of keys does not cover ablations");
-    if (model->config.talking_heads) {
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has talking heads, which a window of keys does not cover",
-                     model->name);
-    }
-    if (features & (DEBERTA_OBSERVE_ATTENTION | DEBERTA_KEEP_DECODER_INPUT)) {
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
-                     "a window of keys covers neither observed attention nor the Enhanced Mask Decoder");
-    }
-    return DEBERTA_OK;
-}
-
 typedef struct window_loop {
     deberta_session *session;
     size_t layer, sequence;

@@ -8,10 +8,6 @@
 
 #include "core/model/session.h"
 
-/* DEBERTA_E_UNSUPPORTED where the window would not be the whole truth: paths that do not know it. */
-deberta_status attention_window_check(const deberta_model *model, unsigned features, bool changes_terms,
-                                      deberta_error *err);
-
 /* attention_run for a session with a window. */
 void attention_window_run(deberta_session *session, size_t layer);
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/model/ablation.h"
 #include "core/model/attention_layer.h"
 #include "core/model/attention_window.h"
 #include "core/model/conv.h"

@@ -6,7 +6,6 @@
 
 #include "core/base/topology.h"
 #include "core/dispatch.h"
-#include "core/model/attention_window.h"
 #include "core/model/linear.h"
 
 enum {
@@ -123,7 +122,7 @@ static void session_carve(deberta_session *s, arena *memory)
 
     carve_batch(s, memory);
     carve_activations(s, memory);
-    ablation_carve(s, memory);
+    ablation_plan_carve(&s->ablation, s->model, s->max_tokens, s->key_panels, memory);
     if (s->internal.profile) {
         s->profile.lanes = arena_take(memory, s->threads, sizeof *s->profile.lanes);
         s->profile.threads = s->threads;
@@ -159,6 +158,22 @@ static deberta_status check_options(const deberta_session_options *options, cons
     return DEBERTA_OK;
 }
 
+/* DEBERTA_E_UNSUPPORTED where a window would not be the whole truth: paths that do not know it. */
+static deberta_status check_window(const deberta_model *model, unsigned features, bool changes_terms,
+                                   deberta_error *err)
+{
+    if (changes_terms) DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "a window of keys does not cover ablations");
+    if (model->config.talking_heads) {
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has talking heads, which a window of keys does not cover",
+                     model->name);
+    }
+    if (features & (DEBERTA_OBSERVE_ATTENTION | DEBERTA_KEEP_DECODER_INPUT)) {
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
+                     "a window of keys covers neither observed attention nor the Enhanced Mask Decoder");
+    }
+    return DEBERTA_OK;
+}
+
 /* Fills in what decides the sizes; allocates nothing. */
 static deberta_status settle(deberta_session *s, const deberta_model *model, const deberta_session_options *options,
                              const session_internal_options *internal, deberta_error *err)
@@ -176,7 +191,7 @@ static deberta_status settle(deberta_session *s, const deberta_model *model, con
     s->ablation.given = options->ablations;
     s->ablation.given_count = options->ablation_count;
     const bool changes_terms = options->ablation_count > 0 || s->internal.row_bias;
-    if (s->internal.window.enabled) DEBERTA_TRY(attention_window_check(model, options->features, changes_terms, err));
+    if (s->internal.window.enabled) DEBERTA_TRY(check_window(model, options->features, changes_terms, err));
     if (s->internal.row_bias && !model->has_c2p)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no c2p, to which a bias by table row could be added",
                      model->name);

@@ -8,7 +8,7 @@
 
 #include <pthread.h>
 
-#include "core/model/ablation.h"
+#include "core/model/ablation_plan.h"
 #include "core/model/model.h"
 #include "core/model/session_internal_options.h"
 
