@@ -65,7 +65,7 @@ static const option_spec options[] = {
     {"font", 0, "FAMILY", "type of labels"},
     {"out", 'o', "FILE", "the figure: .png, .svg or .pdf; may be repeated"},
     {"data", 0, "FILE", "its numbers, neither centred nor pooled: .csv or .safetensors"},
-    {"latex", 0, "FILE", "a figure environment with caption and label: .tex"},
+    {"latex", 0, "FILE", "a .tex file beside the figure: \\includegraphics, caption and label"},
     {NULL, 0, NULL, NULL},
 };
 

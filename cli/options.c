@@ -37,8 +37,9 @@ struct parsed_options {
     int argc;
     char **argv;
     size_t given_count, argument_count;
-    given_option *given;    /* [argc] */
-    const char **arguments; /* [argc] */
+    given_option *given;               /* [argc] */
+    const char **arguments;            /* [argc] */
+    const given_option *surplus_after; /* what stands right before the first argument too many; NULL: no option */
     option_memory **memory; /* the chain's first piece: a place of its own, so that a const struct can grow it */
 };
 
@@ -101,6 +102,21 @@ static int parse_option(parsed_options *options, int *index)
     return EXIT_OK;
 }
 
+/* An argument too many is often meant as the value of a flag, or left over because an option took the next option as
+ * its value: then the sentence says so. */
+static int complain_of_surplus(const parsed_options *options)
+{
+    const command *command = options->command;
+    const char *surplus = options->arguments[command->max_arguments];
+    const given_option *last = options->surplus_after;
+    if (last && !last->spec->value)
+        return complain(command, "unexpected argument '%s': --%s takes no value", surplus, last->spec->name);
+    if (last && last->value[0] == '-')
+        return complain(command, "unexpected argument '%s': --%s needs a value (%s) and took '%s'", surplus,
+                        last->spec->name, last->spec->value, last->value);
+    return complain(command, "unexpected argument '%s'", surplus);
+}
+
 int options_parse(parsed_options **out, const command *command, int argc, char **argv)
 {
     *out = NULL;
@@ -117,15 +133,20 @@ int options_parse(parsed_options **out, const command *command, int argc, char *
         return EXIT_SYSTEM;
     }
     int status = EXIT_OK;
-    bool only_arguments = false;
+    bool only_arguments = false, behind_option = false;
     for (int index = 1; index < argc && status == EXIT_OK; index++) {
         const char *text = argv[index];
-        if (only_arguments || text[0] != '-' || text[1] == 0)
+        if (only_arguments || text[0] != '-' || text[1] == 0) {
+            if (options->argument_count == command->max_arguments && behind_option)
+                options->surplus_after = &options->given[options->given_count - 1];
             options->arguments[options->argument_count++] = text;
-        else if (strcmp(text, "--") == 0)
-            only_arguments = true;
-        else
+            behind_option = false;
+        } else if (strcmp(text, "--") == 0)
+            only_arguments = true, behind_option = false;
+        else {
             status = parse_option(options, &index);
+            behind_option = true;
+        }
     }
     if (status == EXIT_OK && options_has(options, "help")) {
         options_print_help(command);
@@ -135,8 +156,7 @@ int options_parse(parsed_options **out, const command *command, int argc, char *
     if (status == EXIT_OK && options->argument_count < command->min_arguments)
         status = complain(command, "expected %s%s", command->arguments,
                           strcmp(command->arguments, "MODEL") == 0 ? ", a folder or synthetic:<shape>" : "");
-    if (status == EXIT_OK && options->argument_count > command->max_arguments)
-        status = complain(command, "unexpected argument '%s'", options->arguments[command->max_arguments]);
+    if (status == EXIT_OK && options->argument_count > command->max_arguments) status = complain_of_surplus(options);
     if (status != EXIT_OK) options_free(&options);
     *out = options;
     return status;

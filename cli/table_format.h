@@ -16,7 +16,7 @@ text_table_style table_format_style(table_format format);
 #define TABLE_FORMAT_OPTIONS                                                                                           \
     {"format", 0, "NAME", "table (default), md, csv, json or latex"},                                                  \
     {                                                                                                                  \
-        "latex", 0, NULL, "the same as --format latex: a tabular with the rules of booktabs"                           \
+        "latex", 0, NULL, "the same as --format latex: a booktabs table, printed or in --out; takes no file"           \
     }
 
 #endif

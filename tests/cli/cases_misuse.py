@@ -142,6 +142,7 @@ TABLE = [
     ("verify-out", ["verify", TINY, "-o", "no/x"], 4, ["no/x", "cannot be written"]),
     ("verify-format", ["verify", TINY, "--format", "foo"], 2, ["--format", "foo", "latex"]),
     ("verify-two-formats", ["verify", TINY, "--json", "--latex"], 2, ["--format", "--json", "--latex"]),
+    ("verify-latex-file", ["verify", TINY, "--latex", "x.tex"], 2, ["unexpected argument 'x.tex'", "--latex takes no value"]),
     ("verify-two-texts", ["verify", TINY, "-o", "a.txt", "-o", "b.txt"], 2, ["a.txt", "b.txt", ".png"]),
     ("verify-seed", ["verify", TINY, "--seed", "-1"], 2, ["--seed", "'-1'"]),
     # ---- bench

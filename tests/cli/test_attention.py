@@ -364,6 +364,7 @@ def bad_input():
             ((*ids, "--data", "a.txt"), 2, ["a.txt", ".csv", ".safetensors"]),
             ((*ids, "-o", "a.png", "--latex", "a.txt"), 2, ["a.txt", ".tex"]),
             ((*ids, "--data", "a.csv", "--latex", "a.tex"), 2, ["--latex", "--out"]),
+            ((*ids, "--latex", "-o", "a.pdf"), 2, ["unexpected argument 'a.pdf'", "--latex needs a value (FILE)", "took '-o'"]),
             ((*ids, "-o", "a.svg", "--latex", "a.tex"), 2, ["--latex", ".pdf"]),
             (ids, 2, ["--out", "--data"]),
             ((*ids, "--layers", "2", "--data", "a.csv"), 2, ["--layers", "2 is out of range", "0 to 1"]),
