@@ -1,48 +1,18 @@
-/* Layout of the attention figure: measure, decide how many panels fit side by side, then draw from top to bottom.
- *
- * Left to right a line of panels is: row title (rotated), "query" (rotated), token labels, panels. Tokens stand beside
- * the leftmost panel and beneath the lowest one of each column only: panels share their axes.
+/* Drawing of the attention figure as attention_plan.c arranges it, from top to bottom: cells and their colours, labels,
+ * numbers, colour bars, notes.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/attention_figure.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "viz/attention_plan.h"
 #include "viz/ticks.h"
 
 static const draw_colour ink = {40, 40, 40, 255}, black = {0, 0, 0, 255}, white = {255, 255, 255, 255};
 static const draw_colour special_grey = {145, 145, 145, 255}, nothing = {0, 0, 0, 0};
-
-/* Lengths in mm. */
-static const double margin = 0.5, widest_cell = 10, widest_annotated_cell = 15, longest_label = 20,
-                    tallest_figure = 250, smallest_panel = 12, pleasant_panel = 24, tallest_page = 2000;
-
-typedef struct plan {
-    const attention_figure *spec;
-    figure_style style;
-    draw_font font, small, bold, label;
-
-    size_t across, lines_per_row;                        /* panels side by side; lines that one grid row takes */
-    bool tokens, key_tokens;                             /* rows, columns show tokens; else positions */
-    double pixel;                                        /* of a PNG, in mm: panels begin and end on whole ones */
-    double left, right;                                  /* before the first panel of a line and after the last */
-    double right_bar, room;                              /* for a panel's own colour bar; for its cells */
-    double panel_width, panel_height, cell, cell_height; /* cell: its width */
-    bool level; /* key labels stand level, not turned, because they are no wider than a cell */
-    double gap_across, gap_down, row_gap, title_height,
-        label_height;      /* label_height: of the rotated tokens under a panel */
-    size_t pool, row_pool; /* columns and rows that share a drawn cell */
-
-    heatmap_cells *cells;  /* [grid_rows * grid_columns] */
-    heatmap_scale *scales; /* the same, each panel's */
-    heatmap_scale shared[HEATMAP_KINDS];
-    size_t panels_of[HEATMAP_KINDS];
-} plan;
-
-static size_t panel_count(const attention_figure *spec) { return spec->grid_rows * spec->grid_columns; }
 
 /* ------------------------------------------------------------------------------------------------------ checking */
 
@@ -64,7 +34,7 @@ static deberta_status check_spec(const attention_figure *spec, deberta_error *er
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "an attention figure needs at least one panel");
     if (spec->queries == 0 || spec->keys == 0)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "an attention figure needs at least one query and one key");
-    for (size_t i = 0; i < panel_count(spec); i++)
+    for (size_t i = 0; i < attention_panel_count(spec); i++)
         if (spec->panels[i].values && spec->panels[i].stride < spec->keys)
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "panel %zu has rows of %zu values, but there are %zu keys", i,
                          spec->panels[i].stride, spec->keys);
@@ -84,173 +54,13 @@ static deberta_status check_spec(const attention_figure *spec, deberta_error *er
     return DEBERTA_OK;
 }
 
-/* ----------------------------------------------------------------------------------------------------- measuring */
-
-/* Stops at the longest that is shown: measuring thousands of tokens would cost more than the drawing. */
-static double widest_label(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font)
-{
-    double widest = 0;
-    for (size_t i = 0; i < count && widest < longest_label; i++)
-        widest = fmax(widest, draw_measure(list, labels[i].text, font));
-    return fmin(widest, longest_label);
-}
-
-/* Width of the largest position. */
-static double number_width(const draw_list *list, size_t count, const draw_font *font)
-{
-    char text[TICK_TEXT_BYTES];
-    tick_text((double)(count - 1), 1, text);
-    return draw_measure(list, text, font);
-}
-
-/* Letters without a line of their own may touch: 0.92 of the type size keeps ascenders and descenders apart in
- * practice. */
-static bool tokens_fit(double cell, double size) { return cell >= 0.92 * size * DRAW_MM_PER_PT; }
-
-/* Whole pixels per cell where that costs less than 15 % of the width: even cells, no interference pattern in a PNG. */
-static double even_cell(double room, size_t count, double pixel)
-{
-    double pixels = floor(room / pixel / (double)count);
-    return pixels >= 1 && pixels * (double)count * pixel >= 0.85 * room ? pixels * pixel : room / (double)count;
-}
-
-/* Panels begin on whole pixels: nearest-neighbour cells would otherwise differ by one. */
-static double snapped(const plan *p, double mm) { return round(mm / p->pixel) * p->pixel; }
-
-/* Tokens or numbers under a panel, and the name of the axis. */
-static double axis_height(const plan *p) { return p->label_height + 2 + draw_type_height(&p->font) + 0.5; }
-
-static bool has_titles(const attention_figure *spec)
-{
-    bool any = spec->panel_letters;
-    for (size_t i = 0; i < panel_count(spec); i++) any |= spec->panels[i].title != NULL;
-    return any;
-}
-
-static bool shows_tokens(const plan *p) { return p->tokens || p->key_tokens; }
-
-/* Tokens need room beside rows and, unless they fit level, beside each other under columns. */
-static bool labels_fit(const plan *p)
-{
-    return (!p->tokens || tokens_fit(p->cell_height, p->label.size)) &&
-           (!p->key_tokens || p->level || tokens_fit(p->cell, p->label.size));
-}
-
-/* Widths, from the left margin to the right one, for `across` panels side by side with the labels that p->tokens,
- * p->key_tokens and p->label ask for. */
-static void measure_width(const draw_list *list, plan *p, size_t across)
-{
-    const attention_figure *spec = p->spec;
-    double titles = spec->row_titles ? draw_type_height(&p->bold) + 1.2 : 0, axis = draw_type_height(&p->font) + 1.2;
-    double labels = p->tokens ? widest_label(list, spec->query_labels, spec->queries, &p->label)
-                              : number_width(list, spec->queries, &p->label) + 1;
-    /* The last number under a panel reaches beyond it, towards its neighbour or the edge of the page. */
-    double overhang = p->key_tokens ? 0 : number_width(list, spec->keys, &p->label) / 2;
-    p->left = snapped(p, margin + titles + axis + labels + 1);
-    p->right = margin + (p->right_bar > 0 ? 0 : overhang);
-    p->gap_across = 2.5 + overhang;
-    double gaps = (double)(across - 1) * p->gap_across;
-    p->room = (p->style.width_mm - p->right - p->left - gaps) / (double)across - p->right_bar;
-    /* One or two tokens get larger cells: a panel is not smaller than its titles where there is room. */
-    double widest = fmax(spec->annotate ? widest_annotated_cell : widest_cell, pleasant_panel / (double)spec->keys);
-    p->cell = fmin(even_cell(p->room, spec->keys, p->pixel), widest);
-    p->cell_height = p->cell * (spec->cell_aspect > 0 ? spec->cell_aspect : 1);
-    p->level = p->key_tokens && widest_label(list, spec->key_labels, spec->keys, &p->label) + 1 <= p->cell;
-    p->panel_width = p->cell * (double)spec->keys;
-    if (across > 1) { /* what even cells left over widens the gaps */
-        double spare = p->style.width_mm - p->right - p->left - (double)across * (p->panel_width + p->right_bar);
-        p->gap_across = fmin(spare / (double)(across - 1), 8);
-    }
-}
-
-static void measure_height(const draw_list *list, plan *p)
-{
-    const attention_figure *spec = p->spec;
-    bool turned = p->key_tokens && !p->level;
-    p->panel_height = p->cell_height * (double)spec->queries;
-    p->label_height =
-        turned ? widest_label(list, spec->key_labels, spec->keys, &p->label) : draw_type_height(&p->label) + 1;
-    p->title_height = has_titles(spec) ? draw_type_height(&p->bold) + 1.3 : 1;
-    p->gap_down = 2.2;
-    /* A line that is not full lets the tokens of the panel above hang into it; they end before the next row begins. */
-    bool ragged = p->lines_per_row > 1 && spec->grid_columns % p->across;
-    p->row_gap = ragged ? fmax(0, axis_height(p) - p->title_height - p->panel_height) : 0;
-}
-
-/* Labels that leave no room for cells: everything in one, and whoever checks the plan says so. */
-static size_t pool_of(const plan *p, double cell)
-{
-    double pooled = cell > 0 ? ceil(p->pixel / cell - 1e-9) : INFINITY;
-    return cell >= p->pixel ? 1 : pooled < 1e9 ? (size_t)pooled : (size_t)1000000000;
-}
-
-/* The geometry for `across` panels side by side: tokens in full type if they fit, in small type, or positions. */
-static void measure(const draw_list *list, plan *p, size_t across)
-{
-    const attention_figure *spec = p->spec;
-    bool labelled = spec->query_labels || spec->key_labels, own_bars = false;
-    for (size_t kind = 0; kind < HEATMAP_KINDS; kind++) own_bars |= spec->scales[kind].policy == HEATMAP_PANEL;
-    p->across = across;
-    p->lines_per_row = (spec->grid_columns + across - 1) / across;
-    p->right_bar = own_bars ? 5 + draw_measure(list, DRAW_MINUS "0.00", &p->small) : 0;
-    for (int attempt = labelled ? 0 : 2; attempt < 3; attempt++) {
-        p->tokens = attempt < 2 && spec->query_labels;
-        p->key_tokens = attempt < 2 && spec->key_labels;
-        p->label = attempt == 0 ? p->font : p->small;
-        measure_width(list, p, across);
-        if (shows_tokens(p) && labels_fit(p)) break;
-    }
-    measure_height(list, p);
-    p->pool = pool_of(p, p->cell);
-    p->row_pool = pool_of(p, p->cell_height);
-}
-
-/* From the first panel title to below the name of the key axis. */
-static double panels_height(const plan *p)
-{
-    double lines = (double)(p->spec->grid_rows * p->lines_per_row);
-    return lines * (p->title_height + p->panel_height) + (lines - 1) * p->gap_down +
-           (double)(p->spec->grid_rows - 1) * p->row_gap + axis_height(p);
-}
-
-/* Five panels as 4 + 1 look worse than as 3 + 2. */
-static bool leaves_one_over(size_t panels, size_t across)
-{
-    return across < panels && panels % across == 1 && across > 2;
-}
-
-/* As many panels side by side as leave room for the tokens; if they fit in no arrangement on a page, positions and as
- * many as leave a pixel for every cell; if even that is too much, the most compact arrangement. */
-static void arrange(const draw_list *list, plan *p)
-{
-    size_t most = p->spec->grid_columns;
-    if (p->spec->columns) {
-        measure(list, p, p->spec->columns < most ? p->spec->columns : most);
-        return;
-    }
-    for (size_t across = most; across > 0; across--) {
-        measure(list, p, across);
-        if (shows_tokens(p) && !leaves_one_over(most, across) && p->room >= smallest_panel &&
-            panels_height(p) < tallest_figure)
-            return;
-    }
-    for (size_t across = most; across > 0; across--) {
-        measure(list, p, across);
-        if (p->pool == 1 && p->row_pool == 1 && !leaves_one_over(most, across) && p->room >= smallest_panel &&
-            panels_height(p) < tallest_figure)
-            return;
-    }
-    for (size_t across = most; across > 0; across--) {
-        measure(list, p, across);
-        if (p->room >= smallest_panel) return;
-    }
-}
+/* ------------------------------------------------------------------------------------------------- cells and scales */
 
 /* Before scales, because a scale is chosen from what is drawn: centred and pooled values. */
-static deberta_status prepare_cells(plan *p, figure_notes *notes, deberta_error *err)
+static deberta_status prepare_cells(attention_plan *p, figure_notes *notes, deberta_error *err)
 {
     const attention_figure *spec = p->spec;
-    for (size_t i = 0; i < panel_count(spec); i++) {
+    for (size_t i = 0; i < attention_panel_count(spec); i++) {
         const attention_panel *panel = &spec->panels[i];
         if (!panel->values) continue;
         heatmap_matrix matrix = {panel->values, spec->queries, spec->keys, panel->stride};
@@ -267,21 +77,21 @@ static deberta_status prepare_cells(plan *p, figure_notes *notes, deberta_error 
 
 /* One scale for all panels of a kind, or one for each. Clipped cells are counted only where the limits were not the
  * extremes. */
-static deberta_status choose_scales(plan *p, figure_notes *notes, deberta_error *err)
+static deberta_status choose_scales(attention_plan *p, figure_notes *notes, deberta_error *err)
 {
     const attention_figure *spec = p->spec;
-    const heatmap_cells **together = calloc(panel_count(spec), sizeof *together);
+    const heatmap_cells **together = calloc(attention_panel_count(spec), sizeof *together);
     if (!together) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the scales of a figure");
     deberta_status status = DEBERTA_OK;
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS && status == DEBERTA_OK; kind++) {
         size_t count = 0;
-        for (size_t i = 0; i < panel_count(spec); i++)
+        for (size_t i = 0; i < attention_panel_count(spec); i++)
             if (p->cells[i].values && spec->panels[i].kind == kind) together[count++] = &p->cells[i];
         p->panels_of[kind] = count;
         if (count == 0) continue;
         bool alone = spec->scales[kind].policy == HEATMAP_PANEL;
         if (!alone) status = heatmap_choose(&p->shared[kind], kind, &spec->scales[kind], together, count, err);
-        for (size_t i = 0; i < panel_count(spec) && status == DEBERTA_OK; i++) {
+        for (size_t i = 0; i < attention_panel_count(spec) && status == DEBERTA_OK; i++) {
             if (!p->cells[i].values || spec->panels[i].kind != kind) continue;
             const heatmap_cells *self = &p->cells[i];
             if (alone)
@@ -298,34 +108,34 @@ static deberta_status choose_scales(plan *p, figure_notes *notes, deberta_error 
 /* ------------------------------------------------------------------------------------------------------- drawing */
 
 /* Right-aligned against the panel. (x, y): upper left corner of the panel, here and below. */
-static void draw_row_tokens(draw_list *list, const plan *p, double x, double y)
+static void draw_row_tokens(draw_list *list, const attention_plan *p, double x, double y)
 {
     for (size_t i = 0; i < p->spec->queries; i++) {
         draw_font font = p->label;
         if (p->spec->query_labels[i].special) font.colour = special_grey;
         draw_place place = {x - 1, y + ((double)i + 0.5) * p->cell_height, DRAW_END, DRAW_CENTRE, 0};
-        draw_text_within(list, p->spec->query_labels[i].text, place, &font, longest_label);
+        draw_text_within(list, p->spec->query_labels[i].text, place, &font, attention_longest_label);
     }
 }
 
 /* Turned to read upwards with their ends at the panel, or level where they fit over their cells. */
-static void draw_column_tokens(draw_list *list, const plan *p, double x, double y)
+static void draw_column_tokens(draw_list *list, const attention_plan *p, double x, double y)
 {
     for (size_t j = 0; j < p->spec->keys; j++) {
         draw_font font = p->label;
         if (p->spec->key_labels[j].special) font.colour = special_grey;
         draw_place place = {x + ((double)j + 0.5) * p->cell, y + 1, DRAW_END, DRAW_CENTRE, 90};
         if (p->level) place = (draw_place){place.x, y + 1, DRAW_MIDDLE, DRAW_CAP, 0};
-        draw_text_within(list, p->spec->key_labels[j].text, place, &font, longest_label);
+        draw_text_within(list, p->spec->key_labels[j].text, place, &font, attention_longest_label);
     }
 }
 
 /* Positions 0 ... count-1 at round steps, with small strokes, down the left side or along the lower one. */
-static void draw_positions(draw_list *list, const plan *p, double x, double y, size_t count, bool down)
+static void draw_positions(draw_list *list, const attention_plan *p, double x, double y, size_t count, bool down)
 {
     const draw_pen pen = {ink, 0.4, DRAW_SOLID};
     double cell = down ? p->cell_height : p->cell, length = cell * (double)count,
-           each = down ? 1.6 * draw_type_height(&p->label) : number_width(list, count, &p->label) + 1.5;
+           each = down ? 1.6 * draw_type_height(&p->label) : attention_number_width(list, count, &p->label) + 1.5;
     size_t most = (size_t)fmax(2, length / each);
     tick_set ticks = {.count = 1, .step = 1};
     if (count > 1) ticks = ticks_whole(0, (double)(count - 1), most);
@@ -344,7 +154,7 @@ static void draw_positions(draw_list *list, const plan *p, double x, double y, s
 }
 
 /* Where the second text of a pair begins. The rule reaches a little into the labels. */
-static void draw_boundaries(draw_list *list, const plan *p, double x, double y)
+static void draw_boundaries(draw_list *list, const attention_plan *p, double x, double y)
 {
     const draw_pen pens[] = {{white, 1.4, DRAW_SOLID}, {black, 0.6, DRAW_SOLID}}; /* seen on dark and on light cells */
     for (size_t k = 0; k < 2 * p->spec->boundary_count; k++) {
@@ -357,7 +167,7 @@ static void draw_boundaries(draw_list *list, const plan *p, double x, double y)
 }
 
 /* White under black, as with the rules: one of them is seen on any cell. */
-static void draw_marks(draw_list *list, const plan *p, double x, double y)
+static void draw_marks(draw_list *list, const attention_plan *p, double x, double y)
 {
     const draw_pen under = {white, 1.8, DRAW_SOLID}, over = {black, 0.8, DRAW_SOLID};
     for (size_t i = 0; i < p->spec->mark_count; i++) {
@@ -383,7 +193,7 @@ static void cell_text(heatmap_kind kind, const heatmap_scale *scale, bool whole,
 
 /* A number that sticks out of its cell, or type below 6 pt, would not be readable: the caller is told what is too
  * small. */
-static deberta_status draw_cell_numbers(draw_list *list, const plan *p, size_t index, double x, double y,
+static deberta_status draw_cell_numbers(draw_list *list, const attention_plan *p, size_t index, double x, double y,
                                         deberta_error *err)
 {
     const attention_figure *spec = p->spec;
@@ -409,16 +219,17 @@ static deberta_status draw_cell_numbers(draw_list *list, const plan *p, size_t i
 }
 
 /* A title may run on over the gap to the next panel, or to the edge of the page. */
-static void draw_panel_title(draw_list *list, const plan *p, size_t index, size_t number, double x, double y)
+static void draw_panel_title(draw_list *list, const attention_plan *p, size_t index, size_t number, double x, double y)
 {
     char letter[8];
     figure_letter(number, letter);
     double room = p->across > 1 ? p->panel_width + p->right_bar + p->gap_across - 1 : p->style.width_mm;
     figure_panel_title(list, &p->style, p->spec->panel_letters ? letter : NULL, p->spec->panels[index].title, x,
-                       y - 1.1, fmin(room, p->style.width_mm - margin - x));
+                       y - 1.1, fmin(room, p->style.width_mm - attention_margin - x));
 }
 
-static deberta_status draw_panel(draw_list *list, const plan *p, size_t index, double x, double y, deberta_error *err)
+static deberta_status draw_panel(draw_list *list, const attention_plan *p, size_t index, double x, double y,
+                                 deberta_error *err)
 {
     const attention_figure *spec = p->spec;
     const attention_panel *panel = &spec->panels[index];
@@ -440,14 +251,14 @@ static deberta_status draw_panel(draw_list *list, const plan *p, size_t index, d
 }
 
 /* Top of the panels of a line. */
-static double line_top(const plan *p, double top, size_t row, size_t line)
+static double line_top(const attention_plan *p, double top, size_t row, size_t line)
 {
     double each = p->title_height + p->panel_height + p->gap_down;
     return top + (double)(row * p->lines_per_row + line) * each + (double)row * p->row_gap + p->title_height;
 }
 
 /* True when the same column holds a panel in the next line. */
-static bool has_panel_below(const plan *p, size_t row, size_t line, size_t column)
+static bool has_panel_below(const attention_plan *p, size_t row, size_t line, size_t column)
 {
     size_t next_row = line + 1 < p->lines_per_row ? row : row + 1,
            next_line = line + 1 < p->lines_per_row ? line + 1 : 0;
@@ -457,7 +268,7 @@ static bool has_panel_below(const plan *p, size_t row, size_t line, size_t colum
 }
 
 /* The caller's name, else "query", or "query position" where numbers stand and the room allows. */
-static void draw_axis_name(draw_list *list, const plan *p, const char *given, const char *of_tokens,
+static void draw_axis_name(draw_list *list, const attention_plan *p, const char *given, const char *of_tokens,
                            const char *of_positions, bool tokens, draw_place place, double room)
 {
     bool positions = !tokens && draw_measure(list, of_positions, &p->font) <= room;
@@ -465,21 +276,21 @@ static void draw_axis_name(draw_list *list, const plan *p, const char *given, co
 }
 
 /* Only beside the first panel of a line: the panels of a line have the same queries. */
-static void draw_left_axis(draw_list *list, const plan *p, double y)
+static void draw_left_axis(draw_list *list, const attention_plan *p, double y)
 {
     double middle = y + p->panel_height / 2, labels_left;
     if (p->tokens) {
         draw_row_tokens(list, p, p->left, y);
-        labels_left = p->left - 1 - widest_label(list, p->spec->query_labels, p->spec->queries, &p->label);
+        labels_left = p->left - 1 - attention_label_width(list, p->spec->query_labels, p->spec->queries, &p->label);
     } else {
         draw_positions(list, p, p->left, y, p->spec->queries, true);
-        labels_left = p->left - 2 - number_width(list, p->spec->queries, &p->label);
+        labels_left = p->left - 2 - attention_number_width(list, p->spec->queries, &p->label);
     }
     draw_place place = {labels_left - 1.2, middle, DRAW_MIDDLE, DRAW_BASELINE, 90};
     draw_axis_name(list, p, p->spec->query_axis, "query", "query position", p->tokens, place, p->panel_height);
 }
 
-static void draw_lower_axis(draw_list *list, const plan *p, double x, double y)
+static void draw_lower_axis(draw_list *list, const attention_plan *p, double x, double y)
 {
     double bottom = y + p->panel_height;
     if (p->key_tokens)
@@ -491,15 +302,16 @@ static void draw_lower_axis(draw_list *list, const plan *p, double x, double y)
 }
 
 /* Along the whole height of the lines that the row takes. */
-static void draw_row_title(draw_list *list, const plan *p, size_t row, double top)
+static void draw_row_title(draw_list *list, const attention_plan *p, size_t row, double top)
 {
     if (!p->spec->row_titles || !p->spec->row_titles[row]) return;
     double from = line_top(p, top, row, 0), to = line_top(p, top, row, p->lines_per_row - 1) + p->panel_height;
-    draw_place place = {margin + draw_type_height(&p->bold) * 0.8, (from + to) / 2, DRAW_MIDDLE, DRAW_BASELINE, 90};
+    draw_place place = {attention_margin + draw_type_height(&p->bold) * 0.8, (from + to) / 2, DRAW_MIDDLE,
+                        DRAW_BASELINE, 90};
     draw_text_within(list, p->spec->row_titles[row], place, &p->bold, to - from + p->gap_down);
 }
 
-static deberta_status draw_panels(draw_list *list, const plan *p, double top, deberta_error *err)
+static deberta_status draw_panels(draw_list *list, const attention_plan *p, double top, deberta_error *err)
 {
     size_t letter = 0;
     for (size_t row = 0; row < p->spec->grid_rows; row++) {
@@ -507,8 +319,9 @@ static deberta_status draw_panels(draw_list *list, const plan *p, double top, de
         for (size_t component = 0; component < p->spec->grid_columns; component++) {
             size_t index = row * p->spec->grid_columns + component, line = component / p->across,
                    column = component % p->across;
-            double x = snapped(p, p->left + (double)column * (p->panel_width + p->right_bar + p->gap_across));
-            double y = snapped(p, line_top(p, top, row, line));
+            double x =
+                attention_plan_snap(p, p->left + (double)column * (p->panel_width + p->right_bar + p->gap_across));
+            double y = attention_plan_snap(p, line_top(p, top, row, line));
             if (column == 0) draw_left_axis(list, p, y);
             if (!p->spec->panels[index].values) continue;
             draw_panel_title(list, p, index, letter++, x, y);
@@ -522,7 +335,7 @@ static deberta_status draw_panels(draw_list *list, const plan *p, double top, de
 /* --------------------------------------------------------------------------------------- colour bars and footnotes */
 
 /* Bars shared by the panels of a kind; panels with own scales have theirs beside them. */
-static size_t bar_count(const plan *p)
+static size_t bar_count(const attention_plan *p)
 {
     size_t bars = 0;
     for (size_t kind = 0; kind < HEATMAP_KINDS; kind++)
@@ -532,7 +345,7 @@ static size_t bar_count(const plan *p)
 
 /* Side by side under the panels, or one above the other in a narrow space. Returns the y beneath; draws only if draw is
  * set. */
-static double place_bars(draw_list *list, const plan *p, double x, double y, double width, bool draw)
+static double place_bars(draw_list *list, const attention_plan *p, double x, double y, double width, bool draw)
 {
     size_t bars = bar_count(p), placed = 0;
     bool stacked = width / (double)(bars ? bars : 1) < 45;
@@ -548,7 +361,7 @@ static double place_bars(draw_list *list, const plan *p, double x, double y, dou
                                  .font = p->font,
                                  .small = p->small,
                                  .width = each,
-                                 .room = fmin(each + 4, p->style.width_mm - margin - left)};
+                                 .room = fmin(each + 4, p->style.width_mm - attention_margin - left)};
         double height = heatmap_legend_height(list, &legend);
         if (draw) heatmap_legend_draw(list, &legend, left, y);
         if (stacked)
@@ -561,7 +374,7 @@ static double place_bars(draw_list *list, const plan *p, double x, double y, dou
 }
 
 /* One sentence for each thing the eye would not see. */
-static double draw_notes(draw_list *list, const plan *p, const figure_notes *notes, double y)
+static double draw_notes(draw_list *list, const attention_plan *p, const figure_notes *notes, double y)
 {
     byte_buffer text = {0};
     figure_cell_notes(notes, &text);
@@ -576,58 +389,47 @@ static double draw_notes(draw_list *list, const plan *p, const figure_notes *not
 }
 
 /* The bars go into the empty places of the last line when two or more lines leave one, else under everything. */
-static double draw_below(draw_list *list, const plan *p, const figure_notes *notes, double top)
+static double draw_below(draw_list *list, const attention_plan *p, const figure_notes *notes, double top)
 {
     size_t row = p->spec->grid_rows - 1, line = p->lines_per_row - 1, used = p->spec->grid_columns - line * p->across;
-    double bottom = line_top(p, top, row, line) + p->panel_height + axis_height(p) + 1;
+    double bottom = line_top(p, top, row, line) + p->panel_height + attention_plan_axis_height(p) + 1;
     if (p->lines_per_row > 1 && used < p->across && p->panel_width >= 30) {
         double x = p->left + (double)used * (p->panel_width + p->right_bar + p->gap_across),
                width = fmin(p->panel_width, 44);
-        double y = line_top(p, top, row, line - 1) + p->panel_height + axis_height(p) + 2;
+        double y = line_top(p, top, row, line - 1) + p->panel_height + attention_plan_axis_height(p) + 2;
         if (place_bars(list, p, x, y, width, false) <= bottom) {
             place_bars(list, p, x, y, width, true);
             return draw_notes(list, p, notes, bottom);
         }
     }
-    return draw_notes(list, p, notes, place_bars(list, p, p->left, bottom, p->style.width_mm - margin - p->left, true));
+    return draw_notes(list, p, notes,
+                      place_bars(list, p, p->left, bottom, p->style.width_mm - attention_margin - p->left, true));
 }
 
 deberta_status attention_layout(draw_list *list, const void *attention, figure_notes *notes, deberta_error *err)
 {
     const attention_figure *spec = attention;
     DEBERTA_TRY(check_spec(spec, err));
-    plan p = {.spec = spec, .style = figure_defaults(&spec->style)};
+    attention_plan p = {.spec = spec, .style = figure_defaults(&spec->style)};
     p.pixel = 25.4 / p.style.dpi;
     p.font = figure_font(&p.style);
     p.small = figure_small_font(&p.style);
     p.bold = figure_bold_font(&p.style);
-    p.cells = calloc(panel_count(spec), sizeof *p.cells);
-    p.scales = calloc(panel_count(spec), sizeof *p.scales);
+    p.cells = calloc(attention_panel_count(spec), sizeof *p.cells);
+    p.scales = calloc(attention_panel_count(spec), sizeof *p.scales);
     deberta_status status =
         p.cells && p.scales ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "no memory for a figure");
     if (status != DEBERTA_OK) goto fail;
-    arrange(list, &p);
-    if (p.room < smallest_panel / 3) {
-        status = status_fail(err, DEBERTA_E_ARGUMENT,
-                             "%zu panels side by side leave no room in %g mm: fewer columns or a wider figure",
-                             p.across, p.style.width_mm);
-        goto fail;
-    }
-    if (panels_height(&p) > tallest_page) {
-        status = status_fail(err, DEBERTA_E_ARGUMENT,
-                             "%zu panels would be %.0f mm high: fewer layers or heads, more columns, or a head grid",
-                             panel_count(spec), panels_height(&p));
-        goto fail;
-    }
-    notes->positions = !shows_tokens(&p);
+    DEBERTA_TRY_OR_FAIL(status, attention_plan_arrange(&p, list, err));
+    notes->positions = !attention_plan_shows_tokens(&p);
     DEBERTA_TRY_OR_FAIL(status, prepare_cells(&p, notes, err));
     DEBERTA_TRY_OR_FAIL(status, choose_scales(&p, notes, err));
     double top = figure_title(list, &p.style);
     DEBERTA_TRY_OR_FAIL(status, draw_panels(list, &p, top, err));
     double bottom = draw_below(list, &p, notes, top);
-    draw_set_page(list, p.style.width_mm, bottom + margin);
+    draw_set_page(list, p.style.width_mm, bottom + attention_margin);
 fail:
-    for (size_t i = 0; p.cells && i < panel_count(spec); i++) heatmap_cells_free(&p.cells[i]);
+    for (size_t i = 0; p.cells && i < attention_panel_count(spec); i++) heatmap_cells_free(&p.cells[i]);
     free(p.cells);
     free(p.scales);
     return status;
