@@ -128,22 +128,6 @@ deberta_status arena_allocate(arena *memory, const char *what, size_t limit_byte
     return DEBERTA_OK;
 }
 
-void arena_prefault(arena *memory)
-{
-    size_t mapped;
-    if (!memory->block || !mapping_bytes(memory->capacity_bytes, &mapped)) return;
-#ifdef MADV_POPULATE_WRITE
-    if (madvise(memory->block, mapped, MADV_POPULATE_WRITE) == 0) return;
-#endif
-    /* Kernels before 5.14: write back what is there, but not into poisoned gaps. */
-    if (ARENA_ASAN) return;
-    size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    for (size_t offset = 0; offset < memory->capacity_bytes; offset += page) {
-        volatile unsigned char *byte = memory->block + offset;
-        *byte = *byte;
-    }
-}
-
 void arena_release(arena *memory)
 {
     size_t mapped;

@@ -33,9 +33,6 @@ deberta_status arena_predict(const arena *memory, const char *what, size_t limit
  * Memory is promised here and given by the system when first touched, so a block may be larger than what is used of it.
  */
 deberta_status arena_allocate(arena *memory, const char *what, size_t limit_bytes, deberta_error *err);
-/* Has the system hand over all pages now, on the caller's NUMA node, so that no later use waits for a page fault.
- * Contents stay. */
-void arena_prefault(arena *memory);
 /* Gives the block back and leaves an empty, measuring arena. Accepts an arena that never got a block. */
 void arena_release(arena *memory);
 

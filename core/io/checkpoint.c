@@ -423,6 +423,13 @@ deberta_status checkpoint_read_f32(const checkpoint *c, const tensor *t, size_t 
     return DEBERTA_OK;
 }
 
+const float *checkpoint_view_f32(const checkpoint *c, const tensor *t)
+{
+    (void)c;
+    const entry *one = entry_of(t);
+    return one->file->torch ? NULL : tensor_view_f32(one->stored, one->file->map.bytes);
+}
+
 deberta_status checkpoint_read_i64(const checkpoint *c, const tensor *t, size_t first, size_t count, int64_t *values,
                                    deberta_error *err)
 {
@@ -442,7 +449,10 @@ void checkpoint_forget(const checkpoint *c, const tensor *t)
 {
     (void)c;
     const entry *one = entry_of(t);
-    if (one->file->torch) torch_file_forget(one->file->torch, one->stored->storage);
+    if (one->file->torch)
+        torch_file_forget(one->file->torch, one->stored->storage);
+    else
+        mapped_file_forget(&one->file->map, one->stored->offset_bytes, one->stored->size_bytes);
 }
 
 deberta_status checkpoint_digest(const checkpoint *c, char digest[65], deberta_error *err)

@@ -37,8 +37,11 @@ deberta_status checkpoint_read_f32(const checkpoint *checkpoint, const tensor *t
 /* The same for integer and boolean tensors. */
 deberta_status checkpoint_read_i64(const checkpoint *checkpoint, const tensor *tensor, size_t first, size_t count,
                                    int64_t *values, deberta_error *err);
-/* Drops what reading of this tensor cached (a member of a zip lives on the heap, a mapped file does not). Thread-safe;
- * a storage that several tensors share is loaded again when another of them is read. */
+/* All values of a tensor where the mapped file has them, if they are float32 in order and aligned there; else NULL, and
+ * reading converts. */
+const float *checkpoint_view_f32(const checkpoint *checkpoint, const tensor *tensor);
+/* Drops what reading of this tensor brought into memory: a member of a zip from the heap, pages of a mapped file.
+ * Thread-safe; a storage that several tensors share is loaded again when another of them is read. */
 void checkpoint_forget(const checkpoint *checkpoint, const tensor *tensor);
 /* SHA-256 over config.json and the weight files, as 64 hex digits: the identity that figures and results state. The
  * same as `cat config.json <weight files in ascending order of their names> | sha256sum`. */

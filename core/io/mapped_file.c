@@ -98,6 +98,14 @@ deberta_status mapped_file_open(mapped_file *file, const char *path, deberta_err
     return DEBERTA_OK;
 }
 
+void mapped_file_forget(const mapped_file *file, size_t offset, size_t length)
+{
+    if (!range_is_inside(offset, length, file->size_bytes)) return;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t start = (offset + page - 1) / page * page, end = (offset + length) / page * page;
+    if (start < end) madvise((void *)(file->bytes + start), end - start, MADV_DONTNEED);
+}
+
 void mapped_file_close(mapped_file *file)
 {
     if (file->bytes) munmap((void *)file->bytes, file->size_bytes);

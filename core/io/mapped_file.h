@@ -21,6 +21,9 @@ typedef struct mapped_file {
 
 /* On failure *file is empty and nothing needs to be closed. */
 deberta_status mapped_file_open(mapped_file *file, const char *path, deberta_error *err);
+/* Takes the whole pages within that range out of the process's memory, which counts what it has read of a file; read
+ * again, they come back from the system's cache. */
+void mapped_file_forget(const mapped_file *file, size_t offset, size_t length);
 /* Accepts an empty one. */
 void mapped_file_close(mapped_file *file);
 

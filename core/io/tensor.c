@@ -171,6 +171,13 @@ static bool is_contiguous(const stored_tensor *stored)
     return true;
 }
 
+const float *tensor_view_f32(const stored_tensor *stored, const uint8_t *storage)
+{
+    const uint8_t *values = storage + stored->offset_bytes;
+    if (stored->tensor.dtype != DTYPE_F32 || !is_contiguous(stored)) return NULL;
+    return (uintptr_t)values % _Alignof(float) == 0 ? (const float *)(const void *)values : NULL;
+}
+
 /* Where the element with this row-major index lies, in elements. */
 static size_t element_place(const stored_tensor *stored, size_t index)
 {

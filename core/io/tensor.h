@@ -69,6 +69,9 @@ typedef struct shape_text {
 } shape_text;
 shape_text shape_describe(const size_t *shape, size_t rank);
 
+/* The values themselves, if they lie there as aligned float32 in row-major order; else NULL, and they need to be
+ * converted. */
+const float *tensor_view_f32(const stored_tensor *stored, const uint8_t *storage);
 /* Elements [first, first + count) in row-major order of the shape. The caller has checked the range and that the dtype
  * is floating, or an integer or bool. `storage`: the first byte of the tensor's storage, at any alignment. */
 void tensor_convert_f32(float *values, const stored_tensor *stored, const uint8_t *storage, size_t first, size_t count);

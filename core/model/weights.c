@@ -25,6 +25,11 @@ static deberta_status read_from_checkpoint(const void *context, const weight_ten
     return checkpoint_read_f32(context, from->stored, first, count, values, err);
 }
 
+static const float *view_in_checkpoint(const void *context, const weight_tensor *from)
+{
+    return checkpoint_view_f32(context, from->stored);
+}
+
 static void forget_in_checkpoint(const void *context, const weight_tensor *from)
 {
     checkpoint_forget(context, from->stored);
@@ -37,6 +42,7 @@ weight_source weight_source_of_checkpoint(const checkpoint *stored, const char *
         .name = name,
         .find = find_in_checkpoint,
         .read = read_from_checkpoint,
+        .view = view_in_checkpoint,
         .forget = forget_in_checkpoint,
     };
 }
@@ -166,6 +172,7 @@ typedef struct matrix_reading {
     const packed_matrix *matrix;
     const matrix_plan *plan;
     weight_tensor weights[MAX_PARTS];
+    const float *views[MAX_PARTS]; /* of parts whose rows are packed straight from the file; NULL: through scratch */
     pthread_mutex_t lock;
     deberta_status status; /* of the first failure */
     deberta_error error;
@@ -191,6 +198,29 @@ static void expand_row(const matrix_plan *plan, size_t tensor_row, const float *
         break;
     }
     }
+}
+
+/* Are packed rows the stored ones, number by number? */
+static bool rows_as_stored(const matrix_plan *plan)
+{
+    return plan->input_layout == INPUT_AS_STORED ||
+           (plan->input_layout == INPUT_HEADS && plan->input_group == plan->input_stride);
+}
+
+static const float *view_weight(const weight_loader *loader, const weight_tensor *from)
+{
+    return loader->source->view ? loader->source->view(loader->source->context, from) : NULL;
+}
+
+/* The 16 rows of a panel where the file has them, NULL if they must be read, scaled, spread or filled up with zeros. */
+static const float *view_panel(const matrix_reading *reading, size_t panel)
+{
+    const matrix_plan *plan = reading->plan;
+    size_t output = panel * PANEL, group_index = output / plan->padded_group, lane = output % plan->padded_group;
+    size_t part = group_index / plan->groups, group = group_index % plan->groups;
+    if (part >= plan->part_count || !reading->views[part] || lane + PANEL > plan->group_rows) return NULL;
+    const matrix_part *from = &plan->parts[part];
+    return reading->views[part] + (from->first_row + group * from->row_step + lane) * plan->columns;
 }
 
 /* Row `output` of the packed matrix, as zeros or as what is stored; packed [depth] must be zero where nothing is
@@ -222,6 +252,11 @@ static void read_panels(void *context, size_t task, size_t worker)
     float *rows = stored + plan->columns;
     size_t end = minimum((task + 1) * PANELS_PER_TASK, reading->matrix->panel_count);
     for (size_t panel = task * PANELS_PER_TASK; panel < end; panel++) {
+        const float *view = view_panel(reading, panel);
+        if (view) {
+            packed_matrix_store(reading->matrix, reading->loader->kernels, panel, view, plan->columns);
+            continue;
+        }
         for (size_t lane = 0; lane < PANEL; lane++) {
             deberta_error error;
             deberta_status status = read_row(reading, panel * PANEL + lane, stored, rows + lane * plan->depth, &error);
@@ -253,12 +288,16 @@ static deberta_status read_bias(const weight_loader *loader, const packed_matrix
 
 static deberta_status read_panels_in_parallel(matrix_reading *reading, deberta_error *err)
 {
+    const weight_loader *loader = reading->loader;
+    const matrix_plan *plan = reading->plan;
+    for (size_t part = 0; part < plan->part_count; part++) {
+        bool direct = rows_as_stored(plan) && plan->parts[part].scale == 1;
+        reading->views[part] = direct ? view_weight(loader, &reading->weights[part]) : NULL;
+    }
     pthread_mutex_init(&reading->lock, NULL);
-    parallel_for(reading->loader->pool, ceiling_divide(reading->matrix->panel_count, PANELS_PER_TASK), read_panels,
-                 reading);
+    parallel_for(loader->pool, ceiling_divide(reading->matrix->panel_count, PANELS_PER_TASK), read_panels, reading);
     pthread_mutex_destroy(&reading->lock);
-    for (size_t part = 0; part < reading->plan->part_count; part++)
-        forget_weight(reading->loader, &reading->weights[part]);
+    for (size_t part = 0; part < plan->part_count; part++) forget_weight(loader, &reading->weights[part]);
     if (reading->status != DEBERTA_OK && err) *err = reading->error;
     return reading->status;
 }

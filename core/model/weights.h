@@ -37,6 +37,8 @@ typedef struct weight_source {
     bool (*find)(const void *context, const char *name, weight_tensor *found);
     deberta_status (*read)(const void *context, const weight_tensor *from, size_t first, size_t count, float *values,
                            deberta_error *err);
+    /* All values where they are, or NULL: they must be read. May be NULL itself. */
+    const float *(*view)(const void *context, const weight_tensor *from);
     void (*forget)(const void *context, const weight_tensor *from); /* its packed copy is made */
 } weight_source;
 
