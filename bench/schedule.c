@@ -2,6 +2,7 @@
 #include "bench/schedule.h"
 
 #include <math.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -10,7 +11,9 @@
 #include "core/model/linear.h"
 #include "core/model/session_internal_options.h"
 
-enum { DEFAULT_REPETITIONS = 5, START_LOOPS = 100, START_ROUNDS = 50 };
+enum { DEFAULT_REPETITIONS = 5, LOOPS_OF_A_ROUND = 20 };
+
+static const double start_seconds = 0.05; /* spent on the price of a loop */
 
 static const size_t default_lengths[] = {128, 512}, default_threads[] = {1, 2, 4, 8, 16};
 
@@ -38,7 +41,7 @@ static void meet(void *context, size_t task, size_t worker)
     (void)task, (void)worker;
     meeting *m = context;
     atomic_fetch_add(&m->arrived, 1);
-    while (atomic_load_explicit(&m->arrived, memory_order_relaxed) < m->expected) continue;
+    while (atomic_load_explicit(&m->arrived, memory_order_relaxed) < m->expected) sched_yield();
 }
 
 static deberta_status measure_start(schedule_work *w, deberta_error *err)
@@ -47,13 +50,12 @@ static deberta_status measure_start(schedule_work *w, deberta_error *err)
     thread_pool *pool = NULL;
     double best = INFINITY;
     DEBERTA_TRY(thread_pool_create(&pool, w->cores, false, err));
-    for (size_t round = 0; round < START_ROUNDS; round++) {
-        double begin = timer_now();
-        for (size_t loop = 0; loop < START_LOOPS; loop++) {
+    for (double end = timer_now() + start_seconds, begin; (begin = timer_now()) < end;) {
+        for (size_t loop = 0; loop < LOOPS_OF_A_ROUND; loop++) {
             meeting m = {.expected = w->cores};
             parallel_for(pool, w->cores, meet, &m);
         }
-        best = fmin(best, (timer_now() - begin) / START_LOOPS);
+        best = fmin(best, (timer_now() - begin) / LOOPS_OF_A_ROUND);
     }
     thread_pool_free(&pool);
     w->start_of_one_thread = best / (double)w->cores;
