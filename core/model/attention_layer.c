@@ -26,6 +26,7 @@ void attention_project(deberta_session *s, const model_layer *layer, size_t rows
     v.ldc = PANEL;
     v.panel_stride = tokens * PANEL;
     v.group_panels = 0;
+    v.follows = queries_only ? NULL : &layer->attention_output;
     linear_run_parallel(&s->kernels, s->pool, (linear_product[]){q, k, v}, queries_only ? 1 : 3);
 }
 

@@ -35,12 +35,15 @@ static feed_forward_job make_job(deberta_session *s, const model_layer *layer, s
     job.output = linear_plain(&layer->attention_output, rows, context, s->context_stride, normed, s->normed_stride);
     job.output.residual = x;
     job.output.ld_residual = s->hidden_stride;
+    job.output.follows = &layer->intermediate;
     job.first = linear_plain(&layer->intermediate, rows, normed, s->normed_stride, inner, s->inner_stride);
     job.first.gelu = function == ACTIVATION_GELU;
+    job.first.follows = &layer->output;
     job.separate = job.first.gelu ? ACTIVATION_NONE : function;
     job.second = linear_plain(&layer->output, rows, inner, s->inner_stride, x, s->hidden_stride);
     job.second.residual = normed;
     job.second.ld_residual = s->normed_stride;
+    if (layer + 1 < s->model->layers + s->model->config.layers) job.second.follows = &layer[1].qkv;
     return job;
 }
 

@@ -92,6 +92,8 @@ typedef struct linear_grid {
     const kernels *kernels;
     const linear_product *products;
     size_t count, panels, threads, row_parts, panel_parts;
+    const packed_matrix *next;           /* what follows, or NULL */
+    const struct linear_grid *next_grid; /* and how it will be cut */
 } linear_grid;
 
 /* Where the panels of a part begin, of all products one after another. */
@@ -110,17 +112,26 @@ static const float *weights_at(const linear_grid *grid, size_t panel)
                                    : packed_matrix_end(product->matrix);
 }
 
+/* What the worker of a cell probably multiplies next. With every other thread busy as long, it gets the cell that many
+ * further on; after the last cells every worker begins the matrix that follows with a cell of its own. */
+static const float *weights_after(const linear_grid *grid, size_t task, size_t worker)
+{
+    size_t later = (task + grid->threads) / grid->row_parts;
+    if (later < grid->panel_parts || !grid->next) {
+        return weights_at(grid, first_panel_of(grid, minimum(later, grid->panel_parts)));
+    }
+    size_t part = minimum(worker / grid->next_grid->row_parts, grid->next_grid->panel_parts - 1);
+    return packed_matrix_panel(grid->next, 0, first_panel_of(grid->next_grid, part));
+}
+
 static void run_cell(void *context, size_t task, size_t worker)
 {
-    (void)worker;
     const linear_grid *grid = context;
     /* Rows vary fastest, so that threads at the same time want the same weights. */
     size_t row_part = task % grid->row_parts, panel_part = task / grid->row_parts, rows = grid->products[0].rows;
     size_t row = part_start(rows, grid->row_parts, row_part), row_end = part_start(rows, grid->row_parts, row_part + 1);
     size_t panel = first_panel_of(grid, panel_part), panel_end = first_panel_of(grid, panel_part + 1);
-    /* With every other thread busy as long, this one gets the task that many further on. */
-    size_t later = minimum((task + grid->threads) / grid->row_parts, grid->panel_parts);
-    const float *after = weights_at(grid, first_panel_of(grid, later));
+    const float *after = weights_after(grid, task, worker);
 
     for (size_t i = 0, offset = 0; i < grid->count; offset += grid->products[i++].panels) {
         linear_product part = grid->products[i];
@@ -176,5 +187,12 @@ void linear_run_parallel(const kernels *table, thread_pool *pool, const linear_p
     for (size_t i = 0; i < count; i++) grid.panels += products[i].panels;
     if (grid.panels == 0 || products[0].rows == 0) return;
     choose_grid(&grid, products[0].rows);
+    linear_grid next = {.kernels = table, .threads = grid.threads};
+    if (products[count - 1].follows) {
+        next.panels = products[count - 1].follows->panel_count;
+        choose_grid(&next, products[0].rows);
+        grid.next = products[count - 1].follows;
+        grid.next_grid = &next;
+    }
     parallel_for(pool, grid.row_parts * grid.panel_parts, run_cell, &grid);
 }

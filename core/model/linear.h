@@ -25,6 +25,8 @@ typedef struct linear_product {
     const float
         *residual; /* [rows][ld_residual], columns as in a row-major C, or NULL. Not C unless depth <= one block */
     size_t ld_residual;
+    /* What the same threads multiply next, so that its first weights are requested early; NULL: unknown. */
+    const packed_matrix *follows;
     bool gelu;
 } linear_product;
 
