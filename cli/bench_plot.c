@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/bench_figures.h"
+#include "cli/figure_style.h"
 #include "cli/run.h"
 
 enum { MOST_PATHS = 16 };
@@ -115,11 +116,7 @@ int bench_plot_run(const parsed_options *options)
         job.paths[job.path_count++] = path;
     if (job.path_count == 0)
         return report_usage(options, "plot: say where the figure goes: --out FILE.png (or .svg, .pdf)");
-    if (!options_number(options, "width-mm", 0, &job.style.width_mm) ||
-        !options_number(options, "dpi", 0, &job.style.dpi))
-        return EXIT_USAGE;
-    job.style.title = options_value(options, "title", NULL);
-    job.style.font = options_value(options, "font", NULL);
+    if (!figure_style_read(options, &job.style)) return EXIT_USAGE;
     const int status = draw(&job, name);
     bench_report_free(&job.report);
     return status;

@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/run.h"
 #include "cli/table_format.h"
+#include "core/base/topology.h"
 
 enum { MOST_MIXES = 64 };
 
@@ -92,7 +93,7 @@ static bool read_sweep(const parsed_options *options, sweep_lists *lists, sweep_
     const bool fine = run_model_options(options, &model) && bench_read_list(options, "tokens", 1 << 24, &lists->lengths) &&
                       bench_read_list(options, "batch", 1 << 20, &lists->batches) &&
                       bench_read_list(options, "layers", 4096, &lists->layers) &&
-                      bench_read_threads(options, 4096, &lists->threads) && bench_read_isas(options, lists->isas, &sweep->isa_count) &&
+                      bench_read_threads(options, TOPOLOGY_MAX_WORKERS, &lists->threads) && bench_read_isas(options, lists->isas, &sweep->isa_count) &&
                       read_terms(options, lists, &sweep->term_count) && read_mixes(options, lists, &sweep->mix_count) &&
                       read_position_cache(options, sweep) &&
                       options_size(options, "reps", 0, 1, SWEEP_MAX_SAMPLES, &sweep->repetitions) &&

@@ -2,6 +2,7 @@
 #include "cli/run.h"
 
 #include "cli/ablate.h"
+#include "core/base/topology.h"
 #include "core/model/ablation_plan.h"
 
 #include <errno.h>
@@ -70,7 +71,7 @@ bool run_model_options(const parsed_options *options, deberta_model_options *mod
     if (!options_choice(options, "reference", references, 0, &reference)) return false;
     model_options->reference = reference ? DEBERTA_REFERENCE_HF : DEBERTA_REFERENCE_MICROSOFT;
     return (!options_is_common(options, "threads") ||
-            options_size(options, "threads", 0, 0, 4096, &model_options->threads)) &&
+            options_size(options, "threads", 0, 0, TOPOLOGY_MAX_WORKERS, &model_options->threads)) &&
            options_bytes(options, "memory-limit", 0, &model_options->memory_limit_bytes);
 }
 
@@ -78,7 +79,7 @@ bool run_session_options(const parsed_options *options, deberta_session_options 
 {
     *session_options = (deberta_session_options){.struct_size = sizeof *session_options};
     return run_isa(options, &session_options->isa) &&
-           options_size(options, "threads", 0, 0, 4096, &session_options->threads) &&
+           options_size(options, "threads", 0, 0, TOPOLOGY_MAX_WORKERS, &session_options->threads) &&
            options_bytes(options, "memory-limit", 0, &session_options->memory_limit_bytes) &&
            ablate_read(options, session_options);
 }

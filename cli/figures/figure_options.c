@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/figure_style.h"
 #include "cli/figures/figure_kinds.h"
 #include "cli/run.h"
 #include "core/model/model.h"
@@ -112,17 +113,8 @@ static bool read_look(const parsed_options *options, heatmap_look *look)
 bool figure_options_read(figure_job *job)
 {
     const parsed_options *options = job->options;
-    deberta_error error;
-    if (!read_paths(job) || !read_look(options, &job->look) || !token_view_parse(options, &job->view_choice) ||
-        !options_size(options, "row", 0, 0, SIZE_MAX, &job->row) ||
-        !options_number(options, "width-mm", 0, &job->style.width_mm) ||
-        !options_number(options, "dpi", 0, &job->style.dpi))
-        return false;
-    job->style.title = options_value(options, "title", NULL);
-    job->style.font = options_value(options, "font", NULL);
-    if (figure_check_style(&job->style, &error) == DEBERTA_OK) return true;
-    report_usage(options, "%s", error.message);
-    return false;
+    return read_paths(job) && read_look(options, &job->look) && token_view_parse(options, &job->view_choice) &&
+           options_size(options, "row", 0, 0, SIZE_MAX, &job->row) && figure_style_read(options, &job->style);
 }
 
 /* "3,5": the cell of query 3 and key 5, by their places in the text. */

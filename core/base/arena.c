@@ -103,9 +103,10 @@ deberta_status arena_predict(const arena *memory, const char *what, size_t limit
         !mapping_bytes(*capacity_bytes, &mapped)) {
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: the memory it needs exceeds the address space", what);
     }
-    if (limit_bytes && mapped > limit_bytes) {
+    /* Not the mapping, which ends on a page: whoever is told a size and sets it as the limit must not be refused. */
+    if (limit_bytes && *capacity_bytes > limit_bytes) {
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: needs %.1f MiB (%zu bytes), the limit is %.1f MiB (%zu bytes)", what,
-                     mebibytes(mapped), mapped, mebibytes(limit_bytes), limit_bytes);
+                     mebibytes(*capacity_bytes), *capacity_bytes, mebibytes(limit_bytes), limit_bytes);
     }
     return DEBERTA_OK;
 }

@@ -263,12 +263,7 @@ deberta_status deberta_session_predict_bytes(size_t *bytes, const deberta_model 
     DEBERTA_TRY(copy_struct(&options, given, sizeof options, "deberta_session_options", err));
     DEBERTA_TRY(settle(&imagined, model, &options, NULL, err));
     session_carve(&imagined, &imagined.arena);
-    if (imagined.arena.overflow) {
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "a session for %zu tokens needs more memory than can be addressed",
-                     imagined.max_tokens);
-    }
-    *bytes = imagined.arena.used_bytes;
-    return DEBERTA_OK;
+    return arena_predict(&imagined.arena, "session", 0, bytes, err);
 }
 
 void deberta_session_free(deberta_session **session)

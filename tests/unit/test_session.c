@@ -43,11 +43,17 @@ static void predictions_are_exact(void **state)
             size_t predicted = 0;
             assert_int_equal(deberta_session_predict_bytes(&predicted, model, &options, NULL), DEBERTA_OK);
             assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
+            assert_int_equal(deberta_session_memory_bytes(session), predicted);
             /* Under AddressSanitizer a last poisoned gap is added. */
-            assert_in_range(deberta_session_memory_bytes(session), predicted, predicted + 128);
-            assert_int_equal(session->arena.used_bytes, predicted);
+            assert_in_range(predicted, session->arena.used_bytes, session->arena.used_bytes + 128);
             deberta_session_free(&session);
             assert_null(session);
+
+            options.memory_limit_bytes = predicted;
+            assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
+            deberta_session_free(&session);
+            options.memory_limit_bytes = predicted - 1;
+            assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_E_MEMORY);
         }
     }
     deberta_model_free(&model);
