@@ -79,8 +79,8 @@ enum { EXACT_PAIRS = 2500 };
 
 /* distribution[u] = P(U = u) without ties, u <= m n. The number of ways to get u with m and n samples is that of the
  * partitions of u into at most m parts of at most n: the Gaussian binomial coefficient, multiplied up factor by factor.
- * Doubles hold it: only relative accuracy matters, and every step but the division by (1 - q^i) adds positive numbers.
- */
+ * Doubles hold it: the products subtract, but the lower half, which is all that is read, keeps eight digits at
+ * EXACT_PAIRS pairs. The upper half does not. */
 static double *exact_distribution(size_t m, size_t n)
 {
     size_t last = m * n;

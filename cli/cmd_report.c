@@ -334,7 +334,7 @@ static int read_input(report_job *job)
         if (asprintf(&text->data, "%s/text%zu.safetensors", job->contents.folder, k) < 0 ||
             asprintf(&text->figure, "%s/text%zu.png", job->contents.folder, k) < 0 ||
             asprintf(&text->document, "%s/text%zu.pdf", job->contents.folder, k) < 0)
-            return EXIT_SYSTEM;
+            return report_no_memory(job->options);
     }
     return EXIT_OK;
 }

@@ -217,7 +217,7 @@ static int verify_one(const parsed_options *options, const verify_options *verif
     size_t tokens;
     if (!options_size(options, "tokens", 48, 1, 1 << 16, &tokens)) return EXIT_USAGE;
     int32_t *ids = malloc(tokens * sizeof *ids);
-    if (!ids) return EXIT_SYSTEM;
+    if (!ids) return report_no_memory(options);
     make_ids(ids, tokens, info.vocabulary_size, verify->seed);
     const size_t starts[2] = {0, tokens};
     status = verify_sequences(options, verify, report, ids, starts, 1);

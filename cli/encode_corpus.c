@@ -438,9 +438,9 @@ static deberta_status encode_all(corpus_job *job, deberta_error *err)
     DEBERTA_TRY(status);
     DEBERTA_TRY(corpus_output_finish(&job->output, err));
     const double seconds = text_batches_now() - job->began;
-    run_note(job->options, "%zu texts, %zu tokens in %.2f s: %.0f tokens/s, %.1f %% of the time in the encoder",
-             job->progress.texts, job->batches.tokens, seconds, (double)job->batches.tokens / seconds,
-             100 * job->batches.encoder_seconds / seconds);
+    run_note(job->options, "%zu text%s, %zu tokens in %.2f s: %.0f tokens/s, %.1f %% of the time in the encoder",
+             job->progress.texts, job->progress.texts == 1 ? "" : "s", job->batches.tokens, seconds,
+             (double)job->batches.tokens / seconds, 100 * job->batches.encoder_seconds / seconds);
     return DEBERTA_OK;
 }
 
@@ -456,7 +456,7 @@ static int run_job(corpus_job *job)
     job->output.width = job->batches.info.hidden_size;
     job->output.windows = job->window != 0;
     job->output.model = job->batches.info.name;
-    if (!(job->sums = calloc(job->output.width, sizeof *job->sums))) return EXIT_SYSTEM;
+    if (!(job->sums = calloc(job->output.width, sizeof *job->sums))) return report_no_memory(job->options);
     if (encode_all(job, &error) != DEBERTA_OK) return report_error(job->options, &error);
     return job->progress.bad ? EXIT_INPUT : EXIT_OK;
 }

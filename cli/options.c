@@ -430,6 +430,11 @@ int report_error(const parsed_options *options, const deberta_error *error)
     }
 }
 
+int report_no_memory(const parsed_options *options)
+{
+    return report_error(options, &(deberta_error){.code = DEBERTA_E_MEMORY, .message = "out of memory"});
+}
+
 int report_usage(const parsed_options *options, const char *format, ...)
 {
     va_list arguments;

@@ -81,6 +81,8 @@ extern const command *const commands[]; /* NULL-terminated; in main.c */
 
 /* Prints "deberta <command>: <message>" to stderr and returns the exit code that belongs to the status. */
 int report_error(const parsed_options *options, const deberta_error *error);
+/* Says that memory ran out; EXIT_SYSTEM. */
+int report_no_memory(const parsed_options *options);
 /* A wrong command line: prints the sentence and where to read on, returns EXIT_USAGE. */
 int report_usage(const parsed_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -321,9 +321,14 @@ int run_print_json_to(const parsed_options *options, const char *path, json_t *o
     text_output output;
     int status = text_output_open(options, path, &output);
     if (status == EXIT_OK) {
-        json_dumpf(object, output.file, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+        const bool whole = json_dumpf(object, output.file, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0;
         fputc('\n', output.file);
-        status = text_output_close(options, &output);
+        if (whole || ferror(output.file)) {
+            status = text_output_close(options, &output);
+        } else {
+            text_output_discard(&output);
+            status = report_no_memory(options);
+        }
     }
     json_decref(object);
     return status;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/base/random.h"
 #include "study/quantile.h"
 
 deberta_status distance_sample_create(distance_sample *sample, size_t reach, uint64_t seed, deberta_error *err)
@@ -21,21 +22,12 @@ void distance_sample_free(distance_sample *sample)
     *sample = (distance_sample){0};
 }
 
-/* splitmix64 (Steele, Lea & Flood 2014) */
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
-
 static deberta_status add_value(distance_sample *sample, distance_values *v, float value, deberta_error *err)
 {
     v->count++;
     v->sum += (double)value;
     if (v->count > DISTANCE_SAMPLE_MOST) {
-        const uint64_t place = next_random(&sample->state) % v->count;
+        const uint64_t place = random_next(&sample->state) % v->count;
         if (place < DISTANCE_SAMPLE_MOST) v->kept[place] = value;
         return DEBERTA_OK;
     }

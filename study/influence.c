@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/random.h"
 #include "core/base/status.h"
 #include "core/model/session_internal_options.h"
 #include "study/quantile.h"
@@ -35,14 +36,6 @@ typedef struct influence_work {
 } influence_work;
 
 /* ------------------------------------------------------------------------------------------------------- differences */
-
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
 
 static void move_source(void *context, float *rows, size_t tokens, size_t stride)
 {
@@ -104,7 +97,7 @@ static void choose_direction(influence_work *w, uint64_t number)
     double square = 0;
     for (size_t c = 0; c < h; c++) { /* sums of uniform numbers: near enough to normal for a direction */
         double sum = -6;
-        for (int k = 0; k < 12; k++) sum += (double)(next_random(&state) >> 11) * 0x1p-53;
+        for (int k = 0; k < 12; k++) sum += random_fraction(&state);
         w->direction[c] = sum;
         square += sum * sum;
     }
@@ -310,7 +303,7 @@ static deberta_status prepare(influence_work *w, deberta_error *err)
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the influences of %zu tokens", n);
     uint64_t state = o->seed;
     for (size_t t = 0; t < n; t++) {
-        w->ids[t] = o->ids ? o->ids[t] : (int32_t)(next_random(&state) % w->info.vocabulary_size);
+        w->ids[t] = o->ids ? o->ids[t] : (int32_t)(random_next(&state) % w->info.vocabulary_size);
     }
     return DEBERTA_OK;
 }

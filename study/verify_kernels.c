@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/random.h"
 #include "core/base/status.h"
 #include "core/dispatch.h"
 #include "study/verify.h"
@@ -32,16 +33,8 @@ typedef struct kernel_bench {
     size_t values[TIERS], differing[TIERS];
 } kernel_bench;
 
-static uint64_t next_bits(kernel_bench *k)
-{
-    k->state += 0x9e3779b97f4a7c15u;
-    uint64_t z = k->state;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-static size_t below(kernel_bench *k, size_t limit) { return (size_t)(next_bits(k) % limit); }
-static double uniform(kernel_bench *k) { return (double)(next_bits(k) >> 11) * 0x1p-53 * 2 - 1; }
+static size_t below(kernel_bench *k, size_t limit) { return (size_t)(random_next(&k->state) % limit); }
+static double uniform(kernel_bench *k) { return random_fraction(&k->state) * 2 - 1; }
 
 /* Half of the sizes lie at the end of somebody's tile, or one beside it. */
 static size_t size_up_to(kernel_bench *k, size_t limit)
