@@ -30,8 +30,8 @@
  * Errors: every function returns DEBERTA_OK (0) or a negative DEBERTA_E_* and writes one sentence into the caller's
  * deberta_error (which may be NULL). The library never prints, exits, aborts, installs handlers or keeps global state.
  *
- * Structs that the caller fills begin with struct_size (set it to sizeof); members set to 0 mean the default. Counts
- * are size_t, in elements; sizes in bytes have names that end in _bytes. Passing NULL for an options struct means all
+ * Options, batches and outputs begin with struct_size (set it to sizeof); members set to 0 mean the default. Counts are
+ * size_t, in elements; sizes in bytes have names that end in _bytes. Passing NULL for an options struct means all
  * defaults.
  *
  * Letters: n tokens of a sequence, h hidden size, A heads, d head size, L layers, V vocabulary.
@@ -198,7 +198,7 @@ DEBERTA_API void deberta_session_free(deberta_session **session);
 DEBERTA_API deberta_isa deberta_session_isa(const deberta_session *session);
 DEBERTA_API size_t deberta_session_threads(const deberta_session *session);
 DEBERTA_API size_t deberta_session_memory_bytes(const deberta_session *session);
-/* What a session with these options would need, without making it. */
+/* What a session with these options would need, without making it; as memory_limit_bytes that is just enough. */
 DEBERTA_API deberta_status deberta_session_predict_bytes(size_t *bytes, const deberta_model *model,
                                                          const deberta_session_options *options, deberta_error *err);
 
