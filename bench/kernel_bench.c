@@ -311,7 +311,7 @@ static void add_known(text_table *table, int digits, double value)
 deberta_status kernel_bench_print(const kernel_measurements *found, const kernel_problems *problems, FILE *out,
                                   text_table_style style, deberta_error *err)
 {
-    static const char *const titles[] = {"problem", "isa",       "kernel", "median us",  "MAD",     "min",
+    static const char *const titles[] = {"problem", "isa",       "kernel", "median us",  "MAD us",  "min us",
                                          "GFLOP/s", "% of peak", "GB/s",   "ns/element", "speed-up"};
     text_table table = text_table_make(sizeof titles / sizeof *titles);
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) text_table_add(&table, "%s", titles[i]);

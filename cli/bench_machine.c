@@ -48,15 +48,6 @@ int bench_machine_run(const parsed_options *options)
 
 /* --------------------------------------------------------------------------------------------------- single kernels */
 
-/* What has no JSON says so. */
-static bool read_table_format(const parsed_options *options, table_format *format)
-{
-    if (!table_format_read(options, format)) return false;
-    if (*format != FORMAT_JSON) return true;
-    report_usage(options, "%s: there is no JSON; --format csv is for programs", options_argument(options, 0));
-    return false;
-}
-
 static deberta_status read_problems(kernel_problems *problems, const parsed_options *options, deberta_error *err)
 {
     for (size_t k = 1; k < options_argument_count(options); k++) {
@@ -83,7 +74,7 @@ int bench_kernel_run(const parsed_options *options)
     if (options_argument_count(options) < 2)
         return report_usage(options, "kernel: expected files of problems, such as bench/shapes/base.txt");
     kernel_bench_options bench = {.isas = isas, .cold = options_has(options, "cold"), .roofs = &roofs};
-    if (!bench_read_isas(options, isas, &bench.isa_count) || !read_table_format(options, &format) ||
+    if (!bench_read_isas(options, isas, &bench.isa_count) || !table_format_read_no_json(options, &format) ||
         !options_size(options, "reps", 0, 1, 10000, &bench.samples))
         return EXIT_USAGE;
     text_output output = {0};
@@ -114,7 +105,7 @@ static bool read_schedule(const parsed_options *options, schedule_options *given
         !bench_read_threads(options, TOPOLOGY_MAX_WORKERS, &given->threads) ||
         !bench_read_isas(options, isas, &tiers) ||
         !options_size(options, "reps", 0, 1, MOST_REPETITIONS, &given->repetitions) ||
-        !read_table_format(options, format))
+        !table_format_read_no_json(options, format))
         return false;
     if (tiers > 1) {
         report_usage(options, "schedule: --isa takes one tier");

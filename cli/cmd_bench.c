@@ -186,7 +186,7 @@ static int run_compare(const parsed_options *options)
     table_format format;
     if (options_argument_count(options) != 3)
         return report_usage(options, "compare: expected two JSON files of `bench --json`");
-    if (!table_format_read(options, &format)) return EXIT_USAGE;
+    if (!table_format_read_no_json(options, &format)) return EXIT_USAGE;
     deberta_status status = report_read_file(&a, options_argument(options, 1), &error);
     if (status == DEBERTA_OK) status = report_read_file(&b, options_argument(options, 2), &error);
     if (status == DEBERTA_OK && !options_has(options, "any-environment") &&
@@ -241,7 +241,7 @@ static const option_spec options[] = {
     {"cold", 0, NULL, "before each sample, write over all caches"},
     {"pin", 0, NULL, "bind threads to cores"},
     {"no-peak", 0, NULL, "do not measure the machine's limits first"},
-    {"format", 0, "NAME", "table (default), md, csv or json"},
+    {"format", 0, "NAME", "table (default), md, csv or json; without it, what --out ends in"},
     {"plot", 0, "NAME", "plot: what to draw: list names them, all: each into a file of its own (default: the curves)"},
     {"title", 0, "TEXT", "plot: above the figure"},
     {"width-mm", 0, "MM", "plot: width on paper: 85 a column, 174 a page (default)"},
@@ -260,7 +260,7 @@ const command command_bench = {
     .most_outputs = 16,
     .options = options,
     .example = "  deberta bench synthetic:v3-small,vocab=1000 -n 16-512*2 --layers 1-6\n"
-               "  deberta bench synthetic:v3-small,vocab=1000 --isa all --threads 1,2 --json -o sweep.json\n"
+               "  deberta bench synthetic:v3-small,vocab=1000 -n 16-128*2 --threads 1,2 --breakdown -o sweep.json\n"
                "  deberta bench plot sweep.json -o sweep.pdf\n"
                "  deberta bench plot sweep.json --plot roofline --width-mm 85 -o roofline.pdf\n"
                "  deberta bench schedule synthetic:v3-base,vocab=1000 -n 512 --threads 2,8,16\n"

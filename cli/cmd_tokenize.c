@@ -45,6 +45,7 @@ static int run(const parsed_options *options)
 {
     input_batch input;
     text_output output;
+    if (!run_is_model_place(options)) return EXIT_INPUT;
     int status = input_read(options, options_argument(options, 0), NULL, &input);
     if (status != EXIT_OK) return status;
     status = text_output_open(options, options_value(options, "out", NULL), &output);

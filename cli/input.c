@@ -253,9 +253,11 @@ static deberta_status tokenize(const parsed_options *options, const char *folder
         token_list *list = &input->token_lists[r];
         size_t dropped = 0;
         if (r > 0) token_list_hand_over(&input->token_lists[r - 1], list);
-        DEBERTA_TRY(tokenizer_encode(input->tokenizer, input->texts[r], input->text_bytes[r],
-                                     input->pairs ? input->pairs[r] : NULL,
-                                     input->pair_bytes ? input->pair_bytes[r] : 0, &tokenizing, list, err));
+        deberta_error problem = {0};
+        const deberta_status status = tokenizer_encode(
+            input->tokenizer, input->texts[r], input->text_bytes[r], input->pairs ? input->pairs[r] : NULL,
+            input->pair_bytes ? input->pair_bytes[r] : 0, &tokenizing, list, &problem);
+        if (status != DEBERTA_OK) return status_fail(err, status, "text %zu: %.400s", r + 1, problem.message);
         if (list->replaced)
             run_note(options, "text %zu: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu", r + 1,
                      list->replaced, list->replaced == 1 ? "" : "s", list->first_replaced_byte);

@@ -63,6 +63,16 @@ static const command *find_command(int count, char **words, int *used)
     return NULL;
 }
 
+static void complain_of_command(const char *name)
+{
+    const char *nearest = NULL;
+    size_t least = SIZE_MAX;
+    for (size_t k = 0; commands[k]; k++) options_nearest(name, strlen(name), commands[k]->name, &least, &nearest);
+    fprintf(stderr, "deberta: unknown %s '%s'", *name == '-' ? "option" : "command", name);
+    if (nearest) fprintf(stderr, "; did you mean %s?", nearest);
+    fprintf(stderr, "\nsee: deberta --help\n");
+}
+
 static int run_command(const command *command, int argc, char **argv)
 {
     parsed_options *options;
@@ -92,8 +102,7 @@ int main(int argc, char **argv)
         int words;
         const command *command = find_command(argc - first, argv + first, &words);
         if (!command) {
-            fprintf(stderr, "deberta: unknown %s '%s'\nsee: deberta --help\n", *name == '-' ? "option" : "command",
-                    name);
+            complain_of_command(name);
             return EXIT_USAGE;
         }
         if (asks_for_help)

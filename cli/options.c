@@ -70,6 +70,18 @@ static int complain(const command *command, const char *format, ...)
     return EXIT_USAGE;
 }
 
+/* The option, own or common, that was probably meant. */
+static const char *nearest_option(const command *command, const char *name, size_t length)
+{
+    const char *nearest = NULL;
+    size_t least = SIZE_MAX;
+    for (const option_spec *spec = command->options; spec && spec->name; spec++)
+        options_nearest(name, length, spec->name, &least, &nearest);
+    for (const option_spec *spec = common_options; spec->name; spec++)
+        options_nearest(name, length, spec->name, &least, &nearest);
+    return nearest;
+}
+
 /* One argument that begins with a dash; *index moves on over a value. */
 static int parse_option(parsed_options *options, int *index)
 {
@@ -80,7 +92,11 @@ static int parse_option(parsed_options *options, int *index)
         const char *equals = strchr(text, '=');
         const size_t length = equals ? (size_t)(equals - text) - 2 : strlen(text) - 2;
         spec = find_option(command, text + 2, length, 0);
-        if (!spec) return complain(command, "unknown option '%.*s'", (int)length + 2, text);
+        if (!spec) {
+            const char *nearest = nearest_option(command, text + 2, length);
+            return complain(command, nearest ? "unknown option '%.*s'; did you mean --%s?" : "unknown option '%.*s'",
+                            (int)length + 2, text, nearest);
+        }
         if (equals) {
             if (!spec->value) return complain(command, "option '--%s' takes no value", spec->name);
             value = equals + 1;

@@ -41,6 +41,10 @@ typedef struct command {
     const char *claims; /* of a study: what it puts to the test */
 } command;
 
+/* Takes `candidate` as the nearest if it is nearer to a mistyped name than all before (*least: begin with SIZE_MAX) and
+ * near enough to be what was meant. */
+void options_nearest(const char *name, size_t length, const char *candidate, size_t *least, const char **nearest);
+
 /* The second word of a subcommand's name. */
 const char *command_word(const command *subcommand);
 

@@ -1,6 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/table_format.h"
 
+#include <string.h>
+
+/* Of several names the last whose suffix is that of a format; pictures and other names say nothing. */
+static table_format format_of_output(const parsed_options *options)
+{
+    static const char *const suffixes[] = {
+        [FORMAT_MARKDOWN] = ".md", [FORMAT_CSV] = ".csv", [FORMAT_JSON] = ".json", [FORMAT_LATEX] = ".tex"};
+    table_format found = FORMAT_TABLE;
+    const char *path;
+    for (size_t k = 0; (path = options_nth_value(options, "out", k)); k++) {
+        const char *suffix = strrchr(path, '.');
+        for (size_t f = FORMAT_MARKDOWN; suffix && f < sizeof suffixes / sizeof *suffixes; f++)
+            if (strcmp(suffix, suffixes[f]) == 0 && (f != FORMAT_LATEX || options_knows(options, "latex")))
+                found = (table_format)f;
+    }
+    return found;
+}
+
 bool table_format_read(const parsed_options *options, table_format *format)
 {
     static const char *const names[] = {"table", "md", "csv", "json", "latex", NULL}, *const without_latex[] = {
@@ -8,8 +26,8 @@ bool table_format_read(const parsed_options *options, table_format *format)
                                                                                           NULL};
     const bool json = options_has(options, "json"), latex = options_has(options, "latex");
     size_t chosen;
-    if (!options_choice(options, "format", options_knows(options, "latex") ? names : without_latex, FORMAT_TABLE,
-                        &chosen))
+    if (!options_choice(options, "format", options_knows(options, "latex") ? names : without_latex,
+                        format_of_output(options), &chosen))
         return false;
     if (options_knows(options, "latex") && json + latex + options_has(options, "format") > 1 &&
         !(json && chosen == FORMAT_JSON && !latex)) {
@@ -18,6 +36,14 @@ bool table_format_read(const parsed_options *options, table_format *format)
     }
     *format = json ? FORMAT_JSON : latex ? FORMAT_LATEX : (table_format)chosen;
     return true;
+}
+
+bool table_format_read_no_json(const parsed_options *options, table_format *format)
+{
+    if (!table_format_read(options, format)) return false;
+    if (*format != FORMAT_JSON) return true;
+    report_usage(options, "%s: there is no JSON; --format csv is for programs", options_argument(options, 0));
+    return false;
 }
 
 text_table_style table_format_style(table_format format)

@@ -27,6 +27,7 @@ static int open_tokenizer(text_batches *batches)
     const char *folder = options_argument(batches->options, 0);
     if (strncmp(folder, "synthetic:", 10) == 0)
         return report_usage(batches->options, "a made-up model has no tokenizer, so it cannot read texts");
+    if (!run_is_model_place(batches->options)) return EXIT_INPUT;
     if (tokenizer_open(&batches->tokenizer, folder, &error) == DEBERTA_OK) return EXIT_OK;
     return report_error(batches->options, &error);
 }
@@ -118,8 +119,8 @@ deberta_status text_batches_tokenize(text_batches *batches, text_record *record,
     if (status != DEBERTA_OK) return text_record_spoil(record, err, "%s", local.message);
     text_record_place(record, place);
     if (list->replaced)
-        run_note(batches->options, "%s: %zu broken UTF-8 sequences replaced by U+FFFD, the first at byte %zu", place,
-                 list->replaced, list->first_replaced_byte);
+        run_note(batches->options, "%s: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu", place,
+                 list->replaced, list->replaced == 1 ? "" : "s", list->first_replaced_byte);
     if (batches->cut && list->count > batches->cut) {
         DEBERTA_TRY(token_list_truncate(list, batches->cut, &dropped, err));
         run_note(batches->options, "%s: cut to %zu tokens, %zu dropped", place, batches->cut, dropped);

@@ -6,6 +6,9 @@
  * workspace: kernels of one instruction set, threads, and all scratch memory, carved out once; encoding allocates
  * nothing.
  *
+ * Threads: any number of sessions of one model may run at the same time. A session serves one call at a time; which
+ * thread makes it does not matter. One model, and a session for each thread, is the way to use it from several.
+ *
  *     deberta_error error;
  *     deberta_model *model = NULL;
  *     deberta_session *session = NULL;
@@ -27,8 +30,10 @@
  *
  * Every result is the same float32 bits on every instruction set, for any number of threads, alone or in a batch.
  *
- * Errors: every function returns DEBERTA_OK (0) or a negative DEBERTA_E_* and writes one sentence into the caller's
- * deberta_error (which may be NULL). The library never prints, exits, aborts, installs handlers or keeps global state.
+ * Errors: functions that can fail return DEBERTA_OK (0) or a negative DEBERTA_E_* and write one sentence into the
+ * caller's deberta_error (which may be NULL); a model or session that could not be made is NULL. Freeing takes the
+ * place of a pointer, and accepts NULL in it. The library never prints, exits, aborts, installs handlers or keeps
+ * global state.
  *
  * Options, batches and outputs begin with struct_size (set it to sizeof); members set to 0 mean the default. Counts are
  * size_t, in elements; sizes in bytes have names that end in _bytes. Passing NULL for an options struct means all
@@ -64,7 +69,7 @@ enum {
     DEBERTA_E_FORMAT = -3,      /* a file is there but damaged, lying or not what its name says */
     DEBERTA_E_UNSUPPORTED = -4, /* understood, but this program does not do it */
     DEBERTA_E_MEMORY = -5,      /* out of memory, or above the caller's limit */
-    DEBERTA_E_SYSTEM = -6,      /* the operating system refused something else: a thread, a write */
+    DEBERTA_E_SYSTEM = -6       /* the operating system refused something else: a thread, a write */
 };
 
 typedef struct deberta_error {
@@ -112,10 +117,12 @@ typedef struct deberta_model_options {
 } deberta_model_options;
 
 /* path: a folder, or "synthetic:<shape>[,key=value...]" with shape one of v1-base v1-large v2-xlarge v3-xsmall v3-small
- * v3-base v3-large mdeberta-base and keys layers, vocab, seed, buckets, heads, hidden, intermediate. */
+ * v3-base v3-large mdeberta-base and keys layers, vocab, seed, buckets, heads, hidden, intermediate and others; an
+ * unknown key is an error that lists them. */
 DEBERTA_API deberta_status deberta_model_open(deberta_model **model, const char *path,
                                               const deberta_model_options *options, deberta_error *err);
-/* Accepts NULL; sets *model to NULL. All sessions of the model must be freed before. */
+/* Sets *model to NULL; all sessions of the model must be freed before. What deberta_model_describe and _label point to
+ * goes with the model. */
 DEBERTA_API void deberta_model_free(deberta_model **model);
 
 typedef struct deberta_model_info {
@@ -149,7 +156,7 @@ typedef struct deberta_session deberta_session;
 enum {
     DEBERTA_OBSERVE_HIDDEN = 1,     /* on_hidden */
     DEBERTA_OBSERVE_ATTENTION = 2,  /* on_attention */
-    DEBERTA_KEEP_DECODER_INPUT = 4, /* H[L-1], which the Enhanced Mask Decoder starts from */
+    DEBERTA_KEEP_DECODER_INPUT = 4  /* H[L-1], which the Enhanced Mask Decoder starts from */
 };
 
 /* The terms of a logit, their sum, and what becomes of it. */
@@ -167,7 +174,7 @@ typedef enum deberta_component {
  * layer again, and with it that layer's interventions (with the means of the encoder's own pass). */
 typedef enum deberta_ablation_kind {
     DEBERTA_ABLATE_ZERO = 0, /* the term is 0 */
-    DEBERTA_ABLATE_MEAN,     /* the token's own vector in the term, q_i or (p2c) k_j, is replaced by its mean over the
+    DEBERTA_ABLATE_MEAN      /* the token's own vector in the term, q_i or (p2c) k_j, is replaced by its mean over the
                                 tokens of the sequence, holes left out: what the term says whatever the token is */
 } deberta_ablation_kind;
 

@@ -102,7 +102,7 @@ def test_bad_lines_are_reported_and_the_rest_goes_on():
     for line in (2, 3, 4, 7):
         assert f"lines.txt, line {line}: " in notes, notes
     assert "tokens, but" in got[6]["error"] and "--max-tokens" in got[6]["error"]
-    assert "lines.txt, line 6: 1 broken UTF-8" in notes
+    assert "lines.txt, line 6: broken UTF-8 replaced by U+FFFD in 1 place," in notes
     cut = answers("fill-mask", model("mlm"), "--file", path, "--max-tokens", 20, code=3)
     assert "error" not in cut[6]
     strict = answers("fill-mask", model("mlm"), "--strict", "--file", path, code=3)
