@@ -242,10 +242,13 @@ static int run_job(encode_job *job)
     deberta_error error = {0};
     size_t hidden;
     const char *path = options_value(job->options, "out", NULL);
-    if (!path) return report_usage(job->options, "say where the results go: --out FILE.safetensors, or .npy or .jsonl for a vector a text");
+    if (!path)
+        return report_usage(job->options, "say where the results go: --out FILE.safetensors, or .npy or .jsonl for "
+                                          "one vector a text");
     const char *suffix = strrchr(path, '.');
     if (!suffix || strcmp(suffix, ".safetensors") != 0)
-        return report_usage(job->options, "--out: expected a name that ends in .safetensors, .npy or .jsonl, found '%s'", path);
+        return report_usage(job->options,
+                            "--out: expected a name that ends in .safetensors, .npy or .jsonl, found '%s'", path);
     if (!options_choice(job->options, "hidden", hidden_choices, 0, &hidden) ||
         !run_session_options(job->options, &session_options))
         return EXIT_USAGE;

@@ -113,6 +113,7 @@ def main():
 
     import cases_bench_plot
     import cases_documents
+    import cases_examples
     import cases_figure_kinds
     import cases_info
     import cases_misuse
@@ -120,7 +121,7 @@ def main():
     import cases_results
     import cases_signals
     tests = {}
-    for module in (cases_misuse, cases_info, cases_results, cases_bench_plot, cases_figure_kinds, cases_position_figures, cases_documents, cases_signals):
+    for module in (cases_misuse, cases_info, cases_results, cases_bench_plot, cases_figure_kinds, cases_position_figures, cases_documents, cases_examples, cases_signals):
         for name, test in module.tests(settings):
             assert name not in tests, f"two tests are called '{name}'"
             if settings.only in name:

@@ -1,0 +1,67 @@
+"""The examples of every --help and of the man page are run as they stand, on small amounts of work. SPDX-License-Identifier: MIT
+"""
+import os
+import re
+import shlex
+import shutil
+
+from cases_documents import commands_of
+
+# Models that are not in the tree, and what would run for minutes: cases_documents looks at their options.
+ELSEWHERE = ("deberta-v3-", "swag-model", "source ", " > ~/")
+SLOW = ("deberta verify", "deberta eval", "deberta study", "deberta report", "bench machine", "bench kernel")
+SWEEP = ["-n", "16", "--layers", "1", "--threads", "1", "--isa", "auto", "--reps", "1", "--min-time", "0"]  # the last one given counts
+FILES = {"corpus.txt": "a new store\nthe old mall\n", "texts.txt": "a new store\nthe old mall\n", "books.jsonl": '{"text": "a new store"}\n',
+         "pairs.jsonl": '{"text": "a new store", "pair": "opened"}\n'}
+
+
+def examples_of(bench):
+    """In the order in which they stand: one may read what another wrote."""
+    lines = []
+    for name in commands_of(bench):
+        lines += re.split(r"\nexamples?:\n", bench.fine(*name.split(), "--help").out)[1].split("\n")
+    with open(os.path.join(bench.root, "docs", "deberta.1"), encoding="utf-8") as file:
+        lines += file.read().split("\n.SH EXAMPLES\n")[1].split("\n.SH ")[0].replace("\\-", "-").replace("\\(aq", "'").split("\n")
+    return [line.strip() for line in lines if re.match(r" *deberta [a-z]", line)]
+
+
+def examples(bench):
+    for name, text in FILES.items():
+        with open(bench.path(name), "w", encoding="utf-8") as file:
+            file.write(text)
+    for folder in ("models", "docs"):
+        os.symlink(os.path.join(bench.root, folder), bench.path(folder))
+    os.mkdir(bench.path("out"))
+    ran = 0
+    for example in examples_of(bench):
+        if any(word in example for word in ELSEWHERE) or example.startswith(SLOW) or any(word in example for word in SLOW):
+            continue
+        words, stdin = shlex.split(example, comments=True)[1:], b""
+        if "<" in words:
+            with open(bench.path(words[words.index("<") + 1]), "rb") as file:
+                stdin = file.read()
+            words = words[:words.index("<")]
+        if words[0] == "bench" and words[1].startswith("synthetic:"):
+            words += SWEEP
+        if words[:2] == ["bench", "compare"]:
+            for name in words[2:4]:
+                shutil.copy(bench.path("sweep.json"), bench.path(name))
+        bench.fine(*words, stdin=stdin)
+        ran += 1
+    assert ran >= 20, f"only {ran} examples were found"
+
+
+def output_chooses_the_format(bench):
+    sweep = ["bench", "synthetic:v3-xsmall,layers=1,vocab=50", "--no-peak", *SWEEP]
+    for name, begin in (("a.json", "{"), ("a.csv", "model,engine"), ("a.txt", "deberta ")):
+        assert not bench.fine(*sweep, "-o", name).out
+        with open(bench.path(name), encoding="utf-8") as file:
+            assert file.read().startswith(begin), name
+    bench.fine(*sweep, "--format", "csv", "-o", "b.json")
+    with open(bench.path("b.json"), encoding="utf-8") as file:
+        assert file.read().startswith("model,engine"), "--format says more than a suffix"
+
+
+def tests(settings):
+    found = [("format-of-output", output_chooses_the_format)]
+    return found if settings.without_text else [*found, ("examples", examples)]
