@@ -9,7 +9,7 @@ from cases_documents import commands_of
 
 # Models that are not in the tree, and what would run for minutes: cases_documents looks at their options.
 ELSEWHERE = ("deberta-v3-", "swag-model", "source ", " > ~/")
-SLOW = ("deberta verify", "deberta eval", "deberta study", "deberta report", "bench machine", "bench kernel")
+SLOW = ("deberta verify", "deberta eval", "deberta study", "deberta report", "bench machine", "bench kernel", "bench schedule")
 SWEEP = ["-n", "16", "--layers", "1", "--threads", "1", "--isa", "auto", "--reps", "1", "--min-time", "0"]  # the last one given counts
 FILES = {"corpus.txt": "a new store\nthe old mall\n", "texts.txt": "a new store\nthe old mall\n", "books.jsonl": '{"text": "a new store"}\n',
          "pairs.jsonl": '{"text": "a new store", "pair": "opened"}\n'}
