@@ -154,9 +154,9 @@ typedef struct deberta_session deberta_session;
 
 /* What a session can hand out while it encodes; off by default because each needs scratch memory. */
 enum {
-    DEBERTA_OBSERVE_HIDDEN = 1,     /* on_hidden */
-    DEBERTA_OBSERVE_ATTENTION = 2,  /* on_attention */
-    DEBERTA_KEEP_DECODER_INPUT = 4  /* H[L-1], which the Enhanced Mask Decoder starts from */
+    DEBERTA_OBSERVE_HIDDEN = 1,    /* on_hidden */
+    DEBERTA_OBSERVE_ATTENTION = 2, /* on_attention */
+    DEBERTA_KEEP_DECODER_INPUT = 4 /* H[L-1], which the Enhanced Mask Decoder starts from */
 };
 
 /* The terms of a logit, their sum, and what becomes of it. */
