@@ -158,14 +158,15 @@ def pretraining_logits(weights, config, encoder, result, mask):
     return logits
 
 
-def compute(folder, ids, mask, types, float32=False):
-    """What the file of a reference holds: {name: tensor}."""
+def compute(folder, ids, mask, types, float32=False, positions=None):
+    """What the file of a reference holds: {name: tensor}. positions: ids of absolute positions, if they are not to be counted."""
     if not float32:
         make_exact()
     torch.set_grad_enabled(False)
     config, model, head = load(folder, torch.float32 if float32 else torch.float64)
     components = record_components(model, config)
-    result = model(input_ids=ids, attention_mask=mask, token_type_ids=types, output_hidden_states=True, output_attentions=True)
+    result = model(input_ids=ids, attention_mask=mask, token_type_ids=types, position_ids=positions, output_hidden_states=True,
+                   output_attentions=True)
     tensors = {"input_ids": ids, "attention_mask": mask, "token_type_ids": types}
     for layer, hidden in enumerate(result.hidden_states):
         tensors[f"hidden_states.{layer}"] = hidden

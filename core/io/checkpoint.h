@@ -20,6 +20,8 @@ typedef struct checkpoint checkpoint;
 deberta_status checkpoint_open(checkpoint **checkpoint, const char *folder, deberta_error *err);
 void checkpoint_close(checkpoint **checkpoint);
 
+/* Where messages say that a tensor is missing: the weight file, or the folder if there are several. */
+const char *checkpoint_place(const checkpoint *checkpoint);
 /* In ascending order of the names. */
 size_t checkpoint_count(const checkpoint *checkpoint);
 const tensor *checkpoint_at(const checkpoint *checkpoint, size_t index);

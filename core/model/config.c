@@ -295,7 +295,8 @@ static deberta_status read_positions(model_config *config, const config_source *
     DEBERTA_TRY(read_flag(source, "position_biased_input", &config->position_biased_input));
     DEBERTA_TRY(read_terms(config, source));
     DEBERTA_TRY(read_relative_span(config, source));
-    if (source->dialect == DIALECT_V1) return read_flag(source, "talking_head", &config->talking_heads);
+    if (source->dialect != DIALECT_V2) DEBERTA_TRY(read_flag(source, "talking_head", &config->talking_heads));
+    if (source->dialect == DIALECT_V1) return DEBERTA_OK;
     DEBERTA_TRY(read_flag(source, "share_att_key", &config->share_att_key));
     return read_norm_relative(config, source);
 }

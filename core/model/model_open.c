@@ -38,6 +38,7 @@ static deberta_status settle_version(deberta_model *model, deberta_error *err)
     }
     config->version = found;
     if (found == 1) config->share_att_key = false;
+    if (found == 2) config->talking_heads = false;
     return DEBERTA_OK;
 }
 
@@ -75,7 +76,7 @@ static deberta_status open_source(deberta_model *model, const char *path, debert
     }
     DEBERTA_TRY(config_read(&model->config, path, err));
     DEBERTA_TRY(checkpoint_open(&model->checkpoint, path, err));
-    model->source = weight_source_of_checkpoint(model->checkpoint, model->name);
+    model->source = weight_source_of_checkpoint(model->checkpoint);
     return DEBERTA_OK;
 }
 

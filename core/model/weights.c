@@ -35,11 +35,11 @@ static void forget_in_checkpoint(const void *context, const weight_tensor *from)
     checkpoint_forget(context, from->stored);
 }
 
-weight_source weight_source_of_checkpoint(const checkpoint *stored, const char *name)
+weight_source weight_source_of_checkpoint(const checkpoint *stored)
 {
     return (weight_source){
         .context = stored,
-        .name = name,
+        .name = checkpoint_place(stored),
         .find = find_in_checkpoint,
         .read = read_from_checkpoint,
         .view = view_in_checkpoint,

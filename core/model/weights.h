@@ -33,7 +33,7 @@ typedef struct weight_tensor {
 
 typedef struct weight_source {
     const void *context;
-    const char *name; /* what messages call it: the folder */
+    const char *name; /* what messages call it: the file, or the folder of several */
     bool (*find)(const void *context, const char *name, weight_tensor *found);
     deberta_status (*read)(const void *context, const weight_tensor *from, size_t first, size_t count, float *values,
                            deberta_error *err);
@@ -42,7 +42,7 @@ typedef struct weight_source {
     void (*forget)(const void *context, const weight_tensor *from); /* its packed copy is made */
 } weight_source;
 
-weight_source weight_source_of_checkpoint(const checkpoint *stored, const char *name);
+weight_source weight_source_of_checkpoint(const checkpoint *stored);
 
 typedef enum load_pass { LOAD_CHECK, LOAD_MEASURE, LOAD_READ } load_pass;
 

@@ -175,8 +175,8 @@ static void test_dialects(void **state)
     config_free(&c);
     snprintf(text, sizeof text, MICROSOFT "%s", fields);
     parse_good(&c, text);
-    assert_true(c.share_att_key && c.norm_relative && !c.talking_heads);
-    assert_int_equal(c.pooler_activation, ACTIVATION_RELU); /* without `pooling` the encoder's own */
+    assert_true(c.share_att_key && c.norm_relative && c.talking_heads); /* the tensors decide */
+    assert_int_equal(c.pooler_activation, ACTIVATION_RELU);             /* without `pooling` the encoder's own */
     config_free(&c);
     parse_good(&c, MICROSOFT ",\"hidden_act\":\"relu\",\"pooling\":{\"dropout\":0,\"hidden_act\":\"tanh\"}}");
     assert_int_equal(c.pooler_activation, ACTIVATION_TANH);
