@@ -1,0 +1,22 @@
+/* What a tokenizer is made of, for the files that are one: tokenizer.c and tokenizer_decode.c.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_TEXT_TOKENIZER_INSIDE_H
+#define CORE_TEXT_TOKENIZER_INSIDE_H
+
+#include "core/text/added_tokens.h"
+#include "core/text/byte_bpe.h"
+#include "core/text/tokenizer.h"
+#include "core/text/unigram.h"
+
+struct tokenizer {
+    unigram *unigram; /* one of these two */
+    byte_bpe *bpe;
+    const char *file_name;
+    added_tokens added; /* what is found in texts by its spelling */
+    int32_t specials[TOKENIZER_SPECIAL_COUNT];
+    size_t vocabulary_size;
+    bool add_prefix_space;
+};
+
+#endif
