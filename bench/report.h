@@ -65,6 +65,8 @@ void report_print_environment(const bench_report *report, FILE *out);
 /* Roofs by number of threads. */
 deberta_status report_print_roofs(const machine_roofs *roofs, FILE *out, text_table_style style, deberta_error *err);
 
+#define REPORT_SCHEMA "deberta-bench/1" /* of the JSON */
+
 /* {"schema": "deberta-bench/1", "environment": {...}, "results": [...], "trends": [...]} */
 deberta_status report_write_json(const bench_report *report, FILE *out, deberta_error *err);
 /* Unknown members are ignored, absent ones stay 0 or empty; samples and what identifies a result must be there. `where`

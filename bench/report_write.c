@@ -1,0 +1,253 @@
+/* The JSON of a report: one member a fact, units in the names. report_read.c reads back the same.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+
+#include "bench/report.h"
+#include "bench/trends.h"
+
+enum { SIGNIFICANT_DIGITS = 9 }; /* nanoseconds of a second */
+
+/* Members are added through these; jansson frees a value that it cannot add, and `failed` remembers that one was lost.
+ */
+typedef struct writer {
+    json_t *object;
+    bool *failed;
+} writer;
+
+static void put(writer w, const char *name, json_t *value)
+{
+    if (!value || json_object_set_new(w.object, name, value) != 0) *w.failed = true;
+}
+
+static void put_text(writer w, const char *name, const char *text) { put(w, name, json_string(text)); }
+static void put_size(writer w, const char *name, size_t value) { put(w, name, json_integer((json_int_t)value)); }
+static void put_flag(writer w, const char *name, bool value) { put(w, name, json_boolean(value)); }
+
+/* Not finite means not known. */
+static void put_number(writer w, const char *name, double value)
+{
+    put(w, name, isfinite(value) ? json_real(value) : json_null());
+}
+
+static writer put_object(writer w, const char *name)
+{
+    writer inner = {.object = json_object(), .failed = w.failed};
+    put(w, name, inner.object);
+    return inner;
+}
+
+static void append(json_t *array, json_t *value, bool *failed)
+{
+    if (!value || json_array_append_new(array, value) != 0) *failed = true;
+}
+
+static json_t *put_array(writer w, const char *name)
+{
+    json_t *array = json_array();
+    put(w, name, array);
+    return array;
+}
+
+static void put_tiers(writer w, const char *tiers)
+{
+    json_t *array = put_array(w, "tiers");
+    for (const char *at = tiers; *at;) {
+        size_t length = strcspn(at, " ");
+        append(array, json_stringn(at, length), w.failed);
+        at += length + (at[length] == ' ');
+    }
+}
+
+static void put_roofs(writer w, const machine_roofs *roofs)
+{
+    json_t *array = put_array(w, "roofs");
+    for (size_t i = 0; i < roofs->count; i++) {
+        const machine_roof *roof = &roofs->roof[i];
+        writer one = {.object = json_object(), .failed = w.failed};
+        put_size(one, "threads", roof->threads);
+        for (int isa = DEBERTA_ISA_SCALAR; isa < DEBERTA_ISA_COUNT; isa++) {
+            char name[32];
+            snprintf(name, sizeof name, "%s_gflops", deberta_isa_name((deberta_isa)isa));
+            if (roof->gflops[isa] > 0) put_number(one, name, roof->gflops[isa]);
+        }
+        if (roof->read_gbs > 0) put_number(one, "read_gbs", roof->read_gbs);
+        if (roof->triad_gbs > 0) put_number(one, "triad_gbs", roof->triad_gbs);
+        append(array, one.object, w.failed);
+    }
+    put_size(w, "stream_bytes", roofs->stream_bytes);
+}
+
+/* The best tier's peak with one thread and with the most; the most bandwidth of any number of threads. */
+static void put_peaks(writer w, const machine_sheet *s)
+{
+    deberta_isa isa = DEBERTA_ISA_AUTO;
+    deberta_isa_from_name(&isa, s->isa, NULL);
+    double one = machine_peak_gflops(&s->roofs, isa, 1), all = 0, stream = 0;
+    for (size_t i = 0; i < s->roofs.count; i++) {
+        all = fmax(all, s->roofs.roof[i].gflops[isa]);
+        stream = fmax(stream, s->roofs.roof[i].triad_gbs);
+    }
+    put_number(w, "peak_gflops_1t", one > 0 ? one : NAN);
+    put_number(w, "peak_gflops", all > 0 ? all : NAN);
+    put_number(w, "stream_gbs", stream > 0 ? stream : NAN);
+}
+
+static void put_environment(writer w, const bench_report *report)
+{
+    const machine_sheet *s = &report->sheet;
+    const topology_info *t = &s->topology;
+    put_text(w, "version", s->version);
+    put_text(w, "commit", s->commit);
+    put_flag(w, "dirty", s->dirty);
+    put_text(w, "date", s->date);
+    put_text(w, "command", report->command);
+    put_text(w, "compiler", s->compiler);
+    put_text(w, "flags", s->flags);
+    put_text(w, "cpu", s->cpu);
+    put_text(w, "architecture", s->architecture);
+    put_text(w, "system", s->system);
+    put_flag(w, "virtual_machine", s->virtual_machine);
+    put_tiers(w, s->tiers);
+    put_text(w, "isa", s->isa);
+    put_size(w, "cores", t->cores);
+    put_size(w, "logical", t->logical);
+    put_size(w, "packages", t->packages);
+    put_size(w, "numa_nodes", t->numa_nodes);
+    put_size(w, "usable_cores", t->usable_cores);
+    put_number(w, "cpu_quota", t->cpu_quota);
+    writer caches = put_object(w, "caches");
+    put_size(caches, "l1d_bytes", t->l1d_bytes);
+    put_size(caches, "l2_bytes", t->l2_bytes);
+    put_size(caches, "l3_bytes", t->l3_bytes);
+    put_size(w, "memory_bytes", s->memory_bytes);
+    put_text(w, "governor", s->governor);
+    put_number(w, "load", s->load);
+    put_number(w, "clock_ghz", s->clock_ghz);
+    put_number(w, "clock_ghz_after", s->clock_ghz_after);
+    put_number(w, "other_cores", s->activity.others);
+    put_number(w, "stolen_cores", s->activity.stolen);
+    put_peaks(w, s);
+    put_roofs(w, &s->roofs);
+    put_size(w, "load_peak_rss_bytes", report->load_peak_rss_bytes);
+    json_t *notes = put_array(w, "notes");
+    for (size_t i = 0; i < s->note_count; i++) append(notes, json_string(s->notes[i]), w.failed);
+}
+
+static void put_breakdown(writer w, const bench_result *r)
+{
+    writer stages = put_object(w, "breakdown");
+    for (int s = 0; s < PROFILE_STAGES; s++) {
+        writer stage = put_object(stages, cost_stage_name((profile_stage)s));
+        put_number(stage, "s", r->breakdown[s].seconds);
+        put_number(stage, "gflop", r->breakdown[s].gflop);
+        put_number(stage, "bytes", r->breakdown[s].bytes);
+    }
+    put_number(put_object(stages, "waiting"), "s", r->waiting_s);
+    put_number(w, "breakdown_s", r->breakdown_s);
+}
+
+static json_t *result_object(const bench_result *r, bool *failed)
+{
+    writer w = {.object = json_object(), .failed = failed};
+    char checksum[17];
+    snprintf(checksum, sizeof checksum, "%016" PRIx64, r->checksum);
+    put_text(w, "model", r->model);
+    put_text(w, "engine", r->engine);
+    put_text(w, "isa", r->isa);
+    put_text(w, "precision", r->precision);
+    put_size(w, "threads", r->threads);
+    put_size(w, "batch", r->batch);
+    put_size(w, "n", r->n);
+    put_size(w, "tokens", r->tokens);
+    if (r->lengths) {
+        json_t *lengths = put_array(w, "lengths");
+        for (size_t i = 0; i < r->batch; i++) append(lengths, json_integer((json_int_t)r->lengths[i]), failed);
+    }
+    put_size(w, "layers", r->layers);
+    put_text(w, "attention", r->attention);
+    put_flag(w, "position_cache", r->position_cache);
+    put_flag(w, "cold", r->cold);
+    put_size(w, "repetitions", r->time.count);
+    json_t *samples = put_array(w, "samples_s");
+    for (size_t i = 0; i < r->time.count; i++) append(samples, json_real(r->samples[i]), failed);
+    put_number(w, "min_s", r->time.minimum);
+    put_number(w, "median_s", r->time.median);
+    put_number(w, "median_low_s", r->time.low);
+    put_number(w, "median_high_s", r->time.high);
+    put_number(w, "mad_s", r->time.mad);
+    put_number(w, "p95_s", r->time.p95);
+    put_number(w, "other_cores", r->other_cores);
+    put_number(w, "gflop", r->gflop);
+    put_number(w, "gflop_reachable", r->gflop_reachable);
+    put_number(w, "table_rows", r->table_rows);
+    put_number(w, "reachable_rows", r->reachable_rows);
+    put_number(w, "gflops", r->gflops);
+    put_number(w, "peak_fraction", r->peak_fraction > 0 ? r->peak_fraction : NAN);
+    put_number(w, "tokens_per_s", r->tokens_per_s);
+    put_size(w, "peak_rss_bytes", r->peak_rss_bytes);
+    put_size(w, "workspace_bytes", r->workspace_bytes);
+    put_text(w, "checksum", checksum);
+    if (r->has_breakdown) put_breakdown(w, r);
+    return w.object;
+}
+
+static json_t *trend_object(const bench_report *report, const trend *t, bool *failed)
+{
+    const bench_result *r = &report->results[t->like];
+    writer w = {.object = json_object(), .failed = failed};
+    put_text(w, "over", t->axis == TREND_LAYERS ? "layers" : "n");
+    put_text(w, "model", r->model);
+    put_text(w, "isa", r->isa);
+    put_size(w, "threads", r->threads);
+    put_size(w, "batch", r->batch);
+    put_text(w, "attention", r->attention);
+    put_flag(w, "position_cache", r->position_cache);
+    if (t->axis == TREND_LAYERS) {
+        put_size(w, "n", r->n);
+    } else {
+        put_size(w, "layers", r->layers);
+    }
+    put_size(w, "from", t->from);
+    put_size(w, "to", t->to);
+    put_size(w, "points", t->points);
+    json_t *coefficients = put_array(w, "coefficients_s");
+    for (size_t i = 0; i <= t->time.degree; i++) append(coefficients, json_real(t->time.coefficient[i]), failed);
+    put_number(w, "worst_relative_error", t->time.worst);
+    if (t->axis == TREND_LENGTH && t->seconds.valid) put_number(w, "time_exponent", t->seconds.exponent);
+    if (t->axis == TREND_LENGTH && t->memory.valid) put_number(w, "workspace_exponent", t->memory.exponent);
+    return w.object;
+}
+
+static json_t *report_object(const bench_report *report, const trend_list *trends, bool *failed)
+{
+    writer w = {.object = json_object(), .failed = failed};
+    put_text(w, "schema", REPORT_SCHEMA);
+    put_environment(put_object(w, "environment"), report);
+    json_t *results = put_array(w, "results");
+    for (size_t i = 0; i < report->count; i++) append(results, result_object(&report->results[i], failed), failed);
+    json_t *curves = put_array(w, "trends");
+    for (size_t i = 0; i < trends->count; i++) append(curves, trend_object(report, &trends->trends[i], failed), failed);
+    return w.object;
+}
+
+deberta_status report_write_json(const bench_report *report, FILE *out, deberta_error *err)
+{
+    bool failed = false;
+    trend_list trends;
+    DEBERTA_TRY(trends_find(&trends, report, err));
+    json_t *root = report_object(report, &trends, &failed);
+    trends_free(&trends);
+    if (failed || !root) {
+        json_decref(root);
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for the JSON of %zu results", report->count);
+    }
+    int code = json_dumpf(root, out, JSON_INDENT(1) | JSON_REAL_PRECISION(SIGNIFICANT_DIGITS));
+    json_decref(root);
+    if (code != 0 || fputc('\n', out) == EOF || fflush(out) != 0)
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "the results could not be written");
+    return DEBERTA_OK;
+}
