@@ -7,8 +7,9 @@
 #include "cli/studies/studies.h"
 
 static const command *const studies[] = {
-    &study_ablate,  &study_benchmarks, &study_clipping,  &study_components,
-    &study_decoder, &study_grid,       &study_positions, NULL,
+    &study_ablate,     &study_benchmarks, &study_clipping,
+    &study_components, &study_decoder,    &study_grid,
+    &study_positions,  &study_twins,      NULL,
 };
 
 static int print_list(const parsed_options *options)

@@ -5,6 +5,6 @@
 #include "cli/options.h"
 
 extern const command study_ablate, study_benchmarks, study_clipping, study_components, study_decoder, study_grid,
-    study_positions;
+    study_positions, study_twins;
 
 #endif

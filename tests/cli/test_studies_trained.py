@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The studies that compare models: `study positions`, and `study grid` and `study clipping` on tables of losses.
+"""The studies that compare models: `study positions`, `study twins`, and `study grid` and `study clipping` on tables of losses.
 
     test_studies_trained.py PROGRAM
 
@@ -9,6 +9,7 @@ import csv
 import io
 import itertools
 import json
+import math
 import os
 import sys
 import tempfile
@@ -114,6 +115,73 @@ class Positions(unittest.TestCase):
         other = studies.run("study", "positions", DEMO, "synthetic:v3-base,layers=1,vocab=100", *self.texts, code=2)
         self.assertIn("expected a model with the tokenizer of", other)
         self.assertIn("found a vocabulary of 100 instead of 6000", other)
+
+
+class Twins(unittest.TestCase):
+    """Against the matrices that `encode` writes for the same sentences, by the definitions in docs/studies/twins.md."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.found = json.loads(studies.run("study", "twins", DEMO, TWIN, "--text", PHRASES[0], "--text", PHRASES[1], "--json"))
+        cls.rows = studies.rows_of(cls.found["data"])
+
+    def matrices(self, model):
+        """For every phrase: the number of tokens, and {component: [layer][head][query][key]}."""
+        for phrase in PHRASES:
+            with tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "o.safetensors")
+                studies.run("encode", model, "--text", phrase, "--components", "all", "--attention", "all", "-o", path)
+                tensors = tensor_files.read(path)[0]
+            n = tensors["attn.0.probs"].shape[-1]
+            cut = lambda name: [[[tensors[name].values[(h * n + i) * n:(h * n + i + 1) * n] for i in range(n)] for h in range(3)]]
+            yield n, {part: [cut(f"attn.{layer}.{part}")[0] for layer in range(5)] for part in ("c2c", "c2p", "probs") if f"attn.0.{part}" in tensors}
+
+    def value(self, model, what, layer, head, at=""):
+        found = [r["value"] for r in self.rows if (r["model"], r["what"], r["layer"], str(r["head"]), str(r["at"] if r["at"] is not None else ""))
+                 == (model, what, layer, str(head), at)]
+        self.assertEqual(len(found), 1, (model, what, layer, head, at))
+        return found[0]
+
+    def test_heads(self):
+        for path, name in ((DEMO, "demo"), (TWIN, "demo-bert")):
+            texts = list(self.matrices(path))
+            queries = sum(n for n, _ in texts)
+            for layer in range(5):
+                means = []
+                for head in range(3):
+                    rows = [(i, row) for n, parts in texts for i, row in enumerate(parts["probs"][layer][head])]
+                    entropy = sum(-p * math.log2(p) for _, row in rows for p in row if p > 0) / queries
+                    offset = sum(p * (i - j) for i, row in rows for j, p in enumerate(row)) / queries
+                    self.assertAlmostEqual(self.value(name, "entropy", layer, head), entropy, delta=2e-5)
+                    self.assertAlmostEqual(self.value(name, "offset", layer, head), offset, delta=2e-5)
+                    means.append(entropy)
+                self.assertAlmostEqual(self.value(name, "entropy", layer, "all"), sum(means) / 3, delta=2e-5)
+
+    def test_places_and_curves(self):
+        for path, name in ((DEMO, "demo"), (TWIN, "demo-bert")):
+            texts = list(self.matrices(path))
+            own = sum(n - 2 for n, _ in texts)
+            frame = sum(row[j] for n, parts in texts for head in parts["probs"][3] for row in head[1:-1] for j in (0, n - 1))
+            self.assertAlmostEqual(self.value(name, "place", 3, "all", "[CLS], [SEP]"), 100 * frame / own / 3, delta=1e-4)
+            for part in ("c2c", "probs"):
+                values = []
+                for n, parts in texts:
+                    for head in parts[part][3]:
+                        for i in range(3, n - 1):
+                            row = head[i][1:-1]
+                            values.append(row[i - 3] - (sum(row) / len(row) if part == "c2c" else 0))
+                self.assertAlmostEqual(self.value(name, part, 3, "all", "2"), sum(values) / len(values), delta=2e-5)
+        self.assertFalse([r for r in self.rows if r["model"] == "demo-bert" and r["what"] in ("c2p", "p2c")])
+
+    def test_differences(self):
+        first = studies.rows_of(self.found["differences"])[2]
+        expected = self.value("demo", "entropy", 2, "all") - self.value("demo-bert", "entropy", 2, "all")
+        self.assertAlmostEqual(float(first["entropy (bits)"].split()[0]), expected, delta=0.006)
+
+    def test_wrong_use(self):
+        self.assertIn("no term p2c", studies.run("study", "twins", DEMO, TWIN, "--text", "a", "--ablate", "p2c@0", code=2))
+        self.assertIn("--layers", studies.run("study", "twins", DEMO, TWIN, "--text", "a", "--layers", "5", code=2))
+        self.assertIn("OTHER", studies.run("study", "twins", DEMO, "--text", "a", code=2))
 
 
 class Losses(unittest.TestCase):
