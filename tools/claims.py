@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Small experiments for docs/claims.md that no command of the program does.
 
+    tools/claims.py length FOLDER             Microsoft's code on more than 512 tokens; FOLDER is a clone of microsoft/DeBERTa
     tools/claims.py mlm-head [MODEL]          transformers' masked-LM head on a checkpoint with Microsoft's names
-    tools/claims.py norms [MODEL]             norms of words, positions and their sums
+    tools/claims.py norms [MODEL]             norms of words, positions and their sums; are both found again in a sum?
     tools/claims.py position-to-position ...  the term that DeBERTa leaves out, added after training
     tools/claims.py swap ...                  which cells of a term change when one token does
 
 MODEL is a folder, models/demo if not given. The last two run the program (--program build/deberta). Needs numpy and
-safetensors, mlm-head also transformers and torch. SPDX-License-Identifier: MIT
+safetensors, mlm-head also transformers and torch, length torch. SPDX-License-Identifier: MIT
 """
 import argparse
 import json
@@ -20,6 +21,43 @@ import tempfile
 
 import numpy as np
 from safetensors.numpy import load_file
+
+
+def microsoft_model(folder):
+    """A small made-up v3 of Microsoft's own classes. What downloads checkpoints and writes logs is not needed for that and is left out."""
+    import importlib
+    import logging
+    import types
+
+    root = os.path.join(folder, "DeBERTa")
+    for name, path in (("DeBERTa", root), ("DeBERTa.deberta", os.path.join(root, "deberta")), ("DeBERTa.utils", os.path.join(root, "utils"))):
+        sys.modules[name] = types.ModuleType(name)
+        sys.modules[name].__path__ = [path]
+    sys.modules["DeBERTa.utils"].get_logger = logging.getLogger
+    sys.modules["DeBERTa.deberta.cache_utils"] = types.ModuleType("DeBERTa.deberta.cache_utils")
+    sys.modules["DeBERTa.deberta.cache_utils"].load_model_state = None
+    config = {"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "vocab_size": 100, "hidden_act": "gelu",
+              "hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1, "max_position_embeddings": 512, "type_vocab_size": 0,
+              "relative_attention": True, "position_buckets": 256, "norm_rel_ebd": "layer_norm", "share_att_key": True, "pos_att_type": "p2c|c2p",
+              "position_biased_input": False, "layer_norm_eps": 1e-7, "max_relative_positions": -1, "initializer_range": 0.02, "padding_idx": 0}
+    parsed = importlib.import_module("DeBERTa.deberta.config").ModelConfig.from_dict(config)
+    return importlib.import_module("DeBERTa.deberta.deberta").DeBERTa(parsed).eval()
+
+
+def length(arguments):
+    import torch
+
+    model = microsoft_model(arguments.model)
+    for tokens, given in ((512, False), (513, False), (513, True), (2000, True)):
+        ids = torch.randint(1, 100, (1, tokens))
+        positions = torch.arange(tokens).clamp(max=511)[None] if given else None
+        try:
+            with torch.no_grad():
+                found = list(model(ids, position_ids=positions)["hidden_states"][-1].shape)
+        except IndexError as error:
+            found = f"IndexError: {error}"
+        print(f"{tokens} tokens, position ids {'given, none above 511' if given else 'left to the code'}: {found}")
+    return 0
 
 
 def mlm_head(arguments):
@@ -59,6 +97,17 @@ def norms(arguments):
           f"orthogonal vectors of these norms would have sums of {orthogonal.mean():.3f}")
     print(f"cosine of word and position: mean {cosine.mean():+.3f}, standard deviation {cosine.std():.3f}; "
           f"random directions: 0 and {1 / math.sqrt(words.shape[1]):.3f}")
+
+    # The nearest word to a sum, less the mean position; the nearest position, less the mean word.
+    def found_again(sums, candidates, others, right):
+        sums = sums - others.mean(0)
+        distance = (candidates ** 2).sum(1) - 2 * sums @ candidates.T
+        return 100 * (distance.argmin(1) == right).mean()
+
+    w, p = random.integers(4, len(words), 5000), random.integers(0, len(positions), 5000)
+    sums = words[w] + positions[p]
+    print(f"found again in 5,000 sums as the nearest one: the word in {found_again(sums, words, positions, w):.1f} %, "
+          f"the position in {found_again(sums, positions, words[4:], p):.1f} %")
     return 0
 
 
@@ -92,6 +141,19 @@ def bucket(r, buckets, maximum):
     return int(math.copysign(size, r)) if r else 0
 
 
+def fit(query, key, span):
+    """How much of the term over the distance a key bias can be: PQ[row(r)] . bias for the best bias of each head, as R^2; and the rows in use."""
+    rows = np.arange(1, 2 * span)
+    residual = total = 0
+    for head in range(query.shape[1]):
+        columns = np.hstack([query[rows, head], np.ones((len(rows), 1))])  # a constant does nothing to a softmax
+        term = (query[rows, head] * key[rows, head]).sum(1)
+        best = columns @ np.linalg.lstsq(columns, term, rcond=None)[0]
+        residual += ((term - best) ** 2).sum()
+        total += ((term - term.mean()) ** 2).sum()
+    return 1 - residual / total, len(rows)
+
+
 def position_to_position(arguments):
     with open(os.path.join(arguments.model, "config.json"), encoding="utf-8") as file:
         config = json.load(file)
@@ -102,6 +164,7 @@ def position_to_position(arguments):
     table = table * tensors["deberta.encoder.LayerNorm.weight"] + tensors["deberta.encoder.LayerNorm.bias"]
     with open(arguments.file, encoding="utf-8") as file:
         texts = [line.rstrip("\n") for line in file][:arguments.sentences]
+    fits = np.zeros((config["num_hidden_layers"], 2))
     sums, moved, count = np.zeros((config["num_hidden_layers"], 4)), np.zeros(config["num_hidden_layers"]), 0
     for text in texts:
         found = encode(arguments, "--text", text, "--components", "all")
@@ -112,27 +175,29 @@ def position_to_position(arguments):
             project = lambda kind: (table @ tensors[f"{part}{kind}_proj.weight"].T + tensors[f"{part}{kind}_proj.bias"]).reshape(2 * span, heads, -1)
             query, key = project("query"), project("key")
             term = np.einsum("ijad,ijad->aij", query[row], key[row.T]) / math.sqrt(3 * query.shape[-1])
+            if count == 0:
+                fits[layer] = fit(query, key, span)
             terms = [found[f"attn.{layer}.{name}"][0] for name in ("c2c", "c2p", "p2c")] + [term]
             sums[layer] += [((t - t.mean(-1, keepdims=True)) ** 2).sum() for t in terms]
             logits = sum(terms[:3])
             moved[layer] += np.abs(softmax(logits + term) - softmax(logits)).sum(-1).mean() / 2
         count += 1
-    print("| layer | p2p beside c2c, c2p and p2c: share of the variance | attention that it would move |\n|--:|--:|--:|")
+    print("| layer | p2p beside c2c, c2p and p2c: share of the variance | attention that it would move | of it a key bias can be (R2) |\n|--:|--:|--:|--:|")
     for layer in range(len(moved)):
-        print(f"| {layer} | {100 * sums[layer, 3] / sums[layer].sum():.1f} % | {100 * moved[layer] / count:.1f} % |")
-    print(f"\n{count} sentences")
+        print(f"| {layer} | {100 * sums[layer, 3] / sums[layer].sum():.1f} % | {100 * moved[layer] / count:.1f} % | {fits[layer, 0]:.4f} |")
+    print(f"\n{count} sentences; {fits[0, 1]:.0f} rows of the table, heads of {config['hidden_size'] // heads}")
     return 0
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("experiment", choices=["mlm-head", "norms", "position-to-position", "swap"])
+    parser.add_argument("experiment", choices=["length", "mlm-head", "norms", "position-to-position", "swap"])
     parser.add_argument("model", nargs="?", default="models/demo")
     parser.add_argument("--program", default="build/deberta")
     parser.add_argument("--file", default="docs/studies/data/sentences.txt")
     parser.add_argument("--sentences", type=int, default=100)
     arguments = parser.parse_args()
-    run = {"mlm-head": mlm_head, "norms": norms, "position-to-position": position_to_position, "swap": swap}
+    run = {"length": length, "mlm-head": mlm_head, "norms": norms, "position-to-position": position_to_position, "swap": swap}
     return run[arguments.experiment](arguments)
 
 
