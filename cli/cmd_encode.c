@@ -9,6 +9,7 @@
 #include "cli/input.h"
 #include "cli/run.h"
 #include "core/io/export.h"
+#include "core/model/session.h"
 #include "study/capture.h"
 
 enum { NAME_BYTES = 48 };
@@ -214,6 +215,7 @@ static deberta_status encode(encode_job *job, deberta_session_options *session_o
                                    .observer = observed || job->capture.hidden ? &observer : NULL};
         const deberta_batch batch = input_as_batch(&job->input);
         DEBERTA_TRY(deberta_encode(job->session, &batch, &outputs, err));
+        DEBERTA_TRY(session_check_finite(job->session, err));
         job->last_hidden = outputs.hidden;
         job->last_stride = outputs.hidden_stride;
     }

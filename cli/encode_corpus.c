@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/encode_corpus.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -308,13 +307,7 @@ static deberta_status keep_batch(void *context, const text_piece *pieces, size_t
 
 static void put_vector(FILE *file, const float *vector, size_t width)
 {
-    for (size_t e = 0; e < width; e++) {
-        fputc(e ? ',' : '[', file);
-        if (isfinite(vector[e]))
-            fprintf(file, "%.9g", (double)vector[e]);
-        else
-            fputs("null", file); /* JSON has no other word for it */
-    }
+    for (size_t e = 0; e < width; e++) fprintf(file, "%c%.9g", e ? ',' : '[', (double)vector[e]);
     fputc(']', file);
 }
 

@@ -8,6 +8,7 @@
 #include "cli/input.h"
 #include "cli/run.h"
 #include "core/base/status.h"
+#include "core/model/session.h"
 
 enum {
     DEFAULT_BATCH_TOKENS = 2048,
@@ -170,6 +171,7 @@ static deberta_status encode_batch(text_batches *batches, const text_piece *piec
                                  .token_types = batches->types};
     const double began = text_batches_now();
     DEBERTA_TRY(deberta_encode(batches->session, &batch, outputs, err));
+    DEBERTA_TRY(session_check_finite(batches->session, err));
     batches->encoder_seconds += text_batches_now() - began;
     batches->tokens += tokens;
     batches->batches++;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/status.h"
+#include "core/model/session.h"
 #include "study/capture.h"
 #include "study/reference/reference.h"
 #include "study/verify.h"
@@ -131,6 +132,7 @@ static deberta_status run_engine(engine_run *run, const deberta_model *model, co
     const deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1};
     deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
     DEBERTA_TRY(deberta_encode(run->session, &batch, &outputs, err));
+    DEBERTA_TRY(session_check_finite(run->session, err));
     for (int head = 0; head < DEBERTA_HEAD_COUNT; head++) {
         if (!(info->heads_present & 1u << head)) continue;
         const size_t width = deberta_head_width(model, (deberta_head)head),

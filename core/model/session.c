@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/model/session.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -282,6 +283,21 @@ size_t deberta_session_threads(const deberta_session *session) { return session-
 size_t deberta_session_memory_bytes(const deberta_session *session) { return session->arena.capacity_bytes; }
 
 profile *session_profile(deberta_session *session) { return session_profiling(session); }
+
+deberta_status session_check_finite(const deberta_session *s, deberta_error *err)
+{
+    const size_t width = s->model->config.hidden_size;
+    for (size_t t = 0; t < s->tokens; t++) {
+        const float *row = s->hidden + t * s->hidden_stride;
+        for (size_t e = 0; e < width; e++) {
+            if (isfinite(row[e])) continue;
+            DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                         "%s: value %zu of token %zu's last hidden state is %f: weights of the model are damaged",
+                         s->model->name, e, t, (double)row[e]);
+        }
+    }
+    return DEBERTA_OK;
+}
 
 void session_note_failure(deberta_session *session, deberta_status status, const deberta_error *error)
 {

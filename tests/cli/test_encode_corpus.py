@@ -199,6 +199,20 @@ def test_signals_leave_nothing_behind():
     assert running.wait() == -signal.SIGINT and not list(FOLDER.glob("s.npy*"))
 
 
+def test_damaged_weights_are_no_result():
+    """One bias that is no number makes every output one: encode writes nothing, and verify finds more to say than that both agree."""
+    folder = small_models.make_model(FOLDER / "damaged", "29", "spm-unigram", 3001)
+    tensors, _ = small_models.read_tensors(folder / "model.safetensors")
+    name = next(n for n in tensors if n.endswith("intermediate.dense.bias"))
+    tensors[name][1][3] = math.nan
+    small_models.write_tensors(folder / "model.safetensors", tensors)
+    for words in (["-o", "x.jsonl", "--pool", "mean"], ["-o", "x.npy"], ["-o", "x.safetensors"], ["-o", "x.safetensors", "--hidden"]):
+        words[1] = FOLDER / words[1]
+        _, said = run("encode", folder, "--text", "a new store", *words, code=3)
+        assert "nan: weights of the model are damaged" in said and not words[1].exists(), said
+    assert "weights of the model are damaged" in run("verify", folder, "--isa", "scalar", code=3)[1]
+
+
 def test_wrong_usage():
     for words in (["--pool", "none", "-o", FOLDER / "x.npy"], ["--window", 8, "-o", FOLDER / "x.npy"], ["--pool", "cls"],
                   ["--window", 8, "--stride", 7, "-o", FOLDER / "x.jsonl"], ["--stride", 7, "-o", FOLDER / "x.jsonl"],
