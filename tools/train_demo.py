@@ -38,9 +38,10 @@ TOKENS_PER_STEP = 6144
 # (step, learning rate) between which the rate is linear: warm-up, slow decay, faster decay to nothing.
 RATES = ((-1, 0.0), (299, 1.5e-3), (1920, 1.0737e-3), (4032, 0.0))
 WEIGHT_DECAY = 0.05
-# The twin diverges at the full rate, and needs short sequences (until step, length) to find out about neighbours. Its
-# steps are a third as large: it had less time, and spent on the plateau of bare frequencies, steps count, not tokens.
+# The twin diverges at the full rate, and needs short sequences (until step, length) to find out about neighbours. On the
+# plateau of bare frequencies steps count, not tokens: so it takes three times as many, of a third of the tokens.
 TWIN_RATE, TWIN_TOKENS_PER_STEP = 2 / 3, 2048
+TWIN_STEPS = RATES[-1][0] * TOKENS_PER_STEP // TWIN_TOKENS_PER_STEP
 TWIN_LENGTHS = ((600, 16), (1200, 32))
 # The first steps see nothing but [MASK], which learns faster; the rest see BERT's mixture, so that the last layer
 # also meets queries that show their own token.
@@ -438,9 +439,11 @@ def main():
     parser.add_argument("--twin", action="store_true", help="absolute positions and plain attention")
     parser.add_argument("--corpus", type=Path, default=Path("corpus"), help="folder of train.txt and valid.txt")
     parser.add_argument("--state", type=Path, default=Path("train-state"), help="checkpoints and spm.model")
-    parser.add_argument("--steps", type=int, default=RATES[-1][0], help="where the rate reaches zero, beyond 1920")
+    parser.add_argument("--steps", type=int, help="where the rate reaches zero, beyond 1920; default: 24.8 M tokens")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_intermixed_args()
+    if arguments.steps is None:
+        arguments.steps = TWIN_STEPS if arguments.twin else RATES[-1][0]
     if arguments.command == "tokenizer":
         train_tokenizer(arguments.corpus, arguments.state)
     elif arguments.command == "train":
