@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/encode_corpus.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

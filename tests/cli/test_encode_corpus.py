@@ -206,7 +206,7 @@ def test_damaged_weights_are_no_result():
     name = next(n for n in tensors if n.endswith("intermediate.dense.bias"))
     tensors[name][1][3] = math.nan
     small_models.write_tensors(folder / "model.safetensors", tensors)
-    for words in (["-o", "x.jsonl", "--pool", "mean"], ["-o", "x.npy"], ["-o", "x.safetensors"], ["-o", "x.safetensors", "--hidden"]):
+    for words in (["-o", "x.jsonl", "--pool", "mean"], ["-o", "x.npy"], ["-o", "x.safetensors"], ["-o", "x.safetensors", "--hidden", "all"]):
         words[1] = FOLDER / words[1]
         _, said = run("encode", folder, "--text", "a new store", *words, code=3)
         assert "nan: weights of the model are damaged" in said and not words[1].exists(), said

@@ -90,7 +90,7 @@ static void viewed_and_read_weights_are_packed_alike(void **state)
         checkpoint *stored = NULL;
         write_weights(folder, shift);
         assert_int_equal(checkpoint_open(&stored, folder, NULL), DEBERTA_OK);
-        weight_source viewing = weight_source_of_checkpoint(stored, folder), reading = viewing;
+        weight_source viewing = weight_source_of_checkpoint(stored), reading = viewing;
         real_view = viewing.view;
         viewing.view = count_view;
         reading.view = NULL;
