@@ -250,6 +250,8 @@ static void draw_runs(draw_list *list, const chart_plot *p, const chart_series *
         const draw_pen pen = {look->colour, 1.0, look->dash};
         if (area && used > 2) draw_path(list, points, used, DRAW_CLOSED, faded(look->colour, 60), NULL);
         if (!area && used > 1) draw_path(list, points, used, DRAW_OPEN, nothing, &pen);
+        if (!area && used == 1 && series->kind == CHART_CURVE) /* with nothing to be joined to it would not be seen */
+            draw_marker(list, points[0].x, points[0].y, look);
         first = last + 1;
     }
     free(points);

@@ -315,6 +315,7 @@ deberta_status figure_save(figure_layout layout, const void *what, const figure_
     DEBERTA_TRY_OR_FAIL(status, layout(list, what, told, err));
     DEBERTA_TRY_OR_FAIL(status, draw_status(list, err));
     told->missing_glyphs = draw_cairo_missing_glyphs(list, &ruler);
+    told->page_height = draw_page_height(list);
     for (size_t i = 0; i < path_count; i++)
         DEBERTA_TRY_OR_FAIL(status, encode(list, &ruler, &filled, outputs[i].format, &outputs[i].bytes, err));
     DEBERTA_TRY_OR_FAIL(status, write_outputs(outputs, path_count, err));

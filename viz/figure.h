@@ -39,6 +39,7 @@ typedef struct figure_notes {
     size_t pooled_rows;    /* 0: as many */
     size_t missing_glyphs; /* characters that no installed font has; not in the figure, they are seen there */
     bool positions;        /* tokens did not fit; axes show positions */
+    double page_height;    /* mm; not in the figure either */
 } figure_notes;
 
 /* One letter's height of space, and the fonts of a figure. */

@@ -7,6 +7,8 @@
 
 #include "cli/figures/figure_latex.h"
 
+enum { HIGHEST_PAGE_MM = 297 }; /* A4 */
+
 /* ------------------------------------------------------------------------------------------------------- figures */
 
 const char *component_title(deberta_component component)
@@ -153,5 +155,10 @@ int figure_job_finish(figure_job *job, figure_layout layout, const void *figure)
     if (notes.missing_glyphs)
         run_note(job->options, "deberta attention: no installed font has %zu of the characters; boxes stand for them",
                  notes.missing_glyphs);
+    if (notes.page_height > HIGHEST_PAGE_MM)
+        run_note(job->options,
+                 "deberta attention: the figure is %.0f mm high, more than a page has: --layers, --heads, --tokens and "
+                 "--layout make it smaller, --figure grid draws every head small",
+                 notes.page_height);
     return EXIT_OK;
 }

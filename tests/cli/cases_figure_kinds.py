@@ -385,9 +385,18 @@ def wrong_use(bench):
     wrong(["side by side", "fewer"], "--figure", "lines", "--layers", "all", "--heads", "all")
 
 
+def figures_beyond_a_page(bench):
+    """Are drawn as asked for, and said to be; a page is never said to be too high."""
+    for layers, high in (("all", True), ("0", False)):
+        said = bench.fine("attention", demo(bench), "--text", "a new store", "--layers", layers, "--heads", "all", "-o", "a.svg").err
+        with open(bench.path("a.svg"), encoding="utf-8") as file:
+            height = float(re.search(r'<svg[^>]* height="([0-9.]+)mm"', file.read())[1])
+        assert (f"{height:.0f} mm high" in said) == high, f"{layers}: {height}: {said}"
+
+
 def tests(settings):
     for test in (grid, means, rollout, shares, entropy, distance, bucket_edges, delta, difference, query, line_view, value_weighted, shown_tokens, every_model,
-                 repeatable, wrong_use):
+                 figures_beyond_a_page, repeatable, wrong_use):
         def wrapped(bench, test=test):
             needs_figures(bench)
             test(bench)

@@ -146,6 +146,8 @@ static void curves_golden(void **state)
     golden_trace_check("curves", chart_layout, &spec);
 }
 
+static size_t traced_bytes; /* of the last figure laid out: more bytes, more was drawn */
+
 static deberta_status lay_out(const chart_figure *spec, figure_notes *notes)
 {
     draw_list *list = NULL;
@@ -157,6 +159,7 @@ static deberta_status lay_out(const chart_figure *spec, figure_notes *notes)
         byte_buffer trace = {0};
         assert_int_equal(draw_trace(list, &trace, NULL), DEBERTA_OK);
         byte_buffer_append(&trace, "", 1);
+        traced_bytes = trace.size_bytes;
         assert_null(strstr((char *)trace.data, "nan"));
         assert_null(strstr((char *)trace.data, "inf"));
         byte_buffer_free(&trace);
@@ -184,6 +187,23 @@ static void points_that_cannot_be_drawn_are_counted(void **state)
     panel.x = (chart_axis){.low = 1, .high = 4};
     assert_int_equal(lay_out(&spec, &notes), DEBERTA_OK);
     assert_int_equal(notes.clipped, 1); /* what lies beyond a chosen stretch of x is not missed */
+}
+
+/* Nothing to be joined to: as a line it would not be seen. */
+static void a_lone_point_of_a_curve_is_drawn(void **state)
+{
+    (void)state;
+    const double line[] = {0, 1, 2}, lone[] = {NAN, 1, NAN}, none[] = {NAN, NAN, NAN};
+    chart_series series[] = {{.kind = CHART_CURVE, .y = line, .count = 3},
+                             {.kind = CHART_CURVE, .y = none, .count = 3}};
+    const chart_panel panel = {.series = series, .series_count = 2};
+    const chart_figure spec = {.style = {.width_mm = 85}, .panels = &panel, .panel_count = 1};
+    figure_notes notes;
+    assert_int_equal(lay_out(&spec, &notes), DEBERTA_OK);
+    const size_t without = traced_bytes;
+    series[1].y = lone;
+    assert_int_equal(lay_out(&spec, &notes), DEBERTA_OK);
+    assert_true(traced_bytes > without);
 }
 
 static void odd_data_still_make_a_chart(void **state)
@@ -239,6 +259,7 @@ int main(void)
         cmocka_unit_test(bars_golden),
         cmocka_unit_test(curves_golden),
         cmocka_unit_test(points_that_cannot_be_drawn_are_counted),
+        cmocka_unit_test(a_lone_point_of_a_curve_is_drawn),
         cmocka_unit_test(odd_data_still_make_a_chart),
         cmocka_unit_test(wrong_charts_are_refused),
     };
