@@ -194,6 +194,8 @@ deberta_status heatmap_choose(heatmap_scale *scale, heatmap_kind kind, const hea
         if (kind == HEATMAP_LOG && middle <= 0) middle = 1; /* no cell at all */
         range.low = kind == HEATMAP_LOG ? middle / 2 : middle - below[kind];
         range.high = kind == HEATMAP_LOG ? middle * 2 : middle + above[kind];
+        /* what is not negative may be unable to be */
+        if (kind == HEATMAP_RANGE && middle >= 0) range.low = fmax(0, range.low);
     }
     if (choice->policy == HEATMAP_FIXED) range = (value_range){choice->low, choice->high, 0};
     *scale = (heatmap_scale){.low = range.low, .high = range.high, .logarithmic = kind == HEATMAP_LOG};

@@ -25,8 +25,8 @@ static int run(figure_job *job)
         offset[k] = summary.offset;
     }
     if (status != EXIT_OK) return status;
-    figure_job_note(job, "Means over %zu queries; attention spread evenly has an entropy of %.2f bits. ",
-                    job->view.count, log2((double)job->view.count));
+    figure_job_note(job, "Means over %zu %s; attention spread evenly has an entropy of %.2f bits. ", job->view.count,
+                    job->view.count == 1 ? "query" : "queries", log2((double)job->view.count));
     figure_job_caption(job, "Entropy of the attention of each head, and the distance and direction it looks. ");
     status = head_map_figure(job, &figure);
     figure.panels = panels;

@@ -123,6 +123,9 @@ static void scales(void **state)
     const float same[] = {5, 5, 5};
     scale = scale_of(same, 3, HEATMAP_RANGE, (heatmap_choice){0});
     assert_true(scale.low < 5 && scale.high > 5);
+    const float nothing[] = {0, 0}; /* an entropy, say: no colour is spent on less than nothing */
+    scale = scale_of(nothing, 2, HEATMAP_RANGE, (heatmap_choice){0});
+    assert_true(scale.low == 0 && scale.high > 0);
     scale = scale_of(same, 3, HEATMAP_LOG, (heatmap_choice){0});
     assert_true(scale.low < 5 && scale.high > 5 && scale.low > 0);
 
