@@ -223,7 +223,10 @@ deberta_status schedule_print(const schedule *result, FILE *out, text_table_styl
         text_table_add(&table, "%.2f", 1e3 * p->span);
         text_table_add(&table, "%.2f", 1e3 * (double)p->loops * p->start);
         text_table_add(&table, "%.2f", 1e3 * p->seconds);
-        text_table_add(&table, p->measured > 0 ? "%.2f" : "", 1e3 * p->measured);
+        if (p->measured > 0)
+            text_table_add(&table, "%.2f", 1e3 * p->measured);
+        else
+            text_table_add_empty(&table);
         text_table_add(&table, "%.2f", p->efficiency * (double)p->threads);
         text_table_add(&table, "%.1f", 100 * p->efficiency);
         text_table_add(&table, "%.1f", p->weights_gbs);

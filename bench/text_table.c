@@ -33,6 +33,8 @@ void text_table_add(text_table *table, const char *format, ...)
     }
 }
 
+void text_table_add_empty(text_table *table) { text_table_add(table, "%s", ""); }
+
 static const char *cell_at(const text_table *table, size_t row, size_t column)
 {
     size_t index = row * table->columns + column;
