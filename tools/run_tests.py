@@ -188,6 +188,7 @@ def neon():
         # What the tier computes. The rest of the tests knows no tier, and its clocks and threads are not an emulator's.
         meson_tests("kernels and golden results", "build-arm64", ["--setup", "quick", "--suite", "kernels", "--suite", "golden",
                                                                   "--no-suite", "long"])
+        run("one arithmetic, a sample", ["qemu-aarch64-static", "build-arm64/tests/golden/identity", "--folder", "tests/golden", "--quick"])
         tiers.append(("neon", "under qemu-aarch64"))
 
 
