@@ -300,14 +300,6 @@ void kernel_measurements_free(kernel_measurements *found)
 
 /* --------------------------------------------------------------------------------------------------------- printing */
 
-/* Empty where the value is unknown. */
-static void add_known(text_table *table, int digits, double value)
-{
-    char text[32] = "";
-    if (value > 0) snprintf(text, sizeof text, "%.*f", digits, value);
-    text_table_add(table, "%s", text);
-}
-
 deberta_status kernel_bench_print(const kernel_measurements *found, const kernel_problems *problems, FILE *out,
                                   text_table_style style, deberta_error *err)
 {
@@ -323,11 +315,11 @@ deberta_status kernel_bench_print(const kernel_measurements *found, const kernel
         text_table_add(&table, "%.3f", 1e6 * m->time.median);
         text_table_add(&table, "%.3f", 1e6 * m->time.mad);
         text_table_add(&table, "%.3f", 1e6 * m->time.minimum);
-        add_known(&table, 1, m->gflops);
-        add_known(&table, 1, 100 * m->peak_fraction);
+        text_table_add_known(&table, 1, m->gflops, m->gflops > 0);
+        text_table_add_known(&table, 1, 100 * m->peak_fraction, m->peak_fraction > 0);
         text_table_add(&table, "%.1f", 1e-9 * m->bytes / m->time.median);
         text_table_add(&table, "%.3f", 1e9 * m->time.median / m->elements);
-        add_known(&table, 2, m->speed_up);
+        text_table_add_known(&table, 2, m->speed_up, m->speed_up > 0);
     }
     bool printed = text_table_print(&table, out, style);
     text_table_free(&table);

@@ -147,7 +147,10 @@ static deberta_status run_length(const schedule_work *w, size_t n, schedule *res
         schedule_point *p = &result->points[result->count++];
         *p = (schedule_point){.n = n, .threads = w->threads.values[t]};
         DEBERTA_TRY(rehearse(w, p, err));
-        if (p->threads <= w->cores) DEBERTA_TRY(measure(w, n, p->threads, &p->measured, err));
+        if (p->threads == 1)
+            p->measured = alone;
+        else if (p->threads <= w->cores)
+            DEBERTA_TRY(measure(w, n, p->threads, &p->measured, err));
         p->efficiency = alone / ((double)p->threads * p->seconds);
         double readers = n >= LINEAR_ROW_SPLIT * p->threads ? (double)p->threads : 1;
         p->weights_gbs = 1e-9 * readers * weight_bytes(&w->info) / p->seconds;
@@ -223,10 +226,7 @@ deberta_status schedule_print(const schedule *result, FILE *out, text_table_styl
         text_table_add(&table, "%.2f", 1e3 * p->span);
         text_table_add(&table, "%.2f", 1e3 * (double)p->loops * p->start);
         text_table_add(&table, "%.2f", 1e3 * p->seconds);
-        if (p->measured > 0)
-            text_table_add(&table, "%.2f", 1e3 * p->measured);
-        else
-            text_table_add_empty(&table);
+        text_table_add_known(&table, 2, 1e3 * p->measured, p->measured > 0);
         text_table_add(&table, "%.2f", p->efficiency * (double)p->threads);
         text_table_add(&table, "%.1f", 100 * p->efficiency);
         text_table_add(&table, "%.1f", p->weights_gbs);

@@ -33,7 +33,13 @@ void text_table_add(text_table *table, const char *format, ...)
     }
 }
 
-void text_table_add_empty(text_table *table) { text_table_add(table, "%s", ""); }
+void text_table_add_known(text_table *table, int decimals, double value, bool known)
+{
+    if (known)
+        text_table_add(table, "%.*f", decimals, value);
+    else
+        text_table_add(table, "%s", "");
+}
 
 static const char *cell_at(const text_table *table, size_t row, size_t column)
 {

@@ -23,8 +23,8 @@ typedef struct text_table {
 /* Cells are added from left to right, row by row; the first `columns` of them are the titles. */
 text_table text_table_make(size_t columns);
 void text_table_add(text_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* A cell for what is not known. */
-void text_table_add_empty(text_table *table);
+/* A number with so many decimals, or an empty cell for what is not known. */
+void text_table_add_known(text_table *table, int decimals, double value, bool known);
 /* Numbers, and what looks like one, are set to the right. False if memory ran out on the way, and then nothing is
  * printed. */
 bool text_table_print(const text_table *table, FILE *out, text_table_style style);

@@ -139,8 +139,7 @@ int classify_choices_run(head_run *run, size_t top)
     job.top = top < job.count ? top : job.count;
     const bool allocated = allocate(&job);
     for (size_t k = 0; allocated && k < job.count; k++) job.choices[k] = options_nth_value(run->options, "choice", k);
-    const deberta_error no_memory = {.code = DEBERTA_E_MEMORY, .message = "out of memory"};
-    const int status = allocated ? head_run_all(run, &command, &job) : report_error(run->options, &no_memory);
+    const int status = allocated ? head_run_all(run, &command, &job) : report_no_memory(run->options);
     release(&job);
     return status;
 }

@@ -111,7 +111,6 @@ typedef struct verify_output {
 static int print_report(const parsed_options *options, const verify_output *to, const verify_options *verify,
                         const verify_report *report)
 {
-    deberta_error error = {.code = DEBERTA_E_MEMORY, .message = "out of memory"};
     text_output output;
     if (to->format == FORMAT_JSON)
         return run_print_json_to(options, to->paths.text, verify_report_json(report, verify));
@@ -119,7 +118,7 @@ static int print_report(const parsed_options *options, const verify_output *to, 
     if (status != EXIT_OK) return status;
     if (verify_report_print(report, verify, output.file, to->format)) return text_output_close(options, &output);
     text_output_discard(&output);
-    return report_error(options, &error);
+    return report_no_memory(options);
 }
 
 #if HAVE_VIZ

@@ -152,17 +152,18 @@ int options_parse(parsed_options **out, const command *command, int argc, char *
     bool only_arguments = false, behind_option = false;
     for (int index = 1; index < argc && status == EXIT_OK; index++) {
         const char *text = argv[index];
-        if (only_arguments || text[0] != '-' || text[1] == 0) {
+        const bool is_argument = only_arguments || text[0] != '-' || text[1] == 0;
+        const bool is_option = !is_argument && strcmp(text, "--") != 0;
+        if (is_option) {
+            status = parse_option(options, &index);
+        } else if (is_argument) {
             if (options->argument_count == command->max_arguments && behind_option)
                 options->surplus_after = &options->given[options->given_count - 1];
             options->arguments[options->argument_count++] = text;
-            behind_option = false;
-        } else if (strcmp(text, "--") == 0)
-            only_arguments = true, behind_option = false;
-        else {
-            status = parse_option(options, &index);
-            behind_option = true;
+        } else {
+            only_arguments = true;
         }
+        behind_option = is_option;
     }
     if (status == EXIT_OK && options_has(options, "help")) {
         options_print_help(command);

@@ -323,9 +323,12 @@ def limit_memory():
     resource.setrlimit(resource.RLIMIT_DATA, (available * 9 // 10,) * 2)
 
 
+SECONDS_OF_A_SLOW_CALL = 10
+
+
 def enough_calls(once, repetitions):
     """How many timed calls are enough when one takes so many seconds: slow calls vary little and are repeated less."""
-    return 1 if once > 10 else min(3, repetitions) if once > 2 else repetitions
+    return 1 if once > SECONDS_OF_A_SLOW_CALL else min(3, repetitions) if once > 2 else repetitions
 
 
 def take_samples(call, once, repetitions, min_seconds):
@@ -379,7 +382,7 @@ def measure(arguments):
         for batch_ids, batch_mask in batches:
             encode(batch_ids, batch_mask)
 
-    if arguments.documents or once < 10:  # the first call of an engine may have compiled or allocated
+    if arguments.documents or once < SECONDS_OF_A_SLOW_CALL:  # the first call of an engine may have compiled or allocated
         once = seconds_of(call)
     samples, others = take_samples(call, once, arguments.reps, arguments.min_time)
     return {"version": version, "samples_s": samples, "other_cores": others, "first_result_s": first_result,

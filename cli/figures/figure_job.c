@@ -43,11 +43,7 @@ const char *figure_job_text(figure_job *job, const char *format, ...)
     return remember(job, text);
 }
 
-int figure_job_out_of_memory(const figure_job *job)
-{
-    const deberta_error error = {.code = DEBERTA_E_MEMORY, .message = "out of memory"};
-    return report_error(job->options, &error);
-}
+int figure_job_out_of_memory(const figure_job *job) { return report_no_memory(job->options); }
 
 int figure_job_fail(const figure_job *job, const deberta_error *error)
 {

@@ -58,13 +58,8 @@ static void add_data(twins_study *study, const twin *model, const char *what, si
     text_table_add(data, head == ALL_HEADS ? "all" : "%ld", head);
     text_table_add(data, "%s", at);
     text_table_add(data, "%.6f", found->value);
-    const double ends[] = {found->low, found->high};
-    for (size_t k = 0; k < 2; k++) {
-        if (isfinite(ends[k]))
-            text_table_add(data, "%.6f", ends[k]);
-        else
-            text_table_add_empty(data); /* curves have no interval */
-    }
+    text_table_add_known(data, 6, found->low, isfinite(found->low)); /* curves have no interval */
+    text_table_add_known(data, 6, found->high, isfinite(found->high));
 }
 
 static size_t most_heads(const twins_study *study)
