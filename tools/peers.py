@@ -32,7 +32,7 @@ import time
 from pathlib import Path
 
 from peers_tables import print_tables
-from peers_worker import ENGINES, OURS, SHAPES, enough_calls, largest_difference, machine_seconds
+from peers_worker import ENGINES, OURS, SHAPES, enough_calls, largest_difference, machine_seconds, traced_length
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKER = Path(__file__).resolve().with_name("peers_worker.py")
@@ -41,6 +41,7 @@ TOLERANCE = 5e-5  # largest |difference| of the last hidden state from PyTorch f
 QUIET_SECONDS = 0.5  # how long the machine is looked at before each visit
 MOST_MIXES = 64  # --mix options of one `deberta bench`
 CHECKED_DOCUMENTS = 16
+FEWEST_CALLS = 3  # of ours
 
 
 class Failure(Exception):
@@ -165,9 +166,10 @@ class Work:
         path = self.folder / "inputs" / name / f"{called}.safetensors"
         return self._made(path, "input", self.model(name), path, "--lengths", ",".join(map(str, lengths)))
 
-    def graph(self, name, precision):
-        path = self.folder / "graphs" / name / f"{precision}.onnx"
-        return self._made(path, "graph", self.model(name), path, "--precision", precision)
+    def graph(self, name, precision, n):
+        traced = traced_length(name, n)
+        path = self.folder / "graphs" / name / f"{precision}-{traced}.onnx"
+        return self._made(path, "graph", self.model(name), path, "--precision", precision, "--traced", traced)
 
 
 # --------------------------------------------------------------------------------------------------------- campaign
@@ -250,7 +252,7 @@ def visit_peer(row, engine, campaign, runner):
     command = worker_command("measure", work.model(row.model), "--engine", engine, "--input", source, "--threads", row.threads,
                              "--reps", campaign.reps, "--min-time", campaign.min_time)  # fmt: skip
     if spec.graph:
-        command += ["--graph", str(work.graph(row.model, spec.graph))]
+        command += ["--graph", str(work.graph(row.model, spec.graph, row.n))]
     if row.mode == "documents":
         command += ["--documents", ",".join(map(str, campaign.documents)), "--batch", str(row.batch)]
     done = runner.run(command, engine_environment(row.threads, engine))
@@ -262,7 +264,7 @@ def visit_peer(row, engine, campaign, runner):
 def visit_ours(row, campaign, runner):
     """Agreement and time to first result by `encode`, times by `bench`: two processes, as a user would run them."""
     visit = encode_ours(row, campaign, runner)
-    reps = enough_calls(visit["first_result_s"], campaign.reps)
+    reps = max(FEWEST_CALLS, enough_calls(visit["first_result_s"], campaign.reps))  # the start may have been slow, not the call
     common = [campaign.program, "bench", campaign.work.model(row.model), "--threads", row.threads, "--reference", "hf",
               "--no-peak", "--json", "--reps", reps, "--min-time", campaign.min_time]  # fmt: skip
     if row.mode != "documents":
@@ -384,7 +386,7 @@ def prepare(row, engines, campaign):
     """What is made once is made before the clock runs."""
     campaign.work.input(row.model, checked_lengths(row, campaign))
     for precision in sorted({ENGINES[e].graph for e in engines if e in ENGINES and ENGINES[e].graph}):
-        campaign.work.graph(row.model, precision)
+        campaign.work.graph(row.model, precision, row.n)
 
 
 def measure_row(row, campaign, runner):

@@ -64,6 +64,9 @@ SHAPES = {
     "tiny-v1": Shape(1, 64, 4, 3, 128, 1024, 200),
 }
 
+TABLE = 512  # max_position_embeddings: v1 tells distances apart up to here
+SHORT_TRACE, LONG_TRACE = 48, 1024  # tokens
+
 # q and k of standard deviation g each, over the three terms and the scale 1/sqrt(3d): logits of g squared, about 2.
 QUERY_KEY_GAIN = 2**0.5
 
@@ -87,7 +90,7 @@ def write_model(name, folder):
     shape = SHAPES[name]
     fields = {
         "hidden_size": shape.hidden, "num_attention_heads": shape.heads, "num_hidden_layers": shape.layers,
-        "intermediate_size": shape.intermediate, "vocab_size": shape.vocabulary, "max_position_embeddings": 512,
+        "intermediate_size": shape.intermediate, "vocab_size": shape.vocabulary, "max_position_embeddings": TABLE,
         "type_vocab_size": 0, "layer_norm_eps": 1e-7, "relative_attention": True, "max_relative_positions": -1,
         "pos_att_type": "c2p|p2c", "position_biased_input": False, "pad_token_id": 0,
     }  # fmt: skip
@@ -222,14 +225,20 @@ ENGINES = {
 }  # fmt: skip
 
 
-def write_graph(folder, path, precision):
+def traced_length(name, n):
+    """Of the input with which the graph for n tokens is traced. A trace keeps which branch v1's distances took: a graph from
+    a short input gathers beyond the table of positions on longer ones, one from a long input uses the whole table on short ones."""
+    return LONG_TRACE if SHAPES[name].version == 1 and n > TABLE else SHORT_TRACE
+
+
+def write_graph(folder, path, precision, traced):
     import torch
 
     if precision == "int8":
-        quantise_graph(folder, path)
+        quantise_graph(folder, path, traced)
         return
     axes = {0: "batch", 1: "n"}
-    ids = torch.randint(1, 100, (1, 48))
+    ids = torch.randint(1, 100, (1, traced))
     with torch.no_grad():
         torch.onnx.export(torch_model(folder, 1), (ids, torch.ones_like(ids)), path + ".part", dynamo=False, opset_version=18,
                           input_names=["input_ids", "attention_mask"], output_names=["last_hidden_state"],
@@ -237,13 +246,13 @@ def write_graph(folder, path, precision):
     os.rename(path + ".part", path)
 
 
-def quantise_graph(folder, path):
+def quantise_graph(folder, path, traced):
     """Constants are folded first: otherwise position projections would be quantised as products of each run."""
     import onnxruntime
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     plain, folded = path + ".plain", path + ".folded"
-    write_graph(folder, plain, "float32")
+    write_graph(folder, plain, "float32", traced)
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.optimized_model_filepath = folded
@@ -407,6 +416,7 @@ def main():
     command.add_argument("folder")
     command.add_argument("file")
     command.add_argument("--precision", default="float32")
+    command.add_argument("--traced", type=int, default=SHORT_TRACE, help="tokens of the input that is traced")
     command = commands.add_parser("measure")
     command.add_argument("folder")
     command.add_argument("--engine", choices=ENGINES, required=True)
@@ -424,7 +434,7 @@ def main():
     elif arguments.command == "input":
         write_input(arguments.folder, arguments.file, arguments.lengths)
     elif arguments.command == "graph":
-        write_graph(arguments.folder, arguments.file, arguments.precision)
+        write_graph(arguments.folder, arguments.file, arguments.precision, arguments.traced)
     else:
         print(json.dumps(measure(arguments)))
 
