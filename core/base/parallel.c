@@ -19,7 +19,6 @@
 #include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -27,6 +26,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "core/base/affinity.h"
 #include "core/base/topology.h"
 
 #ifndef PARALLEL_FUTEX /* tests build both */
@@ -66,6 +66,8 @@ struct thread_pool {
     bool spin;
     worker_thread *workers; /* [threads], entry 0 unused */
     size_t started;         /* workers that exist, from 1 on */
+    bool spread;            /* workers begin on processors of their own, and may then go to any of `allowed` */
+    processor_set allowed;
     parallel_body body;
     void *context;
     size_t tasks;
@@ -254,6 +256,7 @@ static void *run_worker(void *argument)
     worker_thread *self = argument;
     thread_pool *pool = self->pool;
     unsigned seen = 0;
+    if (pool->spread) affinity_restrict_caller(&pool->allowed);
     for (;;) {
         seen = wait_for_epoch_after(pool, seen);
         if (atomic_load_explicit(&pool->stop, memory_order_relaxed)) return NULL;
@@ -276,32 +279,12 @@ static void block_signals(sigset_t *before)
     pthread_sigmask(SIG_BLOCK, &set, before);
 }
 
-/* Binding through the attributes: a thread then never runs elsewhere, and a processor that is not ours is an error
- * here. */
-static int set_affinity(pthread_attr_t *attributes, int cpu)
-{
-#ifdef __linux__
-    if (cpu < 0) return 0;
-    cpu_set_t *set = CPU_ALLOC((size_t)cpu + 1);
-    size_t bytes = CPU_ALLOC_SIZE((size_t)cpu + 1);
-    if (!set) return ENOMEM;
-    CPU_ZERO_S(bytes, set);
-    CPU_SET_S((size_t)cpu, bytes, set);
-    int code = pthread_attr_setaffinity_np(attributes, bytes, set);
-    CPU_FREE(set);
-    return code;
-#else
-    (void)attributes, (void)cpu;
-    return 0;
-#endif
-}
-
 static int start_worker(worker_thread *worker, int cpu)
 {
     pthread_attr_t attributes;
     int code = pthread_attr_init(&attributes);
     if (code) return code;
-    code = set_affinity(&attributes, cpu);
+    code = affinity_bind_new_thread(&attributes, cpu);
     if (!code) code = pthread_create(&worker->thread, &attributes, run_worker, worker);
     pthread_attr_destroy(&attributes);
 #ifdef __linux__
@@ -312,6 +295,14 @@ static int start_worker(worker_thread *worker, int cpu)
     return code;
 }
 
+/* Linux puts a new thread where its creator runs, if the other processors have not been idle for long, and takes 5 to
+ * 20 ms to move one of the two: as long as a forward pass. */
+static int first_processor(const thread_pool *pool, bool pin, const topology_info *machine, size_t worker)
+{
+    if (pin) return topology_worker_cpu(machine, worker);
+    return pool->spread ? topology_processor_apart(machine, affinity_current_processor(), worker) : -1;
+}
+
 static deberta_status start_workers(thread_pool *pool, bool pin, const topology_info *machine, deberta_error *err)
 {
     sigset_t before;
@@ -319,7 +310,8 @@ static deberta_status start_workers(thread_pool *pool, bool pin, const topology_
     block_signals(&before);
     for (size_t w = 1; w < pool->threads && !code; w++) {
         pool->workers[w] = (worker_thread){.pool = pool, .worker = w};
-        code = start_worker(&pool->workers[w], pin ? topology_worker_cpu(machine, w) : -1);
+        code = start_worker(&pool->workers[w], first_processor(pool, pin, machine, w));
+        if (code == EINVAL && !pin) code = start_worker(&pool->workers[w], -1);
         if (!code) pool->started = w;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -361,6 +353,8 @@ deberta_status thread_pool_create(thread_pool **pool, size_t threads, bool pin, 
     DEBERTA_TRY(pool_without_threads(pool, threads, err));
     /* With more threads than cores, one that spins keeps the one that it waits for from running. */
     (*pool)->spin = threads <= machine.usable_cores;
+    (*pool)->allowed = affinity_of_caller();
+    (*pool)->spread = !pin && (*pool)->spin && (*pool)->allowed.known;
     deberta_status status = start_workers(*pool, pin, &machine, err);
     if (status != DEBERTA_OK) thread_pool_free(pool);
     return status;

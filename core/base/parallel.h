@@ -15,7 +15,8 @@
 typedef struct thread_pool thread_pool;
 
 /* threads >= 1 counts the caller. pin: bind workers to cores (never the calling thread); workers beyond the number of
- * logical processors stay unbound. Workers block all signals but those of their own faults. */
+ * logical processors stay unbound. Without it they may run wherever the caller may; if there are cores enough, each
+ * begins on one of its own. Workers block all signals but those of their own faults. */
 deberta_status thread_pool_create(thread_pool **pool, size_t threads, bool pin, deberta_error *err);
 /* Accepts NULL; sets *pool to NULL. No loop may be running. */
 void thread_pool_free(thread_pool **pool);

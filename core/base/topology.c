@@ -269,3 +269,12 @@ int topology_worker_cpu(const topology_info *info, size_t worker)
 {
     return worker < info->workers ? info->worker_cpu[worker] : -1;
 }
+
+int topology_processor_apart(const topology_info *info, int caller_processor, size_t worker)
+{
+    /* One processor a core comes first; beyond them, siblings stand in the order of their cores. */
+    size_t cores = info->allowed_cores < info->workers ? info->allowed_cores : info->workers;
+    for (size_t at = 0; at < info->workers; at++)
+        if (info->worker_cpu[at] == caller_processor) return info->worker_cpu[(at + worker) % cores];
+    return -1;
+}

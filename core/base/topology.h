@@ -21,6 +21,9 @@ deberta_status topology_read(topology_info *info, deberta_error *err);
 /* Logical processor to which worker w (0-based) of a pool should be bound: one per core first, the fastest kind of core
  * first, neighbours in the caches next to each other. -1: there are more workers than processors; leave it unbound. */
 int topology_worker_cpu(const topology_info *info, size_t worker);
+/* Logical processor on which worker w >= 1 of an unbound pool had best begin, if its caller is on this one now: w cores
+ * further on, so that no two of as many threads as cores share one. -1: not known. */
+int topology_processor_apart(const topology_info *info, int caller_processor, size_t worker);
 
 /* A machine that is not this one, for tests. Members left NULL are taken from this machine. */
 typedef struct topology_source {

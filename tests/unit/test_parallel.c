@@ -206,6 +206,21 @@ static void test_pinned_workers_have_one_processor_each(void **state)
     thread_pool_free(&pool);
 }
 
+/* They begin on processors of their own, but must not stay bound. */
+static void test_unbound_workers_may_go_where_the_caller_may(void **state)
+{
+    (void)state;
+    cpu_set_t mine;
+    sched_getaffinity(0, sizeof mine, &mine);
+    for (size_t threads = 2; threads <= MAX_THREADS; threads++) {
+        thread_pool *pool = make_pool(threads);
+        settings s = {.all.expected = threads};
+        parallel_for(pool, threads, record_settings, &s);
+        for (size_t w = 0; w < threads; w++) assert_true(s.seen[w] && CPU_EQUAL(&s.processors[w], &mine));
+        thread_pool_free(&pool);
+    }
+}
+
 static void note_thread(void *context, size_t task, size_t worker)
 {
     pthread_t *ran = context;
@@ -317,6 +332,7 @@ int main(void)
         cmocka_unit_test(test_a_delayed_thread_holds_up_one_task_only),
         cmocka_unit_test(test_workers_block_signals_but_not_faults),
         cmocka_unit_test(test_pinned_workers_have_one_processor_each),
+        cmocka_unit_test(test_unbound_workers_may_go_where_the_caller_may),
         cmocka_unit_test(test_lone_tasks_and_lone_threads_stay_on_the_caller),
         cmocka_unit_test(test_impossible_pools_are_refused),
         cmocka_unit_test(test_two_pools_at_once),

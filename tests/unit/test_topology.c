@@ -98,6 +98,28 @@ static void test_affinity_limits_cores_and_workers(void **state)
     assert_int_equal(topology_worker_cpu(&info, 3), -1);
 }
 
+static void test_workers_begin_apart_from_their_caller(void **state)
+{
+    topology_info info = described(two_packages, "0-15", *state);
+    for (int caller = 0; caller < 16; caller++) {
+        bool taken[8] = {false};
+        taken[caller % 8] = true; /* 8 to 15 are the second threads of cores 0 to 7 */
+        for (size_t worker = 1; worker < 8; worker++) {
+            int processor = topology_processor_apart(&info, caller, worker);
+            assert_in_range(processor, 0, 7);
+            assert_false(taken[processor]);
+            taken[processor] = true;
+        }
+    }
+    assert_int_equal(topology_processor_apart(&info, 16, 1), -1);
+    assert_int_equal(topology_processor_apart(&info, -1, 1), -1);
+
+    info = described(two_packages, "2,10-11", *state);
+    assert_int_equal(topology_processor_apart(&info, 2, 1), 11);
+    assert_int_equal(topology_processor_apart(&info, 10, 1), 11);
+    assert_int_equal(topology_processor_apart(&info, 11, 1), 2);
+}
+
 static void test_more_processors_than_the_table_holds(void **state)
 {
     topology_info info = described("package:2 core:1024 pu:1", "0-2047", *state);
@@ -184,6 +206,7 @@ int main(void)
         WITH_ROOT(test_counts_and_caches),
         WITH_ROOT(test_workers_fill_cores_before_hyper_threads),
         WITH_ROOT(test_affinity_limits_cores_and_workers),
+        WITH_ROOT(test_workers_begin_apart_from_their_caller),
         WITH_ROOT(test_more_processors_than_the_table_holds),
         WITH_ROOT(test_quota_of_version_2),
         WITH_ROOT(test_quota_of_version_1),
