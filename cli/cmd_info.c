@@ -10,6 +10,7 @@
 #include "core/base/cpu.h"
 #include "core/base/topology.h"
 #include "core/dispatch.h"
+#include "core/model/packed_file.h"
 
 static const deberta_isa tiers[] = {DEBERTA_ISA_SCALAR, DEBERTA_ISA_AVX2, DEBERTA_ISA_AVX512, DEBERTA_ISA_NEON};
 enum { TIERS = sizeof tiers / sizeof *tiers };
@@ -45,6 +46,9 @@ static json_t *describe_kernels(const kernels *table)
     return list;
 }
 
+static const char *const packed_states[] = {
+    [DEBERTA_PACKED_NONE] = "none", [DEBERTA_PACKED_MAPPED] = "mapped", [DEBERTA_PACKED_STALE] = "stale"};
+
 static json_t *describe_model(const deberta_model *model)
 {
     deberta_model_info info;
@@ -56,18 +60,19 @@ static json_t *describe_model(const deberta_model *model)
     char terms[16];
     snprintf(terms, sizeof terms, "%s%s%s", info.has_c2p ? "c2p" : "", info.has_c2p && info.has_p2c ? "|" : "",
              info.has_p2c ? "p2c" : "");
-    return json_pack(
-        "{s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:o}",
-        "name", info.name, "version", info.version, "layers", (json_int_t)info.layers, "hidden_size",
-        (json_int_t)info.hidden_size, "heads", (json_int_t)info.heads, "head_size", (json_int_t)info.head_size,
-        "intermediate_size", (json_int_t)info.intermediate_size, "embedding_size", (json_int_t)info.embedding_size,
-        "vocabulary_size", (json_int_t)info.vocabulary_size, "max_positions", (json_int_t)info.max_positions,
-        "max_relative_positions", (json_int_t)info.max_relative_positions, "position_buckets",
-        (json_int_t)info.position_buckets, "relative_rows", (json_int_t)info.relative_rows, "position_terms", terms,
-        "position_biased_input", info.position_biased_input, "has_position_table", info.has_position_table,
-        "token_types", (json_int_t)info.token_types, "convolution_width", (json_int_t)info.convolution_width,
-        "parameters", (json_int_t)info.parameters, "memory_bytes", (json_int_t)info.memory_bytes, "heads_present",
-        heads);
+    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:I, s:I, s:I, "
+                     "s:I, s:s, s:o}",
+                     "name", info.name, "version", info.version, "layers", (json_int_t)info.layers, "hidden_size",
+                     (json_int_t)info.hidden_size, "heads", (json_int_t)info.heads, "head_size",
+                     (json_int_t)info.head_size, "intermediate_size", (json_int_t)info.intermediate_size,
+                     "embedding_size", (json_int_t)info.embedding_size, "vocabulary_size",
+                     (json_int_t)info.vocabulary_size, "max_positions", (json_int_t)info.max_positions,
+                     "max_relative_positions", (json_int_t)info.max_relative_positions, "position_buckets",
+                     (json_int_t)info.position_buckets, "relative_rows", (json_int_t)info.relative_rows,
+                     "position_terms", terms, "position_biased_input", info.position_biased_input, "has_position_table",
+                     info.has_position_table, "token_types", (json_int_t)info.token_types, "convolution_width",
+                     (json_int_t)info.convolution_width, "parameters", (json_int_t)info.parameters, "memory_bytes",
+                     (json_int_t)info.memory_bytes, "packed", packed_states[info.packed], "heads_present", heads);
 }
 
 static void add_context(json_t *object, const deberta_model *model, deberta_reference reference)
@@ -109,6 +114,8 @@ static void print_model(FILE *out, const json_t *model)
                                                                           : "none");
     context_advice_print(out, json_object_get(model, "context"));
     fprintf(out, "  parameters        %s without heads, %s in memory\n", parameters, memory);
+    if (strcmp(text_of(model, "packed"), "mapped") == 0)
+        fprintf(out, "  packed weights    mapped from %s\n", PACKED_FILE_NAME);
     fprintf(out, "  heads            ");
     size_t k;
     json_t *head;

@@ -5,8 +5,8 @@
 #include "cli/options.h"
 
 extern const command command_answer, command_bench, command_classify, command_completion, command_detect,
-    command_encode, command_eval, command_fill_mask, command_info, command_receptive_field, command_report, command_tag,
-    command_study, command_tokenize, command_verify;
+    command_encode, command_eval, command_fill_mask, command_info, command_pack, command_receptive_field,
+    command_report, command_tag, command_study, command_tokenize, command_verify;
 #if HAVE_VIZ
 extern const command command_attention;
 #endif

@@ -24,6 +24,7 @@ const command *const commands[] = {
     &command_receptive_field,
     &command_report,
     &command_study,
+    &command_pack,
     &command_completion,
     NULL,
 };

@@ -4,6 +4,7 @@
 #include "cli/ablate.h"
 #include "core/base/topology.h"
 #include "core/model/ablation_plan.h"
+#include "core/model/packed_file.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -119,6 +120,17 @@ static bool has_what_is_ablated(const parsed_options *options, const deberta_mod
     return false;
 }
 
+static void note_stale(const parsed_options *options, const deberta_model *model)
+{
+    deberta_model_info info;
+    deberta_model_describe(model, &info);
+    if (info.packed != DEBERTA_PACKED_STALE) return;
+    run_note(options,
+             "note: %s/%s is not of these weights or not of this version, and is passed over (renew it: deberta "
+             "pack %s)",
+             info.name, PACKED_FILE_NAME, info.name);
+}
+
 static int open_model(const parsed_options *options, const char *path, bool describe_only, deberta_model **model)
 {
     deberta_model_options model_options;
@@ -127,6 +139,7 @@ static int open_model(const parsed_options *options, const char *path, bool desc
     model_options.describe_only = describe_only;
     if (!is_model_place(options, path)) return EXIT_INPUT;
     if (deberta_model_open(model, path, &model_options, &error) != DEBERTA_OK) return report_error(options, &error);
+    note_stale(options, *model);
     if (has_what_is_ablated(options, *model)) return EXIT_OK;
     deberta_model_free(model);
     return EXIT_USAGE;

@@ -121,9 +121,22 @@ typedef struct deberta_model_options {
  * unknown key is an error that lists them. */
 DEBERTA_API deberta_status deberta_model_open(deberta_model **model, const char *path,
                                               const deberta_model_options *options, deberta_error *err);
+/* Writes <path>/deberta.packed, as large as the weights in float32: what opening makes of the checkpoint.
+ * deberta_model_open maps it from then on, so that opening takes next to no time and memory is shared by all processes
+ * that do; results are the same bits. It is passed over when the checkpoint's files are no longer those of which it was
+ * made (by name, size and time of modification), when it is of another version of this library, and for a model of
+ * fewer layers. Only threads and memory_limit_bytes of the options count. */
+DEBERTA_API deberta_status deberta_model_pack(const char *path, const deberta_model_options *options,
+                                              deberta_error *err);
 /* Sets *model to NULL; all sessions of the model must be freed before. What deberta_model_describe and _label point to
  * goes with the model. */
 DEBERTA_API void deberta_model_free(deberta_model **model);
+
+typedef enum deberta_packed {
+    DEBERTA_PACKED_NONE = 0, /* no deberta.packed */
+    DEBERTA_PACKED_MAPPED,   /* in use */
+    DEBERTA_PACKED_STALE     /* there, but not what this library makes of this checkpoint: passed over */
+} deberta_packed;
 
 typedef struct deberta_model_info {
     const char *name;       /* as opened */
@@ -140,8 +153,9 @@ typedef struct deberta_model_info {
     size_t convolution_width; /* 0: none */
     unsigned heads_present;   /* bit 1 << deberta_head */
     size_t sequence_labels, token_labels;
-    size_t parameters;   /* encoder without heads */
-    size_t memory_bytes; /* held by the model; with describe_only, what it would hold */
+    size_t parameters;     /* encoder without heads */
+    size_t memory_bytes;   /* held by the model; with describe_only, what it would hold */
+    deberta_packed packed; /* NONE as well for a model of fewer layers than it has */
 } deberta_model_info;
 
 DEBERTA_API void deberta_model_describe(const deberta_model *model, deberta_model_info *info);

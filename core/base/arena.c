@@ -129,10 +129,28 @@ deberta_status arena_allocate(arena *memory, const char *what, size_t limit_byte
     return DEBERTA_OK;
 }
 
+void arena_borrow(arena *memory, const void *block)
+{
+    assert(!memory->block && !memory->overflow && (uintptr_t)block % ARENA_ALIGNMENT_BYTES == 0);
+    memory->block = (unsigned char *)block;
+    memory->capacity_bytes = memory->used_bytes + REDZONE_BYTES;
+    memory->used_bytes = 0;
+    memory->borrowed = true;
+    forbid(block, memory->capacity_bytes);
+}
+
+const void *arena_contents(const arena *memory)
+{
+    permit(memory->block, memory->capacity_bytes);
+    return memory->block;
+}
+
 void arena_release(arena *memory)
 {
     size_t mapped;
-    if (memory->block && mapping_bytes(memory->capacity_bytes, &mapped)) {
+    if (memory->borrowed) {
+        permit(memory->block, memory->capacity_bytes);
+    } else if (memory->block && mapping_bytes(memory->capacity_bytes, &mapped)) {
         permit(memory->block, mapped);
         munmap(memory->block, mapped);
     }

@@ -9,6 +9,8 @@
  *     DEBERTA_TRY(arena_allocate(&memory, "session", limit, err));
  *     carve(&memory, &session);                                   // hands out
  *
+ * The block may also be one that is already filled, such as a mapped file: the same carving then finds the pieces.
+ *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_BASE_ARENA_H
 #define CORE_BASE_ARENA_H
@@ -21,6 +23,7 @@ typedef struct arena {
     unsigned char *block; /* NULL while measuring */
     size_t capacity_bytes, used_bytes;
     bool overflow; /* a size did not fit in size_t: arena_allocate will refuse */
+    bool borrowed; /* the block belongs to somebody else, and is read only */
 } arena;
 
 /* The next piece, zero-filled when real; NULL while measuring. count * element_bytes may be 0. NULL from a real arena
@@ -33,6 +36,11 @@ deberta_status arena_predict(const arena *memory, const char *what, size_t limit
  * Memory is promised here and given by the system when first touched, so a block may be larger than what is used of it.
  */
 deberta_status arena_allocate(arena *memory, const char *what, size_t limit_bytes, deberta_error *err);
+/* Turns a measured arena into a view of `block`, which has the capacity that arena_predict said, is aligned to
+ * ARENA_ALIGNMENT_BYTES and stays until the arena is released. Pieces hold what is there and must not be written. */
+void arena_borrow(arena *memory, const void *block);
+/* The whole block of a real arena, gaps included, for writing it to a file. Lifts the poison. */
+const void *arena_contents(const arena *memory);
 /* Gives the block back and leaves an empty, measuring arena. Accepts an arena that never got a block. */
 void arena_release(arena *memory);
 

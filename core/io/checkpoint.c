@@ -1,4 +1,4 @@
-/* Model folders: which weight files there are, what their tensors are called, and reading them.
+/* Model folders: which weight files there are, and what their tensors are called.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/checkpoint.h"
@@ -10,37 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "core/base/cpu.h"
-#include "core/base/sha256.h"
+#include "core/io/checkpoint_parts.h"
 #include "core/io/json_file.h"
-#include "core/io/mapped_file.h"
-#include "core/io/safetensors.h"
 #include "core/io/tensor_names.h"
-#include "core/io/torch_file.h"
-
-typedef struct weight_file {
-    char *name; /* base name */
-    mapped_file map;
-    torch_file *torch;    /* NULL: safetensors */
-    tensor_list contents; /* of a safetensors file; a torch file keeps its own */
-} weight_file;
-
-/* `public` comes first: callers hold pointers to it. */
-typedef struct entry {
-    tensor public;
-    const stored_tensor *stored;
-    weight_file *file;
-    size_t number; /* for a stable order of equal names */
-} entry;
-
-struct checkpoint {
-    char *folder;
-    weight_file *files; /* in ascending order of their names */
-    size_t file_count;
-    entry *entries; /* in ascending order of the canonical names */
-    size_t count;
-    char *renamed; /* names that are not a part of a stored one */
-};
 
 enum { MAX_SHARDS = 1024 };
 
@@ -337,139 +309,4 @@ void checkpoint_close(checkpoint **closed)
     free(c->folder);
     free(c);
     *closed = NULL;
-}
-
-/* ----------------------------------------------------------------------------------------------------------- lookup */
-
-size_t checkpoint_count(const checkpoint *c) { return c->count; }
-const tensor *checkpoint_at(const checkpoint *c, size_t index) { return &c->entries[index].public; }
-
-const tensor *checkpoint_find(const checkpoint *c, const char *name)
-{
-    size_t low = 0, high = c->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(c->entries[middle].public.name, name);
-        if (order == 0) return &c->entries[middle].public;
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
-}
-
-/* Callers only get tensors that are the first member of an entry. */
-static const entry *entry_of(const tensor *t) { return (const entry *)t; }
-static const char *place_of(const tensor *t) { return entry_of(t)->file->map.name.text; }
-
-static deberta_status require_floating(const tensor *t, deberta_error *err)
-{
-    if (dtype_is_floating(t->dtype)) return DEBERTA_OK;
-    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' has dtype %s, expected weights in F32, F16, BF16 or F64",
-                 place_of(t), QUOTE(t->name), dtype_name(t->dtype));
-}
-
-const char *checkpoint_place(const checkpoint *c) { return c->file_count == 1 ? c->files[0].map.name.text : c->folder; }
-
-deberta_status checkpoint_require(const checkpoint *c, const tensor **found, const char *name, const size_t *shape,
-                                  size_t rank, deberta_error *err)
-{
-    const tensor *t = checkpoint_find(c, name);
-    *found = t;
-    if (!t)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' is missing (%zu tensors in %zu file%s)",
-                     checkpoint_place(c), QUOTE(name), c->count, c->file_count, c->file_count == 1 ? "" : "s");
-    if (t->rank != rank || memcmp(t->shape, shape, rank * sizeof *shape) != 0)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' has shape %s, expected %s", place_of(t), QUOTE(name),
-                     shape_describe(t->shape, t->rank).text, shape_describe(shape, rank).text);
-    return require_floating(t, err);
-}
-
-/* ---------------------------------------------------------------------------------------------------------- reading */
-
-/* Whoever reads outside a tensor made a mistake of its own; the file is not to blame. */
-static deberta_status check_range(const tensor *t, size_t first, size_t count, deberta_error *err)
-{
-    if (range_is_inside(first, count, t->elements)) return DEBERTA_OK;
-    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "tensor '%s': elements %zu to %zu + %zu, but it has %zu", QUOTE(t->name),
-                 first, first, count, t->elements);
-}
-
-/* The storage of the tensor in memory until `release`. */
-static deberta_status acquire(const tensor *t, const uint8_t **storage, deberta_error *err)
-{
-    const entry *one = entry_of(t);
-    if (one->file->torch) return torch_file_acquire(one->file->torch, one->stored->storage, storage, err);
-    *storage = one->file->map.bytes;
-    return DEBERTA_OK;
-}
-
-/* Ends what acquire began. */
-static void release(const tensor *t)
-{
-    const entry *one = entry_of(t);
-    if (one->file->torch) torch_file_release(one->file->torch, one->stored->storage);
-}
-
-deberta_status checkpoint_read_f32(const checkpoint *c, const tensor *t, size_t first, size_t count, float *values,
-                                   deberta_error *err)
-{
-    (void)c;
-    const uint8_t *storage;
-    DEBERTA_TRY(check_range(t, first, count, err));
-    DEBERTA_TRY(require_floating(t, err));
-    DEBERTA_TRY(acquire(t, &storage, err));
-    tensor_convert_f32(values, entry_of(t)->stored, storage, first, count);
-    release(t);
-    return DEBERTA_OK;
-}
-
-const float *checkpoint_view_f32(const checkpoint *c, const tensor *t)
-{
-    (void)c;
-    const entry *one = entry_of(t);
-    return one->file->torch ? NULL : tensor_view_f32(one->stored, one->file->map.bytes);
-}
-
-deberta_status checkpoint_read_i64(const checkpoint *c, const tensor *t, size_t first, size_t count, int64_t *values,
-                                   deberta_error *err)
-{
-    (void)c;
-    const uint8_t *storage;
-    DEBERTA_TRY(check_range(t, first, count, err));
-    if (dtype_is_floating(t->dtype) || t->dtype == DTYPE_OTHER)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' has dtype %s, expected integers or BOOL", place_of(t),
-                     QUOTE(t->name), dtype_name(t->dtype));
-    DEBERTA_TRY(acquire(t, &storage, err));
-    tensor_convert_i64(values, entry_of(t)->stored, storage, first, count);
-    release(t);
-    return DEBERTA_OK;
-}
-
-void checkpoint_forget(const checkpoint *c, const tensor *t)
-{
-    (void)c;
-    const entry *one = entry_of(t);
-    if (one->file->torch)
-        torch_file_forget(one->file->torch, one->stored->storage);
-    else
-        mapped_file_forget(&one->file->map, one->stored->offset_bytes, one->stored->size_bytes);
-}
-
-deberta_status checkpoint_digest(const checkpoint *c, char digest[65], deberta_error *err)
-{
-    char *path = path_join(c->folder, "config.json");
-    if (!path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for a path", QUOTE(c->folder));
-    mapped_file config;
-    deberta_status status = mapped_file_open(&config, path, err);
-    free(path);
-    if (status != DEBERTA_OK) return status;
-    sha256 hash;
-    sha256_begin(&hash, cpu_features());
-    sha256_add(&hash, config.bytes, config.size_bytes);
-    mapped_file_close(&config);
-    for (size_t i = 0; i < c->file_count; i++) sha256_add(&hash, c->files[i].map.bytes, c->files[i].map.size_bytes);
-    sha256_finish(&hash, digest);
-    return DEBERTA_OK;
 }

@@ -71,6 +71,7 @@ static deberta_status map(mapped_file *file, int descriptor, deberta_error *err)
     }
     file->bytes = bytes;
     file->size_bytes = size_bytes;
+    file->modified = status.st_mtim;
     return DEBERTA_OK;
 }
 
@@ -104,6 +105,15 @@ void mapped_file_forget(const mapped_file *file, size_t offset, size_t length)
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t start = (offset + page - 1) / page * page, end = (offset + length) / page * page;
     if (start < end) madvise((void *)(file->bytes + start), end - start, MADV_DONTNEED);
+}
+
+void mapped_file_populate(const mapped_file *file)
+{
+#ifdef MADV_POPULATE_READ
+    madvise((void *)file->bytes, file->size_bytes, MADV_POPULATE_READ); /* a wish: pages come at first touch, too */
+#else
+    (void)file;
+#endif
 }
 
 void mapped_file_close(mapped_file *file)

@@ -9,6 +9,7 @@
 #define CORE_IO_MAPPED_FILE_H
 
 #include <stdint.h>
+#include <time.h>
 
 #include "core/base/status.h"
 #include "core/io/quote.h"
@@ -16,7 +17,8 @@
 typedef struct mapped_file {
     const uint8_t *bytes;
     size_t size_bytes; /* at least 1 while open */
-    quoted name;       /* the path, fit for messages */
+    struct timespec modified;
+    quoted name; /* the path, fit for messages */
 } mapped_file;
 
 /* On failure *file is empty and nothing needs to be closed. */
@@ -24,6 +26,8 @@ deberta_status mapped_file_open(mapped_file *file, const char *path, deberta_err
 /* Takes the whole pages within that range out of the process's memory, which counts what it has read of a file; read
  * again, they come back from the system's cache. */
 void mapped_file_forget(const mapped_file *file, size_t offset, size_t length);
+/* Brings the whole file into the process's page table now, rather than a page at a time at first touch. */
+void mapped_file_populate(const mapped_file *file);
 /* Accepts an empty one. */
 void mapped_file_close(mapped_file *file);
 

@@ -21,6 +21,8 @@ void deberta_model_free(deberta_model **model)
 {
     if (!model || !*model) return;
     arena_release(&(*model)->arena);
+    mapped_file_close(&(*model)->packed_file);
+    free((*model)->layers);
     checkpoint_close(&(*model)->checkpoint);
     config_free(&(*model)->config);
     free((*model)->name);
@@ -57,6 +59,7 @@ void deberta_model_describe(const deberta_model *model, deberta_model_info *info
         .token_labels = present & 1u << DEBERTA_HEAD_TOKEN ? model->heads.labels : 0,
         .parameters = model->parameters,
         .memory_bytes = model->memory_bytes,
+        .packed = model->packed,
     };
 }
 

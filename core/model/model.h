@@ -4,6 +4,7 @@
 #ifndef CORE_MODEL_MODEL_H
 #define CORE_MODEL_MODEL_H
 
+#include "core/io/mapped_file.h"
 #include "core/model/config.h"
 #include "core/model/fold.h"
 #include "core/model/positions.h"
@@ -44,9 +45,11 @@ struct deberta_model {
     synthetic_weights synthetic;
     weight_source source;
     model_mutation mutation;
-    bool described_only; /* no weights: layers, tables and panels are NULL */
+    bool described_only; /* no weights: tables and panels are NULL */
     arena arena;
-    size_t memory_bytes; /* of the arena, real or measured */
+    deberta_packed packed;
+    mapped_file packed_file; /* that the arena is a view of, if `packed` says so */
+    size_t memory_bytes;     /* of the arena, real or measured */
     size_t parameters;
 
     size_t head_size, padded_head, head_panels; /* d, d rounded up to panels, panels of a head */
@@ -75,10 +78,16 @@ struct deberta_model {
 typedef struct model_internal_options {
     model_mutation mutation;
     bool keep_position_projections; /* so that a session can recompute PK and PQ at every call */
+    bool pass_over_packed;          /* make the packed weights although a file may hold them */
 } model_internal_options;
 
 deberta_status model_open_internal(deberta_model **model, const char *path, const deberta_model_options *options,
                                    const model_internal_options *internal, deberta_error *err);
+
+/* deberta_model_pack; on_temporary (may be NULL) is told the name of a file that an interruption would leave behind,
+ * and NULL when there is none any more. */
+deberta_status model_pack(const char *path, const deberta_model_options *options,
+                          void (*on_temporary)(const char *path), deberta_error *err);
 
 /* How a layer's PK and PQ are computed, from qkv where the projections are shared, else from `key` and `query` (NULL if
  * shared or absent). The caller sets keys, queries and workspace (as large as queries). */

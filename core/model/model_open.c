@@ -5,6 +5,7 @@
 
 #include "core/base/topology.h"
 #include "core/dispatch.h"
+#include "core/model/packed_file.h"
 #include "core/model/walk.h"
 
 /* The mistakes that amount to another configuration. */
@@ -118,24 +119,53 @@ static deberta_status choose_threads(size_t *threads, size_t asked, deberta_erro
     return DEBERTA_OK;
 }
 
-static deberta_status load_in_parallel(deberta_model *model, const deberta_model_options *options,
-                                       bool keep_projections, deberta_error *err)
+static deberta_status load_in_parallel(deberta_model *model, weight_loader *loader, position_workspace *workspace,
+                                       const deberta_model_options *options, deberta_error *err)
 {
     kernels table;
     size_t threads = 0;
-    position_workspace workspace = {.keep = keep_projections};
-    weight_loader loader = {.source = &model->source, .arena = &model->arena, .kernels = &table};
-    DEBERTA_TRY(measure(model, &loader, &workspace, options->memory_limit_bytes, err));
-    model->described_only = options->describe_only != 0;
-    if (model->described_only) return DEBERTA_OK;
+    loader->kernels = &table;
     DEBERTA_TRY(kernels_select(&table, DEBERTA_ISA_AUTO, err));
     DEBERTA_TRY(choose_threads(&threads, options->threads, err));
-    DEBERTA_TRY(thread_pool_create(&loader.pool, threads, false, err));
-    deberta_status status = load(model, &loader, &workspace, options->memory_limit_bytes, err);
-    free(loader.scratch);
-    arena_release(&workspace.arena);
-    thread_pool_free(&loader.pool);
+    DEBERTA_TRY(thread_pool_create(&loader->pool, threads, false, err));
+    deberta_status status = load(model, loader, workspace, options->memory_limit_bytes, err);
+    free(loader->scratch);
+    arena_release(&workspace->arena);
+    thread_pool_free(&loader->pool);
     return status;
+}
+
+/* Packed weights that somebody has put beside the checkpoint are those of the whole model, made without mistakes. */
+static deberta_status find_packed(deberta_model *model, const deberta_model_options *options,
+                                  const model_internal_options *internal, const void **contents, deberta_error *err)
+{
+    *contents = NULL;
+    bool others = options->layers > 0 || internal->mutation != MUTATION_NONE || internal->keep_position_projections;
+    if (!model->checkpoint || others || internal->pass_over_packed) return DEBERTA_OK;
+    return packed_file_map(model->checkpoint, model->memory_bytes, &model->packed_file, contents, &model->packed, err);
+}
+
+static deberta_status view_packed(deberta_model *model, weight_loader *loader, position_workspace *workspace,
+                                  const void *contents, deberta_error *err)
+{
+    mapped_file_populate(&model->packed_file);
+    arena_borrow(&model->arena, contents);
+    loader->pass = LOAD_VIEW;
+    return walk_model(loader, model, workspace, err);
+}
+
+static deberta_status load_or_view(deberta_model *model, const deberta_model_options *options,
+                                   const model_internal_options *internal, deberta_error *err)
+{
+    const void *packed = NULL;
+    position_workspace workspace = {.keep = internal->keep_position_projections};
+    weight_loader loader = {.source = &model->source, .arena = &model->arena};
+    DEBERTA_TRY(measure(model, &loader, &workspace, options->memory_limit_bytes, err));
+    DEBERTA_TRY(find_packed(model, options, internal, &packed, err));
+    model->described_only = options->describe_only != 0;
+    if (model->described_only) return DEBERTA_OK;
+    if (packed) return view_packed(model, &loader, &workspace, packed, err);
+    return load_in_parallel(model, &loader, &workspace, options, err);
 }
 
 deberta_status model_open_internal(deberta_model **result, const char *path, const deberta_model_options *given,
@@ -155,7 +185,7 @@ deberta_status model_open_internal(deberta_model **result, const char *path, con
     model->mutation = internal->mutation;
     DEBERTA_TRY_OR_FAIL(status, open_source(model, path, err));
     DEBERTA_TRY_OR_FAIL(status, settle(model, &options, err));
-    DEBERTA_TRY_OR_FAIL(status, load_in_parallel(model, &options, internal->keep_position_projections, err));
+    DEBERTA_TRY_OR_FAIL(status, load_or_view(model, &options, internal, err));
     *result = model;
     return DEBERTA_OK;
 fail:
@@ -173,4 +203,26 @@ deberta_status deberta_model_open(deberta_model **model, const char *path, const
                                   deberta_error *err)
 {
     return model_open_internal(model, path, options, &(model_internal_options){0}, err);
+}
+
+deberta_status model_pack(const char *path, const deberta_model_options *given, void (*on_temporary)(const char *path),
+                          deberta_error *err)
+{
+    deberta_model *model = NULL;
+    deberta_model_options options;
+    DEBERTA_TRY(copy_struct(&options, given, sizeof options, "deberta_model_options", err));
+    if (path && synthetic_names(path))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: a made-up model has no folder to put packed weights into", path);
+    options = (deberta_model_options){
+        .struct_size = sizeof options, .threads = options.threads, .memory_limit_bytes = options.memory_limit_bytes};
+    DEBERTA_TRY(model_open_internal(&model, path, &options, &(model_internal_options){.pass_over_packed = true}, err));
+    deberta_status status =
+        packed_file_write(model->checkpoint, arena_contents(&model->arena), model->memory_bytes, on_temporary, err);
+    deberta_model_free(&model);
+    return status;
+}
+
+deberta_status deberta_model_pack(const char *path, const deberta_model_options *options, deberta_error *err)
+{
+    return model_pack(path, options, NULL, err);
 }

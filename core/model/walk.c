@@ -2,6 +2,7 @@
 #include "core/model/walk.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------------------------------------ embeddings, table */
@@ -87,7 +88,7 @@ static deberta_status walk_relative_table(weight_loader *loader, deberta_model *
     if (model->mutation == MUTATION_POSITION_BIAS_DROPPED) {
         model->zero_bias = arena_take(loader->arena, 3 * config->heads * model->padded_head, sizeof *model->zero_bias);
     }
-    if (loader->pass == LOAD_MEASURE) return DEBERTA_OK;
+    if (loader->pass != LOAD_READ) return DEBERTA_OK;
     if (config->norm_relative) {
         loader->kernels->layernorm_f32(model->relative_table, model->hidden_stride, model->relative_table,
                                        model->hidden_stride, norm.gamma, norm.beta, rows, hidden,
@@ -276,7 +277,7 @@ static deberta_status walk_position_projections(weight_loader *loader, deberta_m
     size_t key_floats = model_position_key_floats(model), query_floats = model_position_query_floats(model);
     if (key_floats) layer->position_keys = arena_take(loader->arena, key_floats, sizeof(float));
     if (query_floats) layer->position_queries = arena_take(loader->arena, query_floats, sizeof(float));
-    if (loader->pass == LOAD_MEASURE || model->relative_rows == 0) return DEBERTA_OK;
+    if (loader->pass != LOAD_READ || model->relative_rows == 0) return DEBERTA_OK;
 
     const packed_matrix *from_key = keep ? &layer->position_key : &workspace->key;
     const packed_matrix *from_query = keep ? &layer->position_query : &workspace->query;
@@ -292,9 +293,11 @@ static deberta_status walk_position_projections(weight_loader *loader, deberta_m
 static deberta_status walk_layers(weight_loader *loader, deberta_model *model, position_workspace *workspace,
                                   deberta_error *err)
 {
-    /* Not even the list of layers is allocated before all their tensors are known to be there. */
-    if (loader->pass != LOAD_CHECK) {
-        model->layers = arena_take(loader->arena, model->config.layers, sizeof *model->layers);
+    /* Not even the list of layers is allocated before all their tensors are known to be there. It holds addresses, so
+     * it is no part of the arena, which may come from a file. */
+    if (loader->pass != LOAD_CHECK && !model->layers) {
+        model->layers = calloc(model->config.layers, sizeof *model->layers);
+        if (!model->layers) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for %zu layers", model->config.layers);
     }
     for (size_t i = 0; i < model->config.layers; i++) {
         model_layer placeholder = {0}, *layer = model->layers ? &model->layers[i] : &placeholder;

@@ -128,7 +128,7 @@ deberta_status loader_vector(weight_loader *loader, float **vector, const char *
     DEBERTA_TRY(loader_find(loader, &found, name, 1, &count, err));
     if (loader->pass == LOAD_CHECK) return DEBERTA_OK;
     *vector = arena_take(loader->arena, round_up(count, PANEL), sizeof **vector);
-    if (loader->pass == LOAD_MEASURE) return DEBERTA_OK;
+    if (loader->pass != LOAD_READ) return DEBERTA_OK;
     DEBERTA_TRY(read_weight(loader, &found, 0, count, *vector, err));
     forget_weight(loader, &found);
     return DEBERTA_OK;
@@ -143,7 +143,7 @@ deberta_status loader_table(weight_loader *loader, float **table, const char *na
     if (loader->pass == LOAD_CHECK) return DEBERTA_OK;
     if (!size_multiply(rows, stride, &floats)) loader->arena->overflow = true;
     *table = arena_take(loader->arena, floats, sizeof **table);
-    if (loader->pass == LOAD_MEASURE) return DEBERTA_OK;
+    if (loader->pass != LOAD_READ) return DEBERTA_OK;
     for (size_t row = 0; row < rows; row++) {
         DEBERTA_TRY(read_weight(loader, &found, row * columns, columns, *table + row * stride, err));
     }

@@ -5,7 +5,8 @@
  *
  *     LOAD_CHECK    every tensor is there, has the right shape, holds floats. Nothing is allocated
  *     LOAD_MEASURE  adds up the memory
- *     LOAD_READ     takes it and reads, scales and packs, in parallel, a few rows at a time
+ *     LOAD_READ     takes it and reads, scales and packs, in parallel, a few rows at a time; or, instead of that,
+ *     LOAD_VIEW     finds the pieces in memory that an earlier LOAD_READ has filled (packed_file.h)
  *
  * so that what is checked, what is allocated and what is read cannot drift apart.
  *
@@ -44,7 +45,7 @@ typedef struct weight_source {
 
 weight_source weight_source_of_checkpoint(const checkpoint *stored);
 
-typedef enum load_pass { LOAD_CHECK, LOAD_MEASURE, LOAD_READ } load_pass;
+typedef enum load_pass { LOAD_CHECK, LOAD_MEASURE, LOAD_READ, LOAD_VIEW } load_pass;
 
 typedef struct weight_loader {
     const weight_source *source;

@@ -116,12 +116,13 @@ def main():
     import cases_examples
     import cases_figure_kinds
     import cases_info
+    import cases_pack
     import cases_misuse
     import cases_position_figures
     import cases_results
     import cases_signals
     tests = {}
-    for module in (cases_misuse, cases_info, cases_results, cases_bench_plot, cases_figure_kinds, cases_position_figures, cases_documents, cases_examples, cases_signals):
+    for module in (cases_misuse, cases_info, cases_pack, cases_results, cases_bench_plot, cases_figure_kinds, cases_position_figures, cases_documents, cases_examples, cases_signals):
         for name, test in module.tests(settings):
             assert name not in tests, f"two tests are called '{name}'"
             if settings.only in name:

@@ -159,6 +159,37 @@ static void test_gaps_are_poisoned(void **state)
 #endif
 }
 
+/* What one carving has filled another finds, in memory that is not the arena's. */
+static void test_a_filled_block_can_be_borrowed(void **state)
+{
+    (void)state;
+    static _Alignas(ARENA_ALIGNMENT_BYTES) unsigned char copy[8192];
+    arena filled = {0}, view = {0};
+    pieces p;
+    size_t capacity;
+    carve(&filled, &p);
+    assert_int_equal(arena_predict(&filled, "test", 0, &capacity, NULL), DEBERTA_OK);
+    assert_in_range(capacity, 1, sizeof copy);
+    assert_int_equal(arena_allocate(&filled, "test", 0, NULL), DEBERTA_OK);
+    carve(&filled, &p);
+    p.activations[ACTIVATIONS - 1] = 1.5f;
+    memset(p.odd, 'o', ODD_BYTES);
+    p.last[0] = 2.5;
+    memcpy(copy, arena_contents(&filled), capacity);
+    arena_release(&filled);
+
+    carve(&view, &p);
+    arena_borrow(&view, copy);
+    carve(&view, &p);
+    assert_true((unsigned char *)p.activations >= copy && (unsigned char *)(p.last + LAST) <= copy + capacity);
+    assert_true(p.activations[0] == 0 && p.activations[ACTIVATIONS - 1] == 1.5f && p.last[0] == 2.5);
+    assert_true(p.odd[0] == 'o' && p.odd[ODD_BYTES - 1] == 'o');
+    arena_release(&view);
+    assert_null(view.block);
+    copy[0] = 1; /* neither given back nor poisoned */
+    assert_int_equal(copy[sizeof copy - 1], 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -169,6 +200,7 @@ int main(void)
         cmocka_unit_test(test_impossible_sizes_fail_at_once),
         cmocka_unit_test(test_the_limit_is_kept_and_named),
         cmocka_unit_test(test_gaps_are_poisoned),
+        cmocka_unit_test(test_a_filled_block_can_be_borrowed),
     };
     return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
 }

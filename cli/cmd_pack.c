@@ -1,0 +1,70 @@
+/* `deberta pack`: what opening computes, written beside the weights, so that it is done once. SPDX-License-Identifier:
+ * MIT
+ */
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/run.h"
+#include "core/model/model.h"
+#include "core/model/packed_file.h"
+
+static json_t *describe(const deberta_model_info *info)
+{
+    return json_pack("{s:s, s:s, s:I}", "model", info->name, "file", PACKED_FILE_NAME, "bytes",
+                     (json_int_t)info->memory_bytes);
+}
+
+static int print(const parsed_options *options, const deberta_model_info *info)
+{
+    if (options_has(options, "json")) return run_print_json(options, describe(info));
+    text_output output;
+    char size[32];
+    int status = text_output_open(options, options_value(options, "out", NULL), &output);
+    if (status != EXIT_OK) return status;
+    format_bytes(size, (double)info->memory_bytes);
+    fprintf(output.file, "%s in %s/%s: mapped from now on whenever this model is opened\n", size, info->name,
+            PACKED_FILE_NAME);
+    return text_output_close(options, &output);
+}
+
+/* Looks at the model as every command will from now on: a file that nobody can use must not be called done. */
+static int confirm(const parsed_options *options)
+{
+    deberta_model *model = NULL;
+    deberta_model_info info;
+    int status = run_describe_model(options, &model);
+    if (status != EXIT_OK) return status;
+    deberta_model_describe(model, &info);
+    if (info.packed == DEBERTA_PACKED_MAPPED) {
+        status = print(options, &info);
+    } else {
+        deberta_error error = {.code = DEBERTA_E_SYSTEM};
+        snprintf(error.message, sizeof error.message, "%s: the files changed while they were packed; try again",
+                 info.name);
+        status = report_error(options, &error);
+    }
+    deberta_model_free(&model);
+    return status;
+}
+
+static int run(const parsed_options *options)
+{
+    deberta_model_options model_options;
+    deberta_error error = {0};
+    if (!run_model_options(options, &model_options)) return EXIT_USAGE;
+    if (!run_is_model_place(options)) return EXIT_INPUT;
+    if (model_pack(options_argument(options, 0), &model_options, run_remove_on_signal, &error) != DEBERTA_OK)
+        return report_error(options, &error);
+    return confirm(options);
+}
+
+const command command_pack = {
+    .name = "pack",
+    .summary = "pack the weights once, beside the model: opening then maps them",
+    .arguments = "MODEL",
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .options = NULL,
+    .example = "  deberta pack deberta-v3-base\n",
+    .run = run,
+};

@@ -1,0 +1,36 @@
+/* What an open checkpoint is made of; for checkpoint*.c only.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_IO_CHECKPOINT_PARTS_H
+#define CORE_IO_CHECKPOINT_PARTS_H
+
+#include "core/io/checkpoint.h"
+#include "core/io/mapped_file.h"
+#include "core/io/safetensors.h"
+#include "core/io/torch_file.h"
+
+typedef struct weight_file {
+    char *name; /* base name */
+    mapped_file map;
+    torch_file *torch;    /* NULL: safetensors */
+    tensor_list contents; /* of a safetensors file; a torch file keeps its own */
+} weight_file;
+
+/* `public` comes first: callers hold pointers to it. */
+typedef struct entry {
+    tensor public;
+    const stored_tensor *stored;
+    weight_file *file;
+    size_t number; /* for a stable order of equal names */
+} entry;
+
+struct checkpoint {
+    char *folder;
+    weight_file *files; /* in ascending order of their names */
+    size_t file_count;
+    entry *entries; /* in ascending order of the canonical names */
+    size_t count;
+    char *renamed; /* names that are not a part of a stored one */
+};
+
+#endif

@@ -1,0 +1,93 @@
+"""`pack`: what it writes is used, by every command, and only while it fits. SPDX-License-Identifier: MIT
+"""
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+
+from cases_misuse import TINY
+
+PACKED = "deberta.packed"
+NOTE = "deberta.packed is not of these weights"
+
+
+def copied(bench, name="33-v3-mlm-emd"):
+    shutil.copytree(os.path.join(bench.golden, name), bench.path("model"))
+    return "model"
+
+
+def content(bench, *names):
+    with open(bench.path(os.path.join(*names)), "rb") as file:
+        return file.read()
+
+
+def encode(bench, model):
+    """Standard error, and the file that was written."""
+    err = bench.fine("encode", model, "--ids", "1,3,5,7,2", "--hidden", "all", "-o", "x.safetensors").err
+    return err, content(bench, "x.safetensors")
+
+
+def state(bench, model):
+    return json.loads(bench.fine("info", model, "--json").out)["model"]["packed"]
+
+
+def used(bench):
+    model = copied(bench)
+    _, before = encode(bench, model)
+    assert state(bench, model) == "none" and "packed weights" not in bench.fine("info", model).out
+    said = bench.fine("pack", model)
+    assert said.out.endswith("in model/deberta.packed: mapped from now on whenever this model is opened\n") and not said.err, said.describe()
+    assert state(bench, model) == "mapped" and "mapped from deberta.packed" in bench.fine("info", model).out
+    err, after = encode(bench, model)
+    assert after == before and not err, err
+    bench.fine("verify", model)
+    bench.fine("pack", model, "--json", "-o", "said.json")
+    said = json.loads(content(bench, "said.json"))
+    assert said["model"] == "model" and said["file"] == PACKED
+    assert said["bytes"] + 4096 == os.path.getsize(bench.path(os.path.join(model, PACKED))), said
+
+
+def passed_over(bench):
+    model = copied(bench)
+    _, before = encode(bench, model)
+    bench.fine("pack", model)
+    weights = bench.path(os.path.join(model, "model.safetensors"))
+    os.utime(weights, ns=(0, os.stat(weights).st_mtime_ns + 1))
+    err, after = encode(bench, model)
+    assert after == before and NOTE in err and "deberta pack model" in err, err
+    assert not bench.fine("encode", model, "--ids", "1,2", "-q", "-o", "y.safetensors").err
+    assert state(bench, model) == "stale"
+    bench.fine("pack", model)
+    assert state(bench, model) == "mapped"
+    os.remove(bench.path(os.path.join(model, PACKED)))
+    assert state(bench, model) == "none"
+
+
+def refused(bench):
+    for model, code, text in (("nowhere", 3, "nowhere"), (TINY, 3, "made-up model")):
+        result = bench.run("pack", model)
+        assert result.code == code and text in result.err, result.describe()
+
+
+def small_disk(bench):
+    """No file, old or new, is damaged by a disk that fills up."""
+    model = copied(bench)
+    bench.fine("pack", model)
+    names, old = sorted(os.listdir(bench.path(model))), content(bench, model, PACKED)
+
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
+    process = bench.start("pack", model, preexec_fn=limit, stdout=subprocess.PIPE, stderr=subprocess.PIPE, restore_signals=False)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 4 and b"File too large" in err, (process.returncode, err)
+    assert sorted(os.listdir(bench.path(model))) == names and content(bench, model, PACKED) == old
+
+
+def tests(_):
+    yield "pack/used", used
+    yield "pack/passed-over", passed_over
+    yield "pack/refused", refused
+    yield "pack/small-disk", small_disk

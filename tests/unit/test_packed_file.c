@@ -1,0 +1,290 @@
+/* Packed weights beside a model: the same results from a mapping, and a file that does not fit is never used.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "tests/unit/io_helpers.h"
+
+#include <fcntl.h>
+
+#include "core/base/cpu.h"
+#include "core/base/sha256.h"
+#include "core/model/mutation.h"
+#include "core/model/packed_file.h"
+#include "core/model/session.h"
+
+/* Every kind of piece that an arena holds: both parameterisations, shared and separate position projections, tables of
+ * absolute positions and types, talking heads, a convolution, an embedding projection, padded heads, all heads. */
+static const char *const cases[] = {"01-v1-both-n33",        "05-v1-posbias-types-b3",
+                                    "08-v1-talking-head",    "10-v1-mlm-emd",
+                                    "11-v2-b4-n33-noshare",  "20-v2-conv-gelu-b3",
+                                    "22-v2-embedproj-types", "23-v2-head80",
+                                    "29-v3-seqcls",          "31-v3-qa",
+                                    "33-v3-mlm-emd",         "36-v3-rtd"};
+enum { CASES = sizeof cases / sizeof *cases, TOKENS = 7 };
+
+static char *copy_of_model(const char *name)
+{
+    char golden[512], command[1200];
+    char *folder = make_folder();
+    snprintf(command, sizeof command, "cp '%s/%s/config.json' '%s/%s'/model* '%s'", golden_folder(golden), name, golden,
+             name, folder);
+    assert_int_equal(system(command), 0);
+    return folder;
+}
+
+static char *packed_path(const char *folder)
+{
+    static char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, PACKED_FILE_NAME);
+    return path;
+}
+
+static void pack(const char *folder, size_t threads)
+{
+    deberta_error error = {0};
+    deberta_model_options options = {.struct_size = sizeof options, .threads = threads};
+    if (deberta_model_pack(folder, &options, &error) != DEBERTA_OK) fail_msg("%s", error.message);
+}
+
+static deberta_model *open_with(const char *folder, deberta_packed expected)
+{
+    deberta_error error = {0};
+    deberta_model *model = NULL;
+    deberta_model_info info;
+    if (deberta_model_open(&model, folder, NULL, &error) != DEBERTA_OK) fail_msg("%s", error.message);
+    deberta_model_describe(model, &info);
+    if (info.packed != expected) fail_msg("%s: packed weights %d, expected %d", folder, info.packed, expected);
+    return model;
+}
+
+/* SHA-256 of the last hidden state of some tokens. */
+static void encode(const deberta_model *model, char digest[65])
+{
+    deberta_session *session = NULL;
+    const int32_t ids[TOKENS] = {1, 3, 5, 7, 9, 11, 2};
+    const size_t starts[] = {0, 3, TOKENS};
+    deberta_model_info info;
+    deberta_model_describe(model, &info);
+    deberta_session_options options = {.struct_size = sizeof options, .max_tokens = TOKENS, .threads = 2};
+    deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 2};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
+    assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
+    assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
+    sha256 hash;
+    sha256_begin(&hash, cpu_features());
+    for (size_t t = 0; t < TOKENS; t++)
+        sha256_add(&hash, outputs.hidden + t * outputs.hidden_stride, info.hidden_size * sizeof(float));
+    sha256_finish(&hash, digest);
+    deberta_session_free(&session);
+}
+
+static void encode_folder(const char *folder, deberta_packed expected, char digest[65])
+{
+    deberta_model *model = open_with(folder, expected);
+    encode(model, digest);
+    deberta_model_free(&model);
+}
+
+static void a_mapping_holds_what_packing_makes(void **state)
+{
+    (void)state;
+    for (size_t c = 0; c < CASES; c++) {
+        char *folder = copy_of_model(cases[c]);
+        char made_digest[65], mapped_digest[65];
+        deberta_model *made = open_with(folder, DEBERTA_PACKED_NONE);
+        pack(folder, 2);
+        deberta_model *mapped = open_with(folder, DEBERTA_PACKED_MAPPED);
+        encode(made, made_digest);
+        encode(mapped, mapped_digest);
+        assert_string_equal(mapped_digest, made_digest);
+        assert_int_equal(mapped->memory_bytes, made->memory_bytes);
+        assert_int_equal(mapped->arena.used_bytes, made->arena.used_bytes);
+        assert_memory_equal(arena_contents(&mapped->arena), arena_contents(&made->arena), made->memory_bytes);
+        deberta_model_free(&made);
+        deberta_model_free(&mapped);
+        remove_folder(folder);
+    }
+}
+
+static buffer read_file(const char *path)
+{
+    buffer content = {0};
+    uint8_t block[4096];
+    size_t count;
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    while ((count = fread(block, 1, sizeof block, file)) > 0) put(&content, block, count);
+    fclose(file);
+    return content;
+}
+
+static void a_file_is_the_same_whoever_writes_it(void **state)
+{
+    (void)state;
+    char *folder = copy_of_model("33-v3-mlm-emd");
+    pack(folder, 1);
+    buffer first = read_file(packed_path(folder));
+    pack(folder, 3); /* over the one that is there, and not from it */
+    buffer second = read_file(packed_path(folder));
+    assert_int_equal(first.count, second.count);
+    assert_memory_equal(first.bytes, second.bytes, first.count);
+    buffer_free(&first);
+    buffer_free(&second);
+    remove_folder(folder);
+}
+
+static void what_does_not_fit_is_passed_over(void **state)
+{
+    (void)state;
+    char *folder = copy_of_model("01-v1-both-n33"), expected[65], digest[65];
+    pack(folder, 1);
+    encode_folder(folder, DEBERTA_PACKED_MAPPED, expected);
+    buffer content = read_file(packed_path(folder));
+    const size_t header_bytes = 96;
+    for (size_t at = 0; at < header_bytes; at++) {
+        content.bytes[at] ^= 1;
+        write_file(folder, PACKED_FILE_NAME, content.bytes, content.count);
+        encode_folder(folder, DEBERTA_PACKED_STALE, digest);
+        assert_string_equal(digest, expected);
+        content.bytes[at] ^= 1;
+    }
+    const size_t lengths[] = {0, 1, header_bytes, 4096, content.count - 1};
+    for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+        write_file(folder, PACKED_FILE_NAME, content.bytes, lengths[k]);
+        encode_folder(folder, DEBERTA_PACKED_STALE, digest);
+        assert_string_equal(digest, expected);
+    }
+    put_byte(&content, 0);
+    write_file(folder, PACKED_FILE_NAME, content.bytes, content.count);
+    encode_folder(folder, DEBERTA_PACKED_STALE, digest);
+    write_file(folder, PACKED_FILE_NAME, content.bytes, content.count - 1);
+    encode_folder(folder, DEBERTA_PACKED_MAPPED, digest);
+    buffer_free(&content);
+    remove_folder(folder);
+}
+
+static void set_time(const char *folder, const char *name, long nanoseconds)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    const struct timespec times[2] = {{.tv_sec = 1000000000}, {.tv_sec = 1000000000, .tv_nsec = nanoseconds}};
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void times_count(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"config.json", "model.safetensors"};
+    char *folder = copy_of_model("33-v3-mlm-emd"), digest[65];
+    for (size_t k = 0; k < 2; k++) set_time(folder, names[k], 0);
+    pack(folder, 1);
+    for (size_t k = 0; k < 2; k++) {
+        encode_folder(folder, DEBERTA_PACKED_MAPPED, digest);
+        set_time(folder, names[k], 1);
+        encode_folder(folder, DEBERTA_PACKED_STALE, digest);
+        set_time(folder, names[k], 0);
+    }
+    remove_folder(folder);
+}
+
+/* One bit of each weight file's last value. */
+static void new_weights_are_seen(void **state)
+{
+    (void)state;
+    char *folder = copy_of_model("01-v1-both-n33"), path[512], before[65], after[65], anew[65];
+    pack(folder, 1);
+    encode_folder(folder, DEBERTA_PACKED_MAPPED, before);
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    buffer weights = read_file(path);
+    uint64_t header_bytes = 0;
+    memcpy(&header_bytes, weights.bytes, sizeof header_bytes);
+    for (size_t at = 8 + header_bytes + 3; at < weights.count; at += 4) weights.bytes[at] ^= 0x80; /* all signs */
+    write_file(folder, "model.safetensors", weights.bytes, weights.count);
+    encode_folder(folder, DEBERTA_PACKED_STALE, after);
+    assert_string_not_equal(after, before);
+    pack(folder, 1);
+    encode_folder(folder, DEBERTA_PACKED_MAPPED, anew);
+    assert_string_equal(anew, after);
+    buffer_free(&weights);
+    remove_folder(folder);
+}
+
+/* They are those of a whole model without faults. */
+static void other_models_of_the_folder_are_made(void **state)
+{
+    (void)state;
+    char *folder = copy_of_model("01-v1-both-n33");
+    deberta_model *model = NULL;
+    deberta_model_info info;
+    pack(folder, 1);
+    deberta_model_options options = {.struct_size = sizeof options, .layers = 1};
+    assert_int_equal(deberta_model_open(&model, folder, &options, NULL), DEBERTA_OK);
+    deberta_model_describe(model, &info);
+    assert_int_equal(info.packed, DEBERTA_PACKED_NONE);
+    deberta_model_free(&model);
+    assert_int_equal(model_open_mutated(&model, folder, NULL, MUTATION_INPROJ_BLOCKS, NULL), DEBERTA_OK);
+    deberta_model_describe(model, &info);
+    assert_int_equal(info.packed, DEBERTA_PACKED_NONE);
+    deberta_model_free(&model);
+
+    options = (deberta_model_options){.struct_size = sizeof options, .describe_only = 1};
+    assert_int_equal(deberta_model_open(&model, folder, &options, NULL), DEBERTA_OK);
+    deberta_model_describe(model, &info);
+    assert_int_equal(info.packed, DEBERTA_PACKED_MAPPED);
+    deberta_model_free(&model);
+
+    options = (deberta_model_options){.struct_size = sizeof options, .memory_limit_bytes = info.memory_bytes - 1};
+    assert_int_equal(deberta_model_open(&model, folder, &options, NULL), DEBERTA_E_MEMORY);
+    remove_folder(folder);
+}
+
+static void refusals(void **state)
+{
+    (void)state;
+    deberta_error error;
+    check_refused(deberta_model_pack("synthetic:v3-small", NULL, &error), &error, DEBERTA_E_ARGUMENT, "made-up model");
+    check_refused(deberta_model_pack(NULL, NULL, &error), &error, DEBERTA_E_ARGUMENT, "path");
+    check_refused(deberta_model_pack("/nonexistent", NULL, &error), &error, DEBERTA_E_FILE, "/nonexistent");
+    char *folder = copy_of_model("33-v3-mlm-emd"), digest[65];
+    assert_int_equal(mkdir(packed_path(folder), 0700), 0);
+    check_refused(deberta_model_pack(folder, NULL, &error), &error, DEBERTA_E_SYSTEM, "not a regular file");
+    encode_folder(folder, DEBERTA_PACKED_STALE, digest);
+    remove_folder(folder);
+}
+
+/* Files of an older layout must be passed over. If this fails, opening makes something else than it did, or puts it
+ * elsewhere: count PACKED_FILE_LAYOUT up, and write the new digest here. */
+static void layout_is_the_one_with_this_number(void **state)
+{
+    (void)state;
+    assert_int_equal(PACKED_FILE_LAYOUT, 1);
+#ifdef WITH_ASAN
+    skip(); /* pieces are farther apart */
+#endif
+    sha256 hash;
+    char digest[65];
+    sha256_begin(&hash, cpu_features());
+    for (size_t c = 0; c < CASES; c++) {
+        char *folder = copy_of_model(cases[c]);
+        deberta_model *model = open_with(folder, DEBERTA_PACKED_NONE);
+        sha256_add(&hash, arena_contents(&model->arena), model->memory_bytes);
+        deberta_model_free(&model);
+        remove_folder(folder);
+    }
+    sha256_finish(&hash, digest);
+    assert_string_equal(digest, "80b05f187a112e36d8639230227733a67c85060cb3f3b52173fb73b76c214733");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_mapping_holds_what_packing_makes),
+        cmocka_unit_test(a_file_is_the_same_whoever_writes_it),
+        cmocka_unit_test(what_does_not_fit_is_passed_over),
+        cmocka_unit_test(times_count),
+        cmocka_unit_test(new_weights_are_seen),
+        cmocka_unit_test(other_models_of_the_folder_are_made),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(layout_is_the_one_with_this_number),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
