@@ -24,6 +24,7 @@ import datetime
 import json
 import os
 import resource
+import shutil
 import signal
 import statistics
 import subprocess
@@ -32,7 +33,7 @@ import time
 from pathlib import Path
 
 from peers_tables import print_tables
-from peers_worker import ENGINES, OURS, SHAPES, enough_calls, largest_difference, machine_seconds, traced_length
+from peers_worker import ENGINES, OURS, PACKED, SHAPES, enough_calls, largest_difference, machine_seconds, traced_length
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKER = Path(__file__).resolve().with_name("peers_worker.py")
@@ -149,6 +150,7 @@ class Work:
 
     folder: Path
     runner: Runner
+    program: Path  # packs what is to be mapped
 
     def _made(self, path, *command):
         if not path.exists():
@@ -160,6 +162,19 @@ class Work:
     def model(self, name):
         path = self.folder / "models" / name
         return self._made(path, "model", name, path)
+
+    def packed_model(self, name):
+        """The same weights with `deberta.packed` beside them, made by this very program."""
+        path = self.folder / "packed" / name
+        if not path.exists():
+            partial = path.with_suffix(".part")
+            shutil.rmtree(partial, ignore_errors=True)
+            shutil.copytree(self.model(name), partial)
+            partial.rename(path)
+        about = json.loads(self.runner.run([str(self.program), "info", str(path), "--json", "--quiet"]).output)
+        if about["model"]["packed"] != "mapped":
+            self.runner.run([str(self.program), "pack", str(path)])
+        return path
 
     def input(self, name, lengths):
         called = str(lengths[0]) if len(lengths) == 1 else f"documents-{sum(lengths)}"
@@ -261,11 +276,11 @@ def visit_peer(row, engine, campaign, runner):
                     "life_other_cores": done.other_cores}  # fmt: skip
 
 
-def visit_ours(row, campaign, runner):
+def visit_ours(row, model, campaign, runner):
     """Agreement and time to first result by `encode`, times by `bench`: two processes, as a user would run them."""
-    visit = encode_ours(row, campaign, runner)
+    visit = encode_ours(row, model, campaign, runner)
     reps = max(FEWEST_CALLS, enough_calls(visit["first_result_s"], campaign.reps))  # the start may have been slow, not the call
-    common = [campaign.program, "bench", campaign.work.model(row.model), "--threads", row.threads, "--reference", "hf",
+    common = [campaign.program, "bench", model, "--threads", row.threads, "--reference", "hf",
               "--no-peak", "--json", "--reps", reps, "--min-time", campaign.min_time]  # fmt: skip
     if row.mode != "documents":
         done = runner.run([*map(str, common), "-n", str(row.n)], engine_environment(row.threads, OURS))
@@ -280,13 +295,12 @@ def visit_ours(row, campaign, runner):
     return visit | {"version": version, "stolen_cores": done.stolen_cores, "life_other_cores": done.other_cores}
 
 
-def encode_ours(row, campaign, runner):
+def encode_ours(row, model, campaign, runner):
     from safetensors.numpy import load_file
 
     source = campaign.work.input(row.model, checked_lengths(row, campaign))
     target = campaign.work.folder / f"output-{os.getpid()}.safetensors"
-    command = [campaign.program, "encode", campaign.work.model(row.model), "--input", source, "--reference", "hf", "--threads",
-               row.threads, "-o", target]  # fmt: skip
+    command = [campaign.program, "encode", model, "--input", source, "--reference", "hf", "--threads", row.threads, "-o", target]  # fmt: skip
     try:
         done = runner.run(list(map(str, command)), engine_environment(row.threads, OURS))
         output = load_file(target)[f"hidden_states.{SHAPES[row.model].layers}"]
@@ -344,8 +358,9 @@ def disagrees(visit):
 def visit_once(row, engine, campaign, runner):
     """A visit, or {"failed": why}."""
     try:
-        if engine == OURS:
-            return visit_ours(row, campaign, runner)
+        if engine in (OURS, PACKED):
+            place = campaign.work.model if engine == OURS else campaign.work.packed_model
+            return visit_ours(row, place(row.model), campaign, runner)
         return visit_peer(row, engine, campaign, runner)
     except Failure as failure:
         return {"failed": str(failure)}
@@ -385,6 +400,8 @@ def describe(visit):
 def prepare(row, engines, campaign):
     """What is made once is made before the clock runs."""
     campaign.work.input(row.model, checked_lengths(row, campaign))
+    if PACKED in engines:
+        campaign.work.packed_model(row.model)
     for precision in sorted({ENGINES[e].graph for e in engines if e in ENGINES and ENGINES[e].graph}):
         campaign.work.graph(row.model, precision, row.n)
 
@@ -392,7 +409,7 @@ def prepare(row, engines, campaign):
 def measure_row(row, campaign, runner):
     """Engines in turn, several rounds, each round beginning with another one; false if something is missing or wrong."""
     fine = True
-    engines = [e for e in campaign.engines if e == OURS or SHAPES[row.model].version in ENGINES[e].versions]
+    engines = [e for e in campaign.engines if e not in ENGINES or SHAPES[row.model].version in ENGINES[e].versions]
     prepare(row, engines, campaign)
     for turn in range(campaign.rounds):
         first = turn % len(engines)
@@ -479,7 +496,7 @@ def write_report(path, environment, results):
 
 
 def collect_results(journal, mode, environment, documents):
-    return [make_result(row, engine, visits, engines.get(OURS), environment, documents)
+    return [make_result(row, engine, visits, engines.get(OURS) or engines.get(PACKED), environment, documents)
             for row, engines in journal.grouped(mode).items() for engine, visits in engines.items()]  # fmt: skip
 
 
@@ -520,14 +537,15 @@ def name_list(known):
 def parse_arguments():
     cores = len(os.sched_getaffinity(0))
     engines = "\n".join(f"  {name:17} {spec.precision:9} {spec.summary}" for name, spec in ENGINES.items())
-    parser = argparse.ArgumentParser(description=__doc__, epilog=f"engines:\n  {OURS:17} float32   this project\n{engines}",
+    ours = f"  {OURS:17} float32   this project\n  {PACKED:17} float32   the same, with weights packed by `deberta pack`"
+    parser = argparse.ArgumentParser(description=__doc__, epilog=f"engines:\n{ours}\n{engines}",
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     add = parser.add_argument
     add("--work", type=Path, help="folder for models, inputs, ONNX files")
     add("--out", type=Path, required=True, help="folder for results")
     add("--program", type=Path, default=ROOT / "build" / "deberta")
     add("--models", type=name_list(SHAPES), default=["v3-base", "v1-base", "v3-small", "v3-xsmall"])
-    add("--engines", type=name_list([OURS, *ENGINES]), default=[OURS, "torch", "torch-malloc", "onnxruntime", "openvino"],
+    add("--engines", type=name_list([OURS, PACKED, *ENGINES]), default=[OURS, "torch", "torch-malloc", "onnxruntime", "openvino"],
         help="names or all; default: those without compilation and with all digits")  # fmt: skip
     add("-n", "--tokens", type=number_list, default=[16, 40, 128, 256, 512, 1024, 2048, 4096])
     add("--threads", type=number_list, default=sorted({1, min(2, cores)}))
@@ -549,7 +567,7 @@ def parse_arguments():
     if not arguments.table and not arguments.work:
         parser.error("--work is needed")
     if arguments.quick:
-        arguments.models, arguments.engines, arguments.tokens = ["tiny-v3", "tiny-v1"], [OURS, *ENGINES], [16, 40]
+        arguments.models, arguments.engines, arguments.tokens = ["tiny-v3", "tiny-v1"], [OURS, PACKED, *ENGINES], [16, 40]
         arguments.threads, arguments.rounds, arguments.reps, arguments.min_time = [1], 1, 3, 0.2
         arguments.document_count, arguments.batch_documents, arguments.accept_disturbed = 24, [1, 8], True
     return arguments
@@ -572,7 +590,7 @@ def run(arguments):
     arguments.out.mkdir(parents=True, exist_ok=True)
     alone = Runner(arguments.limit)
     campaign = Campaign(arguments.program, arguments.engines, arguments.rounds, arguments.reps, arguments.min_time,
-                        read_lengths(arguments.lengths_file)[: arguments.document_count], Work(arguments.work, alone),
+                        read_lengths(arguments.lengths_file)[: arguments.document_count], Work(arguments.work, alone, arguments.program),
                         Patience(arguments.other_cpus, arguments.patience, 3, arguments.accept_disturbed),
                         Journal(arguments.out))  # fmt: skip
     if not campaign.patience.wait(alone) and not campaign.patience.accept:

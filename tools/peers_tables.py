@@ -5,7 +5,7 @@ SPDX-License-Identifier: MIT
 import json
 import sys
 
-from peers_worker import ENGINES, OURS
+from peers_worker import ENGINES, OURS, PACKED
 
 
 def print_table(titles, rows):
@@ -26,7 +26,7 @@ def milliseconds(result):
 
 def best_peer(engines):
     """Of the float32 peers that agree."""
-    peers = [r for name, r in engines.items() if name != OURS and r["precision"] == "float32" and r["agrees"]]
+    peers = [r for name, r in engines.items() if name in ENGINES and r["precision"] == "float32" and r["agrees"]]
     return min(peers, key=lambda r: r["median_s"], default=None)
 
 
@@ -60,7 +60,7 @@ def label(key):
 
 def in_order(results):
     """Names of their engines, ours first."""
-    known = [OURS, *ENGINES]
+    known = [OURS, PACKED, *ENGINES]
     return sorted({r["engine"] for r in results}, key=known.index)
 
 

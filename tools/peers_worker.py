@@ -211,7 +211,7 @@ KEEP_MEMORY = (("MALLOC_MMAP_MAX_", "0"), ("MALLOC_TRIM_THRESHOLD_", str(1 << 40
 # No caches: the first result is that of a new process. No pool: what it leaves behind would count as somebody else's work.
 COMPILE_ANEW = (("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1"), ("TORCHINDUCTOR_COMPILE_THREADS", "1"))
 
-OURS = "deberta"  # measured by the program itself
+OURS, PACKED = "deberta", "deberta-packed"  # measured by the program itself; PACKED maps what `deberta pack` wrote
 ENGINES = {
     "torch": Engine(open_torch, "PyTorch eager"),
     "torch-malloc": Engine(open_torch, "PyTorch eager, glibc told to keep freed memory", environment=KEEP_MEMORY),
