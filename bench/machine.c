@@ -164,6 +164,18 @@ deberta_status machine_read_sheet(machine_sheet *sheet, deberta_error *err)
 #define NOISY_CORES      0.05
 #define NOISY_CLOCK      0.03
 #define NOISY_LOAD_SHARE 0.25
+#define STEADY_SHARE     0.9
+
+/* Nothing that the system counts tells of a guest on the other hyper-thread of a core. */
+static void note_unsteady(machine_sheet *sheet)
+{
+    for (size_t i = 0; i < sheet->roofs.count; i++) {
+        const machine_roof *roof = &sheet->roofs.roof[i];
+        if (roof->typical_share <= 0 || roof->typical_share >= STEADY_SHARE) continue;
+        machine_note(sheet, "half of the time %zu thread%s did at most %.0f %% of the best rate: the cores are shared",
+                     roof->threads, roof->threads == 1 ? "" : "s", 100 * roof->typical_share);
+    }
+}
 
 void machine_finish_sheet(machine_sheet *sheet, const machine_counters *before)
 {
@@ -174,6 +186,7 @@ void machine_finish_sheet(machine_sheet *sheet, const machine_counters *before)
         machine_note(sheet, "other processes used %.2f cores while measuring", sheet->activity.others);
     if (sheet->activity.stolen > NOISY_CORES)
         machine_note(sheet, "the hypervisor took %.2f cores away while measuring", sheet->activity.stolen);
+    note_unsteady(sheet);
     if (sheet->load > NOISY_LOAD_SHARE * (double)sheet->topology.usable_cores)
         machine_note(sheet, "the load was %.2f before the start", sheet->load);
     double drift = sheet->clock_ghz > 0 ? sheet->clock_ghz_after / sheet->clock_ghz - 1 : 0;

@@ -17,6 +17,8 @@ typedef struct machine_roof {
     size_t threads;
     double gflops[DEBERTA_ISA_COUNT]; /* float32 multiply-adds in registers, by tier */
     double read_gbs, triad_gbs;       /* a sum over memory; a = b + s c, counted as STREAM does: 12 bytes an element */
+    double typical_share; /* of the best rate, what every other count of the fastest tier reached. Near 1 on processors
+                             that are ours alone; a busy hyper-thread of somebody else's halves what it shares */
 } machine_roof;
 
 typedef struct machine_roofs {

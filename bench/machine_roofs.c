@@ -9,6 +9,7 @@
 #include "bench/child.h"
 #include "bench/machine.h"
 #include "bench/peak.h"
+#include "bench/statistics.h"
 #include "bench/timer.h"
 #include "core/base/arena.h"
 #include "core/base/cpu.h"
@@ -89,14 +90,22 @@ static void raise_to(double *best, double value)
 static void measure_chains(thread_pool *pool, machine_roof *roof, unsigned isa_mask)
 {
     size_t rounds[DEBERTA_ISA_COUNT] = {0};
+    double rates[DEBERTA_ISA_COUNT][WINDOWS];
     for (int window = 0; window < WINDOWS; window++) { /* tiers in turn, so that a disturbance does not hit one alone */
         for (int isa = DEBERTA_ISA_SCALAR; isa < DEBERTA_ISA_COUNT; isa++) {
             const peak_kernel *kernel = isa_mask & (1u << isa) ? kernel_of((deberta_isa)isa) : NULL;
             if (!kernel) continue;
             if (!rounds[isa]) rounds[isa] = calibrate(kernel);
-            raise_to(&roof->gflops[isa], chain_gflops(pool, kernel, rounds[isa]));
+            rates[isa][window] = chain_gflops(pool, kernel, rounds[isa]);
+            raise_to(&roof->gflops[isa], rates[isa][window]);
         }
     }
+    int fastest = DEBERTA_ISA_AUTO;
+    for (int isa = DEBERTA_ISA_SCALAR; isa < DEBERTA_ISA_COUNT; isa++) {
+        if (roof->gflops[isa] > roof->gflops[fastest]) fastest = isa;
+    }
+    if (roof->gflops[fastest] > 0)
+        roof->typical_share = statistics_median(rates[fastest], WINDOWS) / roof->gflops[fastest];
 }
 
 /* -------------------------------------------------------------------------------------------------------- bandwidth */

@@ -61,6 +61,7 @@ static void get_roofs(const json_t *environment, machine_roofs *roofs)
         }
         roof->read_gbs = get_number(object, "read_gbs");
         roof->triad_gbs = get_number(object, "triad_gbs");
+        roof->typical_share = get_number(object, "typical_share");
     }
     roofs->stream_bytes = get_size(environment, "stream_bytes");
 }

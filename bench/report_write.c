@@ -76,6 +76,7 @@ static void put_roofs(writer w, const machine_roofs *roofs)
         }
         if (roof->read_gbs > 0) put_number(one, "read_gbs", roof->read_gbs);
         if (roof->triad_gbs > 0) put_number(one, "triad_gbs", roof->triad_gbs);
+        if (roof->typical_share > 0) put_number(one, "typical_share", roof->typical_share);
         append(array, one.object, w.failed);
     }
     put_size(w, "stream_bytes", roofs->stream_bytes);

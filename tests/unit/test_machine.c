@@ -95,6 +95,21 @@ static void test_notes_are_kept_once(void **state)
     assert_int_equal(sheet.note_count, MACHINE_MAX_NOTES);
 }
 
+/* Processors that are shared with somebody whom this system does not see. */
+static void test_an_unsteady_rate_is_noted(void **state)
+{
+    (void)state;
+    machine_sheet sheet = {.roofs = {.count = 2, .roof = {{.threads = 1}, {.threads = 2, .typical_share = 0.97}}}};
+    machine_counters now = machine_read_counters();
+    machine_finish_sheet(&sheet, &now);
+    for (size_t i = 0; i < sheet.note_count; i++) assert_null(strstr(sheet.notes[i], "best rate"));
+    size_t before = sheet.note_count;
+    sheet.roofs.roof[1].typical_share = 0.7;
+    machine_finish_sheet(&sheet, &now);
+    assert_int_equal(sheet.note_count, before + 1);
+    assert_non_null(strstr(sheet.notes[before], "2 threads did at most 70 % of the best rate"));
+}
+
 static void test_activity_subtracts_what_is_ours(void **state)
 {
     (void)state;
@@ -130,6 +145,7 @@ static void test_limits_of_the_machine(void **state)
     assert_true(machine_peak_gflops(&roofs, deberta_isa_best(), 3) == 0);
     assert_null(machine_find_roof(&roofs, 3));
     assert_true(roofs.roof[0].read_gbs == 0);
+    for (size_t i = 0; i < 2; i++) assert_true(roofs.roof[i].typical_share > 0 && roofs.roof[i].typical_share <= 1);
     size_t many[MACHINE_MAX_ROOFS + 1] = {0};
     assert_int_equal(machine_measure_roofs(&roofs, many, MACHINE_MAX_ROOFS + 1, 0, false, &err), DEBERTA_E_ARGUMENT);
 }
@@ -141,6 +157,7 @@ int main(void)
         cmocka_unit_test(test_work_of_children_is_ours),
         cmocka_unit_test(test_the_sheet_is_filled),
         cmocka_unit_test(test_notes_are_kept_once),
+        cmocka_unit_test(test_an_unsteady_rate_is_noted),
         cmocka_unit_test(test_activity_subtracts_what_is_ours),
         cmocka_unit_test(test_clocks_run),
         cmocka_unit_test(test_limits_of_the_machine),

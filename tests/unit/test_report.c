@@ -63,7 +63,7 @@ static bench_report make_report(void)
     report.sheet.topology.cores = 8;
     report.sheet.topology.l3_bytes = (size_t)32 << 20;
     report.sheet.roofs.count = 1;
-    report.sheet.roofs.roof[0] = (machine_roof){.threads = 2, .read_gbs = 20, .triad_gbs = 18};
+    report.sheet.roofs.roof[0] = (machine_roof){.threads = 2, .read_gbs = 20, .triad_gbs = 18, .typical_share = 0.75};
     report.sheet.roofs.roof[0].gflops[DEBERTA_ISA_AVX2] = 200;
     machine_note(&report.sheet, "the load was high");
     machine_note(&report.sheet, "the load was high");
@@ -139,6 +139,7 @@ static void test_json_round_trip(void **state)
     assert_int_equal(back.results[5].lengths[1], 7);
     assert_true(fabs(back.results[2].time.median - 0.0074) < 1e-9);
     assert_true(machine_peak_gflops(&back.sheet.roofs, DEBERTA_ISA_AVX2, 2) == 200);
+    assert_true(back.sheet.roofs.roof[0].typical_share == 0.75);
     assert_true(back.results[0].breakdown[PROFILE_QKV].gflop == 1.5);
     free(text);
     free(again);
