@@ -64,9 +64,23 @@ def in_order(results):
     return sorted({r["engine"] for r in results}, key=known.index)
 
 
+def print_ratios(rows):
+    """All of the ratios at a glance."""
+    lengths = sorted({n for _, _, n in rows})
+    print("Time of ours / time of the best float32 peer, batch 1, by medians, at so many tokens\n")
+    lines = {}
+    for (model, threads, n), engines in rows.items():
+        ours, peer = engines.get(OURS), best_peer(engines)
+        if ours and peer:
+            doubt = mark(ours) or mark(peer)
+            lines.setdefault((model, threads), {})[n] = f"{ours['median_s'] / peer['median_s']:.2f}{doubt}"
+    print_table(["model, threads", *map(str, lengths)], [[label(key), *(line.get(n, "–") for n in lengths)] for key, line in lines.items()])
+
+
 def print_latency(results, title):
     rows = by_row(results, ("model", "threads", "n"))
     names = in_order(results)
+    print_ratios(rows)
     print(f"{title}: milliseconds, median (minimum); ratio of ours to the best float32 peer\n")
     lines = [[label(key), *(milliseconds(engines.get(e)) for e in names), *ratio(engines)] for key, engines in rows.items()]
     print_table(["row", *names, "best peer", "ours / best"], lines)
