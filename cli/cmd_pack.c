@@ -1,8 +1,4 @@
-/* `deberta pack`: what opening computes, written beside the weights, so that it is done once. SPDX-License-Identifier:
- * MIT
- */
-#include <string.h>
-
+/* `deberta pack`: what opening computes, kept beside the weights. SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
 #include "cli/run.h"
 #include "core/model/model.h"
