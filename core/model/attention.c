@@ -159,8 +159,9 @@ static gemm_task content_task(const logits_job *job, size_t row, size_t rows, si
 
 enum far_side { FAR_LEFT, FAR_RIGHT };
 
-/* Rows and panels all of whose pairs read one table row: the bias is a column plus a row. A missing term is zeros. */
-static void far_tiles(const logits_job *job, enum far_side side, size_t row, size_t rows, size_t panel, size_t panels)
+/* At most a chunk of panels all of whose pairs read one table row: the bias is a column plus a row. A missing term is
+ * zeros, of which there are as many as a chunk has keys. */
+static void far_chunk(const logits_job *job, enum far_side side, size_t row, size_t rows, size_t panel, size_t panels)
 {
     static const float zeros[KEY_CHUNK];
     const deberta_session *s = job->session;
@@ -178,6 +179,15 @@ static void far_tiles(const logits_job *job, enum far_side side, size_t row, siz
         task.outer_row = job->head->far_p2c + (side == FAR_LEFT ? 0 : side_floats) + panel * PANEL;
     }
     s->kernels.gemm_f32(&task);
+}
+
+/* Any number of such panels: where attention is observed, all keys are one call. */
+static void far_tiles(const logits_job *job, enum far_side side, size_t row, size_t rows, size_t panel, size_t panels)
+{
+    for (size_t end = panel + panels, count; panel < end; panel += count) {
+        count = minimum(end - panel, KEY_CHUNK / PANEL);
+        far_chunk(job, side, row, rows, panel, count);
+    }
 }
 
 /* Where the component is wanted without q . k'. */

@@ -32,8 +32,9 @@ static void plan_attention(deberta_session *s)
     size_t tile_keys = s->kernels.tile_panels * PANEL, rows = model->relative_rows;
     s->logits_stride = row_stride(minimum(round_up(s->max_tokens, PANEL), KEY_CHUNK));
     s->observed_stride = row_stride(round_up(s->max_tokens, PANEL));
-    size_t reachable = minimum(rows, MAX_QUERY_ROWS + round_up(s->max_tokens, PANEL));
-    if (!s->positions.monotone) reachable = rows;
+    /* Unless every step is 0 or 1, consecutive distances may be anywhere in the table. */
+    size_t reachable = rows;
+    if (s->positions.unit_steps) reachable = minimum(rows, MAX_QUERY_ROWS + round_up(s->max_tokens, PANEL));
     /* Two panels more than the reachable rows can straddle, and one that the position_bias kernel may read past the
      * end. */
     s->strip_stride = s->has_c2p ? row_stride(round_up(reachable, PANEL) + 3 * PANEL) : 0;
@@ -42,7 +43,6 @@ static void plan_attention(deberta_session *s)
     size_t tile = s->kernels.tile_rows;
     s->query_rows = maximum(minimum(fitting, MAX_QUERY_ROWS) / tile * tile, tile);
     s->query_rows = minimum(s->query_rows, round_up(s->max_tokens, tile));
-    /* Unless every step is 0 or 1, consecutive distances may be anywhere in the table. */
     size_t distances = s->query_rows + tile_keys;
     s->transposed_rows = !s->has_p2c ? 0 : s->positions.unit_steps ? minimum(rows, distances) : rows;
 }

@@ -80,6 +80,7 @@ deberta_status reference_create(reference_model **model, const model_config *con
     m->config = *config;
     m->config.label_names = NULL;
     m->config.architecture = NULL;
+    m->classifies_tokens = config->architecture && strstr(config->architecture, "TokenClassification");
     m->source = source;
     m->distances = distances;
     m->eps = decimal_of(config->layer_norm_eps);

@@ -33,6 +33,7 @@ typedef struct reference_model {
     deberta_reference distances; /* SPEC 4.3 */
     double eps;
     bool c2p, p2c;
+    bool classifies_tokens;  /* by its architecture, whatever else the files hold */
     double *relative;        /* R [2K][h], layer norm applied; NULL without relative attention */
     checkpoint *checkpoint;  /* owned, or NULL */
     struct made_up *made_up; /* owned, or NULL */

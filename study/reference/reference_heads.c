@@ -22,15 +22,17 @@ static size_t rows_of(const reference_model *m, const char *name)
 
 size_t reference_head_width(const reference_model *m, deberta_head head)
 {
-    bool lm = has_modern_lm(m) || has_legacy_lm(m), pooled = reference_has(m, "pooler.dense.weight");
+    bool lm = has_modern_lm(m) || has_legacy_lm(m);
+    bool sequence = reference_has(m, "pooler.dense.weight") && !m->classifies_tokens;
+    size_t classes = reference_has(m, "proj.weight") ? 0 : rows_of(m, "classifier.weight"); /* SPEC 8.5 */
     bool decodes = m->config.position_biased_input || (reference_has(m, "embeddings.position_embeddings.weight") &&
                                                        m->config.embedding_size == m->config.hidden_size);
     switch (head) {
     case DEBERTA_HEAD_MLM: return lm ? m->config.vocabulary_size : 0;
     case DEBERTA_HEAD_MLM_EMD: return lm && decodes ? m->config.vocabulary_size : 0;
     case DEBERTA_HEAD_RTD: return reference_has(m, "mask_predictions.dense.weight");
-    case DEBERTA_HEAD_SEQUENCE: return pooled ? rows_of(m, "classifier.weight") : 0;
-    case DEBERTA_HEAD_TOKEN: return pooled ? 0 : rows_of(m, "classifier.weight");
+    case DEBERTA_HEAD_SEQUENCE: return sequence ? classes : 0;
+    case DEBERTA_HEAD_TOKEN: return sequence ? 0 : classes;
     case DEBERTA_HEAD_QA: return rows_of(m, "qa_outputs.weight");
     case DEBERTA_HEAD_COUNT: break;
     }

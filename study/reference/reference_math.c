@@ -77,7 +77,11 @@ long reference_bucket(long distance, size_t buckets, size_t max_distance, debert
     if (labs(distance) <= mid) return distance;
     /* The same expression for both logarithms, so that their quotient is exactly 1 at the farthest distance. */
     double ratio = log((double)labs(distance) / (double)mid) / log((double)farthest / (double)mid);
-    long magnitude = (long)ceil(ratio * (double)(mid - 1)) + mid;
+    double steps = ceil(ratio * (double)(mid - 1));
+    /* farthest <= mid makes the quotient infinite or negative: a configuration without meaning, for which the engine's
+     * answer is as good as any. */
+    double bucket = isfinite(steps) ? steps + (double)mid : (double)buckets;
+    long magnitude = (long)fmax((double)mid, fmin(bucket, 2.0 * (double)buckets));
     return distance < 0 ? -magnitude : magnitude;
 }
 

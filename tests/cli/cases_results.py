@@ -8,6 +8,7 @@ import json
 import os
 import re
 import struct
+import subprocess
 import zlib
 
 import tensor_files
@@ -308,6 +309,20 @@ def own_results_agree(bench):
     bench.fine("verify", folder, "--against", "both.safetensors")
 
 
+# Buckets that skip rows of the table, so that a block of queries reaches more rows than distances; and a text that needs more than a
+# chunk of keys far away, where one of the two position terms is missing.
+LONG_TEXTS = {"steps-of-several-rows": ("buckets=512,distance=258", 600), "far-without-p2c": ("terms=c2p", 1100),
+              "far-without-c2p": ("terms=p2c", 1100), "meaningless-buckets": ("buckets=512,distance=257", 300)}
+
+
+def verify_long(settings, length):
+    def test(bench):
+        ids = ",".join(str(1 + k % 96) for k in range(length))
+        for reference in ("microsoft", "hf"):
+            bench.fine("verify", "synthetic:v3-base,layers=1,hidden=64,heads=2,intermediate=64,vocab=97," + settings, "--ids", ids, "--reference", reference)
+    return test
+
+
 def mutation_names(settings):
     import subprocess
     lines = subprocess.run([settings.program, "verify", "--mutate", "list"], capture_output=True, text=True).stdout.splitlines()
@@ -316,6 +331,9 @@ def mutation_names(settings):
 
 def mutation_list(bench):
     text = bench.fine("verify", "--mutate", "list").out
+    assert not bench.fine("verify", "--mutate", "list", "-o", "list.txt").out
+    with open(bench.path("list.txt"), encoding="utf-8") as file:
+        assert file.read() == text
     assert len(text.splitlines()) >= 10 and all(len(line.split(" ", 1)) == 2 for line in text.splitlines()), text
     bench.expect_text("mutations", text)
 
@@ -497,6 +515,8 @@ def report_texts(bench):
     texts = page_json(page, "page")["texts"]
     assert [text["title"] for text in texts] == [evil, "b"] and texts[1]["exact"] and texts[1]["n"] == 3
     assert set(os.listdir(bench.path("r"))) >= {"commands.sh", "index.html", "info.json", "text0.safetensors", "text1.safetensors"}
+    again = subprocess.run(["sh", "r/commands.sh"], cwd=bench.folder, env=dict(os.environ, DEBERTA=bench.program), capture_output=True, text=True)
+    assert again.returncode == 0, again.stderr
     assert not os.path.exists(bench.path("r/verify.json"))
     with open(bench.path("r/verify.json"), "w", encoding="utf-8") as file:
         file.write('{"checks": 77}')
@@ -578,6 +598,8 @@ def tests(settings):
     for case in ("01-v1-both-n33", "09-v1-relu-seqcls", "24-v3-b3-ragged", "33-v3-mlm-emd"):
         yield "verify/against-" + case, verify_against(case)
     yield "verify/own-results", own_results_agree
+    for name, (shape, length) in LONG_TEXTS.items():
+        yield "verify/" + name, verify_long(shape, length)
     yield "verify/mutations", mutation_list
     for name in mutation_names(settings):
         yield "verify/mutate-" + name, mutation(name)
