@@ -169,12 +169,14 @@ deberta_status machine_read_sheet(machine_sheet *sheet, deberta_error *err)
 /* Nothing that the system counts tells of a guest on the other hyper-thread of a core. */
 static void note_unsteady(machine_sheet *sheet)
 {
+    const machine_roof *worst = NULL;
     for (size_t i = 0; i < sheet->roofs.count; i++) {
         const machine_roof *roof = &sheet->roofs.roof[i];
-        if (roof->typical_share <= 0 || roof->typical_share >= STEADY_SHARE) continue;
-        machine_note(sheet, "half of the time %zu thread%s did at most %.0f %% of the best rate: the cores are shared",
-                     roof->threads, roof->threads == 1 ? "" : "s", 100 * roof->typical_share);
+        if (roof->typical_share > 0 && (!worst || roof->typical_share < worst->typical_share)) worst = roof;
     }
+    if (worst && worst->typical_share < STEADY_SHARE)
+        machine_note(sheet, "half of the time %zu thread%s did at most %.0f %% of the best rate: the cores are shared",
+                     worst->threads, worst->threads == 1 ? "" : "s", 100 * worst->typical_share);
 }
 
 void machine_finish_sheet(machine_sheet *sheet, const machine_counters *before)

@@ -309,6 +309,10 @@ void report_print_environment(const bench_report *report, FILE *out)
             (double)s->memory_bytes / (1 << 30), s->virtual_machine ? ", virtual machine" : "", s->system);
     fprintf(out, "tiers %s; governor %s; load %.2f; clock %.2f GHz before, %.2f after; other processes %.2f cores\n",
             s->tiers, s->governor, s->load, s->clock_ghz, s->clock_ghz_after, s->activity.others);
+    if (report->load_s > 0) {
+        fprintf(out, "opening the model took %.2g s, and the process %.0f MB at most until then\n", report->load_s,
+                1e-6 * (double)report->load_peak_rss_bytes);
+    }
     for (size_t i = 0; i < s->note_count; i++) fprintf(out, "%s%s\n", i ? "         " : "not quiet: ", s->notes[i]);
 }
 

@@ -47,7 +47,8 @@ typedef struct bench_report {
     bench_result *results; /* owned */
     size_t count;
     char command[512];          /* that made it, or empty */
-    size_t load_peak_rss_bytes; /* while the model was opened */
+    double load_s;              /* that opening the model took; 0: none was opened */
+    size_t load_peak_rss_bytes; /* while it was opened */
     size_t disagreements;       /* points whose output was not what it had to be; each is among the notes */
 } bench_report;
 

@@ -102,6 +102,7 @@ static void get_environment(const json_t *e, bench_report *report)
     s->clock_ghz_after = get_number(e, "clock_ghz_after");
     s->activity.others = get_number(e, "other_cores");
     s->activity.stolen = get_number(e, "stolen_cores");
+    report->load_s = get_number(e, "load_s");
     report->load_peak_rss_bytes = get_size(e, "load_peak_rss_bytes");
     get_roofs(e, &s->roofs);
     size_t index;

@@ -133,6 +133,7 @@ static void put_environment(writer w, const bench_report *report)
     put_number(w, "stolen_cores", s->activity.stolen);
     put_peaks(w, s);
     put_roofs(w, &s->roofs);
+    put_number(w, "load_s", report->load_s);
     put_size(w, "load_peak_rss_bytes", report->load_peak_rss_bytes);
     json_t *notes = put_array(w, "notes");
     for (size_t i = 0; i < s->note_count; i++) append(notes, json_string(s->notes[i]), w.failed);

@@ -63,7 +63,9 @@ static deberta_status measure_roofs(sweep *s, machine_sheet *sheet, deberta_erro
 static deberta_status run(sweep *s, bench_report *report, deberta_error *err)
 {
     sweep_tell(s, "opening the model", false);
+    double opening = timer_now();
     DEBERTA_TRY(open_model(s, err));
+    report->load_s = timer_now() - opening;
     report->load_peak_rss_bytes = sweep_peak_resident_bytes();
     DEBERTA_TRY(sweep_points_make(&s->list, s->options, &s->info, report->sheet.topology.usable_cores, err));
     DEBERTA_TRY(make_input(s, err));

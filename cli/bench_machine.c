@@ -18,13 +18,13 @@ int bench_machine_run(const parsed_options *options)
     deberta_error error = {0};
     size_list wanted = {0};
     text_output output;
-    table_format format;
+    table_format format = FORMAT_TABLE;
     size_t defaults[2] = {1, 1};
     if (options_argument_count(options) > 1)
         return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
-    if (!bench_read_threads(options, MACHINE_MAX_ROOFS, &wanted) || !table_format_read(options, &format))
-        return EXIT_USAGE;
-    const int code = text_output_open(options, options_value(options, "out", NULL), &output);
+    int code = EXIT_USAGE;
+    if (bench_read_threads(options, MACHINE_MAX_ROOFS, &wanted) && table_format_read(options, &format))
+        code = text_output_open(options, options_value(options, "out", NULL), &output);
     if (code != EXIT_OK) {
         size_list_free(&wanted);
         return code;
@@ -39,7 +39,7 @@ int bench_machine_run(const parsed_options *options)
     if (status == DEBERTA_OK && format == FORMAT_JSON) {
         status = report_write_json(&report, output.file, &error);
     } else if (status == DEBERTA_OK) {
-        report_print_environment(&report, output.file);
+        if (format != FORMAT_CSV) report_print_environment(&report, output.file);
         status = report_print_roofs(&report.sheet.roofs, output.file, table_format_style(format), &error);
     }
     size_list_free(&wanted);

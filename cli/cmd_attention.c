@@ -11,10 +11,7 @@
 static int run(const parsed_options *options)
 {
     const char *name = options_value(options, "figure", "components");
-    if (strcmp(name, "list") == 0) {
-        figure_kinds_print();
-        return EXIT_OK;
-    }
+    if (strcmp(name, "list") == 0) return figure_kinds_print(options);
     const figure_kind *kind = figure_kind_find(name);
     if (!kind) return report_usage(options, "--figure: there is no kind '%s'; --figure list names them", name);
     if (options_argument_count(options) == 0)

@@ -90,14 +90,15 @@ static bool read_sweep(const parsed_options *options, sweep_lists *lists, sweep_
 {
     deberta_model_options model;
     *sweep = (sweep_options){.model = options_argument(options, 0)};
-    const bool fine = run_model_options(options, &model) && bench_read_list(options, "tokens", 1 << 24, &lists->lengths) &&
-                      bench_read_list(options, "batch", 1 << 20, &lists->batches) &&
-                      bench_read_list(options, "layers", 4096, &lists->layers) &&
-                      bench_read_threads(options, TOPOLOGY_MAX_WORKERS, &lists->threads) && bench_read_isas(options, lists->isas, &sweep->isa_count) &&
-                      read_terms(options, lists, &sweep->term_count) && read_mixes(options, lists, &sweep->mix_count) &&
-                      read_position_cache(options, sweep) &&
-                      options_size(options, "reps", 0, 1, SWEEP_MAX_SAMPLES, &sweep->repetitions) &&
-                      read_min_time(options, &sweep->min_seconds) && options_u64(options, "seed", 1, &sweep->seed);
+    const bool fine =
+        run_model_options(options, &model) && bench_read_list(options, "tokens", 1 << 24, &lists->lengths) &&
+        bench_read_list(options, "batch", 1 << 20, &lists->batches) &&
+        bench_read_list(options, "layers", 4096, &lists->layers) &&
+        bench_read_threads(options, TOPOLOGY_MAX_WORKERS, &lists->threads) &&
+        bench_read_isas(options, lists->isas, &sweep->isa_count) && read_terms(options, lists, &sweep->term_count) &&
+        read_mixes(options, lists, &sweep->mix_count) && read_position_cache(options, sweep) &&
+        options_size(options, "reps", 0, 1, SWEEP_MAX_SAMPLES, &sweep->repetitions) &&
+        read_min_time(options, &sweep->min_seconds) && options_u64(options, "seed", 1, &sweep->seed);
     sweep->reference = model.reference;
     sweep->memory_limit_bytes = model.memory_limit_bytes;
     sweep->lengths = lists->lengths;
@@ -210,20 +211,53 @@ static int run_compare(const parsed_options *options)
     return code == EXIT_OK ? bench_finish_output(options, &output, status, &error) : code;
 }
 
+/* ------------------------------------------------------------------------------------------------- the first word */
+
+typedef struct bench_job {
+    const char *word; /* NULL: anything else, which is a model */
+    int (*run)(const parsed_options *options);
+    const char *options; /* that it takes, between blanks; others are refused, not passed over */
+} bench_job;
+
+static const bench_job jobs[] = {
+    {"machine", bench_machine_run, " threads format "},
+    {"kernel", bench_kernel_run, " isa reps cold format "},
+    {"schedule", bench_schedule_run, " tokens threads isa reps format "},
+    {"compare", run_compare, " format any-environment "},
+#if HAVE_VIZ
+    {"plot", bench_plot_run, " plot title width-mm dpi font "},
+#endif
+    {NULL, run_sweep,
+     " tokens batch mix layers threads isa attention position-cache reps min-time breakdown cold pin no-peak format "},
+};
+
+/* Every command takes these, whether or not it has a use for them: `report` hands them to all of its steps. */
+static bool is_for_all(const char *name) { return strcmp(name, "threads") == 0 || strcmp(name, "isa") == 0; }
+
+static bool takes_all(const bench_job *job, const parsed_options *options)
+{
+    for (const option_spec *spec = options_command(options)->options; spec->name; spec++) {
+        char name[40];
+        snprintf(name, sizeof name, " %s ", spec->name);
+        if (!options_has(options, spec->name) || is_for_all(spec->name) || strstr(job->options, name)) continue;
+        report_usage(options, "--%s: %s does not take it; it takes%.*s", spec->name, job->word ? job->word : "a sweep",
+                     (int)strlen(job->options) - 1, job->options);
+        return false;
+    }
+    return true;
+}
+
 static int run(const parsed_options *options)
 {
-    const char *what = options_argument(options, 0);
-#if HAVE_VIZ
-    if (strcmp(what, "plot") == 0) return bench_plot_run(options);
-#endif
-    if (options_nth_value(options, "out", 1)) return report_usage(options, "--out may be repeated for plot only");
-    if (strcmp(what, "compare") == 0) return run_compare(options);
-    if (strcmp(what, "machine") == 0) return bench_machine_run(options);
-    if (strcmp(what, "kernel") == 0) return bench_kernel_run(options);
-    if (strcmp(what, "schedule") == 0) return bench_schedule_run(options);
-    if (options_argument_count(options) > 1)
+    const char *word = options_argument(options, 0);
+    const bench_job *job = jobs;
+    while (job->word && strcmp(job->word, word) != 0) job++;
+    if (!takes_all(job, options)) return EXIT_USAGE;
+    if (strcmp(word, "plot") != 0 && options_nth_value(options, "out", 1))
+        return report_usage(options, "--out may be repeated for plot only");
+    if (!job->word && options_argument_count(options) > 1)
         return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
-    return run_sweep(options);
+    return job->run(options);
 }
 
 static const option_spec options[] = {

@@ -12,7 +12,7 @@ static const struct {
     {"isa", "auto scalar avx2 avx512 neon"},
     {"reference", "microsoft hf"},
     {"progress", "auto never"},
-    {"format", "table md csv json"},
+    {"format", "table md csv json latex"},
     {"hidden", "last all"},
     {"position-cache", "on off both"},
     {"center", "row none"},

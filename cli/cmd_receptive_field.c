@@ -157,7 +157,9 @@ static int plot(const parsed_options *options, const field_findings *f)
     static const char *const without[] = {"plot", "out", NULL};
     const char *paths[MOST_PLOTS], *path;
     size_t count = 0;
-    while (count < MOST_PLOTS && (path = options_nth_value(options, "plot", count))) paths[count++] = path;
+    if (options_nth_value(options, "plot", MOST_PLOTS))
+        return report_usage(options, "--plot: at most %d figures at once", MOST_PLOTS);
+    while ((path = options_nth_value(options, "plot", count))) paths[count++] = path;
     if (!count) return EXIT_OK;
     char *line = options_command_line(options, without), note[256];
     const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},

@@ -80,6 +80,16 @@ static void add_forwarded(word_list *list, const report_job *job)
     }
 }
 
+/* What a step says while it runs is none of the command's business that is kept. */
+static const char *const talk[] = {"quiet", "progress", NULL};
+
+static void add_talk(word_list *list, const report_job *job)
+{
+    const char *progress = options_value(job->options, "progress", NULL);
+    if (options_has(job->options, "quiet")) add_word(list, "--quiet");
+    if (progress) add_option(list, "--progress", progress);
+}
+
 /* For the steps that look inside: receptive field and sweeps are about the model as it is. */
 static void add_ablations(word_list *list, const report_job *job)
 {
@@ -97,6 +107,7 @@ static void add_document(report_job *job, const char *name)
 static int run_step(report_job *job, const char *title, const command *command, word_list *list)
 {
     add_forwarded(list, job);
+    add_talk(list, job);
     parsed_options *options = NULL;
     int status = EXIT_SYSTEM;
     if (list->failed)
@@ -106,7 +117,7 @@ static int run_step(report_job *job, const char *title, const command *command, 
     if (options) {
         run_note(job->options, "%s ...", title);
         report_step *step = &job->steps[job->contents.step_count++];
-        *step = (report_step){.title = title, .command = options_command_line(options, NULL)};
+        *step = (report_step){.title = title, .command = options_command_line(options, talk)};
         status = command->run(options);
         step->failed = status == EXIT_CHECK_FAILED;
         options_free(&options);
@@ -323,6 +334,10 @@ static int read_input(report_job *job)
 {
     const bool given =
         options_has(job->options, "text") || options_has(job->options, "file") || options_has(job->options, "ids");
+    static const char *const for_texts[] = {"pair", "max-tokens", "strict"};
+    for (size_t k = 0; k < sizeof for_texts / sizeof *for_texts && !given; k++)
+        if (options_has(job->options, for_texts[k]))
+            return report_usage(job->options, "--%s goes with --text or --file", for_texts[k]);
     const int status = given ? input_read(job->options, job->contents.model, NULL, &job->input) : read_default(job);
     if (status != EXIT_OK) return status;
     if (job->input.rows > MOST_TEXTS)
@@ -345,8 +360,11 @@ static int write_commands(const report_job *job)
     char *path = report_path(job->contents.folder, "commands.sh");
     int status = path ? text_output_open(job->options, path, &output) : EXIT_SYSTEM;
     if (status == EXIT_OK) {
-        fputs("#!/bin/sh\n# Makes everything in this folder again; run it where the report was made.\nset -e\n",
-              output.file);
+        fputs(
+            "#!/bin/sh\n# Makes everything in this folder again but the page; run it where the report was made. Where\n"
+            "# deberta is not on the PATH: DEBERTA=build/deberta sh commands.sh\nset -e\n"
+            "deberta() { command \"${DEBERTA:-deberta}\" \"$@\"; }\n",
+            output.file);
         for (size_t k = 0; k < job->contents.step_count; k++)
             fprintf(output.file, "%s\n", job->steps[k].command ? job->steps[k].command : "");
         status = text_output_close(job->options, &output);

@@ -152,14 +152,20 @@ static void print_repeat_command(const parsed_options *options)
 
 /* ------------------------------------------------------------------------------------------------------- mutations */
 
+static int list_mutations(const parsed_options *options)
+{
+    text_output output;
+    const int status = text_output_open(options, options_value(options, "out", NULL), &output);
+    if (status != EXIT_OK) return status;
+    for (int m = MUTATION_NONE + 1; m < MUTATION_COUNT; m++)
+        fprintf(output.file, "%s %s\n", mutation_name((model_mutation)m), mutation_description((model_mutation)m));
+    return text_output_close(options, &output);
+}
+
 /* 1 when the fault was noticed, 0 when it was missed: the exit codes of a check that is itself checked. */
 static int mutate(const parsed_options *options, verify_options *verify, const char *name)
 {
-    if (strcmp(name, "list") == 0) {
-        for (int m = MUTATION_NONE + 1; m < MUTATION_COUNT; m++)
-            printf("%s %s\n", mutation_name((model_mutation)m), mutation_description((model_mutation)m));
-        return EXIT_OK;
-    }
+    if (strcmp(name, "list") == 0) return list_mutations(options);
     verify->mutation = mutation_from_name(name);
     if (verify->mutation == MUTATION_COUNT || verify->mutation == MUTATION_NONE)
         return report_usage(options, "--mutate: no mutation is called '%s' (see --mutate list)", name);
@@ -172,9 +178,15 @@ static int mutate(const parsed_options *options, verify_options *verify, const c
         return report_error(options, &error);
     }
     const bool caught = report.failures > 0;
-    printf("%s: %s (%zu of %zu checks failed)\n", name, caught ? "caught" : "missed", report.failures, report.count);
+    text_output output;
+    int status = text_output_open(options, options_value(options, "out", NULL), &output);
+    if (status == EXIT_OK) {
+        fprintf(output.file, "%s: %s (%zu of %zu checks failed)\n", name, caught ? "caught" : "missed", report.failures,
+                report.count);
+        status = text_output_close(options, &output);
+    }
     verify_report_free(&report);
-    return caught ? EXIT_CHECK_FAILED : EXIT_OK;
+    return status == EXIT_OK && caught ? EXIT_CHECK_FAILED : status;
 }
 
 static int verify_sequences(const parsed_options *options, const verify_options *verify, verify_report *report,

@@ -27,7 +27,7 @@ typedef struct head_run {
     const char *out; /* where answers go: --out, unless the command has something else in mind */
     text_output output;
     head_text *texts; /* [capacity] one window of the input, in order */
-    size_t count, capacity, kept_bytes;
+    size_t count, capacity;
     size_t printed, bad;
     const struct head_command *command;
     void *context; /* the command's own */

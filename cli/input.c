@@ -226,7 +226,8 @@ bool input_token_limit(const parsed_options *options, const deberta_model_info *
     if (!text || (strcmp(text, "trained") != 0 && strcmp(text, "receptive") != 0))
         return options_size(options, "max-tokens", 0, 3, SIZE_MAX, limit);
     if (!info) {
-        report_usage(options, "--max-tokens %s needs a model; give a number", text);
+        report_usage(options, "--max-tokens %s: this command does not read the model's configuration; give a number",
+                     text);
         return false;
     }
     *limit = info->max_positions;
@@ -297,7 +298,10 @@ int input_read(const parsed_options *options, const char *model_folder, const de
     size_t limit;
     const bool ids = options_has(options, "ids"), file = options_has(options, "input");
     const bool texts = options_has(options, "text") || options_has(options, "file");
-    if (ids + file + texts > 1) return report_usage(options, "give one of --text or --file, --ids, --input");
+    if (ids + file + texts > 1)
+        return report_usage(options, "give one of --text%s%s%s", options_knows(options, "file") ? " or --file" : "",
+                            options_knows(options, "ids") ? ", --ids" : "",
+                            options_knows(options, "input") ? ", --input" : "");
     if (!ids && !file && !texts) {
         const bool only_texts = options_command(options)->options && !options_knows(options, "ids");
         return report_usage(options, only_texts ? "no text: give --text or --file"

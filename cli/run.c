@@ -354,8 +354,6 @@ void run_write_json_line(FILE *out, json_t *object)
     json_decref(object);
 }
 
-void run_print_json_line(json_t *object) { run_write_json_line(stdout, object); }
-
 void format_bytes(char text[32], double bytes)
 {
     static const char *const units[] = {"B", "KB", "MB", "GB", "TB"};

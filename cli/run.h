@@ -61,8 +61,7 @@ bool run_check_figure_paths(const parsed_options *options);
 /* Prints and releases. */
 int run_print_json(const parsed_options *options, json_t *object);
 int run_print_json_to(const parsed_options *options, const char *path, json_t *object); /* path: as above */
-/* The same on one line of standard output: results that come one a text. */
-void run_print_json_line(json_t *object);
+/* The same on one line: results that come one a text. */
 void run_write_json_line(FILE *out, json_t *object);
 
 /* Bytes for people: "344 MB". */

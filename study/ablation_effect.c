@@ -118,7 +118,8 @@ static deberta_status read_baseline(sweep_work *work, size_t first, size_t end, 
     DEBERTA_TRY(ablation_change(reader->session, work->list, work->listed, err));
     const deberta_status status = masked_texts_read(sweep->texts, reader, first, end, work->plain, err);
     reader->observer = NULL;
-    masked_texts_loss(sweep->texts, work->plain, reader->width, first, end, work->effects->loss);
+    if (status == DEBERTA_OK)
+        masked_texts_loss(sweep->texts, work->plain, reader->width, first, end, work->effects->loss);
     return status;
 }
 

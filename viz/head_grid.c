@@ -171,9 +171,3 @@ deberta_status head_grid_layout(draw_list *list, const void *grid, figure_notes 
     free(p.cells);
     return status;
 }
-
-deberta_status figure_head_grid(const head_grid *spec, const char *const *paths, size_t path_count, figure_notes *notes,
-                                deberta_error *err)
-{
-    return figure_save(head_grid_layout, spec, &spec->style, paths, path_count, notes, err);
-}

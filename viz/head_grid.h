@@ -21,7 +21,5 @@ typedef struct head_grid {
 } head_grid;
 
 deberta_status head_grid_layout(draw_list *list, const void *grid, figure_notes *notes, deberta_error *err);
-deberta_status figure_head_grid(const head_grid *spec, const char *const *paths, size_t path_count, figure_notes *notes,
-                                deberta_error *err);
 
 #endif

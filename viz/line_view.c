@@ -225,9 +225,3 @@ deberta_status line_view_layout(draw_list *list, const void *view, figure_notes 
     free(p.cells);
     return status;
 }
-
-deberta_status figure_line_view(const line_view *spec, const char *const *paths, size_t path_count, figure_notes *notes,
-                                deberta_error *err)
-{
-    return figure_save(line_view_layout, spec, &spec->style, paths, path_count, notes, err);
-}

@@ -28,7 +28,5 @@ typedef struct line_view {
 } line_view;
 
 deberta_status line_view_layout(draw_list *list, const void *view, figure_notes *notes, deberta_error *err);
-deberta_status figure_line_view(const line_view *spec, const char *const *paths, size_t path_count, figure_notes *notes,
-                                deberta_error *err);
 
 #endif

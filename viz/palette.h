@@ -20,7 +20,6 @@ typedef struct palette palette;
 const palette *palette_find(const char *name);
 /* The names for a message or a help text, separated by ", ". */
 const char *palette_names(void);
-const char *palette_name(const palette *map);
 bool palette_is_diverging(const palette *map);
 
 /* Writes all levels and returns how many there are (256 or 257). */

@@ -49,7 +49,12 @@ bool figure_kind_takes_all(const figure_kind *kind, const parsed_options *option
     return true;
 }
 
-void figure_kinds_print(void)
+int figure_kinds_print(const parsed_options *options)
 {
-    for (size_t k = 0; figure_kinds[k]; k++) printf("%-16s %s\n", figure_kinds[k]->name, figure_kinds[k]->summary);
+    text_output output;
+    const int status = text_output_open(options, options_value(options, "out", NULL), &output);
+    if (status != EXIT_OK) return status;
+    for (size_t k = 0; figure_kinds[k]; k++)
+        fprintf(output.file, "%-16s %s\n", figure_kinds[k]->name, figure_kinds[k]->summary);
+    return text_output_close(options, &output);
 }

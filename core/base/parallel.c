@@ -297,20 +297,20 @@ static int start_worker(worker_thread *worker, int cpu)
 
 /* Linux puts a new thread where its creator runs, if the other processors have not been idle for long, and takes 5 to
  * 20 ms to move one of the two: as long as a forward pass. */
-static int first_processor(const thread_pool *pool, bool pin, const topology_info *machine, size_t worker)
+static int first_processor(const thread_pool *pool, bool pin, const topology_info *machine, int here, size_t worker)
 {
     if (pin) return topology_worker_cpu(machine, worker);
-    return pool->spread ? topology_processor_apart(machine, affinity_current_processor(), worker) : -1;
+    return pool->spread ? topology_processor_apart(machine, here, worker) : -1;
 }
 
 static deberta_status start_workers(thread_pool *pool, bool pin, const topology_info *machine, deberta_error *err)
 {
     sigset_t before;
-    int code = 0;
+    int code = 0, here = affinity_current_processor();
     block_signals(&before);
     for (size_t w = 1; w < pool->threads && !code; w++) {
         pool->workers[w] = (worker_thread){.pool = pool, .worker = w};
-        code = start_worker(&pool->workers[w], first_processor(pool, pin, machine, w));
+        code = start_worker(&pool->workers[w], first_processor(pool, pin, machine, here, w));
         if (code == EINVAL && !pin) code = start_worker(&pool->workers[w], -1);
         if (!code) pool->started = w;
     }

@@ -169,7 +169,9 @@ static size_t append_workers(hwloc_topology_t topology, hwloc_const_bitmap_t all
         hwloc_obj_t pu = allowed_sibling(topology, core, allowed, sibling);
         if (!pu) continue;
         found++;
-        if (info->workers < TOPOLOGY_MAX_WORKERS) info->worker_cpu[info->workers++] = (int)pu->os_index;
+        if (info->workers == TOPOLOGY_MAX_WORKERS) continue;
+        info->worker_core[info->workers] = (int)core->logical_index;
+        info->worker_cpu[info->workers++] = (int)pu->os_index;
     }
     return found;
 }
@@ -270,11 +272,22 @@ int topology_worker_cpu(const topology_info *info, size_t worker)
     return worker < info->workers ? info->worker_cpu[worker] : -1;
 }
 
+/* Of the core to which this logical processor belongs; -1 if it is none of ours. */
+static int core_of(const topology_info *info, int processor)
+{
+    for (size_t at = 0; at < info->workers; at++) {
+        if (info->worker_cpu[at] == processor) return info->worker_core[at];
+    }
+    return -1;
+}
+
 int topology_processor_apart(const topology_info *info, int caller_processor, size_t worker)
 {
-    /* One processor a core comes first; beyond them, siblings stand in the order of their cores. */
+    /* The first entries are of different cores. */
     size_t cores = info->allowed_cores < info->workers ? info->allowed_cores : info->workers;
-    for (size_t at = 0; at < info->workers; at++)
-        if (info->worker_cpu[at] == caller_processor) return info->worker_cpu[(at + worker) % cores];
+    int core = core_of(info, caller_processor);
+    for (size_t at = 0; at < cores; at++) {
+        if (info->worker_core[at] == core) return info->worker_cpu[(at + worker) % cores];
+    }
     return -1;
 }

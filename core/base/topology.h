@@ -10,11 +10,12 @@ typedef struct topology_info {
     size_t logical, cores, packages, numa_nodes; /* of the machine */
     size_t allowed_logical, allowed_cores;       /* of this process: affinity */
     double cpu_quota;                            /* cgroup limit in cores; 0: none */
-    size_t usable_cores;                  /* what --threads 0 means: min of cores allowed and quota, at least 1 */
-    size_t l1d_bytes, l2_bytes, l3_bytes; /* of one instance; 0: unknown */
-    size_t l2_cores, l3_cores;            /* cores that share one instance; 0: unknown */
-    size_t workers;                       /* entries of worker_cpu: allowed_logical, at most TOPOLOGY_MAX_WORKERS */
-    int worker_cpu[TOPOLOGY_MAX_WORKERS]; /* in the operating system's numbering */
+    size_t usable_cores;                   /* what --threads 0 means: min of cores allowed and quota, at least 1 */
+    size_t l1d_bytes, l2_bytes, l3_bytes;  /* of one instance; 0: unknown */
+    size_t l2_cores, l3_cores;             /* cores that share one instance; 0: unknown */
+    size_t workers;                        /* entries of worker_cpu: allowed_logical, at most TOPOLOGY_MAX_WORKERS */
+    int worker_cpu[TOPOLOGY_MAX_WORKERS];  /* in the operating system's numbering */
+    int worker_core[TOPOLOGY_MAX_WORKERS]; /* the core that it belongs to, any numbering */
 } topology_info;
 
 deberta_status topology_read(topology_info *info, deberta_error *err);

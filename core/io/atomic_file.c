@@ -94,6 +94,12 @@ deberta_status atomic_file_set_size(atomic_file *file, uint64_t size_bytes, debe
     return DEBERTA_OK;
 }
 
+deberta_status atomic_file_sync(atomic_file *file, deberta_error *err)
+{
+    if (fsync(file->descriptor) == 0) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be brought to the disk: %s", QUOTE(file->target), strerror(errno));
+}
+
 deberta_status atomic_file_commit(atomic_file **file, deberta_error *err)
 {
     atomic_file *done = *file;

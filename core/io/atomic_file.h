@@ -19,6 +19,8 @@ deberta_status atomic_file_open(atomic_file **file, const char *path, deberta_er
 deberta_status atomic_file_write(atomic_file *file, uint64_t offset, const void *bytes, size_t count_bytes,
                                  deberta_error *err);
 deberta_status atomic_file_set_size(atomic_file *file, uint64_t size_bytes, deberta_error *err);
+/* Waits until what was written is on the disk: for files whose content nobody checks when they are read. */
+deberta_status atomic_file_sync(atomic_file *file, deberta_error *err);
 /* Gives the file its name, or removes it on failure. Frees *file either way. */
 deberta_status atomic_file_commit(atomic_file **file, deberta_error *err);
 /* Removes it. Accepts NULL. */

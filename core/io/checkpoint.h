@@ -48,9 +48,10 @@ void checkpoint_forget(const checkpoint *checkpoint, const tensor *tensor);
 /* SHA-256 over config.json and the weight files, as 64 hex digits: the identity that figures and results state. The
  * same as `cat config.json <weight files in ascending order of their names> | sha256sum`. */
 deberta_status checkpoint_digest(const checkpoint *checkpoint, char digest[65], deberta_error *err);
-/* The same for files as the file system describes them: SHA-256 over name, size and time of modification of each. Reads
- * no content. Two folders that agree hold the same, unless somebody has set times back. */
-deberta_status checkpoint_stamp(const checkpoint *checkpoint, char stamp[65], deberta_error *err);
+/* The same for files as the file system described them when they were opened: SHA-256 over name, size and time of
+ * modification of each, the index of a sharded checkpoint among them. Reads no content. Two folders that agree hold the
+ * same, unless somebody has set times back. */
+void checkpoint_stamp(const checkpoint *checkpoint, char stamp[65]);
 /* <folder>/name in new memory. */
 deberta_status checkpoint_path(const checkpoint *checkpoint, const char *name, char **path, deberta_error *err);
 

@@ -16,19 +16,14 @@ deberta_status checkpoint_path(const checkpoint *c, const char *name, char **pat
     return DEBERTA_OK;
 }
 
-static deberta_status map_config(const checkpoint *c, mapped_file *config, deberta_error *err)
-{
-    char *path = NULL;
-    DEBERTA_TRY(checkpoint_path(c, "config.json", &path, err));
-    deberta_status status = mapped_file_open(config, path, err);
-    free(path);
-    return status;
-}
-
 deberta_status checkpoint_digest(const checkpoint *c, char digest[65], deberta_error *err)
 {
     mapped_file config;
-    DEBERTA_TRY(map_config(c, &config, err));
+    char *path = NULL;
+    DEBERTA_TRY(checkpoint_path(c, "config.json", &path, err));
+    deberta_status status = mapped_file_open(&config, path, err);
+    free(path);
+    if (status != DEBERTA_OK) return status;
     sha256 hash;
     sha256_begin(&hash, cpu_features());
     sha256_add(&hash, config.bytes, config.size_bytes);
@@ -38,24 +33,21 @@ deberta_status checkpoint_digest(const checkpoint *c, char digest[65], deberta_e
     return DEBERTA_OK;
 }
 
-static void add_to_stamp(sha256 *hash, const char *name, const mapped_file *file)
+static void add_to_stamp(sha256 *hash, const char *name, size_t size_bytes, struct timespec modified)
 {
     char line[96];
-    snprintf(line, sizeof line, " %zu %lld.%09ld\n", file->size_bytes, (long long)file->modified.tv_sec,
-             file->modified.tv_nsec);
+    snprintf(line, sizeof line, " %zu %lld.%09ld\n", size_bytes, (long long)modified.tv_sec, modified.tv_nsec);
     sha256_add(hash, name, strlen(name));
     sha256_add(hash, line, strlen(line));
 }
 
-deberta_status checkpoint_stamp(const checkpoint *c, char stamp[65], deberta_error *err)
+void checkpoint_stamp(const checkpoint *c, char stamp[65])
 {
-    mapped_file config;
-    DEBERTA_TRY(map_config(c, &config, err));
     sha256 hash;
     sha256_begin(&hash, cpu_features());
-    add_to_stamp(&hash, "config.json", &config);
-    mapped_file_close(&config);
-    for (size_t i = 0; i < c->file_count; i++) add_to_stamp(&hash, c->files[i].name, &c->files[i].map);
+    if (c->config.there) add_to_stamp(&hash, "config.json", c->config.size_bytes, c->config.modified);
+    if (c->index.there) add_to_stamp(&hash, "index", c->index.size_bytes, c->index.modified);
+    for (size_t i = 0; i < c->file_count; i++)
+        add_to_stamp(&hash, c->files[i].name, c->files[i].map.size_bytes, c->files[i].map.modified);
     sha256_finish(&hash, stamp);
-    return DEBERTA_OK;
 }

@@ -24,9 +24,17 @@ typedef struct entry {
     size_t number; /* for a stable order of equal names */
 } entry;
 
+/* What the file system said of a file that is read as a whole, and not kept open. */
+typedef struct file_facts {
+    bool there;
+    size_t size_bytes;
+    struct timespec modified;
+} file_facts;
+
 struct checkpoint {
     char *folder;
-    weight_file *files; /* in ascending order of their names */
+    file_facts config, index; /* config.json, and what lists the files of a sharded checkpoint, when it was opened */
+    weight_file *files;       /* in ascending order of their names */
     size_t file_count;
     entry *entries; /* in ascending order of the canonical names */
     size_t count;

@@ -45,7 +45,8 @@ struct deberta_model {
     synthetic_weights synthetic;
     weight_source source;
     model_mutation mutation;
-    bool described_only; /* no weights: tables and panels are NULL */
+    size_t stored_layers; /* that the checkpoint has; config.layers may be fewer */
+    bool described_only;  /* no weights: tables and panels are NULL */
     arena arena;
     deberta_packed packed;
     mapped_file packed_file; /* that the arena is a view of, if `packed` says so */

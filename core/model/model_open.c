@@ -51,6 +51,7 @@ static deberta_status settle(deberta_model *model, const deberta_model_options *
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s has %zu layers; %zu were asked for", model->name, config->layers,
                      options->layers);
     }
+    model->stored_layers = config->layers;
     if (options->layers > 0) config->layers = options->layers;
     mutate_config(config, model->mutation);
     model->head_size = config->head_size;
@@ -93,8 +94,19 @@ static deberta_status measure(deberta_model *model, weight_loader *loader, posit
     return arena_predict(&model->arena, "model", limit_bytes, &model->memory_bytes, err);
 }
 
-/* Allocates and reads what was measured. The word table stays where it is; reading a row of it now finds out whether it
- * can be read. */
+/* The word table stays where it is; reading a row of it now finds out whether it can be read, and brings what is packed
+ * in a zip archive into memory before the first encode. */
+static deberta_status try_word_table(const deberta_model *model, deberta_error *err)
+{
+    float *row = malloc(model->config.embedding_size * sizeof *row);
+    if (!row) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a row of %zu weights", model->config.embedding_size);
+    deberta_status status =
+        model->source.read(model->source.context, &model->word_table, 0, model->config.embedding_size, row, err);
+    free(row);
+    return status;
+}
+
+/* Allocates and reads what was measured. */
 static deberta_status load(deberta_model *model, weight_loader *loader, position_workspace *workspace,
                            size_t limit_bytes, deberta_error *err)
 {
@@ -102,11 +114,9 @@ static deberta_status load(deberta_model *model, weight_loader *loader, position
     DEBERTA_TRY(arena_allocate(&model->arena, "model", limit_bytes, err));
     DEBERTA_TRY(arena_allocate(&workspace->arena, "position projections", 0, err));
     position_workspace_carve(workspace, model);
-    loader->scratch_floats = maximum(loader->scratch_floats, model->config.embedding_size);
     DEBERTA_TRY(loader_begin_reading(loader, err));
     DEBERTA_TRY(walk_model(loader, model, workspace, err));
-    return model->source.read(model->source.context, &model->word_table, 0, model->config.embedding_size,
-                              loader->scratch, err);
+    return try_word_table(model, err);
 }
 
 static deberta_status choose_threads(size_t *threads, size_t asked, deberta_error *err)
@@ -136,11 +146,12 @@ static deberta_status load_in_parallel(deberta_model *model, weight_loader *load
 }
 
 /* Packed weights that somebody has put beside the checkpoint are those of the whole model, made without mistakes. */
-static deberta_status find_packed(deberta_model *model, const deberta_model_options *options,
-                                  const model_internal_options *internal, const void **contents, deberta_error *err)
+static deberta_status find_packed(deberta_model *model, const model_internal_options *internal, const void **contents,
+                                  deberta_error *err)
 {
     *contents = NULL;
-    bool others = options->layers > 0 || internal->mutation != MUTATION_NONE || internal->keep_position_projections;
+    bool others = model->config.layers < model->stored_layers || internal->mutation != MUTATION_NONE ||
+                  internal->keep_position_projections;
     if (!model->checkpoint || others || internal->pass_over_packed) return DEBERTA_OK;
     return packed_file_map(model->checkpoint, model->memory_bytes, &model->packed_file, contents, &model->packed, err);
 }
@@ -151,7 +162,8 @@ static deberta_status view_packed(deberta_model *model, weight_loader *loader, p
     mapped_file_populate(&model->packed_file);
     arena_borrow(&model->arena, contents);
     loader->pass = LOAD_VIEW;
-    return walk_model(loader, model, workspace, err);
+    DEBERTA_TRY(walk_model(loader, model, workspace, err));
+    return try_word_table(model, err);
 }
 
 static deberta_status load_or_view(deberta_model *model, const deberta_model_options *options,
@@ -161,7 +173,7 @@ static deberta_status load_or_view(deberta_model *model, const deberta_model_opt
     position_workspace workspace = {.keep = internal->keep_position_projections};
     weight_loader loader = {.source = &model->source, .arena = &model->arena};
     DEBERTA_TRY(measure(model, &loader, &workspace, options->memory_limit_bytes, err));
-    DEBERTA_TRY(find_packed(model, options, internal, &packed, err));
+    DEBERTA_TRY(find_packed(model, internal, &packed, err));
     model->described_only = options->describe_only != 0;
     if (model->described_only) return DEBERTA_OK;
     if (packed) return view_packed(model, &loader, &workspace, packed, err);

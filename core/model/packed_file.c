@@ -18,19 +18,18 @@ typedef struct packed_header {
 
 _Static_assert(sizeof(packed_header) == 96, "the header is written as it is in memory, without gaps");
 
-static deberta_status make_header(packed_header *header, const checkpoint *checkpoint, size_t contents_bytes,
-                                  deberta_error *err)
+static packed_header make_header(const checkpoint *checkpoint, size_t contents_bytes)
 {
-    char stamp[STAMP_BYTES + 1];
-    DEBERTA_TRY(checkpoint_stamp(checkpoint, stamp, err));
-    *header = (packed_header){
+    packed_header header = {
         .magic = "deberta packed\n",
         .layout = PACKED_FILE_LAYOUT,
         .contents_offset = CONTENTS_OFFSET,
         .contents_bytes = contents_bytes,
     };
-    memcpy(header->stamp, stamp, STAMP_BYTES);
-    return DEBERTA_OK;
+    char stamp[STAMP_BYTES + 1];
+    checkpoint_stamp(checkpoint, stamp);
+    memcpy(header.stamp, stamp, STAMP_BYTES);
+    return header;
 }
 
 deberta_status packed_file_map(const checkpoint *checkpoint, size_t capacity_bytes, mapped_file *file,
@@ -48,33 +47,31 @@ deberta_status packed_file_map(const checkpoint *checkpoint, size_t capacity_byt
     *packed = DEBERTA_PACKED_STALE;
     if (!open) return DEBERTA_OK;
 
-    packed_header expected;
-    deberta_status made = make_header(&expected, checkpoint, capacity_bytes, err);
+    packed_header expected = make_header(checkpoint, capacity_bytes);
     /* The size first: what lies behind the end of a mapped file must not be touched. */
-    if (made == DEBERTA_OK && file->size_bytes == CONTENTS_OFFSET + capacity_bytes &&
-        memcmp(file->bytes, &expected, sizeof expected) == 0) {
+    if (file->size_bytes == CONTENTS_OFFSET + capacity_bytes && memcmp(file->bytes, &expected, sizeof expected) == 0) {
         *contents = file->bytes + CONTENTS_OFFSET;
         *packed = DEBERTA_PACKED_MAPPED;
     } else {
         mapped_file_close(file);
     }
-    return made;
+    return DEBERTA_OK;
 }
 
 static deberta_status write_parts(atomic_file *file, const packed_header *header, const void *contents,
                                   deberta_error *err)
 {
     DEBERTA_TRY(atomic_file_write(file, 0, header, sizeof *header, err));
-    return atomic_file_write(file, CONTENTS_OFFSET, contents, header->contents_bytes, err);
+    DEBERTA_TRY(atomic_file_write(file, CONTENTS_OFFSET, contents, header->contents_bytes, err));
+    return atomic_file_sync(file, err); /* the header alone must never appear */
 }
 
 deberta_status packed_file_write(const checkpoint *checkpoint, const void *contents, size_t capacity_bytes,
                                  void (*on_temporary)(const char *path), deberta_error *err)
 {
-    packed_header header;
+    packed_header header = make_header(checkpoint, capacity_bytes);
     char *path = NULL;
     atomic_file *file = NULL;
-    DEBERTA_TRY(make_header(&header, checkpoint, capacity_bytes, err));
     DEBERTA_TRY(checkpoint_path(checkpoint, PACKED_FILE_NAME, &path, err));
     deberta_status status = atomic_file_open(&file, path, err);
     free(path);

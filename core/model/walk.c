@@ -7,28 +7,11 @@
 
 /* ------------------------------------------------------------------------------------------------ embeddings, table */
 
-/* A file may hold only the difference to a generator's table, which is no table (SPEC 8.4). */
-static deberta_status refuse_delta_only(const weight_loader *loader, deberta_error *err)
-{
-    static const char *const deltas[] = {"embeddings.word_embeddings._weight",
-                                         "deberta.embeddings.word_embeddings._weight"};
-    if (loader_has(loader, "embeddings.word_embeddings.weight")) return DEBERTA_OK;
-    for (size_t i = 0; i < sizeof deltas / sizeof *deltas; i++) {
-        if (!loader_has(loader, deltas[i])) continue;
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
-                     "%s: only '%s' is there, a difference to a generator's table that the file lacks "
-                     "(gradient-disentangled embedding sharing); 'embeddings.word_embeddings.weight' is needed",
-                     loader->source->name, deltas[i]);
-    }
-    return DEBERTA_OK;
-}
-
 static deberta_status walk_embeddings(weight_loader *loader, deberta_model *model, deberta_error *err)
 {
     const model_config *config = &model->config;
     size_t width = config->embedding_size, hidden = config->hidden_size;
     static const char positions[] = "embeddings.position_embeddings.weight";
-    DEBERTA_TRY(refuse_delta_only(loader, err));
     DEBERTA_TRY(loader_find(loader, &model->word_table, "embeddings.word_embeddings.weight", 2,
                             (size_t[]){config->vocabulary_size, width}, err));
     /* Not used at the input, the table still serves the Enhanced Mask Decoder; it is not counted then (SPEC 1.3). */

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/io/quote.h"
+
 enum { NAME_CAPACITY = 128, PANELS_PER_TASK = 4 };
 
 /* ------------------------------------------------------------------------------------------------ checkpoint source */
@@ -93,12 +95,12 @@ deberta_status loader_find(weight_loader *loader, weight_tensor *found, const ch
     }
     if (!dtype_is_floating(found->dtype)) {
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "tensor '%s' of %s: type %s, expected floating-point weights", full,
-                     found->file, dtype_name(found->dtype));
+                     QUOTE(found->file), dtype_name(found->dtype));
     }
     if (!shape_matches(found, rank, shape)) {
         size_t wanted[TENSOR_MAX_RANK] = {0};
         for (size_t i = 0; i < rank; i++) wanted[i] = shape[i] == ANY_SIZE ? found->shape[i] : shape[i];
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "tensor '%s' of %s: shape %s, expected %s", full, found->file,
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "tensor '%s' of %s: shape %s, expected %s", full, QUOTE(found->file),
                      shape_describe(found->shape, found->rank).text, shape_describe(wanted, rank).text);
     }
     if (loader->pass == LOAD_CHECK && loader->counting) {

@@ -197,6 +197,9 @@ def error(bench):
 def refusals(bench):
     needs_figures(bench)
     listed = bench.fine("attention", "--figure", "list").out
+    assert not bench.fine("attention", "--figure", "list", "-o", "list.txt").out
+    with open(bench.path("list.txt"), encoding="utf-8") as file:
+        assert file.read() == listed
     assert [line.split()[0] for line in listed.splitlines()][-len(KINDS):] == KINDS, listed
     plain = "synthetic:v3-xsmall,layers=1,vocab=50,hidden=64,heads=2,intermediate=64"
     check_message(bench.run("attention", plain, "--ids", "1,2", "--figure", "rows", "--center", "none", "-o", "a.png"), 2, ["--center", "rows"])

@@ -13,20 +13,20 @@
 
 /* Every kind of piece that an arena holds: both parameterisations, shared and separate position projections, tables of
  * absolute positions and types, talking heads, a convolution, an embedding projection, padded heads, all heads. */
-static const char *const cases[] = {"01-v1-both-n33",        "05-v1-posbias-types-b3",
-                                    "08-v1-talking-head",    "10-v1-mlm-emd",
-                                    "11-v2-b4-n33-noshare",  "20-v2-conv-gelu-b3",
-                                    "22-v2-embedproj-types", "23-v2-head80",
-                                    "29-v3-seqcls",          "31-v3-qa",
-                                    "33-v3-mlm-emd",         "36-v3-rtd"};
-enum { CASES = sizeof cases / sizeof *cases, TOKENS = 7 };
+static const char *const cases[] = {"01-v1-both-n33", "05-v1-posbias-types-b3", "08-v1-talking-head", "10-v1-mlm-emd",
+                                    "11-v2-b4-n33-noshare", "20-v2-conv-gelu-b3", "22-v2-embedproj-types",
+                                    "23-v2-head80", "29-v3-seqcls", "31-v3-qa", "33-v3-mlm-emd", "36-v3-rtd",
+                                    /* and every kind of file */
+                                    "formats/f01-zip-f32-v3", "formats/f03-legacy-f32-v2",
+                                    "formats/f05-safetensors-bf16-v2", "formats/f06-sharded-safetensors"};
+enum { CASES = sizeof cases / sizeof *cases, LAYOUT_CASES = 12, TOKENS = 7 };
 
 static char *copy_of_model(const char *name)
 {
     char golden[512], command[1200];
     char *folder = make_folder();
-    snprintf(command, sizeof command, "cp '%s/%s/config.json' '%s/%s'/model* '%s'", golden_folder(golden), name, golden,
-             name, folder);
+    snprintf(command, sizeof command, "cp '%s/%s/config.json' '%s/%s'/*model* '%s'", golden_folder(golden), name,
+             golden, name, folder);
     assert_int_equal(system(command), 0);
     return folder;
 }
@@ -173,11 +173,13 @@ static void set_time(const char *folder, const char *name, long nanoseconds)
 static void times_count(void **state)
 {
     (void)state;
-    static const char *const names[] = {"config.json", "model.safetensors"};
-    char *folder = copy_of_model("33-v3-mlm-emd"), digest[65];
-    for (size_t k = 0; k < 2; k++) set_time(folder, names[k], 0);
+    static const char *const names[] = {"config.json", "model.safetensors.index.json",
+                                        "model-00001-of-00003.safetensors", "model-00003-of-00003.safetensors"};
+    enum { NAMES = sizeof names / sizeof *names };
+    char *folder = copy_of_model("formats/f06-sharded-safetensors"), digest[65];
+    for (size_t k = 0; k < NAMES; k++) set_time(folder, names[k], 0);
     pack(folder, 1);
-    for (size_t k = 0; k < 2; k++) {
+    for (size_t k = 0; k < NAMES; k++) {
         encode_folder(folder, DEBERTA_PACKED_MAPPED, digest);
         set_time(folder, names[k], 1);
         encode_folder(folder, DEBERTA_PACKED_STALE, digest);
@@ -226,6 +228,16 @@ static void other_models_of_the_folder_are_made(void **state)
     assert_int_equal(info.packed, DEBERTA_PACKED_NONE);
     deberta_model_free(&model);
 
+    options.layers = 0; /* and as many as it has is all of it */
+    assert_int_equal(deberta_model_open(&model, folder, &options, NULL), DEBERTA_OK);
+    deberta_model_describe(model, &info);
+    options.layers = info.layers;
+    deberta_model_free(&model);
+    assert_int_equal(deberta_model_open(&model, folder, &options, NULL), DEBERTA_OK);
+    deberta_model_describe(model, &info);
+    assert_int_equal(info.packed, DEBERTA_PACKED_MAPPED);
+    deberta_model_free(&model);
+
     options = (deberta_model_options){.struct_size = sizeof options, .describe_only = 1};
     assert_int_equal(deberta_model_open(&model, folder, &options, NULL), DEBERTA_OK);
     deberta_model_describe(model, &info);
@@ -263,7 +275,7 @@ static void layout_is_the_one_with_this_number(void **state)
     sha256 hash;
     char digest[65];
     sha256_begin(&hash, cpu_features());
-    for (size_t c = 0; c < CASES; c++) {
+    for (size_t c = 0; c < LAYOUT_CASES; c++) {
         char *folder = copy_of_model(cases[c]);
         deberta_model *model = open_with(folder, DEBERTA_PACKED_NONE);
         sha256_add(&hash, arena_contents(&model->arena), model->memory_bytes);

@@ -59,6 +59,7 @@ static bench_report make_report(void)
                                      .load = 0.25,
                                      .dirty = true},
                            .command = "deberta bench x",
+                           .load_s = 0.25,
                            .load_peak_rss_bytes = 12345};
     report.sheet.topology.cores = 8;
     report.sheet.topology.l3_bytes = (size_t)32 << 20;
@@ -140,6 +141,7 @@ static void test_json_round_trip(void **state)
     assert_true(fabs(back.results[2].time.median - 0.0074) < 1e-9);
     assert_true(machine_peak_gflops(&back.sheet.roofs, DEBERTA_ISA_AVX2, 2) == 200);
     assert_true(back.sheet.roofs.roof[0].typical_share == 0.75);
+    assert_true(back.load_s == 0.25 && back.load_peak_rss_bytes == 12345);
     assert_true(back.results[0].breakdown[PROFILE_QKV].gflop == 1.5);
     free(text);
     free(again);
@@ -168,6 +170,7 @@ static void test_members_of_the_schema_are_there(void **state)
         "\"peak_gflops_1t\"",
         "\"peak_gflops\"",
         "\"stream_gbs\"",
+        "\"load_s\"",
         "\"model\"",
         "\"precision\"",
         "\"threads\"",

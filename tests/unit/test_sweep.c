@@ -79,7 +79,7 @@ static void test_defaults(void **state)
     assert_true(r->position_cache && !r->cold && !r->has_breakdown && !r->lengths);
     assert_string_equal(r->attention, "full");
     assert_int_equal(r->threads, report.sheet.topology.usable_cores);
-    assert_true(report.load_peak_rss_bytes > 0);
+    assert_true(report.load_s > 0 && report.load_peak_rss_bytes > 0);
     bench_report_free(&report);
 }
 

@@ -118,6 +118,11 @@ static void test_workers_begin_apart_from_their_caller(void **state)
     assert_int_equal(topology_processor_apart(&info, 2, 1), 11);
     assert_int_equal(topology_processor_apart(&info, 10, 1), 11);
     assert_int_equal(topology_processor_apart(&info, 11, 1), 2);
+
+    info = described(two_packages, "0-1,9", *state); /* one thread of core 0, both of core 1 */
+    assert_int_equal(topology_processor_apart(&info, 9, 1), 0);
+    assert_int_equal(topology_processor_apart(&info, 1, 1), 0);
+    assert_int_equal(topology_processor_apart(&info, 0, 1), 1);
 }
 
 static void test_more_processors_than_the_table_holds(void **state)
