@@ -311,7 +311,7 @@ static deberta_status start_workers(thread_pool *pool, bool pin, const topology_
     for (size_t w = 1; w < pool->threads && !code; w++) {
         pool->workers[w] = (worker_thread){.pool = pool, .worker = w};
         code = start_worker(&pool->workers[w], first_processor(pool, pin, machine, here, w));
-        if (code == EINVAL && !pin) code = start_worker(&pool->workers[w], -1);
+        if (code && !pin) code = start_worker(&pool->workers[w], -1); /* anywhere, then */
         if (!code) pool->started = w;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
