@@ -30,7 +30,7 @@ const figure_kind *figure_kind_find(const char *name); /* NULL: there is none */
 
 /* False, after saying so, where an option was given that the kind does not take. */
 bool figure_kind_takes_all(const figure_kind *kind, const parsed_options *options);
-/* `--figure list`: name and summary of each, on standard output. */
+/* `--figure list`: name and summary of each, to --out or standard output. Returns the exit code. */
 int figure_kinds_print(const parsed_options *options);
 
 #endif

@@ -295,8 +295,8 @@ static int start_worker(worker_thread *worker, int cpu)
     return code;
 }
 
-/* Linux puts a new thread where its creator runs, if the other processors have not been idle for long, and takes 5 to
- * 20 ms to move one of the two: as long as a forward pass. */
+/* Linux puts a new thread where its creator runs, if the other processors have not been idle for long, and takes 6 to
+ * 22 ms to move one of the two: as long as a forward pass. */
 static int first_processor(const thread_pool *pool, bool pin, const topology_info *machine, int here, size_t worker)
 {
     if (pin) return topology_worker_cpu(machine, worker);
