@@ -222,22 +222,27 @@ static deberta_status check_struck_off(json_t *map, const char *where, deberta_e
     return DEBERTA_OK;
 }
 
-static deberta_status read_facts(const checkpoint *c, const char *name, file_facts *facts, deberta_error *err)
+static file_facts facts_of(const char *path)
+{
+    struct stat status;
+    if (stat(path, &status) != 0) return (file_facts){0};
+    return (file_facts){true, (size_t)status.st_size, status.st_mtim};
+}
+
+static deberta_status read_config_facts(checkpoint *c, deberta_error *err)
 {
     char *path = NULL;
-    struct stat status;
-    DEBERTA_TRY(checkpoint_path(c, name, &path, err));
-    *facts = (file_facts){.there = stat(path, &status) == 0};
-    if (facts->there) *facts = (file_facts){true, (size_t)status.st_size, status.st_mtim};
+    DEBERTA_TRY(checkpoint_path(c, "config.json", &path, err));
+    c->config = facts_of(path);
     free(path);
     return DEBERTA_OK;
 }
 
 static deberta_status open_sharded(checkpoint *c, const char *name, bool torch, deberta_error *err)
 {
-    DEBERTA_TRY(read_facts(c, name, &c->index, err));
-    char *path = path_join(c->folder, name);
-    if (!path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for reading it", QUOTE(name));
+    char *path = NULL;
+    DEBERTA_TRY(checkpoint_path(c, name, &path, err));
+    c->index = facts_of(path);
     json_t *index = NULL, *map = NULL;
     deberta_status status = json_file_read(&index, path, &index_limits, err);
     if (status == DEBERTA_OK) status = read_map(c, index, QUOTE(path), torch, &map, err);
@@ -295,7 +300,7 @@ deberta_status checkpoint_open(checkpoint **result, const char *folder, deberta_
     if (c) c->folder = strdup(folder);
     deberta_status status = DEBERTA_OK;
     if (!c || !c->folder) status = status_fail(err, DEBERTA_E_MEMORY, "%s: no memory for reading it", QUOTE(folder));
-    if (status == DEBERTA_OK) status = read_facts(c, "config.json", &c->config, err);
+    if (status == DEBERTA_OK) status = read_config_facts(c, err);
     if (status == DEBERTA_OK) status = open_files(c, err);
     if (status == DEBERTA_OK) status = name_entries(c, err);
     if (status != DEBERTA_OK) {
