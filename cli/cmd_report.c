@@ -334,10 +334,7 @@ static int read_input(report_job *job)
 {
     const bool given =
         options_has(job->options, "text") || options_has(job->options, "file") || options_has(job->options, "ids");
-    static const char *const for_texts[] = {"pair", "max-tokens", "strict"};
-    for (size_t k = 0; k < sizeof for_texts / sizeof *for_texts && !given; k++)
-        if (options_has(job->options, for_texts[k]))
-            return report_usage(job->options, "--%s goes with --text or --file", for_texts[k]);
+    if (!given && input_refuse_text_options(job->options, "") != EXIT_OK) return EXIT_USAGE;
     const int status = given ? input_read(job->options, job->contents.model, NULL, &job->input) : read_default(job);
     if (status != EXIT_OK) return status;
     if (job->input.rows > MOST_TEXTS)

@@ -288,6 +288,15 @@ static bool has_suffix(const char *path, const char *suffix)
     return length > suffix_length && strcmp(path + length - suffix_length, suffix) == 0;
 }
 
+int input_refuse_text_options(const parsed_options *options, const char *because)
+{
+    static const char *const for_texts[] = {"pair", "max-tokens", "strict"};
+    for (size_t k = 0; k < sizeof for_texts / sizeof *for_texts; k++)
+        if (options_has(options, for_texts[k]))
+            return report_usage(options, "--%s goes with --text or --file%s", for_texts[k], because);
+    return EXIT_OK;
+}
+
 int input_read(const parsed_options *options, const char *model_folder, const deberta_model_info *info,
                input_batch *input)
 {
@@ -307,11 +316,8 @@ int input_read(const parsed_options *options, const char *model_folder, const de
         return report_usage(options, only_texts ? "no text: give --text or --file"
                                                 : "no input: give --text, --file, --ids or --input");
     }
-    static const char *const for_texts[] = {"pair", "max-tokens", "strict"};
-    for (size_t k = 0; k < sizeof for_texts / sizeof *for_texts && !texts; k++)
-        if (options_has(options, for_texts[k]))
-            return report_usage(options, "--%s goes with --text or --file; --ids and --input are taken as they are",
-                                for_texts[k]);
+    if (!texts && input_refuse_text_options(options, "; --ids and --input are taken as they are") != EXIT_OK)
+        return EXIT_USAGE;
     const char *path = options_value(options, "input", NULL);
     if (path && !has_suffix(path, ".safetensors") && !has_suffix(path, ".json"))
         return report_usage(options, "--input: unknown suffix in '%s', expected .safetensors or .json", path);

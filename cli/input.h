@@ -61,6 +61,8 @@ void input_free(input_batch *input);
 /* The batch for deberta_encode; borrows. */
 deberta_batch input_as_batch(const input_batch *input);
 
+/* EXIT_USAGE, after saying so, where an option was given that only texts have a use for. because: ends the sentence. */
+int input_refuse_text_options(const parsed_options *options, const char *because);
 /* --max-tokens, 0 where it was not given; info as above. False after saying what is wrong. */
 bool input_token_limit(const parsed_options *options, const deberta_model_info *info, size_t *limit);
 
