@@ -172,7 +172,7 @@ static deberta_status prepare(schedule_work *w, schedule *result, deberta_error 
     DEBERTA_TRY(topology_read(&machine, err));
     w->cores = machine.usable_cores;
     DEBERTA_TRY(deberta_model_open(&w->model, w->options->model, &options, err));
-    deberta_model_describe(w->model, &w->info);
+    w->info = *deberta_model_describe(w->model);
     for (size_t i = 0; i < w->lengths.count; i++)
         if (w->lengths.values[i] > longest) longest = w->lengths.values[i];
     w->ids = calloc(longest, sizeof *w->ids);

@@ -26,7 +26,7 @@ static deberta_status open_model(sweep *s, deberta_error *err)
     };
     model_internal_options internal = {.keep_position_projections = s->options->position_cache_off};
     DEBERTA_TRY(model_open_internal(&s->model, s->options->model, &options, &internal, err));
-    deberta_model_describe(s->model, &s->info);
+    s->info = *deberta_model_describe(s->model);
     return DEBERTA_OK;
 }
 

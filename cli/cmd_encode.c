@@ -256,7 +256,7 @@ static int run_job(encode_job *job)
         return EXIT_USAGE;
     int status = run_open_model(job->options, &job->model);
     if (status != EXIT_OK) return status;
-    deberta_model_describe(job->model, &job->info);
+    job->info = *deberta_model_describe(job->model);
     if ((status = input_read(job->options, options_argument(job->options, 0), &job->info, &job->input)) != EXIT_OK)
         return status;
     if (capture_create(&job->capture, &job->info, job->input.sequence_starts, job->input.sequences, &error) !=

@@ -50,8 +50,8 @@ static json_t *describe_candidates(const head_run *run, const double *probabilit
         const int32_t id = (int32_t)ranked[k];
         char *text = NULL;
         size_t token_bytes = 0, text_bytes = 0;
-        const char *token = tokenizer_token(run->batches.tokenizer, id, &token_bytes);
-        if (token && tokenizer_decode(run->batches.tokenizer, &id, 1, &text, &text_bytes, NULL) != DEBERTA_OK)
+        const char *token = deberta_tokenizer_token(run->batches.tokenizer, id, &token_bytes);
+        if (token && deberta_detokenize(&text, &text_bytes, run->batches.tokenizer, &id, 1, NULL) != DEBERTA_OK)
             text = NULL;
         /* rows of the table behind the last token have no name */
         json_array_append_new(array, json_pack("{s:i, s:o, s:o, s:f}", "id", (int)id, "token",
@@ -205,8 +205,8 @@ static int run(const parsed_options *options)
     int status = head_run_open(&run, options, 0);
     if (status == EXIT_OK) status = choose_decoders(&run, &job);
     if (status == EXIT_OK) {
-        job.mask_id = tokenizer_id(run.batches.tokenizer, TOKENIZER_MASK);
-        job.mask = tokenizer_token(run.batches.tokenizer, job.mask_id, NULL);
+        job.mask_id = deberta_tokenizer_special_id(run.batches.tokenizer, DEBERTA_SPECIAL_MASK);
+        job.mask = deberta_tokenizer_token(run.batches.tokenizer, job.mask_id, NULL);
         if (job.used[0]) run.batches.session_options.features |= DEBERTA_KEEP_DECODER_INPUT;
         status = head_run_all(&run, &command, &job);
     }

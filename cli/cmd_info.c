@@ -51,8 +51,7 @@ static const char *const packed_states[] = {
 
 static json_t *describe_model(const deberta_model *model)
 {
-    deberta_model_info info;
-    deberta_model_describe(model, &info);
+    const deberta_model_info info = *deberta_model_describe(model);
     json_t *heads = json_array();
     for (int head = 0; head < DEBERTA_HEAD_COUNT; head++)
         if (info.heads_present & 1u << head)
@@ -77,8 +76,7 @@ static json_t *describe_model(const deberta_model *model)
 
 static void add_context(json_t *object, const deberta_model *model, deberta_reference reference)
 {
-    deberta_model_info info;
-    deberta_model_describe(model, &info);
+    const deberta_model_info info = *deberta_model_describe(model);
     json_object_set_new(object, "context", context_advice(&info, reference));
 }
 

@@ -30,7 +30,7 @@ static int confirm(const parsed_options *options)
     deberta_model_info info;
     int status = run_describe_model(options, &model);
     if (status != EXIT_OK) return status;
-    deberta_model_describe(model, &info);
+    info = *deberta_model_describe(model);
     if (info.packed == DEBERTA_PACKED_MAPPED) {
         status = print(options, &info);
     } else {

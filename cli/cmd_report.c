@@ -317,10 +317,11 @@ static int make_folder(const char *folder)
 /* Where the user gives nothing: a text if the model has a tokenizer, ids if it has none. */
 static int read_default(report_job *job)
 {
-    tokenizer *tokenizer = NULL;
+    deberta_tokenizer *tokenizer = NULL;
     const char *model = job->contents.model;
-    const bool text = strncmp(model, "synthetic:", 10) != 0 && tokenizer_open(&tokenizer, model, NULL) == DEBERTA_OK;
-    tokenizer_free(&tokenizer);
+    const bool text =
+        strncmp(model, "synthetic:", 10) != 0 && deberta_tokenizer_open(&tokenizer, model, NULL) == DEBERTA_OK;
+    deberta_tokenizer_free(&tokenizer);
     const char *const words[] = {"encode", model, text ? "--text" : "--ids",
                                  text ? "a new store opened beside the new mall" : "1,7,3,5,9,4,8,6,7,3,10,2", NULL};
     parsed_options *options;

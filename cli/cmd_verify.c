@@ -210,7 +210,7 @@ static int verify_one(const parsed_options *options, const verify_options *verif
     deberta_model_info info = {0};
     int status = run_open_model(options, &model);
     if (status != EXIT_OK) return status;
-    deberta_model_describe(model, &info);
+    info = *deberta_model_describe(model);
     deberta_model_free(&model);
     if (given) {
         status = input_read(options, path, &info, &input);

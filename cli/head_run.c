@@ -75,7 +75,7 @@ deberta_status head_run_logits(const head_batch *batch, deberta_head head, const
     DEBERTA_TRY(deberta_head_logits(batch->session, head, positions, count, logits, width, err));
     for (size_t k = 0; k < count * width; k++) {
         if (isfinite(logits[k])) continue;
-        deberta_model_describe(batch->model, &info);
+        info = *deberta_model_describe(batch->model);
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the head '%s' gives %f: weights of the model are damaged", info.name,
                      deberta_head_name(head), (double)logits[k]);
     }

@@ -45,7 +45,7 @@ void input_free(input_batch *input)
     free(input->pairs);
     free(input->text_bytes);
     free(input->pair_bytes);
-    tokenizer_free(&input->tokenizer);
+    deberta_tokenizer_free(&input->tokenizer);
     free(input->row);
     free(input->ids);
     free(input->sequence_starts);
@@ -245,7 +245,7 @@ bool input_token_limit(const parsed_options *options, const deberta_model_info *
 static deberta_status tokenize(const parsed_options *options, const char *folder, size_t limit, input_batch *input,
                                padded *p, deberta_error *err)
 {
-    DEBERTA_TRY(tokenizer_open(&input->tokenizer, folder, err));
+    DEBERTA_TRY(deberta_tokenizer_open(&input->tokenizer, folder, err));
     const tokenizer_options tokenizing = {.strict = options_has(options, "strict")};
     input->token_lists = calloc(input->rows, sizeof *input->token_lists);
     if (!input->token_lists) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");

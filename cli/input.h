@@ -33,9 +33,9 @@ typedef struct input_batch {
     bool *special;                       /* [tokens] framing and other special tokens */
 
     /* Only from texts: */
-    tokenizer *tokenizer;    /* NULL for ids */
-    token_list *token_lists; /* [rows] */
-    char **texts, **pairs;   /* [rows]; pairs may be NULL or hold NULL */
+    deberta_tokenizer *tokenizer; /* NULL for ids */
+    token_list *token_lists;      /* [rows] */
+    char **texts, **pairs;        /* [rows]; pairs may be NULL or hold NULL */
     size_t *text_bytes, *pair_bytes;
 } input_batch;
 

@@ -122,8 +122,7 @@ static bool has_what_is_ablated(const parsed_options *options, const deberta_mod
 
 static void note_stale(const parsed_options *options, const deberta_model *model)
 {
-    deberta_model_info info;
-    deberta_model_describe(model, &info);
+    const deberta_model_info info = *deberta_model_describe(model);
     if (info.packed != DEBERTA_PACKED_STALE) return;
     run_note(options,
              "note: %s/%s is not of these weights or not of this version, and is passed over (renew it: deberta "

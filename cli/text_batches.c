@@ -29,7 +29,7 @@ static int open_tokenizer(text_batches *batches)
     if (strncmp(folder, "synthetic:", 10) == 0)
         return report_usage(batches->options, "a made-up model has no tokenizer, so it cannot read texts");
     if (!run_is_model_place(batches->options)) return EXIT_INPUT;
-    if (tokenizer_open(&batches->tokenizer, folder, &error) == DEBERTA_OK) return EXIT_OK;
+    if (deberta_tokenizer_open(&batches->tokenizer, folder, &error) == DEBERTA_OK) return EXIT_OK;
     return report_error(batches->options, &error);
 }
 
@@ -44,7 +44,7 @@ int text_batches_open(text_batches *batches, const parsed_options *options, unsi
     int status = open_tokenizer(batches);
     if (status == EXIT_OK) status = run_open_model(options, &batches->model);
     if (status != EXIT_OK) return status;
-    deberta_model_describe(batches->model, &batches->info);
+    batches->info = *deberta_model_describe(batches->model);
     if (!input_token_limit(options, &batches->info, &batches->cut)) return EXIT_USAGE;
     batches->longest = batches->cut ? batches->cut : LONGEST_UNASKED;
     if (batches->info.position_biased_input && batches->info.max_positions < batches->longest)
@@ -65,7 +65,7 @@ static void free_session(text_batches *batches)
 void text_batches_close(text_batches *batches)
 {
     free_session(batches);
-    tokenizer_free(&batches->tokenizer);
+    deberta_tokenizer_free(&batches->tokenizer);
     deberta_model_free(&batches->model);
 }
 

@@ -23,7 +23,7 @@ typedef struct text_batches {
     const parsed_options *options;
     deberta_model *model;
     deberta_model_info info;
-    tokenizer *tokenizer;
+    deberta_tokenizer *tokenizer;
     deberta_session *session; /* made for the first batch, and again for a longer one */
     deberta_session_options session_options;
     size_t batch_tokens; /* --batch-tokens */

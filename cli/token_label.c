@@ -28,7 +28,8 @@ char *token_label(const input_batch *input, size_t row, size_t column)
     const token_list *list = &input->token_lists[row];
     const char *name = token_list_text(list, column, NULL);
     if (strncmp(name, "\u2581", 3) == 0 && name[3]) return strdup(name + 3);
-    if (strcmp(tokenizer_kind_name(input->tokenizer), "byte-level BPE") != 0 || list->roles[column] != TOKEN_TEXT)
+    if (strcmp(deberta_tokenizer_kind_name(input->tokenizer), "byte-level BPE") != 0 ||
+        list->roles[column] != TOKEN_TEXT)
         return strdup(name);
     const char *text = token_segment(input, row, column) + list->byte_spans[column].begin;
     size_t bytes = list->byte_spans[column].end - list->byte_spans[column].begin;

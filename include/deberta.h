@@ -25,6 +25,8 @@
  *     deberta_session_free(&session);
  *     deberta_model_free(&model);
  *
+ * A *tokenizer*, opened from the same folder, makes such ids of a text (deberta_tokenize).
+ *
  * Batches are ragged: the ids of all sequences one after the other, with the index at which each begins. There is no
  * padding.
  *
@@ -35,9 +37,9 @@
  * place of a pointer, and accepts NULL in it. The library never prints, exits, aborts, installs handlers or keeps
  * global state.
  *
- * Options, batches and outputs begin with struct_size (set it to sizeof); members set to 0 mean the default. Counts are
- * size_t, in elements; sizes in bytes have names that end in _bytes. Passing NULL for an options struct means all
- * defaults.
+ * Structs that the caller makes begin with struct_size (set it to sizeof), so that later versions can add members to
+ * them; so can those that the library makes. Members set to 0 mean the default, NULL for options means all defaults.
+ * Counts are size_t, in elements; sizes in bytes have names that end in _bytes.
  *
  * Letters: n tokens of a sequence, h hidden size, A heads, d head size, L layers, V vocabulary.
  *
@@ -158,7 +160,8 @@ typedef struct deberta_model_info {
     deberta_packed packed; /* NONE as well for a model of fewer layers than it has */
 } deberta_model_info;
 
-DEBERTA_API void deberta_model_describe(const deberta_model *model, deberta_model_info *info);
+/* Belongs to the model. */
+DEBERTA_API const deberta_model_info *deberta_model_describe(const deberta_model *model);
 /* The name of a class from id2label, or NULL. */
 DEBERTA_API const char *deberta_model_label(const deberta_model *model, size_t label);
 
@@ -246,6 +249,7 @@ typedef struct deberta_attention_block {
 /* Called while encoding, one call at a time, from any of the session's threads. Observing changes no bit of the result.
  * wants_attention (may be NULL: everything) is asked first, so that only what is wanted is computed. */
 typedef struct deberta_observer {
+    size_t struct_size;
     void *context;
     void (*on_hidden)(void *context, size_t layer, const float *rows, size_t tokens,
                       size_t stride); /* layer 0 = embeddings */
@@ -284,6 +288,84 @@ DEBERTA_API size_t deberta_head_width(const deberta_model *model, deberta_head h
  */
 DEBERTA_API deberta_status deberta_head_logits(deberta_session *session, deberta_head head, const size_t *positions,
                                                size_t count, float *logits, size_t stride, deberta_error *err);
+
+/* ------------------------------------------------------------------------------------------------------- tokenizer */
+
+/* From text to ids and back, for all generations: SentencePiece vocabularies (v2, v3, mDeBERTa) and byte-level BPE
+ * (v1). Immutable; any number of threads may use one at the same time. */
+typedef struct deberta_tokenizer deberta_tokenizer;
+
+/* In the order in which transformers appends those that a vocabulary lacks. */
+typedef enum deberta_special {
+    DEBERTA_SPECIAL_CLS = 0,
+    DEBERTA_SPECIAL_SEP,
+    DEBERTA_SPECIAL_UNK,
+    DEBERTA_SPECIAL_PAD,
+    DEBERTA_SPECIAL_MASK,
+    DEBERTA_SPECIAL_COUNT
+} deberta_special;
+
+/* Looks into the folder for, in this order: spm.model; tokenizer.json; vocab.json with merges.txt; bpe_encoder.bin. No
+ * config.json and no weights are needed. Names, ids and flags of special tokens come from tokenizer_config.json,
+ * special_tokens_map.json and added_tokens.json where they are. DEBERTA_E_UNSUPPORTED in a build without text support.
+ */
+DEBERTA_API deberta_status deberta_tokenizer_open(deberta_tokenizer **tokenizer, const char *folder,
+                                                  deberta_error *err);
+DEBERTA_API void deberta_tokenizer_free(deberta_tokenizer **tokenizer);
+
+/* "SentencePiece unigram", "SentencePiece BPE" or "byte-level BPE" */
+DEBERTA_API const char *deberta_tokenizer_kind_name(const deberta_tokenizer *tokenizer);
+/* One more than the largest id; the model's word table may have more rows. */
+DEBERTA_API size_t deberta_tokenizer_vocabulary_size(const deberta_tokenizer *tokenizer);
+/* Every vocabulary has all five. */
+DEBERTA_API int32_t deberta_tokenizer_special_id(const deberta_tokenizer *tokenizer, deberta_special special);
+/* The token as the vocabulary writes it ("\u2581the", "\u0120the"), terminated; NULL where no token has the id. bytes
+ * may be NULL. */
+DEBERTA_API const char *deberta_tokenizer_token(const deberta_tokenizer *tokenizer, int32_t id, size_t *bytes);
+/* 1 for the five, and for other special tokens that the folder's files add. */
+DEBERTA_API int deberta_tokenizer_is_special(const deberta_tokenizer *tokenizer, int32_t id);
+
+typedef struct deberta_text {
+    size_t struct_size;
+    const char *text; /* UTF-8, less than 2 GiB; may hold NUL */
+    size_t text_bytes;
+    const char *pair; /* a second segment, or NULL; an empty one is a segment */
+    size_t pair_bytes;
+    size_t max_tokens; /* cut to at most so many, [CLS] and [SEP] included; of a pair the longer segment loses its last
+                          token until all fits. 0 = cut nothing */
+    int strict;        /* 1 = broken UTF-8 is an error (DEBERTA_E_FORMAT); 0 = U+FFFD takes its place */
+    int literal_specials; /* 1 = "[MASK]" in a text is six ordinary characters; 0 = the token */
+} deberta_text;
+
+/* [begin, end) */
+typedef struct deberta_span {
+    size_t begin, end;
+} deberta_span;
+
+/* [CLS] text [SEP], or [CLS] text [SEP] pair [SEP]; ids and token_types are what deberta_batch takes. */
+typedef struct deberta_tokens {
+    size_t count;
+    const int32_t *ids;         /* [count] */
+    const int32_t *token_types; /* [count]: 1 for the pair and its [SEP], else 0 */
+    /* [count] each: where in its segment, as given, a token comes from, in bytes and in Unicode characters. Spans may
+     * be empty: of [CLS] and [SEP], of SentencePiece's added space, and of all but the last of several tokens made of
+     * one character. */
+    const deberta_span *byte_spans, *character_spans;
+    size_t dropped;  /* tokens that max_tokens cut off */
+    size_t replaced; /* units of broken UTF-8 that became U+FFFD */
+} deberta_tokens;
+
+/* *tokens: NULL, or what an earlier call gave: its memory serves again, so that a loop over texts soon allocates
+ * nothing. It does not need the tokenizer afterwards, and goes with deberta_tokens_free. Time is linear in the length
+ * (times its logarithm for BPE). On failure an earlier list is empty. */
+DEBERTA_API deberta_status deberta_tokenize(deberta_tokens **tokens, const deberta_tokenizer *tokenizer,
+                                            const deberta_text *text, deberta_error *err);
+DEBERTA_API void deberta_tokens_free(deberta_tokens **tokens);
+/* The text that ids stand for, terminated, for the caller to free(); bytes may be NULL. [CLS], [SEP] and [PAD] are left
+ * out, other special tokens are spelled. Bytes that make no character become U+FFFD. DEBERTA_E_ARGUMENT for an id
+ * without a token. */
+DEBERTA_API deberta_status deberta_detokenize(char **text, size_t *bytes, const deberta_tokenizer *tokenizer,
+                                              const int32_t *ids, size_t count, deberta_error *err);
 
 #ifdef __cplusplus
 }

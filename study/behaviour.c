@@ -58,7 +58,7 @@ deberta_status behaviour_run(behaviour_report *report, const behaviour_options *
                                                  .layers = options->most_layers};
     deberta_status status = model_open_mutated(&w.model, options->model, &model_options, options->mutation, err);
     if (status == DEBERTA_OK) {
-        deberta_model_describe(w.model, &w.info);
+        w.info = *deberta_model_describe(w.model);
         w.rule = position_rule_of(&w.info, options->reference);
         status = keep_ablations(&w, err);
         if (status == DEBERTA_OK) status = run_tests(&w, err);

@@ -126,7 +126,7 @@ static void on_attention(void *context, const deberta_attention_block *block)
 
 deberta_observer capture_observer(capture *capture)
 {
-    deberta_observer observer = {.context = capture};
+    deberta_observer observer = {.struct_size = sizeof observer, .context = capture};
     if (capture->hidden) observer.on_hidden = on_hidden;
     for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
         if (capture->components[c]) {

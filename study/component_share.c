@@ -108,5 +108,8 @@ static void on_attention(void *context, const deberta_attention_block *block)
 
 deberta_observer component_share_observer(component_share *share)
 {
-    return (deberta_observer){.context = share, .wants_attention = wants_attention, .on_attention = on_attention};
+    return (deberta_observer){.struct_size = sizeof(deberta_observer),
+                              .context = share,
+                              .wants_attention = wants_attention,
+                              .on_attention = on_attention};
 }

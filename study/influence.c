@@ -73,7 +73,7 @@ static deberta_status encode(influence_work *w, double shift, deberta_error *err
 {
     const size_t starts[2] = {0, w->tokens};
     const deberta_batch batch = {.struct_size = sizeof batch, .ids = w->ids, .sequence_starts = starts, .sequences = 1};
-    const deberta_observer observer = {.context = w, .on_hidden = take_hidden};
+    const deberta_observer observer = {.struct_size = sizeof observer, .context = w, .on_hidden = take_hidden};
     deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
     w->shift = shift;
     w->keep_upper = shift > 0;
@@ -340,7 +340,7 @@ deberta_status influence_measure(influence_report *report, const influence_optio
                      INFLUENCE_MOST_CHECKED);
     deberta_status status = deberta_model_open(&w.model, options->model, &model_options, err);
     if (status == DEBERTA_OK) {
-        deberta_model_describe(w.model, &w.info);
+        w.info = *deberta_model_describe(w.model);
         report->layers = w.info.layers;
         status = prepare(&w, err);
     }

@@ -89,8 +89,7 @@ void masked_texts_largest_batch(const masked_texts *texts, size_t batch_tokens, 
 
 deberta_status masked_texts_head(deberta_head *head, const deberta_model *model, deberta_error *err)
 {
-    deberta_model_info info;
-    deberta_model_describe(model, &info);
+    const deberta_model_info info = *deberta_model_describe(model);
     *head = info.heads_present & 1u << DEBERTA_HEAD_MLM_EMD ? DEBERTA_HEAD_MLM_EMD : DEBERTA_HEAD_MLM;
     if (info.heads_present & 1u << *head) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no masked-LM head, so there is no loss to measure", info.name);

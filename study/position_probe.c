@@ -39,7 +39,7 @@ static void on_hidden(void *context, size_t layer, const float *rows, size_t tok
 static deberta_status encode(probe_work *work, size_t first, size_t end, deberta_error *err)
 {
     const position_probe_input *input = work->input;
-    const deberta_observer observer = {.context = work, .on_hidden = on_hidden};
+    const deberta_observer observer = {.struct_size = sizeof observer, .context = work, .on_hidden = on_hidden};
     for (work->sequence = first; work->sequence < end; work->sequence++) {
         const deberta_batch batch = {.struct_size = sizeof batch,
                                      .ids = input->ids + work->sequence * input->tokens,

@@ -183,8 +183,11 @@ static deberta_status create(shift_work *work, deberta_error *err)
 static deberta_status measure_phrase(shift_work *work, deberta_error *err)
 {
     fill_batch(work);
-    const deberta_observer observer = {
-        .context = work, .on_hidden = on_hidden, .wants_attention = wants_attention, .on_attention = on_attention};
+    const deberta_observer observer = {.struct_size = sizeof observer,
+                                       .context = work,
+                                       .on_hidden = on_hidden,
+                                       .wants_attention = wants_attention,
+                                       .on_attention = on_attention};
     const deberta_batch batch = {.struct_size = sizeof batch,
                                  .ids = work->ids,
                                  .sequence_starts = work->starts,

@@ -64,7 +64,8 @@ static void look_at_attention(void *context, const deberta_attention_block *bloc
 static deberta_status encode(float *hidden, const verify_options *options, const deberta_model *model, size_t h,
                              deberta_isa isa, size_t way, const arrangement *a, size_t tokens, deberta_error *err)
 {
-    const deberta_observer observer = {.on_hidden = look_at_hidden, .on_attention = look_at_attention};
+    const deberta_observer observer = {
+        .struct_size = sizeof observer, .on_hidden = look_at_hidden, .on_attention = look_at_attention};
     const deberta_session_options session_options = {
         .struct_size = sizeof session_options,
         .isa = isa,

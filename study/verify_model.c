@@ -280,7 +280,7 @@ deberta_status verify_open(deberta_model **model, deberta_model_info *info, cons
                                                  .threads = options->threads,
                                                  .memory_limit_bytes = options->memory_limit_bytes};
     DEBERTA_TRY(model_open_mutated(model, path, &model_options, options->mutation, err));
-    deberta_model_describe(*model, info);
+    *info = *deberta_model_describe(*model);
     return DEBERTA_OK;
 }
 

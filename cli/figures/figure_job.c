@@ -153,7 +153,7 @@ void figure_job_close(figure_job *job)
 int figure_job_open_model(figure_job *job, const char *path, deberta_model **model, deberta_model_info *info)
 {
     const int status = run_open_model_at(job->options, path, model);
-    if (status == EXIT_OK) deberta_model_describe(*model, info);
+    if (status == EXIT_OK) *info = *deberta_model_describe(*model);
     return status;
 }
 

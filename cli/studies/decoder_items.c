@@ -36,7 +36,7 @@ static deberta_status reserve(void *array, size_t *capacity, size_t count, size_
 /* ----------------------------------------------------------------------------------------------------------- words */
 
 /* The id of a word that is one token in the middle of a sentence; -1 if it is several. */
-static deberta_status find_word(const tokenizer *tokenizer, const char *word, int32_t *id, deberta_error *err)
+static deberta_status find_word(const deberta_tokenizer *tokenizer, const char *word, int32_t *id, deberta_error *err)
 {
     char spaced[DECODER_WORD_BYTES + 1];
     token_list list = {0};
@@ -52,8 +52,8 @@ static deberta_status find_word(const tokenizer *tokenizer, const char *word, in
     return status;
 }
 
-static deberta_status add_pair(decoder_items *items, decoder_frame *frame, const tokenizer *tokenizer, const char *text,
-                               size_t bytes, deberta_error *err)
+static deberta_status add_pair(decoder_items *items, decoder_frame *frame, const deberta_tokenizer *tokenizer,
+                               const char *text, size_t bytes, deberta_error *err)
 {
     decoder_pair pair = {0};
     const char *slash = memchr(text, '/', bytes);
@@ -135,7 +135,7 @@ static bool expand(const char *template, const char *mask, size_t choice, senten
     return masks == DECODER_MASKS;
 }
 
-static deberta_status add_context(decoder_items *items, const tokenizer *tokenizer, const sentence *s,
+static deberta_status add_context(decoder_items *items, const deberta_tokenizer *tokenizer, const sentence *s,
                                   deberta_error *err)
 {
     token_list list = {0};
@@ -150,7 +150,7 @@ static deberta_status add_context(decoder_items *items, const tokenizer *tokeniz
     context->tokens = list.count;
     items->context_count++;
     size_t masks = 0;
-    const int32_t mask_id = tokenizer_id(tokenizer, TOKENIZER_MASK);
+    const int32_t mask_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK);
     for (size_t t = 0; context->ids && t < list.count; t++) {
         context->ids[t] = list.ids[t];
         if (list.ids[t] == mask_id && masks < DECODER_MASKS) context->masks[masks++] = t;
@@ -162,9 +162,11 @@ static deberta_status add_context(decoder_items *items, const tokenizer *tokeniz
 
 /* ----------------------------------------------------------------------------------------------------------- lines */
 
-static deberta_status add_frame(decoder_items *items, const tokenizer *tokenizer, char *line, deberta_error *err)
+static deberta_status add_frame(decoder_items *items, const deberta_tokenizer *tokenizer, char *line,
+                                deberta_error *err)
 {
-    const char *mask = tokenizer_token(tokenizer, tokenizer_id(tokenizer, TOKENIZER_MASK), NULL);
+    const char *mask =
+        deberta_tokenizer_token(tokenizer, deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK), NULL);
     char *template = strchr(line, '\t'), *pairs = template ? strchr(template + 1, '\t') : NULL;
     if (!pairs) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "expected kind, tab, template, tab, pairs");
     *template ++ = *pairs++ = 0;
@@ -185,7 +187,7 @@ static deberta_status add_frame(decoder_items *items, const tokenizer *tokenizer
     return DEBERTA_OK;
 }
 
-deberta_status decoder_items_read(decoder_items *items, text_stream *stream, const tokenizer *tokenizer,
+deberta_status decoder_items_read(decoder_items *items, text_stream *stream, const deberta_tokenizer *tokenizer,
                                   deberta_error *err)
 {
     *items = (decoder_items){0};

@@ -40,7 +40,7 @@ typedef struct decoder_items {
 } decoder_items;
 
 /* Reads the stream to its end. DEBERTA_E_FORMAT, with the line, for what is no frame. */
-deberta_status decoder_items_read(decoder_items *items, text_stream *stream, const tokenizer *tokenizer,
+deberta_status decoder_items_read(decoder_items *items, text_stream *stream, const deberta_tokenizer *tokenizer,
                                   deberta_error *err);
 void decoder_items_free(decoder_items *items);
 

@@ -17,7 +17,7 @@ int study_open_beside(const parsed_options *options, size_t place, const deberta
     const char *path = options_argument(options, place);
     const int status = run_open_model_at(options, path, model);
     if (status != EXIT_OK) return status;
-    deberta_model_describe(*model, info);
+    *info = *deberta_model_describe(*model);
     if (info->vocabulary_size == first->vocabulary_size) return EXIT_OK;
     return report_usage(options,
                         "%s: expected a model with the tokenizer of %s, found a vocabulary of %zu instead of %zu", path,

@@ -133,7 +133,8 @@ deberta_status study_texts_hide(const study_texts *texts, uint64_t seed, masked_
             maskable[texts->starts[k] + t] = texts->lists[k].roles[t] == TOKEN_TEXT;
     if (status == DEBERTA_OK)
         status = masked_texts_make(masked, texts->ids, maskable, texts->starts, texts->count,
-                                   tokenizer_id(texts->model.tokenizer, TOKENIZER_MASK), rate, seed, err);
+                                   deberta_tokenizer_special_id(texts->model.tokenizer, DEBERTA_SPECIAL_MASK), rate,
+                                   seed, err);
     free(maskable);
     for (size_t k = 0; status == DEBERTA_OK && k < texts->count; k++)
         (*masks)[k] = (double)masked_texts_masks(masked, k, k + 1);

@@ -82,10 +82,10 @@ static deberta_status check_batch(const deberta_session *s, const deberta_batch 
 
 static deberta_status check_observer(const deberta_session *s, const deberta_observer *observer, deberta_error *err)
 {
-    if (observer && observer->on_hidden && !(s->features & DEBERTA_OBSERVE_HIDDEN)) {
+    if (observer->on_hidden && !(s->features & DEBERTA_OBSERVE_HIDDEN)) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "on_hidden needs a session with DEBERTA_OBSERVE_HIDDEN");
     }
-    if (observer && observer->on_attention && !(s->features & DEBERTA_OBSERVE_ATTENTION)) {
+    if (observer->on_attention && !(s->features & DEBERTA_OBSERVE_ATTENTION)) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "on_attention needs a session with DEBERTA_OBSERVE_ATTENTION");
     }
     return DEBERTA_OK;
@@ -181,13 +181,15 @@ deberta_status deberta_encode(deberta_session *s, const deberta_batch *given, de
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_encode needs a session, a batch and outputs");
     deberta_batch batch;
     deberta_outputs out;
+    deberta_observer observer;
     DEBERTA_TRY(copy_struct(&batch, given, sizeof batch, "deberta_batch", err));
     DEBERTA_TRY(copy_struct(&out, outputs, sizeof out, "deberta_outputs", err));
+    DEBERTA_TRY(copy_struct(&observer, out.observer, sizeof observer, "deberta_observer", err));
     DEBERTA_TRY(check_batch(s, &batch, err));
-    DEBERTA_TRY(check_observer(s, out.observer, err));
+    DEBERTA_TRY(check_observer(s, &observer, err));
     s->encoded = false;
     take_batch(s, &batch);
-    DEBERTA_TRY(run(s, &batch, out.observer, err));
+    DEBERTA_TRY(run(s, &batch, out.observer ? &observer : NULL, err));
     s->encoded = true;
     outputs->hidden = s->hidden;
     outputs->hidden_stride = s->hidden_stride;

@@ -4,19 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-deberta_status copy_struct(void *to, const void *from, size_t size_bytes, const char *what, deberta_error *err)
-{
-    memset(to, 0, size_bytes);
-    if (!from) return DEBERTA_OK;
-    size_t given_bytes;
-    memcpy(&given_bytes, from, sizeof given_bytes);
-    if (given_bytes < sizeof given_bytes) {
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: struct_size is %zu; set it to sizeof the struct", what, given_bytes);
-    }
-    memcpy(to, from, minimum(given_bytes, size_bytes));
-    return DEBERTA_OK;
-}
-
 void deberta_model_free(deberta_model **model)
 {
     if (!model || !*model) return;
@@ -30,11 +17,11 @@ void deberta_model_free(deberta_model **model)
     *model = NULL;
 }
 
-void deberta_model_describe(const deberta_model *model, deberta_model_info *info)
+void model_fill_info(deberta_model *model)
 {
     const model_config *config = &model->config;
     unsigned present = model->heads.present;
-    *info = (deberta_model_info){
+    model->info = (deberta_model_info){
         .name = model->name,
         .version = config->version,
         .vocabulary_size = config->vocabulary_size,
@@ -62,6 +49,8 @@ void deberta_model_describe(const deberta_model *model, deberta_model_info *info
         .packed = model->packed,
     };
 }
+
+const deberta_model_info *deberta_model_describe(const deberta_model *model) { return &model->info; }
 
 const char *deberta_model_label(const deberta_model *model, size_t label)
 {

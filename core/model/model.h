@@ -52,6 +52,7 @@ struct deberta_model {
     mapped_file packed_file; /* that the arena is a view of, if `packed` says so */
     size_t memory_bytes;     /* of the arena, real or measured */
     size_t parameters;
+    deberta_model_info info;
 
     size_t head_size, padded_head, head_panels; /* d, d rounded up to panels, panels of a head */
     size_t hidden_stride;                       /* row_stride(h) */
@@ -98,11 +99,9 @@ position_fold model_layer_fold(const deberta_model *model, const packed_matrix *
 size_t model_position_key_floats(const deberta_model *model);
 size_t model_position_query_floats(const deberta_model *model);
 
+/* What deberta_model_describe shows, once everything else of the model is settled. */
+void model_fill_info(deberta_model *model);
 /* SHA-256 of a checkpoint's files as 64 hex digits; of a made-up model, which has no files, an empty text. */
 deberta_status model_digest(const deberta_model *model, char digest[65], deberta_error *err);
-
-/* Copies what the caller's struct has of a public struct that begins with struct_size; the rest becomes 0. `from` may
- * be NULL. A struct_size of 0 is an error: somebody forgot to set it, and would wonder where the options went. */
-deberta_status copy_struct(void *to, const void *from, size_t size_bytes, const char *what, deberta_error *err);
 
 #endif

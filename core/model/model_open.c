@@ -198,6 +198,7 @@ deberta_status model_open_internal(deberta_model **result, const char *path, con
     DEBERTA_TRY_OR_FAIL(status, open_source(model, path, err));
     DEBERTA_TRY_OR_FAIL(status, settle(model, &options, err));
     DEBERTA_TRY_OR_FAIL(status, load_or_view(model, &options, internal, err));
+    model_fill_info(model);
     *result = model;
     return DEBERTA_OK;
 fail:

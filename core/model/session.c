@@ -11,7 +11,7 @@
 
 enum {
     DEFAULT_MAX_TOKENS = 512,
-    LARGEST_MAX_TOKENS = 1 << 28,      /* products of sizes stay far below size_t's end */
+    LARGEST_MAX_TOKENS = 1 << 24,      /* products of sizes stay small, and looking at all distances takes a second */
     ASSUMED_L2_BYTES = 512 * 1024,     /* where hwloc does not know */
     LOGIT_SCRATCH_BYTES = 1792 * 1024, /* strips and logits of a thread: bounded at any n and any table */
 };

@@ -13,10 +13,7 @@
 
 #include "core/base/status.h"
 
-/* [begin, end) */
-typedef struct text_span {
-    size_t begin, end;
-} text_span;
+typedef deberta_span text_span;
 
 typedef enum token_role {
     TOKEN_TEXT = 0, /* a piece of the text */

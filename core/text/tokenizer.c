@@ -19,21 +19,21 @@
 #include "core/text/utf8.h"
 #include "core/text/workspace.h"
 
-static const char *const default_specials[TOKENIZER_SPECIAL_COUNT] = {"[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]"};
+static const char *const default_specials[DEBERTA_SPECIAL_COUNT] = {"[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]"};
 
 /* ---------------------------------------------------------------------------------------- the vocabulary inside */
 
-static size_t inner_size(const tokenizer *t)
+static size_t inner_size(const deberta_tokenizer *t)
 {
     return t->unigram ? unigram_model(t->unigram)->count : byte_bpe_size(t->bpe);
 }
 
-static int32_t inner_find(const tokenizer *t, const char *text, size_t bytes)
+static int32_t inner_find(const deberta_tokenizer *t, const char *text, size_t bytes)
 {
     return t->unigram ? piece_find(unigram_model(t->unigram), text, bytes) : byte_bpe_find(t->bpe, text, bytes);
 }
 
-static const char *inner_token(const tokenizer *t, int32_t id, size_t *bytes)
+static const char *inner_token(const deberta_tokenizer *t, int32_t id, size_t *bytes)
 {
     if (t->bpe) return byte_bpe_token(t->bpe, id, bytes);
     const piece_model *model = unigram_model(t->unigram);
@@ -46,7 +46,7 @@ static const char *inner_token(const tokenizer *t, int32_t id, size_t *bytes)
 
 /* User-defined pieces of a SentencePiece model are its own business, even where a configuration lists them: it never
  * normalises or splits them, but does not begin anew after them as after a special token. */
-static void drop_user_defined(tokenizer *t)
+static void drop_user_defined(deberta_tokenizer *t)
 {
     for (size_t i = 0; t->unigram && i < t->added.count;) {
         const piece_model *model = unigram_model(t->unigram);
@@ -59,7 +59,7 @@ static void drop_user_defined(tokenizer *t)
     }
 }
 
-static deberta_status check_added(const tokenizer *t, const char *folder, deberta_error *err)
+static deberta_status check_added(const deberta_tokenizer *t, const char *folder, deberta_error *err)
 {
     for (size_t i = 0; i < t->added.count; i++) {
         const added_token *token = &t->added.items[i];
@@ -76,7 +76,7 @@ static deberta_status check_added(const tokenizer *t, const char *folder, debert
     return DEBERTA_OK;
 }
 
-static void measure_vocabulary(tokenizer *t)
+static void measure_vocabulary(deberta_tokenizer *t)
 {
     t->vocabulary_size = inner_size(t);
     for (size_t i = 0; i < t->added.count; i++)
@@ -85,8 +85,8 @@ static void measure_vocabulary(tokenizer *t)
 
 /* The id of a special token: as the files say, as the vocabulary has it, or the next free one, which is how [MASK]
  * comes behind the pieces of spm.model. */
-static deberta_status add_special(tokenizer *t, tokenizer_special which, const special_token *said, const char *folder,
-                                  deberta_error *err)
+static deberta_status add_special(deberta_tokenizer *t, deberta_special which, const special_token *said,
+                                  const char *folder, deberta_error *err)
 {
     added_token token = {.text = said->text ? said->text : default_specials[which], .special = true};
     token.bytes = strlen(token.text);
@@ -96,11 +96,11 @@ static deberta_status add_special(tokenizer *t, tokenizer_special which, const s
         return DEBERTA_OK;
     }
     token.id = inner_find(t, token.text, token.bytes);
-    if (token.id < 0 && which == TOKENIZER_UNK && t->unigram) token.id = unigram_model(t->unigram)->unknown_id;
+    if (token.id < 0 && which == DEBERTA_SPECIAL_UNK && t->unigram) token.id = unigram_model(t->unigram)->unknown_id;
     if (token.id < 0) token.id = (int32_t)t->vocabulary_size;
 
     /* "a [MASK] b" must be a, [MASK], " b" in v1, whose words begin with their space. */
-    token.strip_left = said->described ? said->strip_left : which == TOKENIZER_MASK && t->bpe;
+    token.strip_left = said->described ? said->strip_left : which == DEBERTA_SPECIAL_MASK && t->bpe;
     token.strip_right = said->described && said->strip_right;
     DEBERTA_TRY(added_tokens_add(&t->added, &token, QUOTE(folder), err));
     t->specials[which] = token.id;
@@ -108,15 +108,16 @@ static deberta_status add_special(tokenizer *t, tokenizer_special which, const s
     return DEBERTA_OK;
 }
 
-static deberta_status settle_specials(tokenizer *t, tokenizer_config *config, const char *folder, deberta_error *err)
+static deberta_status settle_specials(deberta_tokenizer *t, tokenizer_config *config, const char *folder,
+                                      deberta_error *err)
 {
     t->added = config->added;
     config->added = (added_tokens){0};
     drop_user_defined(t);
     DEBERTA_TRY(check_added(t, folder, err));
     measure_vocabulary(t);
-    for (size_t i = 0; i < TOKENIZER_SPECIAL_COUNT; i++)
-        DEBERTA_TRY(add_special(t, (tokenizer_special)i, &config->specials[i], folder, err));
+    for (size_t i = 0; i < DEBERTA_SPECIAL_COUNT; i++)
+        DEBERTA_TRY(add_special(t, (deberta_special)i, &config->specials[i], folder, err));
     return DEBERTA_OK;
 }
 
@@ -159,8 +160,9 @@ static deberta_status find_vocabulary(const char *folder, char **path, char **me
 }
 
 /* Fills *model or t->bpe from the file, and *config from it and the files beside it. */
-static deberta_status load_vocabulary(tokenizer *t, const char *path, const char *merges_path, const char *folder,
-                                      tokenizer_config *config, piece_model *model, deberta_error *err)
+static deberta_status load_vocabulary(deberta_tokenizer *t, const char *path, const char *merges_path,
+                                      const char *folder, tokenizer_config *config, piece_model *model,
+                                      deberta_error *err)
 {
     if (strcmp(t->file_name, "spm.model") == 0)
         DEBERTA_TRY(load_spm(model, path, err));
@@ -180,17 +182,18 @@ static deberta_status load_vocabulary(tokenizer *t, const char *path, const char
 }
 
 /* A vocabulary without [UNK] gets it, so that every id that comes out has a text. */
-static deberta_status finish_bpe(tokenizer *t, const char *where, deberta_error *err)
+static deberta_status finish_bpe(deberta_tokenizer *t, const char *where, deberta_error *err)
 {
-    int32_t unknown = t->specials[TOKENIZER_UNK];
+    int32_t unknown = t->specials[DEBERTA_SPECIAL_UNK];
     const added_token *token = added_tokens_with_id(&t->added, unknown);
     if (!byte_bpe_token(t->bpe, unknown, NULL))
         DEBERTA_TRY(byte_bpe_add_token(t->bpe, token->text, token->bytes, unknown, where, err));
     return byte_bpe_finish(t->bpe, unknown, where, err);
 }
 
-deberta_status tokenizer_open(tokenizer **tokenizer_out, const char *folder, deberta_error *err)
+deberta_status deberta_tokenizer_open(deberta_tokenizer **tokenizer_out, const char *folder, deberta_error *err)
 {
+    if (!tokenizer_out) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_tokenizer_open needs a place for the tokenizer");
     *tokenizer_out = NULL;
     if (!folder) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "no folder given to open a tokenizer from");
     tokenizer_config config = {0};
@@ -198,7 +201,7 @@ deberta_status tokenizer_open(tokenizer **tokenizer_out, const char *folder, deb
     piece_model_init(&model);
     char *path = NULL, *merges_path = NULL;
     deberta_status status;
-    tokenizer *t = calloc(1, sizeof *t);
+    deberta_tokenizer *t = calloc(1, sizeof *t);
     if (!t) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a tokenizer");
 
     DEBERTA_TRY_OR_FAIL(status, find_vocabulary(folder, &path, &merges_path, &t->file_name, err));
@@ -208,7 +211,7 @@ deberta_status tokenizer_open(tokenizer **tokenizer_out, const char *folder, deb
     *tokenizer_out = t;
     t = NULL;
 fail:
-    tokenizer_free(&t);
+    deberta_tokenizer_free(&t);
     tokenizer_config_free(&config);
     piece_model_free(&model);
     free(path);
@@ -216,9 +219,9 @@ fail:
     return status;
 }
 
-void tokenizer_free(tokenizer **t)
+void deberta_tokenizer_free(deberta_tokenizer **t)
 {
-    if (!*t) return;
+    if (!t || !*t) return;
     unigram_free(&(*t)->unigram);
     byte_bpe_free(&(*t)->bpe);
     added_tokens_free(&(*t)->added);
@@ -228,17 +231,20 @@ void tokenizer_free(tokenizer **t)
 
 /* --------------------------------------------------------------------------------------------------- questions */
 
-const char *tokenizer_kind_name(const tokenizer *t)
+const char *deberta_tokenizer_kind_name(const deberta_tokenizer *t)
 {
     if (t->bpe) return "byte-level BPE";
     return unigram_model(t->unigram)->algorithm == PIECES_BPE ? "SentencePiece BPE" : "SentencePiece unigram";
 }
 
-const char *tokenizer_file_name(const tokenizer *t) { return t->file_name; }
-size_t tokenizer_vocabulary_size(const tokenizer *t) { return t->vocabulary_size; }
-int32_t tokenizer_id(const tokenizer *t, tokenizer_special special) { return t->specials[special]; }
+const char *tokenizer_file_name(const deberta_tokenizer *t) { return t->file_name; }
+size_t deberta_tokenizer_vocabulary_size(const deberta_tokenizer *t) { return t->vocabulary_size; }
+int32_t deberta_tokenizer_special_id(const deberta_tokenizer *t, deberta_special special)
+{
+    return (unsigned)special < DEBERTA_SPECIAL_COUNT ? t->specials[special] : -1;
+}
 
-const char *tokenizer_token(const tokenizer *t, int32_t id, size_t *bytes)
+const char *deberta_tokenizer_token(const deberta_tokenizer *t, int32_t id, size_t *bytes)
 {
     const char *text = inner_token(t, id, bytes);
     if (text) return text;
@@ -247,7 +253,7 @@ const char *tokenizer_token(const tokenizer *t, int32_t id, size_t *bytes)
     return added ? added->text : NULL;
 }
 
-bool tokenizer_is_special(const tokenizer *t, int32_t id)
+int deberta_tokenizer_is_special(const deberta_tokenizer *t, int32_t id)
 {
     const added_token *added = added_tokens_with_id(&t->added, id);
     return added && added->special;
@@ -255,22 +261,23 @@ bool tokenizer_is_special(const tokenizer *t, int32_t id)
 
 /* ---------------------------------------------------------------------------------------------------- encoding */
 
-static deberta_status append_id(const tokenizer *t, int32_t id, text_span span, token_role role, token_list *list,
-                                deberta_error *err)
+static deberta_status append_id(const deberta_tokenizer *t, int32_t id, text_span span, token_role role,
+                                token_list *list, deberta_error *err)
 {
     size_t bytes = 0;
-    const char *text = tokenizer_token(t, id, &bytes);
+    const char *text = deberta_tokenizer_token(t, id, &bytes);
     assert(text);
     return token_list_append(list, id, text, bytes, span, role, err);
 }
 
-static deberta_status append_frame(const tokenizer *t, tokenizer_special which, token_list *list, deberta_error *err)
+static deberta_status append_frame(const deberta_tokenizer *t, deberta_special which, token_list *list,
+                                   deberta_error *err)
 {
     return append_id(t, t->specials[which], (text_span){0, 0}, TOKEN_FRAME, list, err);
 }
 
 /* As transformers' DebertaTokenizer: only at the very beginning, and only if there is no white space already. */
-static bool needs_prefix_space(const tokenizer *t, const char *text, text_span stretch)
+static bool needs_prefix_space(const deberta_tokenizer *t, const char *text, text_span stretch)
 {
     uint32_t character;
     if (!t->add_prefix_space || stretch.begin > 0 || stretch.end == 0) return false;
@@ -278,8 +285,8 @@ static bool needs_prefix_space(const tokenizer *t, const char *text, text_span s
     return !utf8_is_space(character);
 }
 
-static deberta_status encode_with_prefix_space(const tokenizer *t, token_workspace *w, const char *text, size_t bytes,
-                                               token_list *list, deberta_error *err)
+static deberta_status encode_with_prefix_space(const deberta_tokenizer *t, token_workspace *w, const char *text,
+                                               size_t bytes, token_list *list, deberta_error *err)
 {
     size_t first = list->count;
     w->prefixed.bytes = 0;
@@ -296,8 +303,8 @@ static deberta_status encode_with_prefix_space(const tokenizer *t, token_workspa
 }
 
 /* A stretch without special tokens. Its tokens get spans in `text`. */
-static deberta_status encode_stretch(const tokenizer *t, token_workspace *w, const char *text, text_span stretch,
-                                     token_list *list, deberta_error *err)
+static deberta_status encode_stretch(const deberta_tokenizer *t, token_workspace *w, const char *text,
+                                     text_span stretch, token_list *list, deberta_error *err)
 {
     size_t first = list->count, bytes = stretch.end - stretch.begin;
     const char *begin = text + stretch.begin;
@@ -316,8 +323,8 @@ static deberta_status encode_stretch(const tokenizer *t, token_workspace *w, con
 }
 
 /* Everything between special tokens, and these. */
-static deberta_status encode_clean(const tokenizer *t, const char *text, size_t bytes, bool literal, token_list *list,
-                                   deberta_error *err)
+static deberta_status encode_clean(const deberta_tokenizer *t, const char *text, size_t bytes, bool literal,
+                                   token_list *list, deberta_error *err)
 {
     size_t at = 0;
     while (!literal) {
@@ -353,7 +360,7 @@ static void count_characters(token_list *list, size_t first, const char *text, s
     }
 }
 
-static deberta_status encode_segment(const tokenizer *t, const char *text, size_t bytes,
+static deberta_status encode_segment(const deberta_tokenizer *t, const char *text, size_t bytes,
                                      const tokenizer_options *options, token_list *list, deberta_error *err)
 {
     bool ascii;
@@ -379,11 +386,11 @@ static deberta_status encode_segment(const tokenizer *t, const char *text, size_
         memcpy(list->char_spans + first, list->byte_spans + first, (list->count - first) * sizeof *list->char_spans);
     else
         count_characters(list, first, text, bytes);
-    return append_frame(t, TOKENIZER_SEP, list, err);
+    return append_frame(t, DEBERTA_SPECIAL_SEP, list, err);
 }
 
-static deberta_status encode(const tokenizer *t, const char *text, size_t bytes, const char *pair, size_t pair_bytes,
-                             const tokenizer_options *options, token_list *list, deberta_error *err)
+static deberta_status encode(const deberta_tokenizer *t, const char *text, size_t bytes, const char *pair,
+                             size_t pair_bytes, const tokenizer_options *options, token_list *list, deberta_error *err)
 {
     static const tokenizer_options defaults = {0};
     if (!options) options = &defaults;
@@ -392,13 +399,14 @@ static deberta_status encode(const tokenizer *t, const char *text, size_t bytes,
                      pair_bytes);
     if (!list->workspace) list->workspace = calloc(1, sizeof *list->workspace);
     if (!list->workspace) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory to tokenize");
-    DEBERTA_TRY(append_frame(t, TOKENIZER_CLS, list, err));
+    DEBERTA_TRY(append_frame(t, DEBERTA_SPECIAL_CLS, list, err));
     DEBERTA_TRY(encode_segment(t, text ? text : "", bytes, options, list, err));
     return pair ? encode_segment(t, pair, pair_bytes, options, list, err) : DEBERTA_OK;
 }
 
-deberta_status tokenizer_encode(const tokenizer *t, const char *text, size_t bytes, const char *pair, size_t pair_bytes,
-                                const tokenizer_options *options, token_list *list, deberta_error *err)
+deberta_status tokenizer_encode(const deberta_tokenizer *t, const char *text, size_t bytes, const char *pair,
+                                size_t pair_bytes, const tokenizer_options *options, token_list *list,
+                                deberta_error *err)
 {
     token_list_clear(list);
     deberta_status status = encode(t, text, bytes, pair, pair_bytes, options, list, err);

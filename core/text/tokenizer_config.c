@@ -12,9 +12,9 @@
 #include "core/io/mapped_file.h"
 #include "core/text/json_value.h"
 
-/* The keys in the files; the order is that of tokenizer_special. */
-static const char *const special_keys[TOKENIZER_SPECIAL_COUNT] = {"cls_token", "sep_token", "unk_token", "pad_token",
-                                                                  "mask_token"};
+/* The keys in the files; the order is that of deberta_special. */
+static const char *const special_keys[DEBERTA_SPECIAL_COUNT] = {"cls_token", "sep_token", "unk_token", "pad_token",
+                                                                "mask_token"};
 
 deberta_status tokenizer_file_find(char **path, const char *folder, const char *name, deberta_error *err)
 {
@@ -115,7 +115,7 @@ static deberta_status add_map(tokenizer_config *config, json_t *root, const char
 /* "cls_token" and so on: a text, or an AddedToken object. What an earlier file said stays. */
 static deberta_status read_specials(tokenizer_config *config, json_t *root, const char *where, deberta_error *err)
 {
-    for (size_t i = 0; i < TOKENIZER_SPECIAL_COUNT; i++) {
+    for (size_t i = 0; i < DEBERTA_SPECIAL_COUNT; i++) {
         special_token *special = &config->specials[i];
         json_t *value = json_object_get(root, special_keys[i]);
         added_token token = {0};
@@ -174,7 +174,7 @@ deberta_status tokenizer_config_read(tokenizer_config *config, const char *folde
 
 void tokenizer_config_free(tokenizer_config *config)
 {
-    for (size_t i = 0; i < TOKENIZER_SPECIAL_COUNT; i++) free(config->specials[i].text);
+    for (size_t i = 0; i < DEBERTA_SPECIAL_COUNT; i++) free(config->specials[i].text);
     added_tokens_free(&config->added);
     *config = (tokenizer_config){0};
 }

@@ -16,7 +16,7 @@ typedef struct special_token {
 } special_token;
 
 typedef struct tokenizer_config {
-    special_token specials[TOKENIZER_SPECIAL_COUNT];
+    special_token specials[DEBERTA_SPECIAL_COUNT];
     added_tokens added;
     bool lower_case, split_by_punctuation, add_prefix_space;
 } tokenizer_config;

@@ -69,10 +69,11 @@ static deberta_status put_bytes(const char *token, size_t bytes, decoded_text *o
 }
 
 /* SentencePiece text has its spaces at the beginnings of words, so a special token between words needs its own. */
-static deberta_status put_special(const tokenizer *t, const added_token *token, decoded_text *out, deberta_error *err)
+static deberta_status put_special(const deberta_tokenizer *t, const added_token *token, decoded_text *out,
+                                  deberta_error *err)
 {
-    if (token->id == t->specials[TOKENIZER_CLS] || token->id == t->specials[TOKENIZER_SEP] ||
-        token->id == t->specials[TOKENIZER_PAD])
+    if (token->id == t->specials[DEBERTA_SPECIAL_CLS] || token->id == t->specials[DEBERTA_SPECIAL_SEP] ||
+        token->id == t->specials[DEBERTA_SPECIAL_PAD])
         return DEBERTA_OK;
     bool apart = t->unigram || token->strip_left;
     out->wants_space = apart && out->bytes > 0 && out->text[out->bytes - 1] != ' ';
@@ -81,12 +82,12 @@ static deberta_status put_special(const tokenizer *t, const added_token *token, 
     return DEBERTA_OK;
 }
 
-static deberta_status put_ids(const tokenizer *t, const int32_t *ids, size_t count, decoded_text *out,
+static deberta_status put_ids(const deberta_tokenizer *t, const int32_t *ids, size_t count, decoded_text *out,
                               deberta_error *err)
 {
     for (size_t i = 0, nth = 0; i < count; i++) {
         size_t bytes = 0;
-        const char *token = tokenizer_token(t, ids[i], &bytes);
+        const char *token = deberta_tokenizer_token(t, ids[i], &bytes);
         const added_token *added = added_tokens_with_id(&t->added, ids[i]);
         if (!token)
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "id %d at position %zu has no token; the vocabulary has %zu ids",
@@ -101,9 +102,11 @@ static deberta_status put_ids(const tokenizer *t, const int32_t *ids, size_t cou
     return put(out, "", 0, err);
 }
 
-deberta_status tokenizer_decode(const tokenizer *t, const int32_t *ids, size_t count, char **text, size_t *bytes,
-                                deberta_error *err)
+deberta_status deberta_detokenize(char **text, size_t *bytes, const deberta_tokenizer *t, const int32_t *ids,
+                                  size_t count, deberta_error *err)
 {
+    if (!text || !t || (!ids && count))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_detokenize needs a place for the text, a tokenizer and ids");
     *text = NULL;
     decoded_text out = {0};
     traced_text clean = {0};

@@ -9,12 +9,12 @@
 #include "core/text/tokenizer.h"
 #include "core/text/unigram.h"
 
-struct tokenizer {
+struct deberta_tokenizer {
     unigram *unigram; /* one of these two */
     byte_bpe *bpe;
     const char *file_name;
     added_tokens added; /* what is found in texts by its spelling */
-    int32_t specials[TOKENIZER_SPECIAL_COUNT];
+    int32_t specials[DEBERTA_SPECIAL_COUNT];
     size_t vocabulary_size;
     bool add_prefix_space;
 };

@@ -50,13 +50,14 @@ static deberta_status encode(deberta_session *session, const deberta_model *mode
                              deberta_error *err)
 {
     deberta_model_info info;
-    deberta_observer observer = {NULL, ignore_hidden, NULL, ignore_attention};
+    deberta_observer observer = {
+        .struct_size = sizeof observer, .on_hidden = ignore_hidden, .on_attention = ignore_attention};
     deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
     size_t starts[3] = {0, n < 4 ? n : n / 3, n};
     deberta_batch batch = {
         .struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = n < 4 ? 1 : 2};
     deberta_status status = deberta_encode(session, &batch, &outputs, err);
-    deberta_model_describe(model, &info);
+    info = *deberta_model_describe(model);
     for (size_t t = 0; status == DEBERTA_OK && t < n; t++) {
         for (size_t c = 0; c < info.hidden_size; c++) {
             uint32_t bits;

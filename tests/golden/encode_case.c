@@ -151,7 +151,7 @@ static deberta_status allocate_result(collected *r, const deberta_model *model, 
                                       const encode_request *request, deberta_error *err)
 {
     *r = (collected){.sequences = batch->sequences, .tokens = batch->sequence_starts[batch->sequences]};
-    deberta_model_describe(model, &r->info);
+    r->info = *deberta_model_describe(model);
     size_t h = r->info.hidden_size, slots = r->info.layers * DEBERTA_COMPONENT_COUNT * r->sequences;
     r->starts = calloc(r->sequences + 1, sizeof *r->starts);
     r->hidden = calloc((r->info.layers + 1) * r->tokens * h, sizeof *r->hidden);
@@ -179,7 +179,8 @@ deberta_status encode_with(deberta_session *session, collected *r, const deberta
 {
     deberta_status status;
     collector context = {r, &request->attention};
-    deberta_observer observer = {.context = &context,
+    deberta_observer observer = {.struct_size = sizeof observer,
+                                 .context = &context,
                                  .on_hidden = request->observe_hidden ? take_hidden : NULL,
                                  .wants_attention = request->attention.wants ? ask_wish : NULL,
                                  .on_attention = request->attention.wants ? take_attention : NULL};

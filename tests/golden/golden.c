@@ -263,7 +263,7 @@ static void run_tier(comparison *c, const deberta_model *model)
                               .observe_hidden = true,
                               .attention = {c, wants_expected},
                               .heads = expected_heads(c->item)};
-    deberta_model_describe(model, &c->result.info); /* wants_expected is asked before there is a result */
+    c->result.info = *deberta_model_describe(model); /* wants_expected is asked before there is a result */
     if (encode_and_collect(&c->result, model, &c->batch, &request, &error) != DEBERTA_OK) {
         fail_case(c->tally, c->settings, c->item->name, error.message);
         return;

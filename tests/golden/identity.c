@@ -269,7 +269,7 @@ static deberta_status random_batch(ragged_batch *batch, const deberta_model *mod
 {
     deberta_model_info info;
     size_t columns = 0;
-    deberta_model_describe(model, &info);
+    info = *deberta_model_describe(model);
     for (size_t s = 0; s < sequences; s++) columns = lengths[s] > columns ? lengths[s] : columns;
     double *ids = calloc(3 * sequences * columns, sizeof *ids), *mask = ids + sequences * columns;
     double *types = mask + sequences * columns;

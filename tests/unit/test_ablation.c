@@ -97,8 +97,7 @@ static float *encode(const run_request *request, size_t *h)
                                  .mask = request->mask};
     deberta_outputs outputs = {.struct_size = sizeof outputs};
     assert_int_equal(deberta_encode(session, &batch, &outputs, &error), DEBERTA_OK);
-    deberta_model_info info;
-    deberta_model_describe(model, &info);
+    const deberta_model_info info = *deberta_model_describe(model);
     *h = info.hidden_size;
     float *copy = malloc(LONG * *h * sizeof *copy);
     assert_non_null(copy);

@@ -33,8 +33,7 @@ static float *encode(const char *path, const session_internal_options *internal,
     const deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 2};
     deberta_outputs outputs = {.struct_size = sizeof outputs};
     assert_int_equal(deberta_encode(session, &batch, &outputs, &error), DEBERTA_OK);
-    deberta_model_info info;
-    deberta_model_describe(model, &info);
+    const deberta_model_info info = *deberta_model_describe(model);
     *h = info.hidden_size;
     float *copy = malloc(N * *h * sizeof *copy);
     assert_non_null(copy);

@@ -51,7 +51,7 @@ static deberta_model *open_with(const char *folder, deberta_packed expected)
     deberta_model *model = NULL;
     deberta_model_info info;
     if (deberta_model_open(&model, folder, NULL, &error) != DEBERTA_OK) fail_msg("%s", error.message);
-    deberta_model_describe(model, &info);
+    info = *deberta_model_describe(model);
     if (info.packed != expected) fail_msg("%s: packed weights %d, expected %d", folder, info.packed, expected);
     return model;
 }
@@ -62,8 +62,7 @@ static void encode(const deberta_model *model, char digest[65])
     deberta_session *session = NULL;
     const int32_t ids[TOKENS] = {1, 3, 5, 7, 9, 11, 2};
     const size_t starts[] = {0, 3, TOKENS};
-    deberta_model_info info;
-    deberta_model_describe(model, &info);
+    const deberta_model_info info = *deberta_model_describe(model);
     deberta_session_options options = {.struct_size = sizeof options, .max_tokens = TOKENS, .threads = 2};
     deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 2};
     deberta_outputs outputs = {.struct_size = sizeof outputs};
@@ -220,27 +219,27 @@ static void other_models_of_the_folder_are_made(void **state)
     pack(folder, 1);
     deberta_model_options options = {.struct_size = sizeof options, .layers = 1};
     assert_int_equal(deberta_model_open(&model, folder, &options, NULL), DEBERTA_OK);
-    deberta_model_describe(model, &info);
+    info = *deberta_model_describe(model);
     assert_int_equal(info.packed, DEBERTA_PACKED_NONE);
     deberta_model_free(&model);
     assert_int_equal(model_open_mutated(&model, folder, NULL, MUTATION_INPROJ_BLOCKS, NULL), DEBERTA_OK);
-    deberta_model_describe(model, &info);
+    info = *deberta_model_describe(model);
     assert_int_equal(info.packed, DEBERTA_PACKED_NONE);
     deberta_model_free(&model);
 
     options.layers = 0; /* and as many as it has is all of it */
     assert_int_equal(deberta_model_open(&model, folder, &options, NULL), DEBERTA_OK);
-    deberta_model_describe(model, &info);
+    info = *deberta_model_describe(model);
     options.layers = info.layers;
     deberta_model_free(&model);
     assert_int_equal(deberta_model_open(&model, folder, &options, NULL), DEBERTA_OK);
-    deberta_model_describe(model, &info);
+    info = *deberta_model_describe(model);
     assert_int_equal(info.packed, DEBERTA_PACKED_MAPPED);
     deberta_model_free(&model);
 
     options = (deberta_model_options){.struct_size = sizeof options, .describe_only = 1};
     assert_int_equal(deberta_model_open(&model, folder, &options, NULL), DEBERTA_OK);
-    deberta_model_describe(model, &info);
+    info = *deberta_model_describe(model);
     assert_int_equal(info.packed, DEBERTA_PACKED_MAPPED);
     deberta_model_free(&model);
 

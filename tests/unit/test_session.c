@@ -84,8 +84,8 @@ static void descriptions(void **state)
         assert_null(described->arena.block);
 
         deberta_model_info expected, info;
-        deberta_model_describe(loaded, &expected);
-        deberta_model_describe(described, &info);
+        expected = *deberta_model_describe(loaded);
+        info = *deberta_model_describe(described);
         assert_int_equal(info.memory_bytes, loaded->arena.capacity_bytes);
         assert_int_equal(info.memory_bytes, expected.memory_bytes);
         assert_int_equal(info.parameters, expected.parameters);
@@ -133,6 +133,8 @@ static void refusals(void **state)
     expect_refusal(model, (deberta_session_options){.struct_size = size, .isa = 99}, DEBERTA_E_ARGUMENT, "99");
     expect_refusal(model, (deberta_session_options){.struct_size = size, .max_tokens = SIZE_MAX}, DEBERTA_E_ARGUMENT,
                    "max_tokens");
+    expect_refusal(model, (deberta_session_options){.struct_size = size, .max_tokens = (1 << 24) + 1},
+                   DEBERTA_E_ARGUMENT, "above the largest possible, 16777216");
     expect_refusal(model, (deberta_session_options){.struct_size = size, .threads = 1 << 20}, DEBERTA_E_ARGUMENT,
                    "threads");
     expect_refusal(model, (deberta_session_options){.struct_size = size, .memory_limit_bytes = 4096}, DEBERTA_E_MEMORY,
@@ -186,6 +188,49 @@ static void bad_batches(void **state)
     deberta_error error;
     assert_int_equal(deberta_head_logits(session, DEBERTA_HEAD_RTD, &position, 1, logits, 64, &error),
                      DEBERTA_E_UNSUPPORTED);
+    deberta_session_free(&session);
+    deberta_model_free(&model);
+}
+
+static void count_hidden(void *context, size_t layer, const float *rows, size_t tokens, size_t stride)
+{
+    (void)layer, (void)rows, (void)tokens, (void)stride;
+    (*(size_t *)context)++;
+}
+
+static int never_asked(void *context, size_t layer, size_t head, deberta_component component)
+{
+    (void)layer, (void)head, (void)component;
+    *(size_t *)context = 1000;
+    return 0;
+}
+
+/* An observer of an earlier version of the header, without the members that came later, and one whose size was
+ * forgotten. */
+static void observers_say_how_large_they_are(void **state)
+{
+    (void)state;
+    deberta_model *model = open_model(small_model);
+    deberta_session *session = NULL;
+    const deberta_session_options options = {
+        .struct_size = sizeof options, .max_tokens = 16, .features = DEBERTA_OBSERVE_HIDDEN};
+    assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
+    size_t seen = 0;
+    deberta_error error = {0};
+    deberta_observer observer = {.context = &seen,
+                                 .on_hidden = count_hidden,
+                                 .wants_attention = never_asked,
+                                 .on_attention = (void (*)(void *, const deberta_attention_block *))1};
+    const int32_t ids[] = {1, 2, 3};
+    const deberta_batch batch = {
+        .struct_size = sizeof batch, .ids = ids, .sequence_starts = (const size_t[]){0, 3}, .sequences = 1};
+    deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
+    assert_int_equal(deberta_encode(session, &batch, &outputs, &error), DEBERTA_E_ARGUMENT);
+    assert_non_null(strstr(error.message, "deberta_observer: struct_size is 0"));
+    assert_int_equal(seen, 0);
+    observer.struct_size = offsetof(deberta_observer, wants_attention);
+    assert_int_equal(deberta_encode(session, &batch, &outputs, &error), DEBERTA_OK);
+    assert_int_equal(seen, 3);
     deberta_session_free(&session);
     deberta_model_free(&model);
 }
@@ -317,6 +362,7 @@ int main(void)
         cmocka_unit_test(memory_is_linear),
         cmocka_unit_test(refusals),
         cmocka_unit_test(bad_batches),
+        cmocka_unit_test(observers_say_how_large_they_are),
         cmocka_unit_test(short_sequences_in_groups),
         cmocka_unit_test(query_blocks_change_no_bit),
         cmocka_unit_test(encoding_again_faults_no_page),

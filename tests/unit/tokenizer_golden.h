@@ -29,15 +29,15 @@ static inline const char *golden_path(char path[TEST_PATH_BYTES], const char *na
     return format_path(path, "%s/tokenizers/%s", golden_folder(folder), name);
 }
 
-static inline tokenizer *open_folder(const char *folder)
+static inline deberta_tokenizer *open_folder(const char *folder)
 {
     deberta_error error = {0};
-    tokenizer *t = NULL;
-    if (tokenizer_open(&t, folder, &error) != DEBERTA_OK) fail_msg("%s: %s", folder, error.message);
+    deberta_tokenizer *t = NULL;
+    if (deberta_tokenizer_open(&t, folder, &error) != DEBERTA_OK) fail_msg("%s: %s", folder, error.message);
     return t;
 }
 
-static inline tokenizer *open_golden(const char *name)
+static inline deberta_tokenizer *open_golden(const char *name)
 {
     char path[TEST_PATH_BYTES];
     return open_folder(golden_path(path, name));
@@ -118,7 +118,8 @@ static inline const char *first_difference(const json_t *row, const token_list *
     return NULL;
 }
 
-static inline void encode_row(const tokenizer *t, const json_t *row, const tokenizer_options *options, token_list *list)
+static inline void encode_row(const deberta_tokenizer *t, const json_t *row, const tokenizer_options *options,
+                              token_list *list)
 {
     const json_t *text = json_object_get(row, "text"), *pair = json_object_get(row, "pair");
     deberta_error error = {0};

@@ -1,0 +1,66 @@
+/* deberta_tokenize: a token_list behind the public view of it. SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+
+#include "core/text/tokenizer.h"
+
+/* The view comes first: callers hold a pointer to it. */
+typedef struct tokens_with_list {
+    deberta_tokens view;
+    token_list list;
+} tokens_with_list;
+
+static void show_list(tokens_with_list *tokens, size_t dropped)
+{
+    const token_list *list = &tokens->list;
+    tokens->view = (deberta_tokens){.count = list->count,
+                                    .ids = list->ids,
+                                    .token_types = list->type_ids,
+                                    .byte_spans = list->byte_spans,
+                                    .character_spans = list->char_spans,
+                                    .dropped = dropped,
+                                    .replaced = list->replaced};
+}
+
+static deberta_status fill_list(token_list *list, size_t *dropped, const deberta_tokenizer *tokenizer,
+                                const deberta_text *given, deberta_error *err)
+{
+    deberta_text text;
+    DEBERTA_TRY(copy_struct(&text, given, sizeof text, "deberta_text", err));
+    const tokenizer_options options = {.strict = text.strict != 0, .literal_specials = text.literal_specials != 0};
+    DEBERTA_TRY(
+        tokenizer_encode(tokenizer, text.text, text.text_bytes, text.pair, text.pair_bytes, &options, list, err));
+    return text.max_tokens ? token_list_truncate(list, text.max_tokens, dropped, err) : DEBERTA_OK;
+}
+
+deberta_status deberta_tokenize(deberta_tokens **result, const deberta_tokenizer *tokenizer, const deberta_text *text,
+                                deberta_error *err)
+{
+    if (!result || !tokenizer || !text)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_tokenize: %s is NULL",
+                     !result      ? "the place of the tokens"
+                     : !tokenizer ? "the tokenizer"
+                                  : "the text");
+    tokens_with_list *tokens = (tokens_with_list *)*result;
+    if (!tokens) tokens = calloc(1, sizeof *tokens);
+    if (!tokens) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory to tokenize");
+    size_t dropped = 0;
+    const deberta_status status = fill_list(&tokens->list, &dropped, tokenizer, text, err);
+    if (status != DEBERTA_OK) token_list_clear(&tokens->list);
+    show_list(tokens, dropped);
+    if (status != DEBERTA_OK && !*result) {
+        deberta_tokens *unused = &tokens->view;
+        deberta_tokens_free(&unused);
+        return status;
+    }
+    *result = &tokens->view;
+    return status;
+}
+
+void deberta_tokens_free(deberta_tokens **result)
+{
+    if (!result || !*result) return;
+    tokens_with_list *tokens = (tokens_with_list *)*result;
+    token_list_free(&tokens->list);
+    free(tokens);
+    *result = NULL;
+}

@@ -1,0 +1,186 @@
+/* Text to ids and back through deberta.h alone: what callers of the library see of a tokenizer.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "tests/unit/tokenizer_golden.h"
+
+static deberta_text plain_text(const char *text)
+{
+    return (deberta_text){.struct_size = sizeof(deberta_text), .text = text, .text_bytes = strlen(text)};
+}
+
+/* ------------------------------------------------------------------------------------- the same as inside, line by line */
+
+typedef struct both_ways {
+    const deberta_tokenizer *tokenizer;
+    deberta_tokens *tokens;
+    token_list list;
+    size_t wrong;
+} both_ways;
+
+static bool same_as_list(const deberta_tokens *tokens, const token_list *list)
+{
+    const size_t n = tokens->count;
+    return n == list->count && tokens->replaced == list->replaced &&
+           memcmp(tokens->ids, list->ids, n * sizeof *list->ids) == 0 &&
+           memcmp(tokens->token_types, list->type_ids, n * sizeof *list->type_ids) == 0 &&
+           memcmp(tokens->byte_spans, list->byte_spans, n * sizeof *list->byte_spans) == 0 &&
+           memcmp(tokens->character_spans, list->char_spans, n * sizeof *list->char_spans) == 0;
+}
+
+static void check_line(json_t *row, size_t line, void *context)
+{
+    both_ways *ways = context;
+    const json_t *text = json_object_get(row, "text"), *pair = json_object_get(row, "pair");
+    const bool has_pair = json_is_string(pair);
+    const deberta_text given = {.struct_size = sizeof given,
+                                .text = json_string_value(text),
+                                .text_bytes = json_string_length(text),
+                                .pair = has_pair ? json_string_value(pair) : NULL,
+                                .pair_bytes = has_pair ? json_string_length(pair) : 0};
+    encode_row(ways->tokenizer, row, NULL, &ways->list);
+    assert_int_equal(deberta_tokenize(&ways->tokens, ways->tokenizer, &given, NULL), DEBERTA_OK);
+    const char *difference = first_difference(row, &ways->list);
+    if (!difference && same_as_list(ways->tokens, &ways->list)) return;
+    print_error("line %zu differs\n", line);
+    ways->wrong++;
+}
+
+static void golden_lines(void **state)
+{
+    static const char *const names[] = {"spm-unigram", "bpe-v1"};
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        deberta_tokenizer *tokenizer = open_golden(names[i]);
+        both_ways ways = {.tokenizer = tokenizer};
+        assert_int_equal(for_each_golden(names[i], check_line, &ways), 306);
+        assert_int_equal(ways.wrong, 0);
+        deberta_tokenizer_free(&tokenizer);
+        assert_true(ways.tokens->count > 0); /* it does not need the tokenizer any more */
+        deberta_tokens_free(&ways.tokens);
+        assert_null(ways.tokens);
+        token_list_free(&ways.list);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------- a whole use */
+
+static void text_to_ids_and_back(void **state)
+{
+    (void)state;
+    deberta_tokenizer *tokenizer = open_golden("spm-unigram");
+    deberta_tokens *tokens = NULL;
+    deberta_text text = plain_text("The cat [MASK] here.");
+    text.pair = "And a pair.";
+    text.pair_bytes = strlen(text.pair);
+    assert_int_equal(deberta_tokenize(&tokens, tokenizer, &text, NULL), DEBERTA_OK);
+
+    const size_t last = tokens->count - 1;
+    assert_int_equal(tokens->ids[0], deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_CLS));
+    assert_int_equal(tokens->ids[last], deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_SEP));
+    assert_int_equal(tokens->token_types[0], 0);
+    assert_int_equal(tokens->token_types[last], 1);
+    assert_int_equal(tokens->dropped, 0);
+    size_t masks = 0;
+    for (size_t t = 0; t < tokens->count; t++) {
+        if (tokens->ids[t] != deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK)) continue;
+        const deberta_span span = tokens->byte_spans[t];
+        assert_memory_equal(text.text + span.begin, "[MASK]", span.end - span.begin);
+        assert_string_equal(deberta_tokenizer_token(tokenizer, tokens->ids[t], NULL), "[MASK]");
+        assert_int_equal(deberta_tokenizer_is_special(tokenizer, tokens->ids[t]), 1);
+        masks++;
+    }
+    assert_int_equal(masks, 1);
+
+    char *back = NULL;
+    assert_int_equal(deberta_detokenize(&back, NULL, tokenizer, tokens->ids, tokens->count, NULL), DEBERTA_OK);
+    assert_string_equal(back, "The cat [MASK] here. And a pair.");
+    free(back);
+
+    text.literal_specials = 1;
+    assert_int_equal(deberta_tokenize(&tokens, tokenizer, &text, NULL), DEBERTA_OK);
+    for (size_t t = 0; t < tokens->count; t++)
+        assert_int_not_equal(tokens->ids[t], deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK));
+    deberta_tokens_free(&tokens);
+    deberta_tokenizer_free(&tokenizer);
+}
+
+static void cutting_says_how_much(void **state)
+{
+    (void)state;
+    deberta_tokenizer *tokenizer = open_golden("spm-unigram");
+    deberta_tokens *tokens = NULL;
+    deberta_text text = plain_text("the the the the the the");
+    assert_int_equal(deberta_tokenize(&tokens, tokenizer, &text, NULL), DEBERTA_OK);
+    const size_t whole = tokens->count;
+    text.max_tokens = 5;
+    assert_int_equal(deberta_tokenize(&tokens, tokenizer, &text, NULL), DEBERTA_OK);
+    assert_int_equal(tokens->count, 5);
+    assert_int_equal(tokens->dropped, whole - 5);
+    assert_int_equal(tokens->ids[4], deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_SEP));
+    deberta_tokens_free(&tokens);
+    deberta_tokenizer_free(&tokenizer);
+}
+
+/* ----------------------------------------------------------------------------------------------------- what is refused */
+
+static void expect_refused(deberta_tokens **tokens, const deberta_tokenizer *tokenizer, const deberta_text *text,
+                           deberta_status expected, const char *said)
+{
+    deberta_error error = {0};
+    assert_int_equal(deberta_tokenize(tokens, tokenizer, text, &error), expected);
+    assert_int_equal(error.code, expected);
+    if (!strstr(error.message, said)) fail_msg("'%s' does not say '%s'", error.message, said);
+}
+
+static void refusals_leave_an_empty_list(void **state)
+{
+    (void)state;
+    deberta_tokenizer *tokenizer = open_golden("spm-unigram");
+    deberta_tokens *tokens = NULL;
+    const deberta_text good = plain_text("good");
+    deberta_text broken = plain_text("bad \xFF"), short_frame = plain_text("a"), no_size = plain_text("a");
+    assert_int_equal(deberta_tokenize(&tokens, tokenizer, &broken, NULL), DEBERTA_OK);
+    assert_int_equal(tokens->replaced, 1);
+    deberta_tokens_free(&tokens);
+
+    broken.strict = 1;
+    expect_refused(&tokens, tokenizer, &broken, DEBERTA_E_FORMAT, "0xFF");
+    assert_null(tokens);
+    assert_int_equal(deberta_tokenize(&tokens, tokenizer, &good, NULL), DEBERTA_OK);
+    expect_refused(&tokens, tokenizer, &broken, DEBERTA_E_FORMAT, "0xFF");
+    assert_int_equal(tokens->count, 0);
+    short_frame.max_tokens = 1;
+    expect_refused(&tokens, tokenizer, &short_frame, DEBERTA_E_ARGUMENT, "1");
+    assert_int_equal(tokens->count, 0);
+    no_size.struct_size = 0;
+    expect_refused(&tokens, tokenizer, &no_size, DEBERTA_E_ARGUMENT, "struct_size");
+    expect_refused(&tokens, tokenizer, NULL, DEBERTA_E_ARGUMENT, "text is NULL");
+    expect_refused(&tokens, NULL, &good, DEBERTA_E_ARGUMENT, "tokenizer is NULL");
+    expect_refused(NULL, tokenizer, &good, DEBERTA_E_ARGUMENT, "place");
+    assert_int_equal(deberta_tokenize(&tokens, tokenizer, &good, NULL), DEBERTA_OK);
+    assert_true(tokens->count > 2);
+    char *back = NULL;
+    assert_int_equal(deberta_detokenize(NULL, NULL, tokenizer, tokens->ids, 1, NULL), DEBERTA_E_ARGUMENT);
+    assert_int_equal(deberta_detokenize(&back, NULL, NULL, tokens->ids, 1, NULL), DEBERTA_E_ARGUMENT);
+    assert_int_equal(deberta_detokenize(&back, NULL, tokenizer, NULL, 1, NULL), DEBERTA_E_ARGUMENT);
+    assert_null(back);
+    assert_int_equal(deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_COUNT), -1);
+    deberta_tokens_free(&tokens);
+    deberta_tokens_free(&tokens);
+    deberta_tokens_free(NULL);
+    deberta_tokenizer_free(&tokenizer);
+    deberta_tokenizer_free(&tokenizer);
+    deberta_tokenizer_free(NULL);
+    assert_int_equal(deberta_tokenizer_open(NULL, "x", NULL), DEBERTA_E_ARGUMENT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(golden_lines),
+        cmocka_unit_test(text_to_ids_and_back),
+        cmocka_unit_test(cutting_says_how_much),
+        cmocka_unit_test(refusals_leave_an_empty_list),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
