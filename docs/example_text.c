@@ -63,7 +63,7 @@ int main(int argc, char **argv)
                      deberta_model_open(&model, folder, NULL, &error) == DEBERTA_OK &&
                      deberta_session_create(&session, model, NULL, &error) == DEBERTA_OK &&
                      fill_mask(model, session, tokenizer, tokens, &error) == DEBERTA_OK;
-    if (!done) fprintf(stderr, "%s\n", error.message);
+    if (!done) fprintf(stderr, "%s\n", error.message[0] ? error.message : "out of memory");
 
     deberta_session_free(&session);
     deberta_model_free(&model);

@@ -355,8 +355,8 @@ typedef struct deberta_tokens {
     size_t replaced; /* units of broken UTF-8 that became U+FFFD */
 } deberta_tokens;
 
-/* *tokens: NULL, or what an earlier call gave: its memory serves again, so that a loop over texts soon allocates
- * nothing. It does not need the tokenizer afterwards, and goes with deberta_tokens_free. Time is linear in the length
+/* *tokens: NULL, or what an earlier call gave: its memory serves again. It does not need the tokenizer afterwards, and
+ * goes with deberta_tokens_free. Time is linear in the length
  * (times its logarithm for BPE). On failure an earlier list is empty. */
 DEBERTA_API deberta_status deberta_tokenize(deberta_tokens **tokens, const deberta_tokenizer *tokenizer,
                                             const deberta_text *text, deberta_error *err);

@@ -52,8 +52,12 @@ deberta_status atomic_file_open(atomic_file **result, const char *path, deberta_
 {
     *result = NULL;
     struct stat status;
-    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+    const bool exists = stat(path, &status) == 0;
+    if (exists && !S_ISREG(status.st_mode))
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: it exists and is not a regular file", QUOTE(path));
+    if (!exists && lstat(path, &status) == 0 && S_ISLNK(status.st_mode))
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM,
+                     "%s: cannot be written: it is a symbolic link to a file that does not exist", QUOTE(path));
     atomic_file *file = calloc(1, sizeof *file);
     if (!file) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for writing it", QUOTE(path));
     file->descriptor = -1;

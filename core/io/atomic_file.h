@@ -13,7 +13,8 @@
 
 typedef struct atomic_file atomic_file;
 
-/* A symbolic link is followed: the file it points to is replaced. What exists and is not a regular file is refused. */
+/* A symbolic link is followed: the file it points to is replaced. What exists and is not a regular file is refused, and
+ * a link to what does not exist. */
 deberta_status atomic_file_open(atomic_file **file, const char *path, deberta_error *err);
 /* Anywhere, in any order. What is never written, but lies below the size, is zero. */
 deberta_status atomic_file_write(atomic_file *file, uint64_t offset, const void *bytes, size_t count_bytes,

@@ -69,7 +69,8 @@ pickle_value pickle_root(const pickle *p);
 const char *pickle_kind_name(pickle_value value); /* "a tuple" */
 bool pickle_text_is(pickle_value value, const char *text);
 
-/* Walks over the items of a tuple or list, or the keys and values of a dict in turn. *cursor is 0 at the beginning. */
+/* Walks over the items of a tuple or list, or the keys and values of a dict in turn; anything else has no items.
+ * *cursor is 0 at the beginning. */
 bool pickle_next(const pickle *p, pickle_value from, size_t *cursor, pickle_value *item);
 /* Pairs of text and tensor in a dict. */
 size_t pickle_tensor_count(const pickle *p, pickle_value dict);

@@ -222,6 +222,7 @@ bool pickle_text_is(pickle_value value, const char *text)
 
 bool pickle_next(const pickle *p, pickle_value from, size_t *cursor, pickle_value *item)
 {
+    if (from.kind != PICKLE_TUPLE && from.kind != PICKLE_LIST && from.kind != PICKLE_DICT) return false;
     const pickle_cell *cells = p->cells.items;
     size_t number = *cursor ? cells[*cursor - 1].next : pickle_container_of(p, from)->first;
     if (number == 0) return false;

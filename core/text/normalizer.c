@@ -71,7 +71,7 @@ static deberta_status check_trie(const normalizer *n, const char *where, deberta
                                  at, base | 0xFFu, n->unit_count);
             goto fail;
         }
-        if (at != 0 && unit_ends_key(unit))
+        if (unit_ends_key(unit)) /* also at the root: a damaged trie may lead back to it */
             DEBERTA_TRY_OR_FAIL(status, check_replacement(n, unit_value(n->units[base]), where, err));
         for (uint32_t byte = 0; byte < 256; byte++) {
             uint32_t child = base ^ byte;
@@ -113,7 +113,8 @@ static deberta_status load_charsmap(normalizer *n, const char *where, deberta_er
     return check_trie(n, where, err);
 }
 
-/* The longest key that `text` begins with: its length (0: none) and replacement. */
+/* The longest key that `text` begins with: its length (0: none) and replacement. A key that ends inside a character, as
+ * only a damaged trie has it, is none. */
 static size_t find_replacement(const normalizer *n, const char *text, size_t bytes, const char **replacement)
 {
     size_t length = 0;
@@ -124,7 +125,7 @@ static size_t find_replacement(const normalizer *n, const char *text, size_t byt
         uint32_t unit = n->units[at ^ byte];
         if (unit_label(unit) != byte) break;
         at ^= byte ^ unit_offset(unit);
-        if (!unit_ends_key(unit)) continue;
+        if (!unit_ends_key(unit) || (i + 1 < bytes && utf8_is_continuation(text[i + 1]))) continue;
         length = i + 1;
         *replacement = n->pool + unit_value(n->units[at]);
     }

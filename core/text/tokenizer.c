@@ -98,6 +98,10 @@ static deberta_status add_special(deberta_tokenizer *t, deberta_special which, c
     token.id = inner_find(t, token.text, token.bytes);
     if (token.id < 0 && which == DEBERTA_SPECIAL_UNK && t->unigram) token.id = unigram_model(t->unigram)->unknown_id;
     if (token.id < 0) token.id = (int32_t)t->vocabulary_size;
+    if (token.id > ADDED_TOKEN_MAX_ID)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                     "%s: '%s' would get the id %d, behind all others; the largest possible is %d", QUOTE(folder),
+                     QUOTE(token.text), (int)token.id, ADDED_TOKEN_MAX_ID);
 
     /* "a [MASK] b" must be a, [MASK], " b" in v1, whose words begin with their space. */
     token.strip_left = said->described ? said->strip_left : which == DEBERTA_SPECIAL_MASK && t->bpe;
@@ -141,16 +145,20 @@ static deberta_status find_vocabulary(const char *folder, char **path, char **me
     if (stat(folder, &facts) != 0)
         DEBERTA_FAIL(err, DEBERTA_E_FILE, "folder '%s' cannot be read: %s", QUOTE(folder), strerror(errno));
     if (!S_ISDIR(facts.st_mode)) DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' is a file, expected a folder", QUOTE(folder));
+    bool merges_missing = false;
     for (size_t i = 0; i < sizeof names / sizeof *names && !*path; i++) {
         *name = names[i];
         DEBERTA_TRY(tokenizer_file_find(path, folder, names[i], err));
-    }
-    if (*path && strcmp(*name, "vocab.json") == 0) {
+        if (!*path || strcmp(*name, "vocab.json") != 0) continue;
         DEBERTA_TRY(tokenizer_file_find(merges_path, folder, "merges.txt", err));
-        if (!*merges_path)
-            DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' holds a vocab.json, but not the merges.txt that belongs to it",
-                         QUOTE(folder));
+        if (*merges_path) continue;
+        merges_missing = true;
+        free(*path);
+        *path = NULL;
     }
+    if (!*path && merges_missing)
+        DEBERTA_FAIL(err, DEBERTA_E_FILE, "'%s' holds a vocab.json, but not the merges.txt that belongs to it",
+                     QUOTE(folder));
     if (!*path)
         DEBERTA_FAIL(err, DEBERTA_E_FILE,
                      "'%s' holds no tokenizer: looked for spm.model, tokenizer.json, vocab.json with merges.txt, "
@@ -255,6 +263,8 @@ const char *deberta_tokenizer_token(const deberta_tokenizer *t, int32_t id, size
 
 int deberta_tokenizer_is_special(const deberta_tokenizer *t, int32_t id)
 {
+    for (size_t i = 0; i < DEBERTA_SPECIAL_COUNT; i++)
+        if (t->specials[i] == id) return true;
     const added_token *added = added_tokens_with_id(&t->added, id);
     return added && added->special;
 }
@@ -338,12 +348,14 @@ static deberta_status encode_clean(const deberta_tokenizer *t, const char *text,
     return encode_stretch(t, list->workspace, text, (text_span){at, bytes}, list, err);
 }
 
-/* Spans in the cleaned text to spans in the caller's. A token may end inside a U+FFFD: then the whole unit is its. */
+/* Spans in the cleaned text to spans in the caller's. A token may end inside a U+FFFD, whose bytes all come from one
+ * place: then the whole unit is its. */
 static void trace_spans(token_list *list, size_t first, const traced_text *clean)
 {
     for (size_t i = first; i < list->count; i++) {
         text_span *span = &list->byte_spans[i];
-        while (span->end < clean->bytes && span->end > 0 && utf8_is_continuation(clean->text[span->end])) span->end++;
+        while (span->end < clean->bytes && span->end > 0 && clean->origin[span->end] == clean->origin[span->end - 1])
+            span->end++;
         *span = (text_span){clean->origin[span->begin], clean->origin[span->end]};
     }
 }
@@ -394,7 +406,8 @@ static deberta_status encode(const deberta_tokenizer *t, const char *text, size_
 {
     static const tokenizer_options defaults = {0};
     if (!options) options = &defaults;
-    if ((!text && bytes > 0) || bytes >= INT32_MAX || pair_bytes >= INT32_MAX)
+    if (!text && bytes > 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the text is NULL, but has %zu bytes", bytes);
+    if (bytes >= INT32_MAX || pair_bytes >= INT32_MAX)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a text of %zu and a pair of %zu bytes; expected less than 2 GiB", bytes,
                      pair_bytes);
     if (!list->workspace) list->workspace = calloc(1, sizeof *list->workspace);

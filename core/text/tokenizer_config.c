@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
@@ -20,7 +20,9 @@ deberta_status tokenizer_file_find(char **path, const char *folder, const char *
 {
     *path = path_join(folder, name);
     if (!*path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a path in '%s'", QUOTE(folder));
-    if (access(*path, F_OK) == 0) return DEBERTA_OK;
+    /* What is there, but cannot be reached, is no absent file: opening it will say so. */
+    struct stat facts;
+    if (lstat(*path, &facts) == 0 || (errno != ENOENT && errno != ENOTDIR)) return DEBERTA_OK;
     free(*path);
     *path = NULL;
     return DEBERTA_OK;
@@ -94,7 +96,7 @@ static deberta_status add_decoder(tokenizer_config *config, json_t *root, const 
     return DEBERTA_OK;
 }
 
-/* added_tokens.json: texts to ids. */
+/* added_tokens.json: texts to ids. Which of them are special, other files say. */
 static deberta_status add_map(tokenizer_config *config, json_t *root, const char *where, deberta_error *err)
 {
     const char *key;
@@ -104,7 +106,7 @@ static deberta_status add_map(tokenizer_config *config, json_t *root, const char
         if (!json_is_integer(id))
             DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: '%s' is %s, expected an id", where, QUOTE(key),
                          json_describe(id).text);
-        added_token token = {.text = key, .bytes = strlen(key), .special = true};
+        added_token token = {.text = key, .bytes = strlen(key)};
         DEBERTA_TRY(add_with_id(config, &token, json_integer_value(id), where, err));
     }
     return DEBERTA_OK;

@@ -105,9 +105,9 @@ static deberta_status put_ids(const deberta_tokenizer *t, const int32_t *ids, si
 deberta_status deberta_detokenize(char **text, size_t *bytes, const deberta_tokenizer *t, const int32_t *ids,
                                   size_t count, deberta_error *err)
 {
+    if (text) *text = NULL;
     if (!text || !t || (!ids && count))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_detokenize needs a place for the text, a tokenizer and ids");
-    *text = NULL;
     decoded_text out = {0};
     traced_text clean = {0};
     size_t replaced, first;

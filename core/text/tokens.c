@@ -25,7 +25,11 @@ static deberta_status fill_list(token_list *list, size_t *dropped, const deberta
                                 const deberta_text *given, deberta_error *err)
 {
     deberta_text text;
+    if (!tokenizer || !given)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_tokenize: %s is NULL", tokenizer ? "the text" : "the tokenizer");
     DEBERTA_TRY(copy_struct(&text, given, sizeof text, "deberta_text", err));
+    if (!text.pair && text.pair_bytes > 0)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the second text is NULL, but has %zu bytes", text.pair_bytes);
     const tokenizer_options options = {.strict = text.strict != 0, .literal_specials = text.literal_specials != 0};
     DEBERTA_TRY(
         tokenizer_encode(tokenizer, text.text, text.text_bytes, text.pair, text.pair_bytes, &options, list, err));
@@ -35,11 +39,7 @@ static deberta_status fill_list(token_list *list, size_t *dropped, const deberta
 deberta_status deberta_tokenize(deberta_tokens **result, const deberta_tokenizer *tokenizer, const deberta_text *text,
                                 deberta_error *err)
 {
-    if (!result || !tokenizer || !text)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_tokenize: %s is NULL",
-                     !result      ? "the place of the tokens"
-                     : !tokenizer ? "the tokenizer"
-                                  : "the text");
+    if (!result) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_tokenize needs a place for the tokens");
     tokens_with_list *tokens = (tokens_with_list *)*result;
     if (!tokens) tokens = calloc(1, sizeof *tokens);
     if (!tokens) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory to tokenize");

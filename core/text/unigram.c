@@ -155,8 +155,9 @@ static deberta_status lower(const unigram *u, traced_text *out, const char *text
 static bool is_known(const unigram *u, uint32_t character) { return u->known[character / 64] >> (character % 64) & 1; }
 
 /* Copies the normalised text to workspace->short_text, of every long run of characters that no piece contains only the
- * first. Nothing else can change by that: pieces end where such a character begins and begin where it ends, and the
- * library makes one token of the whole run. */
+ * first. Nothing else can change by that, pieces end where such a character begins and begin where it ends, and the
+ * library makes one token of the whole run; but for a near tie behind a run of thousands, whose penalties would have
+ * cost the library's float32 sums their last digits. */
 static deberta_status shorten(const unigram *u, unigram_workspace *w, size_t *short_bytes, deberta_error *err)
 {
     const traced_text *normal = &w->normal;

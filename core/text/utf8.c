@@ -88,14 +88,14 @@ deberta_status utf8_clean(traced_text *clean, const char *text, size_t bytes, si
     for (size_t at = 0; at < bytes;) {
         uint32_t character;
         const char *from = text + at;
-        size_t length = utf8_decode(from, bytes - at, &character), put = length;
+        size_t length = utf8_decode(from, bytes - at, &character);
+        DEBERTA_TRY(traced_text_reserve(clean, clean->bytes + UTF8_MAX_BYTES, err));
         if (character == UTF8_INVALID) {
             if ((*replaced)++ == 0) *first = at;
-            from = UTF8_REPLACEMENT;
-            put = strlen(UTF8_REPLACEMENT);
+            traced_text_put(clean, UTF8_REPLACEMENT, strlen(UTF8_REPLACEMENT), at);
+        } else {
+            for (size_t i = 0; i < length; i++) traced_text_put(clean, from + i, 1, at + i);
         }
-        DEBERTA_TRY(traced_text_reserve(clean, clean->bytes + put, err));
-        traced_text_put(clean, from, put, at);
         at += length;
     }
     traced_text_end(clean, bytes);

@@ -438,6 +438,40 @@ static void test_bad_bpe_encoders(void **state)
     check_refused(load_encoder(&bpe, "hello", 5, &error), &error, DEBERTA_E_FORMAT, "bpe_encoder.bin");
 }
 
+/* Where a pair belongs, anything else: nothing that is no container may be walked into. */
+static void test_no_pairs(void **state)
+{
+    static const char *const items[] = {"X\x03\0\0\0abc", "J\xff\xff\xff\x7f", "N", "\x88", "]", "}", ")"};
+    static const size_t item_bytes[] = {8, 5, 1, 1, 1, 1, 1};
+    byte_bpe *bpe;
+    (void)state;
+    for (size_t i = 0; i < sizeof items / sizeof *items; i++) {
+        for (int in_vocab = 0; in_vocab < 2; in_vocab++) {
+            deberta_error error = {0};
+            buffer file = {0};
+            put_legacy_head(&file);
+            put(&file, "\x80\x02}(", 4);
+            put_text(&file, "dict_map");
+            put_string(&file, "](");
+            if (in_vocab)
+                put_pair(&file, "0", NULL, true);
+            else
+                put(&file, items[i], item_bytes[i]);
+            put_byte(&file, 'e');
+            put_text(&file, "vocab");
+            put_string(&file, "](");
+            put(&file, items[i], item_bytes[i]);
+            put_byte(&file, 'e');
+            put_text(&file, "encoder");
+            put_string(&file, "}u.");
+            const deberta_status status = load_encoder(&bpe, file.bytes, file.count, &error);
+            /* A text is a line of merges; this one has no space. */
+            check_refused(status, &error, DEBERTA_E_FORMAT, in_vocab ? "vocab[0]" : "dict_map[0]");
+            buffer_free(&file);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -449,6 +483,7 @@ int main(void)
         cmocka_unit_test(test_good_merge_lines),
         cmocka_unit_test(test_bpe_encoder),
         cmocka_unit_test(test_bad_bpe_encoders),
+        cmocka_unit_test(test_no_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

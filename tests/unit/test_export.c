@@ -225,6 +225,13 @@ static void test_targets(void **state)
     assert_int_equal(status.st_size, 132);
     assert_int_equal(count_files(folder), 2);
 
+    /* one that leads nowhere is neither followed nor replaced */
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(symlink("elsewhere/out", link), 0);
+    check_refused(export_npy(&file, link, &one, &error), &error, DEBERTA_E_SYSTEM, "does not exist");
+    assert_int_equal(lstat(link, &status), 0);
+    assert_true(S_ISLNK(status.st_mode));
+
     /* two writers of one file at a time do not meet */
     export_file *other;
     OK(export_npy(&file, path, &one, &error));

@@ -333,6 +333,7 @@ static const config_case config_cases[] = {
     {SPM, ADDED, .content = "{'[CLS]': 3000}", .refusal = "[CLS]"},
     {SPM, ADDED, .content = "{'x': -1}", .refusal = "-1"},
     {SPM, ADDED, .content = "{'x': 1e99}", .refusal = "added_tokens.json"},
+    {SPM, ADDED, .content = "{'qqx': 16777216}", .refusal = "16777217"},
     {SPM, ADDED, .content = "[1]", .refusal = "object"},
     {SPM, ADDED, .content = "{'x': 3000, 'y': 3000}", .refusal = "share"},
     {SPM, CONFIG, .content = "{'do_lower_case': 1}", .refusal = "do_lower_case"},

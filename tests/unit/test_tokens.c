@@ -121,6 +121,105 @@ static void cutting_says_how_much(void **state)
     deberta_tokenizer_free(&tokenizer);
 }
 
+/* Broken bytes elsewhere in a text change no span: parts of a character that is whole keep their own bytes. */
+static void spans_beside_broken_bytes(void **state)
+{
+    static const char alone[] = "\U0001f60a", beside[] = "\U0001f60a\xff";
+    (void)state;
+    deberta_tokenizer *tokenizer = open_golden("bpe-v1");
+    deberta_tokens *whole = NULL, *broken = NULL;
+    const deberta_text texts[] = {plain_text(alone), plain_text(beside)};
+    assert_int_equal(deberta_tokenize(&whole, tokenizer, &texts[0], NULL), DEBERTA_OK);
+    assert_int_equal(deberta_tokenize(&broken, tokenizer, &texts[1], NULL), DEBERTA_OK);
+    assert_true(whole->count > 3 && broken->count > whole->count); /* several tokens make the character */
+    for (size_t t = 0; t + 1 < whole->count; t++) {
+        assert_int_equal(broken->ids[t], whole->ids[t]);
+        assert_memory_equal(&broken->byte_spans[t], &whole->byte_spans[t], sizeof(deberta_span));
+        assert_memory_equal(&broken->character_spans[t], &whole->character_spans[t], sizeof(deberta_span));
+    }
+    const deberta_span last = broken->byte_spans[broken->count - 2];
+    assert_int_equal(last.begin, 4);
+    assert_int_equal(last.end, 5);
+    deberta_tokens_free(&whole);
+    deberta_tokens_free(&broken);
+    deberta_tokenizer_free(&tokenizer);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- folders */
+
+/* A temporary folder with a link to one file of a golden folder; for remove_folder. */
+static char *folder_with(const char *golden, const char *name)
+{
+    char from[TEST_PATH_BYTES], file[TEST_PATH_BYTES], to[TEST_PATH_BYTES], *folder = make_folder();
+    char *absolute = realpath(golden_path(from, format_path(file, "%s/%s", golden, name)), NULL);
+    assert_non_null(absolute);
+    assert_int_equal(symlink(absolute, format_path(to, "%s/%s", folder, name)), 0);
+    free(absolute);
+    return folder;
+}
+
+static void the_five_are_special_and_added_words_are_not(void **state)
+{
+    static const char config[] =
+        "{\"mask_token\": \"<m>\", \"added_tokens_decoder\": {\"3001\": {\"content\": \"<m>\"},"
+        " \"3002\": {\"content\": \"<x>\", \"special\": true}}}";
+    static const char added[] = "{\"foo\": 3003}";
+    (void)state;
+    char *folder = folder_with("spm-unigram", "spm.model");
+    write_file(folder, "tokenizer_config.json", config, sizeof config - 1);
+    write_file(folder, "added_tokens.json", added, sizeof added - 1);
+    deberta_tokenizer *tokenizer = open_folder(folder);
+    for (int k = 0; k < DEBERTA_SPECIAL_COUNT; k++) {
+        const int32_t id = deberta_tokenizer_special_id(tokenizer, (deberta_special)k);
+        assert_int_equal(deberta_tokenizer_is_special(tokenizer, id), 1);
+    }
+    assert_int_equal(deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK), 3001);
+    assert_int_equal(deberta_tokenizer_is_special(tokenizer, 3002), 1);
+    assert_string_equal(deberta_tokenizer_token(tokenizer, 3003, NULL), "foo");
+    assert_int_equal(deberta_tokenizer_is_special(tokenizer, 3003), 0);
+    deberta_tokenizer_free(&tokenizer);
+    remove_folder(folder);
+}
+
+static void expect_no_tokenizer(const char *folder, const char *said)
+{
+    deberta_error error = {0};
+    deberta_tokenizer *tokenizer = NULL;
+    assert_int_equal(deberta_tokenizer_open(&tokenizer, folder, &error), DEBERTA_E_FILE);
+    assert_null(tokenizer);
+    if (!strstr(error.message, said)) fail_msg("'%s' does not say '%s'", error.message, said);
+}
+
+/* A download cache that was copied without what its links point to: neither a folder without a tokenizer nor one
+ * without its configuration, which would give other ids. */
+static void links_that_lead_nowhere(void **state)
+{
+    char path[TEST_PATH_BYTES], *folder = make_folder();
+    (void)state;
+    assert_int_equal(symlink("../blobs/none", format_path(path, "%s/spm.model", folder)), 0);
+    expect_no_tokenizer(folder, "symbolic link to a file that does not exist");
+    remove_folder(folder);
+
+    folder = folder_with("spm-unigram", "spm.model");
+    assert_int_equal(symlink("../blobs/none", format_path(path, "%s/tokenizer_config.json", folder)), 0);
+    expect_no_tokenizer(folder, "tokenizer_config.json");
+    remove_folder(folder);
+}
+
+/* Half of a vocabulary does not hide the whole one beside it. */
+static void vocabulary_without_merges(void **state)
+{
+    (void)state;
+    char *folder = folder_with("bpe-v1", "vocab.json");
+    expect_no_tokenizer(folder, "merges.txt");
+    write_file(folder, "bpe_encoder.bin", "damaged", 7);
+    deberta_error error = {0};
+    deberta_tokenizer *tokenizer = NULL;
+    assert_int_equal(deberta_tokenizer_open(&tokenizer, folder, &error), DEBERTA_E_FORMAT);
+    assert_non_null(strstr(error.message, "bpe_encoder.bin"));
+    remove_folder(folder);
+}
+
 /* ----------------------------------------------------------------------------------------------------- what is refused */
 
 static void expect_refused(deberta_tokens **tokens, const deberta_tokenizer *tokenizer, const deberta_text *text,
@@ -155,7 +254,14 @@ static void refusals_leave_an_empty_list(void **state)
     no_size.struct_size = 0;
     expect_refused(&tokens, tokenizer, &no_size, DEBERTA_E_ARGUMENT, "struct_size");
     expect_refused(&tokens, tokenizer, NULL, DEBERTA_E_ARGUMENT, "text is NULL");
+    assert_int_equal(deberta_tokenize(&tokens, tokenizer, &good, NULL), DEBERTA_OK);
     expect_refused(&tokens, NULL, &good, DEBERTA_E_ARGUMENT, "tokenizer is NULL");
+    assert_int_equal(tokens->count, 0);
+    expect_refused(&tokens, tokenizer, &(deberta_text){.struct_size = sizeof(deberta_text), .text_bytes = 5},
+                   DEBERTA_E_ARGUMENT, "the text is NULL, but has 5 bytes");
+    expect_refused(&tokens, tokenizer,
+                   &(deberta_text){.struct_size = sizeof(deberta_text), .text = "a", .text_bytes = 1, .pair_bytes = 5},
+                   DEBERTA_E_ARGUMENT, "the second text is NULL, but has 5 bytes");
     expect_refused(NULL, tokenizer, &good, DEBERTA_E_ARGUMENT, "place");
     assert_int_equal(deberta_tokenize(&tokens, tokenizer, &good, NULL), DEBERTA_OK);
     assert_true(tokens->count > 2);
@@ -180,6 +286,10 @@ int main(void)
         cmocka_unit_test(golden_lines),
         cmocka_unit_test(text_to_ids_and_back),
         cmocka_unit_test(cutting_says_how_much),
+        cmocka_unit_test(spans_beside_broken_bytes),
+        cmocka_unit_test(the_five_are_special_and_added_words_are_not),
+        cmocka_unit_test(links_that_lead_nowhere),
+        cmocka_unit_test(vocabulary_without_merges),
         cmocka_unit_test(refusals_leave_an_empty_list),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -325,6 +325,65 @@ static void test_damaged_charsmaps(void **state)
     free(bytes);
 }
 
+/* A trie of 512 units, of which those given are not empty, and the pool after it. */
+typedef struct small_trie {
+    uint32_t units[512];
+    char pool[8];
+} small_trie;
+
+static void empty_trie(small_trie *trie)
+{
+    *trie = (small_trie){.pool = "-"};
+    for (size_t i = 0; i < 512; i++) trie->units[i] = 0x80000000u;
+}
+
+static deberta_status normalize_by(const small_trie *trie, const char *text, char *out, size_t capacity)
+{
+    piece_model model = small_model();
+    normalizer *n = NULL;
+    traced_text normal = {0};
+    const uint32_t trie_bytes = sizeof trie->units;
+    model.charsmap_bytes = 4 + sizeof *trie;
+    model.charsmap = malloc(model.charsmap_bytes);
+    assert_non_null(model.charsmap);
+    memcpy(model.charsmap, &trie_bytes, 4);
+    memcpy(model.charsmap + 4, trie->units, trie_bytes);
+    memcpy(model.charsmap + 4 + trie_bytes, trie->pool, sizeof trie->pool);
+    deberta_status status = normalizer_create(&n, &model, "test", NULL);
+    if (status == DEBERTA_OK) status = normalizer_run(n, &normal, text, strlen(text), NULL);
+    if (status == DEBERTA_OK) {
+        assert_true(normal.bytes < capacity);
+        memcpy(out, normal.text, normal.bytes);
+        out[normal.bytes] = '\0';
+    }
+    traced_text_free(&normal);
+    normalizer_free(&n);
+    piece_model_free(&model);
+    return status;
+}
+
+static void test_crafted_charsmaps(void **state)
+{
+    char out[64];
+    small_trie trie;
+    (void)state;
+
+    /* "a" leads back to the root, whose value lies far behind the pool. */
+    empty_trie(&trie);
+    trie.units[0] = 0x61u << 10 | 1u << 8 | 0x61u;
+    trie.units[0x61] = 0x7FFFFFFFu;
+    assert_int_equal(normalize_by(&trie, "a", out, sizeof out), DEBERTA_E_FORMAT);
+
+    /* A key that is the first byte of a character: as if it were not there. The children of the root lie at 0x100; 0xC3
+     * ends a key, and its own children, with its value, lie at 0x40. */
+    empty_trie(&trie);
+    trie.units[0] = 0x100u << 10;
+    trie.units[0x100 ^ 0xC3] = (0x1C3u ^ 0x40u) << 10 | 1u << 8 | 0xC3u;
+    trie.units[0x40] = 0x80000000u; /* byte 0 of the pool */
+    assert_int_equal(normalize_by(&trie, "x\u00e9x", out, sizeof out), DEBERTA_OK);
+    assert_non_null(strstr(out, "x\u00e9x"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -332,7 +391,7 @@ int main(void)
         cmocka_unit_test(test_lower_case),        cmocka_unit_test(test_refused_models),
         cmocka_unit_test(test_write_and_read),    cmocka_unit_test(test_long_unknown_runs),
         cmocka_unit_test(test_cut_off_models),    cmocka_unit_test(test_damaged_models),
-        cmocka_unit_test(test_damaged_charsmaps),
+        cmocka_unit_test(test_damaged_charsmaps), cmocka_unit_test(test_crafted_charsmaps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
