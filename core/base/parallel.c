@@ -24,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "core/base/affinity.h"
@@ -48,6 +49,14 @@ enum {
      * the loops of a layer are below 10 us: long enough to stay awake across them, short enough to cost nobody a time
      * slice. */
     SPIN_NANOSECONDS = 40000,
+    /* How long between thread_pool_hurry and _rest, while nobody else wants these processors. One that sleeps is handed
+     * back to the host by a virtual machine, which may take its time to return it. */
+    HURRIED_SPIN_NANOSECONDS = 5000000,
+    /* Somebody who wants them shows in the count of preemptions, which is read so often ... */
+    LOOK_FOR_OTHERS_NANOSECONDS = 100000,
+    /* ... and is taken to want them for so long afterwards. */
+    OTHERS_STAY_NANOSECONDS = 1000000,
+    WATCHERS = 2, /* workers that read the count, a system call: the caller and the first of the others */
     /* Pauses between two looks at the clock, which costs about as much as one pause. */
     PAUSES_PER_LOOK = 16,
 };
@@ -83,6 +92,9 @@ struct thread_pool {
     atomic_bool stop;
     _Alignas(LINE_BYTES) atomic_size_t next_task;
     _Alignas(LINE_BYTES) atomic_uint gate;
+    _Alignas(LINE_BYTES) atomic_bool hurried; /* between thread_pool_hurry and thread_pool_rest */
+    atomic_llong others_until;                /* when nobody will be taken to want the processors any more */
+    atomic_long preemptions;                  /* of this process, when they were counted last */
 };
 
 /* ----------------------------------------------------------------------------------------------- waiting and waking */
@@ -103,18 +115,39 @@ static long long nanoseconds(void)
     return now.tv_sec * 1000000000LL + now.tv_nsec;
 }
 
+/* Sees whether a thread of this process was sent off its processor since somebody looked last. */
+static void look_for_others(thread_pool *pool, long long now)
+{
+    struct rusage usage;
+    if (getrusage(RUSAGE_SELF, &usage) != 0) return;
+    if (atomic_exchange_explicit(&pool->preemptions, usage.ru_nivcsw, memory_order_relaxed) != usage.ru_nivcsw)
+        atomic_store_explicit(&pool->others_until, now + OTHERS_STAY_NANOSECONDS, memory_order_relaxed);
+}
+
+/* A thread that sleeps lets a preempted one of the same loop have its processor: so it should, if there may be one. */
+static bool may_spin_longer(const thread_pool *pool, long long now)
+{
+    return atomic_load_explicit(&pool->hurried, memory_order_relaxed) &&
+           now > atomic_load_explicit(&pool->others_until, memory_order_relaxed);
+}
+
 /* Spins while *word has that value. False if it still has when the time is over. */
-static bool spin_until_changed(const thread_pool *pool, atomic_uint *word, unsigned value)
+static bool spin_until_changed(thread_pool *pool, size_t worker, atomic_uint *word, unsigned value)
 {
     if (!pool->spin) return atomic_load_explicit(word, memory_order_acquire) != value;
-    long long deadline = nanoseconds() + SPIN_NANOSECONDS;
-    do {
+    const long long begin = nanoseconds();
+    long long look = begin + SPIN_NANOSECONDS;
+    for (;;) {
         for (int i = 0; i < PAUSES_PER_LOOK; i++) {
             if (atomic_load_explicit(word, memory_order_acquire) != value) return true;
             pause_processor();
         }
-    } while (nanoseconds() < deadline);
-    return false;
+        const long long now = nanoseconds();
+        if (now < look) continue;
+        if (worker < WATCHERS) look_for_others(pool, now);
+        if (now - begin >= HURRIED_SPIN_NANOSECONDS || !may_spin_longer(pool, now)) return false;
+        look = now + LOOK_FOR_OTHERS_NANOSECONDS;
+    }
 }
 
 /* Sleeps unless *word differs from value by then; may return for no reason. */
@@ -169,7 +202,7 @@ static void wait_until_empty(thread_pool *pool)
 {
     unsigned gate = atomic_load_explicit(&pool->gate, memory_order_acquire);
     while (gate >= GATE_INSIDE) {
-        if (!spin_until_changed(pool, &pool->gate, gate)) {
+        if (!spin_until_changed(pool, 0, &pool->gate, gate)) {
             unsigned sleeping = gate | GATE_CALLER_SLEEPS;
             if (atomic_compare_exchange_strong(&pool->gate, &gate, sleeping)) {
                 sleep_while_equal(pool, &pool->gate, sleeping);
@@ -231,6 +264,10 @@ void parallel_for(thread_pool *pool, size_t tasks, parallel_body body, void *con
     wait_until_empty(pool);
 }
 
+void thread_pool_hurry(thread_pool *pool) { atomic_store_explicit(&pool->hurried, true, memory_order_relaxed); }
+
+void thread_pool_rest(thread_pool *pool) { atomic_store_explicit(&pool->hurried, false, memory_order_relaxed); }
+
 static void join_loop(thread_pool *pool, size_t worker)
 {
     if (!(atomic_load_explicit(&pool->gate, memory_order_relaxed) & GATE_OPEN)) return;
@@ -240,9 +277,9 @@ static void join_loop(thread_pool *pool, size_t worker)
     if (before == (GATE_INSIDE | GATE_CALLER_SLEEPS)) wake(pool, &pool->gate, 1);
 }
 
-static unsigned wait_for_epoch_after(thread_pool *pool, unsigned seen)
+static unsigned wait_for_epoch_after(thread_pool *pool, size_t worker, unsigned seen)
 {
-    while (!spin_until_changed(pool, &pool->epoch, seen)) {
+    while (!spin_until_changed(pool, worker, &pool->epoch, seen)) {
         atomic_fetch_add(&pool->sleepers, 1);
         if (atomic_load(&pool->epoch) == seen) sleep_while_equal(pool, &pool->epoch, seen);
         atomic_fetch_sub(&pool->sleepers, 1);
@@ -258,7 +295,7 @@ static void *run_worker(void *argument)
     unsigned seen = 0;
     if (pool->spread) affinity_restrict_caller(&pool->allowed);
     for (;;) {
-        seen = wait_for_epoch_after(pool, seen);
+        seen = wait_for_epoch_after(pool, self->worker, seen);
         if (atomic_load_explicit(&pool->stop, memory_order_relaxed)) return NULL;
         join_loop(pool, self->worker);
     }

@@ -29,6 +29,11 @@ typedef void (*parallel_body)(void *context, size_t task, size_t worker);
  * thread. */
 void parallel_for(thread_pool *pool, size_t tasks, parallel_body body, void *context);
 
+/* Between the two, loops follow each other closely: a thread that waits stays awake for longer, unless others want
+ * these processors as well. Neither waits for anything. */
+void thread_pool_hurry(thread_pool *pool);
+void thread_pool_rest(thread_pool *pool);
+
 /* ------------------------------------------------------------------------------------------------------- rehearsing */
 
 /* What the loops of a rehearsed pool would take on as many processors as it has threads. */

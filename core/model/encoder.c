@@ -189,7 +189,10 @@ deberta_status deberta_encode(deberta_session *s, const deberta_batch *given, de
     DEBERTA_TRY(check_observer(s, &observer, err));
     s->encoded = false;
     take_batch(s, &batch);
-    DEBERTA_TRY(run(s, &batch, out.observer ? &observer : NULL, err));
+    thread_pool_hurry(s->pool);
+    const deberta_status status = run(s, &batch, out.observer ? &observer : NULL, err);
+    thread_pool_rest(s->pool);
+    DEBERTA_TRY(status);
     s->encoded = true;
     outputs->hidden = s->hidden;
     outputs->hidden_stride = s->hidden_stride;

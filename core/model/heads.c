@@ -342,9 +342,11 @@ deberta_status deberta_head_logits(deberta_session *s, deberta_head head, const 
     DEBERTA_TRY(check_call(s, head, positions, count, logits, stride, err));
     double time = profile_start(session_profiling(s));
     s->status = DEBERTA_OK;
+    thread_pool_hurry(s->pool);
     for (size_t done = 0; done < count && s->status == DEBERTA_OK; done += s->tokens) {
         run_head(s, head, positions + done, minimum(s->tokens, count - done), logits + done * stride, stride);
     }
+    thread_pool_rest(s->pool);
     profile_lap_all(session_profiling(s), PROFILE_HEADS, time);
     if (s->status != DEBERTA_OK && err) *err = s->failure;
     return s->status;

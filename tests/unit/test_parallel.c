@@ -91,6 +91,41 @@ static void test_sleepers_wake(void **state)
     thread_pool_free(&pool);
 }
 
+static double process_seconds(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Processor time that one worker takes while nobody has work for it for a twentieth of a second. */
+static double idle_seconds(bool rest)
+{
+    thread_pool *pool = make_pool(2);
+    tally t = {0};
+    double least = 1;
+    for (int attempt = 0; attempt < 5; attempt++) { /* one of them without what else the process has to do */
+        thread_pool_hurry(pool);
+        for (int loop = 0; loop < 50; loop++) parallel_for(pool, 6, count_run, &t);
+        if (rest) thread_pool_rest(pool);
+        const double before = process_seconds();
+        usleep(50000);
+        const double taken = process_seconds() - before;
+        if (taken < least) least = taken;
+    }
+    for (size_t i = 0; i < 6; i++) assert_int_equal(t.runs[i], 250);
+    thread_pool_free(&pool);
+    return least;
+}
+
+/* Spinning has an end: after a few milliseconds at most, and at once when nobody hurries any more. */
+static void test_waiting_ends_in_sleep(void **state)
+{
+    (void)state;
+    assert_true(idle_seconds(false) < 0.02);
+    assert_true(idle_seconds(true) < 0.003);
+}
+
 typedef struct meeting {
     atomic_size_t arrived, finished;
     size_t expected;
@@ -328,6 +363,7 @@ int main(void)
         cmocka_unit_test(test_every_task_runs_once),
         cmocka_unit_test(test_many_short_loops),
         cmocka_unit_test(test_sleepers_wake),
+        cmocka_unit_test(test_waiting_ends_in_sleep),
         cmocka_unit_test(test_all_threads_take_part),
         cmocka_unit_test(test_a_delayed_thread_holds_up_one_task_only),
         cmocka_unit_test(test_workers_block_signals_but_not_faults),
