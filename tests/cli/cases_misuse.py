@@ -8,6 +8,7 @@ import re
 from unittest import SkipTest
 
 TINY = "synthetic:v3-xsmall,layers=1,vocab=50,hidden=64,heads=2,intermediate=64"
+TINY_100 = TINY.replace("vocab=50", "vocab=100")
 SPM = "tokenizers/spm-unigram"
 
 # {G} is the folder of golden data, {DEMO} the bundled model. "in" are files that are made first: name -> bytes.
@@ -142,6 +143,8 @@ TABLE = [
     ("verify-against-missing", ["verify", TINY, "--against", "no.safetensors"], 3, ["no.safetensors", "No such file"]),
     ("verify-against-and-ids", ["verify", TINY, "--against", "no.safetensors", "--ids", "1"], 2, ["--against", "--ids"]),
     ("verify-against-other-model", ["verify", TINY, "--against", "{G}/01-v1-both-n33/expected.safetensors"], 3, ["id 60", "50 rows"]),
+    ("verify-against-other-heads", ["verify", TINY_100, "--against", "{G}/01-v1-both-n33/expected.safetensors"], 3, ["expected.safetensors", "attn.0.c2c", "[1, 4, 33, 33], expected [1, 2, 33, 33]"]),
+    ("verify-against-other-width", ["verify", TINY_100 + ",heads=4", "--against", "{G}/01-v1-both-n33/expected.safetensors"], 3, ["hidden_states.0", "[1, 33, 48], expected [1, 33, 64]"]),
     ("verify-id-large", ["verify", TINY, "--ids", "1,99"], 3, ["id 99", "token 1", "50 rows"]),
     ("verify-ids-no-model", ["verify", "--ids", "1"], 2, ["--ids", "MODEL"]),
     ("verify-tokens-no-model", ["verify", "-n", "9"], 2, ["--tokens", "MODEL"]),

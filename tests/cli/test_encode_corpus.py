@@ -179,8 +179,8 @@ def test_resuming():
             file.write(b"half")
         with open(journal, "ab") as file:
             file.write(b'{"texts":999')
-        other = ["--strict"]
-        assert "other settings" in run("encode", model(), *words, *more, *other, "--resume", "-o", target, code=3)[1]
+        for other in (["--strict"], ["--ablate", "c2p@0"]):
+            assert "other settings" in run("encode", model(), *words, *more, *other, "--resume", "-o", target, code=3)[1]
         lines = path.read_text()
         path.write_text("changed " + lines)
         assert "not those" in run("encode", model(), *words, *more, "--resume", "-o", target, code=3)[1]
