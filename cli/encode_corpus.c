@@ -110,16 +110,28 @@ static int read_options(corpus_job *job)
     return EXIT_OK;
 }
 
+/* --ablate as it was given, every time. */
+static json_t *list_ablations(const parsed_options *options)
+{
+    json_t *lists = json_array();
+    const char *list;
+    for (size_t k = 0; (list = options_nth_value(options, "ablate", k)); k++)
+        json_array_append_new(lists, json_string(list));
+    return lists;
+}
+
 /* What a resumed run must have in common with the one that began. */
 static deberta_status describe_settings(const corpus_job *job, json_t **settings, deberta_error *err)
 {
     char digest[65];
     DEBERTA_TRY(model_digest(job->batches.model, digest, err));
-    *settings = json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s}", "version", deberta_version(), "model",
+    *settings = json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s, s:o}", "version", deberta_version(), "model",
                           digest, "pool", pooling_names[job->pooling], "format", (int)job->output.format, "window",
                           (json_int_t)job->window, "stride", (json_int_t)job->stride, "max_tokens",
                           (json_int_t)job->batches.cut, "strict", job->batches.strict, "reference",
-                          options_value(job->options, "reference", "microsoft"));
+                          options_value(job->options, "reference", "microsoft"), "ablations",
+                          list_ablations(job->options));
+    if (!*settings) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     return DEBERTA_OK;
 }
 
