@@ -90,14 +90,9 @@ static deberta_status finish(head_run *run, FILE *out, deberta_error *err)
     job->findings.bad = run->bad;
     if (confusion_score(&job->findings.confusion).texts == 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "none of the lines can be used");
-    if (job->format == FORMAT_JSON) {
-        json_t *object = eval_json(&job->findings);
-        json_dumpf(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-        fputc('\n', out);
-        json_decref(object);
-        return DEBERTA_OK;
-    }
-    if (!eval_print(&job->findings, out, job->format)) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    const bool fits = job->format == FORMAT_JSON ? run_write_json(out, eval_json(&job->findings))
+                                                 : eval_print(&job->findings, out, job->format);
+    if (!fits) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     return DEBERTA_OK;
 }
 

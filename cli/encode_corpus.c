@@ -11,6 +11,7 @@
 #include "cli/text_batches.h"
 #include "core/base/status.h"
 #include "core/model/model.h"
+#include "core/text/json_text.h"
 
 enum {
     CHUNK_TEXTS = 4096, /* sorted by length together */
@@ -337,10 +338,10 @@ static void put_line(const corpus_job *job, const corpus_text *text, size_t row,
     const text_record *record = &text->record;
     const size_t h = job->batches.info.hidden_size;
     fprintf(file, "{\"line\":%zu", record->line);
-    if (record->source) put_json(file, "file", json_clean_string(record->source, strlen(record->source)));
+    if (record->source) put_json(file, "file", json_clean_text(record->source));
     if (record->id) put_json(file, "id", json_incref(record->id));
     if (record->problem) {
-        put_json(file, "error", json_clean_string(record->problem, strlen(record->problem)));
+        put_json(file, "error", json_clean_text(record->problem));
     } else {
         fprintf(file, ",\"tokens\":%zu", job->rows[row].tokens);
         if (job->window)

@@ -102,6 +102,17 @@ deberta_status utf8_clean(traced_text *clean, const char *text, size_t bytes, si
     return DEBERTA_OK;
 }
 
+void utf8_copy(char *room, size_t room_bytes, const char *text)
+{
+    size_t bytes = strlen(text);
+    if (bytes >= room_bytes) {
+        bytes = room_bytes - 1;
+        while (bytes > 0 && utf8_is_continuation(text[bytes])) bytes--;
+    }
+    memcpy(room, text, bytes);
+    room[bytes] = 0;
+}
+
 void utf8_cursor_seek(utf8_cursor *cursor, size_t byte)
 {
     assert(byte >= cursor->byte && byte <= cursor->bytes);

@@ -36,6 +36,9 @@ bool utf8_is_space(uint32_t character);
 deberta_status utf8_clean(traced_text *clean, const char *text, size_t bytes, size_t *replaced, size_t *first,
                           deberta_error *err);
 
+/* As much of the text as the room holds with a NUL behind it, cut between characters. room_bytes >= 1. */
+void utf8_copy(char *room, size_t room_bytes, const char *text);
+
 /* Counts characters (broken units as one) up to ever larger byte positions of a text. */
 typedef struct utf8_cursor {
     const char *text;

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import zlib
@@ -578,7 +579,23 @@ def ablate(bench):
     assert all(value == 0 for layer in (0, 1) for head in matrices(last, layer, "logits") for row in head for value in row)
 
 
+# -------------------------------------------------------------------------------------------------------------- names
+
+def names_that_are_not_utf8(bench):
+    """Folders and files may have any bytes for a name; JSON has U+FFFD in their place, and all else that it always has."""
+    model, shown = os.fsdecode(b"caf\xe9"), "caf\ufffd"
+    shutil.copytree(os.path.join(bench.golden, "16-v3-b256-n33"), bench.path(model))
+    out = os.fsdecode(b"\xe9.safetensors")
+    assert json.loads(bench.fine("encode", TINY, "--ids", "1,2", "--json", "-o", out).out)["out"] == "\ufffd.safetensors"
+    assert json.loads(bench.fine("info", model, "--json").out)["model"]["name"] == shown
+    found = json.loads(bench.fine("receptive-field", model, "--json").out)
+    assert found["config"]["model"] == shown and found["verdicts"]
+    swept = json.loads(bench.fine("bench", model, "-n", "4", "--reps", "1", "--min-time", "0", "--no-peak", "--json").out)
+    assert swept["results"][0]["model"] == shown and shown in swept["environment"]["command"]
+
+
 def tests(settings):
+    yield "names-that-are-not-utf8", names_that_are_not_utf8
     yield "ablate", ablate
     for case in ENCODED:
         yield "encode/" + case, compare_case(case)

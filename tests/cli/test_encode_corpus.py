@@ -6,6 +6,7 @@ SPDX-License-Identifier: MIT"""
 import array
 import json
 import math
+import os
 import pathlib
 import random
 import signal
@@ -197,6 +198,13 @@ def test_signals_leave_nothing_behind():
         time.sleep(0.01)
     running.send_signal(signal.SIGINT)
     assert running.wait() == -signal.SIGINT and not list(FOLDER.glob("s.npy*"))
+
+
+def test_a_model_whose_name_is_not_utf8():
+    folder = small_models.make_model(FOLDER / os.fsdecode(b"mod\xe9l"), "29", "spm-unigram", 3001)
+    run("encode", folder, "--text", "a new store", "--pool", "mean", "-o", FOLDER / "name.safetensors")
+    tensors, header = small_models.read_tensors(FOLDER / "name.safetensors")
+    assert tensors["pooled"][0] == [1, WIDTH] and header["__metadata__"]["model"].endswith("mod\ufffdl")
 
 
 def test_damaged_weights_are_no_result():
