@@ -73,6 +73,33 @@ class Framework(unittest.TestCase):
             self.assertEqual(float(a["share"]), b["share"])
 
 
+class Losses(unittest.TestCase):
+    def table_of_one_text(self, path):
+        with open(os.path.join(ROOT, "docs", "studies", "data", "grid.csv"), encoding="utf-8") as file:
+            lines = [line for line in file if not line.startswith("#")][:2]
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(lines)
+
+    def test_one_text(self):
+        """One text has no spread, but it has differences; and the table may have any bytes for a name."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, os.fsdecode(b"caf\xe9.csv"))
+            self.table_of_one_text(path)
+            found = json.loads(run("study", "grid", path, "--json"))
+        self.assertIn("caf\ufffd.csv", found["command"])
+        for title in ("against full with decoder", "against positions at the input"):
+            differences = [row[title] for row in rows_of(found["cells"])]
+            self.assertEqual(sum(d == 0 for d in differences), 1, differences)
+
+    def test_a_nul_is_no_end(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "nul.csv")
+            self.table_of_one_text(path)
+            with open(path, "ab") as file:
+                file.write(b"\0\n")
+            self.assertIn("line 3: expected a number, found a NUL byte", run("study", "grid", path, code=3))
+
+
 def distance_bin(r):
     """The name of a distance's bin."""
     size = abs(r)
