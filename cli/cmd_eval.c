@@ -163,7 +163,10 @@ static int run(const parsed_options *options)
     if (status == EXIT_OK) status = head_run_check_labels(&run, run.batches.info.sequence_labels);
     if (status == EXIT_OK) status = make_labels(&job, &run);
     if (status == EXIT_OK) status = head_run_all(&run, &command, &job);
-    if (status == EXIT_OK || (status == EXIT_INPUT && job.findings.bad)) {
+    /* Bad lines among good ones are reported and the scores stand; without any good one there is nothing to draw. */
+    const bool some_bad =
+        status == EXIT_INPUT && job.findings.bad && confusion_score(&job.findings.confusion).texts > 0;
+    if (status == EXIT_OK || some_bad) {
         const int drawn = draw_findings(&run, &job);
         if (drawn != EXIT_OK) status = drawn;
     }
