@@ -333,6 +333,8 @@ def mutation_names(settings):
 def mutation_list(bench):
     text = bench.fine("verify", "--mutate", "list").out
     assert not bench.fine("verify", "--mutate", "list", "-o", "list.txt").out
+    listed = json.loads(bench.fine("verify", "--mutate", "list", "--json").out)
+    assert "".join(f"{m['name']} {m['description']}\n" for m in listed) == text
     with open(bench.path("list.txt"), encoding="utf-8") as file:
         assert file.read() == text
     assert len(text.splitlines()) >= 10 and all(len(line.split(" ", 1)) == 2 for line in text.splitlines()), text
@@ -344,6 +346,14 @@ def mutation(name):
         result = bench.run("verify", "--mutate", name)
         assert result.code == 1 and result.out.startswith(f"{name}: caught"), result.describe()
     return test
+
+
+def mutation_as_json(bench):
+    result = bench.run("verify", "--mutate", "p2c_ji", "-o", "m.json")
+    assert result.code == 1 and not result.out, result.describe()
+    with open(bench.path("m.json"), encoding="utf-8") as file:
+        found = json.load(file)
+    assert found["mutation"] == "p2c_ji" and found["caught"] is True and 0 < found["failures"] <= found["checks"], found
 
 
 # ------------------------------------------------------------------------------------------------------------- bench
@@ -618,6 +628,7 @@ def tests(settings):
     for name, (shape, length) in LONG_TEXTS.items():
         yield "verify/" + name, verify_long(shape, length)
     yield "verify/mutations", mutation_list
+    yield "verify/mutation-as-json", mutation_as_json
     for name in mutation_names(settings):
         yield "verify/mutate-" + name, mutation(name)
     yield "bench/json", bench_json
