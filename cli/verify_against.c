@@ -246,6 +246,7 @@ int verify_against_file(const parsed_options *options, const verify_options *ver
     deberta_error error = {0};
     against_job job = {
         .options = options, .verify = verify, .report = report, .path = options_value(options, "against", "")};
+    report->errors_only = true;
     const deberta_status status = run_job(&job, &error);
     tensor_list_free(&job.tensors);
     mapped_file_close(&job.file);
