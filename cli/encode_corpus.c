@@ -54,16 +54,39 @@ typedef struct corpus_job {
 
 /* ---------------------------------------------------------------------------------------------------------- options */
 
-bool encode_corpus_wanted(const parsed_options *options)
+/* What on the command line asks for a corpus: an option, with its value where that is what counts. */
+typedef struct corpus_reason {
+    const char *option, *value;
+} corpus_reason;
+
+static bool find_reason(const parsed_options *options, corpus_reason *reason)
 {
     static const char *const names[] = {"pool", "window", "stride", "batch-tokens", "resume", "jsonl", NULL};
     corpus_format format;
     for (size_t k = 0; names[k]; k++)
-        if (options_has(options, names[k])) return true;
+        if (options_has(options, names[k])) return *reason = (corpus_reason){.option = names[k]}, true;
     const char *path;
     for (size_t k = 0; (path = options_nth_value(options, "file", k)); k++)
-        if (text_stream_is_jsonl(path)) return true;
-    return corpus_format_of(options_value(options, "out", NULL), &format) && format != CORPUS_SAFETENSORS;
+        if (text_stream_is_jsonl(path)) return *reason = (corpus_reason){"file", path}, true;
+    path = options_value(options, "out", NULL);
+    *reason = (corpus_reason){"out", path};
+    return corpus_format_of(path, &format) && format != CORPUS_SAFETENSORS;
+}
+
+bool encode_corpus_wanted(const parsed_options *options)
+{
+    corpus_reason reason;
+    return find_reason(options, &reason);
+}
+
+/* An option for padded tensors, beside what asks for a corpus. */
+static int refuse_option(const parsed_options *options, const char *name)
+{
+    corpus_reason reason = {0};
+    find_reason(options, &reason);
+    return report_usage(options, "--%s does not go with the output of a corpus, which --%s%s%s%s asks for", name,
+                        reason.option, reason.value ? " '" : "", reason.value ? reason.value : "",
+                        reason.value ? "'" : "");
 }
 
 static int read_window(corpus_job *job)
@@ -88,14 +111,11 @@ static int read_window(corpus_job *job)
 
 static int read_options(corpus_job *job)
 {
-    static const char *const others[] = {"ids", "input", "hidden", "attention", "components", "logits", NULL};
+    static const char *const others[] = {"ids", "input", "hidden", "attention", "components", "logits", "json", NULL};
     const char *path = options_value(job->options, "out", NULL);
     size_t pooling;
     for (size_t k = 0; others[k]; k++)
-        if (options_has(job->options, others[k]))
-            return report_usage(job->options,
-                                "--%s does not go with the output of a corpus (--pool, --window, .npy, .jsonl)",
-                                others[k]);
+        if (options_has(job->options, others[k])) return refuse_option(job->options, others[k]);
     if (!path) return report_usage(job->options, "say where the results go: --out FILE");
     if (!corpus_format_of(path, &job->output.format))
         return report_usage(job->options,

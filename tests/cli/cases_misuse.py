@@ -251,6 +251,9 @@ TABLE = [
     ("classify-max-tokens", ["classify", "{DEMO}", "--text", "a", "--max-tokens", "1"], 2, ["--max-tokens", "1"]),
     ("encode-pool", ["encode", "{DEMO}", "--text", "a", "--pool", "foo", "-o", "x.npy"], 2, ["--pool", "mean", "foo"]),
     ("encode-stride-alone", ["encode", "{DEMO}", "--text", "a", "--stride", "5", "-o", "x.npy"], 2, ["--stride", "--window"]),
+    ("encode-corpus-folder", ["encode", "{DEMO}", "--text", "a", "--pool", "mean", "-o", "d.npy"], 4, ["d.npy", "not a regular file"]),
+    ("encode-corpus-json", ["encode", "{DEMO}", "--text", "a", "--pool", "mean", "--json", "-o", "x.safetensors"], 2, ["--json", "corpus", "--pool"]),
+    ("encode-corpus-file", ["encode", "{DEMO}", "--file", "x.jsonl", "--logits", "-o", "x.safetensors"], 2, ["--logits", "corpus", "'x.jsonl'"]),
     ("encode-pool-hidden", ["encode", "{DEMO}", "--text", "a", "--hidden", "all", "-o", "x.npy"], 2, ["--hidden", "corpus"]),
     # ---- interventions
     ("ablate-term", ["encode", TINY, "--ids", "1", "--ablate", "p2p@0", "-o", "x.safetensors"], 2, ["--ablate", "'p2p@0'", "c2c, c2p or p2c"]),
@@ -319,6 +322,7 @@ def prepare(bench):
             file.write(data)
     os.mkdir(bench.path("d"))
     os.mkdir(bench.path("d.safetensors"))
+    os.mkdir(bench.path("d.npy"))
     os.symlink("/dev/full", bench.path("full.png"))
     return set(bench.files())
 
