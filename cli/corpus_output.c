@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/run.h"
@@ -187,7 +188,10 @@ static FILE *open_or_make(const char *path)
 deberta_status corpus_output_open(corpus_output *output, const char *path, const json_t *settings,
                                   corpus_progress *progress, deberta_error *err)
 {
+    struct stat about;
     *progress = (corpus_progress){0};
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s cannot be written: it exists and is not a regular file", path);
     output->path = strdup(path);
     if (!output->path ||
         (output->resumable ? asprintf(&output->part, "%s.part", path)
@@ -275,12 +279,14 @@ deberta_status corpus_output_finish(corpus_output *output, deberta_error *err)
 {
     if (!write_side_tensors(output)) return cannot_write(output, err);
     DEBERTA_TRY(write_header(output, err));
-    const int closed = fclose(output->file);
+    const bool closed = fclose(output->file) == 0;
     output->file = NULL;
-    if (closed != 0 || rename(output->part, output->path) != 0) return cannot_write(output, err);
+    const bool placed = closed && rename(output->part, output->path) == 0;
+    const deberta_status status = placed ? DEBERTA_OK : cannot_write(output, err);
+    if (!placed && !output->resumable) unlink(output->part);
     run_remove_on_signal(NULL);
-    if (output->journal) unlink(output->journal_path);
-    return DEBERTA_OK;
+    if (placed && output->journal) unlink(output->journal_path);
+    return status;
 }
 
 void corpus_output_close(corpus_output *output)

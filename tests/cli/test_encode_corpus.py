@@ -200,6 +200,18 @@ def test_signals_leave_nothing_behind():
     assert running.wait() == -signal.SIGINT and not list(FOLDER.glob("s.npy*"))
 
 
+def test_a_named_pipe_is_a_file():
+    pipe, out = FOLDER / "pipe", FOLDER / "pipe.npy"
+    os.mkfifo(pipe)
+    writer = subprocess.Popen(["sh", "-c", 'printf "one\\ntwo\\n" > "$1"', "sh", pipe])
+    try:
+        done = subprocess.run([PROGRAM, "encode", model(), "--file", pipe, "-o", out], capture_output=True, timeout=60)
+    finally:
+        writer.kill()
+        writer.wait()
+    assert done.returncode == 0 and read_npy(out)[0] == (2, WIDTH), done.stderr
+
+
 def test_a_model_whose_name_is_not_utf8():
     folder = small_models.make_model(FOLDER / os.fsdecode(b"mod\xe9l"), "29", "spm-unigram", 3001)
     run("encode", folder, "--text", "a new store", "--pool", "mean", "-o", FOLDER / "name.safetensors")
