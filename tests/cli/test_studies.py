@@ -154,6 +154,11 @@ class Components(unittest.TestCase):
         classes = {row["token"] for row in rows_of(result["classes"])}
         self.assertEqual(classes, {"special", "punctuation", "word", "continuation"})
 
+    def test_words_behind_punctuation(self):
+        """A word needs no space before it where it stands behind a quote, a bracket or a dash."""
+        result = json.loads(run("study", "components", DEMO, "--text", "(a) “a” —a [I] ‘I’", "--json"))
+        self.assertEqual({row["token"] for row in rows_of(result["classes"])}, {"special", "punctuation", "word"})
+
     def test_losses(self):
         """The loss without p2p is the one that `study ablate` starts from."""
         given = ("--text", SENTENCES[0], "--text", SENTENCES[1], "--json")

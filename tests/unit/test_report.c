@@ -12,7 +12,6 @@
 
 #include "bench/report.h"
 #include "bench/trends.h"
-#include "core/text/utf8.h"
 
 enum { SAMPLES = 7 };
 
@@ -346,20 +345,6 @@ static void test_names_that_are_not_utf8(void **state)
     bench_report_free(&back);
 }
 
-static void test_texts_are_cut_between_characters(void **state)
-{
-    (void)state;
-    char room[4];
-    utf8_copy(room, sizeof room, "ab\xC3\xBC");
-    assert_string_equal(room, "ab");
-    utf8_copy(room, sizeof room, "a\xC3\xBC");
-    assert_string_equal(room, "a\xC3\xBC");
-    utf8_copy(room, sizeof room, "abcd");
-    assert_string_equal(room, "abc");
-    utf8_copy(room, 1, "\xC3\xBC");
-    assert_string_equal(room, "");
-}
-
 static void test_long_cells_are_whole(void **state)
 {
     (void)state;
@@ -401,7 +386,6 @@ int main(void)
         cmocka_unit_test(test_breakdown_adds_up),
         cmocka_unit_test(test_wrong_files_are_refused),
         cmocka_unit_test(test_names_that_are_not_utf8),
-        cmocka_unit_test(test_texts_are_cut_between_characters),
         cmocka_unit_test(test_long_cells_are_whole),
         cmocka_unit_test(test_names_of_attention_terms),
     };
