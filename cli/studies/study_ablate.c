@@ -134,10 +134,7 @@ static deberta_status report_unit(ablate_study *study, size_t index, bootstrap_i
     add_index(data, unit->layer);
     add_index(data, unit->head);
     text_table_add(data, "%s", term_names[unit->term]);
-    if (isnan(study->shares[index]))
-        text_table_add(data, "%s", "");
-    else
-        text_table_add(data, "%.6f", study->shares[index]);
+    text_table_add_known(data, 6, study->shares[index], !isnan(study->shares[index]));
     text_table_add(data, "%.6f", loss.value);
     text_table_add(data, "%.6f", loss.low);
     text_table_add(data, "%.6f", loss.high);
@@ -194,8 +191,8 @@ static void add_correlation(ablate_study *study, text_table *table, int term, do
     const double rho = rank_correlation(x, y, count);
     text_table_add(table, "%s", term < COMPONENT_TERMS ? term_names[term] : "all");
     text_table_add(table, "%zu", count);
-    text_table_add(table, "%.2f", rho);
-    if (count > 3) /* Fisher's transformation */
+    text_table_add_known(table, 2, rho, !isnan(rho)); /* there is none where all shares are equal: a single term */
+    if (count > 3 && !isnan(rho))                     /* Fisher's transformation */
         text_table_add(table, "%.2f to %.2f", tanh(atanh(rho) - 1.96 / sqrt((double)count - 3)),
                        tanh(atanh(rho) + 1.96 / sqrt((double)count - 3)));
     else

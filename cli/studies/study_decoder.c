@@ -212,8 +212,11 @@ static deberta_status add_decoders(decoder_study *study, text_table *table, size
     for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
         bootstrap_interval mean;
         DEBERTA_TRY(mean_of(study, kind, number, columns[c][0], columns[c][1], &mean, err));
-        text_table_add(table, columns[c][1] < 0 ? value_format : difference_format, factor * mean.value,
-                       factor * mean.low, factor * mean.high);
+        if (isnan(mean.value)) /* no item is of this kind */
+            text_table_add(table, "%s", "");
+        else
+            text_table_add(table, columns[c][1] < 0 ? value_format : difference_format, factor * mean.value,
+                           factor * mean.low, factor * mean.high);
     }
     return DEBERTA_OK;
 }

@@ -219,6 +219,11 @@ class Ablate(unittest.TestCase):
                 shares[row["layer"], row["head"]] += row["share"] or 0
             self.assertTrue(all(abs(s - 1) < 1e-5 or "all" in place for place, s in shares.items()))
 
+    def test_a_single_term(self):
+        """Where the scores have one term its share is always 1, and foretells nothing."""
+        found = json.loads(run("study", "ablate", os.path.join(ROOT, "models", "demo-bert"), "--text", SENTENCES[0], "--json"))
+        self.assertEqual([(row["term"], row["rho"], row["95 %"]) for row in rows_of(found["prediction"])], [("c2c", None, None), ("all", None, None)])
+
     def test_needs_a_head(self):
         self.assertIn("--kind: expected one of zero, mean", run("study", "ablate", DEMO, "--text", "a", "--kind", "median", code=2))
 
@@ -297,6 +302,8 @@ class Decoder(unittest.TestCase):
                 self.assertAlmostEqual(row["log_p_other"], at[id_of[row["other"]]], delta=2e-5)
         shown = next(row for row in rows_of(found["accuracy"]) if row["position of"] == "verb")
         self.assertEqual(shown["items"], 8)
+        unseen = next(row for row in rows_of(found["accuracy"]) if row["position of"] == "subject")
+        self.assertEqual([unseen[title] for title in ("items", "EMD", "EMD - head")], [0, None, None])
         for title, decoder in (("head on H[L]", "plain"), ("EMD", "emd"), ("EMD, one position", "emd_level")):
             self.assertTrue(shown[title].startswith(f"{100 * right[decoder] / 8:.1f} "), (shown, right))
         self.assertTrue(all(row["with equal logits"] == 0 and row["sentences"] == 2 for row in rows_of(found["two_masks"])))
@@ -333,10 +340,21 @@ class Decoder(unittest.TestCase):
     def test_bad_frames(self):
         for line, words in (("x", ["expected kind"]), ("verb\tno masks\ta/b", ["{1}", "no masks"]), ("verb\t{2} {1}\ta/b", ["{1}, then {2}"]),
                             ("verb\t{1} {2}\ta", ["word/word", "'a'"]), ("verb\t{1} <a {2}\tman/horse", ["<a|b>"]),
+                            ("Verb\t{1} {2}\tman/horse", ["subject, verb, preposition or either", "'Verb'"]),
                             ("verb\t{1} {2}\tqwertyuiop/zxcvbnm", ["single tokens"])):
             err = run("study", "decoder", DEMO, "--text", line, code=3)
             for word in words:
                 self.assertIn(word, err)
+
+    def test_bad_lines_are_not_passed_over(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, line, words in (("bad.jsonl", b'{"text": 3}', 'bad.jsonl, line 2: the value of "text" is not a text'),
+                                      ("nul.txt", b"verb\t{1} {2}\tman/horse\0", "nul.txt, line 2: ")):
+                path = os.path.join(folder, name)
+                first = json.dumps({"text": self.FRAME}) if name.endswith("l") else self.FRAME
+                with open(path, "wb") as file:
+                    file.write(first.encode() + b"\n" + line + b"\n")
+                self.assertIn(words, run("study", "decoder", DEMO, "--file", path, code=3))
 
     def test_bundled_items(self):
         """At least 500 items whose answer depends on the place, as docs/studies/decoder.md says."""
