@@ -30,6 +30,11 @@ void text_table_add(text_table *table, const char *format, ...)
     va_end(arguments);
 }
 
+void text_table_add_titles(text_table *table, const char *const *titles)
+{
+    for (size_t k = 0; k < table->columns; k++) text_table_add(table, "%s", titles[k]);
+}
+
 void text_table_add_known(text_table *table, int decimals, double value, bool known)
 {
     if (known)

@@ -144,11 +144,6 @@ static deberta_status report_unit(ablate_study *study, size_t index, bootstrap_i
     return DEBERTA_OK;
 }
 
-static void add_titles(text_table *table, const char *const *titles)
-{
-    for (size_t k = 0; k < table->columns; k++) text_table_add(table, "%s", titles[k]);
-}
-
 static size_t count_terms(const ablate_study *study)
 {
     return (size_t)study->has_term[0] + study->has_term[1] + study->has_term[2];
@@ -162,8 +157,9 @@ static deberta_status tabulate_effects(ablate_study *study, deberta_error *err)
                                         "change of the logits",
                                         2 + 2 * terms);
     study->findings.data = text_table_make(10);
-    add_titles(&study->findings.data, (const char *const[]){"layer", "head", "term", "share", "loss_change", "loss_low",
-                                                            "loss_high", "logit_change", "logit_low", "logit_high"});
+    text_table_add_titles(&study->findings.data,
+                          (const char *const[]){"layer", "head", "term", "share", "loss_change", "loss_low",
+                                                "loss_high", "logit_change", "logit_low", "logit_high"});
     text_table_add(table, "layer");
     text_table_add(table, "head");
     for (size_t k = 0; k < terms; k++) text_table_add(table, "%s", term_names[study->interventions[k].term]);
@@ -206,7 +202,7 @@ static deberta_status tabulate_prediction(ablate_study *study, deberta_error *er
     text_table *table =
         study_add_table(&study->findings, "prediction",
                         "Rank correlation of a term's share of the variance with the change of the loss", 4);
-    add_titles(table, (const char *const[]){"term", "heads", "rho", "95 %"});
+    text_table_add_titles(table, (const char *const[]){"term", "heads", "rho", "95 %"});
     for (int term = 0; term <= COMPONENT_TERMS; term++)
         if (term == COMPONENT_TERMS || study->has_term[term]) add_correlation(study, table, term, x, x + study->count);
     free(x);
