@@ -10,11 +10,12 @@
 #include <sys/stat.h>
 
 #include "bench/report.h"
+#include "core/text/utf8.h"
 
 static void get_text(const json_t *object, const char *name, char *text, size_t capacity_bytes)
 {
     const char *found = json_string_value(json_object_get(object, name));
-    if (found) snprintf(text, capacity_bytes, "%s", found);
+    if (found) utf8_copy(text, capacity_bytes, found);
 }
 
 static double get_number(const json_t *object, const char *name)

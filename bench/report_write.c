@@ -8,6 +8,7 @@
 
 #include "bench/report.h"
 #include "bench/trends.h"
+#include "core/text/json_text.h"
 
 enum { SIGNIFICANT_DIGITS = 9 }; /* nanoseconds of a second */
 
@@ -23,7 +24,7 @@ static void put(writer w, const char *name, json_t *value)
     if (!value || json_object_set_new(w.object, name, value) != 0) *w.failed = true;
 }
 
-static void put_text(writer w, const char *name, const char *text) { put(w, name, json_string(text)); }
+static void put_text(writer w, const char *name, const char *text) { put(w, name, json_clean_text(text)); }
 static void put_size(writer w, const char *name, size_t value) { put(w, name, json_integer((json_int_t)value)); }
 static void put_flag(writer w, const char *name, bool value) { put(w, name, json_boolean(value)); }
 
@@ -136,7 +137,7 @@ static void put_environment(writer w, const bench_report *report)
     put_number(w, "load_s", report->load_s);
     put_size(w, "load_peak_rss_bytes", report->load_peak_rss_bytes);
     json_t *notes = put_array(w, "notes");
-    for (size_t i = 0; i < s->note_count; i++) append(notes, json_string(s->notes[i]), w.failed);
+    for (size_t i = 0; i < s->note_count; i++) append(notes, json_clean_text(s->notes[i]), w.failed);
 }
 
 static void put_breakdown(writer w, const bench_result *r)

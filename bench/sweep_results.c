@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "bench/sweep_work.h"
+#include "core/text/utf8.h"
 
 static void fill_breakdown(bench_result *r, const sweep_point *p)
 {
@@ -42,7 +43,7 @@ static deberta_status fill_result(bench_result *r, const sweep *s, sweep_point *
         .workspace_bytes = p->workspace_bytes,
         .checksum = p->checksum,
     };
-    snprintf(r->model, sizeof r->model, "%s", s->info.name);
+    utf8_copy(r->model, sizeof r->model, s->info.name);
     snprintf(r->isa, sizeof r->isa, "%s", deberta_isa_name(p->isa));
     snprintf(r->attention, sizeof r->attention, "%s", attention_terms_name(p->terms));
     r->samples = p->samples;

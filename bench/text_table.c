@@ -20,17 +20,19 @@ static bool reserve(text_table *table)
 
 void text_table_add(text_table *table, const char *format, ...)
 {
-    char text[256];
+    char *cell = NULL;
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
-    va_end(arguments);
-    char *cell = reserve(table) ? strdup(text) : NULL;
-    if (cell) {
+    if (reserve(table) && vasprintf(&cell, format, arguments) >= 0)
         table->cells[table->count++] = cell;
-    } else {
+    else
         table->failed = true;
-    }
+    va_end(arguments);
+}
+
+void text_table_add_titles(text_table *table, const char *const *titles)
+{
+    for (size_t k = 0; k < table->columns; k++) text_table_add(table, "%s", titles[k]);
 }
 
 void text_table_add_known(text_table *table, int decimals, double value, bool known)

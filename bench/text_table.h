@@ -23,6 +23,8 @@ typedef struct text_table {
 /* Cells are added from left to right, row by row; the first `columns` of them are the titles. */
 text_table text_table_make(size_t columns);
 void text_table_add(text_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The whole first row: [columns]. */
+void text_table_add_titles(text_table *table, const char *const *titles);
 /* A number with so many decimals, or an empty cell for what is not known. */
 void text_table_add_known(text_table *table, int decimals, double value, bool known);
 /* Numbers, and what looks like one, are set to the right. False if memory ran out on the way, and then nothing is

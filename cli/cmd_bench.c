@@ -15,6 +15,7 @@
 #include "cli/run.h"
 #include "cli/table_format.h"
 #include "core/base/topology.h"
+#include "core/text/utf8.h"
 
 enum { MOST_MIXES = 64 };
 
@@ -157,7 +158,7 @@ static int run_sweep(const parsed_options *options)
         progress_end(&bar);
         static const char *const without[] = {"out", NULL};
         char *line = options_command_line(options, without);
-        if (line) snprintf(report.command, sizeof report.command, "%s", line);
+        if (line) utf8_copy(report.command, sizeof report.command, line);
         free(line);
         if (done == DEBERTA_OK) done = print_sweep(&report, output.file, format, &error);
         if (done != DEBERTA_OK) {

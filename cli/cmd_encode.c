@@ -10,6 +10,7 @@
 #include "cli/run.h"
 #include "core/io/export.h"
 #include "core/model/session.h"
+#include "core/text/json_text.h"
 #include "study/capture.h"
 
 enum { NAME_BYTES = 48 };
@@ -232,9 +233,9 @@ static json_t *describe_file(const encode_job *job, const char *path)
             json_array_append_new(shape, json_integer((json_int_t)job->tensors[k].shape[d]));
         json_array_append_new(tensors, json_pack("{s:s, s:o}", "name", job->tensors[k].name, "shape", shape));
     }
-    return json_pack("{s:s, s:s, s:s, s:I, s:o}", "out", path, "model", job->info.name, "isa",
-                     deberta_isa_name(deberta_session_isa(job->session)), "tokens", (json_int_t)job->input.tokens,
-                     "tensors", tensors);
+    return json_pack("{s:o, s:o, s:s, s:I, s:o}", "out", json_clean_text(path), "model",
+                     json_clean_text(job->info.name), "isa", deberta_isa_name(deberta_session_isa(job->session)),
+                     "tokens", (json_int_t)job->input.tokens, "tensors", tensors);
 }
 
 static int run_job(encode_job *job)
@@ -267,7 +268,8 @@ static int run_job(encode_job *job)
     if (options_has(job->options, "logits"))
         for (int head = 0; head < DEBERTA_HEAD_COUNT; head++) job->heads[head] = job->info.heads_present & 1u << head;
     if (encode(job, &session_options, path, &error) != DEBERTA_OK) return report_error(job->options, &error);
-    if (options_has(job->options, "json")) run_write_json_line(stdout, describe_file(job, path));
+    if (options_has(job->options, "json") && !run_write_json_line(stdout, describe_file(job, path)))
+        return report_no_memory(job->options);
     return EXIT_OK;
 }
 
@@ -309,12 +311,14 @@ const command command_encode = {
         "  deberta encode synthetic:v3-xsmall --ids 1,7,3,11,2 --components all --hidden all -o states.safetensors\n"
         "  deberta encode models/demo --file corpus.txt --pool mean --resume -o corpus.npy\n"
         "  deberta encode models/demo --file books.jsonl --window 512 --stride 256 -o books.safetensors\n"
-        "\nA corpus (--pool, --window, or an output that ends in .npy or .jsonl) gives one row a text, or a window, in "
-        "the order of\n"
-        "the input: \"pooled\" [rows, h], or with --pool none \"hidden\" [tokens, h] and \"starts\" [rows + 1]; with "
-        "windows also\n"
-        "\"text\" [rows] and \"characters\" [rows, 2]. A .jsonl file has a line for each: {\"line\", \"tokens\", "
-        "\"pooled\" or \"hidden\"}.\n"
+        "\nA corpus (any of --pool, --window, --stride, --batch-tokens, --resume and --jsonl, a --file that ends in "
+        ".jsonl or .ndjson,\n"
+        "or an --out that ends in .npy or .jsonl) gives one row a text, or a window, in the order of the input: "
+        "\"pooled\" [rows, h],\n"
+        "or with --pool none \"hidden\" [tokens, h] and \"starts\" [rows + 1]; with windows also \"text\" [rows] and "
+        "\"characters\"\n"
+        "[rows, 2]. A .jsonl file has a line for each: {\"line\", \"tokens\", \"pooled\" or \"hidden\"}. There is no "
+        "--json of a corpus.\n"
         "A text that cannot be encoded is reported with its place; its row holds no numbers (NaN, no tokens, or "
         "\"error\").\n",
     .run = run,

@@ -90,14 +90,9 @@ static deberta_status finish(head_run *run, FILE *out, deberta_error *err)
     job->findings.bad = run->bad;
     if (confusion_score(&job->findings.confusion).texts == 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "none of the lines can be used");
-    if (job->format == FORMAT_JSON) {
-        json_t *object = eval_json(&job->findings);
-        json_dumpf(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-        fputc('\n', out);
-        json_decref(object);
-        return DEBERTA_OK;
-    }
-    if (!eval_print(&job->findings, out, job->format)) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    const bool fits = job->format == FORMAT_JSON ? run_write_json(out, eval_json(&job->findings))
+                                                 : eval_print(&job->findings, out, job->format);
+    if (!fits) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     return DEBERTA_OK;
 }
 
@@ -168,7 +163,10 @@ static int run(const parsed_options *options)
     if (status == EXIT_OK) status = head_run_check_labels(&run, run.batches.info.sequence_labels);
     if (status == EXIT_OK) status = make_labels(&job, &run);
     if (status == EXIT_OK) status = head_run_all(&run, &command, &job);
-    if (status == EXIT_OK || (status == EXIT_INPUT && job.findings.bad)) {
+    /* Bad lines among good ones are reported and the scores stand; without any good one there is nothing to draw. */
+    const bool some_bad =
+        status == EXIT_INPUT && job.findings.bad && confusion_score(&job.findings.confusion).texts > 0;
+    if (status == EXIT_OK || some_bad) {
         const int drawn = draw_findings(&run, &job);
         if (drawn != EXIT_OK) status = drawn;
     }

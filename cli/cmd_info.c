@@ -11,6 +11,7 @@
 #include "core/base/topology.h"
 #include "core/dispatch.h"
 #include "core/model/packed_file.h"
+#include "core/text/json_text.h"
 
 static const deberta_isa tiers[] = {DEBERTA_ISA_SCALAR, DEBERTA_ISA_AVX2, DEBERTA_ISA_AVX512, DEBERTA_ISA_NEON};
 enum { TIERS = sizeof tiers / sizeof *tiers };
@@ -59,9 +60,10 @@ static json_t *describe_model(const deberta_model *model)
     char terms[16];
     snprintf(terms, sizeof terms, "%s%s%s", info.has_c2p ? "c2p" : "", info.has_c2p && info.has_p2c ? "|" : "",
              info.has_p2c ? "p2c" : "");
-    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:I, s:I, s:I, "
+    return json_pack("{s:o, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:I, s:I, s:I, "
                      "s:I, s:s, s:o}",
-                     "name", info.name, "version", info.version, "layers", (json_int_t)info.layers, "hidden_size",
+                     "name", json_clean_text(info.name), "version", info.version, "layers", (json_int_t)info.layers,
+                     "hidden_size",
                      (json_int_t)info.hidden_size, "heads", (json_int_t)info.heads, "head_size",
                      (json_int_t)info.head_size, "intermediate_size", (json_int_t)info.intermediate_size,
                      "embedding_size", (json_int_t)info.embedding_size, "vocabulary_size",

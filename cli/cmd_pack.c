@@ -3,10 +3,11 @@
 #include "cli/run.h"
 #include "core/model/model.h"
 #include "core/model/packed_file.h"
+#include "core/text/json_text.h"
 
 static json_t *describe(const deberta_model_info *info)
 {
-    return json_pack("{s:s, s:s, s:I}", "model", info->name, "file", PACKED_FILE_NAME, "bytes",
+    return json_pack("{s:o, s:s, s:I}", "model", json_clean_text(info->name), "file", PACKED_FILE_NAME, "bytes",
                      (json_int_t)info->memory_bytes);
 }
 

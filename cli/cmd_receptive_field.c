@@ -189,6 +189,22 @@ static int plot(const parsed_options *options, const field_findings *f)
 }
 #endif
 
+/* Options that would be passed over in silence. */
+static int check_combination(const parsed_options *options)
+{
+    static const char *const needed[][2] = {{"behaviour-layers", "behaviour"},
+                                            {"behaviour-tokens", "behaviour"},
+                                            {"influence-tokens", "influence"},
+                                            {"influence-sources", "influence"}};
+    for (size_t k = 0; k < sizeof needed / sizeof *needed; k++)
+        if (options_has(options, needed[k][0]) && !options_has(options, needed[k][1]))
+            return report_usage(options, "--%s needs --%s", needed[k][0], needed[k][1]);
+    const char *given = options_has(options, "text") ? "text" : "ids";
+    if (options_has(options, "influence-tokens") && options_has(options, given))
+        return report_usage(options, "--influence-tokens is for a made-up text; --%s gives one", given);
+    return EXIT_OK;
+}
+
 /* Everything else follows from config.json, where an ablation changes nothing. */
 static int check_ablations(const parsed_options *options)
 {
@@ -212,6 +228,7 @@ static int run(const parsed_options *options)
         !options_size(options, "tokens", 0, 1, MOST_TOKENS, &findings.length) ||
         !options_size(options, "layers", 0, 1, MOST_LAYERS, &findings.layers))
         return EXIT_USAGE;
+    if (check_combination(options) != EXIT_OK) return EXIT_USAGE;
     if (!run_is_model_place(options)) return EXIT_INPUT;
     findings.reference = model_options.reference;
     if (read_config(&findings.config, findings.model, &error) != DEBERTA_OK) return report_error(options, &error);

@@ -230,8 +230,7 @@ static int run_latency(report_job *job, size_t layers)
     word_list over_layers = {.words = {"bench", job->contents.model, "-n", tokens, "--layers",
                                        chosen ? chosen : numbers, "--reps", reps, "--no-peak", "--json"},
                              .count = 10};
-    if (options_has(job->options, "isa") && strcmp(options_value(job->options, "isa", ""), "all") != 0)
-        add_option(&over_layers, "--isa", options_value(job->options, "isa", ""));
+    if (options_has(job->options, "isa")) add_option(&over_layers, "--isa", options_value(job->options, "isa", ""));
     const int status =
         run_sweep(job, "Latency against length", "lengths", &over_lengths, strpbrk(lengths, ",-") != NULL);
     if (status != EXIT_OK || layers < 2) return status;

@@ -6,7 +6,6 @@
  * token-wise trained models want.
  *
  * SPDX-License-Identifier: MIT */
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,6 +13,7 @@
 #include "cli/head_output.h"
 #include "cli/head_run.h"
 #include "core/base/status.h"
+#include "core/text/utf8.h"
 
 typedef enum grouping { GROUPING_FIRST, GROUPING_SIMPLE, GROUPING_NONE } grouping;
 
@@ -38,15 +38,23 @@ typedef struct entity {
 
 /* ------------------------------------------------------------------------------------------------------------ units */
 
-static bool is_punctuation(char c) { return (unsigned char)c < 0x80 && ispunct((unsigned char)c); }
+/* Whether the character at, or the one before, a place between two characters is punctuation. */
+static bool touches_punctuation(const char *text, size_t bytes, size_t place)
+{
+    uint32_t character = 0, before = 0;
+    size_t at = place;
+    while (at > 0 && utf8_is_continuation(text[--at])) continue;
+    if (place > 0) utf8_decode(text + at, place - at, &before);
+    if (place < bytes) utf8_decode(text + place, bytes - place, &character);
+    return utf8_is_punctuation(character) || utf8_is_punctuation(before);
+}
 
 /* Does a new word begin here? Behind a space and on both sides of punctuation, where corpora of this kind split too. */
 static bool begins_word(const head_text *text, const token_place *place, const tagged_unit *before)
 {
-    const char *bytes = text->record.text;
     const size_t begin = place->bytes.begin;
-    return !before || begin > before->place.bytes.end || is_punctuation(bytes[begin]) ||
-           is_punctuation(bytes[begin - 1]);
+    return !before || begin > before->place.bytes.end ||
+           touches_punctuation(text->record.text, text->record.text_bytes, begin);
 }
 
 /* probabilities: scratch [labels]. Returns how many units were written, at most one a token. */

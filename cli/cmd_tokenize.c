@@ -41,6 +41,20 @@ static void print_table(FILE *out, const token_list *list)
     }
 }
 
+static int print(const parsed_options *options, const input_batch *input, text_output *output)
+{
+    bool fits = true;
+    for (size_t r = 0; fits && r < input->rows; r++) {
+        if (options_has(options, "json"))
+            fits = run_write_json_line(output->file, describe(&input->token_lists[r]));
+        else
+            print_table(output->file, &input->token_lists[r]);
+    }
+    if (fits) return text_output_close(options, output);
+    text_output_discard(output);
+    return report_no_memory(options);
+}
+
 static int run(const parsed_options *options)
 {
     input_batch input;
@@ -49,13 +63,7 @@ static int run(const parsed_options *options)
     int status = input_read(options, options_argument(options, 0), NULL, &input);
     if (status != EXIT_OK) return status;
     status = text_output_open(options, options_value(options, "out", NULL), &output);
-    for (size_t r = 0; status == EXIT_OK && r < input.rows; r++) {
-        if (options_has(options, "json"))
-            run_write_json_line(output.file, describe(&input.token_lists[r]));
-        else
-            print_table(output.file, &input.token_lists[r]);
-    }
-    if (status == EXIT_OK) status = text_output_close(options, &output);
+    if (status == EXIT_OK) status = print(options, &input, &output);
     input_free(&input);
     return status;
 }

@@ -152,20 +152,61 @@ static void print_repeat_command(const parsed_options *options)
 
 /* ------------------------------------------------------------------------------------------------------- mutations */
 
-static int list_mutations(const parsed_options *options)
+/* What is said of a fault is a sentence or an object: there is no table to be set, and nothing to draw. */
+static bool check_mutation_output(const parsed_options *options, const verify_output *to)
+{
+    if (to->paths.figure_count) {
+        report_usage(options, "--out: '%s' is a picture, and --mutate draws none", to->paths.figures[0]);
+        return false;
+    }
+    if (to->format == FORMAT_TABLE || to->format == FORMAT_JSON) return true;
+    report_usage(options, "--mutate prints text or JSON, and is asked for another format by --format, --latex or what "
+                          "--out ends in");
+    return false;
+}
+
+static json_t *describe_mutations(void)
+{
+    json_t *list = json_array();
+    for (int m = MUTATION_NONE + 1; m < MUTATION_COUNT; m++)
+        json_array_append_new(list, json_pack("{s:s, s:s}", "name", mutation_name((model_mutation)m), "description",
+                                              mutation_description((model_mutation)m)));
+    return list;
+}
+
+static int list_mutations(const parsed_options *options, const verify_output *to)
 {
     text_output output;
-    const int status = text_output_open(options, options_value(options, "out", NULL), &output);
+    if (to->format == FORMAT_JSON) return run_print_json_to(options, to->paths.text, describe_mutations());
+    const int status = text_output_open(options, to->paths.text, &output);
     if (status != EXIT_OK) return status;
     for (int m = MUTATION_NONE + 1; m < MUTATION_COUNT; m++)
         fprintf(output.file, "%s %s\n", mutation_name((model_mutation)m), mutation_description((model_mutation)m));
     return text_output_close(options, &output);
 }
 
-/* 1 when the fault was noticed, 0 when it was missed: the exit codes of a check that is itself checked. */
-static int mutate(const parsed_options *options, verify_options *verify, const char *name)
+static int print_verdict(const parsed_options *options, const verify_output *to, const char *name,
+                         const verify_report *report)
 {
-    if (strcmp(name, "list") == 0) return list_mutations(options);
+    const bool caught = report->failures > 0;
+    if (to->format == FORMAT_JSON)
+        return run_print_json_to(options, to->paths.text,
+                                 json_pack("{s:s, s:s, s:b, s:I, s:I}", "schema", "deberta-verify-mutation/1",
+                                           "mutation", name, "caught", caught, "checks", (json_int_t)report->count,
+                                           "failures", (json_int_t)report->failures));
+    text_output output;
+    const int status = text_output_open(options, to->paths.text, &output);
+    if (status != EXIT_OK) return status;
+    fprintf(output.file, "%s: %s (%zu of %zu checks failed)\n", name, caught ? "caught" : "missed", report->failures,
+            report->count);
+    return text_output_close(options, &output);
+}
+
+/* 1 when the fault was noticed, 0 when it was missed: the exit codes of a check that is itself checked. */
+static int mutate(const parsed_options *options, verify_options *verify, const verify_output *to, const char *name)
+{
+    if (!check_mutation_output(options, to)) return EXIT_USAGE;
+    if (strcmp(name, "list") == 0) return list_mutations(options, to);
     verify->mutation = mutation_from_name(name);
     if (verify->mutation == MUTATION_COUNT || verify->mutation == MUTATION_NONE)
         return report_usage(options, "--mutate: no mutation is called '%s' (see --mutate list)", name);
@@ -178,13 +219,7 @@ static int mutate(const parsed_options *options, verify_options *verify, const c
         return report_error(options, &error);
     }
     const bool caught = report.failures > 0;
-    text_output output;
-    int status = text_output_open(options, options_value(options, "out", NULL), &output);
-    if (status == EXIT_OK) {
-        fprintf(output.file, "%s: %s (%zu of %zu checks failed)\n", name, caught ? "caught" : "missed", report.failures,
-                report.count);
-        status = text_output_close(options, &output);
-    }
+    const int status = print_verdict(options, to, name, &report);
     verify_report_free(&report);
     return status == EXIT_OK && caught ? EXIT_CHECK_FAILED : status;
 }
@@ -275,7 +310,7 @@ static int run(const parsed_options *options)
         !output_paths_read(options, &output.paths))
         return EXIT_USAGE;
     const char *mutation = options_value(options, "mutate", NULL);
-    if (mutation) return mutate(options, &verify, mutation);
+    if (mutation) return mutate(options, &verify, &output, mutation);
     int status = EXIT_OK;
     if (options_has(options, "against")) {
         status = verify_against_file(options, &verify, &report);
@@ -302,7 +337,8 @@ static const option_spec options[] = {
     {"tokens", 'n', "N", "verify on N made-up ids (default 48)"},
     {"against", 0, "FILE", "compare with tensors in the layout of `encode`, such as tools/reference.py writes"},
     ABLATE_OPTION,
-    {"mutate", 0, "NAME", "put a fault into the engine: exit 1 if it is noticed, 0 if not; `list` names them"},
+    {"mutate", 0, "NAME",
+     "put a fault into the engine: exit 1 if it is noticed, 0 if not; `list` names them; text or JSON"},
     TABLE_FORMAT_OPTIONS,
     {NULL, 0, NULL, NULL},
 };

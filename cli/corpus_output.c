@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/run.h"
 #include "core/base/status.h"
+#include "core/text/json_text.h"
 
 enum { NPY_HEADER_BYTES = 128, LARGEST_DIGITS = 20 };
 
@@ -48,7 +50,8 @@ static void add_tensor(json_t *header, const char *name, const char *type, size_
 static json_t *safetensors_header(const corpus_output *output)
 {
     size_t offset = 0;
-    json_t *header = json_pack("{s:{s:s, s:s}}", "__metadata__", "model", output->model, "version", deberta_version());
+    json_t *header = json_pack("{s:{s:o, s:s}}", "__metadata__", "model", json_clean_text(output->model), "version",
+                               deberta_version());
     add_tensor(header, output->per_token ? "hidden" : "pooled", "F32", sizeof(float), output->vectors, output->width,
                &offset);
     if (output->per_token) add_tensor(header, "starts", "I64", sizeof(int64_t), output->row_count + 1, 0, &offset);
@@ -185,7 +188,10 @@ static FILE *open_or_make(const char *path)
 deberta_status corpus_output_open(corpus_output *output, const char *path, const json_t *settings,
                                   corpus_progress *progress, deberta_error *err)
 {
+    struct stat about;
     *progress = (corpus_progress){0};
+    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s cannot be written: it exists and is not a regular file", path);
     output->path = strdup(path);
     if (!output->path ||
         (output->resumable ? asprintf(&output->part, "%s.part", path)
@@ -273,12 +279,14 @@ deberta_status corpus_output_finish(corpus_output *output, deberta_error *err)
 {
     if (!write_side_tensors(output)) return cannot_write(output, err);
     DEBERTA_TRY(write_header(output, err));
-    const int closed = fclose(output->file);
+    const bool closed = fclose(output->file) == 0;
     output->file = NULL;
-    if (closed != 0 || rename(output->part, output->path) != 0) return cannot_write(output, err);
+    const bool placed = closed && rename(output->part, output->path) == 0;
+    const deberta_status status = placed ? DEBERTA_OK : cannot_write(output, err);
+    if (!placed && !output->resumable) unlink(output->part);
     run_remove_on_signal(NULL);
-    if (output->journal) unlink(output->journal_path);
-    return DEBERTA_OK;
+    if (placed && output->journal) unlink(output->journal_path);
+    return status;
 }
 
 void corpus_output_close(corpus_output *output)

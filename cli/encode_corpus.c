@@ -11,6 +11,7 @@
 #include "cli/text_batches.h"
 #include "core/base/status.h"
 #include "core/model/model.h"
+#include "core/text/json_text.h"
 
 enum {
     CHUNK_TEXTS = 4096, /* sorted by length together */
@@ -53,16 +54,39 @@ typedef struct corpus_job {
 
 /* ---------------------------------------------------------------------------------------------------------- options */
 
-bool encode_corpus_wanted(const parsed_options *options)
+/* What on the command line asks for a corpus: an option, with its value where that is what counts. */
+typedef struct corpus_reason {
+    const char *option, *value;
+} corpus_reason;
+
+static bool find_reason(const parsed_options *options, corpus_reason *reason)
 {
     static const char *const names[] = {"pool", "window", "stride", "batch-tokens", "resume", "jsonl", NULL};
     corpus_format format;
     for (size_t k = 0; names[k]; k++)
-        if (options_has(options, names[k])) return true;
+        if (options_has(options, names[k])) return *reason = (corpus_reason){.option = names[k]}, true;
     const char *path;
     for (size_t k = 0; (path = options_nth_value(options, "file", k)); k++)
-        if (text_stream_is_jsonl(path)) return true;
-    return corpus_format_of(options_value(options, "out", NULL), &format) && format != CORPUS_SAFETENSORS;
+        if (text_stream_is_jsonl(path)) return *reason = (corpus_reason){"file", path}, true;
+    path = options_value(options, "out", NULL);
+    *reason = (corpus_reason){"out", path};
+    return corpus_format_of(path, &format) && format != CORPUS_SAFETENSORS;
+}
+
+bool encode_corpus_wanted(const parsed_options *options)
+{
+    corpus_reason reason;
+    return find_reason(options, &reason);
+}
+
+/* An option for padded tensors, beside what asks for a corpus. */
+static int refuse_option(const parsed_options *options, const char *name)
+{
+    corpus_reason reason = {0};
+    find_reason(options, &reason);
+    return report_usage(options, "--%s does not go with the output of a corpus, which --%s%s%s%s asks for", name,
+                        reason.option, reason.value ? " '" : "", reason.value ? reason.value : "",
+                        reason.value ? "'" : "");
 }
 
 static int read_window(corpus_job *job)
@@ -87,14 +111,11 @@ static int read_window(corpus_job *job)
 
 static int read_options(corpus_job *job)
 {
-    static const char *const others[] = {"ids", "input", "hidden", "attention", "components", "logits", NULL};
+    static const char *const others[] = {"ids", "input", "hidden", "attention", "components", "logits", "json", NULL};
     const char *path = options_value(job->options, "out", NULL);
     size_t pooling;
     for (size_t k = 0; others[k]; k++)
-        if (options_has(job->options, others[k]))
-            return report_usage(job->options,
-                                "--%s does not go with the output of a corpus (--pool, --window, .npy, .jsonl)",
-                                others[k]);
+        if (options_has(job->options, others[k])) return refuse_option(job->options, others[k]);
     if (!path) return report_usage(job->options, "say where the results go: --out FILE");
     if (!corpus_format_of(path, &job->output.format))
         return report_usage(job->options,
@@ -110,16 +131,28 @@ static int read_options(corpus_job *job)
     return EXIT_OK;
 }
 
+/* --ablate as it was given, every time. */
+static json_t *list_ablations(const parsed_options *options)
+{
+    json_t *lists = json_array();
+    const char *list;
+    for (size_t k = 0; (list = options_nth_value(options, "ablate", k)); k++)
+        json_array_append_new(lists, json_string(list));
+    return lists;
+}
+
 /* What a resumed run must have in common with the one that began. */
 static deberta_status describe_settings(const corpus_job *job, json_t **settings, deberta_error *err)
 {
     char digest[65];
     DEBERTA_TRY(model_digest(job->batches.model, digest, err));
-    *settings = json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s}", "version", deberta_version(), "model",
+    *settings = json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s, s:o}", "version", deberta_version(), "model",
                           digest, "pool", pooling_names[job->pooling], "format", (int)job->output.format, "window",
                           (json_int_t)job->window, "stride", (json_int_t)job->stride, "max_tokens",
                           (json_int_t)job->batches.cut, "strict", job->batches.strict, "reference",
-                          options_value(job->options, "reference", "microsoft"));
+                          options_value(job->options, "reference", "microsoft"), "ablations",
+                          list_ablations(job->options));
+    if (!*settings) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     return DEBERTA_OK;
 }
 
@@ -325,10 +358,10 @@ static void put_line(const corpus_job *job, const corpus_text *text, size_t row,
     const text_record *record = &text->record;
     const size_t h = job->batches.info.hidden_size;
     fprintf(file, "{\"line\":%zu", record->line);
-    if (record->source) put_json(file, "file", json_clean_string(record->source, strlen(record->source)));
+    if (record->source) put_json(file, "file", json_clean_text(record->source));
     if (record->id) put_json(file, "id", json_incref(record->id));
     if (record->problem) {
-        put_json(file, "error", json_clean_string(record->problem, strlen(record->problem)));
+        put_json(file, "error", json_clean_text(record->problem));
     } else {
         fprintf(file, ",\"tokens\":%zu", job->rows[row].tokens);
         if (job->window)

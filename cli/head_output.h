@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "core/text/json_text.h"
 #include "core/text/token_list.h"
 
 /* probabilities[k] = exp(logits[k]) / sum, in double. */
@@ -23,7 +24,6 @@ typedef struct token_place {
 } token_place;
 token_place token_place_of(const token_list *list, size_t token, const char *text);
 
-json_t *json_clean_string(const char *text, size_t bytes);
 json_t *json_span(text_span span);     /* [begin, end] */
 text_span span_of(const json_t *item); /* back from its "bytes" */
 

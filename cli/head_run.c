@@ -122,7 +122,8 @@ static deberta_status read_window(head_run *run, bool *end, deberta_error *err)
         DEBERTA_TRY(grow_window(run, err));
         head_text *text = &run->texts[run->count];
         DEBERTA_TRY(text_stream_next(&run->stream, &text->record, end, err));
-        if (*end) return DEBERTA_OK;
+        if (*end) break;
+        run->read++;
         text->skipped = false;
         if (run->command->split) DEBERTA_TRY(run->command->split(run, text, err));
         if (text->skipped) {
@@ -138,6 +139,7 @@ static deberta_status read_window(head_run *run, bool *end, deberta_error *err)
         if (!text->record.problem && run->command->look) DEBERTA_TRY(run->command->look(run, text, err));
         if (typed && run->stream.file == stdin) break;
     }
+    if (run->read == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", run->stream.path);
     return DEBERTA_OK;
 }
 
@@ -172,22 +174,35 @@ static deberta_status answer_window(head_run *run, deberta_error *err)
 
 /* --------------------------------------------------------------------------------------------------------- printing */
 
-static void print_json_line(head_run *run, const head_text *text)
+/* The members of an object that is open already; behind others if it is not the first. Releases. */
+static bool put_members(FILE *out, json_t *members, bool first, size_t flags)
 {
-    const text_record *record = &text->record;
-    json_t *object = json_pack("{s:I}", "line", (json_int_t)record->line);
-    if (record->source) json_object_set_new(object, "file", json_clean_string(record->source, strlen(record->source)));
-    if (record->id) json_object_set(object, "id", record->id);
-    if (record->problem)
-        json_object_set_new(object, "error", json_clean_string(record->problem, strlen(record->problem)));
-    if (text->answer) json_object_update(object, text->answer);
-    json_dumpf(object, run->output.file, JSON_REAL_PRECISION(9));
-    fputc('\n', run->output.file);
-    json_decref(object);
+    if (!first && json_object_size(members)) fputs(", ", out);
+    const bool whole = json_dumpf(members, out, flags | JSON_EMBED) == 0;
+    json_decref(members);
+    return whole;
 }
 
-static void print_text(head_run *run, head_text *text)
+/* Numbers of an answer have nine digits; an id is the user's, and keeps all that it has. False if memory ran out. */
+static bool print_json_line(head_run *run, const head_text *text)
 {
+    const text_record *record = &text->record;
+    FILE *out = run->output.file;
+    json_t *place = json_pack("{s:I}", "line", (json_int_t)record->line), *rest = json_object();
+    bool fits = !record->source || json_object_set_new(place, "file", json_clean_text(record->source)) == 0;
+    if (record->id) fits = json_object_set(place, "id", record->id) == 0 && fits;
+    if (record->problem) fits = json_object_set_new(rest, "error", json_clean_text(record->problem)) == 0 && fits;
+    if (text->answer) fits = json_object_update(rest, text->answer) == 0 && fits;
+    fputc('{', out);
+    fits = put_members(out, place, true, 0) && fits;
+    fits = put_members(out, rest, false, JSON_REAL_PRECISION(9)) && fits;
+    fputs("}\n", out);
+    return fits || ferror(out);
+}
+
+static bool print_text(head_run *run, head_text *text)
+{
+    bool fits = true;
     const bool json = options_has(run->options, "json");
     if (text->record.problem) {
         char place[256];
@@ -197,7 +212,7 @@ static void print_text(head_run *run, head_text *text)
         run->bad++;
     }
     if (json && run->command->print) {
-        print_json_line(run, text);
+        fits = print_json_line(run, text);
     } else if (run->command->print && !text->record.problem) {
         if (run->printed++) fputc('\n', run->output.file);
         run->command->print(run->output.file, run, text);
@@ -205,6 +220,7 @@ static void print_text(head_run *run, head_text *text)
     json_decref(text->answer);
     text->answer = NULL;
     text_record_free(&text->record);
+    return fits;
 }
 
 static int run_windows(head_run *run)
@@ -219,7 +235,12 @@ static int run_windows(head_run *run)
             progress_end(&bar);
             return report_error(run->options, &error);
         }
-        for (size_t k = 0; k < run->count; k++) print_text(run, &run->texts[k]);
+        bool fits = true;
+        for (size_t k = 0; k < run->count; k++) fits = print_text(run, &run->texts[k]) && fits;
+        if (!fits) {
+            progress_end(&bar);
+            return report_no_memory(run->options);
+        }
         fflush(run->output.file);
         if (ferror(run->output.file)) break; /* whoever closes it says so */
         progress_step(&bar, (size_t)run->stream.done_bytes, NULL);

@@ -28,7 +28,7 @@ typedef struct head_run {
     text_output output;
     head_text *texts; /* [capacity] one window of the input, in order */
     size_t count, capacity;
-    size_t printed, bad;
+    size_t read, printed, bad; /* records so far, those that were skipped too; of them so many */
     const struct head_command *command;
     void *context; /* the command's own */
 } head_run;

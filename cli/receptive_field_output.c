@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text/json_text.h"
+
 void field_findings_free(field_findings *findings)
 {
     receptive_field_free(&findings->field);
@@ -58,11 +60,12 @@ static json_t *describe_config(const field_findings *f)
     json_t *terms = json_array();
     if (c->c2p) json_array_append_new(terms, json_string("c2p"));
     if (c->p2c) json_array_append_new(terms, json_string("p2c"));
-    return json_pack("{s:s, s:i, s:I, s:I, s:I, s:o, s:s, s:b, s:I}", "model", f->model, "version", c->version,
-                     "layers", (json_int_t)c->layers, "max_relative_positions", (json_int_t)c->max_relative_positions,
-                     "position_buckets", (json_int_t)c->position_buckets, "position_terms", terms, "reference",
-                     f->reference == DEBERTA_REFERENCE_HF ? "hf" : "microsoft", "position_biased_input",
-                     c->position_biased_input, "max_position_embeddings", (json_int_t)c->max_positions);
+    return json_pack("{s:o, s:i, s:I, s:I, s:I, s:o, s:s, s:b, s:I}", "model", json_clean_text(f->model), "version",
+                     c->version, "layers", (json_int_t)c->layers, "max_relative_positions",
+                     (json_int_t)c->max_relative_positions, "position_buckets", (json_int_t)c->position_buckets,
+                     "position_terms", terms, "reference", f->reference == DEBERTA_REFERENCE_HF ? "hf" : "microsoft",
+                     "position_biased_input", c->position_biased_input, "max_position_embeddings",
+                     (json_int_t)c->max_positions);
 }
 
 /* Null where the row serves all distances beyond. */

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 
 #include "cli/run.h"
+#include "core/base/status.h"
+#include "core/text/json_text.h"
 #include "viz/byte_buffer.h"
 #include "viz/palette.h"
 
@@ -52,11 +54,14 @@ static int put_json_bytes(const char *bytes, size_t count, void *out)
     return 0;
 }
 
-static void put_json(FILE *out, const char *name, const json_t *value)
+/* A page without its data shows nothing, so that a value that cannot be made or written ends it. */
+static void put_json(page_writer *page, const char *name, const json_t *value)
 {
-    fprintf(out, "<script type=\"application/json\" id=\"json-%s\">", name);
-    json_dump_callback(value, put_json_bytes, out, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    fputs("</script>\n", out);
+    fprintf(page->out, "<script type=\"application/json\" id=\"json-%s\">", name);
+    if (json_dump_callback(value, put_json_bytes, page->out, JSON_COMPACT | JSON_REAL_PRECISION(9)) != 0 &&
+        page->status == DEBERTA_OK)
+        page->status = status_fail(&page->error, DEBERTA_E_MEMORY, "out of memory for the data of the page");
+    fputs("</script>\n", page->out);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- the data */
@@ -136,12 +141,17 @@ static json_t *describe_files(const report_contents *contents)
     return list;
 }
 
+static json_t *describe_step(const report_step *step)
+{
+    json_t *command = step->command ? json_clean_text(step->command) : json_null();
+    return json_pack("{s:s, s:o, s:b}", "title", step->title, "command", command, "failed", step->failed);
+}
+
 static json_t *describe_steps(const report_contents *contents)
 {
     json_t *list = json_array();
     for (size_t k = 0; k < contents->step_count; k++)
-        json_array_append_new(list, json_pack("{s:s, s:s?, s:b}", "title", contents->steps[k].title, "command",
-                                              contents->steps[k].command, "failed", contents->steps[k].failed));
+        json_array_append_new(list, describe_step(&contents->steps[k]));
     return list;
 }
 
@@ -154,7 +164,7 @@ static void put_documents(page_writer *page)
         snprintf(name, sizeof name, "%s.json", document);
         char *path = report_path(page->contents->folder, name);
         json_t *value = path ? json_load_file(path, 0, NULL) : NULL;
-        if (value) put_json(page->out, document, value);
+        if (value) put_json(page, document, value);
         json_decref(value);
         free(path);
     }
@@ -171,10 +181,11 @@ static void put_data(page_writer *page)
         json_array_append_new(texts, about);
     }
     put_documents(page);
-    json_t *about = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "model", contents->model, "version",
-                              deberta_version(), "palettes", describe_palettes(), "series", describe_series(), "texts",
-                              texts, "files", describe_files(contents), "steps", describe_steps(contents));
-    put_json(page->out, "page", about);
+    json_t *about = json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "model", json_clean_text(contents->model),
+                              "version", deberta_version(), "palettes", describe_palettes(), "series",
+                              describe_series(), "texts", texts, "files", describe_files(contents), "steps",
+                              describe_steps(contents));
+    put_json(page, "page", about);
     json_decref(about);
 }
 

@@ -333,25 +333,23 @@ int run_print_json_to(const parsed_options *options, const char *path, json_t *o
     text_output output;
     int status = text_output_open(options, path, &output);
     if (status == EXIT_OK) {
-        const bool whole = json_dumpf(object, output.file, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0;
-        fputc('\n', output.file);
-        if (whole || ferror(output.file)) {
-            status = text_output_close(options, &output);
-        } else {
-            text_output_discard(&output);
-            status = report_no_memory(options);
-        }
+        if (run_write_json(output.file, object)) return text_output_close(options, &output);
+        text_output_discard(&output);
+        return report_no_memory(options);
     }
     json_decref(object);
     return status;
 }
 
-void run_write_json_line(FILE *out, json_t *object)
+static bool write_json(FILE *out, json_t *object, size_t flags)
 {
-    json_dumpf(object, out, JSON_REAL_PRECISION(9));
-    fputc('\n', out);
+    const bool whole = json_dumpf(object, out, flags | JSON_REAL_PRECISION(9)) == 0;
     json_decref(object);
+    return (whole && fputc('\n', out) != EOF) || ferror(out);
 }
+
+bool run_write_json(FILE *out, json_t *object) { return write_json(out, object, JSON_INDENT(2)); }
+bool run_write_json_line(FILE *out, json_t *object) { return write_json(out, object, 0); }
 
 void format_bytes(char text[32], double bytes)
 {

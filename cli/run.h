@@ -61,8 +61,10 @@ bool run_check_figure_paths(const parsed_options *options);
 /* Prints and releases. */
 int run_print_json(const parsed_options *options, json_t *object);
 int run_print_json_to(const parsed_options *options, const char *path, json_t *object); /* path: as above */
-/* The same on one line: results that come one a text. */
-void run_write_json_line(FILE *out, json_t *object);
+/* Into a file that is open, indented or on one line (results that come one a text); releases. False if memory ran out
+ * for the object or its text; what cannot be written is found by whoever closes the file. */
+bool run_write_json(FILE *out, json_t *object);
+bool run_write_json_line(FILE *out, json_t *object);
 
 /* Bytes for people: "344 MB". */
 void format_bytes(char text[32], double bytes);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/base/status.h"
 
@@ -123,20 +124,22 @@ static int check_given(const text_stream *stream)
     return EXIT_OK;
 }
 
-/* Opening each file once before anything runs: a name misspelt should not show after an hour. */
+/* Looking at each file before anything runs: a name misspelt should not show after an hour. Without opening it: a named
+ * pipe would wait for whoever writes to it, and lose what that has written. */
 static int measure_files(text_stream *stream)
 {
     const char *path;
     bool regular = true;
     for (size_t k = 0; (path = nth_file(stream, k)); k++) {
         struct stat about;
-        FILE *file = is_standard_input(path) ? stdin : fopen(path, "rb");
-        deberta_error error = {.code = DEBERTA_E_FILE};
-        const bool fine = file && fstat(fileno(file), &about) == 0 && !S_ISDIR(about.st_mode);
-        if (!fine)
-            snprintf(error.message, sizeof error.message, "%s: %s", path, file ? "is a folder" : strerror(errno));
-        if (file && file != stdin) fclose(file);
-        if (!fine) return report_error(stream->options, &error);
+        const bool standard = is_standard_input(path);
+        const bool found = (standard ? fstat(STDIN_FILENO, &about) : stat(path, &about)) == 0;
+        const bool folder = found && S_ISDIR(about.st_mode);
+        if (!found || folder || (!standard && access(path, R_OK) != 0)) {
+            deberta_error error = {.code = DEBERTA_E_FILE};
+            snprintf(error.message, sizeof error.message, "%s: %s", path, folder ? "is a folder" : strerror(errno));
+            return report_error(stream->options, &error);
+        }
         regular = regular && S_ISREG(about.st_mode);
         stream->total_bytes += (uint64_t)about.st_size;
     }

@@ -105,6 +105,24 @@ static deberta_status head_values(against_job *job, deberta_head head, size_t wi
     return status;
 }
 
+/* Values of another shape answer another input or another model, and must not be read as answers to these. */
+static deberta_status expect_shape(const against_job *job, const tensor *t, size_t rank, const size_t *shape,
+                                   deberta_error *err)
+{
+    if (t->rank == rank && memcmp(t->shape, shape, rank * sizeof *shape) == 0) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%.200s: %.60s has the shape %s, expected %s of this model and its input_ids",
+                 job->path, t->name, shape_describe(t->shape, t->rank).text, shape_describe(shape, rank).text);
+}
+
+/* [B, V] of sequences; [B, N, V] of tokens, where a head of one number may leave V out, as encode does. */
+static deberta_status expect_logits(const against_job *job, const tensor *t, deberta_head head, size_t width,
+                                    deberta_error *err)
+{
+    const size_t B = job->input.rows, N = job->input.columns;
+    if (head == DEBERTA_HEAD_SEQUENCE) return expect_shape(job, t, 2, (size_t[]){B, width}, err);
+    return expect_shape(job, t, width == 1 && t->rank == 2 ? 2 : 3, (size_t[]){B, N, width}, err);
+}
+
 /* One tensor of the file, if it is something that the engine computes. */
 static deberta_status compare_tensor(against_job *job, const tensor *t, const float *values, deberta_error *err)
 {
@@ -113,21 +131,24 @@ static deberta_status compare_tensor(against_job *job, const tensor *t, const fl
     for (size_t k = 0; k < t->elements; k++)
         if (isfinite(values[k])) largest = fmax(largest, fabs((double)values[k]));
     c.scale = FLT_EPSILON * largest;
+    const size_t B = job->input.rows, N = job->input.columns, A = job->info.heads;
     size_t layer;
     char what[24];
-    if (sscanf(t->name, "hidden_states.%zu", &layer) == 1 && layer <= job->info.layers && t->rank == 3) {
+    if (sscanf(t->name, "hidden_states.%zu", &layer) == 1 && layer <= job->info.layers) {
+        DEBERTA_TRY(expect_shape(job, t, 3, (size_t[]){B, N, job->info.hidden_size}, err));
         c.found = job->capture.hidden_states[layer];
         c.width = job->info.hidden_size;
         c.place = (verify_place){.quantity = "hidden", .layer = layer};
         each_real_row(job, compare_row, &c);
         return finish(job, t->name, &c, (double)layer + 1, err);
     }
-    if (sscanf(t->name, "attn.%zu.%23s", &layer, what) == 2 && layer < job->info.layers && t->rank == 4) {
+    if (sscanf(t->name, "attn.%zu.%23s", &layer, what) == 2 && layer < job->info.layers) {
         for (c.component = 0; c.component < DEBERTA_COMPONENT_COUNT; c.component++)
             if (strcmp(what, component_name((deberta_component)c.component)) == 0) break;
         if (c.component == DEBERTA_COMPONENT_COUNT ||
             !job->capture.attention[layer * DEBERTA_COMPONENT_COUNT + c.component])
             return DEBERTA_OK;
+        DEBERTA_TRY(expect_shape(job, t, 4, (size_t[]){B, A, N, N}, err));
         c.layer = c.place.layer = layer;
         snprintf(c.place.quantity, sizeof c.place.quantity, "%s", component_name((deberta_component)c.component));
         each_real_row(job, compare_attention_row, &c);
@@ -138,6 +159,7 @@ static deberta_status compare_tensor(against_job *job, const tensor *t, const fl
             continue;
         float *found = NULL;
         if (!(c.width = deberta_head_width(job->model, (deberta_head)head))) return DEBERTA_OK;
+        DEBERTA_TRY(expect_logits(job, t, (deberta_head)head, c.width, err));
         deberta_status status = head_values(job, (deberta_head)head, c.width, &found, err);
         c.found = found;
         if (status == DEBERTA_OK && head != DEBERTA_HEAD_SEQUENCE) each_real_row(job, compare_row, &c);
@@ -224,6 +246,7 @@ int verify_against_file(const parsed_options *options, const verify_options *ver
     deberta_error error = {0};
     against_job job = {
         .options = options, .verify = verify, .report = report, .path = options_value(options, "against", "")};
+    report->errors_only = true;
     const deberta_status status = run_job(&job, &error);
     tensor_list_free(&job.tensors);
     mapped_file_close(&job.file);

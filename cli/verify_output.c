@@ -8,11 +8,12 @@
 /* JSON has no infinity. */
 static json_t *finite_number(double value) { return json_real(value < 1e300 ? value : 1e300); }
 
-static json_t *describe_row(const verify_row *row)
+static json_t *describe_row(const verify_row *row, bool errors_only)
 {
-    json_t *object = json_pack("{s:s, s:s, s:I, s:I, s:b, s:f}", "subject", row->subject, "isa",
-                               deberta_isa_name(row->tier), "values", (json_int_t)row->values, "differing",
-                               (json_int_t)row->differing, "passed", row->passed, "limit", row->limit);
+    json_t *object =
+        json_pack("{s:s, s:s, s:I, s:b, s:f}", "subject", row->subject, "isa", deberta_isa_name(row->tier), "values",
+                  (json_int_t)row->values, "passed", row->passed, "limit", row->limit);
+    if (!errors_only) json_object_set_new(object, "differing", json_integer((json_int_t)row->differing));
     if (*row->place.quantity) {
         json_object_set_new(object, "quantity", json_string(row->place.quantity));
         json_object_set_new(object, "layer", json_integer((json_int_t)row->place.layer));
@@ -47,7 +48,8 @@ static json_t *describe_tier(deberta_isa isa, bool verified)
 json_t *verify_report_json(const verify_report *report, const verify_options *verify)
 {
     json_t *rows = json_array(), *tiers = json_array();
-    for (size_t k = 0; k < report->count; k++) json_array_append_new(rows, describe_row(&report->rows[k]));
+    for (size_t k = 0; k < report->count; k++)
+        json_array_append_new(rows, describe_row(&report->rows[k], report->errors_only));
     for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++)
         json_array_append_new(tiers, describe_tier((deberta_isa)t, verify->tiers[t]));
     return json_pack("{s:s, s:I, s:I, s:o, s:o}", "schema", "deberta-verify/1", "checks", (json_int_t)report->count,
@@ -121,17 +123,19 @@ static bool print_table(const verify_report *report, FILE *out, table_format for
     const bool wide = format == FORMAT_CSV || format == FORMAT_MARKDOWN;
     static const char *const titles[] = {"what",  "isa",   "values",    "bits differ", "worst",
                                          "p99.9", "limit", "worst ULP", "p99.9 ULP",   "worst at"};
+    enum { BITS = 3 };
     const size_t columns = sizeof titles / sizeof *titles - !wide;
-    text_table table = text_table_make(columns);
+    text_table table = text_table_make(columns - report->errors_only);
     char tiers[64];
-    for (size_t k = 0; k < columns; k++) text_table_add(&table, "%s", titles[k]);
+    for (size_t k = 0; k < columns; k++)
+        if (k != BITS || !report->errors_only) text_table_add(&table, "%s", titles[k]);
     for (size_t k = 0; k < report->count; k++) {
         const verify_row *row = &report->rows[k];
         if (!tiers_of(report, k, tiers)) continue;
         text_table_add(&table, "%s", row->subject);
         text_table_add(&table, "%s", tiers);
         text_table_add(&table, "%zu", row->values);
-        text_table_add(&table, "%zu", row->differing);
+        if (!report->errors_only) text_table_add(&table, "%zu", row->differing);
         add_error_cells(&table, row, wide);
     }
     const bool fine = text_table_print(&table, out, table_format_style(format));
@@ -144,9 +148,11 @@ static void print_failures(const verify_report *report, FILE *out)
     for (size_t k = 0; k < report->count; k++) {
         const verify_row *row = &report->rows[k];
         if (row->passed) continue;
-        fprintf(out, "FAILED %s, %s: %zu of %zu values have other bits than scalar", row->subject,
-                deberta_isa_name(row->tier), row->differing, row->values);
-        if (row->has_error) fprintf(out, "; error %.3g, limit %.3g, at %s", row->worst, row->limit, row->where);
+        fprintf(out, "FAILED %s, %s: ", row->subject, deberta_isa_name(row->tier));
+        if (!report->errors_only)
+            fprintf(out, "%zu of %zu values have other bits than scalar%s", row->differing, row->values,
+                    row->has_error ? "; " : "");
+        if (row->has_error) fprintf(out, "error %.3g, limit %.3g, at %s", row->worst, row->limit, row->where);
         fputc('\n', out);
     }
 }

@@ -41,7 +41,7 @@ double attention_spread_number(const attention_spread *spread, size_t sentence, 
 const double *attention_spread_places(const attention_spread *spread, size_t sentence, size_t layer);
 const distance_sample *attention_spread_profile(const attention_spread *spread, size_t layer,
                                                 deberta_component component);
-/* "frame", else as share_distance_name. */
+/* "[CLS], [SEP]", else as share_distance_name. */
 void attention_spread_place_name(size_t place, char name[SHARE_NAME_BYTES]);
 
 #endif

@@ -12,14 +12,24 @@ enum { TRIALS = 4 };
  * to count. */
 static const double rounding_of_a_layer = 64, distinct_factor = 8;
 
+/* The shortest text in which a query has keys at both distances: one for each on its side, or both on the same. */
+typedef struct text_room {
+    size_t query, tokens;
+} text_room;
+static text_room room_of(distance_pair pair)
+{
+    const ptrdiff_t left = largest(largest(pair.first, pair.second), 0),
+                    right = -smallest(smallest(pair.first, pair.second), 0);
+    return (text_room){.query = (size_t)left, .tokens = (size_t)(left + right) + 1};
+}
+
 /* Changes of the query's output over some trials, in rounding units: the least and the greatest. The text is as short
  * as the distances allow. */
 static deberta_status swap_tokens(behaviour_work *w, distance_pair pair, size_t layers, double *least, double *greatest,
                                   deberta_error *err)
 {
-    const ptrdiff_t left = largest(largest(pair.first, pair.second), 0),
-                    right = -smallest(smallest(pair.first, pair.second), 0);
-    const size_t tokens = (size_t)(left + right) + 1, query = (size_t)left, h = w->info.hidden_size;
+    const text_room room = room_of(pair);
+    const size_t tokens = room.tokens, query = room.query, h = w->info.hidden_size;
     deberta_session *session = NULL;
     deberta_status status;
     float *before = malloc(2 * h * sizeof *before), *after = before ? before + h : NULL;
@@ -62,7 +72,7 @@ static deberta_status test_alias(behaviour_work *w, const char *name, distance_p
         behaviour_add_test(w, err, layers == 1 ? "alias_%s" : "global_alias_%s_layers_%zu", name, layers);
     if (!test) return DEBERTA_E_MEMORY;
     note_pair(test, pair);
-    if ((size_t)labs(pair.first) + 2 > w->options->most_tokens) {
+    if (room_of(pair).tokens > w->options->most_tokens) {
         behaviour_skip(test, "the text would be too long");
         return DEBERTA_OK;
     }
@@ -81,7 +91,7 @@ deberta_status behaviour_test_distinct(behaviour_work *w, const char *name, dist
     behaviour_test *test = behaviour_add_test(w, err, "distinct_%s", name);
     if (!test) return DEBERTA_E_MEMORY;
     note_pair(test, pair);
-    if ((size_t)labs(pair.first) + (size_t)labs(pair.second) + 2 > w->options->most_tokens) {
+    if (room_of(pair).tokens > w->options->most_tokens) {
         behaviour_skip(test, "the text would be too long");
         return DEBERTA_OK;
     }

@@ -67,15 +67,28 @@ static deberta_status read_lines(loss_table *table, char *text, const char *path
     return DEBERTA_OK;
 }
 
+/* The file as a string. A NUL would end it before its time, and the texts behind it would be missing in silence. */
+static deberta_status read_text(char **text, const mapped_file *file, const char *path, deberta_error *err)
+{
+    const uint8_t *nul = memchr(file->bytes, 0, file->size_bytes);
+    size_t line = 1;
+    for (const uint8_t *c = file->bytes; nul && c < nul; c++) line += *c == '\n';
+    if (nul)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: line %zu: expected a number, found a NUL byte", QUOTE(path), line);
+    *text = strndup((const char *)file->bytes, file->size_bytes);
+    if (!*text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %s", QUOTE(path));
+    return DEBERTA_OK;
+}
+
 deberta_status loss_table_read(loss_table *table, const char *path, deberta_error *err)
 {
     *table = (loss_table){0};
     mapped_file file;
+    char *text = NULL;
     DEBERTA_TRY(mapped_file_open(&file, path, err));
-    char *text = strndup((const char *)file.bytes, file.size_bytes);
+    deberta_status status = read_text(&text, &file, path, err);
     mapped_file_close(&file);
-    if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %s", QUOTE(path));
-    const deberta_status status = read_lines(table, text, path, err);
+    if (status == DEBERTA_OK) status = read_lines(table, text, path, err);
     free(text);
     if (status != DEBERTA_OK) loss_table_free(table);
     return status;

@@ -174,7 +174,8 @@ def position_to_position(arguments):
             part = f"deberta.encoder.layer.{layer}.attention.self."
             project = lambda kind: (table @ tensors[f"{part}{kind}_proj.weight"].T + tensors[f"{part}{kind}_proj.bias"]).reshape(2 * span, heads, -1)
             query, key = project("query"), project("key")
-            term = np.einsum("ijad,ijad->aij", query[row], key[row.T]) / math.sqrt(3 * query.shape[-1])
+            # row(r) on both sides, as the published code indexes p2c; the paper writes row(r) and row(-r).
+            term = np.einsum("ijad,ijad->aij", query[row], key[row]) / math.sqrt(3 * query.shape[-1])
             if count == 0:
                 fits[layer] = fit(query, key, span)
             terms = [found[f"attn.{layer}.{name}"][0] for name in ("c2c", "c2p", "p2c")] + [term]
@@ -185,7 +186,7 @@ def position_to_position(arguments):
     print("| layer | p2p beside c2c, c2p and p2c: share of the variance | attention that it would move | of it a key bias can be (R2) |\n|--:|--:|--:|--:|")
     for layer in range(len(moved)):
         print(f"| {layer} | {100 * sums[layer, 3] / sums[layer].sum():.1f} % | {100 * moved[layer] / count:.1f} % | {fits[layer, 0]:.4f} |")
-    print(f"\n{count} sentences; {fits[0, 1]:.0f} rows of the table, heads of {config['hidden_size'] // heads}")
+    print(f"\np2p(r) = PQ[row(r)] . PK[row(r)]; {count} sentences; {fits[0, 1]:.0f} rows of the table, heads of {config['hidden_size'] // heads}")
     return 0
 
 

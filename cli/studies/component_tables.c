@@ -60,11 +60,6 @@ static bool is_empty(const components_study *study, const share_place *place)
 
 /* ----------------------------------------------------------------------------------------------------------- tables */
 
-static void add_titles(text_table *table, const char *const *titles)
-{
-    for (size_t k = 0; k < table->columns; k++) text_table_add(table, "%s", titles[k]);
-}
-
 /* The terms of one place into a table and the data. */
 static deberta_status add_terms(components_study *study, text_table *table, const share_place *place, const char *group,
                                 const char *name, deberta_error *err)
@@ -154,7 +149,7 @@ static deberta_status tabulate_losses(components_study *study, deberta_error *er
                                                         "with p2p, row(r) and row(-r)"};
     text_table *table =
         study_add_table(&study->findings, "losses", "Masked-LM loss with the position-to-position term", 3);
-    add_titles(table, (const char *const[]){"model", "loss (nats)", "change"});
+    text_table_add_titles(table, (const char *const[]){"model", "loss (nats)", "change"});
     for (size_t k = 0; k < COMPONENT_LOSSES; k++) {
         bootstrap_interval loss, change;
         for (size_t s = 0; s < study->texts.count; s++) study->parts[s] = study->losses[k][s] - study->losses[0][s];
@@ -174,7 +169,8 @@ deberta_status component_tables_make(components_study *study, deberta_error *err
 {
     study_findings *findings = &study->findings;
     findings->data = text_table_make(7);
-    add_titles(&findings->data, (const char *const[]){"group", "layer", "name", "term", "share", "low", "high"});
+    text_table_add_titles(&findings->data,
+                          (const char *const[]){"group", "layer", "name", "term", "share", "low", "high"});
     DEBERTA_TRY(tabulate_heads(study, err));
     DEBERTA_TRY(tabulate_group(study, SHARE_BY_DISTANCE, SHARE_DISTANCES, "By the place of the key", "distance", err));
     DEBERTA_TRY(

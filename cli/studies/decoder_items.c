@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/base/status.h"
+#include "core/io/quote.h"
 
 enum { SENTENCE_BYTES = 512, MOST_ALTERNATIVES = 4096 };
 
@@ -162,6 +163,15 @@ static deberta_status add_context(decoder_items *items, const deberta_tokenizer 
 
 /* ----------------------------------------------------------------------------------------------------------- lines */
 
+static deberta_status check_kind(const char *kind, deberta_error *err)
+{
+    static const char *const kinds[] = {"subject", "verb", "preposition", "either"};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        if (strcmp(kind, kinds[k]) == 0) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "expected the kind subject, verb, preposition or either, found '%s'",
+                 QUOTE(kind));
+}
+
 static deberta_status add_frame(decoder_items *items, const deberta_tokenizer *tokenizer, char *line,
                                 deberta_error *err)
 {
@@ -170,6 +180,7 @@ static deberta_status add_frame(decoder_items *items, const deberta_tokenizer *t
     char *template = strchr(line, '\t'), *pairs = template ? strchr(template + 1, '\t') : NULL;
     if (!pairs) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "expected kind, tab, template, tab, pairs");
     *template ++ = *pairs++ = 0;
+    DEBERTA_TRY(check_kind(line, err));
     DEBERTA_TRY(reserve(&items->frames, &items->frame_capacity, items->frame_count, sizeof *items->frames, err));
     decoder_frame *frame = &items->frames[items->frame_count++];
     *frame = (decoder_frame){0};
@@ -187,22 +198,33 @@ static deberta_status add_frame(decoder_items *items, const deberta_tokenizer *t
     return DEBERTA_OK;
 }
 
+static deberta_status add_record(decoder_items *items, const deberta_tokenizer *tokenizer, text_record *record,
+                                 deberta_error *err)
+{
+    deberta_error error = {0};
+    char place[256];
+    deberta_status status = DEBERTA_OK;
+    if (record->problem)
+        status = status_fail(&error, DEBERTA_E_FORMAT, "%s", record->problem);
+    else if (memchr(record->text, 0, record->text_bytes))
+        status = status_fail(&error, DEBERTA_E_FORMAT, "expected kind, tab, template, tab, pairs, found a NUL byte");
+    else if (record->text_bytes && *record->text != '#')
+        status = add_frame(items, tokenizer, record->text, &error);
+    if (status == DEBERTA_OK) return DEBERTA_OK;
+    text_record_place(record, place);
+    DEBERTA_FAIL(err, status, "%s: %s", place, error.message);
+}
+
 deberta_status decoder_items_read(decoder_items *items, text_stream *stream, const deberta_tokenizer *tokenizer,
                                   deberta_error *err)
 {
     *items = (decoder_items){0};
     for (bool end = false; !end;) {
         text_record record;
-        deberta_error problem = {0};
-        char place[256];
-        DEBERTA_TRY(text_stream_next(stream, &record, &end, err));
-        deberta_status status = DEBERTA_OK;
-        if (!end && record.text_bytes && *record.text != '#') {
-            text_record_place(&record, place);
-            status = add_frame(items, tokenizer, record.text, &problem);
-        }
+        deberta_status status = text_stream_next(stream, &record, &end, err);
+        if (status == DEBERTA_OK && !end) status = add_record(items, tokenizer, &record, err);
         text_record_free(&record);
-        if (status != DEBERTA_OK) DEBERTA_FAIL(err, status, "%s: %s", place, problem.message);
+        DEBERTA_TRY(status);
     }
     if (!items->context_count) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "there is no frame whose words are single tokens");
     return DEBERTA_OK;

@@ -1,7 +1,8 @@
 /* The sentences of `study decoder`: two masks each, and pairs of words of which the first belongs at the first mask.
  *
- * A file holds one frame a line, "#" begins a comment: kind, tab, template, tab, pairs. {1} and {2} in the template are
- * the masks, <a|b> gives one sentence with a and one with b, a pair is "word/word", pairs are separated by commas.
+ * A file holds one frame a line, "#" begins a comment: kind (subject, verb, preposition or either), tab, template, tab,
+ * pairs. {1} and {2} in the template are the masks, <a|b> gives one sentence with a and one with b, a pair is
+ * "word/word", pairs are separated by commas.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CLI_STUDIES_DECODER_ITEMS_H

@@ -7,6 +7,7 @@
 #include "cli/run.h"
 #include "cli/table_format.h"
 #include "core/base/status.h"
+#include "core/text/json_text.h"
 
 text_table *study_add_table(study_findings *findings, const char *name, const char *title, size_t columns)
 {
@@ -101,7 +102,7 @@ static json_t *json_of_cell(const char *cell)
     char *end;
     if (!*cell) return json_null();
     const double value = strtod(cell, &end);
-    if (*end || !(value - value == 0)) return json_string(cell);
+    if (*end || !(value - value == 0)) return json_clean_text(cell);
     return strpbrk(cell, ".eE") ? json_real(value) : json_integer((json_int_t)value);
 }
 
@@ -110,7 +111,7 @@ static json_t *json_of_table(const text_table *table)
     json_t *columns = json_array(), *rows = json_array(), *row = NULL;
     for (size_t k = 0; k < table->count; k++) {
         if (k < table->columns) {
-            json_array_append_new(columns, json_string(table->cells[k]));
+            json_array_append_new(columns, json_clean_text(table->cells[k]));
             continue;
         }
         if (k % table->columns == 0) json_array_append_new(rows, row = json_array());
@@ -119,19 +120,20 @@ static json_t *json_of_table(const text_table *table)
     return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
 }
 
-static void write_json(const parsed_options *options, const study_findings *findings, FILE *out)
+static bool write_json(const parsed_options *options, const study_findings *findings, FILE *out)
 {
     char *line = options_command_line(options, (const char *const[]){"out", "data", NULL});
-    json_t *object = json_pack("{s:s, s:s, s:s}", "schema", "deberta-study/1", "study",
-                               command_word(options_command(options)), "command", line ? line : "");
-    json_object_set_new(object, "note", json_string(findings->note));
-    for (size_t k = 0; k < findings->table_count; k++)
-        json_object_set_new(object, findings->tables[k].name, json_of_table(&findings->tables[k].table));
-    json_object_set_new(object, "data", json_of_table(&findings->data));
-    json_dumpf(object, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
-    fputc('\n', out);
-    json_decref(object);
+    json_t *object = json_pack("{s:s, s:s, s:o}", "schema", "deberta-study/1", "study",
+                               command_word(options_command(options)), "command", json_clean_text(line ? line : ""));
     free(line);
+    bool fits = json_object_set_new(object, "note", json_clean_text(findings->note)) == 0;
+    for (size_t k = 0; k < findings->table_count; k++)
+        fits = json_object_set_new(object, findings->tables[k].name, json_of_table(&findings->tables[k].table)) == 0 &&
+               fits;
+    fits = json_object_set_new(object, "data", json_of_table(&findings->data)) == 0 && fits;
+    if (fits) return run_write_json(out, object);
+    json_decref(object);
+    return false;
 }
 
 static bool write_tables(const study_findings *findings, FILE *out, text_table_style style)
@@ -149,8 +151,8 @@ static bool write_tables(const study_findings *findings, FILE *out, text_table_s
 static bool write_format(const parsed_options *options, const study_findings *findings, FILE *out, table_format format)
 {
     if (format == FORMAT_CSV) return text_table_print(&findings->data, out, TEXT_TABLE_CSV);
-    if (format == FORMAT_JSON) write_json(options, findings, out);
-    return format == FORMAT_JSON || write_tables(findings, out, table_format_style(format));
+    if (format == FORMAT_JSON) return write_json(options, findings, out);
+    return write_tables(findings, out, table_format_style(format));
 }
 
 /* path NULL: standard output. */

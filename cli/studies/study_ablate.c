@@ -134,10 +134,7 @@ static deberta_status report_unit(ablate_study *study, size_t index, bootstrap_i
     add_index(data, unit->layer);
     add_index(data, unit->head);
     text_table_add(data, "%s", term_names[unit->term]);
-    if (isnan(study->shares[index]))
-        text_table_add(data, "%s", "");
-    else
-        text_table_add(data, "%.6f", study->shares[index]);
+    text_table_add_known(data, 6, study->shares[index], !isnan(study->shares[index]));
     text_table_add(data, "%.6f", loss.value);
     text_table_add(data, "%.6f", loss.low);
     text_table_add(data, "%.6f", loss.high);
@@ -145,11 +142,6 @@ static deberta_status report_unit(ablate_study *study, size_t index, bootstrap_i
     text_table_add(data, "%.6f", logits->low);
     text_table_add(data, "%.6f", logits->high);
     return DEBERTA_OK;
-}
-
-static void add_titles(text_table *table, const char *const *titles)
-{
-    for (size_t k = 0; k < table->columns; k++) text_table_add(table, "%s", titles[k]);
 }
 
 static size_t count_terms(const ablate_study *study)
@@ -165,8 +157,9 @@ static deberta_status tabulate_effects(ablate_study *study, deberta_error *err)
                                         "change of the logits",
                                         2 + 2 * terms);
     study->findings.data = text_table_make(10);
-    add_titles(&study->findings.data, (const char *const[]){"layer", "head", "term", "share", "loss_change", "loss_low",
-                                                            "loss_high", "logit_change", "logit_low", "logit_high"});
+    text_table_add_titles(&study->findings.data,
+                          (const char *const[]){"layer", "head", "term", "share", "loss_change", "loss_low",
+                                                "loss_high", "logit_change", "logit_low", "logit_high"});
     text_table_add(table, "layer");
     text_table_add(table, "head");
     for (size_t k = 0; k < terms; k++) text_table_add(table, "%s", term_names[study->interventions[k].term]);
@@ -194,8 +187,8 @@ static void add_correlation(ablate_study *study, text_table *table, int term, do
     const double rho = rank_correlation(x, y, count);
     text_table_add(table, "%s", term < COMPONENT_TERMS ? term_names[term] : "all");
     text_table_add(table, "%zu", count);
-    text_table_add(table, "%.2f", rho);
-    if (count > 3) /* Fisher's transformation */
+    text_table_add_known(table, 2, rho, !isnan(rho)); /* there is none where all shares are equal: a single term */
+    if (count > 3 && !isnan(rho))                     /* Fisher's transformation */
         text_table_add(table, "%.2f to %.2f", tanh(atanh(rho) - 1.96 / sqrt((double)count - 3)),
                        tanh(atanh(rho) + 1.96 / sqrt((double)count - 3)));
     else
@@ -209,7 +202,7 @@ static deberta_status tabulate_prediction(ablate_study *study, deberta_error *er
     text_table *table =
         study_add_table(&study->findings, "prediction",
                         "Rank correlation of a term's share of the variance with the change of the loss", 4);
-    add_titles(table, (const char *const[]){"term", "heads", "rho", "95 %"});
+    text_table_add_titles(table, (const char *const[]){"term", "heads", "rho", "95 %"});
     for (int term = 0; term <= COMPONENT_TERMS; term++)
         if (term == COMPONENT_TERMS || study->has_term[term]) add_correlation(study, table, term, x, x + study->count);
     free(x);

@@ -1,8 +1,6 @@
 /* `deberta study components`: which share of the attention scores each term makes, by layer, head, distance and kind of
  * token; and what the term that the models leave out, position to position, would make and do.
  * SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-
 #include "cli/studies/component_tables.h"
 
 #include <stdlib.h>
@@ -21,7 +19,7 @@ static deberta_status classify(components_study *study, deberta_error *err)
     if (!study->classes) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t k = 0; k < texts->count; k++)
         for (size_t t = 0; t < texts->lists[k].count; t++)
-            study->classes[texts->starts[k] + t] = (uint8_t)token_class_of(&texts->lists[k], t);
+            study->classes[texts->starts[k] + t] = (uint8_t)token_class_of(&texts->lists[k], t, texts->sentences[k]);
     study->share.classes = study->classes;
     study->share.starts = texts->starts;
     return DEBERTA_OK;

@@ -197,11 +197,6 @@ static size_t count_of(const decoder_study *study, size_t kind)
 
 /* ---------------------------------------------------------------------------------------------------------- tables */
 
-static void add_titles(text_table *table, const char *const *titles)
-{
-    for (size_t k = 0; k < table->columns; k++) text_table_add(table, "%s", titles[k]);
-}
-
 /* Cells of a kind's row: each decoder, then what the Enhanced Mask Decoder has over the head and over itself without
  * the information. The formats take value, low and high. */
 static deberta_status add_decoders(decoder_study *study, text_table *table, size_t kind,
@@ -212,8 +207,11 @@ static deberta_status add_decoders(decoder_study *study, text_table *table, size
     for (size_t c = 0; c < sizeof columns / sizeof *columns; c++) {
         bootstrap_interval mean;
         DEBERTA_TRY(mean_of(study, kind, number, columns[c][0], columns[c][1], &mean, err));
-        text_table_add(table, columns[c][1] < 0 ? value_format : difference_format, factor * mean.value,
-                       factor * mean.low, factor * mean.high);
+        if (isnan(mean.value)) /* no item is of this kind */
+            text_table_add(table, "%s", "");
+        else
+            text_table_add(table, columns[c][1] < 0 ? value_format : difference_format, factor * mean.value,
+                           factor * mean.low, factor * mean.high);
     }
     return DEBERTA_OK;
 }
@@ -222,8 +220,9 @@ static deberta_status add_accuracy(decoder_study *study, deberta_error *err)
 {
     text_table *table = study_add_table(&study->findings, "accuracy",
                                         "Which of the two words is more probable: the one that belongs here, in %", 7);
-    add_titles(table, (const char *const[]){"position of", "items", decoder_titles[0], decoder_titles[1],
-                                            decoder_titles[2], "EMD - head", "EMD - one position"});
+    text_table_add_titles(table,
+                          (const char *const[]){"position of", "items", decoder_titles[0], decoder_titles[1],
+                                                decoder_titles[2], "EMD - head", "EMD - one position"});
     for (size_t kind = 0; kind <= ALL; kind++) {
         text_table_add(table, "%s", kind_names[kind]);
         text_table_add(table, "%zu", count_of(study, kind));
@@ -244,8 +243,8 @@ static deberta_status add_probabilities(decoder_study *study, deberta_error *err
 {
     text_table *table = study_add_table(&study->findings, "log_probability",
                                         "Mean log probability of the word that belongs here, in nats", 6);
-    add_titles(table, (const char *const[]){"position of", decoder_titles[0], decoder_titles[1], decoder_titles[2],
-                                            "EMD - head", "EMD - one position"});
+    text_table_add_titles(table, (const char *const[]){"position of", decoder_titles[0], decoder_titles[1],
+                                                       decoder_titles[2], "EMD - head", "EMD - one position"});
     for (size_t kind = 0; kind <= ALL; kind++) {
         text_table_add(table, "%s", kind_names[kind]);
         DEBERTA_TRY(
@@ -259,8 +258,9 @@ static deberta_status add_differences(decoder_study *study, deberta_error *err)
 {
     text_table *table =
         study_add_table(&study->findings, "two_masks", "The two masks of a sentence: largest difference of a logit", 7);
-    add_titles(table, (const char *const[]){"position of", "decoder", "sentences", "with equal logits", "smallest",
-                                            "median", "smallest, in eps x largest logit"});
+    text_table_add_titles(table,
+                          (const char *const[]){"position of", "decoder", "sentences", "with equal logits", "smallest",
+                                                "median", "smallest, in eps x largest logit"});
     double *values = malloc(study->items.context_count * sizeof *values);
     if (!values) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t kind = 0; kind < KINDS; kind++) {
@@ -292,8 +292,8 @@ static void add_data(decoder_study *study)
 {
     text_table *data = &study->findings.data;
     *data = text_table_make(8);
-    add_titles(data, (const char *const[]){"kind", "sentence", "mask", "word", "other", "decoder", "log_p_word",
-                                           "log_p_other"});
+    text_table_add_titles(data, (const char *const[]){"kind", "sentence", "mask", "word", "other", "decoder",
+                                                      "log_p_word", "log_p_other"});
     for (size_t k = 0; k < study->result_count; k++) {
         const decoder_item *item = &study->results[k];
         const decoder_context *context = &study->items.contexts[item->context];

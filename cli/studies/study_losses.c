@@ -53,10 +53,10 @@ void study_losses_add(text_table *table, const bootstrap_interval *mean, bool is
 {
     if (!is_difference)
         text_table_add(table, "%.3f (%.3f-%.3f)", mean->value, mean->low, mean->high);
-    else if (mean->low < mean->high)
-        text_table_add(table, "%+.3f (%+.3f to %+.3f)", mean->value, mean->low, mean->high);
-    else
+    else if (mean->value == 0 && mean->low == 0 && mean->high == 0) /* a cell against itself */
         text_table_add(table, "0");
+    else
+        text_table_add(table, "%+.3f (%+.3f to %+.3f)", mean->value, mean->low, mean->high);
 }
 
 void study_losses_add_data(text_table *data, const bootstrap_interval *mean, size_t seeds)

@@ -6,15 +6,21 @@
 
 #include "core/base/status.h"
 
-static deberta_status add_list(study_texts *texts, size_t *capacity, token_list *list, deberta_error *err)
+/* The list and the record's text are taken over. */
+static deberta_status add_list(study_texts *texts, size_t *capacity, text_record *record, token_list *list,
+                               deberta_error *err)
 {
     if (texts->count == *capacity) {
         const size_t grown = *capacity ? 2 * *capacity : 64;
         token_list *lists = realloc(texts->lists, grown * sizeof *lists);
-        if (!lists) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-        texts->lists = lists;
+        if (lists) texts->lists = lists;
+        char **sentences = lists ? realloc(texts->sentences, grown * sizeof *sentences) : NULL;
+        if (!sentences) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        texts->sentences = sentences;
         *capacity = grown;
     }
+    texts->sentences[texts->count] = record->text;
+    record->text = NULL;
     texts->lists[texts->count++] = *list;
     *list = (token_list){0};
     token_list_hand_over(&texts->lists[texts->count - 1], list);
@@ -27,7 +33,7 @@ static deberta_status read_text(study_texts *texts, size_t *capacity, text_recor
     DEBERTA_TRY(text_batches_tokenize(&texts->model, record, list, err));
     if (!record->problem)
         DEBERTA_TRY(text_batches_check_length(&texts->model, record, list->count, texts->model.longest, err));
-    if (!record->problem) return add_list(texts, capacity, list, err);
+    if (!record->problem) return add_list(texts, capacity, record, list, err);
     char place[256];
     text_record_place(record, place);
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s", place, record->problem);
@@ -86,7 +92,11 @@ int study_texts_open(study_texts *texts, const parsed_options *options, size_t m
 
 void study_texts_close(study_texts *texts)
 {
-    for (size_t k = 0; k < texts->count; k++) token_list_free(&texts->lists[k]);
+    for (size_t k = 0; k < texts->count; k++) {
+        token_list_free(&texts->lists[k]);
+        free(texts->sentences[k]);
+    }
+    free(texts->sentences);
     free(texts->lists);
     free(texts->starts);
     free(texts->ids);

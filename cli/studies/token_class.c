@@ -1,40 +1,46 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/studies/token_class.h"
 
-#include <ctype.h>
 #include <string.h>
 
-/* How vocabularies write a space before a word: SentencePiece's U+2581, byte-level BPE's U+0120. */
-static size_t space_bytes(const char *text)
-{
-    static const char *const spaces[] = {"\xE2\x96\x81", "\xC4\xA0"};
-    for (size_t k = 0; k < sizeof spaces / sizeof *spaces; k++)
-        if (strncmp(text, spaces[k], strlen(spaces[k])) == 0) return strlen(spaces[k]);
-    return 0;
-}
+#include "cli/head_output.h"
+#include "core/text/utf8.h"
 
-/* ASCII, and General Punctuation (U+2000 to U+206F: quotes, dashes, ellipses). */
-static bool is_punctuation(const char *text)
+static bool holds_only_punctuation(const char *text, size_t bytes)
 {
-    if (!*text) return false;
-    for (const unsigned char *c = (const unsigned char *)text; *c;) {
-        if (c[0] < 0x80 && ispunct(c[0]))
-            c++;
-        else if (c[0] == 0xE2 && (c[1] == 0x80 || (c[1] == 0x81 && c[2] < 0xB0)))
-            c += 3;
-        else
-            return false;
+    for (size_t at = 0; at < bytes;) {
+        uint32_t character;
+        at += utf8_decode(text + at, bytes - at, &character);
+        if (!utf8_is_punctuation(character)) return false;
     }
-    return true;
+    return bytes > 0;
 }
 
-token_class token_class_of(const token_list *list, size_t index)
+/* By the characters that the token comes from, whole ones: byte-level vocabularies may cut inside them. Of several
+ * tokens that are made from one character all but the last have an empty place, and say themselves what they are. */
+static bool is_punctuation(const token_list *list, size_t index, const char *text)
+{
+    static const char space[] = "\xE2\x96\x81"; /* SentencePiece's */
+    text_span span = token_place_of(list, index, text).bytes;
+    if (span.begin == span.end) {
+        const char *own = token_list_text(list, index, NULL);
+        if (strncmp(own, space, strlen(space)) == 0) own += strlen(space);
+        return holds_only_punctuation(own, strlen(own));
+    }
+    while (span.begin > 0 && utf8_is_continuation(text[span.begin])) span.begin--;
+    while (utf8_is_continuation(text[span.end])) span.end++;
+    return holds_only_punctuation(text + span.begin, span.end - span.begin);
+}
+
+token_class token_class_of(const token_list *list, size_t index, const char *text)
 {
     if (list->roles[index] != TOKEN_TEXT) return TOKEN_CLASS_SPECIAL;
-    const char *text = token_list_text(list, index, NULL);
-    const size_t space = space_bytes(text);
-    if (is_punctuation(text + space)) return TOKEN_CLASS_PUNCTUATION;
-    return space || list->byte_spans[index].begin == 0 ? TOKEN_CLASS_WORD : TOKEN_CLASS_CONTINUATION;
+    if (is_punctuation(list, index, text)) return TOKEN_CLASS_PUNCTUATION;
+    const size_t begin = list->byte_spans[index].begin;
+    const bool behind_space = begin < token_place_of(list, index, text).bytes.begin;
+    const bool behind_mark =
+        index > 0 && list->roles[index - 1] == TOKEN_TEXT && is_punctuation(list, index - 1, text);
+    return begin == 0 || behind_space || behind_mark ? TOKEN_CLASS_WORD : TOKEN_CLASS_CONTINUATION;
 }
 
 const char *token_class_name(token_class class)

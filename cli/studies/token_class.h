@@ -1,4 +1,4 @@
-/* What kind of token it is, by its place and its letters. SPDX-License-Identifier: MIT */
+/* What kind of token it is, by its place in the text and its characters there. SPDX-License-Identifier: MIT */
 #ifndef CLI_STUDIES_TOKEN_CLASS_H
 #define CLI_STUDIES_TOKEN_CLASS_H
 
@@ -6,13 +6,14 @@
 
 typedef enum token_class {
     TOKEN_CLASS_SPECIAL,      /* frame, and special tokens that a text spells out */
-    TOKEN_CLASS_PUNCTUATION,  /* no letter and no digit */
-    TOKEN_CLASS_WORD,         /* a word, or its first piece */
+    TOKEN_CLASS_PUNCTUATION,  /* nothing but punctuation (utf8_is_punctuation) */
+    TOKEN_CLASS_WORD,         /* a word, or its first piece: at the beginning, behind a space or behind punctuation */
     TOKEN_CLASS_CONTINUATION, /* a later piece */
     TOKEN_CLASSES
 } token_class;
 
-token_class token_class_of(const token_list *list, size_t index);
+/* text: what the list was made from, one segment, with a NUL behind it. */
+token_class token_class_of(const token_list *list, size_t index, const char *text);
 const char *token_class_name(token_class class);
 
 #endif

@@ -80,6 +80,16 @@ bool utf8_is_space(uint32_t c)
            (c >= 0x2000 && c <= 0x200A) || c == 0x2028 || c == 0x2029 || c == 0x202F || c == 0x205F || c == 0x3000;
 }
 
+bool utf8_is_punctuation(uint32_t c)
+{
+    if (c >= 0xFF01 && c <= 0xFF5E) c -= 0xFF01 - '!'; /* ASCII of full width */
+    if (c < 0x80)
+        return (c >= '!' && c <= '/') || (c >= ':' && c <= '@') || (c >= '[' && c <= '`') || (c >= '{' && c <= '~');
+    return c == 0xA1 || c == 0xA7 || c == 0xAB || c == 0xB6 || c == 0xB7 || c == 0xBB || c == 0xBF ||
+           (c >= 0x2010 && c <= 0x2027) || (c >= 0x2030 && c <= 0x205E) || (c >= 0x3001 && c <= 0x3003) ||
+           (c >= 0x3008 && c <= 0x3011) || (c >= 0x3014 && c <= 0x301F) || (c >= 0xFF5F && c <= 0xFF65);
+}
+
 deberta_status utf8_clean(traced_text *clean, const char *text, size_t bytes, size_t *replaced, size_t *first,
                           deberta_error *err)
 {
@@ -100,6 +110,17 @@ deberta_status utf8_clean(traced_text *clean, const char *text, size_t bytes, si
     }
     traced_text_end(clean, bytes);
     return DEBERTA_OK;
+}
+
+void utf8_copy(char *room, size_t room_bytes, const char *text)
+{
+    size_t bytes = strlen(text);
+    if (bytes >= room_bytes) {
+        bytes = room_bytes - 1;
+        while (bytes > 0 && utf8_is_continuation(text[bytes])) bytes--;
+    }
+    memcpy(room, text, bytes);
+    room[bytes] = 0;
 }
 
 void utf8_cursor_seek(utf8_cursor *cursor, size_t byte)

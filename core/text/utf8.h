@@ -31,10 +31,17 @@ size_t utf8_valid_prefix(const char *text, size_t bytes, bool *ascii);
 /* What Rust's char::is_whitespace and the reference's `\s` hold (SPEC 11.1): without U+001C-001F, which Python adds. */
 bool utf8_is_space(uint32_t character);
 
+/* ASCII's punctuation and symbols; quotes, dashes, brackets and marks of Latin-1, General Punctuation and CJK, of full
+ * width too. Not all of Unicode's category P. */
+bool utf8_is_punctuation(uint32_t character);
+
 /* The text with every broken unit replaced by U+FFFD; *replaced counts them, *first is the byte of the first.
  * bytes < 2^31. DEBERTA_E_MEMORY is the only failure. */
 deberta_status utf8_clean(traced_text *clean, const char *text, size_t bytes, size_t *replaced, size_t *first,
                           deberta_error *err);
+
+/* As much of the text as the room holds with a NUL behind it, cut between characters. room_bytes >= 1. */
+void utf8_copy(char *room, size_t room_bytes, const char *text);
 
 /* Counts characters (broken units as one) up to ever larger byte positions of a text. */
 typedef struct utf8_cursor {

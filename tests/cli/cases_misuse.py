@@ -8,6 +8,7 @@ import re
 from unittest import SkipTest
 
 TINY = "synthetic:v3-xsmall,layers=1,vocab=50,hidden=64,heads=2,intermediate=64"
+TINY_100 = TINY.replace("vocab=50", "vocab=100")
 SPM = "tokenizers/spm-unigram"
 
 # {G} is the folder of golden data, {DEMO} the bundled model. "in" are files that are made first: name -> bytes.
@@ -138,10 +139,15 @@ TABLE = [
     ("verify-mutation-unknown", ["verify", "--mutate", "foo"], 2, ["foo", "list"]),
     ("verify-mutation-empty", ["verify", "--mutate", ""], 2, ["''"]),
     ("verify-mutation-model", ["verify", TINY, "--mutate", "sign"], 2, ["--mutate", "MODEL"]),
+    ("verify-mutation-csv", ["verify", "--mutate", "p2c_ji", "--format", "csv"], 2, ["--mutate", "text or JSON"]),
+    ("verify-mutation-suffix", ["verify", "--mutate", "list", "-o", "m.md"], 2, ["--mutate", "text or JSON"]),
+    ("verify-mutation-picture", ["verify", "--mutate", "p2c_ji", "-o", "m.png"], 2, ["--out: 'm.png' is a picture"]),
     ("verify-against-no-model", ["verify", "--against", "x.safetensors"], 2, ["--against", "MODEL"]),
     ("verify-against-missing", ["verify", TINY, "--against", "no.safetensors"], 3, ["no.safetensors", "No such file"]),
     ("verify-against-and-ids", ["verify", TINY, "--against", "no.safetensors", "--ids", "1"], 2, ["--against", "--ids"]),
     ("verify-against-other-model", ["verify", TINY, "--against", "{G}/01-v1-both-n33/expected.safetensors"], 3, ["id 60", "50 rows"]),
+    ("verify-against-other-heads", ["verify", TINY_100, "--against", "{G}/01-v1-both-n33/expected.safetensors"], 3, ["expected.safetensors", "attn.0.c2c", "[1, 4, 33, 33], expected [1, 2, 33, 33]"]),
+    ("verify-against-other-width", ["verify", TINY_100 + ",heads=4", "--against", "{G}/01-v1-both-n33/expected.safetensors"], 3, ["hidden_states.0", "[1, 33, 48], expected [1, 33, 64]"]),
     ("verify-id-large", ["verify", TINY, "--ids", "1,99"], 3, ["id 99", "token 1", "50 rows"]),
     ("verify-ids-no-model", ["verify", "--ids", "1"], 2, ["--ids", "MODEL"]),
     ("verify-tokens-no-model", ["verify", "-n", "9"], 2, ["--tokens", "MODEL"]),
@@ -245,6 +251,9 @@ TABLE = [
     ("classify-max-tokens", ["classify", "{DEMO}", "--text", "a", "--max-tokens", "1"], 2, ["--max-tokens", "1"]),
     ("encode-pool", ["encode", "{DEMO}", "--text", "a", "--pool", "foo", "-o", "x.npy"], 2, ["--pool", "mean", "foo"]),
     ("encode-stride-alone", ["encode", "{DEMO}", "--text", "a", "--stride", "5", "-o", "x.npy"], 2, ["--stride", "--window"]),
+    ("encode-corpus-folder", ["encode", "{DEMO}", "--text", "a", "--pool", "mean", "-o", "d.npy"], 4, ["d.npy", "not a regular file"]),
+    ("encode-corpus-json", ["encode", "{DEMO}", "--text", "a", "--pool", "mean", "--json", "-o", "x.safetensors"], 2, ["--json", "corpus", "--pool"]),
+    ("encode-corpus-file", ["encode", "{DEMO}", "--file", "x.jsonl", "--logits", "-o", "x.safetensors"], 2, ["--logits", "corpus", "'x.jsonl'"]),
     ("encode-pool-hidden", ["encode", "{DEMO}", "--text", "a", "--hidden", "all", "-o", "x.npy"], 2, ["--hidden", "corpus"]),
     # ---- interventions
     ("ablate-term", ["encode", TINY, "--ids", "1", "--ablate", "p2p@0", "-o", "x.safetensors"], 2, ["--ablate", "'p2p@0'", "c2c, c2p or p2c"]),
@@ -269,6 +278,11 @@ TABLE = [
     ("receptive-field-layers", ["receptive-field", "synthetic:v3-base", "--layers", "0"], 2, ["--layers", "0"]),
     ("receptive-field-tokens", ["receptive-field", "synthetic:v3-base", "-n", "0"], 2, ["--tokens", "0"]),
     ("receptive-field-out", ["receptive-field", "synthetic:v3-base", "-o", "no/x"], 4, ["no/x", "cannot be written"]),
+    ("receptive-field-behaviour-tokens", ["receptive-field", TINY, "--behaviour-tokens", "9"], 2, ["--behaviour-tokens needs --behaviour"]),
+    ("receptive-field-behaviour-layers", ["receptive-field", TINY, "--behaviour-layers", "1"], 2, ["--behaviour-layers needs --behaviour"]),
+    ("receptive-field-influence-tokens", ["receptive-field", TINY, "--influence-tokens", "9"], 2, ["--influence-tokens needs --influence"]),
+    ("receptive-field-influence-sources", ["receptive-field", TINY, "--influence-sources", "1"], 2, ["--influence-sources needs --influence"]),
+    ("receptive-field-influence-ids", ["receptive-field", TINY, "--influence", "--influence-tokens", "9", "--ids", "1,2,3"], 2, ["--influence-tokens is for a made-up text; --ids"]),
     ("receptive-field-no-terms", ["receptive-field", "{G}/14-v2-none-n7"], 3, ["no relative positions"]),
     # ---- report
     ("report-none", ["report"], 2, ["expected MODEL"]),
@@ -308,6 +322,7 @@ def prepare(bench):
             file.write(data)
     os.mkdir(bench.path("d"))
     os.mkdir(bench.path("d.safetensors"))
+    os.mkdir(bench.path("d.npy"))
     os.symlink("/dev/full", bench.path("full.png"))
     return set(bench.files())
 

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import zlib
@@ -250,6 +251,9 @@ def verify_everything(bench):
                 assert (kernel + suffix, tier["isa"]) in rows, kernel + suffix
         for model in ("v1", "v2", "v3", "edges", "ties"):
             for way in ("1 thread", "2 threads", "3 threads", "in company", "padding behind it", "while observed", "layer 0 p2c"):
+                if (way, tier["isa"]) == ("1 thread", "scalar"):  # what the others are compared with
+                    assert (f"{model} {way}", "scalar") not in rows
+                    continue
                 assert rows[f"{model} {way}", tier["isa"]]["differing"] == 0, (model, way)
     row = rows["v3 layer 2 probs", "scalar"]
     assert row["quantity"] == "probs" and row["layer"] == 2 and 0 < row["median"] <= row["p999"] <= row["worst"] <= row["limit"]
@@ -283,7 +287,8 @@ def verify_against(case):
     def test(bench):
         folder = os.path.join(bench.golden, case)
         good = os.path.join(folder, "expected.safetensors")
-        bench.fine("verify", folder, "--against", good)
+        assert "bits differ" not in bench.fine("verify", folder, "--against", good).out
+        assert all("differing" not in row for row in json.loads(bench.fine("verify", folder, "--against", good, "--json").out)["results"])
         tensors, _ = tensor_files.read(good)
         real = [k for k, v in enumerate(tensors["attention_mask"].values) if v]
         name = max(n for n in tensors if n.startswith("hidden_states."))
@@ -332,6 +337,8 @@ def mutation_names(settings):
 def mutation_list(bench):
     text = bench.fine("verify", "--mutate", "list").out
     assert not bench.fine("verify", "--mutate", "list", "-o", "list.txt").out
+    listed = json.loads(bench.fine("verify", "--mutate", "list", "--json").out)
+    assert "".join(f"{m['name']} {m['description']}\n" for m in listed) == text
     with open(bench.path("list.txt"), encoding="utf-8") as file:
         assert file.read() == text
     assert len(text.splitlines()) >= 10 and all(len(line.split(" ", 1)) == 2 for line in text.splitlines()), text
@@ -343,6 +350,14 @@ def mutation(name):
         result = bench.run("verify", "--mutate", name)
         assert result.code == 1 and result.out.startswith(f"{name}: caught"), result.describe()
     return test
+
+
+def mutation_as_json(bench):
+    result = bench.run("verify", "--mutate", "p2c_ji", "-o", "m.json")
+    assert result.code == 1 and not result.out, result.describe()
+    with open(bench.path("m.json"), encoding="utf-8") as file:
+        found = json.load(file)
+    assert found["mutation"] == "p2c_ji" and found["caught"] is True and 0 < found["failures"] <= found["checks"], found
 
 
 # ------------------------------------------------------------------------------------------------------------- bench
@@ -578,7 +593,23 @@ def ablate(bench):
     assert all(value == 0 for layer in (0, 1) for head in matrices(last, layer, "logits") for row in head for value in row)
 
 
+# -------------------------------------------------------------------------------------------------------------- names
+
+def names_that_are_not_utf8(bench):
+    """Folders and files may have any bytes for a name; JSON has U+FFFD in their place, and all else that it always has."""
+    model, shown = os.fsdecode(b"caf\xe9"), "caf\ufffd"
+    shutil.copytree(os.path.join(bench.golden, "16-v3-b256-n33"), bench.path(model))
+    out = os.fsdecode(b"\xe9.safetensors")
+    assert json.loads(bench.fine("encode", TINY, "--ids", "1,2", "--json", "-o", out).out)["out"] == "\ufffd.safetensors"
+    assert json.loads(bench.fine("info", model, "--json").out)["model"]["name"] == shown
+    found = json.loads(bench.fine("receptive-field", model, "--json").out)
+    assert found["config"]["model"] == shown and found["verdicts"]
+    swept = json.loads(bench.fine("bench", model, "-n", "4", "--reps", "1", "--min-time", "0", "--no-peak", "--json").out)
+    assert swept["results"][0]["model"] == shown and shown in swept["environment"]["command"]
+
+
 def tests(settings):
+    yield "names-that-are-not-utf8", names_that_are_not_utf8
     yield "ablate", ablate
     for case in ENCODED:
         yield "encode/" + case, compare_case(case)
@@ -601,6 +632,7 @@ def tests(settings):
     for name, (shape, length) in LONG_TEXTS.items():
         yield "verify/" + name, verify_long(shape, length)
     yield "verify/mutations", mutation_list
+    yield "verify/mutation-as-json", mutation_as_json
     for name in mutation_names(settings):
         yield "verify/mutate-" + name, mutation(name)
     yield "bench/json", bench_json

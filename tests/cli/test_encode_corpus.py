@@ -6,6 +6,7 @@ SPDX-License-Identifier: MIT"""
 import array
 import json
 import math
+import os
 import pathlib
 import random
 import signal
@@ -179,8 +180,8 @@ def test_resuming():
             file.write(b"half")
         with open(journal, "ab") as file:
             file.write(b'{"texts":999')
-        other = ["--strict"]
-        assert "other settings" in run("encode", model(), *words, *more, *other, "--resume", "-o", target, code=3)[1]
+        for other in (["--strict"], ["--ablate", "c2p@0"]):
+            assert "other settings" in run("encode", model(), *words, *more, *other, "--resume", "-o", target, code=3)[1]
         lines = path.read_text()
         path.write_text("changed " + lines)
         assert "not those" in run("encode", model(), *words, *more, "--resume", "-o", target, code=3)[1]
@@ -197,6 +198,25 @@ def test_signals_leave_nothing_behind():
         time.sleep(0.01)
     running.send_signal(signal.SIGINT)
     assert running.wait() == -signal.SIGINT and not list(FOLDER.glob("s.npy*"))
+
+
+def test_a_named_pipe_is_a_file():
+    pipe, out = FOLDER / "pipe", FOLDER / "pipe.npy"
+    os.mkfifo(pipe)
+    writer = subprocess.Popen(["sh", "-c", 'printf "one\\ntwo\\n" > "$1"', "sh", pipe])
+    try:
+        done = subprocess.run([PROGRAM, "encode", model(), "--file", pipe, "-o", out], capture_output=True, timeout=60)
+    finally:
+        writer.kill()
+        writer.wait()
+    assert done.returncode == 0 and read_npy(out)[0] == (2, WIDTH), done.stderr
+
+
+def test_a_model_whose_name_is_not_utf8():
+    folder = small_models.make_model(FOLDER / os.fsdecode(b"mod\xe9l"), "29", "spm-unigram", 3001)
+    run("encode", folder, "--text", "a new store", "--pool", "mean", "-o", FOLDER / "name.safetensors")
+    tensors, header = small_models.read_tensors(FOLDER / "name.safetensors")
+    assert tensors["pooled"][0] == [1, WIDTH] and header["__metadata__"]["model"].endswith("mod\ufffdl")
 
 
 def test_damaged_weights_are_no_result():

@@ -96,6 +96,8 @@ class Eval(unittest.TestCase):
             self.assertIn(f"bad.tsv, line {line}: ", err)
             self.assertIn(word, err.split(f"line {line}: ")[1].split("\n")[0])
         self.assertIn("none of the lines", self.run_program("eval", DEMO, self.path("none.tsv", "x\n"), code=3)[1])
+        subprocess.run([PROGRAM, "eval", DEMO, "none.tsv", "-o", "s.json", "-o", "s.svg"], capture_output=True, cwd=self.folder.name, check=False)
+        self.assertFalse({"s.json", "s.svg"} & set(os.listdir(self.folder.name)))
 
     def test_misuse(self):
         good = self.path("good.tsv", "7\tCall me Ishmael.\n")

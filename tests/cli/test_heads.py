@@ -126,6 +126,11 @@ def test_jsonl_input():
     got = answers("fill-mask", model("mlm"), "--file", path, code=3)
     assert [g.get("id") for g in got] == ["x1", None, None, None, None, 7]
     assert ["error" in g for g in got] == [False, True, True, True, True, False]
+    exact = '{"text": "a [MASK]", "id": [0.1234567890123, 12345678901234567890.5]}\n'
+    got_exact = answers("fill-mask", model("mlm"), "--file", "-", "--jsonl", given=exact.encode())[0]
+    assert got_exact["id"] == json.loads(exact)["id"] and got_exact["masks"], got_exact
+    for words in (("fill-mask", model("mlm")), ("classify", model("sequence")), ("tag", model("token"), "--json")):
+        assert "standard input has no lines" in run(*words, "--file", "-", given=b"", code=3)[1]
     piped = answers("fill-mask", model("mlm"), "--file", "-", "--jsonl", given=path.read_bytes(), code=3)
     assert piped[0]["masks"] == got[0]["masks"] and piped[5]["file"] == "standard input"
 

@@ -73,6 +73,33 @@ class Framework(unittest.TestCase):
             self.assertEqual(float(a["share"]), b["share"])
 
 
+class Losses(unittest.TestCase):
+    def table_of_one_text(self, path):
+        with open(os.path.join(ROOT, "docs", "studies", "data", "grid.csv"), encoding="utf-8") as file:
+            lines = [line for line in file if not line.startswith("#")][:2]
+        with open(path, "w", encoding="utf-8") as file:
+            file.writelines(lines)
+
+    def test_one_text(self):
+        """One text has no spread, but it has differences; and the table may have any bytes for a name."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, os.fsdecode(b"caf\xe9.csv"))
+            self.table_of_one_text(path)
+            found = json.loads(run("study", "grid", path, "--json"))
+        self.assertIn("caf\ufffd.csv", found["command"])
+        for title in ("against full with decoder", "against positions at the input"):
+            differences = [row[title] for row in rows_of(found["cells"])]
+            self.assertEqual(sum(d == 0 for d in differences), 1, differences)
+
+    def test_a_nul_is_no_end(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "nul.csv")
+            self.table_of_one_text(path)
+            with open(path, "ab") as file:
+                file.write(b"\0\n")
+            self.assertIn("line 3: expected a number, found a NUL byte", run("study", "grid", path, code=3))
+
+
 def distance_bin(r):
     """The name of a distance's bin."""
     size = abs(r)
@@ -126,6 +153,11 @@ class Components(unittest.TestCase):
         self.assertGreater(compared, 5 * 4 * 3 + 6 * 9 * 3)
         classes = {row["token"] for row in rows_of(result["classes"])}
         self.assertEqual(classes, {"special", "punctuation", "word", "continuation"})
+
+    def test_words_behind_punctuation(self):
+        """A word needs no space before it where it stands behind a quote, a bracket or a dash."""
+        result = json.loads(run("study", "components", DEMO, "--text", "(a) “a” —a [I] ‘I’", "--json"))
+        self.assertEqual({row["token"] for row in rows_of(result["classes"])}, {"special", "punctuation", "word"})
 
     def test_losses(self):
         """The loss without p2p is the one that `study ablate` starts from."""
@@ -186,6 +218,11 @@ class Ablate(unittest.TestCase):
             for row in data:
                 shares[row["layer"], row["head"]] += row["share"] or 0
             self.assertTrue(all(abs(s - 1) < 1e-5 or "all" in place for place, s in shares.items()))
+
+    def test_a_single_term(self):
+        """Where the scores have one term its share is always 1, and foretells nothing."""
+        found = json.loads(run("study", "ablate", os.path.join(ROOT, "models", "demo-bert"), "--text", SENTENCES[0], "--json"))
+        self.assertEqual([(row["term"], row["rho"], row["95 %"]) for row in rows_of(found["prediction"])], [("c2c", None, None), ("all", None, None)])
 
     def test_needs_a_head(self):
         self.assertIn("--kind: expected one of zero, mean", run("study", "ablate", DEMO, "--text", "a", "--kind", "median", code=2))
@@ -265,6 +302,8 @@ class Decoder(unittest.TestCase):
                 self.assertAlmostEqual(row["log_p_other"], at[id_of[row["other"]]], delta=2e-5)
         shown = next(row for row in rows_of(found["accuracy"]) if row["position of"] == "verb")
         self.assertEqual(shown["items"], 8)
+        unseen = next(row for row in rows_of(found["accuracy"]) if row["position of"] == "subject")
+        self.assertEqual([unseen[title] for title in ("items", "EMD", "EMD - head")], [0, None, None])
         for title, decoder in (("head on H[L]", "plain"), ("EMD", "emd"), ("EMD, one position", "emd_level")):
             self.assertTrue(shown[title].startswith(f"{100 * right[decoder] / 8:.1f} "), (shown, right))
         self.assertTrue(all(row["with equal logits"] == 0 and row["sentences"] == 2 for row in rows_of(found["two_masks"])))
@@ -301,10 +340,21 @@ class Decoder(unittest.TestCase):
     def test_bad_frames(self):
         for line, words in (("x", ["expected kind"]), ("verb\tno masks\ta/b", ["{1}", "no masks"]), ("verb\t{2} {1}\ta/b", ["{1}, then {2}"]),
                             ("verb\t{1} {2}\ta", ["word/word", "'a'"]), ("verb\t{1} <a {2}\tman/horse", ["<a|b>"]),
+                            ("Verb\t{1} {2}\tman/horse", ["subject, verb, preposition or either", "'Verb'"]),
                             ("verb\t{1} {2}\tqwertyuiop/zxcvbnm", ["single tokens"])):
             err = run("study", "decoder", DEMO, "--text", line, code=3)
             for word in words:
                 self.assertIn(word, err)
+
+    def test_bad_lines_are_not_passed_over(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, line, words in (("bad.jsonl", b'{"text": 3}', 'bad.jsonl, line 2: the value of "text" is not a text'),
+                                      ("nul.txt", b"verb\t{1} {2}\tman/horse\0", "nul.txt, line 2: ")):
+                path = os.path.join(folder, name)
+                first = json.dumps({"text": self.FRAME}) if name.endswith("l") else self.FRAME
+                with open(path, "wb") as file:
+                    file.write(first.encode() + b"\n" + line + b"\n")
+                self.assertIn(words, run("study", "decoder", DEMO, "--file", path, code=3))
 
     def test_bundled_items(self):
         """At least 500 items whose answer depends on the place, as docs/studies/decoder.md says."""

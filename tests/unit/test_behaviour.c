@@ -90,6 +90,25 @@ static void test_no_room(void **state)
     assert_true(skipped > 0 && skipped < tests);
 }
 
+/* Two keys on one side need a text up to the farther one, and no more. */
+static void test_room_on_one_side(void **state)
+{
+    (void)state;
+    behaviour_options options = options_for(v2);
+    const char name[] = "distinct_left_inside_run";
+    for (int pass = 0; pass < 3; pass++) {
+        behaviour_report report = {0};
+        size_t k = 0;
+        assert_int_equal(behaviour_run(&report, &options, NULL), DEBERTA_OK);
+        while (k < report.count && strcmp(report.tests[k].name, name) != 0) k++;
+        assert_true(k < report.count);
+        assert_int_equal(report.tests[k].skipped != NULL, pass == 2);
+        assert_string_equal(report.tests[k].numbers[1].name, "second_distance");
+        options.most_tokens = (size_t)report.tests[k].numbers[1].value + (pass == 0);
+        behaviour_report_free(&report);
+    }
+}
+
 /* Stored weights of the golden cases: a convolution, separate position projections, talking heads, which windows leave
  * out. */
 static void test_stored_models(void **state)
@@ -129,6 +148,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_right_models),     cmocka_unit_test(test_four_layers),
                                        cmocka_unit_test(test_wrong_models),     cmocka_unit_test(test_no_room),
-                                       cmocka_unit_test(test_names_are_unique), cmocka_unit_test(test_stored_models)};
+                                       cmocka_unit_test(test_names_are_unique), cmocka_unit_test(test_stored_models),
+                                       cmocka_unit_test(test_room_on_one_side)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

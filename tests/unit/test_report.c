@@ -327,6 +327,42 @@ static void test_wrong_files_are_refused(void **state)
     }
 }
 
+/* Folders and command lines are bytes; a report is UTF-8 all the same, and keeps what was measured. */
+static void test_names_that_are_not_utf8(void **state)
+{
+    (void)state;
+    bench_report report = make_report(), back;
+    snprintf(report.results[0].model, sizeof report.results[0].model, "caf\xE9");
+    snprintf(report.command, sizeof report.command, "deberta bench caf\xE9");
+    machine_note(&report.sheet, "\xFF");
+    char *text = text_of(as_json, &report);
+    deberta_error err = {0};
+    if (read_text(&back, text, &err) != DEBERTA_OK) fail_msg("%s", err.message);
+    assert_string_equal(back.results[0].model, "caf\xEF\xBF\xBD");
+    assert_string_equal(back.command, "deberta bench caf\xEF\xBF\xBD");
+    free(text);
+    bench_report_free(&report);
+    bench_report_free(&back);
+}
+
+static void test_long_cells_are_whole(void **state)
+{
+    (void)state;
+    char word[400], *text = NULL;
+    size_t length = 0;
+    memset(word, 'x', sizeof word - 1);
+    word[sizeof word - 1] = 0;
+    text_table table = text_table_make(1);
+    text_table_add(&table, "%s", word);
+    FILE *out = open_memstream(&text, &length);
+    assert_non_null(out);
+    assert_true(text_table_print(&table, out, TEXT_TABLE_CSV));
+    fclose(out);
+    assert_int_equal(length, sizeof word); /* a line end in place of the NUL */
+    free(text);
+    text_table_free(&table);
+}
+
 static void test_names_of_attention_terms(void **state)
 {
     (void)state;
@@ -349,6 +385,8 @@ int main(void)
         cmocka_unit_test(test_trends),
         cmocka_unit_test(test_breakdown_adds_up),
         cmocka_unit_test(test_wrong_files_are_refused),
+        cmocka_unit_test(test_names_that_are_not_utf8),
+        cmocka_unit_test(test_long_cells_are_whole),
         cmocka_unit_test(test_names_of_attention_terms),
     };
     return cmocka_run_group_tests_name("report", tests, NULL, NULL);

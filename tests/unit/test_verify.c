@@ -101,7 +101,7 @@ static void test_fault_in_a_model(void **state)
     assert_int_equal(verify_model(&report, &options, path, "m", ids, starts, 2, &error), DEBERTA_OK);
     assert_int_equal(verify_invariance(&report, &options, path, "m", ids, 10, &error), DEBERTA_OK);
     assert_int_equal(report.failures, 0);
-    assert_int_equal(report.count, 2 + 5 + 6);
+    assert_int_equal(report.count, 2 + 5 + 5);
     assert_int_equal(report.rows[0].values, 10 * 48);
     verify_report_free(&report);
     options.mutation = MUTATION_SIGN;
