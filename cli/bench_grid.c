@@ -131,6 +131,8 @@ deberta_status bench_fill_grid(bench_drawing *drawing, deberta_error *err)
                            .keys = axes.layer_count,
                            .query_labels = number_labels(drawing, axes.lengths, axes.length_count),
                            .key_labels = number_labels(drawing, axes.layers, axes.layer_count),
+                           .query_numbers = axes.lengths,
+                           .key_numbers = axes.layers,
                            .annotate = true,
                            .cell_aspect = 0.5,
                            .query_axis = "tokens",

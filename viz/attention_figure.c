@@ -130,19 +130,28 @@ static void draw_column_tokens(draw_list *list, const attention_plan *p, double 
     }
 }
 
-/* Positions 0 ... count-1 at round steps, with small strokes, down the left side or along the lower one. */
-static void draw_positions(draw_list *list, const attention_plan *p, double x, double y, size_t count, bool down)
+/* Numbers at round steps, with small strokes, down the left side or along the lower one: of what is counted one by one
+ * round numbers, else (words, something left out) the numbers of every so many cells. */
+static void draw_positions(draw_list *list, const attention_plan *p, double x, double y, bool down)
 {
     const draw_pen pen = {ink, 0.4, DRAW_SOLID};
-    double cell = down ? p->cell_height : p->cell, length = cell * (double)count,
-           each = down ? 1.6 * draw_type_height(&p->label) : attention_number_width(list, count, &p->label) + 1.5;
-    size_t most = (size_t)fmax(2, length / each);
+    const size_t *numbers = down ? p->spec->query_numbers : p->spec->key_numbers;
+    const size_t count = down ? p->spec->queries : p->spec->keys, first = numbers ? numbers[0] : 0;
+    const bool one_by_one = !numbers || numbers[count - 1] - first == count - 1;
+    double cell = down ? p->cell_height : p->cell, begin = one_by_one ? (double)first : 0,
+           size = down ? draw_type_height(&p->label) : attention_number_width(list, numbers, count, &p->label);
+    size_t most = (size_t)fmax(2, cell * (double)count / (down ? 1.6 * size : size + 1.5));
     tick_set ticks = {.count = 1, .step = 1};
-    if (count > 1) ticks = ticks_whole(0, (double)(count - 1), most);
+    ticks.at[0] = begin;
+    if (count > 1) ticks = ticks_whole(begin, begin + (double)(count - 1), most);
+    double before = -INFINITY;
     for (size_t i = 0; i < ticks.count; i++) {
         char text[TICK_TEXT_BYTES];
-        double at = (ticks.at[i] + 0.5) * cell;
-        tick_text(ticks.at[i], 1, text);
+        const size_t place = (size_t)round(ticks.at[i] - begin);
+        double at = ((double)place + 0.5) * cell;
+        if (at - before < (down ? 1.1 * size : size + 0.4)) continue; /* two in a narrow place */
+        before = at;
+        tick_text((double)(numbers ? numbers[place] : place), 1, text);
         if (down) {
             draw_line(list, x - 0.7, y + at, x, y + at, &pen);
             draw_text(list, text, (draw_place){x - 1.2, y + at, DRAW_END, DRAW_CENTRE, 0}, &p->label);
@@ -283,8 +292,8 @@ static void draw_left_axis(draw_list *list, const attention_plan *p, double y)
         draw_row_tokens(list, p, p->left, y);
         labels_left = p->left - 1 - attention_label_width(list, p->spec->query_labels, p->spec->queries, &p->label);
     } else {
-        draw_positions(list, p, p->left, y, p->spec->queries, true);
-        labels_left = p->left - 2 - attention_number_width(list, p->spec->queries, &p->label);
+        draw_positions(list, p, p->left, y, true);
+        labels_left = p->left - 2 - attention_number_width(list, p->spec->query_numbers, p->spec->queries, &p->label);
     }
     draw_place place = {labels_left - 1.2, middle, DRAW_MIDDLE, DRAW_BASELINE, 90};
     draw_axis_name(list, p, p->spec->query_axis, "query", "query position", p->tokens, place, p->panel_height);
@@ -296,7 +305,7 @@ static void draw_lower_axis(draw_list *list, const attention_plan *p, double x, 
     if (p->key_tokens)
         draw_column_tokens(list, p, x, bottom);
     else
-        draw_positions(list, p, x, bottom, p->spec->keys, false);
+        draw_positions(list, p, x, bottom, false);
     draw_place place = {x + p->panel_width / 2, bottom + p->label_height + 2, DRAW_MIDDLE, DRAW_CAP, 0};
     draw_axis_name(list, p, p->spec->key_axis, "key", "key position", p->key_tokens, place, p->panel_width);
 }

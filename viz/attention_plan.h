@@ -46,8 +46,8 @@ bool attention_plan_shows_tokens(const attention_plan *plan);
 double attention_plan_snap(const attention_plan *plan, double mm);
 /* Tokens or numbers under a panel, and the name of the axis. */
 double attention_plan_axis_height(const attention_plan *plan);
-/* Of the widest label as it is shown, and of the largest position. */
+/* Of the widest label as it is shown, and of the largest number (numbers NULL: 0, 1, 2 ...). */
 double attention_label_width(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font);
-double attention_number_width(const draw_list *list, size_t count, const draw_font *font);
+double attention_number_width(const draw_list *list, const size_t *numbers, size_t count, const draw_font *font);
 
 #endif

@@ -57,6 +57,7 @@ static int measure(figure_job *job, embedding_parts *parts)
     job->data.row_axis = "token";
     job->data.column_axis = "dimension";
     job->data.row_labels = job->view.labels;
+    job->data.row_numbers = token_view_numbers(&job->view);
     for (int p = 0; p < PARTS; p++) {
         for (size_t t = 0; t < job->view.count; t++) {
             double squares = 0;
@@ -115,6 +116,7 @@ static attention_figure describe_panels(const figure_job *job, const embedding_p
     figure.grid_columns = figure.columns = PARTS;
     figure.keys = parts->width;
     figure.key_labels = NULL;
+    figure.key_numbers = NULL;
     figure.boundary_count = 0;
     figure.query_axis = "token";
     figure.key_axis = "dimension";

@@ -101,9 +101,9 @@ int figure_job_fail(const figure_job *job, const deberta_error *error);
 const char *component_title(deberta_component component);
 /* Kind of its values: signed for components and logits, positive (or, with --log, logarithmic) for probabilities. */
 heatmap_kind figure_job_kind_of(const figure_job *job, deberta_component component);
-/* A figure with everything but the panels: style, look, labels, boundary and marks of the view, units. */
+/* A figure with everything but the panels: style, look, labels, numbers, boundary and marks of the view, units. */
 attention_figure figure_job_attention(const figure_job *job);
-/* A matrix of the view for --data, with the view's labels. */
+/* A matrix of the view for --data, with the view's labels and numbers. */
 int figure_job_add_matrix(figure_job *job, const char *name, size_t layer, size_t head, const float *values);
 
 /* A sentence under the figure, ending in a space; in time, that is before the style is copied into a figure. */

@@ -36,6 +36,8 @@ attention_figure figure_job_attention(const figure_job *job)
         .keys = job->view.count,
         .query_labels = job->view.labels,
         .key_labels = job->view.labels,
+        .query_numbers = token_view_numbers(&job->view),
+        .key_numbers = token_view_numbers(&job->view),
         .boundaries = &job->view.boundary,
         .boundary_count = job->view.boundary > 0,
         .marks = job->marks,
@@ -53,6 +55,7 @@ int figure_job_add_matrix(figure_job *job, const char *name, size_t layer, size_
     job->data.row_axis = "query";
     job->data.column_axis = "key";
     job->data.row_labels = job->data.column_labels = job->view.labels;
+    job->data.row_numbers = job->data.column_numbers = token_view_numbers(&job->view);
     const figure_matrix matrix = {name, layer, head, values, count, count};
     return figure_data_add_matrix(&job->data, &matrix, &error) == DEBERTA_OK ? EXIT_OK
                                                                              : report_error(job->options, &error);

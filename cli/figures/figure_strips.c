@@ -77,12 +77,14 @@ static int run_strips(figure_job *job)
     job->data.row_axis = "token";
     job->data.column_axis = "table_row";
     job->data.row_labels = job->view.labels;
+    job->data.row_numbers = token_view_numbers(&job->view);
     attention_figure figure = figure_job_attention(job);
     figure.grid_rows = head_count(job);
     figure.grid_columns = (size_t)job->info.has_c2p + (size_t)job->info.has_p2c;
     figure.columns = 1;
     figure.keys = 2 * rule.span;
     figure.key_labels = NULL;
+    figure.key_numbers = NULL;
     figure.boundary_count = 0;
     figure.query_axis = "token";
     figure.key_axis = "row of the relative table";

@@ -53,6 +53,8 @@ int head_map_figure(figure_job *job, attention_figure *figure)
     figure->keys = job->head_count;
     figure->query_labels = number_labels(job, job->layers, job->layer_count);
     figure->key_labels = number_labels(job, job->heads, job->head_count);
+    figure->query_numbers = job->layers;
+    figure->key_numbers = job->heads;
     figure->query_axis = "layer";
     figure->key_axis = "head";
     figure->boundary_count = figure->mark_count = 0;

@@ -306,6 +306,40 @@ def value_weighted(bench):
         near(line["probs"], model.matrices[layer][head]["probs"][i][j], place(line), 1e-7)
 
 
+def token_numbers(bench):
+    """Whatever is shown, data and axes count tokens of the text, as --mark and --query do."""
+    pair = ("--pair", OTHER)
+    whole = {place(line)[2:]: line for line in lines(bench, "components", *pair, "--components", "logits")}
+    labels = [whole[0, j]["key_label"] for j in range(math.isqrt(len(whole)))]
+    for shown in (["--drop-special"], ["--tokens", "4:9"], ["--tokens", "8:", "--drop-special"]):
+        kept = range(*{"4:9": (4, 9), "8:": (8, len(labels))}.get(shown[1] if len(shown) > 1 else "", (0, len(labels))))
+        kept = [t for t in kept if "--drop-special" not in shown or not labels[t].startswith("[")]
+        found = lines(bench, "components", *pair, *shown, "--components", "logits")
+        assert [place(line)[2:] for line in found] == [(i, j) for i in kept for j in kept], shown
+        assert all(line["logits"] == whole[place(line)[2:]]["logits"] for line in found), shown
+        keys = lines(bench, "query", *pair, *shown, "--query", str(kept[1]))
+        assert [(line["key"], line["key_label"]) for line in keys] == [(t, labels[t]) for t in kept], shown
+        for kind, axis in (("strips", "token"), ("embeddings", "token"), ("mean", "query")):
+            assert {line[axis] for line in lines(bench, kind, *pair, *shown)} == set(kept), (kind, shown)
+        bench.fine("attention", demo(bench), "--text", TEXT, *pair, *shown, "--data", "n.safetensors")
+        assert json.loads(tensor_files.read(bench.path("n.safetensors"))[1]["key_numbers"]) == kept, shown
+    words = lines(bench, "components", *pair, "--words", "--components", "logits")
+    assert {labels[int(line["key"])]: line["key_label"] for line in words}["ma"] == "mall", "the first piece of a word"
+    bench.fine("attention", demo(bench), "--ids", ",".join(str(7 + k) for k in range(320)), "--tokens", "200:320", "--components", "probs", "-o",
+               "n.svg")
+    with open(bench.path("n.svg"), encoding="utf-8") as file:
+        numbers = re.findall(r">(\d+)</text>", file.read())
+    assert numbers.count("300") == 2 and "50" not in numbers and "100" not in numbers, numbers
+
+
+def numbers_of_heads(bench):
+    """Where their labels do not fit, axes of heads and layers count those that were chosen."""
+    bench.fine("attention", "synthetic:v3-xsmall,layers=1,hidden=256,heads=16,intermediate=64,vocab=50", "--ids", "1,2,3", "--figure", "entropy",
+               "--heads", "2-15", "--width-mm", "30", "-o", "h.svg")
+    with open(bench.path("h.svg"), encoding="utf-8") as file:
+        assert ">15</text>" in file.read()
+
+
 def shown_tokens(bench):
     """Words and left out tokens: what adds up over keys does so after merging; measures are taken on what is shown."""
     whole, words = lines(bench, "rollout", "--layers", "4"), lines(bench, "rollout", "--layers", "4", "--words")
@@ -395,8 +429,8 @@ def figures_beyond_a_page(bench):
 
 
 def tests(settings):
-    for test in (grid, means, rollout, shares, entropy, distance, bucket_edges, delta, difference, query, line_view, value_weighted, shown_tokens, every_model,
-                 figures_beyond_a_page, repeatable, wrong_use):
+    for test in (grid, means, rollout, shares, entropy, distance, bucket_edges, delta, difference, query, line_view, value_weighted, token_numbers,
+                 numbers_of_heads, shown_tokens, every_model, figures_beyond_a_page, repeatable, wrong_use):
         def wrapped(bench, test=test):
             needs_figures(bench)
             test(bench)
