@@ -15,6 +15,13 @@ int head_mask(figure_job *job, const unsigned char **mask)
     return EXIT_OK;
 }
 
+const size_t *head_positions(const figure_job *job)
+{
+    return job->view_choice.words ? NULL : token_view_numbers(&job->view);
+}
+
+const char *head_unit(const figure_job *job) { return job->view_choice.words ? "words" : "tokens"; }
+
 int head_terms(figure_job *job, size_t layer, size_t head, attention_terms *terms)
 {
     *terms = (attention_terms){.tokens = job->view.count};

@@ -1,6 +1,7 @@
 /* Figures of a few numbers for each head: heat maps with layers down and heads across, and what they are measured on.
  *
  * Everything is measured on the tokens of the view: words where pieces were merged, without what is not shown.
+ * Distances are those in the text, across what is not shown; between words they are in words.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CLI_FIGURES_HEAD_MAP_H
@@ -12,6 +13,9 @@
 
 /* Which tokens of the view are queries and keys, for functions that take a mask; NULL: all of them. */
 int head_mask(figure_job *job, const unsigned char **mask);
+/* Where the rows of the view stand, for functions that take positions; NULL: one beside the other, as words do. */
+const size_t *head_positions(const figure_job *job);
+const char *head_unit(const figure_job *job); /* of distances: "tokens" or "words" */
 /* The terms of one head as captured, in the shape of the view. */
 int head_terms(figure_job *job, size_t layer, size_t head, attention_terms *terms);
 

@@ -340,6 +340,28 @@ def numbers_of_heads(bench):
         assert ">15</text>" in file.read()
 
 
+def distances_across_gaps(bench):
+    """What is left out leaves its place empty: distances and their bucket edges are those of the text. Words are counted in words."""
+    pair = ("--pair", OTHER, "--drop-special", "--layers", "2", "--heads", "1")
+    cells = {place(line)[2:]: line["probs"] for line in lines(bench, "components", *pair, "--components", "probs")}
+    tokens = sorted({i for i, _ in cells})
+    assert tokens != list(range(tokens[0], tokens[-1] + 1)), "the [SEP] between the texts is left out"
+    found = lines(bench, "distance", *pair, "--components", "probs")
+    assert [line["distance"] for line in found] == list(range(tokens[0] - tokens[-1], tokens[-1] - tokens[0] + 1))
+    for line in found:
+        values = [p for (i, j), p in cells.items() if i - j == line["distance"]]
+        assert line["count"] == len(values), line
+        near(line["probs_mean"], mean(values), line)
+    (line,) = lines(bench, "entropy", *pair)
+    near(line["mean_distance"], sum(p * abs(i - j) for (i, j), p in cells.items()) / len(tokens), "distance")
+    near(line["mean_offset"], sum(p * (i - j) for (i, j), p in cells.items()) / len(tokens), "offset")
+    words = lines(bench, "distance", *pair, "--words")
+    assert len(words) == 2 * 2 * len(TEXT.split()) - 1, "all words of two texts of as many"
+    bench.fine("attention", demo(bench), "--text", TEXT, "--figure", "entropy", "--words", "-o", "w.svg")
+    with open(bench.path("w.svg"), encoding="utf-8") as file:
+        assert "| (words)" in file.read()
+
+
 def shown_tokens(bench):
     """Words and left out tokens: what adds up over keys does so after merging; measures are taken on what is shown."""
     whole, words = lines(bench, "rollout", "--layers", "4"), lines(bench, "rollout", "--layers", "4", "--words")
@@ -430,7 +452,7 @@ def figures_beyond_a_page(bench):
 
 def tests(settings):
     for test in (grid, means, rollout, shares, entropy, distance, bucket_edges, delta, difference, query, line_view, value_weighted, token_numbers,
-                 numbers_of_heads, shown_tokens, every_model, figures_beyond_a_page, repeatable, wrong_use):
+                 numbers_of_heads, distances_across_gaps, shown_tokens, every_model, figures_beyond_a_page, repeatable, wrong_use):
         def wrapped(bench, test=test):
             needs_figures(bench)
             test(bench)
