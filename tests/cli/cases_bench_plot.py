@@ -148,6 +148,33 @@ def roofline(bench):
         check_linear([math.log(s["gflop"] / s["s"]) for s in stages[first:first + 4]], [y for _, y in places[first:first + 4]])
 
 
+def changed_sample(bench, change):
+    """The sample after change(results), as b.json."""
+    with open(SAMPLE, encoding="utf-8") as file:
+        content = json.load(file)
+    change(content["results"])
+    with open(bench.path("b.json"), "w", encoding="utf-8") as file:
+        json.dump(content, file)
+    return "b.json"
+
+
+def every_part(bench):
+    """Ten parts have ten colours, and the measured limits have none of a stage's."""
+    needs_figures(bench)
+
+    def fill(results):
+        for result in results:
+            for k, part in enumerate(result["breakdown"].values()):
+                part.update(s=1e-4 * (k + 1), gflop=1e-3 * (k + 1), bytes=1e5)
+    sample = changed_sample(bench, fill)
+    for kind, colours in (("breakdown", r'<rect [^>]*fill="(#[0-9a-f]{6})" stroke="#ffffff" stroke-width="0.25"'),
+                          ("roofline", r'stroke="(#[0-9a-f]{6})" stroke-width="1"')):
+        bench.fine("bench", "plot", sample, "--plot", kind, "-o", "p.svg")
+        with open(bench.path("p.svg"), encoding="utf-8") as file:
+            found = set(re.findall(colours, file.read()))
+        assert len(found) == 10, (kind, found)
+
+
 def choices(bench):
     needs_figures(bench)
     assert [line.split()[0] for line in bench.fine("bench", "plot", "--plot", "list").out.splitlines()] == KINDS
@@ -180,5 +207,5 @@ def lacking(bench):
 
 
 def tests(settings):
-    for test in (latency, layers, memory, speedup, grid, breakdown, roofline, choices, lacking):
+    for test in (latency, layers, memory, speedup, grid, breakdown, roofline, every_part, choices, lacking):
         yield "bench-plot/" + test.__name__, test
