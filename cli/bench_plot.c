@@ -86,9 +86,11 @@ static int draw(plot_job *job, const char *name)
     static const char *const without[] = {"out", NULL};
     char *command_line = options_command_line(job->options, without);
     const machine_sheet *sheet = &job->report.sheet;
+    char commit[sizeof sheet->commit + 8]; /* a build with changes is not that of the commit */
+    snprintf(commit, sizeof commit, "%s%s", sheet->commit, sheet->dirty ? "-dirty" : "");
     const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
                                            {"Measured by", job->report.command},
-                                           {"Measured with", sheet->commit},
+                                           {"Measured with", commit},
                                            {"Measured on", sheet->cpu},
                                            {"Measured at", sheet->date},
                                            {"Command", command_line ? command_line : ""}};

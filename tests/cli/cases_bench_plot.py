@@ -175,6 +175,19 @@ def every_part(bench):
         assert len(found) == 10, (kind, found)
 
 
+def many_groups(bench):
+    """A panel for each of as many groups as there are."""
+    needs_figures(bench)
+    threads = range(1, 31)
+
+    def multiply(results):
+        results[:] = [dict(r, threads=t) for t in threads for r in results if r["isa"] == "avx2" and r["layers"] == 4]
+    bench.fine("bench", "plot", changed_sample(bench, multiply), "--plot", "breakdown", "-o", "m.svg")
+    with open(bench.path("m.svg"), encoding="utf-8") as file:
+        panels = re.findall(r'<g aria-label="avx2, (\d+) threads?, 4 layers">', file.read())
+    assert [int(t) for t in panels] == [t for t in threads for _ in range(2)], panels
+
+
 def choices(bench):
     needs_figures(bench)
     assert [line.split()[0] for line in bench.fine("bench", "plot", "--plot", "list").out.splitlines()] == KINDS
@@ -184,6 +197,7 @@ def choices(bench):
     width, _, found, _ = read_png(bench.path("curves.png"))
     assert abs(width - 85 / 25.4 * 60) < 2, width
     assert {"Software", "Measured by", "Measured with", "Measured on", "Command"} <= set(found), found
+    assert found["Measured with"] == b"893b4588d35a-dirty", found["Measured with"]
     check_message(bench.run("bench", "plot", SAMPLE, "--plot", "pie", "-o", "a.png"), 2, ["'pie'", "--plot list"])
     check_message(bench.run("bench", "plot", SAMPLE, "--plot", "grid", "-o", "a.txt"), 2, ["a.txt", ".svg"])
 
@@ -207,5 +221,5 @@ def lacking(bench):
 
 
 def tests(settings):
-    for test in (latency, layers, memory, speedup, grid, breakdown, roofline, every_part, choices, lacking):
+    for test in (latency, layers, memory, speedup, grid, breakdown, roofline, every_part, many_groups, choices, lacking):
         yield "bench-plot/" + test.__name__, test
