@@ -133,7 +133,7 @@ deberta_status bench_fill_grid(bench_drawing *drawing, deberta_error *err)
                            .key_labels = number_labels(drawing, axes.layers, axes.layer_count),
                            .query_numbers = axes.lengths,
                            .key_numbers = axes.layers,
-                           .annotate = true,
+                           .annotate_if_room = true,
                            .cell_aspect = 0.5,
                            .query_axis = "tokens",
                            .key_axis = "layers",

@@ -43,6 +43,7 @@ typedef struct attention_figure {
     const attention_mark *marks; /* outlined cells, in all panels */
     size_t mark_count;
     bool annotate;                     /* the number in every cell */
+    bool annotate_if_room;             /* the same, or no number at all where one of them would not fit */
     double cell_aspect;                /* height of a cell / its width, at most ATTENTION_MOST_ASPECT; 0 = 1 */
     const char *query_axis, *key_axis; /* what rows and columns are; NULL: "query", "key" */
 

@@ -79,7 +79,8 @@ static void measure_width(const draw_list *list, attention_plan *p, size_t acros
     double gaps = (double)(across - 1) * p->gap_across;
     p->room = (p->style.width_mm - p->right - p->left - gaps) / (double)across - p->right_bar;
     /* One or two tokens get larger cells: a panel is not smaller than its titles where there is room. */
-    double widest = fmax(spec->annotate ? widest_annotated_cell : widest_cell, pleasant_panel / (double)spec->keys);
+    const bool annotated = spec->annotate || spec->annotate_if_room;
+    double widest = fmax(annotated ? widest_annotated_cell : widest_cell, pleasant_panel / (double)spec->keys);
     p->cell = fmin(even_cell(p->room, spec->keys, p->pixel), widest);
     p->cell_height = p->cell * (spec->cell_aspect > 0 ? spec->cell_aspect : 1);
     p->level = p->key_tokens && attention_label_width(list, spec->key_labels, spec->keys, &p->label) + 1 <= p->cell;

@@ -21,7 +21,8 @@ typedef struct attention_plan {
     double left, right;                                  /* before the first panel of a line and after the last */
     double right_bar, room;                              /* for a panel's own colour bar; for its cells */
     double panel_width, panel_height, cell, cell_height; /* cell: its width */
-    bool level; /* key labels stand level, not turned, because they are no wider than a cell */
+    bool level;     /* key labels stand level, not turned, because they are no wider than a cell */
+    bool annotated; /* numbers stand in the cells */
     double gap_across, gap_down, row_gap, title_height,
         label_height;      /* label_height: of the rotated tokens under a panel */
     size_t pool, row_pool; /* columns and rows that share a drawn cell */

@@ -188,6 +188,27 @@ def many_groups(bench):
     assert [int(t) for t in panels] == [t for t in threads for _ in range(2)], panels
 
 
+def many_layers(bench):
+    """Cells without room for numbers are drawn without them; axes without room for all names count layers, not places."""
+    needs_figures(bench)
+
+    def deepen(results):
+        results[:] = [dict(r, layers=2 * layers) for layers in range(1, 61) for r in results if r["layers"] == 4]
+    sample = changed_sample(bench, deepen)
+    bench.fine("bench", "plot", sample, "--plot", "grid", "-o", "g.svg")
+    with open(bench.path("g.svg"), encoding="utf-8") as file:
+        found = texts(file.read())
+    layers_shown = [t for t in found if t.isdigit() and int(t) > 60 and t not in ("64", "128")]  # 60 places, and two of the lengths
+    assert len(found) < 100 and layers_shown, found
+
+
+def all_or_none(bench):
+    """Where one of the kinds has no room nothing is written, not even what stands before it in the list."""
+    needs_figures(bench)
+    check_message(bench.run("bench", "plot", SAMPLE, "--plot", "all", "--width-mm", "30", "-o", "a.svg"), 2, ["leave no room in 30 mm"])
+    assert bench.files() == [], bench.files()
+
+
 def choices(bench):
     needs_figures(bench)
     assert [line.split()[0] for line in bench.fine("bench", "plot", "--plot", "list").out.splitlines()] == KINDS
@@ -221,5 +242,6 @@ def lacking(bench):
 
 
 def tests(settings):
-    for test in (latency, layers, memory, speedup, grid, breakdown, roofline, every_part, many_groups, choices, lacking):
+    for test in (latency, layers, memory, speedup, grid, breakdown, roofline, every_part, many_groups, many_layers, all_or_none, choices,
+                 lacking):
         yield "bench-plot/" + test.__name__, test

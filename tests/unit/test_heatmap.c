@@ -293,6 +293,28 @@ static void axes_count_as_the_caller_does(void **state)
     assert_int_equal(count_texts(&spec, "\"7\""), 0);
 }
 
+/* All numbers of a figure or, where one has no room, none of them. */
+static void numbers_stand_where_all_fit(void **state)
+{
+    (void)state;
+    static const float wide[] = {0.1f, 0.2f, 0.3f, 12345, 0.4f, 0.3f, 0.2f, 0.1f, 0.7f, 0.1f, 0.1f, 0.1f};
+    attention_panel panels[] = {{small, 4, "p", HEATMAP_POSITIVE}, {small, 4, "p", HEATMAP_POSITIVE}};
+    attention_figure spec = {.style = {.width_mm = 85},
+                             .panels = panels,
+                             .grid_rows = 1,
+                             .grid_columns = 2,
+                             .columns = 2,
+                             .queries = 3,
+                             .keys = 4,
+                             .annotate_if_room = true};
+    assert_int_equal(count_texts(&spec, "\".70\""), 2);
+    spec.style.width_mm = 30;
+    assert_int_equal(count_texts(&spec, "\".70\""), 0);
+    spec.style.width_mm = 50;
+    panels[1] = (attention_panel){wide, 4, "p", HEATMAP_RANGE};
+    assert_int_equal(count_texts(&spec, "\".70\""), 0);
+}
+
 /* --------------------------------------------------------------------------------------------------------- pixels */
 
 typedef struct found_image {
@@ -514,6 +536,7 @@ int main(void)
         cmocka_unit_test(head_grid_golden),
         cmocka_unit_test(line_view_golden),
         cmocka_unit_test(axes_count_as_the_caller_does),
+        cmocka_unit_test(numbers_stand_where_all_fit),
         cmocka_unit_test(every_cell_has_the_colour_of_its_value),
         cmocka_unit_test(any_length_is_drawn),
         cmocka_unit_test(wide_matrices_pool_columns_only),
