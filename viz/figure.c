@@ -312,6 +312,16 @@ deberta_status figure_check(figure_layout layout, const void *what, const figure
     return status;
 }
 
+/* One temporary file cannot hold two figures. */
+static deberta_status check_paths(const char *const *paths, size_t count, deberta_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(paths[i], paths[k]) == 0)
+                DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure '%s' is named twice", paths[i]);
+    return DEBERTA_OK;
+}
+
 deberta_status figure_save(figure_layout layout, const void *what, const figure_style *style, const char *const *paths,
                            size_t path_count, figure_notes *notes, deberta_error *err)
 {
@@ -320,6 +330,7 @@ deberta_status figure_save(figure_layout layout, const void *what, const figure_
     *told = (figure_notes){0};
     if (path_count == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a figure needs at least one file to be written to");
     DEBERTA_TRY(figure_check_style(style, err));
+    DEBERTA_TRY(check_paths(paths, path_count, err));
     figure_style filled = figure_defaults(style);
     bool clean = false;
     draw_ruler ruler = {0};
