@@ -167,6 +167,8 @@ static int run(figure_job *job)
             "--figure embeddings: %s has positions of %zu numbers for hidden states of %zu: there is no "
             "decoder that adds them",
             job->info.name, job->info.embedding_size, job->info.hidden_size);
+    if (!figure_job_takes_limits(job, job->look.scales, (bool[HEATMAP_KINDS]){[HEATMAP_SIGNED] = true}))
+        return EXIT_USAGE;
     int status = take_parts(job, &parts);
     if (status == EXIT_OK) status = figure_reference_open(job, &reference);
     if (status == EXIT_OK) status = read_parts(job, reference, &parts);

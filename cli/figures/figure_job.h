@@ -113,6 +113,11 @@ void figure_job_caption(figure_job *job, const char *format, ...) __attribute__(
 /* Adds unit and centring of signed panels to it. */
 void figure_job_caption_unit(figure_job *job);
 
+/* False after saying which limits of --scale no panel takes: no such kind is drawn, or it cannot be. scales: those of
+ * the figure. figure_job_finish asks for attention_layout; kinds with another layout ask themselves. */
+bool figure_job_takes_limits(const figure_job *job, const heatmap_choice scales[HEATMAP_KINDS],
+                             const bool drawn[HEATMAP_KINDS]);
+
 /* Writes figure, data and LaTeX file, all or none, and says on stderr what the reader of the figure cannot see. */
 int figure_job_finish(figure_job *job, figure_layout layout, const void *figure);
 

@@ -362,6 +362,39 @@ def distances_across_gaps(bench):
         assert "| (words)" in file.read()
 
 
+def ends_of_bars(svg):
+    """The numbers at the ends of the colour bars, in their order."""
+    bars = re.findall(r'<g aria-label="colour bar">(.*?)</g>', svg, re.S)
+    return [tuple(float(t.replace("\u2212", "-")) for t in re.findall(r">([^<]*)</text>", bar)[:2]) for bar in bars]
+
+
+def limits_of_differences(bench):
+    """Limits below zero are those of the terms and, where probabilities are all there is, theirs."""
+    for components, expected in (("probs", [(-0.5, 0.5)]), ("c2c", [(-0.5, 0.5)]), ("c2c,probs", None)):
+        bench.fine("attention", demo(bench), "--text", TEXT, "--text", OTHER, "--figure", "difference", "--components", components, "--scale",
+                   "-0.5,0.5", "-o", "d.svg")
+        with open(bench.path("d.svg"), encoding="utf-8") as file:
+            found = ends_of_bars(file.read())
+        assert found == expected or (not expected and found[0] == (-0.5, 0.5) and found[1][0] == -found[1][1] != -0.5), (components, found)
+
+
+def limits_that_nothing_takes(bench):
+    """An option that a figure would leave aside is refused."""
+    pair = ("--text", OTHER, "--figure", "difference")
+    for words, *arguments in ((["--scale", "logarithmic", "'0,1'"], "--components", "probs", "--log", "--scale", "0,1"),
+                              (["--scale", "below 0", "signed"], "--figure", "grid", "--components", "probs", "--scale", "-1,1"),
+                              (["--scale", "without negative values"], "--figure", "grid", "--components", "c2p", "--scale", "0,1"),
+                              (["--scale", "without negative values"], "--figure", "embeddings", "--scale", "0,1"),
+                              (["--scale", "both signs", "'0,0.5'"], *pair, "--components", "probs", "--scale", "0,0.5"),
+                              (["--scale", "both signs"], *pair, "--components", "c2c", "--scale", "0,2"),
+                              *((["--" + name, "--form map"], "--figure", "shares", "--form", "bars", "--" + name, *value) for name, *value in (
+                                  ("scale", "robust"), ("palette", "magma"), ("signed-palette", "polar"), ("annotate",)))):
+        check_message(bench.run("attention", demo(bench), "--text", TEXT, *arguments, "-o", "w.png"), 2, words)
+        assert bench.files() == [], bench.files()
+    lines(bench, "grid", "--components", "probs", "--scale", "0,1")
+    lines(bench, "components", "--components", "probs", "--log", "--scale", "0.001,1")
+
+
 def shown_tokens(bench):
     """Words and left out tokens: what adds up over keys does so after merging; measures are taken on what is shown."""
     whole, words = lines(bench, "rollout", "--layers", "4"), lines(bench, "rollout", "--layers", "4", "--words")
@@ -452,7 +485,8 @@ def figures_beyond_a_page(bench):
 
 def tests(settings):
     for test in (grid, means, rollout, shares, entropy, distance, bucket_edges, delta, difference, query, line_view, value_weighted, token_numbers,
-                 numbers_of_heads, distances_across_gaps, shown_tokens, every_model, figures_beyond_a_page, repeatable, wrong_use):
+                 numbers_of_heads, distances_across_gaps, limits_of_differences, limits_that_nothing_takes, shown_tokens, every_model,
+                 figures_beyond_a_page, repeatable, wrong_use):
         def wrapped(bench, test=test):
             needs_figures(bench)
             test(bench)
