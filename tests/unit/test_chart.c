@@ -1,4 +1,4 @@
-/* Charts: ticks and numbers, fitted lines, layouts as golden traces, and what happens to points that cannot be drawn.
+/* Charts: ticks and numbers, layouts as golden traces, and what happens to points that cannot be drawn.
  *
  * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
@@ -72,17 +72,6 @@ static void numbers_are_short(void **state)
         tick_text(cases[i].value, cases[i].step, text);
         assert_string_equal(text, cases[i].text);
     }
-}
-
-static void fitted_line(void **state)
-{
-    (void)state;
-    const double x[] = {1, 2, NAN, 4, 8}, y[] = {5, 7, 100, 11, 19};
-    double slope, intercept;
-    assert_true(chart_fit(x, y, 5, &slope, &intercept));
-    assert_true(fabs(slope - 2) < 1e-12 && fabs(intercept - 3) < 1e-12);
-    assert_false(chart_fit(x, y, 1, &slope, &intercept));
-    assert_false(chart_fit((double[]){3, 3}, y, 2, &slope, &intercept));
 }
 
 static const double lengths[] = {16, 32, 64, 128}, fast[] = {1, 2.1, 4.4, 10}, slow[] = {3, 6, 13, 30},
@@ -307,7 +296,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_ticks),
         cmocka_unit_test(numbers_are_short),
-        cmocka_unit_test(fitted_line),
         cmocka_unit_test(latency_golden),
         cmocka_unit_test(bars_golden),
         cmocka_unit_test(curves_golden),
