@@ -156,20 +156,14 @@ static void style_probabilities(attention_figure *figure)
 
 static int fill(figure_job *job, const other_side *other, attention_figure *figure)
 {
-    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) figure->grid_columns += job->components[c];
-    figure->grid_rows = head_count(job);
-    attention_panel *panels = figure_job_allocate(job, figure->grid_rows * figure->grid_columns, sizeof *panels);
-    const char **rows = figure_job_allocate(job, figure->grid_rows, sizeof *rows);
-    if (!panels || !rows) return figure_job_out_of_memory(job);
-    figure->panels = panels;
-    figure->row_titles = rows;
-    int status = EXIT_OK;
-    for (size_t k = 0; k < head_count(job); k++) {
-        if (!(rows[k] = head_title(job, head_layer(job, k), head_number(job, k)))) return figure_job_out_of_memory(job);
+    attention_panel *panels;
+    size_t columns = 0;
+    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) columns += job->components[c];
+    int status = head_rows(job, figure, columns, &panels);
+    for (size_t k = 0; k < head_count(job); k++)
         for (int c = 0; c < DEBERTA_COMPONENT_COUNT && status == EXIT_OK; c++)
             if (job->components[c]) status = subtract(job, other, k, (deberta_component)c, panels++);
-    }
-    style_probabilities(figure);
+    if (status == EXIT_OK) style_probabilities(figure);
     return status;
 }
 

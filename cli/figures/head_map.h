@@ -29,6 +29,10 @@ size_t head_count(const figure_job *job); /* of all chosen layers together */
 size_t head_layer(const figure_job *job, size_t index);
 size_t head_number(const figure_job *job, size_t index);
 
+/* Gives a figure a row for each head, with its title, of `columns` panels, which are still empty and memory of the job.
+ */
+int head_rows(figure_job *job, attention_figure *figure, size_t columns, attention_panel **panels);
+
 /* A figure of layers x heads without panels, and the columns "layer" and "head" of the data. */
 int head_map_figure(figure_job *job, attention_figure *figure);
 int head_map_panel(figure_job *job, attention_panel *panel, const char *title, heatmap_kind kind, const double *values);
