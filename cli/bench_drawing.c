@@ -32,6 +32,7 @@ void bench_release(bench_drawing *drawing)
 {
     for (size_t k = 0; k < drawing->memory_count; k++) free(drawing->memory[k]);
     free(drawing->memory);
+    free(drawing->panels);
 }
 
 const char *bench_text(bench_drawing *drawing, const char *format, ...)
@@ -60,7 +61,18 @@ void bench_add_note(bench_drawing *drawing, const char *sentence)
 
 chart_panel *bench_add_panel(bench_drawing *drawing)
 {
-    return drawing->panel_count < BENCH_MOST_PANELS ? &drawing->panels[drawing->panel_count++] : NULL;
+    if (drawing->panel_count == drawing->panel_capacity) {
+        const size_t capacity = drawing->panel_capacity ? 2 * drawing->panel_capacity : 16;
+        chart_panel *grown = realloc(drawing->panels, capacity * sizeof *grown);
+        if (!grown) {
+            drawing->failed = true;
+            return NULL;
+        }
+        drawing->panels = grown;
+        drawing->panel_capacity = capacity;
+    }
+    drawing->panels[drawing->panel_count] = (chart_panel){0};
+    return &drawing->panels[drawing->panel_count++];
 }
 
 /* ----------------------------------------------------------------------------------------------------------- names */

@@ -19,17 +19,15 @@ typedef struct bench_group {
     bool listed;      /* in the legend of an earlier panel */
 } bench_group;
 
-enum { BENCH_MOST_PANELS = 24 };
-
 typedef struct bench_drawing {
     const bench_report *report;
     bench_group *groups;
     size_t group_count;
-    chart_panel panels[BENCH_MOST_PANELS];
-    size_t panel_count, columns; /* columns 0: as many as fit */
-    attention_figure grid;       /* drawn instead of panels if it has panels of its own */
-    const char *note;            /* under the figure; NULL: none */
-    void **memory;               /* everything that panels point to */
+    chart_panel *panels;
+    size_t panel_count, panel_capacity, columns; /* columns 0: as many as fit */
+    attention_figure grid;                       /* drawn instead of panels if it has panels of its own */
+    const char *note;                            /* under the figure; NULL: none */
+    void **memory;                               /* everything that panels point to */
     size_t memory_count, memory_capacity;
     bool failed; /* out of memory */
 } bench_drawing;
@@ -43,7 +41,7 @@ const char *bench_text(bench_drawing *drawing, const char *format, ...) __attrib
 /* Another sentence under the figure. */
 void bench_add_note(bench_drawing *drawing, const char *sentence);
 
-/* The next panel, or NULL beyond the most there may be. */
+/* The next panel, where it is until one more is added; NULL sets `failed`. */
 chart_panel *bench_add_panel(bench_drawing *drawing);
 /* Of a report that is not empty. */
 void bench_find_groups(bench_drawing *drawing);

@@ -35,6 +35,14 @@ const bench_figure_kind *bench_figure_kind_find(const char *name)
 
 /* ---------------------------------------------------------------------------------------------------------- saving */
 
+static deberta_status save_layout(figure_layout layout, const void *what, const figure_style *style,
+                                  const char *const *paths, size_t path_count, deberta_error *err)
+{
+    return path_count ? figure_save(layout, what, style, paths, path_count, NULL, err)
+                      : figure_check(layout, what, style, err);
+}
+
+/* Without paths it is only seen whether there is room for the figure. */
 static deberta_status save(bench_drawing *drawing, const figure_style *style, const char *const *paths,
                            size_t path_count, deberta_error *err)
 {
@@ -42,14 +50,14 @@ static deberta_status save(bench_drawing *drawing, const figure_style *style, co
     noted.note = drawing->note;
     if (drawing->grid.panels) {
         drawing->grid.style = noted;
-        return figure_attention(&drawing->grid, paths, path_count, NULL, err);
+        return save_layout(attention_layout, &drawing->grid, &noted, paths, path_count, err);
     }
     const chart_figure figure = {.style = noted,
                                  .panels = drawing->panels,
                                  .panel_count = drawing->panel_count,
                                  .columns = drawing->columns,
                                  .panel_letters = drawing->panel_count > 1};
-    return figure_chart(&figure, paths, path_count, NULL, err);
+    return save_layout(chart_layout, &figure, &noted, paths, path_count, err);
 }
 
 static bool is_empty(const bench_drawing *drawing) { return drawing->panel_count == 0 && !drawing->grid.panels; }
@@ -66,12 +74,13 @@ static deberta_status fill(bench_drawing *drawing, const bench_figure_kind *kind
     return DEBERTA_OK;
 }
 
-deberta_status bench_figures_can_draw(const bench_report *report, const bench_figure_kind *kind, bool *can,
-                                      deberta_error *err)
+deberta_status bench_figures_can_draw(const bench_report *report, const bench_figure_kind *kind,
+                                      const figure_style *style, bool *can, deberta_error *err)
 {
     bench_drawing drawing = {.report = report};
-    const deberta_status status = fill(&drawing, kind, err);
+    deberta_status status = fill(&drawing, kind, err);
     *can = !is_empty(&drawing);
+    if (status == DEBERTA_OK && *can) status = save(&drawing, style, NULL, 0, err);
     bench_release(&drawing);
     return status;
 }

@@ -19,9 +19,10 @@ extern const bench_figure_kind bench_figure_kinds[]; /* ends with name NULL */
 
 /* NULL if there is no such kind. */
 const bench_figure_kind *bench_figure_kind_find(const char *name);
-/* Whether the results hold what the kind shows. */
-deberta_status bench_figures_can_draw(const bench_report *report, const bench_figure_kind *kind, bool *can,
-                                      deberta_error *err);
+/* Whether the results hold what the kind shows. Where they do and the figure has no room on its page, that is an error,
+ * DEBERTA_E_ARGUMENT. */
+deberta_status bench_figures_can_draw(const bench_report *report, const bench_figure_kind *kind,
+                                      const figure_style *style, bool *can, deberta_error *err);
 
 /* Draws one kind, or for NULL the curves: latency against length and layers, memory, speed-up, as far as the results
  * vary in them; where nothing varies, the breakdown. DEBERTA_E_ARGUMENT with what is missing if there is nothing to

@@ -60,20 +60,23 @@ static deberta_status draw_named(const plot_job *job, const bench_figure_kind *k
     return status;
 }
 
-/* Every kind that the file can show, each into files of its own. */
+/* Every kind that the file can show, each into files of its own; none if one of them has no room on its page. */
 static deberta_status draw_all(const plot_job *job, deberta_error *err)
 {
-    size_t drawn = 0;
+    unsigned drawn = 0; /* a bit for each kind */
     DEBERTA_TRY(figure_check_style(&job->style, err));
-    for (const bench_figure_kind *kind = bench_figure_kinds; kind->name; kind++) {
+    for (size_t k = 0; bench_figure_kinds[k].name; k++) {
+        const bench_figure_kind *kind = &bench_figure_kinds[k];
         bool can;
-        DEBERTA_TRY(bench_figures_can_draw(&job->report, kind, &can, err));
-        if (!can) run_note(job->options, "deberta bench plot: no %s: the file holds no %s", kind->name, kind->needs);
-        if (!can) continue;
-        DEBERTA_TRY(draw_named(job, kind, err));
-        drawn++;
+        DEBERTA_TRY(bench_figures_can_draw(&job->report, kind, &job->style, &can, err));
+        if (can)
+            drawn |= 1u << k;
+        else
+            run_note(job->options, "deberta bench plot: no %s: the file holds no %s", kind->name, kind->needs);
     }
     if (drawn == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the file holds nothing that any figure shows");
+    for (size_t k = 0; bench_figure_kinds[k].name; k++)
+        if (drawn >> k & 1) DEBERTA_TRY(draw_named(job, &bench_figure_kinds[k], err));
     return DEBERTA_OK;
 }
 
@@ -86,9 +89,11 @@ static int draw(plot_job *job, const char *name)
     static const char *const without[] = {"out", NULL};
     char *command_line = options_command_line(job->options, without);
     const machine_sheet *sheet = &job->report.sheet;
+    char commit[sizeof sheet->commit + 8]; /* a build with changes is not that of the commit */
+    snprintf(commit, sizeof commit, "%s%s", sheet->commit, sheet->dirty ? "-dirty" : "");
     const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
                                            {"Measured by", job->report.command},
-                                           {"Measured with", sheet->commit},
+                                           {"Measured with", commit},
                                            {"Measured on", sheet->cpu},
                                            {"Measured at", sheet->date},
                                            {"Command", command_line ? command_line : ""}};

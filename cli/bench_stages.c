@@ -7,6 +7,10 @@
 
 enum { WAITING = PROFILE_STAGES, PARTS }; /* the stages, and threads without work */
 
+/* The dark grey is no stage's: it is waiting in a stack and, where nobody waits, the limits of the machine. */
+enum { DARK_LOOK = 7 };
+static const size_t stage_looks[PROFILE_STAGES] = {1, 2, 3, 4, 5, 6, 9, 10, 8}; /* light and dark in turn */
+
 static double part_seconds(const bench_result *r, size_t part)
 {
     return part == WAITING ? r->waiting_s : r->breakdown[part].seconds;
@@ -27,9 +31,10 @@ static part_list find_parts(bench_drawing *drawing)
         for (size_t k = 0; k < drawing->report->count; k++)
             any = any || part_seconds(&drawing->report->results[k], part) > 0;
         if (!any) continue;
-        list.look[part] = ++used;
+        list.look[part] = DARK_LOOK;
         list.names[part] = "waiting";
         if (part == WAITING) continue;
+        list.look[part] = stage_looks[used++];
         const char *name = bench_text(drawing, "%s", cost_stage_name((profile_stage)part));
         for (char *at = strchr(name, '_'); at; at = strchr(at, '_')) *at = ' ';
         list.names[part] = name;
@@ -179,7 +184,8 @@ static chart_series roof_curve(bench_drawing *drawing, const roof *limit, const 
         x[k] = at[k];
         x[3 + k] = fmin(limit->gflops, at[k] * limit->gbs);
     }
-    return (chart_series){.name = "measured limits", .kind = CHART_CURVE, .x = x, .y = x + 3, .count = 3, .look = 7};
+    return (chart_series){
+        .name = "measured limits", .kind = CHART_CURVE, .x = x, .y = x + 3, .count = 3, .look = DARK_LOOK};
 }
 
 static void add_roofline(bench_drawing *drawing, const bench_group *group, const part_list *parts)

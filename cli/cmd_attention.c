@@ -48,7 +48,8 @@ static const option_spec options[] = {
     {"center", 0, "WHAT", "row: subtract what is constant over the keys, which a softmax ignores (default); none"},
     {"scale", 0, "SCALE",
      "shared: one colour scale for all panels of a kind (default); panel: one each; robust[:P]: to percentile P "
-     "(default 99), clipped cells counted; LOW,HIGH: signed panels if LOW < 0, else the others; may be repeated"},
+     "(default 99), clipped cells counted; LOW,HIGH: signed panels if LOW < 0, else the others, and above 0 with "
+     "--log; may be repeated"},
     {"palette", 0, "NAME", "of what cannot be negative: viridis, cividis (default), magma, polar"},
     {"signed-palette", 0, "NAME", "of signed panels: the same names (default polar, which is diverging)"},
     {"log", 0, NULL, "probabilities in logarithmic colours"},

@@ -63,8 +63,7 @@ static json_t *describe_model(const deberta_model *model)
     return json_pack("{s:o, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:I, s:I, s:I, "
                      "s:I, s:s, s:o}",
                      "name", json_clean_text(info.name), "version", info.version, "layers", (json_int_t)info.layers,
-                     "hidden_size",
-                     (json_int_t)info.hidden_size, "heads", (json_int_t)info.heads, "head_size",
+                     "hidden_size", (json_int_t)info.hidden_size, "heads", (json_int_t)info.heads, "head_size",
                      (json_int_t)info.head_size, "intermediate_size", (json_int_t)info.intermediate_size,
                      "embedding_size", (json_int_t)info.embedding_size, "vocabulary_size",
                      (json_int_t)info.vocabulary_size, "max_positions", (json_int_t)info.max_positions,

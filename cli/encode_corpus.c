@@ -146,12 +146,11 @@ static deberta_status describe_settings(const corpus_job *job, json_t **settings
 {
     char digest[65];
     DEBERTA_TRY(model_digest(job->batches.model, digest, err));
-    *settings = json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s, s:o}", "version", deberta_version(), "model",
-                          digest, "pool", pooling_names[job->pooling], "format", (int)job->output.format, "window",
-                          (json_int_t)job->window, "stride", (json_int_t)job->stride, "max_tokens",
-                          (json_int_t)job->batches.cut, "strict", job->batches.strict, "reference",
-                          options_value(job->options, "reference", "microsoft"), "ablations",
-                          list_ablations(job->options));
+    *settings = json_pack(
+        "{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s, s:o}", "version", deberta_version(), "model", digest, "pool",
+        pooling_names[job->pooling], "format", (int)job->output.format, "window", (json_int_t)job->window, "stride",
+        (json_int_t)job->stride, "max_tokens", (json_int_t)job->batches.cut, "strict", job->batches.strict, "reference",
+        options_value(job->options, "reference", "microsoft"), "ablations", list_ablations(job->options));
     if (!*settings) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     return DEBERTA_OK;
 }

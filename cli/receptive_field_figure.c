@@ -205,9 +205,8 @@ typedef struct field_panels {
     chart_rule edges[2];
 } field_panels;
 
-/* Colours of the formulas, the same in all panels. There are eight; the fifth formula has that of the unique set, whose
- * line has markers. */
-static size_t formula_look(size_t formula) { return FIELD_DEFINITIONS + formula + (formula < 4 ? 1 : 2); }
+/* Colours of the formulas, the same in all panels: those behind the definitions'. */
+static size_t formula_look(size_t formula) { return FIELD_DEFINITIONS + formula + 1; }
 
 static void make_band(const field_drawing *d, field_panels *p)
 {

@@ -150,8 +150,7 @@ static json_t *describe_step(const report_step *step)
 static json_t *describe_steps(const report_contents *contents)
 {
     json_t *list = json_array();
-    for (size_t k = 0; k < contents->step_count; k++)
-        json_array_append_new(list, describe_step(&contents->steps[k]));
+    for (size_t k = 0; k < contents->step_count; k++) json_array_append_new(list, describe_step(&contents->steps[k]));
     return list;
 }
 
@@ -181,10 +180,10 @@ static void put_data(page_writer *page)
         json_array_append_new(texts, about);
     }
     put_documents(page);
-    json_t *about = json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "model", json_clean_text(contents->model),
-                              "version", deberta_version(), "palettes", describe_palettes(), "series",
-                              describe_series(), "texts", texts, "files", describe_files(contents), "steps",
-                              describe_steps(contents));
+    json_t *about =
+        json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "model", json_clean_text(contents->model), "version",
+                  deberta_version(), "palettes", describe_palettes(), "series", describe_series(), "texts", texts,
+                  "files", describe_files(contents), "steps", describe_steps(contents));
     put_json(page, "page", about);
     json_decref(about);
 }

@@ -37,6 +37,26 @@ bool run_isa(const parsed_options *options, deberta_isa *isa)
     return false;
 }
 
+/* Of the folder that a path lies in; false where there is none. */
+static bool find_folder(const char *path, struct stat *about)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    const bool found = folder && stat(folder, about) == 0;
+    free(folder);
+    return found;
+}
+
+/* "a.pdf" and "./a.pdf" are written to one place. */
+static bool is_same_file(const char *a, const char *b)
+{
+    const char *slash_a = strrchr(a, '/'), *slash_b = strrchr(b, '/');
+    struct stat at_a, at_b;
+    if (strcmp(a, b) == 0) return true;
+    return strcmp(slash_a ? slash_a + 1 : a, slash_b ? slash_b + 1 : b) == 0 && find_folder(a, &at_a) &&
+           find_folder(b, &at_b) && at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino;
+}
+
 bool run_check_common(const parsed_options *options)
 {
     static const char *const moments[] = {"auto", "never", NULL};
@@ -47,7 +67,7 @@ bool run_check_common(const parsed_options *options)
     const size_t most = options_command(options)->most_outputs ? options_command(options)->most_outputs : 1;
     for (const char *path; (path = options_nth_value(options, "out", outputs)); outputs++) {
         size_t before = 0;
-        while (before < outputs && strcmp(options_nth_value(options, "out", before), path) != 0) before++;
+        while (before < outputs && !is_same_file(options_nth_value(options, "out", before), path)) before++;
         if (*path && before == outputs) continue;
         if (*path)
             report_usage(options, "--out: '%s' is given twice", path);
@@ -314,10 +334,14 @@ bool run_is_figure_path(const char *path)
 
 bool run_check_figure_paths(const parsed_options *options)
 {
-    const char *path;
+    const char *path, *data = options_value(options, "data", NULL);
     for (size_t k = 0; (path = options_nth_value(options, "out", k)); k++) {
-        if (run_is_figure_path(path)) continue;
-        report_usage(options, "--out: unknown suffix in '%s', expected .png, .svg or .pdf", path);
+        const bool is_figure = run_is_figure_path(path);
+        if (is_figure && !(data && is_same_file(data, path))) continue;
+        if (is_figure)
+            report_usage(options, "--data: '%s' is where --out puts the figure", data);
+        else
+            report_usage(options, "--out: unknown suffix in '%s', expected .png, .svg or .pdf", path);
         return false;
     }
     return true;

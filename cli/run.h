@@ -55,7 +55,8 @@ void text_output_discard(text_output *output);
 
 /* Does the name end in .png, .svg or .pdf? */
 bool run_is_figure_path(const char *path);
-/* Whether every --out ends like a figure; for before anything is computed. False after saying what was expected. */
+/* Whether every --out ends like a figure and --data, if there is one, goes to another file; for before anything is
+ * computed. False after saying what was expected. */
 bool run_check_figure_paths(const parsed_options *options);
 
 /* Prints and releases. */

@@ -10,9 +10,8 @@ static json_t *finite_number(double value) { return json_real(value < 1e300 ? va
 
 static json_t *describe_row(const verify_row *row, bool errors_only)
 {
-    json_t *object =
-        json_pack("{s:s, s:s, s:I, s:b, s:f}", "subject", row->subject, "isa", deberta_isa_name(row->tier), "values",
-                  (json_int_t)row->values, "passed", row->passed, "limit", row->limit);
+    json_t *object = json_pack("{s:s, s:s, s:I, s:b, s:f}", "subject", row->subject, "isa", deberta_isa_name(row->tier),
+                               "values", (json_int_t)row->values, "passed", row->passed, "limit", row->limit);
     if (!errors_only) json_object_set_new(object, "differing", json_integer((json_int_t)row->differing));
     if (*row->place.quantity) {
         json_object_set_new(object, "quantity", json_string(row->place.quantity));

@@ -95,7 +95,7 @@ static deberta_status add_head(attention_spread *spread, size_t sentence, const 
         DEBERTA_TRY(distance_sample_add(profile, matrix, tokens, own, err));
     }
     const float *probabilities = capture_matrix(captured, layer, head, DEBERTA_PROBABILITIES, 0);
-    const attention_summary summary = attention_summarize(probabilities, tokens, NULL);
+    const attention_summary summary = attention_summarize(probabilities, tokens, NULL, NULL);
     double *numbers = numbers_of(spread, sentence, layer, head);
     numbers[SPREAD_ENTROPY] = summary.entropy * (double)tokens;
     numbers[SPREAD_DISTANCE] = summary.distance * (double)tokens;

@@ -9,7 +9,14 @@
 
 static bool kept(const unsigned char *mask, size_t token) { return !mask || mask[token]; }
 
-attention_summary attention_summarize(const float *probabilities, size_t tokens, const unsigned char *mask)
+/* Counted from that of the first token. */
+static size_t position_of(const size_t *positions, size_t token)
+{
+    return positions ? positions[token] - *positions : token;
+}
+
+attention_summary attention_summarize(const float *probabilities, size_t tokens, const size_t *positions,
+                                      const unsigned char *mask)
 {
     attention_summary sum = {0};
     size_t queries = 0;
@@ -18,7 +25,7 @@ attention_summary attention_summarize(const float *probabilities, size_t tokens,
         queries++;
         for (size_t j = 0; j < tokens; j++) {
             const double p = kept(mask, j) ? (double)probabilities[i * tokens + j] : 0;
-            const double r = (double)i - (double)j;
+            const double r = (double)position_of(positions, i) - (double)position_of(positions, j);
             if (p > 0) sum.entropy -= p * log2(p);
             sum.distance += p * fabs(r);
             sum.offset += p * r;
@@ -44,26 +51,32 @@ void attention_centre_rows(float *out, const float *values, size_t tokens, const
 }
 
 deberta_status attention_by_distance_measure(attention_by_distance *curve, const float *values, size_t tokens,
-                                             const unsigned char *mask, double part, deberta_error *err)
+                                             const size_t *positions, const unsigned char *mask, double part,
+                                             deberta_error *err)
 {
-    const size_t entries = 2 * tokens - 1;
+    const size_t reach = position_of(positions, tokens - 1), entries = 2 * reach + 1;
     double *diagonal = malloc(tokens * sizeof *diagonal);
+    size_t *token_at = calloc(reach + 1, sizeof *token_at); /* 1 + the token there; 0: none */
     *curve = (attention_by_distance){.entries = entries,
                                      .count = calloc(entries, sizeof *curve->count),
                                      .mean = calloc(entries, sizeof *curve->mean),
                                      .median = calloc(entries, sizeof *curve->median),
                                      .low = calloc(entries, sizeof *curve->low),
                                      .high = calloc(entries, sizeof *curve->high)};
-    if (!diagonal || !curve->count || !curve->mean || !curve->median || !curve->low || !curve->high) {
+    if (!diagonal || !token_at || !curve->count || !curve->mean || !curve->median || !curve->low || !curve->high) {
         free(diagonal);
+        free(token_at);
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu distances", entries);
     }
+    for (size_t i = 0; i < tokens; i++) token_at[position_of(positions, i)] = i + 1;
     for (size_t k = 0; k < entries; k++) {
         double sum = 0;
         size_t count = 0;
         for (size_t i = 0; i < tokens; i++) {
-            const size_t j = i + tokens - 1 - k; /* wraps around where there is no such key */
-            if (j >= tokens || !kept(mask, i) || !kept(mask, j)) continue;
+            const size_t at = position_of(positions, i) + reach - k; /* wraps around where there is no such key */
+            if (at > reach || !token_at[at]) continue;
+            const size_t j = token_at[at] - 1;
+            if (!kept(mask, i) || !kept(mask, j)) continue;
             sum += diagonal[count++] = (double)values[i * tokens + j];
         }
         curve->count[k] = count;
@@ -73,6 +86,7 @@ deberta_status attention_by_distance_measure(attention_by_distance *curve, const
         curve->high[k] = quantile(diagonal, count, 1 - part);
     }
     free(diagonal);
+    free(token_at);
     return DEBERTA_OK;
 }
 

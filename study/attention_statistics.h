@@ -1,7 +1,8 @@
 /* Attention matrices in a few numbers: entropy, distance, curves over the distance, rollout.
  *
  * Matrices are [tokens][tokens], query first. A mask ([tokens] or NULL: all kept) names with 0 the tokens that are
- * neither queries nor keys. Distances are r = i - j: positive for a key to the left of its query.
+ * neither queries nor keys. Distances are r = i - j: positive for a key to the left of its query. positions ([tokens],
+ * ascending, or NULL: 0, 1, 2 ...) are those that i and j stand for where a matrix is a part of a larger one.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef STUDY_ATTENTION_STATISTICS_H
@@ -16,12 +17,14 @@ typedef struct attention_summary {
     double offset;   /* sum_j p_ij (i - j), tokens: positive to the left */
 } attention_summary;
 
-attention_summary attention_summarize(const float *probabilities, size_t tokens, const unsigned char *mask);
+attention_summary attention_summarize(const float *probabilities, size_t tokens, const size_t *positions,
+                                      const unsigned char *mask);
 
 /* out = values minus the mean of each row over the kept keys: what a softmax sees of logits. out may be values. */
 void attention_centre_rows(float *out, const float *values, size_t tokens, const unsigned char *mask);
 
-/* What stands on each diagonal of a matrix. Entry k is the distance k - (tokens - 1); 2 tokens - 1 entries. */
+/* What stands on each diagonal of a matrix. Entry k is the distance k - reach, where reach is that of the last token
+ * from the first: tokens - 1 without positions. 2 reach + 1 entries. */
 typedef struct attention_by_distance {
     size_t entries;
     size_t *count;
@@ -30,7 +33,8 @@ typedef struct attention_by_distance {
 
 /* low and high are the quantiles `part` and 1 - part. Free also after a failure. */
 deberta_status attention_by_distance_measure(attention_by_distance *curve, const float *values, size_t tokens,
-                                             const unsigned char *mask, double part, deberta_error *err);
+                                             const size_t *positions, const unsigned char *mask, double part,
+                                             deberta_error *err);
 void attention_by_distance_free(attention_by_distance *curve);
 
 /* One step of attention rollout (Abnar & Zuidema 2020, "Quantifying attention flow in transformers"): rollout becomes

@@ -130,19 +130,28 @@ static void draw_column_tokens(draw_list *list, const attention_plan *p, double 
     }
 }
 
-/* Positions 0 ... count-1 at round steps, with small strokes, down the left side or along the lower one. */
-static void draw_positions(draw_list *list, const attention_plan *p, double x, double y, size_t count, bool down)
+/* Numbers at round steps, with small strokes, down the left side or along the lower one: of what is counted one by one
+ * round numbers, else (words, something left out) the numbers of every so many cells. */
+static void draw_positions(draw_list *list, const attention_plan *p, double x, double y, bool down)
 {
     const draw_pen pen = {ink, 0.4, DRAW_SOLID};
-    double cell = down ? p->cell_height : p->cell, length = cell * (double)count,
-           each = down ? 1.6 * draw_type_height(&p->label) : attention_number_width(list, count, &p->label) + 1.5;
-    size_t most = (size_t)fmax(2, length / each);
+    const size_t *numbers = down ? p->spec->query_numbers : p->spec->key_numbers;
+    const size_t count = down ? p->spec->queries : p->spec->keys, first = numbers ? numbers[0] : 0;
+    const bool one_by_one = !numbers || numbers[count - 1] - first == count - 1;
+    double cell = down ? p->cell_height : p->cell, begin = one_by_one ? (double)first : 0,
+           size = down ? draw_type_height(&p->label) : attention_number_width(list, numbers, count, &p->label);
+    size_t most = (size_t)fmax(2, cell * (double)count / (down ? 1.6 * size : size + 1.5));
     tick_set ticks = {.count = 1, .step = 1};
-    if (count > 1) ticks = ticks_whole(0, (double)(count - 1), most);
+    ticks.at[0] = begin;
+    if (count > 1) ticks = ticks_whole(begin, begin + (double)(count - 1), most);
+    double before = -INFINITY;
     for (size_t i = 0; i < ticks.count; i++) {
         char text[TICK_TEXT_BYTES];
-        double at = (ticks.at[i] + 0.5) * cell;
-        tick_text(ticks.at[i], 1, text);
+        const size_t place = (size_t)round(ticks.at[i] - begin);
+        double at = ((double)place + 0.5) * cell;
+        if (at - before < (down ? 1.1 * size : size + 0.4)) continue; /* two in a narrow place */
+        before = at;
+        tick_text((double)(numbers ? numbers[place] : place), 1, text);
         if (down) {
             draw_line(list, x - 0.7, y + at, x, y + at, &pen);
             draw_text(list, text, (draw_place){x - 1.2, y + at, DRAW_END, DRAW_CENTRE, 0}, &p->label);
@@ -191,31 +200,55 @@ static void cell_text(heatmap_kind kind, const heatmap_scale *scale, bool whole,
     if (digits[0] == '0' && digits[1] == '.') memmove(digits, digits + 1, strlen(digits));
 }
 
-/* A number that sticks out of its cell, or type below 6 pt, would not be readable: the caller is told what is too
- * small. */
-static deberta_status draw_cell_numbers(draw_list *list, const attention_plan *p, size_t index, double x, double y,
-                                        deberta_error *err)
+/* A number that sticks out of its cell, or type below 6 pt, would not be readable. The first such number of a panel;
+ * false: there is none. */
+static bool find_crowded(const draw_list *list, const attention_plan *p, size_t index, char text[TICK_TEXT_BYTES])
 {
-    const attention_figure *spec = p->spec;
     const heatmap_cells *cells = &p->cells[index];
-    const palette *map = palette_find(palette_name_of(spec, spec->panels[index].kind));
+    const heatmap_kind kind = p->spec->panels[index].kind;
+    const bool too_low = draw_type_height(&p->small) > p->cell_height, pooled = p->pool > 1 || p->row_pool > 1;
+    for (size_t k = 0; k < cells->rows * cells->columns; k++) {
+        if (isnan(cells->values[k])) continue;
+        cell_text(kind, &p->scales[index], cells->whole, cells->values[k], text);
+        if (too_low || pooled || draw_measure(list, text, &p->small) > p->cell * 0.98) return true;
+    }
+    return false;
+}
+
+/* Whether numbers stand in the cells: if they were asked for without condition, the caller is told what is too small.
+ */
+static deberta_status plan_cell_numbers(const draw_list *list, attention_plan *p, deberta_error *err)
+{
+    char text[TICK_TEXT_BYTES];
+    p->annotated = p->spec->annotate || p->spec->annotate_if_room;
+    for (size_t i = 0; i < attention_panel_count(p->spec) && p->annotated; i++) {
+        if (!p->cells[i].values || !find_crowded(list, p, i, text)) continue;
+        if (p->spec->annotate)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                         "numbers do not fit into cells of %.1f x %.1f mm ('%s' needs %.1f x %.1f): fewer tokens, "
+                         "fewer panels side by side or a wider figure",
+                         p->cell, p->cell_height, text, draw_measure(list, text, &p->small) / 0.98,
+                         draw_type_height(&p->small));
+        p->annotated = false;
+    }
+    return DEBERTA_OK;
+}
+
+static void draw_cell_numbers(draw_list *list, const attention_plan *p, size_t index, double x, double y)
+{
+    const heatmap_kind kind = p->spec->panels[index].kind;
+    const heatmap_cells *cells = &p->cells[index];
+    const palette *map = palette_find(palette_name_of(p->spec, kind));
     for (size_t k = 0; k < cells->rows * cells->columns; k++) {
         if (isnan(cells->values[k])) continue;
         char text[TICK_TEXT_BYTES];
         draw_font font = p->small;
-        cell_text(spec->panels[index].kind, &p->scales[index], cells->whole, cells->values[k], text);
+        cell_text(kind, &p->scales[index], cells->whole, cells->values[k], text);
         font.colour = palette_ink_on(heatmap_colour(&p->scales[index], map, cells->values[k]));
-        double width = draw_measure(list, text, &font);
-        if (width > p->cell * 0.98 || draw_type_height(&font) > p->cell_height || p->pool > 1 || p->row_pool > 1)
-            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
-                         "numbers do not fit into cells of %.1f x %.1f mm ('%s' needs %.1f x %.1f): fewer tokens, "
-                         "fewer panels side by side or a wider figure",
-                         p->cell, p->cell_height, text, width / 0.98, draw_type_height(&font));
         draw_place place = {x + ((double)(k % cells->columns) + 0.5) * p->cell,
                             y + ((double)(k / cells->columns) + 0.5) * p->cell_height, DRAW_MIDDLE, DRAW_CENTRE, 0};
         draw_text(list, text, place, &font);
     }
-    return DEBERTA_OK;
 }
 
 /* A title may run on over the gap to the next panel, or to the edge of the page. */
@@ -228,8 +261,7 @@ static void draw_panel_title(draw_list *list, const attention_plan *p, size_t in
                        y - 1.1, fmin(room, p->style.width_mm - attention_margin - x));
 }
 
-static deberta_status draw_panel(draw_list *list, const attention_plan *p, size_t index, double x, double y,
-                                 deberta_error *err)
+static void draw_panel(draw_list *list, const attention_plan *p, size_t index, double x, double y)
 {
     const attention_figure *spec = p->spec;
     const attention_panel *panel = &spec->panels[index];
@@ -238,7 +270,7 @@ static deberta_status draw_panel(draw_list *list, const attention_plan *p, size_
     draw_rect rect = {x, y, p->panel_width, p->panel_height};
     draw_group(list, panel->title ? panel->title : "panel");
     heatmap_draw(list, rect, &p->cells[index], spec->queries, spec->keys, &p->scales[index], map);
-    if (spec->annotate) DEBERTA_TRY(draw_cell_numbers(list, p, index, x, y, err));
+    if (p->annotated) draw_cell_numbers(list, p, index, x, y);
     draw_boundaries(list, p, x, y);
     draw_box(list, rect, nothing, &frame);
     draw_marks(list, p, x, y);
@@ -247,7 +279,6 @@ static deberta_status draw_panel(draw_list *list, const attention_plan *p, size_
         heatmap_colour_bar(list, bar, true, &p->scales[index], map, &p->small);
     }
     draw_ungroup(list);
-    return DEBERTA_OK;
 }
 
 /* Top of the panels of a line. */
@@ -283,8 +314,8 @@ static void draw_left_axis(draw_list *list, const attention_plan *p, double y)
         draw_row_tokens(list, p, p->left, y);
         labels_left = p->left - 1 - attention_label_width(list, p->spec->query_labels, p->spec->queries, &p->label);
     } else {
-        draw_positions(list, p, p->left, y, p->spec->queries, true);
-        labels_left = p->left - 2 - attention_number_width(list, p->spec->queries, &p->label);
+        draw_positions(list, p, p->left, y, true);
+        labels_left = p->left - 2 - attention_number_width(list, p->spec->query_numbers, p->spec->queries, &p->label);
     }
     draw_place place = {labels_left - 1.2, middle, DRAW_MIDDLE, DRAW_BASELINE, 90};
     draw_axis_name(list, p, p->spec->query_axis, "query", "query position", p->tokens, place, p->panel_height);
@@ -296,7 +327,7 @@ static void draw_lower_axis(draw_list *list, const attention_plan *p, double x, 
     if (p->key_tokens)
         draw_column_tokens(list, p, x, bottom);
     else
-        draw_positions(list, p, x, bottom, p->spec->keys, false);
+        draw_positions(list, p, x, bottom, false);
     draw_place place = {x + p->panel_width / 2, bottom + p->label_height + 2, DRAW_MIDDLE, DRAW_CAP, 0};
     draw_axis_name(list, p, p->spec->key_axis, "key", "key position", p->key_tokens, place, p->panel_width);
 }
@@ -311,7 +342,7 @@ static void draw_row_title(draw_list *list, const attention_plan *p, size_t row,
     draw_text_within(list, p->spec->row_titles[row], place, &p->bold, to - from + p->gap_down);
 }
 
-static deberta_status draw_panels(draw_list *list, const attention_plan *p, double top, deberta_error *err)
+static void draw_panels(draw_list *list, const attention_plan *p, double top)
 {
     size_t letter = 0;
     for (size_t row = 0; row < p->spec->grid_rows; row++) {
@@ -325,11 +356,10 @@ static deberta_status draw_panels(draw_list *list, const attention_plan *p, doub
             if (column == 0) draw_left_axis(list, p, y);
             if (!p->spec->panels[index].values) continue;
             draw_panel_title(list, p, index, letter++, x, y);
-            DEBERTA_TRY(draw_panel(list, p, index, x, y, err));
+            draw_panel(list, p, index, x, y);
             if (!has_panel_below(p, row, line, column)) draw_lower_axis(list, p, x, y);
         }
     }
-    return DEBERTA_OK;
 }
 
 /* --------------------------------------------------------------------------------------- colour bars and footnotes */
@@ -424,8 +454,9 @@ deberta_status attention_layout(draw_list *list, const void *attention, figure_n
     notes->positions = !attention_plan_shows_tokens(&p);
     DEBERTA_TRY_OR_FAIL(status, prepare_cells(&p, notes, err));
     DEBERTA_TRY_OR_FAIL(status, choose_scales(&p, notes, err));
+    DEBERTA_TRY_OR_FAIL(status, plan_cell_numbers(list, &p, err));
     double top = figure_title(list, &p.style);
-    DEBERTA_TRY_OR_FAIL(status, draw_panels(list, &p, top, err));
+    draw_panels(list, &p, top);
     double bottom = draw_below(list, &p, notes, top);
     draw_set_page(list, p.style.width_mm, bottom + attention_margin);
 fail:

@@ -35,11 +35,15 @@ typedef struct attention_figure {
 
     size_t queries, keys;
     const figure_label *query_labels, *key_labels; /* [queries], [keys]; NULL: positions */
-    const size_t *boundaries;                      /* a rule before these tokens: where a second segment begins */
+    /* [queries], [keys], ascending: what axes show where labels are missing or do not fit; NULL: 0, 1, 2 ... A part of
+     * a text is counted as the whole text is. */
+    const size_t *query_numbers, *key_numbers;
+    const size_t *boundaries; /* a rule before these tokens: where a second segment begins */
     size_t boundary_count;
     const attention_mark *marks; /* outlined cells, in all panels */
     size_t mark_count;
     bool annotate;                     /* the number in every cell */
+    bool annotate_if_room;             /* the same, or no number at all where one of them would not fit */
     double cell_aspect;                /* height of a cell / its width, at most ATTENTION_MOST_ASPECT; 0 = 1 */
     const char *query_axis, *key_axis; /* what rows and columns are; NULL: "query", "key" */
 

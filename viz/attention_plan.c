@@ -21,10 +21,10 @@ double attention_label_width(const draw_list *list, const figure_label *labels, 
     return fmin(widest, attention_longest_label);
 }
 
-double attention_number_width(const draw_list *list, size_t count, const draw_font *font)
+double attention_number_width(const draw_list *list, const size_t *numbers, size_t count, const draw_font *font)
 {
     char text[TICK_TEXT_BYTES];
-    tick_text((double)(count - 1), 1, text);
+    tick_text((double)(numbers ? numbers[count - 1] : count - 1), 1, text);
     return draw_measure(list, text, font);
 }
 
@@ -69,16 +69,18 @@ static void measure_width(const draw_list *list, attention_plan *p, size_t acros
     const attention_figure *spec = p->spec;
     double titles = spec->row_titles ? draw_type_height(&p->bold) + 1.2 : 0, axis = draw_type_height(&p->font) + 1.2;
     double labels = p->tokens ? attention_label_width(list, spec->query_labels, spec->queries, &p->label)
-                              : attention_number_width(list, spec->queries, &p->label) + 1;
+                              : attention_number_width(list, spec->query_numbers, spec->queries, &p->label) + 1;
     /* The last number under a panel reaches beyond it, towards its neighbour or the edge of the page. */
-    double overhang = p->key_tokens ? 0 : attention_number_width(list, spec->keys, &p->label) / 2;
+    double overhang = p->key_tokens ? 0 : attention_number_width(list, spec->key_numbers, spec->keys, &p->label) / 2;
     p->left = attention_plan_snap(p, attention_margin + titles + axis + labels + 1);
     p->right = attention_margin + (p->right_bar > 0 ? 0 : overhang);
-    p->gap_across = 2.5 + overhang;
+    /* The first number reaches out too, unless it is a single 0. */
+    p->gap_across = 2.5 + (spec->key_numbers ? 2 : 1) * overhang;
     double gaps = (double)(across - 1) * p->gap_across;
     p->room = (p->style.width_mm - p->right - p->left - gaps) / (double)across - p->right_bar;
     /* One or two tokens get larger cells: a panel is not smaller than its titles where there is room. */
-    double widest = fmax(spec->annotate ? widest_annotated_cell : widest_cell, pleasant_panel / (double)spec->keys);
+    const bool annotated = spec->annotate || spec->annotate_if_room;
+    double widest = fmax(annotated ? widest_annotated_cell : widest_cell, pleasant_panel / (double)spec->keys);
     p->cell = fmin(even_cell(p->room, spec->keys, p->pixel), widest);
     p->cell_height = p->cell * (spec->cell_aspect > 0 ? spec->cell_aspect : 1);
     p->level = p->key_tokens && attention_label_width(list, spec->key_labels, spec->keys, &p->label) + 1 <= p->cell;

@@ -21,7 +21,8 @@ typedef struct attention_plan {
     double left, right;                                  /* before the first panel of a line and after the last */
     double right_bar, room;                              /* for a panel's own colour bar; for its cells */
     double panel_width, panel_height, cell, cell_height; /* cell: its width */
-    bool level; /* key labels stand level, not turned, because they are no wider than a cell */
+    bool level;     /* key labels stand level, not turned, because they are no wider than a cell */
+    bool annotated; /* numbers stand in the cells */
     double gap_across, gap_down, row_gap, title_height,
         label_height;      /* label_height: of the rotated tokens under a panel */
     size_t pool, row_pool; /* columns and rows that share a drawn cell */
@@ -46,8 +47,8 @@ bool attention_plan_shows_tokens(const attention_plan *plan);
 double attention_plan_snap(const attention_plan *plan, double mm);
 /* Tokens or numbers under a panel, and the name of the axis. */
 double attention_plan_axis_height(const attention_plan *plan);
-/* Of the widest label as it is shown, and of the largest position. */
+/* Of the widest label as it is shown, and of the largest number (numbers NULL: 0, 1, 2 ...). */
 double attention_label_width(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font);
-double attention_number_width(const draw_list *list, size_t count, const draw_font *font);
+double attention_number_width(const draw_list *list, const size_t *numbers, size_t count, const draw_font *font);
 
 #endif

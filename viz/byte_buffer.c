@@ -40,15 +40,26 @@ void byte_buffer_append(byte_buffer *buffer, const void *data, size_t size_bytes
 
 void byte_buffer_text(byte_buffer *buffer, const char *text) { byte_buffer_append(buffer, text, strlen(text)); }
 
+/* Almost all texts are short: only paths and what a user typed take memory of their own. */
 void byte_buffer_format(byte_buffer *buffer, const char *format, ...)
 {
-    char text[1024];
+    char text[1024], *longer = NULL;
     va_list arguments;
     va_start(arguments, format);
     int length = vsnprintf(text, sizeof text, format, arguments);
     va_end(arguments);
-    assert(length >= 0 && (size_t)length < sizeof text);
-    byte_buffer_append(buffer, text, (size_t)length);
+    const bool fits = length >= 0 && (size_t)length < sizeof text;
+    if (!fits) {
+        va_start(arguments, format);
+        length = vasprintf(&longer, format, arguments);
+        va_end(arguments);
+    }
+    if (length < 0) { /* and longer is nothing that could be freed */
+        buffer->failed = true;
+        return;
+    }
+    byte_buffer_append(buffer, fits ? text : longer, (size_t)length);
+    free(longer);
 }
 
 void byte_buffer_number(byte_buffer *buffer, double value, int decimals)

@@ -18,8 +18,7 @@ typedef struct byte_buffer {
 void byte_buffer_free(byte_buffer *buffer);
 void byte_buffer_append(byte_buffer *buffer, const void *data, size_t size_bytes);
 void byte_buffer_text(byte_buffer *buffer, const char *text);
-/* No floating-point conversions in format: they follow the locale. Use byte_buffer_number. Texts of at most 1,000
- * bytes. */
+/* No floating-point conversions in format: they follow the locale. Use byte_buffer_number. */
 void byte_buffer_format(byte_buffer *buffer, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A decimal number with at most the given decimals (<= 6), trailing zeros removed, never "-0", always with a point. */
 void byte_buffer_number(byte_buffer *buffer, double value, int decimals);

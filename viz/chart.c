@@ -11,29 +11,6 @@
 
 static const double margin = 0.5;
 
-/* Two passes, with the means taken out first: sums of squares of large x would lose the digits of the slope. */
-bool chart_fit(const double *x, const double *y, size_t count, double *slope, double *intercept)
-{
-    double sum_x = 0, sum_y = 0, used = 0, xx = 0, xy = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (!isfinite(x[i]) || !isfinite(y[i])) continue;
-        sum_x += x[i];
-        sum_y += y[i];
-        used++;
-    }
-    if (used < 2) return false;
-    for (size_t i = 0; i < count; i++) {
-        if (!isfinite(x[i]) || !isfinite(y[i])) continue;
-        double off = x[i] - sum_x / used;
-        xx += off * off;
-        xy += off * (y[i] - sum_y / used);
-    }
-    if (!(xx > 0)) return false;
-    *slope = xy / xx;
-    *intercept = (sum_y - *slope * sum_x) / used;
-    return true;
-}
-
 /* --------------------------------------------------------------------------------------------------------- legend */
 
 static bool same_entry(const chart_panel *a, size_t i, const chart_panel *b, size_t k)

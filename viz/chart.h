@@ -80,7 +80,4 @@ deberta_status chart_layout(draw_list *list, const void *chart, figure_notes *no
 deberta_status figure_chart(const chart_figure *spec, const char *const *paths, size_t path_count, figure_notes *notes,
                             deberta_error *err);
 
-/* Least squares y = intercept + slope x over the finite points; false with fewer than two different x. */
-bool chart_fit(const double *x, const double *y, size_t count, double *slope, double *intercept);
-
 #endif

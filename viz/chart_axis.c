@@ -99,8 +99,9 @@ static void widen(const chart_axis *axis, double *low, double *high)
         *high = fmax(*high, 0);
     }
     double room = *low < *high ? 0.04 * (*high - *low) : fmax(0.5, fabs(*low) / 2);
-    *low = *low == 0 ? 0 : *low - room;
-    *high = *high == 0 && *low < 0 ? 0 : *high + room;
+    const bool never_below = *low >= 0, never_above = *high <= 0 && *low < 0;
+    *low = never_below ? fmax(0, *low - room) : *low - room;
+    *high = never_above ? fmin(0, *high + room) : *high + room;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- ticks */

@@ -25,13 +25,14 @@ typedef struct series_look {
     bool open; /* an outlined marker on white */
 } series_look;
 
-/* Colour, marker and dash change together, so that any one of them tells the series apart. */
+/* Colour, marker and dash change together, so that any one of them tells the series apart. Where colours begin again
+ * dashes and markers are shifted: forty looks are different. */
 static series_look look_of(const chart_series *series, size_t place)
 {
     static const draw_dash dashes[] = {DRAW_SOLID, DRAW_DASHED, DRAW_DASH_DOT, DRAW_DOTTED};
-    size_t number = series->look ? series->look - 1 : place;
-    return (series_look){palette_series(number), dashes[number % 4], (int)(number % MARKER_KINDS),
-                         number / MARKER_KINDS % 2 == 1};
+    const size_t number = series->look ? series->look - 1 : place, shifted = number + number / PALETTE_SERIES_COUNT;
+    return (series_look){palette_series(number), dashes[shifted % 4], (int)(shifted % MARKER_KINDS),
+                         shifted / MARKER_KINDS % 2 == 1};
 }
 
 static draw_colour faded(draw_colour colour, uint8_t alpha)

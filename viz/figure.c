@@ -289,6 +289,39 @@ static void free_outputs(output *outputs, size_t count)
     free(outputs);
 }
 
+/* Release ruler and list also after a failure. */
+static deberta_status lay_out(figure_layout layout, const void *what, const figure_style *filled, draw_ruler *ruler,
+                              draw_list **list, figure_notes *notes, deberta_error *err)
+{
+    DEBERTA_TRY(draw_cairo_ruler_create(ruler, filled->font, err));
+    DEBERTA_TRY(draw_list_create(list, *ruler, err));
+    DEBERTA_TRY(layout(*list, what, notes, err));
+    return draw_status(*list, err);
+}
+
+deberta_status figure_check(figure_layout layout, const void *what, const figure_style *style, deberta_error *err)
+{
+    DEBERTA_TRY(figure_check_style(style, err));
+    const figure_style filled = figure_defaults(style);
+    figure_notes notes = {0};
+    draw_ruler ruler = {0};
+    draw_list *list = NULL;
+    const deberta_status status = lay_out(layout, what, &filled, &ruler, &list, &notes, err);
+    draw_list_free(&list);
+    draw_cairo_ruler_free(&ruler);
+    return status;
+}
+
+/* One temporary file cannot hold two figures. */
+static deberta_status check_paths(const char *const *paths, size_t count, deberta_error *err)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t k = 0; k < i; k++)
+            if (strcmp(paths[i], paths[k]) == 0)
+                DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure '%s' is named twice", paths[i]);
+    return DEBERTA_OK;
+}
+
 deberta_status figure_save(figure_layout layout, const void *what, const figure_style *style, const char *const *paths,
                            size_t path_count, figure_notes *notes, deberta_error *err)
 {
@@ -297,6 +330,7 @@ deberta_status figure_save(figure_layout layout, const void *what, const figure_
     *told = (figure_notes){0};
     if (path_count == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a figure needs at least one file to be written to");
     DEBERTA_TRY(figure_check_style(style, err));
+    DEBERTA_TRY(check_paths(paths, path_count, err));
     figure_style filled = figure_defaults(style);
     bool clean = false;
     draw_ruler ruler = {0};
@@ -310,10 +344,7 @@ deberta_status figure_save(figure_layout layout, const void *what, const figure_
     }
     clean = true;
     DEBERTA_TRY_OR_FAIL(status, clean_style(&filled, err));
-    DEBERTA_TRY_OR_FAIL(status, draw_cairo_ruler_create(&ruler, filled.font, err));
-    DEBERTA_TRY_OR_FAIL(status, draw_list_create(&list, ruler, err));
-    DEBERTA_TRY_OR_FAIL(status, layout(list, what, told, err));
-    DEBERTA_TRY_OR_FAIL(status, draw_status(list, err));
+    DEBERTA_TRY_OR_FAIL(status, lay_out(layout, what, &filled, &ruler, &list, told, err));
     told->missing_glyphs = draw_cairo_missing_glyphs(list, &ruler);
     told->page_height = draw_page_height(list);
     for (size_t i = 0; i < path_count; i++)

@@ -69,9 +69,12 @@ void figure_letter(size_t index, char text[8]);
 /* Draws the figure that `what` describes on the list, sets the page size, and fills notes. */
 typedef deberta_status (*figure_layout)(draw_list *list, const void *what, figure_notes *notes, deberta_error *err);
 
+/* Whether the figure can be laid out: for several that are to appear together or not at all. */
+deberta_status figure_check(figure_layout layout, const void *what, const figure_style *style, deberta_error *err);
+
 /* Runs layout once and saves the drawing into every path, by suffix: .png .svg .pdf. All files are complete or none is
- * touched: suffixes are checked first, bytes are made in memory, written beside the target and renamed. notes may be
- * NULL. */
+ * touched: suffixes are checked first, and that no path stands there twice; bytes are made in memory, written beside
+ * the target and renamed. notes may be NULL. */
 deberta_status figure_save(figure_layout layout, const void *what, const figure_style *style, const char *const *paths,
                            size_t path_count, figure_notes *notes, deberta_error *err);
 

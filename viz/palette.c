@@ -129,13 +129,14 @@ draw_colour palette_ink_on(draw_colour background)
     return palette_grey(background) < 0.5 ? (draw_colour){255, 255, 255, 255} : (draw_colour){0, 0, 0, 255};
 }
 
-/* After Okabe and Ito's set for colour-deficient vision (2008), without its yellow, which vanishes on white. Darkness
- * alternates, so that neighbours in a stack stay apart in greyscale. */
+/* After Okabe and Ito's set for colour-deficient vision (2008), without its yellow, which vanishes on white, and with
+ * two colours more for stacks of many parts. Darkness alternates, so that neighbours in a stack stay apart in
+ * greyscale. */
 draw_colour palette_series(size_t index)
 {
     static const draw_colour colours[PALETTE_SERIES_COUNT] = {
-        {0, 82, 147, 255},  {235, 145, 25, 255}, {0, 150, 110, 255}, {225, 150, 195, 255},
-        {145, 45, 10, 255}, {86, 180, 233, 255}, {50, 50, 50, 255},  {150, 150, 150, 255},
+        {0, 82, 147, 255},   {235, 145, 25, 255}, {0, 150, 110, 255},   {225, 150, 195, 255}, {145, 45, 10, 255},
+        {86, 180, 233, 255}, {50, 50, 50, 255},   {150, 150, 150, 255}, {95, 50, 140, 255},   {190, 185, 40, 255},
     };
     return colours[index % PALETTE_SERIES_COUNT];
 }

@@ -12,7 +12,7 @@
 
 #include "viz/draw.h"
 
-enum { PALETTE_LEVELS_MAX = 257, PALETTE_SERIES_COUNT = 8 };
+enum { PALETTE_LEVELS_MAX = 257, PALETTE_SERIES_COUNT = 10 };
 
 typedef struct palette palette;
 

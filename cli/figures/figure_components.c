@@ -1,6 +1,7 @@
 /* `--figure components`: the terms of attention, their sum and the probabilities, one row of panels a layer and head.
  * SPDX-License-Identifier: MIT */
 #include "cli/figures/figure_kinds.h"
+#include "cli/figures/head_map.h"
 
 static int add_panel(figure_job *job, attention_figure *figure, attention_panel *panel, size_t layer, size_t head,
                      deberta_component component)
@@ -16,24 +17,16 @@ static int add_panel(figure_job *job, attention_figure *figure, attention_panel 
 /* One row of the figure for each layer and head, one panel in it for each component. */
 static int fill(figure_job *job, attention_figure *figure)
 {
-    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) figure->grid_columns += job->components[c];
-    figure->grid_rows = job->layer_count * job->head_count;
-    attention_panel *panels = figure_job_allocate(job, figure->grid_rows * figure->grid_columns, sizeof *panels);
-    const char **titles = figure_job_allocate(job, figure->grid_rows, sizeof *titles);
-    if (!panels || !titles) return figure_job_out_of_memory(job);
-    figure->panels = panels;
-    figure->row_titles = titles;
-    for (size_t row = 0; row < figure->grid_rows; row++) {
-        const size_t layer = job->layers[row / job->head_count], head = job->heads[row % job->head_count];
-        titles[row] = figure_job_text(job, "layer %zu, head %zu", layer, head);
-        if (!titles[row]) return figure_job_out_of_memory(job);
-        for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
-            if (!job->components[c]) continue;
-            const int status = add_panel(job, figure, panels++, layer, head, (deberta_component)c);
-            if (status != EXIT_OK) return status;
-        }
-    }
-    return EXIT_OK;
+    attention_panel *panels;
+    size_t columns = 0;
+    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) columns += job->components[c];
+    int status = head_rows(job, figure, columns, &panels);
+    for (size_t k = 0; k < head_count(job); k++)
+        for (int c = 0; c < DEBERTA_COMPONENT_COUNT && status == EXIT_OK; c++)
+            if (job->components[c])
+                status =
+                    add_panel(job, figure, panels++, head_layer(job, k), head_number(job, k), (deberta_component)c);
+    return status;
 }
 
 static void tell(figure_job *job)

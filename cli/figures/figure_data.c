@@ -122,8 +122,8 @@ static void csv_block(csv_writer *csv, const figure_data *data, size_t first, si
         const size_t i = cell / block->columns, j = cell % block->columns;
         if (block->layer != no_index) csv_index(csv, block->layer);
         if (block->head != no_index) csv_index(csv, block->head);
-        csv_index(csv, i);
-        csv_index(csv, j);
+        csv_index(csv, data->row_numbers ? data->row_numbers[i] : i);
+        csv_index(csv, data->column_numbers ? data->column_numbers[j] : j);
         if (data->row_labels) csv_text(csv, data->row_labels[i].text);
         if (data->column_labels) csv_text(csv, data->column_labels[j].text);
         for (size_t k = 0; k < count; k++) csv_number(csv, block[k].values[cell], 9);
@@ -202,7 +202,15 @@ static void add_note(note_list *list, const char *key, const char *value)
         list->notes[list->count++] = (export_note){key, value};
 }
 
-/* A list of texts as JSON, under "<name><suffix>". */
+/* A list as JSON, under "<name><suffix>". */
+static void add_list(note_list *list, const char *name, const char *suffix, json_t *array)
+{
+    char *key = NULL;
+    if (asprintf(&key, "%s%s", name, suffix) < 0) key = NULL;
+    add_note(list, keep(list, key), keep(list, array ? json_dumps(array, JSON_COMPACT) : NULL));
+    json_decref(array);
+}
+
 static void add_texts(note_list *list, const char *name, const char *suffix, const char *const *texts,
                       const figure_label *labels, size_t count)
 {
@@ -212,10 +220,15 @@ static void add_texts(note_list *list, const char *name, const char *suffix, con
         if (!clean || json_array_append_new(array, json_string(clean)) != 0) list->failed = true;
         free(clean);
     }
-    char *key = NULL;
-    if (asprintf(&key, "%s%s", name, suffix) < 0) key = NULL;
-    add_note(list, keep(list, key), keep(list, array ? json_dumps(array, JSON_COMPACT) : NULL));
-    json_decref(array);
+    add_list(list, name, suffix, array);
+}
+
+static void add_numbers(note_list *list, const char *name, const size_t *numbers, size_t count)
+{
+    json_t *array = json_array();
+    for (size_t k = 0; k < count; k++)
+        if (json_array_append_new(array, json_integer((json_int_t)numbers[k])) != 0) list->failed = true;
+    add_list(list, name, "_numbers", array);
 }
 
 static void collect_notes(note_list *list, const figure_data *data, const provenance_entry *provenance, size_t count)
@@ -225,6 +238,8 @@ static void collect_notes(note_list *list, const figure_data *data, const proven
     if (data->row_labels) add_texts(list, data->row_axis, "_labels", NULL, data->row_labels, data->matrices->rows);
     if (data->column_labels)
         add_texts(list, data->column_axis, "_labels", NULL, data->column_labels, data->matrices->columns);
+    if (data->row_numbers) add_numbers(list, data->row_axis, data->row_numbers, data->matrices->rows);
+    if (data->column_numbers) add_numbers(list, data->column_axis, data->column_numbers, data->matrices->columns);
     for (size_t k = 0; k < data->column_count; k++)
         if (data->columns[k].texts)
             add_texts(list, data->columns[k].name, "", data->columns[k].texts, NULL, data->line_count);

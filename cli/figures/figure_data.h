@@ -1,9 +1,9 @@
 /* The numbers beside a figure, `--data FILE`: named matrices, or named columns of equal length.
  *
- * .csv: matrices become one line a cell (layer and head where there are any, both indices, both labels, then one column
+ * .csv: matrices become one line a cell (layer and head where there are any, both numbers, both labels, then one column
  * for each name); columns become columns. .safetensors: a F32 tensor each, "layer.0.head.3.c2c" or the bare name;
- * labels and texts as JSON lists in the metadata, with the provenance. Values are those of the model, neither centred
- * nor pooled.
+ * labels, texts and numbers that are not 0, 1, 2 ... as JSON lists in the metadata, with the provenance. Values are
+ * those of the model, neither centred nor pooled.
  *
  * Everything is borrowed and must live until the writing. SPDX-License-Identifier: MIT */
 #ifndef CLI_FIGURES_FIGURE_DATA_H
@@ -32,6 +32,7 @@ typedef struct figure_column {
 typedef struct figure_data {
     const char *row_axis, *column_axis;             /* "query", "key" */
     const figure_label *row_labels, *column_labels; /* or NULL */
+    const size_t *row_numbers, *column_numbers;     /* tokens of the text; NULL: 0, 1, 2 ... */
     figure_matrix *matrices;
     size_t matrix_count, matrix_capacity;
     figure_column columns[FIGURE_MOST_COLUMNS];

@@ -43,21 +43,14 @@ static int run(figure_job *job)
     figure_job_note(job, "\u0394p: softmax of all terms minus softmax without this one. ");
     figure_job_caption(job, "Attention, and how it changes when one term of the logits is left out. ");
     attention_figure figure = figure_job_attention(job);
-    figure.grid_columns = 1;
-    for (size_t term = 0; term < ATTENTION_TERMS; term++) figure.grid_columns += job->components[term];
-    figure.grid_rows = head_count(job);
+    attention_panel *panels;
+    size_t columns = 1;
+    for (size_t term = 0; term < ATTENTION_TERMS; term++) columns += job->components[term];
     figure.keep_row_mean = true;
     figure.units[HEATMAP_SIGNED] = "change of probability";
-    attention_panel *panels = figure_job_allocate(job, figure.grid_rows * figure.grid_columns, sizeof *panels);
-    const char **rows = figure_job_allocate(job, figure.grid_rows, sizeof *rows);
-    if (!panels || !rows) return figure_job_out_of_memory(job);
-    figure.panels = panels;
-    figure.row_titles = rows;
-    for (size_t k = 0; k < head_count(job) && status == EXIT_OK; k++) {
-        const size_t layer = head_layer(job, k), head = head_number(job, k);
-        if (!(rows[k] = head_title(job, layer, head))) return figure_job_out_of_memory(job);
-        status = add_row(job, panels + k * figure.grid_columns, layer, head);
-    }
+    status = head_rows(job, &figure, columns, &panels);
+    for (size_t k = 0; k < head_count(job) && status == EXIT_OK; k++)
+        status = add_row(job, panels + k * columns, head_layer(job, k), head_number(job, k));
     return status == EXIT_OK ? figure_job_finish(job, attention_layout, &figure) : status;
 }
 

@@ -133,14 +133,21 @@ static int subtract(figure_job *job, const other_side *other, size_t index, debe
 }
 
 /* Probabilities have a scale and a unit of their own, but signs too: a range, symmetric unless it was chosen, in the
- * colours of signed panels. */
+ * colours of signed panels. Limits below 0 are theirs where they are all there is. */
 static void style_probabilities(attention_figure *figure)
 {
+    bool alone = true;
     double reach = 0;
-    for (size_t k = 0; k < figure->grid_rows * figure->grid_columns; k++)
+    for (size_t k = 0; k < figure->grid_rows * figure->grid_columns; k++) {
+        alone = alone && figure->panels[k].kind == HEATMAP_RANGE;
         for (size_t c = 0; c < figure->queries * figure->keys && figure->panels[k].kind == HEATMAP_RANGE; c++)
             reach = fmax(reach, fabs((double)figure->panels[k].values[c]));
+    }
     figure->palettes[HEATMAP_RANGE] = figure->palettes[HEATMAP_SIGNED] ? figure->palettes[HEATMAP_SIGNED] : "polar";
+    if (alone && figure->scales[HEATMAP_SIGNED].policy == HEATMAP_FIXED) {
+        figure->scales[HEATMAP_RANGE] = figure->scales[HEATMAP_SIGNED];
+        figure->scales[HEATMAP_SIGNED].policy = HEATMAP_SHARED; /* of no panel */
+    }
     if (figure->scales[HEATMAP_RANGE].policy == HEATMAP_SHARED)
         figure->scales[HEATMAP_RANGE] =
             (heatmap_choice){.policy = HEATMAP_FIXED, .low = -(reach > 0 ? reach : 1), .high = reach > 0 ? reach : 1};
@@ -149,26 +156,25 @@ static void style_probabilities(attention_figure *figure)
 
 static int fill(figure_job *job, const other_side *other, attention_figure *figure)
 {
-    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) figure->grid_columns += job->components[c];
-    figure->grid_rows = head_count(job);
-    attention_panel *panels = figure_job_allocate(job, figure->grid_rows * figure->grid_columns, sizeof *panels);
-    const char **rows = figure_job_allocate(job, figure->grid_rows, sizeof *rows);
-    if (!panels || !rows) return figure_job_out_of_memory(job);
-    figure->panels = panels;
-    figure->row_titles = rows;
-    int status = EXIT_OK;
-    for (size_t k = 0; k < head_count(job); k++) {
-        if (!(rows[k] = head_title(job, head_layer(job, k), head_number(job, k)))) return figure_job_out_of_memory(job);
+    attention_panel *panels;
+    size_t columns = 0;
+    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) columns += job->components[c];
+    int status = head_rows(job, figure, columns, &panels);
+    for (size_t k = 0; k < head_count(job); k++)
         for (int c = 0; c < DEBERTA_COMPONENT_COUNT && status == EXIT_OK; c++)
             if (job->components[c]) status = subtract(job, other, k, (deberta_component)c, panels++);
-    }
-    style_probabilities(figure);
+    if (status == EXIT_OK) style_probabilities(figure);
     return status;
 }
 
 static int run_with(figure_job *job, other_side *other)
 {
     const char *against = options_value(job->options, "against", NULL);
+    const heatmap_choice *positive = &job->look.scales[HEATMAP_POSITIVE];
+    if (positive->policy == HEATMAP_FIXED)
+        return report_usage(job->options,
+                            "--scale: differences have both signs, expected limits such as -0.5,0.5, found '%g,%g'",
+                            positive->low, positive->high);
     int status = against ? open_other_model(job, against, other) : open_other_text(job, other);
     if (status == EXIT_OK) status = figure_job_encode(job);
     if (status == EXIT_OK) status = encode_other(job, other);

@@ -29,7 +29,8 @@ static int measure(distance_work *w, size_t index, deberta_component component)
         attention_centre_rows(centred, matrix, n, w->mask);
         matrix = centred;
     }
-    const deberta_status measured = attention_by_distance_measure(&curve, matrix, n, w->mask, w->curves.part, &error);
+    const deberta_status measured =
+        attention_by_distance_measure(&curve, matrix, n, head_positions(job), w->mask, w->curves.part, &error);
     double **column = w->curves.column[component];
     for (size_t k = 0; k < w->curves.entries && measured == DEBERTA_OK; k++) {
         column[DISTANCE_COUNT][first + k] = (double)curve.count[k];
@@ -47,14 +48,17 @@ static int draw(distance_work *w)
     figure_job *job = w->job;
     chart_figure chart;
     figure_job_caption(job, "Components of attention against the distance between query and key. ");
-    const int status = distance_curves_chart(job, &w->curves, !job->view_choice.words, "pairs of tokens", &chart);
+    const char *over = job->view_choice.words ? "pairs of words" : "pairs of tokens";
+    const int status = distance_curves_chart(job, &w->curves, !job->view_choice.words, over, &chart);
     return status == EXIT_OK ? figure_job_finish(job, chart_layout, &chart) : status;
 }
 
 static int run(figure_job *job)
 {
     distance_work w = {.job = job};
-    int status = distance_curves_open(job, job->view.count - 1, DISTANCE_MEDIAN, &w.curves);
+    const size_t *positions = head_positions(job), last = job->view.count - 1;
+    const size_t reach = positions ? positions[last] - positions[0] : last;
+    int status = distance_curves_open(job, reach, DISTANCE_MEDIAN, &w.curves);
     if (status == EXIT_OK) status = figure_job_encode(job);
     if (status == EXIT_OK) status = head_mask(job, &w.mask);
     for (size_t k = 0; k < head_count(job); k++)

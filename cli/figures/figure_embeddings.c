@@ -57,6 +57,7 @@ static int measure(figure_job *job, embedding_parts *parts)
     job->data.row_axis = "token";
     job->data.column_axis = "dimension";
     job->data.row_labels = job->view.labels;
+    job->data.row_numbers = token_view_numbers(&job->view);
     for (int p = 0; p < PARTS; p++) {
         for (size_t t = 0; t < job->view.count; t++) {
             double squares = 0;
@@ -115,6 +116,7 @@ static attention_figure describe_panels(const figure_job *job, const embedding_p
     figure.grid_columns = figure.columns = PARTS;
     figure.keys = parts->width;
     figure.key_labels = NULL;
+    figure.key_numbers = NULL;
     figure.boundary_count = 0;
     figure.query_axis = "token";
     figure.key_axis = "dimension";
@@ -165,6 +167,8 @@ static int run(figure_job *job)
             "--figure embeddings: %s has positions of %zu numbers for hidden states of %zu: there is no "
             "decoder that adds them",
             job->info.name, job->info.embedding_size, job->info.hidden_size);
+    if (!figure_job_takes_limits(job, job->look.scales, (bool[HEATMAP_KINDS]){[HEATMAP_SIGNED] = true}))
+        return EXIT_USAGE;
     int status = take_parts(job, &parts);
     if (status == EXIT_OK) status = figure_reference_open(job, &reference);
     if (status == EXIT_OK) status = read_parts(job, reference, &parts);

@@ -19,7 +19,7 @@ static int run(figure_job *job)
         status = figure_job_matrix(job, &job->capture, &job->view, head_layer(job, k), head_number(job, k),
                                    DEBERTA_PROBABILITIES, &matrix);
         if (status != EXIT_OK) break;
-        const attention_summary summary = attention_summarize(matrix, job->view.count, mask);
+        const attention_summary summary = attention_summarize(matrix, job->view.count, head_positions(job), mask);
         entropy[k] = summary.entropy;
         distance[k] = summary.distance;
         offset[k] = summary.offset;
@@ -32,8 +32,8 @@ static int run(figure_job *job)
     figure.panels = panels;
     figure.grid_columns = 3;
     /* colour bars stand in the order of the kinds: panels too, so that each is above its own */
-    figure.units[HEATMAP_SIGNED] = "mean i \u2212 j (tokens; > 0: to the left)";
-    figure.units[HEATMAP_POSITIVE] = "mean |i \u2212 j| (tokens)";
+    figure.units[HEATMAP_SIGNED] = figure_job_text(job, "mean i \u2212 j (%s; > 0: to the left)", head_unit(job));
+    figure.units[HEATMAP_POSITIVE] = figure_job_text(job, "mean |i \u2212 j| (%s)", head_unit(job));
     figure.units[HEATMAP_RANGE] = "entropy (bits)";
     if (status == EXIT_OK) status = head_map_panel(job, &panels[0], "direction", HEATMAP_SIGNED, offset);
     if (status == EXIT_OK) status = head_map_panel(job, &panels[1], "distance", HEATMAP_POSITIVE, distance);

@@ -75,35 +75,31 @@ static heatmap_kind kind_of(const figure_job *job, deberta_component component)
     return job->look.logarithmic ? HEATMAP_LOG : HEATMAP_RANGE;
 }
 
+static int add_panel(error_work *work, attention_panel *panel, size_t index, deberta_component component)
+{
+    figure_job *job = work->job;
+    const float *difference = work->difference[index * DEBERTA_COMPONENT_COUNT + (size_t)component];
+    const char *name = figure_job_text(job, "%s_error", component_name(component));
+    if (!name) return figure_job_out_of_memory(job);
+    *panel = (attention_panel){
+        .stride = job->view.count, .title = component_title(component), .kind = kind_of(job, component)};
+    const int status = figure_job_view_matrix(job, &job->view, difference, TOKEN_VIEW_MEAN, &panel->values);
+    return status == EXIT_OK
+               ? figure_job_add_matrix(job, name, head_layer(job, index), head_number(job, index), panel->values)
+               : status;
+}
+
 static int fill(error_work *work, attention_figure *figure)
 {
     figure_job *job = work->job;
-    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) figure->grid_columns += job->components[c];
-    figure->grid_rows = head_count(job);
-    attention_panel *panels = figure_job_allocate(job, figure->grid_rows * figure->grid_columns, sizeof *panels);
-    const char **titles = figure_job_allocate(job, figure->grid_rows, sizeof *titles);
-    if (!panels || !titles) return figure_job_out_of_memory(job);
-    figure->panels = panels;
-    figure->row_titles = titles;
-    for (size_t k = 0; k < head_count(job); k++) {
-        if (!(titles[k] = head_title(job, head_layer(job, k), head_number(job, k))))
-            return figure_job_out_of_memory(job);
-        for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
-            if (!job->components[c]) continue;
-            *panels = (attention_panel){.stride = figure->keys,
-                                        .title = component_title((deberta_component)c),
-                                        .kind = kind_of(job, (deberta_component)c)};
-            int status =
-                figure_job_view_matrix(job, &job->view, work->difference[k * DEBERTA_COMPONENT_COUNT + (size_t)c],
-                                       TOKEN_VIEW_MEAN, &panels->values);
-            if (status == EXIT_OK)
-                status =
-                    figure_job_add_matrix(job, figure_job_text(job, "%s_error", component_name((deberta_component)c)),
-                                          head_layer(job, k), head_number(job, k), panels++->values);
-            if (status != EXIT_OK) return status;
-        }
-    }
-    return EXIT_OK;
+    attention_panel *panels;
+    size_t columns = 0;
+    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) columns += job->components[c];
+    int status = head_rows(job, figure, columns, &panels);
+    for (size_t k = 0; k < head_count(job); k++)
+        for (int c = 0; c < DEBERTA_COMPONENT_COUNT && status == EXIT_OK; c++)
+            if (job->components[c]) status = add_panel(work, panels++, k, (deberta_component)c);
+    return status;
 }
 
 static int run(figure_job *job)

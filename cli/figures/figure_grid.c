@@ -21,6 +21,10 @@ static int run(figure_job *job)
 {
     deberta_component component = DEBERTA_PROBABILITIES;
     if (!only_component(job, &component)) return EXIT_USAGE;
+    const heatmap_kind kind = figure_job_kind_of(job, component);
+    bool drawn[HEATMAP_KINDS] = {false};
+    drawn[kind] = true;
+    if (!figure_job_takes_limits(job, job->look.scales, drawn)) return EXIT_USAGE;
     int status = figure_job_encode(job);
     if (status != EXIT_OK) return status;
     const float **maps = figure_job_allocate(job, head_count(job), sizeof *maps);
@@ -33,7 +37,6 @@ static int run(figure_job *job)
     if (status != EXIT_OK) return status;
     figure_job_note(job, "Each thumbnail: %s of one head. ", component_title(component));
     figure_job_caption(job, "%s of every head, on one scale. ", component_title(component));
-    const heatmap_kind kind = figure_job_kind_of(job, component);
     const head_grid grid = {.style = job->style,
                             .maps = maps,
                             .layers = job->layer_count,

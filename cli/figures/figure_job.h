@@ -101,9 +101,9 @@ int figure_job_fail(const figure_job *job, const deberta_error *error);
 const char *component_title(deberta_component component);
 /* Kind of its values: signed for components and logits, positive (or, with --log, logarithmic) for probabilities. */
 heatmap_kind figure_job_kind_of(const figure_job *job, deberta_component component);
-/* A figure with everything but the panels: style, look, labels, boundary and marks of the view, units. */
+/* A figure with everything but the panels: style, look, labels, numbers, boundary and marks of the view, units. */
 attention_figure figure_job_attention(const figure_job *job);
-/* A matrix of the view for --data, with the view's labels. */
+/* A matrix of the view for --data, with the view's labels and numbers. */
 int figure_job_add_matrix(figure_job *job, const char *name, size_t layer, size_t head, const float *values);
 
 /* A sentence under the figure, ending in a space; in time, that is before the style is copied into a figure. */
@@ -112,6 +112,11 @@ void figure_job_note(figure_job *job, const char *format, ...) __attribute__((fo
 void figure_job_caption(figure_job *job, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Adds unit and centring of signed panels to it. */
 void figure_job_caption_unit(figure_job *job);
+
+/* False after saying which limits of --scale no panel takes: no such kind is drawn, or it cannot be. scales: those of
+ * the figure. figure_job_finish asks for attention_layout; kinds with another layout ask themselves. */
+bool figure_job_takes_limits(const figure_job *job, const heatmap_choice scales[HEATMAP_KINDS],
+                             const bool drawn[HEATMAP_KINDS]);
 
 /* Writes figure, data and LaTeX file, all or none, and says on stderr what the reader of the figure cannot see. */
 int figure_job_finish(figure_job *job, figure_layout layout, const void *figure);

@@ -36,6 +36,8 @@ attention_figure figure_job_attention(const figure_job *job)
         .keys = job->view.count,
         .query_labels = job->view.labels,
         .key_labels = job->view.labels,
+        .query_numbers = token_view_numbers(&job->view),
+        .key_numbers = token_view_numbers(&job->view),
         .boundaries = &job->view.boundary,
         .boundary_count = job->view.boundary > 0,
         .marks = job->marks,
@@ -53,6 +55,7 @@ int figure_job_add_matrix(figure_job *job, const char *name, size_t layer, size_
     job->data.row_axis = "query";
     job->data.column_axis = "key";
     job->data.row_labels = job->data.column_labels = job->view.labels;
+    job->data.row_numbers = job->data.column_numbers = token_view_numbers(&job->view);
     const figure_matrix matrix = {name, layer, head, values, count, count};
     return figure_data_add_matrix(&job->data, &matrix, &error) == DEBERTA_OK ? EXIT_OK
                                                                              : report_error(job->options, &error);
@@ -123,21 +126,30 @@ static deberta_status write_all(const figure_job *job, figure_layout layout, con
     return files->latex ? atomic_file_commit(&files->latex, err) : DEBERTA_OK;
 }
 
-/* Limits for panels that the figure has not were meant for others. */
-static bool check_limits(const figure_job *job, const attention_figure *figure)
+bool figure_job_takes_limits(const figure_job *job, const heatmap_choice scales[HEATMAP_KINDS],
+                             const bool drawn[HEATMAP_KINDS])
 {
-    bool present[HEATMAP_KINDS] = {false};
-    for (size_t k = 0; k < figure->grid_rows * figure->grid_columns; k++)
-        if (figure->panels[k].values) present[figure->panels[k].kind] = true;
-    const bool unsigned_panels = present[HEATMAP_POSITIVE] || present[HEATMAP_RANGE] || present[HEATMAP_LOG];
-    if (job->look.scales[HEATMAP_SIGNED].policy == HEATMAP_FIXED && !present[HEATMAP_SIGNED])
+    const heatmap_choice *given = &scales[HEATMAP_POSITIVE];
+    const bool unsigned_panels = drawn[HEATMAP_POSITIVE] || drawn[HEATMAP_RANGE] || drawn[HEATMAP_LOG];
+    if (scales[HEATMAP_SIGNED].policy == HEATMAP_FIXED && !drawn[HEATMAP_SIGNED])
         report_usage(job->options, "--scale: limits that begin below 0 are for signed panels, and there are none");
-    else if (job->look.scales[HEATMAP_POSITIVE].policy == HEATMAP_FIXED && !unsigned_panels)
+    else if (given->policy == HEATMAP_FIXED && !unsigned_panels)
         report_usage(job->options, "--scale: limits that begin at 0 or above are for panels without negative values, "
                                    "and there are none");
+    else if (given->policy == HEATMAP_FIXED && drawn[HEATMAP_LOG] && scales[HEATMAP_LOG].policy != HEATMAP_FIXED)
+        report_usage(job->options, "--scale: logarithmic colours need limits above 0, such as 0.001,1, found '%g,%g'",
+                     given->low, given->high);
     else
         return true;
     return false;
+}
+
+static bool check_limits(const figure_job *job, const attention_figure *figure)
+{
+    bool drawn[HEATMAP_KINDS] = {false};
+    for (size_t k = 0; k < figure->grid_rows * figure->grid_columns; k++)
+        if (figure->panels[k].values) drawn[figure->panels[k].kind] = true;
+    return figure_job_takes_limits(job, figure->scales, drawn);
 }
 
 int figure_job_finish(figure_job *job, figure_layout layout, const void *figure)

@@ -15,13 +15,6 @@ static const float *pick(figure_job *job, const float *whole)
     return shown;
 }
 
-/* Numbers wherever they have room: 4.7 mm for three characters, 27 for the labels. */
-static bool has_room_for_numbers(const figure_job *job)
-{
-    const double width = job->style.width_mm > 0 ? job->style.width_mm : 174;
-    return 4.7 * (double)job->view.count <= width - 27;
-}
-
 static int finish(figure_job *job, const float *whole, const char *name, attention_panel panel, const char *unit)
 {
     panel.values = pick(job, whole);
@@ -43,7 +36,7 @@ static int finish(figure_job *job, const float *whole, const char *name, attenti
     }
     figure.panels = &panel;
     figure.grid_rows = figure.grid_columns = 1;
-    figure.annotate = job->look.annotate || has_room_for_numbers(job);
+    figure.annotate_if_room = true;
     figure.keep_row_mean = true;
     figure.units[panel.kind] = unit;
     return figure_job_finish(job, attention_layout, &figure);

@@ -61,7 +61,7 @@ static int fill_panel(figure_job *job, query_table *table, size_t index, size_t 
     for (size_t j = 0; j < n; j++) {
         table->layer[index * n + j] = (double)layer;
         table->head[index * n + j] = (double)head;
-        table->key[index * n + j] = (double)j;
+        table->key[index * n + j] = (double)job->view.tokens[j];
         table->label[index * n + j] = job->view.labels[j].text;
     }
     return status;

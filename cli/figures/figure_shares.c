@@ -137,6 +137,18 @@ static int draw_bars(const shares *s, const attention_figure *labels)
     return figure_job_finish(job, chart_layout, &chart);
 }
 
+/* Bars have no colour scale and no cells. */
+static bool bars_take_all(const figure_job *job)
+{
+    static const char *const of_maps[] = {"scale", "palette", "signed-palette", "annotate", NULL};
+    for (const char *const *name = of_maps; *name; name++) {
+        if (!options_has(job->options, *name)) continue;
+        report_usage(job->options, "--%s: --form bars does not take it; --form map does", *name);
+        return false;
+    }
+    return true;
+}
+
 static int run(figure_job *job)
 {
     static const char *const measures[] = {"variance", "shapley", "kl", NULL}, *const forms[] = {"map", "bars", NULL};
@@ -146,6 +158,7 @@ static int run(figure_job *job)
     if (!options_choice(job->options, "measure", measures, VARIANCE, &s.measure) ||
         !options_choice(job->options, "form", forms, 0, &form))
         return EXIT_USAGE;
+    if (form && !bars_take_all(job)) return EXIT_USAGE;
     int status = figure_job_encode(job);
     if (status == EXIT_OK) status = measure_heads(&s);
     if (status != EXIT_OK) return status;

@@ -39,14 +39,13 @@ static int add_strip(figure_job *job, attention_panel *panel, const char *title,
 static int fill_strips(figure_job *job, const reference_model *reference, size_t rows, attention_figure *figure)
 {
     const size_t n = job->view.span[1];
-    attention_panel *panels = figure_job_allocate(job, 2 * head_count(job), sizeof *panels);
-    const char **titles = figure_job_allocate(job, head_count(job), sizeof *titles);
+    attention_panel *panels;
     double *c2p = figure_job_allocate(job, n * rows, sizeof *c2p), *hidden = NULL;
     double *p2c = figure_job_allocate(job, n * rows, sizeof *p2c);
-    if (!panels || !titles || !c2p || !p2c) return figure_job_out_of_memory(job);
-    figure->panels = panels;
-    figure->row_titles = titles;
+    if (!c2p || !p2c) return figure_job_out_of_memory(job);
     const reference_strips strips = {.c2p = c2p, .p2c = p2c};
+    const int made = head_rows(job, figure, (size_t)job->info.has_c2p + (size_t)job->info.has_p2c, &panels);
+    if (made != EXIT_OK) return made;
     for (size_t k = 0; k < head_count(job); k++) {
         const size_t layer = head_layer(job, k), head = head_number(job, k);
         deberta_error error = {0};
@@ -59,7 +58,6 @@ static int fill_strips(figure_job *job, const reference_model *reference, size_t
         if (status == EXIT_OK && job->info.has_p2c)
             status = add_strip(job, panels++, "p2c: keys against rows of PQ", "p2c_strip", p2c, layer, head, rows);
         if (status != EXIT_OK) return status;
-        if (!(titles[k] = head_title(job, layer, head))) return figure_job_out_of_memory(job);
     }
     return EXIT_OK;
 }
@@ -77,12 +75,12 @@ static int run_strips(figure_job *job)
     job->data.row_axis = "token";
     job->data.column_axis = "table_row";
     job->data.row_labels = job->view.labels;
+    job->data.row_numbers = token_view_numbers(&job->view);
     attention_figure figure = figure_job_attention(job);
-    figure.grid_rows = head_count(job);
-    figure.grid_columns = (size_t)job->info.has_c2p + (size_t)job->info.has_p2c;
     figure.columns = 1;
     figure.keys = 2 * rule.span;
     figure.key_labels = NULL;
+    figure.key_numbers = NULL;
     figure.boundary_count = 0;
     figure.query_axis = "token";
     figure.key_axis = "row of the relative table";
@@ -126,17 +124,10 @@ static int add_types(figure_job *job, attention_panel *panels, const position_ru
 static int fill_types(figure_job *job, const position_rule *rule, const reference_model *reference,
                       attention_figure *figure)
 {
-    attention_panel *panels = figure_job_allocate(job, 4 * head_count(job), sizeof *panels);
-    const char **titles = figure_job_allocate(job, head_count(job), sizeof *titles);
-    if (!panels || !titles) return figure_job_out_of_memory(job);
-    figure->panels = panels;
-    figure->row_titles = titles;
-    int status = EXIT_OK;
-    for (size_t k = 0; k < head_count(job) && status == EXIT_OK; k++) {
+    attention_panel *panels;
+    int status = head_rows(job, figure, 4, &panels);
+    for (size_t k = 0; k < head_count(job) && status == EXIT_OK; k++)
         status = add_types(job, panels + 4 * k, rule, reference, head_layer(job, k), head_number(job, k));
-        if (!(titles[k] = head_title(job, head_layer(job, k), head_number(job, k))))
-            return figure_job_out_of_memory(job);
-    }
     return status;
 }
 
@@ -156,8 +147,6 @@ static int run_types(figure_job *job)
     figure_job_caption(job, "Four types of attention: the three terms of a logit, and position to position, which the "
                             "model leaves out. ");
     attention_figure figure = figure_job_attention(job);
-    figure.grid_rows = head_count(job);
-    figure.grid_columns = 4;
     if (!figure.columns) figure.columns = 2;
     status = fill_types(job, &rule, reference, &figure);
     reference_free(&reference);

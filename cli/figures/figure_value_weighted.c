@@ -51,16 +51,12 @@ static void choose_scale(attention_figure *figure)
 static int fill(figure_job *job, const reference_model *reference, attention_figure *figure)
 {
     const size_t n = job->view.span[1];
-    attention_panel *panels = figure_job_allocate(job, 2 * head_count(job), sizeof *panels);
-    const char **rows = figure_job_allocate(job, head_count(job), sizeof *rows);
+    attention_panel *panels;
     double *norms = figure_job_allocate(job, job->info.heads * n, sizeof *norms);
-    if (!panels || !rows || !norms) return figure_job_out_of_memory(job);
-    figure->panels = panels;
-    figure->row_titles = rows;
-    int status = EXIT_OK;
+    if (!norms) return figure_job_out_of_memory(job);
+    int status = head_rows(job, figure, 2, &panels);
     for (size_t k = 0; k < head_count(job) && status == EXIT_OK; k++) {
         const size_t layer = head_layer(job, k), head = head_number(job, k);
-        if (!(rows[k] = head_title(job, layer, head))) return figure_job_out_of_memory(job);
         if (k % job->head_count == 0) status = value_norms(job, reference, layer, norms);
         if (status == EXIT_OK) status = add_row(job, panels + 2 * k, layer, head, norms + head * n);
     }
@@ -77,8 +73,6 @@ static int run(figure_job *job)
         job, "Weighted by the values: \u03b1\u1d62\u2c7c \u2016W\u2092 v\u2c7c\u2016, after Kobayashi et al. (2020). ");
     figure_job_caption(job, "Attention, and the norm of what it writes for each key (Kobayashi et al. 2020). ");
     attention_figure figure = figure_job_attention(job);
-    figure.grid_rows = head_count(job);
-    figure.grid_columns = 2;
     figure.units[HEATMAP_RANGE] = "norm of \u03b1 v W\u2092";
     if (!figure.palettes[HEATMAP_RANGE]) figure.palettes[HEATMAP_RANGE] = "cividis";
     if (reference_open(&reference, options_argument(job->options, 0), DEBERTA_REFERENCE_MICROSOFT, &error) !=

@@ -15,6 +15,13 @@ int head_mask(figure_job *job, const unsigned char **mask)
     return EXIT_OK;
 }
 
+const size_t *head_positions(const figure_job *job)
+{
+    return job->view_choice.words ? NULL : token_view_numbers(&job->view);
+}
+
+const char *head_unit(const figure_job *job) { return job->view_choice.words ? "words" : "tokens"; }
+
 int head_terms(figure_job *job, size_t layer, size_t head, attention_terms *terms)
 {
     *terms = (attention_terms){.tokens = job->view.count};
@@ -37,6 +44,21 @@ size_t head_number(const figure_job *job, size_t index) { return job->heads[inde
 
 double *head_numbers(figure_job *job) { return figure_job_allocate(job, head_count(job), sizeof(double)); }
 
+int head_rows(figure_job *job, attention_figure *figure, size_t columns, attention_panel **panels)
+{
+    const char **titles = figure_job_allocate(job, head_count(job), sizeof *titles);
+    *panels = figure_job_allocate(job, head_count(job) * columns, sizeof **panels);
+    if (!*panels || !titles) return figure_job_out_of_memory(job);
+    for (size_t k = 0; k < head_count(job); k++)
+        if (!(titles[k] = head_title(job, head_layer(job, k), head_number(job, k))))
+            return figure_job_out_of_memory(job);
+    figure->panels = *panels;
+    figure->row_titles = titles;
+    figure->grid_rows = head_count(job);
+    figure->grid_columns = columns;
+    return EXIT_OK;
+}
+
 /* 0, 3, 5 as labels of an axis. */
 static figure_label *number_labels(figure_job *job, const size_t *numbers, size_t count)
 {
@@ -53,6 +75,8 @@ int head_map_figure(figure_job *job, attention_figure *figure)
     figure->keys = job->head_count;
     figure->query_labels = number_labels(job, job->layers, job->layer_count);
     figure->key_labels = number_labels(job, job->heads, job->head_count);
+    figure->query_numbers = job->layers;
+    figure->key_numbers = job->heads;
     figure->query_axis = "layer";
     figure->key_axis = "head";
     figure->boundary_count = figure->mark_count = 0;

@@ -1,6 +1,7 @@
 /* Figures of a few numbers for each head: heat maps with layers down and heads across, and what they are measured on.
  *
  * Everything is measured on the tokens of the view: words where pieces were merged, without what is not shown.
+ * Distances are those in the text, across what is not shown; between words they are in words.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CLI_FIGURES_HEAD_MAP_H
@@ -12,6 +13,9 @@
 
 /* Which tokens of the view are queries and keys, for functions that take a mask; NULL: all of them. */
 int head_mask(figure_job *job, const unsigned char **mask);
+/* Where the rows of the view stand, for functions that take positions; NULL: one beside the other, as words do. */
+const size_t *head_positions(const figure_job *job);
+const char *head_unit(const figure_job *job); /* of distances: "tokens" or "words" */
 /* The terms of one head as captured, in the shape of the view. */
 int head_terms(figure_job *job, size_t layer, size_t head, attention_terms *terms);
 
@@ -24,6 +28,10 @@ double *head_numbers(figure_job *job);
 size_t head_count(const figure_job *job); /* of all chosen layers together */
 size_t head_layer(const figure_job *job, size_t index);
 size_t head_number(const figure_job *job, size_t index);
+
+/* Gives a figure a row for each head, with its title, of `columns` panels, which are still empty and memory of the job.
+ */
+int head_rows(figure_job *job, attention_figure *figure, size_t columns, attention_panel **panels);
 
 /* A figure of layers x heads without panels, and the columns "layer" and "head" of the data. */
 int head_map_figure(figure_job *job, attention_figure *figure);

@@ -81,7 +81,10 @@ static void choose_tokens(token_view *view, const input_batch *input, const toke
         bool merged = choice->words && members > 0;
         for (size_t between = last + 1; merged && between <= t; between++)
             merged = !begins_word(input, view->row, between);
-        if (!merged) view->starts[view->count++] = members;
+        if (!merged) {
+            view->tokens[view->count] = t;
+            view->starts[view->count++] = members;
+        }
         view->members[members++] = last = t;
     }
     view->starts[view->count] = members;
@@ -93,7 +96,7 @@ static deberta_status label_tokens(token_view *view, const input_batch *input, c
 {
     const token_list *list = tokens_of(input, view->row);
     for (size_t k = 0; k < view->count; k++) {
-        const size_t token = view->members[view->starts[k]];
+        const size_t token = view->tokens[k];
         view->labels[k] = (figure_label){.text = label_of(view, input, choice, k),
                                          .special = input->special[view->first_token + token]};
         if (!view->labels[k].text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
@@ -118,8 +121,10 @@ deberta_status token_view_make(token_view *view, const input_batch *input, size_
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--tokens: the text has %zu tokens, 0:%zu are all of them", n, n);
     view->starts = calloc(n + 1, sizeof *view->starts);
     view->members = calloc(n, sizeof *view->members);
+    view->tokens = calloc(n, sizeof *view->tokens);
     view->labels = calloc(n, sizeof *view->labels);
-    if (!view->starts || !view->members || !view->labels) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    if (!view->starts || !view->members || !view->tokens || !view->labels)
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     choose_tokens(view, input, choice);
     if (view->count == 0)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--drop-special: nothing is left of the text to be shown");
@@ -132,6 +137,7 @@ void token_view_free(token_view *view)
     free(view->labels);
     free(view->starts);
     free(view->members);
+    free(view->tokens);
     *view = (token_view){0};
 }
 
@@ -157,6 +163,8 @@ size_t token_view_place(const token_view *view, size_t token)
             if (view->members[m] == token) return k;
     return SIZE_MAX;
 }
+
+const size_t *token_view_numbers(const token_view *view) { return view->whole ? NULL : view->tokens; }
 
 void token_view_describe(const token_view *view, const token_view_choice *choice, char *text, size_t capacity)
 {

@@ -23,6 +23,7 @@ typedef struct token_view {
     size_t count;         /* of what is shown */
     size_t *starts;       /* [count + 1] into members */
     size_t *members;      /* tokens of the text, ascending */
+    size_t *tokens;       /* [count] the token of the text that each begins with */
     figure_label *labels; /* [count]; their texts belong to the view */
     size_t boundary;      /* what the second segment begins with; 0: there is none to be seen */
     bool whole;           /* shows every token as it is */
@@ -44,6 +45,8 @@ void token_view_free(token_view *view);
 void token_view_matrix(const token_view *view, const float *matrix, token_view_rule rule, float *out);
 /* The row that shows a token of the text; SIZE_MAX: none does. */
 size_t token_view_place(const token_view *view, size_t token);
+/* The tokens that rows begin with where they are not 0, 1, 2 ...: what axes and data count. NULL: they are. */
+const size_t *token_view_numbers(const token_view *view);
 /* What a reader must be told, one sentence for each thing, with a space behind it; empty for a whole view. */
 void token_view_describe(const token_view *view, const token_view_choice *choice, char *text, size_t capacity);
 

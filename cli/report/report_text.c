@@ -90,7 +90,7 @@ static deberta_status describe_effects(const text_data *data, json_t *about, deb
     const attention_terms terms = {
         .term = {data->matrices[DEBERTA_C2C], data->matrices[DEBERTA_C2P], data->matrices[DEBERTA_P2C]},
         .tokens = data->n};
-    const attention_summary summary = attention_summarize(data->matrices[DEBERTA_PROBABILITIES], data->n, NULL);
+    const attention_summary summary = attention_summarize(data->matrices[DEBERTA_PROBABILITIES], data->n, NULL, NULL);
     attention_term_effects effects;
     DEBERTA_TRY(attention_term_effects_measure(&effects, &terms, err));
     json_object_set_new(about, "share", numbers(effects.variance_share, ATTENTION_TERMS));

@@ -220,9 +220,8 @@ static deberta_status add_accuracy(decoder_study *study, deberta_error *err)
 {
     text_table *table = study_add_table(&study->findings, "accuracy",
                                         "Which of the two words is more probable: the one that belongs here, in %", 7);
-    text_table_add_titles(table,
-                          (const char *const[]){"position of", "items", decoder_titles[0], decoder_titles[1],
-                                                decoder_titles[2], "EMD - head", "EMD - one position"});
+    text_table_add_titles(table, (const char *const[]){"position of", "items", decoder_titles[0], decoder_titles[1],
+                                                       decoder_titles[2], "EMD - head", "EMD - one position"});
     for (size_t kind = 0; kind <= ALL; kind++) {
         text_table_add(table, "%s", kind_names[kind]);
         text_table_add(table, "%zu", count_of(study, kind));
@@ -258,9 +257,8 @@ static deberta_status add_differences(decoder_study *study, deberta_error *err)
 {
     text_table *table =
         study_add_table(&study->findings, "two_masks", "The two masks of a sentence: largest difference of a logit", 7);
-    text_table_add_titles(table,
-                          (const char *const[]){"position of", "decoder", "sentences", "with equal logits", "smallest",
-                                                "median", "smallest, in eps x largest logit"});
+    text_table_add_titles(table, (const char *const[]){"position of", "decoder", "sentences", "with equal logits",
+                                                       "smallest", "median", "smallest, in eps x largest logit"});
     double *values = malloc(study->items.context_count * sizeof *values);
     if (!values) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t kind = 0; kind < KINDS; kind++) {

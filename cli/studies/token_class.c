@@ -38,8 +38,7 @@ token_class token_class_of(const token_list *list, size_t index, const char *tex
     if (is_punctuation(list, index, text)) return TOKEN_CLASS_PUNCTUATION;
     const size_t begin = list->byte_spans[index].begin;
     const bool behind_space = begin < token_place_of(list, index, text).bytes.begin;
-    const bool behind_mark =
-        index > 0 && list->roles[index - 1] == TOKEN_TEXT && is_punctuation(list, index - 1, text);
+    const bool behind_mark = index > 0 && list->roles[index - 1] == TOKEN_TEXT && is_punctuation(list, index - 1, text);
     return begin == 0 || behind_space || behind_mark ? TOKEN_CLASS_WORD : TOKEN_CLASS_CONTINUATION;
 }
 

@@ -148,6 +148,67 @@ def roofline(bench):
         check_linear([math.log(s["gflop"] / s["s"]) for s in stages[first:first + 4]], [y for _, y in places[first:first + 4]])
 
 
+def changed_sample(bench, change):
+    """The sample after change(results), as b.json."""
+    with open(SAMPLE, encoding="utf-8") as file:
+        content = json.load(file)
+    change(content["results"])
+    with open(bench.path("b.json"), "w", encoding="utf-8") as file:
+        json.dump(content, file)
+    return "b.json"
+
+
+def every_part(bench):
+    """Ten parts have ten colours, and the measured limits have none of a stage's."""
+    needs_figures(bench)
+
+    def fill(results):
+        for result in results:
+            for k, part in enumerate(result["breakdown"].values()):
+                part.update(s=1e-4 * (k + 1), gflop=1e-3 * (k + 1), bytes=1e5)
+    sample = changed_sample(bench, fill)
+    for kind, colours in (("breakdown", r'<rect [^>]*fill="(#[0-9a-f]{6})" stroke="#ffffff" stroke-width="0.25"'),
+                          ("roofline", r'stroke="(#[0-9a-f]{6})" stroke-width="1"')):
+        bench.fine("bench", "plot", sample, "--plot", kind, "-o", "p.svg")
+        with open(bench.path("p.svg"), encoding="utf-8") as file:
+            found = set(re.findall(colours, file.read()))
+        assert len(found) == 10, (kind, found)
+
+
+def many_groups(bench):
+    """A panel for each of as many groups as there are."""
+    needs_figures(bench)
+    threads = range(1, 31)
+
+    def multiply(results):
+        results[:] = [dict(r, threads=t) for t in threads for r in results if r["isa"] == "avx2" and r["layers"] == 4]
+    bench.fine("bench", "plot", changed_sample(bench, multiply), "--plot", "breakdown", "-o", "m.svg")
+    with open(bench.path("m.svg"), encoding="utf-8") as file:
+        panels = re.findall(r'<g aria-label="avx2, (\d+) threads?, 4 layers">', file.read())
+    assert [int(t) for t in panels] == [t for t in threads for _ in range(2)], panels
+
+
+def many_layers(bench):
+    """Cells without room for numbers are drawn without them; axes without room for all names count layers, not places."""
+    needs_figures(bench)
+
+    def deepen(results):
+        results[:] = [dict(r, layers=2 * layers) for layers in range(1, 61) for r in results if r["layers"] == 4]
+    sample = changed_sample(bench, deepen)
+    bench.fine("bench", "plot", sample, "--plot", "grid", "-o", "g.svg")
+    with open(bench.path("g.svg"), encoding="utf-8") as file:
+        found = texts(file.read())
+    layers_shown = [t for t in found if t.isdigit() and int(t) > 60 and t not in ("64", "128")]  # 60 places, and two of the lengths
+    assert len(found) < 100 and layers_shown, found
+
+
+def all_or_none(bench):
+    """Where one of the kinds has no room nothing is written, not even what stands before it in the list."""
+    needs_figures(bench)
+    check_message(bench.run("bench", "plot", SAMPLE, "--plot", "all", "--width-mm", "30", "-o", "a.svg"), 2, ["leave no room in 30 mm"])
+    assert bench.files() == [], bench.files()
+
+
 def choices(bench):
     needs_figures(bench)
     assert [line.split()[0] for line in bench.fine("bench", "plot", "--plot", "list").out.splitlines()] == KINDS
@@ -157,6 +218,7 @@ def choices(bench):
     width, _, found, _ = read_png(bench.path("curves.png"))
     assert abs(width - 85 / 25.4 * 60) < 2, width
     assert {"Software", "Measured by", "Measured with", "Measured on", "Command"} <= set(found), found
+    assert found["Measured with"] == b"893b4588d35a-dirty", found["Measured with"]
     check_message(bench.run("bench", "plot", SAMPLE, "--plot", "pie", "-o", "a.png"), 2, ["'pie'", "--plot list"])
     check_message(bench.run("bench", "plot", SAMPLE, "--plot", "grid", "-o", "a.txt"), 2, ["a.txt", ".svg"])
 
@@ -180,5 +242,6 @@ def lacking(bench):
 
 
 def tests(settings):
-    for test in (latency, layers, memory, speedup, grid, breakdown, roofline, choices, lacking):
+    for test in (latency, layers, memory, speedup, grid, breakdown, roofline, every_part, many_groups, many_layers, all_or_none, choices,
+                 lacking):
         yield "bench-plot/" + test.__name__, test

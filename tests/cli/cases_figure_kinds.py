@@ -306,6 +306,95 @@ def value_weighted(bench):
         near(line["probs"], model.matrices[layer][head]["probs"][i][j], place(line), 1e-7)
 
 
+def token_numbers(bench):
+    """Whatever is shown, data and axes count tokens of the text, as --mark and --query do."""
+    pair = ("--pair", OTHER)
+    whole = {place(line)[2:]: line for line in lines(bench, "components", *pair, "--components", "logits")}
+    labels = [whole[0, j]["key_label"] for j in range(math.isqrt(len(whole)))]
+    for shown in (["--drop-special"], ["--tokens", "4:9"], ["--tokens", "8:", "--drop-special"]):
+        kept = range(*{"4:9": (4, 9), "8:": (8, len(labels))}.get(shown[1] if len(shown) > 1 else "", (0, len(labels))))
+        kept = [t for t in kept if "--drop-special" not in shown or not labels[t].startswith("[")]
+        found = lines(bench, "components", *pair, *shown, "--components", "logits")
+        assert [place(line)[2:] for line in found] == [(i, j) for i in kept for j in kept], shown
+        assert all(line["logits"] == whole[place(line)[2:]]["logits"] for line in found), shown
+        keys = lines(bench, "query", *pair, *shown, "--query", str(kept[1]))
+        assert [(line["key"], line["key_label"]) for line in keys] == [(t, labels[t]) for t in kept], shown
+        for kind, axis in (("strips", "token"), ("embeddings", "token"), ("mean", "query")):
+            assert {line[axis] for line in lines(bench, kind, *pair, *shown)} == set(kept), (kind, shown)
+        bench.fine("attention", demo(bench), "--text", TEXT, *pair, *shown, "--data", "n.safetensors")
+        assert json.loads(tensor_files.read(bench.path("n.safetensors"))[1]["key_numbers"]) == kept, shown
+    words = lines(bench, "components", *pair, "--words", "--components", "logits")
+    assert {labels[int(line["key"])]: line["key_label"] for line in words}["ma"] == "mall", "the first piece of a word"
+    bench.fine("attention", demo(bench), "--ids", ",".join(str(7 + k) for k in range(320)), "--tokens", "200:320", "--components", "probs", "-o",
+               "n.svg")
+    with open(bench.path("n.svg"), encoding="utf-8") as file:
+        numbers = re.findall(r">(\d+)</text>", file.read())
+    assert numbers.count("300") == 2 and "50" not in numbers and "100" not in numbers, numbers
+
+
+def numbers_of_heads(bench):
+    """Where their labels do not fit, axes of heads and layers count those that were chosen."""
+    bench.fine("attention", "synthetic:v3-xsmall,layers=1,hidden=256,heads=16,intermediate=64,vocab=50", "--ids", "1,2,3", "--figure", "entropy",
+               "--heads", "2-15", "--width-mm", "30", "-o", "h.svg")
+    with open(bench.path("h.svg"), encoding="utf-8") as file:
+        assert ">15</text>" in file.read()
+
+
+def distances_across_gaps(bench):
+    """What is left out leaves its place empty: distances and their bucket edges are those of the text. Words are counted in words."""
+    pair = ("--pair", OTHER, "--drop-special", "--layers", "2", "--heads", "1")
+    cells = {place(line)[2:]: line["probs"] for line in lines(bench, "components", *pair, "--components", "probs")}
+    tokens = sorted({i for i, _ in cells})
+    assert tokens != list(range(tokens[0], tokens[-1] + 1)), "the [SEP] between the texts is left out"
+    found = lines(bench, "distance", *pair, "--components", "probs")
+    assert [line["distance"] for line in found] == list(range(tokens[0] - tokens[-1], tokens[-1] - tokens[0] + 1))
+    for line in found:
+        values = [p for (i, j), p in cells.items() if i - j == line["distance"]]
+        assert line["count"] == len(values), line
+        near(line["probs_mean"], mean(values), line)
+    (line,) = lines(bench, "entropy", *pair)
+    near(line["mean_distance"], sum(p * abs(i - j) for (i, j), p in cells.items()) / len(tokens), "distance")
+    near(line["mean_offset"], sum(p * (i - j) for (i, j), p in cells.items()) / len(tokens), "offset")
+    words = lines(bench, "distance", *pair, "--words")
+    assert len(words) == 2 * 2 * len(TEXT.split()) - 1, "all words of two texts of as many"
+    bench.fine("attention", demo(bench), "--text", TEXT, "--figure", "entropy", "--words", "-o", "w.svg")
+    with open(bench.path("w.svg"), encoding="utf-8") as file:
+        assert "| (words)" in file.read()
+
+
+def ends_of_bars(svg):
+    """The numbers at the ends of the colour bars, in their order."""
+    bars = re.findall(r'<g aria-label="colour bar">(.*?)</g>', svg, re.S)
+    return [tuple(float(t.replace("\u2212", "-")) for t in re.findall(r">([^<]*)</text>", bar)[:2]) for bar in bars]
+
+
+def limits_of_differences(bench):
+    """Limits below zero are those of the terms and, where probabilities are all there is, theirs."""
+    for components, expected in (("probs", [(-0.5, 0.5)]), ("c2c", [(-0.5, 0.5)]), ("c2c,probs", None)):
+        bench.fine("attention", demo(bench), "--text", TEXT, "--text", OTHER, "--figure", "difference", "--components", components, "--scale",
+                   "-0.5,0.5", "-o", "d.svg")
+        with open(bench.path("d.svg"), encoding="utf-8") as file:
+            found = ends_of_bars(file.read())
+        assert found == expected or (not expected and found[0] == (-0.5, 0.5) and found[1][0] == -found[1][1] != -0.5), (components, found)
+
+
+def limits_that_nothing_takes(bench):
+    """An option that a figure would leave aside is refused."""
+    pair = ("--text", OTHER, "--figure", "difference")
+    for words, *arguments in ((["--scale", "logarithmic", "'0,1'"], "--components", "probs", "--log", "--scale", "0,1"),
+                              (["--scale", "below 0", "signed"], "--figure", "grid", "--components", "probs", "--scale", "-1,1"),
+                              (["--scale", "without negative values"], "--figure", "grid", "--components", "c2p", "--scale", "0,1"),
+                              (["--scale", "without negative values"], "--figure", "embeddings", "--scale", "0,1"),
+                              (["--scale", "both signs", "'0,0.5'"], *pair, "--components", "probs", "--scale", "0,0.5"),
+                              (["--scale", "both signs"], *pair, "--components", "c2c", "--scale", "0,2"),
+                              *((["--" + name, "--form map"], "--figure", "shares", "--form", "bars", "--" + name, *value) for name, *value in (
+                                  ("scale", "robust"), ("palette", "magma"), ("signed-palette", "polar"), ("annotate",)))):
+        check_message(bench.run("attention", demo(bench), "--text", TEXT, *arguments, "-o", "w.png"), 2, words)
+        assert bench.files() == [], bench.files()
+    lines(bench, "grid", "--components", "probs", "--scale", "0,1")
+    lines(bench, "components", "--components", "probs", "--log", "--scale", "0.001,1")
+
+
 def shown_tokens(bench):
     """Words and left out tokens: what adds up over keys does so after merging; measures are taken on what is shown."""
     whole, words = lines(bench, "rollout", "--layers", "4"), lines(bench, "rollout", "--layers", "4", "--words")
@@ -395,7 +484,8 @@ def figures_beyond_a_page(bench):
 
 
 def tests(settings):
-    for test in (grid, means, rollout, shares, entropy, distance, bucket_edges, delta, difference, query, line_view, value_weighted, shown_tokens, every_model,
+    for test in (grid, means, rollout, shares, entropy, distance, bucket_edges, delta, difference, query, line_view, value_weighted, token_numbers,
+                 numbers_of_heads, distances_across_gaps, limits_of_differences, limits_that_nothing_takes, shown_tokens, every_model,
                  figures_beyond_a_page, repeatable, wrong_use):
         def wrapped(bench, test=test):
             needs_figures(bench)

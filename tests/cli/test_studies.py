@@ -236,6 +236,8 @@ class Ablate(unittest.TestCase):
             self.assertIn("| layer | head | c2c |", done)
             with open(path, encoding="utf-8") as file:
                 self.assertIn("<svg", file.read())
+        same = ("study", "ablate", DEMO, "--text", SENTENCES[0], "--data", "a.svg", "-o", "./a.svg")
+        self.assertIn("--data: 'a.svg' is where --out puts the figure", run(*same, code=2))
 
 
 class Benchmarks(unittest.TestCase):

@@ -19,13 +19,13 @@ static void test_summary(void **state)
 {
     (void)state;
     const float p[] = {0.5f, 0.5f, 1, 0};
-    const attention_summary two = attention_summarize(p, 2, NULL);
+    const attention_summary two = attention_summarize(p, 2, NULL, NULL);
     assert_near(two.entropy, 0.5);
     assert_near(two.distance, 0.75);
     assert_near(two.offset, 0.25); /* -0.5 to the right, 1 to the left */
     const float hole[] = {0.25f, 9, 0.75f, 9, 9, 9, 0, 9, 1};
     const unsigned char mask[] = {1, 0, 1};
-    const attention_summary rest = attention_summarize(hole, 3, mask);
+    const attention_summary rest = attention_summarize(hole, 3, NULL, mask);
     assert_near(rest.entropy, 0.811278 / 2);
     assert_near(rest.distance, 1.5 / 2);
     assert_near(rest.offset, -1.5 / 2);
@@ -53,7 +53,7 @@ static void test_by_distance(void **state)
     const float values[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     const unsigned char mask[] = {1, 1, 0};
     attention_by_distance curve;
-    assert_int_equal(attention_by_distance_measure(&curve, values, 3, NULL, 0.25, NULL), DEBERTA_OK);
+    assert_int_equal(attention_by_distance_measure(&curve, values, 3, NULL, NULL, 0.25, NULL), DEBERTA_OK);
     assert_int_equal(curve.entries, 5);
     static const double mean[] = {3, 4, 5, 6, 7}; /* r = -2: the key two to the right, ..., r = 2: two to the left */
     static const size_t count[] = {1, 2, 3, 2, 1};
@@ -66,12 +66,37 @@ static void test_by_distance(void **state)
     assert_near(curve.high[2], 7);
     assert_near(curve.low[3], 5); /* of 4 and 8 */
     attention_by_distance_free(&curve);
-    assert_int_equal(attention_by_distance_measure(&curve, values, 3, mask, 0.25, NULL), DEBERTA_OK);
+    assert_int_equal(attention_by_distance_measure(&curve, values, 3, NULL, mask, 0.25, NULL), DEBERTA_OK);
     assert_int_equal(curve.count[0], 0);
     assert_true(isnan(curve.mean[0]) && isnan(curve.median[0]));
     assert_near(curve.mean[2], 3);
     assert_near(curve.mean[3], 4);
     attention_by_distance_free(&curve);
+}
+
+/* Tokens 4, 5 and 7 of a text: distances are those in it. */
+static void test_distances_across_a_gap(void **state)
+{
+    (void)state;
+    const float values[] = {1, 2, 3, 4, 5, 6, 7, 8, 9}, p[] = {0, 0, 1, 1, 0, 0, 0, 1, 0};
+    const size_t positions[] = {4, 5, 7};
+    static const double mean[] = {3, 6, 2, 5, 4, 8, 7};
+    static const size_t count[] = {1, 1, 1, 3, 1, 1, 1};
+    attention_by_distance curve;
+    assert_int_equal(attention_by_distance_measure(&curve, values, 3, positions, NULL, 0.25, NULL), DEBERTA_OK);
+    assert_int_equal(curve.entries, 7);
+    for (size_t k = 0; k < 7; k++) {
+        assert_near(curve.mean[k], mean[k]);
+        assert_int_equal(curve.count[k], count[k]);
+    }
+    attention_by_distance_free(&curve);
+    assert_int_equal(attention_by_distance_measure(&curve, values, 2, positions + 1, NULL, 0.25, NULL), DEBERTA_OK);
+    assert_int_equal(curve.entries, 5);
+    assert_int_equal(curve.count[1], 0); /* nothing stands beside tokens 5 and 7 */
+    attention_by_distance_free(&curve);
+    const attention_summary summary = attention_summarize(p, 3, positions, NULL);
+    assert_near(summary.distance, (3 + 1 + 2) / 3.0);
+    assert_near(summary.offset, (-3 + 1 + 2) / 3.0);
 }
 
 /* Everybody looks at token 0, then two heads that differ. The steps do not commute. */
@@ -107,8 +132,9 @@ static void test_rollout_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_summary), cmocka_unit_test(test_centre),       cmocka_unit_test(test_by_distance),
-        cmocka_unit_test(test_rollout), cmocka_unit_test(test_rollout_rows),
+        cmocka_unit_test(test_summary),     cmocka_unit_test(test_centre),
+        cmocka_unit_test(test_by_distance), cmocka_unit_test(test_distances_across_a_gap),
+        cmocka_unit_test(test_rollout),     cmocka_unit_test(test_rollout_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Charts: ticks and numbers, fitted lines, layouts as golden traces, and what happens to points that cannot be drawn.
+/* Charts: ticks and numbers, layouts as golden traces, and what happens to points that cannot be drawn.
  *
  * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
@@ -13,6 +13,7 @@
 
 #include "tests/unit/golden_trace.h"
 #include "viz/chart.h"
+#include "viz/chart_axis.h"
 #include "viz/ticks.h"
 
 #define MINUS "\xE2\x88\x92"
@@ -71,17 +72,6 @@ static void numbers_are_short(void **state)
         tick_text(cases[i].value, cases[i].step, text);
         assert_string_equal(text, cases[i].text);
     }
-}
-
-static void fitted_line(void **state)
-{
-    (void)state;
-    const double x[] = {1, 2, NAN, 4, 8}, y[] = {5, 7, 100, 11, 19};
-    double slope, intercept;
-    assert_true(chart_fit(x, y, 5, &slope, &intercept));
-    assert_true(fabs(slope - 2) < 1e-12 && fabs(intercept - 3) < 1e-12);
-    assert_false(chart_fit(x, y, 1, &slope, &intercept));
-    assert_false(chart_fit((double[]){3, 3}, y, 2, &slope, &intercept));
 }
 
 static const double lengths[] = {16, 32, 64, 128}, fast[] = {1, 2.1, 4.4, 10}, slow[] = {3, 6, 13, 30},
@@ -189,6 +179,58 @@ static void points_that_cannot_be_drawn_are_counted(void **state)
     assert_int_equal(notes.clipped, 1); /* what lies beyond a chosen stretch of x is not missed */
 }
 
+/* One line with markers in a look, as text. */
+static byte_buffer trace_look(size_t look)
+{
+    const chart_series series = {.x = lengths, .y = fast, .count = 4, .look = look};
+    const chart_panel panel = {.series = &series, .series_count = 1};
+    const chart_figure spec = {.style = {.width_mm = 85}, .panels = &panel, .panel_count = 1};
+    draw_list *list = NULL;
+    byte_buffer trace = {0};
+    figure_notes notes = {0};
+    assert_int_equal(draw_list_create(&list, draw_trace_ruler(), NULL), DEBERTA_OK);
+    assert_int_equal(chart_layout(list, &spec, &notes, NULL), DEBERTA_OK);
+    assert_int_equal(draw_trace(list, &trace, NULL), DEBERTA_OK);
+    draw_list_free(&list);
+    return trace;
+}
+
+static void forty_series_look_different(void **state)
+{
+    (void)state;
+    enum { LOOKS = 40 };
+    byte_buffer traces[LOOKS];
+    for (size_t k = 0; k < LOOKS; k++) {
+        traces[k] = trace_look(k + 1);
+        for (size_t other = 0; other < k; other++)
+            if (traces[other].size_bytes == traces[k].size_bytes &&
+                memcmp(traces[other].data, traces[k].data, traces[k].size_bytes) == 0)
+                fail_msg("series %zu and %zu look alike", other, k);
+    }
+    for (size_t k = 0; k < LOOKS; k++) byte_buffer_free(&traces[k]);
+}
+
+/* Room around the data never crosses zero: what cannot be negative has no axis below it. */
+static void axes_end_at_zero(void **state)
+{
+    (void)state;
+    static const struct {
+        double values[2], low, high;
+    } cases[] = {{{0.01, 1}, 0, 1.0396},        {{0, 1}, 0, 1.04},    {{-1, -0.01}, -1.0396, 0}, {{-1, 0}, -1.04, 0},
+                 {{-0.01, 1}, -0.0504, 1.0404}, {{0.3, 0.3}, 0, 0.8}, {{0, 0}, 0, 0.5}};
+    draw_list *list = NULL;
+    const draw_font font = {6, {0}, false, false};
+    assert_int_equal(draw_list_create(&list, draw_trace_ruler(), NULL), DEBERTA_OK);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const chart_series series = {.y = cases[i].values, .count = 2};
+        const chart_panel panel = {.series = &series, .series_count = 1};
+        const chart_axis_map map = chart_axis_make(list, &panel, true, 40, &font);
+        if (fabs(map.low - cases[i].low) > 1e-9 || fabs(map.high - cases[i].high) > 1e-9)
+            fail_msg("%g and %g: axis from %g to %g", cases[i].values[0], cases[i].values[1], map.low, map.high);
+    }
+    draw_list_free(&list);
+}
+
 /* Nothing to be joined to: as a line it would not be seen. */
 static void a_lone_point_of_a_curve_is_drawn(void **state)
 {
@@ -254,11 +296,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(round_ticks),
         cmocka_unit_test(numbers_are_short),
-        cmocka_unit_test(fitted_line),
         cmocka_unit_test(latency_golden),
         cmocka_unit_test(bars_golden),
         cmocka_unit_test(curves_golden),
         cmocka_unit_test(points_that_cannot_be_drawn_are_counted),
+        cmocka_unit_test(forty_series_look_different),
+        cmocka_unit_test(axes_end_at_zero),
         cmocka_unit_test(a_lone_point_of_a_curve_is_drawn),
         cmocka_unit_test(odd_data_still_make_a_chart),
         cmocka_unit_test(wrong_charts_are_refused),

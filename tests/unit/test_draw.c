@@ -248,6 +248,24 @@ static void numbers_do_not_follow_the_locale(void **state)
     }
 }
 
+/* Also what is longer than the room that is taken at first: a path may have thousands of bytes. */
+static void texts_of_any_length_are_formatted(void **state)
+{
+    (void)state;
+    static const size_t lengths[] = {0, 1021, 1022, 1023, 1024, 5000};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        char text[5001];
+        byte_buffer out = {0};
+        memset(text, 'a', lengths[i]);
+        text[lengths[i]] = '\0';
+        byte_buffer_format(&out, "%s}", text);
+        assert_int_equal(out.size_bytes, lengths[i] + 1);
+        assert_memory_equal(out.data, text, lengths[i]);
+        assert_int_equal(out.data[lengths[i]], '}');
+        byte_buffer_free(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -260,6 +278,7 @@ int main(void)
         cmocka_unit_test(pdf_has_embedded_fonts_and_no_date),
         cmocka_unit_test(missing_glyphs_are_counted),
         cmocka_unit_test(numbers_do_not_follow_the_locale),
+        cmocka_unit_test(texts_of_any_length_are_formatted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

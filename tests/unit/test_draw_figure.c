@@ -153,11 +153,9 @@ static void failures_leave_no_file(void **state)
         const char *name;
         deberta_status status;
         const char *says;
-    } cases[] = {{"x.gif", DEBERTA_E_ARGUMENT, ".gif"},
-                 {"x", DEBERTA_E_ARGUMENT, "no suffix"},
-                 {"png", DEBERTA_E_ARGUMENT, "no suffix"},
-                 {"x.png.", DEBERTA_E_ARGUMENT, "suffix"},
-                 {"missing/x.pdf", DEBERTA_E_SYSTEM, "No such file"},
+    } cases[] = {{"x.gif", DEBERTA_E_ARGUMENT, ".gif"},     {"x", DEBERTA_E_ARGUMENT, "no suffix"},
+                 {"png", DEBERTA_E_ARGUMENT, "no suffix"},  {"x.png.", DEBERTA_E_ARGUMENT, "suffix"},
+                 {"old.png", DEBERTA_E_ARGUMENT, "twice"},  {"missing/x.pdf", DEBERTA_E_SYSTEM, "No such file"},
                  {"folder.png", DEBERTA_E_SYSTEM, "folder"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *paths[] = {good, in_folder(cases[i].name, other)};

@@ -155,6 +155,37 @@ static void attention_figures(void **state)
                     }
 }
 
+/* Numbers of a part of a long text, of every width and next to each other. */
+static void numbered_figures(void **state)
+{
+    (void)state;
+    attention_panel panels[4];
+    size_t stretch[64], gaps[64];
+    for (size_t k = 0; k < 64; k++) {
+        stretch[k] = 4071 + k;
+        gaps[k] = 11 * k + 3961;
+    }
+    for (size_t i = 0; i < 4; i++) panels[i] = (attention_panel){numbers + 64 * 64 * i, 64, "panel", HEATMAP_SIGNED};
+    for (size_t r = 0; r < 2; r++)
+        for (size_t w = 0; w < 5; w++)
+            for (size_t n = 1; n <= 64; n++)
+                for (size_t columns = 1; columns <= 4; columns += 3) {
+                    const size_t *counted = n % 2 ? stretch : gaps;
+                    const attention_figure spec = {.style = {.width_mm = widths[w]},
+                                                   .panels = panels,
+                                                   .grid_rows = 1,
+                                                   .grid_columns = columns,
+                                                   .queries = n,
+                                                   .keys = n,
+                                                   .query_numbers = counted,
+                                                   .key_numbers = counted};
+                    char name[100];
+                    snprintf(name, sizeof name, "numbers: ruler %zu, %g mm, n %zu, %zu panels", r, widths[w], n,
+                             columns);
+                    check(name, attention_layout, &spec, rulers[r]);
+                }
+}
+
 static void other_matrices(void **state)
 {
     (void)state;
@@ -231,6 +262,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_figures),
+        cmocka_unit_test(numbered_figures),
         cmocka_unit_test(other_matrices),
         cmocka_unit_test(charts),
     };

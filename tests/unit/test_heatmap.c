@@ -243,6 +243,78 @@ static void line_view_golden(void **state)
     golden_trace_check("line_view", line_view_layout, &spec);
 }
 
+/* ----------------------------------------------------------------------------------------------------------- axes */
+
+/* How many texts of the figure are that one, which stands in quotes in a trace. */
+static size_t count_texts(const attention_figure *spec, const char *text)
+{
+    draw_list *list = NULL;
+    byte_buffer trace = {0};
+    figure_notes notes = {0};
+    deberta_error err = {0};
+    size_t count = 0;
+    assert_int_equal(draw_list_create(&list, draw_trace_ruler(), NULL), DEBERTA_OK);
+    if (attention_layout(list, spec, &notes, &err) != DEBERTA_OK) fail_msg("%s", err.message);
+    assert_int_equal(draw_trace(list, &trace, NULL), DEBERTA_OK);
+    byte_buffer_append(&trace, "", 1);
+    for (const char *at = (const char *)trace.data; (at = strstr(at, text)); at++) count++;
+    byte_buffer_free(&trace);
+    draw_list_free(&list);
+    return count;
+}
+
+/* Both axes count as the caller does: a stretch at round numbers, what has gaps by the numbers of its cells. */
+static void axes_count_as_the_caller_does(void **state)
+{
+    (void)state;
+    enum { N = 40 };
+    static float values[N * N];
+    size_t stretch[N], gaps[N];
+    for (size_t k = 0; k < N; k++) {
+        stretch[k] = 1203 + k;
+        gaps[k] = 7 + 3 * k;
+    }
+    const attention_panel panels[] = {{values, N, "a", HEATMAP_POSITIVE}, {values, N, "b", HEATMAP_POSITIVE}};
+    attention_figure spec = {.panels = panels,
+                             .grid_rows = 1,
+                             .grid_columns = 2,
+                             .queries = N,
+                             .keys = N,
+                             .query_numbers = stretch,
+                             .key_numbers = stretch};
+    assert_int_equal(count_texts(&spec, "\"1220\""), 3); /* one for the queries, one under each panel */
+    assert_int_equal(count_texts(&spec, "\"20\""), 0);
+    spec.query_numbers = spec.key_numbers = gaps;
+    assert_int_equal(count_texts(&spec, "\"67\""), 3); /* of cell 20 */
+    assert_int_equal(count_texts(&spec, "\"20\""), 0);
+    spec.queries = spec.keys = 1;
+    assert_int_equal(count_texts(&spec, "\"7\""), 3);
+    spec.query_numbers = spec.key_numbers = NULL;
+    assert_int_equal(count_texts(&spec, "\"7\""), 0);
+}
+
+/* All numbers of a figure or, where one has no room, none of them. */
+static void numbers_stand_where_all_fit(void **state)
+{
+    (void)state;
+    static const float wide[] = {0.1f, 0.2f, 0.3f, 12345, 0.4f, 0.3f, 0.2f, 0.1f, 0.7f, 0.1f, 0.1f, 0.1f};
+    attention_panel panels[] = {{small, 4, "p", HEATMAP_POSITIVE}, {small, 4, "p", HEATMAP_POSITIVE}};
+    attention_figure spec = {.style = {.width_mm = 85},
+                             .panels = panels,
+                             .grid_rows = 1,
+                             .grid_columns = 2,
+                             .columns = 2,
+                             .queries = 3,
+                             .keys = 4,
+                             .annotate_if_room = true};
+    assert_int_equal(count_texts(&spec, "\".70\""), 2);
+    spec.style.width_mm = 30;
+    assert_int_equal(count_texts(&spec, "\".70\""), 0);
+    spec.style.width_mm = 50;
+    panels[1] = (attention_panel){wide, 4, "p", HEATMAP_RANGE};
+    assert_int_equal(count_texts(&spec, "\".70\""), 0);
+}
+
 /* --------------------------------------------------------------------------------------------------------- pixels */
 
 typedef struct found_image {
@@ -463,6 +535,8 @@ int main(void)
         cmocka_unit_test(unusual_cells_golden),
         cmocka_unit_test(head_grid_golden),
         cmocka_unit_test(line_view_golden),
+        cmocka_unit_test(axes_count_as_the_caller_does),
+        cmocka_unit_test(numbers_stand_where_all_fit),
         cmocka_unit_test(every_cell_has_the_colour_of_its_value),
         cmocka_unit_test(any_length_is_drawn),
         cmocka_unit_test(wide_matrices_pool_columns_only),

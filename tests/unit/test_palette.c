@@ -91,8 +91,8 @@ static void series_neighbours_differ_in_greyscale(void **state)
     for (size_t i = 0; i + 1 < PALETTE_SERIES_COUNT; i++)
         if (fabs(palette_grey(palette_series(i)) - palette_grey(palette_series(i + 1))) < 0.2)
             fail_msg("series colours %zu and %zu print alike", i, i + 1);
-    draw_colour first = palette_series(0), ninth = palette_series(PALETTE_SERIES_COUNT);
-    assert_memory_equal(&first, &ninth, sizeof first);
+    draw_colour first = palette_series(0), again = palette_series(PALETTE_SERIES_COUNT);
+    assert_memory_equal(&first, &again, sizeof first);
 }
 
 static void ink_can_be_read_on_every_level(void **state)
