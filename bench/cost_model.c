@@ -85,11 +85,12 @@ static void add_linear_stages(cost *c, const deberta_model_info *m, double token
     }
 }
 
+/* One sequence, but for the position tables, which the batch reads once. */
 static void add_attention(cost *c, const deberta_model_info *m, double n, double layers, double terms, row_counts rows)
 {
     cost_stage *stage = &c->stage[PROFILE_ATTENTION];
     double h = (double)m->hidden_size;
-    add(stage, layers * 4 * n * n * h, layers * (n * 4 * h + terms * rows.in_use * h));
+    add(stage, layers * 4 * n * n * h, layers * n * 4 * h);
     stage->flops += layers * terms * 2 * n * rows.in_use * h;
     stage->reachable_flops += layers * terms * 2 * n * rows.reachable * h;
 }
@@ -108,12 +109,13 @@ deberta_status cost_model_compute(cost *result, const deberta_model_info *model,
 {
     *result = (cost){0};
     position_rule rule = position_rule_of(model, reference);
-    double layers = (double)point->layers, terms = position_terms(model, point->terms), tokens = 0;
+    double layers = (double)point->layers, terms = position_terms(model, point->terms), tokens = 0, most_rows = 0;
     for (size_t s = 0; s < point->sequences; s++) {
         double n = (double)point->lengths[s];
         row_counts rows = {0};
         if (terms > 0) DEBERTA_TRY(count_rows(&rows, &rule, point->lengths[s], err));
         add_attention(result, model, n, layers, terms, rows);
+        if (rows.in_use > most_rows) most_rows = rows.in_use; /* those of shorter sequences are among them */
         result->table_rows += rows.in_use * n;
         result->reachable_rows += rows.reachable * n;
         tokens += n;
@@ -122,6 +124,7 @@ deberta_status cost_model_compute(cost *result, const deberta_model_info *model,
         result->table_rows /= tokens;
         result->reachable_rows /= tokens;
     }
+    add(&result->stage[PROFILE_ATTENTION], 0, layers * terms * most_rows * (double)model->hidden_size);
     add_linear_stages(result, model, tokens, layers);
     if (point->recompute_positions) {
         double h = (double)model->hidden_size, rows = (double)model->relative_rows;

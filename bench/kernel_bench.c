@@ -11,7 +11,7 @@
 #include "core/model/pack.h"
 #include "core/model/positions.h"
 
-enum { DEFAULT_SAMPLES = 15, MOST_WEIGHT_COPIES = 64 };
+enum { DEFAULT_SAMPLES = 15 };
 #define DEFAULT_SAMPLE_SECONDS 200e-6
 #define COLD_BYTES             ((size_t)256 << 20)
 
@@ -42,7 +42,6 @@ static void carve(arena *memory, kernel_data *d, bool cold)
     if (p->operation == KERNEL_POSITION_BIAS) d->b_floats = V3_ROWS * PANEL;
     d->copies = 1;
     if (cold && p->operation == KERNEL_GEMM) d->copies = COLD_BYTES / (d->b_floats * sizeof(float)) + 1;
-    if (d->copies > MOST_WEIGHT_COPIES) d->copies = MOST_WEIGHT_COPIES;
     d->a = arena_take(memory, p->rows * d->lda, sizeof(float));
     d->b = arena_take(memory, d->copies * d->b_floats, sizeof(float));
     d->c = arena_take(memory, p->rows * (d->ldc > PANEL ? d->ldc : PANEL), sizeof(float));

@@ -169,12 +169,12 @@ static void measure_bandwidth(thread_pool *pool, machine_roof *roof, stream *s)
     }
 }
 
-/* Blocks of each of three arrays: four times the last-level caches together, at least 192 MiB, at most a quarter of the
+/* Blocks of each of three arrays: four times the caches together, at least 192 MiB, at most a quarter of the
  * memory that is free and 1 GiB, so that it does not take forever where a guest sees the whole cache of its host. */
 static size_t stream_blocks(const topology_info *machine)
 {
     size_t mebibyte = (size_t)1 << 20;
-    size_t bytes = 4 * machine->l3_bytes * machine->packages;
+    size_t bytes = 4 * topology_cache_bytes(machine);
     size_t available = (size_t)sysconf(_SC_AVPHYS_PAGES) * (size_t)sysconf(_SC_PAGESIZE) / 4;
     if (bytes < 192 * mebibyte) bytes = 192 * mebibyte;
     if (bytes > 1024 * mebibyte) bytes = 1024 * mebibyte;

@@ -74,7 +74,7 @@ deberta_status report_write_json(const bench_report *report, FILE *out, deberta_
  * is what messages call the file. */
 deberta_status report_read_json(bench_report *report, FILE *in, const char *where, deberta_error *err);
 
-/* The file at path. */
+/* The file at path; "-" is standard input. */
 deberta_status report_read_file(bench_report *report, const char *path, deberta_error *err);
 
 /* "full", "c2c", "c2c+c2p", "c2c+p2c". */

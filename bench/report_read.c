@@ -239,6 +239,7 @@ deberta_status report_read_json(bench_report *report, FILE *in, const char *wher
 
 deberta_status report_read_file(bench_report *report, const char *path, deberta_error *err)
 {
+    if (strcmp(path, "-") == 0) return report_read_json(report, stdin, "standard input", err);
     FILE *file = fopen(path, "rb");
     if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be opened: %s", path, strerror(errno));
     struct stat about;

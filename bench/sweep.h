@@ -14,7 +14,7 @@
 #include "bench/range.h"
 #include "bench/report.h"
 
-enum { SWEEP_DEFAULT_REPETITIONS = 7, SWEEP_MAX_SAMPLES = 1000, SWEEP_DEFAULT_LENGTH = 128 };
+enum { SWEEP_DEFAULT_REPETITIONS = 7, SWEEP_MAX_SAMPLES = 10000, SWEEP_DEFAULT_LENGTH = 128 };
 #define SWEEP_DEFAULT_MIN_SECONDS 0.2
 
 typedef struct sweep_state {
@@ -47,7 +47,8 @@ typedef struct sweep_options {
     bool pin_threads;
     bool skip_roofs;           /* then there is no % of peak */
     size_t repetitions;        /* samples a point, at least; 0: SWEEP_DEFAULT_REPETITIONS */
-    double min_seconds;        /* measured time a point, at least; negative: SWEEP_DEFAULT_MIN_SECONDS */
+    double min_seconds;        /* measured time a point, at least, but no more than SWEEP_MAX_SAMPLES samples;
+                                  negative: SWEEP_DEFAULT_MIN_SECONDS */
     uint64_t seed;             /* of the token ids */
     size_t memory_limit_bytes; /* for the model and for each session; 0: none */
     sweep_progress progress;   /* may be NULL */

@@ -155,13 +155,13 @@ static void empty_caches(const sweep *s)
     if (s->evictor) parallel_for(s->evictor, s->waste_blocks, waste_block, s->waste);
 }
 
-/* Twice the caches together, at least 64 MiB, at most 512 MiB: a guest may see the whole cache of its host. */
+/* Twice the caches together, at least 64 MiB, at most 1 GiB: a guest may see the whole cache of its host. */
 deberta_status sweep_prepare_cold(sweep *s, const topology_info *machine, deberta_error *err)
 {
     size_t mebibyte = (size_t)1 << 20;
-    size_t bytes = 2 * (machine->l3_bytes * machine->packages + machine->l2_bytes * machine->cores);
+    size_t bytes = 2 * topology_cache_bytes(machine);
     if (bytes < 64 * mebibyte) bytes = 64 * mebibyte;
-    if (bytes > 512 * mebibyte) bytes = 512 * mebibyte;
+    if (bytes > 1024 * mebibyte) bytes = 1024 * mebibyte;
     s->waste_blocks = bytes / WASTE_BLOCK_BYTES;
     arena_take(&s->waste_memory, s->waste_blocks, WASTE_BLOCK_BYTES);
     DEBERTA_TRY(arena_allocate(&s->waste_memory, "memory to empty the caches with", 0, err));
@@ -182,6 +182,21 @@ static deberta_status plan_samples(const sweep *s, sweep_point *p, deberta_error
     p->wanted = (size_t)wanted;
     p->samples = calloc(p->wanted, sizeof *p->samples);
     if (!p->samples) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu samples", p->wanted);
+    return DEBERTA_OK;
+}
+
+/* The first encode, by which samples were planned, may have been slower than those that count. */
+static deberta_status plan_more(const sweep *s, sweep_point *p, deberta_error *err)
+{
+    double seconds = 0;
+    for (size_t i = 0; i < p->taken; i++) seconds += p->samples[i];
+    if (p->taken < p->wanted || seconds >= s->min_seconds || p->wanted == SWEEP_MAX_SAMPLES) return DEBERTA_OK;
+    const double each = seconds / (double)p->taken, more = ceil((s->min_seconds - seconds) / each);
+    const size_t wanted = (size_t)fmin((double)p->taken + fmax(more, 1), SWEEP_MAX_SAMPLES);
+    double *samples = realloc(p->samples, wanted * sizeof *samples);
+    if (!samples) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu samples", wanted);
+    p->samples = samples;
+    p->wanted = wanted;
     return DEBERTA_OK;
 }
 
@@ -213,7 +228,7 @@ static deberta_status take_samples(sweep *s, sweep_point *p, deberta_session *se
     p->others += machine_activity_between(&before, &after).others * wall;
     p->counted += wall;
     if (checksum_of(s, p, &outputs) != p->checksum) p->varies = true;
-    return DEBERTA_OK;
+    return plan_more(s, p, err);
 }
 
 static deberta_status visit(sweep *s, sweep_point *p, deberta_error *err)

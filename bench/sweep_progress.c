@@ -18,8 +18,9 @@ static double remaining_seconds(const sweep *s)
     for (size_t i = 0; i < s->list.count; i++) {
         const sweep_point *p = &s->list.points[i];
         double one = estimate_of(s, p);
-        double wanted = fmax((double)s->repetitions, s->min_seconds / one) - (double)p->taken;
-        sum += 1.3 * one * fmax(0, wanted); /* with the encodes that do not count */
+        double wanted = fmax((double)s->repetitions, fmin(s->min_seconds / one, SWEEP_MAX_SAMPLES));
+        if (p->samples) wanted = (double)p->wanted;
+        sum += 1.3 * one * (wanted - (double)p->taken); /* with the encodes that do not count */
         if (p->workspace_bytes == 0) sum += 1.5 * one;
         if (s->options->breakdown && !p->profiled) sum += 4 * one;
     }

@@ -23,7 +23,7 @@ int bench_machine_run(const parsed_options *options)
     if (options_argument_count(options) > 1)
         return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
     int code = EXIT_USAGE;
-    if (bench_read_threads(options, MACHINE_MAX_ROOFS, &wanted) && table_format_read(options, &format))
+    if (bench_read_threads(options, TOPOLOGY_MAX_WORKERS, &wanted) && table_format_read(options, &format))
         code = text_output_open(options, options_value(options, "out", NULL), &output);
     if (code != EXIT_OK) {
         size_list_free(&wanted);

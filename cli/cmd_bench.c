@@ -273,7 +273,7 @@ static const option_spec options[] = {
     {"reps", 0, "N", "samples a point (default at least 7)"},
     {"min-time", 0, "SECONDS", "measured time a point, at least (default 0.2)"},
     {"breakdown", 0, NULL, "seconds, FLOPs, bytes and share of the peak by stage"},
-    {"cold", 0, NULL, "before each sample, write over all caches"},
+    {"cold", 0, NULL, "before each sample, write over all caches; with kernel, other weights for gemm at each call"},
     {"pin", 0, NULL, "bind threads to cores"},
     {"no-peak", 0, NULL, "do not measure the machine's limits first"},
     {"format", 0, "NAME", "table (default), md, csv or json; without it, what --out ends in"},

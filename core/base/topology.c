@@ -267,6 +267,18 @@ deberta_status topology_read(topology_info *info, deberta_error *err)
     return topology_read_source(info, &(topology_source){0}, err);
 }
 
+/* cores_each: that share one; where that is unknown, `fewest` there must be. */
+static size_t cache_instances(const topology_info *info, size_t cores_each, size_t fewest)
+{
+    return cores_each ? (info->cores + cores_each - 1) / cores_each : fewest;
+}
+
+size_t topology_cache_bytes(const topology_info *info)
+{
+    return info->l2_bytes * cache_instances(info, info->l2_cores, info->cores) +
+           info->l3_bytes * cache_instances(info, info->l3_cores, info->packages);
+}
+
 int topology_worker_cpu(const topology_info *info, size_t worker)
 {
     return worker < info->workers ? info->worker_cpu[worker] : -1;

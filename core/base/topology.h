@@ -19,6 +19,8 @@ typedef struct topology_info {
 } topology_info;
 
 deberta_status topology_read(topology_info *info, deberta_error *err);
+/* All second and last-level caches of the machine together; 0: unknown. */
+size_t topology_cache_bytes(const topology_info *info);
 /* Logical processor to which worker w (0-based) of a pool should be bound: one per core first, the fastest kind of core
  * first, neighbours in the caches next to each other. -1: there are more workers than processors; leave it unbound. */
 int topology_worker_cpu(const topology_info *info, size_t worker);

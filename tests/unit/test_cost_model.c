@@ -105,6 +105,10 @@ static void test_a_batch_is_the_sum_but_reads_weights_once(void **state)
     double weights = 4 * 3 * (2 * 768.0 * 3072);
     cost_stage ff = both.stage[PROFILE_FEED_FORWARD];
     assert_near(ff.bytes, one.stage[PROFILE_FEED_FORWARD].bytes + two.stage[PROFILE_FEED_FORWARD].bytes - weights, 1);
+    /* the shorter sequence's rows of PK and PQ are among the longer one's */
+    double tables = 4 * 3 * 2 * 31 * 768.0;
+    cost_stage attention = both.stage[PROFILE_ATTENTION];
+    assert_near(attention.bytes, one.stage[PROFILE_ATTENTION].bytes + two.stage[PROFILE_ATTENTION].bytes - tables, 1);
     assert_near(both.table_rows, (16 * 31 + 40 * 79) / 56.0, 1e-9);
 }
 

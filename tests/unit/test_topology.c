@@ -74,6 +74,11 @@ static void test_counts_and_caches(void **state)
     assert_int_equal(info.l2_cores, 1);
     assert_int_equal(info.l3_cores, 4);
     assert_true(info.cpu_quota == 0);
+    assert_int_equal(topology_cache_bytes(&info), 2 * (32 << 20) + 8 * (512 << 10));
+    /* more than one last-level cache in a package */
+    info = described("package:1 l3:4(size=32MiB) l2:2(size=1MiB) core:2 pu:1", "0-15", *state);
+    assert_int_equal(info.cores, 16);
+    assert_int_equal(topology_cache_bytes(&info), 4 * (32 << 20) + 8 * (1 << 20));
 }
 
 static void test_workers_fill_cores_before_hyper_threads(void **state)
