@@ -50,12 +50,17 @@ int head_run_check_labels(const head_run *run, size_t labels)
 {
     const deberta_model *model = run->batches.model;
     deberta_error error = {.code = DEBERTA_E_FORMAT};
-    size_t names = 0;
-    while (deberta_model_label(model, names)) names++;
-    if (names == 0 || names == labels) return EXIT_OK;
+    size_t names = 0, unnamed = 0;
+    for (size_t label = labels; label-- > 0;)
+        if (deberta_model_label(model, label))
+            names++;
+        else
+            unnamed = label;
+    const bool too_many = deberta_model_label(model, labels) != NULL;
+    if (!too_many && (names == 0 || names == labels)) return EXIT_OK;
     snprintf(error.message, sizeof error.message,
-             "%s: id2label in config.json names %zu labels, but the classifier has %zu rows", run->batches.info.name,
-             names, labels);
+             "%s: id2label in config.json %s %zu, but the classifier has the labels 0 to %zu", run->batches.info.name,
+             too_many ? "names the label" : "does not name the label", too_many ? labels : unnamed, labels - 1);
     return report_error(run->options, &error);
 }
 

@@ -8,13 +8,14 @@
  * nothing else is promised.
  *
  * All pointers may have any alignment of a float. Kernels never touch memory outside what is described, not even to
- * read; they cannot fail; they assert their preconditions. Strides ("ld", "stride") count floats. In error bounds eps
+ * read; they cannot fail; they assert what a task must be beyond that. Strides ("ld", "stride") count floats. In error bounds eps
  * is 2^-24.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_KERNELS_H
 #define CORE_KERNELS_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -66,6 +67,13 @@ typedef struct gemm_task {
     const float *next;
 } gemm_task;
 
+static inline void gemm_task_assert(const gemm_task *task)
+{
+    assert(!task->c_scale || task->accumulate);
+    assert(!task->outer_column == !task->outer_row);
+    (void)task;
+}
+
 /* Position bias of one tile of 16 keys against `rows` consecutive queries: what disentangled attention adds to q.k.
  *
  *   t(i, l) = row_of[i - l]      table row of the distance of query i to key lane l, relative to query 0 and lane 0
@@ -95,6 +103,12 @@ typedef struct position_bias_task {
     bool unit_steps;
 } position_bias_task;
 
+static inline void position_bias_task_assert(const position_bias_task *task)
+{
+    assert(task->c2p || task->p2c);
+    (void)task;
+}
+
 /* Softmax of one chunk of at most KEY_CHUNK keys, for `rows` rows, without the final division.
  *
  *   for every row i, s = s[i lds ...]:
@@ -117,6 +131,12 @@ typedef struct softmax_task {
     float *maximum, *total, *rescale; /* [rows] */
     bool first;
 } softmax_task;
+
+static inline void softmax_task_assert(const softmax_task *task)
+{
+    assert(task->keys >= 1 && task->keys <= KEY_CHUNK);
+    (void)task;
+}
 
 /* Elementwise functions, by the identifiers of core/model/config.h's activation. */
 typedef enum kernel_activation {

@@ -162,7 +162,7 @@ typedef struct deberta_model_info {
 
 /* Belongs to the model. */
 DEBERTA_API const deberta_model_info *deberta_model_describe(const deberta_model *model);
-/* The name of a class from id2label, or NULL. */
+/* The name that id2label gives the class of that number, or NULL. */
 DEBERTA_API const char *deberta_model_label(const deberta_model *model, size_t label);
 
 /* --------------------------------------------------------------------------------------------------------- session */
@@ -210,7 +210,7 @@ typedef struct deberta_session_options {
     size_t threads;    /* 0 = physical cores this process may use */
     unsigned features; /* DEBERTA_OBSERVE_*, DEBERTA_KEEP_* */
     size_t memory_limit_bytes;
-    int pin_threads;                   /* 1 = bind each thread to a core */
+    int pin_threads;                   /* 1 = bind each of its own threads to a core; the calling one is left alone */
     const deberta_ablation *ablations; /* [ablation_count], read while the session is made; of several for one place the
                                           last counts */
     size_t ablation_count;

@@ -62,14 +62,16 @@ unsigned cpu_features(void)
     unsigned found = 0;
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2")) found |= CPU_HAS_AVX2;
-    if (__builtin_cpu_supports("fma")) found |= CPU_HAS_FMA;
-    if (__builtin_cpu_supports("avx") && claims_f16c()) found |= CPU_HAS_F16C;
+    /* Like F16C, FMA works on AVX's registers, and not every compiler's run-time asks whether they are saved. */
+    const bool avx = __builtin_cpu_supports("avx");
+    if (avx && __builtin_cpu_supports("fma")) found |= CPU_HAS_FMA;
+    if (avx && claims_f16c()) found |= CPU_HAS_F16C;
     if (__builtin_cpu_supports("avx512f")) found |= CPU_HAS_AVX512F;
     if (__builtin_cpu_supports("avx512bw")) found |= CPU_HAS_AVX512BW;
     if (__builtin_cpu_supports("avx512dq")) found |= CPU_HAS_AVX512DQ;
     if (__builtin_cpu_supports("avx512vl")) found |= CPU_HAS_AVX512VL;
 
-    if (!__builtin_cpu_supports("avx") && claims_avx()) found |= CPU_NO_AVX_STATE;
+    if (!avx && claims_avx()) found |= CPU_NO_AVX_STATE;
     if (!(found & CPU_HAS_AVX512F) && claims_avx512()) found |= CPU_NO_AVX512_STATE;
 
     if (has_sha256()) found |= CPU_SHA256;

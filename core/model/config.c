@@ -98,12 +98,14 @@ static deberta_status read_sizes(model_config *config, const config_source *sour
 }
 
 /* heads x head size = hidden size: transformers multiplies them back into a matrix of hidden size (SPEC 1.1). */
+/* v1 has no such key, and what a config of v1 says there is ignored (SPEC 1.1). */
 static deberta_status read_head_size(model_config *config, const config_source *source)
 {
     if (config->hidden_size % config->heads != 0)
         DEBERTA_FAIL(source->err, DEBERTA_E_FORMAT, "%s: hidden_size %zu is not a multiple of num_attention_heads %zu",
                      source->where, config->hidden_size, config->heads);
     config->head_size = config->hidden_size / config->heads;
+    if (source->dialect == DIALECT_V1) return DEBERTA_OK;
     json_int_t stated = (json_int_t)config->head_size;
     DEBERTA_TRY(read_integer(source, "attention_head_size", 1, 1 << 20, &stated));
     if ((size_t)stated != config->head_size)
@@ -121,7 +123,7 @@ static deberta_status read_epsilon(model_config *config, const config_source *so
     double epsilon = json_number_value(value);
     /* Below FLT_MIN it would be a subnormal or zero, and a constant row a division by zero. */
     if (!json_is_number(value) || !(epsilon >= FLT_MIN && epsilon <= 1))
-        return refuse(source, "layer_norm_eps", value, "a number above 0 and at most 1");
+        return refuse(source, "layer_norm_eps", value, "a number from 1.2e-38 to 1");
     config->layer_norm_eps = (float)epsilon;
     return DEBERTA_OK;
 }
@@ -327,16 +329,7 @@ static deberta_status read_convolution(model_config *config, const config_source
 
 /* ----------------------------------------------------------------------------------------------------------- labels */
 
-typedef struct label_entry {
-    unsigned long number;
-    const json_t *name;
-} label_entry;
-
-static int by_number(const void *a, const void *b)
-{
-    const label_entry *x = a, *y = b;
-    return x->number < y->number ? -1 : x->number > y->number;
-}
+enum { MOST_LABELS = 1 << 20 };
 
 /* Decimal digits without leading zeros, so that no two texts are the same number. */
 static bool parse_label_key(const char *key, unsigned long *number)
@@ -344,61 +337,53 @@ static bool parse_label_key(const char *key, unsigned long *number)
     size_t length = strlen(key);
     if (length == 0 || length > 9 || strspn(key, "0123456789") != length || (key[0] == '0' && length > 1)) return false;
     *number = strtoul(key, NULL, 10);
-    return true;
+    return *number < MOST_LABELS;
 }
 
-/* Fills config->label_names from entries in ascending order of their numbers. */
-static deberta_status copy_labels(model_config *config, const config_source *source, const label_entry *entries)
+static deberta_status copy_label(model_config *config, const config_source *source, size_t label, const json_t *name)
 {
-    config->label_names = calloc(config->labels + 1, sizeof *config->label_names);
-    if (!config->label_names) DEBERTA_FAIL(source->err, DEBERTA_E_MEMORY, "%s: no memory for labels", source->where);
-    for (size_t i = 0; entries && i < config->labels; i++) {
-        if (json_is_null(entries[i].name)) continue;
-        quoted text = {""};
-        if (!json_is_string(entries[i].name)) text = json_describe(entries[i].name);
-        const char *name = json_is_string(entries[i].name) ? json_string_value(entries[i].name) : text.text;
-        config->label_names[i] = strdup(name);
-        if (!config->label_names[i])
-            DEBERTA_FAIL(source->err, DEBERTA_E_MEMORY, "%s: no memory for labels", source->where);
-    }
+    if (json_is_null(name)) return DEBERTA_OK;
+    if (!json_is_string(name) && !json_is_integer(name)) return refuse(source, "a value of id2label", name, "a text");
+    quoted number = {""};
+    if (!json_is_string(name)) number = json_describe(name);
+    config->label_names[label] = strdup(json_is_string(name) ? json_string_value(name) : number.text);
+    if (!config->label_names[label])
+        DEBERTA_FAIL(source->err, DEBERTA_E_MEMORY, "%s: no memory for labels", source->where);
     return DEBERTA_OK;
 }
 
-/* JSON objects have no order, and as texts "10" sorts before "2": the numbers decide. */
-static deberta_status collect_labels(const config_source *source, json_t *map, label_entry *entries)
+/* One more than the largest key. */
+static deberta_status count_labels(const config_source *source, json_t *map, size_t *labels)
 {
     const char *key;
     json_t *name;
-    size_t count = 0;
+    *labels = 0;
     json_object_foreach(map, key, name)
     {
-        if (!parse_label_key(key, &entries[count].number))
-            DEBERTA_FAIL(source->err, DEBERTA_E_FORMAT, "%s: id2label has the key '%s', expected integers from 0",
-                         source->where, QUOTE(key));
-        if (!json_is_string(name) && !json_is_integer(name) && !json_is_null(name))
-            return refuse(source, "a value of id2label", name, "a text");
-        entries[count++].name = name;
+        unsigned long number;
+        if (!parse_label_key(key, &number))
+            DEBERTA_FAIL(source->err, DEBERTA_E_FORMAT, "%s: id2label has the key '%s', expected integers from 0 to %d",
+                         source->where, QUOTE(key), MOST_LABELS - 1);
+        if (number >= *labels) *labels = number + 1;
     }
-    qsort(entries, count, sizeof *entries, by_number);
     return DEBERTA_OK;
 }
 
-/* id2label decides; num_labels counts only without it. */
+/* id2label decides, each name at the number that it states; num_labels counts only without it. */
 static deberta_status read_labels(model_config *config, const config_source *source)
 {
     json_int_t count = 2;
-    DEBERTA_TRY(read_integer(source, "num_labels", 0, 1 << 20, &count));
+    DEBERTA_TRY(read_integer(source, "num_labels", 0, MOST_LABELS, &count));
     config->labels = (size_t)count;
-    const json_t *map = present(source->object, "id2label");
+    json_t *map = (json_t *)present(source->object, "id2label");
     if (map && !json_is_object(map)) return refuse(source, "id2label", map, "an object");
-    if (!map) return copy_labels(config, source, NULL);
-    config->labels = json_object_size(map);
-    label_entry *entries = calloc(config->labels + 1, sizeof *entries);
-    if (!entries) DEBERTA_FAIL(source->err, DEBERTA_E_MEMORY, "%s: no memory for labels", source->where);
-    deberta_status status = collect_labels(source, (json_t *)map, entries);
-    if (status == DEBERTA_OK) status = copy_labels(config, source, entries);
-    free(entries);
-    return status;
+    if (map) DEBERTA_TRY(count_labels(source, map, &config->labels));
+    config->label_names = calloc(config->labels + 1, sizeof *config->label_names);
+    if (!config->label_names) DEBERTA_FAIL(source->err, DEBERTA_E_MEMORY, "%s: no memory for labels", source->where);
+    const char *key;
+    json_t *name;
+    json_object_foreach(map, key, name) DEBERTA_TRY(copy_label(config, source, strtoul(key, NULL, 10), name));
+    return DEBERTA_OK;
 }
 
 /* Names the class that wrote the file, which tells a token head from a sequence head. */

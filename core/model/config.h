@@ -32,7 +32,8 @@ typedef struct model_config {
     size_t vocabulary_size, hidden_size, embedding_size, layers, heads, head_size, intermediate_size;
     size_t max_positions, token_types;
     /* c2p and p2c are false without relative_attention. talking_heads only in v1; share_att_key, norm_relative, buckets
-     * and the convolution never in v1; to be ignored where version is 0 and the tensors are of the other kind. */
+     * and the convolution never in v1. Where version is 0, Microsoft's encoder honours them whatever the tensors are,
+     * but for talking_heads and share_att_key, which belong to one kind of projection. */
     bool relative_attention, position_biased_input, c2p, p2c, share_att_key, norm_relative, talking_heads;
     size_t position_terms;         /* what the scale counts: sqrt(d (1 + position_terms)), SPEC 1.2; also without
                                       relative_attention */

@@ -174,6 +174,10 @@ static deberta_status run(deberta_session *s, const deberta_batch *batch, const 
     return DEBERTA_OK;
 }
 
+/* Results are stored, so a struct that ends before them is no earlier version but a mistake. Members that come later
+ * are to be stored only where struct_size covers them. */
+enum { OUTPUTS_BYTES = offsetof(deberta_outputs, hidden_stride) + sizeof(size_t) };
+
 deberta_status deberta_encode(deberta_session *s, const deberta_batch *given, deberta_outputs *outputs,
                               deberta_error *err)
 {
@@ -184,6 +188,9 @@ deberta_status deberta_encode(deberta_session *s, const deberta_batch *given, de
     deberta_observer observer;
     DEBERTA_TRY(copy_struct(&batch, given, sizeof batch, "deberta_batch", err));
     DEBERTA_TRY(copy_struct(&out, outputs, sizeof out, "deberta_outputs", err));
+    if (out.struct_size < OUTPUTS_BYTES)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_outputs: struct_size is %zu, expected at least %zu",
+                     out.struct_size, (size_t)OUTPUTS_BYTES);
     DEBERTA_TRY(copy_struct(&observer, out.observer, sizeof observer, "deberta_observer", err));
     DEBERTA_TRY(check_batch(s, &batch, err));
     DEBERTA_TRY(check_observer(s, &observer, err));

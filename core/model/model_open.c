@@ -123,6 +123,8 @@ static deberta_status choose_threads(size_t *threads, size_t asked, deberta_erro
 {
     topology_info topology;
     *threads = asked;
+    if (asked > TOPOLOGY_MAX_WORKERS)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu threads are more than %d", asked, TOPOLOGY_MAX_WORKERS);
     if (asked > 0) return DEBERTA_OK;
     DEBERTA_TRY(topology_read(&topology, err));
     *threads = topology.usable_cores;
@@ -183,9 +185,9 @@ static deberta_status load_or_view(deberta_model *model, const deberta_model_opt
 deberta_status model_open_internal(deberta_model **result, const char *path, const deberta_model_options *given,
                                    const model_internal_options *internal, deberta_error *err)
 {
+    if (result) *result = NULL;
     if (!result || !path)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_model_open needs a place for the model and a path");
-    *result = NULL;
     deberta_model_options options;
     DEBERTA_TRY(copy_struct(&options, given, sizeof options, "deberta_model_options", err));
     if (options.reference != DEBERTA_REFERENCE_MICROSOFT && options.reference != DEBERTA_REFERENCE_HF) {

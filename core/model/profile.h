@@ -22,7 +22,7 @@ typedef enum profile_stage {
     PROFILE_EMBED,            /* look-up, projection to h, layer norm */
     PROFILE_POSITIONS,        /* PK and PQ, only when they are not folded at load (--position-cache off) */
     PROFILE_QKV,              /* query, key and value projections */
-    PROFILE_PACK,             /* keys and values into panels */
+    PROFILE_PACK,             /* keys into panels (values come out of their projection so), far rows of p2c */
     PROFILE_ATTENTION,        /* strips, scores, softmax, P V */
     PROFILE_ATTENTION_OUTPUT, /* output projection, residual, layer norm */
     PROFILE_FEED_FORWARD,     /* both matrices, activation, residual, layer norm */

@@ -13,7 +13,7 @@ enum {
     DEFAULT_MAX_TOKENS = 512,
     LARGEST_MAX_TOKENS = 1 << 24,      /* products of sizes stay small, and looking at all distances takes a second */
     ASSUMED_L2_BYTES = 512 * 1024,     /* where hwloc does not know */
-    LOGIT_SCRATCH_BYTES = 1792 * 1024, /* strips and logits of a thread: bounded at any n and any table */
+    LOGIT_SCRATCH_BYTES = 1792 * 1024, /* strips and logits of a thread, but at least those of one tile of rows */
 };
 
 /* ---------------------------------------------------------------------------------------------------------- carving */

@@ -16,7 +16,7 @@ enum {
     OBSERVED_ROWS = 16,   /* query rows of a block given to an observer */
     FAR_SIDES = 2,        /* keys far to the left, keys far to the right */
     DECODER_PANELS = 4,   /* panels of the word table that the MLM head makes at a time */
-    MAX_QUERY_ROWS = 252, /* of an attention task: multiple of 6 and 12, the tile rows of the tiers */
+    MAX_QUERY_ROWS = 252, /* of an attention task, at most: cut to whole tiles of the tier (252 or 248) */
 };
 
 /* What one thread needs for itself. Sizes: session_carve. */

@@ -65,16 +65,17 @@ static deberta_status walk_rtd(weight_loader *loader, deberta_model *model, debe
     return DEBERTA_OK;
 }
 
-/* A classifier belongs to the sequence if there is a pooler, to tokens if there is none; the config's architecture may
- * say otherwise. Behind Microsoft's `proj` it is neither (SPEC 8.5). */
+/* A classifier belongs to the sequence if there is a pooler, to tokens if there is none; where the config names an
+ * architecture, that decides, and the pooler must be there. Behind Microsoft's `proj` it is neither (SPEC 8.5). */
 static deberta_status walk_classifier(weight_loader *loader, deberta_model *model, deberta_error *err)
 {
     model_heads *heads = &model->heads;
     size_t hidden = model->config.hidden_size;
     weight_tensor found;
     if (!loader_has(loader, "classifier.weight") || loader_has(loader, "proj.weight")) return DEBERTA_OK;
-    bool sequence =
-        loader_has(loader, "pooler.dense.weight") && !architecture_has(&model->config, "TokenClassification");
+    bool sequence = architecture_has(&model->config, "SequenceClassification") ||
+                    (loader_has(loader, "pooler.dense.weight") &&
+                     !architecture_has(&model->config, "TokenClassification"));
     DEBERTA_TRY(loader_find(loader, &found, "classifier.weight", 2, (size_t[]){ANY_SIZE, hidden}, err));
     if (found.shape[0] == 0) {
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "tensor 'classifier.weight' of %s has no rows", QUOTE(found.file));

@@ -59,8 +59,7 @@ static void gemm_epilogue(const gemm_task *task, size_t i, size_t p, float x[PAN
 
 static void SUFFIXED(gemm_f32)(const gemm_task *task)
 {
-    assert(!task->c_scale || task->accumulate);
-    assert(!task->outer_column == !task->outer_row);
+    gemm_task_assert(task);
     for (size_t p = 0; p < task->panels; p++) {
         for (size_t i = 0; i < task->rows; i++) {
             const float *a = task->a + i * task->lda;
@@ -94,7 +93,7 @@ static void SUFFIXED(pack_panels_f32)(float *panels, size_t panel_stride, const 
 /* unit_steps only permits shortcuts; looking every entry up needs none. */
 static void SUFFIXED(position_bias_f32)(const position_bias_task *task)
 {
-    assert(task->c2p || task->p2c);
+    position_bias_task_assert(task);
     for (size_t i = 0; i < task->rows; i++) {
         for (size_t l = 0; l < PANEL; l++) {
             const int32_t t = task->row_of[(ptrdiff_t)i - (ptrdiff_t)l];
@@ -131,7 +130,7 @@ static float softmax_exponentials(float *s, size_t keys, float maximum)
 
 static void SUFFIXED(softmax_f32)(const softmax_task *task)
 {
-    assert(task->keys >= 1 && task->keys <= KEY_CHUNK);
+    softmax_task_assert(task);
     for (size_t i = 0; i < task->rows; i++) {
         float *s = task->s + i * task->lds;
         const float old = task->first ? -INFINITY : task->maximum[i];

@@ -168,7 +168,7 @@ VF void gemm_panels(const int panels, const gemm_task *task, size_t panel)
     if (task->next) {
         const size_t bytes = FETCH_STEPS * PANEL * sizeof(float) * (size_t)panels / groups;
         fetch.requests = (bytes + FETCH_BYTES - 1) / FETCH_BYTES;
-        fetch.step = bytes / fetch.requests;
+        fetch.step = fetch.requests ? bytes / fetch.requests : 0; /* none where each of the many groups has no byte to ask for */
         fetch.every_step = panels == 1 && groups <= EVERY_STEP_GROUPS;
         if (fetch.every_step) fetch.step = bytes / FETCH_STEPS;
     }
@@ -192,6 +192,7 @@ VF size_t next_tile_panels(size_t left)
 
 static void VF_NAME(gemm_f32)(const gemm_task *task)
 {
+    gemm_task_assert(task);
     if (task->rows == 0) return;
     for (size_t panel = 0; panel < task->panels;) {
         const size_t here = next_tile_panels(task->panels - panel);

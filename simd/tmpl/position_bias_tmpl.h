@@ -129,6 +129,7 @@ VF void bias_tile(const bool c2p, const bool p2c, const position_bias_task *task
 
 static void VF_NAME(position_bias_f32)(const position_bias_task *task)
 {
+    position_bias_task_assert(task);
     if (task->c2p && task->p2c)
         bias_tile(true, true, task);
     else if (task->c2p)

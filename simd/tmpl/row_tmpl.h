@@ -89,6 +89,7 @@ VF void softmax_row(const bool masked, const softmax_task *task, size_t row)
 
 static void VF_NAME(softmax_f32)(const softmax_task *task)
 {
+    softmax_task_assert(task);
     if (task->key_bias)
         for (size_t row = 0; row < task->rows; row++) softmax_row(true, task, row);
     else

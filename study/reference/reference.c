@@ -48,7 +48,7 @@ static double decimal_of(float value)
     return strtod(text, NULL);
 }
 
-/* R: the relative table, layer-normalised if norm_rel_ebd says so (SPEC 4.1). v1 has no such norm. */
+/* R: the relative table, layer-normalised if norm_rel_ebd says so (SPEC 4.1). */
 static deberta_status read_relative_table(reference_model *m, deberta_error *err)
 {
     const model_config *config = &m->config;
@@ -57,7 +57,7 @@ static deberta_status read_relative_table(reference_model *m, deberta_error *err
     deberta_status status;
     DEBERTA_TRY_OR_FAIL(status,
                         reference_fetch(m, &table, &m->relative, rows, h, err, "encoder.rel_embeddings.weight"));
-    if (config->version != 1 && config->norm_relative) {
+    if (config->norm_relative) {
         double *gain, *shift;
         DEBERTA_TRY_OR_FAIL(status, reference_fetch(m, &norm, &gain, h, 0, err, "encoder.LayerNorm.weight"));
         DEBERTA_TRY_OR_FAIL(status, reference_fetch(m, &norm, &shift, h, 0, err, "encoder.LayerNorm.bias"));

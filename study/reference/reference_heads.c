@@ -25,8 +25,9 @@ size_t reference_head_width(const reference_model *m, deberta_head head)
     bool lm = has_modern_lm(m) || has_legacy_lm(m);
     bool sequence = reference_has(m, "pooler.dense.weight") && !m->classifies_tokens;
     size_t classes = reference_has(m, "proj.weight") ? 0 : rows_of(m, "classifier.weight"); /* SPEC 8.5 */
-    bool decodes = m->config.position_biased_input || (reference_has(m, "embeddings.position_embeddings.weight") &&
-                                                       m->config.embedding_size == m->config.hidden_size);
+    bool table = reference_has(m, "embeddings.position_embeddings.weight") && !m->config.talking_heads;
+    bool decodes =
+        (m->config.position_biased_input || table) && m->config.embedding_size == m->config.hidden_size; /* SPEC 8.3 */
     switch (head) {
     case DEBERTA_HEAD_MLM: return lm ? m->config.vocabulary_size : 0;
     case DEBERTA_HEAD_MLM_EMD: return lm && decodes ? m->config.vocabulary_size : 0;

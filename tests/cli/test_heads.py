@@ -19,7 +19,8 @@ MODELS = {}
 CASES = {"mlm": ("33", "spm-unigram", 3001, None), "mlm-v1": ("10", "bpe-v1", 3010, None), "rtd": ("36", "spm-unigram", 3001, None),
          "sequence": ("29", "spm-unigram", 3001, ["bad", "fair", "good"]),
          "token": ("30", "spm-unigram", 3001, ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]),
-         "qa": ("31", "spm-unigram", 3001, None), "misfit": ("29", "spm-unigram", 3001, ["only", "two"])}
+         "qa": ("31", "spm-unigram", 3001, None), "misfit": ("29", "spm-unigram", 3001, ["only", "two"]),
+         "surplus": ("29", "spm-unigram", 3001, ["one", "too", "many", "names"])}
 
 
 def model(name):
@@ -152,9 +153,25 @@ def test_missing_tokenizer_and_heads():
     _, notes = run("fill-mask", model("token"), "--text", "[MASK]", code=3)
     assert "'mlm'" in notes and "token" in notes, notes
     _, notes = run("classify", model("misfit"), "--text", "x", code=3)
-    assert "names 2 labels" in notes and "3 rows" in notes, notes
+    assert "does not name the label 2" in notes and "labels 0 to 2" in notes, notes
+    _, notes = run("classify", model("surplus"), "--text", "x", code=3)
+    assert "names the label 3" in notes and "labels 0 to 2" in notes, notes
     _, notes = run("tag", "synthetic:v3-xsmall,layers=1,vocab=100", "--text", "x", code=2)
     assert "no tokenizer" in notes
+
+
+def test_architecture_without_its_pooler():
+    """A sequence classifier without a pooler is an incomplete file, not a token classifier."""
+    folder = small_models.make_model(FOLDER / "poolerless", *CASES["sequence"])
+    tensors, _ = small_models.read_tensors(folder / "model.safetensors")
+    for name in [name for name in tensors if name.startswith("pooler.")]:
+        del tensors[name]
+    small_models.write_tensors(folder / "model.safetensors", tensors)
+    config = json.loads((folder / "config.json").read_text())
+    for architecture, code in (("DebertaV2ForSequenceClassification", 3), ("DebertaV2ForTokenClassification", 0)):
+        (folder / "config.json").write_text(json.dumps(config | {"architectures": [architecture]}))
+        _, notes = run("tag", folder, "--text", "x", code=code)
+        assert code == 0 or "pooler.dense.weight" in notes, notes
 
 
 def test_damaged_weights():

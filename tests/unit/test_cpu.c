@@ -58,6 +58,7 @@ static void test_features_of_this_machine_are_consistent(void **state)
     (void)state;
     unsigned features = cpu_features();
     assert_int_equal(!!(features & CPU_AVX2), (features & AVX2_PARTS) == AVX2_PARTS);
+    if (features & CPU_NO_AVX_STATE) assert_int_equal(features & (CPU_AVX2 | CPU_FMA | AVX2_PARTS), 0);
     assert_int_equal(!!(features & CPU_FMA), !!(features & CPU_HAS_FMA));
     if (features & CPU_AVX512) assert_true(features & CPU_AVX2);
     assert_false(features & CPU_NEON);

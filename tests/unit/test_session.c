@@ -153,6 +153,42 @@ static void expect_batch_refusal(deberta_session *session, deberta_batch batch, 
     assert_null(outputs.hidden);
 }
 
+/* What is stored must lie within what the caller says is there. */
+static void short_outputs(void **state)
+{
+    (void)state;
+    deberta_model *model = open_model(small_model);
+    deberta_session *session = open_session(model, 16, 1);
+    const int32_t ids[] = {1, 2};
+    const size_t starts[] = {0, 2};
+    const deberta_batch batch = {
+        .struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1};
+    const float *const untouched = (const float *)&ids;
+    for (size_t size = sizeof(size_t); size < sizeof(deberta_outputs); size += sizeof(size_t)) {
+        deberta_error error = {0};
+        deberta_outputs outputs = {.struct_size = size, .hidden = untouched, .hidden_stride = 7};
+        assert_int_equal(deberta_encode(session, &batch, &outputs, &error), DEBERTA_E_ARGUMENT);
+        assert_non_null(strstr(error.message, "expected at least"));
+        assert_true(outputs.hidden == untouched && outputs.hidden_stride == 7);
+    }
+    deberta_session_free(&session);
+    deberta_model_free(&model);
+}
+
+static void refused_opening(void **state)
+{
+    (void)state;
+    deberta_model *model = NULL;
+    deberta_error error = {0};
+    const deberta_model_options options = {.struct_size = sizeof options, .threads = 1 << 20};
+    assert_int_equal(deberta_model_open(&model, small_model, &options, &error), DEBERTA_E_ARGUMENT);
+    assert_non_null(strstr(error.message, "1048576 threads"));
+    assert_null(model);
+    model = (deberta_model *)&error; /* anything: what could not be made is NULL, whatever was there before */
+    assert_int_equal(deberta_model_open(&model, NULL, NULL, &error), DEBERTA_E_ARGUMENT);
+    assert_null(model);
+}
+
 static void bad_batches(void **state)
 {
     (void)state;
@@ -361,6 +397,7 @@ int main(void)
         cmocka_unit_test(descriptions),
         cmocka_unit_test(memory_is_linear),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(short_outputs), cmocka_unit_test(refused_opening),
         cmocka_unit_test(bad_batches),
         cmocka_unit_test(observers_say_how_large_they_are),
         cmocka_unit_test(short_sequences_in_groups),
