@@ -394,7 +394,7 @@ static void print_formulas(const field_findings *f, FILE *out)
 static void print_behaviour(const behaviour_report *report, FILE *out)
 {
     size_t skipped = 0;
-    fprintf(out, "\nbehaviour on the model's weights (changes in eps times the largest value of the output)\n");
+    fprintf(out, "\nbehaviour on the model's weights (changes in eps = 2^-23 times the largest value of the output)\n");
     for (size_t k = 0; k < report->count; k++) {
         const behaviour_test *test = &report->tests[k];
         skipped += test->skipped != NULL;

@@ -138,7 +138,7 @@ static inline void softmax_task_assert(const softmax_task *task)
     (void)task;
 }
 
-/* Elementwise functions, by the identifiers of core/model/config.h's activation. */
+/* Elementwise functions. An enum of its own: callers map what a config says (core/model/feed_forward.c). */
 typedef enum kernel_activation {
     KERNEL_GELU,
     KERNEL_GELU_TANH,
@@ -169,7 +169,7 @@ typedef enum kernel_activation {
      * exact as the numbers that it is made of are small. */                                                           \
     X(layernorm_f32, (float *y, size_t ldy, const float *x, size_t ldx, const float *gamma, const float *beta,         \
                       size_t rows, size_t n, float eps))                                                               \
-    /* x[e] = f(x[e]), e < n. Formulas: simd/math_coefficients.h; bounds: docs/kernels.md */                           \
+    /* x[e] = f(x[e]), e < n. Formulas and bounds: simd/math_coefficients.h */                                         \
     X(activate_f32, (float *x, size_t n, kernel_activation function))
 
 typedef struct kernels {

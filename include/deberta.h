@@ -37,9 +37,10 @@
  * place of a pointer, and accepts NULL in it. The library never prints, exits, aborts, installs handlers or keeps
  * global state.
  *
- * Structs that the caller makes begin with struct_size (set it to sizeof), so that later versions can add members to
- * them; so can those that the library makes. Members set to 0 mean the default, NULL for options means all defaults.
- * Counts are size_t, in elements; sizes in bytes have names that end in _bytes.
+ * Structs that begin with struct_size (set it to sizeof) may get more members in later versions; so may
+ * deberta_model_info, deberta_attention_block and deberta_tokens, which only the library makes. deberta_error,
+ * deberta_ablation and deberta_span stay as they are. Members of options set to 0 mean the default, NULL for options
+ * means all defaults. Counts are size_t, in elements; sizes in bytes have names that end in _bytes.
  *
  * Letters: n tokens of a sequence, h hidden size, A heads, d head size, L layers, V vocabulary.
  *
@@ -111,7 +112,7 @@ typedef enum deberta_reference { DEBERTA_REFERENCE_MICROSOFT = 0, DEBERTA_REFERE
 typedef struct deberta_model_options {
     size_t struct_size;
     deberta_reference reference;
-    size_t threads;            /* for loading; 0 = all cores this process may use */
+    size_t threads;            /* for loading; 0 = physical cores this process may use */
     size_t memory_limit_bytes; /* refuse to load above it; 0 = no limit */
     size_t layers;             /* load only the first layers; 0 = all */
     int describe_only; /* 1 = read the tables of contents, not the weights: for deberta_model_describe and _label,
@@ -216,6 +217,10 @@ typedef struct deberta_session_options {
     size_t ablation_count;
 } deberta_session_options;
 
+/* DEBERTA_E_ARGUMENT: no model, or one opened with describe_only; a tier that cannot be used here; unknown features;
+ * max_tokens above 2^24, threads above 1024; an ablation of a term, layer or head that the model lacks.
+ * DEBERTA_E_MEMORY: above memory_limit_bytes, or refused by the system. DEBERTA_E_SYSTEM: it refuses something else,
+ * such as a thread or its binding. The model must outlive the session. */
 DEBERTA_API deberta_status deberta_session_create(deberta_session **session, const deberta_model *model,
                                                   const deberta_session_options *options, deberta_error *err);
 DEBERTA_API void deberta_session_free(deberta_session **session);
@@ -264,6 +269,17 @@ typedef struct deberta_outputs {
     size_t hidden_stride;
 } deberta_outputs;
 
+/* Runs the encoder, from embeddings to H[L], over a batch; heads then work on what it leaves in the session.
+ *
+ * Before anything is computed, DEBERTA_E_ARGUMENT for: NULL for session, batch or outputs, or a struct_size that was
+ * not set; no ids or sequence_starts; no sequence, an empty one, or more tokens than max_tokens of the session; an id
+ * outside the vocabulary; a token type outside its table, where the model has one; where the model adds absolute
+ * positions at the input, a position outside their table (without position_ids: a sequence longer than it); a callback
+ * whose feature the session lacks. The session is then as it was, with the earlier batch and its hidden states.
+ *
+ * Afterwards only reading a row of the word table can fail, which stays in the model's files (DEBERTA_E_FORMAT,
+ * DEBERTA_E_MEMORY). The session can be used again, but holds no batch until then. *outputs is written on success
+ * only. */
 DEBERTA_API deberta_status deberta_encode(deberta_session *session, const deberta_batch *batch,
                                           deberta_outputs *outputs, deberta_error *err);
 

@@ -20,8 +20,13 @@ def mark(result):
     return ("!" if result["disturbed"] else "") + ("?" if not result["agrees"] else "")
 
 
+def in_milliseconds(seconds):
+    """Four digits, or all of those before the point."""
+    return f"{1e3 * seconds:.4g}" if 1e3 * seconds < 9999.5 else f"{1e3 * seconds:.0f}"
+
+
 def milliseconds(result):
-    return f"{1e3 * result['median_s']:.4g} ({1e3 * result['min_s']:.4g}){mark(result)}" if result else "–"
+    return f"{in_milliseconds(result['median_s'])} ({in_milliseconds(result['min_s'])}){mark(result)}" if result else "–"
 
 
 def best_peer(engines):

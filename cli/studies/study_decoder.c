@@ -256,7 +256,7 @@ static deberta_status add_probabilities(decoder_study *study, deberta_error *err
 static deberta_status add_differences(decoder_study *study, deberta_error *err)
 {
     text_table *table =
-        study_add_table(&study->findings, "two_masks", "The two masks of a sentence: largest difference of a logit", 7);
+        study_add_table(&study->findings, "two_masks", "The two masks of a sentence: largest difference of a logit; eps = 2^-23", 7);
     text_table_add_titles(table, (const char *const[]){"position of", "decoder", "sentences", "with equal logits",
                                                        "smallest", "median", "smallest, in eps x largest logit"});
     double *values = malloc(study->items.context_count * sizeof *values);

@@ -1,8 +1,8 @@
 /* activate_f32: every function over the whole range of float32 against its formula in float64, in ULP, and all tails.
  *
- * The bounds are those of simd/math_coefficients.h. Where SLEEF is there it is the second opinion twice over: its
- * float64 functions must agree with the C library's, from which the formulas here are made, and the accuracy of its
- * float32 functions is printed beside ours.
+ * The bounds are those of simd/math_coefficients.h, for gelu rounded up. Where SLEEF is there it is the second opinion
+ * twice over: its float64 functions must agree with the C library's, from which the formulas here are made, and the
+ * accuracy of its float32 functions is printed beside ours.
  *
  * SPDX-License-Identifier: MIT */
 #include "tests/checkasm/checkasm.h"
