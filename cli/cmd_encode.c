@@ -8,6 +8,7 @@
 #include "cli/encode_corpus.h"
 #include "cli/input.h"
 #include "cli/run.h"
+#include "core/base/path.h"
 #include "core/io/export.h"
 #include "core/model/session.h"
 #include "core/text/json_text.h"
@@ -248,8 +249,7 @@ static int run_job(encode_job *job)
     if (!path)
         return report_usage(job->options, "say where the results go: --out FILE.safetensors, or .npy or .jsonl for "
                                           "one vector a text");
-    const char *suffix = strrchr(path, '.');
-    if (!suffix || strcmp(suffix, ".safetensors") != 0)
+    if (!path_has_suffix(path, ".safetensors"))
         return report_usage(job->options,
                             "--out: expected a name that ends in .safetensors, .npy or .jsonl, found '%s'", path);
     if (!options_choice(job->options, "hidden", hidden_choices, 0, &hidden) ||

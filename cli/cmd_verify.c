@@ -10,6 +10,7 @@
 #include "cli/run.h"
 #include "cli/verify_against.h"
 #include "cli/verify_output.h"
+#include "core/base/path.h"
 #include "study/verify.h"
 
 /* Small models that between them use every part of the engine: v1 with clamped distances, types and absolute positions;
@@ -294,8 +295,7 @@ static bool check_combination(const parsed_options *options)
         first = of_a_model[k];
     }
     const char *against = options_value(options, "against", NULL);
-    const char *suffix = against ? strrchr(against, '.') : NULL;
-    if (!against || (suffix && strcmp(suffix, ".safetensors") == 0)) return true;
+    if (!against || path_has_suffix(against, ".safetensors")) return true;
     report_usage(options, "--against: unknown suffix in '%s', expected .safetensors", against);
     return false;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "cli/run.h"
+#include "core/base/path.h"
 #include "core/base/status.h"
 #include "core/text/json_text.h"
 
@@ -18,10 +19,9 @@ enum { NPY_HEADER_BYTES = 128, LARGEST_DIGITS = 20 };
 bool corpus_format_of(const char *path, corpus_format *format)
 {
     static const char *const suffixes[] = {".npy", ".safetensors", ".jsonl"};
-    const char *suffix = path ? strrchr(path, '.') : NULL;
-    for (size_t k = 0; suffix && k < sizeof suffixes / sizeof *suffixes; k++) {
+    for (size_t k = 0; k < sizeof suffixes / sizeof *suffixes; k++) {
         *format = (corpus_format)k;
-        if (strcmp(suffix, suffixes[k]) == 0) return true;
+        if (path_has_suffix(path, suffixes[k])) return true;
     }
     return false;
 }

@@ -2,6 +2,7 @@
 #include "cli/run.h"
 
 #include "cli/ablate.h"
+#include "core/base/path.h"
 #include "core/base/topology.h"
 #include "core/model/ablation_plan.h"
 #include "core/model/packed_file.h"
@@ -11,7 +12,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -327,9 +327,7 @@ int text_output_close(const parsed_options *options, text_output *output)
 
 bool run_is_figure_path(const char *path)
 {
-    const char *suffix = strrchr(path, '.');
-    return suffix &&
-           (strcasecmp(suffix, ".png") == 0 || strcasecmp(suffix, ".svg") == 0 || strcasecmp(suffix, ".pdf") == 0);
+    return path_has_suffix(path, ".png") || path_has_suffix(path, ".svg") || path_has_suffix(path, ".pdf");
 }
 
 bool run_check_figure_paths(const parsed_options *options)

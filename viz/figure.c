@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/path.h"
 #include "viz/draw_cairo.h"
 #include "viz/draw_svg.h"
 
@@ -143,7 +143,7 @@ static deberta_status format_of(const char *path, figure_format *format, deberta
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
     static const char *const suffixes[] = {".png", ".svg", ".pdf"};
     for (size_t i = 0; dot && i < 3; i++) {
-        if (strcasecmp(dot, suffixes[i]) == 0) {
+        if (path_has_suffix(name, suffixes[i])) {
             *format = (figure_format)i;
             return DEBERTA_OK;
         }

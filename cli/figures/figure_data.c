@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/run.h"
+#include "core/base/path.h"
 #include "viz/byte_buffer.h"
 
 enum { PIECE_BYTES = 1 << 20, MOST_NOTES = 24 };
@@ -308,20 +309,18 @@ static deberta_status write_safetensors(const figure_data *data, const char *pat
 
 /* --------------------------------------------------------------------------------------------------------- files */
 
-static bool has_suffix(const char *path, const char *suffix)
+bool figure_data_knows_suffix(const char *path)
 {
-    const size_t length = strlen(path), suffix_length = strlen(suffix);
-    return length > suffix_length && strcasecmp(path + length - suffix_length, suffix) == 0;
+    return path_has_suffix(path, ".csv") || path_has_suffix(path, ".safetensors");
 }
-
-bool figure_data_knows_suffix(const char *path) { return has_suffix(path, ".csv") || has_suffix(path, ".safetensors"); }
 
 deberta_status figure_data_write(const figure_data *data, const char *path, const provenance_entry *provenance,
                                  size_t provenance_count, figure_data_file *file, deberta_error *err)
 {
     *file = (figure_data_file){0};
-    return has_suffix(path, ".csv") ? write_csv(data, path, &file->csv, err)
-                                    : write_safetensors(data, path, provenance, provenance_count, &file->tensors, err);
+    return path_has_suffix(path, ".csv")
+               ? write_csv(data, path, &file->csv, err)
+               : write_safetensors(data, path, provenance, provenance_count, &file->tensors, err);
 }
 
 deberta_status figure_data_commit(figure_data_file *file, deberta_error *err)

@@ -160,6 +160,22 @@ def encode_through_link(bench):
     tensor_files.read(bench.path("real/x.safetensors"))
 
 
+def suffixes_in_capitals(bench):
+    """X.CSV is what x.csv is, whatever reads or writes it."""
+    bench.fine("encode", TINY, "--ids", "1,7", "-o", "X.SAFETENSORS")
+    folder = os.path.join(bench.golden, "24-v3-b3-ragged")
+    shutil.copy(os.path.join(folder, "expected.safetensors"), bench.path("EXPECTED.SAFETENSORS"))
+    bench.fine("verify", folder, "--against", "EXPECTED.SAFETENSORS")
+    with open(bench.path("IN.JSON"), "w", encoding="utf-8") as file:
+        file.write('{"input_ids": [[1, 7]]}')
+    bench.fine("encode", TINY, "--input", "IN.JSON", "-o", "x.safetensors")
+    for suffix in ("csv", "md", "json", "tex"):
+        for name in ("x." + suffix, "X." + suffix.upper()):
+            bench.fine("verify", TINY, "-n", "3", "-o", name)
+        with open(bench.path("x." + suffix), encoding="utf-8") as small, open(bench.path("X." + suffix.upper()), encoding="utf-8") as large:
+            assert large.readline() == small.readline(), suffix
+
+
 def untouched(bench):
     """A command that fails leaves what was there."""
     for name in ("x.safetensors", "x.json", "x.png"):
@@ -618,6 +634,7 @@ def tests(settings):
     yield "encode/lists", encode_lists
     yield "encode/json-input", encode_json_input
     yield "encode/link", encode_through_link
+    yield "suffixes-in-capitals", suffixes_in_capitals
     yield "untouched-on-failure", untouched
     yield "tokenize/texts", tokenize_texts
     yield "tokenize/json", tokenize_json

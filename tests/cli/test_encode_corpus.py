@@ -106,6 +106,17 @@ def test_formats_hold_the_same_rows():
     assert array.array("f", [x for line in lines for x in line["pooled"]]) == values
 
 
+def test_suffixes_in_capitals():
+    path = corpus("UPPER.TXT", 5)
+    for small, large in (("u.npy", "U.NPY"), ("u.jsonl", "U.JSONL"), ("u.safetensors", "U.SAFETENSORS")):
+        assert encode(large, "--file", path, "--pool", "mean")[0].read_bytes() == \
+            encode(small, "--file", path, "--pool", "mean")[0].read_bytes()
+    for name in ("IN.JSONL", "IN.NDJSON"):
+        objects = FOLDER / name
+        objects.write_text('{"text": "a", "id": 7}\n')
+        assert json.loads(encode("in.jsonl", "--file", objects)[0].read_text())["id"] == 7
+
+
 def test_batches_do_not_show():
     path = corpus("batches.txt", 120)
     one = encode("b1.npy", "--file", path)[0].read_bytes()
