@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/run.h"
@@ -185,29 +184,29 @@ static FILE *open_or_make(const char *path)
     return file ? file : fopen(path, "w+bx");
 }
 
+static deberta_status open_resumable(corpus_output *output, const json_t *settings, corpus_progress *progress,
+                                     deberta_error *err)
+{
+    if (asprintf(&output->part, "%s.part", output->path) < 0 ||
+        asprintf(&output->journal_path, "%s.journal", output->part) < 0)
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    if (!(output->file = open_or_make(output->part)) || !(output->journal = open_or_make(output->journal_path)))
+        return cannot_write(output, err);
+    if (flock(fileno(output->journal), LOCK_EX | LOCK_NB) != 0)
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s is being written by another run", output->part);
+    return resume(output, settings, progress, err);
+}
+
 deberta_status corpus_output_open(corpus_output *output, const char *path, const json_t *settings,
                                   corpus_progress *progress, deberta_error *err)
 {
-    struct stat about;
     *progress = (corpus_progress){0};
-    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
-        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s cannot be written: it exists and is not a regular file", path);
-    output->path = strdup(path);
-    if (!output->path ||
-        (output->resumable ? asprintf(&output->part, "%s.part", path)
-                           : asprintf(&output->part, "%s.%ld.part", path, (long)getpid())) < 0 ||
-        asprintf(&output->journal_path, "%s.journal", output->part) < 0)
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    DEBERTA_TRY(atomic_file_target(&output->path, path, err));
     DEBERTA_TRY(measure_header(output, err));
-    if (output->resumable) {
-        if (!(output->file = open_or_make(output->part)) || !(output->journal = open_or_make(output->journal_path)))
-            return cannot_write(output, err);
-        if (flock(fileno(output->journal), LOCK_EX | LOCK_NB) != 0)
-            DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s is being written by another run", output->part);
-        return resume(output, settings, progress, err);
-    }
-    if (!(output->file = fopen(output->part, "w+bx"))) return cannot_write(output, err);
-    run_remove_on_signal(output->part);
+    if (output->resumable) return open_resumable(output, settings, progress, err);
+    DEBERTA_TRY(atomic_file_open(&output->whole, output->path, err));
+    run_remove_on_signal(atomic_file_temporary(output->whole));
+    DEBERTA_TRY(atomic_file_stream(&output->file, output->whole, err));
     if (fseeko(output->file, (off_t)output->header_bytes, SEEK_SET) != 0) return cannot_write(output, err);
     return DEBERTA_OK;
 }
@@ -275,26 +274,33 @@ static bool write_side_tensors(const corpus_output *output)
     return fine;
 }
 
+static deberta_status finish_resumable(corpus_output *output, deberta_error *err)
+{
+    const bool closed = fclose(output->file) == 0;
+    output->file = NULL;
+    if (!closed || rename(output->part, output->path) != 0) return cannot_write(output, err);
+    unlink(output->journal_path);
+    return DEBERTA_OK;
+}
+
 deberta_status corpus_output_finish(corpus_output *output, deberta_error *err)
 {
     if (!write_side_tensors(output)) return cannot_write(output, err);
     DEBERTA_TRY(write_header(output, err));
-    const bool closed = fclose(output->file) == 0;
+    if (output->resumable) return finish_resumable(output, err);
     output->file = NULL;
-    const bool placed = closed && rename(output->part, output->path) == 0;
-    const deberta_status status = placed ? DEBERTA_OK : cannot_write(output, err);
-    if (!placed && !output->resumable) unlink(output->part);
+    const deberta_status status = atomic_file_commit(&output->whole, err);
     run_remove_on_signal(NULL);
-    if (placed && output->journal) unlink(output->journal_path);
     return status;
 }
 
 void corpus_output_close(corpus_output *output)
 {
-    if (output->file) {
-        fclose(output->file);
-        if (!output->resumable) unlink(output->part);
+    if (output->whole) {
+        atomic_file_discard(&output->whole);
         run_remove_on_signal(NULL);
+    } else if (output->file) {
+        fclose(output->file);
     }
     if (output->journal) fclose(output->journal);
     free(output->path);

@@ -227,7 +227,7 @@ static int run_windows(head_run *run)
 {
     deberta_error error = {0};
     progress_bar bar = progress_begin(run->options, "texts", (size_t)run->stream.total_bytes);
-    bar.enabled = bar.enabled && run->output.temporary && bar.total;
+    bar.enabled = bar.enabled && run->output.whole && bar.total;
     for (bool end = false; !end;) {
         deberta_status status = read_window(run, &end, &error);
         if (status == DEBERTA_OK) status = answer_window(run, &error);

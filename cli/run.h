@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "cli/options.h"
+#include "core/io/atomic_file.h"
 
 /* The tier asked for by --isa or DEBERTA_ISA; false (after saying so) if it does not exist or cannot run here. */
 bool run_isa(const parsed_options *options, deberta_isa *isa);
@@ -46,10 +47,11 @@ void progress_end(progress_bar *bar);
  * stdout. */
 typedef struct text_output {
     FILE *file;
-    char *path, *temporary; /* both NULL for stdout; no temporary for a device */
+    const char *path;   /* NULL for stdout */
+    atomic_file *whole; /* NULL for stdout and for a device */
 } text_output;
-int text_output_open(const parsed_options *options, const char *path,
-                     text_output *output); /* path NULL or "-": stdout */
+/* path NULL or "-": stdout; borrowed until the output is closed or discarded. */
+int text_output_open(const parsed_options *options, const char *path, text_output *output);
 int text_output_close(const parsed_options *options, text_output *output);
 void text_output_discard(text_output *output);
 

@@ -72,7 +72,7 @@ TABLE = [
     ("out-no-folder", ["info", "--json", "-o", "no/such/x"], 4, ["no/such/x", "cannot be written", "No such file"]),
     ("out-no-folder-text", ["info", "-o", "no/such/x"], 4, ["no/such/x", "cannot be written"]),
     ("out-empty", ["info", "--json", "-o", ""], 2, ["--out", "empty"]),
-    ("out-is-folder", ["info", "--json", "-o", "d"], 4, ["d", "directory"]),
+    ("out-is-folder", ["info", "--json", "-o", "d"], 4, ["d", "not a regular file"]),
     ("out-twice", ["info", "--json", "-o", "a", "-o", "b"], 2, ["--out", "2 times"]),
     ("out-full-disk", ["info", "--json", "-o", "/dev/full"], 4, ["/dev/full", "No space left"]),
     # ---- encode

@@ -149,15 +149,22 @@ def encode_json_input(bench):
         assert not any(tensor.values)
 
 
-def encode_through_link(bench):
-    """What a link points to is replaced, not the link; permissions are the usual ones."""
-    os.mkdir(bench.path("real"))
-    os.symlink("real/x.safetensors", bench.path("x.safetensors"))
-    with open(bench.path("real/x.safetensors"), "w", encoding="utf-8") as file:
-        file.write("old")
-    bench.fine("encode", TINY, "--ids", "1", "-o", "x.safetensors")
-    assert os.path.islink(bench.path("x.safetensors")) and os.listdir(bench.path("real")) == ["x.safetensors"]
-    tensor_files.read(bench.path("real/x.safetensors"))
+def through_link(name, *arguments):
+    """What a link points to is replaced, not the link. One that leads nowhere is neither followed nor replaced."""
+    def test(bench):
+        if arguments[0] == "attention":
+            needs_figures(bench)
+        os.mkdir(bench.path("real"))
+        os.symlink("real/" + name, bench.path(name))
+        refused = bench.run(*arguments, name)
+        assert refused.code == 4 and "symbolic link to a file that does not exist" in refused.err, refused.describe()
+        assert os.readlink(bench.path(name)) == "real/" + name and os.listdir(bench.path("real")) == []
+        with open(bench.path("real/" + name), "w", encoding="utf-8") as file:
+            file.write("old")
+        bench.fine(*arguments, name)
+        assert os.readlink(bench.path(name)) == "real/" + name and os.listdir(bench.path("real")) == [name]
+        assert os.path.getsize(bench.path("real/" + name)) > 3 and bench.files() == ["real", name]
+    return test
 
 
 def suffixes_in_capitals(bench):
@@ -633,7 +640,10 @@ def tests(settings):
     yield "encode/defaults", encode_defaults
     yield "encode/lists", encode_lists
     yield "encode/json-input", encode_json_input
-    yield "encode/link", encode_through_link
+    yield "link/tensors", through_link("x.safetensors", "encode", TINY, "--ids", "1", "-o")
+    yield "link/text", through_link("x.json", "info", "--json", "-o")
+    yield "link/figure", through_link("x.png", "attention", TINY, "--ids", "1,2", "-o")
+    yield "link/numbers", through_link("x.csv", "attention", TINY, "--ids", "1,2", "--data")
     yield "suffixes-in-capitals", suffixes_in_capitals
     yield "untouched-on-failure", untouched
     yield "tokenize/texts", tokenize_texts

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <signal.h>
 
+#include "core/io/atomic_file.h"
 #include "core/io/export.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
@@ -249,6 +250,51 @@ static void test_targets(void **state)
     remove_folder(folder);
 }
 
+/* Text through a stream: whole or not at all, too. */
+static void test_stream(void **state)
+{
+    (void)state;
+    char *folder = make_folder(), path[256], link[256];
+    atomic_file *file;
+    FILE *stream;
+    deberta_error error;
+    snprintf(path, sizeof path, "%s/out", folder);
+    snprintf(link, sizeof link, "%s/link", folder);
+    write_file(folder, "out", "old", 3);
+    assert_int_equal(symlink("out", link), 0);
+    OK(atomic_file_open(&file, link, &error));
+    OK(atomic_file_stream(&stream, file, &error));
+    fputs("new text", stream);
+    check_content(path, "old", 3);
+    OK(atomic_file_commit(&file, &error));
+    check_content(path, "new text", 8);
+    OK(atomic_file_open(&file, link, &error));
+    OK(atomic_file_stream(&stream, file, &error));
+    fputs("never seen", stream);
+    atomic_file_discard(&file);
+    check_content(path, "new text", 8);
+    struct stat status;
+    assert_int_equal(lstat(link, &status), 0);
+    assert_true(S_ISLNK(status.st_mode));
+
+    /* what the stream could not write, commit reports */
+    struct rlimit before, limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = 4;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    OK(atomic_file_open(&file, path, &error));
+    OK(atomic_file_stream(&stream, file, &error));
+    fputs("too long", stream);
+    fflush(stream);
+    check_refused(atomic_file_commit(&file, &error), &error, DEBERTA_E_SYSTEM, "File too large");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    check_content(path, "new text", 8);
+    assert_int_equal(count_files(folder), 2);
+    remove_folder(folder);
+}
+
 /* A disk that is full, played by a limit on the size of files. */
 static void test_full_disk(void **state)
 {
@@ -288,7 +334,7 @@ int main(void)
     limit_memory();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_exact_bytes), cmocka_unit_test(test_wrong_calls),
-        cmocka_unit_test(test_targets),    cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_targets),    cmocka_unit_test(test_stream),      cmocka_unit_test(test_full_disk),
     };
     return cmocka_run_group_tests_name("export", tests, NULL, NULL);
 }
