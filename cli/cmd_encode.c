@@ -252,10 +252,9 @@ static int run_job(encode_job *job)
     if (!path_has_suffix(path, ".safetensors"))
         return report_usage(job->options,
                             "--out: expected a name that ends in .safetensors, .npy or .jsonl, found '%s'", path);
-    if (!options_choice(job->options, "hidden", hidden_choices, 0, &hidden) ||
-        !run_session_options(job->options, &session_options))
-        return EXIT_USAGE;
-    int status = run_open_model(job->options, &job->model);
+    if (!options_choice(job->options, "hidden", hidden_choices, 0, &hidden)) return EXIT_USAGE;
+    int status = run_session_options(job->options, &session_options);
+    if (status == EXIT_OK) status = run_open_model(job->options, &job->model);
     if (status != EXIT_OK) return status;
     job->info = *deberta_model_describe(job->model);
     if ((status = input_read(job->options, options_argument(job->options, 0), &job->info, &job->input)) != EXIT_OK)

@@ -98,13 +98,14 @@ bool run_model_options(const parsed_options *options, deberta_model_options *mod
            options_bytes(options, "memory-limit", 0, &model_options->memory_limit_bytes);
 }
 
-bool run_session_options(const parsed_options *options, deberta_session_options *session_options)
+int run_session_options(const parsed_options *options, deberta_session_options *session_options)
 {
     *session_options = (deberta_session_options){.struct_size = sizeof *session_options};
-    return run_isa(options, &session_options->isa) &&
-           options_size(options, "threads", 0, 0, TOPOLOGY_MAX_WORKERS, &session_options->threads) &&
-           options_bytes(options, "memory-limit", 0, &session_options->memory_limit_bytes) &&
-           ablate_read(options, session_options);
+    if (!run_isa(options, &session_options->isa) ||
+        !options_size(options, "threads", 0, 0, TOPOLOGY_MAX_WORKERS, &session_options->threads) ||
+        !options_bytes(options, "memory-limit", 0, &session_options->memory_limit_bytes))
+        return EXIT_USAGE;
+    return ablate_read(options, session_options);
 }
 
 /* What people type first is the name of a model on a hub, or a path with a mistake in it. */
@@ -131,15 +132,15 @@ static bool is_model_place(const parsed_options *options, const char *path)
 bool run_is_model_place(const parsed_options *options) { return is_model_place(options, options_argument(options, 0)); }
 
 /* Every session would say so too, but only then, and not that it is the command line that is wrong. */
-static bool has_what_is_ablated(const parsed_options *options, const deberta_model *model)
+static int check_what_is_ablated(const parsed_options *options, const deberta_model *model)
 {
     deberta_session_options session_options;
     deberta_error error;
-    if (!ablate_read(options, &session_options)) return false;
+    const int status = ablate_read(options, &session_options);
+    if (status != EXIT_OK) return status;
     if (ablation_check(model, session_options.ablations, session_options.ablation_count, &error) == DEBERTA_OK)
-        return true;
-    report_usage(options, "--ablate: %s", error.message);
-    return false;
+        return EXIT_OK;
+    return report_usage(options, "--ablate: %s", error.message);
 }
 
 static void note_stale(const parsed_options *options, const deberta_model *model)
@@ -161,9 +162,9 @@ static int open_model(const parsed_options *options, const char *path, bool desc
     if (!is_model_place(options, path)) return EXIT_INPUT;
     if (deberta_model_open(model, path, &model_options, &error) != DEBERTA_OK) return report_error(options, &error);
     note_stale(options, *model);
-    if (has_what_is_ablated(options, *model)) return EXIT_OK;
-    deberta_model_free(model);
-    return EXIT_USAGE;
+    const int status = check_what_is_ablated(options, *model);
+    if (status != EXIT_OK) deberta_model_free(model);
+    return status;
 }
 
 int run_open_model(const parsed_options *options, deberta_model **model)

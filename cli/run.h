@@ -18,8 +18,9 @@ bool run_isa(const parsed_options *options, deberta_isa *isa);
 bool run_check_common(const parsed_options *options);
 /* From --reference, --threads, --memory-limit. */
 bool run_model_options(const parsed_options *options, deberta_model_options *model_options);
-/* From --isa, --threads, --memory-limit, --ablate. max_tokens and features are the caller's. */
-bool run_session_options(const parsed_options *options, deberta_session_options *session_options);
+/* From --isa, --threads, --memory-limit, --ablate. max_tokens and features are the caller's. EXIT_OK or the exit code,
+ * after saying why. */
+int run_session_options(const parsed_options *options, deberta_session_options *session_options);
 /* Whether there is something at the first argument that could be a model; false after saying what was expected. */
 bool run_is_model_place(const parsed_options *options);
 /* Opens options_argument(options, 0). EXIT_OK or the exit code, after saying why. */
