@@ -11,9 +11,10 @@
 #include "cli/run.h"
 #include "core/base/path.h"
 #include "core/base/status.h"
+#include "core/io/tensor_header.h"
 #include "core/text/json_text.h"
 
-enum { NPY_HEADER_BYTES = 128, LARGEST_DIGITS = 20 };
+enum { MOST_TENSORS = 4 };
 
 bool corpus_format_of(const char *path, corpus_format *format)
 {
@@ -32,88 +33,65 @@ static deberta_status cannot_write(const corpus_output *output, deberta_error *e
 
 /* ---------------------------------------------------------------------------------------------------------- headers */
 
-/* One tensor of the header; offsets grow over all of them. */
-static void add_tensor(json_t *header, const char *name, const char *type, size_t element_bytes, size_t rows,
-                       size_t columns, size_t *offset)
+/* The tensors in the order of their bytes. */
+static size_t declare(const corpus_output *output, export_tensor tensors[MOST_TENSORS])
 {
-    json_t *shape = json_pack("[I]", (json_int_t)rows);
-    const size_t end = *offset + rows * (columns ? columns : 1) * element_bytes;
-    if (columns) json_array_append_new(shape, json_integer((json_int_t)columns));
-    json_object_set_new(header, name,
-                        json_pack("{s:s, s:o, s:[I, I]}", "dtype", type, "shape", shape, "data_offsets",
-                                  (json_int_t)*offset, (json_int_t)end));
-    *offset = end;
-}
-
-/* The tensors in the order of their bytes; jansson keeps it. */
-static json_t *safetensors_header(const corpus_output *output)
-{
-    size_t offset = 0;
-    json_t *header = json_pack("{s:{s:o, s:s}}", "__metadata__", "model", json_clean_text(output->model), "version",
-                               deberta_version());
-    add_tensor(header, output->per_token ? "hidden" : "pooled", "F32", sizeof(float), output->vectors, output->width,
-               &offset);
-    if (output->per_token) add_tensor(header, "starts", "I64", sizeof(int64_t), output->row_count + 1, 0, &offset);
+    const size_t rows = output->row_count;
+    size_t count = 0;
+    tensors[count++] =
+        (export_tensor){output->per_token ? "hidden" : "pooled", DTYPE_F32, 2, {output->vectors, output->width}};
+    if (output->per_token) tensors[count++] = (export_tensor){"starts", DTYPE_I64, 1, {rows + 1}};
     if (output->windows) {
-        add_tensor(header, "text", "I64", sizeof(int64_t), output->row_count, 0, &offset);
-        add_tensor(header, "characters", "I64", sizeof(int64_t), output->row_count, 2, &offset);
+        tensors[count++] = (export_tensor){"text", DTYPE_I64, 1, {rows}};
+        tensors[count++] = (export_tensor){"characters", DTYPE_I64, 2, {rows, 2}};
     }
-    return header;
+    return count;
 }
 
-static char *header_text(const corpus_output *output)
+static deberta_status make_safetensors_header(const corpus_output *output, tensor_header *header, deberta_error *err)
 {
-    char *text = NULL;
-    if (output->format == CORPUS_NPY) {
-        if (asprintf(&text, "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", output->vectors,
-                     output->width) < 0)
-            return NULL;
-        return text;
-    }
-    json_t *header = safetensors_header(output);
-    text = json_dumps(header, JSON_COMPACT);
-    json_decref(header);
-    return text;
+    export_tensor tensors[MOST_TENSORS];
+    tensor_place places[MOST_TENSORS];
+    const size_t count = declare(output, tensors);
+    uint64_t end = 0;
+    for (size_t k = 0; k < count; k++)
+        DEBERTA_TRY(tensor_place_values(&places[k], &tensors[k], &end, output->path, err));
+    json_t *model = json_clean_text(output->model);
+    if (!model) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    const export_note notes[] = {{"model", json_string_value(model)}, {"version", deberta_version()}};
+    const tensor_contents contents = {
+        .tensors = tensors, .places = places, .count = count, .notes = notes, .note_count = 2};
+    const deberta_status status = tensor_header_safetensors(header, &contents, output->header_bytes, output->path, err);
+    json_decref(model);
+    return status;
 }
 
 /* Room for any number of rows: every number of the empty header might grow to its longest. */
 static deberta_status measure_header(corpus_output *output, deberta_error *err)
 {
-    enum { NUMBERS = 16 };
-    output->header_bytes = output->format == CORPUS_NPY ? NPY_HEADER_BYTES : 0;
+    enum { NUMBERS = 16, LARGEST_DIGITS = 20 };
+    output->header_bytes = output->format == CORPUS_NPY ? TENSOR_HEADER_NPY_BYTES : 0;
     if (output->format != CORPUS_SAFETENSORS) return DEBERTA_OK;
-    char *text = header_text(output);
-    if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    output->header_bytes = (8 + strlen(text) + NUMBERS * LARGEST_DIGITS) / 64 * 64 + 64;
-    free(text);
+    tensor_header header;
+    DEBERTA_TRY(make_safetensors_header(output, &header, err));
+    output->header_bytes = (header.size_bytes + NUMBERS * LARGEST_DIGITS) / 64 * 64 + 64;
+    free(header.bytes);
     return DEBERTA_OK;
 }
 
-/* The text in its fixed room, filled up with spaces, behind magic and length. */
-static deberta_status write_header(corpus_output *output, deberta_error *err)
+static deberta_status write_header(const corpus_output *output, deberta_error *err)
 {
-    if (output->header_bytes == 0) return DEBERTA_OK;
-    char *text = header_text(output), *header = malloc(output->header_bytes);
-    deberta_status status = text && header ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
-    if (status == DEBERTA_OK) {
-        const size_t prefix = output->format == CORPUS_NPY ? 10 : 8, room = output->header_bytes - prefix;
-        memset(header, ' ', output->header_bytes);
-        if (output->format == CORPUS_NPY) {
-            memcpy(header, "\x93NUMPY\x01\x00", 8);
-            header[8] = (char)(room & 0xFF);
-            header[9] = (char)(room >> 8);
-            header[output->header_bytes - 1] = '\n';
-        } else {
-            for (size_t k = 0; k < 8; k++) header[k] = (char)((uint64_t)room >> 8 * k & 0xFF);
-        }
-        memcpy(header + prefix, text, strlen(text) < room ? strlen(text) : room);
-        if (fseeko(output->file, 0, SEEK_SET) != 0 ||
-            fwrite(header, 1, output->header_bytes, output->file) != output->header_bytes)
-            status = cannot_write(output, err);
-    }
-    free(text);
-    free(header);
-    return status;
+    char npy[TENSOR_HEADER_NPY_BYTES];
+    tensor_header header = {0};
+    if (output->format == CORPUS_JSONL) return DEBERTA_OK;
+    if (output->format == CORPUS_NPY)
+        tensor_header_npy(npy, output->vectors, output->width);
+    else
+        DEBERTA_TRY(make_safetensors_header(output, &header, err));
+    const bool written = fseeko(output->file, 0, SEEK_SET) == 0 &&
+                         fwrite(header.bytes ? header.bytes : npy, output->header_bytes, 1, output->file) == 1;
+    free(header.bytes);
+    return written ? DEBERTA_OK : cannot_write(output, err);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
