@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/run.h"
+#include "core/base/grow.h"
 #include "core/base/path.h"
 #include "core/base/status.h"
 #include "core/io/tensor_header.h"
@@ -200,13 +201,9 @@ deberta_status corpus_output_values(corpus_output *output, const float *values, 
 
 deberta_status corpus_output_row(corpus_output *output, corpus_row row, deberta_error *err)
 {
-    if (output->row_count == output->row_capacity) {
-        const size_t capacity = output->row_capacity ? 2 * output->row_capacity : 1024;
-        corpus_row *rows = realloc(output->rows, capacity * sizeof *rows);
-        if (!rows) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-        output->rows = rows;
-        output->row_capacity = capacity;
-    }
+    corpus_row *rows = grown(output->rows, &output->row_capacity, output->row_count + 1, sizeof *rows);
+    if (!rows) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    output->rows = rows;
     output->rows[output->row_count++] = row;
     output->vectors += output->per_token ? row.tokens : 1;
     return DEBERTA_OK;

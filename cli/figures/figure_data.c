@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cli/run.h"
+#include "core/base/grow.h"
 #include "core/base/path.h"
 #include "viz/byte_buffer.h"
 
@@ -17,13 +18,9 @@ enum { PIECE_BYTES = 1 << 20, MOST_NOTES = 24 };
 
 deberta_status figure_data_add_matrix(figure_data *data, const figure_matrix *matrix, deberta_error *err)
 {
-    if (data->matrix_count == data->matrix_capacity) {
-        const size_t capacity = data->matrix_capacity ? 2 * data->matrix_capacity : 16;
-        figure_matrix *grown = realloc(data->matrices, capacity * sizeof *grown);
-        if (!grown) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-        data->matrices = grown;
-        data->matrix_capacity = capacity;
-    }
+    figure_matrix *matrices = grown(data->matrices, &data->matrix_capacity, data->matrix_count + 1, sizeof *matrices);
+    if (!matrices) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    data->matrices = matrices;
     data->matrices[data->matrix_count++] = *matrix;
     return DEBERTA_OK;
 }

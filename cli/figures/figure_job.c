@@ -8,6 +8,7 @@
 
 #include "cli/figures/figure_kinds.h"
 #include "cli/figures/figure_options.h"
+#include "core/base/grow.h"
 
 /* -------------------------------------------------------------------------------------------------------- memory */
 
@@ -15,16 +16,12 @@
 static void *remember(figure_job *job, void *block)
 {
     if (!block) return NULL;
-    if (job->memory_count == job->memory_capacity) {
-        const size_t capacity = job->memory_capacity ? 2 * job->memory_capacity : 64;
-        void **grown = realloc(job->memory, capacity * sizeof *grown);
-        if (!grown) {
-            free(block);
-            return NULL;
-        }
-        job->memory = grown;
-        job->memory_capacity = capacity;
+    void **memory = grown(job->memory, &job->memory_capacity, job->memory_count + 1, sizeof *memory);
+    if (!memory) {
+        free(block);
+        return NULL;
     }
+    job->memory = memory;
     return job->memory[job->memory_count++] = block;
 }
 
