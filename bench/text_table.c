@@ -5,17 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/grow.h"
+
 text_table text_table_make(size_t columns) { return (text_table){.columns = columns}; }
 
 static bool reserve(text_table *table)
 {
-    if (table->count < table->capacity) return true;
-    size_t capacity = table->capacity ? 2 * table->capacity : 64;
-    char **cells = realloc(table->cells, capacity * sizeof *cells);
-    if (!cells) return false;
-    table->cells = cells;
-    table->capacity = capacity;
-    return true;
+    char **cells = grown(table->cells, &table->capacity, table->count + 1, sizeof *cells);
+    if (cells) table->cells = cells;
+    return cells;
 }
 
 void text_table_add(text_table *table, const char *format, ...)

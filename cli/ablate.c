@@ -64,31 +64,27 @@ static size_t count_items(const parsed_options *options)
     return count;
 }
 
-bool ablate_read(const parsed_options *options, deberta_session_options *session_options)
+int ablate_read(const parsed_options *options, deberta_session_options *session_options)
 {
     const size_t room = count_items(options);
     const char *list;
     size_t count = 0;
     session_options->ablation_count = 0;
-    if (!room) return true;
+    if (!room) return EXIT_OK;
     deberta_ablation *ablations = options_allocate(options, room * sizeof *ablations);
-    if (!ablations) {
-        report_usage(options, "--ablate: out of memory");
-        return false;
-    }
+    if (!ablations) return report_no_memory(options);
     for (size_t k = 0; (list = options_nth_value(options, "ablate", k)); k++) {
         for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
             const ablate_item item = {.text = at, .length = strcspn(at, ",")};
             if (read_item(&item, &ablations[count++])) continue;
-            report_usage(
+            return report_usage(
                 options,
                 "--ablate: expected term[=zero|=mean]@layer[:head] with term c2c, c2p or p2c, layer and head a "
                 "number or all; found '%.*s'",
                 (int)item.length, item.text);
-            return false;
         }
     }
     session_options->ablations = ablations;
     session_options->ablation_count = count;
-    return true;
+    return EXIT_OK;
 }

@@ -11,8 +11,8 @@
 #include "cli/options.h"
 
 /* Sets ablations and ablation_count of the session options from all --ablate; the list lives as long as `options`.
- * False after saying what was expected. What the model has is checked by deberta_session_create. */
-bool ablate_read(const parsed_options *options, deberta_session_options *session_options);
+ * EXIT_OK, or the exit code after saying why not. What the model has is checked by deberta_session_create. */
+int ablate_read(const parsed_options *options, deberta_session_options *session_options);
 
 #define ABLATE_OPTION                                                                                                  \
     {                                                                                                                  \

@@ -5,21 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/grow.h"
+
 /* ---------------------------------------------------------------------------------------------------------- memory */
 
 void *bench_take(bench_drawing *drawing, size_t bytes)
 {
-    if (drawing->memory_count == drawing->memory_capacity) {
-        const size_t capacity = drawing->memory_capacity ? 2 * drawing->memory_capacity : 64;
-        void **grown = realloc(drawing->memory, capacity * sizeof *grown);
-        if (!grown) {
-            drawing->failed = true;
-            return NULL;
-        }
-        drawing->memory = grown;
-        drawing->memory_capacity = capacity;
-    }
-    void *piece = calloc(1, bytes + 1);
+    void **memory = grown(drawing->memory, &drawing->memory_capacity, drawing->memory_count + 1, sizeof *memory);
+    if (memory) drawing->memory = memory;
+    void *piece = memory ? calloc(1, bytes + 1) : NULL;
     if (piece) {
         drawing->memory[drawing->memory_count++] = piece;
     } else {
@@ -61,16 +55,12 @@ void bench_add_note(bench_drawing *drawing, const char *sentence)
 
 chart_panel *bench_add_panel(bench_drawing *drawing)
 {
-    if (drawing->panel_count == drawing->panel_capacity) {
-        const size_t capacity = drawing->panel_capacity ? 2 * drawing->panel_capacity : 16;
-        chart_panel *grown = realloc(drawing->panels, capacity * sizeof *grown);
-        if (!grown) {
-            drawing->failed = true;
-            return NULL;
-        }
-        drawing->panels = grown;
-        drawing->panel_capacity = capacity;
+    chart_panel *panels = grown(drawing->panels, &drawing->panel_capacity, drawing->panel_count + 1, sizeof *panels);
+    if (!panels) {
+        drawing->failed = true;
+        return NULL;
     }
+    drawing->panels = panels;
     drawing->panels[drawing->panel_count] = (chart_panel){0};
     return &drawing->panels[drawing->panel_count++];
 }

@@ -8,6 +8,7 @@
 #include "cli/encode_corpus.h"
 #include "cli/input.h"
 #include "cli/run.h"
+#include "core/base/path.h"
 #include "core/io/export.h"
 #include "core/model/session.h"
 #include "core/text/json_text.h"
@@ -248,14 +249,12 @@ static int run_job(encode_job *job)
     if (!path)
         return report_usage(job->options, "say where the results go: --out FILE.safetensors, or .npy or .jsonl for "
                                           "one vector a text");
-    const char *suffix = strrchr(path, '.');
-    if (!suffix || strcmp(suffix, ".safetensors") != 0)
+    if (!path_has_suffix(path, ".safetensors"))
         return report_usage(job->options,
                             "--out: expected a name that ends in .safetensors, .npy or .jsonl, found '%s'", path);
-    if (!options_choice(job->options, "hidden", hidden_choices, 0, &hidden) ||
-        !run_session_options(job->options, &session_options))
-        return EXIT_USAGE;
-    int status = run_open_model(job->options, &job->model);
+    if (!options_choice(job->options, "hidden", hidden_choices, 0, &hidden)) return EXIT_USAGE;
+    int status = run_session_options(job->options, &session_options);
+    if (status == EXIT_OK) status = run_open_model(job->options, &job->model);
     if (status != EXIT_OK) return status;
     job->info = *deberta_model_describe(job->model);
     if ((status = input_read(job->options, options_argument(job->options, 0), &job->info, &job->input)) != EXIT_OK)

@@ -224,15 +224,17 @@ static int run(const parsed_options *options)
     deberta_session_options session_options;
     deberta_error error = {0};
     field_findings findings = {.model = options_argument(options, 0), .all_rows = options_has(options, "rows")};
-    if (!run_model_options(options, &model_options) || !run_session_options(options, &session_options) ||
+    if (!run_model_options(options, &model_options) ||
         !options_size(options, "tokens", 0, 1, MOST_TOKENS, &findings.length) ||
         !options_size(options, "layers", 0, 1, MOST_LAYERS, &findings.layers))
         return EXIT_USAGE;
+    int status = run_session_options(options, &session_options);
+    if (status != EXIT_OK) return status;
     if (check_combination(options) != EXIT_OK) return EXIT_USAGE;
     if (!run_is_model_place(options)) return EXIT_INPUT;
     findings.reference = model_options.reference;
     if (read_config(&findings.config, findings.model, &error) != DEBERTA_OK) return report_error(options, &error);
-    int status = check_ablations(options);
+    status = check_ablations(options);
     if (status == EXIT_OK && find_out(&findings, &error) != DEBERTA_OK) status = report_error(options, &error);
     if (status == EXIT_OK) status = behave(options, &session_options, &findings);
     if (status == EXIT_OK) status = influence(options, &session_options, &findings);

@@ -373,10 +373,11 @@ static int write_commands(const report_job *job)
 static int run_job(report_job *job)
 {
     deberta_session_options unused; /* a mistake in --ablate should not leave a folder behind */
-    if (!check_sizes(job->options) || !check_skips(job) || !run_session_options(job->options, &unused))
-        return EXIT_USAGE;
+    if (!check_sizes(job->options) || !check_skips(job)) return EXIT_USAGE;
+    int status = run_session_options(job->options, &unused);
+    if (status != EXIT_OK) return status;
     if (!run_is_model_place(job->options)) return EXIT_INPUT;
-    int status = read_input(job);
+    status = read_input(job);
     if (status == EXIT_OK) status = make_folder(job->contents.folder);
     if (status == EXIT_OK) status = run_steps(job);
     if (status == EXIT_OK) status = write_commands(job);

@@ -10,6 +10,7 @@
 #include "cli/run.h"
 #include "cli/verify_against.h"
 #include "cli/verify_output.h"
+#include "core/base/path.h"
 #include "study/verify.h"
 
 /* Small models that between them use every part of the engine: v1 with clamped distances, types and absolute positions;
@@ -45,15 +46,17 @@ static const struct {
 };
 enum { STANDARD_MODELS = sizeof standard_models / sizeof *standard_models, ONE_TEXT_MODELS = 3 };
 
-static bool read_options(const parsed_options *options, verify_options *verify)
+static int read_options(const parsed_options *options, verify_options *verify)
 {
     deberta_isa isa;
     deberta_model_options model_options;
     deberta_session_options session_options = {0};
     uint64_t seed;
     if (!run_isa(options, &isa) || !run_model_options(options, &model_options) ||
-        !ablate_read(options, &session_options) || !options_u64(options, "seed", 1, &seed))
-        return false;
+        !options_u64(options, "seed", 1, &seed))
+        return EXIT_USAGE;
+    const int status = ablate_read(options, &session_options);
+    if (status != EXIT_OK) return status;
     *verify = (verify_options){.seed = seed,
                                .threads = model_options.threads,
                                .reference = model_options.reference,
@@ -62,7 +65,7 @@ static bool read_options(const parsed_options *options, verify_options *verify)
                                .ablation_count = session_options.ablation_count};
     for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++)
         verify->tiers[t] = !deberta_isa_missing((deberta_isa)t) && (isa == DEBERTA_ISA_AUTO || t == (int)isa);
-    return true;
+    return EXIT_OK;
 }
 
 /* Ids that repeat now and then, as words do, always the same for a seed. */
@@ -294,8 +297,7 @@ static bool check_combination(const parsed_options *options)
         first = of_a_model[k];
     }
     const char *against = options_value(options, "against", NULL);
-    const char *suffix = against ? strrchr(against, '.') : NULL;
-    if (!against || (suffix && strcmp(suffix, ".safetensors") == 0)) return true;
+    if (!against || path_has_suffix(against, ".safetensors")) return true;
     report_usage(options, "--against: unknown suffix in '%s', expected .safetensors", against);
     return false;
 }
@@ -306,12 +308,13 @@ static int run(const parsed_options *options)
     verify_report report = {0};
     deberta_error error = {0};
     verify_output output;
-    if (!read_options(options, &verify) || !check_combination(options) || !table_format_read(options, &output.format) ||
+    int status = read_options(options, &verify);
+    if (status != EXIT_OK) return status;
+    if (!check_combination(options) || !table_format_read(options, &output.format) ||
         !output_paths_read(options, &output.paths))
         return EXIT_USAGE;
     const char *mutation = options_value(options, "mutate", NULL);
     if (mutation) return mutate(options, &verify, &output, mutation);
-    int status = EXIT_OK;
     if (options_has(options, "against")) {
         status = verify_against_file(options, &verify, &report);
     } else if (options_argument_count(options)) {

@@ -6,22 +6,23 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/run.h"
+#include "core/base/grow.h"
+#include "core/base/path.h"
 #include "core/base/status.h"
+#include "core/io/tensor_header.h"
 #include "core/text/json_text.h"
 
-enum { NPY_HEADER_BYTES = 128, LARGEST_DIGITS = 20 };
+enum { MOST_TENSORS = 4 };
 
 bool corpus_format_of(const char *path, corpus_format *format)
 {
     static const char *const suffixes[] = {".npy", ".safetensors", ".jsonl"};
-    const char *suffix = path ? strrchr(path, '.') : NULL;
-    for (size_t k = 0; suffix && k < sizeof suffixes / sizeof *suffixes; k++) {
+    for (size_t k = 0; k < sizeof suffixes / sizeof *suffixes; k++) {
         *format = (corpus_format)k;
-        if (strcmp(suffix, suffixes[k]) == 0) return true;
+        if (path_has_suffix(path, suffixes[k])) return true;
     }
     return false;
 }
@@ -33,88 +34,65 @@ static deberta_status cannot_write(const corpus_output *output, deberta_error *e
 
 /* ---------------------------------------------------------------------------------------------------------- headers */
 
-/* One tensor of the header; offsets grow over all of them. */
-static void add_tensor(json_t *header, const char *name, const char *type, size_t element_bytes, size_t rows,
-                       size_t columns, size_t *offset)
+/* The tensors in the order of their bytes. */
+static size_t declare(const corpus_output *output, export_tensor tensors[MOST_TENSORS])
 {
-    json_t *shape = json_pack("[I]", (json_int_t)rows);
-    const size_t end = *offset + rows * (columns ? columns : 1) * element_bytes;
-    if (columns) json_array_append_new(shape, json_integer((json_int_t)columns));
-    json_object_set_new(header, name,
-                        json_pack("{s:s, s:o, s:[I, I]}", "dtype", type, "shape", shape, "data_offsets",
-                                  (json_int_t)*offset, (json_int_t)end));
-    *offset = end;
-}
-
-/* The tensors in the order of their bytes; jansson keeps it. */
-static json_t *safetensors_header(const corpus_output *output)
-{
-    size_t offset = 0;
-    json_t *header = json_pack("{s:{s:o, s:s}}", "__metadata__", "model", json_clean_text(output->model), "version",
-                               deberta_version());
-    add_tensor(header, output->per_token ? "hidden" : "pooled", "F32", sizeof(float), output->vectors, output->width,
-               &offset);
-    if (output->per_token) add_tensor(header, "starts", "I64", sizeof(int64_t), output->row_count + 1, 0, &offset);
+    const size_t rows = output->row_count;
+    size_t count = 0;
+    tensors[count++] =
+        (export_tensor){output->per_token ? "hidden" : "pooled", DTYPE_F32, 2, {output->vectors, output->width}};
+    if (output->per_token) tensors[count++] = (export_tensor){"starts", DTYPE_I64, 1, {rows + 1}};
     if (output->windows) {
-        add_tensor(header, "text", "I64", sizeof(int64_t), output->row_count, 0, &offset);
-        add_tensor(header, "characters", "I64", sizeof(int64_t), output->row_count, 2, &offset);
+        tensors[count++] = (export_tensor){"text", DTYPE_I64, 1, {rows}};
+        tensors[count++] = (export_tensor){"characters", DTYPE_I64, 2, {rows, 2}};
     }
-    return header;
+    return count;
 }
 
-static char *header_text(const corpus_output *output)
+static deberta_status make_safetensors_header(const corpus_output *output, tensor_header *header, deberta_error *err)
 {
-    char *text = NULL;
-    if (output->format == CORPUS_NPY) {
-        if (asprintf(&text, "{'descr': '<f4', 'fortran_order': False, 'shape': (%zu, %zu), }", output->vectors,
-                     output->width) < 0)
-            return NULL;
-        return text;
-    }
-    json_t *header = safetensors_header(output);
-    text = json_dumps(header, JSON_COMPACT);
-    json_decref(header);
-    return text;
+    export_tensor tensors[MOST_TENSORS];
+    tensor_place places[MOST_TENSORS];
+    const size_t count = declare(output, tensors);
+    uint64_t end = 0;
+    for (size_t k = 0; k < count; k++)
+        DEBERTA_TRY(tensor_place_values(&places[k], &tensors[k], &end, output->path, err));
+    json_t *model = json_clean_text(output->model);
+    if (!model) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    const export_note notes[] = {{"model", json_string_value(model)}, {"version", deberta_version()}};
+    const tensor_contents contents = {
+        .tensors = tensors, .places = places, .count = count, .notes = notes, .note_count = 2};
+    const deberta_status status = tensor_header_safetensors(header, &contents, output->header_bytes, output->path, err);
+    json_decref(model);
+    return status;
 }
 
 /* Room for any number of rows: every number of the empty header might grow to its longest. */
 static deberta_status measure_header(corpus_output *output, deberta_error *err)
 {
-    enum { NUMBERS = 16 };
-    output->header_bytes = output->format == CORPUS_NPY ? NPY_HEADER_BYTES : 0;
+    enum { NUMBERS = 16, LARGEST_DIGITS = 20 };
+    output->header_bytes = output->format == CORPUS_NPY ? TENSOR_HEADER_NPY_BYTES : 0;
     if (output->format != CORPUS_SAFETENSORS) return DEBERTA_OK;
-    char *text = header_text(output);
-    if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    output->header_bytes = (8 + strlen(text) + NUMBERS * LARGEST_DIGITS) / 64 * 64 + 64;
-    free(text);
+    tensor_header header;
+    DEBERTA_TRY(make_safetensors_header(output, &header, err));
+    output->header_bytes = (header.size_bytes + NUMBERS * LARGEST_DIGITS) / 64 * 64 + 64;
+    free(header.bytes);
     return DEBERTA_OK;
 }
 
-/* The text in its fixed room, filled up with spaces, behind magic and length. */
-static deberta_status write_header(corpus_output *output, deberta_error *err)
+static deberta_status write_header(const corpus_output *output, deberta_error *err)
 {
-    if (output->header_bytes == 0) return DEBERTA_OK;
-    char *text = header_text(output), *header = malloc(output->header_bytes);
-    deberta_status status = text && header ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
-    if (status == DEBERTA_OK) {
-        const size_t prefix = output->format == CORPUS_NPY ? 10 : 8, room = output->header_bytes - prefix;
-        memset(header, ' ', output->header_bytes);
-        if (output->format == CORPUS_NPY) {
-            memcpy(header, "\x93NUMPY\x01\x00", 8);
-            header[8] = (char)(room & 0xFF);
-            header[9] = (char)(room >> 8);
-            header[output->header_bytes - 1] = '\n';
-        } else {
-            for (size_t k = 0; k < 8; k++) header[k] = (char)((uint64_t)room >> 8 * k & 0xFF);
-        }
-        memcpy(header + prefix, text, strlen(text) < room ? strlen(text) : room);
-        if (fseeko(output->file, 0, SEEK_SET) != 0 ||
-            fwrite(header, 1, output->header_bytes, output->file) != output->header_bytes)
-            status = cannot_write(output, err);
-    }
-    free(text);
-    free(header);
-    return status;
+    char npy[TENSOR_HEADER_NPY_BYTES];
+    tensor_header header = {0};
+    if (output->format == CORPUS_JSONL) return DEBERTA_OK;
+    if (output->format == CORPUS_NPY)
+        tensor_header_npy(npy, output->vectors, output->width);
+    else
+        DEBERTA_TRY(make_safetensors_header(output, &header, err));
+    const bool written = fseeko(output->file, 0, SEEK_SET) == 0 &&
+                         fwrite(header.bytes ? header.bytes : npy, output->header_bytes, 1, output->file) == 1;
+    free(header.bytes);
+    return written ? DEBERTA_OK : cannot_write(output, err);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
@@ -185,29 +163,29 @@ static FILE *open_or_make(const char *path)
     return file ? file : fopen(path, "w+bx");
 }
 
+static deberta_status open_resumable(corpus_output *output, const json_t *settings, corpus_progress *progress,
+                                     deberta_error *err)
+{
+    if (asprintf(&output->part, "%s.part", output->path) < 0 ||
+        asprintf(&output->journal_path, "%s.journal", output->part) < 0)
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    if (!(output->file = open_or_make(output->part)) || !(output->journal = open_or_make(output->journal_path)))
+        return cannot_write(output, err);
+    if (flock(fileno(output->journal), LOCK_EX | LOCK_NB) != 0)
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s is being written by another run", output->part);
+    return resume(output, settings, progress, err);
+}
+
 deberta_status corpus_output_open(corpus_output *output, const char *path, const json_t *settings,
                                   corpus_progress *progress, deberta_error *err)
 {
-    struct stat about;
     *progress = (corpus_progress){0};
-    if (stat(path, &about) == 0 && !S_ISREG(about.st_mode))
-        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s cannot be written: it exists and is not a regular file", path);
-    output->path = strdup(path);
-    if (!output->path ||
-        (output->resumable ? asprintf(&output->part, "%s.part", path)
-                           : asprintf(&output->part, "%s.%ld.part", path, (long)getpid())) < 0 ||
-        asprintf(&output->journal_path, "%s.journal", output->part) < 0)
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    DEBERTA_TRY(atomic_file_target(&output->path, path, err));
     DEBERTA_TRY(measure_header(output, err));
-    if (output->resumable) {
-        if (!(output->file = open_or_make(output->part)) || !(output->journal = open_or_make(output->journal_path)))
-            return cannot_write(output, err);
-        if (flock(fileno(output->journal), LOCK_EX | LOCK_NB) != 0)
-            DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s is being written by another run", output->part);
-        return resume(output, settings, progress, err);
-    }
-    if (!(output->file = fopen(output->part, "w+bx"))) return cannot_write(output, err);
-    run_remove_on_signal(output->part);
+    if (output->resumable) return open_resumable(output, settings, progress, err);
+    DEBERTA_TRY(atomic_file_open(&output->whole, output->path, err));
+    run_remove_on_signal(atomic_file_temporary(output->whole));
+    DEBERTA_TRY(atomic_file_stream(&output->file, output->whole, err));
     if (fseeko(output->file, (off_t)output->header_bytes, SEEK_SET) != 0) return cannot_write(output, err);
     return DEBERTA_OK;
 }
@@ -223,13 +201,9 @@ deberta_status corpus_output_values(corpus_output *output, const float *values, 
 
 deberta_status corpus_output_row(corpus_output *output, corpus_row row, deberta_error *err)
 {
-    if (output->row_count == output->row_capacity) {
-        const size_t capacity = output->row_capacity ? 2 * output->row_capacity : 1024;
-        corpus_row *rows = realloc(output->rows, capacity * sizeof *rows);
-        if (!rows) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-        output->rows = rows;
-        output->row_capacity = capacity;
-    }
+    corpus_row *rows = grown(output->rows, &output->row_capacity, output->row_count + 1, sizeof *rows);
+    if (!rows) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    output->rows = rows;
     output->rows[output->row_count++] = row;
     output->vectors += output->per_token ? row.tokens : 1;
     return DEBERTA_OK;
@@ -275,26 +249,33 @@ static bool write_side_tensors(const corpus_output *output)
     return fine;
 }
 
+static deberta_status finish_resumable(corpus_output *output, deberta_error *err)
+{
+    const bool closed = fclose(output->file) == 0;
+    output->file = NULL;
+    if (!closed || rename(output->part, output->path) != 0) return cannot_write(output, err);
+    unlink(output->journal_path);
+    return DEBERTA_OK;
+}
+
 deberta_status corpus_output_finish(corpus_output *output, deberta_error *err)
 {
     if (!write_side_tensors(output)) return cannot_write(output, err);
     DEBERTA_TRY(write_header(output, err));
-    const bool closed = fclose(output->file) == 0;
+    if (output->resumable) return finish_resumable(output, err);
     output->file = NULL;
-    const bool placed = closed && rename(output->part, output->path) == 0;
-    const deberta_status status = placed ? DEBERTA_OK : cannot_write(output, err);
-    if (!placed && !output->resumable) unlink(output->part);
+    const deberta_status status = atomic_file_commit(&output->whole, err);
     run_remove_on_signal(NULL);
-    if (placed && output->journal) unlink(output->journal_path);
     return status;
 }
 
 void corpus_output_close(corpus_output *output)
 {
-    if (output->file) {
-        fclose(output->file);
-        if (!output->resumable) unlink(output->part);
+    if (output->whole) {
+        atomic_file_discard(&output->whole);
         run_remove_on_signal(NULL);
+    } else if (output->file) {
+        fclose(output->file);
     }
     if (output->journal) fclose(output->journal);
     free(output->path);

@@ -1,9 +1,10 @@
 /* The encoded rows of a corpus, written as they come: .npy, .safetensors or .jsonl, by the suffix of the name.
  *
  * How many rows there will be is known only at the end, so every format is a stream behind a header of fixed size that
- * is written last. Until then the file is OUT.<pid>.part, removed when the work fails. Resumable output is OUT.part
- * instead and has a journal beside it, OUT.part.journal: a line of settings, then one for each flush saying how far the
- * data is whole. Both stay when the work is interrupted and go when it is finished.
+ * is written last. Until then the file has a temporary name and is removed when the work fails (core/io/atomic_file.h).
+ * Resumable output is OUT.part instead, beside the file that a symbolic link OUT points to, and has a journal beside
+ * it, OUT.part.journal: a line of settings, then one for each flush saying how far the data is whole. Both stay when
+ * the work is interrupted and go when it is finished.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CLI_CORPUS_OUTPUT_H
@@ -13,6 +14,7 @@
 #include <stdio.h>
 
 #include "cli/options.h"
+#include "core/io/atomic_file.h"
 #include "core/text/token_list.h"
 
 typedef enum corpus_format { CORPUS_NPY, CORPUS_SAFETENSORS, CORPUS_JSONL } corpus_format;
@@ -30,8 +32,9 @@ typedef struct corpus_output {
     bool per_token; /* a row has as many vectors as tokens, else one */
     bool windows;   /* several rows may come from one text */
     bool resumable;
-    const char *model; /* for the notes of a safetensors file */
-    char *path, *part, *journal_path;
+    const char *model;                /* for the notes of a safetensors file */
+    char *path, *part, *journal_path; /* the last two if resumable */
+    atomic_file *whole;               /* NULL if resumable */
     FILE *file, *journal;
     size_t header_bytes;
     corpus_row *rows; /* [row_count] */

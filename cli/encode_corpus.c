@@ -9,6 +9,7 @@
 #include "cli/head_output.h"
 #include "cli/run.h"
 #include "cli/text_batches.h"
+#include "core/base/grow.h"
 #include "core/base/status.h"
 #include "core/model/model.h"
 #include "core/text/json_text.h"
@@ -180,14 +181,11 @@ static size_t windows_of(const corpus_job *job, size_t tokens)
 
 static corpus_text *add_text(corpus_job *job)
 {
-    if (job->text_count == job->text_capacity) {
-        const size_t capacity = job->text_capacity ? 2 * job->text_capacity : 64;
-        corpus_text *texts = realloc(job->texts, capacity * sizeof *texts);
-        if (!texts) return NULL;
-        memset(texts + job->text_capacity, 0, (capacity - job->text_capacity) * sizeof *texts);
-        job->texts = texts;
-        job->text_capacity = capacity;
-    }
+    const size_t before = job->text_capacity;
+    corpus_text *texts = grown(job->texts, &job->text_capacity, job->text_count + 1, sizeof *texts);
+    if (!texts) return NULL;
+    memset(texts + before, 0, (job->text_capacity - before) * sizeof *texts);
+    job->texts = texts;
     return &job->texts[job->text_count];
 }
 

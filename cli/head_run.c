@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/head_output.h"
+#include "core/base/grow.h"
 #include "core/base/status.h"
 
 enum { WINDOW_TEXTS = 512, WINDOW_BYTES = 1 << 20 };
@@ -106,13 +107,11 @@ deberta_status head_run_token_logits(const head_batch *batch, deberta_head head,
 
 static deberta_status grow_window(head_run *run, deberta_error *err)
 {
-    if (run->count < run->capacity) return DEBERTA_OK;
-    const size_t capacity = run->capacity ? 2 * run->capacity : 16;
-    head_text *texts = realloc(run->texts, capacity * sizeof *texts);
+    const size_t before = run->capacity;
+    head_text *texts = grown(run->texts, &run->capacity, run->count + 1, sizeof *texts);
     if (!texts) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    memset(texts + run->capacity, 0, (capacity - run->capacity) * sizeof *texts);
+    memset(texts + before, 0, (run->capacity - before) * sizeof *texts);
     run->texts = texts;
-    run->capacity = capacity;
     return DEBERTA_OK;
 }
 
@@ -232,7 +231,7 @@ static int run_windows(head_run *run)
 {
     deberta_error error = {0};
     progress_bar bar = progress_begin(run->options, "texts", (size_t)run->stream.total_bytes);
-    bar.enabled = bar.enabled && run->output.temporary && bar.total;
+    bar.enabled = bar.enabled && run->output.whole && bar.total;
     for (bool end = false; !end;) {
         deberta_status status = read_window(run, &end, &error);
         if (status == DEBERTA_OK) status = answer_window(run, &error);

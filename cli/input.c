@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/path.h"
 #include "core/base/status.h"
 #include "cli/run.h"
 #include "cli/text_source.h"
@@ -282,12 +283,6 @@ static deberta_status tokenize(const parsed_options *options, const char *folder
     return DEBERTA_OK;
 }
 
-static bool has_suffix(const char *path, const char *suffix)
-{
-    const size_t length = strlen(path), suffix_length = strlen(suffix);
-    return length > suffix_length && strcmp(path + length - suffix_length, suffix) == 0;
-}
-
 int input_refuse_text_options(const parsed_options *options, const char *because)
 {
     static const char *const for_texts[] = {"pair", "max-tokens", "strict"};
@@ -319,7 +314,7 @@ int input_read(const parsed_options *options, const char *model_folder, const de
     if (!texts && input_refuse_text_options(options, "; --ids and --input are taken as they are") != EXIT_OK)
         return EXIT_USAGE;
     const char *path = options_value(options, "input", NULL);
-    if (path && !has_suffix(path, ".safetensors") && !has_suffix(path, ".json"))
+    if (path && !path_has_suffix(path, ".safetensors") && !path_has_suffix(path, ".json"))
         return report_usage(options, "--input: unknown suffix in '%s', expected .safetensors or .json", path);
     if (!input_token_limit(options, info, &limit)) return EXIT_USAGE;
     if (texts && strncmp(model_folder, "synthetic:", 10) == 0)

@@ -2,7 +2,10 @@
 #include "cli/run.h"
 
 #include "cli/ablate.h"
+#include "core/base/path.h"
+#include "core/base/status.h"
 #include "core/base/topology.h"
+#include "core/io/quote.h"
 #include "core/model/ablation_plan.h"
 #include "core/model/packed_file.h"
 
@@ -11,7 +14,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -96,13 +98,14 @@ bool run_model_options(const parsed_options *options, deberta_model_options *mod
            options_bytes(options, "memory-limit", 0, &model_options->memory_limit_bytes);
 }
 
-bool run_session_options(const parsed_options *options, deberta_session_options *session_options)
+int run_session_options(const parsed_options *options, deberta_session_options *session_options)
 {
     *session_options = (deberta_session_options){.struct_size = sizeof *session_options};
-    return run_isa(options, &session_options->isa) &&
-           options_size(options, "threads", 0, 0, TOPOLOGY_MAX_WORKERS, &session_options->threads) &&
-           options_bytes(options, "memory-limit", 0, &session_options->memory_limit_bytes) &&
-           ablate_read(options, session_options);
+    if (!run_isa(options, &session_options->isa) ||
+        !options_size(options, "threads", 0, 0, TOPOLOGY_MAX_WORKERS, &session_options->threads) ||
+        !options_bytes(options, "memory-limit", 0, &session_options->memory_limit_bytes))
+        return EXIT_USAGE;
+    return ablate_read(options, session_options);
 }
 
 /* What people type first is the name of a model on a hub, or a path with a mistake in it. */
@@ -129,15 +132,15 @@ static bool is_model_place(const parsed_options *options, const char *path)
 bool run_is_model_place(const parsed_options *options) { return is_model_place(options, options_argument(options, 0)); }
 
 /* Every session would say so too, but only then, and not that it is the command line that is wrong. */
-static bool has_what_is_ablated(const parsed_options *options, const deberta_model *model)
+static int check_what_is_ablated(const parsed_options *options, const deberta_model *model)
 {
     deberta_session_options session_options;
     deberta_error error;
-    if (!ablate_read(options, &session_options)) return false;
+    const int status = ablate_read(options, &session_options);
+    if (status != EXIT_OK) return status;
     if (ablation_check(model, session_options.ablations, session_options.ablation_count, &error) == DEBERTA_OK)
-        return true;
-    report_usage(options, "--ablate: %s", error.message);
-    return false;
+        return EXIT_OK;
+    return report_usage(options, "--ablate: %s", error.message);
 }
 
 static void note_stale(const parsed_options *options, const deberta_model *model)
@@ -159,9 +162,9 @@ static int open_model(const parsed_options *options, const char *path, bool desc
     if (!is_model_place(options, path)) return EXIT_INPUT;
     if (deberta_model_open(model, path, &model_options, &error) != DEBERTA_OK) return report_error(options, &error);
     note_stale(options, *model);
-    if (has_what_is_ablated(options, *model)) return EXIT_OK;
-    deberta_model_free(model);
-    return EXIT_USAGE;
+    const int status = check_what_is_ablated(options, *model);
+    if (status != EXIT_OK) deberta_model_free(model);
+    return status;
 }
 
 int run_open_model(const parsed_options *options, deberta_model **model)
@@ -264,72 +267,63 @@ void run_install_signal_handlers(void)
     }
 }
 
-/* A device or a pipe keeps its place: a rename would put a file there. A link keeps pointing where it does. */
-static FILE *open_output(const char *path, text_output *output)
+static deberta_status open_output(text_output *output, deberta_error *err)
 {
     struct stat about;
-    char *resolved = realpath(path, NULL);
-    const bool exists = resolved && stat(resolved, &about) == 0;
-    output->path = resolved ? resolved : strdup(path);
-    if (exists && S_ISDIR(about.st_mode)) {
-        errno = EISDIR;
-        return NULL;
+    /* A device or a pipe keeps its place: a rename would put a file there. */
+    if (stat(output->path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) {
+        output->file = fopen(output->path, "w");
+        if (output->file) return DEBERTA_OK;
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: %s", QUOTE(output->path), strerror(errno));
     }
-    if (!output->path || (exists && !S_ISREG(about.st_mode))) return output->path ? fopen(path, "w") : NULL;
-    if (asprintf(&output->temporary, "%s.%ld.part", output->path, (long)getpid()) < 0) {
-        output->temporary = NULL;
-        return NULL;
-    }
-    FILE *file = fopen(output->temporary, "wx");
-    if (file) run_remove_on_signal(output->temporary);
-    return file;
+    DEBERTA_TRY(atomic_file_open(&output->whole, output->path, err));
+    run_remove_on_signal(atomic_file_temporary(output->whole));
+    return atomic_file_stream(&output->file, output->whole, err);
 }
 
 int text_output_open(const parsed_options *options, const char *path, text_output *output)
 {
+    deberta_error error = {0};
     *output = (text_output){.file = stdout};
     if (!path || strcmp(path, "-") == 0) return EXIT_OK;
-    output->file = open_output(path, output);
-    if (output->file) return EXIT_OK;
-    deberta_error error = {.code = DEBERTA_E_SYSTEM};
-    snprintf(error.message, sizeof error.message, "%s: cannot be written: %s", path, strerror(errno));
-    free(output->path);
-    free(output->temporary);
-    *output = (text_output){0};
+    *output = (text_output){.path = path};
+    if (open_output(output, &error) == DEBERTA_OK) return EXIT_OK;
+    text_output_discard(output);
     return report_error(options, &error);
 }
 
 void text_output_discard(text_output *output)
 {
-    if (output->path && output->file) fclose(output->file);
-    if (output->temporary) {
-        unlink(output->temporary);
+    if (output->whole) {
+        atomic_file_discard(&output->whole);
         run_remove_on_signal(NULL);
+    } else if (output->path && output->file) {
+        fclose(output->file);
     }
-    free(output->path);
-    free(output->temporary);
     *output = (text_output){0};
+}
+
+static deberta_status close_device(const text_output *output, deberta_error *err)
+{
+    const bool written = ferror(output->file) == 0;
+    if (fclose(output->file) == 0 && written) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: %s", QUOTE(output->path), strerror(errno));
 }
 
 int text_output_close(const parsed_options *options, text_output *output)
 {
     if (!output->path) return EXIT_OK; /* main checks stdout */
-    deberta_error error = {.code = DEBERTA_E_SYSTEM};
-    bool written = ferror(output->file) == 0;
-    written = fclose(output->file) == 0 && written;
-    output->file = NULL;
-    if (written && output->temporary) written = rename(output->temporary, output->path) == 0;
-    if (!written)
-        snprintf(error.message, sizeof error.message, "%s: cannot be written: %s", output->path, strerror(errno));
-    text_output_discard(output);
-    return written ? EXIT_OK : report_error(options, &error);
+    deberta_error error = {0};
+    const deberta_status status =
+        output->whole ? atomic_file_commit(&output->whole, &error) : close_device(output, &error);
+    run_remove_on_signal(NULL);
+    *output = (text_output){0};
+    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
 }
 
 bool run_is_figure_path(const char *path)
 {
-    const char *suffix = strrchr(path, '.');
-    return suffix &&
-           (strcasecmp(suffix, ".png") == 0 || strcasecmp(suffix, ".svg") == 0 || strcasecmp(suffix, ".pdf") == 0);
+    return path_has_suffix(path, ".png") || path_has_suffix(path, ".svg") || path_has_suffix(path, ".pdf");
 }
 
 bool run_check_figure_paths(const parsed_options *options)

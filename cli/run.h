@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "cli/options.h"
+#include "core/io/atomic_file.h"
 
 /* The tier asked for by --isa or DEBERTA_ISA; false (after saying so) if it does not exist or cannot run here. */
 bool run_isa(const parsed_options *options, deberta_isa *isa);
@@ -17,8 +18,9 @@ bool run_isa(const parsed_options *options, deberta_isa *isa);
 bool run_check_common(const parsed_options *options);
 /* From --reference, --threads, --memory-limit. */
 bool run_model_options(const parsed_options *options, deberta_model_options *model_options);
-/* From --isa, --threads, --memory-limit, --ablate. max_tokens and features are the caller's. */
-bool run_session_options(const parsed_options *options, deberta_session_options *session_options);
+/* From --isa, --threads, --memory-limit, --ablate. max_tokens and features are the caller's. EXIT_OK or the exit code,
+ * after saying why. */
+int run_session_options(const parsed_options *options, deberta_session_options *session_options);
 /* Whether there is something at the first argument that could be a model; false after saying what was expected. */
 bool run_is_model_place(const parsed_options *options);
 /* Opens options_argument(options, 0). EXIT_OK or the exit code, after saying why. */
@@ -46,10 +48,11 @@ void progress_end(progress_bar *bar);
  * stdout. */
 typedef struct text_output {
     FILE *file;
-    char *path, *temporary; /* both NULL for stdout; no temporary for a device */
+    const char *path;   /* NULL for stdout */
+    atomic_file *whole; /* NULL for stdout and for a device */
 } text_output;
-int text_output_open(const parsed_options *options, const char *path,
-                     text_output *output); /* path NULL or "-": stdout */
+/* path NULL or "-": stdout; borrowed until the output is closed or discarded. */
+int text_output_open(const parsed_options *options, const char *path, text_output *output);
 int text_output_close(const parsed_options *options, text_output *output);
 void text_output_discard(text_output *output);
 

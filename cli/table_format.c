@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/table_format.h"
 
-#include <string.h>
+#include "core/base/path.h"
 
 /* Of several names the last whose suffix is that of a format; pictures and other names say nothing. */
 static table_format format_of_output(const parsed_options *options)
@@ -10,12 +10,10 @@ static table_format format_of_output(const parsed_options *options)
         [FORMAT_MARKDOWN] = ".md", [FORMAT_CSV] = ".csv", [FORMAT_JSON] = ".json", [FORMAT_LATEX] = ".tex"};
     table_format found = FORMAT_TABLE;
     const char *path;
-    for (size_t k = 0; (path = options_nth_value(options, "out", k)); k++) {
-        const char *suffix = strrchr(path, '.');
-        for (size_t f = FORMAT_MARKDOWN; suffix && f < sizeof suffixes / sizeof *suffixes; f++)
-            if (strcmp(suffix, suffixes[f]) == 0 && (f != FORMAT_LATEX || options_knows(options, "latex")))
+    for (size_t k = 0; (path = options_nth_value(options, "out", k)); k++)
+        for (size_t f = FORMAT_MARKDOWN; f < sizeof suffixes / sizeof *suffixes; f++)
+            if (path_has_suffix(path, suffixes[f]) && (f != FORMAT_LATEX || options_knows(options, "latex")))
                 found = (table_format)f;
-    }
     return found;
 }
 

@@ -36,12 +36,13 @@ static int open_tokenizer(text_batches *batches)
 int text_batches_open(text_batches *batches, const parsed_options *options, unsigned features)
 {
     *batches = (text_batches){.options = options, .strict = options_has(options, "strict")};
-    if (!options_size(options, "batch-tokens", DEFAULT_BATCH_TOKENS, 1, 1 << 24, &batches->batch_tokens) ||
-        !run_session_options(options, &batches->session_options))
+    if (!options_size(options, "batch-tokens", DEFAULT_BATCH_TOKENS, 1, 1 << 24, &batches->batch_tokens))
         return EXIT_USAGE;
+    int status = run_session_options(options, &batches->session_options);
+    if (status != EXIT_OK) return status;
     batches->session_options.features = features;
     /* The tokenizer first: it is quick, and its absence should not show after a large model was packed. */
-    int status = open_tokenizer(batches);
+    status = open_tokenizer(batches);
     if (status == EXIT_OK) status = run_open_model(options, &batches->model);
     if (status != EXIT_OK) return status;
     batches->info = *deberta_model_describe(batches->model);

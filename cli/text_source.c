@@ -5,6 +5,7 @@
 
 #include "cli/run.h"
 #include "cli/text_stream.h"
+#include "core/base/grow.h"
 #include "core/base/status.h"
 
 typedef struct record_list {
@@ -14,13 +15,9 @@ typedef struct record_list {
 
 static deberta_status add_record(record_list *list, text_record *record, deberta_error *err)
 {
-    if (list->count == list->capacity) {
-        const size_t grown = list->capacity ? 2 * list->capacity : 16;
-        text_record *records = realloc(list->records, grown * sizeof *records);
-        if (!records) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-        list->records = records;
-        list->capacity = grown;
-    }
+    text_record *records = grown(list->records, &list->capacity, list->count + 1, sizeof *records);
+    if (!records) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    list->records = records;
     list->records[list->count++] = *record;
     *record = (text_record){0};
     return DEBERTA_OK;

@@ -8,17 +8,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/path.h"
 #include "core/base/status.h"
 
 static bool is_standard_input(const char *path) { return strcmp(path, "-") == 0; }
 
-static bool has_suffix(const char *path, const char *suffix)
+bool text_stream_is_jsonl(const char *path)
 {
-    const size_t length = strlen(path), tail = strlen(suffix);
-    return length >= tail && strcmp(path + length - tail, suffix) == 0;
+    return path_has_suffix(path, ".jsonl") || path_has_suffix(path, ".ndjson");
 }
-
-bool text_stream_is_jsonl(const char *path) { return has_suffix(path, ".jsonl") || has_suffix(path, ".ndjson"); }
 
 static const char *nth_file(const text_stream *stream, size_t k)
 {

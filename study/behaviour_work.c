@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/grow.h"
 #include "core/base/status.h"
 
 /* ---------------------------------------------------------------------------------------------------------- report */
@@ -15,16 +16,12 @@
 behaviour_test *behaviour_add_test(behaviour_work *w, deberta_error *err, const char *format, ...)
 {
     behaviour_report *report = w->report;
-    if (report->count == report->capacity) {
-        const size_t capacity = report->capacity ? 2 * report->capacity : 16;
-        behaviour_test *grown = realloc(report->tests, capacity * sizeof *grown);
-        if (!grown) {
-            status_fail(err, DEBERTA_E_MEMORY, "no memory for %zu tests", capacity);
-            return NULL;
-        }
-        report->tests = grown;
-        report->capacity = capacity;
+    behaviour_test *tests = grown(report->tests, &report->capacity, report->count + 1, sizeof *tests);
+    if (!tests) {
+        status_fail(err, DEBERTA_E_MEMORY, "no memory for %zu tests", report->count + 1);
+        return NULL;
     }
+    report->tests = tests;
     behaviour_test *test = &report->tests[report->count++];
     *test = (behaviour_test){0};
     va_list arguments;

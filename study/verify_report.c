@@ -5,18 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/grow.h"
 #include "core/base/status.h"
 #include "study/verify.h"
 
 static bool reserve(verify_errors *errors)
 {
-    if (errors->count < errors->capacity) return true;
-    const size_t capacity = errors->capacity ? 2 * errors->capacity : 1024;
-    double *values = realloc(errors->values, capacity * sizeof *values);
+    size_t capacity = errors->capacity;
+    double *values = grown(errors->values, &capacity, errors->count + 1, sizeof *values);
     if (values) errors->values = values;
-    double *ulps = values ? realloc(errors->ulps, capacity * sizeof *ulps) : NULL;
+    double *ulps = values ? grown(errors->ulps, &errors->capacity, errors->count + 1, sizeof *ulps) : NULL;
     if (ulps) errors->ulps = ulps;
-    if (ulps) errors->capacity = capacity;
     errors->failed_allocation = errors->failed_allocation || !ulps;
     return ulps != NULL;
 }
@@ -123,13 +122,9 @@ static verify_row *find_row(verify_report *report, const verify_row *like)
 
 static deberta_status append(verify_report *report, const verify_row *row, deberta_error *err)
 {
-    if (report->count == report->capacity) {
-        const size_t capacity = report->capacity ? 2 * report->capacity : 64;
-        verify_row *grown = realloc(report->rows, capacity * sizeof *grown);
-        if (!grown) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-        report->rows = grown;
-        report->capacity = capacity;
-    }
+    verify_row *rows = grown(report->rows, &report->capacity, report->count + 1, sizeof *rows);
+    if (!rows) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    report->rows = rows;
     report->rows[report->count++] = *row;
     return DEBERTA_OK;
 }

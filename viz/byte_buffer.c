@@ -1,6 +1,4 @@
-/* Grows by half: few copies, little waste for files of some megabytes.
- *
- * SPDX-License-Identifier: MIT */
+/* SPDX-License-Identifier: MIT */
 #include "viz/byte_buffer.h"
 
 #include <assert.h>
@@ -9,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/base/grow.h"
 
 void byte_buffer_free(byte_buffer *buffer)
 {
@@ -24,16 +24,12 @@ void byte_buffer_append(byte_buffer *buffer, const void *data, size_t size_bytes
         buffer->failed = true;
         return;
     }
-    if (needed > buffer->capacity_bytes) {
-        size_t capacity = needed < 4096 ? 4096 : needed + needed / 2;
-        unsigned char *grown = realloc(buffer->data, capacity);
-        if (!grown) {
-            buffer->failed = true;
-            return;
-        }
-        buffer->data = grown;
-        buffer->capacity_bytes = capacity;
+    unsigned char *larger = grown(buffer->data, &buffer->capacity_bytes, needed, 1);
+    if (!larger) {
+        buffer->failed = true;
+        return;
     }
+    buffer->data = larger;
     memcpy(buffer->data + buffer->size_bytes, data, size_bytes);
     buffer->size_bytes = needed;
 }

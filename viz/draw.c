@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/grow.h"
+
 typedef enum item_kind {
     ITEM_BOX,
     ITEM_PATH,
@@ -89,15 +91,12 @@ void draw_set_origin(draw_list *list, double x, double y)
 /* Takes data over, also when it cannot append. NULL when the list has failed. */
 static item *append(draw_list *list, item_kind kind, void *data)
 {
-    if (list->count == list->capacity && list->status == DEBERTA_OK) {
-        size_t capacity = list->capacity ? 2 * list->capacity : 64;
-        item *grown = realloc(list->items, capacity * sizeof *grown);
-        if (grown) {
-            list->items = grown;
-            list->capacity = capacity;
-        } else {
+    if (list->status == DEBERTA_OK) {
+        item *items = grown(list->items, &list->capacity, list->count + 1, sizeof *items);
+        if (items)
+            list->items = items;
+        else
             list->status = DEBERTA_E_MEMORY;
-        }
     }
     if (list->status != DEBERTA_OK) {
         free(data);

@@ -5,14 +5,13 @@
 #include "viz/figure.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
+#include "core/base/path.h"
+#include "core/io/atomic_file.h"
 #include "viz/draw_cairo.h"
 #include "viz/draw_svg.h"
 
@@ -143,7 +142,7 @@ static deberta_status format_of(const char *path, figure_format *format, deberta
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
     static const char *const suffixes[] = {".png", ".svg", ".pdf"};
     for (size_t i = 0; dot && i < 3; i++) {
-        if (strcasecmp(dot, suffixes[i]) == 0) {
+        if (path_has_suffix(name, suffixes[i])) {
             *format = (figure_format)i;
             return DEBERTA_OK;
         }
@@ -218,72 +217,44 @@ static deberta_status encode(const draw_list *list, const draw_ruler *ruler, con
     return status;
 }
 
-/* One output on its way: its bytes, and the file beside the target that holds them until the rename. */
+/* One output on its way: its bytes, and the file that holds them until it gets its name. */
 typedef struct output {
     const char *path;
     figure_format format;
     byte_buffer bytes;
-    char *temporary; /* NULL: written in place, because the target is a device or a pipe */
-    bool exists;     /* temporary is on the disk */
+    atomic_file *file; /* NULL: written in place, because the target is a device or a pipe */
 } output;
 
-/* write() may take less than all of it, and be interrupted. */
-static deberta_status write_all(int file, const byte_buffer *bytes)
+static deberta_status write_device(const output *out, deberta_error *err)
 {
-    for (size_t done = 0; done < bytes->size_bytes;) {
-        ssize_t wrote = write(file, bytes->data + done, bytes->size_bytes - done);
-        if (wrote < 0 && errno == EINTR) continue;
-        if (wrote <= 0) return DEBERTA_E_SYSTEM;
-        done += (size_t)wrote;
-    }
-    return DEBERTA_OK;
+    FILE *device = fopen(out->path, "w");
+    const bool written = device && fwrite(out->bytes.data, 1, out->bytes.size_bytes, device) == out->bytes.size_bytes;
+    if (device && fclose(device) == 0 && written) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "cannot write figure '%s': %s", out->path, strerror(errno));
 }
 
-/* A device or a pipe is written to directly: a rename would replace it by a file. The name of the temporary file holds
- * the process, so that two programs do not share one. */
+/* A device or a pipe is written to directly: a rename would replace it by a file. */
 static deberta_status write_output(output *out, deberta_error *err)
 {
     struct stat info;
-    bool special = stat(out->path, &info) == 0 && !S_ISREG(info.st_mode);
-    if (special && S_ISDIR(info.st_mode))
-        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "cannot write figure '%s': it is a folder", out->path);
-    if (!special && asprintf(&out->temporary, "%s.%ld.part", out->path, (long)getpid()) < 0) {
-        out->temporary = NULL;
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for writing figure '%s'", out->path);
-    }
-    const char *target = special ? out->path : out->temporary;
-    int file = open(target, special ? O_WRONLY : O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    if (file < 0) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "cannot write figure '%s': %s", out->path, strerror(errno));
-    out->exists = !special;
-    deberta_status status = write_all(file, &out->bytes);
-    int reason = errno;
-    if (close(file) != 0 && status == DEBERTA_OK) {
-        status = DEBERTA_E_SYSTEM;
-        reason = errno;
-    }
-    if (status != DEBERTA_OK) DEBERTA_FAIL(err, status, "cannot write figure '%s': %s", out->path, strerror(reason));
-    return DEBERTA_OK;
+    if (stat(out->path, &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return write_device(out, err);
+    DEBERTA_TRY(atomic_file_open(&out->file, out->path, err));
+    return atomic_file_write(out->file, 0, out->bytes.data, out->bytes.size_bytes, err);
 }
 
 /* Writes all, then renames all: an error leaves the old files as they were. */
 static deberta_status write_outputs(output *outputs, size_t count, deberta_error *err)
 {
     for (size_t i = 0; i < count; i++) DEBERTA_TRY(write_output(&outputs[i], err));
-    for (size_t i = 0; i < count; i++) {
-        if (!outputs[i].temporary) continue;
-        if (rename(outputs[i].temporary, outputs[i].path) != 0)
-            DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "cannot write figure '%s': %s", outputs[i].path, strerror(errno));
-        outputs[i].exists = false;
-    }
+    for (size_t i = 0; i < count; i++)
+        if (outputs[i].file) DEBERTA_TRY(atomic_file_commit(&outputs[i].file, err));
     return DEBERTA_OK;
 }
 
-/* After success nothing is left to unlink: `exists` is false once renamed. */
 static void free_outputs(output *outputs, size_t count)
 {
     for (size_t i = 0; outputs && i < count; i++) {
-        if (outputs[i].exists) unlink(outputs[i].temporary);
-        free(outputs[i].temporary);
+        atomic_file_discard(&outputs[i].file);
         byte_buffer_free(&outputs[i].bytes);
     }
     free(outputs);
@@ -312,7 +283,7 @@ deberta_status figure_check(figure_layout layout, const void *what, const figure
     return status;
 }
 
-/* One temporary file cannot hold two figures. */
+/* One file cannot hold two figures. */
 static deberta_status check_paths(const char *const *paths, size_t count, deberta_error *err)
 {
     for (size_t i = 0; i < count; i++)

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "cli/run.h"
+#include "core/base/grow.h"
+#include "core/base/path.h"
 #include "viz/byte_buffer.h"
 
 enum { PIECE_BYTES = 1 << 20, MOST_NOTES = 24 };
@@ -16,13 +18,9 @@ enum { PIECE_BYTES = 1 << 20, MOST_NOTES = 24 };
 
 deberta_status figure_data_add_matrix(figure_data *data, const figure_matrix *matrix, deberta_error *err)
 {
-    if (data->matrix_count == data->matrix_capacity) {
-        const size_t capacity = data->matrix_capacity ? 2 * data->matrix_capacity : 16;
-        figure_matrix *grown = realloc(data->matrices, capacity * sizeof *grown);
-        if (!grown) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-        data->matrices = grown;
-        data->matrix_capacity = capacity;
-    }
+    figure_matrix *matrices = grown(data->matrices, &data->matrix_capacity, data->matrix_count + 1, sizeof *matrices);
+    if (!matrices) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    data->matrices = matrices;
     data->matrices[data->matrix_count++] = *matrix;
     return DEBERTA_OK;
 }
@@ -308,20 +306,18 @@ static deberta_status write_safetensors(const figure_data *data, const char *pat
 
 /* --------------------------------------------------------------------------------------------------------- files */
 
-static bool has_suffix(const char *path, const char *suffix)
+bool figure_data_knows_suffix(const char *path)
 {
-    const size_t length = strlen(path), suffix_length = strlen(suffix);
-    return length > suffix_length && strcasecmp(path + length - suffix_length, suffix) == 0;
+    return path_has_suffix(path, ".csv") || path_has_suffix(path, ".safetensors");
 }
-
-bool figure_data_knows_suffix(const char *path) { return has_suffix(path, ".csv") || has_suffix(path, ".safetensors"); }
 
 deberta_status figure_data_write(const figure_data *data, const char *path, const provenance_entry *provenance,
                                  size_t provenance_count, figure_data_file *file, deberta_error *err)
 {
     *file = (figure_data_file){0};
-    return has_suffix(path, ".csv") ? write_csv(data, path, &file->csv, err)
-                                    : write_safetensors(data, path, provenance, provenance_count, &file->tensors, err);
+    return path_has_suffix(path, ".csv")
+               ? write_csv(data, path, &file->csv, err)
+               : write_safetensors(data, path, provenance, provenance_count, &file->tensors, err);
 }
 
 deberta_status figure_data_commit(figure_data_file *file, deberta_error *err)

@@ -8,6 +8,7 @@
 
 #include "cli/figures/figure_kinds.h"
 #include "cli/figures/figure_options.h"
+#include "core/base/grow.h"
 
 /* -------------------------------------------------------------------------------------------------------- memory */
 
@@ -15,16 +16,12 @@
 static void *remember(figure_job *job, void *block)
 {
     if (!block) return NULL;
-    if (job->memory_count == job->memory_capacity) {
-        const size_t capacity = job->memory_capacity ? 2 * job->memory_capacity : 64;
-        void **grown = realloc(job->memory, capacity * sizeof *grown);
-        if (!grown) {
-            free(block);
-            return NULL;
-        }
-        job->memory = grown;
-        job->memory_capacity = capacity;
+    void **memory = grown(job->memory, &job->memory_capacity, job->memory_count + 1, sizeof *memory);
+    if (!memory) {
+        free(block);
+        return NULL;
     }
+    job->memory = memory;
     return job->memory[job->memory_count++] = block;
 }
 
@@ -128,8 +125,9 @@ int figure_job_open(figure_job *job, const parsed_options *options, const figure
 {
     *job = (figure_job){.options = options, .kind = kind};
     deberta_session_options unused;
-    if (!figure_options_read(job) || !run_session_options(options, &unused)) return EXIT_USAGE;
-    int status = figure_job_open_model(job, options_argument(options, 0), &job->model, &job->info);
+    if (!figure_options_read(job)) return EXIT_USAGE;
+    int status = run_session_options(options, &unused);
+    if (status == EXIT_OK) status = figure_job_open_model(job, options_argument(options, 0), &job->model, &job->info);
     if (status == EXIT_OK) status = input_read(options, options_argument(options, 0), &job->info, &job->input);
     if (status == EXIT_OK) status = make_view(job);
     if (status == EXIT_OK) status = choose(job);
@@ -161,7 +159,8 @@ int figure_job_open_session(figure_job *job, const deberta_model *model, unsigne
 {
     deberta_session_options session_options;
     deberta_error error = {0};
-    if (!run_session_options(job->options, &session_options)) return EXIT_USAGE;
+    const int status = run_session_options(job->options, &session_options);
+    if (status != EXIT_OK) return status;
     session_options.features = features;
     session_options.max_tokens = 1;
     for (size_t r = 0; r < job->input.rows; r++)
@@ -176,7 +175,8 @@ int figure_job_open_capture(figure_job *job, const deberta_model_info *info, con
 {
     deberta_session_options session_options;
     deberta_error error = {0};
-    if (!run_session_options(job->options, &session_options)) return EXIT_USAGE;
+    const int status = run_session_options(job->options, &session_options);
+    if (status != EXIT_OK) return status;
     if (capture_create(capture, info, view->span, 1, &error) != DEBERTA_OK) return report_error(job->options, &error);
     for (size_t k = 0; k < job->layer_count; k++) {
         if (job->layers[k] >= info->layers)

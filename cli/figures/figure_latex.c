@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/figures/figure_kinds.h"
+#include "core/base/path.h"
 
 /* Text as LaTeX sets it; "sqrt(3d)" as a root. */
 static void put_latex(byte_buffer *out, const char *text)
@@ -51,9 +52,8 @@ const char *figure_latex_includes(const figure_job *job)
 {
     const char *found = NULL;
     for (size_t k = 0; k < job->path_count; k++) {
-        const char *dot = strrchr(job->paths[k], '.');
-        if (dot && strcasecmp(dot, ".pdf") == 0) return job->paths[k];
-        if (!found && dot && strcasecmp(dot, ".png") == 0) found = job->paths[k];
+        if (path_has_suffix(job->paths[k], ".pdf")) return job->paths[k];
+        if (!found && path_has_suffix(job->paths[k], ".png")) found = job->paths[k];
     }
     return found;
 }

@@ -8,15 +8,10 @@
 #include "cli/figure_style.h"
 #include "cli/figures/figure_kinds.h"
 #include "cli/run.h"
+#include "core/base/path.h"
 #include "core/model/model.h"
 
 /* --------------------------------------------------------------------------------------------------------- paths */
-
-static bool has_suffix(const char *path, const char *suffix)
-{
-    const char *dot = strrchr(path, '.');
-    return dot && strcasecmp(dot, suffix) == 0;
-}
 
 static bool read_paths(figure_job *job)
 {
@@ -26,7 +21,7 @@ static bool read_paths(figure_job *job)
     while ((path = options_nth_value(options, "out", job->path_count))) job->paths[job->path_count++] = path;
     if (data && !figure_data_knows_suffix(data))
         report_usage(options, "--data: unknown suffix in '%s', expected .csv or .safetensors", data);
-    else if (latex && !has_suffix(latex, ".tex"))
+    else if (latex && !path_has_suffix(latex, ".tex"))
         report_usage(options, "--latex: unknown suffix in '%s', expected .tex", latex);
     else if (latex && !job->path_count)
         report_usage(options, "--latex includes a figure: give --out FILE.pdf too");
@@ -189,7 +184,7 @@ static const char *list_ids(figure_job *job)
 static bool writes_provenance(const figure_job *job)
 {
     const char *data = options_value(job->options, "data", NULL);
-    return job->path_count > 0 || options_has(job->options, "latex") || (data && !has_suffix(data, ".csv"));
+    return job->path_count > 0 || options_has(job->options, "latex") || (data && !path_has_suffix(data, ".csv"));
 }
 
 int figure_options_provenance(figure_job *job)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/grow.h"
 #include "core/base/status.h"
 #include "core/io/quote.h"
 
@@ -25,12 +26,9 @@ void decoder_items_free(decoder_items *items)
 static deberta_status reserve(void *array, size_t *capacity, size_t count, size_t bytes, deberta_error *err)
 {
     void **items = array;
-    if (count < *capacity) return DEBERTA_OK;
-    const size_t grown_to = *capacity ? 2 * *capacity : 16;
-    void *grown = realloc(*items, grown_to * bytes);
-    if (!grown) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    *items = grown;
-    *capacity = grown_to;
+    void *larger = grown(*items, capacity, count + 1, bytes);
+    if (!larger) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    *items = larger;
     return DEBERTA_OK;
 }
 

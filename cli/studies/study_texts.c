@@ -4,21 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/grow.h"
 #include "core/base/status.h"
 
 /* The list and the record's text are taken over. */
 static deberta_status add_list(study_texts *texts, size_t *capacity, text_record *record, token_list *list,
                                deberta_error *err)
 {
-    if (texts->count == *capacity) {
-        const size_t grown = *capacity ? 2 * *capacity : 64;
-        token_list *lists = realloc(texts->lists, grown * sizeof *lists);
-        if (lists) texts->lists = lists;
-        char **sentences = lists ? realloc(texts->sentences, grown * sizeof *sentences) : NULL;
-        if (!sentences) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-        texts->sentences = sentences;
-        *capacity = grown;
-    }
+    size_t list_capacity = *capacity;
+    token_list *lists = grown(texts->lists, &list_capacity, texts->count + 1, sizeof *lists);
+    if (lists) texts->lists = lists;
+    char **sentences = lists ? grown(texts->sentences, capacity, texts->count + 1, sizeof *sentences) : NULL;
+    if (!sentences) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    texts->sentences = sentences;
     texts->sentences[texts->count] = record->text;
     record->text = NULL;
     texts->lists[texts->count++] = *list;

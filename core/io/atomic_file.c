@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -15,18 +14,12 @@
 
 struct atomic_file {
     int descriptor;
+    FILE *stream; /* NULL unless there is one, which then owns the descriptor */
     char *target, *temporary;
     bool pending; /* the temporary file is there and must be renamed or removed */
 };
 
 enum { TEMPORARY_ATTEMPTS = 1000 };
-
-/* Where the file will really be: renaming onto a symbolic link would replace the link. NULL without memory. */
-static char *resolve(const char *path)
-{
-    char *resolved = realpath(path, NULL);
-    return resolved ? resolved : strdup(path);
-}
 
 /* Creates <folder of target>/.deberta-<process>-<number>.tmp. Not mkstemp: its files are readable by their owner only.
  */
@@ -48,22 +41,29 @@ static deberta_status create_temporary(atomic_file *file, deberta_error *err)
     return DEBERTA_OK;
 }
 
-deberta_status atomic_file_open(atomic_file **result, const char *path, deberta_error *err)
+deberta_status atomic_file_target(char **target, const char *path, deberta_error *err)
 {
-    *result = NULL;
+    *target = NULL;
     struct stat status;
     const bool exists = stat(path, &status) == 0;
     if (exists && !S_ISREG(status.st_mode))
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: it exists and is not a regular file", QUOTE(path));
-    if (!exists && lstat(path, &status) == 0 && S_ISLNK(status.st_mode))
+    const bool is_link = lstat(path, &status) == 0 && S_ISLNK(status.st_mode);
+    if (is_link && !exists)
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM,
                      "%s: cannot be written: it is a symbolic link to a file that does not exist", QUOTE(path));
+    *target = is_link ? realpath(path, NULL) : strdup(path);
+    if (!*target) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: %s", QUOTE(path), strerror(errno));
+    return DEBERTA_OK;
+}
+
+deberta_status atomic_file_open(atomic_file **result, const char *path, deberta_error *err)
+{
+    *result = NULL;
     atomic_file *file = calloc(1, sizeof *file);
     if (!file) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for writing it", QUOTE(path));
     file->descriptor = -1;
-    file->target = resolve(path);
-    deberta_status made = DEBERTA_OK;
-    if (!file->target) made = status_fail(err, DEBERTA_E_MEMORY, "%s: no memory for writing it", QUOTE(path));
+    deberta_status made = atomic_file_target(&file->target, path, err);
     if (made == DEBERTA_OK) made = create_temporary(file, err);
     if (made != DEBERTA_OK) {
         atomic_file_discard(&file);
@@ -71,6 +71,13 @@ deberta_status atomic_file_open(atomic_file **result, const char *path, deberta_
     }
     *result = file;
     return DEBERTA_OK;
+}
+
+deberta_status atomic_file_stream(FILE **stream, atomic_file *file, deberta_error *err)
+{
+    *stream = file->stream = fdopen(file->descriptor, "w");
+    if (*stream) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: %s", QUOTE(file->target), strerror(errno));
 }
 
 deberta_status atomic_file_write(atomic_file *file, uint64_t offset, const void *bytes, size_t count_bytes,
@@ -104,14 +111,21 @@ deberta_status atomic_file_sync(atomic_file *file, deberta_error *err)
     DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be brought to the disk: %s", QUOTE(file->target), strerror(errno));
 }
 
+/* Network file systems report only here that they could not store something, and streams what they still held. */
+static bool close_it(atomic_file *file)
+{
+    const bool written = !file->stream || !ferror(file->stream);
+    const int failed = file->stream ? fclose(file->stream) : close(file->descriptor);
+    file->stream = NULL;
+    file->descriptor = -1;
+    return failed == 0 && written;
+}
+
 deberta_status atomic_file_commit(atomic_file **file, deberta_error *err)
 {
     atomic_file *done = *file;
-    /* Network file systems report only here that they could not store something. */
-    bool stored = close(done->descriptor) == 0;
-    done->descriptor = -1;
     deberta_status status = DEBERTA_OK;
-    if (stored && rename(done->temporary, done->target) == 0)
+    if (close_it(done) && rename(done->temporary, done->target) == 0)
         done->pending = false;
     else
         status = status_fail(err, DEBERTA_E_SYSTEM, "%s: writing failed: %s", QUOTE(done->target), strerror(errno));
@@ -123,7 +137,7 @@ void atomic_file_discard(atomic_file **file)
 {
     atomic_file *gone = *file;
     if (!gone) return;
-    if (gone->descriptor >= 0) close(gone->descriptor);
+    if (gone->descriptor >= 0) close_it(gone);
     if (gone->pending) unlink(gone->temporary);
     free(gone->target);
     free(gone->temporary);

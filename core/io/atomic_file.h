@@ -8,14 +8,19 @@
 #define CORE_IO_ATOMIC_FILE_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "core/base/status.h"
 
 typedef struct atomic_file atomic_file;
 
-/* A symbolic link is followed: the file it points to is replaced. What exists and is not a regular file is refused, and
- * a link to what does not exist. */
+/* Where a file of this name will really be, in new memory: a symbolic link is followed, because renaming onto it would
+ * replace the link. What exists and is not a regular file is refused, and a link to what does not exist. */
+deberta_status atomic_file_target(char **target, const char *path, deberta_error *err);
+/* Of atomic_file_target(path). */
 deberta_status atomic_file_open(atomic_file **file, const char *path, deberta_error *err);
+/* For writing text: closed by commit, which reports what could not be written, or by discard. */
+deberta_status atomic_file_stream(FILE **stream, atomic_file *file, deberta_error *err);
 /* Anywhere, in any order. What is never written, but lies below the size, is zero. */
 deberta_status atomic_file_write(atomic_file *file, uint64_t offset, const void *bytes, size_t count_bytes,
                                  deberta_error *err);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/path.h"
 #include "core/io/checkpoint_parts.h"
 #include "core/io/json_file.h"
 #include "core/io/tensor_names.h"

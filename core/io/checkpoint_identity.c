@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/cpu.h"
+#include "core/base/path.h"
 #include "core/base/sha256.h"
 #include "core/io/checkpoint_parts.h"
 

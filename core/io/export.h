@@ -1,4 +1,4 @@
-/* Writing tensors: safetensors files of many, npy files of one.
+/* Writing tensors into safetensors files.
  *
  * All tensors are declared first, so that the header can be written and every later piece has its place; pieces come in
  * any order and may be as small as a row, so nothing large is held in memory. What is never written is zero. The file
@@ -8,24 +8,12 @@
 #ifndef CORE_IO_EXPORT_H
 #define CORE_IO_EXPORT_H
 
-#include "core/io/tensor.h"
+#include "core/io/tensor_header.h"
 
 typedef struct export_file export_file;
 
-typedef struct export_tensor {
-    const char *name;   /* unique; not used in npy files */
-    tensor_dtype dtype; /* DTYPE_F32 or DTYPE_I64 */
-    size_t rank, shape[TENSOR_MAX_RANK];
-} export_tensor;
-
-/* An entry of __metadata__. Keys are unique. */
-typedef struct export_note {
-    const char *key, *value;
-} export_note;
-
 deberta_status export_safetensors(export_file **file, const char *path, const export_tensor *tensors, size_t count,
                                   const export_note *notes, size_t note_count, deberta_error *err);
-deberta_status export_npy(export_file **file, const char *path, const export_tensor *tensor, deberta_error *err);
 
 /* Elements [first, first + count) of the tensor with this index among the declared ones; values are of its dtype. */
 deberta_status export_write(export_file *file, size_t tensor, size_t first, const void *values, size_t count,

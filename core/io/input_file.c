@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/path.h"
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
@@ -141,17 +142,11 @@ static deberta_status check_mask(const input_file *input, const char *where, deb
     return DEBERTA_OK;
 }
 
-static bool has_suffix(const char *path, const char *suffix)
-{
-    size_t path_bytes = strlen(path), suffix_bytes = strlen(suffix);
-    return path_bytes > suffix_bytes && strcmp(path + path_bytes - suffix_bytes, suffix) == 0;
-}
-
 deberta_status input_file_read(input_file *input, const char *path, deberta_error *err)
 {
     *input = (input_file){0};
-    bool json = has_suffix(path, ".json");
-    if (!json && !has_suffix(path, ".safetensors"))
+    bool json = path_has_suffix(path, ".json");
+    if (!json && !path_has_suffix(path, ".safetensors"))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: unknown suffix of an input, expected .safetensors or .json",
                      QUOTE(path));
     mapped_file file;

@@ -14,18 +14,6 @@ uint16_t load_u16(const uint8_t *at) { return (uint16_t)(at[0] | at[1] << 8); }
 uint32_t load_u32(const uint8_t *at) { return load_u16(at) | (uint32_t)load_u16(at + 2) << 16; }
 uint64_t load_u64(const uint8_t *at) { return load_u32(at) | (uint64_t)load_u32(at + 4) << 32; }
 
-char *path_join(const char *folder, const char *name)
-{
-    size_t folder_bytes = strlen(folder), name_bytes = strlen(name);
-    bool slash = folder_bytes > 0 && folder[folder_bytes - 1] != '/'; /* no folder: the current one, not the root */
-    char *path = malloc(folder_bytes + name_bytes + 2);
-    if (!path) return NULL;
-    memcpy(path, folder, folder_bytes);
-    if (slash) path[folder_bytes++] = '/';
-    memcpy(path + folder_bytes, name, name_bytes + 1);
-    return path;
-}
-
 static bool starts_with(const uint8_t *bytes, size_t size_bytes, const char *prefix)
 {
     size_t length = strlen(prefix);

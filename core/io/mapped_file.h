@@ -45,7 +45,4 @@ uint16_t load_u16(const uint8_t *at);
 uint32_t load_u32(const uint8_t *at);
 uint64_t load_u64(const uint8_t *at);
 
-/* folder/name (just name for an empty folder) in new memory, NULL without memory. */
-char *path_join(const char *folder, const char *name);
-
 #endif

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/path.h"
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
 

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/grow.h"
 #include "core/io/quote.h"
-#include "core/text/grow.h"
 #include "core/text/utf8.h"
 
 deberta_status added_tokens_add(added_tokens *tokens, const added_token *token, const char *where, deberta_error *err)

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/grow.h"
 #include "core/io/quote.h"
-#include "core/text/grow.h"
 #include "core/text/utf8.h"
 
 enum { MAX_ID = (1 << 24) - 1, NO_ID = -1, MERGED_AWAY = -2 };

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/grow.h"
 #include "core/io/mapped_file.h"
 #include "core/io/quote.h"
-#include "core/text/grow.h"
 
 /* What a vocabulary can sensibly have; mDeBERTa's has 250,101. Keeps ids and sizes of tables far from any limit. */
 enum { MAX_PIECES = 1 << 24, MAX_PIECE_BYTES = 1 << 16 };

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text/grow.h"
+#include "core/base/grow.h"
 #include "core/text/workspace.h"
 
 const char *token_list_text(const token_list *list, size_t index, size_t *bytes)

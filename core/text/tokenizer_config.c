@@ -8,8 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/path.h"
 #include "core/io/json_file.h"
-#include "core/io/mapped_file.h"
 #include "core/text/json_value.h"
 
 /* The keys in the files; the order is that of deberta_special. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text/grow.h"
+#include "core/base/grow.h"
 #include "core/text/tokenizer_inside.h"
 #include "core/text/utf8.h"
 

@@ -5,7 +5,7 @@
 
 #include <stdlib.h>
 
-#include "core/text/grow.h"
+#include "core/base/grow.h"
 
 deberta_status traced_text_reserve(traced_text *traced, size_t bytes, deberta_error *err)
 {

@@ -8,8 +8,8 @@
 #include <string.h>
 #include <wctype.h>
 
+#include "core/base/grow.h"
 #include "core/io/quote.h"
-#include "core/text/grow.h"
 #include "core/text/utf8.h"
 
 enum {

@@ -5,6 +5,8 @@ SPDX-License-Identifier: MIT
 """
 import os
 import re
+import resource
+import subprocess
 from unittest import SkipTest
 
 TINY = "synthetic:v3-xsmall,layers=1,vocab=50,hidden=64,heads=2,intermediate=64"
@@ -72,7 +74,7 @@ TABLE = [
     ("out-no-folder", ["info", "--json", "-o", "no/such/x"], 4, ["no/such/x", "cannot be written", "No such file"]),
     ("out-no-folder-text", ["info", "-o", "no/such/x"], 4, ["no/such/x", "cannot be written"]),
     ("out-empty", ["info", "--json", "-o", ""], 2, ["--out", "empty"]),
-    ("out-is-folder", ["info", "--json", "-o", "d"], 4, ["d", "directory"]),
+    ("out-is-folder", ["info", "--json", "-o", "d"], 4, ["d", "not a regular file"]),
     ("out-twice", ["info", "--json", "-o", "a", "-o", "b"], 2, ["--out", "2 times"]),
     ("out-full-disk", ["info", "--json", "-o", "/dev/full"], 4, ["/dev/full", "No space left"]),
     # ---- encode
@@ -414,6 +416,20 @@ def isa_of_environment(bench):
     assert ",scalar," in bench.fine(*quick, env={"DEBERTA_ISA": "scalar"}).out
 
 
+def too_long_a_list(bench):
+    """A command line for which memory runs out is not a wrong one."""
+    limit = lambda: resource.setrlimit(resource.RLIMIT_DATA, (1 << 25, 1 << 25))
+    start = lambda *more: bench.start("encode", TINY, "--ids", "1", "-o", "x.safetensors", *more, preexec_fn=limit, stdout=subprocess.PIPE,
+                                      stderr=subprocess.PIPE)
+    process = start()
+    process.communicate(timeout=60)
+    if process.returncode:
+        raise SkipTest("does not run in 32 MB")
+    process = start(*["--ablate", "," * 120000] * 14)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 4 and b"out of memory" in err, (process.returncode, err)
+
+
 def rows(path):
     with open(path, encoding="utf-8") as file:
         lines = file.read().rstrip("\n").split("\n")
@@ -433,3 +449,4 @@ def tests(settings):
     for folder, expect, *_ in rows(os.path.join(settings.golden, "tokenizers", "bad", "expect.tsv")):
         yield "bad-tokenizer/" + folder, bad_tokenizer(folder, expect)
     yield "isa-of-the-environment", isa_of_environment
+    yield "too-long-a-list", too_long_a_list

@@ -149,15 +149,38 @@ def encode_json_input(bench):
         assert not any(tensor.values)
 
 
-def encode_through_link(bench):
-    """What a link points to is replaced, not the link; permissions are the usual ones."""
-    os.mkdir(bench.path("real"))
-    os.symlink("real/x.safetensors", bench.path("x.safetensors"))
-    with open(bench.path("real/x.safetensors"), "w", encoding="utf-8") as file:
-        file.write("old")
-    bench.fine("encode", TINY, "--ids", "1", "-o", "x.safetensors")
-    assert os.path.islink(bench.path("x.safetensors")) and os.listdir(bench.path("real")) == ["x.safetensors"]
-    tensor_files.read(bench.path("real/x.safetensors"))
+def through_link(name, *arguments):
+    """What a link points to is replaced, not the link. One that leads nowhere is neither followed nor replaced."""
+    def test(bench):
+        if arguments[0] == "attention":
+            needs_figures(bench)
+        os.mkdir(bench.path("real"))
+        os.symlink("real/" + name, bench.path(name))
+        refused = bench.run(*arguments, name)
+        assert refused.code == 4 and "symbolic link to a file that does not exist" in refused.err, refused.describe()
+        assert os.readlink(bench.path(name)) == "real/" + name and os.listdir(bench.path("real")) == []
+        with open(bench.path("real/" + name), "w", encoding="utf-8") as file:
+            file.write("old")
+        bench.fine(*arguments, name)
+        assert os.readlink(bench.path(name)) == "real/" + name and os.listdir(bench.path("real")) == [name]
+        assert os.path.getsize(bench.path("real/" + name)) > 3 and bench.files() == ["real", name]
+    return test
+
+
+def suffixes_in_capitals(bench):
+    """X.CSV is what x.csv is, whatever reads or writes it."""
+    bench.fine("encode", TINY, "--ids", "1,7", "-o", "X.SAFETENSORS")
+    folder = os.path.join(bench.golden, "24-v3-b3-ragged")
+    shutil.copy(os.path.join(folder, "expected.safetensors"), bench.path("EXPECTED.SAFETENSORS"))
+    bench.fine("verify", folder, "--against", "EXPECTED.SAFETENSORS")
+    with open(bench.path("IN.JSON"), "w", encoding="utf-8") as file:
+        file.write('{"input_ids": [[1, 7]]}')
+    bench.fine("encode", TINY, "--input", "IN.JSON", "-o", "x.safetensors")
+    for suffix in ("csv", "md", "json", "tex"):
+        for name in ("x." + suffix, "X." + suffix.upper()):
+            bench.fine("verify", TINY, "-n", "3", "-o", name)
+        with open(bench.path("x." + suffix), encoding="utf-8") as small, open(bench.path("X." + suffix.upper()), encoding="utf-8") as large:
+            assert large.readline() == small.readline(), suffix
 
 
 def untouched(bench):
@@ -617,7 +640,11 @@ def tests(settings):
     yield "encode/defaults", encode_defaults
     yield "encode/lists", encode_lists
     yield "encode/json-input", encode_json_input
-    yield "encode/link", encode_through_link
+    yield "link/tensors", through_link("x.safetensors", "encode", TINY, "--ids", "1", "-o")
+    yield "link/text", through_link("x.json", "info", "--json", "-o")
+    yield "link/figure", through_link("x.png", "attention", TINY, "--ids", "1,2", "-o")
+    yield "link/numbers", through_link("x.csv", "attention", TINY, "--ids", "1,2", "--data")
+    yield "suffixes-in-capitals", suffixes_in_capitals
     yield "untouched-on-failure", untouched
     yield "tokenize/texts", tokenize_texts
     yield "tokenize/json", tokenize_json

@@ -106,6 +106,17 @@ def test_formats_hold_the_same_rows():
     assert array.array("f", [x for line in lines for x in line["pooled"]]) == values
 
 
+def test_suffixes_in_capitals():
+    path = corpus("UPPER.TXT", 5)
+    for small, large in (("u.npy", "U.NPY"), ("u.jsonl", "U.JSONL"), ("u.safetensors", "U.SAFETENSORS")):
+        assert encode(large, "--file", path, "--pool", "mean")[0].read_bytes() == \
+            encode(small, "--file", path, "--pool", "mean")[0].read_bytes()
+    for name in ("IN.JSONL", "IN.NDJSON"):
+        objects = FOLDER / name
+        objects.write_text('{"text": "a", "id": 7}\n')
+        assert json.loads(encode("in.jsonl", "--file", objects)[0].read_text())["id"] == 7
+
+
 def test_batches_do_not_show():
     path = corpus("batches.txt", 120)
     one = encode("b1.npy", "--file", path)[0].read_bytes()
@@ -194,10 +205,24 @@ def test_resuming():
 def test_signals_leave_nothing_behind():
     path = corpus("signal.txt", 30000)
     running = subprocess.Popen([PROGRAM, "encode", str(model()), "--file", path, "--batch-tokens", "64", "-o", FOLDER / "s.npy"])
-    while running.poll() is None and not list(FOLDER.glob("s.npy.*.part")):
+    while running.poll() is None and not list(FOLDER.glob(".deberta-*.tmp")):
         time.sleep(0.01)
     running.send_signal(signal.SIGINT)
-    assert running.wait() == -signal.SIGINT and not list(FOLDER.glob("s.npy*"))
+    assert running.wait() == -signal.SIGINT and not list(FOLDER.glob("s.npy*")) and not list(FOLDER.glob(".deberta-*"))
+
+
+def test_links():
+    path = corpus("links.txt", 20)
+    for name, words in (("l.npy", []), ("m.npy", ["--resume"])):
+        link, real = FOLDER / name, FOLDER / "real" / name
+        real.parent.mkdir(exist_ok=True)
+        link.symlink_to(real)
+        assert "symbolic link" in run("encode", model(), "--file", path, *words, "-o", link, code=4)[1]
+        assert link.is_symlink() and not list(real.parent.iterdir())
+        real.write_text("old")
+        encode(name, "--file", path, *words)
+        assert link.is_symlink() and list(real.parent.iterdir()) == [real] and read_npy(real)[0] == (20, WIDTH)
+        real.unlink()
 
 
 def test_a_named_pipe_is_a_file():

@@ -33,7 +33,8 @@ static size_t files_in_folder(void)
     size_t count = 0;
     DIR *directory = opendir(folder);
     assert_non_null(directory);
-    for (struct dirent *entry; (entry = readdir(directory));) count += entry->d_name[0] != '.';
+    for (struct dirent *entry; (entry = readdir(directory));)
+        count += strcmp(entry->d_name, ".") && strcmp(entry->d_name, "..");
     closedir(directory);
     return count;
 }

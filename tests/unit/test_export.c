@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <signal.h>
 
+#include "core/io/atomic_file.h"
 #include "core/io/export.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
@@ -121,32 +122,30 @@ static void test_exact_bytes(void **state)
         check_content(path, expected.bytes, expected.count);
     }
     buffer_free(&expected);
+    remove_folder(folder);
+}
 
-    /* numpy's format: header and newline end at 128 */
-    static const export_tensor matrix = {NULL, DTYPE_F32, 2, {1, 2}}, vector = {NULL, DTYPE_I64, 1, {1}},
-                               scalar = {NULL, DTYPE_F32, 0, {0}};
+/* numpy's format: header and newline end at 128, whatever the numbers. */
+static void test_npy_header(void **state)
+{
+    (void)state;
     static const struct {
-        const export_tensor *declared;
+        size_t rows, columns;
         const char *text;
-        size_t data_bytes;
     } cases[] = {
-        {&matrix, "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }", 8},
-        {&vector, "{'descr': '<i8', 'fortran_order': False, 'shape': (1,), }", 8},
-        {&scalar, "{'descr': '<f4', 'fortran_order': False, 'shape': (), }", 4},
+        {1, 2, "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }"},
+        {SIZE_MAX, SIZE_MAX,
+         "{'descr': '<f4', 'fortran_order': False, 'shape': (18446744073709551615, 18446744073709551615), }"},
     };
-    for (size_t i = 0; i < 3; i++) {
-        uint8_t npy[136];
+    for (size_t i = 0; i < 2; i++) {
+        char npy[128], header[TENSOR_HEADER_NPY_BYTES];
         memset(npy, ' ', 128);
         memcpy(npy, "\x93NUMPY\x01\x00\x76\x00", 10);
         memcpy(npy + 10, cases[i].text, strlen(cases[i].text));
         npy[127] = '\n';
-        memcpy(npy + 128, "\x09\0\0\0\0\0\0\0", 8);
-        OK(export_npy(&file, path, cases[i].declared, &error));
-        OK(export_write(file, 0, 0, npy + 128, cases[i].data_bytes / dtype_bytes(cases[i].declared->dtype), &error));
-        OK(export_finish(&file, &error));
-        check_content(path, npy, 128 + cases[i].data_bytes);
+        tensor_header_npy(header, cases[i].rows, cases[i].columns);
+        assert_memory_equal(header, npy, 128);
     }
-    remove_folder(folder);
 }
 
 static void test_wrong_calls(void **state)
@@ -201,7 +200,8 @@ static void test_targets(void **state)
                   "cannot be written");
     check_refused(export_safetensors(&file, folder, &one, 1, NULL, 0, &error), &error, DEBERTA_E_SYSTEM,
                   "not a regular file");
-    check_refused(export_npy(&file, "/dev/null", &one, &error), &error, DEBERTA_E_SYSTEM, "not a regular file");
+    check_refused(export_safetensors(&file, "/dev/null", &one, 1, NULL, 0, &error), &error, DEBERTA_E_SYSTEM,
+                  "not a regular file");
     assert_int_equal(access("/dev/null", W_OK), 0);
 
     /* what was there stays until the end, also when nothing comes of it */
@@ -216,36 +216,82 @@ static void test_targets(void **state)
     /* a symbolic link stays one */
     snprintf(link, sizeof link, "%s/link", folder);
     assert_int_equal(symlink("out", link), 0);
-    OK(export_npy(&file, link, &one, &error));
+    OK(export_safetensors(&file, link, &one, 1, NULL, 0, &error));
     OK(export_finish(&file, &error));
     struct stat status;
     assert_int_equal(lstat(link, &status), 0);
     assert_true(S_ISLNK(status.st_mode));
     assert_int_equal(stat(path, &status), 0);
-    assert_int_equal(status.st_size, 132);
+    assert_true(status.st_size > 3);
     assert_int_equal(count_files(folder), 2);
 
     /* one that leads nowhere is neither followed nor replaced */
     assert_int_equal(unlink(link), 0);
     assert_int_equal(symlink("elsewhere/out", link), 0);
-    check_refused(export_npy(&file, link, &one, &error), &error, DEBERTA_E_SYSTEM, "does not exist");
+    check_refused(export_safetensors(&file, link, &one, 1, NULL, 0, &error), &error, DEBERTA_E_SYSTEM,
+                  "does not exist");
     assert_int_equal(lstat(link, &status), 0);
     assert_true(S_ISLNK(status.st_mode));
 
     /* two writers of one file at a time do not meet */
     export_file *other;
-    OK(export_npy(&file, path, &one, &error));
-    OK(export_npy(&other, path, &one, &error));
+    OK(export_safetensors(&file, path, &one, 1, NULL, 0, &error));
+    OK(export_safetensors(&other, path, &one, 1, NULL, 0, &error));
     assert_string_not_equal(export_temporary(file), export_temporary(other));
     OK(export_finish(&file, &error));
     OK(export_finish(&other, &error));
 
     /* a name without a folder is in the current one */
     assert_int_equal(chdir(folder), 0);
-    OK(export_npy(&file, "here", &one, &error));
+    OK(export_safetensors(&file, "here", &one, 1, NULL, 0, &error));
     OK(export_finish(&file, &error));
     assert_int_equal(count_files(folder), 3);
     assert_int_equal(chdir("/"), 0);
+    remove_folder(folder);
+}
+
+/* Text through a stream: whole or not at all, too. */
+static void test_stream(void **state)
+{
+    (void)state;
+    char *folder = make_folder(), path[256], link[256];
+    atomic_file *file;
+    FILE *stream;
+    deberta_error error;
+    snprintf(path, sizeof path, "%s/out", folder);
+    snprintf(link, sizeof link, "%s/link", folder);
+    write_file(folder, "out", "old", 3);
+    assert_int_equal(symlink("out", link), 0);
+    OK(atomic_file_open(&file, link, &error));
+    OK(atomic_file_stream(&stream, file, &error));
+    fputs("new text", stream);
+    check_content(path, "old", 3);
+    OK(atomic_file_commit(&file, &error));
+    check_content(path, "new text", 8);
+    OK(atomic_file_open(&file, link, &error));
+    OK(atomic_file_stream(&stream, file, &error));
+    fputs("never seen", stream);
+    atomic_file_discard(&file);
+    check_content(path, "new text", 8);
+    struct stat status;
+    assert_int_equal(lstat(link, &status), 0);
+    assert_true(S_ISLNK(status.st_mode));
+
+    /* what the stream could not write, commit reports */
+    struct rlimit before, limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = 4;
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    OK(atomic_file_open(&file, path, &error));
+    OK(atomic_file_stream(&stream, file, &error));
+    fputs("too long", stream);
+    fflush(stream);
+    check_refused(atomic_file_commit(&file, &error), &error, DEBERTA_E_SYSTEM, "File too large");
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    check_content(path, "new text", 8);
+    assert_int_equal(count_files(folder), 2);
     remove_folder(folder);
 }
 
@@ -288,7 +334,8 @@ int main(void)
     limit_memory();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_exact_bytes), cmocka_unit_test(test_wrong_calls),
-        cmocka_unit_test(test_targets),    cmocka_unit_test(test_full_disk),
+        cmocka_unit_test(test_npy_header), cmocka_unit_test(test_targets),     cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_full_disk),
     };
     return cmocka_run_group_tests_name("export", tests, NULL, NULL);
 }

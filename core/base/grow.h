@@ -1,8 +1,8 @@
-/* Growing arrays: the one place that doubles capacities and checks their sizes.
+/* Growing arrays: by half, with their sizes checked.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_GROW_H
-#define CORE_TEXT_GROW_H
+#ifndef CORE_BASE_GROW_H
+#define CORE_BASE_GROW_H
 
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,0 +1,52 @@
+/* What stands before the values in files of tensors: safetensors of many, npy of one matrix.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_IO_TENSOR_HEADER_H
+#define CORE_IO_TENSOR_HEADER_H
+
+#include "core/io/tensor.h"
+
+typedef struct export_tensor {
+    const char *name;   /* unique */
+    tensor_dtype dtype; /* DTYPE_F32 or DTYPE_I64 */
+    size_t rank, shape[TENSOR_MAX_RANK];
+} export_tensor;
+
+/* An entry of __metadata__. Keys are unique. */
+typedef struct export_note {
+    const char *key, *value;
+} export_note;
+
+/* Where the values of a tensor are, counted from the end of the header. */
+typedef struct tensor_place {
+    uint64_t offset_bytes;
+    size_t elements, element_bytes;
+} tensor_place;
+
+/* Places the values at *end and moves it behind them. `path` is for messages, here and below. */
+deberta_status tensor_place_values(tensor_place *place, const export_tensor *declared, uint64_t *end, const char *path,
+                                   deberta_error *err);
+
+typedef struct tensor_contents {
+    const export_tensor *tensors;
+    const tensor_place *places; /* of each */
+    size_t count;
+    const export_note *notes;
+    size_t note_count;
+} tensor_contents;
+
+typedef struct tensor_header {
+    char *bytes; /* to be freed */
+    size_t size_bytes;
+} tensor_header;
+
+/* Metadata first and then the tensors in the order of their declaration. The size is a multiple of 8 and at least
+ * least_bytes: whoever does not know the shapes yet can keep room. On failure *header is empty. */
+deberta_status tensor_header_safetensors(tensor_header *header, const tensor_contents *contents, size_t least_bytes,
+                                         const char *path, deberta_error *err);
+
+/* Of a matrix of float32, whatever its size. */
+enum { TENSOR_HEADER_NPY_BYTES = 128 };
+void tensor_header_npy(char header[TENSOR_HEADER_NPY_BYTES], size_t rows, size_t columns);
+
+#endif
