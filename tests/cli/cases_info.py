@@ -37,6 +37,14 @@ def info_model(bench):
     assert head["heads_present"] == ["mlm", "mlm_emd"], head
 
 
+def info_mdeberta(bench):
+    """The multilingual shape: v3-base with a larger vocabulary (whose table is read row by row, not held)."""
+    shape, base = (json.loads(bench.fine("info", "synthetic:" + name, "--json").out)["model"] for name in ("mdeberta-base", "v3-base"))
+    differing = {key for key in shape if shape[key] != base[key]}
+    assert differing == {"name", "vocabulary_size", "parameters"} and shape["vocabulary_size"] == 251000, differing
+    bench.fine("encode", "synthetic:mdeberta-base,layers=1,vocab=100", "--ids", "1,99,2", "-o", "o.safetensors")
+
+
 def write_hollow_model(folder, hidden, layers):
     """A checkpoint of the v3 kind whose weights are a hole in the file: as large as asked for, and no room on the disk. Its parameters."""
     inner, rows = 4 * hidden, 32
@@ -84,4 +92,5 @@ def info_reads_no_weights(bench):
 def tests(_):
     yield "info/json", info_json
     yield "info/model", info_model
+    yield "info/mdeberta", info_mdeberta
     yield "info/reads-no-weights", info_reads_no_weights

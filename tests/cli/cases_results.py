@@ -6,14 +6,18 @@ import csv
 import io
 import json
 import os
+import pty
 import re
 import shutil
 import struct
 import subprocess
+import sys
 import zlib
+from unittest import SkipTest
 
 import tensor_files
 from cases_misuse import SPM, TINY, check_message, needs_figures
+from cases_signals import children_of, wait_until
 
 # ------------------------------------------------------------------------------------------------------------ encode
 
@@ -197,6 +201,29 @@ def untouched(bench):
     assert len(bench.files()) == 3, bench.files()
 
 
+def encode_position_ids(bench):
+    """One id everywhere: what enters the first layer then depends on the position alone, and rows move with it. A row that is padded
+    on the left counts columns, and is the row with such positions."""
+    folder, ids = os.path.join(bench.golden, "04-v1-plain-posbias-types"), [7] * 12
+
+    def rows(name, **keys):
+        with open(bench.path("in.json"), "w", encoding="utf-8") as file:
+            json.dump(keys, file)
+        bench.fine("encode", folder, "--input", "in.json", "--hidden", "all", "-o", "o.safetensors")
+        tensor = tensor_files.read(bench.path("o.safetensors"))[0][name]
+        width = tensor.shape[2]
+        return [tensor.values[at:at + width] for at in range(0, len(tensor.values), width)]
+
+    first, last = "hidden_states.0", "hidden_states.2"
+    plain = rows(first, input_ids=[ids])
+    chosen = [5, 0, 11, 3, 3, 7, 1, 10, 2, 9, 4, 8]
+    assert rows(first, input_ids=[ids], position_ids=[chosen]) == [plain[p] for p in chosen]
+    assert all(a != b for k, a in enumerate(plain) for b in plain[:k]), "positions do not show"
+    moved = rows(last, input_ids=[ids[:9]], position_ids=[list(range(3, 12))])
+    padded = rows(last, input_ids=[[0] * 3 + ids[3:]], attention_mask=[[0] * 3 + [1] * 9])
+    assert moved == padded[3:] and moved != rows(last, input_ids=[ids[:9]])
+
+
 # ---------------------------------------------------------------------------------------------------------- tokenize
 
 def tokenize_texts(bench):
@@ -245,7 +272,8 @@ def tokenize_notes(bench):
     assert "U+FFFD in 1 place, the first at byte 3" in result.err, result.describe()
     result = bench.fine("tokenize", model, "--text", "a b c d e", "--max-tokens", "4")
     assert "cut to 4 tokens, 4 dropped" in result.err, result.describe()
-    assert bench.fine("tokenize", model, "-q", "--text", "a b c d e", "--max-tokens", "4").err == ""
+    for quiet in ("-q", "--quiet"):
+        assert bench.fine("tokenize", model, quiet, "--text", "a b c d e", "--max-tokens", "4").err == ""
 
 
 # ------------------------------------------------------------------------------------------------------------ verify
@@ -454,6 +482,88 @@ def bench_kernel(bench):
     assert lines[0].split()[0] in result.out, result.describe()
 
 
+def bench_cold(bench):
+    """Cold caches are noted in the result, and change no bit of it."""
+    warm, cold = (json.loads(bench.fine("bench", TINY, "-n", "7", *QUICK, *extra, "--json").out)["results"] for extra in ((), ("--cold",)))
+    assert [r["cold"] for r in warm + cold] == [False, True] and warm[0]["checksum"] == cold[0]["checksum"]
+    with open(bench.path("one.txt"), "w", encoding="utf-8") as file:
+        file.write("gemm rows=4 depth=64 columns=64\n")
+    assert "gemm rows=4" in bench.fine("bench", "kernel", "one.txt", "--isa", "scalar", "--reps", "1", "--cold").out
+
+
+def bound_workers(pid):
+    """How many processors each worker of a process and of its children may use."""
+    found = []
+    for process in [pid] + children_of(pid):
+        try:
+            for task in os.listdir(f"/proc/{process}/task"):
+                with open(f"/proc/{process}/task/{task}/comm", encoding="utf-8") as file:
+                    if file.read().startswith("worker-"):
+                        found.append(len(os.sched_getaffinity(int(task))))
+        except OSError:  # it ended meanwhile
+            pass
+    return found
+
+
+def bench_pin(bench):
+    """With --pin a worker has one processor, without it all of them."""
+    allowed = len(os.sched_getaffinity(0))
+    if allowed < 2:
+        raise SkipTest("one processor")
+    for extra, processors in ((["--pin"], 1), ([], allowed)):
+        process = bench.start("bench", TINY, "-n", "64", "--threads", "2", "--reps", "10000", "--min-time", "30", "--no-peak", *extra,
+                              stdout=subprocess.DEVNULL)
+        try:
+            # a worker may go where it likes only after it has begun somewhere
+            assert wait_until(lambda: bound_workers(process.pid) == [processors]), (extra, bound_workers(process.pid), process.poll())
+        finally:
+            process.terminate()
+            process.wait()
+    same = {json.loads(bench.fine("bench", TINY, "-n", "7", "--threads", "2", *QUICK, *extra, "--json").out)["results"][0]["checksum"]
+            for extra in ((), ("--pin",))}
+    assert len(same) == 1, same
+
+
+def bench_machine(bench):
+    """Rates of the tiers that there are, for the threads asked for; the machine is measured, not a model."""
+    available = [tier["name"] for tier in json.loads(bench.fine("info", "--json").out)["tiers"] if tier["available"]]
+    bench.fine("bench", "machine", "--threads", "1", "-o", "m.json")
+    with open(bench.path("m.json"), encoding="utf-8") as file:
+        found = json.load(file)
+    assert found["schema"] == "deberta-bench/1" and found["results"] == []
+    (roof,) = found["environment"]["roofs"]
+    assert roof["threads"] == 1 and roof["read_gbs"] > 0 and roof["triad_gbs"] > 0, roof
+    assert all(roof[tier + "_gflops"] > 0 for tier in available), roof
+
+
+def document_lengths(bench):
+    """bench/shapes/document_lengths.txt, read as tools/peers.py reads it, is what its head says."""
+    sys.path.insert(0, os.path.join(bench.root, "tools"))
+    import peers
+    lengths = sorted(peers.read_lengths(peers.DOCUMENTS))
+    assert len(lengths) == 512 and (lengths[0], lengths[-1]) == (16, 512), lengths
+    assert lengths[255] <= 53 <= lengths[256] and round(sum(lengths) / 512) == 80, (lengths[255:257], sum(lengths) / 512)
+
+
+def progress_on_a_terminal(bench):
+    """Shown on a terminal after a second, unless one asks for none."""
+    def said(*extra):
+        terminal, end = pty.openpty()
+        try:
+            bench.start("bench", TINY, "-n", "64", "--reps", "3", "--min-time", "1.5", "--no-peak", *extra, stdout=subprocess.DEVNULL,
+                        stderr=end).wait(timeout=120)
+            os.set_blocking(terminal, False)
+            try:
+                return os.read(terminal, 1 << 16)
+            except BlockingIOError:
+                return b""
+        finally:
+            os.close(end)
+            os.close(terminal)
+
+    assert b"s left" in said() and said("--progress", "never") == said("--quiet") == b""
+
+
 def bench_schedule(bench):
     """One thread's schedule is the encode itself; of more threads none gets all tasks, so the span is between its bounds."""
     text = bench.fine("bench", "schedule", "synthetic:v3-xsmall,vocab=50,layers=2", "-n", "40", "--threads", "1,4", "--reps", "3", "--format", "csv").out
@@ -509,6 +619,19 @@ def attention_figures(bench):
     assert len(bench.files()) == 7, bench.files()
 
 
+def fonts(bench):
+    """The type that was asked for is the one of all labels."""
+    needs_figures(bench)
+    bench.fine("bench", TINY, "-n", "4,8", *QUICK, "--json", "-o", "b.json")
+    for font in ("DejaVu Serif", "DejaVu Sans Mono"):
+        bench.fine("attention", TINY, "--ids", "1,7,3", "--font", font, "-o", "a.svg")
+        bench.fine("bench", "plot", "b.json", "--font", font, "-o", "p.svg")
+        for name in ("a.svg", "p.svg"):
+            with open(bench.path(name), encoding="utf-8") as file:
+                found = set(re.findall('font-family="([^"]*)"', file.read()))
+            assert found == {font}, (name, found)
+
+
 def bench_plot(bench):
     needs_figures(bench)
     bench.fine("bench", TINY, "-n", "4-16*2", "--isa", "all", *QUICK, "--json", "-o", "b.json")
@@ -542,6 +665,13 @@ def whole_report(bench):
         assert os.path.getsize(bench.path("r/" + file["name"])) == file["bytes"], file
     assert "{{" not in page and not re.search(r"(src|href)=.?https?:|@import|url\(", page), "the page must not load anything"
     assert not [f for f in os.listdir(bench.path("r")) if f.endswith(".part")]
+
+
+def report_sweep_layers(bench):
+    bench.fine("report", TINY.replace("layers=1", "layers=3"), "--sweep-layers", "1,3", "-n", "4", "--reps", "1", "--isa", "scalar",
+               "--skip", "verify,receptive-field", "-o", "r")
+    with open(bench.path("r/layers.json"), encoding="utf-8") as file:
+        assert [r["layers"] for r in json.load(file)["results"]] == [1, 3]
 
 
 def report_texts(bench):
@@ -645,6 +775,7 @@ def tests(settings):
     yield "link/figure", through_link("x.png", "attention", TINY, "--ids", "1,2", "-o")
     yield "link/numbers", through_link("x.csv", "attention", TINY, "--ids", "1,2", "--data")
     yield "suffixes-in-capitals", suffixes_in_capitals
+    yield "encode/position-ids", encode_position_ids
     yield "untouched-on-failure", untouched
     yield "tokenize/texts", tokenize_texts
     yield "tokenize/json", tokenize_json
@@ -667,9 +798,16 @@ def tests(settings):
     yield "bench/axes", bench_sweep_axes
     yield "bench/compare", bench_compare
     yield "bench/kernel", bench_kernel
+    yield "bench/cold", bench_cold
+    yield "bench/pin", bench_pin
+    yield "bench/machine", bench_machine
+    yield "bench/document-lengths", document_lengths
     yield "bench/schedule", bench_schedule
+    yield "progress-on-a-terminal", progress_on_a_terminal
+    yield "fonts", fonts
     yield "bench/plot", bench_plot
     yield "attention/figures", attention_figures
     yield "report/whole", whole_report
+    yield "report/sweep-layers", report_sweep_layers
     yield "report/texts", report_texts
     yield "report/ablated", report_ablated

@@ -153,6 +153,10 @@ def main():
     check(all(0 < layer["radius95"] < 60 for layer in influence["per_layer"]), "influence: radius")
 
     ids = ",".join(str(t % 97) for t in range(40))
+    for sources in (1, 3):
+        moved = json.loads(call(small, "--influence", "--influence-tokens", "20", "--influence-sources", str(sources), "--json").stdout)["influence"]
+        counted = [sum(b["count"] for b in layer["bins"]) for layer in moved["per_layer"]]
+        check(moved["sources"] == sources and set(counted) == {sources * 20}, f"influence of {sources} tokens on all: {counted}")
     done = call(small, "--influence", "--ids", ids, "--json")
     check(done.returncode == 0 and json.loads(done.stdout)["influence"]["tokens"] == 40, f"influence in given ids: {done.stderr}")
     check(call(small, "--ids", ids).returncode == 2, "--ids without --influence")

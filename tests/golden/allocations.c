@@ -1,10 +1,10 @@
 /* Memory: encoding asks for none, and every request that is refused ends in a clean error.
  *
  * First part: between the creation of a session and its end, deberta_encode and all heads make no request of any kind,
- * over many lengths, on several threads. Second part: opening, encoding and closing, with the first, second, third ...
- * request refused in turn until none is left to refuse. Each run must end with DEBERTA_E_MEMORY (of a parser or the
- * system: any error) or, if the library can do without, with the right bits; nothing may be left behind, no memory, no
- * file, no thread.
+ * over many lengths, on several threads. Second part: a whole life - of a model, from opening over encoding to closing;
+ * of a folder that is packed and opened; of a tokenizer - with the first, second, third ... request refused in turn
+ * until none is left to refuse. Each run must end with DEBERTA_E_MEMORY (of a parser or the system: any error) or, if
+ * the library can do without, with the right bits; nothing may be left behind, no memory, no file, no thread.
  *
  *     allocations [--folder DIR]
  *
@@ -134,24 +134,75 @@ static size_t count_threads(void)
     return count;
 }
 
-static remains look_around(void)
+/* path: of a life that may leave files there. */
+static remains look_around(const char *path)
 {
-    return (remains){allocation_live_bytes(), entries("/proc/self/fd"), count_threads()};
+    return (remains){allocation_live_bytes(), entries("/proc/self/fd") + entries(path), count_threads()};
 }
 
-/* The whole life of a model. The refused request is number k of it; 0: none. */
-static deberta_status live_once(const char *path, size_t k, uint64_t *sum, refusal *what, deberta_error *err)
+/* A whole life of something in a folder. *sum: of what it gave. */
+typedef deberta_status (*whole_life)(const char *path, uint64_t *sum, deberta_error *err);
+
+static deberta_status live_as_model(const char *path, uint64_t *sum, deberta_error *err)
 {
     deberta_model *model = NULL;
     deberta_session *session = NULL;
     deberta_session_options options = options_for(2);
-    *sum = 0;
-    allocation_fail(k);
     deberta_status status = deberta_model_open(&model, path, NULL, err);
     if (status == DEBERTA_OK) status = deberta_session_create(&session, model, &options, err);
     if (status == DEBERTA_OK) status = encode(session, model, 9, sum, err);
     deberta_session_free(&session);
     deberta_model_free(&model);
+    return status;
+}
+
+/* Leaves the folder without a packed file, unless one is there after packing failed. */
+static deberta_status live_as_packed_model(const char *path, uint64_t *sum, deberta_error *err)
+{
+    char packed[600];
+    snprintf(packed, sizeof packed, "%s/deberta.packed", path);
+    deberta_status status = deberta_model_pack(path, NULL, err);
+    if (status != DEBERTA_OK) return status;
+    status = live_as_model(path, sum, err);
+    unlink(packed);
+    return status;
+}
+
+static const char text_of_life[] = "Na\u00efve caf\u00e9, [MASK] \u6771\u4eac and a new store.";
+
+static deberta_status live_as_tokenizer(const char *path, uint64_t *sum, deberta_error *err)
+{
+    deberta_tokenizer *tokenizer = NULL;
+    deberta_tokens *tokens = NULL;
+    char *text = NULL;
+    size_t bytes = 0;
+    const deberta_text given = {.struct_size = sizeof given,
+                                .text = text_of_life,
+                                .text_bytes = sizeof text_of_life - 1,
+                                .pair = text_of_life,
+                                .pair_bytes = sizeof text_of_life - 1};
+    deberta_status status = deberta_tokenizer_open(&tokenizer, path, err);
+    if (status == DEBERTA_OK) status = deberta_tokenize(&tokens, tokenizer, &given, err);
+    if (status == DEBERTA_OK)
+        status = deberta_detokenize(&text, &bytes, tokenizer, tokens->ids, tokens->count, err);
+    if (status == DEBERTA_OK) {
+        for (size_t t = 0; t < tokens->count; t++)
+            *sum = (*sum * 31 + (uint64_t)tokens->ids[t]) * 31 + tokens->byte_spans[t].end;
+        for (size_t i = 0; i < bytes; i++) *sum = *sum * 31 + (unsigned char)text[i];
+    }
+    free(text);
+    deberta_tokens_free(&tokens);
+    deberta_tokenizer_free(&tokenizer);
+    return status;
+}
+
+/* The refused request is number k of it; 0: none. */
+static deberta_status live_once(const char *path, whole_life live, size_t k, uint64_t *sum, refusal *what,
+                                deberta_error *err)
+{
+    *sum = 0;
+    allocation_fail(k);
+    deberta_status status = live(path, sum, err);
     *what = allocation_refused();
     allocation_fail(0);
     return status;
@@ -164,7 +215,7 @@ static bool good_end(deberta_status status, refusal what, const deberta_error *e
     return status == DEBERTA_E_MEMORY || what != REFUSED_LIBRARY;
 }
 
-static bool check_refusals(const char *path)
+static bool check_refusals(const char *path, whole_life live)
 {
     static const char *const names[] = {"nothing", "memory of the library", "memory of libzip", "a mapping",
                                         "a thread"};
@@ -175,16 +226,16 @@ static bool check_refusals(const char *path)
     size_t refusals = 0, survived = 0;
     /* Twice: the first use fills caches of the C library and of hwloc, which stay. */
     for (size_t i = 0; i < 2; i++) {
-        if (live_once(path, 0, &right, &what, &error) == DEBERTA_OK) continue;
+        if (live_once(path, live, 0, &right, &what, &error) == DEBERTA_OK) continue;
         printf("FAIL %s: %s\n", path, error.message);
         return false;
     }
-    remains before = look_around();
+    remains before = look_around(path);
     for (size_t k = 1;; k++) {
         error = (deberta_error){0};
-        deberta_status status = live_once(path, k, &sum, &what, &error);
+        deberta_status status = live_once(path, live, k, &sum, &what, &error);
         if (what == REFUSED_NONE) break; /* fewer than k requests */
-        remains after = look_around();
+        remains after = look_around(path);
         refusals++;
         survived += status == DEBERTA_OK;
         /* libzip 1.7 loses a few bytes of its own when it is refused memory. */
@@ -206,6 +257,29 @@ static bool check_refusals(const char *path)
     return good && refusals > 0;
 }
 
+/* A folder of the test's own, with links to the files of a golden case: packing writes beside them. */
+static bool check_packing(const char *folder, const char *name)
+{
+    static const char *const files[] = {"config.json", "model.safetensors"};
+    char own[] = "/tmp/deberta-allocations-XXXXXX", from[600], link[600];
+    bool good = mkdtemp(own) != NULL;
+    for (size_t i = 0; i < 2 && good; i++) {
+        snprintf(from, sizeof from, "%s/%s/%s", folder, name, files[i]);
+        snprintf(link, sizeof link, "%s/%s", own, files[i]);
+        char *absolute = realpath(from, NULL);
+        good = absolute && symlink(absolute, link) == 0;
+        free(absolute);
+    }
+    if (!good) printf("FAIL %s: no folder with links to %s\n", own, name);
+    good = good && check_refusals(own, live_as_packed_model);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(link, sizeof link, "%s/%s", own, files[i]);
+        unlink(link);
+    }
+    rmdir(own);
+    return good;
+}
+
 int main(int argc, char **argv)
 {
     static const char *const folders[] = {"33-v3-mlm-emd",
@@ -220,6 +294,7 @@ int main(int argc, char **argv)
         "synthetic:v2-xlarge,layers=2,hidden=64,heads=2,intermediate=96,vocab=61,buckets=8",
         "synthetic:v1-base,layers=1,hidden=48,heads=3,intermediate=64,vocab=61,lm=1",
     };
+    static const char *const tokenizers[] = {"spm-flags", "bad/12-bpe-base"};
     const char *folder = argc > 2 && strcmp(argv[1], "--folder") == 0 ? argv[2] : "tests/golden";
     size_t passed = 0, failed = 0;
     char path[600];
@@ -231,12 +306,17 @@ int main(int argc, char **argv)
     }
     for (size_t i = 0; i < sizeof made_up / sizeof *made_up; i++) {
         for (size_t threads = 1; threads <= 3; threads++) check_no_requests(made_up[i], threads) ? passed++ : failed++;
-        check_refusals(made_up[i]) ? passed++ : failed++;
+        check_refusals(made_up[i], live_as_model) ? passed++ : failed++;
     }
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, folders[i]);
         check_no_requests(path, 2) ? passed++ : failed++;
-        check_refusals(path) ? passed++ : failed++;
+        check_refusals(path, live_as_model) ? passed++ : failed++;
+    }
+    check_packing(folder, "33-v3-mlm-emd") ? passed++ : failed++;
+    for (size_t i = 0; i < sizeof tokenizers / sizeof *tokenizers && HAVE_TEXT; i++) {
+        snprintf(path, sizeof path, "%s/tokenizers/%s", folder, tokenizers[i]);
+        check_refusals(path, live_as_tokenizer) ? passed++ : failed++;
     }
     printf("%zu passed, %zu failed, 0 skipped\n", passed, failed);
     return failed > 0;

@@ -27,15 +27,22 @@ enum { ALLOCATION_LIMIT_MB = 192 };
 
 #if defined(__SANITIZE_ADDRESS__)
 #define WITH_ASAN 1
+#elif defined(__SANITIZE_THREAD__)
+#define WITH_TSAN 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define WITH_ASAN 1
+#elif __has_feature(thread_sanitizer)
+#define WITH_TSAN 1
 #endif
 #endif
 
-#ifdef WITH_ASAN
+#if defined(WITH_ASAN) || defined(WITH_TSAN)
+#define SANITIZER_LIMIT "max_allocation_size_mb=192:allocator_may_return_null=1"
 const char *__asan_default_options(void);
-const char *__asan_default_options(void) { return "max_allocation_size_mb=192:allocator_may_return_null=1"; }
+const char *__asan_default_options(void) { return SANITIZER_LIMIT; }
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void) { return SANITIZER_LIMIT; }
 static inline void limit_memory(void) {}
 #else
 static inline void limit_memory(void)

@@ -1,4 +1,4 @@
-/* Tier detection: what is said about a tier for feature words that this machine does not have.
+/* Tiers: their names, and what is said about one for feature words that this machine does not have.
  * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,6 +15,29 @@ static void test_scalar_is_always_there(void **state)
     assert_null(cpu_missing(DEBERTA_ISA_SCALAR, 0));
     assert_null(cpu_missing(DEBERTA_ISA_AUTO, 0));
     assert_non_null(cpu_missing(DEBERTA_ISA_COUNT, ~0u));
+}
+
+static void test_names_lead_back_to_tiers(void **state)
+{
+    (void)state;
+    for (int isa = DEBERTA_ISA_AUTO; isa < DEBERTA_ISA_COUNT; isa++) {
+        deberta_isa found = DEBERTA_ISA_COUNT;
+        assert_int_equal(deberta_isa_from_name(&found, deberta_isa_name((deberta_isa)isa), NULL), DEBERTA_OK);
+        assert_int_equal(found, isa);
+    }
+    deberta_isa untouched = DEBERTA_ISA_NEON;
+    deberta_error err = {0};
+    assert_int_equal(deberta_isa_from_name(&untouched, "AVX2", &err), DEBERTA_E_ARGUMENT);
+    assert_non_null(strstr(err.message, "unknown instruction set 'AVX2'"));
+    assert_int_equal(untouched, DEBERTA_ISA_NEON);
+    assert_int_equal(deberta_isa_from_name(&untouched, NULL, NULL), DEBERTA_E_ARGUMENT);
+}
+
+/* The version is the project's, as the build system says it. */
+static void test_version(void **state)
+{
+    (void)state;
+    assert_string_equal(deberta_version(), DEBERTA_VERSION_TEXT);
 }
 
 #if defined(__x86_64__)
@@ -98,6 +121,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scalar_is_always_there),
+        cmocka_unit_test(test_names_lead_back_to_tiers),
+        cmocka_unit_test(test_version),
         cmocka_unit_test(test_messages_name_the_first_missing_part),
         cmocka_unit_test(test_features_of_this_machine_are_consistent),
         cmocka_unit_test(test_the_name_fits_and_is_trimmed),

@@ -1,4 +1,4 @@
-/* Problem lines, and a run over the smallest list that ships. SPDX-License-Identifier: MIT */
+/* Problem lines, the lists that ship, and a run of every operation. SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -120,6 +120,32 @@ static void test_every_operation_runs(void **state)
     kernel_measurements_free(&found);
 }
 
+/* Every list in bench/shapes is understood to its last line, and its first two problems run. */
+static void test_lists_that_ship(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"bench/shapes/small.txt", "bench/shapes/base.txt", "bench/shapes/large.txt",
+                                        "bench/shapes/edges.txt"};
+    const deberta_isa isa = deberta_isa_best();
+    const kernel_bench_options options = {.isas = &isa, .isa_count = 1, .samples = 1, .min_seconds = 1e-6};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        kernel_problems list = {0};
+        kernel_measurements found;
+        deberta_error err = {0};
+        FILE *file = fopen(paths[i], "rb");
+        assert_non_null(file);
+        if (kernel_problems_read(&list, file, paths[i], &err) != DEBERTA_OK) fail_msg("%s", err.message);
+        fclose(file);
+        assert_true(list.count >= 2);
+        const kernel_problems first = {.problems = list.problems, .count = 2};
+        if (kernel_bench_run(&found, &first, &options, &err) != DEBERTA_OK) fail_msg("%s", err.message);
+        assert_int_equal(found.count, 2);
+        assert_true(found.measurements[0].time.minimum > 0 && found.measurements[1].time.minimum > 0);
+        kernel_measurements_free(&found);
+        kernel_problems_free(&list);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +153,7 @@ int main(void)
         cmocka_unit_test(test_wrong_lines_are_refused),
         cmocka_unit_test(test_files_skip_comments_and_name_the_line),
         cmocka_unit_test(test_every_operation_runs),
+        cmocka_unit_test(test_lists_that_ship),
     };
     return cmocka_run_group_tests_name("kernel_bench", tests, NULL, NULL);
 }

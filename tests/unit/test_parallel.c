@@ -25,7 +25,8 @@ static thread_pool *make_pool(size_t threads)
     return pool;
 }
 
-/* Plain, not atomic, memory: the sanitizer checks that parallel_for orders these accesses. */
+/* Plain, not atomic, memory: ThreadSanitizer (tools/run_tests.py --stage threads) checks that parallel_for orders these
+ * accesses. */
 typedef struct tally {
     int runs[MAX_TASKS];
     size_t worker_of[MAX_TASKS];

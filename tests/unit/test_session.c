@@ -5,13 +5,20 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <math.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
 #include "core/model/session.h"
+#include "study/reference/reference.h"
+#include "tests/unit/io_helpers.h"
 
 static const char small_model[] =
     "synthetic:v3-base,layers=2,hidden=64,heads=4,intermediate=96,vocab=61,buckets=16,distance=64,lm=1";
@@ -93,6 +100,13 @@ static void descriptions(void **state)
         assert_int_equal(info.token_labels, expected.token_labels);
         assert_int_equal(info.has_position_table, expected.has_position_table);
         assert_int_equal(info.has_position_table, loaded->position_table != NULL);
+        for (size_t label = 0; label < info.token_labels; label++) {
+            char name[32];
+            snprintf(name, sizeof name, "LABEL_%zu", label);
+            assert_string_equal(deberta_model_label(loaded, label), name);
+            assert_string_equal(deberta_model_label(described, label), name);
+        }
+        assert_null(deberta_model_label(loaded, info.token_labels));
         size_t with_weights, without;
         assert_int_equal(deberta_session_predict_bytes(&with_weights, loaded, &options, NULL), DEBERTA_OK);
         assert_int_equal(deberta_session_predict_bytes(&without, described, &options, NULL), DEBERTA_OK);
@@ -101,6 +115,40 @@ static void descriptions(void **state)
         deberta_model_free(&loaded);
         deberta_model_free(&described);
     }
+}
+
+static void seen_processors(void *context, size_t task, size_t worker)
+{
+    (void)task;
+    cpu_set_t allowed;
+    sched_getaffinity(0, sizeof allowed, &allowed);
+    ((int *)context)[worker] = CPU_COUNT(&allowed);
+}
+
+/* What a session says of itself is what was asked for, or what stands for the default; pinned threads are pinned. */
+static void sessions_are_as_asked_for(void **state)
+{
+    (void)state;
+    deberta_model *model = open_model(small_model);
+    deberta_session *session = open_session(model, 16, 3);
+    assert_int_equal(deberta_session_threads(session), 3);
+    assert_int_equal(deberta_session_isa(session), deberta_isa_best());
+    deberta_session_free(&session);
+
+    cpu_set_t mine;
+    sched_getaffinity(0, sizeof mine, &mine);
+    for (int pin = 0; pin < 2; pin++) {
+        const deberta_session_options options = {
+            .struct_size = sizeof options, .isa = DEBERTA_ISA_SCALAR, .threads = 2, .pin_threads = pin};
+        int processors[2] = {0};
+        assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
+        assert_int_equal(deberta_session_isa(session), DEBERTA_ISA_SCALAR);
+        for (int loop = 0; loop < 100000 && !processors[1]; loop++)
+            parallel_for(session->pool, 2, seen_processors, processors);
+        assert_int_equal(processors[1], pin && CPU_COUNT(&mine) > 1 ? 1 : CPU_COUNT(&mine));
+        deberta_session_free(&session);
+    }
+    deberta_model_free(&model);
 }
 
 /* Memory grows with the tokens by what is kept of each, not with their square, and attention's scratch is bounded. */
@@ -342,6 +390,9 @@ static long page_faults(void)
 static void encoding_again_faults_no_page(void **state)
 {
     (void)state;
+#ifdef WITH_TSAN
+    skip(); /* its own memory grows */
+#endif
     enum { TOKENS = 2048, TRIES = 5 };
     static int32_t ids[TOKENS];
     deberta_model *model = open_model("synthetic:v3-xsmall,layers=1,vocab=61");
@@ -390,11 +441,280 @@ static void internal_switches_change_no_bit(void **state)
     }
 }
 
+/* ---------------------------------------------------------------------------------------------------------- threads */
+
+enum { CALLERS = 4, CALLER_TOKENS = 90, WIDTH = 64, VOCABULARY = 61 };
+
+/* One caller's text, and what a session with a single thread makes of it while nobody else calls. */
+typedef struct caller {
+    const deberta_model *model;
+    deberta_session *session;
+    int32_t ids[CALLER_TOKENS];
+    size_t starts[3], positions[CALLER_TOKENS];
+    float hidden[CALLER_TOKENS][WIDTH], logits[CALLER_TOKENS][VOCABULARY];
+} caller;
+
+/* Into hidden and logits. */
+static deberta_status call(const caller *c, deberta_session *session, float (*hidden)[WIDTH],
+                           float (*logits)[VOCABULARY])
+{
+    const deberta_batch batch = {
+        .struct_size = sizeof batch, .ids = c->ids, .sequence_starts = c->starts, .sequences = 2};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
+    DEBERTA_TRY(deberta_encode(session, &batch, &outputs, NULL));
+    for (size_t t = 0; t < c->starts[2]; t++)
+        memcpy(hidden[t], outputs.hidden + t * outputs.hidden_stride, sizeof *hidden);
+    return deberta_head_logits(session, DEBERTA_HEAD_MLM, c->positions, c->starts[2], logits[0], VOCABULARY, NULL);
+}
+
+static const char *call_again(const caller *c)
+{
+    float hidden[CALLER_TOKENS][WIDTH] = {{0}}, logits[CALLER_TOKENS][VOCABULARY] = {{0}};
+    if (call(c, c->session, hidden, logits) != DEBERTA_OK) return "a call failed";
+    if (memcmp(hidden, c->hidden, sizeof hidden) != 0) return "hidden states differ from those of a lone session";
+    return memcmp(logits, c->logits, sizeof logits) == 0 ? NULL : "logits differ from those of a lone session";
+}
+
+/* NULL, or what was wrong. Makes a session of its own and leaves it. */
+static void *run_caller(void *context)
+{
+    caller *c = context;
+    const char *complaint = NULL;
+    const deberta_session_options options = {.struct_size = sizeof options, .max_tokens = CALLER_TOKENS, .threads = 2};
+    if (deberta_session_create(&c->session, c->model, &options, NULL) != DEBERTA_OK) return "no session";
+    for (int round = 0; round < 20 && !complaint; round++) complaint = call_again(c);
+    return (void *)(uintptr_t)complaint;
+}
+
+static void sessions_of_one_model_run_at_the_same_time(void **state)
+{
+    (void)state;
+    static caller callers[CALLERS];
+    deberta_model *model = open_model(small_model);
+    pthread_t threads[CALLERS];
+    for (size_t i = 0; i < CALLERS; i++) {
+        caller *c = &callers[i];
+        const size_t tokens = CALLER_TOKENS - 17 * i;
+        *c = (caller){.model = model, .starts = {0, tokens / (i + 2), tokens}};
+        for (size_t t = 0; t < tokens; t++) {
+            c->ids[t] = (int32_t)((t * t + 7 * i) % VOCABULARY);
+            c->positions[t] = t;
+        }
+        deberta_session *alone = open_session(model, CALLER_TOKENS, 1);
+        assert_int_equal(call(c, alone, c->hidden, c->logits), DEBERTA_OK);
+        deberta_session_free(&alone);
+        assert_true(i == 0 || memcmp(c->hidden, callers[0].hidden, sizeof c->hidden) != 0);
+    }
+    for (size_t i = 0; i < CALLERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, run_caller, &callers[i]), 0);
+    for (size_t i = 0; i < CALLERS; i++) {
+        void *complaint;
+        assert_int_equal(pthread_join(threads[i], &complaint), 0);
+        if (complaint) fail_msg("caller %zu: %s", i, (const char *)complaint);
+    }
+    for (size_t i = 0; i < CALLERS; i++) { /* another thread than the one that made it and called before */
+        assert_null(call_again(&callers[i]));
+        deberta_session_free(&callers[i].session);
+    }
+    deberta_model_free(&model);
+}
+
+enum { WATCHED_THREADS = 4, WATCHED_TOKENS = 150, WATCHED_LAYERS = 2, WATCHED_HEADS = 4 };
+
+/* Plain memory but for the flag: calls that do not overlap, but are not ordered either, would be a race here. */
+typedef struct watch {
+    atomic_bool inside;
+    bool overlapped, unasked, unwanted;
+    pthread_t threads[WATCHED_THREADS + 1];
+    size_t thread_count, hidden_calls;
+    bool asked[WATCHED_LAYERS][WATCHED_HEADS][DEBERTA_COMPONENT_COUNT];
+    size_t rows[WATCHED_LAYERS][WATCHED_HEADS][DEBERTA_COMPONENT_COUNT];
+} watch;
+
+static bool is_watched(size_t head, deberta_component component)
+{
+    return head != 2 && (component == DEBERTA_C2P || component == DEBERTA_PROBABILITIES);
+}
+
+static void enter(watch *w)
+{
+    w->overlapped |= atomic_exchange(&w->inside, true);
+    size_t known = 0;
+    while (known < w->thread_count && !pthread_equal(w->threads[known], pthread_self())) known++;
+    if (known == w->thread_count && known <= WATCHED_THREADS) w->threads[w->thread_count++] = pthread_self();
+    usleep(50); /* long enough for another thread to come in, if it may */
+}
+
+static void leave(watch *w) { atomic_store(&w->inside, false); }
+
+static void watch_hidden(void *context, size_t layer, const float *rows, size_t tokens, size_t stride)
+{
+    (void)layer, (void)rows, (void)tokens, (void)stride;
+    watch *w = context;
+    enter(w);
+    w->hidden_calls++;
+    leave(w);
+}
+
+static int watch_wants(void *context, size_t layer, size_t head, deberta_component component)
+{
+    watch *w = context;
+    enter(w);
+    w->asked[layer][head][component] = true;
+    leave(w);
+    return is_watched(head, component);
+}
+
+static void watch_attention(void *context, const deberta_attention_block *block)
+{
+    watch *w = context;
+    enter(w);
+    w->unasked |= !w->asked[block->layer][block->head][block->component];
+    w->unwanted |= !is_watched(block->head, block->component);
+    w->rows[block->layer][block->head][block->component] += block->rows;
+    leave(w);
+}
+
+/* One call at a time, from whichever thread; asked first, and only for what is wanted, and all of that. */
+static void observers_are_called_one_at_a_time(void **state)
+{
+    (void)state;
+    watch w = {.overlapped = false};
+    int32_t ids[WATCHED_TOKENS];
+    for (size_t t = 0; t < WATCHED_TOKENS; t++) ids[t] = (int32_t)(t * 5 % VOCABULARY);
+    deberta_model *model = open_model(small_model);
+    deberta_session *session = NULL;
+    const deberta_session_options options = {.struct_size = sizeof options,
+                                             .max_tokens = WATCHED_TOKENS,
+                                             .threads = WATCHED_THREADS,
+                                             .features = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION};
+    assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
+    const deberta_observer observer = {.struct_size = sizeof observer,
+                                       .context = &w,
+                                       .on_hidden = watch_hidden,
+                                       .wants_attention = watch_wants,
+                                       .on_attention = watch_attention};
+    const deberta_batch batch = {.struct_size = sizeof batch,
+                                 .ids = ids,
+                                 .sequence_starts = (const size_t[]){0, 50, WATCHED_TOKENS},
+                                 .sequences = 2};
+    deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
+    assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
+    assert_false(w.overlapped || w.unasked || w.unwanted);
+    assert_in_range(w.thread_count, 2, WATCHED_THREADS); /* with one there would have been nothing to keep apart */
+    assert_int_equal(w.hidden_calls, WATCHED_LAYERS + 1);
+    for (size_t layer = 0; layer < WATCHED_LAYERS; layer++)
+        for (size_t head = 0; head < WATCHED_HEADS; head++)
+            for (size_t part = 0; part < DEBERTA_COMPONENT_COUNT; part++)
+                assert_int_equal(w.rows[layer][head][part],
+                                 is_watched(head, (deberta_component)part) ? WATCHED_TOKENS : 0);
+    deberta_session_free(&session);
+    deberta_model_free(&model);
+}
+
+/* -------------------------------------------------------------------------------------------------------- positions */
+
+enum { PLACED = 13, PLACED_WIDTH = 64 };
+
+static double largest_difference(const float *values, size_t stride, const double *expected, size_t rows, size_t width)
+{
+    double worst = 0;
+    for (size_t i = 0; i < rows; i++)
+        for (size_t c = 0; c < width; c++)
+            worst = fmax(worst, fabs((double)values[i * stride + c] - expected[i * width + c]));
+    return worst;
+}
+
+/* H[L] and the logits of a head in float64, of one sequence. */
+static void reference_results(const char *path, const int32_t *ids, const int32_t *positions, deberta_head head,
+                              double *hidden, double *logits)
+{
+    int64_t wide_ids[PLACED], wide_positions[PLACED];
+    for (size_t t = 0; t < PLACED; t++) {
+        wide_ids[t] = ids[t];
+        wide_positions[t] = positions[t];
+    }
+    const reference_input input = {.tokens = PLACED, .ids = wide_ids, .position_ids = wide_positions};
+    reference_model *model = NULL;
+    assert_int_equal(reference_open(&model, path, DEBERTA_REFERENCE_MICROSOFT, NULL), DEBERTA_OK);
+    const size_t states = PLACED * model->config.hidden_size;
+    double *all = calloc((model->config.layers + 1) * states, sizeof *all);
+    assert_non_null(all);
+    assert_int_equal(reference_encode(model, &input, all, NULL, NULL), DEBERTA_OK);
+    memcpy(hidden, all + model->config.layers * states, states * sizeof *hidden);
+    if (head < DEBERTA_HEAD_COUNT)
+        assert_int_equal(reference_head_logits(model, head, &input, all, logits, NULL), DEBERTA_OK);
+    free(all);
+    reference_free(&model);
+}
+
+/* Positions of the caller's choice, moved along in one sequence and shuffled in the other, where they enter at the
+ * input and where the Enhanced Mask Decoder adds them; `moves`: what the default positions would be off by at least. */
+static void positions_of_the_caller(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *path;
+        deberta_head head;
+        bool biased;
+    } cases[] = {{"tests/golden/04-v1-plain-posbias-types", DEBERTA_HEAD_COUNT, true},
+                 {"tests/golden/35-v2-mlm-posbias", DEBERTA_HEAD_MLM, true},
+                 {"tests/golden/10-v1-mlm-emd", DEBERTA_HEAD_MLM_EMD, false},
+                 {"tests/golden/33-v3-mlm-emd", DEBERTA_HEAD_MLM_EMD, false}};
+    const double tolerance = 2e-5, moves = 1e-2;
+    const size_t starts[] = {0, PLACED, 2 * PLACED};
+    int32_t ids[2 * PLACED], positions[2 * PLACED];
+    size_t all[2 * PLACED];
+    for (size_t t = 0; t < 2 * PLACED; t++) {
+        all[t] = t;
+        ids[t] = (int32_t)(t * 11 % VOCABULARY);
+        positions[t] = (int32_t)(t < PLACED ? 40 + t : t * 5 % PLACED + 3);
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        deberta_model *model = open_model(cases[i].path);
+        deberta_session *session = NULL;
+        const deberta_session_options options = {
+            .struct_size = sizeof options, .max_tokens = 2 * PLACED, .features = DEBERTA_KEEP_DECODER_INPUT};
+        assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
+        const size_t width = deberta_model_describe(model)->hidden_size, columns = VOCABULARY;
+        double hidden[PLACED * PLACED_WIDTH], logits[PLACED * VOCABULARY];
+        float found[2 * PLACED * VOCABULARY];
+        assert_in_range(width, 1, PLACED_WIDTH);
+        for (int given = 0; given < 2; given++) {
+            const deberta_batch batch = {.struct_size = sizeof batch,
+                                         .ids = ids,
+                                         .sequence_starts = starts,
+                                         .sequences = 2,
+                                         .position_ids = given ? positions : NULL};
+            deberta_outputs outputs = {.struct_size = sizeof outputs};
+            assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
+            if (cases[i].head < DEBERTA_HEAD_COUNT)
+                assert_int_equal(
+                    deberta_head_logits(session, cases[i].head, all, 2 * PLACED, found, columns, NULL), DEBERTA_OK);
+            for (size_t s = 0; s < 2; s++) {
+                reference_results(cases[i].path, ids + s * PLACED, positions + s * PLACED, cases[i].head, hidden,
+                                  logits);
+                const double states =
+                    largest_difference(outputs.hidden + s * PLACED * outputs.hidden_stride, outputs.hidden_stride,
+                                       hidden, PLACED, width);
+                assert_true(given || !cases[i].biased ? states < tolerance : states > moves);
+                if (cases[i].head == DEBERTA_HEAD_COUNT) continue;
+                const double answers =
+                    largest_difference(found + s * PLACED * columns, columns, logits, PLACED, columns);
+                assert_true(given ? answers < tolerance : answers > moves);
+            }
+        }
+        deberta_session_free(&session);
+        deberta_model_free(&model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(predictions_are_exact),
         cmocka_unit_test(descriptions),
+        cmocka_unit_test(sessions_are_as_asked_for),
         cmocka_unit_test(memory_is_linear),
         cmocka_unit_test(refusals),
         cmocka_unit_test(short_outputs), cmocka_unit_test(refused_opening),
@@ -404,6 +724,9 @@ int main(void)
         cmocka_unit_test(query_blocks_change_no_bit),
         cmocka_unit_test(encoding_again_faults_no_page),
         cmocka_unit_test(internal_switches_change_no_bit),
+        cmocka_unit_test(sessions_of_one_model_run_at_the_same_time),
+        cmocka_unit_test(observers_are_called_one_at_a_time),
+        cmocka_unit_test(positions_of_the_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
