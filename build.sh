@@ -74,7 +74,8 @@ if [ $action = test ] && [ $full = 1 ]; then
     need clang has_command clang
     need "libclang-rt-$(clang_major)-dev" has_clang_sanitizer
     need clang-format has_command clang-format
-    need poppler-utils has_command pdffonts
+    for shell in zsh fish; do need $shell has_command $shell; done
+    need groff has_command groff
     need chromium has_command chromium
     need qemu-user-static has_command qemu-aarch64-static
     need gcc-aarch64-linux-gnu has_command aarch64-linux-gnu-gcc

@@ -16,6 +16,7 @@ import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOMS = ["core", "simd", "study", "bench", "viz", "cli", "include", "tests"]
+SOURCE_FOLDERS = [*ROOMS, "docs", "tools"]
 
 # A room may include headers of these rooms (prefixes). Downwards only: cli -> study, bench, viz -> core -> the kernel table.
 MAY_INCLUDE = {
@@ -61,13 +62,20 @@ def check(fine, message):
         failures.append(message)
 
 
+def git_files(*options):
+    out = subprocess.run(["git", "-C", ROOT, "ls-files", *options], capture_output=True, text=True)
+    return out.stdout.split("\n") if out.returncode == 0 else []
+
+
 def list_sources():
-    """Files of the project, relative to its root: what git knows and does not ignore; in an unpacked archive, everything not built."""
-    out = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True)
-    names = out.stdout.split("\n") if out.returncode == 0 else []
-    for folder, inside, files in os.walk(ROOT) if not names else ():
-        inside[:] = [d for d in inside if not re.fullmatch(r"build.*|out|\..*|__pycache__", d)]
-        names += [os.path.relpath(os.path.join(folder, f), ROOT) for f in files]
+    """Files of the project, relative to its root: what git knows, and what is new in the folders of sources. A model or a Python
+    environment that somebody has put elsewhere in the tree is none. In an unpacked archive, what is in the folders of sources."""
+    known = [name for name in git_files() if name]
+    names = known + git_files("-o", "--exclude-standard", "--", *SOURCE_FOLDERS) if known else []
+    for source in SOURCE_FOLDERS if not known else ():
+        for folder, inside, files in os.walk(os.path.join(ROOT, source)):
+            inside[:] = [d for d in inside if d != "__pycache__"]
+            names += [os.path.relpath(os.path.join(folder, f), ROOT) for f in files]
     return [name for name in names if os.path.isfile(os.path.join(ROOT, name))]
 
 
@@ -85,8 +93,10 @@ def check_includes(path, text):
     room = room_of(path)
     for line, target in re.findall(r'^\s*(#\s*include\s*[<"]([^>"]+)[>"])', text, re.M):
         where = f"{path}: {line.strip()}"
-        if '"' in line:
+        of_the_tree = next((t for t in (target, "include/" + target) if os.path.exists(os.path.join(ROOT, t))), None)
+        if '"' in line or of_the_tree:
             if room:
+                target = target if '"' in line else of_the_tree  # in angle brackets as well
                 allowed = any(target.startswith(prefix) for prefix in MAY_INCLUDE[room])
                 local = os.path.exists(os.path.join(ROOT, os.path.dirname(path), target)) and room == "tests"
                 check(allowed or local, f"{where}: {room} may not include that (dependency direction)")
@@ -182,7 +192,7 @@ def widest(path):
 
 def check_objects(build):
     """One exported symbol in each kernel object; wide registers and AVX encodings only where they belong."""
-    found = 0
+    found = []
     for path in objects(build):
         name = os.path.relpath(path, build)
         simd = re.search(r"libsimd_(\w+)\.a\.p", name)
@@ -194,10 +204,11 @@ def check_objects(build):
             # A check that cannot see wide registers would pass everything.
             check(not simd or used == allowed, f"{name}: no {allowed} instructions in their own tier")
         if simd:
-            found += 1
+            found.append(simd.group(1))
             exported = symbols("-g", path)
             check(exported == ["kernels_init_" + simd.group(1)], f"{name}: exports {exported}, expected only its kernels_init_")
-    check(found >= 2, f"{build}: {found} kernel objects, expected at least two")
+    expected = sorted(TIER_WIDTH) if os.uname().machine == "x86_64" else ["neon", "scalar", "scalar_fma"]
+    check(sorted(found) == expected, f"{build}: kernel objects of {sorted(found)}, expected {expected}")
     exported = symbols("-D", os.path.join(build, "libdeberta.so"))
     strangers = [s for s in exported if not s.startswith("deberta_")]
     check(exported and not strangers, f"libdeberta.so exports {strangers[:5]}: only deberta_* may leave the library")

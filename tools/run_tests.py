@@ -10,7 +10,7 @@ Stages, all of them after `build/` has been built:
     without-fma       the scalar tier on a processor without FMA and AVX, under qemu
     neon              a cross build for aarch64, under qemu
     avx512-emulated   the AVX-512 tier on an emulated processor, under Bochs; --full takes it only where this processor lacks AVX-512
-    options           builds without figures and without tokenizers, warnings are errors
+    options           builds without figures and without tokenizers and their tests, warnings are errors
     clang             a release build with the second compiler: kernels, golden results, one arithmetic
     sanitizers        clang's address and undefined-behaviour sanitizers over the whole suite
     threads           the compiler's thread sanitizer over the tests in which threads meet
@@ -20,12 +20,14 @@ Says which tiers ran, and how. The last line is `N passed, N failed, N skipped`.
 
 SPDX-License-Identifier: MIT
 """
+import collections
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -33,6 +35,10 @@ COUNT = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
 JOBS = str(min(os.cpu_count() or 1, 8))
 SANITIZER_OPTIONS = {"ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1",
                      "LSAN_OPTIONS": f"suppressions={ROOT}/tools/leaks.supp:print_suppressions=0"}
+# With these the caller's environment would weaken the tests, or have them write what they should compare with.
+NOT_FROM_THE_CALLER = {"DEBERTA_UPDATE_GOLDEN", "DEBERTA_TEST_QUICK", "DEBERTA_TEST_SEED", "DEBERTA_ISA"}
+# Longer than any single test may take (900 s, ten times that with --setup quick): meson itself stops one that hangs, and says which.
+MESON_LIMIT = 3 * 3600
 
 
 class Totals:
@@ -59,24 +65,41 @@ def count_output(text, returned_well):
     if lines:
         passed, failed, skipped = (int(x or 0) for x in lines[-1])
     elif "[==========]" in text:
-        passed = sum(int(n) for n in re.findall(r"^\[  PASSED  \] (\d+) test", text, re.M))
-        failed = sum(int(n) for n in re.findall(r"^\[  FAILED  \] (\d+) test", text, re.M))
-        skipped = sum(int(n) for n in re.findall(r"^\[  SKIPPED \] (\d+) test", text, re.M))
+        passed, failed, errors, skipped = (cmocka_count(text, word) for word in ("PASSED", "FAILED", "ERROR", "SKIPPED"))
+        # A test whose setup fails is an error, which some versions have only in the last line.
+        failed = max(failed + errors, sum(int(n) for n in re.findall(r"^ (\d+) FAILED TEST\(S\)", text, re.M)))
     else:
         passed, failed, skipped = int(returned_well), 0, 0
-    if not returned_well and failed == 0:
-        failed = 1
+    if failed == 0 and (not returned_well or passed + skipped == 0):
+        failed = 1  # having tested nothing is no success
     return passed, failed, skipped
+
+
+def cmocka_count(text, word):
+    """The closing lines of groups; from version 1.1.6 on most of them name the group first."""
+    return sum(int(n) for n in re.findall(rf"^\[ +{word} +\] (?:.*: )?(\d+) test\(s\)", text, re.M))
 
 
 def execute(command, environment=None, timeout=3600):
     """Output and whether it ended well; a hanging command is stopped."""
-    try:
-        done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
-                              stdin=subprocess.DEVNULL, env={**os.environ, **(environment or {})}, timeout=timeout)
-        return done.stdout, done.returncode == 0
-    except subprocess.TimeoutExpired as late:
-        return (late.stdout or b"").decode(errors="replace") + f"\nstopped after {timeout} s", False
+    inherited = {name: value for name, value in os.environ.items() if name not in NOT_FROM_THE_CALLER}
+    # A file, not a pipe: a grandchild that outlives the command would keep a pipe open.
+    with tempfile.TemporaryFile() as output:
+        process = subprocess.Popen(command, cwd=ROOT, stdout=output, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                                   env={**inherited, **(environment or {})})
+        late = ""
+        try:
+            process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            late = f"\nstopped after {timeout} s"
+            process.terminate()  # meson then stops the tests that it has started; SIGKILL would leave them running
+            try:
+                process.wait(30)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        output.seek(0)
+        return output.read().decode(errors="replace") + late, process.returncode == 0 and not late
 
 
 def show_end(command, output, lines):
@@ -119,13 +142,20 @@ def add_entry(entry):
         show_end(entry["command"], text, 25)
 
 
+def listed_tests(build, arguments):
+    """Names of the tests that meson would run, as its log has them."""
+    output, well = execute(["meson", "test", "-C", build, "--no-rebuild", "--list", *arguments])
+    return re.findall(r"^.*\w:\w.*$", output, re.M) if well else []
+
+
 def meson_tests(title, build, arguments=(), environment=None):
     begin = time.time()
+    expected = listed_tests(build, arguments)
     setups = [a for b, a in zip(arguments, arguments[1:]) if b == "--setup"]
     log = os.path.join(ROOT, build, "meson-logs", "testlog" + "".join("-" + s for s in setups) + ".json")
     if os.path.exists(log):
         os.remove(log)
-    output, _ = execute(["meson", "test", "-C", build, "--no-rebuild", "--num-processes", JOBS, *arguments], environment)
+    output, well = execute(["meson", "test", "-C", build, "--no-rebuild", "--num-processes", JOBS, *arguments], environment, MESON_LIMIT)
     before = (totals.passed, totals.failed, totals.skipped)
     entries = []
     if os.path.exists(log):
@@ -133,9 +163,17 @@ def meson_tests(title, build, arguments=(), environment=None):
             entries = [json.loads(line) for line in lines]
     for entry in entries:
         add_entry(entry)
-    if not entries:
+    missing = collections.Counter(expected) - collections.Counter(entry["name"] for entry in entries)
+    for name in missing.elements():
         totals.add(0, 1)
-        say(f"  {title}: no test ran\n{output}")
+        say(f"    {name}: did not run")
+    if not expected or not entries:
+        totals.add(0, 1)
+        say(f"  {title}: no test ran")
+    unexplained = not well and totals.failed == before[1]  # meson knows of a failure that its log does not show
+    totals.add(0, int(unexplained))
+    if missing or not entries or unexplained:
+        say("\n".join("    " + line for line in output.rstrip().split("\n")[-15:]))
     delta = [now - then for now, then in zip((totals.passed, totals.failed, totals.skipped), before)]
     say(f"  {title}: {len(entries)} programs, {delta[0]} passed, {delta[1]} failed, {delta[2]} skipped ({time.time() - begin:.0f} s)")
 
@@ -144,8 +182,9 @@ def build_in(build, *arguments, targets=()):
     """Configures if need be, and builds, everything or these targets."""
     begin = time.time()
     configured = os.path.exists(os.path.join(ROOT, build, "build.ninja"))
-    well = (configured or must(f"configuring {build}", ["meson", "setup", build, *arguments])) and \
-        must(f"building {build}", ["ninja", "-C", build, *targets])
+    changeable = [a for a in arguments if not a.startswith(("--cross-file", "--native-file"))]
+    configure = ["meson", "configure", build, *changeable] if configured else ["meson", "setup", build, *arguments]
+    well = must(f"configuring {build}", configure) and must(f"building {build}", ["ninja", "-C", build, *targets])
     if well:
         say(f"  {build}: built ({time.time() - begin:.0f} s)")
     return well
@@ -160,14 +199,25 @@ def has_flag(flag):
         return False
 
 
+# What /proc/cpuinfo must have for a tier to be required of this machine (core/base/cpu.c).
+TIER_FLAGS = {"scalar": [], "scalar_fma": ["fma"], "avx2": ["avx2", "fma", "f16c"],
+              "avx512": ["avx512f", "avx512bw", "avx512dq", "avx512vl", "fma", "f16c"]}
+
+
+def native_tiers():
+    """The tiers that this machine must be able to run."""
+    if os.uname().machine == "aarch64":
+        return ["scalar", "scalar_fma", "neon"]
+    return [tier for tier, flags in TIER_FLAGS.items() if all(has_flag(flag) for flag in flags)]
+
+
 def native():
     say("native build")
     meson_tests("tests", "build")
-    run("lint", [sys.executable, "tools/lint.py", "build"])
-    tiers.append(("scalar", "native, with FMA" if has_flag("fma") else "native"))
-    for tier, flag in (("avx2", "avx2"), ("avx512", "avx512vl")):
-        if has_flag(flag):
-            tiers.append((tier, "native"))
+    # The tests skip a tier that is missing, whether the processor or the build lacks it.
+    run("tiers of this processor", ["build/tests/checkasm/checkasm", "--quick"] + [f"--require={tier}" for tier in native_tiers()])
+    run("lint", [sys.executable, "tools/lint.py", "build"] + ["--format"] * ("--full" in sys.argv))
+    return [(tier, "native") for tier in native_tiers()]
 
 
 def without_fma():
@@ -176,11 +226,12 @@ def without_fma():
     emulator = ["qemu-x86_64-static", "-cpu", "Nehalem"]
     run("checkasm", emulator + ["build/tests/checkasm/checkasm", "--quick", "--require=scalar"])
     run("golden", emulator + ["build/tests/golden/golden", "--isa", "scalar", "--only", "01-,08-,16-,20-,33-,36-", "--failures-only"])
-    tiers.append(("scalar", "without FMA, under qemu"))
-    if not has_flag("avx2"):
+    ran = [("scalar", "without FMA, under qemu")]
+    if "avx2" not in native_tiers():
         run("checkasm on an AVX2 processor", ["qemu-x86_64-static", "-cpu", "Haswell", "build/tests/checkasm/checkasm", "--quick",
                                               "--no-guard", "--require=avx2"])
-        tiers.append(("avx2", "kernels, under qemu"))
+        ran.append(("avx2", "kernels, under qemu"))
+    return ran
 
 
 def neon():
@@ -190,7 +241,7 @@ def neon():
         meson_tests("kernels and golden results", "build-arm64", ["--setup", "quick", "--suite", "kernels", "--suite", "golden",
                                                                   "--no-suite", "long"])
         run("one arithmetic, a sample", ["qemu-aarch64-static", "build-arm64/tests/golden/identity", "--folder", "tests/golden", "--quick"])
-        tiers.append(("neon", "under qemu-aarch64"))
+    return [("neon", "under qemu-aarch64")]
 
 
 def avx512_emulated():
@@ -214,14 +265,16 @@ def avx512_emulated():
         totals.add(0, 0 if any(c[1] for c in counts) else 1)
         show_end(command, output, 40)
     say(f"  {time.time() - begin:.0f} s")
-    tiers.append(("avx512", "under Bochs"))
+    return [("avx512", "under Bochs")]
 
 
 def options():
-    say("builds with less, warnings are errors")
+    say("builds with less and their tests, warnings are errors")
     for part in ("viz", "text"):
-        if build_in(f"build-no-{part}", f"-D{part}=disabled", "-Dtests=disabled", "--werror", "--buildtype=release"):
-            totals.add(1, 0)
+        build = f"build-no-{part}"
+        if build_in(build, f"-D{part}=disabled", "-Dtests=enabled", "--werror", "--buildtype=release"):
+            # What knows of the option: the program, and the libraries' own tests.
+            meson_tests(f"without {part}", build, ["--setup", "quick", "--suite", "cli", "--suite", "unit", "--no-suite", "long"])
     if os.path.exists("build-no-viz/build.ninja"):
         run("lint of the objects", [sys.executable, "tools/lint.py", "--objects", "build-no-viz"])
 
@@ -256,7 +309,7 @@ STAGES = [
     ("native", native, "meson", True),
     ("without-fma", without_fma, "qemu-x86_64-static", os.uname().machine == "x86_64"),
     ("neon", neon, "aarch64-linux-gnu-gcc", True),
-    ("avx512-emulated", avx512_emulated, "bochs-bin", os.uname().machine == "x86_64" and not has_flag("avx512vl")),
+    ("avx512-emulated", avx512_emulated, "bochs-bin", os.uname().machine == "x86_64" and "avx512" not in native_tiers()),
     ("options", options, "gcc", True),
     ("clang", clang, "clang", True),
     ("sanitizers", sanitizers, "clang", True),
@@ -284,14 +337,17 @@ def main():
     os.chdir(ROOT)
     begin = time.time()
     for name, function, tool, _ in stages:
+        failed_before = totals.failed
         if shutil.which(tool):
-            function()
+            found = function() or []
+            if totals.failed == failed_before:
+                tiers.extend(found)
         else:
             say(f"{name}: skipped, {tool} is not installed")
             totals.add(0, 0, 1)
     if len(sys.argv) == 1:
         say("emulated tiers, a second compiler, sanitizers: not run (./build.sh test --full)")
-    say("tiers that ran: " + "; ".join(f"{tier} ({how})" for tier, how in tiers))
+    say("tiers that ran and passed: " + "; ".join(f"{tier} ({how})" for tier, how in tiers))
     say(f"{time.time() - begin:.0f} s")
     say(f"{totals.passed} passed, {totals.failed} failed, {totals.skipped} skipped")
     return 1 if totals.failed else 0

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+from unittest import SkipTest
 
 OPTION = re.compile(r"^  (?:-(\w),|   ) --([\w-]+)(?: (\S+))? ", re.M)
 
@@ -49,7 +50,7 @@ def man_page(bench):
         page = file.read()
     commands = commands_of(bench)
     if "attention" not in commands:
-        return  # built without figures: the page describes the whole program
+        raise SkipTest("built without figures: the page describes the whole program")
     documented = [name.replace("\\-", "-") for name in re.findall(r"^\.SS (.+)$", page, re.M)]
     assert sorted(documented) == sorted(commands), f"the page has {documented}, the program {list(commands)}"
     helps = {name: bench.fine(*name.split(), "--help").out for name in commands}
@@ -64,9 +65,18 @@ def man_page(bench):
         assert f"deberta {name}".replace("-", "\\-") in page
     for word in ("DEBERTA_ISA", "EXIT STATUS", "SIGPIPE"):
         assert word in page, word
-    if shutil.which("groff"):
-        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z"], input=page.encode(), stderr=subprocess.PIPE, check=False)
-        assert done.returncode == 0 and not done.stderr, done.stderr.decode()
+
+
+def needs_tool(name):
+    if not shutil.which(name):
+        raise SkipTest(f"{name} is not installed")
+
+
+def man_page_form(bench):
+    needs_tool("groff")
+    with open(os.path.join(bench.root, "docs", "deberta.1"), "rb") as page:
+        done = subprocess.run(["groff", "-man", "-Tutf8", "-ww", "-z"], stdin=page, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 0 and not done.stderr, done.stderr.decode()
 
 
 def help_texts(bench):
@@ -99,6 +109,7 @@ def claims(bench):
     head = text.split("\n## ")[0]
     assert [int(n) for n in re.findall(r"^\| (\d+) \|", head, re.M)] == list(range(1, 21))
     sections = re.split(r"^## ", text, flags=re.M)[1:]
+    faults = [line.split()[0] for line in bench.fine("verify", "--mutate", "list").out.splitlines()]
     assert [int(s.split(".")[0]) for s in sections] == list(range(1, 21))
     verdicts = dict(re.findall(r"^\| (\d+) \|.*\| (true|false|conditional|open)[^|]*\|$", head, re.M))
     for section in sections:
@@ -107,6 +118,8 @@ def claims(bench):
         assert [f.lower() for f in found] == [verdicts[number]], (number, found, verdicts.get(number))
         lines = re.findall(r"^    (\S.*)$", section, re.M)
         assert lines, f"claim {number} has no command"
+        for name in re.findall(r"--mutate (\S+)", "\n".join(lines)):
+            assert name in faults, f"claim {number}: no fault is called {name}"
         for words in (line.split() for line in lines):
             if words[0] != "deberta":
                 assert os.path.exists(os.path.join(bench.root, words[1] if words[0] == "python3" else "tests/golden/golden.c")), words
@@ -140,21 +153,34 @@ def completions(bench):
             assert name.split()[-1] in script, f"{shell}: {name}"
             for option in options_of(bench.fine(*name.split(), "--help").out, "\noptions:\n"):
                 assert f"--{option}" in script or f"-l {option}" in script, f"{shell}: {name} --{option}"
-        if shutil.which(shell):
-            done = subprocess.run([shell, "-n"], input=script.encode(), stderr=subprocess.PIPE, check=False)
-            assert done.returncode == 0, f"{shell}: {done.stderr.decode()}"
-    if shutil.which("bash"):
-        script = bench.fine("completion", "bash").out
-        ask = "COMP_WORDS=(deberta %s); COMP_CWORD=%d; _deberta; echo \"${COMPREPLY[@]}\""
-        for words, count, expected in (("tok", 1, "tokenize"), ("encode --hid", 2, "--hidden"), ("info --isa sc", 3, "scalar"), ("bench --format", 2, "--format"),
-                                       ("study compo", 2, "components"), ("study components --sent", 3, "--sentences")):
-            done = subprocess.run(["bash", "-c", script + ask % (words, count)], stdout=subprocess.PIPE, check=False)
-            assert done.stdout.decode().strip() == expected, f"{words}: {done.stdout}"
+
+
+def completion_form(shell):
+    def test(bench):
+        needs_tool(shell)
+        script = bench.fine("completion", shell).out
+        done = subprocess.run([shell, "-n"], input=script.encode(), stderr=subprocess.PIPE, check=False)
+        assert done.returncode == 0, done.stderr.decode()
+    return test
+
+
+def completion_answers(bench):
+    needs_tool("bash")
+    script = bench.fine("completion", "bash").out
+    ask = "COMP_WORDS=(deberta %s); COMP_CWORD=%d; _deberta; echo \"${COMPREPLY[@]}\""
+    for words, count, expected in (("tok", 1, "tokenize"), ("encode --hid", 2, "--hidden"), ("info --isa sc", 3, "scalar"), ("bench --format", 2, "--format"),
+                                   ("study compo", 2, "components"), ("study components --sent", 3, "--sentences")):
+        done = subprocess.run(["bash", "-c", script + ask % (words, count)], stdout=subprocess.PIPE, check=False)
+        assert done.stdout.decode().strip() == expected, f"{words}: {done.stdout}"
 
 
 def tests(settings):
     yield "documents/man-page", man_page
+    yield "documents/man-page-form", man_page_form
     yield "documents/help", help_texts
     yield "documents/readme", readme
     yield "documents/claims", claims
     yield "documents/completions", completions
+    for shell in ("bash", "zsh", "fish"):
+        yield f"documents/completion-form-{shell}", completion_form(shell)
+    yield "documents/completion-answers", completion_answers

@@ -1,6 +1,7 @@
 """Being told to stop: nothing unfinished may stay behind, and the program ends by the signal, as shells expect. And standard output
 that is closed or full. SPDX-License-Identifier: MIT
 """
+import contextlib
 import os
 import signal
 import subprocess
@@ -40,6 +41,17 @@ def wait_until(condition, seconds=30):
     return False
 
 
+@contextlib.contextmanager
+def ending(process):
+    """A test that fails leaves no process behind."""
+    try:
+        yield
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
 def stopped(arguments, number, old=None):
     """Waits for the unfinished file, sends the signal, looks at what is left."""
     def test(bench):
@@ -51,18 +63,23 @@ def stopped(arguments, number, old=None):
         # whoever runs the tests may ignore the signal (nohup), and the program would inherit that
         process = bench.start(*arguments, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                               preexec_fn=lambda: signal.signal(number, signal.SIG_DFL))
-        assert wait_until(lambda: bench.files() != names or process.poll() is not None), "no unfinished file was seen"
-        assert process.poll() is None, f"ended before it could be stopped: {process.stderr.read()}"
-        time.sleep(0.005)
-        descendants = children_of(process.pid)
-        process.send_signal(number)
-        _, err = process.communicate(timeout=60)
-        assert process.returncode == -number, f"ended with {process.returncode}, expected the signal {number}: {err}"
-        assert bench.files() == names, f"left behind: {set(bench.files()) - set(names)}"
-        if old:
-            with open(target, encoding="utf-8") as file:
-                assert file.read() == old
-        assert wait_until(lambda: not any(alive(pid) for pid in descendants), 0.5), "a child process goes on"
+        with ending(process):
+            assert wait_until(lambda: bench.files() != names or process.poll() is not None), "no unfinished file was seen"
+            descendants = []
+            if arguments is LONG_PEAK:
+                assert wait_until(lambda: descendants.extend(children_of(process.pid)) or descendants or process.poll() is not None)
+                assert descendants, "no child process was seen"
+            assert process.poll() is None, f"ended before it could be stopped: {process.stderr.read()}"
+            time.sleep(0.005)
+            descendants += children_of(process.pid)
+            process.send_signal(number)
+            _, err = process.communicate(timeout=60)
+            assert process.returncode == -number, f"ended with {process.returncode}, expected the signal {number}: {err}"
+            assert bench.files() == names, f"left behind: {set(bench.files()) - set(names)}"
+            if old:
+                with open(target, encoding="utf-8") as file:
+                    assert file.read() == old
+            assert wait_until(lambda: not any(alive(pid) for pid in descendants), 0.5), "a child process goes on"
     return test
 
 
@@ -70,12 +87,13 @@ def hangup_ignored(bench):
     """Under nohup a hang-up means nothing."""
     process = bench.start(*LONG_PEAK, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                           preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
-    assert wait_until(lambda: bench.files() or process.poll() is not None)
-    process.send_signal(signal.SIGHUP)
-    time.sleep(0.2)
-    going_on = process.poll() is None or process.returncode == 0
-    process.terminate()
-    process.communicate(timeout=60)
+    with ending(process):
+        assert wait_until(lambda: bench.files() or process.poll() is not None)
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.2)
+        going_on = process.poll() is None or process.returncode == 0
+        process.terminate()
+        process.communicate(timeout=60)
     assert going_on, f"ended with {process.returncode}"
 
 

@@ -204,6 +204,7 @@ static verdict run_folder(const char *folder, const char *name, const char *expe
     deberta_model *model = NULL;
     verdict v;
     snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (access(path, F_OK) != 0) return bad("the folder is missing", ""); /* that, too, would be refused */
     deberta_status status = deberta_model_open(&model, path, NULL, &error);
     bool inputs = strcmp(where, "inputs") == 0;
     if (strcmp(expected, "error") == 0 && !inputs)
@@ -243,7 +244,12 @@ int main(int argc, char **argv)
     while (fgets(line, sizeof line, stream)) {
         char *rest = NULL, *name = strtok_r(line, "\t", &rest), *expected = strtok_r(NULL, "\t", &rest);
         char *where = strtok_r(NULL, "\t", &rest), *description = strtok_r(NULL, "\n", &rest);
-        if (!description || (only && !strstr(name, only))) continue;
+        if (!description) {
+            printf("FAIL %s: a line with less than four fields, '%s'\n", path, name ? name : "");
+            failed++;
+            continue;
+        }
+        if (only && !strstr(name, only)) continue;
         verdict v = run_folder(folder, name, expected, where);
         if (!v.good) printf("FAIL %-26s must be '%s' (%s): %s\n", name, expected, description, v.text);
         if (v.good && messages) printf("ok   %-26s %s\n", name, v.text);
@@ -252,5 +258,5 @@ int main(int argc, char **argv)
     }
     fclose(stream);
     printf("%zu passed, %zu failed, 0 skipped\n", passed, failed);
-    return failed > 0;
+    return failed > 0 || passed == 0; /* having tried nothing is no success */
 }

@@ -6,7 +6,8 @@
  *
  *     golden [--folder DIR] [--beside DIR] [--isa a,b] [--threads N] [--only a,b] [--failures-only] [--mutate NAME]
  *
- * --only: cases whose names contain one of the texts.
+ * --only: cases whose names contain one of the texts. --beside: where the large case is, which the repository does not
+ * hold; else the environment variable DEBERTA_GOLDEN_BESIDE says so.
  *
  * --mutate puts a deliberate fault into the model (core/model/mutation.h): then this program must fail. --mutate all
  * tries each fault in turn and fails if one is not noticed; --mutate list names them.
@@ -322,32 +323,32 @@ static bool is_wanted(const settings *s, const char *name)
     return !s->only;
 }
 
-static void run_folder(const settings *s, const char *folder, const char *prefix, tally *sum)
+static void run_folder(const settings *s, bool formats, tally *sum)
 {
-    char **names;
+    char **names, folder[600];
     deberta_error error = {0};
-    if (golden_list(&names, folder, prefix, &error) != DEBERTA_OK) {
+    snprintf(folder, sizeof folder, "%s%s", s->folder, formats ? "/formats" : "");
+    if ((formats ? golden_list_formats : golden_list)(&names, s->folder, &error) != DEBERTA_OK) {
         fail_case(sum, s, folder, error.message);
         return;
     }
     for (size_t i = 0; names[i]; i++) {
-        const char *bars_of = prefix ? golden_format_source(names[i]) : NULL;
+        const char *bars_of = formats ? golden_format_source(names[i]) : NULL;
         if (is_wanted(s, names[i])) run_case(s, folder, names[i], bars_of, sum);
     }
     golden_list_free(&names);
 }
 
-/* The large case is too big for the repository. */
 static void run_large_case(const settings *s, tally *sum)
 {
-    const char *name = "38-v3-medium";
+    const char *name = GOLDEN_LARGE_CASE;
     char path[600];
-    snprintf(path, sizeof path, "%s/%s/expected.safetensors", s->beside, name);
+    snprintf(path, sizeof path, "%s/%s/expected.safetensors", s->beside ? s->beside : "", name);
     if (!is_wanted(s, name)) return;
-    if (access(path, R_OK) == 0) {
+    if (s->beside && access(path, R_OK) == 0) {
         run_case(s, s->beside, name, NULL, sum);
     } else {
-        if (!s->silent) printf("skip %s: %s is not there\n", name, path);
+        if (!s->silent) printf("skip %s: %s\n", name, s->beside ? "not in the folder of --beside" : "needs --beside");
         sum->skipped++;
     }
 }
@@ -373,10 +374,8 @@ static void judge_ratios(const settings *s, tally *sum)
 static tally run_all(const settings *s)
 {
     tally sum = {0};
-    char formats[600];
-    snprintf(formats, sizeof formats, "%s/formats", s->folder);
-    run_folder(s, s->folder, NULL, &sum);
-    run_folder(s, formats, "f", &sum);
+    run_folder(s, false, &sum);
+    run_folder(s, true, &sum);
     run_large_case(s, &sum);
     for (size_t isa = DEBERTA_ISA_SCALAR; isa < DEBERTA_ISA_COUNT && !s->silent; isa++) {
         if (s->tiers[isa])
@@ -396,7 +395,7 @@ static tally run_mutations(settings s)
     tally sum = {0};
     deberta_isa isa = deberta_isa_best();
     s.silent = true;
-    s.beside = "";
+    s.beside = NULL;
     memset(s.tiers, 0, sizeof s.tiers);
     s.tiers[isa] = true;
     for (size_t i = MUTATION_NONE; i < MUTATION_COUNT; i++) {
@@ -440,9 +439,8 @@ static bool choose_tiers(settings *s, const char *list, tally *sum)
 
 int main(int argc, char **argv)
 {
-    settings s = {.folder = "tests/golden", .threads = 2};
+    settings s = {.folder = "tests/golden", .beside = getenv("DEBERTA_GOLDEN_BESIDE"), .threads = 2};
     const char *tiers = NULL, *fault = "none";
-    char beside[600];
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
         if (strcmp(argv[i], "--failures-only") == 0) {
@@ -464,10 +462,6 @@ int main(int argc, char **argv)
         else
             return fprintf(stderr, "unknown option %s\n", argv[i]), 2;
         i++;
-    }
-    if (!s.beside) {
-        snprintf(beside, sizeof beside, "%s/../../../shared/golden", s.folder);
-        s.beside = beside;
     }
     bool all = strcmp(fault, "all") == 0;
     if (strcmp(fault, "list") == 0) return list_mutations(), 0;

@@ -186,23 +186,52 @@ bool golden_case_has(const golden_case *item, const char *prefix)
 
 static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-deberta_status golden_list(char ***names, const char *folder, const char *prefix, deberta_error *err)
+/* Room for all names there may be; a longer list is cut off. */
+enum { LIST_CAPACITY = 256 };
+
+static void list_add(char **names, const char *name, size_t length)
 {
-    size_t count = 0, capacity = 256;
-    *names = calloc(capacity, sizeof **names);
-    DIR *directory = opendir(folder);
-    if (!directory || !*names) {
-        golden_list_free(names);
-        DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", folder, strerror(errno));
+    size_t count = 0;
+    if (length == strlen(GOLDEN_LARGE_CASE) && strncmp(name, GOLDEN_LARGE_CASE, length) == 0) return;
+    for (; names[count]; count++) {
+        if (strlen(names[count]) == length && strncmp(names[count], name, length) == 0) return;
     }
-    for (struct dirent *entry; (entry = readdir(directory)) && count + 1 < capacity;) {
-        const char *name = entry->d_name;
-        bool wanted = prefix ? strncmp(name, prefix, strlen(prefix)) == 0 : *name >= '0' && *name <= '9';
-        if (wanted) (*names)[count++] = strdup(name);
+    if (count + 1 < LIST_CAPACITY) names[count] = strndup(name, length);
+}
+
+/* Adds the subfolders whose first letter is from `first` to `last`, and sorts. */
+static deberta_status list_folders(char **names, const char *folder, char first, char last, deberta_error *err)
+{
+    size_t count = 0;
+    DIR *directory = opendir(folder);
+    if (!directory) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", folder, strerror(errno));
+    for (struct dirent *entry; (entry = readdir(directory));) {
+        if (*entry->d_name >= first && *entry->d_name <= last) list_add(names, entry->d_name, strlen(entry->d_name));
     }
     closedir(directory);
-    qsort(*names, count, sizeof **names, compare_names);
+    while (names[count]) count++;
+    qsort(names, count, sizeof *names, compare_names);
     return DEBERTA_OK;
+}
+
+deberta_status golden_list(char ***names, const char *folder, deberta_error *err)
+{
+    char path[600], line[256];
+    snprintf(path, sizeof path, "%s/bars.tsv", folder);
+    *names = calloc(LIST_CAPACITY, sizeof **names);
+    FILE *stream = fopen(path, "r");
+    if (!stream || !*names) {
+        if (stream) fclose(stream);
+        golden_list_free(names);
+        DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
+    }
+    while (fgets(line, sizeof line, stream)) {
+        if (*line >= '0' && *line <= '9') list_add(*names, line, strcspn(line, "\t\n")); /* not the heading */
+    }
+    fclose(stream);
+    deberta_status status = list_folders(*names, folder, '0', '9', err);
+    if (status != DEBERTA_OK) golden_list_free(names);
+    return status;
 }
 
 void golden_list_free(char ***names)
@@ -212,16 +241,37 @@ void golden_list_free(char ***names)
     *names = NULL;
 }
 
+static const char *const format_sources[][2] = {
+    {"f01-zip-f32-v3", "33-v3-mlm-emd"},
+    {"f02-zip-f32-v1", "02-v1-c2p-n7"},
+    {"f03-legacy-f32-v2", "20-v2-conv-gelu-b3"},
+    {"f04-zip-f16-v3", "36-v3-rtd"},
+    {"f05-safetensors-bf16-v2", "22-v2-embedproj-types"},
+    {"f06-sharded-safetensors", "33-v3-mlm-emd"},
+    {"f07-ms-v3-f16-bin", "33-v3-mlm-emd"},
+    {"f08-ms-v1-bert-prefix-legacy", "10-v1-mlm-emd"},
+    {"f09-zip-strided", "32-v3-mlm-legacy"},
+    {"f10-zip-nested", "01-v1-both-n33"},
+    {"f11-safetensors-odd-header", "21-v2-conv-tanh-g2"},
+};
+
+deberta_status golden_list_formats(char ***names, const char *folder, deberta_error *err)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/formats", folder);
+    *names = calloc(LIST_CAPACITY, sizeof **names);
+    if (!*names) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory", path);
+    for (size_t i = 0; i < sizeof format_sources / sizeof *format_sources; i++)
+        list_add(*names, format_sources[i][0], strlen(format_sources[i][0]));
+    deberta_status status = list_folders(*names, path, 'f', 'f', err);
+    if (status != DEBERTA_OK) golden_list_free(names);
+    return status;
+}
+
 const char *golden_format_source(const char *format_name)
 {
-    static const char *const sources[][2] = {
-        {"f01", "33-v3-mlm-emd"},  {"f02", "02-v1-c2p-n7"},          {"f03", "20-v2-conv-gelu-b3"},
-        {"f04", "36-v3-rtd"},      {"f05", "22-v2-embedproj-types"}, {"f06", "33-v3-mlm-emd"},
-        {"f07", "33-v3-mlm-emd"},  {"f08", "10-v1-mlm-emd"},         {"f09", "32-v3-mlm-legacy"},
-        {"f10", "01-v1-both-n33"}, {"f11", "21-v2-conv-tanh-g2"},
-    };
-    for (size_t i = 0; i < sizeof sources / sizeof *sources; i++) {
-        if (strncmp(format_name, sources[i][0], 3) == 0) return sources[i][1];
+    for (size_t i = 0; i < sizeof format_sources / sizeof *format_sources; i++) {
+        if (strcmp(format_name, format_sources[i][0]) == 0) return format_sources[i][1];
     }
     return NULL;
 }

@@ -49,9 +49,14 @@ void golden_case_free(golden_case *item);
  */
 bool golden_case_has(const golden_case *item, const char *prefix);
 
-/* Sorted names of the subfolders of `folder` that begin with `prefix` or, if it is NULL, with a digit. Ends with NULL.
- */
-deberta_status golden_list(char ***names, const char *folder, const char *prefix, deberta_error *err);
+/* Too large for the repository; whoever has it names the folder that holds it: --beside, or DEBERTA_GOLDEN_BESIDE. */
+#define GOLDEN_LARGE_CASE "38-v3-medium"
+
+/* Sorted names of the cases: the lines of folder/bars.tsv, and the subfolders that begin with a digit, so that neither
+ * a folder nor a line can go missing unnoticed. Without the large case. Ends with NULL. */
+deberta_status golden_list(char ***names, const char *folder, deberta_error *err);
+/* The same for folder/formats: those that golden_format_source knows, and the subfolders that begin with f. */
+deberta_status golden_list_formats(char ***names, const char *folder, deberta_error *err);
 void golden_list_free(char ***names);
 
 /* The name of the case whose weights and inputs a format folder has: its bars apply. NULL if unknown. */

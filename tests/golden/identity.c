@@ -384,7 +384,7 @@ int main(int argc, char **argv)
         if (missing) printf("skip tier %s: %s\n", deberta_isa_name((deberta_isa)isa), missing);
         sum.skipped += missing != NULL;
     }
-    if (golden_list(&names, folder, NULL, &error) != DEBERTA_OK) return fprintf(stderr, "%s\n", error.message), 2;
+    if (golden_list(&names, folder, &error) != DEBERTA_OK) return fprintf(stderr, "%s\n", error.message), 2;
     for (size_t i = 0; names[i]; i += quick ? 5 : 1) check_golden(folder, names[i], &sum);
     golden_list_free(&names);
     for (size_t i = 0; i < sizeof made_up / sizeof *made_up && !golden; i++) check_made_up(made_up[i], quick, &sum);

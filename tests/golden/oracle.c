@@ -225,11 +225,12 @@ static void run_case(const char *folder, const char *name, tally *sum)
     golden_case_free(&item);
 }
 
-static void run_folder(const char *folder, const char *prefix, const char *only, tally *sum)
+static void run_folder(const char *golden, bool formats, const char *only, tally *sum)
 {
-    char **names;
+    char **names, folder[600];
     deberta_error error = {0};
-    if (golden_list(&names, folder, prefix, &error) != DEBERTA_OK) {
+    snprintf(folder, sizeof folder, "%s%s", golden, formats ? "/formats" : "");
+    if ((formats ? golden_list_formats : golden_list)(&names, golden, &error) != DEBERTA_OK) {
         puts(error.message);
         sum->failed++;
         return;
@@ -240,36 +241,33 @@ static void run_folder(const char *folder, const char *prefix, const char *only,
     golden_list_free(&names);
 }
 
-/* The large case is too big for the repository. */
+/* beside: NULL if nobody has said where it is. */
 static void run_large_case(const char *beside, const char *only, tally *sum)
 {
-    const char *name = "38-v3-medium";
+    const char *name = GOLDEN_LARGE_CASE;
     char path[700];
-    snprintf(path, sizeof path, "%s/%s/expected.safetensors", beside, name);
+    snprintf(path, sizeof path, "%s/%s/expected.safetensors", beside ? beside : "", name);
     if (only && !strstr(name, only)) return;
-    if (access(path, R_OK) == 0) {
+    if (beside && access(path, R_OK) == 0) {
         run_case(beside, name, sum);
     } else {
-        printf("skip %s: %s is not there\n", name, path);
+        printf("skip %s: %s\n", name, beside ? "not in the folder of --beside" : "needs --beside");
         sum->skipped++;
     }
 }
 
 int main(int argc, char **argv)
 {
-    const char *folder = "tests/golden", *only = NULL, *beside = NULL;
-    char formats[600], default_beside[600];
+    const char *folder = "tests/golden", *only = NULL, *beside = getenv("DEBERTA_GOLDEN_BESIDE");
     tally sum = {0};
     for (int i = 1; i + 1 < argc; i += 2) {
         if (strcmp(argv[i], "--folder") == 0) folder = argv[i + 1];
         if (strcmp(argv[i], "--only") == 0) only = argv[i + 1];
         if (strcmp(argv[i], "--beside") == 0) beside = argv[i + 1];
     }
-    snprintf(default_beside, sizeof default_beside, "%s/../../../shared/golden", folder);
-    snprintf(formats, sizeof formats, "%s/formats", folder);
-    run_folder(folder, NULL, only, &sum);
-    run_folder(formats, "f", only, &sum);
-    run_large_case(beside ? beside : default_beside, only, &sum);
+    run_folder(folder, false, only, &sum);
+    run_folder(folder, true, only, &sum);
+    run_large_case(beside, only, &sum);
     printf("worst difference %.2e (%s), tolerance %.0e\n", sum.worst, sum.worst_where, tolerance);
     printf("%zu passed, %zu failed, %zu skipped\n", sum.passed, sum.failed, sum.skipped);
     return sum.failed > 0 || sum.passed == 0; /* having compared nothing is no success */

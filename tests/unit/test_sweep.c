@@ -93,6 +93,7 @@ static void test_variants_of_attention(void **state)
     options.term_count = 2;
     options.position_cache_on = options.position_cache_off = true;
     options.breakdown = true;
+    options.threads = list_of("1");
     bench_report report = swept(&options);
     assert_int_equal(report.count, 4);
     assert_int_equal(report.disagreements, 0);
@@ -104,14 +105,16 @@ static void test_variants_of_attention(void **state)
     for (size_t i = 0; i < 4; i++) {
         const bench_result *r = &report.results[i];
         assert_true(r->has_breakdown);
-        double sum = r->waiting_s;
+        /* With one thread the stages are what the encode does: they take no longer, and little is outside of them. */
+        double sum = 0;
         for (int s = 0; s < PROFILE_STAGES; s++) sum += r->breakdown[s].seconds;
-        assert_true(sum >= 0.999 * r->breakdown_s);
+        assert_true(sum > 0.5 * r->breakdown_s && sum <= 1.001 * r->breakdown_s);
         assert_true(r->breakdown[PROFILE_FEED_FORWARD].seconds > 0);
         assert_int_equal(r->breakdown[PROFILE_POSITIONS].seconds > 0, i == 1);
     }
     bench_report_free(&report);
     size_list_free(&options.lengths);
+    size_list_free(&options.threads);
 }
 
 static void test_batches_and_mixes(void **state)
@@ -145,7 +148,7 @@ static void test_minimum_time_adds_samples(void **state)
     (void)state;
     sweep_options options = quick_options();
     options.lengths = list_of("1");
-    options.min_seconds = 0.02;
+    options.min_seconds = 0.2; /* an encode of one token takes well below a millisecond */
     bench_report report = swept(&options);
     const bench_result *result = &report.results[0];
     double seconds = 0;

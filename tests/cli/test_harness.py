@@ -1,0 +1,79 @@
+"""Does what runs the tests (tools/run_tests.py) notice what did not run, or did not end well?
+
+SPDX-License-Identifier: MIT
+"""
+import contextlib
+import io
+import os
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
+import run_tests
+from unittest_counts import run_tests as run_this_module
+
+# Lists two tests; runs them as $LOG and $CODE say.
+MESON = """#!/bin/sh
+case " $* " in *" --list "*) echo "unit - deberta:one"; echo "unit - deberta:two"; exit 0 ;; esac
+printf '%s' "$LOG" >"$(dirname "$0")/meson-logs/testlog.json"
+exit "$CODE"
+"""
+ENTRY = '{"name": "unit - deberta:%s", "result": "%s", "stdout": "", "command": ["x"]}\n'
+
+
+class Counting(unittest.TestCase):
+    def test_closing_lines_of_cmocka(self):
+        for group in ("", "a group: "):
+            text = f"[==========] 5 test(s) run.\n[  PASSED  ] 2 test(s).\n[  SKIPPED ] {group}2 test(s), listed below:\n" \
+                   f"[  ERROR   ] --- 0x1 != 0x2\n[  FAILED  ] {group}1 test(s), listed below:\n"
+            self.assertEqual(run_tests.count_output(text, False), (2, 1, 2))
+        self.assertEqual(run_tests.count_output("[==========] x\n[  ERROR   ] a group: 3 test(s), listed below:\n", False), (0, 3, 0))
+        self.assertEqual(run_tests.count_output("[==========] x\n[  ERROR   ] fine\n\n 2 FAILED TEST(S)\n", False), (0, 2, 0))
+
+    def test_nothing_counted_is_a_failure(self):
+        self.assertEqual(run_tests.count_output("0 passed, 0 failed, 0 skipped\n", True), (0, 1, 0))
+        self.assertEqual(run_tests.count_output("3 passed, 0 failed\n", False), (3, 1, 0))
+
+    def counts_of(self, log, code):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "meson-logs"))
+            with open(os.path.join(folder, "meson"), "w", encoding="ascii") as file:
+                file.write(MESON)
+            os.chmod(os.path.join(folder, "meson"), 0o755)
+            old, run_tests.totals = os.environ["PATH"], run_tests.Totals()
+            os.environ["PATH"] = folder + ":" + old
+            try:
+                with contextlib.redirect_stdout(io.StringIO()):
+                    run_tests.meson_tests("tests", folder, environment={"LOG": log, "CODE": code})
+            finally:
+                os.environ["PATH"] = old
+        return run_tests.totals.passed, run_tests.totals.failed
+
+    def test_what_meson_did_not_run_has_failed(self):
+        one, two = ENTRY % ("one", "OK"), ENTRY % ("two", "OK")
+        self.assertEqual(self.counts_of(one + two, "0"), (2, 0))
+        self.assertEqual(self.counts_of(one, "0"), (1, 1))
+        self.assertEqual(self.counts_of(one, "1"), (1, 1))
+        self.assertEqual(self.counts_of(one + two, "1"), (2, 1))
+        self.assertEqual(self.counts_of(one + ENTRY % ("two", "TIMEOUT"), "1"), (1, 1))
+        self.assertEqual(self.counts_of("", "0")[0], 0)
+
+
+class Running(unittest.TestCase):
+    def test_the_caller_weakens_nothing(self):
+        for name in sorted(run_tests.NOT_FROM_THE_CALLER):
+            os.environ[name] = "1"
+            self.assertEqual(run_tests.execute(["sh", "-c", f'echo "[${name}]"']), ("[]\n", True))
+            self.assertEqual(run_tests.execute(["sh", "-c", f'echo "[${name}]"'], {name: "2"}), ("[2]\n", True))
+            del os.environ[name]
+
+    def test_what_hangs_is_asked_to_stop(self):
+        output, well = run_tests.execute(["sh", "-c", 'trap "echo asked; exit 0" TERM; while :; do sleep 0.05; done'], timeout=0.5)
+        self.assertFalse(well)
+        self.assertEqual(output, "asked\n\nstopped after 0.5 s")
+
+
+if __name__ == "__main__":
+    sys.exit(run_this_module())
