@@ -256,6 +256,7 @@ static int run(const parsed_options *options)
     if (!takes_all(job, options)) return EXIT_USAGE;
     if (strcmp(word, "plot") != 0 && options_nth_value(options, "out", 1))
         return report_usage(options, "--out may be repeated for plot only");
+    if (strcmp(word, "plot") != 0 && !run_check_text_path(options)) return EXIT_USAGE;
     if (!job->word && options_argument_count(options) > 1)
         return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
     return job->run(options);

@@ -55,6 +55,10 @@ void text_output_discard(text_output *output);
 
 /* Does the name end in .png, .svg or .pdf? */
 bool run_is_figure_path(const char *path);
+/* Or like a picture of a kind that is not drawn here? Text under such a name opens nowhere. */
+bool run_is_picture_path(const char *path);
+/* Whether --out does not end like a picture, for commands that print there. False after saying so. */
+bool run_check_text_path(const parsed_options *options);
 /* Whether every --out ends like a figure and --data, if there is one, goes to another file; for before anything is
  * computed. False after saying what was expected. */
 bool run_check_figure_paths(const parsed_options *options);
