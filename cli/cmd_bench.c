@@ -116,6 +116,20 @@ static bool read_sweep(const parsed_options *options, sweep_lists *lists, sweep_
     return fine;
 }
 
+/* Before --out is opened, and without weights. What is wrong with the model itself, the sweep says. */
+static bool fits_model(const parsed_options *options, const sweep_options *sweep)
+{
+    const deberta_model_options describe = {
+        .struct_size = sizeof describe, .reference = sweep->reference, .describe_only = true};
+    deberta_model *model;
+    deberta_error error;
+    if (deberta_model_open(&model, sweep->model, &describe, &error) != DEBERTA_OK) return true;
+    const bool fits = sweep_check(sweep, deberta_model_describe(model), &error) == DEBERTA_OK;
+    if (!fits) report_usage(options, "%s", error.message);
+    deberta_model_free(&model);
+    return fits;
+}
+
 static bool show_progress(void *context, const sweep_state *state)
 {
     progress_step(context, (size_t)(state->done * 1000), state->what);
@@ -147,6 +161,10 @@ static int run_sweep(const parsed_options *options)
     if (!run_is_model_place(options)) {
         lists_free(&lists);
         return EXIT_INPUT;
+    }
+    if (!fits_model(options, &sweep)) {
+        lists_free(&lists);
+        return EXIT_USAGE;
     }
     /* the output is opened first: nobody should wait for minutes to hear that a folder does not exist */
     int status = text_output_open(options, options_value(options, "out", NULL), &output);
