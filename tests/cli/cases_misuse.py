@@ -314,6 +314,11 @@ TABLE = [
     ("report-many", ["report", TINY, *["--ids", "1"] * 17, "-o", "r"], 2, ["at most 16 texts", "17"]),
     ("report-text-synthetic", ["report", TINY, "--text", "a", "-o", "r"], 2, ["no tokenizer", "--ids"]),
     ("report-layers", ["report", TINY, "--layers", "9", "-o", "r"], 2, ["--layers", "9 is out of range"]),
+    ("report-json", ["report", TINY, "--json", "-o", "r"], 2, ["--json", "JSON file of every step"]),
+    ("report-head", ["report", TINY, "--heads", "9", "-o", "r"], 2, ["--heads", "9 is out of range"]),
+    ("report-id-large", ["report", TINY, "--ids", "1,99", "-o", "r"], 3, ["id 99", "token 1", "50 rows"]),
+    ("report-ablate-layer", ["report", TINY, "--ablate", "p2c@9", "-o", "r"], 2, ["--ablate", "layer 9"]),
+    ("report-sweep-layers-many", ["report", TINY, "--sweep-layers", "1,9", "-o", "r"], 2, ["--sweep-layers", "9 is too large", "1 layer"]),
     ("report-ids", ["report", TINY, "--ids", "1,x", "-o", "r"], 2, ["--ids", "'1,x'"]),
 ]
 
@@ -375,7 +380,7 @@ def misuse(name, arguments, code, words):
         if bench.show:
             print(f"{result.command}\n    {result.err.strip()}".replace(bench.golden, "GOLDEN"))
         check_message(result, code, [place(w) for w in words])
-        left = set(bench.files()) - there - {"r"}
+        left = set(bench.files()) - there
         assert not left, f"left behind: {left}"
     return test
 
