@@ -429,6 +429,8 @@ static int write_commands(const report_job *job)
 
 static int run_job(report_job *job)
 {
+    if (options_has(job->options, "json"))
+        return report_usage(job->options, "--json: the folder has a JSON file of every step, whatever is asked for");
     deberta_session_options unused; /* a mistake in --ablate should not leave a folder behind */
     if (!check_sizes(job->options) || !check_skips(job) || !run_session_options(job->options, &unused))
         return EXIT_USAGE;

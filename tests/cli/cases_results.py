@@ -405,6 +405,11 @@ def bench_sweep_axes(bench):
     assert {r["attention"] for r in seen} == {"full", "c2c"} and len({r["position_cache"] for r in seen}) == 2
 
 
+def bench_machine(bench):
+    found = json.loads(bench.fine("bench", "machine", "--threads", "1", "--json").out)["environment"]
+    assert found["command"] == "deberta bench machine --threads 1 --json", found["command"]
+
+
 def bench_compare(bench):
     for name in ("a.json", "b.json"):
         bench.fine("bench", TINY, "-n", "4,8", *QUICK, "--json", "-o", name)
@@ -638,6 +643,7 @@ def tests(settings):
     yield "bench/json", bench_json
     yield "bench/formats", bench_formats
     yield "bench/axes", bench_sweep_axes
+    yield "bench/machine", bench_machine
     yield "bench/compare", bench_compare
     yield "bench/kernel", bench_kernel
     yield "bench/schedule", bench_schedule
