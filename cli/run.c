@@ -277,6 +277,7 @@ static void remove_and_raise(int signal_number)
 
 void run_install_signal_handlers(void)
 {
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a write that fails, and is reported as one */
     const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     for (size_t k = 0; k < sizeof signals / sizeof *signals; k++) {
         struct sigaction action = {.sa_handler = remove_and_raise}, before;

@@ -77,8 +77,8 @@ void format_bytes(char text[32], double bytes);
 /* A file that SIGINT, SIGTERM, SIGHUP and SIGPIPE must remove; NULL: none any more. text_output_* do this themselves.
  */
 void run_remove_on_signal(const char *path);
-/* Installs the handlers that do so and raise the signal again. What the parent process ignores stays ignored. Called
- * once by main. */
+/* Installs the handlers that do so and raise the signal again. What the parent process ignores stays ignored. SIGXFSZ
+ * is ignored, so that a limit on file sizes is an error with a name. Called once by main. */
 void run_install_signal_handlers(void);
 
 #endif
