@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench/kernel_bench.h"
+#include "core/base/byte_order_mark.h"
 #include "core/kernels.h"
 
 static const char *const operation_names[KERNEL_OPERATIONS] = {
@@ -143,9 +144,10 @@ deberta_status kernel_problems_read(kernel_problems *list, FILE *file, const cha
     deberta_status status = DEBERTA_OK;
     for (size_t number = 1; getline(&line, &capacity, file) > 0 && status == DEBERTA_OK; number++) {
         kernel_problem problem;
-        if (is_empty(line)) continue;
+        const char *text = line + (number == 1 ? byte_order_mark(line, strlen(line)) : 0);
+        if (is_empty(text)) continue;
         snprintf(where, sizeof where, "%.250s:%zu", name, number);
-        status = kernel_problem_parse(&problem, line, where, err);
+        status = kernel_problem_parse(&problem, text, where, err);
         if (status == DEBERTA_OK) status = append(list, &problem, err);
     }
     free(line);

@@ -223,10 +223,20 @@ static deberta_status get_report(const json_t *root, bench_report *report, const
     return DEBERTA_OK;
 }
 
+/* A byte order mark. Only one byte can be put back into a pipe: what begins like a mark and is none, is no JSON either.
+ */
+static void skip_mark(FILE *in)
+{
+    const int first = getc(in);
+    if (first == 0xEF && getc(in) == 0xBB && getc(in) == 0xBF) return;
+    if (first != EOF) ungetc(first, in);
+}
+
 deberta_status report_read_json(bench_report *report, FILE *in, const char *where, deberta_error *err)
 {
     json_error_t problem;
     *report = (bench_report){0};
+    skip_mark(in);
     json_t *root = json_loadf(in, JSON_REJECT_DUPLICATES, &problem);
     if (!root)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: line %d, column %d: %s", where, problem.line, problem.column,

@@ -55,6 +55,10 @@ typedef struct sweep_options {
     void *progress_context;
 } sweep_options;
 
+/* DEBERTA_E_ARGUMENT, beginning with the option as one types it, where the model has fewer layers or lacks a term of
+ * what --attention names: left out and absent would give two equal curves. sweep_run asks too. */
+deberta_status sweep_check(const sweep_options *options, const deberta_model_info *model, deberta_error *err);
+
 /* Fills *report, which is empty on failure. What casts doubt on the numbers is among the sheet's notes: a busy machine,
  * a changing clock, outputs that differ between repetitions or tiers. */
 deberta_status sweep_run(bench_report *report, const sweep_options *options, deberta_error *err);

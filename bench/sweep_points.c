@@ -46,12 +46,27 @@ static void fill_axes(axes *a, const sweep_options *o, const deberta_model_info 
     if (o->position_cache_off) a->caches[a->cache_count++] = false;
 }
 
-static deberta_status check(const axes *a, const deberta_model_info *model, deberta_error *err)
+deberta_status sweep_check(const sweep_options *options, const deberta_model_info *model, deberta_error *err)
 {
-    for (size_t i = 0; i < a->layer_count; i++) {
-        if (a->layers[i] > model->layers)
-            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu layers; %s has %zu", a->layers[i], model->name, model->layers);
+    for (size_t i = 0; i < options->layers.count; i++) {
+        if (options->layers.values[i] > model->layers)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--layers: %zu is too large, %s has %zu layer%s",
+                         options->layers.values[i], model->name, model->layers, model->layers == 1 ? "" : "s");
     }
+    for (size_t i = 0; i < options->term_count; i++) {
+        const attention_terms terms = options->terms[i];
+        const char *lacks = terms == ATTENTION_TERMS_C2C_C2P && !model->has_c2p   ? "c2p"
+                            : terms == ATTENTION_TERMS_C2C_P2C && !model->has_p2c ? "p2c"
+                                                                                  : NULL;
+        if (lacks)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--attention: %s asks for %s, which %s lacks",
+                         attention_terms_name(terms), lacks, model->name);
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status check_tiers(const axes *a, deberta_error *err)
+{
     for (size_t i = 0; i < a->isa_count; i++) {
         const char *missing = deberta_isa_missing(a->isas[i]);
         if (missing)
@@ -130,7 +145,8 @@ deberta_status sweep_points_make(sweep_points *list, const sweep_options *option
     deberta_status status = DEBERTA_OK;
     *list = (sweep_points){0};
     fill_axes(&a, options, model, usable_cores);
-    DEBERTA_TRY(check(&a, model, err));
+    DEBERTA_TRY(sweep_check(options, model, err));
+    DEBERTA_TRY(check_tiers(&a, err));
     DEBERTA_TRY(count_points(&count, &a, options, err));
     list->points = calloc(count ? count : 1, sizeof *list->points);
     if (!list->points) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu points", count);

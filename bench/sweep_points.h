@@ -33,7 +33,7 @@ typedef struct sweep_points {
     size_t count;
 } sweep_points;
 
-/* Refuses what the model cannot do: more layers than it has, tiers that are not there. */
+/* Refuses what sweep_check does, and tiers that are not there. */
 deberta_status sweep_points_make(sweep_points *list, const sweep_options *options, const deberta_model_info *model,
                                  size_t usable_cores, deberta_error *err);
 void sweep_points_free(sweep_points *list);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/text/utf8.h"
+
 bool bench_read_list(const parsed_options *options, const char *name, size_t highest, size_list *list)
 {
     char what[32];
@@ -53,6 +55,14 @@ bool bench_read_isas(const parsed_options *options, deberta_isa isas[DEBERTA_ISA
         isas[(*count)++] = isa;
     }
     return true;
+}
+
+void bench_note_command(const parsed_options *options, bench_report *report)
+{
+    static const char *const without[] = {"out", NULL};
+    char *line = options_command_line(options, without);
+    if (line) utf8_copy(report->command, sizeof report->command, line);
+    free(line);
 }
 
 int bench_finish_output(const parsed_options *options, text_output *output, deberta_status status,

@@ -5,6 +5,7 @@
 #define CLI_BENCH_LISTS_H
 
 #include "bench/range.h"
+#include "bench/report.h"
 #include "cli/run.h"
 
 /* Values from 1 to highest; an option that is not given leaves the list empty. */
@@ -13,6 +14,9 @@ bool bench_read_list(const parsed_options *options, const char *name, size_t hig
 bool bench_read_threads(const parsed_options *options, size_t highest, size_list *list);
 /* --isa, or DEBERTA_ISA: "avx2,avx512", "all" or "auto". */
 bool bench_read_isas(const parsed_options *options, deberta_isa isas[DEBERTA_ISA_COUNT], size_t *count);
+
+/* The command line into the report, without --out. */
+void bench_note_command(const parsed_options *options, bench_report *report);
 
 /* Closes what was written, or throws it away and says why; the exit code. */
 int bench_finish_output(const parsed_options *options, text_output *output, deberta_status status,

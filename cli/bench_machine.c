@@ -36,6 +36,7 @@ int bench_machine_run(const parsed_options *options)
     const machine_counters before = machine_read_counters();
     if (status == DEBERTA_OK) status = machine_measure_roofs(&report.sheet.roofs, threads, count, ~0u, true, &error);
     if (status == DEBERTA_OK) machine_finish_sheet(&report.sheet, &before);
+    bench_note_command(options, &report);
     if (status == DEBERTA_OK && format == FORMAT_JSON) {
         status = report_write_json(&report, output.file, &error);
     } else if (status == DEBERTA_OK) {

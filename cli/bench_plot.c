@@ -22,6 +22,7 @@ typedef struct plot_job {
 static int print_kinds(const parsed_options *options)
 {
     text_output output;
+    if (!run_check_text_path(options)) return EXIT_USAGE;
     const int status = text_output_open(options, options_value(options, "out", NULL), &output);
     if (status != EXIT_OK) return status;
     for (const bench_figure_kind *kind = bench_figure_kinds; kind->name; kind++)

@@ -11,6 +11,8 @@
 static int run(const parsed_options *options)
 {
     const char *name = options_value(options, "figure", "components");
+    if (options_has(options, "json"))
+        return report_usage(options, "--json: figures are no JSON; --data FILE.csv has their numbers");
     if (strcmp(name, "list") == 0) return figure_kinds_print(options);
     const figure_kind *kind = figure_kind_find(name);
     if (!kind) return report_usage(options, "--figure: there is no kind '%s'; --figure list names them", name);

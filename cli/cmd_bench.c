@@ -15,7 +15,6 @@
 #include "cli/run.h"
 #include "cli/table_format.h"
 #include "core/base/topology.h"
-#include "core/text/utf8.h"
 
 enum { MOST_MIXES = 64 };
 
@@ -116,6 +115,20 @@ static bool read_sweep(const parsed_options *options, sweep_lists *lists, sweep_
     return fine;
 }
 
+/* Before --out is opened, and without weights. What is wrong with the model itself, the sweep says. */
+static bool fits_model(const parsed_options *options, const sweep_options *sweep)
+{
+    const deberta_model_options describe = {
+        .struct_size = sizeof describe, .reference = sweep->reference, .describe_only = true};
+    deberta_model *model;
+    deberta_error error;
+    if (deberta_model_open(&model, sweep->model, &describe, &error) != DEBERTA_OK) return true;
+    const bool fits = sweep_check(sweep, deberta_model_describe(model), &error) == DEBERTA_OK;
+    if (!fits) report_usage(options, "%s", error.message);
+    deberta_model_free(&model);
+    return fits;
+}
+
 static bool show_progress(void *context, const sweep_state *state)
 {
     progress_step(context, (size_t)(state->done * 1000), state->what);
@@ -148,6 +161,10 @@ static int run_sweep(const parsed_options *options)
         lists_free(&lists);
         return EXIT_INPUT;
     }
+    if (!fits_model(options, &sweep)) {
+        lists_free(&lists);
+        return EXIT_USAGE;
+    }
     /* the output is opened first: nobody should wait for minutes to hear that a folder does not exist */
     int status = text_output_open(options, options_value(options, "out", NULL), &output);
     if (status == EXIT_OK) {
@@ -156,10 +173,7 @@ static int run_sweep(const parsed_options *options)
         sweep.progress_context = &bar;
         deberta_status done = sweep_run(&report, &sweep, &error);
         progress_end(&bar);
-        static const char *const without[] = {"out", NULL};
-        char *line = options_command_line(options, without);
-        if (line) utf8_copy(report.command, sizeof report.command, line);
-        free(line);
+        bench_note_command(options, &report);
         if (done == DEBERTA_OK) done = print_sweep(&report, output.file, format, &error);
         if (done != DEBERTA_OK) {
             text_output_discard(&output);
@@ -221,7 +235,7 @@ typedef struct bench_job {
 } bench_job;
 
 static const bench_job jobs[] = {
-    {"machine", bench_machine_run, " threads format "},
+    {"machine", bench_machine_run, " threads format json "},
     {"kernel", bench_kernel_run, " isa reps cold format "},
     {"schedule", bench_schedule_run, " tokens threads isa reps format "},
     {"compare", run_compare, " format any-environment "},
@@ -229,11 +243,24 @@ static const bench_job jobs[] = {
     {"plot", bench_plot_run, " plot title width-mm dpi font "},
 #endif
     {NULL, run_sweep,
-     " tokens batch mix layers threads isa attention position-cache reps min-time breakdown cold pin no-peak format "},
+     " tokens batch mix layers threads isa attention position-cache reps min-time breakdown cold pin no-peak format "
+     "json "},
 };
 
 /* Every command takes these, whether or not it has a use for them: `report` hands them to all of its steps. */
 static bool is_for_all(const char *name) { return strcmp(name, "threads") == 0 || strcmp(name, "isa") == 0; }
+
+/* Where they are of no use their values are checked all the same. */
+static bool check_for_all(const parsed_options *options)
+{
+    deberta_isa isas[DEBERTA_ISA_COUNT];
+    size_t count;
+    size_list threads = {0};
+    const bool fine = (!options_has(options, "isa") || bench_read_isas(options, isas, &count)) &&
+                      bench_read_threads(options, TOPOLOGY_MAX_WORKERS, &threads);
+    size_list_free(&threads);
+    return fine;
+}
 
 static bool takes_all(const bench_job *job, const parsed_options *options)
 {
@@ -253,9 +280,10 @@ static int run(const parsed_options *options)
     const char *word = options_argument(options, 0);
     const bench_job *job = jobs;
     while (job->word && strcmp(job->word, word) != 0) job++;
-    if (!takes_all(job, options)) return EXIT_USAGE;
+    if (!takes_all(job, options) || !check_for_all(options)) return EXIT_USAGE;
     if (strcmp(word, "plot") != 0 && options_nth_value(options, "out", 1))
         return report_usage(options, "--out may be repeated for plot only");
+    if (strcmp(word, "plot") != 0 && !run_check_text_path(options)) return EXIT_USAGE;
     if (!job->word && options_argument_count(options) > 1)
         return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
     return job->run(options);
@@ -276,7 +304,8 @@ static const option_spec options[] = {
     {"cold", 0, NULL, "before each sample, write over all caches; with kernel, other weights for gemm at each call"},
     {"pin", 0, NULL, "bind threads to cores"},
     {"no-peak", 0, NULL, "do not measure the machine's limits first"},
-    {"format", 0, "NAME", "table (default), md, csv or json; without it, what --out ends in"},
+    {"format", 0, "NAME", "table (default), md, csv or, like --json, json; without it, what --out ends in"},
+    {"json", 0, NULL, "results as JSON: of a sweep or machine; the tables of the others have --format csv"},
     {"plot", 0, "NAME", "plot: what to draw: list names them, all: each into a file of its own (default: the curves)"},
     {"title", 0, "TEXT", "plot: above the figure"},
     {"width-mm", 0, "MM", "plot: width on paper: 85 a column, 174 a page (default)"},

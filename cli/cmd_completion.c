@@ -3,26 +3,50 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#if HAVE_VIZ
+#include "cli/figures/figure_kinds.h"
+#endif
 #include "cli/run.h"
 
-/* What to offer behind an option: the words of a fixed choice, or files. */
+/* What to offer behind an option: the words of a fixed choice, or files. What is for one command comes before what is
+ * for all. */
+static char figure_words[512];
 static const struct {
-    const char *option, *words;
+    const char *command, *option, *words; /* command NULL: any */
 } choices[] = {
-    {"isa", "auto scalar avx2 avx512 neon"},
-    {"reference", "microsoft hf"},
-    {"progress", "auto never"},
-    {"format", "table md csv json latex"},
-    {"hidden", "last all"},
-    {"position-cache", "on off both"},
-    {"center", "row none"},
+    {"verify", "format", "table md csv json latex"},
+    {"eval", "format", "table md csv json latex"},
+    {"bench", "attention", "full c2c c2c+c2p c2c+p2c"},
+    {"encode", "attention", "all"},
+    {"encode", "pool", "mean cls none"},
+    {"attention", "figure", figure_words},
+    {NULL, "isa", "auto scalar avx2 avx512 neon"},
+    {NULL, "reference", "microsoft hf"},
+    {NULL, "progress", "auto never"},
+    {NULL, "format", "table md csv json"},
+    {NULL, "hidden", "last all"},
+    {NULL, "position-cache", "on off both"},
+    {NULL, "center", "row none"},
+    {NULL, "mlm-decoder", "emd plain"},
+    {NULL, "grouping", "first simple none"},
 };
 
-static const char *choices_of(const char *option)
+static const char *choices_of(const command *command, const char *option)
 {
     for (size_t k = 0; k < sizeof choices / sizeof *choices; k++)
-        if (strcmp(choices[k].option, option) == 0) return choices[k].words;
+        if (strcmp(choices[k].option, option) == 0 &&
+            (!choices[k].command || strcmp(choices[k].command, command->name) == 0))
+            return choices[k].words;
     return NULL;
+}
+
+static void list_figures(void)
+{
+#if HAVE_VIZ
+    for (size_t k = 0, used = 0; figure_kinds[k] && used < sizeof figure_words; k++)
+        used += (size_t)snprintf(figure_words + used, sizeof figure_words - used, "%s ", figure_kinds[k]->name);
+    strncat(figure_words, "list", sizeof figure_words - strlen(figure_words) - 1);
+#endif
 }
 
 /* Commands of one word and, right before the command they belong to, those of two. */
@@ -67,11 +91,19 @@ static void print_commands(FILE *out)
     for (size_t k = 0; commands[k]; k++) fprintf(out, "%s%s", k ? " " : "", commands[k]->name);
 }
 
+static void put_bash_values(FILE *out, const command *command, const option_spec *option)
+{
+    const char *words = option->value ? choices_of(command, option->name) : NULL;
+    if (words) fprintf(out, " --%s) values='%s' ;;", option->name, words);
+}
+
 static void put_bash_options(FILE *out, const command *command)
 {
     fprintf(out, "    '%s '*) options='", command->name);
     each_option(out, command, put_name);
-    fprintf(out, "' ;;\n");
+    fprintf(out, "'\n        case $before in");
+    each_option(out, command, put_bash_values);
+    fprintf(out, " esac ;;\n");
 }
 
 static void put_bash_words(FILE *out, const command *command)
@@ -84,22 +116,21 @@ static void put_bash_words(FILE *out, const command *command)
 
 static void print_bash(FILE *out)
 {
-    fprintf(out,
-            "# deberta completion bash: source it, or put it into ~/.local/share/bash-completion/completions/deberta\n"
-            "_deberta()\n{\n    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options=\n"
-            "    COMPREPLY=()\n    case $before in\n");
-    for (size_t k = 0; k < sizeof choices / sizeof *choices; k++)
-        fprintf(out, "    --%s) COMPREPLY=($(compgen -W '%s' -- \"$word\")); return ;;\n", choices[k].option,
-                choices[k].words);
-    fprintf(out, "    esac\n    if [ \"$COMP_CWORD\" = 1 ]; then\n        COMPREPLY=($(compgen -W '");
+    fprintf(
+        out,
+        "# deberta completion bash: source it, or put it into ~/.local/share/bash-completion/completions/deberta\n"
+        "_deberta()\n{\n    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options= values=\n"
+        "    COMPREPLY=()\n    if [ \"$COMP_CWORD\" = 1 ]; then\n        COMPREPLY=($(compgen -W '");
     print_commands(out);
     fprintf(out, " --help --version' -- \"$word\"))\n        return\n    fi\n    case ${COMP_WORDS[1]} in\n");
     each_command(out, put_bash_words);
     fprintf(out, "    esac\n    case \"${COMP_WORDS[1]} ${COMP_WORDS[2]} \" in\n");
     each_command(out, put_bash_options);
-    fprintf(out, "    esac\n    case $word in\n    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$word\")) ;;\n"
-                 "    *) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n    esac\n}\n"
-                 "complete -o filenames -F _deberta deberta\n");
+    fprintf(out,
+            "    esac\n    if [ \"$values\" ]; then COMPREPLY=($(compgen -W \"$values\" -- \"$word\")); return; fi\n"
+            "    case $word in\n    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$word\")) ;;\n"
+            "    *) COMPREPLY=($(compgen -f -- \"$word\")) ;;\n    esac\n}\n"
+            "complete -o filenames -F _deberta deberta\n");
 }
 
 /* Texts of ours inside single quotes; the few signs that would end them or that zsh reads as its own are escaped. */
@@ -117,8 +148,7 @@ static void put_escaped(FILE *out, const char *text, const char *special)
 
 static void put_zsh_option(FILE *out, const command *command, const option_spec *option)
 {
-    (void)command;
-    const char *words = choices_of(option->name);
+    const char *words = choices_of(command, option->name);
     if (option->letter)
         fprintf(out, "        '*'{-%c,--%s}'[", option->letter, option->name);
     else
@@ -180,7 +210,7 @@ static void print_zsh(FILE *out)
 
 static void put_fish_option(FILE *out, const command *command, const option_spec *option)
 {
-    const char *words = choices_of(option->name);
+    const char *words = choices_of(command, option->name);
     fprintf(out, "complete -c deberta -n '");
     if (strchr(command->name, ' '))
         fprintf(out, "__fish_seen_subcommand_from %.*s; and ", (int)strcspn(command->name, " "), command->name);
@@ -225,6 +255,7 @@ static int run(const parsed_options *options)
         text_output output;
         const int status = text_output_open(options, options_value(options, "out", NULL), &output);
         if (status != EXIT_OK) return status;
+        list_figures();
         shells[k].print(output.file);
         return text_output_close(options, &output);
     }

@@ -30,7 +30,8 @@ typedef struct report_job {
     input_batch input;
     report_text texts[MOST_TEXTS];
     report_step steps[MOST_STEPS];
-    bool skip_latency, skip_verify, skip_receptive_field;
+    size_t layers;
+    bool has_relative_positions, skip_latency, skip_verify, skip_receptive_field;
 } report_job;
 
 /* ------------------------------------------------------------------------------------------------------------- words */
@@ -216,8 +217,9 @@ static int run_sweep(report_job *job, const char *title, const char *name, word_
     return status;
 }
 
-static int run_latency(report_job *job, size_t layers)
+static int run_latency(report_job *job)
 {
+    const size_t layers = job->layers;
     const char *lengths = options_value(job->options, "tokens", "16-256*2"),
                *chosen = options_value(job->options, "sweep-layers", NULL),
                *reps = options_value(job->options, "reps", "7");
@@ -233,7 +235,7 @@ static int run_latency(report_job *job, size_t layers)
     if (options_has(job->options, "isa")) add_option(&over_layers, "--isa", options_value(job->options, "isa", ""));
     const int status =
         run_sweep(job, "Latency against length", "lengths", &over_lengths, strpbrk(lengths, ",-") != NULL);
-    if (status != EXIT_OK || layers < 2) return status;
+    if (status != EXIT_OK || (layers < 2 && !chosen)) return status;
     return run_sweep(job, "Latency against layers", "layers", &over_layers, !chosen || strpbrk(chosen, ",-") != NULL);
 }
 
@@ -244,17 +246,11 @@ static int run_steps(report_job *job)
     add_path(&info, job, "info.json");
     add_document(job, "info");
     int status = run_step(job, "The machine and the model", &command_info, &info);
-    char *path = report_path(job->contents.folder, "info.json");
-    json_t *about = status == EXIT_OK && path ? json_load_file(path, 0, NULL) : NULL;
-    free(path);
-    const json_t *model = json_object_get(about, "model");
-    const size_t layers = (size_t)json_integer_value(json_object_get(model, "layers"));
-    const bool relative = json_integer_value(json_object_get(model, "relative_rows")) > 0;
-    json_decref(about);
     for (size_t k = 0; status == EXIT_OK && k < job->contents.text_count; k++) status = run_text(job, k);
-    if (status == EXIT_OK && relative && !job->skip_receptive_field) status = run_receptive_field(job);
+    if (status == EXIT_OK && job->has_relative_positions && !job->skip_receptive_field)
+        status = run_receptive_field(job);
     if (status == EXIT_OK && !job->skip_verify) status = run_verify(job);
-    if (status == EXIT_OK && !job->skip_latency) status = run_latency(job, layers);
+    if (status == EXIT_OK && !job->skip_latency) status = run_latency(job);
     return status;
 }
 
@@ -279,6 +275,67 @@ static bool check_sizes(const parsed_options *options)
     }
     size_t reps;
     return options_size(options, "reps", 7, 1, 1000, &reps);
+}
+
+static bool check_indices(const parsed_options *options, const char *name, size_t limit)
+{
+    bool *selected = calloc(limit, sizeof *selected);
+    if (!selected) {
+        report_no_memory(options);
+        return false;
+    }
+    const bool fine = parse_index_list(options, name, options_value(options, name, "0"), selected, limit);
+    free(selected);
+    return fine;
+}
+
+static bool check_sweep_layers(const parsed_options *options, const deberta_model_info *info)
+{
+    const char *text = options_value(options, "sweep-layers", NULL);
+    size_list list = {0};
+    deberta_error error;
+    if (!text) return true;
+    bool fine = range_parse(&list, text, "--sweep-layers", 1, info->layers, &error) == DEBERTA_OK;
+    size_list_free(&list);
+    if (!fine)
+        report_usage(options, "%s; %s has %zu layer%s", error.message, info->name, info->layers,
+                     info->layers == 1 ? "" : "s");
+    return fine;
+}
+
+static int check_ids(const report_job *job, const deberta_model_info *info)
+{
+    for (size_t r = 0; r < job->input.rows; r++) {
+        if (!job->input.row[r].tokens) continue;
+        const int32_t *ids = job->input.ids + job->input.sequence_starts[job->input.row[r].sequence];
+        for (size_t t = 0; t < job->input.row[r].tokens; t++) {
+            if (ids[t] >= 0 && (size_t)ids[t] < info->vocabulary_size) continue;
+            deberta_error error = {.code = DEBERTA_E_ARGUMENT};
+            snprintf(error.message, sizeof error.message,
+                     "text %zu: id %d at token %zu: the vocabulary has %zu rows (0 ... %zu)", r + 1, (int)ids[t], t,
+                     info->vocabulary_size, info->vocabulary_size - 1);
+            return report_error(job->options, &error);
+        }
+    }
+    return EXIT_OK;
+}
+
+/* What only the model can tell to be wrong, before there is a folder and minutes of work in it. */
+static int check_against_model(report_job *job)
+{
+    deberta_model *model;
+    int status = run_describe_model(job->options, &model);
+    if (status != EXIT_OK) return status;
+    const deberta_model_info info = *deberta_model_describe(model);
+    job->layers = info.layers;
+    job->has_relative_positions = info.relative_rows > 0;
+    if (!check_indices(job->options, "layers", info.layers) || !check_indices(job->options, "heads", info.heads) ||
+        !check_sweep_layers(job->options, &info))
+        status = EXIT_USAGE;
+    else
+        status = check_ids(job, &info);
+    deberta_model_free(&model);
+    return status;
 }
 
 static bool check_skips(report_job *job)
@@ -372,12 +429,15 @@ static int write_commands(const report_job *job)
 
 static int run_job(report_job *job)
 {
+    if (options_has(job->options, "json"))
+        return report_usage(job->options, "--json: the folder has a JSON file of every step, whatever is asked for");
     deberta_session_options unused; /* a mistake in --ablate should not leave a folder behind */
     if (!check_sizes(job->options) || !check_skips(job)) return EXIT_USAGE;
     int status = run_session_options(job->options, &unused);
     if (status != EXIT_OK) return status;
     if (!run_is_model_place(job->options)) return EXIT_INPUT;
     status = read_input(job);
+    if (status == EXIT_OK) status = check_against_model(job);
     if (status == EXIT_OK) status = make_folder(job->contents.folder);
     if (status == EXIT_OK) status = run_steps(job);
     if (status == EXIT_OK) status = write_commands(job);

@@ -112,9 +112,9 @@ int main(int argc, char **argv)
             status = run_command(command, argc - words, argv + words);
     }
     /* whatever was printed: a full disk must not look like success */
-    if ((fflush(stdout) != 0 || ferror(stdout)) && status == EXIT_OK) {
+    if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "deberta: standard output cannot be written: %s\n", strerror(errno));
-        return EXIT_SYSTEM;
+        if (status == EXIT_OK) status = EXIT_SYSTEM;
     }
     return status;
 }

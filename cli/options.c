@@ -11,7 +11,7 @@ const option_spec common_options[] = {
     {"isa", 0, "NAME", "kernels to use: auto (default), scalar, avx2, avx512, neon; also from DEBERTA_ISA"},
     {"threads", 't', "N", "threads; 0 = physical cores this process may use (default)"},
     {"reference", 0, "NAME", "distances beyond the table: microsoft (clamp first, default) or hf"},
-    {"seed", 0, "N", "seed of everything random"},
+    {"seed", 0, "N", "seed of what is drawn at random; made-up weights have theirs in the name (seed=)"},
     {"memory-limit", 0, "BYTES", "refuse before running what would need more (suffixes K, M, G)"},
     {"json", 0, NULL, "results as JSON"},
     {"out", 'o', "PATH", "where results go; default standard output"},

@@ -16,6 +16,9 @@ bool output_paths_read(const parsed_options *options, output_paths *paths)
             return false;
 #endif
             paths->figures[paths->figure_count++] = path;
+        } else if (run_is_picture_path(path)) {
+            report_usage(options, "--out: unknown suffix in '%s': pictures end in .png, .svg or .pdf", path);
+            return false;
         } else if (paths->text) {
             report_usage(options, "--out: '%s' and '%s' are both for the text; pictures end in .png, .svg or .pdf",
                          paths->text, path);

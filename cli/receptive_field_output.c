@@ -183,7 +183,7 @@ static json_t *describe_behaviour(const behaviour_report *report)
     json_t *object = json_object();
     for (size_t k = 0; k < report->count; k++) {
         const behaviour_test *test = &report->tests[k];
-        json_t *entry = json_pack("{s:b}", "pass", test->passed);
+        json_t *entry = json_pack("{s:o}", "pass", test->skipped ? json_null() : json_boolean(test->passed));
         if (test->skipped) json_object_set_new(entry, "skipped", json_string(test->skipped));
         for (size_t number = 0; number < test->number_count; number++) {
             const double value = test->numbers[number].value;

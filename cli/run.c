@@ -59,6 +59,26 @@ static bool is_same_file(const char *a, const char *b)
            find_folder(b, &at_b) && at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino;
 }
 
+bool run_is_picture_path(const char *path)
+{
+    static const char *const others[] = {".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".eps", ".ps"};
+    const char *suffix = strrchr(path, '.');
+    for (size_t k = 0; suffix && k < sizeof others / sizeof *others; k++)
+        if (strcasecmp(suffix, others[k]) == 0) return true;
+    return run_is_figure_path(path);
+}
+
+bool run_check_text_path(const parsed_options *options)
+{
+    const char *path = options_value(options, "out", "");
+    if (!run_is_picture_path(path)) return true;
+    report_usage(options, "--out: '%s' is a picture's name, and what goes there is text%s", path,
+                 !options_knows(options, "plot")                        ? ""
+                 : strcmp(options_command(options)->name, "bench") == 0 ? "; `deberta bench plot` draws results"
+                                                                        : "; --plot FILE draws the figure");
+    return false;
+}
+
 bool run_check_common(const parsed_options *options)
 {
     static const char *const moments[] = {"auto", "never", NULL};
@@ -81,6 +101,8 @@ bool run_check_common(const parsed_options *options)
         report_usage(options, "--out was given %zu times, this command writes at most %zu", outputs, most);
         return false;
     }
+    /* who may write several files, or has an --out of its own, looks at the names itself */
+    if (most == 1 && options_is_common(options, "out") && !run_check_text_path(options)) return false;
     return (!options_is_common(options, "isa") || run_isa(options, &isa)) &&
            run_model_options(options, &model_options) && options_choice(options, "progress", moments, 0, &moment) &&
            options_u64(options, "seed", 1, &seed);
@@ -258,6 +280,7 @@ static void remove_and_raise(int signal_number)
 
 void run_install_signal_handlers(void)
 {
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a write that fails, and is reported as one */
     const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
     for (size_t k = 0; k < sizeof signals / sizeof *signals; k++) {
         struct sigaction action = {.sa_handler = remove_and_raise}, before;

@@ -58,6 +58,10 @@ void text_output_discard(text_output *output);
 
 /* Does the name end in .png, .svg or .pdf? */
 bool run_is_figure_path(const char *path);
+/* Or like a picture of a kind that is not drawn here? Text under such a name opens nowhere. */
+bool run_is_picture_path(const char *path);
+/* Whether --out does not end like a picture, for commands that print there. False after saying so. */
+bool run_check_text_path(const parsed_options *options);
 /* Whether every --out ends like a figure and --data, if there is one, goes to another file; for before anything is
  * computed. False after saying what was expected. */
 bool run_check_figure_paths(const parsed_options *options);
@@ -76,8 +80,8 @@ void format_bytes(char text[32], double bytes);
 /* A file that SIGINT, SIGTERM, SIGHUP and SIGPIPE must remove; NULL: none any more. text_output_* do this themselves.
  */
 void run_remove_on_signal(const char *path);
-/* Installs the handlers that do so and raise the signal again. What the parent process ignores stays ignored. Called
- * once by main. */
+/* Installs the handlers that do so and raise the signal again. What the parent process ignores stays ignored. SIGXFSZ
+ * is ignored, so that a limit on file sizes is an error with a name. Called once by main. */
 void run_install_signal_handlers(void);
 
 #endif

@@ -27,9 +27,9 @@ bool table_format_read(const parsed_options *options, table_format *format)
     if (!options_choice(options, "format", options_knows(options, "latex") ? names : without_latex,
                         format_of_output(options), &chosen))
         return false;
-    if (options_knows(options, "latex") && json + latex + options_has(options, "format") > 1 &&
-        !(json && chosen == FORMAT_JSON && !latex)) {
-        report_usage(options, "give one of --format, --json and --latex");
+    if (json + latex + options_has(options, "format") > 1 && !(json && chosen == FORMAT_JSON && !latex)) {
+        report_usage(options, "give one of --format%s",
+                     options_knows(options, "latex") ? ", --json and --latex" : " and --json");
         return false;
     }
     *format = json ? FORMAT_JSON : latex ? FORMAT_LATEX : (table_format)chosen;

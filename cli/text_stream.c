@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "core/base/byte_order_mark.h"
 #include "core/base/path.h"
 #include "core/base/status.h"
 
@@ -206,6 +207,11 @@ deberta_status text_stream_next(text_stream *stream, text_record *record, bool *
             if (got >= 0) {
                 size_t bytes = (size_t)got;
                 stream->done_bytes += bytes;
+                if (stream->line == 0 && byte_order_mark(stream->buffer, bytes)) {
+                    bytes -= 3;
+                    memmove(stream->buffer, stream->buffer + 3, bytes + 1);
+                    if (!bytes) continue; /* nothing but the mark: no line */
+                }
                 if (bytes && stream->buffer[bytes - 1] == '\n') bytes--;
                 if (bytes && stream->buffer[bytes - 1] == '\r') bytes--;
                 return parse_line(stream, record, bytes, err);

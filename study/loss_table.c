@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/byte_order_mark.h"
 #include "core/io/mapped_file.h"
 
 static size_t count_cells(const char *line)
@@ -88,7 +89,7 @@ deberta_status loss_table_read(loss_table *table, const char *path, deberta_erro
     DEBERTA_TRY(mapped_file_open(&file, path, err));
     deberta_status status = read_text(&text, &file, path, err);
     mapped_file_close(&file);
-    if (status == DEBERTA_OK) status = read_lines(table, text, path, err);
+    if (status == DEBERTA_OK) status = read_lines(table, text + byte_order_mark(text, strlen(text)), path, err);
     free(text);
     if (status != DEBERTA_OK) loss_table_free(table);
     return status;

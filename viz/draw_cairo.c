@@ -23,6 +23,29 @@ typedef struct cairo_ruler {
     char *families;
 } cairo_ruler;
 
+static bool is_installed(PangoFontMap *map, const char *name)
+{
+    PangoFontFamily **families;
+    int count;
+    bool found = g_ascii_strcasecmp(name, "sans-serif") == 0; /* the one generic name that Pango does not list */
+    pango_font_map_list_families(map, &families, &count);
+    for (int k = 0; k < count && !found; k++)
+        found = g_ascii_strcasecmp(pango_font_family_get_name(families[k]), name) == 0;
+    g_free(families);
+    return found;
+}
+
+bool draw_cairo_has_font(const char *families)
+{
+    PangoFontMap *map = pango_cairo_font_map_new();
+    gchar **names = g_strsplit(families, ",", -1);
+    bool found = false;
+    for (gchar **name = names; *name && !found; name++) found = is_installed(map, g_strstrip(*name));
+    g_strfreev(names);
+    g_object_unref(map);
+    return found;
+}
+
 /* Sets text and font; sizes come out in points. */
 static PangoLayoutLine *lay_out(cairo_ruler *ruler, const char *text, size_t length, const draw_font *font)
 {

@@ -11,6 +11,9 @@
 deberta_status draw_cairo_ruler_create(draw_ruler *ruler, const char *families, deberta_error *err);
 void draw_cairo_ruler_free(draw_ruler *ruler);
 
+/* Whether a font of that name is installed; of several, separated by commas, any of them. */
+bool draw_cairo_has_font(const char *families);
+
 /* The ruler given to the functions below must be one of draw_cairo_ruler_create, best that of the list. */
 
 /* Characters of the list for which no installed font has a glyph (drawn as boxes with their code). */

@@ -214,5 +214,6 @@ const figure_kind figure_difference = {
     .heads = "0",
     .components = "c2c,c2p,p2c,logits,probs",
     .options = options,
+    .all_rows = true,
     .run = run,
 };

@@ -69,7 +69,10 @@ static bool choose_components(figure_job *job, const char *list)
         job->components[found] = component_is_in((deberta_component)found, &job->info);
         any |= job->components[found];
     }
-    if (!any) report_usage(job->options, "--components: this model has no %s", list);
+    if (!any && options_has(job->options, "components"))
+        report_usage(job->options, "--components: this model has no %s", list);
+    else if (!any)
+        report_usage(job->options, "--figure %s shows %s, of which this model has none", job->kind->name, list);
     return any;
 }
 
@@ -129,6 +132,8 @@ int figure_job_open(figure_job *job, const parsed_options *options, const figure
     int status = run_session_options(options, &unused);
     if (status == EXIT_OK) status = figure_job_open_model(job, options_argument(options, 0), &job->model, &job->info);
     if (status == EXIT_OK) status = input_read(options, options_argument(options, 0), &job->info, &job->input);
+    if (status == EXIT_OK && job->input.rows > 1 && !kind->all_rows && !options_has(options, "row"))
+        run_note(options, "note: row 0 of %zu is drawn; --row N draws another", job->input.rows);
     if (status == EXIT_OK) status = make_view(job);
     if (status == EXIT_OK) status = choose(job);
     return status == EXIT_OK ? figure_options_provenance(job) : status;

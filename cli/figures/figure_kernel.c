@@ -150,5 +150,6 @@ const figure_kind figure_kernel = {
     .heads = "0",
     .components = "c2p,p2c",
     .options = options,
+    .all_rows = true,
     .run = run,
 };

@@ -52,6 +52,7 @@ bool figure_kind_takes_all(const figure_kind *kind, const parsed_options *option
 int figure_kinds_print(const parsed_options *options)
 {
     text_output output;
+    if (!run_check_text_path(options)) return EXIT_USAGE;
     const int status = text_output_open(options, options_value(options, "out", NULL), &output);
     if (status != EXIT_OK) return status;
     for (size_t k = 0; figure_kinds[k]; k++)

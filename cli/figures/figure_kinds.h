@@ -13,6 +13,7 @@ typedef struct figure_kind {
     /* Options of the command that only some kinds take, and this one does; ends with NULL. An option that stands in no
      * kind's list is for all of them. */
     const char *const *options;
+    bool all_rows;               /* shows more of the input than --row */
     bool hidden;                 /* hidden states are captured too */
     int (*run)(figure_job *job); /* an exit code, after saying why */
 } figure_kind;

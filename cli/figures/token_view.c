@@ -109,7 +109,10 @@ deberta_status token_view_make(token_view *view, const input_batch *input, size_
                                deberta_error *err)
 {
     *view = (token_view){.row = row};
-    if (row >= input->rows || input->row[row].tokens == 0)
+    if (row >= input->rows)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--row: %zu is out of range, the input has %zu row%s, counted from 0",
+                     row, input->rows, input->rows == 1 ? "" : "s");
+    if (input->row[row].tokens == 0)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--row: the input has no real tokens in row %zu", row);
     if ((choice->words || choice->drop_special) && !tokens_of(input, row))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--%s needs a text: ids do not say which tokens are %s",

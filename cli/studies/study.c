@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "cli/run.h"
 #include "cli/table_format.h"
@@ -46,7 +47,11 @@ bool study_check_options(const parsed_options *options)
         report_usage(options, "--out: this program was built without figures");
         return false;
     }
-    return run_check_figure_paths(options);
+    if (!run_check_figure_paths(options)) return false;
+    const char *slash = data ? strrchr(data, '/') : NULL, *suffix = data ? strrchr(slash ? slash : data, '.') : NULL;
+    if (!suffix || strcasecmp(suffix, ".csv") == 0) return true; /* a device or a pipe has none */
+    report_usage(options, "--data: unknown suffix in '%s', expected .csv", data);
+    return false;
 }
 
 /* --------------------------------------------------------------------------------------------------------- figures */

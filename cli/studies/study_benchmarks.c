@@ -8,6 +8,7 @@
 #include "cli/run.h"
 #include "cli/studies/studies.h"
 #include "cli/studies/study.h"
+#include "core/base/byte_order_mark.h"
 #include "core/base/status.h"
 
 enum { FIELDS = 6, TEXT_BYTES = 200, MOST_NAMES = 64, MOST_RESULTS = 4096, FEWEST_BARS = 3, LOWEST = 50 };
@@ -71,9 +72,10 @@ static deberta_status parse_line(published *result, char *line, deberta_error *e
 
 static deberta_status read_lines(benchmarks_study *study, FILE *file, const char *path, deberta_error *err)
 {
-    char line[2048];
+    char buffer[2048];
     bool header = false;
-    for (size_t number = 1; fgets(line, sizeof line, file); number++) {
+    for (size_t number = 1; fgets(buffer, sizeof buffer, file); number++) {
+        char *line = buffer + (number == 1 ? byte_order_mark(buffer, strlen(buffer)) : 0);
         deberta_error problem = {0};
         line[strcspn(line, "\r\n")] = 0;
         if (!*line || *line == '#') continue;

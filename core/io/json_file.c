@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "core/base/byte_order_mark.h"
 #include "core/io/mapped_file.h"
 
 /* jansson collects a token in a buffer and does not notice when that cannot grow. With memory for a token of this
@@ -92,6 +93,9 @@ deberta_status json_file_parse(json_t **root, const char *text, size_t size_byte
                                const char *where, deberta_error *err)
 {
     *root = NULL;
+    const size_t mark = byte_order_mark(text, size_bytes);
+    text += mark;
+    size_bytes -= mark;
     if (size_bytes > limits->bytes)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %zu bytes of JSON, expected at most %zu", where, size_bytes,
                      limits->bytes);

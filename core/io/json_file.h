@@ -18,8 +18,9 @@ typedef struct json_limits {
     size_t values; /* about: separators and opening brackets outside strings */
 } json_limits;
 
-/* The root must be an object; duplicate keys, invalid UTF-8 and anything after the object are errors. `where` begins
- * the message. The caller releases *root with json_decref; on failure it is NULL. */
+/* The root must be an object; duplicate keys, invalid UTF-8 and anything after the object are errors; a byte order mark
+ * before it is skipped. `where` begins the message. The caller releases *root with json_decref; on failure it is NULL.
+ */
 deberta_status json_file_parse(json_t **root, const char *text, size_t size_bytes, const json_limits *limits,
                                const char *where, deberta_error *err);
 deberta_status json_file_read(json_t **root, const char *path, const json_limits *limits, deberta_error *err);

@@ -3,6 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "core/text/json_value.h"
 
+#include "core/base/byte_order_mark.h"
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
 
@@ -25,8 +26,10 @@ deberta_status json_value_read_settings(json_t **root, const char *path, deberta
         status = status_fail(err, DEBERTA_E_FORMAT, "%s: %zu bytes of JSON, expected at most %d", file.name.text,
                              file.size_bytes, MAX_BYTES);
     } else {
-        *root = json_loadb((const char *)file.bytes, file.size_bytes, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL,
-                           &error);
+        const char *text = (const char *)file.bytes;
+        const size_t mark = byte_order_mark(text, file.size_bytes);
+        *root =
+            json_loadb(text + mark, file.size_bytes - mark, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
         if (!*root)
             status = status_fail(err, DEBERTA_E_FORMAT, "%s: line %d, column %d: %s", file.name.text, error.line,
                                  error.column, QUOTE(error.text));

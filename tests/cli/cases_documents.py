@@ -169,7 +169,11 @@ def completion_answers(bench):
     script = bench.fine("completion", "bash").out
     ask = "COMP_WORDS=(deberta %s); COMP_CWORD=%d; _deberta; echo \"${COMPREPLY[@]}\""
     for words, count, expected in (("tok", 1, "tokenize"), ("encode --hid", 2, "--hidden"), ("info --isa sc", 3, "scalar"), ("bench --format", 2, "--format"),
-                                   ("study compo", 2, "components"), ("study components --sent", 3, "--sentences")):
+                                   ("study compo", 2, "components"), ("study components --sent", 3, "--sentences"),
+                                   ("encode --pool m", 3, "mean"), ("fill-mask --mlm-decoder e", 3, "emd"), ("tag --grouping s", 3, "simple"),
+                                   ("verify --format l", 3, "latex"), ("bench --format l", 3, ""), ("study grid --format l", 4, ""),
+                                   ("bench --attention f", 3, "full"), ("encode --attention f", 3, ""),
+                                   *([("attention --figure gr", 3, "grid")] if "attention" in commands_of(bench) else [])):
         done = subprocess.run(["bash", "-c", script + ask % (words, count)], stdout=subprocess.PIPE, check=False)
         assert done.stdout.decode().strip() == expected, f"{words}: {done.stdout}"
 

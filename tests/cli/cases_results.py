@@ -456,6 +456,53 @@ def bench_sweep_axes(bench):
     assert {r["attention"] for r in seen} == {"full", "c2c"} and len({r["position_cache"] for r in seen}) == 2
 
 
+MARK = b"\xef\xbb\xbf"
+
+
+def byte_order_marks(bench):
+    """What editors put before UTF-8 is no part of a text and no damage to JSON."""
+    def write(name, *parts):
+        with open(bench.path(name), "wb") as file:
+            file.write(b"".join(parts))
+    source = os.path.join(bench.golden, "01-v1-both-n33")
+    os.mkdir(bench.path("m"))
+    shutil.copy(os.path.join(source, "model.safetensors"), bench.path("m"))
+    with open(os.path.join(source, "config.json"), "rb") as file:
+        write("m/config.json", MARK, file.read())
+    write("ids.json", MARK, b'{"input_ids": [[1, 2, 3]]}')
+    bench.fine("encode", "m", "--input", "ids.json", "-o", "marked.safetensors")
+    bench.fine("encode", source, "--ids", "1,2,3", "-o", "plain.safetensors")
+    marked, plain = (tensor_files.read(bench.path(name))[0] for name in ("marked.safetensors", "plain.safetensors"))
+    assert all(marked[name].values == plain[name].values for name in plain if name.startswith("hidden_states."))
+    bench.fine("bench", TINY, "-n", "4", *QUICK, "--json", "-o", "plain.json")
+    with open(bench.path("plain.json"), "rb") as file:
+        write("marked.json", MARK, file.read())
+    bench.fine("bench", "compare", "plain.json", "marked.json")
+    write("broken.json", MARK[:2], b"{}")
+    check_message(bench.run("bench", "compare", "plain.json", "broken.json"), 3, ["broken.json: line 1"])
+    write("problems.txt", MARK, b"softmax columns=16\n")
+    bench.fine("bench", "kernel", "problems.txt", "--isa", "scalar", "--reps", "1")
+    for study, name in (("benchmarks", "benchmarks.csv"), ("grid", "grid.csv")):
+        path = os.path.join(bench.root, "docs", "studies", "data", name)
+        with open(path, "rb") as file:
+            write(name, MARK, file.read())
+        assert bench.fine("study", study, name).out == bench.fine("study", study, path).out
+    model = os.path.join(bench.golden, SPM)  # the rest needs tokenizers
+    expected = bench.fine("tokenize", model, "--json", "--text", "a store", "--text", "b").out
+    write("t.txt", MARK, b"a store\nb\n")
+    write("t.jsonl", MARK, b'{"text": "a store"}\n{"text": "b"}\n')
+    write("only.txt", MARK)
+    assert bench.fine("tokenize", model, "--json", "-f", "t.txt").out == bench.fine("tokenize", model, "--json", "-f", "t.jsonl").out == expected
+    check_message(bench.run("tokenize", model, "-f", "only.txt"), 3, ["only.txt has no lines"])
+    marks = bench.fine("tokenize", model, "--json", "-f", "-", stdin=b"a\n" + MARK + b"b\n").out, bench.fine("tokenize", model, "--json", "-f", "-", stdin=b"a\nb\n").out
+    assert json.loads(marks[0].split("\n")[1])["byte_offsets"] != json.loads(marks[1].split("\n")[1])["byte_offsets"], "in the middle it is text"
+
+
+def bench_machine(bench):
+    found = json.loads(bench.fine("bench", "machine", "--threads", "1", "--json").out)["environment"]
+    assert found["command"] == "deberta bench machine --threads 1 --json", found["command"]
+
+
 def bench_compare(bench):
     for name in ("a.json", "b.json"):
         bench.fine("bench", TINY, "-n", "4,8", *QUICK, "--json", "-o", name)
@@ -796,6 +843,8 @@ def tests(settings):
     yield "bench/json", bench_json
     yield "bench/formats", bench_formats
     yield "bench/axes", bench_sweep_axes
+    yield "byte-order-marks", byte_order_marks
+    yield "bench/machine", bench_machine
     yield "bench/compare", bench_compare
     yield "bench/kernel", bench_kernel
     yield "bench/cold", bench_cold

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from cases_misuse import SPM, TINY
+from cases_misuse import SPM, TINY, check_message
 
 # Long enough to be interrupted: 350 MB of attention are written.
 LONG_ENCODE = ["encode", "synthetic:v3-xsmall,vocab=50,hidden=64,heads=8,intermediate=64,layers=6", "--ids", ",".join(["7"] * 600),
@@ -121,7 +121,7 @@ def closed_pipe_ignored(bench):
 
 
 def full_disk(bench):
-    """A full disk must not look like success, however little is printed."""
+    """A full disk must not look like success, however little is printed, and is told of beside what else is wrong."""
     model = os.path.join(bench.golden, SPM)
     for arguments in (["--version"], ["--help"], ["info"], ["info", "--help"], ["info", "--json"],
                       *([["tokenize", model, "--text", "a"]] if bench.has_text else []), ["verify", "--mutate", "list"], ["completion", "bash"], ["verify", TINY],
@@ -129,6 +129,12 @@ def full_disk(bench):
         with open("/dev/full", "w", encoding="ascii") as full:
             result = bench.run(*arguments, stdout=full)
         assert result.code == 4 and "standard output cannot be written: No space left on device" in result.err, (arguments, result.describe())
+    with open("/dev/full", "w", encoding="ascii") as full:
+        result = bench.run("verify", "--mutate", "p2c_ji", stdout=full)
+    assert result.code == 1 and "standard output cannot be written: No space left on device" in result.err, result.describe()
+    for arguments in ([], ["--json"]):
+        result = bench.run("bench", TINY, "-n", "4", "--reps", "1", "--min-time", "0", "--no-peak", *arguments, "-o", "/dev/full")
+        check_message(result, 4, ["/dev/full: cannot be written: No space left on device"])
 
 
 def small_disk(bench):
@@ -138,7 +144,7 @@ def small_disk(bench):
         file.write("old")
 
     def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
     process = bench.start("encode", TINY, "--ids", ",".join(["1"] * 100), "-o", "x.safetensors", preexec_fn=limit,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, restore_signals=False)

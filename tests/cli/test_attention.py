@@ -392,11 +392,21 @@ def bad_input():
     assert done.returncode == 0 and done.stdout.startswith("components "), done
 
 
+def notes():
+    """What is not drawn, and type that is not there, are told of; --quiet is quiet."""
+    two = (TINY, "--ids", "1,2", "--ids", "3,4", "--data", "a.csv")
+    assert draw(*two).stderr == "note: row 0 of 2 is drawn; --row N draws another\n"
+    assert draw(*two, "-q").stderr == draw(*two, "--row", "1").stderr == draw(*two, "--figure", "kernel").stderr == draw(*two, "--figure", "difference").stderr == ""
+    one = (TINY, "--ids", "1,2", "-o", "a.svg", "--font")
+    assert "no font 'No Such Font' is installed" in draw(*one, "No Such Font").stderr
+    assert draw(*one, "No Such Font", "-q").stderr == draw(*one, "No Such Font, sans-serif").stderr == ""
+
+
 def main():
     passed = failed = 0
     tests = (every_cell_is_the_exported_value, scales, data_files, words, labels_of_a_byte_vocabulary, chosen_tokens,
              what_stands_in_the_figure, provenance, sizes, odd_texts, cells_without_a_number, a_signal_leaves_nothing, commands_of_the_page,
-             bad_input)
+             notes, bad_input)
     for test in tests:
         if ONLY not in test.__name__:
             continue

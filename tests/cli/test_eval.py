@@ -87,6 +87,11 @@ class Eval(unittest.TestCase):
         found = self.scores(self.path("p.tsv", f"{answer}\t{words[0]}\t{words[2]}\n"))
         self.assertEqual((found["texts"], found["hits"]), (1, 1))
 
+    def test_byte_order_mark(self):
+        self.path("plain.tsv", "label\ttext\n0\ta\n1\tb\n")
+        self.path("marked.tsv", "\ufefflabel\ttext\n0\ta\n1\tb\n")
+        self.assertEqual(self.run_program("eval", DEMO, "marked.tsv")[0], self.run_program("eval", DEMO, "plain.tsv")[0])
+
     def test_bad_lines(self):
         bad = "7\tCall me Ishmael.\nNobody\tx\nno tab\n16\ty\n2\t\n1\ta\tb\tc\n\nlabel\tx\n7\tThe whale!\n"
         out, err = self.run_program("eval", DEMO, self.path("bad.tsv", bad), "--json", code=3)

@@ -55,6 +55,8 @@ class Framework(unittest.TestCase):
         self.assertIn("--format: expected one of table, md, csv, json", run(*given, "--format", "xml", code=2))
         self.assertIn("--data: the path is empty", run(*given, "--data", "", code=2))
         self.assertIn("cannot be written", run(*given, "--data", "no/such/file", code=4))
+        self.assertIn("--data: unknown suffix in 'st.foo', expected .csv", run(*given, "--data", "st.foo", code=2))
+        self.assertIn("give one of --format and --json", run(*given, "--json", "--format", "csv", code=2))
         self.assertIn("--sentences: expected 1 to", run(*given, "--sentences", "0", code=2))
         self.assertIn("no tokenizer", run("study", "components", "synthetic:v3-base", "--text", "a", code=2))
         self.assertIn("text 2: ", run(*given, "--text", "x " * 40000, code=3))

@@ -213,6 +213,15 @@ static void test_what_cannot_be_swept(void **state)
     size_list_free(&options.layers);
 
     options = quick_options();
+    const attention_terms absent[] = {ATTENTION_TERMS_FULL, ATTENTION_TERMS_C2C_P2C};
+    char lacking[128];
+    snprintf(lacking, sizeof lacking, "%s,terms=c2p", options.model);
+    options.model = lacking;
+    options.terms = absent;
+    options.term_count = 2;
+    assert_refused(&options, DEBERTA_E_ARGUMENT, "--attention: c2c+p2c asks for p2c");
+
+    options = quick_options();
     const deberta_isa foreign[] = {deberta_isa_missing(DEBERTA_ISA_NEON) ? DEBERTA_ISA_NEON : DEBERTA_ISA_AVX2};
     options.isas = foreign;
     options.isa_count = 1;
