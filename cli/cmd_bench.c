@@ -15,7 +15,7 @@
 #include "cli/run.h"
 #include "cli/table_format.h"
 #include "core/base/topology.h"
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 enum { MOST_MIXES = 64 };
 

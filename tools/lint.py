@@ -26,7 +26,7 @@ MAY_INCLUDE = {
     "core/model": ["include/", "core/"],
     "core": ["include/", "core/"],
     "simd": ["core/kernels.h", "simd/"],
-    "viz": ["include/deberta.h", "core/base/status.h", "viz/"],
+    "viz": ["include/deberta.h", "core/base/status.h", "core/base/utf8.h", "viz/"],
     # The second opinion: it reads files and configurations, but nothing of what it judges.
     "study/reference": ["include/", "core/base/", "core/io/", "core/model/config.h", "core/model/synthetic.h", "study/reference/"],
     "study": ["include/", "core/", "study/"],

@@ -8,9 +8,9 @@
 #include <string.h>
 #include <wctype.h>
 
+#include "core/base/utf8.h"
 #include "core/io/quote.h"
 #include "core/text/grow.h"
-#include "core/text/utf8.h"
 
 enum {
     CHARACTERS = 0x110000,
