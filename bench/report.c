@@ -5,24 +5,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const terms_names[] = {
-    [ATTENTION_TERMS_FULL] = "full",
-    [ATTENTION_TERMS_C2C] = "c2c",
-    [ATTENTION_TERMS_C2C_C2P] = "c2c+c2p",
-    [ATTENTION_TERMS_C2C_P2C] = "c2c+p2c",
+static const struct {
+    term_selection terms;
+    const char *name;
+} selections[] = {
+    {TERM_SELECTION_FULL, "full"},
+    {TERM_SELECTION_C2C, "c2c"},
+    {TERM_SELECTION_C2C_C2P, "c2c+c2p"},
+    {TERM_SELECTION_C2C_P2C, "c2c+p2c"},
 };
-enum { TERMS_NAMES = sizeof terms_names / sizeof *terms_names };
+enum { SELECTIONS = sizeof selections / sizeof *selections };
 
-const char *attention_terms_name(attention_terms terms)
+const char *term_selection_name(term_selection terms)
 {
-    return (unsigned)terms < TERMS_NAMES ? terms_names[terms] : "unknown";
+    for (size_t i = 0; i < SELECTIONS; i++)
+        if (selections[i].terms == terms) return selections[i].name;
+    return "unknown";
 }
 
-deberta_status attention_terms_from_name(attention_terms *terms, const char *name, deberta_error *err)
+deberta_status term_selection_from_name(term_selection *terms, const char *name, deberta_error *err)
 {
-    for (int i = 0; i < TERMS_NAMES; i++) {
-        if (strcmp(name, terms_names[i]) == 0) {
-            *terms = (attention_terms)i;
+    for (size_t i = 0; i < SELECTIONS; i++) {
+        if (strcmp(name, selections[i].name) == 0) {
+            *terms = selections[i].terms;
             return DEBERTA_OK;
         }
     }
