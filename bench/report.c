@@ -204,14 +204,6 @@ static void print_caption(const bench_report *report, FILE *out)
     fputs("\n\n", out);
 }
 
-static deberta_status print_and_free(text_table *table, FILE *out, text_table_style style, deberta_error *err)
-{
-    bool printed = text_table_print(table, out, style);
-    text_table_free(table);
-    if (!printed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a table");
-    return DEBERTA_OK;
-}
-
 deberta_status report_print_results(const bench_report *report, FILE *out, text_table_style style, deberta_error *err)
 {
     if (report->count == 0) return DEBERTA_OK;
@@ -231,7 +223,7 @@ deberta_status report_print_results(const bench_report *report, FILE *out, text_
         }
     }
     if (style != TEXT_TABLE_CSV) print_caption(report, out);
-    return print_and_free(&table, out, style, err);
+    return text_table_finish(&table, out, style, err);
 }
 
 /* ------------------------------------------------------------------------------------------------------- breakdowns */
@@ -268,7 +260,7 @@ static deberta_status print_breakdown(const bench_report *report, const bench_re
     char n[CELL_BYTES];
     write_n(n, r);
     text_table table = text_table_make(sizeof titles / sizeof *titles);
-    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) text_table_add(&table, "%s", titles[i]);
+    text_table_add_titles(&table, titles);
     bench_stage total = {0};
     for (int s = 0; s < PROFILE_STAGES; s++) {
         const bench_stage *stage = &r->breakdown[s];
@@ -286,7 +278,7 @@ static deberta_status print_breakdown(const bench_report *report, const bench_re
                 r->batch, r->layers, r->isa, r->threads, r->threads == 1 ? "" : "s", r->attention,
                 r->position_cache ? "on" : "off");
     }
-    DEBERTA_TRY(print_and_free(&table, out, style, err));
+    DEBERTA_TRY(text_table_finish(&table, out, style, err));
     fputc('\n', out);
     return DEBERTA_OK;
 }
@@ -351,5 +343,5 @@ deberta_status report_print_roofs(const machine_roofs *roofs, FILE *out, text_ta
             text_table_add(&table, "%.1f", roofs->roof[i].triad_gbs);
         }
     }
-    return print_and_free(&table, out, style, err);
+    return text_table_finish(&table, out, style, err);
 }
