@@ -13,6 +13,7 @@
 #define CORE_MODEL_PACK_H
 
 #include "core/base/arena.h"
+#include "core/base/integers.h"
 #include "core/kernels.h"
 
 typedef struct packed_matrix {
@@ -20,11 +21,6 @@ typedef struct packed_matrix {
     float *bias; /* [panel_count][16], zeros where there is none */
     size_t outputs, depth, panel_count, block_depth;
 } packed_matrix;
-
-static inline size_t minimum(size_t a, size_t b) { return a < b ? a : b; }
-static inline size_t maximum(size_t a, size_t b) { return a > b ? a : b; }
-static inline size_t ceiling_divide(size_t a, size_t b) { return a / b + (a % b != 0); }
-static inline size_t round_up(size_t a, size_t unit) { return ceiling_divide(a, unit) * unit; }
 
 /* Columns rounded up to whole panels, and 16 more where rows would lie a multiple of 2 KiB apart: the same columns of
  * neighbouring rows then compete for few cache sets (CEILING 2: 91 -> 97 % of peak). */
