@@ -34,7 +34,7 @@ deberta_status term_selection_from_name(term_selection *terms, const char *name,
     DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown attention '%s'; known are full, c2c, c2c+c2p and c2c+p2c", name);
 }
 
-void bench_result_clear(bench_result *result)
+static void clear_result(bench_result *result)
 {
     free(result->lengths);
     free(result->samples);
@@ -43,7 +43,7 @@ void bench_result_clear(bench_result *result)
 
 void bench_report_free(bench_report *report)
 {
-    for (size_t i = 0; i < report->count; i++) bench_result_clear(&report->results[i]);
+    for (size_t i = 0; i < report->count; i++) clear_result(&report->results[i]);
     free(report->results);
     *report = (bench_report){0};
 }

@@ -52,7 +52,6 @@ typedef struct bench_report {
     size_t disagreements;       /* points whose output was not what it had to be; each is among the notes */
 } bench_report;
 
-void bench_result_clear(bench_result *result);
 void bench_report_free(bench_report *report);
 
 /* One row a result. The plain and the Markdown table leave out what is the same in all rows, and say it once above; CSV

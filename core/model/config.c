@@ -147,17 +147,6 @@ static const struct {
     {"linear", ACTIVATION_NONE},
 };
 
-const char *activation_name(activation a)
-{
-    static const char *const names[ACTIVATION_COUNT] = {
-        [ACTIVATION_NONE] = "linear",        [ACTIVATION_GELU] = "gelu",
-        [ACTIVATION_GELU_TANH] = "gelu_new", [ACTIVATION_GELU_QUICK] = "quick_gelu",
-        [ACTIVATION_RELU] = "relu",          [ACTIVATION_SILU] = "silu",
-        [ACTIVATION_TANH] = "tanh",          [ACTIVATION_SIGMOID] = "sigmoid",
-    };
-    return (unsigned)a < ACTIVATION_COUNT ? names[a] : "unknown";
-}
-
 /* Leaves *out as it is when the key is absent. */
 static deberta_status read_activation(const config_source *source, const char *key, activation *out)
 {
