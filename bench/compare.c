@@ -204,12 +204,10 @@ deberta_status compare_print(const compare_list *list, const bench_report *a, co
     static const char *const titles[] = {"model", "n",     "batch", "layers", "threads", "isa", "attention", "A ms",
                                          "B ms",  "B / A", "low",   "high",   "conf. %", "p",   "effect",    "B is"};
     text_table table = text_table_make(sizeof titles / sizeof *titles);
-    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) text_table_add(&table, "%s", titles[i]);
+    text_table_add_titles(&table, titles);
     for (size_t i = 0; i < list->count; i++)
         add_pair(&table, &list->pairs[i], &a->results[list->pairs[i].a], &b->results[list->pairs[i].b]);
-    bool printed = text_table_print(&table, out, style);
-    text_table_free(&table);
-    if (!printed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a table");
+    DEBERTA_TRY(text_table_finish(&table, out, style, err));
     if (style != TEXT_TABLE_CSV) print_summary(list, out);
     return DEBERTA_OK;
 }

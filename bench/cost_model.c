@@ -54,12 +54,11 @@ static deberta_status count_rows(row_counts *counts, const position_rule *rule, 
 /* ----------------------------------------------------------------------------------------------------------- stages */
 
 /* Which position terms are computed. */
-static double position_terms(const deberta_model_info *model, attention_terms terms)
+static double position_terms(const deberta_model_info *model, term_selection terms)
 {
-    bool c2p = terms == ATTENTION_TERMS_FULL || terms == ATTENTION_TERMS_C2C_C2P;
-    bool p2c = terms == ATTENTION_TERMS_FULL || terms == ATTENTION_TERMS_C2C_P2C;
     if (model->relative_rows == 0) return 0;
-    return (c2p && model->has_c2p ? 1 : 0) + (p2c && model->has_p2c ? 1 : 0);
+    return (model->has_c2p && term_is_selected(terms, DEBERTA_C2P)) +
+           (model->has_p2c && term_is_selected(terms, DEBERTA_P2C));
 }
 
 static void add(cost_stage *stage, double flops, double floats)

@@ -24,7 +24,7 @@ typedef struct cost_point {
     const size_t *lengths; /* [sequences] tokens of each */
     size_t sequences;
     size_t layers;
-    attention_terms terms;
+    term_selection terms;
     bool recompute_positions;
 } cost_point;
 

@@ -305,7 +305,7 @@ deberta_status kernel_bench_print(const kernel_measurements *found, const kernel
     static const char *const titles[] = {"problem", "isa",       "kernel", "median us",  "MAD us",  "min us",
                                          "GFLOP/s", "% of peak", "GB/s",   "ns/element", "speed-up"};
     text_table table = text_table_make(sizeof titles / sizeof *titles);
-    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) text_table_add(&table, "%s", titles[i]);
+    text_table_add_titles(&table, titles);
     for (size_t i = 0; i < found->count; i++) {
         const kernel_measurement *m = &found->measurements[i];
         text_table_add(&table, "%s", problems->problems[m->problem].text);
@@ -320,8 +320,5 @@ deberta_status kernel_bench_print(const kernel_measurements *found, const kernel
         text_table_add(&table, "%.3f", 1e9 * m->time.median / m->elements);
         text_table_add_known(&table, 2, m->speed_up, m->speed_up > 0);
     }
-    bool printed = text_table_print(&table, out, style);
-    text_table_free(&table);
-    if (!printed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a table");
-    return DEBERTA_OK;
+    return text_table_finish(&table, out, style, err);
 }

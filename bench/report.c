@@ -5,31 +5,36 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const terms_names[] = {
-    [ATTENTION_TERMS_FULL] = "full",
-    [ATTENTION_TERMS_C2C] = "c2c",
-    [ATTENTION_TERMS_C2C_C2P] = "c2c+c2p",
-    [ATTENTION_TERMS_C2C_P2C] = "c2c+p2c",
+static const struct {
+    term_selection terms;
+    const char *name;
+} selections[] = {
+    {TERM_SELECTION_FULL, "full"},
+    {TERM_SELECTION_C2C, "c2c"},
+    {TERM_SELECTION_C2C_C2P, "c2c+c2p"},
+    {TERM_SELECTION_C2C_P2C, "c2c+p2c"},
 };
-enum { TERMS_NAMES = sizeof terms_names / sizeof *terms_names };
+enum { SELECTIONS = sizeof selections / sizeof *selections };
 
-const char *attention_terms_name(attention_terms terms)
+const char *term_selection_name(term_selection terms)
 {
-    return (unsigned)terms < TERMS_NAMES ? terms_names[terms] : "unknown";
+    for (size_t i = 0; i < SELECTIONS; i++)
+        if (selections[i].terms == terms) return selections[i].name;
+    return "unknown";
 }
 
-deberta_status attention_terms_from_name(attention_terms *terms, const char *name, deberta_error *err)
+deberta_status term_selection_from_name(term_selection *terms, const char *name, deberta_error *err)
 {
-    for (int i = 0; i < TERMS_NAMES; i++) {
-        if (strcmp(name, terms_names[i]) == 0) {
-            *terms = (attention_terms)i;
+    for (size_t i = 0; i < SELECTIONS; i++) {
+        if (strcmp(name, selections[i].name) == 0) {
+            *terms = selections[i].terms;
             return DEBERTA_OK;
         }
     }
     DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown attention '%s'; known are full, c2c, c2c+c2p and c2c+p2c", name);
 }
 
-void bench_result_clear(bench_result *result)
+static void clear_result(bench_result *result)
 {
     free(result->lengths);
     free(result->samples);
@@ -38,7 +43,7 @@ void bench_result_clear(bench_result *result)
 
 void bench_report_free(bench_report *report)
 {
-    for (size_t i = 0; i < report->count; i++) bench_result_clear(&report->results[i]);
+    for (size_t i = 0; i < report->count; i++) clear_result(&report->results[i]);
     free(report->results);
     *report = (bench_report){0};
 }
@@ -199,14 +204,6 @@ static void print_caption(const bench_report *report, FILE *out)
     fputs("\n\n", out);
 }
 
-static deberta_status print_and_free(text_table *table, FILE *out, text_table_style style, deberta_error *err)
-{
-    bool printed = text_table_print(table, out, style);
-    text_table_free(table);
-    if (!printed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a table");
-    return DEBERTA_OK;
-}
-
 deberta_status report_print_results(const bench_report *report, FILE *out, text_table_style style, deberta_error *err)
 {
     if (report->count == 0) return DEBERTA_OK;
@@ -226,7 +223,7 @@ deberta_status report_print_results(const bench_report *report, FILE *out, text_
         }
     }
     if (style != TEXT_TABLE_CSV) print_caption(report, out);
-    return print_and_free(&table, out, style, err);
+    return text_table_finish(&table, out, style, err);
 }
 
 /* ------------------------------------------------------------------------------------------------------- breakdowns */
@@ -263,7 +260,7 @@ static deberta_status print_breakdown(const bench_report *report, const bench_re
     char n[CELL_BYTES];
     write_n(n, r);
     text_table table = text_table_make(sizeof titles / sizeof *titles);
-    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) text_table_add(&table, "%s", titles[i]);
+    text_table_add_titles(&table, titles);
     bench_stage total = {0};
     for (int s = 0; s < PROFILE_STAGES; s++) {
         const bench_stage *stage = &r->breakdown[s];
@@ -281,7 +278,7 @@ static deberta_status print_breakdown(const bench_report *report, const bench_re
                 r->batch, r->layers, r->isa, r->threads, r->threads == 1 ? "" : "s", r->attention,
                 r->position_cache ? "on" : "off");
     }
-    DEBERTA_TRY(print_and_free(&table, out, style, err));
+    DEBERTA_TRY(text_table_finish(&table, out, style, err));
     fputc('\n', out);
     return DEBERTA_OK;
 }
@@ -346,5 +343,5 @@ deberta_status report_print_roofs(const machine_roofs *roofs, FILE *out, text_ta
             text_table_add(&table, "%.1f", roofs->roof[i].triad_gbs);
         }
     }
-    return print_and_free(&table, out, style, err);
+    return text_table_finish(&table, out, style, err);
 }

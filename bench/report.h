@@ -52,7 +52,6 @@ typedef struct bench_report {
     size_t disagreements;       /* points whose output was not what it had to be; each is among the notes */
 } bench_report;
 
-void bench_result_clear(bench_result *result);
 void bench_report_free(bench_report *report);
 
 /* One row a result. The plain and the Markdown table leave out what is the same in all rows, and say it once above; CSV
@@ -78,8 +77,8 @@ deberta_status report_read_json(bench_report *report, FILE *in, const char *wher
 deberta_status report_read_file(bench_report *report, const char *path, deberta_error *err);
 
 /* "full", "c2c", "c2c+c2p", "c2c+p2c". */
-const char *attention_terms_name(attention_terms terms);
+const char *term_selection_name(term_selection terms);
 /* DEBERTA_E_ARGUMENT for another name. */
-deberta_status attention_terms_from_name(attention_terms *terms, const char *name, deberta_error *err);
+deberta_status term_selection_from_name(term_selection *terms, const char *name, deberta_error *err);
 
 #endif

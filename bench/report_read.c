@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 #include "bench/report.h"
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 static void get_text(const json_t *object, const char *name, char *text, size_t capacity_bytes)
 {

@@ -214,7 +214,7 @@ deberta_status schedule_print(const schedule *result, FILE *out, text_table_styl
                                          "busy ms",  "span ms",      "starts ms",   "time ms", "measured ms",
                                          "speed-up", "efficiency %", "weights GB/s"};
     text_table table = text_table_make(sizeof titles / sizeof *titles);
-    for (size_t i = 0; i < sizeof titles / sizeof *titles; i++) text_table_add(&table, "%s", titles[i]);
+    text_table_add_titles(&table, titles);
     for (size_t i = 0; i < result->count; i++) {
         const schedule_point *p = &result->points[i];
         text_table_add(&table, "%zu", p->n);
@@ -231,8 +231,5 @@ deberta_status schedule_print(const schedule *result, FILE *out, text_table_styl
         text_table_add(&table, "%.1f", 100 * p->efficiency);
         text_table_add(&table, "%.1f", p->weights_gbs);
     }
-    bool printed = text_table_print(&table, out, style);
-    text_table_free(&table);
-    if (!printed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a table");
-    return DEBERTA_OK;
+    return text_table_finish(&table, out, style, err);
 }

@@ -6,15 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/sort.h"
+
 #define CONFIDENCE 0.95
-
-static int ascending(const void *left, const void *right)
-{
-    double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
-
-static void sort(double *values, size_t count) { qsort(values, count, sizeof *values, ascending); }
 
 static double median_of_sorted(const double *sorted, size_t count)
 {
@@ -23,7 +17,7 @@ static double median_of_sorted(const double *sorted, size_t count)
 
 double statistics_median(double *values, size_t count)
 {
-    sort(values, count);
+    sort_doubles(values, count);
     return median_of_sorted(values, count);
 }
 
@@ -56,7 +50,7 @@ deberta_status statistics_summarize(statistics_summary *summary, const double *s
     double *sorted = malloc(count * sizeof *sorted);
     if (!sorted) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu samples", count);
     memcpy(sorted, samples, count * sizeof *sorted);
-    sort(sorted, count);
+    sort_doubles(sorted, count);
     *summary = (statistics_summary){
         .count = count,
         .minimum = sorted[0],
@@ -168,7 +162,7 @@ static deberta_status compare_with(statistics_comparison *c, const double *a, si
     }
     memcpy(joined, a, m * sizeof *joined);
     memcpy(joined + m, b, n * sizeof *joined);
-    sort(joined, m + n);
+    sort_doubles(joined, m + n);
     double ties = sum_of_ties(joined, m + n);
 
     double *distribution = NULL;
@@ -180,7 +174,7 @@ static deberta_status compare_with(statistics_comparison *c, const double *a, si
     c->effect = (2 * greater + equal) / (double)pairs - 1;
     c->exact = distribution && ties == 0;
     c->p = c->exact ? two_sided(distribution, c->u, (double)pairs) : two_sided_normal(c->u, (double)m, (double)n, ties);
-    sort(ratios, pairs);
+    sort_doubles(ratios, pairs);
     c->ratio = median_of_sorted(ratios, pairs);
     size_t k = pairs_to_drop(distribution, (double)m, (double)n, &c->coverage);
     c->low = ratios[k];

@@ -39,7 +39,7 @@ typedef struct sweep_options {
     size_list threads;       /* [usable cores] */
     const deberta_isa *isas; /* [best] */
     size_t isa_count;
-    const attention_terms *terms; /* [full] */
+    const term_selection *terms; /* [full] */
     size_t term_count;
     bool position_cache_on, position_cache_off; /* [on] */
     bool cold;                                  /* before each sample, write over all caches */

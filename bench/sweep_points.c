@@ -8,13 +8,13 @@ typedef struct axes {
     const size_t *lengths, *batches, *layers, *threads;
     size_t length_count, batch_count, layer_count, thread_count;
     const deberta_isa *isas;
-    const attention_terms *terms;
+    const term_selection *terms;
     size_t isa_count, term_count;
     bool caches[2];
     size_t cache_count;
     size_t default_length, default_batch, default_layers, default_threads;
     deberta_isa default_isa;
-    attention_terms default_terms;
+    term_selection default_terms;
 } axes;
 
 static void choose(const size_t **values, size_t *count, const size_list *list, const size_t *fallback)
@@ -31,7 +31,7 @@ static void fill_axes(axes *a, const sweep_options *o, const deberta_model_info 
         .default_layers = model->layers,
         .default_threads = usable_cores,
         .default_isa = deberta_isa_best(),
-        .default_terms = ATTENTION_TERMS_FULL,
+        .default_terms = TERM_SELECTION_FULL,
     };
     choose(&a->lengths, &a->length_count, &o->lengths, &a->default_length);
     choose(&a->batches, &a->batch_count, &o->batches, &a->default_batch);
@@ -179,6 +179,6 @@ void sweep_point_describe(const sweep_point *p, char *text, size_t capacity_byte
                          : snprintf(text, capacity_bytes, "n = %zu, batch %zu", p->longest, p->sequences);
     if (used < 0 || (size_t)used >= capacity_bytes) return;
     snprintf(text + used, capacity_bytes - (size_t)used, ", %zu layers, %s, %zu thread%s, attention %s%s", p->layers,
-             deberta_isa_name(p->isa), p->threads, p->threads == 1 ? "" : "s", attention_terms_name(p->terms),
+             deberta_isa_name(p->isa), p->threads, p->threads == 1 ? "" : "s", term_selection_name(p->terms),
              p->position_cache ? "" : ", no position cache");
 }

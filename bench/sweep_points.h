@@ -11,7 +11,7 @@ typedef struct sweep_point {
     size_t *lengths; /* [sequences]; owned */
     size_t sequences, longest, tokens, layers, threads;
     deberta_isa isa;
-    attention_terms terms;
+    term_selection terms;
     bool ragged, position_cache;
     cost cost;
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "bench/sweep_work.h"
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 static void fill_breakdown(bench_result *r, const sweep_point *p)
 {
@@ -45,7 +45,7 @@ static deberta_status fill_result(bench_result *r, const sweep *s, sweep_point *
     };
     utf8_copy(r->model, sizeof r->model, s->info.name);
     snprintf(r->isa, sizeof r->isa, "%s", deberta_isa_name(p->isa));
-    snprintf(r->attention, sizeof r->attention, "%s", attention_terms_name(p->terms));
+    snprintf(r->attention, sizeof r->attention, "%s", term_selection_name(p->terms));
     r->samples = p->samples;
     p->samples = NULL;
     if (p->ragged) {

@@ -187,3 +187,11 @@ void text_table_free(text_table *table)
     free(table->cells);
     *table = (text_table){0};
 }
+
+deberta_status text_table_finish(text_table *table, FILE *out, text_table_style style, deberta_error *err)
+{
+    bool printed = text_table_print(table, out, style);
+    text_table_free(table);
+    if (!printed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a table");
+    return DEBERTA_OK;
+}

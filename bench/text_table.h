@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "core/base/status.h"
+
 typedef enum text_table_style {
     TEXT_TABLE_PLAIN,
     TEXT_TABLE_MARKDOWN,
@@ -31,5 +33,7 @@ void text_table_add_known(text_table *table, int decimals, double value, bool kn
  * printed. */
 bool text_table_print(const text_table *table, FILE *out, text_table_style style);
 void text_table_free(text_table *table);
+/* Both, with the one failure as a message. */
+deberta_status text_table_finish(text_table *table, FILE *out, text_table_style style, deberta_error *err);
 
 #endif

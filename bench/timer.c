@@ -5,14 +5,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
-static double read_clock(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
+#include "core/base/clock.h"
 
-double timer_now(void) { return read_clock(CLOCK_MONOTONIC); }
+double timer_now(void) { return clock_seconds(); }
 
 static double seconds_of(struct timeval time) { return (double)time.tv_sec + 1e-6 * (double)time.tv_usec; }
 
@@ -21,7 +16,9 @@ double timer_process_seconds(void)
     struct rusage children;
     double ended =
         getrusage(RUSAGE_CHILDREN, &children) == 0 ? seconds_of(children.ru_utime) + seconds_of(children.ru_stime) : 0;
-    return read_clock(CLOCK_PROCESS_CPUTIME_ID) + ended;
+    struct timespec own;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &own);
+    return (double)own.tv_sec + 1e-9 * (double)own.tv_nsec + ended;
 }
 
 enum { CHAIN_ROUNDS = 4000, LINKS_PER_ROUND = 16 };

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 bool bench_read_list(const parsed_options *options, const char *name, size_t highest, size_list *list)
 {

@@ -24,7 +24,7 @@ enum { MOST_MIXES = 64 };
 typedef struct sweep_lists {
     size_list lengths, batches, layers, threads, mixes[MOST_MIXES];
     deberta_isa isas[DEBERTA_ISA_COUNT];
-    attention_terms terms[4];
+    term_selection terms[4];
 } sweep_lists;
 
 static void lists_free(sweep_lists *lists)
@@ -44,7 +44,7 @@ static bool read_terms(const parsed_options *options, sweep_lists *lists, size_t
         char name[32];
         deberta_error error;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
-        if (*count == 4 || attention_terms_from_name(&lists->terms[*count], name, &error) != DEBERTA_OK) {
+        if (*count == 4 || term_selection_from_name(&lists->terms[*count], name, &error) != DEBERTA_OK) {
             report_usage(options, "--attention: %s",
                          *count == 4 ? "more than the four kinds there are" : error.message);
             return false;

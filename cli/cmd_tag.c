@@ -13,7 +13,7 @@
 #include "cli/head_output.h"
 #include "cli/head_run.h"
 #include "core/base/status.h"
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 typedef enum grouping { GROUPING_FIRST, GROUPING_SIMPLE, GROUPING_NONE } grouping;
 

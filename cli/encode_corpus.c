@@ -9,6 +9,7 @@
 #include "cli/head_output.h"
 #include "cli/run.h"
 #include "cli/text_batches.h"
+#include "core/base/clock.h"
 #include "core/base/grow.h"
 #include "core/base/status.h"
 #include "core/model/model.h"
@@ -311,7 +312,7 @@ static void show_progress(corpus_job *job, size_t pieces)
     const double share = job->row_count ? (double)(job->encoded_pieces += pieces) / (double)job->row_count : 1;
     const double chunk = (double)(job->stream.done_bytes - job->chunk_begin_bytes);
     const double done = (double)(job->chunk_begin_bytes - job->skipped_bytes) + share * chunk;
-    snprintf(detail, sizeof detail, "%.0f tokens/s", (double)job->batches.tokens / (text_batches_now() - job->began));
+    snprintf(detail, sizeof detail, "%.0f tokens/s", (double)job->batches.tokens / (clock_seconds() - job->began));
     progress_step(&job->bar, (size_t)done, detail);
 }
 
@@ -456,12 +457,12 @@ static deberta_status encode_all(corpus_job *job, deberta_error *err)
     DEBERTA_TRY(skip_finished(job, err));
     job->bar = progress_begin(job->options, "encode",
                               (size_t)(job->stream.total_bytes ? job->stream.total_bytes - job->skipped_bytes : 0));
-    job->began = text_batches_now();
+    job->began = clock_seconds();
     status = encode_chunks(job, err);
     progress_end(&job->bar);
     DEBERTA_TRY(status);
     DEBERTA_TRY(corpus_output_finish(&job->output, err));
-    const double seconds = text_batches_now() - job->began;
+    const double seconds = clock_seconds() - job->began;
     run_note(job->options, "%zu text%s, %zu tokens in %.2f s: %.0f tokens/s, %.1f %% of the time in the encoder",
              job->progress.texts, job->progress.texts == 1 ? "" : "s", job->batches.tokens, seconds,
              (double)job->batches.tokens / seconds, 100 * job->batches.encoder_seconds / seconds);

@@ -34,9 +34,8 @@ json_t *eval_json(const eval_findings *findings)
 static bool print_classes(const eval_findings *findings, FILE *out, text_table_style style)
 {
     static const char *const titles[] = {"index", "label", "texts", "answers", "precision", "recall", "F1"};
-    const size_t columns = sizeof titles / sizeof *titles;
-    text_table table = text_table_make(columns);
-    for (size_t k = 0; k < columns; k++) text_table_add(&table, "%s", titles[k]);
+    text_table table = text_table_make(sizeof titles / sizeof *titles);
+    text_table_add_titles(&table, titles);
     for (size_t k = 0; k < findings->confusion.labels; k++) {
         const class_score one = confusion_class(&findings->confusion, k);
         text_table_add(&table, "%zu", k);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 enum { MARKED_CONTEXT_BYTES = 60, PLACE_COLUMN = 20 };
 

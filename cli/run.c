@@ -2,6 +2,7 @@
 #include "cli/run.h"
 
 #include "cli/ablate.h"
+#include "core/base/clock.h"
 #include "core/base/path.h"
 #include "core/base/status.h"
 #include "core/base/topology.h"
@@ -15,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 bool run_isa(const parsed_options *options, deberta_isa *isa)
@@ -216,24 +216,17 @@ void run_note(const parsed_options *options, const char *format, ...)
 
 /* ------------------------------------------------------------------------------------------------------- progress */
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 progress_bar progress_begin(const parsed_options *options, const char *what, size_t total)
 {
     const char *when = options_value(options, "progress", "auto");
     const bool enabled = strcmp(when, "never") != 0 && !options_has(options, "quiet") && isatty(STDERR_FILENO);
-    return (progress_bar){.what = what, .enabled = enabled, .began = now(), .total = total};
+    return (progress_bar){.what = what, .enabled = enabled, .began = clock_seconds(), .total = total};
 }
 
 void progress_step(progress_bar *bar, size_t done, const char *detail)
 {
     if (!bar->enabled) return;
-    const double t = now(), elapsed = t - bar->began;
+    const double t = clock_seconds(), elapsed = t - bar->began;
     if (elapsed < 1 || t - bar->last < 0.1) return;
     bar->last = t;
     bar->shown = true;

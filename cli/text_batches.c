@@ -3,10 +3,10 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/input.h"
 #include "cli/run.h"
+#include "core/base/clock.h"
 #include "core/base/status.h"
 #include "core/model/session.h"
 
@@ -14,13 +14,6 @@ enum {
     DEFAULT_BATCH_TOKENS = 2048,
     LONGEST_UNASKED = 32768, /* attention is quadratic: a line of 10 MB would take days; whoever wants more says so */
 };
-
-double text_batches_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 static int open_tokenizer(text_batches *batches)
 {
@@ -170,10 +163,10 @@ static deberta_status encode_batch(text_batches *batches, const text_piece *piec
                                  .sequence_starts = batches->starts,
                                  .sequences = count,
                                  .token_types = batches->types};
-    const double began = text_batches_now();
+    const double began = clock_seconds();
     DEBERTA_TRY(deberta_encode(batches->session, &batch, outputs, err));
     DEBERTA_TRY(session_check_finite(batches->session, err));
-    batches->encoder_seconds += text_batches_now() - began;
+    batches->encoder_seconds += clock_seconds() - began;
     batches->tokens += tokens;
     batches->batches++;
     return DEBERTA_OK;

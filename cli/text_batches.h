@@ -54,8 +54,6 @@ typedef deberta_status (*text_batch_callback)(void *context, const text_piece *p
 deberta_status text_batches_run(text_batches *batches, text_piece *pieces, size_t count, text_batch_callback on_batch,
                                 void *context, deberta_error *err);
 
-double text_batches_now(void); /* seconds of a clock that never goes back */
-
 #define TEXT_BATCHES_OPTIONS                                                                                           \
     {"batch-tokens", 0, "N", "tokens encoded together (default 2048); changes speed and memory, no result"},           \
         {"max-tokens", 0, "N",                                                                                         \

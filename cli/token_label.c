@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/io/quote.h"
+#include "core/base/utf8.h"
 
 const char *token_segment(const input_batch *input, size_t row, size_t column)
 {

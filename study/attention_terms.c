@@ -5,15 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool kept(const attention_terms *terms, size_t token) { return !terms->mask || terms->mask[token]; }
+static bool kept(const logit_terms *terms, size_t token) { return !terms->mask || terms->mask[token]; }
 
-static double term_at(const attention_terms *terms, size_t term, size_t query, size_t key)
+static double term_at(const logit_terms *terms, size_t term, size_t query, size_t key)
 {
     return terms->term[term] ? (double)terms->term[term][query * terms->tokens + key] : 0;
 }
 
 /* Natural logarithm of the softmax of the sum of a set of terms, over the kept keys. */
-static void log_softmax(const attention_terms *terms, unsigned set, size_t query, double *row)
+static void log_softmax(const logit_terms *terms, unsigned set, size_t query, double *row)
 {
     double largest = -INFINITY, sum = 0;
     for (size_t j = 0; j < terms->tokens; j++) {
@@ -28,7 +28,7 @@ static void log_softmax(const attention_terms *terms, unsigned set, size_t query
 }
 
 /* KL(P || Q) in bits from two rows of logarithms; rounding must not make it negative. */
-static double divergence(const attention_terms *terms, const double *log_p, const double *log_q)
+static double divergence(const logit_terms *terms, const double *log_p, const double *log_q)
 {
     double sum = 0;
     for (size_t j = 0; j < terms->tokens; j++)
@@ -37,7 +37,7 @@ static double divergence(const attention_terms *terms, const double *log_p, cons
 }
 
 /* Adds row i's covariances with the sum; the last one is the variance of the sum. */
-static void add_covariances(const attention_terms *terms, size_t query, double covariance[ATTENTION_TERMS + 1])
+static void add_covariances(const logit_terms *terms, size_t query, double covariance[ATTENTION_TERMS + 1])
 {
     double mean[ATTENTION_TERMS] = {0};
     size_t keys = 0;
@@ -67,7 +67,7 @@ static void shapley(const double worth[ATTENTION_TERM_SETS], double value[ATTENT
     }
 }
 
-deberta_status attention_term_effects_measure(attention_term_effects *effects, const attention_terms *terms,
+deberta_status attention_term_effects_measure(attention_term_effects *effects, const logit_terms *terms,
                                               deberta_error *err)
 {
     const size_t n = terms->tokens;
@@ -98,7 +98,7 @@ deberta_status attention_term_effects_measure(attention_term_effects *effects, c
     return DEBERTA_OK;
 }
 
-deberta_status attention_term_change(float *change, const attention_terms *terms, size_t term, deberta_error *err)
+deberta_status attention_term_change(float *change, const logit_terms *terms, size_t term, deberta_error *err)
 {
     const size_t n = terms->tokens;
     const unsigned all = ATTENTION_TERM_SETS - 1;

@@ -21,14 +21,15 @@
 
 #include "core/base/status.h"
 
+/* Terms: DEBERTA_C2C, DEBERTA_C2P, DEBERTA_P2C. */
 enum { ATTENTION_TERMS = 3, ATTENTION_TERM_SETS = 1 << ATTENTION_TERMS };
 
 /* Of one head and sequence. term[k] belongs to deberta_component k. */
-typedef struct attention_terms {
+typedef struct logit_terms {
     const float *term[ATTENTION_TERMS]; /* [tokens][tokens], query first; NULL where the model has no such term */
     size_t tokens;
     const unsigned char *mask; /* [tokens] or NULL: all kept; 0: neither a query nor a key */
-} attention_terms;
+} logit_terms;
 
 /* A term that the model lacks has 0 everywhere. Shares are NaN where the logits do not vary at all. */
 typedef struct attention_term_effects {
@@ -38,11 +39,11 @@ typedef struct attention_term_effects {
     double kl_uniform;                  /* mean_i KL(P_i || uniform), bits: what the Shapley values sum to */
 } attention_term_effects;
 
-deberta_status attention_term_effects_measure(attention_term_effects *effects, const attention_terms *terms,
+deberta_status attention_term_effects_measure(attention_term_effects *effects, const logit_terms *terms,
                                               deberta_error *err);
 
 /* change[i][j] = P_ij - softmax(S_i - term_i)_j, [tokens][tokens]: positive where the term draws attention to a key. 0
  * in rows and columns that the mask leaves out. */
-deberta_status attention_term_change(float *change, const attention_terms *terms, size_t term, deberta_error *err);
+deberta_status attention_term_change(float *change, const logit_terms *terms, size_t term, deberta_error *err);
 
 #endif

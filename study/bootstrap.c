@@ -5,12 +5,7 @@
 #include <stdlib.h>
 
 #include "core/base/random.h"
-
-static int ascending(const void *left, const void *right)
-{
-    const double a = *(const double *)left, b = *(const double *)right;
-    return (a > b) - (a < b);
-}
+#include "core/base/sort.h"
 
 static double ratio(double part, double whole) { return whole == 0 ? 0 : part / whole; }
 
@@ -34,7 +29,7 @@ deberta_status bootstrap_ratio(bootstrap_interval *interval, const double *parts
         }
         results[r] = ratio(drawn_part, drawn_whole);
     }
-    qsort(results, BOOTSTRAP_RESAMPLES, sizeof *results, ascending);
+    sort_doubles(results, BOOTSTRAP_RESAMPLES);
     *interval = (bootstrap_interval){.value = ratio(part, whole),
                                      .low = results[BOOTSTRAP_RESAMPLES * 25 / 1000],
                                      .high = results[BOOTSTRAP_RESAMPLES * 975 / 1000 - 1]};

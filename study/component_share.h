@@ -9,12 +9,12 @@
 #ifndef STUDY_COMPONENT_SHARE_H
 #define STUDY_COMPONENT_SHARE_H
 
+#include "study/attention_terms.h"
 #include "study/position_term.h"
 
 enum {
-    COMPONENT_TERMS = 3,         /* DEBERTA_C2C, DEBERTA_C2P, DEBERTA_P2C */
-    SHARE_P2P = COMPONENT_TERMS, /* a position-to-position term that the model does not have */
-    SHARE_TERMS = COMPONENT_TERMS + 1,
+    SHARE_P2P = ATTENTION_TERMS, /* a position-to-position term that the model does not have */
+    SHARE_TERMS = ATTENTION_TERMS + 1,
     SHARE_CLASSES = 4, /* of query tokens, numbered by the caller */
     SHARE_NAME_BYTES = 48,
     SHARE_DISTANCES = 15, /* bins of r = i - j: 0 in the middle, then 1, 2, 3-4, 5-8 ... 33 and more */

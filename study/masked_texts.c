@@ -67,10 +67,10 @@ void masked_texts_free(masked_texts *texts)
     *texts = (masked_texts){0};
 }
 
-size_t masked_texts_batch_end(const masked_texts *texts, size_t first, size_t tokens)
+size_t texts_batch_end(const size_t *starts, size_t count, size_t first, size_t tokens)
 {
     size_t end = first + 1;
-    while (end < texts->count && texts->starts[end + 1] - texts->starts[first] <= tokens) end++;
+    while (end < count && starts[end + 1] - starts[first] <= tokens) end++;
     return end;
 }
 
@@ -117,13 +117,12 @@ deberta_status masked_texts_read(const masked_texts *texts, const masked_reader 
     return status;
 }
 
-/* -ln of the softmax at `target`. */
-static double surprise(const float *logits, size_t width, size_t target)
+double logits_log_sum(const float *logits, size_t width)
 {
-    double highest = (double)logits[0], sum = 0;
-    for (size_t v = 1; v < width; v++) highest = fmax(highest, (double)logits[v]);
-    for (size_t v = 0; v < width; v++) sum += exp((double)logits[v] - highest);
-    return log(sum) + highest - (double)logits[target];
+    double largest = -INFINITY, sum = 0;
+    for (size_t v = 0; v < width; v++) largest = fmax(largest, (double)logits[v]);
+    for (size_t v = 0; v < width; v++) sum += exp((double)logits[v] - largest);
+    return largest + log(sum);
 }
 
 void masked_texts_loss(const masked_texts *texts, const float *logits, size_t width, size_t first, size_t end,
@@ -131,9 +130,10 @@ void masked_texts_loss(const masked_texts *texts, const float *logits, size_t wi
 {
     for (size_t k = first; k < end; k++) {
         loss[k] = 0;
-        for (size_t mask = texts->mask_starts[k]; mask < texts->mask_starts[k + 1]; mask++)
-            loss[k] +=
-                surprise(logits + (mask - texts->mask_starts[first]) * width, width, (size_t)texts->targets[mask]);
+        for (size_t mask = texts->mask_starts[k]; mask < texts->mask_starts[k + 1]; mask++) {
+            const float *row = logits + (mask - texts->mask_starts[first]) * width;
+            loss[k] += logits_log_sum(row, width) - (double)row[texts->targets[mask]];
+        }
     }
 }
 

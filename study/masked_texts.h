@@ -29,8 +29,12 @@ static inline size_t masked_texts_masks(const masked_texts *texts, size_t first,
     return texts->mask_starts[end] - texts->mask_starts[first];
 }
 
-/* Where a batch that begins with sentence `first` ends: as many as fit in `tokens`, at least one. */
-size_t masked_texts_batch_end(const masked_texts *texts, size_t first, size_t tokens);
+/* Where a batch that begins with sentence `first` ends: as many as fit in `tokens`, at least one. starts [count + 1] */
+size_t texts_batch_end(const size_t *starts, size_t count, size_t first, size_t tokens);
+static inline size_t masked_texts_batch_end(const masked_texts *texts, size_t first, size_t tokens)
+{
+    return texts_batch_end(texts->starts, texts->count, first, tokens);
+}
 
 /* What the largest of these batches has. */
 void masked_texts_largest_batch(const masked_texts *texts, size_t batch_tokens, size_t *tokens, size_t *masks);
@@ -50,6 +54,8 @@ typedef struct masked_reader {
 /* Encodes the sentences [first, end); logits [masks of them][width]. */
 deberta_status masked_texts_read(const masked_texts *texts, const masked_reader *reader, size_t first, size_t end,
                                  float *logits, deberta_error *err);
+/* ln of the sum of the exponentials: a logit minus it is ln p. */
+double logits_log_sum(const float *logits, size_t width);
 /* loss[k] = the sum over the masks of sentence k of -ln p(target), for first <= k < end. */
 void masked_texts_loss(const masked_texts *texts, const float *logits, size_t width, size_t first, size_t end,
                        double *loss);

@@ -27,7 +27,7 @@ MAY_INCLUDE = {
     "core/model": ["include/", "core/"],
     "core": ["include/", "core/"],
     "simd": ["core/kernels.h", "simd/"],
-    "viz": ["include/deberta.h", "core/base/grow.h", "core/base/path.h", "core/base/status.h", "core/io/atomic_file.h", "viz/"],
+    "viz": ["include/deberta.h", "core/base/grow.h", "core/base/path.h", "core/base/status.h", "core/base/utf8.h", "core/io/atomic_file.h", "viz/"],
     # The second opinion: it reads files and configurations, but nothing of what it judges.
     "study/reference": ["include/", "core/base/", "core/io/", "core/model/config.h", "core/model/synthetic.h", "study/reference/"],
     "study": ["include/", "core/", "study/"],

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/grow.h"
+#include "core/base/utf8.h"
 
 typedef enum item_kind {
     ITEM_BOX,
@@ -184,45 +185,25 @@ void draw_image(draw_list *list, draw_rect rect, const uint8_t *rgb, size_t rows
 
 /* ----------------------------------------------------------------------------------------------------------- texts */
 
-/* Length in bytes of the well-formed UTF-8 sequence at text, and its code point; 0 when there is none. */
-static size_t utf8_decode(const unsigned char *text, uint32_t *code)
-{
-    static const uint32_t smallest[5] = {0, 0, 0x80, 0x800, 0x10000};
-    size_t length = text[0] < 0x80   ? 1
-                    : text[0] < 0xC2 ? 0
-                    : text[0] < 0xE0 ? 2
-                    : text[0] < 0xF0 ? 3
-                    : text[0] < 0xF5 ? 4
-                                     : 0;
-    if (length == 0) return 0;
-    *code = length == 1 ? text[0] : text[0] & (0xFFu >> (length + 1));
-    for (size_t i = 1; i < length; i++) {
-        if ((text[i] & 0xC0) != 0x80) return 0;
-        *code = *code << 6 | (text[i] & 0x3Fu);
-    }
-    bool surrogate = *code >= 0xD800 && *code <= 0xDFFF;
-    return *code < smallest[length] || *code > 0x10FFFF || surrogate ? 0 : length;
-}
-
 char *draw_clean_text(const char *text)
 {
-    char *copy = malloc(3 * strlen(text) + 1), *out = copy;
+    size_t left = strlen(text);
+    char *copy = malloc(3 * left + 1), *out = copy;
     if (!copy) return NULL;
-    for (const unsigned char *in = (const unsigned char *)text; *in;) {
-        uint32_t code = 0;
-        size_t bytes = utf8_decode(in, &code);
-        if (bytes == 1 && (code < 0x20 || code == 0x7F)) { /* U+2400 + code, U+2421 for delete: pictures of controls */
-            *out++ = '\xE2';
-            *out++ = '\x90';
-            *out++ = (char)(0x80 + (code == 0x7F ? 0x21 : code));
-        } else if (bytes == 0 || (code >= 0x80 && code < 0xA0) || (code & 0xFFFE) == 0xFFFE) {
-            memcpy(out, "\xEF\xBF\xBD", 3);
-            out += 3;
+    while (left > 0) {
+        uint32_t code;
+        size_t bytes = utf8_decode(text, left, &code);
+        if (code < 0x20 || code == 0x7F) { /* U+2400 + code, U+2421 for delete: pictures of controls */
+            out += utf8_encode(out, 0x2400 + (code == 0x7F ? 0x21 : code));
+        } else if (code == UTF8_INVALID || (code >= 0x80 && code < 0xA0) || (code & 0xFFFE) == 0xFFFE) {
+            out += utf8_encode(out, 0xFFFD);
         } else {
-            memcpy(out, in, bytes);
+            memcpy(out, text, bytes);
             out += bytes;
         }
-        in += bytes ? bytes : 1;
+        if (code == UTF8_INVALID) bytes = 1;
+        text += bytes;
+        left -= bytes;
     }
     *out = '\0';
     return copy;

@@ -2,7 +2,7 @@
  *
  * Layout code (heatmap, chart, figure) appends primitives once; the list is then replayed onto any number of backends,
  * so every output of a figure holds the same things at the same places, and a test reads the list itself. Text is
- * measured by a ruler, which knows fonts (draw_cairo.h) or pretends (draw_trace.h).
+ * measured by a ruler, which knows fonts (draw_cairo.h) or pretends, as in tests.
  *
  * Appending never fails visibly: the first failure (memory) sticks and draw_status() reports it.
  *

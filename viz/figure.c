@@ -66,7 +66,7 @@ double figure_title(draw_list *list, const figure_style *style)
     return 0.5 + (double)lines * leading + 0.5;
 }
 
-double figure_footnote(draw_list *list, const figure_style *style, double y, const char *text)
+static double footnote(draw_list *list, const figure_style *style, double y, const char *text)
 {
     draw_font font = figure_small_font(style);
     font.colour = note_colour;
@@ -82,7 +82,7 @@ double figure_write_notes(draw_list *list, const figure_style *style, double y, 
     if (text->failed)
         draw_fail(list);
     else if (text->size_bytes > 1)
-        y = figure_footnote(list, style, y, (const char *)text->data);
+        y = footnote(list, style, y, (const char *)text->data);
     byte_buffer_free(text);
     return y;
 }

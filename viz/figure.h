@@ -54,9 +54,8 @@ deberta_status figure_check_style(const figure_style *style, deberta_error *err)
 
 /* Draws the title at the top, if any, and returns where the figure may begin. */
 double figure_title(draw_list *list, const figure_style *style);
-/* Writes one small grey sentence under the figure, broken to the page width, and returns the y beneath it. */
-double figure_footnote(draw_list *list, const figure_style *style, double y, const char *text);
-/* Writes text and style->note as a footnote at y, if there is anything to say. Returns the y beneath; empties text. */
+/* Writes text and style->note as a footnote at y, small and grey, broken to the page width, if there is anything to
+ * say. Returns the y beneath; empties text. */
 double figure_write_notes(draw_list *list, const figure_style *style, double y, byte_buffer *text);
 /* Title of a panel, baseline at (x, y): bold, or in plain type after a bold letter (NULL: none). Cut to room. */
 void figure_panel_title(draw_list *list, const figure_style *style, const char *letter, const char *title, double x,

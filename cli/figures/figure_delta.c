@@ -10,7 +10,7 @@ static int add_change(figure_job *job, attention_panel *panel, size_t layer, siz
 {
     deberta_error error = {0};
     const size_t n = job->view.span[1];
-    attention_terms terms = {.tokens = n, .mask = job->input.mask ? job->input.mask + job->view.first_token : NULL};
+    logit_terms terms = {.tokens = n, .mask = job->input.mask ? job->input.mask + job->view.first_token : NULL};
     for (int c = 0; c < ATTENTION_TERMS; c++)
         terms.term[c] = capture_matrix(&job->capture, layer, head, (deberta_component)c, 0);
     float *change = figure_job_allocate(job, n * n, sizeof *change);

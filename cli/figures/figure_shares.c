@@ -37,10 +37,10 @@ static int measure_heads(shares *s)
     progress_bar bar = progress_begin(job->options, "measuring heads", head_count(job));
     int status = EXIT_OK;
     for (size_t k = 0; k < head_count(job) && status == EXIT_OK; k++) {
-        attention_terms terms;
+        logit_terms terms;
         attention_term_effects effects = {0};
         progress_step(&bar, k, NULL);
-        status = head_terms(job, head_layer(job, k), head_number(job, k), &terms);
+        status = head_logit_terms(job, head_layer(job, k), head_number(job, k), &terms);
         if (status == EXIT_OK && attention_term_effects_measure(&effects, &terms, &error) != DEBERTA_OK)
             status = report_error(job->options, &error);
         for (size_t t = 0; t < ATTENTION_TERMS; t++) {

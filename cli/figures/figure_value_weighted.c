@@ -2,19 +2,18 @@
 #include <math.h>
 
 #include "cli/figures/figure_kinds.h"
+#include "cli/figures/figure_reference.h"
 #include "cli/figures/head_map.h"
-#include "study/reference/reference.h"
 
 /* Values and the output projection are no part of what a session shows, and norms need no speed: the float64 reference
  * computes them from the observed hidden states, which are the engine's. norms [A][n] of one layer. */
 static int value_norms(figure_job *job, const reference_model *reference, size_t layer, double *norms)
 {
-    const size_t n = job->view.span[1], cells = n * job->info.hidden_size;
     deberta_error error = {0};
-    double *hidden = figure_job_allocate(job, cells, sizeof *hidden);
-    if (!hidden) return figure_job_out_of_memory(job);
-    for (size_t k = 0; k < cells; k++) hidden[k] = (double)job->capture.hidden_states[layer][k];
-    return reference_value_norms(reference, layer, hidden, n, norms, &error) == DEBERTA_OK
+    double *hidden;
+    int status = figure_hidden(job, layer, &hidden);
+    if (status != EXIT_OK) return status;
+    return reference_value_norms(reference, layer, hidden, job->view.span[1], norms, &error) == DEBERTA_OK
                ? EXIT_OK
                : report_error(job->options, &error);
 }
@@ -65,7 +64,6 @@ static int fill(figure_job *job, const reference_model *reference, attention_fig
 
 static int run(figure_job *job)
 {
-    deberta_error error = {0};
     reference_model *reference = NULL;
     int status = figure_job_encode(job);
     if (status != EXIT_OK) return status;
@@ -75,10 +73,8 @@ static int run(figure_job *job)
     attention_figure figure = figure_job_attention(job);
     figure.units[HEATMAP_RANGE] = "norm of \u03b1 v W\u2092";
     if (!figure.palettes[HEATMAP_RANGE]) figure.palettes[HEATMAP_RANGE] = "cividis";
-    if (reference_open(&reference, options_argument(job->options, 0), DEBERTA_REFERENCE_MICROSOFT, &error) !=
-        DEBERTA_OK)
-        return report_error(job->options, &error);
-    status = fill(job, reference, &figure);
+    status = figure_reference_open(job, &reference);
+    if (status == EXIT_OK) status = fill(job, reference, &figure);
     reference_free(&reference);
     if (status != EXIT_OK) return status;
     choose_scale(&figure);

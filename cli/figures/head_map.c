@@ -22,9 +22,9 @@ const size_t *head_positions(const figure_job *job)
 
 const char *head_unit(const figure_job *job) { return job->view_choice.words ? "words" : "tokens"; }
 
-int head_terms(figure_job *job, size_t layer, size_t head, attention_terms *terms)
+int head_logit_terms(figure_job *job, size_t layer, size_t head, logit_terms *terms)
 {
-    *terms = (attention_terms){.tokens = job->view.count};
+    *terms = (logit_terms){.tokens = job->view.count};
     int status = head_mask(job, &terms->mask);
     for (int c = 0; c < ATTENTION_TERMS && status == EXIT_OK; c++)
         status = figure_job_matrix(job, &job->capture, &job->view, layer, head, (deberta_component)c, &terms->term[c]);

@@ -17,7 +17,7 @@ int head_mask(figure_job *job, const unsigned char **mask);
 const size_t *head_positions(const figure_job *job);
 const char *head_unit(const figure_job *job); /* of distances: "tokens" or "words" */
 /* The terms of one head as captured, in the shape of the view. */
-int head_terms(figure_job *job, size_t layer, size_t head, attention_terms *terms);
+int head_logit_terms(figure_job *job, size_t layer, size_t head, logit_terms *terms);
 
 /* "layer 2, head 0": kept by the job; NULL without memory. */
 const char *head_title(figure_job *job, size_t layer, size_t head);

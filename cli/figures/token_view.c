@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/token_label.h"
+#include "core/base/utf8.h"
 
 token_view_rule token_view_rule_of(deberta_component component)
 {
@@ -41,7 +42,14 @@ static const token_list *tokens_of(const input_batch *input, size_t row)
     return input->token_lists ? &input->token_lists[row] : NULL;
 }
 
-static bool is_space(char c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
+/* Bytes of the white space that a text of `bytes` begins with, one character of it; 0: it begins with something else.
+ */
+static size_t leading_space(const char *text, size_t bytes)
+{
+    uint32_t character;
+    const size_t length = bytes > 0 ? utf8_decode(text, bytes, &character) : 0;
+    return length > 0 && utf8_is_space(character) ? length : 0;
+}
 
 /* The first column of a row of texts is 0, so token t of the text is entry t of its list. A word begins behind white
  * space, with every segment, and with a special token. White space belongs to the piece behind it (SentencePiece, also
@@ -53,9 +61,12 @@ static bool begins_word(const input_batch *input, size_t row, size_t t)
         list->type_ids[t] != list->type_ids[t - 1])
         return true;
     const char *text = token_segment(input, row, t);
+    const size_t bytes = list->type_ids[t] ? input->pair_bytes[row] : input->text_bytes[row];
     const text_span before = list->byte_spans[t - 1], span = list->byte_spans[t];
-    return (span.begin < span.end && is_space(text[span.begin])) ||
-           (before.end < span.begin && is_space(text[span.begin - 1]));
+    if (span.begin < span.end && leading_space(text + span.begin, bytes - span.begin)) return true;
+    size_t skipped = span.begin;
+    while (skipped > before.end && utf8_is_continuation(text[--skipped])) continue;
+    return leading_space(text + skipped, span.begin - skipped) > 0;
 }
 
 /* A word as the text has it; a token that is none by its name. */
@@ -67,7 +78,7 @@ static char *label_of(const token_view *view, const input_batch *input, const to
     const char *text = token_segment(input, view->row, first);
     size_t begin = list->byte_spans[first].begin;
     const size_t end = list->byte_spans[last].end;
-    while (begin < end && is_space(text[begin])) begin++;
+    for (size_t space; (space = leading_space(text + begin, end - begin)) > 0;) begin += space;
     return begin < end ? strndup(text + begin, end - begin) : strdup(input->labels[view->first_token + first]);
 }
 

@@ -87,7 +87,7 @@ static json_t *numbers(const double *values, size_t count)
 /* What the head does, from the exact values. */
 static deberta_status describe_effects(const text_data *data, json_t *about, deberta_error *err)
 {
-    const attention_terms terms = {
+    const logit_terms terms = {
         .term = {data->matrices[DEBERTA_C2C], data->matrices[DEBERTA_C2P], data->matrices[DEBERTA_P2C]},
         .tokens = data->n};
     const attention_summary summary = attention_summarize(data->matrices[DEBERTA_PROBABILITIES], data->n, NULL, NULL);

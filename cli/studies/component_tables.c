@@ -84,11 +84,11 @@ static deberta_status add_terms(components_study *study, text_table *table, cons
 static text_table *add_table(components_study *study, const char *name, const char *title, const char *first,
                              const char *second)
 {
-    const size_t columns = 1 + (second != NULL) + COMPONENT_TERMS + study->has_p2p;
+    const size_t columns = 1 + (second != NULL) + ATTENTION_TERMS + study->has_p2p;
     text_table *table = study_add_table(&study->findings, name, title, columns);
     text_table_add(table, "%s", first);
     if (second) text_table_add(table, "%s", second);
-    for (int term = 0; term < COMPONENT_TERMS; term++) text_table_add(table, "%s", term_names[term]);
+    for (int term = 0; term < ATTENTION_TERMS; term++) text_table_add(table, "%s", term_names[term]);
     if (study->has_p2p) text_table_add(table, "p2p, if added");
     return table;
 }
@@ -190,8 +190,8 @@ enum { MOST_PLACES = 64 };
 typedef struct share_panel {
     char names[MOST_PLACES][SHARE_NAME_BYTES];
     figure_label labels[MOST_PLACES];
-    double values[COMPONENT_TERMS][MOST_PLACES];
-    chart_series series[COMPONENT_TERMS];
+    double values[ATTENTION_TERMS][MOST_PLACES];
+    chart_series series[ATTENTION_TERMS];
     size_t count;
 } share_panel;
 
@@ -200,13 +200,13 @@ static void add_place(const components_study *study, share_panel *panel, const s
     double sums[SHARE_TERMS] = {0}, squares[SHARE_TERMS];
     for (size_t k = 0; k < study->texts.count; k++) {
         add_squares(study, k, place, squares);
-        for (int t = 0; t < COMPONENT_TERMS; t++) sums[t] += squares[t];
+        for (int t = 0; t < ATTENTION_TERMS; t++) sums[t] += squares[t];
     }
     const double whole = sums[DEBERTA_C2C] + sums[DEBERTA_C2P] + sums[DEBERTA_P2C];
     if (whole <= 0 || panel->count == MOST_PLACES) return;
     snprintf(panel->names[panel->count], sizeof panel->names[0], "%s", name);
     panel->labels[panel->count] = (figure_label){.text = panel->names[panel->count]};
-    for (int t = 0; t < COMPONENT_TERMS; t++) panel->values[t][panel->count] = 100 * sums[t] / whole;
+    for (int t = 0; t < ATTENTION_TERMS; t++) panel->values[t][panel->count] = 100 * sums[t] / whole;
     panel->count++;
 }
 
@@ -226,7 +226,7 @@ static void fill_panel(const components_study *study, share_panel *panel, share_
         }
         add_place(study, panel, &place, name);
     }
-    for (int t = 0; t < COMPONENT_TERMS; t++)
+    for (int t = 0; t < ATTENTION_TERMS; t++)
         panel->series[t] =
             (chart_series){.name = term_names[t], .kind = CHART_BARS, .y = panel->values[t], .count = panel->count};
 }
@@ -251,7 +251,7 @@ int component_tables_finish(components_study *study)
                                         .category_count = shares[k].count},
                                   .y = {.label = "share of the variance (%)", .low = 0, .high = 100},
                                   .series = shares[k].series,
-                                  .series_count = COMPONENT_TERMS,
+                                  .series_count = ATTENTION_TERMS,
                                   .stacked = true};
     }
     const chart_figure figure = {

@@ -13,7 +13,7 @@
 #include "study/ablation_effect.h"
 
 enum { MOST_SENTENCES = 100000, BATCH_TOKENS = 2048 };
-static const char *const term_names[COMPONENT_TERMS] = {"c2c", "c2p", "p2c"};
+static const char *const term_names[ATTENTION_TERMS] = {"c2c", "c2p", "p2c"};
 
 typedef struct ablate_study {
     const parsed_options *options;
@@ -23,7 +23,7 @@ typedef struct ablate_study {
     component_share share;
     deberta_ablation *interventions; /* [count]: heads, layers as a whole, the model as a whole */
     size_t count;
-    bool has_term[COMPONENT_TERMS];
+    bool has_term[ATTENTION_TERMS];
     ablation_effects effects;
     double *masks;  /* [sentences] */
     double *shares; /* [count] of the variance of the scores, NaN for more than a head */
@@ -48,7 +48,7 @@ static bool read_kind(const parsed_options *options, deberta_ablation_kind *kind
 
 static void add_interventions(ablate_study *study, size_t layer, size_t head, deberta_ablation_kind kind)
 {
-    for (int term = 0; term < COMPONENT_TERMS; term++)
+    for (int term = 0; term < ATTENTION_TERMS; term++)
         if (study->has_term[term])
             study->interventions[study->count++] =
                 (deberta_ablation){.term = (deberta_component)term, .layer = layer, .head = head, .kind = kind};
@@ -57,7 +57,7 @@ static void add_interventions(ablate_study *study, size_t layer, size_t head, de
 static deberta_status plan(ablate_study *study, deberta_ablation_kind kind, deberta_error *err)
 {
     const deberta_model_info *info = &study->texts.model.info;
-    const size_t most = (info->layers * (info->heads + 1) + 1) * COMPONENT_TERMS;
+    const size_t most = (info->layers * (info->heads + 1) + 1) * ATTENTION_TERMS;
     study->interventions = calloc(most, sizeof *study->interventions);
     study->shares = calloc(most, sizeof *study->shares);
     study->losses = calloc(most, sizeof *study->losses);
@@ -103,7 +103,7 @@ static double share_of(const ablate_study *study, const deberta_ablation *unit)
     for (size_t k = 0; k < study->texts.count; k++) {
         const double *squares = component_share_at(&study->share, k, unit->layer, SHARE_BY_HEAD, unit->head);
         part += squares[unit->term];
-        for (int term = 0; term < COMPONENT_TERMS; term++) whole += squares[term];
+        for (int term = 0; term < ATTENTION_TERMS; term++) whole += squares[term];
     }
     return whole > 0 ? part / whole : NAN;
 }
@@ -165,7 +165,7 @@ static deberta_status tabulate_effects(ablate_study *study, deberta_error *err)
     for (size_t k = 0; k < terms; k++) text_table_add(table, "%s", term_names[study->interventions[k].term]);
     for (size_t k = 0; k < terms; k++) text_table_add(table, "%s logits", term_names[study->interventions[k].term]);
     for (size_t first = 0; first < study->count; first += terms) {
-        bootstrap_interval logits[COMPONENT_TERMS];
+        bootstrap_interval logits[ATTENTION_TERMS];
         add_index(table, study->interventions[first].layer);
         add_index(table, study->interventions[first].head);
         for (size_t k = 0; k < terms; k++) DEBERTA_TRY(report_unit(study, first + k, &logits[k], table, err));
@@ -174,18 +174,18 @@ static deberta_status tabulate_effects(ablate_study *study, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* Does the share of the variance foretell the effect? Among the heads, of one term (or all: COMPONENT_TERMS). */
+/* Does the share of the variance foretell the effect? Among the heads, of one term (or all: ATTENTION_TERMS). */
 static void add_correlation(ablate_study *study, text_table *table, int term, double *x, double *y)
 {
     size_t count = 0;
     for (size_t k = 0; k < study->count; k++) {
         const deberta_ablation *unit = &study->interventions[k];
-        if (isnan(study->shares[k]) || (term < COMPONENT_TERMS && (int)unit->term != term)) continue;
+        if (isnan(study->shares[k]) || (term < ATTENTION_TERMS && (int)unit->term != term)) continue;
         x[count] = study->shares[k];
         y[count++] = study->losses[k];
     }
     const double rho = rank_correlation(x, y, count);
-    text_table_add(table, "%s", term < COMPONENT_TERMS ? term_names[term] : "all");
+    text_table_add(table, "%s", term < ATTENTION_TERMS ? term_names[term] : "all");
     text_table_add(table, "%zu", count);
     text_table_add_known(table, 2, rho, !isnan(rho)); /* there is none where all shares are equal: a single term */
     if (count > 3 && !isnan(rho))                     /* Fisher's transformation */
@@ -203,8 +203,8 @@ static deberta_status tabulate_prediction(ablate_study *study, deberta_error *er
         study_add_table(&study->findings, "prediction",
                         "Rank correlation of a term's share of the variance with the change of the loss", 4);
     text_table_add_titles(table, (const char *const[]){"term", "heads", "rho", "95 %"});
-    for (int term = 0; term <= COMPONENT_TERMS; term++)
-        if (term == COMPONENT_TERMS || study->has_term[term]) add_correlation(study, table, term, x, x + study->count);
+    for (int term = 0; term <= ATTENTION_TERMS; term++)
+        if (term == ATTENTION_TERMS || study->has_term[term]) add_correlation(study, table, term, x, x + study->count);
     free(x);
     return DEBERTA_OK;
 }
@@ -262,7 +262,7 @@ static int finish(ablate_study *study)
 {
     const deberta_model_info *info = &study->texts.model.info;
     const size_t columns = info->heads + (info->heads > 1), terms = count_terms(study);
-    attention_panel panels[COMPONENT_TERMS] = {0};
+    attention_panel panels[ATTENTION_TERMS] = {0};
     axis_labels rows_axis, columns_axis;
     fill_cells(study, columns);
     for (size_t k = 0; k < terms; k++)

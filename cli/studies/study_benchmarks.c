@@ -186,7 +186,7 @@ static void add_quoted(benchmarks_study *study)
     if (!study->quoted) return;
     text_table *table = study_add_table(&study->findings, "quoted", "Numbers quoted elsewhere", 4);
     const char *const titles[] = {"quoted as", "value", "by", "finding"};
-    for (size_t k = 0; k < 4; k++) text_table_add(table, "%s", titles[k]);
+    text_table_add_titles(table, titles);
     for (size_t k = 0; k < study->count; k++) {
         const published *quoted = &study->results[k];
         char finding[3 * TEXT_BYTES];

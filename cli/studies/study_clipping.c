@@ -126,7 +126,7 @@ static void tabulate(clipping_study *study)
 {
     static const char *const titles[] = {"k", "context", "what", "value", "low", "high", "seeds"};
     study->findings.data = text_table_make(sizeof titles / sizeof *titles);
-    for (size_t k = 0; k < sizeof titles / sizeof *titles; k++) text_table_add(&study->findings.data, "%s", titles[k]);
+    text_table_add_titles(&study->findings.data, titles);
     tabulate_contexts(study, "losses", "Held-out loss of masked characters (nats); trained on contexts of 128", false);
     tabulate_contexts(study, "differences", "Against k 128", true);
     tabulate_readings(study);

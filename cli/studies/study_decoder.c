@@ -12,6 +12,7 @@
 #include "cli/studies/study.h"
 #include "cli/text_batches.h"
 #include "core/base/status.h"
+#include "study/masked_texts.h"
 #include "study/quantile.h"
 
 enum decoder { PLAIN, EMD, EMD_LEVEL, DECODERS };
@@ -42,14 +43,6 @@ typedef struct decoder_study {
 } decoder_study;
 
 /* ------------------------------------------------------------------------------------------------------- measuring */
-
-static double log_sum(const float *logits, size_t count)
-{
-    double largest = -INFINITY, sum = 0;
-    for (size_t k = 0; k < count; k++) largest = fmax(largest, (double)logits[k]);
-    for (size_t k = 0; k < count; k++) sum += exp((double)logits[k] - largest);
-    return largest + log(sum);
-}
 
 /* The sentence through one decoder. For EMD_LEVEL every token has the position of the sentence's middle: the decoder
  * adds a vector that is like those it was trained with, and that says nothing. */
@@ -97,7 +90,7 @@ static deberta_status measure_context(decoder_study *study, size_t c, deberta_er
         note_differences(study, c, (enum decoder)decoder, width);
         for (size_t place = 0; place < DECODER_MASKS; place++) {
             const float *logits = study->logits + place * width;
-            const double all = log_sum(logits, width);
+            const double all = logits_log_sum(logits, width);
             for (size_t p = 0; p < frame->pair_count; p++) {
                 decoder_item *item = &items[p * DECODER_MASKS + place];
                 item->context = c;

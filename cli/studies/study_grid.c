@@ -49,8 +49,8 @@ static void tabulate(grid_study *study)
     static const char *const data_titles[] = {"terms", "positions", "against", "value", "low", "high", "seeds"};
     text_table *table = study_add_table(findings, "cells", "Held-out loss of masked characters (nats)", 6);
     findings->data = text_table_make(7);
-    for (size_t k = 0; k < 6; k++) text_table_add(table, "%s", titles[k]);
-    for (size_t k = 0; k < 7; k++) text_table_add(&findings->data, "%s", data_titles[k]);
+    text_table_add_titles(table, titles);
+    text_table_add_titles(&findings->data, data_titles);
     for (size_t k = 0; k < CELLS; k++) {
         text_table_add(table, "%s", cells[k].terms);
         text_table_add(table, "%s", cells[k].positions);

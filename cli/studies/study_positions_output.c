@@ -100,7 +100,7 @@ static void collect_data(positions_study *study)
     static const char *const titles[] = {"model", "what", "change", "amount", "layer", "value", "low", "high"};
     text_table *data = &study->findings.data;
     *data = text_table_make(sizeof titles / sizeof *titles);
-    for (size_t k = 0; k < data->columns; k++) text_table_add(data, "%s", titles[k]);
+    text_table_add_titles(data, titles);
     for (size_t k = 0; k < study->model_count; k++) {
         const studied_model *model = &study->models[k];
         for (size_t v = 0; v < POSITION_VARIANTS; v++) {

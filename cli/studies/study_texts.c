@@ -104,9 +104,7 @@ void study_texts_close(study_texts *texts)
 
 size_t study_texts_batch_end(const study_texts *texts, size_t first, size_t tokens)
 {
-    size_t end = first + 1;
-    while (end < texts->count && texts->starts[end + 1] - texts->starts[first] <= tokens) end++;
-    return end;
+    return texts_batch_end(texts->starts, texts->count, first, tokens);
 }
 
 size_t study_texts_largest_batch(const study_texts *texts, size_t tokens)

@@ -198,7 +198,7 @@ static deberta_status tabulate(twins_study *study, deberta_error *err)
     static const char *const titles[] = {"model", "what", "layer", "head", "at", "value", "low", "high"};
     study_findings *findings = &study->findings;
     findings->data = text_table_make(sizeof titles / sizeof *titles);
-    for (size_t k = 0; k < findings->data.columns; k++) text_table_add(&findings->data, "%s", titles[k]);
+    text_table_add_titles(&findings->data, titles);
     DEBERTA_TRY(tabulate_heads(study, err));
     DEBERTA_TRY(tabulate_differences(study, err));
     DEBERTA_TRY(tabulate_places(study, err));

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/head_output.h"
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 static bool holds_only_punctuation(const char *text, size_t bytes)
 {

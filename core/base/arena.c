@@ -37,7 +37,7 @@ static void permit(const void *start, size_t bytes) { (void)start, (void)bytes; 
 enum { HUGE_PAGE_BYTES = 2 << 20 };
 
 /* False on overflow; multiple is a power of two. */
-static bool round_up(size_t bytes, size_t multiple, size_t *rounded)
+static bool round_up_checked(size_t bytes, size_t multiple, size_t *rounded)
 {
     if (!size_add(bytes, multiple - 1, rounded)) return false;
     *rounded &= ~(multiple - 1);
@@ -48,7 +48,7 @@ void *arena_take(arena *memory, size_t count, size_t element_bytes)
 {
     size_t bytes, start, end;
     if (!size_multiply(count, element_bytes, &bytes) || !size_add(memory->used_bytes, REDZONE_BYTES, &start) ||
-        !round_up(start, ARENA_ALIGNMENT_BYTES, &start) || !size_add(start, bytes, &end)) {
+        !round_up_checked(start, ARENA_ALIGNMENT_BYTES, &start) || !size_add(start, bytes, &end)) {
         memory->overflow = true;
         return NULL;
     }
@@ -67,7 +67,7 @@ void *arena_take(arena *memory, size_t count, size_t element_bytes)
 static bool mapping_bytes(size_t capacity_bytes, size_t *bytes)
 {
     size_t page = capacity_bytes >= HUGE_PAGE_BYTES ? HUGE_PAGE_BYTES : (size_t)sysconf(_SC_PAGESIZE);
-    return round_up(capacity_bytes ? capacity_bytes : 1, page, bytes);
+    return round_up_checked(capacity_bytes ? capacity_bytes : 1, page, bytes);
 }
 
 /* Zeroed pages; aligned to huge pages when at least one long. The system aligns to small pages only, so such a mapping

@@ -25,9 +25,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 
 #include "core/base/affinity.h"
+#include "core/base/clock.h"
 #include "core/base/topology.h"
 
 #ifndef PARALLEL_FUTEX /* tests build both */
@@ -108,13 +108,6 @@ static void pause_processor(void)
 #endif
 }
 
-static long long nanoseconds(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000000000LL + now.tv_nsec;
-}
-
 /* Sees whether a thread of this process was sent off its processor since somebody looked last. */
 static void look_for_others(thread_pool *pool, long long now)
 {
@@ -135,14 +128,14 @@ static bool may_spin_longer(const thread_pool *pool, long long now)
 static bool spin_until_changed(thread_pool *pool, size_t worker, atomic_uint *word, unsigned value)
 {
     if (!pool->spin) return atomic_load_explicit(word, memory_order_acquire) != value;
-    const long long begin = nanoseconds();
+    const long long begin = clock_nanoseconds();
     long long look = begin + SPIN_NANOSECONDS;
     for (;;) {
         for (int i = 0; i < PAUSES_PER_LOOK; i++) {
             if (atomic_load_explicit(word, memory_order_acquire) != value) return true;
             pause_processor();
         }
-        const long long now = nanoseconds();
+        const long long now = clock_nanoseconds();
         if (now < look) continue;
         if (worker < WATCHERS) look_for_others(pool, now);
         if (now - begin >= HURRIED_SPIN_NANOSECONDS || !may_spin_longer(pool, now)) return false;
@@ -227,9 +220,9 @@ static void rehearse(thread_pool *pool, size_t tasks, parallel_body body, void *
     memset(pool->busy_until, 0, pool->threads * sizeof *pool->busy_until);
     for (size_t task = 0; task < tasks; task++) {
         size_t worker = free_first(pool);
-        long long begin = nanoseconds();
+        long long begin = clock_nanoseconds();
         body(context, task, worker);
-        long long taken = nanoseconds() - begin;
+        long long taken = clock_nanoseconds() - begin;
         busy += taken;
         pool->busy_until[worker] += taken;
         if (pool->busy_until[worker] > span) span = pool->busy_until[worker];

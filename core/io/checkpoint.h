@@ -36,9 +36,6 @@ deberta_status checkpoint_require(const checkpoint *checkpoint, const tensor **t
  * Thread-safe. DEBERTA_E_FORMAT for a dtype that holds no floating-point weights. */
 deberta_status checkpoint_read_f32(const checkpoint *checkpoint, const tensor *tensor, size_t first, size_t count,
                                    float *values, deberta_error *err);
-/* The same for integer and boolean tensors. */
-deberta_status checkpoint_read_i64(const checkpoint *checkpoint, const tensor *tensor, size_t first, size_t count,
-                                   int64_t *values, deberta_error *err);
 /* All values of a tensor where the mapped file has them, if they are float32 in order and aligned there; else NULL, and
  * reading converts. */
 const float *checkpoint_view_f32(const checkpoint *checkpoint, const tensor *tensor);

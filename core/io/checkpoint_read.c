@@ -98,21 +98,6 @@ const float *checkpoint_view_f32(const checkpoint *c, const tensor *t)
     return one->file->torch ? NULL : tensor_view_f32(one->stored, one->file->map.bytes);
 }
 
-deberta_status checkpoint_read_i64(const checkpoint *c, const tensor *t, size_t first, size_t count, int64_t *values,
-                                   deberta_error *err)
-{
-    (void)c;
-    const uint8_t *storage;
-    DEBERTA_TRY(check_range(t, first, count, err));
-    if (dtype_is_floating(t->dtype) || t->dtype == DTYPE_OTHER)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' has dtype %s, expected integers or BOOL", place_of(t),
-                     QUOTE(t->name), dtype_name(t->dtype));
-    DEBERTA_TRY(acquire(t, &storage, err));
-    tensor_convert_i64(values, entry_of(t)->stored, storage, first, count);
-    release(t);
-    return DEBERTA_OK;
-}
-
 void checkpoint_forget(const checkpoint *c, const tensor *t)
 {
     (void)c;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/utf8.h"
 #include "core/io/atomic_file.h"
 #include "core/io/quote.h"
 

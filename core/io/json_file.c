@@ -101,7 +101,8 @@ deberta_status json_file_parse(json_t **root, const char *text, size_t size_byte
                      limits->bytes);
     DEBERTA_TRY(scan(text, size_bytes, limits, where, err));
     json_error_t error;
-    json_t *value = json_loadb(text, size_bytes, JSON_REJECT_DUPLICATES, &error);
+    const size_t flags = JSON_REJECT_DUPLICATES | (limits->integers_as_real ? JSON_DECODE_INT_AS_REAL : 0);
+    json_t *value = json_loadb(text, size_bytes, flags, &error);
     if (!value) return refuse(&error, text, where, err);
     if (!json_is_object(value)) {
         quoted found = json_describe(value);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-uint16_t load_u16(const uint8_t *at) { return (uint16_t)(at[0] | at[1] << 8); }
+static uint16_t load_u16(const uint8_t *at) { return (uint16_t)(at[0] | at[1] << 8); }
 uint32_t load_u32(const uint8_t *at) { return load_u16(at) | (uint32_t)load_u16(at + 2) << 16; }
 uint64_t load_u64(const uint8_t *at) { return load_u32(at) | (uint64_t)load_u32(at + 4) << 32; }
 

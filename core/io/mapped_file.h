@@ -41,7 +41,6 @@ static inline bool range_is_inside(uint64_t offset, uint64_t length, uint64_t si
 const char *content_guess(const uint8_t *bytes, size_t size_bytes);
 
 /* Little-endian integers at any alignment. */
-uint16_t load_u16(const uint8_t *at);
 uint32_t load_u32(const uint8_t *at);
 uint64_t load_u64(const uint8_t *at);
 

@@ -8,7 +8,6 @@
 #ifndef CORE_IO_QUOTE_H
 #define CORE_IO_QUOTE_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -23,8 +22,5 @@ quoted quote_bytes(const void *bytes, size_t count_bytes);
 /* For use as an argument of status_fail: the text lives until the end of the full expression. */
 #define QUOTE_N(bytes, count_bytes) (quote_bytes((bytes), (count_bytes)).text)
 #define QUOTE(string)               QUOTE_N((string), strlen(string))
-
-/* Well-formed UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF. */
-bool utf8_is_valid(const void *bytes, size_t count_bytes);
 
 #endif

@@ -12,10 +12,9 @@
 #include <string.h>
 
 #include "core/io/mapped_file.h"
-#include "core/io/pickle.h"
-#include "core/io/zip_reader.h"
+#include "core/io/torch_container.h"
 
-enum { MAX_KEY_BYTES = 64, MAX_TOP_BYTES = 256 };
+enum { MAX_KEY_BYTES = 64 };
 
 /* Several persistent ids may name the same storage. */
 typedef struct storage {
@@ -186,31 +185,11 @@ static const char *user_of(const torch_file *file, const storage *one)
 
 /* ------------------------------------------------------------------------------------------------------------- zip */
 
-/* The member <top>/data.pkl; *top_bytes is the length of <top>. */
-static deberta_status find_pickle(const torch_file *file, const zip_member **member, size_t *top_bytes,
-                                  deberta_error *err)
-{
-    *member = NULL;
-    for (size_t i = 0; i < zip_reader_count(file->zip); i++) {
-        const zip_member *candidate = zip_reader_at(file->zip, i);
-        const char *slash = strchr(candidate->name, '/');
-        if (!slash || strcmp(slash, "/data.pkl") != 0) continue;
-        if (*member)
-            DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: both '%s' and '%s' in the zip archive, expected one data.pkl",
-                         file->where, QUOTE((*member)->name), QUOTE(candidate->name));
-        *member = candidate;
-        *top_bytes = (size_t)(slash - candidate->name);
-    }
-    if (!*member || *top_bytes > MAX_TOP_BYTES)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
-                     "%s: a zip archive without a member <folder>/data.pkl, not written by torch.save", file->where);
-    return zip_reader_check(file->zip, *member, err);
-}
-
 /* <top>/byteorder, where present, is "little" or "big". */
-static deberta_status read_byte_order(torch_file *file, const char *name, deberta_error *err)
+static deberta_status read_byte_order(torch_file *file, const char *top, deberta_error *err)
 {
-    char order[8] = "";
+    char order[8] = "", name[TORCH_MAX_TOP_BYTES + sizeof "/byteorder"];
+    snprintf(name, sizeof name, "%s/byteorder", top);
     const zip_member *member = zip_reader_find(file->zip, name);
     if (!member) return DEBERTA_OK;
     if (member->size_bytes < sizeof order) DEBERTA_TRY(zip_reader_read(file->zip, member, (uint8_t *)order, err));
@@ -222,14 +201,13 @@ static deberta_status read_byte_order(torch_file *file, const char *name, debert
 }
 
 /* Finds the member <top>/data/<key> of a storage. */
-static deberta_status place_zip_storage(torch_file *file, storage *one, const char *top, size_t top_bytes,
-                                        deberta_error *err)
+static deberta_status place_zip_storage(torch_file *file, storage *one, const char *top, deberta_error *err)
 {
-    char name[MAX_TOP_BYTES + sizeof "/data/" + MAX_KEY_BYTES];
+    char name[TORCH_MAX_TOP_BYTES + sizeof "/data/" + MAX_KEY_BYTES];
     const pickle_value key = one->what.key;
     if (key.length_bytes == 0 || key.length_bytes > MAX_KEY_BYTES || memchr(key.as.text, 0, key.length_bytes))
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: '%s' cannot be the key of a storage", file->where, QUOTE_KEY(one));
-    snprintf(name, sizeof name, "%.*s/data/%.*s", (int)top_bytes, top, (int)key.length_bytes, key.as.text);
+    snprintf(name, sizeof name, "%s/data/%.*s", top, (int)key.length_bytes, key.as.text);
     one->member = zip_reader_find(file->zip, name);
     if (!one->member)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: zip member '%s' is missing, expected %zu x %s for tensor '%s'",
@@ -244,12 +222,12 @@ static deberta_status place_zip_storage(torch_file *file, storage *one, const ch
 }
 
 /* All storages must be there, also those of tensors that nobody will ask for: a file with a part missing is damaged. */
-static deberta_status place_zip_storages(torch_file *file, const char *top, size_t top_bytes, deberta_error *err)
+static deberta_status place_zip_storages(torch_file *file, const char *top, deberta_error *err)
 {
     size_t total_bytes = 0;
     for (size_t i = 0; i < file->storage_count; i++) {
         storage *one = &file->storages[i];
-        DEBERTA_TRY(place_zip_storage(file, one, top, top_bytes, err));
+        DEBERTA_TRY(place_zip_storage(file, one, top, err));
         /* Members that share bytes would make a small file large in memory. */
         if (!size_add(total_bytes, one->size_bytes, &total_bytes) || total_bytes > file->size_bytes)
             DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the members up to '%s' are larger than the file: they overlap",
@@ -258,70 +236,7 @@ static deberta_status place_zip_storages(torch_file *file, const char *top, size
     return DEBERTA_OK;
 }
 
-/* The pickle in `code` lives on while its texts are used: until the storages are placed and the names copied. */
-static deberta_status read_zip_state(torch_file *file, const uint8_t *code, const zip_member *member, size_t top_bytes,
-                                     deberta_error *err)
-{
-    pickle *p;
-    DEBERTA_TRY(pickle_read(&p, code, member->size_bytes, file->where, err));
-    deberta_status status = unite_storages(file, p, err);
-    if (status == DEBERTA_OK) status = list_tensors(file, p, err);
-    if (status == DEBERTA_OK) status = place_zip_storages(file, member->name, top_bytes, err);
-    pickle_free(&p);
-    return status;
-}
-
-/* The pickle first, because it says which members there have to be. */
-static deberta_status open_zip(torch_file *file, deberta_error *err)
-{
-    const zip_member *member;
-    size_t top_bytes = 0;
-    char name[MAX_TOP_BYTES + sizeof "/byteorder"];
-    DEBERTA_TRY(zip_reader_open(&file->zip, file->bytes, file->size_bytes, file->where, err));
-    DEBERTA_TRY(find_pickle(file, &member, &top_bytes, err));
-    snprintf(name, sizeof name, "%.*s/byteorder", (int)top_bytes, member->name);
-    DEBERTA_TRY(read_byte_order(file, name, err));
-
-    uint8_t *code = malloc(member->size_bytes + 1);
-    if (!code)
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for the %llu bytes of its pickle", file->where,
-                     (unsigned long long)member->size_bytes);
-    deberta_status status = zip_reader_read(file->zip, member, code, err);
-    if (status == DEBERTA_OK) status = read_zip_state(file, code, member, top_bytes, err);
-    free(code);
-    return status;
-}
-
 /* ---------------------------------------------------------------------------------------------------------- legacy */
-
-static const uint8_t legacy_magic[] = {0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19};
-enum { LEGACY_PROTOCOL = 1001, LEGACY_PICKLES = 5, MAGIC_SEARCH_BYTES = 32 };
-
-/* The first pickle is a long of these bytes, behind an opcode or two. */
-static bool is_legacy(const uint8_t *bytes, size_t size_bytes)
-{
-    size_t search = size_bytes < MAGIC_SEARCH_BYTES ? size_bytes : MAGIC_SEARCH_BYTES;
-    return search > 2 && bytes[0] == 0x80 && memmem(bytes, search, legacy_magic, sizeof legacy_magic);
-}
-
-/* What the first three pickles say about the writer. Their integers have the same sizes everywhere, only byte order
- * matters. */
-static deberta_status check_legacy_header(const torch_file *file, pickle *const *pickles, deberta_error *err)
-{
-    pickle_value protocol = pickle_root(pickles[1]), key, value;
-    if (protocol.kind != PICKLE_INTEGER || protocol.as.integer != LEGACY_PROTOCOL)
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: not protocol %d of legacy torch files", file->where,
-                     LEGACY_PROTOCOL);
-    if (pickle_root(pickles[2]).kind != PICKLE_DICT)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the system description is %s, expected a dict", file->where,
-                     pickle_kind_name(pickle_root(pickles[2])));
-    size_t cursor = 0;
-    while (pickle_next(pickles[2], pickle_root(pickles[2]), &cursor, &key) &&
-           pickle_next(pickles[2], pickle_root(pickles[2]), &cursor, &value))
-        if (pickle_text_is(key, "little_endian") && value.kind == PICKLE_BOOL && !value.as.integer)
-            DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: a legacy torch file from a big-endian machine", file->where);
-    return DEBERTA_OK;
-}
 
 /* At *at: i64 number of elements and the elements. */
 static deberta_status place_legacy_storage(torch_file *file, storage *one, size_t *at, deberta_error *err)
@@ -343,8 +258,8 @@ static deberta_status place_legacy_storage(torch_file *file, storage *one, size_
     return DEBERTA_OK;
 }
 
-/* Behind the pickles come the storages in the order of the list of keys, to the end of the file. */
-static deberta_status place_legacy_storages(torch_file *file, const pickle *keys, size_t at, deberta_error *err)
+/* From `at` come the storages in the order of the list of keys, to the end of the file. */
+static deberta_status place_keyed_storages(torch_file *file, const pickle *keys, size_t at, deberta_error *err)
 {
     pickle_value root = pickle_root(keys), key;
     size_t cursor = 0;
@@ -368,34 +283,27 @@ static deberta_status place_legacy_storages(torch_file *file, const pickle *keys
     return DEBERTA_OK;
 }
 
-/* Magic number, protocol, system description, state dict, keys of the storages: five pickles in a row. */
-static deberta_status open_legacy(torch_file *file, deberta_error *err)
+/* Behind the state dict: a pickle of the keys, and the storages. */
+static deberta_status place_legacy_storages(torch_file *file, size_t at, deberta_error *err)
 {
-    pickle *pickles[LEGACY_PICKLES] = {NULL};
-    size_t at = 0;
-    deberta_status status = DEBERTA_OK;
-    for (int i = 0; i < LEGACY_PICKLES && status == DEBERTA_OK; i++) {
-        status = pickle_read(&pickles[i], file->bytes + at, file->size_bytes - at, file->where, err);
-        if (status == DEBERTA_OK) at += pickle_length_bytes(pickles[i]);
-    }
-    if (status == DEBERTA_OK) status = check_legacy_header(file, pickles, err);
-    if (status == DEBERTA_OK) status = unite_storages(file, pickles[3], err);
-    if (status == DEBERTA_OK) status = list_tensors(file, pickles[3], err);
-    if (status == DEBERTA_OK) status = place_legacy_storages(file, pickles[4], at, err);
-    for (int i = 0; i < LEGACY_PICKLES; i++) pickle_free(&pickles[i]);
+    pickle *keys;
+    DEBERTA_TRY(pickle_read(&keys, file->bytes + at, file->size_bytes - at, file->where, err));
+    deberta_status status = place_keyed_storages(file, keys, at + pickle_length_bytes(keys), err);
+    pickle_free(&keys);
     return status;
 }
 
 /* ------------------------------------------------------------------------------------------------------- interface */
 
-/* Formats are told apart by content, never by the name of the file (SPEC 10.2). */
-static deberta_status open_any(torch_file *file, deberta_error *err)
+static deberta_status read_container(torch_file *file, torch_container *from, deberta_error *err)
 {
-    if (file->size_bytes >= 4 && memcmp(file->bytes, "PK\x03\x04", 4) == 0) return open_zip(file, err);
-    if (is_legacy(file->bytes, file->size_bytes)) return open_legacy(file, err);
-    const char *guess = content_guess(file->bytes, file->size_bytes);
-    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s%s, expected a file of torch.save (a zip archive or the legacy format)",
-                 file->where, guess ? "looks like " : "of unknown content", guess ? guess : "");
+    DEBERTA_TRY(torch_container_open(from, file->bytes, file->size_bytes, file->where, err));
+    file->zip = from->zip;
+    from->zip = NULL;
+    if (file->zip) DEBERTA_TRY(read_byte_order(file, from->top, err));
+    DEBERTA_TRY(unite_storages(file, from->object, err));
+    DEBERTA_TRY(list_tensors(file, from->object, err));
+    return file->zip ? place_zip_storages(file, from->top, err) : place_legacy_storages(file, from->end, err);
 }
 
 deberta_status torch_file_open(torch_file **result, const uint8_t *bytes, size_t size_bytes, const char *where,
@@ -408,12 +316,13 @@ deberta_status torch_file_open(torch_file **result, const uint8_t *bytes, size_t
     file->size_bytes = size_bytes;
     strncpy(file->where, where, sizeof file->where - 1);
     pthread_mutex_init(&file->mutex, NULL);
-    deberta_status status = open_any(file, err);
+    torch_container container;
+    deberta_status status = read_container(file, &container, err);
+    torch_container_close(&container); /* its texts are copied, but for the keys of storages */
     if (status != DEBERTA_OK) {
         torch_file_close(&file);
         return status;
     }
-    /* The keys pointed into a pickle that is gone. */
     for (size_t i = 0; i < file->storage_count; i++) file->storages[i].what.key = (pickle_value){0};
     *result = file;
     return DEBERTA_OK;

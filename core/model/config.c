@@ -150,17 +150,6 @@ static const struct {
     {"linear", ACTIVATION_NONE},
 };
 
-const char *activation_name(activation a)
-{
-    static const char *const names[ACTIVATION_COUNT] = {
-        [ACTIVATION_NONE] = "linear",        [ACTIVATION_GELU] = "gelu",
-        [ACTIVATION_GELU_TANH] = "gelu_new", [ACTIVATION_GELU_QUICK] = "quick_gelu",
-        [ACTIVATION_RELU] = "relu",          [ACTIVATION_SILU] = "silu",
-        [ACTIVATION_TANH] = "tanh",          [ACTIVATION_SIGMOID] = "sigmoid",
-    };
-    return (unsigned)a < ACTIVATION_COUNT ? names[a] : "unknown";
-}
-
 /* Leaves *out as it is when the key is absent. */
 static deberta_status read_activation(const config_source *source, const char *key, activation *out)
 {
@@ -450,16 +439,22 @@ static deberta_status read_all(model_config *config, config_source *source)
     return read_labels(config, source);
 }
 
+static deberta_status config_from_json(model_config *config, const json_t *root, const char *where, deberta_error *err)
+{
+    config_source source = {.object = root, .where = where, .err = err};
+    deberta_status status = read_all(config, &source);
+    if (status != DEBERTA_OK) config_free(config);
+    return status;
+}
+
 deberta_status config_parse(model_config *config, const char *text, size_t length_bytes, const char *where,
                             deberta_error *err)
 {
     *config = (model_config){0};
     json_t *root;
     DEBERTA_TRY(json_file_parse(&root, text, length_bytes, &config_limits, where, err));
-    config_source source = {.object = root, .where = where, .err = err};
-    deberta_status status = read_all(config, &source);
+    deberta_status status = config_from_json(config, root, where, err);
     json_decref(root);
-    if (status != DEBERTA_OK) config_free(config);
     return status;
 }
 
@@ -468,12 +463,11 @@ deberta_status config_read(model_config *config, const char *folder, deberta_err
     *config = (model_config){0};
     char *path = path_join(folder, "config.json");
     if (!path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for a path", QUOTE(folder));
-    mapped_file file;
-    deberta_status status = mapped_file_open(&file, path, err);
+    json_t *root;
+    deberta_status status = json_file_read(&root, path, &config_limits, err);
+    if (status == DEBERTA_OK) status = config_from_json(config, root, QUOTE(path), err);
+    json_decref(root);
     free(path);
-    if (status != DEBERTA_OK) return status;
-    status = config_parse(config, (const char *)file.bytes, file.size_bytes, file.name.text, err);
-    mapped_file_close(&file);
     return status;
 }
 

@@ -24,8 +24,6 @@ typedef enum activation {
     ACTIVATION_COUNT
 } activation;
 
-const char *activation_name(activation a);
-
 typedef struct model_config {
     int version; /* 1: v1's parameterisation, 2: v2's and v3's, 0: the config does not say (Microsoft): the tensors
                     decide */

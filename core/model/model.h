@@ -95,9 +95,8 @@ deberta_status model_pack(const char *path, const deberta_model_options *options
  * shared or absent). The caller sets keys, queries and workspace (as large as queries). */
 position_fold model_layer_fold(const deberta_model *model, const packed_matrix *qkv, const packed_matrix *key,
                                const packed_matrix *query, const kernels *table);
-/* Floats of one layer's position_keys and position_queries. */
+/* Floats of one layer's position_keys. */
 size_t model_position_key_floats(const deberta_model *model);
-size_t model_position_query_floats(const deberta_model *model);
 
 /* What deberta_model_describe shows, once everything else of the model is settled. */
 void model_fill_info(deberta_model *model);

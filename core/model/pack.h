@@ -14,6 +14,7 @@
 #define CORE_MODEL_PACK_H
 
 #include "core/base/arena.h"
+#include "core/base/integers.h"
 #include "core/kernels.h"
 
 typedef struct packed_matrix {
@@ -21,11 +22,6 @@ typedef struct packed_matrix {
     float *bias; /* [panel_count][16], zeros where there is none */
     size_t outputs, depth, panel_count, block_depth;
 } packed_matrix;
-
-static inline size_t minimum(size_t a, size_t b) { return a < b ? a : b; }
-static inline size_t maximum(size_t a, size_t b) { return a > b ? a : b; }
-static inline size_t ceiling_divide(size_t a, size_t b) { return a / b + (a % b != 0); }
-static inline size_t round_up(size_t a, size_t unit) { return ceiling_divide(a, unit) * unit; }
 
 /* Columns rounded up to whole panels, and 16 more where rows would lie a multiple of 2 KiB apart: the same columns of
  * neighbouring rows then compete for few cache sets (128 rows of 3072 columns in a prototype on Zen 3: 92 % of peak, 97

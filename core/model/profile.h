@@ -16,7 +16,8 @@
 #define CORE_MODEL_PROFILE_H
 
 #include <stddef.h>
-#include <time.h>
+
+#include "core/base/clock.h"
 
 typedef enum profile_stage {
     PROFILE_EMBED,            /* look-up, projection to h, layer norm */
@@ -41,20 +42,13 @@ typedef struct profile {
     size_t threads;
 } profile;
 
-static inline double profile_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-}
-
-static inline double profile_start(const profile *p) { return p ? profile_now() : 0; }
+static inline double profile_start(const profile *p) { return p ? clock_seconds() : 0; }
 
 /* Adds the time since `start` to a stage of this thread; returns now, the start of what follows. */
 static inline double profile_lap(profile *p, size_t worker, profile_stage stage, double start)
 {
     if (!p) return 0;
-    double now = profile_now();
+    double now = clock_seconds();
     p->lanes[worker].seconds[stage] += now - start;
     return now;
 }
@@ -64,7 +58,7 @@ static inline double profile_lap(profile *p, size_t worker, profile_stage stage,
 static inline double profile_lap_all(profile *p, profile_stage stage, double start)
 {
     if (!p) return 0;
-    double now = profile_now();
+    double now = clock_seconds();
     for (size_t i = 0; i < p->threads; i++) p->lanes[i].seconds[stage] += now - start;
     return now;
 }

@@ -196,15 +196,14 @@ static deberta_status settle(deberta_session *s, const deberta_model *model, con
     if (s->internal.row_bias && !model->has_c2p)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no c2p, to which a bias by table row could be added",
                      model->name);
-    attention_terms terms = s->internal.terms;
     s->model = model;
     s->isa = options->isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : options->isa;
     s->threads = options->threads ? options->threads : topology.usable_cores;
     s->max_tokens = options->max_tokens ? options->max_tokens : DEFAULT_MAX_TOKENS;
     s->features = options->features;
     s->l2_bytes = topology.l2_bytes ? topology.l2_bytes / maximum(topology.l2_cores, 1) : ASSUMED_L2_BYTES;
-    s->has_c2p = model->has_c2p && (terms == ATTENTION_TERMS_FULL || terms == ATTENTION_TERMS_C2C_C2P);
-    s->has_p2c = model->has_p2c && (terms == ATTENTION_TERMS_FULL || terms == ATTENTION_TERMS_C2C_P2C);
+    s->has_c2p = model->has_c2p && term_is_selected(s->internal.terms, DEBERTA_C2P);
+    s->has_p2c = model->has_p2c && term_is_selected(s->internal.terms, DEBERTA_P2C);
     bool separate = !model->config.share_att_key && (model->has_c2p || model->has_p2c);
     if (s->internal.recompute_positions && separate && !model->layers[0].position_key.panels &&
         !model->layers[0].position_query.panels) {

@@ -12,12 +12,17 @@
 
 /* Which terms enter the scores. A term that is left out is not computed; the common scale stays that of the model's own
  * terms, so what remains has the same values as in the full sum. */
-typedef enum attention_terms {
-    ATTENTION_TERMS_FULL = 0, /* all that the model has */
-    ATTENTION_TERMS_C2C,
-    ATTENTION_TERMS_C2C_C2P,
-    ATTENTION_TERMS_C2C_P2C,
-} attention_terms;
+typedef enum term_selection {
+    TERM_SELECTION_FULL = 0, /* all that the model has */
+    TERM_SELECTION_C2C = 1 << DEBERTA_C2C,
+    TERM_SELECTION_C2C_C2P = 1 << DEBERTA_C2C | 1 << DEBERTA_C2P,
+    TERM_SELECTION_C2C_P2C = 1 << DEBERTA_C2C | 1 << DEBERTA_P2C,
+} term_selection;
+
+static inline bool term_is_selected(term_selection selection, deberta_component term)
+{
+    return selection == TERM_SELECTION_FULL || (unsigned)selection & 1u << term;
+}
 
 /* Keys that a query may load at all: those at distances -right <= i - j <= left whose table row is in the set. The
  * others are never read, whatever they hold. Slow, row by row: for studies of what reaches what. Not with talking
@@ -32,7 +37,7 @@ typedef struct key_window {
 typedef void (*edit_hidden)(void *context, float *rows, size_t tokens, size_t stride);
 
 typedef struct session_internal_options {
-    attention_terms terms;
+    term_selection terms;
     size_t layers;            /* run only the first ones, so that one loaded model serves a sweep over them; 0 = all */
     bool recompute_positions; /* PK and PQ anew in every encode, as programs do that fold nothing; same results */
     bool profile;             /* keep times per stage */

@@ -196,7 +196,8 @@ size_t model_position_key_floats(const deberta_model *model)
     return model->has_c2p ? model->config.heads * panels * model->head_size * PANEL : 0;
 }
 
-size_t model_position_query_floats(const deberta_model *model)
+/* The same of position_queries. */
+static size_t position_query_floats(const deberta_model *model)
 {
     return model->has_p2c ? model->config.heads * model->relative_rows * model->padded_head : 0;
 }
@@ -257,7 +258,7 @@ static deberta_status walk_position_projections(weight_loader *loader, deberta_m
     }
     if (loader->pass == LOAD_CHECK) return DEBERTA_OK;
 
-    size_t key_floats = model_position_key_floats(model), query_floats = model_position_query_floats(model);
+    size_t key_floats = model_position_key_floats(model), query_floats = position_query_floats(model);
     if (key_floats) layer->position_keys = arena_take(loader->arena, key_floats, sizeof(float));
     if (query_floats) layer->position_queries = arena_take(loader->arena, query_floats, sizeof(float));
     if (loader->pass != LOAD_READ || model->relative_rows == 0) return DEBERTA_OK;

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "core/base/grow.h"
+#include "core/base/utf8.h"
 #include "core/io/quote.h"
-#include "core/text/utf8.h"
 
 deberta_status added_tokens_add(added_tokens *tokens, const added_token *token, const char *where, deberta_error *err)
 {

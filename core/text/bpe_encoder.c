@@ -9,15 +9,13 @@
 
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
-#include "core/io/pickle.h"
-#include "core/io/zip_reader.h"
+#include "core/io/torch_container.h"
 #include "core/text/bpe_files.h"
 
 enum {
     FIRST_ID = 4,       /* behind [PAD], [CLS], [SEP], [UNK] */
     GPT2_IDS = 1 << 20, /* more than any; GPT-2 has 50,257 */
-    LEGACY_HEADERS = 3, /* pickles before the object: a magic number, a protocol version, sizes of integers */
-    MAX_PICKLE_BYTES = 64 << 20,
+    MAX_JSON_BYTES = 64 << 20,
 };
 
 typedef struct encoder_source {
@@ -93,7 +91,7 @@ static deberta_status add_token(encoder_source *s, const char *text, size_t byte
 
 static deberta_status add_json_tokens(encoder_source *s, pickle_value text)
 {
-    static const json_limits limits = {.bytes = MAX_PICKLE_BYTES, .depth = 2, .values = 2 * GPT2_IDS};
+    static const json_limits limits = {.bytes = MAX_JSON_BYTES, .depth = 2, .values = 2 * GPT2_IDS};
     json_t *root, *id;
     const char *token;
     deberta_status status = json_file_parse(&root, text.as.text, text.length_bytes, &limits, s->where, s->err);
@@ -165,63 +163,19 @@ static deberta_status read_vocabulary(byte_bpe *bpe, const pickle *p, const char
     return status;
 }
 
-/* --------------------------------------------------------------------------------------------------- container */
-
-static deberta_status read_zip_member(byte_bpe *bpe, zip_reader *zip, const char *where, deberta_error *err)
-{
-    const zip_member *member = NULL;
-    for (size_t i = 0; i < zip_reader_count(zip) && !member; i++) {
-        const char *slash = strchr(zip_reader_at(zip, i)->name, '/');
-        if (slash && strcmp(slash, "/data.pkl") == 0) member = zip_reader_at(zip, i);
-    }
-    if (!member) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: a zip archive without a data.pkl", where);
-    DEBERTA_TRY(zip_reader_check(zip, member, err));
-    if (member->size_bytes > MAX_PICKLE_BYTES)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: a data.pkl of %llu bytes, expected at most %d", where,
-                     (unsigned long long)member->size_bytes, MAX_PICKLE_BYTES);
-    pickle *p = NULL;
-    uint8_t *code = malloc(member->size_bytes + 1);
-    if (!code) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for its data.pkl", where);
-    deberta_status status = zip_reader_read(zip, member, code, err);
-    if (status == DEBERTA_OK) status = pickle_read(&p, code, member->size_bytes, where, err);
-    if (status == DEBERTA_OK) status = read_vocabulary(bpe, p, where, err);
-    pickle_free(&p);
-    free(code);
-    return status;
-}
-
-static deberta_status read_zip(byte_bpe *bpe, const mapped_file *file, deberta_error *err)
-{
-    zip_reader *zip = NULL;
-    DEBERTA_TRY(zip_reader_open(&zip, file->bytes, file->size_bytes, file->name.text, err));
-    deberta_status status = read_zip_member(bpe, zip, file->name.text, err);
-    zip_reader_close(&zip);
-    return status;
-}
-
-static deberta_status read_legacy(byte_bpe *bpe, const mapped_file *file, deberta_error *err)
-{
-    size_t at = 0;
-    for (size_t i = 0; i <= LEGACY_HEADERS; i++) {
-        pickle *p = NULL;
-        DEBERTA_TRY(pickle_read(&p, file->bytes + at, file->size_bytes - at, file->name.text, err));
-        at += pickle_length_bytes(p);
-        deberta_status status = i < LEGACY_HEADERS ? DEBERTA_OK : read_vocabulary(bpe, p, file->name.text, err);
-        pickle_free(&p);
-        if (status != DEBERTA_OK) return status;
-    }
-    return DEBERTA_OK;
-}
+/* --------------------------------------------------------------------------------------------------- interface */
 
 deberta_status bpe_encoder_load(byte_bpe **bpe, const char *path, deberta_error *err)
 {
     mapped_file file;
+    torch_container container;
     *bpe = NULL;
     DEBERTA_TRY(mapped_file_open(&file, path, err));
-    bool zip = file.size_bytes >= 4 && memcmp(file.bytes, "PK\3\4", 4) == 0;
-    deberta_status status = byte_bpe_create(bpe, err);
-    if (status == DEBERTA_OK) status = zip ? read_zip(*bpe, &file, err) : read_legacy(*bpe, &file, err);
+    deberta_status status = torch_container_open(&container, file.bytes, file.size_bytes, file.name.text, err);
+    if (status == DEBERTA_OK) status = byte_bpe_create(bpe, err);
+    if (status == DEBERTA_OK) status = read_vocabulary(*bpe, container.object, file.name.text, err);
     if (status != DEBERTA_OK) byte_bpe_free(bpe);
+    torch_container_close(&container);
     mapped_file_close(&file);
     return status;
 }

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "core/base/grow.h"
+#include "core/base/utf8.h"
 #include "core/io/quote.h"
-#include "core/text/utf8.h"
 
 enum { MAX_ID = (1 << 24) - 1, NO_ID = -1, MERGED_AWAY = -2 };
 #define NO_SYMBOL UINT32_MAX

@@ -3,9 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include "core/text/json_value.h"
 
-#include "core/base/byte_order_mark.h"
 #include "core/io/json_file.h"
-#include "core/io/mapped_file.h"
 
 deberta_status json_value_read(json_t **root, const char *path, deberta_error *err)
 {
@@ -16,33 +14,8 @@ deberta_status json_value_read(json_t **root, const char *path, deberta_error *e
 
 deberta_status json_value_read_settings(json_t **root, const char *path, deberta_error *err)
 {
-    enum { MAX_BYTES = 4 << 20 };
-    mapped_file file;
-    json_error_t error;
-    *root = NULL;
-    DEBERTA_TRY(mapped_file_open(&file, path, err));
-    deberta_status status = DEBERTA_OK;
-    if (file.size_bytes > MAX_BYTES) {
-        status = status_fail(err, DEBERTA_E_FORMAT, "%s: %zu bytes of JSON, expected at most %d", file.name.text,
-                             file.size_bytes, MAX_BYTES);
-    } else {
-        const char *text = (const char *)file.bytes;
-        const size_t mark = byte_order_mark(text, file.size_bytes);
-        *root =
-            json_loadb(text + mark, file.size_bytes - mark, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error);
-        if (!*root)
-            status = status_fail(err, DEBERTA_E_FORMAT, "%s: line %d, column %d: %s", file.name.text, error.line,
-                                 error.column, QUOTE(error.text));
-        else if (!json_is_object(*root))
-            status = status_fail(err, DEBERTA_E_FORMAT, "%s: holds %s, expected a JSON object", file.name.text,
-                                 json_describe(*root).text);
-    }
-    if (status != DEBERTA_OK) {
-        json_decref(*root);
-        *root = NULL;
-    }
-    mapped_file_close(&file);
-    return status;
+    static const json_limits limits = {.bytes = 4 << 20, .depth = 32, .values = 1 << 20, .integers_as_real = true};
+    return json_file_read(root, path, &limits, err);
 }
 
 static const char *type_name(json_type type)

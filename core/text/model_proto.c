@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/grow.h"
+#include "core/base/utf8.h"
 #include "core/io/mapped_file.h"
 #include "core/io/quote.h"
 

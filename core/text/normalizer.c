@@ -6,9 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/utf8.h"
 #include "core/io/mapped_file.h"
-#include "core/io/quote.h"
-#include "core/text/utf8.h"
 
 /* What stands for a space in pieces: U+2581, or the space itself in models that do not escape it. */
 static const char escaped_space[] = "\xE2\x96\x81";

@@ -10,13 +10,13 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/utf8.h"
 #include "core/io/mapped_file.h"
 #include "core/text/bpe_encoder.h"
 #include "core/text/bpe_files.h"
 #include "core/text/tokenizer_config.h"
 #include "core/text/tokenizer_inside.h"
 #include "core/text/tokenizer_json.h"
-#include "core/text/utf8.h"
 #include "core/text/workspace.h"
 
 static const char *const default_specials[DEBERTA_SPECIAL_COUNT] = {"[CLS]", "[SEP]", "[UNK]", "[PAD]", "[MASK]"};
@@ -385,7 +385,7 @@ static deberta_status encode_segment(const deberta_tokenizer *t, const char *tex
         if (options->strict)
             DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "the %stext is not UTF-8: byte %zu is 0x%02X", segment ? "second " : "",
                          valid, (unsigned)(unsigned char)text[valid]);
-        DEBERTA_TRY(utf8_clean(clean, text, bytes, &replaced, &first_replaced, err));
+        DEBERTA_TRY(traced_text_clean(clean, text, bytes, &replaced, &first_replaced, err));
         if (list->replaced == 0) {
             list->first_replaced_segment = segment;
             list->first_replaced_byte = first_replaced;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "core/base/grow.h"
+#include "core/base/utf8.h"
 #include "core/text/tokenizer_inside.h"
-#include "core/text/utf8.h"
 
 /* A growing text. */
 typedef struct decoded_text {
@@ -112,7 +112,7 @@ deberta_status deberta_detokenize(char **text, size_t *bytes, const deberta_toke
     traced_text clean = {0};
     size_t replaced, first;
     deberta_status status = put_ids(t, ids, count, &out, err);
-    if (status == DEBERTA_OK) status = utf8_clean(&clean, out.text, out.bytes, &replaced, &first, err);
+    if (status == DEBERTA_OK) status = traced_text_clean(&clean, out.text, out.bytes, &replaced, &first, err);
     if (status == DEBERTA_OK) status = traced_text_reserve(&clean, clean.bytes + 1, err);
     free(out.text);
     if (status == DEBERTA_OK) {

@@ -39,4 +39,9 @@ static inline void traced_text_end(traced_text *traced, size_t origin)
     traced->origin[traced->bytes] = (uint32_t)origin;
 }
 
+/* The text with every broken unit replaced by U+FFFD; *replaced counts them, *first is the byte of the first.
+ * bytes < 2^31. DEBERTA_E_MEMORY is the only failure. */
+deberta_status traced_text_clean(traced_text *clean, const char *text, size_t bytes, size_t *replaced, size_t *first,
+                                 deberta_error *err);
+
 #endif

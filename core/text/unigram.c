@@ -9,8 +9,8 @@
 #include <wctype.h>
 
 #include "core/base/grow.h"
+#include "core/base/utf8.h"
 #include "core/io/quote.h"
-#include "core/text/utf8.h"
 
 enum {
     CHARACTERS = 0x110000,

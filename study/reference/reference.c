@@ -35,7 +35,8 @@ static deberta_status checkpoint_source_read(void *context, const char *name, si
     return DEBERTA_OK;
 }
 
-reference_source reference_checkpoint_source(checkpoint *opened)
+/* The checkpoint must outlive it. */
+static reference_source checkpoint_source(checkpoint *opened)
 {
     return (reference_source){opened, checkpoint_source_find, checkpoint_source_read};
 }
@@ -101,7 +102,7 @@ static deberta_status open_folder(reference_model **model, const char *folder, d
     deberta_status status;
     DEBERTA_TRY_OR_FAIL(status, config_read(&config, folder, err));
     DEBERTA_TRY_OR_FAIL(status, checkpoint_open(&opened, folder, err));
-    DEBERTA_TRY_OR_FAIL(status, reference_create(model, &config, reference_checkpoint_source(opened), distances, err));
+    DEBERTA_TRY_OR_FAIL(status, reference_create(model, &config, checkpoint_source(opened), distances, err));
     (*model)->checkpoint = opened;
     config_free(&config);
     return DEBERTA_OK;

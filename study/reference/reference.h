@@ -24,9 +24,6 @@ typedef struct reference_source {
                            deberta_error *err);
 } reference_source;
 
-/* The source that reads an open checkpoint, which must outlive it. */
-reference_source reference_checkpoint_source(checkpoint *checkpoint);
-
 typedef struct reference_model {
     model_config config; /* version settled: 1 or 2 */
     reference_source source;

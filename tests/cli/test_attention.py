@@ -230,6 +230,14 @@ def labels_of_a_byte_vocabulary():
     assert json.loads(notes["key_labels"])[1:-1] == ["the", "caf\u00e9", "\u4f60"], notes["key_labels"]
 
 
+def words_between_other_spaces():
+    for folder in DEMO, str(small_models.make_model("bytes", "01", "bpe-v1", 3001)):
+        for space in "\u00a0", "\u3000", "\u2003":
+            draw(folder, "--text", f"the store{space}and the{space}cat", "--words", "--drop-special", "--data", "t.safetensors")
+            _, notes = tensor_files.read("t.safetensors")
+            assert json.loads(notes["key_labels"]) == ["the", "store", "and", "the", "cat"], (folder, space, notes["key_labels"])
+
+
 def chosen_tokens():
     draw(DEMO, "--text", TEXT, "--pair", "it closed", "--data", "t.safetensors")
     whole = matrices("t.safetensors")["layer.0.head.0.logits"]
@@ -404,7 +412,7 @@ def notes():
 
 def main():
     passed = failed = 0
-    tests = (every_cell_is_the_exported_value, scales, data_files, words, labels_of_a_byte_vocabulary, chosen_tokens,
+    tests = (every_cell_is_the_exported_value, scales, data_files, words, words_between_other_spaces, labels_of_a_byte_vocabulary, chosen_tokens,
              what_stands_in_the_figure, provenance, sizes, odd_texts, cells_without_a_number, a_signal_leaves_nothing, commands_of_the_page,
              notes, bad_input)
     for test in tests:

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "viz/draw_trace.h"
+#include "tests/unit/draw_trace.h"
 #include "viz/figure.h"
 
 static inline void golden_trace_compare(const char *name, const byte_buffer *got)

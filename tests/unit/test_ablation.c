@@ -66,7 +66,7 @@ typedef struct run_request {
     const deberta_ablation *ablations;
     size_t ablation_count, threads;
     const uint8_t *mask;
-    attention_terms terms;
+    term_selection terms;
     bool in_company; /* behind another sequence */
 } run_request;
 
@@ -137,10 +137,10 @@ static void test_zero_is_left_out(void **state)
     const deberta_ablation no_p2c = {.term = DEBERTA_P2C, .layer = DEBERTA_EVERY, .head = DEBERTA_EVERY};
     for (size_t m = 0; m < MODELS; m++) {
         run_request ablated = {.model = models[m], .ablations = &no_c2p, .ablation_count = 1, .threads = 1};
-        run_request without = {.model = models[m], .threads = 1, .terms = ATTENTION_TERMS_C2C_P2C};
+        run_request without = {.model = models[m], .threads = 1, .terms = TERM_SELECTION_C2C_P2C};
         assert_same_bits(&ablated, &without);
         ablated.ablations = &no_p2c;
-        without.terms = ATTENTION_TERMS_C2C_C2P;
+        without.terms = TERM_SELECTION_C2C_C2P;
         assert_same_bits(&ablated, &without);
     }
 }

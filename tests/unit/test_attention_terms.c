@@ -15,7 +15,7 @@ static void assert_near(double found, double expected)
     if (!(fabs(found - expected) < 1e-5)) fail_msg("%.8f, expected %.8f", found, expected);
 }
 
-static attention_term_effects measure(const attention_terms *terms)
+static attention_term_effects measure(const logit_terms *terms)
 {
     attention_term_effects effects;
     deberta_error error;
@@ -29,7 +29,7 @@ static void test_agreeing_terms(void **state)
 {
     (void)state;
     const float a = logf(3), say[] = {a, 0, 0, a};
-    const attention_terms terms = {.term = {say, say, NULL}, .tokens = 2};
+    const logit_terms terms = {.term = {say, say, NULL}, .tokens = 2};
     const attention_term_effects effects = measure(&terms);
     for (size_t t = 0; t < 2; t++) {
         assert_near(effects.variance_share[t], 0.5);
@@ -48,7 +48,7 @@ static void test_opposing_terms(void **state)
 {
     (void)state;
     const float a = logf(3), strong[] = {2 * a, 0, 0, 2 * a}, against[] = {-a, 0, 0, -a};
-    const attention_terms terms = {.term = {strong, NULL, against}, .tokens = 2};
+    const logit_terms terms = {.term = {strong, NULL, against}, .tokens = 2};
     const attention_term_effects effects = measure(&terms);
     assert_near(effects.variance_share[0], 2);
     assert_near(effects.variance_share[2], -1);
@@ -76,7 +76,7 @@ static void test_sums(void **state)
     (void)state;
     float term[ATTENTION_TERMS][N * N];
     make_terms(term);
-    const attention_terms terms = {.term = {term[0], term[1], term[2]}, .tokens = N};
+    const logit_terms terms = {.term = {term[0], term[1], term[2]}, .tokens = N};
     const attention_term_effects effects = measure(&terms);
     double share = 0, bits = 0;
     for (size_t t = 0; t < ATTENTION_TERMS; t++) {
@@ -103,8 +103,8 @@ static void test_what_does_not_count(void **state)
                 moved[t][i * (N + 1) + j] =
                     mask[i] && mask[j] ? term[t][(i - (i > 2)) * N + j - (j > 2)] + constant : 50;
             }
-    const attention_terms plain = {.term = {term[0], term[1], term[2]}, .tokens = N},
-                          masked = {.term = {moved[0], moved[1], moved[2]}, .tokens = N + 1, .mask = mask};
+    const logit_terms plain = {.term = {term[0], term[1], term[2]}, .tokens = N},
+                      masked = {.term = {moved[0], moved[1], moved[2]}, .tokens = N + 1, .mask = mask};
     const attention_term_effects a = measure(&plain), b = measure(&masked);
     for (size_t t = 0; t < ATTENTION_TERMS; t++) {
         assert_near(b.variance_share[t], a.variance_share[t]);
@@ -119,7 +119,7 @@ static void test_change(void **state)
     const float a = logf(3), strong[] = {2 * a, 0, 0, 0}, against[] = {-a, 0, 0, 0};
     const unsigned char first[] = {1, 0};
     float change[4];
-    attention_terms terms = {.term = {strong, NULL, against}, .tokens = 2};
+    logit_terms terms = {.term = {strong, NULL, against}, .tokens = 2};
     assert_int_equal(attention_term_change(change, &terms, 0, NULL), DEBERTA_OK);
     assert_near(change[0], 0.75 - 0.25); /* 3 : 1 with, 1 : 3 without c2c */
     assert_near(change[1], 0.25 - 0.75);

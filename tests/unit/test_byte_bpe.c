@@ -3,10 +3,10 @@
  * SPDX-License-Identifier: MIT */
 #include "tests/unit/io_helpers.h"
 
+#include "core/base/utf8.h"
 #include "core/text/bpe_encoder.h"
 #include "core/text/bpe_files.h"
 #include "core/text/byte_bpe.h"
-#include "core/text/utf8.h"
 
 static void add_token(byte_bpe *bpe, const char *text, int64_t id)
 {

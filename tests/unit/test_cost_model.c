@@ -41,7 +41,7 @@ static void assert_near(double found, double expected, double tolerance)
     if (!(fabs(found - expected) <= tolerance)) fail_msg("found %.12g, expected %.12g", found, expected);
 }
 
-static cost cost_of(const deberta_model_info *model, size_t n, size_t layers, attention_terms terms)
+static cost cost_of(const deberta_model_info *model, size_t n, size_t layers, term_selection terms)
 {
     cost c;
     cost_point point = {.lengths = &n, .sequences = 1, .layers = layers, .terms = terms};
@@ -61,7 +61,7 @@ static void test_useful_work_of_v3_base(void **state)
         {512, 511, 342, 106.3}, {1024, 511, 427, 231.9}, {2048, 511, 469, 541.2}, {4096, 511, 490, 1391},
     };
     for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
-        cost c = cost_of(&v3_base, expected[i].n, 12, ATTENTION_TERMS_FULL);
+        cost c = cost_of(&v3_base, expected[i].n, 12, TERM_SELECTION_FULL);
         assert_near(c.table_rows, expected[i].rows, 0);
         if (expected[i].reachable > 0) assert_near(c.reachable_rows, expected[i].reachable, 0.6);
         assert_near(1e-9 * c.total.flops, expected[i].gflop, 6e-4 * expected[i].gflop);
@@ -73,24 +73,24 @@ static void test_useful_work_of_v3_base(void **state)
 static void test_rows_without_buckets(void **state)
 {
     (void)state;
-    assert_near(cost_of(&v1_base, 1, 1, ATTENTION_TERMS_FULL).table_rows, 1, 0);
-    assert_near(cost_of(&v1_base, 512, 1, ATTENTION_TERMS_FULL).table_rows, 1023, 0);
-    assert_near(cost_of(&v1_base, 512, 1, ATTENTION_TERMS_FULL).reachable_rows, 512, 0);
-    assert_near(cost_of(&v1_base, 2000, 1, ATTENTION_TERMS_FULL).table_rows, 1024, 0);
+    assert_near(cost_of(&v1_base, 1, 1, TERM_SELECTION_FULL).table_rows, 1, 0);
+    assert_near(cost_of(&v1_base, 512, 1, TERM_SELECTION_FULL).table_rows, 1023, 0);
+    assert_near(cost_of(&v1_base, 512, 1, TERM_SELECTION_FULL).reachable_rows, 512, 0);
+    assert_near(cost_of(&v1_base, 2000, 1, TERM_SELECTION_FULL).table_rows, 1024, 0);
 }
 
 static void test_terms_that_are_left_out_cost_nothing(void **state)
 {
     (void)state;
     double n = 128, h = 768, strip = 2 * n * 255 * h;
-    double full = cost_of(&v3_base, 128, 1, ATTENTION_TERMS_FULL).stage[PROFILE_ATTENTION].flops;
+    double full = cost_of(&v3_base, 128, 1, TERM_SELECTION_FULL).stage[PROFILE_ATTENTION].flops;
     assert_near(full, 4 * n * n * h + 2 * strip, 0);
-    assert_near(cost_of(&v3_base, 128, 1, ATTENTION_TERMS_C2C_C2P).stage[PROFILE_ATTENTION].flops, full - strip, 0);
-    assert_near(cost_of(&v3_base, 128, 1, ATTENTION_TERMS_C2C_P2C).stage[PROFILE_ATTENTION].flops, full - strip, 0);
-    assert_near(cost_of(&v3_base, 128, 1, ATTENTION_TERMS_C2C).stage[PROFILE_ATTENTION].flops, full - 2 * strip, 0);
+    assert_near(cost_of(&v3_base, 128, 1, TERM_SELECTION_C2C_C2P).stage[PROFILE_ATTENTION].flops, full - strip, 0);
+    assert_near(cost_of(&v3_base, 128, 1, TERM_SELECTION_C2C_P2C).stage[PROFILE_ATTENTION].flops, full - strip, 0);
+    assert_near(cost_of(&v3_base, 128, 1, TERM_SELECTION_C2C).stage[PROFILE_ATTENTION].flops, full - 2 * strip, 0);
     deberta_model_info plain = v3_base;
     plain.relative_rows = 0;
-    assert_near(cost_of(&plain, 128, 1, ATTENTION_TERMS_FULL).stage[PROFILE_ATTENTION].flops, full - 2 * strip, 0);
+    assert_near(cost_of(&plain, 128, 1, TERM_SELECTION_FULL).stage[PROFILE_ATTENTION].flops, full - 2 * strip, 0);
 }
 
 static void test_a_batch_is_the_sum_but_reads_weights_once(void **state)
@@ -98,8 +98,7 @@ static void test_a_batch_is_the_sum_but_reads_weights_once(void **state)
     (void)state;
     const size_t lengths[] = {16, 40};
     cost_point point = {.lengths = lengths, .sequences = 2, .layers = 3};
-    cost both, one = cost_of(&v3_base, 16, 3, ATTENTION_TERMS_FULL),
-               two = cost_of(&v3_base, 40, 3, ATTENTION_TERMS_FULL);
+    cost both, one = cost_of(&v3_base, 16, 3, TERM_SELECTION_FULL), two = cost_of(&v3_base, 40, 3, TERM_SELECTION_FULL);
     assert_int_equal(cost_model_compute(&both, &v3_base, DEBERTA_REFERENCE_MICROSOFT, &point, NULL), DEBERTA_OK);
     assert_near(both.total.flops, one.total.flops + two.total.flops, 1e-6 * both.total.flops);
     double weights = 4 * 3 * (2 * 768.0 * 3072);
@@ -120,7 +119,7 @@ static void test_recomputed_positions_are_work_but_not_useful(void **state)
     cost_point point = {.lengths = &n, .sequences = 1, .layers = 12, .recompute_positions = true};
     assert_int_equal(cost_model_compute(&c, &v3_base, DEBERTA_REFERENCE_MICROSOFT, &point, NULL), DEBERTA_OK);
     assert_near(c.stage[PROFILE_POSITIONS].flops, 12 * 2 * 2 * 512 * 768.0 * 768, 0);
-    assert_near(c.total.flops, cost_of(&v3_base, 40, 12, ATTENTION_TERMS_FULL).total.flops, 1);
+    assert_near(c.total.flops, cost_of(&v3_base, 40, 12, TERM_SELECTION_FULL).total.flops, 1);
 }
 
 static void test_convolution_and_embedding_projection(void **state)
@@ -129,7 +128,7 @@ static void test_convolution_and_embedding_projection(void **state)
     deberta_model_info info = v3_base;
     info.convolution_width = 3;
     info.embedding_size = 128;
-    cost c = cost_of(&info, 10, 2, ATTENTION_TERMS_FULL);
+    cost c = cost_of(&info, 10, 2, TERM_SELECTION_FULL);
     assert_near(c.stage[PROFILE_CONVOLUTION].flops, 2 * 10 * 3 * 768.0 * 768, 0);
     assert_near(c.stage[PROFILE_EMBED].flops, 2 * 10 * 128 * 768.0, 0);
     double sum = 0;

@@ -14,10 +14,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/unit/draw_trace.h"
 #include "viz/attention_figure.h"
 #include "viz/chart.h"
 #include "viz/draw_cairo.h"
-#include "viz/draw_trace.h"
 #include "viz/head_grid.h"
 #include "viz/line_view.h"
 

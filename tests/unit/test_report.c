@@ -363,15 +363,15 @@ static void test_long_cells_are_whole(void **state)
     text_table_free(&table);
 }
 
-static void test_names_of_attention_terms(void **state)
+static void test_names_of_term_selections(void **state)
 {
     (void)state;
-    attention_terms terms;
+    term_selection terms;
     deberta_error err = {0};
-    assert_int_equal(attention_terms_from_name(&terms, "c2c+p2c", NULL), DEBERTA_OK);
-    assert_int_equal(terms, ATTENTION_TERMS_C2C_P2C);
-    assert_string_equal(attention_terms_name(ATTENTION_TERMS_FULL), "full");
-    assert_int_equal(attention_terms_from_name(&terms, "p2p", &err), DEBERTA_E_ARGUMENT);
+    assert_int_equal(term_selection_from_name(&terms, "c2c+p2c", NULL), DEBERTA_OK);
+    assert_int_equal(terms, TERM_SELECTION_C2C_P2C);
+    assert_string_equal(term_selection_name(TERM_SELECTION_FULL), "full");
+    assert_int_equal(term_selection_from_name(&terms, "p2p", &err), DEBERTA_E_ARGUMENT);
     assert_non_null(strstr(err.message, "'p2p'"));
 }
 
@@ -387,7 +387,7 @@ int main(void)
         cmocka_unit_test(test_wrong_files_are_refused),
         cmocka_unit_test(test_names_that_are_not_utf8),
         cmocka_unit_test(test_long_cells_are_whole),
-        cmocka_unit_test(test_names_of_attention_terms),
+        cmocka_unit_test(test_names_of_term_selections),
     };
     return cmocka_run_group_tests_name("report", tests, NULL, NULL);
 }

@@ -86,7 +86,7 @@ static void test_defaults(void **state)
 static void test_variants_of_attention(void **state)
 {
     (void)state;
-    const attention_terms terms[] = {ATTENTION_TERMS_FULL, ATTENTION_TERMS_C2C};
+    const term_selection terms[] = {TERM_SELECTION_FULL, TERM_SELECTION_C2C};
     sweep_options options = quick_options();
     options.lengths = list_of("20");
     options.terms = terms;

@@ -5,7 +5,7 @@
 
 #include <pthread.h>
 
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 /* ----------------------------------------------------------------------------------------------- golden lines */
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
 static void test_texts_are_cut_between_characters(void **state)
 {

@@ -1,8 +1,9 @@
 /* UTF-8: one character at a time, and what stands in for broken bytes.
  *
  * SPDX-License-Identifier: MIT */
-#include "core/text/utf8.h"
+#include "core/base/utf8.h"
 
+#include <assert.h>
 #include <string.h>
 
 size_t utf8_decode(const char *text, size_t bytes, uint32_t *character)
@@ -74,6 +75,8 @@ size_t utf8_valid_prefix(const char *text, size_t bytes, bool *ascii)
     return at;
 }
 
+bool utf8_is_valid(const void *text, size_t bytes) { return utf8_valid_prefix(text, bytes, NULL) == bytes; }
+
 bool utf8_is_space(uint32_t c)
 {
     return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||
@@ -88,28 +91,6 @@ bool utf8_is_punctuation(uint32_t c)
     return c == 0xA1 || c == 0xA7 || c == 0xAB || c == 0xB6 || c == 0xB7 || c == 0xBB || c == 0xBF ||
            (c >= 0x2010 && c <= 0x2027) || (c >= 0x2030 && c <= 0x205E) || (c >= 0x3001 && c <= 0x3003) ||
            (c >= 0x3008 && c <= 0x3011) || (c >= 0x3014 && c <= 0x301F) || (c >= 0xFF5F && c <= 0xFF65);
-}
-
-deberta_status utf8_clean(traced_text *clean, const char *text, size_t bytes, size_t *replaced, size_t *first,
-                          deberta_error *err)
-{
-    clean->bytes = *replaced = *first = 0;
-    DEBERTA_TRY(traced_text_reserve(clean, bytes, err));
-    for (size_t at = 0; at < bytes;) {
-        uint32_t character;
-        const char *from = text + at;
-        size_t length = utf8_decode(from, bytes - at, &character);
-        DEBERTA_TRY(traced_text_reserve(clean, clean->bytes + UTF8_MAX_BYTES, err));
-        if (character == UTF8_INVALID) {
-            if ((*replaced)++ == 0) *first = at;
-            traced_text_put(clean, UTF8_REPLACEMENT, strlen(UTF8_REPLACEMENT), at);
-        } else {
-            for (size_t i = 0; i < length; i++) traced_text_put(clean, from + i, 1, at + i);
-        }
-        at += length;
-    }
-    traced_text_end(clean, bytes);
-    return DEBERTA_OK;
 }
 
 void utf8_copy(char *room, size_t room_bytes, const char *text)

@@ -1,8 +1,8 @@
 /* A drawing as text, one primitive a line, rounded to 0.01 mm: for tests that compare layouts without fonts or pixels.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef VIZ_DRAW_TRACE_H
-#define VIZ_DRAW_TRACE_H
+#ifndef TESTS_UNIT_DRAW_TRACE_H
+#define TESTS_UNIT_DRAW_TRACE_H
 
 #include "viz/byte_buffer.h"
 #include "viz/draw.h"

@@ -1,7 +1,7 @@
 /* 0.01 mm is finer than any eye and coarser than any difference between compilers.
  *
  * SPDX-License-Identifier: MIT */
-#include "viz/draw_trace.h"
+#include "tests/unit/draw_trace.h"
 
 #include <string.h>
 

@@ -4,14 +4,12 @@
  * valid character counts as one unit and is replaced by one U+FFFD; any other stray byte is a unit of its own.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_TEXT_UTF8_H
-#define CORE_TEXT_UTF8_H
+#ifndef CORE_BASE_UTF8_H
+#define CORE_BASE_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "core/text/traced_text.h"
 
 enum { UTF8_MAX_BYTES = 4 };
 #define UTF8_INVALID     UINT32_MAX
@@ -27,6 +25,8 @@ static inline bool utf8_is_continuation(char c) { return ((unsigned char)c & 0xC
 /* Length of the valid beginning; equal to `bytes` when all is valid. *ascii (may be NULL): is that beginning all ASCII?
  */
 size_t utf8_valid_prefix(const char *text, size_t bytes, bool *ascii);
+/* No overlong forms, no surrogates, nothing above U+10FFFF. */
+bool utf8_is_valid(const void *text, size_t bytes);
 
 /* What Rust's char::is_whitespace and the reference's `\s` hold (SPEC 11.1): without U+001C-001F, which Python adds. */
 bool utf8_is_space(uint32_t character);
@@ -34,11 +34,6 @@ bool utf8_is_space(uint32_t character);
 /* ASCII's punctuation and symbols; quotes, dashes, brackets and marks of Latin-1, General Punctuation and CJK, of full
  * width too. Not all of Unicode's category P. */
 bool utf8_is_punctuation(uint32_t character);
-
-/* The text with every broken unit replaced by U+FFFD; *replaced counts them, *first is the byte of the first.
- * bytes < 2^31. DEBERTA_E_MEMORY is the only failure. */
-deberta_status utf8_clean(traced_text *clean, const char *text, size_t bytes, size_t *replaced, size_t *first,
-                          deberta_error *err);
 
 /* As much of the text as the room holds with a NUL behind it, cut between characters. room_bytes >= 1. */
 void utf8_copy(char *room, size_t room_bytes, const char *text);

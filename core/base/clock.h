@@ -1,0 +1,21 @@
+/* The clock that never goes back. SPDX-License-Identifier: MIT */
+#ifndef CORE_BASE_CLOCK_H
+#define CORE_BASE_CLOCK_H
+
+#include <time.h>
+
+static inline long long clock_nanoseconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000000000LL + now.tv_nsec;
+}
+
+static inline double clock_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+#endif
