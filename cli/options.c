@@ -18,6 +18,7 @@ const option_spec common_options[] = {
     {"quiet", 'q', NULL, "no notes on stderr"},
     {"progress", 0, "WHEN", "progress on stderr: auto (on a terminal) or never"},
     {"help", 'h', NULL, "this text"},
+    {"version", 'V', NULL, "the program's version"},
     {NULL, 0, NULL, NULL},
 };
 
@@ -170,6 +171,11 @@ int options_parse(parsed_options **out, const command *command, int argc, char *
         options_free(&options);
         return EXIT_OK;
     }
+    if (status == EXIT_OK && options_has(options, "version")) {
+        options_print_version();
+        options_free(&options);
+        return EXIT_OK;
+    }
     if (status == EXIT_OK && options->argument_count < command->min_arguments)
         status = complain(command, "expected %s%s", command->arguments,
                           strcmp(command->arguments, "MODEL") == 0 ? ", a folder or synthetic:<shape>" : "");
@@ -254,6 +260,8 @@ void options_print_help(const command *command)
     if (command->example)
         printf("\n%s:\n%s", strchr(command->example, '\n')[1] ? "examples" : "example", command->example);
 }
+
+void options_print_version(void) { printf("deberta %s\n", deberta_version()); }
 
 const command *options_command(const parsed_options *options) { return options->command; }
 
