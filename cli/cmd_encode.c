@@ -320,6 +320,6 @@ const command command_encode = {
         "[rows, 2]. A .jsonl file has a line for each: {\"line\", \"tokens\", \"pooled\" or \"hidden\"}. There is no "
         "--json of a corpus.\n"
         "A text that cannot be encoded is reported with its place; its row holds no numbers (NaN, no tokens, or "
-        "\"error\").\n",
+        "\"error\").\nOne of more than 32768 tokens is refused unless --max-tokens or --window is given.\n",
     .run = run,
 };

@@ -462,6 +462,7 @@ static deberta_status encode_all(corpus_job *job, deberta_error *err)
     status = encode_chunks(job, err);
     progress_end(&job->bar);
     DEBERTA_TRY(status);
+    if (job->progress.texts == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", job->stream.path);
     DEBERTA_TRY(corpus_output_finish(&job->output, err));
     const double seconds = text_batches_now() - job->began;
     run_note(job->options, "%zu text%s, %zu tokens in %.2f s: %.0f tokens/s, %.1f %% of the time in the encoder",

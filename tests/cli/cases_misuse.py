@@ -117,9 +117,13 @@ TABLE = [
     ("encode-memory-session", ["encode", TINY, "--ids", ",".join(["1"] * 3000), "--components", "all", "--memory-limit", "2M", "-o", "x.safetensors"], 4, ["needs"]),
     ("encode-isa", ["encode", TINY, "--ids", "1", "--isa", "{OTHER_ISA}", "-o", "x.safetensors"], 2, ["{OTHER_ISA}", "cannot run here"]),
     ("encode-no-config", ["encode", "{G}/" + SPM, "--file", "nofile", "-o", "x.safetensors"], 3, ["config.json"]),
+    ("encode-receptive-bert", ["encode", "{DEMO}-bert", "--text", "a", "--max-tokens", "receptive", "-o", "x.safetensors"], 2, ["--max-tokens receptive: the model has no relative positions\n"]),
+    ("encode-corpus-receptive-bert", ["encode", "{DEMO}-bert", "--text", "a", "--max-tokens", "receptive", "-o", "x.npy"], 2, ["the model has no relative positions\n"]),
+    ("classify-receptive-bert", ["classify", "{DEMO}-bert", "--text", "a", "--max-tokens", "receptive"], 2, ["the model has no relative positions\n"]),
+    ("fill-mask-receptive-bert", ["fill-mask", "{DEMO}-bert", "--text", "[MASK]", "--max-tokens", "receptive"], 2, ["the model has no relative positions\n"]),
     # ---- tokenize
     ("tokenize-nothing", ["tokenize", "{G}/" + SPM], 2, ["--text", "--file"]),
-    ("tokenize-synthetic", ["tokenize", TINY, "--text", "a"], 2, ["no tokenizer"]),
+    ("tokenize-synthetic", ["tokenize", TINY, "--text", "a"], 2, ["a made-up model has no tokenizer\n"]),
     ("tokenize-no-tokenizer", ["tokenize", "{G}/01-v1-both-n33", "--text", "a"], 3, ["tokenizer", "spm.model", "vocab.json"]),
     ("tokenize-no-folder", ["tokenize", "nofolder", "--text", "a"], 3, ["nofolder"]),
     ("tokenize-file-missing", ["tokenize", "{G}/" + SPM, "--file", "nofile"], 3, ["nofile", "No such file"]),
@@ -257,6 +261,8 @@ TABLE = [
     ("encode-corpus-folder", ["encode", "{DEMO}", "--text", "a", "--pool", "mean", "-o", "d.npy"], 4, ["d.npy", "not a regular file"]),
     ("encode-corpus-json", ["encode", "{DEMO}", "--text", "a", "--pool", "mean", "--json", "-o", "x.safetensors"], 2, ["--json", "corpus", "--pool"]),
     ("encode-corpus-file", ["encode", "{DEMO}", "--file", "x.jsonl", "--logits", "-o", "x.safetensors"], 2, ["--logits", "corpus", "'x.jsonl'"]),
+    ("encode-corpus-no-lines", ["encode", "{DEMO}", "--file", "-", "-o", "x.npy"], 3, ["standard input has no lines"]),
+    ("encode-corpus-no-lines-jsonl", ["encode", "{DEMO}", "--file", "/dev/null", "--pool", "none", "-o", "x.jsonl"], 3, ["/dev/null has no lines"]),
     ("encode-pool-hidden", ["encode", "{DEMO}", "--text", "a", "--hidden", "all", "-o", "x.npy"], 2, ["--hidden", "corpus"]),
     # ---- interventions
     ("ablate-term", ["encode", TINY, "--ids", "1", "--ablate", "p2p@0", "-o", "x.safetensors"], 2, ["--ablate", "'p2p@0'", "c2c, c2p or p2c"]),
