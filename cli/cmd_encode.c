@@ -37,15 +37,16 @@ static bool choose_components(encode_job *job)
     const char *attention = options_value(job->options, "attention", NULL);
     bool *chosen = calloc(job->info.layers + 1, sizeof *chosen);
     bool fine = chosen != NULL;
-    for (int pass = 0; fine && pass < 2; pass++) {
-        const char *list = pass ? components : attention;
-        if (!list) continue;
-        fine = parse_index_list(job->options, pass ? "components" : "attention", list, chosen, job->info.layers);
-        for (size_t l = 0; fine && l < job->info.layers; l++) job->capture.layers[l] |= chosen[l];
-        if (pass)
-            for (int c = DEBERTA_C2C; c <= DEBERTA_LOGITS; c++) job->capture.components[c] = true;
-        else
-            job->capture.components[DEBERTA_PROBABILITIES] = true;
+    if (fine && attention) {
+        fine = parse_index_list(job->options, "attention", attention, chosen, job->info.layers);
+        for (size_t l = 0; fine && l < job->info.layers; l++)
+            if (chosen[l]) capture_want(&job->capture, l, DEBERTA_PROBABILITIES);
+    }
+    if (fine && components) {
+        fine = parse_index_list(job->options, "components", components, chosen, job->info.layers);
+        for (size_t l = 0; fine && l < job->info.layers; l++)
+            for (int c = DEBERTA_C2C; chosen[l] && c <= DEBERTA_LOGITS; c++)
+                capture_want(&job->capture, l, (deberta_component)c);
     }
     free(chosen);
     for (size_t head = 0; head < job->info.heads; head++) job->capture.heads[head] = true;
@@ -203,12 +204,13 @@ static deberta_status write_file(encode_job *job, const char *path, deberta_erro
 static deberta_status encode(encode_job *job, deberta_session_options *session_options, const char *path,
                              deberta_error *err)
 {
-    const bool observed = job->capture.components[DEBERTA_PROBABILITIES] || job->capture.components[DEBERTA_C2C];
+    const bool observed = job->capture.matrix_count > 0;
     session_options->max_tokens = job->input.tokens ? job->input.tokens : 1;
     session_options->features = (job->capture.hidden ? DEBERTA_OBSERVE_HIDDEN : 0u) |
                                 (observed ? DEBERTA_OBSERVE_ATTENTION : 0u) |
                                 (job->heads[DEBERTA_HEAD_MLM_EMD] ? DEBERTA_KEEP_DECODER_INPUT : 0u);
-    DEBERTA_TRY(capture_allocate(&job->capture, session_options->memory_limit_bytes, err));
+    DEBERTA_TRY(session_check_memory(job->model, session_options, NULL, capture_bytes(&job->capture), err));
+    DEBERTA_TRY(capture_allocate(&job->capture, err));
     DEBERTA_TRY(deberta_session_create(&job->session, job->model, session_options, err));
     if (job->input.sequences) { /* an input that is all padding has nothing to encode: every tensor is zero */
         const deberta_observer observer = capture_observer(&job->capture);

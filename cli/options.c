@@ -12,7 +12,7 @@ const option_spec common_options[] = {
     {"threads", 't', "N", "threads; 0 = physical cores this process may use (default)"},
     {"reference", 0, "NAME", "distances beyond the table: microsoft (clamp first, default) or hf"},
     {"seed", 0, "N", "seed of everything random"},
-    {"memory-limit", 0, "BYTES", "refuse before running what would need more (suffixes K, M, G)"},
+    {"memory-limit", 0, "BYTES", "refuse before running what would need more, model included (suffixes K, M, G)"},
     {"json", 0, NULL, "results as JSON"},
     {"out", 'o', "PATH", "where results go; default standard output"},
     {"quiet", 'q', NULL, "no notes on stderr"},

@@ -68,7 +68,7 @@ TABLE = [
     ("memory-suffix", ["info", "--memory-limit", "1Q"], 2, ["--memory-limit", "'1Q'", "512M"]),
     ("memory-negative", ["info", "--memory-limit", "-1"], 2, ["--memory-limit", "'-1'"]),
     ("memory-overflow", ["info", "--memory-limit", "99999999999T"], 2, ["--memory-limit"]),
-    ("memory-too-small", ["info", TINY, "--memory-limit", "1K"], 4, ["needs", "1024 bytes"]),
+    ("memory-too-small", ["info", TINY, "--memory-limit", "1K"], 4, ["needs", "the limit is 1024 bytes"]),
     ("out-no-folder", ["info", "--json", "-o", "no/such/x"], 4, ["no/such/x", "cannot be written", "No such file"]),
     ("out-no-folder-text", ["info", "-o", "no/such/x"], 4, ["no/such/x", "cannot be written"]),
     ("out-empty", ["info", "--json", "-o", ""], 2, ["--out", "empty"]),

@@ -125,11 +125,31 @@ def encode_defaults(bench):
 
 def encode_lists(bench):
     bench.fine("encode", TINY.replace("layers=1", "layers=4"), "--ids", "1,7,3", "--attention", "0,2-3", "--components", "1", "-o", "x.safetensors")
-    names = set(tensor_files.read(bench.path("x.safetensors"))[0])
-    for layer in (0, 2, 3):
-        assert f"attn.{layer}.probs" in names, names
-    for what in ("c2c", "c2p", "p2c", "logits"):
-        assert f"attn.1.{what}" in names, names
+    names = {name for name in tensor_files.read(bench.path("x.safetensors"))[0] if name.startswith("attn.")}
+    assert names == {f"attn.{layer}.probs" for layer in (0, 2, 3)} | {f"attn.1.{what}" for what in ("c2c", "c2p", "p2c", "logits")}, names
+
+
+def memory_limit_is_for_all(bench):
+    """The sum of model, session and what is kept is what --memory-limit is compared with, to the byte."""
+    demo = os.path.join(bench.root, "models", "demo")
+    model = json.loads(bench.fine("info", TINY, "--json").out)["model"]["memory_bytes"]
+    ids = ",".join(["1"] * 300)
+    encode = ["encode", TINY, "--ids", ids, "-o", "x.safetensors", "--threads", "1"]
+    commands = [encode, encode + ["--attention", "all"], encode + ["--hidden", "all"],
+                ["verify", TINY, "--ids", ids, "--isa", "scalar", "--threads", "1"]]
+    if bench.has_text:
+        commands += [["encode", demo, "--text", "a", "-o", "x.npy"], ["fill-mask", demo, "--text", "[MASK]"]]
+    if "\n  attention " in bench.fine("--help").out:
+        commands.append(["attention", TINY, "--ids", ids, "--threads", "1", "-o", "x.svg"])
+    for command in commands:
+        held = model if command[1] == TINY else json.loads(bench.fine("info", demo, "--json").out)["model"]["memory_bytes"]
+        refusal = bench.run(*command, "--memory-limit", held + 1)
+        check_message(refusal, 4, ["for the model", "for the session", "the limit is"])
+        total, *parts, limit = [int(number) for number in re.findall(r"(\d+) bytes", refusal.err)]
+        assert total == sum(parts) and parts[0] == held and parts[1] > 0 and limit == held + 1, refusal.err
+        assert bench.run(*command, "--memory-limit", total - 1).code == 4, command
+        if command[0] != "attention":  # refused once for the session, once for the matrices
+            bench.fine(*command, "--memory-limit", total)
 
 
 def encode_json_input(bench):
@@ -616,6 +636,7 @@ def tests(settings):
     yield "encode/scalar", compare_case("21-v2-conv-tanh-g2", ("--isa", "scalar", "--threads", "1"))
     yield "encode/defaults", encode_defaults
     yield "encode/lists", encode_lists
+    yield "memory-limit-is-for-all", memory_limit_is_for_all
     yield "encode/json-input", encode_json_input
     yield "encode/link", encode_through_link
     yield "untouched-on-failure", untouched
