@@ -11,7 +11,6 @@
 
 #include "cli/run.h"
 #include "core/base/status.h"
-#include "core/text/json_text.h"
 
 enum { NPY_HEADER_BYTES = 128, LARGEST_DIGITS = 20 };
 
@@ -50,8 +49,7 @@ static void add_tensor(json_t *header, const char *name, const char *type, size_
 static json_t *safetensors_header(const corpus_output *output)
 {
     size_t offset = 0;
-    json_t *header = json_pack("{s:{s:o, s:s}}", "__metadata__", "model", json_clean_text(output->model), "version",
-                               deberta_version());
+    json_t *header = json_pack("{s:O}", "__metadata__", output->notes);
     add_tensor(header, output->per_token ? "hidden" : "pooled", "F32", sizeof(float), output->vectors, output->width,
                &offset);
     if (output->per_token) add_tensor(header, "starts", "I64", sizeof(int64_t), output->row_count + 1, 0, &offset);
