@@ -50,7 +50,7 @@ typedef struct sweep_options {
     double min_seconds;        /* measured time a point, at least, but no more than SWEEP_MAX_SAMPLES samples;
                                   negative: SWEEP_DEFAULT_MIN_SECONDS */
     uint64_t seed;             /* of the token ids */
-    size_t memory_limit_bytes; /* for the model and for each session; 0: none */
+    size_t memory_limit_bytes; /* for the model and one session together; 0: none */
     sweep_progress progress;   /* may be NULL */
     void *progress_context;
 } sweep_options;

@@ -2,6 +2,7 @@
 #include "cli/ablate.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -87,4 +88,15 @@ int ablate_read(const parsed_options *options, deberta_session_options *session_
     session_options->ablations = ablations;
     session_options->ablation_count = count;
     return EXIT_OK;
+}
+
+const char *ablate_text(const parsed_options *options)
+{
+    size_t bytes = 0, used = 0;
+    const char *list;
+    for (size_t k = 0; (list = options_nth_value(options, "ablate", k)); k++) bytes += strlen(list) + 1;
+    char *text = bytes ? options_allocate(options, bytes) : NULL;
+    for (size_t k = 0; text && (list = options_nth_value(options, "ablate", k)); k++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s", k ? "," : "", list);
+    return text;
 }

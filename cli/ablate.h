@@ -14,6 +14,9 @@
  * EXIT_OK, or the exit code after saying why not. What the model has is checked by deberta_session_create. */
 int ablate_read(const parsed_options *options, deberta_session_options *session_options);
 
+/* All --ablate as one list, for provenance; NULL where there is none. Lives as long as `options`. */
+const char *ablate_text(const parsed_options *options);
+
 #define ABLATE_OPTION                                                                                                  \
     {                                                                                                                  \
         "ablate", 0, "LIST",                                                                                           \

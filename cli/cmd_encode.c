@@ -1,5 +1,6 @@
 /* `deberta encode`: hidden states, attention, components and head logits into one safetensors file of padded tensors
- * [B,N,...], rows and columns of padding zero. Corpora go another way: encode_corpus.c. SPDX-License-Identifier: MIT */
+ * [B,N,...], rows and columns of padding zero, with the input they belong to: what `verify --against` reads. Corpora go
+ * another way: encode_corpus.c. SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,7 +15,8 @@
 #include "core/text/json_text.h"
 #include "study/capture.h"
 
-enum { NAME_BYTES = 48 };
+enum { NAME_BYTES = 48, INPUTS = 4 };
+static const char *const input_names[INPUTS] = {"input_ids", "attention_mask", "token_type_ids", "position_ids"};
 
 /* What is written: names and shapes first, then values. */
 typedef struct encode_job {
@@ -38,15 +40,16 @@ static bool choose_components(encode_job *job)
     const char *attention = options_value(job->options, "attention", NULL);
     bool *chosen = calloc(job->info.layers + 1, sizeof *chosen);
     bool fine = chosen != NULL;
-    for (int pass = 0; fine && pass < 2; pass++) {
-        const char *list = pass ? components : attention;
-        if (!list) continue;
-        fine = parse_index_list(job->options, pass ? "components" : "attention", list, chosen, job->info.layers);
-        for (size_t l = 0; fine && l < job->info.layers; l++) job->capture.layers[l] |= chosen[l];
-        if (pass)
-            for (int c = DEBERTA_C2C; c <= DEBERTA_LOGITS; c++) job->capture.components[c] = true;
-        else
-            job->capture.components[DEBERTA_PROBABILITIES] = true;
+    if (fine && attention) {
+        fine = parse_index_list(job->options, "attention", attention, chosen, job->info.layers);
+        for (size_t l = 0; fine && l < job->info.layers; l++)
+            if (chosen[l]) capture_want(&job->capture, l, DEBERTA_PROBABILITIES);
+    }
+    if (fine && components) {
+        fine = parse_index_list(job->options, "components", components, chosen, job->info.layers);
+        for (size_t l = 0; fine && l < job->info.layers; l++)
+            for (int c = DEBERTA_C2C; chosen[l] && c <= DEBERTA_LOGITS; c++)
+                capture_want(&job->capture, l, (deberta_component)c);
     }
     free(chosen);
     for (size_t head = 0; head < job->info.heads; head++) job->capture.heads[head] = true;
@@ -61,10 +64,35 @@ static void add_tensor(encode_job *job, const char *name, size_t rank, size_t b,
     job->count++;
 }
 
+/* What stands in `input_names` of one token. */
+static int64_t input_value(const input_batch *input, size_t which, size_t token)
+{
+    switch (which) {
+    case 0: return input->ids[token];
+    case 1: return !input->mask || input->mask[token];
+    case 2: return input->token_types ? input->token_types[token] : 0;
+    default: return input->position_ids ? input->position_ids[token] : 0;
+    }
+}
+
+/* Token types and positions only where they are not what a reader would assume: 0, and the column. */
+static bool is_input_written(const input_batch *input, size_t which)
+{
+    if (which != 2) return which < 2 || input->position_ids;
+    for (size_t t = 0; t < input->tokens; t++)
+        if (input_value(input, which, t) != 0) return true;
+    return false;
+}
+
 static void declare(encode_job *job)
 {
     const size_t B = job->input.rows, N = job->input.columns, h = job->info.hidden_size;
     char name[NAME_BYTES];
+    for (size_t which = 0; which < INPUTS; which++) {
+        if (!is_input_written(&job->input, which)) continue;
+        add_tensor(job, input_names[which], 2, B, N, 0, 0);
+        job->tensors[job->count - 1].dtype = DTYPE_I64;
+    }
     for (size_t l = job->capture.hidden ? 0 : job->info.layers; l <= job->info.layers; l++) {
         snprintf(name, sizeof name, "hidden_states.%zu", l);
         add_tensor(job, name, 3, B, N, h, 0);
@@ -86,6 +114,22 @@ static void declare(encode_job *job)
         else
             add_tensor(job, name, 3, B, N, width, 0);
     }
+}
+
+static deberta_status write_input(encode_job *job, export_file *file, size_t tensor, size_t which, deberta_error *err)
+{
+    for (size_t r = 0; r < job->input.rows; r++) {
+        const input_row row = job->input.row[r];
+        int64_t values[256];
+        for (size_t t = 0, count; t < row.tokens; t += count) {
+            const size_t first = job->input.sequence_starts[row.sequence] + t, left = row.tokens - t;
+            count = left < sizeof values / sizeof *values ? left : sizeof values / sizeof *values;
+            for (size_t k = 0; k < count; k++) values[k] = input_value(&job->input, which, first + k);
+            const size_t place = r * job->input.columns + row.first_column + t;
+            DEBERTA_TRY(export_write(file, tensor, place, values, count, err));
+        }
+    }
+    return DEBERTA_OK;
 }
 
 static deberta_status write_hidden(encode_job *job, export_file *file, size_t tensor, const float *rows, size_t stride,
@@ -168,6 +212,9 @@ static deberta_status write_values(encode_job *job, export_file *file, deberta_e
             for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
                 if (strcmp(what, component_name((deberta_component)c)) == 0)
                     DEBERTA_TRY(write_attention(job, file, k, layer, (deberta_component)c, err));
+        } else if (job->tensors[k].dtype == DTYPE_I64) {
+            for (size_t which = 0; which < INPUTS; which++)
+                if (strcmp(name, input_names[which]) == 0) DEBERTA_TRY(write_input(job, file, k, which, err));
         } else {
             for (int head = 0; head < DEBERTA_HEAD_COUNT; head++)
                 if (job->heads[head] && strcmp(name + strlen("logits."), deberta_head_name((deberta_head)head)) == 0)
@@ -179,18 +226,21 @@ static deberta_status write_values(encode_job *job, export_file *file, deberta_e
 
 static deberta_status write_file(encode_job *job, const char *path, deberta_error *err)
 {
-    const size_t most = (job->info.layers + 1) * (DEBERTA_COMPONENT_COUNT + 1) + DEBERTA_HEAD_COUNT + 1;
+    const size_t most = (job->info.layers + 1) * (DEBERTA_COMPONENT_COUNT + 1) + DEBERTA_HEAD_COUNT + INPUTS;
     job->tensors = calloc(most, sizeof *job->tensors);
     job->names = calloc(most, sizeof *job->names);
     if (!job->tensors || !job->names) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     declare(job);
     const char *reference = options_value(job->options, "reference", "microsoft");
+    const char *ablations = ablate_text(job->options);
     const export_note notes[] = {{"isa", deberta_isa_name(deberta_session_isa(job->session))},
                                  {"model", job->info.name},
                                  {"reference", reference},
-                                 {"version", deberta_version()}};
+                                 {"version", deberta_version()},
+                                 {"ablate", ablations}};
+    const size_t note_count = sizeof notes / sizeof *notes - (ablations ? 0 : 1);
     export_file *file;
-    DEBERTA_TRY(export_safetensors(&file, path, job->tensors, job->count, notes, sizeof notes / sizeof *notes, err));
+    DEBERTA_TRY(export_safetensors(&file, path, job->tensors, job->count, notes, note_count, err));
     run_remove_on_signal(export_temporary(file));
     deberta_status status = write_values(job, file, err);
     if (status == DEBERTA_OK)
@@ -204,12 +254,13 @@ static deberta_status write_file(encode_job *job, const char *path, deberta_erro
 static deberta_status encode(encode_job *job, deberta_session_options *session_options, const char *path,
                              deberta_error *err)
 {
-    const bool observed = job->capture.components[DEBERTA_PROBABILITIES] || job->capture.components[DEBERTA_C2C];
+    const bool observed = job->capture.matrix_count > 0;
     session_options->max_tokens = job->input.tokens ? job->input.tokens : 1;
     session_options->features = (job->capture.hidden ? DEBERTA_OBSERVE_HIDDEN : 0u) |
                                 (observed ? DEBERTA_OBSERVE_ATTENTION : 0u) |
                                 (job->heads[DEBERTA_HEAD_MLM_EMD] ? DEBERTA_KEEP_DECODER_INPUT : 0u);
-    DEBERTA_TRY(capture_allocate(&job->capture, session_options->memory_limit_bytes, err));
+    DEBERTA_TRY(session_check_memory(job->model, session_options, NULL, capture_bytes(&job->capture), err));
+    DEBERTA_TRY(capture_allocate(&job->capture, err));
     DEBERTA_TRY(deberta_session_create(&job->session, job->model, session_options, err));
     if (job->input.sequences) { /* an input that is all padding has nothing to encode: every tensor is zero */
         const deberta_observer observer = capture_observer(&job->capture);
@@ -319,6 +370,6 @@ const command command_encode = {
         "[rows, 2]. A .jsonl file has a line for each: {\"line\", \"tokens\", \"pooled\" or \"hidden\"}. There is no "
         "--json of a corpus.\n"
         "A text that cannot be encoded is reported with its place; its row holds no numbers (NaN, no tokens, or "
-        "\"error\").\n",
+        "\"error\").\nOne of more than 32768 tokens is refused unless --max-tokens or --window is given.\n",
     .run = run,
 };

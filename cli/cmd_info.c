@@ -37,11 +37,18 @@ static json_t *describe_topology(const topology_info *t)
                      "l3_bytes", (json_int_t)t->l3_bytes, "l3_cores", (json_int_t)t->l3_cores);
 }
 
+/* "scalar_fma" is the scalar tier's, compiled for processors with FMA. */
+static const char *tier_of(const char *kernel_isa)
+{
+    const char *scalar = deberta_isa_name(DEBERTA_ISA_SCALAR);
+    return strncmp(kernel_isa, scalar, strlen(scalar)) == 0 ? scalar : kernel_isa;
+}
+
 static json_t *describe_kernels(const kernels *table)
 {
     json_t *list = json_array();
 #define X(name, parameters)                                                                                            \
-    json_array_append_new(list, json_pack("{s:s, s:s}", "slot", #name, "isa", table->name##_isa));
+    json_array_append_new(list, json_pack("{s:s, s:s}", "slot", #name, "isa", tier_of(table->name##_isa)));
     KERNEL_LIST(X)
 #undef X
     return list;
@@ -137,7 +144,7 @@ static void print_machine(FILE *out, const kernels *table, const topology_info *
                 missing ? missing : "");
     }
     fprintf(out, "\nkernels, and the tier that runs each here\n");
-#define X(slot, parameters) fprintf(out, "  %-20s %s\n", #slot, table->slot##_isa);
+#define X(slot, parameters) fprintf(out, "  %-20s %s\n", #slot, tier_of(table->slot##_isa));
     KERNEL_LIST(X)
 #undef X
 }

@@ -70,7 +70,7 @@ static int run(const parsed_options *options)
 
 static const option_spec options[] = {
     {"text", 0, "TEXT", "what to tokenize; may be repeated"},
-    {"pair", 0, "TEXT", "second segment of the text before it; an empty one is a segment"},
+    {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment"},
     {"file", 'f', "FILE", "texts, one a line, or objects (.jsonl); - is standard input"},
     {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included; nothing is cut otherwise"},
     {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so"},

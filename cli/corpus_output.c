@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/corpus_output.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -13,9 +14,8 @@
 #include "core/base/path.h"
 #include "core/base/status.h"
 #include "core/io/tensor_header.h"
-#include "core/text/json_text.h"
 
-enum { MOST_TENSORS = 4 };
+enum { MOST_TENSORS = 4, MOST_NOTES = 16 };
 
 bool corpus_format_of(const char *path, corpus_format *format)
 {
@@ -57,14 +57,18 @@ static deberta_status make_safetensors_header(const corpus_output *output, tenso
     uint64_t end = 0;
     for (size_t k = 0; k < count; k++)
         DEBERTA_TRY(tensor_place_values(&places[k], &tensors[k], &end, output->path, err));
-    json_t *model = json_clean_text(output->model);
-    if (!model) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    const export_note notes[] = {{"model", json_string_value(model)}, {"version", deberta_version()}};
+    export_note notes[MOST_NOTES];
+    size_t note_count = 0;
+    const char *key;
+    json_t *value;
+    json_object_foreach(output->notes, key, value)
+    {
+        assert(note_count < MOST_NOTES);
+        notes[note_count++] = (export_note){key, json_string_value(value)};
+    }
     const tensor_contents contents = {
-        .tensors = tensors, .places = places, .count = count, .notes = notes, .note_count = 2};
-    const deberta_status status = tensor_header_safetensors(header, &contents, output->header_bytes, output->path, err);
-    json_decref(model);
-    return status;
+        .tensors = tensors, .places = places, .count = count, .notes = notes, .note_count = note_count};
+    return tensor_header_safetensors(header, &contents, output->header_bytes, output->path, err);
 }
 
 /* Room for any number of rows: every number of the empty header might grow to its longest. */

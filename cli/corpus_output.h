@@ -32,7 +32,7 @@ typedef struct corpus_output {
     bool per_token; /* a row has as many vectors as tokens, else one */
     bool windows;   /* several rows may come from one text */
     bool resumable;
-    const char *model;                /* for the notes of a safetensors file */
+    json_t *notes;                    /* __metadata__ of a safetensors file: texts by name, the caller's */
     char *path, *part, *journal_path; /* the last two if resumable */
     atomic_file *whole;               /* NULL if resumable */
     FILE *file, *journal;
@@ -50,7 +50,7 @@ typedef struct corpus_progress {
 /* False for a name whose suffix is none of the three. */
 bool corpus_format_of(const char *path, corpus_format *format);
 
-/* The caller has set format, width, per_token, windows, resumable and model. settings: what must be the same for a
+/* The caller has set format, width, per_token, windows, resumable and notes. settings: what must be the same for a
  * resumed run to go on (borrowed; not needed otherwise). *progress is zero where there is nothing to go on from. */
 deberta_status corpus_output_open(corpus_output *output, const char *path, const json_t *settings,
                                   corpus_progress *progress, deberta_error *err);

@@ -133,27 +133,42 @@ static int read_options(corpus_job *job)
     return EXIT_OK;
 }
 
-/* --ablate as it was given, every time. */
-static json_t *list_ablations(const parsed_options *options)
+static void note_number(json_t *notes, const char *name, size_t number)
 {
-    json_t *lists = json_array();
-    const char *list;
-    for (size_t k = 0; (list = options_nth_value(options, "ablate", k)); k++)
-        json_array_append_new(lists, json_string(list));
-    return lists;
+    if (number) json_object_set_new(notes, name, json_sprintf("%zu", number));
 }
 
-/* What a resumed run must have in common with the one that began. */
+/* How the vectors were made, for whoever finds the file. */
+static json_t *describe_making(const corpus_job *job)
+{
+    const deberta_isa isa = job->batches.session_options.isa;
+    const char *ablations = ablate_text(job->options);
+    json_t *notes = json_pack("{s:s, s:o, s:s, s:s, s:s}", "isa",
+                              deberta_isa_name(isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : isa), "model",
+                              json_clean_text(job->batches.info.name), "reference",
+                              options_value(job->options, "reference", "microsoft"), "version", deberta_version(),
+                              "pool", pooling_names[job->pooling]);
+    if (ablations) json_object_set_new(notes, "ablate", json_string(ablations));
+    note_number(notes, "window", job->window);
+    note_number(notes, "stride", job->stride);
+    note_number(notes, "max_tokens", job->batches.cut);
+    return notes;
+}
+
+/* What a resumed run must have in common with the one that began. In a safetensors file that is also what its header
+ * says of it: the header has a room of fixed size, and tells of all rows. */
 static deberta_status describe_settings(const corpus_job *job, json_t **settings, deberta_error *err)
 {
     char digest[65];
+    const char *ablations = ablate_text(job->options);
     DEBERTA_TRY(model_digest(job->batches.model, digest, err));
     *settings = json_pack(
-        "{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s, s:o}", "version", deberta_version(), "model", digest, "pool",
+        "{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s, s:s}", "version", deberta_version(), "model", digest, "pool",
         pooling_names[job->pooling], "format", (int)job->output.format, "window", (json_int_t)job->window, "stride",
         (json_int_t)job->stride, "max_tokens", (json_int_t)job->batches.cut, "strict", job->batches.strict, "reference",
-        options_value(job->options, "reference", "microsoft"), "ablations", list_ablations(job->options));
+        options_value(job->options, "reference", "microsoft"), "ablations", ablations ? ablations : "");
     if (!*settings) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    if (job->output.format == CORPUS_SAFETENSORS) json_object_set(*settings, "notes", job->output.notes);
     return DEBERTA_OK;
 }
 
@@ -461,6 +476,7 @@ static deberta_status encode_all(corpus_job *job, deberta_error *err)
     status = encode_chunks(job, err);
     progress_end(&job->bar);
     DEBERTA_TRY(status);
+    if (job->progress.texts == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", job->stream.path);
     DEBERTA_TRY(corpus_output_finish(&job->output, err));
     const double seconds = clock_seconds() - job->began;
     run_note(job->options, "%zu text%s, %zu tokens in %.2f s: %.0f tokens/s, %.1f %% of the time in the encoder",
@@ -480,8 +496,9 @@ static int run_job(corpus_job *job)
     if (status != EXIT_OK) return status;
     job->output.width = job->batches.info.hidden_size;
     job->output.windows = job->window != 0;
-    job->output.model = job->batches.info.name;
-    if (!(job->sums = calloc(job->output.width, sizeof *job->sums))) return report_no_memory(job->options);
+    job->output.notes = describe_making(job);
+    if (!(job->sums = calloc(job->output.width, sizeof *job->sums)) || !job->output.notes)
+        return report_no_memory(job->options);
     if (encode_all(job, &error) != DEBERTA_OK) return report_error(job->options, &error);
     return job->progress.bad ? EXIT_INPUT : EXIT_OK;
 }
@@ -497,6 +514,7 @@ int encode_corpus(const parsed_options *options)
     }
     free(job.texts);
     free(job.sums);
+    json_decref(job.output.notes);
     corpus_output_close(&job.output);
     text_stream_close(&job.stream);
     text_batches_close(&job.batches);

@@ -235,7 +235,7 @@ bool input_token_limit(const parsed_options *options, const deberta_model_info *
     if (strcmp(text, "trained") == 0) return true;
     /* the longest text of which every distance has a table row for itself */
     const position_rule rule = position_rule_of(info, DEBERTA_REFERENCE_MICROSOFT);
-    deberta_error error;
+    deberta_error error = {0};
     *limit = receptive_field_longest_unambiguous(&rule, &error);
     if (*limit) return true;
     report_usage(options, "--max-tokens receptive: %s", error.message);
@@ -318,7 +318,8 @@ int input_read(const parsed_options *options, const char *model_folder, const de
         return report_usage(options, "--input: unknown suffix in '%s', expected .safetensors or .json", path);
     if (!input_token_limit(options, info, &limit)) return EXIT_USAGE;
     if (texts && strncmp(model_folder, "synthetic:", 10) == 0)
-        return report_usage(options, "a made-up model has no tokenizer; give --ids");
+        return report_usage(options, "a made-up model has no tokenizer%s",
+                            options_knows(options, "ids") ? "; give --ids" : "");
     if (ids) {
         status = read_ids(options, &p, &error);
     } else if (file) {

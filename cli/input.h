@@ -42,7 +42,8 @@ typedef struct input_batch {
 /* The options of the sources, for the table of a command. */
 #define INPUT_OPTIONS                                                                                                  \
     {"text", 0, "TEXT", "what to encode; may be repeated"},                                                            \
-        {"pair", 0, "TEXT", "second segment of the text before it; an empty one is a segment"},                        \
+        {"pair", 0, "TEXT",                                                                                            \
+         "second segment of the text of the same number; an empty one is a segment"},                                  \
         {"file", 'f', "FILE", "texts, one a line, or objects (.jsonl); - is standard input"},                          \
         {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included (also: trained, receptive)"},             \
         {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so"},                    \

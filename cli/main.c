@@ -96,7 +96,7 @@ int main(int argc, char **argv)
     if (asks_for_help && argc == 2) {
         print_overview(stdout);
     } else if (is_one_of(argv[1], "--version", "-V", "version")) {
-        printf("deberta %s\n", deberta_version());
+        options_print_version();
     } else {
         const int first = asks_for_help ? 2 : 1;
         const char *name = argv[first];

@@ -12,12 +12,13 @@ const option_spec common_options[] = {
     {"threads", 't', "N", "threads; 0 = physical cores this process may use (default)"},
     {"reference", 0, "NAME", "distances beyond the table: microsoft (clamp first, default) or hf"},
     {"seed", 0, "N", "seed of what is drawn at random; made-up weights have theirs in the name (seed=)"},
-    {"memory-limit", 0, "BYTES", "refuse before running what would need more (suffixes K, M, G)"},
+    {"memory-limit", 0, "BYTES", "refuse before running what would need more, model included (suffixes K, M, G)"},
     {"json", 0, NULL, "results as JSON"},
     {"out", 'o', "PATH", "where results go; default standard output"},
     {"quiet", 'q', NULL, "no notes on stderr"},
     {"progress", 0, "WHEN", "progress on stderr: auto (on a terminal) or never"},
     {"help", 'h', NULL, "this text"},
+    {"version", 'V', NULL, "the program's version"},
     {NULL, 0, NULL, NULL},
 };
 
@@ -170,6 +171,11 @@ int options_parse(parsed_options **out, const command *command, int argc, char *
         options_free(&options);
         return EXIT_OK;
     }
+    if (status == EXIT_OK && options_has(options, "version")) {
+        options_print_version();
+        options_free(&options);
+        return EXIT_OK;
+    }
     if (status == EXIT_OK && options->argument_count < command->min_arguments)
         status = complain(command, "expected %s%s", command->arguments,
                           strcmp(command->arguments, "MODEL") == 0 ? ", a folder or synthetic:<shape>" : "");
@@ -254,6 +260,8 @@ void options_print_help(const command *command)
     if (command->example)
         printf("\n%s:\n%s", strchr(command->example, '\n')[1] ? "examples" : "example", command->example);
 }
+
+void options_print_version(void) { printf("deberta %s\n", deberta_version()); }
 
 const command *options_command(const parsed_options *options) { return options->command; }
 

@@ -69,23 +69,27 @@ void text_batches_close(text_batches *batches)
 static deberta_status check_memory(const text_batches *batches, text_record *record, size_t tokens, deberta_error *err)
 {
     deberta_session_options options = batches->session_options;
-    size_t needed;
-    if (!options.memory_limit_bytes || tokens <= batches->batch_tokens) return DEBERTA_OK;
+    deberta_error problem = {0};
+    if (tokens <= batches->batch_tokens) return DEBERTA_OK;
     options.max_tokens = tokens;
-    DEBERTA_TRY(deberta_session_predict_bytes(&needed, batches->model, &options, err));
-    if (needed <= options.memory_limit_bytes) return DEBERTA_OK;
-    return text_record_spoil(record, err, "%zu tokens need a workspace of %zu bytes, above --memory-limit", tokens,
-                             needed);
+    const deberta_status status = session_check_memory(batches->model, &options, NULL, 0, &problem);
+    if (status == DEBERTA_OK) return DEBERTA_OK;
+    if (status != DEBERTA_E_MEMORY) return status_fail(err, status, "%s", problem.message);
+    return text_record_spoil(record, err, "%zu tokens are above --memory-limit: %s", tokens, problem.message);
 }
 
 deberta_status text_batches_check_length(const text_batches *batches, text_record *record, size_t tokens,
                                          size_t longest, deberta_error *err)
 {
     if (tokens <= longest) return check_memory(batches, record, tokens, err);
-    const bool table = longest == batches->info.max_positions;
-    return text_record_spoil(record, err, "%zu tokens, but %s %zu; --max-tokens %zu would cut it", tokens,
-                             table ? "the position table of this model ends at" : "without --max-tokens the limit is",
-                             longest, longest);
+    if (longest == batches->info.max_positions)
+        return text_record_spoil(
+            record, err, "%zu tokens, but the position table of this model ends at %zu; --max-tokens %zu would cut it",
+            tokens, longest, longest);
+    return text_record_spoil(record, err,
+                             "%zu tokens, but without --max-tokens the limit is %zu; --max-tokens %zu takes it whole, a "
+                             "smaller number cuts it",
+                             tokens, longest, tokens);
 }
 
 static deberta_status check_ids(const text_batches *batches, text_record *record, const token_list *list,
@@ -143,6 +147,7 @@ static deberta_status make_room(text_batches *batches, size_t tokens, deberta_er
     batches->types = malloc(room * sizeof *batches->types);
     batches->starts = malloc((room + 1) * sizeof *batches->starts);
     if (!batches->ids || !batches->types || !batches->starts) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    DEBERTA_TRY(session_check_memory(batches->model, &batches->session_options, NULL, 0, err));
     return deberta_session_create(&batches->session, batches->model, &batches->session_options, err);
 }
 

@@ -57,7 +57,8 @@ deberta_status text_batches_run(text_batches *batches, text_piece *pieces, size_
 #define TEXT_BATCHES_OPTIONS                                                                                           \
     {"batch-tokens", 0, "N", "tokens encoded together (default 2048); changes speed and memory, no result"},           \
         {"max-tokens", 0, "N",                                                                                         \
-         "cut longer texts to N tokens, frame included; also: trained, receptive. Nothing is cut otherwise"},          \
+         "cut longer texts to N tokens, frame included; also: trained, receptive. Nothing is cut otherwise, but a "    \
+         "text of more than 32768 tokens is refused"},                                                                 \
         ABLATE_OPTION,                                                                                                 \
     {                                                                                                                  \
         "strict", 0, NULL, "broken UTF-8 is a problem of its line instead of being replaced by U+FFFD"                 \

@@ -11,6 +11,7 @@
 #include "core/base/status.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
+#include "core/model/session_internal_options.h"
 #include "study/capture.h"
 
 /* Somebody else's float32 is off by as much as ours: twice the limit that verify has against float64. */
@@ -197,19 +198,20 @@ static deberta_status run_tier(against_job *job, deberta_isa isa, deberta_error 
     job->isa = isa;
     DEBERTA_TRY(capture_create(&job->capture, &job->info, job->input.sequence_starts, job->input.sequences, err));
     job->capture.hidden = true;
-    for (size_t l = 0; l < job->info.layers; l++) job->capture.layers[l] = true;
     for (size_t a = 0; a < job->info.heads; a++) job->capture.heads[a] = true;
-    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) job->capture.components[c] = true;
-    DEBERTA_TRY(capture_allocate(&job->capture, job->verify->memory_limit_bytes, err));
+    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) capture_want_everywhere(&job->capture, (deberta_component)c);
     const deberta_session_options session_options = {
         .struct_size = sizeof session_options,
         .isa = isa,
         .max_tokens = job->input.tokens,
         .threads = job->verify->threads,
+        .memory_limit_bytes = job->verify->memory_limit_bytes,
         .features = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION |
                     (job->info.heads_present & 1u << DEBERTA_HEAD_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0),
         .ablations = job->verify->ablations,
         .ablation_count = job->verify->ablation_count};
+    DEBERTA_TRY(session_check_memory(job->model, &session_options, NULL, capture_bytes(&job->capture), err));
+    DEBERTA_TRY(capture_allocate(&job->capture, err));
     DEBERTA_TRY(deberta_session_create(&job->session, job->model, &session_options, err));
     const deberta_observer observer = capture_observer(&job->capture);
     const deberta_batch batch = input_as_batch(&job->input);

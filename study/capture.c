@@ -19,12 +19,12 @@ deberta_status capture_create(capture *capture, const deberta_model_info *model,
     capture->sequence_starts = sequence_starts;
     capture->sequences = sequences;
     capture->tokens = sequence_starts[sequences];
-    capture->layers = calloc(model->layers + 1, sizeof *capture->layers);
     capture->heads = calloc(model->heads + 1, sizeof *capture->heads);
+    capture->matrices = calloc(model->layers * DEBERTA_COMPONENT_COUNT + 1, sizeof *capture->matrices);
     capture->hidden_states = calloc(model->layers + 1, sizeof *capture->hidden_states);
     capture->attention = calloc(model->layers * DEBERTA_COMPONENT_COUNT + 1, sizeof *capture->attention);
     capture->matrix_starts = calloc(sequences + 1, sizeof *capture->matrix_starts);
-    if (!capture->layers || !capture->heads || !capture->hidden_states || !capture->attention ||
+    if (!capture->heads || !capture->matrices || !capture->hidden_states || !capture->attention ||
         !capture->matrix_starts) {
         capture_free(capture);
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
@@ -41,39 +41,49 @@ bool component_is_in(deberta_component component, const deberta_model_info *mode
     return (component != DEBERTA_C2P || model->has_c2p) && (component != DEBERTA_P2C || model->has_p2c);
 }
 
-deberta_status capture_allocate(capture *capture, size_t limit_bytes, deberta_error *err)
+void capture_want(capture *capture, size_t layer, deberta_component component)
+{
+    bool *wanted = &capture->matrices[layer * DEBERTA_COMPONENT_COUNT + component];
+    if (*wanted || !component_is_in(component, capture->model)) return;
+    *wanted = true;
+    capture->matrix_count++;
+}
+
+void capture_want_everywhere(capture *capture, deberta_component component)
+{
+    for (size_t layer = 0; layer < capture->layer_count; layer++) capture_want(capture, layer, component);
+}
+
+static bool measure(const capture *capture, size_t *matrix_bytes, size_t *hidden_bytes, size_t *total)
 {
     const deberta_model_info *model = capture->model;
     const size_t cells = capture->matrix_starts[capture->sequences];
-    size_t matrix_bytes, matrices = 0, total = 0;
-    for (size_t l = 0; l < model->layers; l++)
-        for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
-            matrices += capture->layers[l] && capture->components[c] && component_is_in((deberta_component)c, model);
-    const size_t hidden_bytes =
-        capture->hidden ? (model->layers + 1) * capture->tokens * model->hidden_size * sizeof(float) : 0;
-    if (!size_multiply(cells, model->heads * sizeof(float), &matrix_bytes) ||
-        !size_multiply(matrix_bytes, matrices, &total) || !size_add(total, hidden_bytes, &total) ||
-        (limit_bytes && total > limit_bytes))
+    *hidden_bytes = capture->hidden ? (model->layers + 1) * capture->tokens * model->hidden_size * sizeof(float) : 0;
+    return size_multiply(cells, model->heads * sizeof(float), matrix_bytes) &&
+           size_multiply(*matrix_bytes, capture->matrix_count, total) && size_add(*total, *hidden_bytes, total);
+}
+
+size_t capture_bytes(const capture *capture)
+{
+    size_t matrix_bytes, hidden_bytes, total;
+    return measure(capture, &matrix_bytes, &hidden_bytes, &total) ? total : SIZE_MAX;
+}
+
+deberta_status capture_allocate(capture *capture, deberta_error *err)
+{
+    const deberta_model_info *model = capture->model;
+    size_t matrix_bytes, hidden_bytes, total;
+    if (!measure(capture, &matrix_bytes, &hidden_bytes, &total))
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY,
-                     "keeping %zu attention matrices of %zu heads and %zu cells needs %.3g GB, the limit is %zu bytes; "
-                     "choose fewer layers, heads "
-                     "or components",
-                     matrices, model->heads, cells,
-                     ((double)cells * (double)model->heads * 4 * (double)matrices + (double)hidden_bytes) * 1e-9,
-                     limit_bytes);
-    for (size_t l = 0; l <= model->layers; l++) {
-        if (capture->hidden &&
-            !(capture->hidden_states[l] = malloc(capture->tokens * model->hidden_size * sizeof(float) + 1)))
+                     "%zu attention matrices of %zu heads and %zu cells need more than the address space",
+                     capture->matrix_count, model->heads, capture->matrix_starts[capture->sequences]);
+    for (size_t l = 0; capture->hidden && l <= model->layers; l++)
+        if (!(capture->hidden_states[l] = malloc(capture->tokens * model->hidden_size * sizeof(float) + 1)))
             DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for hidden states (%zu bytes)", hidden_bytes);
-        for (int c = 0; l < model->layers && c < DEBERTA_COMPONENT_COUNT; c++) {
-            if (!capture->layers[l] || !capture->components[c] || !component_is_in((deberta_component)c, model))
-                continue;
-            /* zero-filled: heads that were not chosen stay 0 */
-            if (!(capture->attention[l * DEBERTA_COMPONENT_COUNT + (size_t)c] =
-                      calloc(cells * model->heads + 1, sizeof(float))))
-                DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for attention matrices (%zu bytes)", total);
-        }
-    }
+    /* zero-filled: heads that were not chosen stay 0 */
+    for (size_t k = 0; k < model->layers * DEBERTA_COMPONENT_COUNT; k++)
+        if (capture->matrices[k] && !(capture->attention[k] = calloc(matrix_bytes + 1, 1)))
+            DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for attention matrices (%zu bytes)", total);
     return DEBERTA_OK;
 }
 
@@ -82,8 +92,8 @@ void capture_free(capture *capture)
     const size_t layers = capture->layer_count; /* the model may be gone */
     for (size_t l = 0; capture->hidden_states && l <= layers; l++) free(capture->hidden_states[l]);
     for (size_t k = 0; capture->attention && k < layers * DEBERTA_COMPONENT_COUNT; k++) free(capture->attention[k]);
-    free(capture->layers);
     free(capture->heads);
+    free(capture->matrices);
     free(capture->hidden_states);
     free(capture->attention);
     free(capture->matrix_starts);
@@ -128,10 +138,9 @@ deberta_observer capture_observer(capture *capture)
 {
     deberta_observer observer = {.struct_size = sizeof observer, .context = capture};
     if (capture->hidden) observer.on_hidden = on_hidden;
-    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
-        if (capture->components[c]) {
-            observer.wants_attention = wants_attention;
-            observer.on_attention = on_attention;
-        }
+    if (capture->matrix_count > 0) {
+        observer.wants_attention = wants_attention;
+        observer.on_attention = on_attention;
+    }
     return observer;
 }

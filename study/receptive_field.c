@@ -216,6 +216,10 @@ size_t field_formula_value(field_formula formula, size_t k, size_t n)
 
 size_t receptive_field_longest_unambiguous(const position_rule *rule, deberta_error *err)
 {
+    if (rule->span == 0) {
+        status_fail(err, DEBERTA_E_UNSUPPORTED, "the model has no relative positions");
+        return 0;
+    }
     size_t low = 1,
            high = 2 * rule->span + 1; /* a text of `low` tokens is fine, one of `high` has more distances than rows */
     while (high - low > 1) {
@@ -225,7 +229,7 @@ size_t receptive_field_longest_unambiguous(const position_rule *rule, deberta_er
         *(field.unique_count == 2 * middle - 1 ? &low : &high) = middle;
         receptive_field_free(&field);
     }
-    return rule->span ? low : 0;
+    return low;
 }
 
 void receptive_field_of_token(const receptive_field *field, size_t position, size_t *unambiguous, size_t *among_own)

@@ -114,19 +114,20 @@ static deberta_status run_engine(engine_run *run, const deberta_model *model, co
 {
     DEBERTA_TRY(capture_create(&run->capture, info, starts, 1, err));
     run->capture.hidden = true;
-    for (size_t l = 0; l < info->layers; l++) run->capture.layers[l] = true;
     for (size_t a = 0; a < info->heads; a++) run->capture.heads[a] = true;
-    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) run->capture.components[c] = true;
-    DEBERTA_TRY(capture_allocate(&run->capture, options->memory_limit_bytes, err));
+    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) capture_want_everywhere(&run->capture, (deberta_component)c);
     const deberta_session_options session_options = {
         .struct_size = sizeof session_options,
         .isa = isa,
         .max_tokens = starts[1],
         .threads = options->threads,
+        .memory_limit_bytes = options->memory_limit_bytes,
         .features = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION |
                     (info->heads_present & 1u << DEBERTA_HEAD_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0),
         .ablations = options->ablations,
         .ablation_count = options->ablation_count};
+    DEBERTA_TRY(session_check_memory(model, &session_options, NULL, capture_bytes(&run->capture), err));
+    DEBERTA_TRY(capture_allocate(&run->capture, err));
     DEBERTA_TRY(deberta_session_create(&run->session, model, &session_options, err));
     const deberta_observer observer = capture_observer(&run->capture);
     const deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1};

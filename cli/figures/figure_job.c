@@ -9,6 +9,7 @@
 #include "cli/figures/figure_kinds.h"
 #include "cli/figures/figure_options.h"
 #include "core/base/grow.h"
+#include "core/base/memory_need.h"
 
 /* -------------------------------------------------------------------------------------------------------- memory */
 
@@ -156,8 +157,10 @@ void figure_job_close(figure_job *job)
 int figure_job_open_model(figure_job *job, const char *path, deberta_model **model, deberta_model_info *info)
 {
     const int status = run_open_model_at(job->options, path, model);
-    if (status == EXIT_OK) *info = *deberta_model_describe(*model);
-    return status;
+    if (status != EXIT_OK) return status;
+    *info = *deberta_model_describe(*model);
+    job->model_bytes += info->memory_bytes;
+    return EXIT_OK;
 }
 
 int figure_job_open_session(figure_job *job, const deberta_model *model, unsigned features, deberta_session **session)
@@ -171,9 +174,15 @@ int figure_job_open_session(figure_job *job, const deberta_model *model, unsigne
     for (size_t r = 0; r < job->input.rows; r++)
         if (job->input.row[r].tokens > session_options.max_tokens)
             session_options.max_tokens = job->input.row[r].tokens;
-    return deberta_session_create(session, model, &session_options, &error) == DEBERTA_OK
-               ? EXIT_OK
-               : report_error(job->options, &error);
+    memory_need need = {.model_bytes = job->model_bytes};
+    if (deberta_session_predict_bytes(&need.session_bytes, model, &session_options, &error) != DEBERTA_OK)
+        return report_error(job->options, &error);
+    need.session_bytes += job->session_bytes;
+    job->session_bytes = need.session_bytes;
+    if (memory_need_check(&need, session_options.memory_limit_bytes, &error) != DEBERTA_OK ||
+        deberta_session_create(session, model, &session_options, &error) != DEBERTA_OK)
+        return report_error(job->options, &error);
+    return EXIT_OK;
 }
 
 int figure_job_open_capture(figure_job *job, const deberta_model_info *info, const token_view *view, capture *capture)
@@ -186,18 +195,24 @@ int figure_job_open_capture(figure_job *job, const deberta_model_info *info, con
     for (size_t k = 0; k < job->layer_count; k++) {
         if (job->layers[k] >= info->layers)
             return report_usage(job->options, "--layers: %s has no layer %zu", info->name, job->layers[k]);
-        capture->layers[job->layers[k]] = true;
+        for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
+            if (job->components[c]) capture_want(capture, job->layers[k], (deberta_component)c);
     }
     for (size_t k = 0; k < job->head_count; k++) {
         if (job->heads[k] >= info->heads)
             return report_usage(job->options, "--heads: %s has no head %zu", info->name, job->heads[k]);
         capture->heads[job->heads[k]] = true;
     }
-    memcpy(capture->components, job->components, sizeof capture->components);
     capture->hidden = job->kind->hidden;
-    return capture_allocate(capture, session_options.memory_limit_bytes, &error) == DEBERTA_OK
-               ? EXIT_OK
-               : report_error(job->options, &error);
+    size_t kept_bytes = capture_bytes(capture);
+    if (capture != &job->capture && job->capture.model &&
+        !size_add(kept_bytes, capture_bytes(&job->capture), &kept_bytes))
+        kept_bytes = SIZE_MAX;
+    const memory_need need = {job->model_bytes, job->session_bytes, kept_bytes};
+    if (memory_need_check(&need, session_options.memory_limit_bytes, &error) != DEBERTA_OK ||
+        capture_allocate(capture, &error) != DEBERTA_OK)
+        return report_error(job->options, &error);
+    return EXIT_OK;
 }
 
 int figure_job_observe(figure_job *job, deberta_session *session, size_t row, const deberta_observer *observer)

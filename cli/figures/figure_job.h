@@ -43,6 +43,7 @@ typedef struct figure_job {
     bool components[DEBERTA_COMPONENT_COUNT];        /* chosen and there */
     deberta_session *session;                        /* of the model, from figure_job_encode */
     capture capture;                                 /* of the row, from figure_job_encode */
+    size_t model_bytes, session_bytes;               /* of all that are open */
 
     figure_style style; /* title, width, type, provenance, and the note: figure_job_note adds to it */
     heatmap_look look;

@@ -9,6 +9,7 @@
 #include "cli/studies/studies.h"
 #include "cli/studies/token_class.h"
 #include "core/base/status.h"
+#include "core/model/session_internal_options.h"
 
 enum { MOST_SENTENCES = 100000, BATCH_TOKENS = 2048 };
 
@@ -35,6 +36,7 @@ static deberta_status measure_shares(components_study *study, deberta_error *err
     session_options.max_tokens = study_texts_largest_batch(texts, BATCH_TOKENS);
     session_options.features = DEBERTA_OBSERVE_ATTENTION;
     deberta_status status = starts ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+    if (status == DEBERTA_OK) status = session_check_memory(texts->model.model, &session_options, NULL, 0, err);
     if (status == DEBERTA_OK) status = deberta_session_create(&session, texts->model.model, &session_options, err);
     const deberta_observer observer = component_share_observer(&study->share);
     progress_bar bar = progress_begin(study->options, "sentences", texts->count);

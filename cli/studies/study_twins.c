@@ -7,21 +7,24 @@
 #include "cli/input.h"
 #include "cli/studies/studies.h"
 #include "cli/studies/study_models.h"
-#include "core/base/status.h"
+#include "core/base/memory_need.h"
 
 enum { MOST_SENTENCES = 100000 };
 
 /* ------------------------------------------------------------------------------------------------------- measuring */
 
 /* Every layer and head, and what the model has of the components but the logits, which are their sum. */
-static deberta_status open_capture(const twins_study *study, const twin *model, const size_t *starts, capture *captured,
-                                   deberta_error *err)
+static deberta_status open_capture(const twins_study *study, const twin *model, const deberta_session *session,
+                                   const size_t *starts, capture *captured, deberta_error *err)
 {
     DEBERTA_TRY(capture_create(captured, &model->info, starts, 1, err));
-    for (size_t layer = 0; layer < model->info.layers; layer++) captured->layers[layer] = true;
     for (size_t head = 0; head < model->info.heads; head++) captured->heads[head] = true;
-    for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++) captured->components[c] = c != DEBERTA_LOGITS;
-    return capture_allocate(captured, study->texts.model.session_options.memory_limit_bytes, err);
+    for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
+        if (c != DEBERTA_LOGITS) capture_want_everywhere(captured, c);
+    const memory_need need = {study->models[0].info.memory_bytes + study->models[1].info.memory_bytes,
+                              deberta_session_memory_bytes(session), capture_bytes(captured)};
+    DEBERTA_TRY(memory_need_check(&need, study->texts.model.session_options.memory_limit_bytes, err));
+    return capture_allocate(captured, err);
 }
 
 /* One sentence at a time: their matrices are kept whole. */
@@ -31,7 +34,7 @@ static deberta_status measure_sentence(twins_study *study, twin *model, deberta_
     size_t starts[2];
     capture captured = {0};
     const deberta_batch batch = study_texts_batch(&study->texts, k, k + 1, starts);
-    deberta_status status = open_capture(study, model, starts, &captured, err);
+    deberta_status status = open_capture(study, model, session, starts, &captured, err);
     const deberta_observer observer = capture_observer(&captured);
     deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
     if (status == DEBERTA_OK) status = deberta_encode(session, &batch, &outputs, err);

@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/base/memory_need.h"
+
 #if defined(__SANITIZE_ADDRESS__)
 #define ARENA_ASAN 1
 #elif defined(__has_feature)
@@ -93,8 +95,6 @@ static unsigned char *map_pages(size_t bytes)
     return start + front;
 }
 
-static double mebibytes(size_t bytes) { return (double)bytes / (1 << 20); }
-
 deberta_status arena_predict(const arena *memory, const char *what, size_t limit_bytes, size_t *capacity_bytes,
                              deberta_error *err)
 {
@@ -105,8 +105,8 @@ deberta_status arena_predict(const arena *memory, const char *what, size_t limit
     }
     /* Not the mapping, which ends on a page: whoever is told a size and sets it as the limit must not be refused. */
     if (limit_bytes && *capacity_bytes > limit_bytes) {
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: needs %.1f MiB (%zu bytes), the limit is %.1f MiB (%zu bytes)", what,
-                     mebibytes(*capacity_bytes), *capacity_bytes, mebibytes(limit_bytes), limit_bytes);
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: needs %s, the limit is %s", what,
+                     bytes_describe(*capacity_bytes).text, bytes_describe(limit_bytes).text);
     }
     return DEBERTA_OK;
 }
@@ -119,8 +119,8 @@ deberta_status arena_allocate(arena *memory, const char *what, size_t limit_byte
     mapping_bytes(capacity, &mapped);
     unsigned char *block = map_pages(mapped);
     if (!block) {
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: the system refused %.1f MiB (%zu bytes): %s", what, mebibytes(mapped),
-                     mapped, strerror(errno));
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: the system refused %s: %s", what, bytes_describe(mapped).text,
+                     strerror(errno));
     }
     forbid(block, mapped);
     memory->block = block;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory_need.h"
 #include "core/base/topology.h"
 #include "core/dispatch.h"
 #include "core/model/linear.h"
@@ -254,16 +255,31 @@ deberta_status deberta_session_create(deberta_session **session, const deberta_m
     return session_create_internal(session, model, options, NULL, err);
 }
 
-deberta_status deberta_session_predict_bytes(size_t *bytes, const deberta_model *model,
-                                             const deberta_session_options *given, deberta_error *err)
+static deberta_status predict(size_t *bytes, const deberta_model *model, const deberta_session_options *given,
+                              const session_internal_options *internal, deberta_error *err)
 {
-    if (!bytes) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_session_predict_bytes needs a place for the number");
     deberta_session_options options;
     deberta_session imagined = {0};
     DEBERTA_TRY(copy_struct(&options, given, sizeof options, "deberta_session_options", err));
-    DEBERTA_TRY(settle(&imagined, model, &options, NULL, err));
+    DEBERTA_TRY(settle(&imagined, model, &options, internal, err));
     session_carve(&imagined, &imagined.arena);
     return arena_predict(&imagined.arena, "session", 0, bytes, err);
+}
+
+deberta_status deberta_session_predict_bytes(size_t *bytes, const deberta_model *model,
+                                             const deberta_session_options *options, deberta_error *err)
+{
+    if (!bytes) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_session_predict_bytes needs a place for the number");
+    return predict(bytes, model, options, NULL, err);
+}
+
+deberta_status session_check_memory(const deberta_model *model, const deberta_session_options *options,
+                                    const session_internal_options *internal, size_t kept_bytes, deberta_error *err)
+{
+    memory_need need = {.model_bytes = model->memory_bytes, .kept_bytes = kept_bytes};
+    if (options->memory_limit_bytes == 0) return DEBERTA_OK;
+    DEBERTA_TRY(predict(&need.session_bytes, model, options, internal, err));
+    return memory_need_check(&need, options->memory_limit_bytes, err);
 }
 
 void deberta_session_free(deberta_session **session)

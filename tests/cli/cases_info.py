@@ -18,9 +18,11 @@ def info_json(bench):
     available = {t["name"] for t in found["tiers"] if t["available"]}
     assert found["kernels"] and all(set(k) == {"slot", "isa"} and k["isa"] in available for k in found["kernels"])
     assert all(isinstance(found["topology"][k], int) for k in ("cores", "usable_cores", "l1d_bytes", "l2_bytes"))
-    scalar = json.loads(bench.fine("info", "--json", "--isa", "scalar").out)
-    assert {k["isa"] for k in scalar["kernels"]} <= {"scalar", "scalar_fma"}
-    assert bench.fine("--version").out == f"deberta {found['version']}\n"
+    scalar = json.loads(bench.fine("info", "--json", env={"DEBERTA_ISA": "scalar"}).out)
+    assert {k["isa"] for k in scalar["kernels"]} == {"scalar"}
+    assert "scalar_fma" not in bench.fine("info", "--isa", "scalar").out
+    for words in (["--version"], ["info", "--version"], ["encode", "-V"], ["bench", "compare", "--version"]):
+        assert bench.fine(*words).out == f"deberta {found['version']}\n", words
 
 
 def info_model(bench):

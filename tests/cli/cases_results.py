@@ -83,6 +83,16 @@ def compare_case(case, extra=()):
             for what in ("probs", "c2c", "logits"):
                 assert found[f"attn.{layer}.{what}"].shape == (batch, heads, columns, columns), what
         bars, compared = tolerances(bench.golden, case), 0
+        inputs = {name: found.pop(name) for name in list(found) if name.endswith(("ids", "mask"))}
+        assert set(inputs) >= {"input_ids", "attention_mask"}, set(inputs)
+        for name, tensor in inputs.items():
+            assert tensor.dtype == "I64" and tensor.shape == (batch, columns), name
+            for k, value in enumerate(tensor.values):
+                row = mask[k // columns]
+                hole = any(row[:k % columns]) and any(row[k % columns:])
+                there = expected[name].values[k] if name in expected else k % columns  # position_ids of rows padded on the left
+                want = int(row[k % columns]) if name == "attention_mask" else there if row[k % columns] or hole else 0
+                assert value == want, f"{name}[{k}] = {value}, expected {want}"
         for name, tensor in found.items():
             assert tensor.dtype == "F32", name
             want = expected.get(name)
@@ -113,9 +123,11 @@ def encode_defaults(bench):
     result = bench.fine("encode", TINY, "--ids", "1,7,3,2", "--ids", "4,5", "--json", "-o", "a.safetensors")
     about = json.loads(result.out)
     assert set(about) == {"out", "model", "isa", "tokens", "tensors"}, about
-    assert about["tokens"] == 6 and about["tensors"] == [{"name": "hidden_states.1", "shape": [2, 4, 64]}], about
+    assert about["tokens"] == 6 and about["tensors"] == [{"name": "input_ids", "shape": [2, 4]}, {"name": "attention_mask", "shape": [2, 4]},
+                                                        {"name": "hidden_states.1", "shape": [2, 4, 64]}], about
     tensors, metadata = tensor_files.read(bench.path("a.safetensors"))
-    assert list(tensors) == ["hidden_states.1"] and tensors["hidden_states.1"].shape == (2, 4, 64)
+    assert list(tensors) == ["input_ids", "attention_mask", "hidden_states.1"] and tensors["hidden_states.1"].shape == (2, 4, 64)
+    assert list(tensors["input_ids"].values) == [1, 7, 3, 2, 4, 5, 0, 0] and list(tensors["attention_mask"].values) == [1] * 6 + [0] * 2
     assert metadata["isa"] == about["isa"]
     assert all(v == 0 for v in tensors["hidden_states.1"].values[6 * 64:]) and all(tensors["hidden_states.1"].values[:6 * 64])
     bench.fine("encode", TINY, "--ids", "1,7,3,2", "--ids", "4,5", "--isa", "scalar", "--threads", "1", "-o", "b.safetensors")
@@ -129,11 +141,31 @@ def encode_defaults(bench):
 
 def encode_lists(bench):
     bench.fine("encode", TINY.replace("layers=1", "layers=4"), "--ids", "1,7,3", "--attention", "0,2-3", "--components", "1", "-o", "x.safetensors")
-    names = set(tensor_files.read(bench.path("x.safetensors"))[0])
-    for layer in (0, 2, 3):
-        assert f"attn.{layer}.probs" in names, names
-    for what in ("c2c", "c2p", "p2c", "logits"):
-        assert f"attn.1.{what}" in names, names
+    names = {name for name in tensor_files.read(bench.path("x.safetensors"))[0] if name.startswith("attn.")}
+    assert names == {f"attn.{layer}.probs" for layer in (0, 2, 3)} | {f"attn.1.{what}" for what in ("c2c", "c2p", "p2c", "logits")}, names
+
+
+def memory_limit_is_for_all(bench):
+    """The sum of model, session and what is kept is what --memory-limit is compared with, to the byte."""
+    demo = os.path.join(bench.root, "models", "demo")
+    model = json.loads(bench.fine("info", TINY, "--json").out)["model"]["memory_bytes"]
+    ids = ",".join(["1"] * 300)
+    encode = ["encode", TINY, "--ids", ids, "-o", "x.safetensors", "--threads", "1"]
+    commands = [encode, encode + ["--attention", "all"], encode + ["--hidden", "all"],
+                ["verify", TINY, "--ids", ids, "--isa", "scalar", "--threads", "1"]]
+    if bench.has_text:
+        commands += [["encode", demo, "--text", "a", "-o", "x.npy"], ["fill-mask", demo, "--text", "[MASK]"]]
+    if "\n  attention " in bench.fine("--help").out:
+        commands.append(["attention", TINY, "--ids", ids, "--threads", "1", "-o", "x.svg"])
+    for command in commands:
+        held = model if command[1] == TINY else json.loads(bench.fine("info", demo, "--json").out)["model"]["memory_bytes"]
+        refusal = bench.run(*command, "--memory-limit", held + 1)
+        check_message(refusal, 4, ["for the model", "for the session", "the limit is"])
+        total, *parts, limit = [int(number) for number in re.findall(r"(\d+) bytes", refusal.err)]
+        assert total == sum(parts) and parts[0] == held and parts[1] > 0 and limit == held + 1, refusal.err
+        assert bench.run(*command, "--memory-limit", total - 1).code == 4, command
+        if command[0] != "attention":  # refused once for the session, once for the matrices
+            bench.fine(*command, "--memory-limit", total)
 
 
 def encode_json_input(bench):
@@ -149,8 +181,31 @@ def encode_json_input(bench):
     assert a.values.tobytes() == b.values.tobytes() and a.shape == (2, 4, 64)
     bad = os.path.join(bench.golden, "bad", "82-mask-all-zero")
     bench.fine("encode", bad, "--input", os.path.join(bad, "inputs.json"), "--attention", "all", "-o", "zero.safetensors")
-    for tensor in tensor_files.read(bench.path("zero.safetensors"))[0].values():
-        assert not any(tensor.values)
+    for name, tensor in tensor_files.read(bench.path("zero.safetensors"))[0].items():
+        assert not any(tensor.values), name
+
+
+def encode_is_verified(bench):
+    """What encode writes is what verify --against reads: texts with pairs, and padding, holes, types and positions of a file."""
+    model = TINY + ",types=2,biased=1,positions=64"
+    with open(bench.path("in.json"), "w", encoding="utf-8") as file:
+        json.dump({"input_ids": [[1, 7, 3, 0], [9, 4, 5, 6], [1, 1, 1, 1]], "attention_mask": [[1, 0, 1, 0], [0, 1, 1, 1], [1, 1, 1, 1]],
+                   "token_type_ids": [[0, 0, 1, 0], [0, 0, 1, 1], [0, 0, 0, 0]], "position_ids": [[0] * 4, [3, 9, 8, 7], [0] * 4]}, file)
+    wanted = ["--hidden", "all", "--attention", "all", "--components", "all", "--logits", "--ablate", "c2p@0:1", "--ablate", "p2c=mean@0"]
+    bench.fine("encode", model, "--input", "in.json", *wanted, "-o", "a.safetensors")
+    tensors, metadata = tensor_files.read(bench.path("a.safetensors"))
+    assert metadata["ablate"] == "c2p@0:1,p2c=mean@0" and set(metadata) == {"ablate", "isa", "model", "reference", "version"}, metadata
+    assert list(tensors["position_ids"].values) == [0, 0, 0, 0, 0, 9, 8, 7, 0, 0, 0, 0], tensors["position_ids"].values
+    bench.fine("verify", model, "--against", "a.safetensors", "--ablate", metadata["ablate"])
+    assert bench.run("verify", model, "--against", "a.safetensors").code == 1, "without the interventions the numbers are others"
+    bench.fine("encode", model, "--input", "a.safetensors", *wanted, "-o", "b.safetensors")
+    with open(bench.path("a.safetensors"), "rb") as a, open(bench.path("b.safetensors"), "rb") as b:
+        assert a.read() == b.read(), "encode of its own output gives other bytes"
+    demo = os.path.join(bench.root, "models", "demo")
+    if bench.has_text:
+        bench.fine("encode", demo, "--text", "a", "--text", "a new store", "--pair", "b", "--pair", "", "-o", "c.safetensors")
+        assert any(tensor_files.read(bench.path("c.safetensors"))[0]["token_type_ids"].values)
+        bench.fine("verify", demo, "--against", "c.safetensors")
 
 
 def through_link(name, *arguments):
@@ -816,6 +871,8 @@ def tests(settings):
     yield "encode/scalar", compare_case("21-v2-conv-tanh-g2", ("--isa", "scalar", "--threads", "1"))
     yield "encode/defaults", encode_defaults
     yield "encode/lists", encode_lists
+    yield "encode/is-verified", encode_is_verified
+    yield "memory-limit-is-for-all", memory_limit_is_for_all
     yield "encode/json-input", encode_json_input
     yield "link/tensors", through_link("x.safetensors", "encode", TINY, "--ids", "1", "-o")
     yield "link/text", through_link("x.json", "info", "--json", "-o")

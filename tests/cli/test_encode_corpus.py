@@ -9,6 +9,7 @@ import math
 import os
 import pathlib
 import random
+import re
 import signal
 import struct
 import subprocess
@@ -99,8 +100,12 @@ def test_pooling_agrees_with_plain_encode():
 def test_formats_hold_the_same_rows():
     path = corpus("formats.txt", 90)
     shape, values = read_npy(encode("f.npy", "--file", path)[0])
-    tensors, header = small_models.read_tensors(encode("f.safetensors", "--file", path, "--pool", "mean")[0])
-    assert tensors["pooled"] == (list(shape), values) and list(tensors) == ["pooled"] and "model" in header["__metadata__"]
+    tensors, header = small_models.read_tensors(encode("f.safetensors", "--file", path, "--pool", "mean", "--isa", "scalar", "--reference", "hf")[0])
+    assert tensors["pooled"] == (list(shape), values) and list(tensors) == ["pooled"]
+    version = run("--version")[0].split()[1]
+    assert header["__metadata__"] == {"isa": "scalar", "model": str(model()), "version": version, "reference": "hf", "pool": "mean"}
+    _, header = small_models.read_tensors(encode("ablated.safetensors", "--file", path, "--pool", "cls", "--ablate", "c2p@0", "--ablate", "p2c@1:0")[0])
+    assert (header["__metadata__"]["pool"], header["__metadata__"]["ablate"]) == ("cls", "c2p@0,p2c@1:0"), header
     lines = [json.loads(line) for line in encode("f.jsonl", "--file", path)[0].read_text().splitlines()]
     assert [line["line"] for line in lines] == list(range(1, 91))
     assert array.array("f", [x for line in lines for x in line["pooled"]]) == values
@@ -129,7 +134,8 @@ def test_batches_do_not_show():
 def test_windows():
     text = " ".join(f"word {k} of the new store" for k in range(40))
     path = encode("w.safetensors", "--text", "short", "--text", text, "--window", 24, "--stride", 9)[0]
-    tensors, _ = small_models.read_tensors(path)
+    tensors, header = small_models.read_tensors(path)
+    assert (header["__metadata__"]["window"], header["__metadata__"]["stride"]) == ("24", "9"), header
     listing = json.loads(run("tokenize", model(), "--json", "--text", text)[0])
     content = len(listing["ids"]) - 2
     windows = 1 + max(0, math.ceil((content - 22) / 9))
@@ -154,7 +160,8 @@ def test_bad_lines_keep_their_rows():
     path.write_bytes(b"one\n\xff two\n" + b"x " * 5_000_000 + b"\nnul \0 four\n")
     out, notes = encode("bad.npy", "--file", path, code=3)
     shape, values = read_npy(out)
-    assert shape == (4, WIDTH) and "bad.txt, line 3: " in notes and "--max-tokens" in notes
+    assert shape == (4, WIDTH) and "bad.txt, line 3: " in notes
+    assert re.search(r": (\d+) tokens, but without --max-tokens the limit is 32768; --max-tokens \1 takes it whole, a smaller number cuts it", notes), notes
     assert [math.isnan(values[k * WIDTH]) for k in range(4)] == [False, False, True, False]
     lines = [json.loads(x) for x in encode("bad.jsonl", "--file", path, "--strict", code=3)[0].read_text().splitlines()]
     assert ["error" in line for line in lines] == [False, True, True, False]
@@ -193,6 +200,8 @@ def test_resuming():
             file.write(b'{"texts":999')
         for other in (["--strict"], ["--ablate", "c2p@0"]):
             assert "other settings" in run("encode", model(), *words, *more, *other, "--resume", "-o", target, code=3)[1]
+        if out == "r.safetensors":  # whose header tells of all rows and has its room already
+            assert "other settings" in run("encode", f"{model()}/", *words, *more, "--resume", "-o", target, code=3)[1]
         lines = path.read_text()
         path.write_text("changed " + lines)
         assert "not those" in run("encode", model(), *words, *more, "--resume", "-o", target, code=3)[1]

@@ -93,8 +93,9 @@ static float *observe_c2p(const deberta_model *model, const float *row_bias)
     info = *deberta_model_describe(model);
     assert_int_equal(session_create_internal(&session, model, &options, &internal, NULL), DEBERTA_OK);
     assert_int_equal(capture_create(&kept, &info, starts, 1, NULL), DEBERTA_OK);
-    kept.layers[0] = kept.heads[0] = kept.heads[1] = kept.components[DEBERTA_C2P] = true;
-    assert_int_equal(capture_allocate(&kept, 0, NULL), DEBERTA_OK);
+    kept.heads[0] = kept.heads[1] = true;
+    capture_want(&kept, 0, DEBERTA_C2P);
+    assert_int_equal(capture_allocate(&kept, NULL), DEBERTA_OK);
     const deberta_observer observer = capture_observer(&kept);
     const deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1};
     deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};

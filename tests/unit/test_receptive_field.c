@@ -105,6 +105,10 @@ static void test_longest(void **state)
     const position_rule one = v1(), three = v3();
     assert_int_equal(receptive_field_longest_unambiguous(&one, NULL), 512);
     assert_int_equal(receptive_field_longest_unambiguous(&three, NULL), 132);
+    const position_rule none = {0};
+    deberta_error error = {0};
+    assert_int_equal(receptive_field_longest_unambiguous(&none, &error), 0);
+    assert_string_equal(error.message, "the model has no relative positions");
 }
 
 /* With the pair (row(r), row(-r)) the two ends of v1's table help each other out: +-511 instead of -511 ... 510. */
