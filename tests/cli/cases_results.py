@@ -766,7 +766,7 @@ def whole_report(bench):
     for file in about["files"]:
         assert os.path.getsize(bench.path("r/" + file["name"])) == file["bytes"], file
     assert "{{" not in page and not re.search(r"(src|href)=.?https?:|@import|url\(", page), "the page must not load anything"
-    assert not [f for f in os.listdir(bench.path("r")) if f.endswith(".part")]
+    assert not [f for f in os.listdir(bench.path("r")) if f.startswith(".deberta-")]
 
 
 def report_sweep_layers(bench):
