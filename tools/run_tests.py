@@ -10,7 +10,7 @@ Stages, all of them after `build/` has been built:
     without-fma       the scalar tier on a processor without FMA and AVX, under qemu
     neon              a cross build for aarch64, under qemu
     avx512-emulated   the AVX-512 tier on an emulated processor, under Bochs; --full takes it only where this processor lacks AVX-512
-    options           builds without figures and without tokenizers and their tests, warnings are errors
+    options           builds without figures and without tokenizers and their unit tests, warnings are errors
     clang             a release build with the second compiler: kernels, golden results, one arithmetic
     sanitizers        clang's address and undefined-behaviour sanitizers over the whole suite
     threads           the compiler's thread sanitizer over the tests in which threads meet
@@ -273,8 +273,7 @@ def options():
     for part in ("viz", "text"):
         build = f"build-no-{part}"
         if build_in(build, f"-D{part}=disabled", "-Dtests=enabled", "--werror", "--buildtype=release"):
-            # What knows of the option: the program, and the libraries' own tests.
-            meson_tests(f"without {part}", build, ["--setup", "quick", "--suite", "cli", "--suite", "unit", "--no-suite", "long"])
+            meson_tests(f"without {part}", build, ["--setup", "quick", "--suite", "unit", "--no-suite", "long"])
     if os.path.exists("build-no-viz/build.ninja"):
         run("lint of the objects", [sys.executable, "tools/lint.py", "--objects", "build-no-viz"])
 

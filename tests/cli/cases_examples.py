@@ -6,6 +6,7 @@ import shlex
 import shutil
 
 from cases_documents import commands_of
+from cases_misuse import needs_figures
 
 # Models that are not in the tree, and what would write into somebody's home: cases_documents looks at their options.
 ELSEWHERE = ("deberta-v3-", "swag-model", "source ", " > ~/")
@@ -39,6 +40,7 @@ def examples_of(bench):
 
 
 def examples(bench):
+    needs_figures(bench)  # several draw
     for name, text in FILES.items():
         with open(bench.path(name), "w", encoding="utf-8") as file:
             file.write(text)
