@@ -54,13 +54,13 @@ deberta_status sweep_check(const sweep_options *options, const deberta_model_inf
                          options->layers.values[i], model->name, model->layers, model->layers == 1 ? "" : "s");
     }
     for (size_t i = 0; i < options->term_count; i++) {
-        const attention_terms terms = options->terms[i];
-        const char *lacks = terms == ATTENTION_TERMS_C2C_C2P && !model->has_c2p   ? "c2p"
-                            : terms == ATTENTION_TERMS_C2C_P2C && !model->has_p2c ? "p2c"
-                                                                                  : NULL;
+        const term_selection terms = options->terms[i];
+        const char *lacks = terms == TERM_SELECTION_C2C_C2P && !model->has_c2p   ? "c2p"
+                            : terms == TERM_SELECTION_C2C_P2C && !model->has_p2c ? "p2c"
+                                                                                 : NULL;
         if (lacks)
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--attention: %s asks for %s, which %s lacks",
-                         attention_terms_name(terms), lacks, model->name);
+                         term_selection_name(terms), lacks, model->name);
     }
     return DEBERTA_OK;
 }

@@ -213,7 +213,7 @@ static void test_what_cannot_be_swept(void **state)
     size_list_free(&options.layers);
 
     options = quick_options();
-    const attention_terms absent[] = {ATTENTION_TERMS_FULL, ATTENTION_TERMS_C2C_P2C};
+    const term_selection absent[] = {TERM_SELECTION_FULL, TERM_SELECTION_C2C_P2C};
     char lacking[128];
     snprintf(lacking, sizeof lacking, "%s,terms=c2p", options.model);
     options.model = lacking;
