@@ -57,7 +57,7 @@ deberta_status sweep_check(const sweep_options *options, const deberta_model_inf
         const term_selection terms = options->terms[i];
         const char *lacks = terms == TERM_SELECTION_C2C_C2P && !model->has_c2p   ? "c2p"
                             : terms == TERM_SELECTION_C2C_P2C && !model->has_p2c ? "p2c"
-                                                                        : NULL;
+                                                                                 : NULL;
         if (lacks)
             DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--attention: %s asks for %s, which %s lacks",
                          term_selection_name(terms), lacks, model->name);

@@ -256,7 +256,7 @@ static void test_refusals(void **state)
         {"7", "line 1"},
         {"{} {}", "line 1"},
         {"{\"model_type\":\"deberta-v2\",", "line 1"},
-        {"\xef\xbb\xbf{}", "line 1"},
+        {"\xef\xbb\xbf{}", "vocab_size is missing"}, /* a byte order mark is no damage */
         {"\xff\xfe{\0}", "line 1"},
         {"{}", "vocab_size is missing"},
         {"{\"model_type\":\"bert\"}", "model_type is the text 'bert'"},
