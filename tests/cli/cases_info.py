@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import struct
 import subprocess
 
@@ -37,6 +38,22 @@ def info_model(bench):
         assert file.read() == text
     head = json.loads(bench.fine("info", os.path.join(bench.golden, "33-v3-mlm-emd"), "--json").out)["model"]
     assert head["heads_present"] == ["mlm", "mlm_emd"], head
+
+
+def info_tokenizer(bench):
+    demo = os.path.join(bench.root, "models", "demo")
+    assert json.loads(bench.fine("info", TINY, "--json").out)["model"]["tokenizer"] is None
+    if not bench.has_text:
+        return
+    assert json.loads(bench.fine("info", demo, "--json").out)["model"]["tokenizer"] == {"kind": "SentencePiece unigram", "vocabulary_size": 5991}
+    assert "\n  tokenizer         SentencePiece unigram, 5991 tokens\n" in bench.fine("info", demo).out
+    none = bench.fine("info", os.path.join(bench.golden, "33-v3-mlm-emd"))
+    assert "\n  tokenizer         none\n" in none.out and none.err == "", none.describe()
+    shutil.copytree(demo, bench.path("broken"))
+    with open(bench.path("broken/spm.model"), "wb") as file:
+        file.write(b"no vocabulary")
+    broken = bench.fine("info", "broken")
+    assert "\n  tokenizer         none\n" in broken.out and "spm.model" in broken.err, broken.describe()
 
 
 def write_hollow_model(folder, hidden, layers):
@@ -86,4 +103,5 @@ def info_reads_no_weights(bench):
 def tests(_):
     yield "info/json", info_json
     yield "info/model", info_model
+    yield "info/tokenizer", info_tokenizer
     yield "info/reads-no-weights", info_reads_no_weights
