@@ -88,6 +88,21 @@ static void add_context(json_t *object, const deberta_model *model, deberta_refe
     json_object_set_new(object, "context", context_advice(&info, reference));
 }
 
+/* null for a model without one; what keeps one that is there from being read is said beside the results. */
+static json_t *describe_tokenizer(const parsed_options *options, const char *folder)
+{
+    deberta_tokenizer *tokenizer = NULL;
+    deberta_error error = {0};
+    if (strncmp(folder, "synthetic:", 10) == 0) return json_null();
+    const deberta_status status = deberta_tokenizer_open(&tokenizer, folder, &error);
+    if (status != DEBERTA_OK && status != DEBERTA_E_FILE) run_note(options, "note: the tokenizer: %s", error.message);
+    if (status != DEBERTA_OK) return json_null();
+    json_t *about = json_pack("{s:s, s:I}", "kind", deberta_tokenizer_kind_name(tokenizer), "vocabulary_size",
+                              (json_int_t)deberta_tokenizer_vocabulary_size(tokenizer));
+    deberta_tokenizer_free(&tokenizer);
+    return about;
+}
+
 static const char *text_of(const json_t *object, const char *key)
 {
     return json_string_value(json_object_get(object, key));
@@ -107,7 +122,13 @@ static void print_model(FILE *out, const json_t *model)
     fprintf(out, "  shape             %lld layers, hidden %lld, %lld heads of %lld, intermediate %lld\n",
             number_of(model, "layers"), number_of(model, "hidden_size"), number_of(model, "heads"),
             number_of(model, "head_size"), number_of(model, "intermediate_size"));
+    const json_t *tokenizer = json_object_get(model, "tokenizer");
     fprintf(out, "  vocabulary        %lld\n", number_of(model, "vocabulary_size"));
+    if (json_is_null(tokenizer))
+        fprintf(out, "  tokenizer         none\n");
+    else
+        fprintf(out, "  tokenizer         %s, %lld tokens\n", text_of(tokenizer, "kind"),
+                number_of(tokenizer, "vocabulary_size"));
     if (number_of(model, "relative_rows"))
         fprintf(out, "  relative          %s, %lld rows, distances below %lld%s\n", text_of(model, "position_terms"),
                 number_of(model, "relative_rows"), number_of(model, "max_relative_positions"),
@@ -165,6 +186,7 @@ static int run(const parsed_options *options)
         if (status != EXIT_OK) return status;
     }
     json_t *about_model = model ? describe_model(model) : NULL;
+    if (model) json_object_set_new(about_model, "tokenizer", describe_tokenizer(options, options_argument(options, 0)));
     if (model) add_context(about_model, model, model_options.reference);
     int status = EXIT_OK;
     if (options_has(options, "json")) {
@@ -188,7 +210,7 @@ static int run(const parsed_options *options)
 
 const command command_info = {
     .name = "info",
-    .summary = "the processor, its tiers and kernels; for a model: its shape, memory and heads",
+    .summary = "the processor, its tiers and kernels; for a model: its shape, tokenizer, memory and heads",
     .arguments = "[MODEL]",
     .max_arguments = 1,
     .options = NULL,

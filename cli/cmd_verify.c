@@ -241,7 +241,6 @@ static int verify_sequences(const parsed_options *options, const verify_options 
 static int verify_one(const parsed_options *options, const verify_options *verify, verify_report *report)
 {
     input_batch input = {0};
-    deberta_error error = {0};
     const char *path = options_argument(options, 0);
     const bool given = options_has(options, "ids") || options_has(options, "text") || options_has(options, "file");
     deberta_model *model = NULL;
@@ -252,12 +251,6 @@ static int verify_one(const parsed_options *options, const verify_options *verif
     deberta_model_free(&model);
     if (given) {
         status = input_read(options, path, &info, &input);
-        for (size_t t = 0; status == EXIT_OK && t < input.tokens; t++)
-            if (input.ids[t] < 0 || (size_t)input.ids[t] >= info.vocabulary_size) {
-                status_fail(&error, DEBERTA_E_ARGUMENT, "id %d at token %zu: the vocabulary has %zu rows (0 ... %zu)",
-                            input.ids[t], t, info.vocabulary_size, info.vocabulary_size - 1);
-                status = report_error(options, &error);
-            }
         if (status == EXIT_OK)
             status = verify_sequences(options, verify, report, input.ids, input.sequence_starts, input.sequences);
         input_free(&input);

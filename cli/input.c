@@ -13,11 +13,13 @@
 #include "cli/text_source.h"
 #include "cli/token_label.h"
 #include "core/io/input_file.h"
+#include "core/io/quote.h"
 #include "core/model/positions.h"
 #include "study/receptive_field.h"
 
 /* A padded matrix [rows][columns] of one kind, on its way in. */
 typedef struct padded {
+    const char *source; /* what messages call it: the option, or the file */
     size_t rows, columns;
     int64_t *ids, *mask, *types, *positions;
 } padded;
@@ -56,13 +58,13 @@ void input_free(input_batch *input)
     memset(input, 0, sizeof *input);
 }
 
-/* Ids that fit in 32 bits; the encoder checks them against its vocabulary. */
-static deberta_status narrow(int32_t *out, int64_t value, const char *what, size_t row, size_t column,
+/* Ids that fit in 32 bits; input_check compares them with a vocabulary. */
+static deberta_status narrow(int32_t *out, int64_t value, const padded *p, const char *what, size_t row, size_t column,
                              deberta_error *err)
 {
     if (value < INT32_MIN || value > INT32_MAX)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s %lld in row %zu, column %zu does not fit in 32 bits", what,
-                     (long long)value, row, column);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: %s %lld in row %zu, column %zu does not fit in 32 bits",
+                     QUOTE(p->source), what, (long long)value, row, column);
     *out = (int32_t)value;
     return DEBERTA_OK;
 }
@@ -98,12 +100,12 @@ static deberta_status fill(input_batch *input, const padded *p, deberta_error *e
         const input_row row = input->row[r];
         const size_t from = r * p->columns + row.first_column;
         for (size_t c = 0; c < row.tokens; c++, t++) {
-            DEBERTA_TRY(narrow(&input->ids[t], p->ids[from + c], "id", r, row.first_column + c, err));
+            DEBERTA_TRY(narrow(&input->ids[t], p->ids[from + c], p, "id", r, row.first_column + c, err));
             if (p->types)
                 DEBERTA_TRY(
-                    narrow(&input->token_types[t], p->types[from + c], "token type", r, row.first_column + c, err));
+                    narrow(&input->token_types[t], p->types[from + c], p, "token type", r, row.first_column + c, err));
             const int64_t position = p->positions ? p->positions[from + c] : (int64_t)(row.first_column + c);
-            DEBERTA_TRY(narrow(&input->position_ids[t], position, "position", r, row.first_column + c, err));
+            DEBERTA_TRY(narrow(&input->position_ids[t], position, p, "position", r, row.first_column + c, err));
             input->mask[t] = !p->mask || p->mask[from + c] != 0;
             holes = holes || !input->mask[t];
             shifted = shifted || position != (int64_t)c;
@@ -199,13 +201,51 @@ static deberta_status read_ids(const parsed_options *options, padded *p, deberta
 static deberta_status read_file(const char *path, padded *p, deberta_error *err)
 {
     input_file file;
-    DEBERTA_TRY(input_file_read(&file, path, err));
-    *p = (padded){.rows = file.rows,
+    const bool standard = strcmp(path, "-") == 0;
+    const char *source = standard ? "standard input" : path;
+    DEBERTA_TRY(standard ? input_file_read_stream(&file, stdin, source, err) : input_file_read(&file, path, err));
+    *p = (padded){.source = source,
+                  .rows = file.rows,
                   .columns = file.columns,
                   .ids = file.ids,
                   .mask = file.mask,
                   .types = file.types,
                   .positions = file.positions};
+    return DEBERTA_OK;
+}
+
+typedef struct table {
+    const char *name, *what; /* of its rows in the input */
+    size_t rows;
+} table;
+
+static deberta_status check_value(const input_batch *input, const char *source, const table *table, int32_t value,
+                                  size_t row, size_t column, deberta_error *err)
+{
+    if (value >= 0 && (size_t)value < table->rows) return DEBERTA_OK;
+    if (input->token_lists)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "text %zu: '%s' has the %s %d, but the model's %s has %zu rows (0 ... %zu)",
+                     row + 1, QUOTE(token_list_text(&input->token_lists[row], column, NULL)), table->what, (int)value,
+                     table->name, table->rows, table->rows - 1);
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: %s %d in row %zu, column %zu: the %s has %zu rows (0 ... %zu)",
+                 QUOTE(source), table->what, (int)value, row, column, table->name, table->rows, table->rows - 1);
+}
+
+deberta_status input_check(const input_batch *input, const deberta_model_info *info, const char *source,
+                           deberta_error *err)
+{
+    const table words = {"vocabulary", "id", info->vocabulary_size};
+    const table types = {"token type table", "token type", info->token_types};
+    for (size_t r = 0; r < input->rows; r++) {
+        const input_row row = input->row[r];
+        for (size_t t = 0; t < row.tokens; t++) {
+            const size_t token = input->sequence_starts[row.sequence] + t, column = row.first_column + t;
+            DEBERTA_TRY(check_value(input, source, &words, input->ids[token], r, column, err));
+            /* without a table token types are ignored, whatever they are */
+            if (input->token_types && info->token_types > 0)
+                DEBERTA_TRY(check_value(input, source, &types, input->token_types[token], r, column, err));
+        }
+    }
     return DEBERTA_OK;
 }
 
@@ -297,7 +337,7 @@ int input_read(const parsed_options *options, const char *model_folder, const de
 {
     memset(input, 0, sizeof *input);
     deberta_error error = {0};
-    padded p = {0};
+    padded p = {.source = "--ids"}; /* texts have no source of numbers to blame */
     deberta_status status;
     size_t limit;
     const bool ids = options_has(options, "ids"), file = options_has(options, "input");
@@ -314,7 +354,7 @@ int input_read(const parsed_options *options, const char *model_folder, const de
     if (!texts && input_refuse_text_options(options, "; --ids and --input are taken as they are") != EXIT_OK)
         return EXIT_USAGE;
     const char *path = options_value(options, "input", NULL);
-    if (path && !path_has_suffix(path, ".safetensors") && !path_has_suffix(path, ".json"))
+    if (path && strcmp(path, "-") != 0 && !path_has_suffix(path, ".safetensors") && !path_has_suffix(path, ".json"))
         return report_usage(options, "--input: unknown suffix in '%s', expected .safetensors or .json", path);
     if (!input_token_limit(options, info, &limit)) return EXIT_USAGE;
     if (texts && strncmp(model_folder, "synthetic:", 10) == 0)
@@ -333,6 +373,7 @@ int input_read(const parsed_options *options, const char *model_folder, const de
         status = tokenize(options, model_folder, limit, input, &p, &error);
     }
     if (status == DEBERTA_OK) status = pack(input, &p, &error);
+    if (status == DEBERTA_OK && info) status = input_check(input, info, p.source, &error);
     padded_free(&p);
     if (status == DEBERTA_OK) return EXIT_OK;
     input_free(input);

@@ -1,8 +1,8 @@
 /* What the user wants encoded, whatever form it came in, as one ragged batch that remembers how it looked.
  *
  * Sources, one of: --text S (may be repeated; --pair S adds a second segment), --file FILE of lines ("-": standard
- * input), --ids 1,7,3 (taken as is, nothing added; may be repeated), --input FILE (.safetensors or .json with input_ids
- * [B,N] and optionally attention_mask, token_type_ids, position_ids).
+ * input), --ids 1,7,3 (taken as is, nothing added; may be repeated), --input FILE (.safetensors, .json or standard input
+ * with input_ids [B,N] and optionally attention_mask, token_type_ids, position_ids).
  *
  * Padding exists only here: leading and trailing padding of a row is cut before encoding, a hole inside keeps its
  * columns and carries a mask, and absolute positions go on counting columns: a left-padded row starts at its first real
@@ -49,15 +49,18 @@ typedef struct input_batch {
         {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so"},                    \
         {"ids", 0, "LIST", "token ids such as 1,7,3,2, taken as they are; may be repeated"},                           \
     {                                                                                                                  \
-        "input", 'i', "FILE", "input_ids and masks from a .safetensors or .json file"                                  \
+        "input", 'i', "FILE", "input_ids and masks from a .safetensors or .json file; - is standard input"             \
     }
 
-/* model_folder: where the tokenizer is. info: for --max-tokens trained and receptive; NULL where no model is open, then
- * these two are refused. EXIT_OK or an exit code, after saying why. */
+/* model_folder: where the tokenizer is. info: for --max-tokens trained and receptive, and for comparing ids with the
+ * vocabulary; NULL where no model is open, then these two are refused. EXIT_OK or an exit code, after saying why. */
 int input_read(const parsed_options *options, const char *model_folder, const deberta_model_info *info,
                input_batch *input);
 /* The same from the tensors of a file. */
 deberta_status input_read_tensors(input_batch *input, const char *path, deberta_error *err);
+/* Names the first id or token type that the model has no row for, by its place in the source. */
+deberta_status input_check(const input_batch *input, const deberta_model_info *info, const char *source,
+                           deberta_error *err);
 void input_free(input_batch *input);
 /* The batch for deberta_encode; borrows. */
 deberta_batch input_as_batch(const input_batch *input);

@@ -232,6 +232,7 @@ static deberta_status run_job(against_job *job, deberta_error *err)
     DEBERTA_TRY(safetensors_list(&job->tensors, job->file.bytes, job->file.size_bytes, job->path, err));
     DEBERTA_TRY(deberta_model_open(&job->model, options_argument(job->options, 0), &model_options, err));
     job->info = *deberta_model_describe(job->model);
+    DEBERTA_TRY(input_check(&job->input, &job->info, job->path, err));
     for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++) {
         if (!job->verify->tiers[t]) continue;
         job->compared = 0;

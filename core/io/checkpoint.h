@@ -22,6 +22,8 @@ void checkpoint_close(checkpoint **checkpoint);
 
 /* Where messages say that a tensor is missing: the weight file, or the folder if there are several. */
 const char *checkpoint_place(const checkpoint *checkpoint);
+/* The file that a tensor of an open checkpoint is in. */
+const char *checkpoint_place_of(const tensor *tensor);
 /* In ascending order of the names. */
 size_t checkpoint_count(const checkpoint *checkpoint);
 const tensor *checkpoint_at(const checkpoint *checkpoint, size_t index);

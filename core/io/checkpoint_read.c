@@ -27,13 +27,13 @@ const tensor *checkpoint_find(const checkpoint *c, const char *name)
 
 /* Callers only get tensors that are the first member of an entry. */
 static const entry *entry_of(const tensor *t) { return (const entry *)t; }
-static const char *place_of(const tensor *t) { return entry_of(t)->file->map.name.text; }
+const char *checkpoint_place_of(const tensor *t) { return entry_of(t)->file->map.name.text; }
 
 static deberta_status require_floating(const tensor *t, deberta_error *err)
 {
     if (dtype_is_floating(t->dtype)) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' has dtype %s, expected weights in F32, F16, BF16 or F64",
-                 place_of(t), QUOTE(t->name), dtype_name(t->dtype));
+                 checkpoint_place_of(t), QUOTE(t->name), dtype_name(t->dtype));
 }
 
 const char *checkpoint_place(const checkpoint *c) { return c->file_count == 1 ? c->files[0].map.name.text : c->folder; }
@@ -47,8 +47,8 @@ deberta_status checkpoint_require(const checkpoint *c, const tensor **found, con
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' is missing (%zu tensors in %zu file%s)",
                      checkpoint_place(c), QUOTE(name), c->count, c->file_count, c->file_count == 1 ? "" : "s");
     if (t->rank != rank || memcmp(t->shape, shape, rank * sizeof *shape) != 0)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' has shape %s, expected %s", place_of(t), QUOTE(name),
-                     shape_describe(t->shape, t->rank).text, shape_describe(shape, rank).text);
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' has shape %s, expected %s", checkpoint_place_of(t),
+                     QUOTE(name), shape_describe(t->shape, t->rank).text, shape_describe(shape, rank).text);
     return require_floating(t, err);
 }
 

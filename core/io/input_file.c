@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/grow.h"
 #include "core/base/path.h"
 #include "core/io/json_file.h"
 #include "core/io/mapped_file.h"
@@ -142,6 +143,43 @@ static deberta_status check_mask(const input_file *input, const char *where, deb
     return DEBERTA_OK;
 }
 
+static deberta_status read_content(input_file *input, const mapped_file *file, bool json, deberta_error *err)
+{
+    deberta_status status = json ? read_json(input, file, err) : read_safetensors(input, file, err);
+    if (status == DEBERTA_OK) status = check_mask(input, file->name.text, err);
+    if (status != DEBERTA_OK) input_file_free(input);
+    return status;
+}
+
+deberta_status input_file_read_stream(input_file *input, FILE *stream, const char *name, deberta_error *err)
+{
+    enum { LEAST_READ_BYTES = 1 << 16 };
+    *input = (input_file){0};
+    uint8_t *bytes = NULL;
+    size_t size_bytes = 0, capacity = 0, got;
+    do {
+        uint8_t *larger = grown(bytes, &capacity, size_bytes + LEAST_READ_BYTES, 1);
+        if (!larger) {
+            free(bytes);
+            DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for more than %zu bytes", name, size_bytes);
+        }
+        bytes = larger;
+        got = fread(bytes + size_bytes, 1, capacity - size_bytes, stream);
+        size_bytes += got;
+    } while (got > 0);
+    const mapped_file content = {.bytes = bytes, .size_bytes = size_bytes, .name = quote_bytes(name, strlen(name))};
+    const bool json = size_bytes < 8 || load_u64(bytes) >= size_bytes;
+    deberta_status status;
+    if (ferror(stream))
+        status = status_fail(err, DEBERTA_E_FILE, "%s: cannot be read", name);
+    else if (size_bytes == 0)
+        status = status_fail(err, DEBERTA_E_FORMAT, "%s: is empty (0 bytes)", name);
+    else
+        status = read_content(input, &content, json, err);
+    free(bytes);
+    return status;
+}
+
 deberta_status input_file_read(input_file *input, const char *path, deberta_error *err)
 {
     *input = (input_file){0};
@@ -151,10 +189,8 @@ deberta_status input_file_read(input_file *input, const char *path, deberta_erro
                      QUOTE(path));
     mapped_file file;
     DEBERTA_TRY(mapped_file_open(&file, path, err));
-    deberta_status status = json ? read_json(input, &file, err) : read_safetensors(input, &file, err);
-    if (status == DEBERTA_OK) status = check_mask(input, file.name.text, err);
+    deberta_status status = read_content(input, &file, json, err);
     mapped_file_close(&file);
-    if (status != DEBERTA_OK) input_file_free(input);
     return status;
 }
 

@@ -290,7 +290,7 @@ static bool find_made(const void *context, const char *name, weight_tensor *foun
         if (in_layer != (rest != NULL) || strcmp(rest ? rest : name, tensors[i].name + in_layer) != 0) continue;
         if (!is_present(made, i)) return false;
         *found =
-            (weight_tensor){.file = "synthetic weights", .dtype = DTYPE_F32, .made.key = hash_name(name, made->seed)};
+            (weight_tensor){.place = "synthetic weights", .dtype = DTYPE_F32, .made.key = hash_name(name, made->seed)};
         for (const char *letter = tensors[i].shape; *letter; letter++) {
             found->shape[found->rank++] = size_of_letter(&made->config, *letter);
         }

@@ -78,7 +78,7 @@ static deberta_status walk_classifier(weight_loader *loader, deberta_model *mode
                      !architecture_has(&model->config, "TokenClassification"));
     DEBERTA_TRY(loader_find(loader, &found, "classifier.weight", 2, (size_t[]){ANY_SIZE, hidden}, err));
     if (found.shape[0] == 0) {
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "tensor 'classifier.weight' of %s has no rows", QUOTE(found.file));
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor 'classifier.weight' has no rows", found.place);
     }
     heads->labels = found.shape[0];
     if (sequence) {

@@ -16,7 +16,8 @@ static bool find_in_checkpoint(const void *context, const char *name, weight_ten
 {
     const tensor *stored = checkpoint_find(context, name);
     if (!stored) return false;
-    *found = (weight_tensor){.file = stored->file, .rank = stored->rank, .dtype = stored->dtype, .stored = stored};
+    *found = (weight_tensor){
+        .place = checkpoint_place_of(stored), .rank = stored->rank, .dtype = stored->dtype, .stored = stored};
     memcpy(found->shape, stored->shape, sizeof found->shape);
     return true;
 }
@@ -94,13 +95,13 @@ deberta_status loader_find(weight_loader *loader, weight_tensor *found, const ch
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' is missing", loader->source->name, full);
     }
     if (!dtype_is_floating(found->dtype)) {
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "tensor '%s' of %s: type %s, expected floating-point weights", full,
-                     QUOTE(found->file), dtype_name(found->dtype));
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' has type %s, expected floating-point weights",
+                     found->place, full, dtype_name(found->dtype));
     }
     if (!shape_matches(found, rank, shape)) {
         size_t wanted[TENSOR_MAX_RANK] = {0};
         for (size_t i = 0; i < rank; i++) wanted[i] = shape[i] == ANY_SIZE ? found->shape[i] : shape[i];
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "tensor '%s' of %s: shape %s, expected %s", full, QUOTE(found->file),
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' has shape %s, expected %s", found->place, full,
                      shape_describe(found->shape, found->rank).text, shape_describe(wanted, rank).text);
     }
     if (loader->pass == LOAD_CHECK && loader->counting) {

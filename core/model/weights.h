@@ -20,7 +20,7 @@
 #include "core/model/pack.h"
 
 typedef struct weight_tensor {
-    const char *file; /* for messages */
+    const char *place; /* its file, for messages */
     size_t rank, shape[TENSOR_MAX_RANK];
     tensor_dtype dtype;
     const tensor *stored; /* of a checkpoint */

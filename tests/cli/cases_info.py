@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import struct
 import subprocess
 
@@ -45,6 +46,22 @@ def info_mdeberta(bench):
     differing = {key for key in shape if shape[key] != base[key]}
     assert differing == {"name", "vocabulary_size", "parameters"} and shape["vocabulary_size"] == 251000, differing
     bench.fine("encode", "synthetic:mdeberta-base,layers=1,vocab=100", "--ids", "1,99,2", "-o", "o.safetensors")
+
+
+def info_tokenizer(bench):
+    demo = os.path.join(bench.root, "models", "demo")
+    assert json.loads(bench.fine("info", TINY, "--json").out)["model"]["tokenizer"] is None
+    if not bench.has_text:
+        return
+    assert json.loads(bench.fine("info", demo, "--json").out)["model"]["tokenizer"] == {"kind": "SentencePiece unigram", "vocabulary_size": 5991}
+    assert "\n  tokenizer         SentencePiece unigram, 5991 tokens\n" in bench.fine("info", demo).out
+    none = bench.fine("info", os.path.join(bench.golden, "33-v3-mlm-emd"))
+    assert "\n  tokenizer         none\n" in none.out and none.err == "", none.describe()
+    shutil.copytree(demo, bench.path("broken"))
+    with open(bench.path("broken/spm.model"), "wb") as file:
+        file.write(b"no vocabulary")
+    broken = bench.fine("info", "broken")
+    assert "\n  tokenizer         none\n" in broken.out and "spm.model" in broken.err, broken.describe()
 
 
 def write_hollow_model(folder, hidden, layers):
@@ -95,4 +112,5 @@ def tests(_):
     yield "info/json", info_json
     yield "info/model", info_model
     yield "info/mdeberta", info_mdeberta
+    yield "info/tokenizer", info_tokenizer
     yield "info/reads-no-weights", info_reads_no_weights

@@ -29,6 +29,8 @@ TABLE = [
     ("model-empty-name", ["info", ""], 3, ["MODEL", "empty"]),
     ("model-is-file", ["info", "f"], 3, ["f", "file", "folder"]),
     ("model-empty-folder", ["info", "."], 3, ["config.json"]),
+    ("model-shape", ["info", "{G}/bad/38-st-shape-transposed"], 3, ["38-st-shape-transposed/model.safetensors: tensor '", "has shape", "expected"]),
+    ("model-dtype", ["info", "{G}/bad/37-st-dtype-i64"], 3, ["37-st-dtype-i64/model.safetensors: tensor '", "has type I64"]),
     ("synthetic-none", ["info", "synthetic:"], 3, ["unknown shape ''", "v3-base"]),
     ("synthetic-shape", ["info", "synthetic:v9"], 3, ["unknown shape 'v9'", "v3-base"]),
     ("synthetic-key", ["info", "synthetic:v3-xsmall,foo=1"], 3, ["foo", "layers", "vocab"]),
@@ -97,9 +99,13 @@ TABLE = [
     ("encode-two-sources", ["encode", TINY, "--ids", "1", "--text", "a", "-o", "x.safetensors"], 2, ["--text", "--ids"]),
     ("encode-text-synthetic", ["encode", TINY, "--text", "a", "-o", "x.safetensors"], 2, ["no tokenizer", "--ids"]),
     ("encode-text-no-tokenizer", ["encode", "{G}/33-v3-mlm-emd", "--text", "a", "-o", "x.safetensors"], 3, ["tokenizer", "spm.model"]),
-    ("encode-id-large", ["encode", TINY, "--ids", "1,50", "-o", "x.safetensors"], 3, ["id 50", "token 1", "50 rows"]),
-    ("encode-id-negative", ["encode", TINY, "--ids", "1,-1", "-o", "x.safetensors"], 3, ["id -1", "token 1"]),
-    ("encode-id-64-bit", ["encode", TINY, "--ids", "1,99999999999", "-o", "x.safetensors"], 2, ["99999999999", "32 bits"]),
+    ("encode-id-large", ["encode", TINY, "--ids", "1,50", "-o", "x.safetensors"], 2, ["--ids: id 50 in row 0, column 1: the vocabulary has 50 rows (0 ... 49)"]),
+    ("encode-id-negative", ["encode", TINY, "--ids", "1", "--ids", "1,-1", "-o", "x.safetensors"], 2, ["--ids: id -1 in row 1, column 1"]),
+    ("encode-id-64-bit", ["encode", TINY, "--ids", "1,99999999999", "-o", "x.safetensors"], 2, ["--ids: id 99999999999 in row 0, column 1", "32 bits"]),
+    ("encode-input-id", ["encode", TINY, "--input", "large.json", "-o", "x.safetensors"], 3, ["large.json: id 900 in row 1, column 2: the vocabulary has 50 rows (0 ... 49)"]),
+    ("encode-input-id-64-bit", ["encode", TINY, "--input", "huge.json", "-o", "x.safetensors"], 3, ["huge.json: id 99999999999 in row 0, column 1 does not fit in 32 bits"]),
+    ("encode-input-type", ["encode", TINY + ",types=2", "--input", "types.json", "-o", "x.safetensors"], 3, ["types.json: token type 2 in row 0, column 1: the token type table has 2 rows (0 ... 1)"]),
+    ("encode-input-stdin-empty", ["encode", TINY, "--input", "-", "-o", "x.safetensors"], 3, ["standard input: is empty"]),
     ("encode-id-huge", ["encode", TINY, "--ids", "9" * 40, "-o", "x.safetensors"], 2, ["--ids"]),
     ("encode-ids-empty", ["encode", TINY, "--ids", "", "-o", "x.safetensors"], 2, ["--ids", "''"]),
     ("encode-ids-hole", ["encode", TINY, "--ids", "1,,2", "-o", "x.safetensors"], 2, ["--ids", "'1,,2'"]),
@@ -161,10 +167,10 @@ TABLE = [
     ("verify-against-no-model", ["verify", "--against", "x.safetensors"], 2, ["--against", "MODEL"]),
     ("verify-against-missing", ["verify", TINY, "--against", "no.safetensors"], 3, ["no.safetensors", "No such file"]),
     ("verify-against-and-ids", ["verify", TINY, "--against", "no.safetensors", "--ids", "1"], 2, ["--against", "--ids"]),
-    ("verify-against-other-model", ["verify", TINY, "--against", "{G}/01-v1-both-n33/expected.safetensors"], 3, ["id 60", "50 rows"]),
+    ("verify-against-other-model", ["verify", TINY, "--against", "{G}/01-v1-both-n33/expected.safetensors"], 3, ["expected.safetensors: id 60 in row 0, column ", "50 rows"]),
     ("verify-against-other-heads", ["verify", TINY_100, "--against", "{G}/01-v1-both-n33/expected.safetensors"], 3, ["expected.safetensors", "attn.0.c2c", "[1, 4, 33, 33], expected [1, 2, 33, 33]"]),
     ("verify-against-other-width", ["verify", TINY_100 + ",heads=4", "--against", "{G}/01-v1-both-n33/expected.safetensors"], 3, ["hidden_states.0", "[1, 33, 48], expected [1, 33, 64]"]),
-    ("verify-id-large", ["verify", TINY, "--ids", "1,99"], 3, ["id 99", "token 1", "50 rows"]),
+    ("verify-id-large", ["verify", TINY, "--ids", "1,99"], 2, ["--ids: id 99 in row 0, column 1", "50 rows"]),
     ("verify-ids-no-model", ["verify", "--ids", "1"], 2, ["--ids", "MODEL"]),
     ("verify-tokens-no-model", ["verify", "-n", "9"], 2, ["--tokens", "MODEL"]),
     ("verify-ids-and-tokens", ["verify", TINY, "--ids", "1", "-n", "4"], 2, ["--tokens", "--ids"]),
@@ -261,7 +267,7 @@ TABLE = [
     ("attention-width", ["attention", TINY, "--ids", "1,2", "--width-mm", "1", "-o", "a.png"], 2, ["width", "30 to 1000"]),
     ("attention-center", ["attention", TINY, "--ids", "1,2", "--center", "foo", "-o", "a.png"], 2, ["--center", "row", "none", "foo"]),
     ("attention-no-folder", ["attention", TINY, "--ids", "1,2", "-o", "no/a.png"], 4, ["no/a.png", "No such file"]),
-    ("attention-id", ["attention", TINY, "--ids", "1,77", "-o", "a.png"], 3, ["id 77", "token 1", "50 rows"]),
+    ("attention-id", ["attention", TINY, "--ids", "1,77", "-o", "a.png"], 2, ["--ids: id 77 in row 0, column 1", "50 rows"]),
     ("attention-memory", ["attention", TINY, "--ids", "1,2", "--memory-limit", "1K", "-o", "a.png"], 4, ["needs", "1024 bytes"]),
     ("attention-full", ["attention", TINY, "--ids", "1,2", "-o", "full.png"], 4, ["full.png", "No space left"]),
     # ---- heads
@@ -340,6 +346,9 @@ TABLE = [
 
 FILES = {
     "f": b"not json\n",
+    "large.json": b'{"input_ids": [[1, 2, 3], [1, 2, 900]], "attention_mask": [[1, 1, 1], [0, 1, 1]]}',
+    "huge.json": b'{"input_ids": [[1, 99999999999]]}',
+    "types.json": b'{"input_ids": [[1, 2]], "token_type_ids": [[1, 2]]}',
     "broken.safetensors": b"\xff" * 40,
     "broken.json": b'{"input_ids": [[1, 2]',
     "ragged.json": b'{"input_ids": [[1, 2], [3]]}',
@@ -475,8 +484,8 @@ def tests(settings):
     for folder, expect, where, *_ in rows(os.path.join(bad, "expect.tsv")):
         if expect == "error" and where != "inputs":
             yield "bad-model/" + folder, bad_folder(folder, words.get(folder, []))
-    yield "bad-input/vocabulary", bad_input("80-ids-out-of-vocab", ["id 11", "11 rows"])
-    yield "bad-input/negative", bad_input("81-ids-negative", ["id -1"])
+    yield "bad-input/vocabulary", bad_input("80-ids-out-of-vocab", ["inputs.json: id 11 in row ", "11 rows"])
+    yield "bad-input/negative", bad_input("81-ids-negative", ["inputs.json: id -1 in row "])
     for folder, expect, *_ in rows(os.path.join(settings.golden, "tokenizers", "bad", "expect.tsv")):
         yield "bad-tokenizer/" + folder, bad_tokenizer(folder, expect)
     yield "isa-of-the-environment", isa_of_environment
