@@ -1,8 +1,8 @@
 /* What the user wants encoded, whatever form it came in, as one ragged batch that remembers how it looked.
  *
  * Sources, one of: --text S (may be repeated; --pair S adds a second segment), --file FILE of lines ("-": standard
- * input), --ids 1,7,3 (taken as is, nothing added; may be repeated), --input FILE (.safetensors, .json or standard input
- * with input_ids [B,N] and optionally attention_mask, token_type_ids, position_ids).
+ * input), --ids 1,7,3 (taken as is, nothing added; may be repeated), --input FILE (.safetensors, .json or standard
+ * input with input_ids [B,N] and optionally attention_mask, token_type_ids, position_ids).
  *
  * Padding exists only here: leading and trailing padding of a row is cut before encoding, a hole inside keeps its
  * columns and carries a mask, and absolute positions go on counting columns: a left-padded row starts at its first real
@@ -42,8 +42,7 @@ typedef struct input_batch {
 /* The options of the sources, for the table of a command. */
 #define INPUT_OPTIONS                                                                                                  \
     {"text", 0, "TEXT", "what to encode; may be repeated"},                                                            \
-        {"pair", 0, "TEXT",                                                                                            \
-         "second segment of the text of the same number; an empty one is a segment"},                                  \
+        {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment"},               \
         {"file", 'f', "FILE", "texts, one a line, or objects (.jsonl); - is standard input"},                          \
         {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included (also: trained, receptive)"},             \
         {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so"},                    \

@@ -86,10 +86,11 @@ deberta_status text_batches_check_length(const text_batches *batches, text_recor
         return text_record_spoil(
             record, err, "%zu tokens, but the position table of this model ends at %zu; --max-tokens %zu would cut it",
             tokens, longest, longest);
-    return text_record_spoil(record, err,
-                             "%zu tokens, but without --max-tokens the limit is %zu; --max-tokens %zu takes it whole, a "
-                             "smaller number cuts it",
-                             tokens, longest, tokens);
+    return text_record_spoil(
+        record, err,
+        "%zu tokens, but without --max-tokens the limit is %zu; --max-tokens %zu takes it whole, a "
+        "smaller number cuts it",
+        tokens, longest, tokens);
 }
 
 static deberta_status check_ids(const text_batches *batches, text_record *record, const token_list *list,

@@ -105,8 +105,8 @@ deberta_status arena_predict(const arena *memory, const char *what, size_t limit
     }
     /* Not the mapping, which ends on a page: whoever is told a size and sets it as the limit must not be refused. */
     if (limit_bytes && *capacity_bytes > limit_bytes) {
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: needs %s, the limit is %s", what,
-                     bytes_describe(*capacity_bytes).text, bytes_describe(limit_bytes).text);
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: needs %s, the limit is %s", what, bytes_describe(*capacity_bytes).text,
+                     bytes_describe(limit_bytes).text);
     }
     return DEBERTA_OK;
 }
