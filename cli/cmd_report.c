@@ -303,23 +303,6 @@ static bool check_sweep_layers(const parsed_options *options, const deberta_mode
     return fine;
 }
 
-static int check_ids(const report_job *job, const deberta_model_info *info)
-{
-    for (size_t r = 0; r < job->input.rows; r++) {
-        if (!job->input.row[r].tokens) continue;
-        const int32_t *ids = job->input.ids + job->input.sequence_starts[job->input.row[r].sequence];
-        for (size_t t = 0; t < job->input.row[r].tokens; t++) {
-            if (ids[t] >= 0 && (size_t)ids[t] < info->vocabulary_size) continue;
-            deberta_error error = {.code = DEBERTA_E_ARGUMENT};
-            snprintf(error.message, sizeof error.message,
-                     "text %zu: id %d at token %zu: the vocabulary has %zu rows (0 ... %zu)", r + 1, (int)ids[t], t,
-                     info->vocabulary_size, info->vocabulary_size - 1);
-            return report_error(job->options, &error);
-        }
-    }
-    return EXIT_OK;
-}
-
 /* What only the model can tell to be wrong, before there is a folder and minutes of work in it. */
 static int check_against_model(report_job *job)
 {
@@ -327,13 +310,15 @@ static int check_against_model(report_job *job)
     int status = run_describe_model(job->options, &model);
     if (status != EXIT_OK) return status;
     const deberta_model_info info = *deberta_model_describe(model);
+    deberta_error error;
     job->layers = info.layers;
     job->has_relative_positions = info.relative_rows > 0;
     if (!check_indices(job->options, "layers", info.layers) || !check_indices(job->options, "heads", info.heads) ||
         !check_sweep_layers(job->options, &info))
         status = EXIT_USAGE;
-    else
-        status = check_ids(job, &info);
+    else if (input_check(&job->input, &info, "--ids", &error) != DEBERTA_OK)
+        status = error.code == DEBERTA_E_ARGUMENT ? report_usage(job->options, "%s", error.message)
+                                                  : report_error(job->options, &error);
     deberta_model_free(&model);
     return status;
 }

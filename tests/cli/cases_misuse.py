@@ -338,7 +338,7 @@ TABLE = [
     ("report-layers", ["report", TINY, "--layers", "9", "-o", "r"], 2, ["--layers", "9 is out of range"]),
     ("report-json", ["report", TINY, "--json", "-o", "r"], 2, ["--json", "JSON file of every step"]),
     ("report-head", ["report", TINY, "--heads", "9", "-o", "r"], 2, ["--heads", "9 is out of range"]),
-    ("report-id-large", ["report", TINY, "--ids", "1,99", "-o", "r"], 3, ["id 99", "token 1", "50 rows"]),
+    ("report-id-large", ["report", TINY, "--ids", "1,99", "-o", "r"], 2, ["--ids: id 99 in row 0, column 1", "50 rows"]),
     ("report-ablate-layer", ["report", TINY, "--ablate", "p2c@9", "-o", "r"], 2, ["--ablate", "layer 9"]),
     ("report-sweep-layers-many", ["report", TINY, "--sweep-layers", "1,9", "-o", "r"], 2, ["--sweep-layers", "9 is too large", "1 layer"]),
     ("report-ids", ["report", TINY, "--ids", "1,x", "-o", "r"], 2, ["--ids", "'1,x'"]),
