@@ -48,7 +48,8 @@ void options_nearest(const char *name, size_t length, const char *candidate, siz
 /* The second word of a subcommand's name. */
 const char *command_word(const command *subcommand);
 
-/* Parses, or prints why not and returns EXIT_USAGE; --help and --version print and return EXIT_OK with *options NULL. */
+/* Parses, or prints why not and returns EXIT_USAGE; --help and --version print and return EXIT_OK with *options NULL.
+ */
 int options_parse(parsed_options **options, const command *command, int argc, char **argv);
 void options_free(parsed_options **options);
 void options_print_help(const command *command);

@@ -8,8 +8,8 @@
  * nothing else is promised.
  *
  * All pointers may have any alignment of a float. Kernels never touch memory outside what is described, not even to
- * read; they cannot fail; they assert what a task must be beyond that. Strides ("ld", "stride") count floats. In error bounds eps
- * is 2^-24.
+ * read; they cannot fail; they assert what a task must be beyond that. Strides ("ld", "stride") count floats. In error
+ * bounds eps is 2^-24.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_KERNELS_H

@@ -250,8 +250,8 @@ static deberta_status add_probabilities(decoder_study *study, deberta_error *err
 /* Are the two masks of a sentence told apart? The smallest difference also in units of float32's rounding. */
 static deberta_status add_differences(decoder_study *study, deberta_error *err)
 {
-    text_table *table =
-        study_add_table(&study->findings, "two_masks", "The two masks of a sentence: largest difference of a logit; eps = 2^-23", 7);
+    text_table *table = study_add_table(&study->findings, "two_masks",
+                                        "The two masks of a sentence: largest difference of a logit; eps = 2^-23", 7);
     text_table_add_titles(table, (const char *const[]){"position of", "decoder", "sentences", "with equal logits",
                                                        "smallest", "median", "smallest, in eps x largest logit"});
     double *values = malloc(study->items.context_count * sizeof *values);

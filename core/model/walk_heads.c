@@ -73,9 +73,9 @@ static deberta_status walk_classifier(weight_loader *loader, deberta_model *mode
     size_t hidden = model->config.hidden_size;
     weight_tensor found;
     if (!loader_has(loader, "classifier.weight") || loader_has(loader, "proj.weight")) return DEBERTA_OK;
-    bool sequence = architecture_has(&model->config, "SequenceClassification") ||
-                    (loader_has(loader, "pooler.dense.weight") &&
-                     !architecture_has(&model->config, "TokenClassification"));
+    bool sequence =
+        architecture_has(&model->config, "SequenceClassification") ||
+        (loader_has(loader, "pooler.dense.weight") && !architecture_has(&model->config, "TokenClassification"));
     DEBERTA_TRY(loader_find(loader, &found, "classifier.weight", 2, (size_t[]){ANY_SIZE, hidden}, err));
     if (found.shape[0] == 0) {
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor 'classifier.weight' has no rows", found.place);

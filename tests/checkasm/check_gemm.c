@@ -248,8 +248,11 @@ void check_gemm_products(test_run *run)
     /* So many row groups that there is less than a byte to fetch for each. */
     for (size_t panels = 1; panels <= run->tested->tile_panels; panels++) {
         const size_t groups = 8 * PANEL * sizeof(float) * panels + 1;
-        const gemm_case g = {
-            .rows = groups * 12, .depth = panels == 1 ? 17 : 8, .panels = panels, .next = true, .distribution = DIST_BELL};
+        const gemm_case g = {.rows = groups * 12,
+                             .depth = panels == 1 ? 17 : 8,
+                             .panels = panels,
+                             .next = true,
+                             .distribution = DIST_BELL};
         run_gemm_case(run, 1, &g);
     }
 }

@@ -183,8 +183,7 @@ static deberta_status live_as_tokenizer(const char *path, uint64_t *sum, deberta
                                 .pair_bytes = sizeof text_of_life - 1};
     deberta_status status = deberta_tokenizer_open(&tokenizer, path, err);
     if (status == DEBERTA_OK) status = deberta_tokenize(&tokens, tokenizer, &given, err);
-    if (status == DEBERTA_OK)
-        status = deberta_detokenize(&text, &bytes, tokenizer, tokens->ids, tokens->count, err);
+    if (status == DEBERTA_OK) status = deberta_detokenize(&text, &bytes, tokenizer, tokens->ids, tokens->count, err);
     if (status == DEBERTA_OK) {
         for (size_t t = 0; t < tokens->count; t++)
             *sum = (*sum * 31 + (uint64_t)tokens->ids[t]) * 31 + tokens->byte_spans[t].end;

@@ -209,8 +209,7 @@ static void short_outputs(void **state)
     deberta_session *session = open_session(model, 16, 1);
     const int32_t ids[] = {1, 2};
     const size_t starts[] = {0, 2};
-    const deberta_batch batch = {
-        .struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1};
+    const deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1};
     const float *const untouched = (const float *)&ids;
     for (size_t size = sizeof(size_t); size < sizeof(deberta_outputs); size += sizeof(size_t)) {
         deberta_error error = {0};
@@ -689,14 +688,13 @@ static void positions_of_the_caller(void **state)
             deberta_outputs outputs = {.struct_size = sizeof outputs};
             assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
             if (cases[i].head < DEBERTA_HEAD_COUNT)
-                assert_int_equal(
-                    deberta_head_logits(session, cases[i].head, all, 2 * PLACED, found, columns, NULL), DEBERTA_OK);
+                assert_int_equal(deberta_head_logits(session, cases[i].head, all, 2 * PLACED, found, columns, NULL),
+                                 DEBERTA_OK);
             for (size_t s = 0; s < 2; s++) {
                 reference_results(cases[i].path, ids + s * PLACED, positions + s * PLACED, cases[i].head, hidden,
                                   logits);
-                const double states =
-                    largest_difference(outputs.hidden + s * PLACED * outputs.hidden_stride, outputs.hidden_stride,
-                                       hidden, PLACED, width);
+                const double states = largest_difference(outputs.hidden + s * PLACED * outputs.hidden_stride,
+                                                         outputs.hidden_stride, hidden, PLACED, width);
                 assert_true(given || !cases[i].biased ? states < tolerance : states > moves);
                 if (cases[i].head == DEBERTA_HEAD_COUNT) continue;
                 const double answers =
@@ -717,7 +715,8 @@ int main(void)
         cmocka_unit_test(sessions_are_as_asked_for),
         cmocka_unit_test(memory_is_linear),
         cmocka_unit_test(refusals),
-        cmocka_unit_test(short_outputs), cmocka_unit_test(refused_opening),
+        cmocka_unit_test(short_outputs),
+        cmocka_unit_test(refused_opening),
         cmocka_unit_test(bad_batches),
         cmocka_unit_test(observers_say_how_large_they_are),
         cmocka_unit_test(short_sequences_in_groups),
