@@ -273,7 +273,7 @@ def options():
     for part in ("viz", "text"):
         build = f"build-no-{part}"
         if build_in(build, f"-D{part}=disabled", "-Dtests=enabled", "--werror", "--buildtype=release"):
-            meson_tests(f"without {part}", build, ["--setup", "quick", "--suite", "unit", "--no-suite", "long"])
+            meson_tests(f"without {part}", build, ["--setup", "quick", "--suite", "unit", "--suite", "cli", "--no-suite", "long"])
     if os.path.exists("build-no-viz/build.ninja"):
         run("lint of the objects", [sys.executable, "tools/lint.py", "--objects", "build-no-viz"])
 

@@ -37,6 +37,10 @@ def rows_of(table):
     return [dict(zip(table["columns"], row)) for row in table["rows"]]
 
 
+def has_figures():
+    return "\n  attention " in run("--help")
+
+
 class Framework(unittest.TestCase):
     def test_list(self):
         listed = json.loads(run("study", "--json"))
@@ -230,7 +234,7 @@ class Ablate(unittest.TestCase):
         self.assertIn("--kind: expected one of zero, mean", run("study", "ablate", DEMO, "--text", "a", "--kind", "median", code=2))
 
     def test_figure(self):
-        if "\n  attention " not in run("--help"):
+        if not has_figures():
             self.skipTest("built without figures")
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "effects.svg")
