@@ -168,6 +168,7 @@ deberta_status input_file_read_stream(input_file *input, FILE *stream, const cha
         size_bytes += got;
     } while (got > 0);
     const mapped_file content = {.bytes = bytes, .size_bytes = size_bytes, .name = quote_bytes(name, strlen(name))};
+    /* safetensors begins with the length of its header; as such a number, eight characters of JSON are astronomic. */
     const bool json = size_bytes < 8 || load_u64(bytes) >= size_bytes;
     deberta_status status;
     if (ferror(stream))
