@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/context_advice.h"
+#include "cli/input/context_advice.h"
 #include "cli/run.h"
 #include "core/base/cpu.h"
 #include "core/base/topology.h"

@@ -2,7 +2,7 @@
  */
 #include "cli/commands.h"
 #include "cli/run.h"
-#include "cli/input.h"
+#include "cli/input/input.h"
 
 static json_t *spans_of(const token_list *list, const text_span *spans)
 {

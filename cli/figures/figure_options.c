@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/figure_style.h"
+#include "cli/figures/figure_style.h"
 #include "cli/figures/figure_kinds.h"
 #include "cli/run.h"
 #include "core/base/path.h"

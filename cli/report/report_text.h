@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "cli/input.h"
+#include "cli/input/input.h"
 
 typedef struct report_text {
     const input_batch *input;

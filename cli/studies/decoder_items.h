@@ -8,7 +8,7 @@
 #ifndef CLI_STUDIES_DECODER_ITEMS_H
 #define CLI_STUDIES_DECODER_ITEMS_H
 
-#include "cli/text_stream.h"
+#include "cli/input/text_stream.h"
 #include "core/text/tokenizer.h"
 
 enum { DECODER_WORD_BYTES = 40, DECODER_MASKS = 2 };

@@ -10,7 +10,7 @@
 #include "cli/studies/decoder_items.h"
 #include "cli/studies/studies.h"
 #include "cli/studies/study.h"
-#include "cli/text_batches.h"
+#include "cli/input/text_batches.h"
 #include "core/base/status.h"
 #include "core/model/session_internal_options.h"
 #include "study/masked_texts.h"

@@ -4,7 +4,7 @@
 #ifndef CLI_STUDIES_STUDY_TEXTS_H
 #define CLI_STUDIES_STUDY_TEXTS_H
 
-#include "cli/text_batches.h"
+#include "cli/input/text_batches.h"
 #include "study/masked_texts.h"
 
 typedef struct study_texts {

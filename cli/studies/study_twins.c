@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "cli/input.h"
+#include "cli/input/input.h"
 #include "cli/studies/studies.h"
 #include "cli/studies/study_models.h"
 #include "core/base/memory_need.h"

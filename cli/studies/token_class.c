@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "cli/head_output.h"
+#include "cli/tasks/head_output.h"
 #include "core/base/utf8.h"
 
 static bool holds_only_punctuation(const char *text, size_t bytes)

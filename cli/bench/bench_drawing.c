@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/bench/bench_drawing.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/grow.h"
+
+/* ---------------------------------------------------------------------------------------------------------- memory */
+
+void *bench_take(bench_drawing *drawing, size_t bytes)
+{
+    void **memory = grown(drawing->memory, &drawing->memory_capacity, drawing->memory_count + 1, sizeof *memory);
+    if (memory) drawing->memory = memory;
+    void *piece = memory ? calloc(1, bytes + 1) : NULL;
+    if (piece) {
+        drawing->memory[drawing->memory_count++] = piece;
+    } else {
+        drawing->failed = true;
+    }
+    return piece;
+}
+
+void bench_release(bench_drawing *drawing)
+{
+    for (size_t k = 0; k < drawing->memory_count; k++) free(drawing->memory[k]);
+    free(drawing->memory);
+    free(drawing->panels);
+}
+
+const char *bench_text(bench_drawing *drawing, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    char *text = length > 0 ? bench_take(drawing, (size_t)length) : NULL;
+    if (!text) return "";
+    va_start(arguments, format);
+    vsnprintf(text, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+const char *bench_count_text(bench_drawing *drawing, size_t count, const char *what)
+{
+    return bench_text(drawing, "%zu %s%s", count, what, count == 1 ? "" : "s");
+}
+
+void bench_add_note(bench_drawing *drawing, const char *sentence)
+{
+    drawing->note = drawing->note ? bench_text(drawing, "%s %s", drawing->note, sentence) : sentence;
+}
+
+chart_panel *bench_add_panel(bench_drawing *drawing)
+{
+    chart_panel *panels = grown(drawing->panels, &drawing->panel_capacity, drawing->panel_count + 1, sizeof *panels);
+    if (!panels) {
+        drawing->failed = true;
+        return NULL;
+    }
+    drawing->panels = panels;
+    drawing->panels[drawing->panel_count] = (chart_panel){0};
+    return &drawing->panels[drawing->panel_count++];
+}
+
+/* ----------------------------------------------------------------------------------------------------------- names */
+
+/* What identifies a result, in the order in which a name has it. */
+typedef enum facet { ENGINE, ISA, THREADS, MODEL, PRECISION, ATTENTION, POSITION_CACHE, BATCH, COLD, FACETS } facet;
+
+static void write_facet(char text[256], const bench_result *r, facet which)
+{
+    switch (which) {
+    case ENGINE: snprintf(text, 256, "%s", r->engine); return;
+    case ISA: snprintf(text, 256, "%s", r->isa); return;
+    case THREADS: snprintf(text, 256, "%zu thread%s", r->threads, r->threads == 1 ? "" : "s"); return;
+    case MODEL: snprintf(text, 256, "%s", r->model); return;
+    case PRECISION: snprintf(text, 256, "%s", r->precision); return;
+    case ATTENTION: snprintf(text, 256, "%s", r->attention); return;
+    case POSITION_CACHE: snprintf(text, 256, "positions %s", r->position_cache ? "folded" : "recomputed"); return;
+    case BATCH: snprintf(text, 256, "batch %zu", r->batch); return;
+    case COLD: snprintf(text, 256, "%s caches", r->cold ? "cold" : "warm"); return;
+    case FACETS: break;
+    }
+    *text = '\0';
+}
+
+static bool facet_varies(const bench_report *report, facet which)
+{
+    char first[256], other[256];
+    write_facet(first, &report->results[0], which);
+    for (size_t k = 1; k < report->count; k++) {
+        write_facet(other, &report->results[k], which);
+        if (strcmp(first, other) != 0) return true;
+    }
+    return false;
+}
+
+/* The facets in which results differ, after `name`; those of `always` in any case. */
+static const char *add_facets(bench_drawing *drawing, const char *name, const bench_result *r, unsigned always)
+{
+    bool has_engine = false;
+    for (facet which = 0; which < FACETS; which++) {
+        char text[256];
+        write_facet(text, r, which);
+        if (!*text || !(always & 1u << which || facet_varies(drawing->report, which))) continue;
+        if (which == ISA && strcmp(text, "native") == 0) continue; /* another engine, which chooses for itself */
+        const char *separator = !*name ? "" : has_engine && which == ISA ? " " : ", ";
+        name = bench_text(drawing, "%s%s%s", name, separator, text);
+        has_engine = has_engine || which == ENGINE;
+    }
+    return name;
+}
+
+/* "5+9+20", or how many and the longest. */
+static const char *ragged_name(bench_drawing *drawing, const bench_result *result)
+{
+    enum { MOST_LISTED = 4 };
+    if (result->batch > MOST_LISTED) return bench_text(drawing, "%zu texts, longest %zu", result->batch, result->n);
+    const char *name = "";
+    for (size_t k = 0; k < result->batch; k++)
+        name = bench_text(drawing, "%s%s%zu", name, k ? "+" : "", result->lengths[k]);
+    return name;
+}
+
+const char *bench_point_name(bench_drawing *drawing, const bench_result *result)
+{
+    const bench_report *report = drawing->report;
+    bool layers_vary = false;
+    for (size_t k = 0; k < report->count; k++)
+        layers_vary = layers_vary || report->results[k].layers != report->results[0].layers;
+    const char *name = result->lengths ? ragged_name(drawing, result) : bench_text(drawing, "n = %zu", result->n);
+    if (layers_vary) name = bench_text(drawing, "%s, %s", name, bench_count_text(drawing, result->layers, "layer"));
+    return add_facets(drawing, name, result, 0);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- groups */
+
+void bench_find_groups(bench_drawing *drawing)
+{
+    const bench_report *report = drawing->report;
+    drawing->groups = bench_take(drawing, report->count * sizeof *drawing->groups);
+    for (size_t k = 0; k < report->count && drawing->groups; k++) {
+        const bench_result *r = &report->results[k];
+        bool known = r->lengths != NULL; /* a ragged batch has no length to be drawn over */
+        for (size_t g = 0; g < drawing->group_count && !known; g++)
+            known = trend_same_series(drawing->groups[g].first, r, TREND_LAYERS | TREND_LENGTH);
+        if (known) continue;
+        const char *name = add_facets(drawing, "", r, 1u << ISA | 1u << THREADS);
+        drawing->groups[drawing->group_count++] = (bench_group){.first = r, .name = name};
+    }
+}
+
+const char *bench_legend_name(const bench_drawing *drawing, const bench_group *group)
+{
+    return drawing->panel_count > 1 && group->listed ? NULL : group->name;
+}
+
+static size_t along(const bench_result *r, trend_axis axis) { return axis == TREND_LAYERS ? r->layers : r->n; }
+
+size_t bench_slice(const bench_drawing *drawing, const bench_group *group, trend_axis axis,
+                   const bench_result **members)
+{
+    const bench_report *report = drawing->report;
+    const trend_axis other = axis == TREND_LAYERS ? TREND_LENGTH : TREND_LAYERS;
+    size_t most = 0, at = 0, count = 0;
+    for (size_t k = 0; k < report->count; k++) {
+        const bench_result *r = &report->results[k];
+        size_t alike = 0;
+        if (!trend_same_series(group->first, r, TREND_LAYERS | TREND_LENGTH)) continue;
+        for (size_t m = 0; m < report->count; m++) alike += trend_same_series(r, &report->results[m], axis);
+        if (alike < most || (alike == most && along(r, other) <= at)) continue;
+        most = alike;
+        at = along(r, other);
+    }
+    for (size_t k = 0; k < report->count; k++) {
+        const bench_result *r = &report->results[k];
+        if (!trend_same_series(group->first, r, TREND_LAYERS | TREND_LENGTH) || along(r, other) != at) continue;
+        size_t place = count++;
+        for (; place > 0 && along(members[place - 1], axis) > along(r, axis); place--)
+            members[place] = members[place - 1];
+        members[place] = r;
+    }
+    return count;
+}

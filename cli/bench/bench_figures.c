@@ -1,0 +1,106 @@
+/* The figures of bench results: the list of them, which to draw, and saving it.
+ * SPDX-License-Identifier: MIT */
+#include "cli/bench/bench_figures.h"
+
+#include <string.h>
+
+#include "cli/bench/bench_drawing.h"
+
+const bench_figure_kind bench_figure_kinds[] = {
+    {"latency", "median latency against length, one line for each engine, tier and number of threads",
+     "results of two or more lengths: deberta bench MODEL -n 16-512*2 --json", bench_fill_latency, true},
+    {"layers", "median latency against the number of layers, with the fitted time of a layer",
+     "results of two or more numbers of layers: deberta bench MODEL --layers 1-6 --json", bench_fill_layers, true},
+    {"memory", "peak memory of the process and workspace of the session against length",
+     "results of two or more lengths: deberta bench MODEL -n 16-512*2 --json", bench_fill_memory, true},
+    {"speedup", "how many times faster than the scalar tier",
+     "results of the scalar tier and of another: deberta bench MODEL --isa all --json", bench_fill_speedup, true},
+    {"grid", "latency over lengths and layers as a heat map, and how far a fitted surface is off",
+     "results of two or more lengths and numbers of layers: deberta bench MODEL -n 16-512*2 --layers 1-6 --json",
+     bench_fill_grid, false},
+    {"breakdown", "time by stage, stacked", "breakdown: deberta bench MODEL --breakdown --json", bench_fill_breakdown,
+     false},
+    {"roofline", "FLOP/s of each stage against its FLOPs a byte, under the measured limits of the machine",
+     "breakdown with measured limits of the machine: deberta bench MODEL --breakdown --json, without --no-peak",
+     bench_fill_roofline, false},
+    {NULL, NULL, NULL, NULL, false},
+};
+
+const bench_figure_kind *bench_figure_kind_find(const char *name)
+{
+    for (const bench_figure_kind *kind = bench_figure_kinds; kind->name; kind++)
+        if (strcmp(kind->name, name) == 0) return kind;
+    return NULL;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- saving */
+
+static deberta_status save_layout(figure_layout layout, const void *what, const figure_style *style,
+                                  const char *const *paths, size_t path_count, deberta_error *err)
+{
+    return path_count ? figure_save(layout, what, style, paths, path_count, NULL, err)
+                      : figure_check(layout, what, style, err);
+}
+
+/* Without paths it is only seen whether there is room for the figure. */
+static deberta_status save(bench_drawing *drawing, const figure_style *style, const char *const *paths,
+                           size_t path_count, deberta_error *err)
+{
+    figure_style noted = *style;
+    noted.note = drawing->note;
+    if (drawing->grid.panels) {
+        drawing->grid.style = noted;
+        return save_layout(attention_layout, &drawing->grid, &noted, paths, path_count, err);
+    }
+    const chart_figure figure = {.style = noted,
+                                 .panels = drawing->panels,
+                                 .panel_count = drawing->panel_count,
+                                 .columns = drawing->columns,
+                                 .panel_letters = drawing->panel_count > 1};
+    return save_layout(chart_layout, &figure, &noted, paths, path_count, err);
+}
+
+static bool is_empty(const bench_drawing *drawing) { return drawing->panel_count == 0 && !drawing->grid.panels; }
+
+/* The kind that was asked for; or all curves; or, without any curve, what a single point can show. */
+static deberta_status fill(bench_drawing *drawing, const bench_figure_kind *kind, deberta_error *err)
+{
+    if (drawing->report->count) bench_find_groups(drawing);
+    if (kind) DEBERTA_TRY(kind->fill(drawing, err));
+    for (const bench_figure_kind *k = bench_figure_kinds; !kind && k->name; k++)
+        if (k->is_curve) DEBERTA_TRY(k->fill(drawing, err));
+    if (!kind && is_empty(drawing)) DEBERTA_TRY(bench_fill_breakdown(drawing, err));
+    if (drawing->failed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    return DEBERTA_OK;
+}
+
+deberta_status bench_figures_can_draw(const bench_report *report, const bench_figure_kind *kind,
+                                      const figure_style *style, bool *can, deberta_error *err)
+{
+    bench_drawing drawing = {.report = report};
+    deberta_status status = fill(&drawing, kind, err);
+    *can = !is_empty(&drawing);
+    if (status == DEBERTA_OK && *can) status = save(&drawing, style, NULL, 0, err);
+    bench_release(&drawing);
+    return status;
+}
+
+static deberta_status draw(bench_drawing *drawing, const bench_figure_kind *kind, const figure_style *style,
+                           const char *const *paths, size_t path_count, deberta_error *err)
+{
+    DEBERTA_TRY(fill(drawing, kind, err));
+    if (!is_empty(drawing)) return save(drawing, style, paths, path_count, err);
+    if (kind) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: the file holds no %s", kind->name, kind->needs);
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                 "the results have one length, one number of layers and no breakdown: there is no curve to draw "
+                 "(`deberta bench MODEL -n 16-512*2 --json` measures one)");
+}
+
+deberta_status bench_figures_draw(const bench_report *report, const bench_figure_kind *kind, const figure_style *style,
+                                  const char *const *paths, size_t path_count, deberta_error *err)
+{
+    bench_drawing drawing = {.report = report};
+    const deberta_status status = draw(&drawing, kind, style, paths, path_count, err);
+    bench_release(&drawing);
+    return status;
+}

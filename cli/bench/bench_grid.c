@@ -1,0 +1,143 @@
+/* Latency over lengths and layers as a heat map, and what a fitted surface leaves of it.
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <stdlib.h>
+
+#include "cli/bench/bench_drawing.h"
+
+/* Rows and columns of the grids of all groups: every length and every number of layers that occurs. */
+typedef struct grid_axes {
+    size_t *lengths, *layers;
+    size_t length_count, layer_count;
+} grid_axes;
+
+static void insert_once(size_t *values, size_t *count, size_t value)
+{
+    size_t place = 0;
+    while (place < *count && values[place] < value) place++;
+    if (place < *count && values[place] == value) return;
+    for (size_t k = (*count)++; k > place; k--) values[k] = values[k - 1];
+    values[place] = value;
+}
+
+static size_t place_of(const size_t *values, size_t value)
+{
+    size_t place = 0;
+    while (values[place] != value) place++;
+    return place;
+}
+
+static bool find_axes(bench_drawing *drawing, grid_axes *axes)
+{
+    const bench_report *report = drawing->report;
+    axes->lengths = bench_take(drawing, report->count * sizeof *axes->lengths);
+    axes->layers = bench_take(drawing, report->count * sizeof *axes->layers);
+    for (size_t k = 0; k < report->count && axes->lengths && axes->layers; k++) {
+        if (report->results[k].lengths) continue;
+        insert_once(axes->lengths, &axes->length_count, report->results[k].n);
+        insert_once(axes->layers, &axes->layer_count, report->results[k].layers);
+    }
+    return axes->length_count >= 2 && axes->layer_count >= 2;
+}
+
+/* The results of one group, as columns. */
+typedef struct grid_points {
+    double *n, *layers, *ms;
+    size_t count;
+} grid_points;
+
+static bool find_points(bench_drawing *drawing, const bench_group *group, grid_points *points)
+{
+    const bench_report *report = drawing->report;
+    double *memory = bench_take(drawing, 3 * report->count * sizeof *memory);
+    *points = (grid_points){memory, memory + report->count, memory + 2 * report->count, 0};
+    for (size_t k = 0; k < report->count && memory; k++) {
+        const bench_result *r = &report->results[k];
+        if (!trend_same_series(group->first, r, TREND_LAYERS | TREND_LENGTH)) continue;
+        points->n[points->count] = (double)r->n;
+        points->layers[points->count] = (double)r->layers;
+        points->ms[points->count++] = 1e3 * r->time.median;
+    }
+    return memory != NULL;
+}
+
+/* "time = (0.1 + 2e-05 n) + layers (0.3 + 0.001 n + 2e-06 n²) ms" */
+static const char *surface_text(bench_drawing *drawing, const statistics_surface *s)
+{
+    static const char *const powers[] = {"", " n", " n²"};
+    const char *parts[2] = {"", ""};
+    for (size_t a = 0; a < 2; a++) {
+        for (size_t k = 0; k <= s->degree; k++) {
+            const double c = s->coefficient[a][k];
+            parts[a] = bench_text(drawing, "%s%s%.3g%s", parts[a],
+                                  k == 0 ? (c < 0 ? DRAW_MINUS : "") : (c < 0 ? " " DRAW_MINUS " " : " + "), fabs(c),
+                                  powers[k]);
+        }
+    }
+    return bench_text(drawing, "%s + layers · (%s) ms, off by at most %.1f %%", parts[0], parts[1], 100 * s->worst);
+}
+
+/* Two panels of a group: milliseconds, and percent of the measured time. Cells that were not measured stay NaN. */
+static bool add_group(bench_drawing *drawing, const grid_axes *axes, const bench_group *group, attention_panel *panels)
+{
+    const size_t cells = axes->length_count * axes->layer_count;
+    float *values = bench_take(drawing, 2 * cells * sizeof *values);
+    grid_points points;
+    if (!values || !find_points(drawing, group, &points)) return false;
+    for (size_t k = 0; k < 2 * cells; k++) values[k] = NAN;
+    const statistics_surface surface = statistics_fit_surface(points.n, points.layers, points.ms, points.count);
+    const bool fitted = surface.valid && surface.degree > 0;
+    for (size_t k = 0; k < points.count; k++) {
+        const size_t cell = place_of(axes->lengths, (size_t)points.n[k]) * axes->layer_count +
+                            place_of(axes->layers, (size_t)points.layers[k]);
+        values[cell] = (float)points.ms[k];
+        if (fitted)
+            values[cells + cell] =
+                (float)(100 * (1 - statistics_surface_at(&surface, points.n[k], points.layers[k]) / points.ms[k]));
+    }
+    panels[0] = (attention_panel){values, axes->layer_count, "median latency", HEATMAP_LOG};
+    panels[1] =
+        (attention_panel){fitted ? values + cells : NULL, axes->layer_count, "residual of the fit", HEATMAP_SIGNED};
+    if (fitted)
+        bench_add_note(drawing, bench_text(drawing, "Fit, %s: %s.", group->name, surface_text(drawing, &surface)));
+    return true;
+}
+
+static const figure_label *number_labels(bench_drawing *drawing, const size_t *values, size_t count)
+{
+    figure_label *labels = bench_take(drawing, count * sizeof *labels);
+    for (size_t k = 0; k < count && labels; k++) labels[k].text = bench_text(drawing, "%zu", values[k]);
+    return labels;
+}
+
+deberta_status bench_fill_grid(bench_drawing *drawing, deberta_error *err)
+{
+    (void)err;
+    grid_axes axes = {0};
+    attention_panel *panels = bench_take(drawing, 2 * drawing->group_count * sizeof *panels);
+    const char **titles = bench_take(drawing, drawing->group_count * sizeof *titles);
+    if (!panels || !titles || !find_axes(drawing, &axes)) return DEBERTA_OK;
+    for (size_t g = 0; g < drawing->group_count; g++) {
+        if (!add_group(drawing, &axes, &drawing->groups[g], &panels[2 * g])) return DEBERTA_OK;
+        titles[g] = drawing->groups[g].name;
+    }
+    drawing->grid =
+        (attention_figure){.panels = panels,
+                           .grid_rows = drawing->group_count,
+                           .grid_columns = 2,
+                           .row_titles = titles,
+                           .panel_letters = drawing->group_count > 1,
+                           .queries = axes.length_count,
+                           .keys = axes.layer_count,
+                           .query_labels = number_labels(drawing, axes.lengths, axes.length_count),
+                           .key_labels = number_labels(drawing, axes.layers, axes.layer_count),
+                           .query_numbers = axes.lengths,
+                           .key_numbers = axes.layers,
+                           .annotate_if_room = true,
+                           .cell_aspect = 0.5,
+                           .query_axis = "tokens",
+                           .key_axis = "layers",
+                           .keep_row_mean = true,
+                           .units = {[HEATMAP_LOG] = "ms", [HEATMAP_SIGNED] = "measured minus fitted, % of measured"}};
+    return DEBERTA_OK;
+}

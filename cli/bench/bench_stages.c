@@ -1,0 +1,227 @@
+/* Where the time goes: stages of an encode as stacked bars, and under the limits of the machine.
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <string.h>
+
+#include "cli/bench/bench_drawing.h"
+
+enum { WAITING = PROFILE_STAGES, PARTS }; /* the stages, and threads without work */
+
+/* The dark grey is no stage's: it is waiting in a stack and, where nobody waits, the limits of the machine. */
+enum { DARK_LOOK = 7 };
+static const size_t stage_looks[PROFILE_STAGES] = {1, 2, 3, 4, 5, 6, 9, 10, 8}; /* light and dark in turn */
+
+static double part_seconds(const bench_result *r, size_t part)
+{
+    return part == WAITING ? r->waiting_s : r->breakdown[part].seconds;
+}
+
+/* Names of stages and their place among those that take time at all: what gives them the same colour in all panels. */
+typedef struct part_list {
+    const char *names[PARTS]; /* NULL: takes no time in any result */
+    size_t look[PARTS];
+} part_list;
+
+static part_list find_parts(bench_drawing *drawing)
+{
+    part_list list = {0};
+    size_t used = 0;
+    for (size_t part = 0; part < PARTS; part++) {
+        bool any = false;
+        for (size_t k = 0; k < drawing->report->count; k++)
+            any = any || part_seconds(&drawing->report->results[k], part) > 0;
+        if (!any) continue;
+        list.look[part] = DARK_LOOK;
+        list.names[part] = "waiting";
+        if (part == WAITING) continue;
+        list.look[part] = stage_looks[used++];
+        const char *name = bench_text(drawing, "%s", cost_stage_name((profile_stage)part));
+        for (char *at = strchr(name, '_'); at; at = strchr(at, '_')) *at = ' ';
+        list.names[part] = name;
+    }
+    return list;
+}
+
+/* ------------------------------------------------------------------------------------------------------- breakdown */
+
+/* The results that stand side by side. */
+typedef struct stacks {
+    const bench_result **results;
+    const figure_label *labels;
+    size_t count;
+    const char *title, *axis;
+} stacks;
+
+/* One stack a result: of milliseconds, or of percent. */
+static void add_stacks(bench_drawing *drawing, const part_list *parts, const stacks *of, bool percent)
+{
+    chart_series *series = bench_take(drawing, PARTS * sizeof *series);
+    size_t used = 0;
+    for (size_t part = 0; part < PARTS && series; part++) {
+        double *y = parts->names[part] ? bench_take(drawing, of->count * sizeof *y) : NULL;
+        if (!y) continue;
+        for (size_t k = 0; k < of->count; k++)
+            y[k] = part_seconds(of->results[k], part) * (percent ? 100 / of->results[k]->breakdown_s : 1e3);
+        series[used++] = (chart_series){
+            .name = parts->names[part], .kind = CHART_BARS, .y = y, .count = of->count, .look = parts->look[part]};
+    }
+    chart_panel *panel = used ? bench_add_panel(drawing) : NULL;
+    if (!panel) return;
+    *panel = (chart_panel){
+        .title = of->title,
+        .x = {.label = of->axis, .scale = CHART_CATEGORIES, .categories = of->labels, .category_count = of->count},
+        .y = {.label = percent ? "% of an encode" : "one encode (ms)"},
+        .series = series,
+        .series_count = used,
+        .stacked = true};
+    if (percent) panel->y.high = 100;
+}
+
+static void add_both(bench_drawing *drawing, const part_list *parts, const stacks *of)
+{
+    drawing->columns = 2;
+    add_stacks(drawing, parts, of, false);
+    add_stacks(drawing, parts, of, true);
+}
+
+/* A group over its lengths, or over its numbers of layers if it has one length; false if it has one of both. */
+static bool add_group(bench_drawing *drawing, const part_list *parts, const bench_group *group)
+{
+    const bench_result **members = bench_take(drawing, drawing->report->count * sizeof *members);
+    figure_label *labels = bench_take(drawing, drawing->report->count * sizeof *labels);
+    stacks of = {.results = members, .labels = labels};
+    trend_axis axis = TREND_LENGTH;
+    for (; members && labels; axis = TREND_LAYERS) {
+        const size_t found = bench_slice(drawing, group, axis, members);
+        of.count = 0;
+        for (size_t k = 0; k < found; k++)
+            if (members[k]->has_breakdown) members[of.count++] = members[k];
+        if (of.count > 1 || axis == TREND_LAYERS) break;
+    }
+    if (of.count < 2) return false;
+    const bool layers = axis == TREND_LAYERS;
+    for (size_t k = 0; k < of.count; k++)
+        labels[k].text = bench_text(drawing, "%zu", layers ? members[k]->layers : members[k]->n);
+    of.title = bench_text(drawing, "%s, %s", group->name,
+                          layers ? bench_text(drawing, "n = %zu", members[0]->n)
+                                 : bench_count_text(drawing, members[0]->layers, "layer"));
+    of.axis = layers ? "layers" : "tokens";
+    add_both(drawing, parts, &of);
+    return true;
+}
+
+/* Nothing to go along: all results beside each other, with what tells them apart. */
+static void add_single_results(bench_drawing *drawing, const part_list *parts)
+{
+    const bench_report *report = drawing->report;
+    const bench_result **results = bench_take(drawing, report->count * sizeof *results);
+    figure_label *labels = bench_take(drawing, report->count * sizeof *labels);
+    stacks of = {.results = results, .labels = labels, .title = "time by stage"};
+    for (size_t k = 0; k < report->count && results && labels; k++) {
+        if (!report->results[k].has_breakdown) continue;
+        labels[of.count].text = bench_point_name(drawing, &report->results[k]);
+        results[of.count++] = &report->results[k];
+    }
+    if (of.count) add_both(drawing, parts, &of);
+}
+
+deberta_status bench_fill_breakdown(bench_drawing *drawing, deberta_error *err)
+{
+    (void)err;
+    const part_list parts = find_parts(drawing);
+    bool any = false;
+    for (size_t g = 0; g < drawing->group_count; g++) any = add_group(drawing, &parts, &drawing->groups[g]) || any;
+    if (!any) add_single_results(drawing, &parts);
+    return DEBERTA_OK;
+}
+
+/* -------------------------------------------------------------------------------------------------------- roofline */
+
+/* The limits of a tier with a number of threads. */
+typedef struct roof {
+    double gflops, gbs; /* the greater of the two bandwidths: a limit is the best that was seen */
+} roof;
+
+static bool find_roof(roof *found, const bench_report *report, const bench_result *r)
+{
+    deberta_isa isa = DEBERTA_ISA_AUTO;
+    const machine_roof *measured = machine_find_roof(&report->sheet.roofs, r->threads);
+    if (!measured || deberta_isa_from_name(&isa, r->isa, NULL) != DEBERTA_OK) return false;
+    *found = (roof){.gflops = machine_peak_gflops(&report->sheet.roofs, isa, r->threads),
+                    .gbs = fmax(measured->read_gbs, measured->triad_gbs)};
+    return found->gflops > 0 && found->gbs > 0;
+}
+
+/* A stage at every length: longer texts have more work for every byte of weights. */
+static chart_series stage_points(bench_drawing *drawing, const bench_result *const *members, size_t count,
+                                 profile_stage stage)
+{
+    double *x = bench_take(drawing, 2 * count * sizeof *x), *y = x ? x + count : NULL;
+    chart_series points = {.kind = CHART_LINE, .x = x, .y = y};
+    for (size_t k = 0; k < count && x; k++) {
+        const bench_stage *s = &members[k]->breakdown[stage];
+        if (!members[k]->has_breakdown || !(s->gflop > 0 && s->bytes > 0 && s->seconds > 0)) continue;
+        x[points.count] = 1e9 * s->gflop / s->bytes;
+        y[points.count++] = s->gflop / s->seconds;
+    }
+    return points;
+}
+
+/* Memory at the left, arithmetic at the right, from the lowest to the highest intensity that is drawn. */
+static chart_series roof_curve(bench_drawing *drawing, const roof *limit, const chart_series *series, size_t count)
+{
+    const double ridge = limit->gflops / limit->gbs;
+    double low = ridge, high = ridge, *x = bench_take(drawing, 6 * sizeof *x);
+    if (!x) return (chart_series){.kind = CHART_CURVE};
+    for (size_t s = 0; s < count; s++) {
+        for (size_t k = 0; k < series[s].count; k++) {
+            low = fmin(low, series[s].x[k]);
+            high = fmax(high, series[s].x[k]);
+        }
+    }
+    const double at[] = {low / 1.5, ridge, high * 1.5};
+    for (size_t k = 0; k < 3; k++) {
+        x[k] = at[k];
+        x[3 + k] = fmin(limit->gflops, at[k] * limit->gbs);
+    }
+    return (chart_series){
+        .name = "measured limits", .kind = CHART_CURVE, .x = x, .y = x + 3, .count = 3, .look = DARK_LOOK};
+}
+
+static void add_roofline(bench_drawing *drawing, const bench_group *group, const part_list *parts)
+{
+    const bench_result **members = bench_take(drawing, drawing->report->count * sizeof *members);
+    chart_series *series = bench_take(drawing, (PROFILE_STAGES + 1) * sizeof *series);
+    roof limit;
+    size_t used = 0;
+    if (!members || !series || !find_roof(&limit, drawing->report, group->first)) return;
+    const size_t count = bench_slice(drawing, group, TREND_LENGTH, members);
+    for (int stage = 0; stage < PROFILE_STAGES; stage++) {
+        series[used] = stage_points(drawing, members, count, (profile_stage)stage);
+        if (series[used].count == 0) continue;
+        series[used].name = parts->names[stage];
+        series[used++].look = parts->look[stage];
+    }
+    chart_panel *panel = used ? bench_add_panel(drawing) : NULL;
+    if (!panel) return;
+    series[used] = roof_curve(drawing, &limit, series, used);
+    *panel =
+        (chart_panel){.title = bench_text(drawing, "%s: %.0f GFLOP/s, %.0f GB/s", group->name, limit.gflops, limit.gbs),
+                      .x = {.label = "FLOP a byte", .scale = CHART_LOG10},
+                      .y = {.label = "GFLOP/s", .scale = CHART_LOG10},
+                      .series = series,
+                      .series_count = used + 1};
+}
+
+deberta_status bench_fill_roofline(bench_drawing *drawing, deberta_error *err)
+{
+    (void)err;
+    const part_list parts = find_parts(drawing);
+    for (size_t g = 0; g < drawing->group_count; g++) add_roofline(drawing, &drawing->groups[g], &parts);
+    if (drawing->panel_count == 0) return DEBERTA_OK;
+    drawing->columns = drawing->panel_count == 1 ? 1 : 2;
+    bench_add_note(drawing, "Bytes are the least that a stage must move if nothing stays in a cache between stages; "
+                            "where weights do, a point may lie above the slope. Lines join the lengths, longer texts "
+                            "to the right.");
+    return DEBERTA_OK;
+}

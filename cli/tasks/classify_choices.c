@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/tasks/classify_choices.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/tasks/head_output.h"
+#include "core/base/status.h"
+
+typedef struct choice_job {
+    const char **choices; /* [count] */
+    size_t count, top;
+    token_list *tokens; /* [count] of the text at hand, with each choice */
+    text_piece *pieces; /* [count] */
+    float *scores;      /* [count] */
+    double *probabilities;
+    size_t *ranked;
+    head_run *run;
+} choice_job;
+
+int classify_choices_check(const parsed_options *options)
+{
+    static const char *const others[] = {"pair", "multi-label"};
+    if (!options_has(options, "choice")) return EXIT_OK;
+    if (!options_nth_value(options, "choice", 1)) return report_usage(options, "--choice: give at least two");
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        if (options_has(options, others[k]))
+            return report_usage(options, "--choice and --%s exclude each other", others[k]);
+    return EXIT_OK;
+}
+
+/* A choice that this model cannot take is a problem of the text. */
+static deberta_status tokenize_choice(choice_job *job, text_record *record, size_t choice, deberta_error *err)
+{
+    text_batches *batches = &job->run->batches;
+    token_list *tokens = &job->tokens[choice];
+    text_record one = {.text = record->text,
+                       .text_bytes = record->text_bytes,
+                       .pair = (char *)job->choices[choice],
+                       .pair_bytes = strlen(job->choices[choice]),
+                       .source = record->source,
+                       .line = record->line};
+    deberta_status status = text_batches_tokenize(batches, &one, tokens, err);
+    if (status == DEBERTA_OK && !one.problem)
+        status = text_batches_check_length(batches, &one, tokens->count, batches->longest, err);
+    if (status == DEBERTA_OK && one.problem)
+        status = text_record_spoil(record, err, "with choice %zu: %s", choice, one.problem);
+    free(one.problem);
+    job->pieces[choice] =
+        (text_piece){.ids = tokens->ids, .types = tokens->type_ids, .tokens = tokens->count, .index = choice};
+    return status;
+}
+
+static deberta_status keep_scores(void *context, const text_piece *pieces, size_t count, const size_t *starts,
+                                  const deberta_outputs *outputs, deberta_error *err)
+{
+    (void)outputs;
+    choice_job *job = context;
+    const text_batches *batches = &job->run->batches;
+    const head_batch batch = {.session = batches->session, .model = batches->model, .count = count, .starts = starts};
+    for (size_t k = 0; k < count; k++)
+        DEBERTA_TRY(head_run_logits(&batch, DEBERTA_HEAD_SEQUENCE, &k, 1, &job->scores[pieces[k].index], err));
+    return DEBERTA_OK;
+}
+
+static json_t *describe(const choice_job *job)
+{
+    json_t *array = json_array();
+    softmax_of(job->probabilities, job->scores, job->count);
+    const size_t count = rank_values(job->ranked, job->top, job->probabilities, job->count);
+    for (size_t k = 0; k < count; k++) {
+        const size_t choice = job->ranked[k];
+        json_array_append_new(array, json_pack("{s:o, s:I, s:f, s:f}", "choice",
+                                               json_clean_string(job->choices[choice], strlen(job->choices[choice])),
+                                               "index", (json_int_t)choice, "score", (double)job->scores[choice],
+                                               "probability", job->probabilities[choice]));
+    }
+    return json_pack("{s:o}", "choices", array);
+}
+
+/* Answers by itself: one text is several sequences. */
+static deberta_status look(head_run *run, head_text *text, deberta_error *err)
+{
+    choice_job *job = run->context;
+    for (size_t k = 0; k < job->count && !text->record.problem; k++)
+        DEBERTA_TRY(tokenize_choice(job, &text->record, k, err));
+    if (text->record.problem) return DEBERTA_OK;
+    DEBERTA_TRY(text_batches_run(&run->batches, job->pieces, job->count, keep_scores, job, err));
+    text->answer = describe(job);
+    return DEBERTA_OK;
+}
+
+static void print(FILE *out, const head_run *run, const head_text *text)
+{
+    (void)run;
+    print_clean(out, text->record.text, text->record.text_bytes);
+    fputc('\n', out);
+    print_probabilities(out, json_object_get(text->answer, "choices"), "choice");
+}
+
+static int refuse_width(const head_run *run)
+{
+    deberta_error error = {.code = DEBERTA_E_UNSUPPORTED};
+    snprintf(error.message, sizeof error.message,
+             "%s: its classifier has %zu outputs; --choice needs one with a single output, as models for multiple "
+             "choice have",
+             run->batches.info.name, run->batches.info.sequence_labels);
+    return report_error(run->options, &error);
+}
+
+static bool allocate(choice_job *job)
+{
+    job->choices = calloc(job->count, sizeof *job->choices);
+    job->tokens = calloc(job->count, sizeof *job->tokens);
+    job->pieces = calloc(job->count, sizeof *job->pieces);
+    job->scores = calloc(job->count, sizeof *job->scores);
+    job->probabilities = calloc(job->count, sizeof *job->probabilities);
+    job->ranked = calloc(job->count, sizeof *job->ranked);
+    return job->choices && job->tokens && job->pieces && job->scores && job->probabilities && job->ranked;
+}
+
+static void release(choice_job *job)
+{
+    for (size_t k = 0; job->tokens && k < job->count; k++) token_list_free(&job->tokens[k]);
+    free(job->choices);
+    free(job->tokens);
+    free(job->pieces);
+    free(job->scores);
+    free(job->probabilities);
+    free(job->ranked);
+}
+
+int classify_choices_run(head_run *run, size_t top)
+{
+    static const head_command command = {.names = {.text = "text"}, .look = look, .print = print};
+    choice_job job = {.run = run};
+    if (run->batches.info.sequence_labels != 1) return refuse_width(run);
+    while (options_nth_value(run->options, "choice", job.count)) job.count++;
+    job.top = top < job.count ? top : job.count;
+    const bool allocated = allocate(&job);
+    for (size_t k = 0; allocated && k < job.count; k++) job.choices[k] = options_nth_value(run->options, "choice", k);
+    const int status = allocated ? head_run_all(run, &command, &job) : report_no_memory(run->options);
+    release(&job);
+    return status;
+}

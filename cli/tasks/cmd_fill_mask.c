@@ -1,0 +1,240 @@
+/* `deberta fill-mask`: what belongs behind each [MASK], as the Enhanced Mask Decoder says, or the same head without it,
+ * or both side by side. The product with the vocabulary runs only for the masks. SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/tasks/head_output.h"
+#include "cli/tasks/head_run.h"
+#include "core/base/status.h"
+
+enum { DECODERS = 2, MASKS_AT_ONCE = 64, MOST_CANDIDATES = 1000 };
+
+static const deberta_head decoder_heads[DECODERS] = {DEBERTA_HEAD_MLM_EMD, DEBERTA_HEAD_MLM};
+static const char *const decoder_names[DECODERS + 1] = {"emd", "plain", NULL};
+
+typedef struct fill_job {
+    bool used[DECODERS];
+    size_t top;
+    int32_t mask_id;
+    const char *mask;
+} fill_job;
+
+/* Where a mask is: token of its text, text of the batch. */
+typedef struct mask_place {
+    size_t text, token;
+} mask_place;
+
+static deberta_status look(head_run *run, head_text *text, deberta_error *err)
+{
+    const fill_job *job = run->context;
+    const deberta_model_info *info = &run->batches.info;
+    size_t masks = 0, last = 0;
+    for (size_t t = 0; t < text->tokens.count; t++) {
+        if (text->tokens.ids[t] != job->mask_id) continue;
+        masks++;
+        last = t;
+    }
+    if (masks == 0) return text_record_spoil(&text->record, err, "there is no %s in the text", job->mask);
+    if (!job->used[0] || info->position_biased_input) return DEBERTA_OK;
+    /* the Enhanced Mask Decoder adds absolute positions to the queries of the masks */
+    return text_batches_check_length(&run->batches, &text->record, last + 1, info->max_positions, err);
+}
+
+static json_t *describe_candidates(const head_run *run, const double *probabilities, size_t vocabulary, size_t top)
+{
+    size_t ranked[MOST_CANDIDATES];
+    json_t *array = json_array();
+    const size_t count = rank_values(ranked, top, probabilities, vocabulary);
+    for (size_t k = 0; k < count; k++) {
+        const int32_t id = (int32_t)ranked[k];
+        char *text = NULL;
+        size_t token_bytes = 0, text_bytes = 0;
+        const char *token = deberta_tokenizer_token(run->batches.tokenizer, id, &token_bytes);
+        if (token && deberta_detokenize(&text, &text_bytes, run->batches.tokenizer, &id, 1, NULL) != DEBERTA_OK)
+            text = NULL;
+        /* rows of the table behind the last token have no name */
+        json_array_append_new(array, json_pack("{s:i, s:o, s:o, s:f}", "id", (int)id, "token",
+                                               token ? json_clean_string(token, token_bytes) : json_null(), "text",
+                                               text ? json_clean_string(text, text_bytes) : json_null(), "probability",
+                                               probabilities[ranked[k]]));
+        free(text);
+    }
+    return array;
+}
+
+/* The candidates of one decoder for some masks of the batch, into objects that hold those of the other one already. */
+static deberta_status decode(head_run *run, const head_batch *batch, size_t decoder, const mask_place *places,
+                             size_t count, json_t **candidates, deberta_error *err)
+{
+    const fill_job *job = run->context;
+    const size_t vocabulary = run->batches.info.vocabulary_size;
+    size_t positions[MASKS_AT_ONCE];
+    float *logits = malloc(count * vocabulary * sizeof *logits);
+    double *probabilities = malloc(vocabulary * sizeof *probabilities);
+    deberta_status status = logits && probabilities ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+    for (size_t k = 0; k < count; k++) positions[k] = batch->starts[places[k].text] + places[k].token;
+    if (status == DEBERTA_OK) status = head_run_logits(batch, decoder_heads[decoder], positions, count, logits, err);
+    for (size_t k = 0; status == DEBERTA_OK && k < count; k++) {
+        softmax_of(probabilities, logits + k * vocabulary, vocabulary);
+        json_object_set_new(candidates[k], decoder_names[decoder],
+                            describe_candidates(run, probabilities, vocabulary, job->top));
+    }
+    free(logits);
+    free(probabilities);
+    return status;
+}
+
+static deberta_status answer_masks(head_run *run, const head_batch *batch, const mask_place *places, size_t count,
+                                   deberta_error *err)
+{
+    const fill_job *job = run->context;
+    json_t *candidates[MASKS_AT_ONCE];
+    for (size_t k = 0; k < count; k++) {
+        head_text *text = batch->texts[places[k].text];
+        const token_place place = token_place_of(&text->tokens, places[k].token, text->record.text);
+        if (!text->answer) text->answer = json_pack("{s:[]}", "masks");
+        candidates[k] = json_object();
+        json_array_append_new(json_object_get(text->answer, "masks"),
+                              json_pack("{s:I, s:o, s:o, s:o}", "token", (json_int_t)places[k].token, "characters",
+                                        json_span(place.characters), "bytes", json_span(place.bytes), "candidates",
+                                        candidates[k]));
+    }
+    for (size_t decoder = 0; decoder < DECODERS; decoder++)
+        if (job->used[decoder]) DEBERTA_TRY(decode(run, batch, decoder, places, count, candidates, err));
+    return DEBERTA_OK;
+}
+
+/* Masks of all texts together, some at a time: each pass over the vocabulary serves many. */
+static deberta_status answer(head_run *run, const head_batch *batch, deberta_error *err)
+{
+    const fill_job *job = run->context;
+    mask_place places[MASKS_AT_ONCE];
+    size_t held = 0;
+    for (size_t k = 0; k < batch->count; k++)
+        for (size_t t = 0; t < batch->texts[k]->tokens.count; t++) {
+            if (batch->texts[k]->tokens.ids[t] != job->mask_id) continue;
+            places[held++] = (mask_place){k, t};
+            if (held < MASKS_AT_ONCE) continue;
+            DEBERTA_TRY(answer_masks(run, batch, places, held, err));
+            held = 0;
+        }
+    return held ? answer_masks(run, batch, places, held, err) : DEBERTA_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------- for a person */
+
+static const char *name_of(const json_t *candidate)
+{
+    const char *text = json_string_value(json_object_get(candidate, "text"));
+    if (!text || !*text) text = json_string_value(json_object_get(candidate, "token"));
+    return text ? text : "(no token)";
+}
+
+static size_t widest_name(const json_t *column)
+{
+    size_t widest = 5, k;
+    json_t *candidate;
+    json_array_foreach(column, k, candidate)
+    {
+        const size_t width = clean_width(name_of(candidate), strlen(name_of(candidate)));
+        if (width > widest) widest = width;
+    }
+    return widest;
+}
+
+static void print_columns(FILE *out, const json_t *columns[], size_t count, const char *names[])
+{
+    const size_t width = widest_name(columns[0]);
+    if (count > 1) fprintf(out, "  %-*s  %s\n", (int)width + 7, names[0], names[1]);
+    for (size_t row = 0; row < json_array_size(columns[0]); row++) {
+        size_t padding = 0;
+        for (size_t c = 0; c < count; c++) {
+            const json_t *candidate = json_array_get(columns[c], row);
+            const char *name = name_of(candidate);
+            fprintf(out, "%*s  %.3f  ", (int)padding, "", json_number_value(json_object_get(candidate, "probability")));
+            print_clean(out, name, strlen(name));
+            padding = width - (c == 0 ? clean_width(name, strlen(name)) : width);
+        }
+        fputc('\n', out);
+    }
+}
+
+static void print(FILE *out, const head_run *run, const head_text *text)
+{
+    const fill_job *job = run->context;
+    size_t k;
+    json_t *mask;
+    json_array_foreach(json_object_get(text->answer, "masks"), k, mask)
+    {
+        const json_t *columns[DECODERS];
+        const char *names[DECODERS];
+        size_t count = 0;
+        for (size_t d = 0; d < DECODERS; d++) {
+            if (!job->used[d]) continue;
+            names[count] = decoder_names[d];
+            columns[count++] = json_object_get(json_object_get(mask, "candidates"), decoder_names[d]);
+        }
+        if (k) fputc('\n', out);
+        print_marked(out, text->record.text, text->record.text_bytes, span_of(mask));
+        fputc('\n', out);
+        print_columns(out, columns, count, names);
+    }
+}
+
+/* -------------------------------------------------------------------------------------------------------- the command */
+
+static int choose_decoders(const head_run *run, fill_job *job)
+{
+    const bool has_emd = run->batches.info.heads_present & 1u << DEBERTA_HEAD_MLM_EMD;
+    size_t chosen;
+    if (!options_choice(run->options, "mlm-decoder", decoder_names, has_emd ? 0 : 1, &chosen)) return EXIT_USAGE;
+    job->used[chosen] = true;
+    if (options_has(run->options, "compare")) job->used[0] = job->used[1] = true;
+    for (size_t d = DECODERS; d-- > 0;)
+        if (job->used[d] && head_run_require(run, decoder_heads[d]) != EXIT_OK) return EXIT_INPUT;
+    return EXIT_OK;
+}
+
+static int run(const parsed_options *options)
+{
+    static const head_command command = {.names = {.text = "text"}, .look = look, .answer = answer, .print = print};
+    fill_job job = {0};
+    head_run run;
+    if (!options_size(options, "top", 5, 1, MOST_CANDIDATES, &job.top)) return EXIT_USAGE;
+    int status = head_run_open(&run, options, 0);
+    if (status == EXIT_OK) status = choose_decoders(&run, &job);
+    if (status == EXIT_OK) {
+        job.mask_id = deberta_tokenizer_special_id(run.batches.tokenizer, DEBERTA_SPECIAL_MASK);
+        job.mask = deberta_tokenizer_token(run.batches.tokenizer, job.mask_id, NULL);
+        if (job.used[0]) run.batches.session_options.features |= DEBERTA_KEEP_DECODER_INPUT;
+        status = head_run_all(&run, &command, &job);
+    }
+    head_run_close(&run);
+    return status;
+}
+
+static const option_spec options[] = {
+    {"text", 0, "TEXT", "text with one or more [MASK]; may be repeated"},
+    TEXT_STREAM_FILE_OPTIONS,
+    {"mlm-decoder", 0, "NAME",
+     "emd, the Enhanced Mask Decoder (default where there is one), or plain: the head on the last layer"},
+    {"compare", 0, NULL, "both decoders, side by side"},
+    HEAD_RUN_TOP("candidates for each mask (default 5)"),
+    TEXT_BATCHES_OPTIONS,
+    {NULL, 0, NULL, NULL},
+};
+
+const command command_fill_mask = {
+    .name = "fill-mask",
+    .summary = "what belongs behind each [MASK] of a text",
+    .arguments = "MODEL",
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .options = options,
+    .example = "  deberta fill-mask models/demo --compare --text 'a new [MASK] opened beside the new [MASK]'\n"
+               "\nwith --json, one line a text:\n"
+               "  {\"line\", \"masks\": [{\"token\", \"characters\": [begin, end], \"bytes\": [begin, end],\n"
+               "    \"candidates\": {\"emd\" or \"plain\": [{\"id\", \"token\", \"text\", \"probability\"}]}}]}\n",
+    .run = run,
+};

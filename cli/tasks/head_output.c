@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/tasks/head_output.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/base/utf8.h"
+
+enum { MARKED_CONTEXT_BYTES = 60, PLACE_COLUMN = 20 };
+
+/* --------------------------------------------------------------------------------------------------------- rankings */
+
+void softmax_of(double *probabilities, const float *logits, size_t count)
+{
+    double largest = -INFINITY, sum = 0;
+    for (size_t k = 0; k < count; k++) largest = fmax(largest, logits[k]);
+    for (size_t k = 0; k < count; k++) sum += probabilities[k] = exp(logits[k] - largest);
+    for (size_t k = 0; k < count; k++) probabilities[k] /= sum;
+}
+
+double sigmoid_of(double logit) { return 1 / (1 + exp(-logit)); }
+
+/* A sorted list of the best so far: nearly every value of a large vocabulary stops at its last place. */
+size_t rank_values(size_t *ranked, size_t top, const double *values, size_t count)
+{
+    size_t held = 0;
+    for (size_t k = 0; k < count; k++) {
+        if (held == top && (top == 0 || !(values[k] > values[ranked[held - 1]]))) continue;
+        size_t place = held < top ? held++ : held - 1;
+        for (; place > 0 && values[k] > values[ranked[place - 1]]; place--) ranked[place] = ranked[place - 1];
+        ranked[place] = k;
+    }
+    return held;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- places */
+
+token_place token_place_of(const token_list *list, size_t token, const char *text)
+{
+    token_place place = {list->byte_spans[token], list->char_spans[token]};
+    while (place.bytes.begin < place.bytes.end) {
+        uint32_t character;
+        const size_t length = utf8_decode(text + place.bytes.begin, place.bytes.end - place.bytes.begin, &character);
+        if (!utf8_is_space(character)) break;
+        place.bytes.begin += length;
+        place.characters.begin++;
+    }
+    return place;
+}
+
+json_t *json_span(text_span span) { return json_pack("[I, I]", (json_int_t)span.begin, (json_int_t)span.end); }
+
+/* --------------------------------------------------------------------------------------------------------- printing */
+
+/* C0, DEL and C1: they could move the cursor of a terminal. */
+static bool is_control(uint32_t character) { return character < 0x20 || (character >= 0x7F && character < 0xA0); }
+
+void print_probabilities(FILE *out, const json_t *items, const char *key)
+{
+    size_t k;
+    const json_t *item;
+    json_array_foreach(items, k, item)
+    {
+        const json_t *text = json_object_get(item, key);
+        fprintf(out, "  %.3f  ", json_number_value(json_object_get(item, "probability")));
+        print_clean(out, json_string_value(text), json_string_length(text));
+        fputc('\n', out);
+    }
+}
+
+void print_clean(FILE *out, const char *text, size_t bytes)
+{
+    for (size_t at = 0; at < bytes;) {
+        uint32_t character;
+        const size_t length = utf8_decode(text + at, bytes - at, &character);
+        if (character == UTF8_INVALID)
+            fputs(UTF8_REPLACEMENT, out);
+        else if (is_control(character))
+            fputs("\u00b7", out);
+        else
+            fwrite(text + at, 1, length, out);
+        at += length;
+    }
+}
+
+size_t clean_width(const char *text, size_t bytes)
+{
+    size_t width = 0;
+    for (size_t at = 0; at < bytes; width++) {
+        uint32_t character;
+        at += utf8_decode(text + at, bytes - at, &character);
+    }
+    return width;
+}
+
+void print_marked(FILE *out, const char *text, size_t bytes, text_span place)
+{
+    size_t begin = place.begin > MARKED_CONTEXT_BYTES ? place.begin - MARKED_CONTEXT_BYTES : 0;
+    size_t end = bytes - place.end > MARKED_CONTEXT_BYTES ? place.end + MARKED_CONTEXT_BYTES : bytes;
+    while (begin > 0 && begin < place.begin && utf8_is_continuation(text[begin])) begin++;
+    while (end < bytes && end > place.end && utf8_is_continuation(text[end])) end--;
+    fputs(begin ? "…" : "", out);
+    print_clean(out, text + begin, place.begin - begin);
+    fputs("»", out);
+    print_clean(out, text + place.begin, place.end - place.begin);
+    fputs("«", out);
+    print_clean(out, text + place.end, end - place.end);
+    fputs(end < bytes ? "…" : "", out);
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const text_span *x = a, *y = b;
+    return (x->begin > y->begin) - (x->begin < y->begin);
+}
+
+text_span span_of(const json_t *item)
+{
+    const json_t *bytes = json_object_get(item, "bytes");
+    return (text_span){(size_t)json_integer_value(json_array_get(bytes, 0)),
+                       (size_t)json_integer_value(json_array_get(bytes, 1))};
+}
+
+void print_place(FILE *out, const char *text, const json_t *item)
+{
+    const text_span span = span_of(item);
+    const json_t *characters = json_object_get(item, "characters");
+    const size_t width = clean_width(text + span.begin, span.end - span.begin);
+    print_clean(out, text + span.begin, span.end - span.begin);
+    fprintf(out, "%*s  %lld-%lld\n", width < PLACE_COLUMN ? (int)(PLACE_COLUMN - width) : 0, "",
+            (long long)json_integer_value(json_array_get(characters, 0)),
+            (long long)json_integer_value(json_array_get(characters, 1)));
+}
+
+void print_all_marked(FILE *out, const char *text, size_t bytes, const json_t *items)
+{
+    size_t count = json_array_size(items), at = 0;
+    text_span *spans = malloc((count + 1) * sizeof *spans);
+    if (!spans) count = 0; /* the marks are a help, the text is the point */
+    for (size_t k = 0; k < count; k++) spans[k] = span_of(json_array_get(items, k));
+    if (count) qsort(spans, count, sizeof *spans, by_begin);
+    for (size_t k = 0; k < count; k++) {
+        if (spans[k].begin < at || spans[k].begin == spans[k].end) continue;
+        print_clean(out, text + at, spans[k].begin - at);
+        fputs("»", out);
+        print_clean(out, text + spans[k].begin, spans[k].end - spans[k].begin);
+        fputs("«", out);
+        at = spans[k].end;
+    }
+    print_clean(out, text + at, bytes - at);
+    free(spans);
+}

@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/tasks/head_run.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/tasks/head_output.h"
+#include "core/base/grow.h"
+#include "core/base/status.h"
+
+enum { WINDOW_TEXTS = 512, WINDOW_BYTES = 1 << 20 };
+
+int head_run_open(head_run *run, const parsed_options *options, unsigned features)
+{
+    *run = (head_run){.options = options, .out = options_value(options, "out", NULL)};
+    return text_batches_open(&run->batches, options, features);
+}
+
+void head_run_close(head_run *run)
+{
+    for (size_t k = 0; k < run->capacity; k++) {
+        text_record_free(&run->texts[k].record);
+        token_list_free(&run->texts[k].tokens);
+        json_decref(run->texts[k].answer);
+    }
+    free(run->texts);
+    text_output_discard(&run->output);
+    text_stream_close(&run->stream);
+    text_batches_close(&run->batches);
+}
+
+int head_run_require(const head_run *run, deberta_head head)
+{
+    deberta_error error = {.code = DEBERTA_E_UNSUPPORTED};
+    char present[128] = "";
+    if (deberta_head_width(run->batches.model, head)) return EXIT_OK;
+    for (int k = 0; k < DEBERTA_HEAD_COUNT; k++) {
+        const size_t used = strlen(present);
+        if (run->batches.info.heads_present & 1u << k)
+            snprintf(present + used, sizeof present - used, "%s%s", used ? ", " : "",
+                     deberta_head_name((deberta_head)k));
+    }
+    snprintf(error.message, sizeof error.message, "%s does not hold the head '%s'; it has %s%s", run->batches.info.name,
+             deberta_head_name(head), *present ? "the heads: " : "no head at all", present);
+    return report_error(run->options, &error);
+}
+
+int head_run_check_labels(const head_run *run, size_t labels)
+{
+    const deberta_model *model = run->batches.model;
+    deberta_error error = {.code = DEBERTA_E_FORMAT};
+    size_t names = 0, unnamed = 0;
+    for (size_t label = labels; label-- > 0;)
+        if (deberta_model_label(model, label))
+            names++;
+        else
+            unnamed = label;
+    const bool too_many = deberta_model_label(model, labels) != NULL;
+    if (!too_many && (names == 0 || names == labels)) return EXIT_OK;
+    snprintf(error.message, sizeof error.message,
+             "%s: id2label in config.json %s %zu, but the classifier has the labels 0 to %zu", run->batches.info.name,
+             too_many ? "names the label" : "does not name the label", too_many ? labels : unnamed, labels - 1);
+    return report_error(run->options, &error);
+}
+
+const char *head_run_label(const deberta_model *model, size_t label, char buffer[32])
+{
+    const char *name = deberta_model_label(model, label);
+    if (name) return name;
+    snprintf(buffer, 32, "LABEL_%zu", label);
+    return buffer;
+}
+
+deberta_status head_run_logits(const head_batch *batch, deberta_head head, const size_t *positions, size_t count,
+                               float *logits, deberta_error *err)
+{
+    const size_t width = deberta_head_width(batch->model, head);
+    deberta_model_info info;
+    DEBERTA_TRY(deberta_head_logits(batch->session, head, positions, count, logits, width, err));
+    for (size_t k = 0; k < count * width; k++) {
+        if (isfinite(logits[k])) continue;
+        info = *deberta_model_describe(batch->model);
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the head '%s' gives %f: weights of the model are damaged", info.name,
+                     deberta_head_name(head), (double)logits[k]);
+    }
+    return DEBERTA_OK;
+}
+
+deberta_status head_run_token_logits(const head_batch *batch, deberta_head head, float **logits, deberta_error *err)
+{
+    const size_t tokens = batch->starts[batch->count], width = deberta_head_width(batch->model, head);
+    size_t *positions = malloc(tokens * sizeof *positions);
+    *logits = calloc(tokens, width * sizeof **logits);
+    deberta_status status = positions && *logits ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+    for (size_t t = 0; status == DEBERTA_OK && t < tokens; t++) positions[t] = t;
+    if (status == DEBERTA_OK) status = head_run_logits(batch, head, positions, tokens, *logits, err);
+    free(positions);
+    if (status == DEBERTA_OK) return DEBERTA_OK;
+    free(*logits);
+    *logits = NULL;
+    return status;
+}
+
+/* -------------------------------------------------------------------------------------------------- windows of texts */
+
+static deberta_status grow_window(head_run *run, deberta_error *err)
+{
+    const size_t before = run->capacity;
+    head_text *texts = grown(run->texts, &run->capacity, run->count + 1, sizeof *texts);
+    if (!texts) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    memset(texts + before, 0, (run->capacity - before) * sizeof *texts);
+    run->texts = texts;
+    return DEBERTA_OK;
+}
+
+/* Fills a window, tokenized and looked at. A person at the keyboard gets an answer after each line. */
+static deberta_status read_window(head_run *run, bool *end, deberta_error *err)
+{
+    const bool typed = isatty(STDIN_FILENO);
+    size_t bytes = 0;
+    *end = false;
+    run->count = 0;
+    while (run->count < WINDOW_TEXTS && bytes < WINDOW_BYTES) {
+        DEBERTA_TRY(grow_window(run, err));
+        head_text *text = &run->texts[run->count];
+        DEBERTA_TRY(text_stream_next(&run->stream, &text->record, end, err));
+        if (*end) break;
+        run->read++;
+        text->skipped = false;
+        if (run->command->split) DEBERTA_TRY(run->command->split(run, text, err));
+        if (text->skipped) {
+            text_record_free(&text->record);
+            continue;
+        }
+        run->count++;
+        bytes += text->record.text_bytes + text->record.pair_bytes;
+        DEBERTA_TRY(text_batches_tokenize(&run->batches, &text->record, &text->tokens, err));
+        if (!text->record.problem)
+            DEBERTA_TRY(
+                text_batches_check_length(&run->batches, &text->record, text->tokens.count, run->batches.longest, err));
+        if (!text->record.problem && run->command->look) DEBERTA_TRY(run->command->look(run, text, err));
+        if (typed && run->stream.file == stdin) break;
+    }
+    if (run->read == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", run->stream.path);
+    return DEBERTA_OK;
+}
+
+static deberta_status answer_batch(void *context, const text_piece *pieces, size_t count, const size_t *starts,
+                                   const deberta_outputs *outputs, deberta_error *err)
+{
+    (void)outputs;
+    head_run *run = context;
+    head_batch batch = {.session = run->batches.session, .model = run->batches.model, .count = count, .starts = starts};
+    if (!(batch.texts = malloc(count * sizeof *batch.texts))) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    for (size_t k = 0; k < count; k++) batch.texts[k] = &run->texts[pieces[k].index];
+    const deberta_status status = run->command->answer(run, &batch, err);
+    free(batch.texts);
+    return status;
+}
+
+static deberta_status answer_window(head_run *run, deberta_error *err)
+{
+    size_t count = 0;
+    text_piece *pieces = calloc(run->count + 1, sizeof *pieces);
+    if (!pieces) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    for (size_t k = 0; k < run->count; k++) {
+        const token_list *tokens = &run->texts[k].tokens;
+        if (run->texts[k].record.problem || run->texts[k].answer) continue;
+        pieces[count++] =
+            (text_piece){.ids = tokens->ids, .types = tokens->type_ids, .tokens = tokens->count, .index = k};
+    }
+    const deberta_status status = text_batches_run(&run->batches, pieces, count, answer_batch, run, err);
+    free(pieces);
+    return status;
+}
+
+/* --------------------------------------------------------------------------------------------------------- printing */
+
+/* The members of an object that is open already; behind others if it is not the first. Releases. */
+static bool put_members(FILE *out, json_t *members, bool first, size_t flags)
+{
+    if (!first && json_object_size(members)) fputs(", ", out);
+    const bool whole = json_dumpf(members, out, flags | JSON_EMBED) == 0;
+    json_decref(members);
+    return whole;
+}
+
+/* Numbers of an answer have nine digits; an id is the user's, and keeps all that it has. False if memory ran out. */
+static bool print_json_line(head_run *run, const head_text *text)
+{
+    const text_record *record = &text->record;
+    FILE *out = run->output.file;
+    json_t *place = json_pack("{s:I}", "line", (json_int_t)record->line), *rest = json_object();
+    bool fits = !record->source || json_object_set_new(place, "file", json_clean_text(record->source)) == 0;
+    if (record->id) fits = json_object_set(place, "id", record->id) == 0 && fits;
+    if (record->problem) fits = json_object_set_new(rest, "error", json_clean_text(record->problem)) == 0 && fits;
+    if (text->answer) fits = json_object_update(rest, text->answer) == 0 && fits;
+    fputc('{', out);
+    fits = put_members(out, place, true, 0) && fits;
+    fits = put_members(out, rest, false, JSON_REAL_PRECISION(9)) && fits;
+    fputs("}\n", out);
+    return fits || ferror(out);
+}
+
+static bool print_text(head_run *run, head_text *text)
+{
+    bool fits = true;
+    const bool json = options_has(run->options, "json");
+    if (text->record.problem) {
+        char place[256];
+        text_record_place(&text->record, place);
+        fflush(run->output.file);
+        fprintf(stderr, "deberta %s: %s: %s\n", options_command(run->options)->name, place, text->record.problem);
+        run->bad++;
+    }
+    if (json && run->command->print) {
+        fits = print_json_line(run, text);
+    } else if (run->command->print && !text->record.problem) {
+        if (run->printed++) fputc('\n', run->output.file);
+        run->command->print(run->output.file, run, text);
+    }
+    json_decref(text->answer);
+    text->answer = NULL;
+    text_record_free(&text->record);
+    return fits;
+}
+
+static int run_windows(head_run *run)
+{
+    deberta_error error = {0};
+    progress_bar bar = progress_begin(run->options, "texts", (size_t)run->stream.total_bytes);
+    bar.enabled = bar.enabled && run->output.whole && bar.total;
+    for (bool end = false; !end;) {
+        deberta_status status = read_window(run, &end, &error);
+        if (status == DEBERTA_OK) status = answer_window(run, &error);
+        if (status != DEBERTA_OK) {
+            progress_end(&bar);
+            return report_error(run->options, &error);
+        }
+        bool fits = true;
+        for (size_t k = 0; k < run->count; k++) fits = print_text(run, &run->texts[k]) && fits;
+        if (!fits) {
+            progress_end(&bar);
+            return report_no_memory(run->options);
+        }
+        fflush(run->output.file);
+        if (ferror(run->output.file)) break; /* whoever closes it says so */
+        progress_step(&bar, (size_t)run->stream.done_bytes, NULL);
+    }
+    progress_end(&bar);
+    return EXIT_OK;
+}
+
+int head_run_all(head_run *run, const head_command *command, void *context)
+{
+    run->command = command;
+    run->context = context;
+    int status = text_stream_open(&run->stream, run->options, &command->names);
+    if (status == EXIT_OK) status = text_output_open(run->options, run->out, &run->output);
+    if (status == EXIT_OK) status = run_windows(run);
+    if (status == EXIT_OK && command->finish) {
+        deberta_error error = {0};
+        if (command->finish(run, run->output.file, &error) != DEBERTA_OK) status = report_error(run->options, &error);
+    }
+    if (status == EXIT_OK) status = text_output_close(run->options, &run->output);
+    return status == EXIT_OK && run->bad ? EXIT_INPUT : status;
+}

@@ -1,0 +1,81 @@
+/* What the commands over heads share: open model and tokenizer, read texts, encode them in batches, answer in order.
+ *
+ * A command says what it needs and gives three functions: look at a tokenized text (and perhaps refuse it), answer a
+ * batch, print one answer for a person. Answers are JSON objects; with --json they are printed one a line, and a text
+ * that could not be answered has a line with "error". Such a text is reported with its place, the others go on, and the
+ * exit code is EXIT_INPUT.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CLI_HEAD_RUN_H
+#define CLI_HEAD_RUN_H
+
+#include "cli/run.h"
+#include "cli/input/text_batches.h"
+
+typedef struct head_text {
+    text_record record;
+    token_list tokens;
+    json_t *answer; /* object, made by the command's answer function */
+    size_t label;   /* the command's own */
+    bool skipped;   /* its split function found that the line is no text */
+} head_text;
+
+typedef struct head_run {
+    const parsed_options *options;
+    text_batches batches;
+    text_stream stream;
+    const char *out; /* where answers go: --out, unless the command has something else in mind */
+    text_output output;
+    head_text *texts; /* [capacity] one window of the input, in order */
+    size_t count, capacity;
+    size_t read, printed, bad; /* records so far, those that were skipped too; of them so many */
+    const struct head_command *command;
+    void *context; /* the command's own */
+} head_run;
+
+/* A batch whose results are in the session: text k is sequence k and its tokens begin at starts[k]. */
+typedef struct head_batch {
+    deberta_session *session;
+    const deberta_model *model;
+    head_text **texts; /* [count] */
+    size_t count;
+    const size_t *starts; /* [count + 1] */
+} head_batch;
+
+typedef struct head_command {
+    text_stream_names names;
+    /* Takes apart what a line holds besides its text, before that is tokenized; may spoil the record; may be NULL. */
+    deberta_status (*split)(head_run *run, head_text *text, deberta_error *err);
+    /* May be NULL. May spoil the record, or answer it by itself: then it is in no batch. */
+    deberta_status (*look)(head_run *run, head_text *text, deberta_error *err);
+    deberta_status (*answer)(head_run *run, const head_batch *batch, deberta_error *err);
+    void (*print)(FILE *out, const head_run *run, const head_text *text); /* NULL: answers are not printed one by one */
+    /* Behind the last text; may be NULL. */
+    deberta_status (*finish)(head_run *run, FILE *out, deberta_error *err);
+} head_command;
+
+/* EXIT_OK or an exit code, after saying why; head_run_close in any case. */
+int head_run_open(head_run *run, const parsed_options *options, unsigned features);
+/* Does the checkpoint hold the head? If not, says which it has. */
+int head_run_require(const head_run *run, deberta_head head);
+/* Do the names in id2label fit the rows of the classifier? */
+int head_run_check_labels(const head_run *run, size_t labels);
+/* Everything from the first text to the last. */
+int head_run_all(head_run *run, const head_command *command, void *context);
+void head_run_close(head_run *run);
+
+/* The label's name, or "LABEL_<k>" in the buffer where the config has none. */
+const char *head_run_label(const deberta_model *model, size_t label, char buffer[32]);
+/* deberta_head_logits for the batch, stride = width of the head; values that are no numbers are an error
+ * (DEBERTA_E_FORMAT): they come from damaged weights, and no ranking of them means anything. */
+deberta_status head_run_logits(const head_batch *batch, deberta_head head, const size_t *positions, size_t count,
+                               float *logits, deberta_error *err);
+/* The same for all tokens of the batch; [tokens][width], to be freed. */
+deberta_status head_run_token_logits(const head_batch *batch, deberta_head head, float **logits, deberta_error *err);
+
+#define HEAD_RUN_TOP(help)                                                                                             \
+    {                                                                                                                  \
+        "top", 0, "N", help                                                                                            \
+    }
+
+#endif

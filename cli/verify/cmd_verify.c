@@ -1,0 +1,353 @@
+/* `deberta verify`: every tier against the scalar one bit for bit and against float64; or the engine against its own
+ * deliberate mistakes. SPDX-License-Identifier: MIT */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/ablate.h"
+#include "cli/commands.h"
+#include "cli/input/input.h"
+#include "cli/output_paths.h"
+#include "cli/run.h"
+#include "cli/verify/verify_against.h"
+#include "cli/verify/verify_output.h"
+#include "core/base/path.h"
+#include "study/verify.h"
+
+/* Small models that between them use every part of the engine: v1 with clamped distances, types and absolute positions;
+ * v2 with convolution; v3 with log buckets beyond their range and both language-model heads. Then one whose texts end
+ * at every tile and chunk, or one beside; and one text that is the same token all along: all content terms tie. */
+enum { MOST_LENGTHS = 40, EVERYWHERE_SAME = 1 };
+static const struct {
+    const char *label, *path;
+    unsigned flags;
+    size_t lengths[MOST_LENGTHS]; /* ends with 0 */
+} standard_models[] = {
+    {"v1",
+     "synthetic:v1-base,layers=2,hidden=96,heads=4,intermediate=200,vocab=97,distance=16,positions=64,types=2,biased=1",
+     0,
+     {41}},
+    {"v2",
+     "synthetic:v2-xlarge,layers=2,hidden=128,heads=2,intermediate=256,vocab=97,buckets=16,distance=40,epsilon=3",
+     0,
+     {70}},
+    {"v3",
+     "synthetic:v3-base,layers=3,hidden=192,heads=3,intermediate=384,vocab=97,buckets=32,distance=100,lm=1,rtd=1",
+     0,
+     {140}},
+    {"edges",
+     "synthetic:v3-base,layers=1,hidden=40,heads=2,intermediate=60,vocab=97,buckets=16,distance=64,rtd=1",
+     0,
+     {1,  2,  15, 16, 17, 23, 24,  25,  31,  32,  33,  47,  48,  49,
+      63, 64, 65, 95, 96, 97, 125, 126, 127, 128, 129, 511, 512, 513}},
+    {"ties",
+     "synthetic:v1-base,layers=2,hidden=64,heads=2,intermediate=100,vocab=97,distance=16,positions=64",
+     EVERYWHERE_SAME,
+     {1, 17, 60}},
+};
+enum { STANDARD_MODELS = sizeof standard_models / sizeof *standard_models, ONE_TEXT_MODELS = 3 };
+
+static int read_options(const parsed_options *options, verify_options *verify)
+{
+    deberta_isa isa;
+    deberta_model_options model_options;
+    deberta_session_options session_options = {0};
+    uint64_t seed;
+    if (!run_isa(options, &isa) || !run_model_options(options, &model_options) ||
+        !options_u64(options, "seed", 1, &seed))
+        return EXIT_USAGE;
+    const int status = ablate_read(options, &session_options);
+    if (status != EXIT_OK) return status;
+    *verify = (verify_options){.seed = seed,
+                               .threads = model_options.threads,
+                               .reference = model_options.reference,
+                               .memory_limit_bytes = model_options.memory_limit_bytes,
+                               .ablations = session_options.ablations,
+                               .ablation_count = session_options.ablation_count};
+    for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++)
+        verify->tiers[t] = !deberta_isa_missing((deberta_isa)t) && (isa == DEBERTA_ISA_AUTO || t == (int)isa);
+    return EXIT_OK;
+}
+
+/* Ids that repeat now and then, as words do, always the same for a seed. */
+static void make_ids(int32_t *ids, size_t tokens, size_t vocabulary, uint64_t seed)
+{
+    uint64_t state = seed * 2862933555777941757u + 3037000493u;
+    for (size_t t = 0; t < tokens; t++) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        ids[t] = (int32_t)((state >> 33) % vocabulary);
+    }
+}
+
+static deberta_status verify_standard_model(verify_report *report, const verify_options *verify, size_t k,
+                                            deberta_error *err)
+{
+    size_t starts[MOST_LENGTHS + 1] = {0}, count = 0;
+    for (; count < MOST_LENGTHS && standard_models[k].lengths[count]; count++)
+        starts[count + 1] = starts[count] + standard_models[k].lengths[count];
+    int32_t *ids = malloc(starts[count] * sizeof *ids);
+    if (!ids) return status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+    make_ids(ids, starts[count], 97, verify->seed + k);
+    for (size_t t = 1; standard_models[k].flags & EVERYWHERE_SAME && t < starts[count]; t++) ids[t] = ids[0];
+    const char *path = standard_models[k].path, *label = standard_models[k].label;
+    deberta_status status = verify_model(report, verify, path, label, ids, starts, count, err);
+    for (size_t s = 0; status == DEBERTA_OK && verify->mutation == MUTATION_NONE && s < count; s++)
+        status = verify_invariance(report, verify, path, label, ids + starts[s], standard_models[k].lengths[s], err);
+    free(ids);
+    return status;
+}
+
+static deberta_status verify_standard(verify_report *report, const verify_options *verify, deberta_error *err)
+{
+    /* A fault shows in the first three models, or nowhere. */
+    const size_t count = verify->mutation == MUTATION_NONE ? STANDARD_MODELS : ONE_TEXT_MODELS;
+    for (size_t k = 0; k < count; k++) DEBERTA_TRY(verify_standard_model(report, verify, k, err));
+    return DEBERTA_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- output */
+
+typedef struct verify_output {
+    table_format format;
+    output_paths paths;
+} verify_output;
+
+static int print_report(const parsed_options *options, const verify_output *to, const verify_options *verify,
+                        const verify_report *report)
+{
+    text_output output;
+    if (to->format == FORMAT_JSON)
+        return run_print_json_to(options, to->paths.text, verify_report_json(report, verify));
+    const int status = text_output_open(options, to->paths.text, &output);
+    if (status != EXIT_OK) return status;
+    if (verify_report_print(report, verify, output.file, to->format)) return text_output_close(options, &output);
+    text_output_discard(&output);
+    return report_no_memory(options);
+}
+
+#if HAVE_VIZ
+static deberta_status draw(const void *what, const figure_style *style, const char *const *paths, size_t path_count,
+                           deberta_error *err)
+{
+    return verify_figure_draw(what, style, paths, path_count, err);
+}
+
+static int draw_report(const parsed_options *options, const output_paths *paths, const verify_report *report)
+{
+    return output_paths_draw(options, paths, draw, report, "errors against float64, by layer",
+                             report->failures ? "eps = 2⁻²³. Checks failed: this is the first tier."
+                                              : "eps = 2⁻²³, on every tier.");
+}
+#else
+static int draw_report(const parsed_options *options, const output_paths *paths, const verify_report *report)
+{
+    (void)options, (void)paths, (void)report;
+    return EXIT_OK;
+}
+#endif
+
+static void print_repeat_command(const parsed_options *options)
+{
+    static const char *const without[] = {"out", "json", "format", "latex", "quiet", NULL};
+    char *line = options_command_line(options, without);
+    run_note(options, "repeat: %s", line ? line : "");
+    free(line);
+}
+
+/* ------------------------------------------------------------------------------------------------------- mutations */
+
+/* What is said of a fault is a sentence or an object: there is no table to be set, and nothing to draw. */
+static bool check_mutation_output(const parsed_options *options, const verify_output *to)
+{
+    if (to->paths.figure_count) {
+        report_usage(options, "--out: '%s' is a picture, and --mutate draws none", to->paths.figures[0]);
+        return false;
+    }
+    if (to->format == FORMAT_TABLE || to->format == FORMAT_JSON) return true;
+    report_usage(options, "--mutate prints text or JSON, and is asked for another format by --format, --latex or what "
+                          "--out ends in");
+    return false;
+}
+
+static json_t *describe_mutations(void)
+{
+    json_t *list = json_array();
+    for (int m = MUTATION_NONE + 1; m < MUTATION_COUNT; m++)
+        json_array_append_new(list, json_pack("{s:s, s:s}", "name", mutation_name((model_mutation)m), "description",
+                                              mutation_description((model_mutation)m)));
+    return list;
+}
+
+static int list_mutations(const parsed_options *options, const verify_output *to)
+{
+    text_output output;
+    if (to->format == FORMAT_JSON) return run_print_json_to(options, to->paths.text, describe_mutations());
+    const int status = text_output_open(options, to->paths.text, &output);
+    if (status != EXIT_OK) return status;
+    for (int m = MUTATION_NONE + 1; m < MUTATION_COUNT; m++)
+        fprintf(output.file, "%s %s\n", mutation_name((model_mutation)m), mutation_description((model_mutation)m));
+    return text_output_close(options, &output);
+}
+
+static int print_verdict(const parsed_options *options, const verify_output *to, const char *name,
+                         const verify_report *report)
+{
+    const bool caught = report->failures > 0;
+    if (to->format == FORMAT_JSON)
+        return run_print_json_to(options, to->paths.text,
+                                 json_pack("{s:s, s:s, s:b, s:I, s:I}", "schema", "deberta-verify-mutation/1",
+                                           "mutation", name, "caught", caught, "checks", (json_int_t)report->count,
+                                           "failures", (json_int_t)report->failures));
+    text_output output;
+    const int status = text_output_open(options, to->paths.text, &output);
+    if (status != EXIT_OK) return status;
+    fprintf(output.file, "%s: %s (%zu of %zu checks failed)\n", name, caught ? "caught" : "missed", report->failures,
+            report->count);
+    return text_output_close(options, &output);
+}
+
+/* 1 when the fault was noticed, 0 when it was missed: the exit codes of a check that is itself checked. */
+static int mutate(const parsed_options *options, verify_options *verify, const verify_output *to, const char *name)
+{
+    if (!check_mutation_output(options, to)) return EXIT_USAGE;
+    if (strcmp(name, "list") == 0) return list_mutations(options, to);
+    verify->mutation = mutation_from_name(name);
+    if (verify->mutation == MUTATION_COUNT || verify->mutation == MUTATION_NONE)
+        return report_usage(options, "--mutate: no mutation is called '%s' (see --mutate list)", name);
+    /* one tier is enough: the fault is in what all of them compute */
+    for (int t = 0; t < DEBERTA_ISA_COUNT; t++) verify->tiers[t] = t == (int)deberta_isa_best();
+    verify_report report = {0};
+    deberta_error error = {0};
+    if (verify_standard(&report, verify, &error) != DEBERTA_OK) {
+        verify_report_free(&report);
+        return report_error(options, &error);
+    }
+    const bool caught = report.failures > 0;
+    const int status = print_verdict(options, to, name, &report);
+    verify_report_free(&report);
+    return status == EXIT_OK && caught ? EXIT_CHECK_FAILED : status;
+}
+
+static int verify_sequences(const parsed_options *options, const verify_options *verify, verify_report *report,
+                            const int32_t *ids, const size_t *starts, size_t sequences)
+{
+    deberta_error error = {0};
+    const char *path = options_argument(options, 0);
+    deberta_status status = verify_model(report, verify, path, "", ids, starts, sequences, &error);
+    for (size_t s = 0; status == DEBERTA_OK && s < sequences; s++)
+        status = verify_invariance(report, verify, path, "", ids + starts[s], starts[s + 1] - starts[s], &error);
+    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+}
+
+static int verify_one(const parsed_options *options, const verify_options *verify, verify_report *report)
+{
+    input_batch input = {0};
+    const char *path = options_argument(options, 0);
+    const bool given = options_has(options, "ids") || options_has(options, "text") || options_has(options, "file");
+    deberta_model *model = NULL;
+    deberta_model_info info = {0};
+    int status = run_open_model(options, &model);
+    if (status != EXIT_OK) return status;
+    info = *deberta_model_describe(model);
+    deberta_model_free(&model);
+    if (given) {
+        status = input_read(options, path, &info, &input);
+        if (status == EXIT_OK)
+            status = verify_sequences(options, verify, report, input.ids, input.sequence_starts, input.sequences);
+        input_free(&input);
+        return status;
+    }
+    size_t tokens;
+    if (!options_size(options, "tokens", 48, 1, 1 << 16, &tokens)) return EXIT_USAGE;
+    int32_t *ids = malloc(tokens * sizeof *ids);
+    if (!ids) return report_no_memory(options);
+    make_ids(ids, tokens, info.vocabulary_size, verify->seed);
+    const size_t starts[2] = {0, tokens};
+    status = verify_sequences(options, verify, report, ids, starts, 1);
+    free(ids);
+    return status;
+}
+
+/* Options that would be passed over in silence. */
+static bool check_combination(const parsed_options *options)
+{
+    static const char *const of_a_model[] = {"against", "ids", "text", "file", "tokens"};
+    const bool model = options_argument_count(options) > 0;
+    if (model && options_has(options, "mutate")) {
+        report_usage(options, "--mutate runs on its own models: give no MODEL with it");
+        return false;
+    }
+    const char *first = NULL;
+    for (size_t k = 0; k < sizeof of_a_model / sizeof *of_a_model; k++) {
+        if (!options_has(options, of_a_model[k])) continue;
+        if (!model) {
+            report_usage(options, "--%s needs a MODEL", of_a_model[k]);
+            return false;
+        }
+        if (first && (strcmp(first, "text") != 0 || strcmp(of_a_model[k], "file") != 0)) {
+            report_usage(options, "give one of --%s and --%s", first, of_a_model[k]);
+            return false;
+        }
+        first = of_a_model[k];
+    }
+    const char *against = options_value(options, "against", NULL);
+    if (!against || path_has_suffix(against, ".safetensors")) return true;
+    report_usage(options, "--against: unknown suffix in '%s', expected .safetensors", against);
+    return false;
+}
+
+static int run(const parsed_options *options)
+{
+    verify_options verify;
+    verify_report report = {0};
+    deberta_error error = {0};
+    verify_output output;
+    int status = read_options(options, &verify);
+    if (status != EXIT_OK) return status;
+    if (!check_combination(options) || !table_format_read(options, &output.format) ||
+        !output_paths_read(options, &output.paths))
+        return EXIT_USAGE;
+    const char *mutation = options_value(options, "mutate", NULL);
+    if (mutation) return mutate(options, &verify, &output, mutation);
+    if (options_has(options, "against")) {
+        status = verify_against_file(options, &verify, &report);
+    } else if (options_argument_count(options)) {
+        status = verify_one(options, &verify, &report);
+    } else if (verify_kernels(&report, &verify, &error) != DEBERTA_OK ||
+               verify_standard(&report, &verify, &error) != DEBERTA_OK) {
+        status = report_error(options, &error);
+    }
+    if (status == EXIT_OK) status = draw_report(options, &output.paths, &report);
+    if (status == EXIT_OK) status = print_report(options, &output, &verify, &report);
+    if (status == EXIT_OK && report.failures) {
+        print_repeat_command(options);
+        status = EXIT_CHECK_FAILED;
+    }
+    verify_report_free(&report);
+    return status;
+}
+
+static const option_spec options[] = {
+    {"text", 0, "TEXT", "verify on this text; may be repeated"},
+    {"file", 'f', "FILE", "verify on texts, one a line, or objects (.jsonl); - is standard input"},
+    {"ids", 0, "LIST", "verify on these token ids"},
+    {"tokens", 'n', "N", "verify on N made-up ids (default 48)"},
+    {"against", 0, "FILE", "compare with tensors in the layout of `encode`, such as tools/reference.py writes"},
+    ABLATE_OPTION,
+    {"mutate", 0, "NAME",
+     "put a fault into the engine: exit 1 if it is noticed, 0 if not; `list` names them; text or JSON"},
+    TABLE_FORMAT_OPTIONS,
+    {NULL, 0, NULL, NULL},
+};
+
+const command command_verify = {
+    .name = "verify",
+    .summary = "every tier bit for bit against scalar, and all of them against float64",
+    .arguments = "[MODEL]",
+    .max_arguments = 1,
+    .options = options,
+    .most_outputs = OUTPUT_PATHS_MOST,
+    .example = "  deberta verify\n  deberta verify synthetic:v3-xsmall,layers=2 -n 100\n"
+               "  deberta verify models/demo --text 'Call me Ishmael.' --latex -o errors.pdf   # a chart by layer\n"
+               "  deberta verify --mutate p2c_ji\n",
+    .run = run,
+};

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/verify/verify_output.h"
+
+#include <string.h>
+
+#include "core/dispatch.h"
+
+/* JSON has no infinity. */
+static json_t *finite_number(double value) { return json_real(value < 1e300 ? value : 1e300); }
+
+static json_t *describe_row(const verify_row *row, bool errors_only)
+{
+    json_t *object = json_pack("{s:s, s:s, s:I, s:b, s:f}", "subject", row->subject, "isa", deberta_isa_name(row->tier),
+                               "values", (json_int_t)row->values, "passed", row->passed, "limit", row->limit);
+    if (!errors_only) json_object_set_new(object, "differing", json_integer((json_int_t)row->differing));
+    if (*row->place.quantity) {
+        json_object_set_new(object, "quantity", json_string(row->place.quantity));
+        json_object_set_new(object, "layer", json_integer((json_int_t)row->place.layer));
+    }
+    if (row->has_error) {
+        json_object_set_new(object, "worst", finite_number(row->worst));
+        json_object_set_new(object, "p999", finite_number(row->percentile_999));
+        json_object_set_new(object, "median", finite_number(row->median));
+        json_object_set_new(object, "worst_ulp", finite_number(row->worst_ulp));
+        json_object_set_new(object, "p999_ulp", finite_number(row->ulp_999));
+        json_object_set_new(object, "where", json_string(row->where));
+    }
+    return object;
+}
+
+/* Which tier's code stands in each slot when a session of the tier runs. */
+static json_t *describe_tier(deberta_isa isa, bool verified)
+{
+    kernels table;
+    const char *missing = deberta_isa_missing(isa);
+    json_t *object = json_pack("{s:s, s:b}", "isa", deberta_isa_name(isa), "verified", verified);
+    if (missing) json_object_set_new(object, "missing", json_string(missing));
+    if (!verified || kernels_select(&table, isa, NULL) != DEBERTA_OK) return object;
+    json_t *slots = json_object();
+#define X(name, parameters) json_object_set_new(slots, #name, json_string(table.name##_isa));
+    KERNEL_LIST(X)
+#undef X
+    json_object_set_new(object, "kernels", slots);
+    return object;
+}
+
+json_t *verify_report_json(const verify_report *report, const verify_options *verify)
+{
+    json_t *rows = json_array(), *tiers = json_array();
+    for (size_t k = 0; k < report->count; k++)
+        json_array_append_new(rows, describe_row(&report->rows[k], report->errors_only));
+    for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++)
+        json_array_append_new(tiers, describe_tier((deberta_isa)t, verify->tiers[t]));
+    return json_pack("{s:s, s:I, s:I, s:o, s:o}", "schema", "deberta-verify/1", "checks", (json_int_t)report->count,
+                     "failures", (json_int_t)report->failures, "tiers", tiers, "results", rows);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ text */
+
+/* "scalar_fma" is scalar's, for processors with FMA. */
+static bool is_of_tier(const char *kernel, const char *tier) { return strncmp(kernel, tier, strlen(tier)) == 0; }
+
+static void print_tiers(const verify_options *verify, FILE *out)
+{
+    for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++) {
+        kernels table;
+        const char *missing = deberta_isa_missing((deberta_isa)t), *own = deberta_isa_name((deberta_isa)t);
+        if (missing || !verify->tiers[t] || kernels_select(&table, (deberta_isa)t, NULL) != DEBERTA_OK) {
+            fprintf(out, "tier %s: not verified, %s\n", own, missing ? missing : "not asked for");
+            continue;
+        }
+        size_t slots = 0, of_its_own = 0;
+#define X(name, parameters)                                                                                            \
+    slots++;                                                                                                           \
+    of_its_own += is_of_tier(table.name##_isa, own);
+        KERNEL_LIST(X)
+#undef X
+        fprintf(out, "tier %s: %zu of %zu kernels are its own", own, of_its_own, slots);
+#define X(name, parameters)                                                                                            \
+    if (!is_of_tier(table.name##_isa, own)) fprintf(out, ", %s is %s", #name, table.name##_isa);
+        KERNEL_LIST(X)
+#undef X
+        fputc('\n', out);
+    }
+}
+
+static bool same_numbers(const verify_row *a, const verify_row *b)
+{
+    return strcmp(a->subject, b->subject) == 0 && a->passed && b->passed && a->values == b->values &&
+           a->differing == b->differing && a->worst == b->worst && a->percentile_999 == b->percentile_999 &&
+           a->worst_ulp == b->worst_ulp && a->ulp_999 == b->ulp_999;
+}
+
+/* The tiers of the rows that say the same as row k, or false if an earlier row has said it. */
+static bool tiers_of(const verify_report *report, size_t k, char text[64])
+{
+    size_t used = 0;
+    for (size_t j = 0; j < report->count; j++) {
+        if (j != k && !same_numbers(&report->rows[j], &report->rows[k])) continue;
+        if (j < k) return false;
+        used +=
+            (size_t)snprintf(text + used, 64 - used, "%s%s", used ? " " : "", deberta_isa_name(report->rows[j].tier));
+    }
+    return true;
+}
+
+static void add_error_cells(text_table *table, const verify_row *row, bool wide)
+{
+    const double numbers[] = {row->worst, row->percentile_999, row->limit, row->worst_ulp, row->ulp_999};
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+        if (row->has_error)
+            text_table_add(table, "%.3g", numbers[k]);
+        else
+            text_table_add(table, "%s", "");
+    }
+    if (wide) text_table_add(table, "%s", row->where);
+}
+
+static bool print_table(const verify_report *report, FILE *out, table_format format)
+{
+    /* Where the worst is takes a third of a line: in the plain table only failures say it. */
+    const bool wide = format == FORMAT_CSV || format == FORMAT_MARKDOWN;
+    static const char *const titles[] = {"what",  "isa",   "values",    "bits differ", "worst",
+                                         "p99.9", "limit", "worst ULP", "p99.9 ULP",   "worst at"};
+    enum { BITS = 3 };
+    const size_t columns = sizeof titles / sizeof *titles - !wide;
+    text_table table = text_table_make(columns - report->errors_only);
+    char tiers[64];
+    for (size_t k = 0; k < columns; k++)
+        if (k != BITS || !report->errors_only) text_table_add(&table, "%s", titles[k]);
+    for (size_t k = 0; k < report->count; k++) {
+        const verify_row *row = &report->rows[k];
+        if (!tiers_of(report, k, tiers)) continue;
+        text_table_add(&table, "%s", row->subject);
+        text_table_add(&table, "%s", tiers);
+        text_table_add(&table, "%zu", row->values);
+        if (!report->errors_only) text_table_add(&table, "%zu", row->differing);
+        add_error_cells(&table, row, wide);
+    }
+    const bool fine = text_table_print(&table, out, table_format_style(format));
+    text_table_free(&table);
+    return fine;
+}
+
+static void print_failures(const verify_report *report, FILE *out)
+{
+    for (size_t k = 0; k < report->count; k++) {
+        const verify_row *row = &report->rows[k];
+        if (row->passed) continue;
+        fprintf(out, "FAILED %s, %s: ", row->subject, deberta_isa_name(row->tier));
+        if (!report->errors_only)
+            fprintf(out, "%zu of %zu values have other bits than scalar%s", row->differing, row->values,
+                    row->has_error ? "; " : "");
+        if (row->has_error) fprintf(out, "error %.3g, limit %.3g, at %s", row->worst, row->limit, row->where);
+        fputc('\n', out);
+    }
+}
+
+/* The one that comes nearest to its limit. */
+static void print_worst(const verify_report *report, FILE *out)
+{
+    const verify_row *worst = NULL;
+    for (size_t k = 0; k < report->count; k++) {
+        const verify_row *row = &report->rows[k];
+        if (row->has_error && row->limit > 0 && (!worst || row->worst / row->limit > worst->worst / worst->limit))
+            worst = row;
+    }
+    if (worst)
+        fprintf(out, "nearest to its limit: %s, %.3g of %.3g, at %s\n", worst->subject, worst->worst, worst->limit,
+                worst->where);
+}
+
+/* p99.9 of one quantity of one model, layer after layer. */
+static void print_growth(const verify_report *report, FILE *out)
+{
+    for (size_t k = 0; k < report->count; k++) {
+        const verify_row *first = &report->rows[k];
+        if (strcmp(first->place.quantity, "hidden") != 0 || first->place.layer != 0 || !first->has_error) continue;
+        if (k > 0 && first->tier != report->rows[0].tier) continue;
+        fprintf(out, "growth%s%s, p99.9 of hidden states by layer:", *first->place.model ? " in " : "",
+                first->place.model);
+        for (size_t j = k; j < report->count; j++) {
+            const verify_row *row = &report->rows[j];
+            if (row->tier == first->tier && strcmp(row->place.model, first->place.model) == 0 &&
+                strcmp(row->place.quantity, "hidden") == 0)
+                fprintf(out, " %.3g", row->percentile_999);
+        }
+        fputc('\n', out);
+    }
+}
+
+bool verify_report_print(const verify_report *report, const verify_options *verify, FILE *out, table_format format)
+{
+    const bool text = format == FORMAT_TABLE || format == FORMAT_MARKDOWN;
+    if (text) {
+        fprintf(out, "errors against float64 in eps x sum of |terms| (kernels) or eps x largest magnitude (models), "
+                     "eps = 2^-23,\nand in units of the last place of each value\n\n");
+        print_tiers(verify, out);
+        fputc('\n', out);
+    }
+    if (!print_table(report, out, format)) return false;
+    if (!text) return true;
+    fputc('\n', out);
+    print_failures(report, out);
+    print_growth(report, out);
+    print_worst(report, out);
+    fprintf(out, "%zu checks, %zu failed\n", report->count, report->failures);
+    return true;
+}
