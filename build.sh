@@ -103,8 +103,10 @@ fi
 tests=disabled; [ $action = test ] && tests=enabled
 options="-Dviz=$viz -Dtext=$text"
 if [ ! -e build/build.ninja ]; then
+    # Where a Debian system looks for libraries. Meson asks dpkg-dev, and without it installs into lib64, where nothing looks.
+    multiarch=$(gcc -print-multiarch 2>/dev/null || true)
     # shellcheck disable=SC2086
-    meson setup build $options -Dtests=$tests --buildtype=release
+    meson setup build $options -Dtests=$tests --buildtype=release ${multiarch:+--libdir=lib/$multiarch}
 else
     [ $action = test ] && options="$options -Dtests=enabled"
     # shellcheck disable=SC2086
