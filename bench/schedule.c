@@ -75,8 +75,7 @@ static deberta_status open_session(const schedule_work *w, size_t n, size_t thre
         .memory_limit_bytes = w->options->memory_limit_bytes,
     };
     session_internal_options internal = {.rehearsal = rehearsal};
-    DEBERTA_TRY(session_check_memory(w->model, &options, &internal, 0, err));
-    return session_create_internal(session, w->model, &options, &internal, err);
+    return session_create_within(session, w->model, &options, &internal, 0, err);
 }
 
 static deberta_status encode(const schedule_work *w, deberta_session *session, size_t n, double *seconds,

@@ -34,8 +34,7 @@ static deberta_status open_session(const sweep *s, const sweep_point *p, bool pr
         .recompute_positions = !p->position_cache,
         .profile = profile,
     };
-    DEBERTA_TRY(session_check_memory(s->model, &options, &internal, 0, err));
-    return session_create_internal(session, s->model, &options, &internal, err);
+    return session_create_within(session, s->model, &options, &internal, 0, err);
 }
 
 static deberta_status encode(const sweep *s, const sweep_point *p, deberta_session *session, deberta_outputs *outputs,

@@ -62,9 +62,8 @@ static bool is_same_file(const char *a, const char *b)
 bool run_is_picture_path(const char *path)
 {
     static const char *const others[] = {".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".eps", ".ps"};
-    const char *suffix = strrchr(path, '.');
-    for (size_t k = 0; suffix && k < sizeof others / sizeof *others; k++)
-        if (strcasecmp(suffix, others[k]) == 0) return true;
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        if (path_has_suffix(path, others[k])) return true;
     return run_is_figure_path(path);
 }
 

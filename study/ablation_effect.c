@@ -55,8 +55,7 @@ static deberta_status open_session(sweep_work *work, deberta_session **session, 
     options.ablation_count = work->listed + sweep->count;
     options.max_tokens = tokens;
     options.features = features | (work->reader.head == DEBERTA_HEAD_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0u);
-    deberta_status status = session_check_memory(sweep->model, &options, NULL, 0, err);
-    if (status == DEBERTA_OK) status = deberta_session_create(session, sweep->model, &options, err);
+    const deberta_status status = session_create_within(session, sweep->model, &options, NULL, 0, err);
     free(all);
     return status;
 }

@@ -118,8 +118,7 @@ deberta_status behaviour_open_session(deberta_session **session, const behaviour
         internal.edit_input = apply_poison;
         internal.edit_context = p;
     }
-    DEBERTA_TRY(session_check_memory(w->model, &options, &internal, 0, err));
-    return session_create_internal(session, w->model, &options, &internal, err);
+    return session_create_within(session, w->model, &options, &internal, 0, err);
 }
 
 deberta_status behaviour_output_of(deberta_session *session, const behaviour_work *w, size_t tokens, size_t query,

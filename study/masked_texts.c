@@ -149,9 +149,9 @@ deberta_status masked_texts_measure(const masked_texts *texts, const deberta_mod
     reader.width = deberta_head_width(model, reader.head);
     if (reader.head == DEBERTA_HEAD_MLM_EMD) options.features |= DEBERTA_KEEP_DECODER_INPUT;
     float *logits = size_multiply(masks, reader.width, &floats) ? malloc((floats + 1) * sizeof *logits) : NULL;
-    deberta_status status = logits ? session_check_memory(model, &options, internal, floats * sizeof *logits, err)
-                                   : status_fail(err, DEBERTA_E_MEMORY, "no memory for the logits");
-    if (status == DEBERTA_OK) status = session_create_internal(&reader.session, model, &options, internal, err);
+    deberta_status status =
+        logits ? session_create_within(&reader.session, model, &options, internal, floats * sizeof *logits, err)
+               : status_fail(err, DEBERTA_E_MEMORY, "no memory for the logits");
     for (size_t first = 0, end; status == DEBERTA_OK && first < texts->count; first = end) {
         end = masked_texts_batch_end(texts, first, batch_tokens);
         status = masked_texts_read(texts, &reader, first, end, logits, err);

@@ -148,8 +148,7 @@ static deberta_status make_room(text_batches *batches, size_t tokens, deberta_er
     batches->types = malloc(room * sizeof *batches->types);
     batches->starts = malloc((room + 1) * sizeof *batches->starts);
     if (!batches->ids || !batches->types || !batches->starts) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    DEBERTA_TRY(session_check_memory(batches->model, &batches->session_options, NULL, 0, err));
-    return deberta_session_create(&batches->session, batches->model, &batches->session_options, err);
+    return session_create_within(&batches->session, batches->model, &batches->session_options, NULL, 0, err);
 }
 
 /* Copies pieces[0 .. count) side by side and encodes them. */

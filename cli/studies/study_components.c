@@ -36,8 +36,8 @@ static deberta_status measure_shares(components_study *study, deberta_error *err
     session_options.max_tokens = study_texts_largest_batch(texts, BATCH_TOKENS);
     session_options.features = DEBERTA_OBSERVE_ATTENTION;
     deberta_status status = starts ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
-    if (status == DEBERTA_OK) status = session_check_memory(texts->model.model, &session_options, NULL, 0, err);
-    if (status == DEBERTA_OK) status = deberta_session_create(&session, texts->model.model, &session_options, err);
+    if (status == DEBERTA_OK)
+        status = session_create_within(&session, texts->model.model, &session_options, NULL, 0, err);
     const deberta_observer observer = component_share_observer(&study->share);
     progress_bar bar = progress_begin(study->options, "sentences", texts->count);
     for (size_t first = 0, end; status == DEBERTA_OK && first < texts->count; first = end) {

@@ -125,8 +125,7 @@ static deberta_status allocate(decoder_study *study, deberta_error *err)
     deberta_session_options session_options = study->model.session_options;
     session_options.max_tokens = longest;
     session_options.features = DEBERTA_KEEP_DECODER_INPUT;
-    DEBERTA_TRY(session_check_memory(study->model.model, &session_options, NULL, 0, err));
-    return deberta_session_create(&study->model.session, study->model.model, &session_options, err);
+    return session_create_within(&study->model.session, study->model.model, &session_options, NULL, 0, err);
 }
 
 static deberta_status measure(decoder_study *study, deberta_error *err)

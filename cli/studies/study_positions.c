@@ -69,8 +69,7 @@ static deberta_status encode_model(positions_study *study, studied_model *model,
     const size_t batch = position_shift_tokens(study->longest_phrase);
     options.max_tokens = batch > POSITIONS_PROBE_TOKENS ? batch : POSITIONS_PROBE_TOKENS;
     options.features = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION;
-    DEBERTA_TRY(session_check_memory(model->model, &options, NULL, 0, err));
-    DEBERTA_TRY(deberta_session_create(&session, model->model, &options, err));
+    DEBERTA_TRY(session_create_within(&session, model->model, &options, NULL, 0, err));
     const position_shift_input shift = {.session = session,
                                         .model = &model->info,
                                         .tokens = study->phrase_tokens,

@@ -282,6 +282,15 @@ deberta_status session_check_memory(const deberta_model *model, const deberta_se
     return memory_need_check(&need, options->memory_limit_bytes, err);
 }
 
+deberta_status session_create_within(deberta_session **session, const deberta_model *model,
+                                     const deberta_session_options *options, const session_internal_options *internal,
+                                     size_t kept_bytes, deberta_error *err)
+{
+    *session = NULL;
+    DEBERTA_TRY(session_check_memory(model, options, internal, kept_bytes, err));
+    return session_create_internal(session, model, options, internal, err);
+}
+
 void deberta_session_free(deberta_session **session)
 {
     if (!session || !*session) return;

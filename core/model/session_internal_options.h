@@ -64,5 +64,9 @@ profile *session_profile(deberta_session *session);
  */
 deberta_status session_check_memory(const deberta_model *model, const deberta_session_options *options,
                                     const session_internal_options *internal, size_t kept_bytes, deberta_error *err);
+/* session_create_internal where that refuses nothing. *session is NULL on failure. */
+deberta_status session_create_within(deberta_session **session, const deberta_model *model,
+                                     const deberta_session_options *options, const session_internal_options *internal,
+                                     size_t kept_bytes, deberta_error *err);
 
 #endif
