@@ -20,7 +20,7 @@
 
 #include "bench/machine.h"
 #include "bench/statistics.h"
-#include "bench/text_table.h"
+#include "output/text_table.h"
 
 typedef enum kernel_operation {
     KERNEL_GEMM,

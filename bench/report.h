@@ -9,7 +9,7 @@
 #include "bench/cost_model.h"
 #include "bench/machine.h"
 #include "bench/statistics.h"
-#include "bench/text_table.h"
+#include "output/text_table.h"
 
 typedef struct bench_stage {
     double seconds, gflop, bytes; /* gflop: useful; of the work that --position-cache off adds: what it adds */

@@ -8,7 +8,7 @@
 
 #include "bench/report.h"
 #include "bench/trends.h"
-#include "core/text/json_text.h"
+#include "output/json_text.h"
 
 enum { SIGNIFICANT_DIGITS = 9 }; /* nanoseconds of a second */
 

@@ -23,7 +23,7 @@
 #include <stdio.h>
 
 #include "bench/range.h"
-#include "bench/text_table.h"
+#include "output/text_table.h"
 #include "include/deberta.h"
 
 typedef struct schedule_options {

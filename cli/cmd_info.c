@@ -5,13 +5,13 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/input/context_advice.h"
-#include "cli/run.h"
+#include "command/input/context_advice.h"
+#include "command/run.h"
 #include "core/base/cpu.h"
 #include "core/base/topology.h"
 #include "core/dispatch.h"
 #include "core/model/packed_file.h"
-#include "core/text/json_text.h"
+#include "output/json_text.h"
 
 static const deberta_isa tiers[] = {DEBERTA_ISA_SCALAR, DEBERTA_ISA_AVX2, DEBERTA_ISA_AVX512, DEBERTA_ISA_NEON};
 enum { TIERS = sizeof tiers / sizeof *tiers };
@@ -61,9 +61,9 @@ static json_t *describe_model(const deberta_model *model)
 {
     const deberta_model_info info = *deberta_model_describe(model);
     json_t *heads = json_array();
-    for (int head = 0; head < DEBERTA_HEAD_COUNT; head++)
-        if (info.heads_present & 1u << head)
-            json_array_append_new(heads, json_string(deberta_head_name((deberta_head)head)));
+    for (int head = 0; head < DEBERTA_TASK_COUNT; head++)
+        if (info.tasks_present & 1u << head)
+            json_array_append_new(heads, json_string(deberta_task_name((deberta_task)head)));
     char terms[16];
     snprintf(terms, sizeof terms, "%s%s%s", info.has_c2p ? "c2p" : "", info.has_c2p && info.has_p2c ? "|" : "",
              info.has_p2c ? "p2c" : "");

@@ -1,9 +1,9 @@
 /* `deberta pack`: what opening computes, kept beside the weights. SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
-#include "cli/run.h"
+#include "command/run.h"
 #include "core/model/model.h"
 #include "core/model/packed_file.h"
-#include "core/text/json_text.h"
+#include "output/json_text.h"
 
 static json_t *describe(const deberta_model_info *info)
 {

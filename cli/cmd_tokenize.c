@@ -1,8 +1,8 @@
 /* `deberta tokenize`: ids, tokens and offsets of texts. Needs the tokenizer's files only. SPDX-License-Identifier: MIT
  */
 #include "cli/commands.h"
-#include "cli/run.h"
-#include "cli/input/input.h"
+#include "command/run.h"
+#include "command/input/input.h"
 
 static json_t *spans_of(const token_list *list, const text_span *spans)
 {

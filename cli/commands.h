@@ -1,12 +1,12 @@
-/* Every command of the program; each lives in its own cmd_<name>.c. SPDX-License-Identifier: MIT */
+/* The commands of this room; each lives in its own cmd_<name>.c. SPDX-License-Identifier: MIT */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
-#include "cli/options.h"
+#include "command/options.h"
 
-extern const command command_answer, command_bench, command_classify, command_completion, command_detect,
-    command_encode, command_eval, command_fill_mask, command_info, command_pack, command_receptive_field,
-    command_report, command_tag, command_study, command_tokenize, command_verify;
+extern const command command_answer, command_bench, command_classify, command_detect, command_encode, command_eval,
+    command_fill_mask, command_info, command_pack, command_receptive_field, command_tag, command_tokenize,
+    command_verify;
 #if HAVE_VIZ
 extern const command command_attention;
 #endif

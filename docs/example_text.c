@@ -10,10 +10,10 @@
 /* The token with the largest logit at one position of the encoded batch; -1 with the error filled. */
 static int32_t best_token(deberta_session *session, const deberta_model *model, size_t position, deberta_error *error)
 {
-    const size_t width = deberta_head_width(model, DEBERTA_HEAD_MLM);
+    const size_t width = deberta_task_width(model, DEBERTA_TASK_MLM);
     float *logits = malloc((width + 1) * sizeof *logits);
     int32_t best = -1;
-    if (logits && deberta_head_logits(session, DEBERTA_HEAD_MLM, &position, 1, logits, width, error) == DEBERTA_OK) {
+    if (logits && deberta_task_logits(session, DEBERTA_TASK_MLM, &position, 1, logits, width, error) == DEBERTA_OK) {
         best = 0;
         for (size_t v = 1; v < width; v++)
             if (logits[v] > logits[best]) best = (int32_t)v;

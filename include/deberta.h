@@ -116,7 +116,7 @@ typedef struct deberta_model_options {
     size_t memory_limit_bytes; /* refuse to load above it; 0 = no limit */
     size_t layers;             /* load only the first layers; 0 = all */
     int describe_only; /* 1 = read the tables of contents, not the weights: for deberta_model_describe and _label,
-                          deberta_head_width and deberta_session_predict_bytes. No session can be made of the model */
+                          deberta_task_width and deberta_session_predict_bytes. No session can be made of the model */
 } deberta_model_options;
 
 /* path: a folder, or "synthetic:<shape>[,key=value...]" with shape one of v1-base v1-large v2-xlarge v3-xsmall v3-small
@@ -154,7 +154,7 @@ typedef struct deberta_model_info {
     int position_biased_input, has_position_table;
     size_t token_types;
     size_t convolution_width; /* 0: none */
-    unsigned heads_present;   /* bit 1 << deberta_head */
+    unsigned tasks_present;   /* bit 1 << deberta_task */
     size_t sequence_labels, token_labels;
     size_t parameters;     /* encoder without heads */
     size_t memory_bytes;   /* held by the model; with describe_only, what it would hold */
@@ -285,24 +285,24 @@ DEBERTA_API deberta_status deberta_encode(deberta_session *session, const debert
 
 /* ----------------------------------------------------------------------------------------------------------- heads */
 
-typedef enum deberta_head {
-    DEBERTA_HEAD_MLM = 0, /* masked language model on H[L]: [positions][V] */
-    DEBERTA_HEAD_MLM_EMD, /* the same behind the Enhanced Mask Decoder; needs DEBERTA_KEEP_DECODER_INPUT: [positions][V]
+typedef enum deberta_task {
+    DEBERTA_TASK_MLM = 0, /* masked language model on H[L]: [positions][V] */
+    DEBERTA_TASK_MLM_EMD, /* the same behind the Enhanced Mask Decoder; needs DEBERTA_KEEP_DECODER_INPUT: [positions][V]
                            */
-    DEBERTA_HEAD_RTD,     /* replaced-token detection: [positions][1], the logit of "was replaced" */
-    DEBERTA_HEAD_SEQUENCE, /* sequence classification: positions are sequence numbers, [positions][labels] */
-    DEBERTA_HEAD_TOKEN,    /* token classification: [positions][labels] */
-    DEBERTA_HEAD_QA,       /* [positions][2]: start, end */
-    DEBERTA_HEAD_COUNT
-} deberta_head;
+    DEBERTA_TASK_RTD,     /* replaced-token detection: [positions][1], the logit of "was replaced" */
+    DEBERTA_TASK_SEQUENCE, /* sequence classification: positions are sequence numbers, [positions][labels] */
+    DEBERTA_TASK_TOKEN,    /* token classification: [positions][labels] */
+    DEBERTA_TASK_QA,       /* [positions][2]: start, end */
+    DEBERTA_TASK_COUNT
+} deberta_task;
 
-DEBERTA_API const char *deberta_head_name(deberta_head head); /* "mlm", "mlm_emd", "rtd", "sequence", "token", "qa" */
+DEBERTA_API const char *deberta_task_name(deberta_task head); /* "mlm", "mlm_emd", "rtd", "sequence", "token", "qa" */
 /* Columns that a head writes; 0 if the checkpoint does not hold it. */
-DEBERTA_API size_t deberta_head_width(const deberta_model *model, deberta_head head);
+DEBERTA_API size_t deberta_task_width(const deberta_model *model, deberta_task head);
 /* Logits of the last encoded batch at `positions` (indices into the batch's tokens, or sequence numbers for
- * DEBERTA_HEAD_SEQUENCE). logits: [count][stride]. Heads work on blocks of positions and may be called for any subset.
+ * DEBERTA_TASK_SEQUENCE). logits: [count][stride]. Heads work on blocks of positions and may be called for any subset.
  */
-DEBERTA_API deberta_status deberta_head_logits(deberta_session *session, deberta_head head, const size_t *positions,
+DEBERTA_API deberta_status deberta_task_logits(deberta_session *session, deberta_task head, const size_t *positions,
                                                size_t count, float *logits, size_t stride, deberta_error *err);
 
 /* ------------------------------------------------------------------------------------------------------- tokenizer */

@@ -15,10 +15,11 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ROOMS = ["core", "simd", "study", "bench", "viz", "cli", "include", "tests"]
+ROOMS = ["core", "simd", "output", "reference", "analysis", "check", "bench", "viz", "command", "studies", "cli", "explorer", "program", "include", "tests"]
 SOURCE_FOLDERS = [*ROOMS, "docs", "tools"]
 
-# A room may include headers of these rooms (prefixes). Downwards only: cli -> study, bench, viz -> core -> the kernel table.
+# A room may include headers of these rooms (prefixes). Downwards only: the program's rooms -> what analyses, measures, draws -> core -> the kernel table.
+PROGRAM = ["include/", "core/", "output/", "analysis/", "check/", "bench/", "viz/", "command/"]
 MAY_INCLUDE = {
     "include": [],
     "core/base": ["include/", "core/base/"],
@@ -27,12 +28,18 @@ MAY_INCLUDE = {
     "core/model": ["include/", "core/"],
     "core": ["include/", "core/"],
     "simd": ["core/kernels.h", "simd/"],
-    "viz": ["include/deberta.h", "core/base/grow.h", "core/base/path.h", "core/base/status.h", "core/base/utf8.h", "core/io/atomic_file.h", "viz/"],
+    "output": ["include/", "core/base/", "core/io/", "output/"],
+    "viz": ["include/deberta.h", "core/base/grow.h", "core/base/path.h", "core/base/status.h", "core/base/utf8.h", "core/io/atomic_file.h", "output/", "viz/"],
     # The second opinion: it reads files and configurations, but nothing of what it judges.
-    "study/reference": ["include/", "core/base/", "core/io/", "core/model/config.h", "core/model/synthetic.h", "study/reference/"],
-    "study": ["include/", "core/", "study/"],
-    "bench": ["include/", "core/", "bench/"],
-    "cli": ["include/", "core/", "study/", "bench/", "viz/", "cli/"],
+    "reference": ["include/", "core/base/", "core/io/", "core/model/config.h", "core/model/synthetic.h", "reference/"],
+    "analysis": ["include/", "core/", "reference/", "analysis/"],
+    "check": ["include/", "core/", "reference/", "analysis/", "check/"],
+    "bench": ["include/", "core/", "output/", "bench/"],
+    "command": PROGRAM,
+    "studies": [*PROGRAM, "studies/"],
+    "cli": [*PROGRAM, "reference/", "cli/"],
+    "explorer": [*PROGRAM, "cli/", "explorer/"],
+    "program": [*PROGRAM, "studies/", "cli/", "explorer/"],
     "tests": ROOMS,
 }
 
@@ -116,7 +123,7 @@ def check_hygiene(path, text):
         check("SPDX-License-Identifier: MIT" in text[:6000], f"{path}: no SPDX line")
     if path.endswith((".c", ".h", ".cc")):
         check(not re.search(r"^\s*#\s*if\s+0\b", text, re.M), f"{path}: #if 0")
-    if path.startswith(("core/", "simd/", "study/", "bench/", "viz/")) and path.endswith((".c", ".cc")) and path not in PROGRAMS:
+    if path.startswith(("core/", "simd/", "output/", "reference/", "analysis/", "check/", "bench/", "viz/")) and path.endswith((".c", ".cc")) and path not in PROGRAMS:
         found = set(re.findall(r"^[^/\n*]*\b(abort|exit|_exit|printf|puts|putchar|perror)\s*\(", text, re.M))
         if path == "bench/child.c":
             found.discard("_exit")  # how a child process ends

@@ -4,7 +4,7 @@
 #ifndef VIZ_DRAW_CAIRO_H
 #define VIZ_DRAW_CAIRO_H
 
-#include "viz/byte_buffer.h"
+#include "output/byte_buffer.h"
 #include "viz/draw.h"
 
 /* families: fonts in order of preference, separated by commas; what they lack comes from other installed fonts. */

@@ -5,7 +5,7 @@
 #ifndef VIZ_DRAW_SVG_H
 #define VIZ_DRAW_SVG_H
 
-#include "viz/byte_buffer.h"
+#include "output/byte_buffer.h"
 #include "viz/draw.h"
 #include "viz/png_metadata.h"
 

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "core/base/status.h"
-#include "viz/byte_buffer.h"
+#include "output/byte_buffer.h"
 
 /* What a figure says about its origin: one line, e.g. {"model", "demo, sha256 12ab..."}. Keys: 1-79 characters of
  * ASCII. */

@@ -5,8 +5,8 @@
  * keeps its colour, marker and dash in all panels of a figure.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_BENCH_DRAWING_H
-#define CLI_BENCH_DRAWING_H
+#ifndef CLI_BENCH_BENCH_DRAWING_H
+#define CLI_BENCH_BENCH_DRAWING_H
 
 #include "bench/report.h"
 #include "bench/trends.h"

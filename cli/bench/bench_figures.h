@@ -1,6 +1,6 @@
 /* Figures of bench results. SPDX-License-Identifier: MIT */
-#ifndef CLI_BENCH_FIGURES_H
-#define CLI_BENCH_FIGURES_H
+#ifndef CLI_BENCH_BENCH_FIGURES_H
+#define CLI_BENCH_BENCH_FIGURES_H
 
 #include "bench/report.h"
 #include "viz/figure.h"

@@ -1,12 +1,12 @@
 /* What the kinds of `deberta bench` share: lists among their options, and the end of their output.
  *
  * Readers return false after saying what is wrong. SPDX-License-Identifier: MIT */
-#ifndef CLI_BENCH_LISTS_H
-#define CLI_BENCH_LISTS_H
+#ifndef CLI_BENCH_BENCH_LISTS_H
+#define CLI_BENCH_BENCH_LISTS_H
 
 #include "bench/range.h"
 #include "bench/report.h"
-#include "cli/run.h"
+#include "command/run.h"
 
 /* Values from 1 to highest; an option that is not given leaves the list empty. */
 bool bench_read_list(const parsed_options *options, const char *name, size_t highest, size_list *list);

@@ -8,7 +8,7 @@
 #include "bench/report.h"
 #include "bench/schedule.h"
 #include "cli/bench/bench_lists.h"
-#include "cli/table_format.h"
+#include "command/table_format.h"
 
 /* ------------------------------------------------------------------------------------------------------ the machine */
 

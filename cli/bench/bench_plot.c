@@ -7,7 +7,7 @@
 
 #include "cli/bench/bench_figures.h"
 #include "cli/figures/figure_style.h"
-#include "cli/run.h"
+#include "command/run.h"
 
 enum { MOST_PATHS = 16 };
 

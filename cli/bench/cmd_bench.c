@@ -12,8 +12,8 @@
 #include "cli/bench/bench_plot.h"
 #endif
 #include "cli/commands.h"
-#include "cli/run.h"
-#include "cli/table_format.h"
+#include "command/run.h"
+#include "command/table_format.h"
 #include "core/base/topology.h"
 
 enum { MOST_MIXES = 64 };

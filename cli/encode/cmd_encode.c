@@ -4,16 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/ablate.h"
+#include "command/ablate.h"
 #include "cli/commands.h"
 #include "cli/encode/encode_corpus.h"
-#include "cli/input/input.h"
-#include "cli/run.h"
+#include "command/input/input.h"
+#include "command/run.h"
 #include "core/base/path.h"
 #include "core/io/export.h"
 #include "core/model/session.h"
-#include "core/text/json_text.h"
-#include "study/capture.h"
+#include "output/json_text.h"
+#include "analysis/capture.h"
 
 enum { NAME_BYTES = 48, INPUTS = 4 };
 static const char *const input_names[INPUTS] = {"input_ids", "attention_mask", "token_type_ids", "position_ids"};
@@ -26,7 +26,7 @@ typedef struct encode_job {
     deberta_model_info info;
     input_batch input;
     capture capture;
-    bool heads[DEBERTA_HEAD_COUNT];
+    bool heads[DEBERTA_TASK_COUNT];
     const float *last_hidden; /* the session's, [tokens][last_stride] */
     size_t last_stride;
     export_tensor *tensors;
@@ -103,13 +103,13 @@ static void declare(encode_job *job)
             snprintf(name, sizeof name, "attn.%zu.%s", l, component_name((deberta_component)c));
             add_tensor(job, name, 4, B, job->info.heads, N, N);
         }
-    for (int head = 0; head < DEBERTA_HEAD_COUNT; head++) {
+    for (int head = 0; head < DEBERTA_TASK_COUNT; head++) {
         if (!job->heads[head]) continue;
-        const size_t width = deberta_head_width(job->model, (deberta_head)head);
-        snprintf(name, sizeof name, "logits.%s", deberta_head_name((deberta_head)head));
-        if (head == DEBERTA_HEAD_SEQUENCE)
+        const size_t width = deberta_task_width(job->model, (deberta_task)head);
+        snprintf(name, sizeof name, "logits.%s", deberta_task_name((deberta_task)head));
+        if (head == DEBERTA_TASK_SEQUENCE)
             add_tensor(job, name, 2, B, width, 0, 0);
-        else if (head == DEBERTA_HEAD_RTD)
+        else if (head == DEBERTA_TASK_RTD)
             add_tensor(job, name, 2, B, N, 0, 0);
         else
             add_tensor(job, name, 3, B, N, width, 0);
@@ -175,22 +175,22 @@ static deberta_status write_attention(encode_job *job, export_file *file, size_t
     return DEBERTA_OK;
 }
 
-static deberta_status write_logits(encode_job *job, export_file *file, size_t tensor, deberta_head head,
+static deberta_status write_logits(encode_job *job, export_file *file, size_t tensor, deberta_task head,
                                    deberta_error *err)
 {
-    const size_t width = deberta_head_width(job->model, head);
+    const size_t width = deberta_task_width(job->model, head);
     float *values = malloc(width * sizeof *values + 1);
     deberta_status status = values ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t r = 0; status == DEBERTA_OK && r < job->input.rows; r++) {
         const input_row row = job->input.row[r];
         if (row.tokens == 0) continue;
         const size_t first = job->input.sequence_starts[row.sequence];
-        const size_t count = head == DEBERTA_HEAD_SEQUENCE ? 1 : row.tokens;
+        const size_t count = head == DEBERTA_TASK_SEQUENCE ? 1 : row.tokens;
         for (size_t t = 0; status == DEBERTA_OK && t < count; t++) {
-            const size_t position = head == DEBERTA_HEAD_SEQUENCE ? row.sequence : first + t;
-            if (head != DEBERTA_HEAD_SEQUENCE && job->input.mask && !job->input.mask[position]) continue;
-            status = deberta_head_logits(job->session, head, &position, 1, values, width, err);
-            const size_t place = head == DEBERTA_HEAD_SEQUENCE ? r : r * job->input.columns + row.first_column + t;
+            const size_t position = head == DEBERTA_TASK_SEQUENCE ? row.sequence : first + t;
+            if (head != DEBERTA_TASK_SEQUENCE && job->input.mask && !job->input.mask[position]) continue;
+            status = deberta_task_logits(job->session, head, &position, 1, values, width, err);
+            const size_t place = head == DEBERTA_TASK_SEQUENCE ? r : r * job->input.columns + row.first_column + t;
             if (status == DEBERTA_OK) status = export_write(file, tensor, place * width, values, width, err);
         }
     }
@@ -216,9 +216,9 @@ static deberta_status write_values(encode_job *job, export_file *file, deberta_e
             for (size_t which = 0; which < INPUTS; which++)
                 if (strcmp(name, input_names[which]) == 0) DEBERTA_TRY(write_input(job, file, k, which, err));
         } else {
-            for (int head = 0; head < DEBERTA_HEAD_COUNT; head++)
-                if (job->heads[head] && strcmp(name + strlen("logits."), deberta_head_name((deberta_head)head)) == 0)
-                    DEBERTA_TRY(write_logits(job, file, k, (deberta_head)head, err));
+            for (int head = 0; head < DEBERTA_TASK_COUNT; head++)
+                if (job->heads[head] && strcmp(name + strlen("logits."), deberta_task_name((deberta_task)head)) == 0)
+                    DEBERTA_TRY(write_logits(job, file, k, (deberta_task)head, err));
         }
     }
     return DEBERTA_OK;
@@ -226,7 +226,7 @@ static deberta_status write_values(encode_job *job, export_file *file, deberta_e
 
 static deberta_status write_file(encode_job *job, const char *path, deberta_error *err)
 {
-    const size_t most = (job->info.layers + 1) * (DEBERTA_COMPONENT_COUNT + 1) + DEBERTA_HEAD_COUNT + INPUTS;
+    const size_t most = (job->info.layers + 1) * (DEBERTA_COMPONENT_COUNT + 1) + DEBERTA_TASK_COUNT + INPUTS;
     job->tensors = calloc(most, sizeof *job->tensors);
     job->names = calloc(most, sizeof *job->names);
     if (!job->tensors || !job->names) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
@@ -258,7 +258,7 @@ static deberta_status encode(encode_job *job, deberta_session_options *session_o
     session_options->max_tokens = job->input.tokens ? job->input.tokens : 1;
     session_options->features = (job->capture.hidden ? DEBERTA_OBSERVE_HIDDEN : 0u) |
                                 (observed ? DEBERTA_OBSERVE_ATTENTION : 0u) |
-                                (job->heads[DEBERTA_HEAD_MLM_EMD] ? DEBERTA_KEEP_DECODER_INPUT : 0u);
+                                (job->heads[DEBERTA_TASK_MLM_EMD] ? DEBERTA_KEEP_DECODER_INPUT : 0u);
     DEBERTA_TRY(session_check_memory(job->model, session_options, NULL, capture_bytes(&job->capture), err));
     DEBERTA_TRY(capture_allocate(&job->capture, err));
     DEBERTA_TRY(deberta_session_create(&job->session, job->model, session_options, err));
@@ -316,7 +316,7 @@ static int run_job(encode_job *job)
     job->capture.hidden = hidden == 1;
     if (!choose_components(job)) return EXIT_USAGE;
     if (options_has(job->options, "logits"))
-        for (int head = 0; head < DEBERTA_HEAD_COUNT; head++) job->heads[head] = job->info.heads_present & 1u << head;
+        for (int head = 0; head < DEBERTA_TASK_COUNT; head++) job->heads[head] = job->info.tasks_present & 1u << head;
     if (encode(job, &session_options, path, &error) != DEBERTA_OK) return report_error(job->options, &error);
     if (options_has(job->options, "json") && !run_write_json_line(stdout, describe_file(job, path)))
         return report_no_memory(job->options);

@@ -9,7 +9,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "cli/run.h"
+#include "command/run.h"
 #include "core/base/grow.h"
 #include "core/base/path.h"
 #include "core/base/status.h"

@@ -7,13 +7,13 @@
  * the work is interrupted and go when it is finished.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_CORPUS_OUTPUT_H
-#define CLI_CORPUS_OUTPUT_H
+#ifndef CLI_ENCODE_CORPUS_OUTPUT_H
+#define CLI_ENCODE_CORPUS_OUTPUT_H
 
 #include <jansson.h>
 #include <stdio.h>
 
-#include "cli/options.h"
+#include "command/options.h"
 #include "core/io/atomic_file.h"
 #include "core/text/token_list.h"
 

@@ -7,13 +7,13 @@
 
 #include "cli/encode/corpus_output.h"
 #include "cli/tasks/head_output.h"
-#include "cli/run.h"
-#include "cli/input/text_batches.h"
+#include "command/run.h"
+#include "command/input/text_batches.h"
 #include "core/base/clock.h"
 #include "core/base/grow.h"
 #include "core/base/status.h"
 #include "core/model/model.h"
-#include "core/text/json_text.h"
+#include "output/json_text.h"
 
 enum {
     CHUNK_TEXTS = 4096, /* sorted by length together */

@@ -1,9 +1,9 @@
 /* `deberta encode` for corpora: any number of texts, streamed, encoded in ragged batches of like length, one vector a
  * text (or one a token), resumable. SPDX-License-Identifier: MIT */
-#ifndef CLI_ENCODE_CORPUS_H
-#define CLI_ENCODE_CORPUS_H
+#ifndef CLI_ENCODE_ENCODE_CORPUS_H
+#define CLI_ENCODE_ENCODE_CORPUS_H
 
-#include "cli/options.h"
+#include "command/options.h"
 
 /* Do these options ask for it, rather than for padded tensors with everything inside? */
 bool encode_corpus_wanted(const parsed_options *options);

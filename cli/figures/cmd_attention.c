@@ -2,11 +2,11 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "cli/ablate.h"
+#include "command/ablate.h"
 #include "cli/commands.h"
 #include "cli/figures/figure_kinds.h"
-#include "cli/input/input.h"
-#include "cli/run.h"
+#include "command/input/input.h"
+#include "command/run.h"
 
 static int run(const parsed_options *options)
 {

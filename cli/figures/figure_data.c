@@ -7,10 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/run.h"
+#include "command/run.h"
 #include "core/base/grow.h"
 #include "core/base/path.h"
-#include "viz/byte_buffer.h"
+#include "output/byte_buffer.h"
 
 enum { PIECE_BYTES = 1 << 20, MOST_NOTES = 24 };
 

@@ -3,7 +3,7 @@
 
 #include "cli/figures/figure_kinds.h"
 #include "cli/figures/head_map.h"
-#include "study/attention_statistics.h"
+#include "analysis/attention_statistics.h"
 
 static int run(figure_job *job)
 {

@@ -12,8 +12,8 @@
 
 #include "cli/figures/figure_data.h"
 #include "cli/figures/token_view.h"
-#include "cli/run.h"
-#include "study/capture.h"
+#include "command/run.h"
+#include "analysis/capture.h"
 #include "viz/attention_figure.h"
 
 enum { FIGURE_MOST_PATHS = 16, FIGURE_MOST_PROVENANCE = 16 };

@@ -3,8 +3,8 @@
 #include "cli/figures/distance_curves.h"
 #include "cli/figures/figure_kinds.h"
 #include "cli/figures/head_map.h"
-#include "study/attention_statistics.h"
-#include "study/distance_sample.h"
+#include "analysis/attention_statistics.h"
+#include "analysis/distance_sample.h"
 
 typedef struct kernel_work {
     figure_job *job;

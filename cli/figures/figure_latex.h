@@ -5,7 +5,7 @@
 #define CLI_FIGURES_FIGURE_LATEX_H
 
 #include "cli/figures/figure_job.h"
-#include "viz/byte_buffer.h"
+#include "output/byte_buffer.h"
 
 /* Which of the paths LaTeX can include: a PDF, else a PNG; NULL for none. */
 const char *figure_latex_includes(const figure_job *job);

@@ -7,7 +7,7 @@
 
 #include "cli/figures/figure_style.h"
 #include "cli/figures/figure_kinds.h"
-#include "cli/run.h"
+#include "command/run.h"
 #include "core/base/path.h"
 #include "core/model/model.h"
 

@@ -6,8 +6,8 @@
 #define CLI_FIGURES_FIGURE_REFERENCE_H
 
 #include "cli/figures/figure_job.h"
-#include "study/position_matrices.h"
-#include "study/reference/reference.h"
+#include "analysis/position_matrices.h"
+#include "reference/reference.h"
 
 /* The model of the job in float64, with its --reference. Free with reference_free. */
 int figure_reference_open(figure_job *job, reference_model **reference);

@@ -1,6 +1,6 @@
 /* `--figure rollout`: attention rollout, from the input to each chosen layer. SPDX-License-Identifier: MIT */
 #include "cli/figures/figure_kinds.h"
-#include "study/attention_statistics.h"
+#include "analysis/attention_statistics.h"
 
 /* Up to five layers stand side by side, more of them in lines of four: panels of one line with twelve say little. */
 enum { MOST_ABREAST = 5, FEW_ABREAST = 4 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/figures/figure_style.h"
 
-#include "cli/run.h"
+#include "command/run.h"
 #include "viz/draw_cairo.h"
 
 /* In a figure_style 0 means the default; whoever writes 0 means 0. */

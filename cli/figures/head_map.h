@@ -8,7 +8,7 @@
 #define CLI_FIGURES_HEAD_MAP_H
 
 #include "cli/figures/figure_job.h"
-#include "study/attention_terms.h"
+#include "analysis/attention_terms.h"
 #include "viz/chart.h"
 
 /* Which tokens of the view are queries and keys, for functions that take a mask; NULL: all of them. */

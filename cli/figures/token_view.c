@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/input/token_label.h"
+#include "command/input/token_label.h"
 #include "core/base/utf8.h"
 
 token_view_rule token_view_rule_of(deberta_component component)

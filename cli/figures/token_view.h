@@ -7,7 +7,7 @@
 #ifndef CLI_FIGURES_TOKEN_VIEW_H
 #define CLI_FIGURES_TOKEN_VIEW_H
 
-#include "cli/input/input.h"
+#include "command/input/input.h"
 #include "viz/figure.h"
 
 /* From --words, --drop-special, --tokens. */

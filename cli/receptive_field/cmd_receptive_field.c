@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cli/ablate.h"
+#include "command/ablate.h"
 #include "cli/commands.h"
-#include "cli/input/input.h"
+#include "command/input/input.h"
 #include "cli/receptive_field/receptive_field_output.h"
-#include "cli/run.h"
+#include "command/run.h"
 #include "core/model/synthetic.h"
 #if HAVE_VIZ
 #include "cli/receptive_field/receptive_field_figure.h"

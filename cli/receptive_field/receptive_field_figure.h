@@ -2,8 +2,8 @@
  * function.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_RECEPTIVE_FIELD_FIGURE_H
-#define CLI_RECEPTIVE_FIELD_FIGURE_H
+#ifndef CLI_RECEPTIVE_FIELD_RECEPTIVE_FIELD_FIGURE_H
+#define CLI_RECEPTIVE_FIELD_RECEPTIVE_FIELD_FIGURE_H
 
 #include "cli/receptive_field/receptive_field_output.h"
 #include "viz/chart.h"

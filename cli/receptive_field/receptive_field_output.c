@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/text/json_text.h"
+#include "output/json_text.h"
 
 void field_findings_free(field_findings *findings)
 {

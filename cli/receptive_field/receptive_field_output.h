@@ -1,16 +1,16 @@
 /* What `receptive-field` has found out, as text and as JSON.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_RECEPTIVE_FIELD_OUTPUT_H
-#define CLI_RECEPTIVE_FIELD_OUTPUT_H
+#ifndef CLI_RECEPTIVE_FIELD_RECEPTIVE_FIELD_OUTPUT_H
+#define CLI_RECEPTIVE_FIELD_RECEPTIVE_FIELD_OUTPUT_H
 
 #include <jansson.h>
 #include <stdio.h>
 
 #include "core/model/config.h"
-#include "study/behaviour.h"
-#include "study/influence.h"
-#include "study/receptive_field.h"
+#include "analysis/behaviour.h"
+#include "analysis/influence.h"
+#include "analysis/receptive_field.h"
 
 typedef struct field_findings {
     const char *model;

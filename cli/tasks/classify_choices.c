@@ -59,7 +59,7 @@ static deberta_status keep_scores(void *context, const text_piece *pieces, size_
     const text_batches *batches = &job->run->batches;
     const head_batch batch = {.session = batches->session, .model = batches->model, .count = count, .starts = starts};
     for (size_t k = 0; k < count; k++)
-        DEBERTA_TRY(head_run_logits(&batch, DEBERTA_HEAD_SEQUENCE, &k, 1, &job->scores[pieces[k].index], err));
+        DEBERTA_TRY(head_run_logits(&batch, DEBERTA_TASK_SEQUENCE, &k, 1, &job->scores[pieces[k].index], err));
     return DEBERTA_OK;
 }
 

@@ -115,7 +115,7 @@ static deberta_status describe(const answer_job *job, head_text *text, const flo
 static deberta_status answer(head_run *run, const head_batch *batch, deberta_error *err)
 {
     float *logits;
-    DEBERTA_TRY(head_run_token_logits(batch, DEBERTA_HEAD_QA, &logits, err));
+    DEBERTA_TRY(head_run_token_logits(batch, DEBERTA_TASK_QA, &logits, err));
     deberta_status status = DEBERTA_OK;
     for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++)
         status = describe(run->context, batch->texts[k], logits + 2 * batch->starts[k], err);
@@ -157,7 +157,7 @@ static int run(const parsed_options *options)
         !options_size(options, "max-answer", LONGEST_ANSWER, 1, 1 << 20, &job.longest))
         return EXIT_USAGE;
     int status = head_run_open(&run, options, 0);
-    if (status == EXIT_OK) status = head_run_require(&run, DEBERTA_HEAD_QA);
+    if (status == EXIT_OK) status = head_run_require(&run, DEBERTA_TASK_QA);
     if (status == EXIT_OK) status = head_run_all(&run, &command, &job);
     head_run_close(&run);
     return status;

@@ -45,7 +45,7 @@ static deberta_status answer(head_run *run, const head_batch *batch, deberta_err
         sequences && ranked && logits && scores ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     if (status == DEBERTA_OK) {
         for (size_t k = 0; k < batch->count; k++) sequences[k] = k;
-        status = head_run_logits(batch, DEBERTA_HEAD_SEQUENCE, sequences, batch->count, logits, err);
+        status = head_run_logits(batch, DEBERTA_TASK_SEQUENCE, sequences, batch->count, logits, err);
     }
     for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++)
         batch->texts[k]->answer = describe(run, logits + k * job->labels, scores, ranked);
@@ -80,7 +80,7 @@ static int run(const parsed_options *options)
     int status = classify_choices_check(options);
     if (status != EXIT_OK) return status;
     status = head_run_open(&run, options, 0);
-    if (status == EXIT_OK) status = head_run_require(&run, DEBERTA_HEAD_SEQUENCE);
+    if (status == EXIT_OK) status = head_run_require(&run, DEBERTA_TASK_SEQUENCE);
     if (status == EXIT_OK && choices) {
         status = classify_choices_run(&run, job.top);
         head_run_close(&run);

@@ -52,7 +52,7 @@ static deberta_status describe(const head_run *run, head_text *text, const float
 static deberta_status answer(head_run *run, const head_batch *batch, deberta_error *err)
 {
     float *logits;
-    DEBERTA_TRY(head_run_token_logits(batch, DEBERTA_HEAD_RTD, &logits, err));
+    DEBERTA_TRY(head_run_token_logits(batch, DEBERTA_TASK_RTD, &logits, err));
     deberta_status status = DEBERTA_OK;
     for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++)
         status = describe(run, batch->texts[k], logits + batch->starts[k], err);
@@ -89,7 +89,7 @@ static int run(const parsed_options *options)
         !options_number(options, "threshold", 0.5, &job.threshold))
         return EXIT_USAGE;
     int status = head_run_open(&run, options, 0);
-    if (status == EXIT_OK) status = head_run_require(&run, DEBERTA_HEAD_RTD);
+    if (status == EXIT_OK) status = head_run_require(&run, DEBERTA_TASK_RTD);
     if (status == EXIT_OK) status = head_run_all(&run, &command, &job);
     head_run_close(&run);
     return status;

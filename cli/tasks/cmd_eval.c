@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 #include "cli/tasks/eval_output.h"
 #include "cli/tasks/head_run.h"
-#include "cli/output_paths.h"
+#include "command/output_paths.h"
 #include "core/base/status.h"
 
 enum { MOST_FILES = 64, LABEL_BYTES = 32 };
@@ -72,7 +72,7 @@ static deberta_status answer(head_run *run, const head_batch *batch, deberta_err
     deberta_status status = sequences && logits ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++) sequences[k] = k;
     if (status == DEBERTA_OK)
-        status = head_run_logits(batch, DEBERTA_HEAD_SEQUENCE, sequences, batch->count, logits, err);
+        status = head_run_logits(batch, DEBERTA_TASK_SEQUENCE, sequences, batch->count, logits, err);
     for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++) {
         size_t best = 0;
         for (size_t label = 1; label < labels; label++)
@@ -159,7 +159,7 @@ static int run(const parsed_options *options)
         return EXIT_USAGE;
     int status = head_run_open(&run, options, 0);
     run.out = job.paths.text;
-    if (status == EXIT_OK) status = head_run_require(&run, DEBERTA_HEAD_SEQUENCE);
+    if (status == EXIT_OK) status = head_run_require(&run, DEBERTA_TASK_SEQUENCE);
     if (status == EXIT_OK) status = head_run_check_labels(&run, run.batches.info.sequence_labels);
     if (status == EXIT_OK) status = make_labels(&job, &run);
     if (status == EXIT_OK) status = head_run_all(&run, &command, &job);

@@ -10,7 +10,7 @@
 
 enum { DECODERS = 2, MASKS_AT_ONCE = 64, MOST_CANDIDATES = 1000 };
 
-static const deberta_head decoder_heads[DECODERS] = {DEBERTA_HEAD_MLM_EMD, DEBERTA_HEAD_MLM};
+static const deberta_task decoder_heads[DECODERS] = {DEBERTA_TASK_MLM_EMD, DEBERTA_TASK_MLM};
 static const char *const decoder_names[DECODERS + 1] = {"emd", "plain", NULL};
 
 typedef struct fill_job {
@@ -186,7 +186,7 @@ static void print(FILE *out, const head_run *run, const head_text *text)
 
 static int choose_decoders(const head_run *run, fill_job *job)
 {
-    const bool has_emd = run->batches.info.heads_present & 1u << DEBERTA_HEAD_MLM_EMD;
+    const bool has_emd = run->batches.info.tasks_present & 1u << DEBERTA_TASK_MLM_EMD;
     size_t chosen;
     if (!options_choice(run->options, "mlm-decoder", decoder_names, has_emd ? 0 : 1, &chosen)) return EXIT_USAGE;
     job->used[chosen] = true;

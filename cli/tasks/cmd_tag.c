@@ -213,7 +213,7 @@ static deberta_status answer(head_run *run, const head_batch *batch, deberta_err
 {
     const tag_job *job = run->context;
     float *logits;
-    DEBERTA_TRY(head_run_token_logits(batch, DEBERTA_HEAD_TOKEN, &logits, err));
+    DEBERTA_TRY(head_run_token_logits(batch, DEBERTA_TASK_TOKEN, &logits, err));
     deberta_status status = DEBERTA_OK;
     for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++)
         status = describe(run, batch->texts[k], logits + batch->starts[k] * job->labels, err);
@@ -294,7 +294,7 @@ static int run(const parsed_options *options)
         return EXIT_USAGE;
     job.grouping = (grouping)chosen;
     int status = head_run_open(&run, options, 0);
-    if (status == EXIT_OK) status = head_run_require(&run, DEBERTA_HEAD_TOKEN);
+    if (status == EXIT_OK) status = head_run_require(&run, DEBERTA_TASK_TOKEN);
     if (status == EXIT_OK) {
         job.labels = run.batches.info.token_labels;
         status = head_run_check_labels(&run, job.labels);

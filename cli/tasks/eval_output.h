@@ -1,12 +1,12 @@
 /* What eval found, as tables, as JSON and as a bar chart. SPDX-License-Identifier: MIT */
-#ifndef CLI_EVAL_OUTPUT_H
-#define CLI_EVAL_OUTPUT_H
+#ifndef CLI_TASKS_EVAL_OUTPUT_H
+#define CLI_TASKS_EVAL_OUTPUT_H
 
 #include <jansson.h>
 #include <stdio.h>
 
-#include "cli/table_format.h"
-#include "study/classification.h"
+#include "command/table_format.h"
+#include "analysis/classification.h"
 
 typedef struct eval_findings {
     const char *const *names; /* [confusion.labels] */

@@ -35,19 +35,6 @@ size_t rank_values(size_t *ranked, size_t top, const double *values, size_t coun
 
 /* ----------------------------------------------------------------------------------------------------------- places */
 
-token_place token_place_of(const token_list *list, size_t token, const char *text)
-{
-    token_place place = {list->byte_spans[token], list->char_spans[token]};
-    while (place.bytes.begin < place.bytes.end) {
-        uint32_t character;
-        const size_t length = utf8_decode(text + place.bytes.begin, place.bytes.end - place.bytes.begin, &character);
-        if (!utf8_is_space(character)) break;
-        place.bytes.begin += length;
-        place.characters.begin++;
-    }
-    return place;
-}
-
 json_t *json_span(text_span span) { return json_pack("[I, I]", (json_int_t)span.begin, (json_int_t)span.end); }
 
 /* --------------------------------------------------------------------------------------------------------- printing */

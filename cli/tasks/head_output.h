@@ -3,26 +3,20 @@
  * Texts come from anywhere: broken UTF-8 becomes U+FFFD, and what is printed holds no control characters.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_HEAD_OUTPUT_H
-#define CLI_HEAD_OUTPUT_H
+#ifndef CLI_TASKS_HEAD_OUTPUT_H
+#define CLI_TASKS_HEAD_OUTPUT_H
 
 #include <jansson.h>
 #include <stdio.h>
 
-#include "core/text/json_text.h"
-#include "core/text/token_list.h"
+#include "output/json_text.h"
+#include "command/input/token_place.h"
 
 /* probabilities[k] = exp(logits[k]) / sum, in double. */
 void softmax_of(double *probabilities, const float *logits, size_t count);
 double sigmoid_of(double logit);
 /* Indices of the `top` largest values, descending; equal ones in ascending order. Returns how many, at most count. */
 size_t rank_values(size_t *ranked, size_t top, const double *values, size_t count);
-
-/* Where a token lies in its segment, without the space that belongs to it. */
-typedef struct token_place {
-    text_span bytes, characters;
-} token_place;
-token_place token_place_of(const token_list *list, size_t token, const char *text);
 
 json_t *json_span(text_span span);     /* [begin, end] */
 text_span span_of(const json_t *item); /* back from its "bytes" */

@@ -31,19 +31,19 @@ void head_run_close(head_run *run)
     text_batches_close(&run->batches);
 }
 
-int head_run_require(const head_run *run, deberta_head head)
+int head_run_require(const head_run *run, deberta_task head)
 {
     deberta_error error = {.code = DEBERTA_E_UNSUPPORTED};
     char present[128] = "";
-    if (deberta_head_width(run->batches.model, head)) return EXIT_OK;
-    for (int k = 0; k < DEBERTA_HEAD_COUNT; k++) {
+    if (deberta_task_width(run->batches.model, head)) return EXIT_OK;
+    for (int k = 0; k < DEBERTA_TASK_COUNT; k++) {
         const size_t used = strlen(present);
-        if (run->batches.info.heads_present & 1u << k)
+        if (run->batches.info.tasks_present & 1u << k)
             snprintf(present + used, sizeof present - used, "%s%s", used ? ", " : "",
-                     deberta_head_name((deberta_head)k));
+                     deberta_task_name((deberta_task)k));
     }
     snprintf(error.message, sizeof error.message, "%s does not hold the head '%s'; it has %s%s", run->batches.info.name,
-             deberta_head_name(head), *present ? "the heads: " : "no head at all", present);
+             deberta_task_name(head), *present ? "the heads: " : "no head at all", present);
     return report_error(run->options, &error);
 }
 
@@ -73,24 +73,24 @@ const char *head_run_label(const deberta_model *model, size_t label, char buffer
     return buffer;
 }
 
-deberta_status head_run_logits(const head_batch *batch, deberta_head head, const size_t *positions, size_t count,
+deberta_status head_run_logits(const head_batch *batch, deberta_task head, const size_t *positions, size_t count,
                                float *logits, deberta_error *err)
 {
-    const size_t width = deberta_head_width(batch->model, head);
+    const size_t width = deberta_task_width(batch->model, head);
     deberta_model_info info;
-    DEBERTA_TRY(deberta_head_logits(batch->session, head, positions, count, logits, width, err));
+    DEBERTA_TRY(deberta_task_logits(batch->session, head, positions, count, logits, width, err));
     for (size_t k = 0; k < count * width; k++) {
         if (isfinite(logits[k])) continue;
         info = *deberta_model_describe(batch->model);
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the head '%s' gives %f: weights of the model are damaged", info.name,
-                     deberta_head_name(head), (double)logits[k]);
+                     deberta_task_name(head), (double)logits[k]);
     }
     return DEBERTA_OK;
 }
 
-deberta_status head_run_token_logits(const head_batch *batch, deberta_head head, float **logits, deberta_error *err)
+deberta_status head_run_token_logits(const head_batch *batch, deberta_task head, float **logits, deberta_error *err)
 {
-    const size_t tokens = batch->starts[batch->count], width = deberta_head_width(batch->model, head);
+    const size_t tokens = batch->starts[batch->count], width = deberta_task_width(batch->model, head);
     size_t *positions = malloc(tokens * sizeof *positions);
     *logits = calloc(tokens, width * sizeof **logits);
     deberta_status status = positions && *logits ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");

@@ -6,11 +6,11 @@
  * exit code is EXIT_INPUT.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_HEAD_RUN_H
-#define CLI_HEAD_RUN_H
+#ifndef CLI_TASKS_HEAD_RUN_H
+#define CLI_TASKS_HEAD_RUN_H
 
-#include "cli/run.h"
-#include "cli/input/text_batches.h"
+#include "command/run.h"
+#include "command/input/text_batches.h"
 
 typedef struct head_text {
     text_record record;
@@ -57,7 +57,7 @@ typedef struct head_command {
 /* EXIT_OK or an exit code, after saying why; head_run_close in any case. */
 int head_run_open(head_run *run, const parsed_options *options, unsigned features);
 /* Does the checkpoint hold the head? If not, says which it has. */
-int head_run_require(const head_run *run, deberta_head head);
+int head_run_require(const head_run *run, deberta_task head);
 /* Do the names in id2label fit the rows of the classifier? */
 int head_run_check_labels(const head_run *run, size_t labels);
 /* Everything from the first text to the last. */
@@ -66,12 +66,12 @@ void head_run_close(head_run *run);
 
 /* The label's name, or "LABEL_<k>" in the buffer where the config has none. */
 const char *head_run_label(const deberta_model *model, size_t label, char buffer[32]);
-/* deberta_head_logits for the batch, stride = width of the head; values that are no numbers are an error
+/* deberta_task_logits for the batch, stride = width of the head; values that are no numbers are an error
  * (DEBERTA_E_FORMAT): they come from damaged weights, and no ranking of them means anything. */
-deberta_status head_run_logits(const head_batch *batch, deberta_head head, const size_t *positions, size_t count,
+deberta_status head_run_logits(const head_batch *batch, deberta_task head, const size_t *positions, size_t count,
                                float *logits, deberta_error *err);
 /* The same for all tokens of the batch; [tokens][width], to be freed. */
-deberta_status head_run_token_logits(const head_batch *batch, deberta_head head, float **logits, deberta_error *err);
+deberta_status head_run_token_logits(const head_batch *batch, deberta_task head, float **logits, deberta_error *err);
 
 #define HEAD_RUN_TOP(help)                                                                                             \
     {                                                                                                                  \

@@ -3,15 +3,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/ablate.h"
+#include "command/ablate.h"
 #include "cli/commands.h"
-#include "cli/input/input.h"
-#include "cli/output_paths.h"
-#include "cli/run.h"
+#include "command/input/input.h"
+#include "command/output_paths.h"
+#include "command/run.h"
 #include "cli/verify/verify_against.h"
 #include "cli/verify/verify_output.h"
 #include "core/base/path.h"
-#include "study/verify.h"
+#include "check/verify.h"
 
 /* Small models that between them use every part of the engine: v1 with clamped distances, types and absolute positions;
  * v2 with convolution; v3 with log buckets beyond their range and both language-model heads. Then one whose texts end

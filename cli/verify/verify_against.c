@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/input/input.h"
+#include "command/input/input.h"
 #include "core/base/status.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
 #include "core/model/session_internal_options.h"
-#include "study/capture.h"
+#include "analysis/capture.h"
 
 /* Somebody else's float32 is off by as much as ours: twice the limit that verify has against float64. */
 static const double limit_of_a_layer = 128;
@@ -94,14 +94,14 @@ static deberta_status finish(against_job *job, const char *name, row_comparison 
     return verify_report_add(job->report, &row, &c->errors, err);
 }
 
-static deberta_status head_values(against_job *job, deberta_head head, size_t width, float **values, deberta_error *err)
+static deberta_status head_values(against_job *job, deberta_task head, size_t width, float **values, deberta_error *err)
 {
-    const size_t count = head == DEBERTA_HEAD_SEQUENCE ? job->input.sequences : job->input.tokens;
+    const size_t count = head == DEBERTA_TASK_SEQUENCE ? job->input.sequences : job->input.tokens;
     size_t *positions = malloc((count + 1) * sizeof *positions);
     *values = malloc((count * width + 1) * sizeof **values);
     deberta_status status = positions && *values ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t k = 0; status == DEBERTA_OK && k < count; k++) positions[k] = k;
-    if (status == DEBERTA_OK) status = deberta_head_logits(job->session, head, positions, count, *values, width, err);
+    if (status == DEBERTA_OK) status = deberta_task_logits(job->session, head, positions, count, *values, width, err);
     free(positions);
     return status;
 }
@@ -116,11 +116,11 @@ static deberta_status expect_shape(const against_job *job, const tensor *t, size
 }
 
 /* [B, V] of sequences; [B, N, V] of tokens, where a head of one number may leave V out, as encode does. */
-static deberta_status expect_logits(const against_job *job, const tensor *t, deberta_head head, size_t width,
+static deberta_status expect_logits(const against_job *job, const tensor *t, deberta_task head, size_t width,
                                     deberta_error *err)
 {
     const size_t B = job->input.rows, N = job->input.columns;
-    if (head == DEBERTA_HEAD_SEQUENCE) return expect_shape(job, t, 2, (size_t[]){B, width}, err);
+    if (head == DEBERTA_TASK_SEQUENCE) return expect_shape(job, t, 2, (size_t[]){B, width}, err);
     return expect_shape(job, t, width == 1 && t->rank == 2 ? 2 : 3, (size_t[]){B, N, width}, err);
 }
 
@@ -155,16 +155,16 @@ static deberta_status compare_tensor(against_job *job, const tensor *t, const fl
         each_real_row(job, compare_attention_row, &c);
         return finish(job, t->name, &c, (double)layer + 1, err);
     }
-    for (int head = 0; head < DEBERTA_HEAD_COUNT; head++) {
-        if (strncmp(t->name, "logits.", 7) != 0 || strcmp(t->name + 7, deberta_head_name((deberta_head)head)) != 0)
+    for (int head = 0; head < DEBERTA_TASK_COUNT; head++) {
+        if (strncmp(t->name, "logits.", 7) != 0 || strcmp(t->name + 7, deberta_task_name((deberta_task)head)) != 0)
             continue;
         float *found = NULL;
-        if (!(c.width = deberta_head_width(job->model, (deberta_head)head))) return DEBERTA_OK;
-        DEBERTA_TRY(expect_logits(job, t, (deberta_head)head, c.width, err));
-        deberta_status status = head_values(job, (deberta_head)head, c.width, &found, err);
+        if (!(c.width = deberta_task_width(job->model, (deberta_task)head))) return DEBERTA_OK;
+        DEBERTA_TRY(expect_logits(job, t, (deberta_task)head, c.width, err));
+        deberta_status status = head_values(job, (deberta_task)head, c.width, &found, err);
         c.found = found;
-        if (status == DEBERTA_OK && head != DEBERTA_HEAD_SEQUENCE) each_real_row(job, compare_row, &c);
-        for (size_t r = 0; status == DEBERTA_OK && head == DEBERTA_HEAD_SEQUENCE && r < job->input.rows; r++)
+        if (status == DEBERTA_OK && head != DEBERTA_TASK_SEQUENCE) each_real_row(job, compare_row, &c);
+        for (size_t r = 0; status == DEBERTA_OK && head == DEBERTA_TASK_SEQUENCE && r < job->input.rows; r++)
             for (size_t k = 0; job->input.row[r].tokens && k < c.width; k++, c.values++)
                 verify_errors_add(&c.errors, (double)found[job->input.row[r].sequence * c.width + k],
                                   (double)values[r * c.width + k], c.scale, "row %zu, label %zu", r, k);
@@ -207,7 +207,7 @@ static deberta_status run_tier(against_job *job, deberta_isa isa, deberta_error 
         .threads = job->verify->threads,
         .memory_limit_bytes = job->verify->memory_limit_bytes,
         .features = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION |
-                    (job->info.heads_present & 1u << DEBERTA_HEAD_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0),
+                    (job->info.tasks_present & 1u << DEBERTA_TASK_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0),
         .ablations = job->verify->ablations,
         .ablation_count = job->verify->ablation_count};
     DEBERTA_TRY(session_check_memory(job->model, &session_options, NULL, capture_bytes(&job->capture), err));

@@ -1,9 +1,9 @@
 /* `verify --against`: the engine against a file of tensors. SPDX-License-Identifier: MIT */
-#ifndef CLI_VERIFY_AGAINST_H
-#define CLI_VERIFY_AGAINST_H
+#ifndef CLI_VERIFY_VERIFY_AGAINST_H
+#define CLI_VERIFY_VERIFY_AGAINST_H
 
-#include "cli/options.h"
-#include "study/verify.h"
+#include "command/options.h"
+#include "check/verify.h"
 
 /* The file holds input_ids [B,N], perhaps attention_mask, token_type_ids, position_ids, and some of hidden_states.*,
  * attn.*, logits.* as `encode` writes them. Only real rows are compared. EXIT_OK or an exit code after saying why. */

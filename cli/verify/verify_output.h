@@ -1,12 +1,12 @@
 /* What verify found, as a table, as JSON and as a chart of the error by layer. SPDX-License-Identifier: MIT */
-#ifndef CLI_VERIFY_OUTPUT_H
-#define CLI_VERIFY_OUTPUT_H
+#ifndef CLI_VERIFY_VERIFY_OUTPUT_H
+#define CLI_VERIFY_VERIFY_OUTPUT_H
 
 #include <jansson.h>
 #include <stdio.h>
 
-#include "cli/table_format.h"
-#include "study/verify.h"
+#include "command/table_format.h"
+#include "check/verify.h"
 
 /* {"schema": "deberta-verify/1", "checks", "failures", "tiers": [...], "results": [...]} */
 json_t *verify_report_json(const verify_report *report, const verify_options *verify);

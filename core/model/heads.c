@@ -8,25 +8,25 @@
 #include "core/model/feed_forward.h"
 #include "core/model/linear.h"
 
-static const char *const head_names[DEBERTA_HEAD_COUNT] = {
-    [DEBERTA_HEAD_MLM] = "mlm",           [DEBERTA_HEAD_MLM_EMD] = "mlm_emd", [DEBERTA_HEAD_RTD] = "rtd",
-    [DEBERTA_HEAD_SEQUENCE] = "sequence", [DEBERTA_HEAD_TOKEN] = "token",     [DEBERTA_HEAD_QA] = "qa",
+static const char *const head_names[DEBERTA_TASK_COUNT] = {
+    [DEBERTA_TASK_MLM] = "mlm",           [DEBERTA_TASK_MLM_EMD] = "mlm_emd", [DEBERTA_TASK_RTD] = "rtd",
+    [DEBERTA_TASK_SEQUENCE] = "sequence", [DEBERTA_TASK_TOKEN] = "token",     [DEBERTA_TASK_QA] = "qa",
 };
 
-const char *deberta_head_name(deberta_head head)
+const char *deberta_task_name(deberta_task head)
 {
-    return (unsigned)head < DEBERTA_HEAD_COUNT ? head_names[head] : "unknown";
+    return (unsigned)head < DEBERTA_TASK_COUNT ? head_names[head] : "unknown";
 }
 
-size_t deberta_head_width(const deberta_model *model, deberta_head head)
+size_t deberta_task_width(const deberta_model *model, deberta_task head)
 {
-    if ((unsigned)head >= DEBERTA_HEAD_COUNT || !(model->heads.present & 1u << head)) return 0;
+    if ((unsigned)head >= DEBERTA_TASK_COUNT || !(model->heads.present & 1u << head)) return 0;
     switch (head) {
-    case DEBERTA_HEAD_MLM:
-    case DEBERTA_HEAD_MLM_EMD: return model->config.vocabulary_size;
-    case DEBERTA_HEAD_SEQUENCE:
-    case DEBERTA_HEAD_TOKEN: return model->heads.labels;
-    case DEBERTA_HEAD_QA: return 2;
+    case DEBERTA_TASK_MLM:
+    case DEBERTA_TASK_MLM_EMD: return model->config.vocabulary_size;
+    case DEBERTA_TASK_SEQUENCE:
+    case DEBERTA_TASK_TOKEN: return model->heads.labels;
+    case DEBERTA_TASK_QA: return 2;
     default: return 1;
     }
 }
@@ -284,50 +284,50 @@ static void run_sequence(deberta_session *s, const size_t *sequences, size_t cou
 
 /* --------------------------------------------------------------------------------------------------------- dispatch */
 
-static deberta_status check_call(const deberta_session *s, deberta_head head, const size_t *positions, size_t count,
+static deberta_status check_call(const deberta_session *s, deberta_task head, const size_t *positions, size_t count,
                                  const float *logits, size_t stride, deberta_error *err)
 {
     if (!s || (count > 0 && (!positions || !logits))) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
-                     "deberta_head_logits needs a session, positions and a place for the logits");
+                     "deberta_task_logits needs a session, positions and a place for the logits");
     }
-    size_t width = deberta_head_width(s->model, head);
+    size_t width = deberta_task_width(s->model, head);
     if (width == 0) {
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no head '%s'", s->model->name, deberta_head_name(head));
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no head '%s'", s->model->name, deberta_task_name(head));
     }
     if (!s->encoded) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "no batch has been encoded for the head to work on");
     if (stride < width) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "stride %zu is less than the %zu columns of head '%s'", stride, width,
-                     deberta_head_name(head));
+                     deberta_task_name(head));
     }
-    bool by_sequence = head == DEBERTA_HEAD_SEQUENCE;
+    bool by_sequence = head == DEBERTA_TASK_SEQUENCE;
     size_t limit = by_sequence ? s->sequences : s->tokens;
     for (size_t i = 0; i < count; i++) {
         if (positions[i] < limit) continue;
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s %zu was asked for, but the batch has %zu",
                      by_sequence ? "sequence" : "token", positions[i], limit);
     }
-    return head == DEBERTA_HEAD_MLM_EMD ? check_emd(s, positions, count, err) : DEBERTA_OK;
+    return head == DEBERTA_TASK_MLM_EMD ? check_emd(s, positions, count, err) : DEBERTA_OK;
 }
 
 /* At most as many positions as the session's buffers have rows. */
-static void run_head(deberta_session *s, deberta_head head, const size_t *positions, size_t count, float *logits,
+static void run_head(deberta_session *s, deberta_task head, const size_t *positions, size_t count, float *logits,
                      size_t stride)
 {
     const model_heads *heads = &s->model->heads;
-    if (head == DEBERTA_HEAD_MLM_EMD && !s->model->config.position_biased_input) {
+    if (head == DEBERTA_TASK_MLM_EMD && !s->model->config.position_biased_input) {
         run_emd(s, positions, count);
         run_mlm(s, s->decoder_rows, s->hidden_stride, count, logits, stride);
         return;
     }
     switch (head) {
-    case DEBERTA_HEAD_RTD: run_rtd(s, positions, count, logits, stride); break;
-    case DEBERTA_HEAD_SEQUENCE: run_sequence(s, positions, count, logits, stride); break;
-    case DEBERTA_HEAD_TOKEN:
-    case DEBERTA_HEAD_QA:
+    case DEBERTA_TASK_RTD: run_rtd(s, positions, count, logits, stride); break;
+    case DEBERTA_TASK_SEQUENCE: run_sequence(s, positions, count, logits, stride); break;
+    case DEBERTA_TASK_TOKEN:
+    case DEBERTA_TASK_QA:
         gather(s, positions, count);
-        classify(s, head == DEBERTA_HEAD_QA ? &heads->answer : &heads->classifier, s->context, s->context_stride, count,
-                 logits, stride, deberta_head_width(s->model, head));
+        classify(s, head == DEBERTA_TASK_QA ? &heads->answer : &heads->classifier, s->context, s->context_stride, count,
+                 logits, stride, deberta_task_width(s->model, head));
         break;
     default:
         gather(s, positions, count);
@@ -336,7 +336,7 @@ static void run_head(deberta_session *s, deberta_head head, const size_t *positi
     }
 }
 
-deberta_status deberta_head_logits(deberta_session *s, deberta_head head, const size_t *positions, size_t count,
+deberta_status deberta_task_logits(deberta_session *s, deberta_task head, const size_t *positions, size_t count,
                                    float *logits, size_t stride, deberta_error *err)
 {
     DEBERTA_TRY(check_call(s, head, positions, count, logits, stride, err));

@@ -26,7 +26,7 @@ typedef struct model_layer {
 } model_layer;
 
 typedef struct model_heads {
-    unsigned present; /* bit 1 << deberta_head */
+    unsigned present; /* bit 1 << deberta_task */
     packed_matrix mlm_dense;
     layer_norm mlm_norm;
     float *mlm_bias;           /* [V], zeros up to whole panels */

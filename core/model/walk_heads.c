@@ -38,12 +38,12 @@ static deberta_status walk_mlm(weight_loader *loader, deberta_model *model, debe
     if (own_weight) {
         DEBERTA_TRY(loader_find(loader, &heads->mlm_decoder, legacy_weight, 2, (size_t[]){vocabulary, width}, err));
     }
-    heads->present |= 1u << DEBERTA_HEAD_MLM;
+    heads->present |= 1u << DEBERTA_TASK_MLM;
     /* With absolute positions at the input the decoder is the plain head; without, it needs the table, added to rows of
      * H[L-1]. */
     bool decodes = loader_has(loader, "embeddings.position_embeddings.weight") && !config->talking_heads;
     if ((config->position_biased_input || decodes) && width == config->hidden_size) {
-        heads->present |= 1u << DEBERTA_HEAD_MLM_EMD;
+        heads->present |= 1u << DEBERTA_TASK_MLM_EMD;
     }
     return DEBERTA_OK;
 }
@@ -61,7 +61,7 @@ static deberta_status walk_rtd(weight_loader *loader, deberta_model *model, debe
     DEBERTA_TRY(loader_matrix(loader, &heads->rtd_classifier, &classifier, err));
     DEBERTA_TRY(walk_norm(loader, &heads->rtd_norm, "mask_predictions.LayerNorm.weight",
                           "mask_predictions.LayerNorm.bias", hidden, err));
-    heads->present |= 1u << DEBERTA_HEAD_RTD;
+    heads->present |= 1u << DEBERTA_TASK_RTD;
     return DEBERTA_OK;
 }
 
@@ -87,7 +87,7 @@ static deberta_status walk_classifier(weight_loader *loader, deberta_model *mode
     }
     matrix_plan classifier = matrix_plan_plain("classifier.weight", "classifier.bias", heads->labels, hidden);
     DEBERTA_TRY(loader_matrix(loader, &heads->classifier, &classifier, err));
-    heads->present |= 1u << (sequence ? DEBERTA_HEAD_SEQUENCE : DEBERTA_HEAD_TOKEN);
+    heads->present |= 1u << (sequence ? DEBERTA_TASK_SEQUENCE : DEBERTA_TASK_TOKEN);
     return DEBERTA_OK;
 }
 
@@ -102,7 +102,7 @@ deberta_status walk_heads(weight_loader *loader, deberta_model *model, deberta_e
     if (loader_has(loader, "qa_outputs.weight")) {
         matrix_plan answer = matrix_plan_plain("qa_outputs.weight", "qa_outputs.bias", 2, model->config.hidden_size);
         DEBERTA_TRY(loader_matrix(loader, &heads->answer, &answer, err));
-        heads->present |= 1u << DEBERTA_HEAD_QA;
+        heads->present |= 1u << DEBERTA_TASK_QA;
     }
     return DEBERTA_OK;
 }

@@ -9,8 +9,8 @@
  * absolute values of the terms before cancellation.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CHECKASM_H
-#define CHECKASM_H
+#ifndef TESTS_CHECKASM_CHECKASM_H
+#define TESTS_CHECKASM_CHECKASM_H
 
 #include "core/kernels.h"
 

@@ -65,12 +65,12 @@ static deberta_status encode(deberta_session *session, const deberta_model *mode
             *sum = *sum * 31 + bits;
         }
     }
-    for (size_t head = 0; head < DEBERTA_HEAD_COUNT && status == DEBERTA_OK; head++) {
-        size_t count = head == DEBERTA_HEAD_SEQUENCE ? batch.sequences : n;
-        size_t width = deberta_head_width(model, (deberta_head)head);
-        bool decodes = head != DEBERTA_HEAD_MLM_EMD || n <= info.max_positions;
+    for (size_t head = 0; head < DEBERTA_TASK_COUNT && status == DEBERTA_OK; head++) {
+        size_t count = head == DEBERTA_TASK_SEQUENCE ? batch.sequences : n;
+        size_t width = deberta_task_width(model, (deberta_task)head);
+        bool decodes = head != DEBERTA_TASK_MLM_EMD || n <= info.max_positions;
         if (width == 0 || width > MAX_WIDTH || !decodes) continue;
-        status = deberta_head_logits(session, (deberta_head)head, positions, count, logits, width, err);
+        status = deberta_task_logits(session, (deberta_task)head, positions, count, logits, width, err);
     }
     return status;
 }

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "study/reference/reference.h"
-#include "study/reference/reference_math.h"
+#include "reference/reference.h"
+#include "reference/reference_math.h"
 
 /* ----------------------------------------------------------------------------------------------- generated weights */
 
@@ -249,9 +249,9 @@ static deberta_status compute(const expectation *e, double *values, size_t *widt
         status = reference_decode(model, &input, hidden, passes, err);
         memcpy(values, passes + TOKENS * 8, TOKENS * 8 * sizeof *values);
     } else if (status == DEBERTA_OK) {
-        deberta_head head = e->quantity == LOGITS_EMD   ? DEBERTA_HEAD_MLM_EMD
-                            : e->quantity == LOGITS_MLM ? DEBERTA_HEAD_MLM
-                                                        : DEBERTA_HEAD_RTD;
+        deberta_task head = e->quantity == LOGITS_EMD   ? DEBERTA_TASK_MLM_EMD
+                            : e->quantity == LOGITS_MLM ? DEBERTA_TASK_MLM
+                                                        : DEBERTA_TASK_RTD;
         *width = reference_head_width(model, head);
         status = reference_head_logits(model, head, &input, hidden, values, err);
     }

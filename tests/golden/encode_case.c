@@ -132,17 +132,17 @@ static void take_attention(void *context, const deberta_attention_block *block)
 }
 
 static deberta_status collect_head(collected *r, deberta_session *session, const deberta_model *model,
-                                   deberta_head head, deberta_error *err)
+                                   deberta_task head, deberta_error *err)
 {
-    size_t count = head == DEBERTA_HEAD_SEQUENCE ? r->sequences : r->tokens;
-    r->width[head] = deberta_head_width(model, head);
+    size_t count = head == DEBERTA_TASK_SEQUENCE ? r->sequences : r->tokens;
+    r->width[head] = deberta_task_width(model, head);
     if (r->width[head] == 0) return DEBERTA_OK;
     size_t *positions = calloc(count, sizeof *positions);
     r->logits[head] = calloc(count * r->width[head], sizeof(float));
     deberta_status status = positions && r->logits[head] ? DEBERTA_OK : DEBERTA_E_MEMORY;
     for (size_t i = 0; positions && i < count; i++) positions[i] = i;
     if (status == DEBERTA_OK)
-        status = deberta_head_logits(session, head, positions, count, r->logits[head], r->width[head], err);
+        status = deberta_task_logits(session, head, positions, count, r->logits[head], r->width[head], err);
     free(positions);
     return status;
 }
@@ -170,7 +170,7 @@ deberta_status encode_session(deberta_session **session, const deberta_model *mo
         .struct_size = sizeof options, .isa = request->isa, .max_tokens = max_tokens, .threads = request->threads};
     if (request->observe_hidden) options.features |= DEBERTA_OBSERVE_HIDDEN;
     if (request->attention.wants) options.features |= DEBERTA_OBSERVE_ATTENTION;
-    if (request->heads & 1u << DEBERTA_HEAD_MLM_EMD) options.features |= DEBERTA_KEEP_DECODER_INPUT;
+    if (request->heads & 1u << DEBERTA_TASK_MLM_EMD) options.features |= DEBERTA_KEEP_DECODER_INPUT;
     return deberta_session_create(session, model, &options, err);
 }
 
@@ -192,9 +192,9 @@ deberta_status encode_with(deberta_session *session, collected *r, const deberta
     float *last = r->hidden + r->info.layers * r->tokens * h;
     for (size_t t = 0; t < r->tokens; t++)
         memcpy(last + t * h, outputs.hidden + t * outputs.hidden_stride, h * sizeof *last);
-    for (size_t head = 0; head < DEBERTA_HEAD_COUNT; head++) {
+    for (size_t head = 0; head < DEBERTA_TASK_COUNT; head++) {
         if (request->heads & 1u << head)
-            DEBERTA_TRY_OR_FAIL(status, collect_head(r, session, model, (deberta_head)head, err));
+            DEBERTA_TRY_OR_FAIL(status, collect_head(r, session, model, (deberta_task)head, err));
     }
     return DEBERTA_OK;
 fail:
@@ -218,7 +218,7 @@ void collected_free(collected *r)
 {
     size_t slots = r->attention ? r->info.layers * DEBERTA_COMPONENT_COUNT * r->sequences : 0;
     for (size_t i = 0; i < slots; i++) free(r->attention[i]);
-    for (size_t head = 0; head < DEBERTA_HEAD_COUNT; head++) free(r->logits[head]);
+    for (size_t head = 0; head < DEBERTA_TASK_COUNT; head++) free(r->logits[head]);
     free(r->attention);
     free(r->starts);
     free(r->hidden);

@@ -40,8 +40,8 @@ typedef struct collected {
     float *hidden;                     /* [L + 1][tokens][h]; the last layer as deberta_outputs gave it */
     float *last_observed;              /* [tokens][h]: H[L] as the observer saw it */
     float **attention;                 /* [L][components][sequences], each [A][n][n] or NULL; use collected_attention */
-    float *logits[DEBERTA_HEAD_COUNT]; /* [tokens or sequences][width], NULL if not asked for */
-    size_t width[DEBERTA_HEAD_COUNT];
+    float *logits[DEBERTA_TASK_COUNT]; /* [tokens or sequences][width], NULL if not asked for */
+    size_t width[DEBERTA_TASK_COUNT];
     bool bad_block; /* the observer was handed something that is not a block of this batch */
 } collected;
 
@@ -53,7 +53,7 @@ typedef struct encode_request {
     size_t threads;
     bool observe_hidden;
     collect_wish attention;
-    unsigned heads; /* bits 1 << deberta_head; those that the model lacks are left out */
+    unsigned heads; /* bits 1 << deberta_task; those that the model lacks are left out */
 } encode_request;
 
 /* A session for such requests. max_tokens 0: the default. */

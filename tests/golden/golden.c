@@ -216,19 +216,19 @@ static void compare_attention(comparison *c)
     }
 }
 
-static const double *head_bar(const golden_bars *bars, deberta_head head)
+static const double *head_bar(const golden_bars *bars, deberta_task head)
 {
-    return head == DEBERTA_HEAD_MLM_EMD ? &bars->emd : head == DEBERTA_HEAD_RTD ? &bars->rtd : &bars->logits;
+    return head == DEBERTA_TASK_MLM_EMD ? &bars->emd : head == DEBERTA_TASK_RTD ? &bars->rtd : &bars->logits;
 }
 
 static void compare_heads(comparison *c)
 {
-    for (size_t head = 0; head < DEBERTA_HEAD_COUNT; head++) {
+    for (size_t head = 0; head < DEBERTA_TASK_COUNT; head++) {
         char name[32];
-        snprintf(name, sizeof name, "logits.%s", deberta_head_name((deberta_head)head));
+        snprintf(name, sizeof name, "logits.%s", deberta_task_name((deberta_task)head));
         const file_tensor *expected = tensor_file_find(&c->item->expected, "%s%s", c->prefix, name);
         if (!expected) continue;
-        bool per_sequence = head == DEBERTA_HEAD_SEQUENCE;
+        bool per_sequence = head == DEBERTA_TASK_SEQUENCE;
         size_t width = expected->elements / (c->item->rows * (per_sequence ? 1 : c->item->columns));
         double worst = c->result.logits[head] && c->result.width[head] == width ? 0 : NAN;
         for (size_t s = 0; s < c->batch.sequences && !isnan(worst); s++) {
@@ -241,15 +241,15 @@ static void compare_heads(comparison *c)
                         larger(worst, fabs(c->result.logits[head][t * width + w] - expected->values[row * width + w]));
             }
         }
-        judge(c, name, worst, head_bar(&c->item->bars, (deberta_head)head));
+        judge(c, name, worst, head_bar(&c->item->bars, (deberta_task)head));
     }
 }
 
 static unsigned expected_heads(const golden_case *item)
 {
     unsigned heads = 0;
-    for (size_t head = 0; head < DEBERTA_HEAD_COUNT; head++) {
-        if (tensor_file_find(&item->expected, "logits.%s", deberta_head_name((deberta_head)head))) heads |= 1u << head;
+    for (size_t head = 0; head < DEBERTA_TASK_COUNT; head++) {
+        if (tensor_file_find(&item->expected, "logits.%s", deberta_task_name((deberta_task)head))) heads |= 1u << head;
     }
     return heads;
 }

@@ -66,7 +66,7 @@ static bool bench_add(bench *b, deberta_isa isa, size_t threads, bool observed)
                                   .threads = threads,
                                   .observe_hidden = observed,
                                   .attention = {NULL, observed ? wants_all : NULL},
-                                  .heads = (1u << DEBERTA_HEAD_COUNT) - 1};
+                                  .heads = (1u << DEBERTA_TASK_COUNT) - 1};
     if (encode_session(&v->session, b->model, MAX_TOKENS, &v->request, &error) != DEBERTA_OK) {
         printf("FAIL %s, %s: %s\n", b->what, v->name, error.message);
         return false;
@@ -139,14 +139,14 @@ static bool same_sequence(const bench *b, const char *how, const collected *x, s
             if (mask[row % n]) good = same_row(b, how, p + row * n, q + row * n, mask, n);
         }
     }
-    for (size_t head = 0; head < DEBERTA_HEAD_COUNT && good; head++) {
+    for (size_t head = 0; head < DEBERTA_TASK_COUNT && good; head++) {
         size_t width = x->width[head];
         if (!x->logits[head]) continue;
-        bool whole = head == DEBERTA_HEAD_SEQUENCE;
+        bool whole = head == DEBERTA_TASK_SEQUENCE;
         for (size_t i = 0; i < (whole ? 1 : n) && good; i++) {
             if (!mask[i]) continue;
             size_t from = whole ? s : x->starts[s] + i, to = whole ? t : y->starts[t] + i;
-            good = same_bits(b, how, deberta_head_name((deberta_head)head), x->logits[head] + from * width,
+            good = same_bits(b, how, deberta_task_name((deberta_task)head), x->logits[head] + from * width,
                              y->logits[head] + to * width, width);
         }
     }
@@ -243,18 +243,18 @@ static void check_head_subsets(bench *b, const ragged_batch *batch)
     const variant *v = &b->variants[b->count - 1];
     collected all = {0};
     bool good = encode_or_report(b, v, &view, &all);
-    for (size_t head = 0; head < DEBERTA_HEAD_COUNT && good; head++) {
-        if (!all.logits[head] || head == DEBERTA_HEAD_SEQUENCE) continue;
+    for (size_t head = 0; head < DEBERTA_TASK_COUNT && good; head++) {
+        if (!all.logits[head] || head == DEBERTA_TASK_SEQUENCE) continue;
         size_t width = all.width[head], stride = width + 3;
         for (size_t step = 1; step <= 5 && good; step += 2) {
             size_t count = 0, positions[MAX_TOKENS];
             for (size_t t = step - 1; t < all.tokens; t += step) positions[count++] = all.tokens - 1 - t;
             float *logits = calloc((count + 1) * stride, sizeof *logits);
-            good = deberta_head_logits(v->session, (deberta_head)head, positions, count, logits, stride, NULL) ==
+            good = deberta_task_logits(v->session, (deberta_task)head, positions, count, logits, stride, NULL) ==
                    DEBERTA_OK;
             for (size_t i = 0; i < count && good; i++) {
                 if (batch->mask[positions[i]])
-                    good = same_bits(b, "a subset of positions", deberta_head_name((deberta_head)head),
+                    good = same_bits(b, "a subset of positions", deberta_task_name((deberta_task)head),
                                      all.logits[head] + positions[i] * width, logits + i * stride, width);
             }
             free(logits);

@@ -1,4 +1,4 @@
-/* Is the oracle right? The float64 reference (study/reference) against the float64 golden results, every tensor of
+/* Is the oracle right? The float64 reference (reference) against the float64 golden results, every tensor of
  * every case.
  *
  * Both sides are float64 from the same stored weights, so they may differ by rounding only: 1e-12, where values are
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "tests/golden/golden_data.h"
-#include "study/reference/reference.h"
+#include "reference/reference.h"
 
 static const double tolerance = 1e-12;
 
@@ -122,15 +122,15 @@ static void compare_hidden(const run *r, tally *sum)
 
 static void compare_heads(const run *r, const reference_input *input, tally *sum)
 {
-    static const char *const names[DEBERTA_HEAD_COUNT] = {"logits.mlm",      "logits.mlm_emd", "logits.rtd",
+    static const char *const names[DEBERTA_TASK_COUNT] = {"logits.mlm",      "logits.mlm_emd", "logits.rtd",
                                                           "logits.sequence", "logits.token",   "logits.qa"};
-    for (size_t head = 0; head < DEBERTA_HEAD_COUNT; head++) {
+    for (size_t head = 0; head < DEBERTA_TASK_COUNT; head++) {
         const file_tensor *found = tensor_file_find(&r->item->expected, "%s", names[head]);
         if (!found) continue;
-        size_t width = reference_head_width(r->model, (deberta_head)head), count = found->elements / r->item->rows;
+        size_t width = reference_head_width(r->model, (deberta_task)head), count = found->elements / r->item->rows;
         double *logits = calloc(r->item->columns * (width + 1), sizeof *logits);
         deberta_error error = {0};
-        deberta_status status = reference_head_logits(r->model, (deberta_head)head, input, r->hidden, logits, &error);
+        deberta_status status = reference_head_logits(r->model, (deberta_task)head, input, r->hidden, logits, &error);
         if (status != DEBERTA_OK) puts(error.message);
         judge(sum, r->item->name, names[head],
               status == DEBERTA_OK ? difference(logits, found->values + r->row * count, count) : INFINITY);

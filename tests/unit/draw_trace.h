@@ -4,7 +4,7 @@
 #ifndef TESTS_UNIT_DRAW_TRACE_H
 #define TESTS_UNIT_DRAW_TRACE_H
 
-#include "viz/byte_buffer.h"
+#include "output/byte_buffer.h"
 #include "viz/draw.h"
 
 /* Every character is half as wide as the type is high. Holds no memory. */

@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "core/model/session_internal_options.h"
-#include "study/reference/reference.h"
-#include "study/verify.h"
+#include "reference/reference.h"
+#include "check/verify.h"
 
 enum { LONG = 150, SHORT = 31 };
 

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "study/ablation_effect.h"
+#include "analysis/ablation_effect.h"
 
 enum { TOKENS = 60, SENTENCES = 3, MASK_ID = 96 };
 static const size_t starts[SENTENCES + 1] = {0, 20, 24, TOKENS};
@@ -95,7 +95,7 @@ static void read_loss(const masked_texts *texts, const deberta_model *model, con
     masked_reader reader = {0};
     assert_int_equal(deberta_session_create(&reader.session, model, &options, NULL), DEBERTA_OK);
     assert_int_equal(masked_texts_head(&reader.head, model, NULL), DEBERTA_OK);
-    reader.width = *width = deberta_head_width(model, reader.head);
+    reader.width = *width = deberta_task_width(model, reader.head);
     *logits = malloc(masked_texts_masks(texts, 0, SENTENCES) * reader.width * sizeof **logits);
     assert_non_null(*logits);
     assert_int_equal(masked_texts_read(texts, &reader, 0, SENTENCES, *logits, NULL), DEBERTA_OK);

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "study/attention_spread.h"
+#include "analysis/attention_spread.h"
 
 enum { TOKENS = 4 };
 static const unsigned char own[TOKENS] = {0, 1, 1, 0};

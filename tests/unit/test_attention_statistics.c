@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "study/attention_statistics.h"
+#include "analysis/attention_statistics.h"
 
 static void assert_near(double found, double expected)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "study/attention_terms.h"
+#include "analysis/attention_terms.h"
 
 static void assert_near(double found, double expected)
 {

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "study/behaviour.h"
+#include "analysis/behaviour.h"
 
 static const char v1[] =
     "synthetic:v1-base,layers=4,hidden=48,heads=4,intermediate=64,vocab=97,distance=12,biased=1,positions=40,types=2";

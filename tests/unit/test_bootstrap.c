@@ -6,7 +6,7 @@
 #include <math.h>
 #include <cmocka.h>
 
-#include "study/bootstrap.h"
+#include "analysis/bootstrap.h"
 
 enum { UNITS = 400 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "study/distance_sample.h"
+#include "analysis/distance_sample.h"
 
 static const double parts[] = {0, 0.5, 1};
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "study/influence.h"
+#include "analysis/influence.h"
 
 static const char *const models[] = {
     "synthetic:v1-base,layers=3,hidden=48,heads=4,intermediate=64,vocab=97,distance=12,biased=1,positions=60",

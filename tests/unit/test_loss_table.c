@@ -9,7 +9,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "study/loss_table.h"
+#include "analysis/loss_table.h"
 
 static deberta_status read_text(loss_table *table, const char *text, deberta_error *err)
 {

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "study/position_matrices.h"
-#include "study/reference/reference.h"
+#include "analysis/position_matrices.h"
+#include "reference/reference.h"
 
 enum { TOKENS = 30, HEAD = 1, LAYER = 1 };
 static const char model_name[] = "synthetic:v3-base,layers=2,hidden=32,heads=2,intermediate=32,vocab=40,buckets=4,"

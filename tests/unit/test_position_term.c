@@ -11,10 +11,10 @@
 #include <cmocka.h>
 
 #include "core/model/session_internal_options.h"
-#include "study/capture.h"
-#include "study/component_share.h"
-#include "study/reference/reference_math.h"
-#include "study/reference/reference_weights.h"
+#include "analysis/capture.h"
+#include "analysis/component_share.h"
+#include "reference/reference_math.h"
+#include "reference/reference_weights.h"
 
 enum { TOKENS = 70, LAYERS = 2, HEADS = 2, HEAD_SIZE = 24, HIDDEN = 48 };
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "study/receptive_field.h"
+#include "analysis/receptive_field.h"
 
 static position_rule v1(void) { return (position_rule){.span = 512, .max_distance = 512, .clamp_distance = true}; }
 static position_rule v3(void)

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <cmocka.h>
 
-#include "study/ridge.h"
+#include "analysis/ridge.h"
 
 static void assert_near(double found, double expected, double distance)
 {

@@ -17,7 +17,7 @@
 #include <cmocka.h>
 
 #include "core/model/session.h"
-#include "study/reference/reference.h"
+#include "reference/reference.h"
 #include "tests/unit/io_helpers.h"
 
 static const char small_model[] =
@@ -96,7 +96,7 @@ static void descriptions(void **state)
         assert_int_equal(info.memory_bytes, loaded->arena.capacity_bytes);
         assert_int_equal(info.memory_bytes, expected.memory_bytes);
         assert_int_equal(info.parameters, expected.parameters);
-        assert_int_equal(info.heads_present, expected.heads_present);
+        assert_int_equal(info.tasks_present, expected.tasks_present);
         assert_int_equal(info.token_labels, expected.token_labels);
         assert_int_equal(info.has_position_table, expected.has_position_table);
         assert_int_equal(info.has_position_table, loaded->position_table != NULL);
@@ -269,7 +269,7 @@ static void bad_batches(void **state)
     float logits[64];
     size_t position = 0;
     deberta_error error;
-    assert_int_equal(deberta_head_logits(session, DEBERTA_HEAD_RTD, &position, 1, logits, 64, &error),
+    assert_int_equal(deberta_task_logits(session, DEBERTA_TASK_RTD, &position, 1, logits, 64, &error),
                      DEBERTA_E_UNSUPPORTED);
     deberta_session_free(&session);
     deberta_model_free(&model);
@@ -463,7 +463,7 @@ static deberta_status call(const caller *c, deberta_session *session, float (*hi
     DEBERTA_TRY(deberta_encode(session, &batch, &outputs, NULL));
     for (size_t t = 0; t < c->starts[2]; t++)
         memcpy(hidden[t], outputs.hidden + t * outputs.hidden_stride, sizeof *hidden);
-    return deberta_head_logits(session, DEBERTA_HEAD_MLM, c->positions, c->starts[2], logits[0], VOCABULARY, NULL);
+    return deberta_task_logits(session, DEBERTA_TASK_MLM, c->positions, c->starts[2], logits[0], VOCABULARY, NULL);
 }
 
 static const char *call_again(const caller *c)
@@ -625,7 +625,7 @@ static double largest_difference(const float *values, size_t stride, const doubl
 }
 
 /* H[L] and the logits of a head in float64, of one sequence. */
-static void reference_results(const char *path, const int32_t *ids, const int32_t *positions, deberta_head head,
+static void reference_results(const char *path, const int32_t *ids, const int32_t *positions, deberta_task head,
                               double *hidden, double *logits)
 {
     int64_t wide_ids[PLACED], wide_positions[PLACED];
@@ -641,7 +641,7 @@ static void reference_results(const char *path, const int32_t *ids, const int32_
     assert_non_null(all);
     assert_int_equal(reference_encode(model, &input, all, NULL, NULL), DEBERTA_OK);
     memcpy(hidden, all + model->config.layers * states, states * sizeof *hidden);
-    if (head < DEBERTA_HEAD_COUNT)
+    if (head < DEBERTA_TASK_COUNT)
         assert_int_equal(reference_head_logits(model, head, &input, all, logits, NULL), DEBERTA_OK);
     free(all);
     reference_free(&model);
@@ -654,12 +654,12 @@ static void positions_of_the_caller(void **state)
     (void)state;
     static const struct {
         const char *path;
-        deberta_head head;
+        deberta_task head;
         bool biased;
-    } cases[] = {{"tests/golden/04-v1-plain-posbias-types", DEBERTA_HEAD_COUNT, true},
-                 {"tests/golden/35-v2-mlm-posbias", DEBERTA_HEAD_MLM, true},
-                 {"tests/golden/10-v1-mlm-emd", DEBERTA_HEAD_MLM_EMD, false},
-                 {"tests/golden/33-v3-mlm-emd", DEBERTA_HEAD_MLM_EMD, false}};
+    } cases[] = {{"tests/golden/04-v1-plain-posbias-types", DEBERTA_TASK_COUNT, true},
+                 {"tests/golden/35-v2-mlm-posbias", DEBERTA_TASK_MLM, true},
+                 {"tests/golden/10-v1-mlm-emd", DEBERTA_TASK_MLM_EMD, false},
+                 {"tests/golden/33-v3-mlm-emd", DEBERTA_TASK_MLM_EMD, false}};
     const double tolerance = 2e-5, moves = 1e-2;
     const size_t starts[] = {0, PLACED, 2 * PLACED};
     int32_t ids[2 * PLACED], positions[2 * PLACED];
@@ -687,8 +687,8 @@ static void positions_of_the_caller(void **state)
                                          .position_ids = given ? positions : NULL};
             deberta_outputs outputs = {.struct_size = sizeof outputs};
             assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
-            if (cases[i].head < DEBERTA_HEAD_COUNT)
-                assert_int_equal(deberta_head_logits(session, cases[i].head, all, 2 * PLACED, found, columns, NULL),
+            if (cases[i].head < DEBERTA_TASK_COUNT)
+                assert_int_equal(deberta_task_logits(session, cases[i].head, all, 2 * PLACED, found, columns, NULL),
                                  DEBERTA_OK);
             for (size_t s = 0; s < 2; s++) {
                 reference_results(cases[i].path, ids + s * PLACED, positions + s * PLACED, cases[i].head, hidden,
@@ -696,7 +696,7 @@ static void positions_of_the_caller(void **state)
                 const double states = largest_difference(outputs.hidden + s * PLACED * outputs.hidden_stride,
                                                          outputs.hidden_stride, hidden, PLACED, width);
                 assert_true(given || !cases[i].biased ? states < tolerance : states > moves);
-                if (cases[i].head == DEBERTA_HEAD_COUNT) continue;
+                if (cases[i].head == DEBERTA_TASK_COUNT) continue;
                 const double answers =
                     largest_difference(found + s * PLACED * columns, columns, logits, PLACED, columns);
                 assert_true(given ? answers < tolerance : answers > moves);

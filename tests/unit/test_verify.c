@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "study/verify.h"
+#include "check/verify.h"
 
 static const verify_row subject = {.subject = "x", .tier = DEBERTA_ISA_SCALAR, .values = 1, .limit = 10};
 

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/attention_statistics.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/quantile.h"
+
+static bool kept(const unsigned char *mask, size_t token) { return !mask || mask[token]; }
+
+/* Counted from that of the first token. */
+static size_t position_of(const size_t *positions, size_t token)
+{
+    return positions ? positions[token] - *positions : token;
+}
+
+attention_summary attention_summarize(const float *probabilities, size_t tokens, const size_t *positions,
+                                      const unsigned char *mask)
+{
+    attention_summary sum = {0};
+    size_t queries = 0;
+    for (size_t i = 0; i < tokens; i++) {
+        if (!kept(mask, i)) continue;
+        queries++;
+        for (size_t j = 0; j < tokens; j++) {
+            const double p = kept(mask, j) ? (double)probabilities[i * tokens + j] : 0;
+            const double r = (double)position_of(positions, i) - (double)position_of(positions, j);
+            if (p > 0) sum.entropy -= p * log2(p);
+            sum.distance += p * fabs(r);
+            sum.offset += p * r;
+        }
+    }
+    return (attention_summary){sum.entropy / (double)queries, sum.distance / (double)queries,
+                               sum.offset / (double)queries};
+}
+
+void attention_centre_rows(float *out, const float *values, size_t tokens, const unsigned char *mask)
+{
+    for (size_t i = 0; i < tokens; i++) {
+        double sum = 0;
+        size_t keys = 0;
+        for (size_t j = 0; j < tokens; j++) {
+            if (!kept(mask, j)) continue;
+            sum += (double)values[i * tokens + j];
+            keys++;
+        }
+        for (size_t j = 0; j < tokens; j++)
+            out[i * tokens + j] = (float)((double)values[i * tokens + j] - sum / (double)keys);
+    }
+}
+
+deberta_status attention_by_distance_measure(attention_by_distance *curve, const float *values, size_t tokens,
+                                             const size_t *positions, const unsigned char *mask, double part,
+                                             deberta_error *err)
+{
+    const size_t reach = position_of(positions, tokens - 1), entries = 2 * reach + 1;
+    double *diagonal = malloc(tokens * sizeof *diagonal);
+    size_t *token_at = calloc(reach + 1, sizeof *token_at); /* 1 + the token there; 0: none */
+    *curve = (attention_by_distance){.entries = entries,
+                                     .count = calloc(entries, sizeof *curve->count),
+                                     .mean = calloc(entries, sizeof *curve->mean),
+                                     .median = calloc(entries, sizeof *curve->median),
+                                     .low = calloc(entries, sizeof *curve->low),
+                                     .high = calloc(entries, sizeof *curve->high)};
+    if (!diagonal || !token_at || !curve->count || !curve->mean || !curve->median || !curve->low || !curve->high) {
+        free(diagonal);
+        free(token_at);
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu distances", entries);
+    }
+    for (size_t i = 0; i < tokens; i++) token_at[position_of(positions, i)] = i + 1;
+    for (size_t k = 0; k < entries; k++) {
+        double sum = 0;
+        size_t count = 0;
+        for (size_t i = 0; i < tokens; i++) {
+            const size_t at = position_of(positions, i) + reach - k; /* wraps around where there is no such key */
+            if (at > reach || !token_at[at]) continue;
+            const size_t j = token_at[at] - 1;
+            if (!kept(mask, i) || !kept(mask, j)) continue;
+            sum += diagonal[count++] = (double)values[i * tokens + j];
+        }
+        curve->count[k] = count;
+        curve->mean[k] = count ? sum / (double)count : NAN;
+        curve->median[k] = quantile(diagonal, count, 0.5);
+        curve->low[k] = quantile(diagonal, count, part);
+        curve->high[k] = quantile(diagonal, count, 1 - part);
+    }
+    free(diagonal);
+    free(token_at);
+    return DEBERTA_OK;
+}
+
+void attention_by_distance_free(attention_by_distance *curve)
+{
+    free(curve->count);
+    free(curve->mean);
+    free(curve->median);
+    free(curve->low);
+    free(curve->high);
+    *curve = (attention_by_distance){0};
+}
+
+void attention_rollout_begin(double *rollout, size_t tokens)
+{
+    memset(rollout, 0, tokens * tokens * sizeof *rollout);
+    for (size_t i = 0; i < tokens; i++) rollout[i * tokens + i] = 1;
+}
+
+deberta_status attention_rollout_step(double *rollout, const float *const *heads, size_t head_count, size_t tokens,
+                                      const unsigned char *mask, deberta_error *err)
+{
+    double *before = malloc(tokens * tokens * sizeof *before), *mixing = malloc(tokens * sizeof *mixing);
+    if (!before || !mixing) {
+        free(before);
+        free(mixing);
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a rollout over %zu tokens", tokens);
+    }
+    memcpy(before, rollout, tokens * tokens * sizeof *before);
+    memset(rollout, 0, tokens * tokens * sizeof *rollout);
+    for (size_t i = 0; i < tokens; i++) {
+        double sum = 0;
+        for (size_t j = 0; j < tokens; j++) {
+            mixing[j] = i == j ? 0.5 : 0;
+            for (size_t a = 0; a < head_count && kept(mask, i) && kept(mask, j); a++)
+                mixing[j] += 0.5 * (double)heads[a][i * tokens + j] / (double)head_count;
+            sum += mixing[j];
+        }
+        for (size_t j = 0; j < tokens; j++)
+            for (size_t k = 0; k < tokens; k++) rollout[i * tokens + k] += mixing[j] / sum * before[j * tokens + k];
+    }
+    free(before);
+    free(mixing);
+    return DEBERTA_OK;
+}

@@ -1,0 +1,48 @@
+/* Attention matrices in a few numbers: entropy, distance, curves over the distance, rollout.
+ *
+ * Matrices are [tokens][tokens], query first. A mask ([tokens] or NULL: all kept) names with 0 the tokens that are
+ * neither queries nor keys. Distances are r = i - j: positive for a key to the left of its query. positions ([tokens],
+ * ascending, or NULL: 0, 1, 2 ...) are those that i and j stand for where a matrix is a part of a larger one.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef ANALYSIS_ATTENTION_STATISTICS_H
+#define ANALYSIS_ATTENTION_STATISTICS_H
+
+#include "core/base/status.h"
+
+/* Means over the queries of a matrix of probabilities. */
+typedef struct attention_summary {
+    double entropy;  /* -sum_j p_ij log2 p_ij, bits: 0 for one key, log2(n) for all alike */
+    double distance; /* sum_j p_ij |i - j|, tokens */
+    double offset;   /* sum_j p_ij (i - j), tokens: positive to the left */
+} attention_summary;
+
+attention_summary attention_summarize(const float *probabilities, size_t tokens, const size_t *positions,
+                                      const unsigned char *mask);
+
+/* out = values minus the mean of each row over the kept keys: what a softmax sees of logits. out may be values. */
+void attention_centre_rows(float *out, const float *values, size_t tokens, const unsigned char *mask);
+
+/* What stands on each diagonal of a matrix. Entry k is the distance k - reach, where reach is that of the last token
+ * from the first: tokens - 1 without positions. 2 reach + 1 entries. */
+typedef struct attention_by_distance {
+    size_t entries;
+    size_t *count;
+    double *mean, *median, *low, *high; /* NaN where count is 0 */
+} attention_by_distance;
+
+/* low and high are the quantiles `part` and 1 - part. Free also after a failure. */
+deberta_status attention_by_distance_measure(attention_by_distance *curve, const float *values, size_t tokens,
+                                             const size_t *positions, const unsigned char *mask, double part,
+                                             deberta_error *err);
+void attention_by_distance_free(attention_by_distance *curve);
+
+/* One step of attention rollout (Abnar & Zuidema 2020, "Quantifying attention flow in transformers"): rollout becomes
+ * (0.5 A + 0.5 I) rollout, with A the mean of the heads' probabilities of the next layer, its rows renormalised. Begin
+ * with attention_rollout_begin, then go through the layers from 0. Row i says how token i of the layer is mixed from
+ * the input's tokens, as if attention and residual connections were all there is. */
+void attention_rollout_begin(double *rollout, size_t tokens); /* I */
+deberta_status attention_rollout_step(double *rollout, const float *const *heads, size_t head_count, size_t tokens,
+                                      const unsigned char *mask, deberta_error *err);
+
+#endif

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/behaviour.h"
+
+#include <stdlib.h>
+
+#include "core/base/status.h"
+#include "analysis/behaviour_work.h"
+
+void behaviour_report_free(behaviour_report *report)
+{
+    free(report->tests);
+    *report = (behaviour_report){0};
+}
+
+static deberta_status run_tests(behaviour_work *w, deberta_error *err)
+{
+    DEBERTA_TRY(receptive_field_make(&w->field, &w->rule, 0, err));
+    /* Ordinary distances, near and on both sides, which every model must tell apart. */
+    DEBERTA_TRY(behaviour_test_distinct(w, "neighbours", (distance_pair){1, 2}, err));
+    DEBERTA_TRY(behaviour_test_distinct(w, "sides", (distance_pair){1, -1}, err));
+    DEBERTA_TRY(behaviour_test_side(w, true, err));
+    DEBERTA_TRY(behaviour_test_side(w, false, err));
+    for (size_t layers = 1; layers <= w->info.layers; layers *= 2) {
+        DEBERTA_TRY(behaviour_test_window(w, true, layers, err));
+        const bool same = w->field.unique_count == w->field.run_left + w->field.run_right + 1;
+        if (!same) DEBERTA_TRY(behaviour_test_window(w, false, layers, err));
+    }
+    return DEBERTA_OK;
+}
+
+/* For the progress only. */
+static size_t estimate_tests(const behaviour_options *options)
+{
+    size_t levels = 0;
+    for (size_t layers = 1; layers <= options->most_layers; layers *= 2) levels++;
+    return 8 + 2 * levels + 2 * 4 * levels;
+}
+
+/* The model was opened with its lowest layers only: an ablation above them has nothing to take out. */
+static deberta_status keep_ablations(behaviour_work *w, deberta_error *err)
+{
+    const behaviour_options *options = w->options;
+    w->ablations = calloc(options->ablation_count + 1, sizeof *w->ablations);
+    if (!w->ablations) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    for (size_t k = 0; k < options->ablation_count; k++)
+        if (options->ablations[k].layer == DEBERTA_EVERY || options->ablations[k].layer < w->info.layers)
+            w->ablations[w->ablation_count++] = options->ablations[k];
+    return DEBERTA_OK;
+}
+
+deberta_status behaviour_run(behaviour_report *report, const behaviour_options *options, deberta_error *err)
+{
+    behaviour_work w = {.options = options, .report = report, .total = estimate_tests(options)};
+    const deberta_model_options model_options = {.struct_size = sizeof model_options,
+                                                 .reference = options->reference,
+                                                 .threads = options->threads,
+                                                 .memory_limit_bytes = options->memory_limit_bytes,
+                                                 .layers = options->most_layers};
+    deberta_status status = model_open_mutated(&w.model, options->model, &model_options, options->mutation, err);
+    if (status == DEBERTA_OK) {
+        w.info = *deberta_model_describe(w.model);
+        w.rule = position_rule_of(&w.info, options->reference);
+        status = keep_ablations(&w, err);
+        if (status == DEBERTA_OK) status = run_tests(&w, err);
+    }
+    receptive_field_free(&w.field);
+    free(w.ablations);
+    free(w.ids);
+    free(w.positions);
+    deberta_model_free(&w.model);
+    return status;
+}

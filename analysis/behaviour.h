@@ -1,0 +1,55 @@
+/* Does a model behave as the algebra of receptive_field says? Tests on its real weights, without absolute positions.
+ *
+ * Global attention, one layer: two different tokens at distances that share a row change places. The query's output
+ * must not change beyond rounding; at distances with rows of their own it must. Beyond one layer it changes in any
+ * case, by design: the tokens between see the two from elsewhere.
+ *
+ * Under a hard window (only keys at unambiguous distances are read at all), n layers: the output must keep every bit
+ * whatever happens outside the composed set, also when it is NaN, and must notice the outermost token inside.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef ANALYSIS_BEHAVIOUR_H
+#define ANALYSIS_BEHAVIOUR_H
+
+#include "core/model/positions.h"
+
+typedef struct behaviour_options {
+    const char *model;
+    deberta_reference reference;
+    deberta_isa isa;
+    size_t threads, memory_limit_bytes;
+    uint64_t seed;
+    const deberta_ablation *ablations; /* [ablation_count]; those of layers that a test does without are left out */
+    size_t ablation_count;
+    model_mutation mutation; /* a fault that the tests should notice */
+    size_t most_layers;      /* tests run over 1, 2, 4 ... layers up to this; at most what the model has */
+    size_t most_tokens;      /* leave out what would need longer texts */
+    void (*progress)(void *context, size_t done, size_t total, const char *what); /* may be NULL */
+    void *context;
+} behaviour_options;
+
+enum { BEHAVIOUR_NUMBERS = 8 };
+
+typedef struct behaviour_number {
+    const char *name; /* static */
+    double value;
+} behaviour_number;
+
+typedef struct behaviour_test {
+    char name[48];
+    bool passed;
+    const char *skipped; /* why it did not run, or NULL */
+    behaviour_number numbers[BEHAVIOUR_NUMBERS];
+    size_t number_count;
+} behaviour_test;
+
+typedef struct behaviour_report {
+    behaviour_test *tests;
+    size_t count, capacity, failures;
+} behaviour_report;
+
+/* Runs everything that fits. Failing tests are in the report; an error is something that kept tests from running. */
+deberta_status behaviour_run(behaviour_report *report, const behaviour_options *options, deberta_error *err);
+void behaviour_report_free(behaviour_report *report);
+
+#endif

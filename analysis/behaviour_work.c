@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/behaviour_work.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/grow.h"
+#include "core/base/status.h"
+
+/* ---------------------------------------------------------------------------------------------------------- report */
+
+behaviour_test *behaviour_add_test(behaviour_work *w, deberta_error *err, const char *format, ...)
+{
+    behaviour_report *report = w->report;
+    behaviour_test *tests = grown(report->tests, &report->capacity, report->count + 1, sizeof *tests);
+    if (!tests) {
+        status_fail(err, DEBERTA_E_MEMORY, "no memory for %zu tests", report->count + 1);
+        return NULL;
+    }
+    report->tests = tests;
+    behaviour_test *test = &report->tests[report->count++];
+    *test = (behaviour_test){0};
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(test->name, sizeof test->name, format, arguments);
+    va_end(arguments);
+    if (w->options->progress) w->options->progress(w->options->context, w->done, w->total, test->name);
+    w->done++;
+    return test;
+}
+
+void behaviour_add_number(behaviour_test *test, const char *name, double value)
+{
+    if (test->number_count < BEHAVIOUR_NUMBERS) test->numbers[test->number_count++] = (behaviour_number){name, value};
+}
+
+void behaviour_conclude(behaviour_work *w, behaviour_test *test, bool passed)
+{
+    test->passed = passed;
+    w->report->failures += !passed;
+}
+
+void behaviour_skip(behaviour_test *test, const char *why)
+{
+    test->skipped = why;
+    test->passed = true;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- texts */
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+int32_t behaviour_token_at(const behaviour_work *w, uint64_t place)
+{
+    return (int32_t)(mix(w->options->seed * 0x9e3779b97f4a7c15u + place) % w->info.vocabulary_size);
+}
+
+int32_t behaviour_other_token(const behaviour_work *w, int32_t token, uint64_t trial)
+{
+    const int32_t other = behaviour_token_at(w, 1000000007u * (trial + 1));
+    return other != token ? other : (int32_t)(((size_t)token + 1) % w->info.vocabulary_size);
+}
+
+deberta_status behaviour_make_text(behaviour_work *w, size_t tokens, deberta_error *err)
+{
+    if (tokens > w->capacity) {
+        int32_t *ids = realloc(w->ids, tokens * sizeof *ids), *positions = NULL;
+        if (ids) w->ids = ids;
+        if (ids) positions = realloc(w->positions, tokens * sizeof *positions);
+        if (!positions) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a text of %zu tokens", tokens);
+        w->positions = positions;
+        w->capacity = tokens;
+    }
+    for (size_t t = 0; t < tokens; t++) w->ids[t] = behaviour_token_at(w, t);
+    memset(w->positions, 0, tokens * sizeof *w->positions);
+    return DEBERTA_OK;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- encoding */
+
+bool behaviour_is_inside(const poison *p, ptrdiff_t displacement)
+{
+    return displacement >= -p->set_reach && displacement <= p->set_reach && p->set[displacement + p->set_reach];
+}
+
+static void apply_poison(void *context, float *rows, size_t tokens, size_t stride)
+{
+    const poison *p = context;
+    for (size_t t = 0; p->active && t < tokens; t++) {
+        const ptrdiff_t displacement = (ptrdiff_t)p->query - (ptrdiff_t)t;
+        if (p->set ? behaviour_is_inside(p, displacement) : displacement != p->only) continue;
+        for (size_t c = 0; c < stride; c++) rows[t * stride + c] = NAN;
+    }
+}
+
+deberta_status behaviour_open_session(deberta_session **session, const behaviour_work *w, size_t tokens, size_t layers,
+                                      const key_window *window, poison *p, deberta_error *err)
+{
+    const deberta_session_options options = {.struct_size = sizeof options,
+                                             .isa = w->options->isa,
+                                             .max_tokens = tokens,
+                                             .threads = w->options->threads,
+                                             .memory_limit_bytes = w->options->memory_limit_bytes,
+                                             .ablations = w->ablations,
+                                             .ablation_count = w->ablation_count};
+    session_internal_options internal = {.layers = layers};
+    if (window) internal.window = *window;
+    if (p) {
+        internal.edit_input = apply_poison;
+        internal.edit_context = p;
+    }
+    return session_create_within(session, w->model, &options, &internal, 0, err);
+}
+
+deberta_status behaviour_output_of(deberta_session *session, const behaviour_work *w, size_t tokens, size_t query,
+                                   float *row, deberta_error *err)
+{
+    const size_t starts[2] = {0, tokens};
+    const deberta_batch batch = {.struct_size = sizeof batch,
+                                 .ids = w->ids,
+                                 .sequence_starts = starts,
+                                 .sequences = 1,
+                                 .position_ids = w->positions};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
+    DEBERTA_TRY(deberta_encode(session, &batch, &outputs, err));
+    memcpy(row, outputs.hidden + query * outputs.hidden_stride, w->info.hidden_size * sizeof *row);
+    return DEBERTA_OK;
+}
+
+double behaviour_change_between(const float *a, const float *b, size_t h)
+{
+    double change = 0, largest = 1e-30;
+    for (size_t c = 0; c < h; c++) {
+        change = fmax(change, fabs((double)a[c] - (double)b[c]));
+        largest = fmax(largest, fabs((double)a[c]));
+    }
+    return change / largest / (double)FLT_EPSILON;
+}

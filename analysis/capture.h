@@ -1,0 +1,43 @@
+/* Keeps what an observer is shown: hidden states and attention matrices of chosen layers, heads and components.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef ANALYSIS_CAPTURE_H
+#define ANALYSIS_CAPTURE_H
+
+#include <stdbool.h>
+
+#include "core/base/status.h"
+
+typedef struct capture {
+    const deberta_model_info *model;
+    const size_t *sequence_starts; /* [sequences + 1], the caller's */
+    size_t sequences, tokens, layer_count;
+    bool *heads;           /* [A] wanted */
+    bool *matrices;        /* [L][components] wanted: see capture_want */
+    size_t matrix_count;   /* of these */
+    bool hidden;           /* all hidden states too */
+    float **hidden_states; /* [L + 1] of [tokens][h], or NULL */
+    float **attention; /* [L][components] of [A][sum over sequences of n n], NULL where unwanted: see capture_matrix */
+    size_t *matrix_starts; /* [sequences + 1] */
+} capture;
+
+/* Sizes everything; nothing is selected yet. */
+deberta_status capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts,
+                              size_t sequences, deberta_error *err);
+/* This component of a layer too, where the model has it. */
+void capture_want(capture *capture, size_t layer, deberta_component component);
+/* The same of all layers. */
+void capture_want_everywhere(capture *capture, deberta_component component);
+/* What the selection will take; SIZE_MAX for more than can be counted. */
+size_t capture_bytes(const capture *capture);
+/* After the selection was made. */
+deberta_status capture_allocate(capture *capture, deberta_error *err);
+void capture_free(capture *capture);
+deberta_observer capture_observer(capture *capture);
+/* [n][n], query first, of one sequence; NULL if it was not wanted or the model lacks the component. */
+float *capture_matrix(const capture *capture, size_t layer, size_t head, deberta_component component, size_t sequence);
+
+const char *component_name(deberta_component component); /* "c2c" "c2p" "p2c" "logits" "probs" */
+bool component_is_in(deberta_component component, const deberta_model_info *model); /* not every model has c2p, p2c */
+
+#endif

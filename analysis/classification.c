@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/classification.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+deberta_status confusion_create(confusion *c, size_t labels, deberta_error *err)
+{
+    *c = (confusion){.labels = labels};
+    if (labels > 0 && labels <= SIZE_MAX / labels) c->counts = calloc(labels * labels, sizeof *c->counts);
+    if (!c->counts) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the confusions of %zu labels", labels);
+    return DEBERTA_OK;
+}
+
+void confusion_free(confusion *c)
+{
+    free(c->counts);
+    *c = (confusion){0};
+}
+
+void confusion_add(confusion *c, size_t right, size_t answered) { c->counts[right * c->labels + answered]++; }
+
+size_t confusion_at(const confusion *c, size_t right, size_t answered)
+{
+    return c->counts[right * c->labels + answered];
+}
+
+static double part_of(double part, double whole) { return whole > 0 ? part / whole : 0; }
+
+class_score confusion_class(const confusion *c, size_t label)
+{
+    class_score score = {.hits = confusion_at(c, label, label)};
+    for (size_t other = 0; other < c->labels; other++) {
+        score.texts += confusion_at(c, label, other);
+        score.answers += confusion_at(c, other, label);
+    }
+    score.precision = part_of((double)score.hits, (double)score.answers);
+    score.recall = part_of((double)score.hits, (double)score.texts);
+    score.f1 = part_of(2 * (double)score.hits, (double)(score.texts + score.answers));
+    return score;
+}
+
+static void set_interval(classification_score *score)
+{
+    const double z = 1.959963984540054, n = (double)score->texts, p = score->accuracy;
+    const double middle = (p + z * z / (2 * n)) / (1 + z * z / n),
+                 half = z * sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n);
+    score->low = middle - half;
+    score->high = middle + half;
+}
+
+classification_score confusion_score(const confusion *c)
+{
+    classification_score score = {0};
+    size_t most = 0, occurring = 0;
+    for (size_t label = 0; label < c->labels; label++) {
+        const class_score one = confusion_class(c, label);
+        score.texts += one.texts;
+        score.hits += one.hits;
+        score.macro_f1 += one.f1;
+        occurring += one.texts + one.answers > 0;
+        if (one.texts > most) most = one.texts;
+    }
+    if (!score.texts) return score;
+    score.accuracy = (double)score.hits / (double)score.texts;
+    score.majority = (double)most / (double)score.texts;
+    score.macro_f1 = score.macro_f1 / (double)occurring;
+    set_interval(&score);
+    return score;
+}

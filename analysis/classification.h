@@ -1,0 +1,35 @@
+/* How good a classifier is: from what was right and what was answered to accuracy, precision, recall and F1.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef ANALYSIS_CLASSIFICATION_H
+#define ANALYSIS_CLASSIFICATION_H
+
+#include <stdbool.h>
+
+#include "core/base/status.h"
+
+typedef struct confusion {
+    size_t labels;
+    size_t *counts; /* [labels: right][labels: answered] */
+} confusion;
+
+deberta_status confusion_create(confusion *c, size_t labels, deberta_error *err);
+void confusion_free(confusion *c);
+void confusion_add(confusion *c, size_t right, size_t answered);
+size_t confusion_at(const confusion *c, size_t right, size_t answered);
+
+typedef struct class_score {
+    size_t texts, answers, hits;  /* of which it is the label, to which it was given, both */
+    double precision, recall, f1; /* 0 where there is nothing to divide by */
+} class_score;
+class_score confusion_class(const confusion *c, size_t label);
+
+typedef struct classification_score {
+    size_t texts, hits;
+    double accuracy, low, high; /* 95 %, Wilson's interval: the texts are a sample of independent ones */
+    double majority;            /* accuracy of always answering the most frequent label */
+    double macro_f1;            /* mean over the labels that occur, as a label or as an answer */
+} classification_score;
+classification_score confusion_score(const confusion *c);
+
+#endif

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/distance_sample.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/base/random.h"
+#include "analysis/quantile.h"
+
+deberta_status distance_sample_create(distance_sample *sample, size_t reach, uint64_t seed, deberta_error *err)
+{
+    *sample = (distance_sample){.reach = reach, .state = seed};
+    sample->values = calloc(2 * reach + 1, sizeof *sample->values);
+    if (!sample->values) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu distances", 2 * reach + 1);
+    return DEBERTA_OK;
+}
+
+void distance_sample_free(distance_sample *sample)
+{
+    for (size_t k = 0; sample->values && k < 2 * sample->reach + 1; k++) free(sample->values[k].kept);
+    free(sample->values);
+    *sample = (distance_sample){0};
+}
+
+static deberta_status add_value(distance_sample *sample, distance_values *v, float value, deberta_error *err)
+{
+    v->count++;
+    v->sum += (double)value;
+    if (v->count > DISTANCE_SAMPLE_MOST) {
+        const uint64_t place = random_next(&sample->state) % v->count;
+        if (place < DISTANCE_SAMPLE_MOST) v->kept[place] = value;
+        return DEBERTA_OK;
+    }
+    if (v->count > v->kept_capacity) {
+        const size_t capacity = v->kept_capacity ? 2 * v->kept_capacity : 8;
+        float *grown = realloc(v->kept, capacity * sizeof *grown);
+        if (!grown) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a sample of %zu values", capacity);
+        v->kept = grown;
+        v->kept_capacity = capacity;
+    }
+    v->kept[v->count - 1] = value;
+    return DEBERTA_OK;
+}
+
+deberta_status distance_sample_add(distance_sample *sample, const float *matrix, size_t tokens,
+                                   const unsigned char *mask, deberta_error *err)
+{
+    for (size_t i = 0; i < tokens; i++) {
+        if (mask && !mask[i]) continue;
+        for (size_t j = 0; j < tokens; j++) {
+            const size_t apart = i > j ? i - j : j - i;
+            if ((mask && !mask[j]) || apart > sample->reach) continue;
+            distance_values *v = &sample->values[i >= j ? sample->reach + apart : sample->reach - apart];
+            DEBERTA_TRY(add_value(sample, v, matrix[i * tokens + j], err));
+        }
+    }
+    return DEBERTA_OK;
+}
+
+static const distance_values *at(const distance_sample *sample, ptrdiff_t distance)
+{
+    return &sample->values[(ptrdiff_t)sample->reach + distance];
+}
+
+double distance_sample_mean(const distance_sample *sample, ptrdiff_t distance)
+{
+    const distance_values *v = at(sample, distance);
+    return v->count ? v->sum / (double)v->count : NAN;
+}
+
+void distance_sample_quantiles(const distance_sample *sample, ptrdiff_t distance, const double *q, size_t count,
+                               double *found)
+{
+    const distance_values *v = at(sample, distance);
+    const size_t kept = v->count < DISTANCE_SAMPLE_MOST ? v->count : DISTANCE_SAMPLE_MOST;
+    double values[DISTANCE_SAMPLE_MOST];
+    for (size_t k = 0; k < kept; k++) values[k] = (double)v->kept[k];
+    for (size_t k = 0; k < count; k++) found[k] = quantile(values, kept, q[k]);
+}

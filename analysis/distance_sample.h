@@ -1,0 +1,45 @@
+/* What stands on the diagonals of many matrices: curves over the distance i - j from a whole corpus.
+ *
+ * Means are over everything. Quantiles are over at most DISTANCE_SAMPLE_MOST values a distance: beyond that a random
+ * part of them is kept, every value with the same chance (Vitter 1985, algorithm R), the same part for the same seed.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef ANALYSIS_DISTANCE_SAMPLE_H
+#define ANALYSIS_DISTANCE_SAMPLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/base/status.h"
+
+enum { DISTANCE_SAMPLE_MOST = 1024 };
+
+typedef struct distance_values {
+    size_t count; /* of all that were added */
+    double sum;   /* of the same */
+    float *kept;  /* [min(count, DISTANCE_SAMPLE_MOST)] */
+    size_t kept_capacity;
+} distance_values;
+
+typedef struct distance_sample {
+    size_t reach;            /* distances -reach ... reach */
+    distance_values *values; /* [2 reach + 1]; distance r at r + reach */
+    uint64_t state;          /* of the random numbers */
+} distance_sample;
+
+/* Free also after a failure. */
+deberta_status distance_sample_create(distance_sample *sample, size_t reach, uint64_t seed, deberta_error *err);
+void distance_sample_free(distance_sample *sample);
+
+/* Adds a matrix [tokens][tokens], query first. mask [tokens] or NULL: 0 names tokens that are neither queries nor keys.
+ * Distances beyond the reach are left out. */
+deberta_status distance_sample_add(distance_sample *sample, const float *matrix, size_t tokens,
+                                   const unsigned char *mask, deberta_error *err);
+
+/* NaN for a distance that no matrix had. */
+double distance_sample_mean(const distance_sample *sample, ptrdiff_t distance);
+/* The quantiles q[0 ... count - 1] of one distance. */
+void distance_sample_quantiles(const distance_sample *sample, ptrdiff_t distance, const double *q, size_t count,
+                               double *found);
+
+#endif

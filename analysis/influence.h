@@ -1,0 +1,65 @@
+/* How much an input counts at which distance, measured: |d output_i / d input_j| by finite differences, for every layer
+ * at once.
+ *
+ * The input is H[0], the output H[l]. One token j is moved by +step and -step along a random unit direction u (times
+ * the length of its row); the influence on token i is |H[l]_i(+) - H[l]_i(-)| / (2 step |H[0]_j|), an estimate of |J
+ * u|. The step is chosen by a sweep: large steps are wrong because the model is not linear, small ones because float32
+ * rounds. What rounding alone would give is the noise floor; what the differences are worth is checked against float64
+ * on a short text.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef ANALYSIS_INFLUENCE_H
+#define ANALYSIS_INFLUENCE_H
+
+#include <stdbool.h>
+
+#include "include/deberta.h"
+
+typedef struct influence_options {
+    const char *model;
+    deberta_reference reference;
+    deberta_isa isa;
+    size_t threads, memory_limit_bytes;
+    uint64_t seed;
+    const deberta_ablation *ablations; /* [ablation_count] of engine and float64 alike */
+    size_t ablation_count;
+    const int32_t *ids;     /* [tokens] the text, or NULL: made up from the seed */
+    size_t tokens, sources; /* length of the text; how many tokens are moved, spread over it */
+    size_t check_tokens;    /* length of the float64 check's text; 0: no check */
+    void (*progress)(void *context, size_t done, size_t total, const char *what); /* may be NULL */
+    void *context;
+} influence_options;
+
+enum { INFLUENCE_STEPS = 9, INFLUENCE_MOST_BINS = 64, INFLUENCE_MOST_CHECKED = 256 };
+
+/* Distances from ... to (i - j, both included), doubling on both sides of 0. */
+typedef struct influence_bin {
+    ptrdiff_t from, to;
+    size_t count;
+    double mean, q10, median, q90;
+} influence_bin;
+
+typedef struct influence_layer {
+    influence_bin bins[INFLUENCE_MOST_BINS];
+    size_t bin_count;
+    double self;        /* mean influence of a token on itself */
+    double noise_floor; /* what rounding alone would show at the chosen step */
+    size_t radius95;    /* 95 % of the influence on other tokens comes from within this distance */
+} influence_layer;
+
+typedef struct influence_report {
+    size_t tokens, sources, layers;
+    influence_layer *layer; /* [layers]: entry k is H[k + 1] */
+    double steps[INFLUENCE_STEPS],
+        disagreement[INFLUENCE_STEPS]; /* median relative difference to half the step; last: unused */
+    double step;
+    bool checked;
+    double float64_median,
+        float64_worst; /* relative error of influences above ten noise floors, all layers and tokens */
+    size_t float64_values;
+} influence_report;
+
+deberta_status influence_measure(influence_report *report, const influence_options *options, deberta_error *err);
+void influence_report_free(influence_report *report);
+
+#endif

@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: MIT */
+#include "analysis/receptive_field.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Stands for "no limit": far beyond where any rule stops changing, small enough for sums. */
+static const ptrdiff_t unlimited = (ptrdiff_t)1 << 40;
+
+static ptrdiff_t reach_of(const receptive_field *field)
+{
+    return field->length ? (ptrdiff_t)field->length - 1 : unlimited;
+}
+
+/* Both parts of a pair grow with the distance, so that their sum tells pairs apart. */
+static size_t slot_of(const receptive_field *field, ptrdiff_t distance)
+{
+    const size_t row = position_row(&field->rule, distance);
+    return field->paired ? row + 2 * field->rule.span - 1 - position_row(&field->rule, -distance) : row;
+}
+
+/* The smallest distance in [low, high] whose slot is at least `slot`; high + 1 if there is none. */
+static ptrdiff_t first_with_slot(const receptive_field *field, size_t slot, ptrdiff_t low, ptrdiff_t high)
+{
+    ptrdiff_t end = high + 1;
+    while (low < end) {
+        const ptrdiff_t middle = low + (end - low) / 2;
+        if (slot_of(field, middle) >= slot)
+            end = middle;
+        else
+            low = middle + 1;
+    }
+    return low;
+}
+
+/* Rows must not fall: checked at every distance near zero and sparsely beyond. */
+static bool is_monotone(const position_rule *rule, ptrdiff_t reach)
+{
+    const ptrdiff_t near = reach < 4096 ? reach : 4096;
+    size_t last = position_row(rule, -reach);
+    for (ptrdiff_t r = -near; r <= near; r++) {
+        const size_t row = position_row(rule, r);
+        if (row < last) return false;
+        last = row;
+    }
+    for (ptrdiff_t r = near; r < reach; r += r / 64 + 1) {
+        const size_t row = position_row(rule, r);
+        if (row < last) return false;
+        last = row;
+    }
+    return position_row(rule, reach) >= last;
+}
+
+static void find_run(receptive_field *field)
+{
+    field->run_left = field->run_right = 0;
+    const ptrdiff_t *zero = NULL;
+    for (size_t k = 0; k < field->unique_count; k++)
+        if (field->unique[k] == 0) zero = &field->unique[k];
+    if (!zero) return;
+    const ptrdiff_t *end = field->unique + field->unique_count;
+    while (zero + field->run_left + 1 < end && zero[field->run_left + 1] == (ptrdiff_t)field->run_left + 1)
+        field->run_left++;
+    while (zero - field->run_right > field->unique &&
+           zero[-(ptrdiff_t)field->run_right - 1] == -(ptrdiff_t)field->run_right - 1)
+        field->run_right++;
+}
+
+static deberta_status make(receptive_field *field, const position_rule *rule, size_t length, bool paired,
+                           deberta_error *err)
+{
+    memset(field, 0, sizeof *field);
+    field->rule = *rule;
+    field->paired = paired;
+    field->length = length;
+    if (rule->span == 0) DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "the model has no relative positions");
+    const ptrdiff_t reach = reach_of(field);
+    if (!is_monotone(rule, reach))
+        DEBERTA_FAIL(
+            err, DEBERTA_E_UNSUPPORTED,
+            "the rows of the position table fall somewhere as the distance grows (%zu buckets, distances below %zu)",
+            rule->buckets, rule->max_distance);
+    const size_t slots = (paired ? 4 : 2) * rule->span;
+    field->rows = calloc(slots, sizeof *field->rows);
+    field->unique = calloc(slots, sizeof *field->unique);
+    if (!field->rows || !field->unique) {
+        receptive_field_free(field);
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    }
+    ptrdiff_t low = -reach;
+    for (size_t row = 0; row < slots && low <= reach; row++) {
+        const ptrdiff_t next = first_with_slot(field, row + 1, low, reach);
+        if (next == low) continue;
+        const bool endless = !length && (low == -reach || next == reach + 1);
+        field_row *found = &field->rows[field->slots_used++];
+        *found = (field_row){
+            .row = row, .lowest = low, .highest = next - 1, .count = endless ? SIZE_MAX : (size_t)(next - low)};
+        if (found->count == 1) field->unique[field->unique_count++] = low;
+        low = next;
+    }
+    if (field->unique_count) {
+        field->unique_min = field->unique[0];
+        field->unique_max = field->unique[field->unique_count - 1];
+    }
+    find_run(field);
+    return DEBERTA_OK;
+}
+
+deberta_status receptive_field_make(receptive_field *field, const position_rule *rule, size_t length,
+                                    deberta_error *err)
+{
+    return make(field, rule, length, false, err);
+}
+
+deberta_status receptive_field_make_paired(receptive_field *field, const position_rule *rule, size_t length,
+                                           deberta_error *err)
+{
+    return make(field, rule, length, true, err);
+}
+
+void receptive_field_free(receptive_field *field)
+{
+    free(field->rows);
+    free(field->unique);
+    field->rows = NULL;
+    field->unique = NULL;
+}
+
+/* One bit a displacement. to |= from << shift. */
+static void or_shifted(uint64_t *to, const uint64_t *from, size_t words, size_t shift)
+{
+    const size_t skip = shift / 64, bits = shift % 64;
+    for (size_t k = words; k-- > skip;) {
+        uint64_t word = from[k - skip] << bits;
+        if (bits && k > skip) word |= from[k - skip - 1] >> (64 - bits);
+        to[k] |= word;
+    }
+}
+
+deberta_status receptive_field_compose(const receptive_field *field, size_t layers, composed_field *composed,
+                                       deberta_error *err)
+{
+    if (field->unique_count == 0 || layers == 0) {
+        memset(composed, 0, layers * sizeof *composed);
+        return DEBERTA_OK;
+    }
+    const size_t width = (size_t)(field->unique_max - field->unique_min);
+    size_t bits;
+    if (!size_multiply(width, layers, &bits) || bits > (size_t)1 << 32)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu layers of %zu distances are too many to compose", layers, width);
+    const size_t words = bits / 64 + 1;
+    uint64_t *sums = calloc(words, sizeof *sums), *next = calloc(words, sizeof *next);
+    if (!sums || !next) {
+        free(sums);
+        free(next);
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    }
+    sums[0] = 1; /* the displacement 0 of no layer; bit b of k layers is displacement b + k unique_min */
+    for (size_t k = 1; k <= layers; k++) {
+        memset(next, 0, words * sizeof *next);
+        for (size_t u = 0; u < field->unique_count; u++)
+            or_shifted(next, sums, words, (size_t)(field->unique[u] - field->unique_min));
+        uint64_t *swap = sums;
+        sums = next;
+        next = swap;
+        composed_field *c = &composed[k - 1];
+        *c = (composed_field){.run = 1 + (field->run_left + field->run_right) * k, .hull = width * k + 1};
+        for (size_t w = 0; w < words; w++) c->unique_set += (size_t)__builtin_popcountll(sums[w]);
+        const ptrdiff_t zero = -(ptrdiff_t)k * field->unique_min;
+#define HAS(b) ((b) >= 0 && (b) <= (ptrdiff_t)(width * k) && (sums[(b) / 64] >> ((b) % 64) & 1))
+        if (HAS(zero)) {
+            c->contiguous = 1;
+            for (ptrdiff_t b = zero + 1; HAS(b); b++) c->contiguous++;
+            for (ptrdiff_t b = zero - 1; HAS(b); b--) c->contiguous++;
+        }
+#undef HAS
+    }
+    free(sums);
+    free(next);
+    return DEBERTA_OK;
+}
+
+const char *field_definition_name(field_definition definition)
+{
+    static const char *const names[FIELD_DEFINITIONS] = {"run", "unique_set", "contiguous", "hull"};
+    return names[definition];
+}
+
+size_t composed_field_value(const composed_field *composed, field_definition definition)
+{
+    switch (definition) {
+    case FIELD_RUN: return composed->run;
+    case FIELD_UNIQUE_SET: return composed->unique_set;
+    case FIELD_CONTIGUOUS: return composed->contiguous;
+    default: return composed->hull;
+    }
+}
+
+const char *field_formula_name(field_formula formula)
+{
+    static const char *const names[FIELD_FORMULAS] = {"(2k-1)n", "2(k-1)n", "1+2(k-1)n", "1+(2k-1)n", "1+(2k-3)n"};
+    return names[formula];
+}
+
+size_t field_formula_value(field_formula formula, size_t k, size_t n)
+{
+    switch (formula) {
+    case FIELD_2K1N: return (2 * k - 1) * n;
+    case FIELD_2K2N: return 2 * (k - 1) * n;
+    case FIELD_1_2K2N: return 1 + 2 * (k - 1) * n;
+    case FIELD_1_2K1N: return 1 + (2 * k - 1) * n;
+    default: return k < 2 ? 1 : 1 + (2 * k - 3) * n;
+    }
+}
+
+size_t receptive_field_longest_unambiguous(const position_rule *rule, deberta_error *err)
+{
+    if (rule->span == 0) {
+        status_fail(err, DEBERTA_E_UNSUPPORTED, "the model has no relative positions");
+        return 0;
+    }
+    size_t low = 1,
+           high = 2 * rule->span + 1; /* a text of `low` tokens is fine, one of `high` has more distances than rows */
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        receptive_field field;
+        if (receptive_field_make(&field, rule, middle, err) != DEBERTA_OK) return 0;
+        *(field.unique_count == 2 * middle - 1 ? &low : &high) = middle;
+        receptive_field_free(&field);
+    }
+    return low;
+}
+
+void receptive_field_of_token(const receptive_field *field, size_t position, size_t *unambiguous, size_t *among_own)
+{
+    *unambiguous = *among_own = 0;
+    const ptrdiff_t lowest = (ptrdiff_t)position - (ptrdiff_t)field->length + 1, highest = (ptrdiff_t)position;
+    for (size_t k = 0; k < field->slots_used; k++) {
+        const field_row *row = &field->rows[k];
+        const ptrdiff_t low = row->lowest > lowest ? row->lowest : lowest,
+                        high = row->highest < highest ? row->highest : highest;
+        if (low > high) continue;
+        *among_own += low == high;
+        *unambiguous += row->count == 1;
+    }
+}

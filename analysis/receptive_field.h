@@ -1,0 +1,90 @@
+/* Which relative positions a model can tell apart, exactly.
+ *
+ * Attention is global at every layer; what is bounded is the range in which a relative position is *unambiguous*: the
+ * distances r = i - j (query minus key, so r > 0 is a key to the left) whose row of the position table no other
+ * distance shares. All numbers here count that, not reach.
+ *
+ * Rows never decrease with the distance, so the distances of a row are an interval, found by bisection: nothing depends
+ * on how large distances may get. Without a limit on the length the rows at both ends serve infinitely many distances.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef ANALYSIS_RECEPTIVE_FIELD_H
+#define ANALYSIS_RECEPTIVE_FIELD_H
+
+#include "core/model/positions.h"
+
+/* Distances that share a row: lowest ... highest, count of them; SIZE_MAX where there is no limit on that side. */
+typedef struct field_row {
+    size_t row;
+    ptrdiff_t lowest, highest;
+    size_t count;
+} field_row;
+
+typedef struct receptive_field {
+    position_rule rule;
+    bool paired;         /* slots are pairs of rows */
+    size_t length;       /* N: distances |r| < N; 0: unlimited */
+    size_t slots_used;   /* rows that some distance uses */
+    field_row *rows;     /* [slots_used], by row */
+    size_t unique_count; /* distances that have a row for themselves */
+    ptrdiff_t *unique;   /* [unique_count], ascending */
+    ptrdiff_t unique_min, unique_max;
+    size_t run_left,
+        run_right; /* keys to the left and right of 0 that are unique without a gap; 0 itself is between them */
+} receptive_field;
+
+/* DEBERTA_E_UNSUPPORTED for a model without relative positions or whose rows do not grow with the distance. */
+deberta_status receptive_field_make(receptive_field *field, const position_rule *rule, size_t length,
+                                    deberta_error *err);
+/* The same as the paper prints it: p2c reads the row of (j, i), so that a distance is known by the pair (row(r),
+ * row(-r)) and is ambiguous only where both are shared. The published implementations do not compute this; `row` of a
+ * field_row then only numbers the pairs. */
+deberta_status receptive_field_make_paired(receptive_field *field, const position_rule *rule, size_t length,
+                                           deberta_error *err);
+void receptive_field_free(receptive_field *field);
+
+/* The same over n layers: displacements that are sums of one unambiguous distance a layer, under four definitions. */
+typedef struct composed_field {
+    size_t run;        /* sums of distances from the run around 0: 1 + (left + right) n */
+    size_t unique_set; /* sums of any unique distances */
+    size_t contiguous; /* of those, the ones around 0 without a gap */
+    size_t hull;       /* from the smallest to the largest of those */
+} composed_field;
+
+typedef enum field_definition {
+    FIELD_RUN,
+    FIELD_UNIQUE_SET,
+    FIELD_CONTIGUOUS,
+    FIELD_HULL,
+    FIELD_DEFINITIONS
+} field_definition;
+
+const char *field_definition_name(field_definition definition); /* as the members are called */
+size_t composed_field_value(const composed_field *composed, field_definition definition);
+
+/* composed [layers]: entry k is k + 1 layers. */
+deberta_status receptive_field_compose(const receptive_field *field, size_t layers, composed_field *composed,
+                                       deberta_error *err);
+
+/* The formulas that papers and essays give for span k and n layers. */
+typedef enum field_formula {
+    FIELD_2K1N,   /* (2k-1)n */
+    FIELD_2K2N,   /* 2(k-1)n */
+    FIELD_1_2K2N, /* 1+2(k-1)n */
+    FIELD_1_2K1N, /* 1+(2k-1)n */
+    FIELD_1_2K3N, /* 1+(2k-3)n */
+    FIELD_FORMULAS
+} field_formula;
+
+const char *field_formula_name(field_formula formula);
+size_t field_formula_value(field_formula formula, size_t span, size_t layers);
+
+/* The longest text in which every distance that occurs has a row for itself; 0 with an error if there is no such thing.
+ */
+size_t receptive_field_longest_unambiguous(const position_rule *rule, deberta_error *err);
+
+/* For a query at `position` in a text of `length` tokens: keys whose distance from it is unambiguous among all
+ * distances of that text, and among the distances of this query alone. */
+void receptive_field_of_token(const receptive_field *field, size_t position, size_t *unambiguous, size_t *among_own);
+
+#endif

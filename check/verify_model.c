@@ -1,0 +1,303 @@
+/* A whole model: the engine of each tier against the float64 reference, layer by layer, before and after the softmax.
+ * SPDX-License-Identifier: MIT */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/status.h"
+#include "core/model/session.h"
+#include "analysis/capture.h"
+#include "reference/reference.h"
+#include "check/verify.h"
+
+/* Rounding of one layer, in eps times the largest magnitude; every layer adds as much. Exact models stay below a tenth;
+ * a wrong one is off by thousands. */
+static const double limit_of_a_layer = 64;
+enum { MOST_MLM_POSITIONS = 4 };
+
+typedef struct truth {
+    reference_model *model;
+    size_t tokens, layers, heads, hidden_size;
+    double *hidden;                     /* [L + 1][n][h] */
+    double **components;                /* [L][components] of [A][n][n], NULL where absent */
+    double *logits[DEBERTA_TASK_COUNT]; /* [n][width], sequence [1][width] */
+} truth;
+
+typedef struct engine_run {
+    deberta_session *session;
+    capture capture;
+    const float *last;
+    size_t last_stride;
+    float *logits[DEBERTA_TASK_COUNT];
+} engine_run;
+
+static void on_row(void *context, const reference_attention_row *row)
+{
+    truth *t = context;
+    const size_t n = t->tokens;
+    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
+        double *matrix = t->components[row->layer * DEBERTA_COMPONENT_COUNT + (size_t)c];
+        if (!matrix || !row->value[c]) continue;
+        for (size_t head = 0; head < t->heads; head++)
+            memcpy(matrix + (head * n + row->query) * n, row->value[c] + head * n, n * sizeof *matrix);
+    }
+}
+
+static void truth_free(truth *t)
+{
+    for (size_t k = 0; t->components && k < t->layers * DEBERTA_COMPONENT_COUNT; k++) free(t->components[k]);
+    for (int head = 0; head < DEBERTA_TASK_COUNT; head++) free(t->logits[head]);
+    free(t->components);
+    free(t->hidden);
+    reference_free(&t->model);
+}
+
+static deberta_status truth_compute(truth *t, const verify_options *options, const char *path,
+                                    const deberta_model_info *info, const int32_t *ids, size_t n, deberta_error *err)
+{
+    *t = (truth){.tokens = n, .layers = info->layers, .heads = info->heads, .hidden_size = info->hidden_size};
+    int64_t *wide = malloc(n * sizeof *wide);
+    t->hidden = malloc((info->layers + 1) * n * info->hidden_size * sizeof *t->hidden);
+    t->components = calloc(info->layers * DEBERTA_COMPONENT_COUNT + 1, sizeof *t->components);
+    bool fine = wide && t->hidden && t->components;
+    for (size_t k = 0; fine && k < info->layers * DEBERTA_COMPONENT_COUNT; k++)
+        fine = (t->components[k] = calloc(info->heads * n * n, sizeof(double))) != NULL;
+    deberta_status status =
+        fine ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "no memory for float64 results of %zu tokens", n);
+    for (size_t i = 0; fine && i < n; i++) wide[i] = ids[i];
+    const reference_input input = {.tokens = n,
+                                   .ids = wide,
+                                   .padding = REFERENCE_PADDING_ZERO,
+                                   .ablations = options->ablations,
+                                   .ablation_count = options->ablation_count};
+    const reference_observer observer = {t, on_row};
+    if (status == DEBERTA_OK) status = reference_open(&t->model, path, options->reference, err);
+    if (status == DEBERTA_OK) status = reference_encode(t->model, &input, t->hidden, &observer, err);
+    for (int head = 0; status == DEBERTA_OK && head < DEBERTA_TASK_COUNT; head++) {
+        if (!(info->tasks_present & 1u << head)) continue;
+        const size_t rows = head == DEBERTA_TASK_SEQUENCE ? 1 : n,
+                     width = reference_head_width(t->model, (deberta_task)head);
+        t->logits[head] = malloc(rows * width * sizeof(double));
+        status = t->logits[head]
+                     ? reference_head_logits(t->model, (deberta_task)head, &input, t->hidden, t->logits[head], err)
+                     : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+    }
+    free(wide);
+    return status;
+}
+
+/* Every position, but few for the vocabulary's logits: they are many. */
+static size_t positions_of(deberta_task head, size_t n)
+{
+    if (head == DEBERTA_TASK_SEQUENCE) return 1;
+    return (head == DEBERTA_TASK_MLM || head == DEBERTA_TASK_MLM_EMD) && n > MOST_MLM_POSITIONS ? MOST_MLM_POSITIONS
+                                                                                                : n;
+}
+static size_t position_at(deberta_task head, size_t n, size_t k)
+{
+    const size_t count = positions_of(head, n);
+    return count <= 1 ? 0 : k * (n - 1) / (count - 1);
+}
+
+static void run_free(engine_run *run)
+{
+    for (int head = 0; head < DEBERTA_TASK_COUNT; head++) free(run->logits[head]);
+    capture_free(&run->capture);
+    deberta_session_free(&run->session);
+}
+
+static deberta_status run_engine(engine_run *run, const deberta_model *model, const deberta_model_info *info,
+                                 deberta_isa isa, const verify_options *options, const int32_t *ids,
+                                 const size_t starts[2], deberta_error *err)
+{
+    DEBERTA_TRY(capture_create(&run->capture, info, starts, 1, err));
+    run->capture.hidden = true;
+    for (size_t a = 0; a < info->heads; a++) run->capture.heads[a] = true;
+    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) capture_want_everywhere(&run->capture, (deberta_component)c);
+    const deberta_session_options session_options = {
+        .struct_size = sizeof session_options,
+        .isa = isa,
+        .max_tokens = starts[1],
+        .threads = options->threads,
+        .memory_limit_bytes = options->memory_limit_bytes,
+        .features = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION |
+                    (info->tasks_present & 1u << DEBERTA_TASK_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0),
+        .ablations = options->ablations,
+        .ablation_count = options->ablation_count};
+    DEBERTA_TRY(session_check_memory(model, &session_options, NULL, capture_bytes(&run->capture), err));
+    DEBERTA_TRY(capture_allocate(&run->capture, err));
+    DEBERTA_TRY(deberta_session_create(&run->session, model, &session_options, err));
+    const deberta_observer observer = capture_observer(&run->capture);
+    const deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1};
+    deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
+    DEBERTA_TRY(deberta_encode(run->session, &batch, &outputs, err));
+    DEBERTA_TRY(session_check_finite(run->session, err));
+    for (int head = 0; head < DEBERTA_TASK_COUNT; head++) {
+        if (!(info->tasks_present & 1u << head)) continue;
+        const size_t width = deberta_task_width(model, (deberta_task)head),
+                     count = positions_of((deberta_task)head, starts[1]);
+        if (!(run->logits[head] = malloc(count * width * sizeof(float))))
+            DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        for (size_t k = 0; k < count; k++) {
+            const size_t position = position_at((deberta_task)head, starts[1], k);
+            DEBERTA_TRY(deberta_task_logits(run->session, (deberta_task)head, &position, 1,
+                                            run->logits[head] + k * width, width, err));
+        }
+    }
+    return DEBERTA_OK;
+}
+
+typedef struct comparison {
+    verify_report *report;
+    const char *label;
+    deberta_isa isa;
+    const deberta_model_info *info;
+    const truth *truth;
+    const engine_run *base, *run;
+    char sequence[48]; /* "sequence 2 of 16 tokens, ", or empty if there is only one */
+} comparison;
+
+static double largest(const double *x, size_t n)
+{
+    double m = 1e-30;
+    for (size_t i = 0; i < n; i++)
+        if (isfinite(x[i])) m = fmax(m, fabs(x[i]));
+    return m;
+}
+
+/* One quantity of count values. `columns` and `where` only name the place of the worst. */
+typedef struct compared {
+    verify_place place;
+    const char *where;
+    const float *found, *base;
+    const double *exact;
+    size_t count, columns;
+    double limit;
+} compared;
+
+static deberta_status compare(const comparison *c, const char *what, const compared *values, deberta_error *err)
+{
+    verify_errors errors = {.prefix = c->sequence};
+    verify_row row = {.tier = c->isa, .place = values->place, .values = values->count, .limit = values->limit};
+    const double scale = FLT_EPSILON * largest(values->exact, values->count);
+    for (size_t i = 0; i < values->count; i++) {
+        row.differing += memcmp(&values->found[i], &values->base[i], sizeof(float)) != 0;
+        verify_errors_add(&errors, (double)values->found[i], values->exact[i], scale, values->where,
+                          i / values->columns, i % values->columns);
+    }
+    snprintf(row.subject, sizeof row.subject, "%s%s%s", c->label, *c->label ? " " : "", what);
+    snprintf(row.place.model, sizeof row.place.model, "%s", c->label);
+    return verify_report_add(c->report, &row, &errors, err);
+}
+
+static deberta_status compare_layer(const comparison *c, size_t layer, deberta_error *err)
+{
+    const size_t n = c->truth->tokens, h = c->info->hidden_size;
+    char what[64];
+    compared values = {.place = {.quantity = "hidden", .layer = layer},
+                       .where = "token %zu, column %zu",
+                       .found = c->run->capture.hidden_states[layer],
+                       .base = c->base->capture.hidden_states[layer],
+                       .exact = c->truth->hidden + layer * n * h,
+                       .count = n * h,
+                       .columns = h,
+                       .limit = limit_of_a_layer * (double)(layer + 1)};
+    snprintf(what, sizeof what, "hidden %zu", layer);
+    DEBERTA_TRY(compare(c, what, &values, err));
+    if (layer == c->info->layers) return DEBERTA_OK;
+    for (int k = 0; k < DEBERTA_COMPONENT_COUNT; k++) {
+        const char *name = component_name((deberta_component)k);
+        values.found = capture_matrix(&c->run->capture, layer, 0, (deberta_component)k, 0);
+        if (!values.found) continue;
+        values.base = capture_matrix(&c->base->capture, layer, 0, (deberta_component)k, 0);
+        values.exact = c->truth->components[layer * DEBERTA_COMPONENT_COUNT + (size_t)k];
+        values.count = c->info->heads * n * n;
+        values.columns = n;
+        values.where = "head x n + query = %zu, key %zu";
+        snprintf(values.place.quantity, sizeof values.place.quantity, "%s", name);
+        snprintf(what, sizeof what, "layer %zu %s", layer, name);
+        DEBERTA_TRY(compare(c, what, &values, err));
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status compare_heads(const comparison *c, deberta_error *err)
+{
+    for (int head = 0; head < DEBERTA_TASK_COUNT; head++) {
+        if (!(c->info->tasks_present & 1u << head)) continue;
+        const size_t width = reference_head_width(c->truth->model, (deberta_task)head), n = c->truth->tokens;
+        const size_t count = positions_of((deberta_task)head, n);
+        double *exact = malloc(count * width * sizeof *exact);
+        if (!exact) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        for (size_t k = 0; k < count; k++)
+            memcpy(exact + k * width, c->truth->logits[head] + position_at((deberta_task)head, n, k) * width,
+                   width * sizeof *exact);
+        char what[64];
+        snprintf(what, sizeof what, "logits %s", deberta_task_name((deberta_task)head));
+        const compared values = {.where = "position %zu, column %zu",
+                                 .found = c->run->logits[head],
+                                 .base = c->base->logits[head],
+                                 .exact = exact,
+                                 .count = count * width,
+                                 .columns = width,
+                                 .limit = limit_of_a_layer * (double)(c->info->layers + 2)};
+        const deberta_status status = compare(c, what, &values, err);
+        free(exact);
+        DEBERTA_TRY(status);
+    }
+    return DEBERTA_OK;
+}
+
+/* One sequence on every tier. */
+static deberta_status verify_sequence(const verify_options *options, comparison *c, const char *path,
+                                      const deberta_model *model, const int32_t *ids, size_t tokens, deberta_error *err)
+{
+    engine_run runs[DEBERTA_ISA_COUNT] = {0};
+    truth exact = {0};
+    const size_t starts[2] = {0, tokens};
+    deberta_status status = truth_compute(&exact, options, path, c->info, ids, tokens, err);
+    c->truth = &exact;
+    c->base = &runs[DEBERTA_ISA_SCALAR];
+    for (int t = DEBERTA_ISA_SCALAR; status == DEBERTA_OK && t < DEBERTA_ISA_COUNT; t++) {
+        if (t != DEBERTA_ISA_SCALAR && !options->tiers[t]) continue;
+        c->isa = (deberta_isa)t;
+        c->run = &runs[t];
+        status = run_engine(&runs[t], model, c->info, (deberta_isa)t, options, ids, starts, err);
+        for (size_t l = 0; status == DEBERTA_OK && l <= c->info->layers; l++) status = compare_layer(c, l, err);
+        if (status == DEBERTA_OK) status = compare_heads(c, err);
+    }
+    for (int t = 0; t < DEBERTA_ISA_COUNT; t++) run_free(&runs[t]);
+    truth_free(&exact);
+    return status;
+}
+
+deberta_status verify_open(deberta_model **model, deberta_model_info *info, const verify_options *options,
+                           const char *path, deberta_error *err)
+{
+    const deberta_model_options model_options = {.struct_size = sizeof model_options,
+                                                 .reference = options->reference,
+                                                 .threads = options->threads,
+                                                 .memory_limit_bytes = options->memory_limit_bytes};
+    DEBERTA_TRY(model_open_mutated(model, path, &model_options, options->mutation, err));
+    *info = *deberta_model_describe(*model);
+    return DEBERTA_OK;
+}
+
+deberta_status verify_model(verify_report *report, const verify_options *options, const char *path, const char *label,
+                            const int32_t *ids, const size_t *starts, size_t sequences, deberta_error *err)
+{
+    deberta_model *model;
+    deberta_model_info info;
+    DEBERTA_TRY(verify_open(&model, &info, options, path, err));
+    comparison c = {.report = report, .label = label, .info = &info};
+    deberta_status status = DEBERTA_OK;
+    for (size_t s = 0; status == DEBERTA_OK && s < sequences; s++) {
+        const size_t tokens = starts[s + 1] - starts[s];
+        if (sequences > 1) snprintf(c.sequence, sizeof c.sequence, "sequence %zu of %zu tokens, ", s, tokens);
+        status = verify_sequence(options, &c, path, model, ids + starts[s], tokens, err);
+    }
+    deberta_model_free(&model);
+    return status;
+}

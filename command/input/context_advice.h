@@ -1,0 +1,18 @@
+/* How long texts may be, and what a model can still tell apart in them: what `info` says about a model.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef COMMAND_INPUT_CONTEXT_ADVICE_H
+#define COMMAND_INPUT_CONTEXT_ADVICE_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "include/deberta.h"
+
+/* An object with trained_length, position_table_limit (null: none), and for models with relative positions
+ * longest_unambiguous_text, contiguous_unique and composed_run. */
+json_t *context_advice(const deberta_model_info *info, deberta_reference reference);
+/* Prints lines for people, with the indentation of `info`. */
+void context_advice_print(FILE *out, const json_t *advice);
+
+#endif

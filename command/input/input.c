@@ -1,0 +1,429 @@
+/* SPDX-License-Identifier: MIT */
+#include "command/input/input.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/path.h"
+#include "core/base/status.h"
+#include "command/run.h"
+#include "command/input/text_source.h"
+#include "command/input/token_label.h"
+#include "core/io/input_file.h"
+#include "core/io/quote.h"
+#include "core/model/positions.h"
+#include "analysis/receptive_field.h"
+
+/* A padded matrix [rows][columns] of one kind, on its way in. */
+typedef struct padded {
+    const char *source; /* what messages call it: the option, or the file */
+    size_t rows, columns;
+    int64_t *ids, *mask, *types, *positions;
+} padded;
+
+static void padded_free(padded *p)
+{
+    free(p->ids);
+    free(p->mask);
+    free(p->types);
+    free(p->positions);
+    memset(p, 0, sizeof *p);
+}
+
+void input_free(input_batch *input)
+{
+    for (size_t t = 0; input->labels && t < input->tokens; t++) free(input->labels[t]);
+    free(input->labels);
+    free(input->special);
+    for (size_t r = 0; r < input->rows; r++) {
+        if (input->token_lists) token_list_free(&input->token_lists[r]);
+        if (input->texts) free(input->texts[r]);
+        if (input->pairs) free(input->pairs[r]);
+    }
+    free(input->token_lists);
+    free(input->texts);
+    free(input->pairs);
+    free(input->text_bytes);
+    free(input->pair_bytes);
+    deberta_tokenizer_free(&input->tokenizer);
+    free(input->row);
+    free(input->ids);
+    free(input->sequence_starts);
+    free(input->token_types);
+    free(input->position_ids);
+    free(input->mask);
+    memset(input, 0, sizeof *input);
+}
+
+/* Ids that fit in 32 bits; input_check compares them with a vocabulary. */
+static deberta_status narrow(int32_t *out, int64_t value, const padded *p, const char *what, size_t row, size_t column,
+                             deberta_error *err)
+{
+    if (value < INT32_MIN || value > INT32_MAX)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: %s %lld in row %zu, column %zu does not fit in 32 bits",
+                     QUOTE(p->source), what, (long long)value, row, column);
+    *out = (int32_t)value;
+    return DEBERTA_OK;
+}
+
+/* First real column and how many columns from there to the last real one; 0 for a row of padding. */
+static input_row trim(const padded *p, size_t row)
+{
+    const int64_t *mask = p->mask ? p->mask + row * p->columns : NULL;
+    size_t first = 0, end = p->columns;
+    if (mask) {
+        while (first < end && mask[first] == 0) first++;
+        while (end > first && mask[end - 1] == 0) end--;
+    }
+    return (input_row){.first_column = end > first ? first : 0, .tokens = end - first, .sequence = SIZE_MAX};
+}
+
+/* A token's own text where there is one, else the id. */
+static deberta_status label_token(input_batch *input, size_t row, size_t column, size_t token, int64_t id,
+                                  deberta_error *err)
+{
+    char number[24];
+    snprintf(number, sizeof number, "%lld", (long long)id);
+    input->labels[token] = input->token_lists ? token_label(input, row, column) : strdup(number);
+    if (input->token_lists) input->special[token] = input->token_lists[row].roles[column] != TOKEN_TEXT;
+    if (!input->labels[token]) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    return DEBERTA_OK;
+}
+
+static deberta_status fill(input_batch *input, const padded *p, deberta_error *err)
+{
+    bool holes = false, shifted = false;
+    for (size_t r = 0, t = 0; r < p->rows; r++) {
+        const input_row row = input->row[r];
+        const size_t from = r * p->columns + row.first_column;
+        for (size_t c = 0; c < row.tokens; c++, t++) {
+            DEBERTA_TRY(narrow(&input->ids[t], p->ids[from + c], p, "id", r, row.first_column + c, err));
+            if (p->types)
+                DEBERTA_TRY(
+                    narrow(&input->token_types[t], p->types[from + c], p, "token type", r, row.first_column + c, err));
+            const int64_t position = p->positions ? p->positions[from + c] : (int64_t)(row.first_column + c);
+            DEBERTA_TRY(narrow(&input->position_ids[t], position, p, "position", r, row.first_column + c, err));
+            input->mask[t] = !p->mask || p->mask[from + c] != 0;
+            holes = holes || !input->mask[t];
+            shifted = shifted || position != (int64_t)c;
+            DEBERTA_TRY(label_token(input, r, row.first_column + c, t, p->ids[from + c], err));
+        }
+    }
+    if (!holes) {
+        free(input->mask);
+        input->mask = NULL;
+    }
+    if (!shifted) {
+        free(input->position_ids);
+        input->position_ids = NULL;
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status pack(input_batch *input, const padded *p, deberta_error *err)
+{
+    input->rows = p->rows;
+    input->columns = p->columns;
+    input->row = calloc(p->rows, sizeof *input->row);
+    input->sequence_starts = calloc(p->rows + 1, sizeof *input->sequence_starts);
+    if (!input->row || !input->sequence_starts) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    for (size_t r = 0; r < p->rows; r++) {
+        input->row[r] = trim(p, r);
+        if (input->row[r].tokens == 0) continue;
+        input->row[r].sequence = input->sequences++;
+        input->tokens += input->row[r].tokens;
+        input->sequence_starts[input->sequences] = input->tokens;
+    }
+    const size_t tokens = input->tokens + 1; /* never an allocation of 0 bytes */
+    input->ids = calloc(tokens, sizeof *input->ids);
+    input->position_ids = calloc(tokens, sizeof *input->position_ids);
+    input->mask = calloc(tokens, 1);
+    input->labels = calloc(tokens, sizeof *input->labels);
+    input->special = calloc(tokens, sizeof *input->special);
+    if (p->types) input->token_types = calloc(tokens, sizeof *input->token_types);
+    if (!input->ids || !input->position_ids || !input->mask || !input->labels || !input->special ||
+        (p->types && !input->token_types))
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    return fill(input, p, err);
+}
+
+/* "1,7,3" into a row of its own; rows of other lengths are padded on the right. */
+static deberta_status parse_ids(const char *text, int64_t **ids, size_t *count, deberta_error *err)
+{
+    size_t capacity = 1;
+    for (const char *c = text; *c; c++) capacity += *c == ',';
+    *count = 0;
+    if (!(*ids = calloc(capacity, sizeof **ids))) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    for (const char *at = text;; at++) {
+        char *end;
+        errno = 0;
+        (*ids)[(*count)++] = strtoll(at, &end, 10);
+        if (end == at || errno || (*end && *end != ','))
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--ids: expected whole numbers with commas between them, found '%s'",
+                         text);
+        if (!*end) return DEBERTA_OK;
+        at = end;
+    }
+}
+
+static deberta_status read_ids(const parsed_options *options, padded *p, deberta_error *err)
+{
+    size_t counts[1024], rows = 0;
+    int64_t *lists[1024] = {0};
+    deberta_status status = DEBERTA_OK;
+    for (const char *text; status == DEBERTA_OK && (text = options_nth_value(options, "ids", rows)); rows++) {
+        if (rows == 1024) {
+            status =
+                status_fail(err, DEBERTA_E_ARGUMENT, "--ids may be given at most 1024 times; use --input for more");
+            break;
+        }
+        status = parse_ids(text, &lists[rows], &counts[rows], err);
+        if (status == DEBERTA_OK && counts[rows] > p->columns) p->columns = counts[rows];
+    }
+    p->rows = rows;
+    if (status == DEBERTA_OK) {
+        p->ids = calloc(rows * p->columns, sizeof *p->ids);
+        p->mask = calloc(rows * p->columns, sizeof *p->mask);
+        if (!p->ids || !p->mask) status = status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+    }
+    for (size_t r = 0; status == DEBERTA_OK && r < rows; r++)
+        for (size_t c = 0; c < counts[r]; c++) {
+            p->ids[r * p->columns + c] = lists[r][c];
+            p->mask[r * p->columns + c] = 1;
+        }
+    for (size_t r = 0; r < rows + (rows < 1024); r++) free(lists[r]);
+    return status;
+}
+
+static deberta_status read_file(const char *path, padded *p, deberta_error *err)
+{
+    input_file file;
+    const bool standard = strcmp(path, "-") == 0;
+    const char *source = standard ? "standard input" : path;
+    DEBERTA_TRY(standard ? input_file_read_stream(&file, stdin, source, err) : input_file_read(&file, path, err));
+    *p = (padded){.source = source,
+                  .rows = file.rows,
+                  .columns = file.columns,
+                  .ids = file.ids,
+                  .mask = file.mask,
+                  .types = file.types,
+                  .positions = file.positions};
+    return DEBERTA_OK;
+}
+
+typedef struct table {
+    const char *name, *what; /* of its rows in the input */
+    size_t rows;
+} table;
+
+static deberta_status check_value(const input_batch *input, const char *source, const table *table, int32_t value,
+                                  size_t row, size_t column, deberta_error *err)
+{
+    if (value >= 0 && (size_t)value < table->rows) return DEBERTA_OK;
+    if (input->token_lists)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "text %zu: '%s' has the %s %d, but the model's %s has %zu rows (0 ... %zu)",
+                     row + 1, QUOTE(token_list_text(&input->token_lists[row], column, NULL)), table->what, (int)value,
+                     table->name, table->rows, table->rows - 1);
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: %s %d in row %zu, column %zu: the %s has %zu rows (0 ... %zu)",
+                 QUOTE(source), table->what, (int)value, row, column, table->name, table->rows, table->rows - 1);
+}
+
+deberta_status input_check(const input_batch *input, const deberta_model_info *info, const char *source,
+                           deberta_error *err)
+{
+    const table words = {"vocabulary", "id", info->vocabulary_size};
+    const table types = {"token type table", "token type", info->token_types};
+    for (size_t r = 0; r < input->rows; r++) {
+        const input_row row = input->row[r];
+        for (size_t t = 0; t < row.tokens; t++) {
+            const size_t token = input->sequence_starts[row.sequence] + t, column = row.first_column + t;
+            DEBERTA_TRY(check_value(input, source, &words, input->ids[token], r, column, err));
+            /* without a table token types are ignored, whatever they are */
+            if (input->token_types && info->token_types > 0)
+                DEBERTA_TRY(check_value(input, source, &types, input->token_types[token], r, column, err));
+        }
+    }
+    return DEBERTA_OK;
+}
+
+deberta_status input_read_tensors(input_batch *input, const char *path, deberta_error *err)
+{
+    padded p = {0};
+    memset(input, 0, sizeof *input);
+    deberta_status status = read_file(path, &p, err);
+    if (status == DEBERTA_OK) status = pack(input, &p, err);
+    padded_free(&p);
+    if (status != DEBERTA_OK) input_free(input);
+    return status;
+}
+
+bool input_token_limit(const parsed_options *options, const deberta_model_info *info, size_t *limit)
+{
+    const char *text = options_value(options, "max-tokens", NULL);
+    *limit = 0;
+    if (!text || (strcmp(text, "trained") != 0 && strcmp(text, "receptive") != 0))
+        return options_size(options, "max-tokens", 0, 3, SIZE_MAX, limit);
+    if (!info) {
+        report_usage(options, "--max-tokens %s: this command does not read the model's configuration; give a number",
+                     text);
+        return false;
+    }
+    *limit = info->max_positions;
+    if (strcmp(text, "trained") == 0) return true;
+    /* the longest text of which every distance has a table row for itself */
+    const position_rule rule = position_rule_of(info, DEBERTA_REFERENCE_MICROSOFT);
+    deberta_error error = {0};
+    *limit = receptive_field_longest_unambiguous(&rule, &error);
+    if (*limit) return true;
+    report_usage(options, "--max-tokens receptive: %s", error.message);
+    return false;
+}
+
+/* Texts into one padded matrix; the token lists stay for whoever wants offsets. */
+static deberta_status tokenize(const parsed_options *options, const char *folder, size_t limit, input_batch *input,
+                               padded *p, deberta_error *err)
+{
+    DEBERTA_TRY(deberta_tokenizer_open(&input->tokenizer, folder, err));
+    const tokenizer_options tokenizing = {.strict = options_has(options, "strict")};
+    input->token_lists = calloc(input->rows, sizeof *input->token_lists);
+    if (!input->token_lists) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    p->rows = input->rows;
+    for (size_t r = 0; r < input->rows; r++) {
+        token_list *list = &input->token_lists[r];
+        size_t dropped = 0;
+        if (r > 0) token_list_hand_over(&input->token_lists[r - 1], list);
+        deberta_error problem = {0};
+        const deberta_status status = tokenizer_encode(
+            input->tokenizer, input->texts[r], input->text_bytes[r], input->pairs ? input->pairs[r] : NULL,
+            input->pair_bytes ? input->pair_bytes[r] : 0, &tokenizing, list, &problem);
+        if (status != DEBERTA_OK) return status_fail(err, status, "text %zu: %.400s", r + 1, problem.message);
+        if (list->replaced)
+            run_note(options, "text %zu: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu", r + 1,
+                     list->replaced, list->replaced == 1 ? "" : "s", list->first_replaced_byte);
+        if (limit && list->count > limit) {
+            DEBERTA_TRY(token_list_truncate(list, limit, &dropped, err));
+            run_note(options, "text %zu: cut to %zu tokens, %zu dropped", r + 1, limit, dropped);
+        }
+        if (list->count > p->columns) p->columns = list->count;
+    }
+    const size_t cells = p->rows * p->columns;
+    p->ids = calloc(cells, sizeof *p->ids);
+    p->mask = calloc(cells, sizeof *p->mask);
+    p->types = calloc(cells, sizeof *p->types);
+    if (!p->ids || !p->mask || !p->types) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    for (size_t r = 0; r < p->rows; r++)
+        for (size_t c = 0; c < input->token_lists[r].count; c++) {
+            p->ids[r * p->columns + c] = input->token_lists[r].ids[c];
+            p->types[r * p->columns + c] = input->token_lists[r].type_ids[c];
+            p->mask[r * p->columns + c] = 1;
+        }
+    return DEBERTA_OK;
+}
+
+int input_refuse_text_options(const parsed_options *options, const char *because)
+{
+    static const char *const for_texts[] = {"pair", "max-tokens", "strict"};
+    for (size_t k = 0; k < sizeof for_texts / sizeof *for_texts; k++)
+        if (options_has(options, for_texts[k]))
+            return report_usage(options, "--%s goes with --text or --file%s", for_texts[k], because);
+    return EXIT_OK;
+}
+
+int input_read(const parsed_options *options, const char *model_folder, const deberta_model_info *info,
+               input_batch *input)
+{
+    memset(input, 0, sizeof *input);
+    deberta_error error = {0};
+    padded p = {.source = "--ids"}; /* texts have no source of numbers to blame */
+    deberta_status status;
+    size_t limit;
+    const bool ids = options_has(options, "ids"), file = options_has(options, "input");
+    const bool texts = options_has(options, "text") || options_has(options, "file");
+    if (ids + file + texts > 1)
+        return report_usage(options, "give one of --text%s%s%s", options_knows(options, "file") ? " or --file" : "",
+                            options_knows(options, "ids") ? ", --ids" : "",
+                            options_knows(options, "input") ? ", --input" : "");
+    if (!ids && !file && !texts) {
+        const bool only_texts = options_command(options)->options && !options_knows(options, "ids");
+        return report_usage(options, only_texts ? "no text: give --text or --file"
+                                                : "no input: give --text, --file, --ids or --input");
+    }
+    if (!texts && input_refuse_text_options(options, "; --ids and --input are taken as they are") != EXIT_OK)
+        return EXIT_USAGE;
+    const char *path = options_value(options, "input", NULL);
+    if (path && strcmp(path, "-") != 0 && !path_has_suffix(path, ".safetensors") && !path_has_suffix(path, ".json"))
+        return report_usage(options, "--input: unknown suffix in '%s', expected .safetensors or .json", path);
+    if (!input_token_limit(options, info, &limit)) return EXIT_USAGE;
+    if (texts && strncmp(model_folder, "synthetic:", 10) == 0)
+        return report_usage(options, "a made-up model has no tokenizer%s",
+                            options_knows(options, "ids") ? "; give --ids" : "");
+    if (ids) {
+        status = read_ids(options, &p, &error);
+    } else if (file) {
+        status = read_file(options_value(options, "input", ""), &p, &error);
+    } else {
+        const int code = text_source_read(options, input);
+        if (code != EXIT_OK) {
+            input_free(input);
+            return code;
+        }
+        status = tokenize(options, model_folder, limit, input, &p, &error);
+    }
+    if (status == DEBERTA_OK) status = pack(input, &p, &error);
+    if (status == DEBERTA_OK && info) status = input_check(input, info, p.source, &error);
+    padded_free(&p);
+    if (status == DEBERTA_OK) return EXIT_OK;
+    input_free(input);
+    /* What --ids says is the command line; the rest comes from files. */
+    return ids && status == DEBERTA_E_ARGUMENT ? report_usage(options, "%s", error.message)
+                                               : report_error(options, &error);
+}
+
+deberta_batch input_as_batch(const input_batch *input)
+{
+    return (deberta_batch){.struct_size = sizeof(deberta_batch),
+                           .ids = input->ids,
+                           .sequence_starts = input->sequence_starts,
+                           .sequences = input->sequences,
+                           .token_types = input->token_types,
+                           .position_ids = input->position_ids,
+                           .mask = input->mask};
+}
+
+bool parse_index_list(const parsed_options *options, const char *name, const char *text, bool *selected, size_t limit)
+{
+    memset(selected, 0, limit * sizeof *selected);
+    if (strcmp(text, "all") == 0) {
+        for (size_t k = 0; k < limit; k++) selected[k] = true;
+        return true;
+    }
+    for (const char *at = text;; at++) {
+        char *end;
+        unsigned long long first = 0, last = 0;
+        bool fine = *at >= '0' && *at <= '9';
+        if (fine) {
+            errno = 0;
+            first = last = strtoull(at, &end, 10);
+            if (*end == '-') {
+                fine = end[1] >= '0' && end[1] <= '9';
+                if (fine) last = strtoull(end + 1, &end, 10);
+            }
+            fine = fine && (*end == 0 || *end == ',') && first <= last && errno == 0;
+        }
+        if (!fine) {
+            report_usage(options, "--%s: expected 'all' or numbers such as 0,3 or 0-5, found '%s'", name, text);
+            return false;
+        }
+        if (last >= limit) {
+            report_usage(options, "--%s: %llu is out of range, this model has %s%zu", name, last,
+                         limit > 1 ? "0 to " : "only ", limit - 1);
+            return false;
+        }
+        for (unsigned long long k = first; k <= last; k++) selected[k] = true;
+        if (*end == 0) return true;
+        at = end;
+    }
+}

@@ -1,0 +1,75 @@
+/* What the user wants encoded, whatever form it came in, as one ragged batch that remembers how it looked.
+ *
+ * Sources, one of: --text S (may be repeated; --pair S adds a second segment), --file FILE of lines ("-": standard
+ * input), --ids 1,7,3 (taken as is, nothing added; may be repeated), --input FILE (.safetensors, .json or standard
+ * input with input_ids [B,N] and optionally attention_mask, token_type_ids, position_ids).
+ *
+ * Padding exists only here: leading and trailing padding of a row is cut before encoding, a hole inside keeps its
+ * columns and carries a mask, and absolute positions go on counting columns: a left-padded row starts at its first real
+ * column. A row without any real token has no sequence.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef COMMAND_INPUT_INPUT_H
+#define COMMAND_INPUT_INPUT_H
+
+#include "command/options.h"
+#include "core/text/tokenizer.h"
+
+/* One row of the input as the user gave it. */
+typedef struct input_row {
+    size_t first_column, tokens; /* the columns that are encoded */
+    size_t sequence;             /* which sequence of the batch that is; SIZE_MAX for a row that is all padding */
+} input_row;
+
+typedef struct input_batch {
+    size_t rows, columns; /* B, N: shorter rows are padded to the longest */
+    input_row *row;       /* [rows] */
+    size_t sequences, tokens;
+    int32_t *ids;
+    size_t *sequence_starts;             /* [sequences + 1] */
+    int32_t *token_types, *position_ids; /* NULL: the default */
+    uint8_t *mask;                       /* NULL: no holes */
+    char **labels;                       /* [tokens] what figures write beside a row: "7", or the token */
+    bool *special;                       /* [tokens] framing and other special tokens */
+
+    /* Only from texts: */
+    deberta_tokenizer *tokenizer; /* NULL for ids */
+    token_list *token_lists;      /* [rows] */
+    char **texts, **pairs;        /* [rows]; pairs may be NULL or hold NULL */
+    size_t *text_bytes, *pair_bytes;
+} input_batch;
+
+/* The options of the sources, for the table of a command. */
+#define INPUT_OPTIONS                                                                                                  \
+    {"text", 0, "TEXT", "what to encode; may be repeated"},                                                            \
+        {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment"},               \
+        {"file", 'f', "FILE", "texts, one a line, or objects (.jsonl); - is standard input"},                          \
+        {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included (also: trained, receptive)"},             \
+        {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so"},                    \
+        {"ids", 0, "LIST", "token ids such as 1,7,3,2, taken as they are; may be repeated"},                           \
+    {                                                                                                                  \
+        "input", 'i', "FILE", "input_ids and masks from a .safetensors or .json file; - is standard input"             \
+    }
+
+/* model_folder: where the tokenizer is. info: for --max-tokens trained and receptive, and for comparing ids with the
+ * vocabulary; NULL where no model is open, then these two are refused. EXIT_OK or an exit code, after saying why. */
+int input_read(const parsed_options *options, const char *model_folder, const deberta_model_info *info,
+               input_batch *input);
+/* The same from the tensors of a file. */
+deberta_status input_read_tensors(input_batch *input, const char *path, deberta_error *err);
+/* Names the first id or token type that the model has no row for, by its place in the source. */
+deberta_status input_check(const input_batch *input, const deberta_model_info *info, const char *source,
+                           deberta_error *err);
+void input_free(input_batch *input);
+/* The batch for deberta_encode; borrows. */
+deberta_batch input_as_batch(const input_batch *input);
+
+/* EXIT_USAGE, after saying so, where an option was given that only texts have a use for. because: ends the sentence. */
+int input_refuse_text_options(const parsed_options *options, const char *because);
+/* --max-tokens, 0 where it was not given; info as above. False after saying what is wrong. */
+bool input_token_limit(const parsed_options *options, const deberta_model_info *info, size_t *limit);
+
+/* "all", "0,3", "0-5,7": sets selected[k] for k < limit. False after saying what is wrong. */
+bool parse_index_list(const parsed_options *options, const char *name, const char *text, bool *selected, size_t limit);
+
+#endif

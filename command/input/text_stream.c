@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: MIT */
+#include "command/input/text_stream.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/byte_order_mark.h"
+#include "core/base/path.h"
+#include "core/base/status.h"
+
+static bool is_standard_input(const char *path) { return strcmp(path, "-") == 0; }
+
+bool text_stream_is_jsonl(const char *path)
+{
+    return path_has_suffix(path, ".jsonl") || path_has_suffix(path, ".ndjson");
+}
+
+static const char *nth_file(const text_stream *stream, size_t k)
+{
+    return stream->names->file_arguments ? options_argument(stream->options, k + 1)
+                                         : options_nth_value(stream->options, "file", k);
+}
+
+static size_t count_given(const parsed_options *options, const char *name)
+{
+    size_t count = 0;
+    while (options_nth_value(options, name, count)) count++;
+    return count;
+}
+
+/* ------------------------------------------------------------------------------------------------------- records */
+
+void text_record_free(text_record *record)
+{
+    free(record->text);
+    free(record->pair);
+    free(record->problem);
+    json_decref(record->id);
+    *record = (text_record){0};
+}
+
+void text_record_place(const text_record *record, char place[256])
+{
+    if (record->source)
+        snprintf(place, 256, "%.200s, line %zu", record->source, record->line);
+    else
+        snprintf(place, 256, "text %zu", record->line);
+}
+
+deberta_status text_record_spoil(text_record *record, deberta_error *err, const char *format, ...)
+{
+    if (record->problem) return DEBERTA_OK;
+    va_list arguments;
+    va_start(arguments, format);
+    const int written = vasprintf(&record->problem, format, arguments);
+    va_end(arguments);
+    if (written >= 0) return DEBERTA_OK;
+    record->problem = NULL;
+    DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+}
+
+static deberta_status copy_text(char **to, size_t *to_bytes, const char *text, size_t bytes, deberta_error *err)
+{
+    if (!(*to = malloc(bytes + 1))) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    memcpy(*to, text, bytes);
+    (*to)[bytes] = 0;
+    *to_bytes = bytes;
+    return DEBERTA_OK;
+}
+
+/* A key's text into the record. *found stays false where there is none. */
+static deberta_status take_key(const json_t *object, const char *key, char **to, size_t *to_bytes, text_record *record,
+                               bool *found, deberta_error *err)
+{
+    const json_t *value = json_object_get(object, key);
+    *found = json_is_string(value);
+    if (!value || json_is_null(value)) return DEBERTA_OK;
+    if (!*found) return text_record_spoil(record, err, "the value of \"%s\" is not a text", key);
+    return copy_text(to, to_bytes, json_string_value(value), json_string_length(value), err);
+}
+
+static deberta_status read_object(text_record *record, const text_stream_names *names, const char *line, size_t bytes,
+                                  deberta_error *err)
+{
+    json_error_t json_error;
+    json_t *object = json_loadb(line, bytes, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &json_error);
+    if (!json_is_object(object)) {
+        json_decref(object);
+        return text_record_spoil(record, err, "expected a JSON object with the key \"%s\"%s%s", names->text,
+                                 object ? "" : ": ", object ? "" : json_error.text);
+    }
+    bool has_text, has_pair = false;
+    record->id = json_incref(json_object_get(object, "id"));
+    deberta_status status = take_key(object, names->text, &record->text, &record->text_bytes, record, &has_text, err);
+    if (status == DEBERTA_OK && names->pair)
+        status = take_key(object, names->pair, &record->pair, &record->pair_bytes, record, &has_pair, err);
+    if (status == DEBERTA_OK && !has_text)
+        status = text_record_spoil(record, err, "the object has no key \"%s\"", names->text);
+    if (status == DEBERTA_OK && names->pair_required && !has_pair)
+        status = text_record_spoil(record, err, "the object has no key \"%s\"", names->pair);
+    json_decref(object);
+    return status;
+}
+
+/* -------------------------------------------------------------------------------------------------------- opening */
+
+static int check_given(const text_stream *stream)
+{
+    const text_stream_names *names = stream->names;
+    const size_t texts = count_given(stream->options, names->text), files = count_given(stream->options, "file");
+    const size_t pairs = names->pair ? count_given(stream->options, names->pair) : 0;
+    if (texts + files == 0) return report_usage(stream->options, "no text: give --%s or --file", names->text);
+    if (pairs > texts)
+        return report_usage(stream->options, "--%s was given more often than --%s", names->pair, names->text);
+    const bool shared = names->share_pair && pairs == 1;
+    if (pairs != texts && !shared && (pairs > 0 || names->pair_required))
+        return report_usage(stream->options, "%zu --%s but %zu --%s: give one for each", texts, names->text, pairs,
+                            names->pair);
+    return EXIT_OK;
+}
+
+/* Looking at each file before anything runs: a name misspelt should not show after an hour. Without opening it: a named
+ * pipe would wait for whoever writes to it, and lose what that has written. */
+static int measure_files(text_stream *stream)
+{
+    const char *path;
+    bool regular = true;
+    for (size_t k = 0; (path = nth_file(stream, k)); k++) {
+        struct stat about;
+        const bool standard = is_standard_input(path);
+        const bool found = (standard ? fstat(STDIN_FILENO, &about) : stat(path, &about)) == 0;
+        const bool folder = found && S_ISDIR(about.st_mode);
+        if (!found || folder || (!standard && access(path, R_OK) != 0)) {
+            deberta_error error = {.code = DEBERTA_E_FILE};
+            snprintf(error.message, sizeof error.message, "%s: %s", path, folder ? "is a folder" : strerror(errno));
+            return report_error(stream->options, &error);
+        }
+        regular = regular && S_ISREG(about.st_mode);
+        stream->total_bytes += (uint64_t)about.st_size;
+    }
+    if (!regular) stream->total_bytes = 0;
+    return EXIT_OK;
+}
+
+int text_stream_open(text_stream *stream, const parsed_options *options, const text_stream_names *names)
+{
+    *stream = (text_stream){.options = options, .names = names};
+    const int status = names->file_arguments ? EXIT_OK : check_given(stream);
+    return status == EXIT_OK ? measure_files(stream) : status;
+}
+
+void text_stream_close(text_stream *stream)
+{
+    if (stream->file && stream->file != stdin) fclose(stream->file);
+    free(stream->buffer);
+    *stream = (text_stream){0};
+}
+
+/* -------------------------------------------------------------------------------------------------------- reading */
+
+static deberta_status next_given(text_stream *stream, text_record *record, const char *text, deberta_error *err)
+{
+    const text_stream_names *names = stream->names;
+    const char *pair = names->pair ? options_nth_value(stream->options, names->pair, stream->given) : NULL;
+    if (!pair && names->pair && names->share_pair) pair = options_nth_value(stream->options, names->pair, 0);
+    record->line = ++stream->given;
+    DEBERTA_TRY(copy_text(&record->text, &record->text_bytes, text, strlen(text), err));
+    return pair ? copy_text(&record->pair, &record->pair_bytes, pair, strlen(pair), err) : DEBERTA_OK;
+}
+
+static deberta_status open_next_file(text_stream *stream, const char *path, deberta_error *err)
+{
+    stream->file = is_standard_input(path) ? stdin : fopen(path, "rb");
+    if (!stream->file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
+    stream->path = is_standard_input(path) ? "standard input" : path;
+    stream->json = options_has(stream->options, "jsonl") || text_stream_is_jsonl(path);
+    stream->line = 0;
+    stream->file_index++;
+    return DEBERTA_OK;
+}
+
+static deberta_status parse_line(text_stream *stream, text_record *record, size_t bytes, deberta_error *err)
+{
+    record->source = stream->path;
+    record->line = ++stream->line;
+    if (stream->json) return read_object(record, stream->names, stream->buffer, bytes, err);
+    if (stream->names->pair_required)
+        return text_record_spoil(record, err,
+                                 "a plain line holds one text; give objects with \"%s\" and \"%s\" in a .jsonl file",
+                                 stream->names->text, stream->names->pair);
+    return copy_text(&record->text, &record->text_bytes, stream->buffer, bytes, err);
+}
+
+deberta_status text_stream_next(text_stream *stream, text_record *record, bool *end, deberta_error *err)
+{
+    *record = (text_record){0};
+    *end = false;
+    const char *text = options_nth_value(stream->options, stream->names->text, stream->given), *path;
+    if (text) return next_given(stream, record, text, err);
+    for (;;) {
+        if (stream->file) {
+            const ssize_t got = getline(&stream->buffer, &stream->buffer_bytes, stream->file);
+            if (got >= 0) {
+                size_t bytes = (size_t)got;
+                stream->done_bytes += bytes;
+                if (stream->line == 0 && byte_order_mark(stream->buffer, bytes)) {
+                    bytes -= 3;
+                    memmove(stream->buffer, stream->buffer + 3, bytes + 1);
+                    if (!bytes) continue; /* nothing but the mark: no line */
+                }
+                if (bytes && stream->buffer[bytes - 1] == '\n') bytes--;
+                if (bytes && stream->buffer[bytes - 1] == '\r') bytes--;
+                return parse_line(stream, record, bytes, err);
+            }
+            if (!feof(stream->file)) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", stream->path, strerror(errno));
+            if (stream->file != stdin) fclose(stream->file);
+            stream->file = NULL;
+        }
+        path = nth_file(stream, stream->file_index);
+        if (!path) break;
+        DEBERTA_TRY(open_next_file(stream, path, err));
+    }
+    *end = true;
+    return DEBERTA_OK;
+}

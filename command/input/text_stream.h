@@ -1,0 +1,71 @@
+/* Texts one after the other, from the command line and from files of any length, each with its place for messages.
+ *
+ * A file holds one text a line ("\n" or "\r\n"; a last line without a line break counts; NUL is a character like
+ * others), or one JSON object a line when its name ends in .jsonl or .ndjson or --jsonl is given. A line that is no
+ * such object is a record with a problem, not the end.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef COMMAND_INPUT_TEXT_STREAM_H
+#define COMMAND_INPUT_TEXT_STREAM_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "command/options.h"
+
+/* The names under which a command takes a text and its second segment, as options and as keys of JSON objects. */
+typedef struct text_stream_names {
+    const char *text, *pair;
+    bool pair_required;  /* a record without a second segment has a problem; a line of a plain file never has one */
+    bool share_pair;     /* one pair option serves every text */
+    bool file_arguments; /* files are the arguments behind MODEL, and there are no other texts */
+} text_stream_names;
+
+typedef struct text_record {
+    char *text, *pair; /* pair: NULL for none. Both end in an extra NUL */
+    size_t text_bytes, pair_bytes;
+    const char *source; /* the file, or NULL for the command line; the stream's */
+    size_t line;        /* from 1: of its file, or of the command line's texts */
+    json_t *id;         /* what the JSON object holds under "id", or NULL */
+    char *problem;      /* why this line cannot be used, or NULL */
+} text_record;
+
+typedef struct text_stream {
+    const parsed_options *options;
+    const text_stream_names *names;
+    size_t given, file_index, line; /* texts of the command line that are done; the current file and its last line */
+    FILE *file;
+    const char *path;
+    bool json;
+    char *buffer;
+    size_t buffer_bytes;
+    uint64_t done_bytes;  /* of the files, read so far */
+    uint64_t total_bytes; /* 0: not known, something is no regular file */
+} text_stream;
+
+/* Usage errors (nothing given, a pair too many) and files that cannot be opened are found here: EXIT_OK or an exit
+ * code. */
+int text_stream_open(text_stream *stream, const parsed_options *options, const text_stream_names *names);
+/* Fills the record and sets *end to false, or sets it to true behind the last. Records are the caller's, to be freed.
+ */
+deberta_status text_stream_next(text_stream *stream, text_record *record, bool *end, deberta_error *err);
+void text_stream_close(text_stream *stream);
+
+/* By the suffix, .jsonl or .ndjson. */
+bool text_stream_is_jsonl(const char *path);
+
+void text_record_free(text_record *record);
+/* "corpus.txt, line 3" or "text 3". */
+void text_record_place(const text_record *record, char place[256]);
+
+/* Says why the record cannot be used; the first reason stays. */
+deberta_status text_record_spoil(text_record *record, deberta_error *err, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#define TEXT_STREAM_FILE_OPTIONS                                                                                       \
+    {"file", 'f', "FILE", "one text a line, or objects (.jsonl); - is standard input; may be repeated"},               \
+    {                                                                                                                  \
+        "jsonl", 0, NULL, "files hold one JSON object a line, whatever their names"                                    \
+    }
+
+#endif

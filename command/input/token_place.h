@@ -1,0 +1,13 @@
+/* Where in a text its tokens lie. SPDX-License-Identifier: MIT */
+#ifndef COMMAND_INPUT_TOKEN_PLACE_H
+#define COMMAND_INPUT_TOKEN_PLACE_H
+
+#include "core/text/token_list.h"
+
+/* Where a token lies in its segment, without the space that belongs to it. */
+typedef struct token_place {
+    text_span bytes, characters;
+} token_place;
+token_place token_place_of(const token_list *list, size_t token, const char *text);
+
+#endif

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: MIT */
+#include "command/run.h"
+
+#include "command/ablate.h"
+#include "core/base/clock.h"
+#include "core/base/path.h"
+#include "core/base/status.h"
+#include "core/base/topology.h"
+#include "core/io/quote.h"
+#include "core/model/ablation_plan.h"
+#include "core/model/packed_file.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool run_isa(const parsed_options *options, deberta_isa *isa)
+{
+    const char *name = options_value(options, "isa", NULL), *source = "--isa";
+    if (!name) {
+        name = getenv("DEBERTA_ISA");
+        source = "DEBERTA_ISA";
+    }
+    *isa = DEBERTA_ISA_AUTO;
+    if (!name || (!*name && !options_has(options, "isa")))
+        return true; /* a variable that is set to nothing is not set */
+    deberta_error error;
+    if (deberta_isa_from_name(isa, name, &error) != DEBERTA_OK) {
+        report_usage(options, "%s: %s", source, error.message);
+        return false;
+    }
+    const char *missing = *isa == DEBERTA_ISA_AUTO ? NULL : deberta_isa_missing(*isa);
+    if (!missing) return true;
+    report_usage(options, "%s: %s cannot run here: %s", source, name, missing);
+    return false;
+}
+
+/* Of the folder that a path lies in; false where there is none. */
+static bool find_folder(const char *path, struct stat *about)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
+    const bool found = folder && stat(folder, about) == 0;
+    free(folder);
+    return found;
+}
+
+/* "a.pdf" and "./a.pdf" are written to one place. */
+static bool is_same_file(const char *a, const char *b)
+{
+    const char *slash_a = strrchr(a, '/'), *slash_b = strrchr(b, '/');
+    struct stat at_a, at_b;
+    if (strcmp(a, b) == 0) return true;
+    return strcmp(slash_a ? slash_a + 1 : a, slash_b ? slash_b + 1 : b) == 0 && find_folder(a, &at_a) &&
+           find_folder(b, &at_b) && at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino;
+}
+
+bool run_is_picture_path(const char *path)
+{
+    static const char *const others[] = {".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".eps", ".ps"};
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        if (path_has_suffix(path, others[k])) return true;
+    return run_is_figure_path(path);
+}
+
+bool run_check_text_path(const parsed_options *options)
+{
+    const char *path = options_value(options, "out", "");
+    if (!run_is_picture_path(path)) return true;
+    report_usage(options, "--out: '%s' is a picture's name, and what goes there is text%s", path,
+                 !options_knows(options, "plot")                        ? ""
+                 : strcmp(options_command(options)->name, "bench") == 0 ? "; `deberta bench plot` draws results"
+                                                                        : "; --plot FILE draws the figure");
+    return false;
+}
+
+bool run_check_common(const parsed_options *options)
+{
+    static const char *const moments[] = {"auto", "never", NULL};
+    deberta_isa isa;
+    deberta_model_options model_options;
+    uint64_t seed;
+    size_t moment, outputs = 0;
+    const size_t most = options_command(options)->most_outputs ? options_command(options)->most_outputs : 1;
+    for (const char *path; (path = options_nth_value(options, "out", outputs)); outputs++) {
+        size_t before = 0;
+        while (before < outputs && !is_same_file(options_nth_value(options, "out", before), path)) before++;
+        if (*path && before == outputs) continue;
+        if (*path)
+            report_usage(options, "--out: '%s' is given twice", path);
+        else
+            report_usage(options, "--out: the path is empty");
+        return false;
+    }
+    if (outputs > most) {
+        report_usage(options, "--out was given %zu times, this command writes at most %zu", outputs, most);
+        return false;
+    }
+    /* who may write several files, or has an --out of its own, looks at the names itself */
+    if (most == 1 && options_is_common(options, "out") && !run_check_text_path(options)) return false;
+    return (!options_is_common(options, "isa") || run_isa(options, &isa)) &&
+           run_model_options(options, &model_options) && options_choice(options, "progress", moments, 0, &moment) &&
+           options_u64(options, "seed", 1, &seed);
+}
+
+bool run_model_options(const parsed_options *options, deberta_model_options *model_options)
+{
+    static const char *const references[] = {"microsoft", "hf", NULL};
+    size_t reference;
+    *model_options = (deberta_model_options){.struct_size = sizeof *model_options};
+    if (!options_choice(options, "reference", references, 0, &reference)) return false;
+    model_options->reference = reference ? DEBERTA_REFERENCE_HF : DEBERTA_REFERENCE_MICROSOFT;
+    return (!options_is_common(options, "threads") ||
+            options_size(options, "threads", 0, 0, TOPOLOGY_MAX_WORKERS, &model_options->threads)) &&
+           options_bytes(options, "memory-limit", 0, &model_options->memory_limit_bytes);
+}
+
+int run_session_options(const parsed_options *options, deberta_session_options *session_options)
+{
+    *session_options = (deberta_session_options){.struct_size = sizeof *session_options};
+    if (!run_isa(options, &session_options->isa) ||
+        !options_size(options, "threads", 0, 0, TOPOLOGY_MAX_WORKERS, &session_options->threads) ||
+        !options_bytes(options, "memory-limit", 0, &session_options->memory_limit_bytes))
+        return EXIT_USAGE;
+    return ablate_read(options, session_options);
+}
+
+/* What people type first is the name of a model on a hub, or a path with a mistake in it. */
+static bool is_model_place(const parsed_options *options, const char *path)
+{
+    static const char expected[] =
+        "MODEL is a folder with config.json and weights, or synthetic:<shape> such as synthetic:v3-base";
+    struct stat about;
+    deberta_error error = {.code = DEBERTA_E_FILE};
+    if (strncmp(path, "synthetic:", 10) == 0) return true;
+    const int reason = stat(path, &about) == 0 ? 0 : errno;
+    if (*path == 0)
+        snprintf(error.message, sizeof error.message, "the name of the model is empty; %s", expected);
+    else if (reason == ENOENT)
+        snprintf(error.message, sizeof error.message, "%.300s: no such folder; %s", path, expected);
+    else if (reason == 0 && !S_ISDIR(about.st_mode))
+        snprintf(error.message, sizeof error.message, "%.300s: is a file; %s", path, expected);
+    else
+        return true; /* whatever else there is to say, the library says */
+    report_error(options, &error);
+    return false;
+}
+
+bool run_is_model_place(const parsed_options *options) { return is_model_place(options, options_argument(options, 0)); }
+
+/* Every session would say so too, but only then, and not that it is the command line that is wrong. */
+static int check_what_is_ablated(const parsed_options *options, const deberta_model *model)
+{
+    deberta_session_options session_options;
+    deberta_error error;
+    const int status = ablate_read(options, &session_options);
+    if (status != EXIT_OK) return status;
+    if (ablation_check(model, session_options.ablations, session_options.ablation_count, &error) == DEBERTA_OK)
+        return EXIT_OK;
+    return report_usage(options, "--ablate: %s", error.message);
+}
+
+static void note_stale(const parsed_options *options, const deberta_model *model)
+{
+    const deberta_model_info info = *deberta_model_describe(model);
+    if (info.packed != DEBERTA_PACKED_STALE) return;
+    run_note(options,
+             "note: %s/%s is not of these weights or not of this version, and is passed over (renew it: deberta "
+             "pack %s)",
+             info.name, PACKED_FILE_NAME, info.name);
+}
+
+static int open_model(const parsed_options *options, const char *path, bool describe_only, deberta_model **model)
+{
+    deberta_model_options model_options;
+    deberta_error error = {0};
+    if (!run_model_options(options, &model_options)) return EXIT_USAGE;
+    model_options.describe_only = describe_only;
+    if (!is_model_place(options, path)) return EXIT_INPUT;
+    if (deberta_model_open(model, path, &model_options, &error) != DEBERTA_OK) return report_error(options, &error);
+    note_stale(options, *model);
+    const int status = check_what_is_ablated(options, *model);
+    if (status != EXIT_OK) deberta_model_free(model);
+    return status;
+}
+
+int run_open_model(const parsed_options *options, deberta_model **model)
+{
+    return open_model(options, options_argument(options, 0), false, model);
+}
+
+int run_open_model_at(const parsed_options *options, const char *path, deberta_model **model)
+{
+    return open_model(options, path, false, model);
+}
+
+int run_describe_model(const parsed_options *options, deberta_model **model)
+{
+    return open_model(options, options_argument(options, 0), true, model);
+}
+
+void run_note(const parsed_options *options, const char *format, ...)
+{
+    if (options_has(options, "quiet")) return;
+    va_list arguments;
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+}
+
+/* ------------------------------------------------------------------------------------------------------- progress */
+
+progress_bar progress_begin(const parsed_options *options, const char *what, size_t total)
+{
+    const char *when = options_value(options, "progress", "auto");
+    const bool enabled = strcmp(when, "never") != 0 && !options_has(options, "quiet") && isatty(STDERR_FILENO);
+    return (progress_bar){.what = what, .enabled = enabled, .began = clock_seconds(), .total = total};
+}
+
+void progress_step(progress_bar *bar, size_t done, const char *detail)
+{
+    if (!bar->enabled) return;
+    const double t = clock_seconds(), elapsed = t - bar->began;
+    if (elapsed < 1 || t - bar->last < 0.1) return;
+    bar->last = t;
+    bar->shown = true;
+    if (!bar->total) { /* a pipe: nobody knows its end */
+        fprintf(stderr, "\r\033[K%s  %s", bar->what, detail ? detail : "");
+        fflush(stderr);
+        return;
+    }
+    const double fraction = (double)done / (double)bar->total;
+    char cells[25];
+    for (int k = 0; k < 24; k++) cells[k] = k < (int)(fraction * 24) ? '#' : '.';
+    cells[24] = 0;
+    fprintf(stderr, "\r\033[K%s [%s] %3.0f %%  %.0f s left  %s", bar->what, cells, 100 * fraction,
+            done ? elapsed / (double)done * (double)(bar->total - done) : 0.0, detail ? detail : "");
+    fflush(stderr);
+}
+
+void progress_end(progress_bar *bar)
+{
+    if (bar->shown) fprintf(stderr, "\r\033[K");
+    bar->shown = false;
+}
+
+/* --------------------------------------------------------------------------------------------------------- output */
+
+/* The one unfinished file, for the signal handler. */
+static char unfinished[4096];
+static volatile sig_atomic_t is_unfinished;
+
+void run_remove_on_signal(const char *path)
+{
+    is_unfinished = 0;
+    if (!path || strlen(path) >= sizeof unfinished) return;
+    strcpy(unfinished, path);
+    is_unfinished = 1;
+}
+
+static void remove_and_raise(int signal_number)
+{
+    if (is_unfinished) unlink(unfinished);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+void run_install_signal_handlers(void)
+{
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a write that fails, and is reported as one */
+    const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    for (size_t k = 0; k < sizeof signals / sizeof *signals; k++) {
+        struct sigaction action = {.sa_handler = remove_and_raise}, before;
+        sigemptyset(&action.sa_mask);
+        if (sigaction(signals[k], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(signals[k], &action, NULL);
+    }
+}
+
+static deberta_status open_output(text_output *output, deberta_error *err)
+{
+    struct stat about;
+    /* A device or a pipe keeps its place: a rename would put a file there. */
+    if (stat(output->path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) {
+        output->file = fopen(output->path, "w");
+        if (output->file) return DEBERTA_OK;
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: %s", QUOTE(output->path), strerror(errno));
+    }
+    DEBERTA_TRY(atomic_file_open(&output->whole, output->path, err));
+    run_remove_on_signal(atomic_file_temporary(output->whole));
+    return atomic_file_stream(&output->file, output->whole, err);
+}
+
+int text_output_open(const parsed_options *options, const char *path, text_output *output)
+{
+    deberta_error error = {0};
+    *output = (text_output){.file = stdout};
+    if (!path || strcmp(path, "-") == 0) return EXIT_OK;
+    *output = (text_output){.path = path};
+    if (open_output(output, &error) == DEBERTA_OK) return EXIT_OK;
+    text_output_discard(output);
+    return report_error(options, &error);
+}
+
+void text_output_discard(text_output *output)
+{
+    if (output->whole) {
+        atomic_file_discard(&output->whole);
+        run_remove_on_signal(NULL);
+    } else if (output->path && output->file) {
+        fclose(output->file);
+    }
+    *output = (text_output){0};
+}
+
+static deberta_status close_device(const text_output *output, deberta_error *err)
+{
+    const bool written = ferror(output->file) == 0;
+    if (fclose(output->file) == 0 && written) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: %s", QUOTE(output->path), strerror(errno));
+}
+
+int text_output_close(const parsed_options *options, text_output *output)
+{
+    if (!output->path) return EXIT_OK; /* main checks stdout */
+    deberta_error error = {0};
+    const deberta_status status =
+        output->whole ? atomic_file_commit(&output->whole, &error) : close_device(output, &error);
+    run_remove_on_signal(NULL);
+    *output = (text_output){0};
+    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+}
+
+bool run_is_figure_path(const char *path)
+{
+    return path_has_suffix(path, ".png") || path_has_suffix(path, ".svg") || path_has_suffix(path, ".pdf");
+}
+
+bool run_check_figure_paths(const parsed_options *options)
+{
+    const char *path, *data = options_value(options, "data", NULL);
+    for (size_t k = 0; (path = options_nth_value(options, "out", k)); k++) {
+        const bool is_figure = run_is_figure_path(path);
+        if (is_figure && !(data && is_same_file(data, path))) continue;
+        if (is_figure)
+            report_usage(options, "--data: '%s' is where --out puts the figure", data);
+        else
+            report_usage(options, "--out: unknown suffix in '%s', expected .png, .svg or .pdf", path);
+        return false;
+    }
+    return true;
+}
+
+int run_print_json(const parsed_options *options, json_t *object)
+{
+    return run_print_json_to(options, options_value(options, "out", NULL), object);
+}
+
+int run_print_json_to(const parsed_options *options, const char *path, json_t *object)
+{
+    text_output output;
+    int status = text_output_open(options, path, &output);
+    if (status == EXIT_OK) {
+        if (run_write_json(output.file, object)) return text_output_close(options, &output);
+        text_output_discard(&output);
+        return report_no_memory(options);
+    }
+    json_decref(object);
+    return status;
+}
+
+static bool write_json(FILE *out, json_t *object, size_t flags)
+{
+    const bool whole = json_dumpf(object, out, flags | JSON_REAL_PRECISION(9)) == 0;
+    json_decref(object);
+    return (whole && fputc('\n', out) != EOF) || ferror(out);
+}
+
+bool run_write_json(FILE *out, json_t *object) { return write_json(out, object, JSON_INDENT(2)); }
+bool run_write_json_line(FILE *out, json_t *object) { return write_json(out, object, 0); }
+
+void format_bytes(char text[32], double bytes)
+{
+    static const char *const units[] = {"B", "KB", "MB", "GB", "TB"};
+    size_t unit = 0;
+    while (bytes >= 1000 && unit + 1 < sizeof units / sizeof *units) {
+        bytes /= 1000;
+        unit++;
+    }
+    snprintf(text, 32, bytes < 10 && unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+}

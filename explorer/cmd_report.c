@@ -1,0 +1,485 @@
+/* `deberta report`: one folder with an index.html to explore in: attention of texts, latency, verification, receptive
+ * field, the machine.
+ *
+ * It runs the other commands with the options one would type, and the page lists exactly those lines (commands.sh holds
+ * them): whatever is in the folder can be made again one by one. SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "bench/range.h"
+#include "command/ablate.h"
+#include "cli/commands.h"
+#include "explorer/explorer.h"
+#include "command/input/input.h"
+#include "explorer/report_page.h"
+#include "command/run.h"
+
+enum {
+    MOST_WORDS = 128,
+    MOST_TEXTS = 16,
+    MOST_STEPS = 2 * MOST_TEXTS + 8,
+    LAYER_SWEEP_TOKENS = 64,  /* length at which numbers of layers are compared */
+    LAYER_SWEEP_POINTS = 12,  /* at most, unless the user says which */
+    MOST_VERIFIED_TOKENS = 96 /* the float64 model is slow: longer texts give way to a few made-up ids */
+};
+
+typedef struct report_job {
+    const parsed_options *options;
+    report_contents contents;
+    input_batch input;
+    report_text texts[MOST_TEXTS];
+    report_step steps[MOST_STEPS];
+    size_t layers;
+    bool has_relative_positions, skip_latency, skip_verify, skip_receptive_field;
+} report_job;
+
+/* ------------------------------------------------------------------------------------------------------------- words */
+
+/* A command line that grows; the words that were made for it are freed with it. */
+typedef struct word_list {
+    const char *words[MOST_WORDS + 1]; /* NULL-terminated */
+    char *made[MOST_WORDS];
+    int count, made_count;
+    bool failed;
+} word_list;
+
+static void add_word(word_list *list, const char *word)
+{
+    if (!word || list->count == MOST_WORDS)
+        list->failed = true;
+    else
+        list->words[list->count++] = word;
+}
+
+static void add_option(word_list *list, const char *option, const char *value)
+{
+    add_word(list, option);
+    add_word(list, value);
+}
+
+/* Takes over `word`, which may be NULL for want of memory. */
+static void add_made(word_list *list, const char *option, char *word)
+{
+    add_option(list, option, word);
+    if (word) list->made[list->made_count++] = word;
+}
+
+static void add_path(word_list *list, const report_job *job, const char *name)
+{
+    add_made(list, "-o", report_path(job->contents.folder, name));
+}
+
+/* Those of the report's options that change results go on to every step. */
+static void add_forwarded(word_list *list, const report_job *job)
+{
+    static const char *const forwarded[][2] = {
+        {"threads", "--threads"}, {"memory-limit", "--memory-limit"}, {"reference", "--reference"}, {"seed", "--seed"}};
+    for (size_t k = 0; k < sizeof forwarded / sizeof *forwarded; k++) {
+        const char *value = options_value(job->options, forwarded[k][0], NULL);
+        if (value) add_option(list, forwarded[k][1], value);
+    }
+}
+
+/* What a step says while it runs is none of the command's business that is kept. */
+static const char *const talk[] = {"quiet", "progress", NULL};
+
+static void add_talk(word_list *list, const report_job *job)
+{
+    const char *progress = options_value(job->options, "progress", NULL);
+    if (options_has(job->options, "quiet")) add_word(list, "--quiet");
+    if (progress) add_option(list, "--progress", progress);
+}
+
+/* For the steps that look inside: receptive field and sweeps are about the model as it is. */
+static void add_ablations(word_list *list, const report_job *job)
+{
+    const char *ablation;
+    for (size_t k = 0; (ablation = options_nth_value(job->options, "ablate", k)); k++)
+        add_option(list, "--ablate", ablation);
+}
+
+static void add_document(report_job *job, const char *name)
+{
+    job->contents.documents[job->contents.document_count++] = name;
+}
+
+/* Runs one command given as words (the first is its name) and keeps its line for the page. */
+static int run_step(report_job *job, const char *title, const command *command, word_list *list)
+{
+    add_forwarded(list, job);
+    add_talk(list, job);
+    parsed_options *options = NULL;
+    int status = EXIT_SYSTEM;
+    if (list->failed)
+        fprintf(stderr, "deberta report: out of memory\n");
+    else
+        status = options_parse(&options, command, list->count, (char **)(uintptr_t)list->words);
+    if (options) {
+        run_note(job->options, "%s ...", title);
+        report_step *step = &job->steps[job->contents.step_count++];
+        *step = (report_step){.title = title, .command = options_command_line(options, talk)};
+        status = command->run(options);
+        step->failed = status == EXIT_CHECK_FAILED;
+        options_free(&options);
+    }
+    for (int k = 0; k < list->made_count; k++) free(list->made[k]);
+    return status == EXIT_CHECK_FAILED ? EXIT_OK : status;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- steps */
+
+static char *list_ids(const report_job *job, size_t row)
+{
+    const size_t first = job->input.sequence_starts[job->input.row[row].sequence], count = job->input.row[row].tokens;
+    char *text = malloc(12 * count + 1), *at = text;
+    for (size_t t = 0; text && t < count; t++) at += sprintf(at, t ? ",%d" : "%d", job->input.ids[first + t]);
+    return text;
+}
+
+/* A text as it was given; ids where there is none, or one that no command line can hold. */
+static void add_input(word_list *list, const report_job *job, size_t row)
+{
+    const input_batch *input = &job->input;
+    const bool typed = input->texts && strlen(input->texts[row]) == input->text_bytes[row];
+    if (!typed) {
+        add_made(list, "--ids", list_ids(job, row));
+        return;
+    }
+    const char *limit = options_value(job->options, "max-tokens", NULL);
+    add_option(list, "--text", input->texts[row]);
+    if (input->pairs && input->pairs[row]) add_option(list, "--pair", input->pairs[row]);
+    if (limit) add_option(list, "--max-tokens", limit);
+}
+
+static int run_text(report_job *job, size_t row)
+{
+    const report_text *text = &job->texts[row];
+    word_list encode = {.words = {"encode", job->contents.model}, .count = 2};
+    add_input(&encode, job, row);
+    add_option(&encode, "--components", "all");
+    add_option(&encode, "--attention", "all");
+    add_ablations(&encode, job);
+    add_option(&encode, "-o", text->data);
+    int status = run_step(job, "Components and probabilities", &command_encode, &encode);
+#if HAVE_VIZ
+    word_list figure = {.words = {"attention", job->contents.model}, .count = 2};
+    add_input(&figure, job, row);
+    add_option(&figure, "--layers", options_value(job->options, "layers", "0"));
+    add_option(&figure, "--heads", options_value(job->options, "heads", "0"));
+    add_ablations(&figure, job);
+    add_option(&figure, "-o", text->figure);
+    add_option(&figure, "-o", text->document);
+    if (status == EXIT_OK) status = run_step(job, "Attention, drawn", &command_attention, &figure);
+#endif
+    return status;
+}
+
+static int run_verify(report_job *job)
+{
+    word_list list = {.words = {"verify", job->contents.model, "--json"}, .count = 3};
+    if (job->input.row[0].tokens <= MOST_VERIFIED_TOKENS) add_made(&list, "--ids", list_ids(job, 0));
+    add_ablations(&list, job);
+    add_path(&list, job, "verify.json");
+    add_document(job, "verify");
+    return run_step(job, "Verification", &command_verify, &list);
+}
+
+static int run_receptive_field(report_job *job)
+{
+    word_list list = {.words = {"receptive-field", job->contents.model, "--json"}, .count = 3};
+#if HAVE_VIZ
+    add_made(&list, "--plot", report_path(job->contents.folder, "receptive-field.png"));
+#endif
+    add_path(&list, job, "receptive-field.json");
+    add_document(job, "receptive-field");
+    return run_step(job, "Receptive field", &command_receptive_field, &list);
+}
+
+/* One sweep, and its drawing where there is a curve to draw. */
+static int run_sweep(report_job *job, const char *title, const char *name, word_list *sweep, bool is_curve)
+{
+    char *path = NULL, *drawn = NULL;
+    if (asprintf(&path, "%s/%s.json", job->contents.folder, name) < 0) path = NULL;
+    if (asprintf(&drawn, "%s/%s.png", job->contents.folder, name) < 0) drawn = NULL;
+    add_option(sweep, "-o", path);
+    add_document(job, name);
+    int status = run_step(job, title, &command_bench, sweep);
+#if HAVE_VIZ
+    word_list plot = {.words = {"bench", "plot", path, "-o", drawn}, .count = path && drawn ? 5 : 0};
+    plot.failed = !plot.count;
+    if (status == EXIT_OK && is_curve) status = run_step(job, "Latency, drawn", &command_bench, &plot);
+#else
+    (void)is_curve;
+#endif
+    free(path);
+    free(drawn);
+    return status;
+}
+
+static int run_latency(report_job *job)
+{
+    const size_t layers = job->layers;
+    const char *lengths = options_value(job->options, "tokens", "16-256*2"),
+               *chosen = options_value(job->options, "sweep-layers", NULL),
+               *reps = options_value(job->options, "reps", "7");
+    char numbers[64], tokens[24];
+    snprintf(numbers, sizeof numbers, "1-%zu+%zu", layers, (layers + LAYER_SWEEP_POINTS - 1) / LAYER_SWEEP_POINTS);
+    snprintf(tokens, sizeof tokens, "%d", LAYER_SWEEP_TOKENS);
+    word_list over_lengths = {.words = {"bench", job->contents.model, "-n", lengths, "--isa",
+                                        options_value(job->options, "isa", "all"), "--reps", reps, "--json"},
+                              .count = 9};
+    word_list over_layers = {.words = {"bench", job->contents.model, "-n", tokens, "--layers",
+                                       chosen ? chosen : numbers, "--reps", reps, "--no-peak", "--json"},
+                             .count = 10};
+    if (options_has(job->options, "isa")) add_option(&over_layers, "--isa", options_value(job->options, "isa", ""));
+    const int status =
+        run_sweep(job, "Latency against length", "lengths", &over_lengths, strpbrk(lengths, ",-") != NULL);
+    if (status != EXIT_OK || (layers < 2 && !chosen)) return status;
+    return run_sweep(job, "Latency against layers", "layers", &over_layers, !chosen || strpbrk(chosen, ",-") != NULL);
+}
+
+/* What takes longest comes last, so that most mistakes show at once. */
+static int run_steps(report_job *job)
+{
+    word_list info = {.words = {"info", job->contents.model, "--json"}, .count = 3};
+    add_path(&info, job, "info.json");
+    add_document(job, "info");
+    int status = run_step(job, "The machine and the model", &command_info, &info);
+    for (size_t k = 0; status == EXIT_OK && k < job->contents.text_count; k++) status = run_text(job, k);
+    if (status == EXIT_OK && job->has_relative_positions && !job->skip_receptive_field)
+        status = run_receptive_field(job);
+    if (status == EXIT_OK && !job->skip_verify) status = run_verify(job);
+    if (status == EXIT_OK && !job->skip_latency) status = run_latency(job);
+    return status;
+}
+
+/* ----------------------------------------------------------------------------------------------------- before and after */
+
+/* A list that is wrong should not be found out after minutes. */
+static bool check_sizes(const parsed_options *options)
+{
+    static const char *const lists[] = {"tokens", "sweep-layers"};
+    deberta_error error;
+    for (size_t k = 0; k < 2; k++) {
+        size_list list = {0};
+        char name[24];
+        snprintf(name, sizeof name, "--%s", lists[k]);
+        const char *text = options_value(options, lists[k], NULL);
+        const bool fine = !text || range_parse(&list, text, name, 1, 1 << 24, &error) == DEBERTA_OK;
+        size_list_free(&list);
+        if (!fine) {
+            report_usage(options, "%s", error.message);
+            return false;
+        }
+    }
+    size_t reps;
+    return options_size(options, "reps", 7, 1, 1000, &reps);
+}
+
+static bool check_indices(const parsed_options *options, const char *name, size_t limit)
+{
+    bool *selected = calloc(limit, sizeof *selected);
+    if (!selected) {
+        report_no_memory(options);
+        return false;
+    }
+    const bool fine = parse_index_list(options, name, options_value(options, name, "0"), selected, limit);
+    free(selected);
+    return fine;
+}
+
+static bool check_sweep_layers(const parsed_options *options, const deberta_model_info *info)
+{
+    const char *text = options_value(options, "sweep-layers", NULL);
+    size_list list = {0};
+    deberta_error error;
+    if (!text) return true;
+    bool fine = range_parse(&list, text, "--sweep-layers", 1, info->layers, &error) == DEBERTA_OK;
+    size_list_free(&list);
+    if (!fine)
+        report_usage(options, "%s; %s has %zu layer%s", error.message, info->name, info->layers,
+                     info->layers == 1 ? "" : "s");
+    return fine;
+}
+
+/* What only the model can tell to be wrong, before there is a folder and minutes of work in it. */
+static int check_against_model(report_job *job)
+{
+    deberta_model *model;
+    int status = run_describe_model(job->options, &model);
+    if (status != EXIT_OK) return status;
+    const deberta_model_info info = *deberta_model_describe(model);
+    deberta_error error;
+    job->layers = info.layers;
+    job->has_relative_positions = info.relative_rows > 0;
+    if (!check_indices(job->options, "layers", info.layers) || !check_indices(job->options, "heads", info.heads) ||
+        !check_sweep_layers(job->options, &info))
+        status = EXIT_USAGE;
+    else if (input_check(&job->input, &info, "--ids", &error) != DEBERTA_OK)
+        status = error.code == DEBERTA_E_ARGUMENT ? report_usage(job->options, "%s", error.message)
+                                                  : report_error(job->options, &error);
+    deberta_model_free(&model);
+    return status;
+}
+
+static bool check_skips(report_job *job)
+{
+    bool *const flags[] = {&job->skip_latency, &job->skip_verify, &job->skip_receptive_field};
+    static const char *const names[] = {"latency", "verify", "receptive-field"};
+    for (const char *at = options_value(job->options, "skip", NULL); at;
+         at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        const size_t length = strcspn(at, ",");
+        size_t k = 0;
+        while (k < 3 && (strlen(names[k]) != length || strncmp(at, names[k], length) != 0)) k++;
+        if (k == 3) {
+            report_usage(job->options, "--skip: expected some of latency,verify,receptive-field, found '%.*s'",
+                         (int)length, at);
+            return false;
+        }
+        *flags[k] = true;
+    }
+    return true;
+}
+
+static int make_folder(const char *folder)
+{
+    struct stat about;
+    if (stat(folder, &about) == 0 && !S_ISDIR(about.st_mode)) {
+        fprintf(stderr, "deberta report: %s: is a file, expected a folder\n", folder);
+        return EXIT_SYSTEM;
+    }
+    if (mkdir(folder, 0777) == 0 || (errno == EEXIST && stat(folder, &about) == 0 && S_ISDIR(about.st_mode)))
+        return EXIT_OK;
+    fprintf(stderr, "deberta report: %s: the folder cannot be made: %s\n", folder, strerror(errno));
+    return EXIT_SYSTEM;
+}
+
+/* Where the user gives nothing: a text if the model has a tokenizer, ids if it has none. */
+static int read_default(report_job *job)
+{
+    deberta_tokenizer *tokenizer = NULL;
+    const char *model = job->contents.model;
+    const bool text =
+        strncmp(model, "synthetic:", 10) != 0 && deberta_tokenizer_open(&tokenizer, model, NULL) == DEBERTA_OK;
+    deberta_tokenizer_free(&tokenizer);
+    const char *const words[] = {"encode", model, text ? "--text" : "--ids",
+                                 text ? "a new store opened beside the new mall" : "1,7,3,5,9,4,8,6,7,3,10,2", NULL};
+    parsed_options *options;
+    int status = options_parse(&options, &command_encode, 4, (char **)(uintptr_t)words);
+    if (options) status = input_read(options, model, NULL, &job->input);
+    options_free(&options);
+    return status;
+}
+
+static int read_input(report_job *job)
+{
+    const bool given =
+        options_has(job->options, "text") || options_has(job->options, "file") || options_has(job->options, "ids");
+    if (!given && input_refuse_text_options(job->options, "") != EXIT_OK) return EXIT_USAGE;
+    const int status = given ? input_read(job->options, job->contents.model, NULL, &job->input) : read_default(job);
+    if (status != EXIT_OK) return status;
+    if (job->input.rows > MOST_TEXTS)
+        return report_usage(job->options, "a page holds at most %d texts, found %zu", MOST_TEXTS, job->input.rows);
+    job->contents.text_count = job->input.rows;
+    for (size_t k = 0; k < job->input.rows; k++) {
+        report_text *text = &job->texts[k];
+        *text = (report_text){.input = &job->input, .row = k};
+        if (asprintf(&text->data, "%s/text%zu.safetensors", job->contents.folder, k) < 0 ||
+            asprintf(&text->figure, "%s/text%zu.png", job->contents.folder, k) < 0 ||
+            asprintf(&text->document, "%s/text%zu.pdf", job->contents.folder, k) < 0)
+            return report_no_memory(job->options);
+    }
+    return EXIT_OK;
+}
+
+static int write_commands(const report_job *job)
+{
+    text_output output;
+    char *path = report_path(job->contents.folder, "commands.sh");
+    int status = path ? text_output_open(job->options, path, &output) : EXIT_SYSTEM;
+    if (status == EXIT_OK) {
+        fputs(
+            "#!/bin/sh\n# Makes everything in this folder again but the page; run it where the report was made. Where\n"
+            "# deberta is not on the PATH: DEBERTA=build/deberta sh commands.sh\nset -e\n"
+            "deberta() { command \"${DEBERTA:-deberta}\" \"$@\"; }\n",
+            output.file);
+        for (size_t k = 0; k < job->contents.step_count; k++)
+            fprintf(output.file, "%s\n", job->steps[k].command ? job->steps[k].command : "");
+        status = text_output_close(job->options, &output);
+    }
+    free(path);
+    return status;
+}
+
+static int run_job(report_job *job)
+{
+    if (options_has(job->options, "json"))
+        return report_usage(job->options, "--json: the folder has a JSON file of every step, whatever is asked for");
+    deberta_session_options unused; /* a mistake in --ablate should not leave a folder behind */
+    if (!check_sizes(job->options) || !check_skips(job)) return EXIT_USAGE;
+    int status = run_session_options(job->options, &unused);
+    if (status != EXIT_OK) return status;
+    if (!run_is_model_place(job->options)) return EXIT_INPUT;
+    status = read_input(job);
+    if (status == EXIT_OK) status = check_against_model(job);
+    if (status == EXIT_OK) status = make_folder(job->contents.folder);
+    if (status == EXIT_OK) status = run_steps(job);
+    if (status == EXIT_OK) status = write_commands(job);
+    if (status == EXIT_OK) status = report_page_write(job->options, &job->contents);
+    if (status == EXIT_OK) run_note(job->options, "report: %s/index.html", job->contents.folder);
+    return status;
+}
+
+static int run(const parsed_options *options)
+{
+    report_job job = {
+        .options = options,
+        .contents = {.folder = options_value(options, "out", "report"), .model = options_argument(options, 0)}};
+    job.contents.texts = job.texts;
+    job.contents.steps = job.steps;
+    int status = run_job(&job);
+    for (size_t k = 0; k < MOST_TEXTS; k++) {
+        free(job.texts[k].data);
+        free(job.texts[k].figure);
+        free(job.texts[k].document);
+    }
+    for (size_t k = 0; k < job.contents.step_count; k++) {
+        if (status == EXIT_OK && job.steps[k].failed) status = EXIT_CHECK_FAILED;
+        free(job.steps[k].command);
+    }
+    input_free(&job.input);
+    return status;
+}
+
+static const option_spec options[] = {
+    {"text", 0, "TEXT", "what to look into; may be repeated"},
+    {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment"},
+    {"file", 'f', "FILE", "texts, one a line; - is standard input"},
+    {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included"},
+    {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so"},
+    {"ids", 0, "LIST", "token ids such as 1,7,3,2, taken as they are; may be repeated"},
+    {"layers", 0, "LIST", "layers of the printed figure, counted from 0 (default 0); the page has all"},
+    {"heads", 0, "LIST", "heads of the printed figure (default 0); the page has all"},
+    {"tokens", 'n', "LIST", "lengths of the sweep (default 16-256*2)"},
+    {"sweep-layers", 0, "LIST", "numbers of layers of the other sweep (default 1 to all, at most 12 of them)"},
+    {"reps", 0, "N", "samples a point of the sweeps (default 7)"},
+    {"skip", 0, "LIST", "leave out some of latency,verify,receptive-field"},
+    ABLATE_OPTION,
+    {"out", 'o', "FOLDER", "where everything goes (default report)"},
+    {NULL, 0, NULL, NULL},
+};
+
+const command command_report = {
+    .name = "report",
+    .summary = "a page to explore in: attention of texts, latency, verification, receptive field",
+    .arguments = "MODEL",
+    .min_arguments = 1,
+    .max_arguments = 1,
+    .options = options,
+    .example = "  deberta report models/demo --text 'a new store opened beside the new mall' -o out/report\n"
+               "  deberta report models/demo --file texts.txt --skip latency -o out/report\n"
+               "  deberta report synthetic:v3-xsmall,vocab=1000 -o out/report\n",
+    .run = run,
+};

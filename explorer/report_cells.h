@@ -1,0 +1,49 @@
+/* The attention of one head in the few bytes that a page can hold.
+ *
+ * Three grades, by the length of the text and the number of heads that share a page:
+ *   exact    short texts: float32 as they are
+ *   bytes    up to PLAIN_CELLS tokens: one byte a value, scaled by the matrix' largest magnitude
+ *   pooled   longer ones: each cell stands for pool x pool values; mean, least and greatest as bytes
+ *
+ * The signed terms are kept without their row mean, because a softmax ignores it and eight bits are better spent on the
+ * rest; the row means follow in float32, so that a page can show either.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef EXPLORER_REPORT_CELLS_H
+#define EXPLORER_REPORT_CELLS_H
+
+#include <stdbool.h>
+
+#include "core/base/status.h"
+
+enum { PLAIN_CELLS = 220 };
+
+typedef struct cell_layout {
+    size_t n, pool, cells; /* cells = n / pool, rounded up */
+    bool exact;
+    bool has[DEBERTA_COMPONENT_COUNT]; /* the sum and the probabilities are always there */
+} cell_layout;
+
+/* The finest grade with which `heads` heads fit into budget_bytes. */
+cell_layout cell_layout_choose(size_t n, bool has_c2p, bool has_p2c, size_t heads, size_t budget_bytes);
+size_t cell_layout_bytes(const cell_layout *layout);
+
+/* What a page must know to read the bytes. */
+typedef struct cell_scales {
+    double scale[DEBERTA_COMPONENT_COUNT]; /* largest magnitude that is stored; of the sum: that a page shows */
+    double range[DEBERTA_COMPONENT_COUNT]; /* pooled: largest magnitude of the least and greatest values */
+    double largest_centred, largest_plain; /* of all signed cells, without and with their row means */
+    size_t not_finite;
+} cell_scales;
+
+/* matrices: [n][n] each, NULL for a term the model lacks; row means are taken out in place. bytes: cell_layout_bytes of
+ * them, little-endian:
+ *   row means, float32 [cells], of c2c, c2p, p2c as far as there
+ *   values [cells][cells] of the same, then of the probabilities: float32, or a byte
+ *   pooled only: least [cells][cells] and greatest [cells][cells] of the terms, the sum and the probabilities
+ * A byte q of a term means q / 127 of the scale (q as int8), of a probability (q / 254) squared: small probabilities
+ * keep their first digits. -128 and 255 are values that are not finite. */
+void cells_pack(const cell_layout *layout, float *const matrices[DEBERTA_COMPONENT_COUNT], uint8_t *bytes,
+                cell_scales *scales);
+
+#endif

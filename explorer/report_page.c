@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: MIT */
+#include "explorer/report_page.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "command/run.h"
+#include "core/base/status.h"
+#include "output/json_text.h"
+#include "output/byte_buffer.h"
+#include "viz/palette.h"
+
+/* Made by the build, see explorer/meson.build. */
+extern const unsigned char explorer_html[], explorer_css[], explorer_js[];
+extern const size_t explorer_html_bytes, explorer_css_bytes, explorer_js_bytes;
+
+/* What the attention of all texts may take before base64, which makes four bytes of three: the page stays below 40 MB.
+ */
+enum { CELLS_BUDGET_BYTES = 29000000 };
+
+typedef struct page_writer {
+    FILE *out;
+    const report_contents *contents;
+    deberta_error error;
+    deberta_status status;
+} page_writer;
+
+char *report_path(const char *folder, const char *name)
+{
+    char *path = NULL;
+    return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
+}
+
+static void put_escaped(FILE *out, const char *text)
+{
+    for (; text && *text; text++) switch (*text) {
+        case '<': fputs("&lt;", out); break;
+        case '>': fputs("&gt;", out); break;
+        case '&': fputs("&amp;", out); break;
+        case '"': fputs("&quot;", out); break;
+        default: fputc(*text, out);
+        }
+}
+
+/* Inside a script element only `<` can end it or begin a comment. */
+static int put_json_bytes(const char *bytes, size_t count, void *out)
+{
+    for (size_t k = 0; k < count; k++)
+        if (bytes[k] == '<')
+            fputs("\\u003c", out);
+        else
+            fputc(bytes[k], out);
+    return 0;
+}
+
+/* A page without its data shows nothing, so that a value that cannot be made or written ends it. */
+static void put_json(page_writer *page, const char *name, const json_t *value)
+{
+    fprintf(page->out, "<script type=\"application/json\" id=\"json-%s\">", name);
+    if (json_dump_callback(value, put_json_bytes, page->out, JSON_COMPACT | JSON_REAL_PRECISION(9)) != 0 &&
+        page->status == DEBERTA_OK)
+        page->status = status_fail(&page->error, DEBERTA_E_MEMORY, "out of memory for the data of the page");
+    fputs("</script>\n", page->out);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- the data */
+
+/* The same tables as the figures': base64 of red, green, blue of every level. */
+static json_t *describe_palettes(void)
+{
+    static const char *const names[] = {"polar", "cividis", "viridis", "magma"};
+    json_t *object = json_object();
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        draw_colour table[PALETTE_LEVELS_MAX];
+        byte_buffer text = {0};
+        const palette *map = palette_find(names[k]);
+        const size_t levels = palette_table(map, table);
+        unsigned char rgb[3 * PALETTE_LEVELS_MAX];
+        for (size_t l = 0; l < levels; l++) memcpy(rgb + 3 * l, (uint8_t[]){table[l].r, table[l].g, table[l].b}, 3);
+        byte_buffer_base64(&text, rgb, 3 * levels);
+        json_object_set_new(object, names[k],
+                            json_pack("{s:b, s:s#}", "diverging", palette_is_diverging(map), "rgb",
+                                      text.failed ? "" : (const char *)text.data,
+                                      text.failed ? (size_t)0 : text.size_bytes));
+        byte_buffer_free(&text);
+    }
+    return object;
+}
+
+static json_t *describe_series(void)
+{
+    json_t *list = json_array();
+    for (size_t k = 0; k < PALETTE_SERIES_COUNT; k++) {
+        const draw_colour c = palette_series(k);
+        json_array_append_new(list, json_sprintf("#%02x%02x%02x", c.r, c.g, c.b));
+    }
+    return list;
+}
+
+static void add_file(json_t *list, const char *folder, const char *name, const char *what)
+{
+    struct stat about;
+    char *path = report_path(folder, name);
+    if (path && stat(path, &about) == 0 && S_ISREG(about.st_mode))
+        json_array_append_new(
+            list, json_pack("{s:s, s:s, s:I}", "name", name, "what", what, "bytes", (json_int_t)about.st_size));
+    free(path);
+}
+
+static bool has_document(const report_contents *contents, const char *name)
+{
+    for (size_t k = 0; k < contents->document_count; k++)
+        if (strcmp(contents->documents[k], name) == 0) return true;
+    return false;
+}
+
+static json_t *describe_files(const report_contents *contents)
+{
+    static const char *const names[][3] = {
+        {"info", "info.json", "the machine and the model"},
+        {"verify", "verify.json", "verification"},
+        {"receptive-field", "receptive-field.json", "receptive field"},
+        {"receptive-field", "receptive-field.png", "receptive field, drawn"},
+        {"lengths", "lengths.json", "latency against length, raw samples"},
+        {"lengths", "lengths.png", "latency against length, drawn"},
+        {"layers", "layers.json", "latency against layers, raw samples"},
+        {"layers", "layers.png", "latency against layers, drawn"},
+    };
+    json_t *list = json_array();
+    for (size_t k = 0; k < contents->text_count; k++) {
+        const report_text *text = &contents->texts[k];
+        const size_t folder = strlen(contents->folder) + 1;
+        add_file(list, contents->folder, text->data + folder, "exact components and probabilities, float32");
+        add_file(list, contents->folder, text->figure + folder, "figure");
+        add_file(list, contents->folder, text->document + folder, "figure for print");
+    }
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        if (has_document(contents, names[k][0])) add_file(list, contents->folder, names[k][1], names[k][2]);
+    add_file(list, contents->folder, "commands.sh", "every command that made this folder");
+    return list;
+}
+
+static json_t *describe_step(const report_step *step)
+{
+    json_t *command = step->command ? json_clean_text(step->command) : json_null();
+    return json_pack("{s:s, s:o, s:b}", "title", step->title, "command", command, "failed", step->failed);
+}
+
+static json_t *describe_steps(const report_contents *contents)
+{
+    json_t *list = json_array();
+    for (size_t k = 0; k < contents->step_count; k++) json_array_append_new(list, describe_step(&contents->steps[k]));
+    return list;
+}
+
+/* What other commands wrote as JSON goes in as it is; the page knows their contracts. */
+static void put_documents(page_writer *page)
+{
+    for (size_t k = 0; k < page->contents->document_count; k++) {
+        const char *document = page->contents->documents[k];
+        char name[32];
+        snprintf(name, sizeof name, "%s.json", document);
+        char *path = report_path(page->contents->folder, name);
+        json_t *value = path ? json_load_file(path, 0, NULL) : NULL;
+        if (value) put_json(page, document, value);
+        json_decref(value);
+        free(path);
+    }
+}
+
+static void put_data(page_writer *page)
+{
+    const report_contents *contents = page->contents;
+    json_t *texts = json_array();
+    for (size_t k = 0; page->status == DEBERTA_OK && k < contents->text_count; k++) {
+        json_t *about = NULL;
+        page->status = report_text_put(&contents->texts[k], k, CELLS_BUDGET_BYTES / contents->text_count, page->out,
+                                       &about, &page->error);
+        json_array_append_new(texts, about);
+    }
+    put_documents(page);
+    json_t *about =
+        json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "model", json_clean_text(contents->model), "version",
+                  deberta_version(), "palettes", describe_palettes(), "series", describe_series(), "texts", texts,
+                  "files", describe_files(contents), "steps", describe_steps(contents));
+    put_json(page, "page", about);
+    json_decref(about);
+}
+
+/* ------------------------------------------------------------------------------------------------------ the template */
+
+static void put_model(page_writer *page) { put_escaped(page->out, page->contents->model); }
+static void put_style(page_writer *page) { fwrite(explorer_css, 1, explorer_css_bytes, page->out); }
+static void put_script(page_writer *page) { fwrite(explorer_js, 1, explorer_js_bytes, page->out); }
+
+/* Copies explorer.html and puts each part where its name stands in double braces. */
+static void put_template(page_writer *page)
+{
+    static const struct {
+        const char *mark;
+        void (*put)(page_writer *page);
+    } parts[] = {
+        {"{{model}}", put_model}, {"{{style}}", put_style}, {"{{data}}", put_data}, {"{{script}}", put_script}};
+    const char *at = (const char *)explorer_html, *end = at + explorer_html_bytes;
+    while (at < end) {
+        const char *mark = strstr(at, "{{");
+        if (!mark) mark = end;
+        fwrite(at, 1, (size_t)(mark - at), page->out);
+        at = mark;
+        for (size_t k = 0; at < end && k < sizeof parts / sizeof *parts; k++)
+            if (strncmp(mark, parts[k].mark, strlen(parts[k].mark)) == 0) {
+                parts[k].put(page);
+                at = mark + strlen(parts[k].mark);
+                break;
+            }
+        if (at == mark && at < end) fputc(*at++, page->out);
+    }
+}
+
+int report_page_write(const parsed_options *options, const report_contents *contents)
+{
+    text_output output = {0};
+    char *path = report_path(contents->folder, "index.html");
+    int status = path ? text_output_open(options, path, &output) : EXIT_SYSTEM;
+    if (status == EXIT_OK) {
+        page_writer page = {.out = output.file, .contents = contents};
+        put_template(&page);
+        if (page.status == DEBERTA_OK) {
+            status = text_output_close(options, &output);
+        } else {
+            text_output_discard(&output);
+            status = report_error(options, &page.error);
+        }
+    }
+    free(path);
+    return status;
+}

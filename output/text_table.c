@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: MIT */
+#include "output/text_table.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/grow.h"
+
+text_table text_table_make(size_t columns) { return (text_table){.columns = columns}; }
+
+static bool reserve(text_table *table)
+{
+    char **cells = grown(table->cells, &table->capacity, table->count + 1, sizeof *cells);
+    if (cells) table->cells = cells;
+    return cells;
+}
+
+void text_table_add(text_table *table, const char *format, ...)
+{
+    char *cell = NULL;
+    va_list arguments;
+    va_start(arguments, format);
+    if (reserve(table) && vasprintf(&cell, format, arguments) >= 0)
+        table->cells[table->count++] = cell;
+    else
+        table->failed = true;
+    va_end(arguments);
+}
+
+void text_table_add_titles(text_table *table, const char *const *titles)
+{
+    for (size_t k = 0; k < table->columns; k++) text_table_add(table, "%s", titles[k]);
+}
+
+void text_table_add_known(text_table *table, int decimals, double value, bool known)
+{
+    if (known)
+        text_table_add(table, "%.*f", decimals, value);
+    else
+        text_table_add(table, "%s", "");
+}
+
+static const char *cell_at(const text_table *table, size_t row, size_t column)
+{
+    size_t index = row * table->columns + column;
+    return index < table->count ? table->cells[index] : "";
+}
+
+static size_t row_count(const text_table *table) { return (table->count + table->columns - 1) / table->columns; }
+
+static bool looks_like_number(const char *text) { return strchr("+-.0123456789", *text) != NULL; }
+
+/* By the first row below the titles; an empty cell counts as a number. */
+static bool is_right_aligned(const text_table *table, size_t column)
+{
+    return row_count(table) < 2 || looks_like_number(cell_at(table, 1, column));
+}
+
+/* Characters, not bytes: continuation bytes of UTF-8 take no place. */
+static size_t width_of(const char *text)
+{
+    size_t width = 0;
+    for (; *text; text++) width += ((unsigned char)*text & 0xC0) != 0x80;
+    return width;
+}
+
+static size_t column_width(const text_table *table, size_t column)
+{
+    size_t widest = 0;
+    for (size_t row = 0; row < row_count(table); row++) {
+        size_t width = width_of(cell_at(table, row, column));
+        if (width > widest) widest = width;
+    }
+    return widest;
+}
+
+static void print_spaces(FILE *out, size_t count)
+{
+    while (count-- > 0) fputc(' ', out);
+}
+
+static void print_plain(const text_table *table, FILE *out)
+{
+    for (size_t row = 0; row < row_count(table); row++) {
+        for (size_t column = 0; column < table->columns; column++) {
+            const char *cell = cell_at(table, row, column);
+            size_t padding = column_width(table, column) - width_of(cell);
+            bool right = is_right_aligned(table, column), last = column + 1 == table->columns;
+            if (column > 0) fputs("  ", out);
+            if (right) print_spaces(out, padding);
+            fputs(cell, out);
+            if (!right && !last) print_spaces(out, padding);
+        }
+        fputc('\n', out);
+    }
+}
+
+static void print_markdown(const text_table *table, FILE *out)
+{
+    for (size_t row = 0; row < row_count(table); row++) {
+        for (size_t column = 0; column < table->columns; column++) {
+            fputs("| ", out);
+            for (const char *c = cell_at(table, row, column); *c; c++) {
+                if (*c == '|') fputc('\\', out);
+                fputc(*c, out);
+            }
+            fputc(' ', out);
+        }
+        fputs("|\n", out);
+        if (row > 0) continue;
+        for (size_t column = 0; column < table->columns; column++)
+            fputs(is_right_aligned(table, column) ? "|--:" : "|---", out);
+        fputs("|\n", out);
+    }
+}
+
+/* RFC 4180: quotes around what holds a comma, a quote or a line end. */
+static void print_csv_cell(const char *cell, FILE *out)
+{
+    if (!cell[strcspn(cell, ",\"\r\n")]) {
+        fputs(cell, out);
+        return;
+    }
+    fputc('"', out);
+    for (; *cell; cell++) {
+        if (*cell == '"') fputc('"', out);
+        fputc(*cell, out);
+    }
+    fputc('"', out);
+}
+
+static void print_csv(const text_table *table, FILE *out)
+{
+    for (size_t row = 0; row < row_count(table); row++) {
+        for (size_t column = 0; column < table->columns; column++) {
+            if (column > 0) fputc(',', out);
+            print_csv_cell(cell_at(table, row, column), out);
+        }
+        fputc('\n', out);
+    }
+}
+
+static void print_latex_cell(const char *cell, FILE *out)
+{
+    for (const char *c = cell; *c; c++) {
+        if (strchr("&%$#_{}", *c)) fputc('\\', out);
+        switch (*c) {
+        case '\\': fputs("\\textbackslash{}", out); break;
+        case '~': fputs("\\textasciitilde{}", out); break;
+        case '^': fputs("\\textasciicircum{}", out); break;
+        default: fputc(*c, out);
+        }
+    }
+}
+
+static void print_latex(const text_table *table, FILE *out)
+{
+    fputs("% \\usepackage{booktabs}\n\\begin{tabular}{", out);
+    for (size_t column = 0; column < table->columns; column++) fputc(is_right_aligned(table, column) ? 'r' : 'l', out);
+    fputs("}\n\\toprule\n", out);
+    for (size_t row = 0; row < row_count(table); row++) {
+        for (size_t column = 0; column < table->columns; column++) {
+            if (column > 0) fputs(" & ", out);
+            print_latex_cell(cell_at(table, row, column), out);
+        }
+        fputs(row == 0 ? " \\\\\n\\midrule\n" : " \\\\\n", out);
+    }
+    fputs("\\bottomrule\n\\end{tabular}\n", out);
+}
+
+bool text_table_print(const text_table *table, FILE *out, text_table_style style)
+{
+    if (table->failed) return false;
+    switch (style) {
+    case TEXT_TABLE_PLAIN: print_plain(table, out); break;
+    case TEXT_TABLE_MARKDOWN: print_markdown(table, out); break;
+    case TEXT_TABLE_CSV: print_csv(table, out); break;
+    case TEXT_TABLE_LATEX: print_latex(table, out); break;
+    }
+    return true;
+}
+
+void text_table_free(text_table *table)
+{
+    for (size_t i = 0; i < table->count; i++) free(table->cells[i]);
+    free(table->cells);
+    *table = (text_table){0};
+}
+
+deberta_status text_table_finish(text_table *table, FILE *out, text_table_style style, deberta_error *err)
+{
+    bool printed = text_table_print(table, out, style);
+    text_table_free(table);
+    if (!printed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a table");
+    return DEBERTA_OK;
+}

@@ -1,0 +1,39 @@
+/* A table of short texts, printed with aligned columns, as Markdown, CSV or a LaTeX tabular (booktabs).
+ * SPDX-License-Identifier: MIT */
+#ifndef OUTPUT_TEXT_TABLE_H
+#define OUTPUT_TEXT_TABLE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+
+#include "core/base/status.h"
+
+typedef enum text_table_style {
+    TEXT_TABLE_PLAIN,
+    TEXT_TABLE_MARKDOWN,
+    TEXT_TABLE_CSV,
+    TEXT_TABLE_LATEX
+} text_table_style;
+
+typedef struct text_table {
+    char **cells; /* owned, row by row; the first row holds the titles */
+    size_t columns, count, capacity;
+    bool failed; /* out of memory: prints nothing */
+} text_table;
+
+/* Cells are added from left to right, row by row; the first `columns` of them are the titles. */
+text_table text_table_make(size_t columns);
+void text_table_add(text_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The whole first row: [columns]. */
+void text_table_add_titles(text_table *table, const char *const *titles);
+/* A number with so many decimals, or an empty cell for what is not known. */
+void text_table_add_known(text_table *table, int decimals, double value, bool known);
+/* Numbers, and what looks like one, are set to the right. False if memory ran out on the way, and then nothing is
+ * printed. */
+bool text_table_print(const text_table *table, FILE *out, text_table_style style);
+void text_table_free(text_table *table);
+/* Both, with the one failure as a message. */
+deberta_status text_table_finish(text_table *table, FILE *out, text_table_style style, deberta_error *err);
+
+#endif

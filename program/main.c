@@ -1,0 +1,124 @@
+/* The program: finds the command and runs it. SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+#include "command/run.h"
+#include "explorer/explorer.h"
+#include "studies/studies.h"
+
+extern const command command_completion; /* cmd_completion.c, which reads the list below */
+
+const command *const commands[] = {
+    &command_info,
+    &command_bench,
+    &command_verify,
+    &command_encode,
+    &command_tokenize,
+    &command_fill_mask,
+    &command_detect,
+    &command_classify,
+    &command_eval,
+    &command_tag,
+    &command_answer,
+#if HAVE_VIZ
+    &command_attention,
+#endif
+    &command_receptive_field,
+    &command_report,
+    &command_study,
+    &command_pack,
+    &command_completion,
+    NULL,
+};
+
+static void print_overview(FILE *out)
+{
+    fprintf(out,
+            "deberta %s: DeBERTa encoders on the CPU, and what happens inside them\n\n"
+            "usage: deberta <command> [MODEL] [options]\n\n"
+            "MODEL is a folder (config.json with model.safetensors or pytorch_model.bin), or synthetic:<shape>, for "
+            "example\n"
+            "synthetic:v3-base or synthetic:v3-small,layers=2,vocab=1000\n\ncommands:\n",
+            deberta_version());
+    for (size_t k = 0; commands[k]; k++) fprintf(out, "  %-16s %s\n", commands[k]->name, commands[k]->summary);
+    fprintf(out, "\nfor one command: deberta <command> --help\n"
+                 "a first look:    deberta info synthetic:v3-small\n");
+}
+
+static bool is_one_of(const char *text, const char *a, const char *b, const char *c)
+{
+    return strcmp(text, a) == 0 || strcmp(text, b) == 0 || strcmp(text, c) == 0;
+}
+
+/* The command that the words name, and how many of them do. */
+static const command *find_command(int count, char **words, int *used)
+{
+    *used = 1;
+    for (size_t k = 0; commands[k]; k++) {
+        if (strcmp(words[0], commands[k]->name) != 0) continue;
+        for (const command *const *sub = commands[k]->subcommands; sub && *sub && count > 1; sub++) {
+            if (strcmp(words[1], command_word(*sub)) != 0) continue;
+            *used = 2;
+            return *sub;
+        }
+        return commands[k];
+    }
+    return NULL;
+}
+
+static void complain_of_command(const char *name)
+{
+    const char *nearest = NULL;
+    size_t least = SIZE_MAX;
+    for (size_t k = 0; commands[k]; k++) options_nearest(name, strlen(name), commands[k]->name, &least, &nearest);
+    fprintf(stderr, "deberta: unknown %s '%s'", *name == '-' ? "option" : "command", name);
+    if (nearest) fprintf(stderr, "; did you mean %s?", nearest);
+    fprintf(stderr, "\nsee: deberta --help\n");
+}
+
+static int run_command(const command *command, int argc, char **argv)
+{
+    parsed_options *options;
+    int status = options_parse(&options, command, argc, argv);
+    if (!options) return status;
+    status = run_check_common(options) ? command->run(options) : EXIT_USAGE;
+    options_free(&options);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    run_install_signal_handlers();
+    if (argc < 2) {
+        print_overview(stderr);
+        return EXIT_USAGE;
+    }
+    const bool asks_for_help = is_one_of(argv[1], "--help", "-h", "help");
+    int status = EXIT_OK;
+    if (asks_for_help && argc == 2) {
+        print_overview(stdout);
+    } else if (is_one_of(argv[1], "--version", "-V", "version")) {
+        options_print_version();
+    } else {
+        const int first = asks_for_help ? 2 : 1;
+        const char *name = argv[first];
+        int words;
+        const command *command = find_command(argc - first, argv + first, &words);
+        if (!command) {
+            complain_of_command(name);
+            return EXIT_USAGE;
+        }
+        if (asks_for_help)
+            options_print_help(command);
+        else
+            status = run_command(command, argc - words, argv + words);
+    }
+    /* whatever was printed: a full disk must not look like success */
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "deberta: standard output cannot be written: %s\n", strerror(errno));
+        if (status == EXIT_OK) status = EXIT_SYSTEM;
+    }
+    return status;
+}

@@ -1,0 +1,116 @@
+/* The second opinion: DeBERTa v1, v2 and v3 in float64, written from the formulas of SPEC 2 to 8 with plain loops,
+ * sharing no code with the encoder but the reading of config.json and of weight files. Tests and `verify` measure the
+ * encoder against it.
+ *
+ * One sequence at a time, at its full padded length if one likes: unlike the encoder it takes a mask as the papers'
+ * code does, and rows that are masked follow the rule that is asked for. Layer weights are read when they are needed
+ * and dropped after, so that a large model costs memory of one layer. Seconds, not milliseconds: about 2 GFLOP a
+ * second.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef REFERENCE_REFERENCE_H
+#define REFERENCE_REFERENCE_H
+
+#include "core/io/checkpoint.h"
+#include "core/model/config.h"
+
+/* Where weights come from. Names are canonical (SPEC 9, without prefix). Both functions are called with `context`. */
+typedef struct reference_source {
+    void *context;
+    /* Rank and shape of a tensor, or false if there is none of that name. */
+    bool (*find)(void *context, const char *name, size_t *rank, size_t shape[TENSOR_MAX_RANK]);
+    /* Elements [first, first + count), row-major. The range is inside what `find` said. */
+    deberta_status (*read)(void *context, const char *name, size_t first, size_t count, double *values,
+                           deberta_error *err);
+} reference_source;
+
+typedef struct reference_model {
+    model_config config; /* version settled: 1 or 2 */
+    reference_source source;
+    deberta_reference distances; /* SPEC 4.3 */
+    double eps;
+    bool c2p, p2c;
+    bool classifies_tokens;  /* by its architecture, whatever else the files hold */
+    double *relative;        /* R [2K][h], layer norm applied; NULL without relative attention */
+    checkpoint *checkpoint;  /* owned, or NULL */
+    struct made_up *made_up; /* owned, or NULL */
+} reference_model;
+
+/* A folder or "synthetic:...", as deberta_model_open takes it. */
+deberta_status reference_open(reference_model **model, const char *path, deberta_reference distances,
+                              deberta_error *err);
+/* From a configuration, of which the sizes and flags are copied (labels and architecture are not kept), and a source of
+ * weights. */
+deberta_status reference_create(reference_model **model, const model_config *config, reference_source source,
+                                deberta_reference distances, deberta_error *err);
+void reference_free(reference_model **model);
+
+/* Rows that the mask removes (SPEC 5.3). Rows that it keeps do not depend on it. */
+typedef enum reference_padding {
+    REFERENCE_PADDING_UNIFORM = 0, /* attention 1/n over all columns: current transformers */
+    REFERENCE_PADDING_ZERO,        /* no attention: Microsoft, earlier transformers */
+} reference_padding;
+
+typedef struct reference_input {
+    size_t tokens;               /* n */
+    const int64_t *ids;          /* [n] */
+    const int64_t *token_types;  /* [n] or NULL: 0 */
+    const int64_t *position_ids; /* [n] or NULL: 0, 1, 2 ... */
+    const unsigned char *mask;   /* [n] or NULL: all kept */
+    reference_padding padding;
+    const double *first_hidden; /* [n][h] or NULL: takes the place of H[0] */
+    /* Interventions, as include/deberta.h defines them; what the model lacks is passed over. */
+    const deberta_ablation *ablations; /* [ablation_count] */
+    size_t ablation_count;
+} reference_input;
+
+/* One query's attention in one layer, all heads. value[c] is [A][n]; NULL where the model has no such term. Components
+ * are divided by the common scale; LOGITS is their sum, before talking heads and the mask; PROBABILITIES come after
+ * talking heads. */
+typedef struct reference_attention_row {
+    size_t layer, query;
+    const double *value[DEBERTA_COMPONENT_COUNT];
+} reference_attention_row;
+
+typedef struct reference_observer {
+    void *context;
+    void (*on_row)(void *context, const reference_attention_row *row);
+} reference_observer;
+
+/* hidden [L + 1][n][h] receives H[0] ... H[L]. observer may be NULL. */
+deberta_status reference_encode(const reference_model *model, const reference_input *input, double *hidden,
+                                const reference_observer *observer, deberta_error *err);
+
+/* The Enhanced Mask Decoder (SPEC 8.3): passes [2][n][h] receives the query states after each pass. With
+ * position_biased_input there is nothing to do and both are H[L]. `hidden` is what reference_encode wrote. */
+deberta_status reference_decode(const reference_model *model, const reference_input *input, const double *hidden,
+                                double *passes, deberta_error *err);
+
+/* norms [A][n]: the length of what head a writes into the residual stream for key j with attention 1, ||W_o^a v_j^a||,
+ * where v = W_v x + b_v and W_o^a are the head's columns of the output projection (Kobayashi et al. 2020, "Attention is
+ * not only a weight"; the output bias belongs to no key). hidden [n][h] is what enters the layer: H[layer]. */
+deberta_status reference_value_norms(const reference_model *model, size_t layer, const double *hidden, size_t tokens,
+                                     double *norms, deberta_error *err);
+
+/* The position terms of one head before rows are chosen by distance, divided by the common scale. NULL: not wanted;
+ * what the model lacks is left alone. p2p is no term of the model: the product that the paper leaves out. */
+typedef struct reference_strips {
+    double *c2p; /* [n][2K] q_i . PK[row] */
+    double *p2c; /* [n][2K] k_j . PQ[row] */
+    double *p2p; /* [2K] PQ[row] . PK[row] */
+} reference_strips;
+/* hidden [n][h] is what enters the layer: H[layer]; not used for p2p alone. */
+deberta_status reference_position_strips(const reference_model *model, size_t layer, size_t head, const double *hidden,
+                                         size_t tokens, const reference_strips *strips, deberta_error *err);
+
+/* words, positions [n][E]: the rows of both tables, as they are before anything is added to them. */
+deberta_status reference_embedding_rows(const reference_model *model, const reference_input *input, double *words,
+                                        double *positions, deberta_error *err);
+
+/* Columns of a head, 0 if its tensors are absent. */
+size_t reference_head_width(const reference_model *model, deberta_task head);
+/* logits [n][width], for DEBERTA_TASK_SEQUENCE [1][width]. */
+deberta_status reference_head_logits(const reference_model *model, deberta_task head, const reference_input *input,
+                                     const double *hidden, double *logits, deberta_error *err);
+
+#endif

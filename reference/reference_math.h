@@ -1,0 +1,36 @@
+/* The elementary formulas of SPEC in float64: what the reference model is put together from, and what kernel tests may
+ * compare with. Written to be read beside SPEC; matrices are row-major, a linear layer has W [out][in].
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef REFERENCE_REFERENCE_MATH_H
+#define REFERENCE_REFERENCE_MATH_H
+
+#include <stddef.h>
+
+#include "core/model/config.h"
+
+/* sum_i a_i b_i, i < count. Eight partial sums, so that compilers may use vectors. */
+double reference_dot(const double *a, const double *b, size_t count);
+
+/* y = W x + b for `rows` vectors: x [rows][in], W [out][in], b [out] or NULL, y [rows][out]. y is not x. */
+void reference_linear(double *y, const double *x, size_t rows, size_t in, const double *w, const double *b, size_t out);
+
+/* y = gain (x - mean) / sqrt(variance + eps) + bias over each row (SPEC 2); the variance is the biased one. y may be x.
+ */
+void reference_layer_norm(double *y, const double *x, size_t rows, size_t width, const double *gain, const double *bias,
+                          double eps);
+
+double reference_activation(activation function, double x);
+
+/* In place, over the keys that `mask` keeps; masked keys get 0. mask NULL: all. If nothing is kept, all are 0
+ * (SPEC 5.3). */
+void reference_softmax(double *row, const unsigned char *mask, size_t keys);
+
+/* SPEC 4.3: signed log bucket of a distance with `buckets` buckets over max_distance. buckets 0: the distance itself.
+ */
+long reference_bucket(long distance, size_t buckets, size_t max_distance, deberta_reference reference);
+
+/* Table row of the distance i - j (SPEC 3.3, 4.3): the same for c2p and p2c (SPEC 3.4). Needs relative_span >= 1. */
+size_t reference_table_row(const model_config *config, deberta_reference reference, long distance);
+
+#endif

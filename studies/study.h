@@ -1,0 +1,52 @@
+/* What studies share: how they are asked and how they answer.
+ *
+ * A study prints short tables for people (--format table, md), all of what it found as JSON (--format json, --json), or
+ * its data, one row an observation, as CSV (--format csv). --data writes the same CSV into a file, -o draws the figure.
+ * A study fills study_findings and calls study_finish; it opens no file and knows no format.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef STUDIES_STUDY_H
+#define STUDIES_STUDY_H
+
+#include "output/text_table.h"
+#include "command/options.h"
+#include "viz/attention_figure.h"
+#include "viz/chart.h"
+
+enum { STUDY_MOST_TABLES = 6 };
+
+typedef struct study_table {
+    const char *name;  /* of the JSON member: "shares" */
+    const char *title; /* above the table, or NULL */
+    text_table table;
+} study_table;
+
+/* Everything is owned but texts and the figure, which must live until study_finish returns. */
+typedef struct study_findings {
+    study_table tables[STUDY_MOST_TABLES];
+    size_t table_count;
+    text_table data;
+    char note[1024]; /* under the tables: what was measured, on how much. May be empty */
+    /* At most one of these; both NULL: the study draws nothing. Paths and provenance are added here. */
+    const chart_figure *chart;
+    const attention_figure *maps;
+} study_findings;
+
+/* Adds a table and returns it, to be filled: the first `columns` cells are titles. At most STUDY_MOST_TABLES. */
+text_table *study_add_table(study_findings *findings, const char *name, const char *title, size_t columns);
+void study_findings_free(study_findings *findings);
+
+/* Wrong values of the options below, before anything is computed. False after saying so. */
+bool study_check_options(const parsed_options *options);
+/* Draws, writes and prints what was asked for. EXIT_OK or an exit code, after saying why. */
+int study_finish(const parsed_options *options, const study_findings *findings);
+
+#define STUDY_OPTIONS                                                                                                  \
+    {"format", 0, "NAME", "table, md (default), csv (the data) or json"},                                              \
+        {"data", 0, "FILE", "write the data as CSV, one row an observation"},                                          \
+    {                                                                                                                  \
+        "out", 'o', "FILE", "draw the figure: .png, .svg, .pdf; may be repeated"                                       \
+    }
+enum { STUDY_MOST_OUTPUTS = 8 };
+
+#endif
