@@ -3,8 +3,8 @@
 
     tools/lint.py [--objects] [--format] [BUILD_DIR]
 
-Prints each breach; the last line is `N passed, N failed, N skipped`. The object rules need BUILD_DIR (default: build) and are
-skipped without it. --objects: only these. --format: also what clang-format 14 says (.clang-format).
+Prints each breach, and last how many lines, files and objects it looked at. The object rules need BUILD_DIR (default: build) and are
+left out without it. --objects: only these. --format: also what clang-format 14 says (.clang-format).
 
 SPDX-License-Identifier: MIT
 """
@@ -58,7 +58,7 @@ LIBRARY_HOMES = {
 PROGRAMS = {"viz/gallery.c"}  # live beside a library, but are programs
 SIMD_SYSTEM_HEADERS = {"stddef.h", "stdint.h", "stdbool.h", "math.h", "string.h", "assert.h", "immintrin.h", "arm_neon.h"}
 
-failures, passes, skips = [], 0, 0
+failures, left_out, passes = [], [], 0
 
 
 def check(fine, message):
@@ -132,10 +132,9 @@ def check_hygiene(path, text):
 
 def check_format(paths):
     """clang-format's opinion, of the one version whose opinion counts."""
-    global skips
     version = subprocess.run(["clang-format", "--version"], capture_output=True, text=True).stdout if shutil.which("clang-format") else ""
     if " 14." not in version:
-        skips += 1
+        left_out.append("the format, clang-format 14 is not installed")
         return
     for path in paths:
         if path.startswith("simd/tmpl/"):
@@ -241,7 +240,6 @@ def check_sources(format_too):
 
 
 def main():
-    global skips
     options = {argument for argument in sys.argv[1:] if argument.startswith("--")}
     folders = [argument for argument in sys.argv[1:] if argument not in options]
     if options - {"--objects", "--format"} or len(folders) > 1:
@@ -253,10 +251,10 @@ def main():
     if os.path.exists(os.path.join(build, "libdeberta.so")):
         check_objects(build)
     else:
-        skips += 1
+        left_out.append(f"the objects, {build} has no libdeberta.so")
     for failure in failures:
         print("lint:", failure)
-    print(f"{passes} passed, {len(failures)} failed, {skips} skipped")
+    print(f"lint: {passes + len(failures)} places looked at, {len(failures)} breaches" + "".join(f"; left out: {rule}" for rule in left_out))
     return 1 if failures else 0
 
 

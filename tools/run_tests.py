@@ -41,18 +41,23 @@ NOT_FROM_THE_CALLER = {"DEBERTA_UPDATE_GOLDEN", "DEBERTA_TEST_QUICK", "DEBERTA_T
 MESON_LIMIT = 3 * 3600
 
 
+# The suites that run the kernels tier by tier; the others say nothing about a tier.
+TIER_SUITES = {"kernels", "golden"}
+
+
 class Totals:
     def __init__(self):
         self.passed = self.failed = self.skipped = 0
+        self.tier_failures = 0  # of what a tier must pass
 
-    def add(self, passed, failed, skipped=0):
+    def add(self, passed, failed, skipped=0, of_tiers=True):
         self.passed += passed
         self.failed += failed
         self.skipped += skipped
+        self.tier_failures += failed if of_tiers else 0
 
 
 totals = Totals()
-tiers = []  # (tier, how it ran)
 
 
 def say(text):
@@ -107,16 +112,21 @@ def show_end(command, output, lines):
     say("\n".join("    " + line for line in output.rstrip().split("\n")[-lines:]))
 
 
-def run(title, command, environment=None, timeout=1800):
+def run(title, command, environment=None, timeout=1800, of_tiers=True):
     """One program as a test of its own."""
     begin = time.time()
     output, well = execute(command, environment, timeout)
     counts = count_output(output, well)
-    totals.add(*counts)
+    totals.add(*counts, of_tiers=of_tiers)
     say(f"  {title}: {counts[0]} passed, {counts[1]} failed, {counts[2]} skipped ({time.time() - begin:.0f} s)")
     if not well:
         show_end(command, output, 40)
     return output
+
+
+def lint(build, *options):
+    """One test, however many lines it looks at."""
+    say("  " + run("lint", [sys.executable, "tools/lint.py", *options, build], of_tiers=False).rstrip().split("\n")[-1])
 
 
 def must(title, command):
@@ -129,6 +139,12 @@ def must(title, command):
     return well
 
 
+def judges_tiers(name):
+    """name: of a test in meson's log, `suite+suite - project:test`; one without suites may judge anything."""
+    suites, dash, _ = name.partition(" - ")
+    return not dash or bool(TIER_SUITES.intersection(suites.split("+")))
+
+
 def add_entry(entry):
     """One test of meson's log."""
     text = entry.get("stdout", "") + "\n" + (entry.get("stderr") or "")
@@ -136,7 +152,7 @@ def add_entry(entry):
         totals.add(0, 0, 1)
         return
     well = entry["result"] in ("OK", "EXPECTEDFAIL")
-    totals.add(*count_output(text, well))
+    totals.add(*count_output(text, well), of_tiers=judges_tiers(entry["name"]))
     if not well:
         say(f"    {entry['name']}: {entry['result']}")
         show_end(entry["command"], text, 25)
@@ -165,7 +181,7 @@ def meson_tests(title, build, arguments=(), environment=None):
         add_entry(entry)
     missing = collections.Counter(expected) - collections.Counter(entry["name"] for entry in entries)
     for name in missing.elements():
-        totals.add(0, 1)
+        totals.add(0, 1, of_tiers=judges_tiers(name))
         say(f"    {name}: did not run")
     if not expected or not entries:
         totals.add(0, 1)
@@ -216,7 +232,7 @@ def native():
     meson_tests("tests", "build")
     # The tests skip a tier that is missing, whether the processor or the build lacks it.
     run("tiers of this processor", ["build/tests/checkasm/checkasm", "--quick"] + [f"--require={tier}" for tier in native_tiers()])
-    run("lint", [sys.executable, "tools/lint.py", "build"] + ["--format"] * ("--full" in sys.argv))
+    lint("build", *["--format"] * ("--full" in sys.argv))
     return [(tier, "native") for tier in native_tiers()]
 
 
@@ -276,7 +292,7 @@ def options():
         if build_in(build, f"-D{part}=disabled", "-Dtests=enabled", "--werror", "--buildtype=release"):
             meson_tests(f"without {part}", build, ["--setup", "quick", "--suite", "unit", "--suite", "cli", "--no-suite", "long"])
     if os.path.exists("build-no-viz/build.ninja"):
-        run("lint of the objects", [sys.executable, "tools/lint.py", "--objects", "build-no-viz"])
+        lint("build-no-viz", "--objects")
 
 
 def clang():
@@ -284,7 +300,7 @@ def clang():
     if build_in("build-clang", "--native-file=tools/clang.ini", "--werror", "--buildtype=release"):
         meson_tests("kernels and golden results", "build-clang", ["--setup", "quick", "--suite", "kernels", "--suite", "golden",
                                                                   "--no-suite", "long"])
-        run("lint of the objects", [sys.executable, "tools/lint.py", "--objects", "build-clang"])
+        lint("build-clang", "--objects")
 
 
 def sanitizers():
@@ -338,18 +354,20 @@ def main():
         return 2
     os.chdir(ROOT)
     begin = time.time()
+    passed, failed = [], []  # tiers, and how they ran
     for name, function, tool, _ in stages:
-        failed_before = totals.failed
+        before = totals.tier_failures
         if shutil.which(tool):
-            found = function() or []
-            if totals.failed == failed_before:
-                tiers.extend(found)
+            ran = [f"{tier} ({how})" for tier, how in function() or []]
+            (passed if totals.tier_failures == before else failed).extend(ran)
         else:
             say(f"{name}: skipped, {tool} is not installed")
             totals.add(0, 0, 1)
     if len(sys.argv) == 1:
         say("emulated tiers, a second compiler, sanitizers: not run (./build.sh test --full)")
-    say("tiers that ran and passed: " + "; ".join(f"{tier} ({how})" for tier, how in tiers))
+    say("tiers that ran and passed: " + ("; ".join(passed) or "none"))
+    if failed:
+        say("tiers among whose tests one failed: " + "; ".join(failed))
     say(f"{time.time() - begin:.0f} s")
     say(f"{totals.passed} passed, {totals.failed} failed, {totals.skipped} skipped")
     return 1 if totals.failed else 0

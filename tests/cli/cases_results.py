@@ -2,6 +2,7 @@
 verify notices what is wrong. SPDX-License-Identifier: MIT
 """
 import array
+import contextlib
 import csv
 import io
 import json
@@ -12,12 +13,13 @@ import shutil
 import struct
 import subprocess
 import sys
+import time
 import zlib
 from unittest import SkipTest
 
 import tensor_files
 from cases_misuse import SPM, TINY, check_message, needs_figures
-from cases_signals import children_of, wait_until
+from cases_signals import children_of, ending, wait_until
 
 # ------------------------------------------------------------------------------------------------------------ encode
 
@@ -648,23 +650,58 @@ def document_lengths(bench):
     assert lengths[255] <= 53 <= lengths[256] and round(sum(lengths) / 512) == 80, (lengths[255:257], sum(lengths) / 512)
 
 
-def progress_on_a_terminal(bench):
-    """Shown on a terminal after a second, unless one asks for none."""
-    def said(*extra):
-        terminal, end = pty.openpty()
-        try:
-            bench.start("bench", TINY, "-n", "64", "--reps", "3", "--min-time", "1.5", "--no-peak", *extra, stdout=subprocess.DEVNULL,
-                        stderr=end).wait(timeout=120)
-            os.set_blocking(terminal, False)
-            try:
-                return os.read(terminal, 1 << 16)
-            except BlockingIOError:
-                return b""
-        finally:
-            os.close(end)
-            os.close(terminal)
+@contextlib.contextmanager
+def terminal():
+    """The end for a program's stderr, and a function that takes what it has said there."""
+    ours, theirs = pty.openpty()
 
-    assert b"s left" in said() and said("--progress", "never") == said("--quiet") == b""
+    def said():
+        os.set_blocking(ours, False)
+        try:
+            return os.read(ours, 1 << 16)
+        except BlockingIOError:
+            return b""
+
+    try:
+        yield theirs, said
+    finally:
+        os.close(theirs)
+        os.close(ours)
+
+
+def progress_on_a_terminal(bench):
+    """How much is left, after a second. A point is measured for 1.5 s, however fast the machine: only above 10,000 encodes in
+    that time would it end earlier, and one of these takes milliseconds."""
+    with terminal() as (stderr, said):
+        bench.start("bench", "synthetic:v3-xsmall,vocab=50,layers=4", "-n", "256", "--reps", "3", "--min-time", "1.5", "--no-peak",
+                    stdout=subprocess.DEVNULL, stderr=stderr).wait(timeout=120)
+        found = said()
+    assert b"s left" in found, found
+
+
+def progress_that_is_not_wanted(bench):
+    """The text arrives a second late, so that progress is due for certain; it is shown unless one asks for none."""
+    if not bench.has_text:
+        raise SkipTest("built without tokenizers")
+    os.mkfifo(bench.path("texts"))
+    pipe_end = []
+
+    def has_reader():
+        with contextlib.suppress(OSError):  # nobody reads yet
+            pipe_end.append(os.open(bench.path("texts"), os.O_WRONLY | os.O_NONBLOCK))
+        return pipe_end or process.poll() is not None
+
+    for extra, shown in (([], True), (["--progress", "never"], False), (["--quiet"], False)):
+        with terminal() as (stderr, said):
+            process = bench.start("encode", os.path.join(bench.root, "models", "demo"), "--file", "texts", "-o", "x.jsonl", *extra, stderr=stderr)
+            with ending(process):
+                assert wait_until(has_reader) and pipe_end, said()
+                time.sleep(1.1)  # the program opened the pipe when its clock ran already
+                os.write(pipe_end[-1], b"a text\n")
+                os.close(pipe_end.pop())
+                assert process.wait(timeout=60) == 0, said()
+            found = said()
+            assert (b"\r\033[Kencode  " in found) == shown, (extra, found)
 
 
 def bench_schedule(bench):
@@ -910,6 +947,7 @@ def tests(settings):
     yield "bench/document-lengths", document_lengths
     yield "bench/schedule", bench_schedule
     yield "progress-on-a-terminal", progress_on_a_terminal
+    yield "progress-not-wanted", progress_that_is_not_wanted
     yield "fonts", fonts
     yield "bench/plot", bench_plot
     yield "attention/figures", attention_figures

@@ -25,11 +25,14 @@ def children_of(pid):
 
 
 def alive(pid):
+    """Not if it has ended, nor if it has been killed and only waits for a processor to end on."""
     try:
-        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
     except OSError:
         return False
+    pending = int(status.get("ShdPnd", "0"), 16) | int(status.get("SigPnd", "0"), 16)
+    return status.get("State", "X")[0] not in "ZX" and not pending & 1 << signal.SIGKILL - 1
 
 
 def wait_until(condition, seconds=30):

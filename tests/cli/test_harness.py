@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools"))
@@ -35,6 +36,25 @@ class Counting(unittest.TestCase):
     def test_nothing_counted_is_a_failure(self):
         self.assertEqual(run_tests.count_output("0 passed, 0 failed, 0 skipped\n", True), (0, 1, 0))
         self.assertEqual(run_tests.count_output("3 passed, 0 failed\n", False), (3, 1, 0))
+
+    def test_which_failures_are_a_tiers(self):
+        for name, expected in (("unit - deberta:one", False), ("golden+long - deberta:one", True), ("kernels - deberta:two", True), ("one", True)):
+            self.assertEqual(run_tests.judges_tiers(name), expected)
+        self.assertEqual(self.counts_of(ENTRY % ("one", "FAIL") + ENTRY % ("two", "OK"), "1"), (1, 1))
+        self.assertEqual(run_tests.totals.tier_failures, 0)
+
+    def test_a_tier_passes_though_another_test_fails(self):
+        for of_tiers, last in ((False, "tiers that ran and passed: x (here)\n"),
+                               (True, "tiers that ran and passed: none\ntiers among whose tests one failed: x (here)\n")):
+            def stage():
+                run_tests.totals.add(1, 1, of_tiers=of_tiers)
+                return [("x", "here")]
+            said = io.StringIO()
+            with mock.patch.object(run_tests, "STAGES", [("stage", stage, "sh", True)]), mock.patch.object(sys, "argv", ["run_tests.py", "--full"]), \
+                    mock.patch.object(run_tests, "totals", run_tests.Totals()), contextlib.redirect_stdout(said):
+                self.assertEqual(run_tests.main(), 1)
+            self.assertIn(last, said.getvalue())
+            self.assertTrue(said.getvalue().endswith("1 passed, 1 failed, 0 skipped\n"), said.getvalue())
 
     def counts_of(self, log, code):
         with tempfile.TemporaryDirectory() as folder:

@@ -127,7 +127,7 @@ static size_t count_threads(void)
 {
     const size_t alone = 3; /* with . and .. */
     size_t count = entries("/proc/self/task");
-    for (int wait = 0; wait < 1000 && count > alone; wait++) {
+    for (int wait = 0; wait < 50000 && count > alone; wait++) {
         usleep(200);
         count = entries("/proc/self/task");
     }

