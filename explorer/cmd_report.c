@@ -343,17 +343,31 @@ static bool check_skips(report_job *job)
     return true;
 }
 
+/* Like mkdir -p: the folders on the way are made too. */
 static int make_folder(const char *folder)
 {
-    struct stat about;
-    if (stat(folder, &about) == 0 && !S_ISDIR(about.st_mode)) {
-        fprintf(stderr, "deberta report: %s: is a file, expected a folder\n", folder);
-        return EXIT_SYSTEM;
+    char *path = strdup(folder);
+    bool fine = path != NULL;
+    for (char *at = path; fine; at++) {
+        const char end = *at;
+        if (end && (end != '/' || at == path)) continue;
+        struct stat about;
+        *at = '\0';
+        if (mkdir(path, 0777) != 0) {
+            const int why = errno;
+            const bool exists = stat(path, &about) == 0;
+            fine = exists && S_ISDIR(about.st_mode);
+            if (!fine)
+                fprintf(stderr, "deberta report: %s: %s%s\n", path,
+                        exists ? "is a file, expected a folder" : "the folder cannot be made: ",
+                        exists ? "" : strerror(why));
+        }
+        *at = end;
+        if (!end) break;
     }
-    if (mkdir(folder, 0777) == 0 || (errno == EEXIST && stat(folder, &about) == 0 && S_ISDIR(about.st_mode)))
-        return EXIT_OK;
-    fprintf(stderr, "deberta report: %s: the folder cannot be made: %s\n", folder, strerror(errno));
-    return EXIT_SYSTEM;
+    if (!path) fprintf(stderr, "deberta report: out of memory\n");
+    free(path);
+    return fine ? EXIT_OK : EXIT_SYSTEM;
 }
 
 /* Where the user gives nothing: a text if the model has a tokenizer, ids if it has none. */

@@ -324,7 +324,8 @@ TABLE = [
     # ---- report
     ("report-none", ["report"], 2, ["expected MODEL"]),
     ("report-no-folder", ["report", "nofolder", "-o", "r"], 3, ["nofolder"]),
-    ("report-out", ["report", TINY, "-o", "no/such/r"], 4, ["no/such/r", "No such file"]),
+    ("report-out", ["report", TINY, "-o", "/proc/no/r"], 4, ["/proc/no: the folder cannot be made"]),
+    ("report-out-in-file", ["report", TINY, "-o", "f/such/r"], 4, ["f: is a file"]),
     ("report-out-file", ["report", TINY, "-o", "f"], 4, ["f", "is a file"]),
     ("report-limit-without-text", ["report", "{DEMO}", "--max-tokens", "5", "-o", "r"], 2, ["--max-tokens goes with --text or --file"]),
     ("report-pair-without-text", ["report", "{DEMO}", "--pair", "x", "-o", "r"], 2, ["--pair goes with --text or --file"]),

@@ -809,8 +809,8 @@ def whole_report(bench):
 
 def report_sweep_layers(bench):
     bench.fine("report", TINY.replace("layers=1", "layers=3"), "--sweep-layers", "1,3", "-n", "4", "--reps", "1", "--isa", "scalar",
-               "--skip", "verify,receptive-field", "-o", "r")
-    with open(bench.path("r/layers.json"), encoding="utf-8") as file:
+               "--skip", "verify,receptive-field", "-o", "new/folder/r/")  # folders on the way are made
+    with open(bench.path("new/folder/r/layers.json"), encoding="utf-8") as file:
         assert [r["layers"] for r in json.load(file)["results"]] == [1, 3]
 
 
