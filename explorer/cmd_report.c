@@ -13,7 +13,7 @@
 #include "cli/commands.h"
 #include "explorer/explorer.h"
 #include "command/input/input.h"
-#include "explorer/report_page.h"
+#include "explorer/explorer_page.h"
 #include "command/run.h"
 
 enum {
@@ -25,15 +25,15 @@ enum {
     MOST_VERIFIED_TOKENS = 96 /* the float64 model is slow: longer texts give way to a few made-up ids */
 };
 
-typedef struct report_job {
+typedef struct explorer_job {
     const parsed_options *options;
-    report_contents contents;
+    explorer_contents contents;
     input_batch input;
-    report_text texts[MOST_TEXTS];
-    report_step steps[MOST_STEPS];
+    explorer_text texts[MOST_TEXTS];
+    explorer_step steps[MOST_STEPS];
     size_t layers;
     bool has_relative_positions, skip_latency, skip_verify, skip_receptive_field;
-} report_job;
+} explorer_job;
 
 /* ------------------------------------------------------------------------------------------------------------- words */
 
@@ -66,13 +66,8 @@ static void add_made(word_list *list, const char *option, char *word)
     if (word) list->made[list->made_count++] = word;
 }
 
-static void add_path(word_list *list, const report_job *job, const char *name)
-{
-    add_made(list, "-o", report_path(job->contents.folder, name));
-}
-
 /* Those of the report's options that change results go on to every step. */
-static void add_forwarded(word_list *list, const report_job *job)
+static void add_forwarded(word_list *list, const explorer_job *job)
 {
     static const char *const forwarded[][2] = {
         {"threads", "--threads"}, {"memory-limit", "--memory-limit"}, {"reference", "--reference"}, {"seed", "--seed"}};
@@ -85,7 +80,7 @@ static void add_forwarded(word_list *list, const report_job *job)
 /* What a step says while it runs is none of the command's business that is kept. */
 static const char *const talk[] = {"quiet", "progress", NULL};
 
-static void add_talk(word_list *list, const report_job *job)
+static void add_talk(word_list *list, const explorer_job *job)
 {
     const char *progress = options_value(job->options, "progress", NULL);
     if (options_has(job->options, "quiet")) add_word(list, "--quiet");
@@ -93,20 +88,29 @@ static void add_talk(word_list *list, const report_job *job)
 }
 
 /* For the steps that look inside: receptive field and sweeps are about the model as it is. */
-static void add_ablations(word_list *list, const report_job *job)
+static void add_ablations(word_list *list, const explorer_job *job)
 {
     const char *ablation;
     for (size_t k = 0; (ablation = options_nth_value(job->options, "ablate", k)); k++)
         add_option(list, "--ablate", ablation);
 }
 
-static void add_document(report_job *job, const char *name)
+static char *document_path(const explorer_job *job, explorer_document document, const char *suffix)
 {
-    job->contents.documents[job->contents.document_count++] = name;
+    char *path;
+    const char *name = explorer_document_name(document);
+    return asprintf(&path, "%s/%s.%s", job->contents.folder, name, suffix) < 0 ? NULL : path;
+}
+
+/* The step writes a document of the page. */
+static void add_document(word_list *list, explorer_job *job, explorer_document document)
+{
+    add_made(list, "-o", document_path(job, document, "json"));
+    job->contents.has_document[document] = true;
 }
 
 /* Runs one command given as words (the first is its name) and keeps its line for the page. */
-static int run_step(report_job *job, const char *title, const command *command, word_list *list)
+static int run_step(explorer_job *job, const char *title, const command *command, word_list *list)
 {
     add_forwarded(list, job);
     add_talk(list, job);
@@ -118,8 +122,8 @@ static int run_step(report_job *job, const char *title, const command *command, 
         status = options_parse(&options, command, list->count, (char **)(uintptr_t)list->words);
     if (options) {
         run_note(job->options, "%s ...", title);
-        report_step *step = &job->steps[job->contents.step_count++];
-        *step = (report_step){.title = title, .command = options_command_line(options, talk)};
+        explorer_step *step = &job->steps[job->contents.step_count++];
+        *step = (explorer_step){.title = title, .command = options_command_line(options, talk)};
         status = command->run(options);
         step->failed = status == EXIT_CHECK_FAILED;
         options_free(&options);
@@ -130,7 +134,7 @@ static int run_step(report_job *job, const char *title, const command *command, 
 
 /* ------------------------------------------------------------------------------------------------------------- steps */
 
-static char *list_ids(const report_job *job, size_t row)
+static char *list_ids(const explorer_job *job, size_t row)
 {
     const size_t first = job->input.sequence_starts[job->input.row[row].sequence], count = job->input.row[row].tokens;
     char *text = malloc(12 * count + 1), *at = text;
@@ -139,7 +143,7 @@ static char *list_ids(const report_job *job, size_t row)
 }
 
 /* A text as it was given; ids where there is none, or one that no command line can hold. */
-static void add_input(word_list *list, const report_job *job, size_t row)
+static void add_input(word_list *list, const explorer_job *job, size_t row)
 {
     const input_batch *input = &job->input;
     const bool typed = input->texts && strlen(input->texts[row]) == input->text_bytes[row];
@@ -153,9 +157,9 @@ static void add_input(word_list *list, const report_job *job, size_t row)
     if (limit) add_option(list, "--max-tokens", limit);
 }
 
-static int run_text(report_job *job, size_t row)
+static int run_text(explorer_job *job, size_t row)
 {
-    const report_text *text = &job->texts[row];
+    const explorer_text *text = &job->texts[row];
     word_list encode = {.words = {"encode", job->contents.model}, .count = 2};
     add_input(&encode, job, row);
     add_option(&encode, "--components", "all");
@@ -176,49 +180,43 @@ static int run_text(report_job *job, size_t row)
     return status;
 }
 
-static int run_verify(report_job *job)
+static int run_verify(explorer_job *job)
 {
     word_list list = {.words = {"verify", job->contents.model, "--json"}, .count = 3};
     if (job->input.row[0].tokens <= MOST_VERIFIED_TOKENS) add_made(&list, "--ids", list_ids(job, 0));
     add_ablations(&list, job);
-    add_path(&list, job, "verify.json");
-    add_document(job, "verify");
+    add_document(&list, job, DOCUMENT_VERIFY);
     return run_step(job, "Verification", &command_verify, &list);
 }
 
-static int run_receptive_field(report_job *job)
+static int run_receptive_field(explorer_job *job)
 {
     word_list list = {.words = {"receptive-field", job->contents.model, "--json"}, .count = 3};
 #if HAVE_VIZ
-    add_made(&list, "--plot", report_path(job->contents.folder, "receptive-field.png"));
+    add_made(&list, "--plot", document_path(job, DOCUMENT_RECEPTIVE_FIELD, "png"));
 #endif
-    add_path(&list, job, "receptive-field.json");
-    add_document(job, "receptive-field");
+    add_document(&list, job, DOCUMENT_RECEPTIVE_FIELD);
     return run_step(job, "Receptive field", &command_receptive_field, &list);
 }
 
 /* One sweep, and its drawing where there is a curve to draw. */
-static int run_sweep(report_job *job, const char *title, const char *name, word_list *sweep, bool is_curve)
+static int run_sweep(explorer_job *job, const char *title, explorer_document document, word_list *sweep, bool is_curve)
 {
-    char *path = NULL, *drawn = NULL;
-    if (asprintf(&path, "%s/%s.json", job->contents.folder, name) < 0) path = NULL;
-    if (asprintf(&drawn, "%s/%s.png", job->contents.folder, name) < 0) drawn = NULL;
-    add_option(sweep, "-o", path);
-    add_document(job, name);
+    add_document(sweep, job, document);
     int status = run_step(job, title, &command_bench, sweep);
 #if HAVE_VIZ
-    word_list plot = {.words = {"bench", "plot", path, "-o", drawn}, .count = path && drawn ? 5 : 0};
-    plot.failed = !plot.count;
-    if (status == EXIT_OK && is_curve) status = run_step(job, "Latency, drawn", &command_bench, &plot);
+    if (status != EXIT_OK || !is_curve) return status;
+    word_list plot = {.words = {"bench"}, .count = 1};
+    add_made(&plot, "plot", document_path(job, document, "json"));
+    add_made(&plot, "-o", document_path(job, document, "png"));
+    status = run_step(job, "Latency, drawn", &command_bench, &plot);
 #else
     (void)is_curve;
 #endif
-    free(path);
-    free(drawn);
     return status;
 }
 
-static int run_latency(report_job *job)
+static int run_latency(explorer_job *job)
 {
     const size_t layers = job->layers;
     const char *lengths = options_value(job->options, "tokens", "16-256*2"),
@@ -235,17 +233,17 @@ static int run_latency(report_job *job)
                              .count = 10};
     if (options_has(job->options, "isa")) add_option(&over_layers, "--isa", options_value(job->options, "isa", ""));
     const int status =
-        run_sweep(job, "Latency against length", "lengths", &over_lengths, strpbrk(lengths, ",-") != NULL);
+        run_sweep(job, "Latency against length", DOCUMENT_LENGTHS, &over_lengths, strpbrk(lengths, ",-") != NULL);
     if (status != EXIT_OK || (layers < 2 && !chosen)) return status;
-    return run_sweep(job, "Latency against layers", "layers", &over_layers, !chosen || strpbrk(chosen, ",-") != NULL);
+    return run_sweep(job, "Latency against layers", DOCUMENT_LAYERS, &over_layers,
+                     !chosen || strpbrk(chosen, ",-") != NULL);
 }
 
 /* What takes longest comes last, so that most mistakes show at once. */
-static int run_steps(report_job *job)
+static int run_steps(explorer_job *job)
 {
     word_list info = {.words = {"info", job->contents.model, "--json"}, .count = 3};
-    add_path(&info, job, "info.json");
-    add_document(job, "info");
+    add_document(&info, job, DOCUMENT_INFO);
     int status = run_step(job, "The machine and the model", &command_info, &info);
     for (size_t k = 0; status == EXIT_OK && k < job->contents.text_count; k++) status = run_text(job, k);
     if (status == EXIT_OK && job->has_relative_positions && !job->skip_receptive_field)
@@ -305,7 +303,7 @@ static bool check_sweep_layers(const parsed_options *options, const deberta_mode
 }
 
 /* What only the model can tell to be wrong, before there is a folder and minutes of work in it. */
-static int check_against_model(report_job *job)
+static int check_against_model(explorer_job *job)
 {
     deberta_model *model;
     int status = run_describe_model(job->options, &model);
@@ -324,7 +322,7 @@ static int check_against_model(report_job *job)
     return status;
 }
 
-static bool check_skips(report_job *job)
+static bool check_skips(explorer_job *job)
 {
     bool *const flags[] = {&job->skip_latency, &job->skip_verify, &job->skip_receptive_field};
     static const char *const names[] = {"latency", "verify", "receptive-field"};
@@ -371,7 +369,7 @@ static int make_folder(const char *folder)
 }
 
 /* Where the user gives nothing: a text if the model has a tokenizer, ids if it has none. */
-static int read_default(report_job *job)
+static int read_default(explorer_job *job)
 {
     deberta_tokenizer *tokenizer = NULL;
     const char *model = job->contents.model;
@@ -387,7 +385,7 @@ static int read_default(report_job *job)
     return status;
 }
 
-static int read_input(report_job *job)
+static int read_input(explorer_job *job)
 {
     const bool given =
         options_has(job->options, "text") || options_has(job->options, "file") || options_has(job->options, "ids");
@@ -398,8 +396,8 @@ static int read_input(report_job *job)
         return report_usage(job->options, "a page holds at most %d texts, found %zu", MOST_TEXTS, job->input.rows);
     job->contents.text_count = job->input.rows;
     for (size_t k = 0; k < job->input.rows; k++) {
-        report_text *text = &job->texts[k];
-        *text = (report_text){.input = &job->input, .row = k};
+        explorer_text *text = &job->texts[k];
+        *text = (explorer_text){.input = &job->input, .row = k};
         if (asprintf(&text->data, "%s/text%zu.safetensors", job->contents.folder, k) < 0 ||
             asprintf(&text->figure, "%s/text%zu.png", job->contents.folder, k) < 0 ||
             asprintf(&text->document, "%s/text%zu.pdf", job->contents.folder, k) < 0)
@@ -408,10 +406,10 @@ static int read_input(report_job *job)
     return EXIT_OK;
 }
 
-static int write_commands(const report_job *job)
+static int write_commands(const explorer_job *job)
 {
     text_output output;
-    char *path = report_path(job->contents.folder, "commands.sh");
+    char *path = explorer_path(job->contents.folder, "commands.sh");
     int status = path ? text_output_open(job->options, path, &output) : EXIT_SYSTEM;
     if (status == EXIT_OK) {
         fputs(
@@ -427,7 +425,7 @@ static int write_commands(const report_job *job)
     return status;
 }
 
-static int run_job(report_job *job)
+static int run_job(explorer_job *job)
 {
     if (options_has(job->options, "json"))
         return report_usage(job->options, "--json: the folder has a JSON file of every step, whatever is asked for");
@@ -441,14 +439,14 @@ static int run_job(report_job *job)
     if (status == EXIT_OK) status = make_folder(job->contents.folder);
     if (status == EXIT_OK) status = run_steps(job);
     if (status == EXIT_OK) status = write_commands(job);
-    if (status == EXIT_OK) status = report_page_write(job->options, &job->contents);
+    if (status == EXIT_OK) status = explorer_page_write(job->options, &job->contents);
     if (status == EXIT_OK) run_note(job->options, "report: %s/index.html", job->contents.folder);
     return status;
 }
 
 static int run(const parsed_options *options)
 {
-    report_job job = {
+    explorer_job job = {
         .options = options,
         .contents = {.folder = options_value(options, "out", "report"), .model = options_argument(options, 0)}};
     job.contents.texts = job.texts;

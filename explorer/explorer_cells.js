@@ -1,4 +1,4 @@
-/* What the page holds, and how its bytes become numbers (report_cells.h says what they are). SPDX-License-Identifier: MIT */
+/* What the page holds, and how its bytes become numbers (explorer_cells.h says what they are). SPDX-License-Identifier: MIT */
 'use strict';
 
 const readJson = (name) => {

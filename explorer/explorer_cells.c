@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "explorer/report_cells.h"
+#include "explorer/explorer_cells.h"
 
 #include <math.h>
 #include <string.h>

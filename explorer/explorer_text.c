@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-#include "explorer/report_text.h"
+#include "explorer/explorer_text.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "explorer/report_cells.h"
+#include "explorer/explorer_cells.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
 #include "analysis/attention_statistics.h"
@@ -134,7 +134,7 @@ static const char *base_name(const char *path)
 }
 
 /* The text as it was given, or what stands for it. */
-static json_t *title_of(const report_text *text, size_t first, size_t tokens)
+static json_t *title_of(const explorer_text *text, size_t first, size_t tokens)
 {
     if (text->input->texts) {
         const char *pair = text->input->pairs ? text->input->pairs[text->row] : NULL;
@@ -143,7 +143,7 @@ static json_t *title_of(const report_text *text, size_t first, size_t tokens)
     return json_sprintf("%zu ids, from %d", tokens, text->input->ids[first]);
 }
 
-static json_t *describe_text(const report_text *text, const text_data *data, json_t *heads)
+static json_t *describe_text(const explorer_text *text, const text_data *data, json_t *heads)
 {
     const input_batch *input = text->input;
     const size_t first = input->sequence_starts[input->row[text->row].sequence];
@@ -163,8 +163,8 @@ static json_t *describe_text(const report_text *text, const text_data *data, jso
                      "special", special, "types", types, "data", base_name(text->data), "heads", heads);
 }
 
-deberta_status report_text_put(const report_text *text, size_t index, size_t budget_bytes, FILE *out, json_t **about,
-                               deberta_error *err)
+deberta_status explorer_text_put(const explorer_text *text, size_t index, size_t budget_bytes, FILE *out,
+                                 json_t **about, deberta_error *err)
 {
     text_data data = {0};
     json_t *heads = json_array();

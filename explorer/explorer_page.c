@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "explorer/report_page.h"
+#include "explorer/explorer_page.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,15 +21,21 @@ enum { CELLS_BUDGET_BYTES = 29000000 };
 
 typedef struct page_writer {
     FILE *out;
-    const report_contents *contents;
+    const explorer_contents *contents;
     deberta_error error;
     deberta_status status;
 } page_writer;
 
-char *report_path(const char *folder, const char *name)
+char *explorer_path(const char *folder, const char *name)
 {
     char *path = NULL;
     return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
+}
+
+const char *explorer_document_name(explorer_document document)
+{
+    static const char *const names[DOCUMENT_COUNT] = {"info", "verify", "receptive-field", "lengths", "layers"};
+    return names[document];
 }
 
 static void put_escaped(FILE *out, const char *text)
@@ -101,53 +107,49 @@ static json_t *describe_series(void)
 static void add_file(json_t *list, const char *folder, const char *name, const char *what)
 {
     struct stat about;
-    char *path = report_path(folder, name);
+    char *path = explorer_path(folder, name);
     if (path && stat(path, &about) == 0 && S_ISREG(about.st_mode))
         json_array_append_new(
             list, json_pack("{s:s, s:s, s:I}", "name", name, "what", what, "bytes", (json_int_t)about.st_size));
     free(path);
 }
 
-static bool has_document(const report_contents *contents, const char *name)
+static json_t *describe_files(const explorer_contents *contents)
 {
-    for (size_t k = 0; k < contents->document_count; k++)
-        if (strcmp(contents->documents[k], name) == 0) return true;
-    return false;
-}
-
-static json_t *describe_files(const report_contents *contents)
-{
-    static const char *const names[][3] = {
-        {"info", "info.json", "the machine and the model"},
-        {"verify", "verify.json", "verification"},
-        {"receptive-field", "receptive-field.json", "receptive field"},
-        {"receptive-field", "receptive-field.png", "receptive field, drawn"},
-        {"lengths", "lengths.json", "latency against length, raw samples"},
-        {"lengths", "lengths.png", "latency against length, drawn"},
-        {"layers", "layers.json", "latency against layers, raw samples"},
-        {"layers", "layers.png", "latency against layers, drawn"},
+    static const struct {
+        explorer_document document;
+        const char *name, *what;
+    } files[] = {
+        {DOCUMENT_INFO, "info.json", "the machine and the model"},
+        {DOCUMENT_VERIFY, "verify.json", "verification"},
+        {DOCUMENT_RECEPTIVE_FIELD, "receptive-field.json", "receptive field"},
+        {DOCUMENT_RECEPTIVE_FIELD, "receptive-field.png", "receptive field, drawn"},
+        {DOCUMENT_LENGTHS, "lengths.json", "latency against length, raw samples"},
+        {DOCUMENT_LENGTHS, "lengths.png", "latency against length, drawn"},
+        {DOCUMENT_LAYERS, "layers.json", "latency against layers, raw samples"},
+        {DOCUMENT_LAYERS, "layers.png", "latency against layers, drawn"},
     };
     json_t *list = json_array();
     for (size_t k = 0; k < contents->text_count; k++) {
-        const report_text *text = &contents->texts[k];
+        const explorer_text *text = &contents->texts[k];
         const size_t folder = strlen(contents->folder) + 1;
         add_file(list, contents->folder, text->data + folder, "exact components and probabilities, float32");
         add_file(list, contents->folder, text->figure + folder, "figure");
         add_file(list, contents->folder, text->document + folder, "figure for print");
     }
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
-        if (has_document(contents, names[k][0])) add_file(list, contents->folder, names[k][1], names[k][2]);
+    for (size_t k = 0; k < sizeof files / sizeof *files; k++)
+        if (contents->has_document[files[k].document]) add_file(list, contents->folder, files[k].name, files[k].what);
     add_file(list, contents->folder, "commands.sh", "every command that made this folder");
     return list;
 }
 
-static json_t *describe_step(const report_step *step)
+static json_t *describe_step(const explorer_step *step)
 {
     json_t *command = step->command ? json_clean_text(step->command) : json_null();
     return json_pack("{s:s, s:o, s:b}", "title", step->title, "command", command, "failed", step->failed);
 }
 
-static json_t *describe_steps(const report_contents *contents)
+static json_t *describe_steps(const explorer_contents *contents)
 {
     json_t *list = json_array();
     for (size_t k = 0; k < contents->step_count; k++) json_array_append_new(list, describe_step(&contents->steps[k]));
@@ -157,11 +159,12 @@ static json_t *describe_steps(const report_contents *contents)
 /* What other commands wrote as JSON goes in as it is; the page knows their contracts. */
 static void put_documents(page_writer *page)
 {
-    for (size_t k = 0; k < page->contents->document_count; k++) {
-        const char *document = page->contents->documents[k];
+    for (int k = 0; k < DOCUMENT_COUNT; k++) {
+        if (!page->contents->has_document[k]) continue;
+        const char *document = explorer_document_name((explorer_document)k);
         char name[32];
         snprintf(name, sizeof name, "%s.json", document);
-        char *path = report_path(page->contents->folder, name);
+        char *path = explorer_path(page->contents->folder, name);
         json_t *value = path ? json_load_file(path, 0, NULL) : NULL;
         if (value) put_json(page, document, value);
         json_decref(value);
@@ -171,12 +174,12 @@ static void put_documents(page_writer *page)
 
 static void put_data(page_writer *page)
 {
-    const report_contents *contents = page->contents;
+    const explorer_contents *contents = page->contents;
     json_t *texts = json_array();
     for (size_t k = 0; page->status == DEBERTA_OK && k < contents->text_count; k++) {
         json_t *about = NULL;
-        page->status = report_text_put(&contents->texts[k], k, CELLS_BUDGET_BYTES / contents->text_count, page->out,
-                                       &about, &page->error);
+        page->status = explorer_text_put(&contents->texts[k], k, CELLS_BUDGET_BYTES / contents->text_count, page->out,
+                                         &about, &page->error);
         json_array_append_new(texts, about);
     }
     put_documents(page);
@@ -218,10 +221,10 @@ static void put_template(page_writer *page)
     }
 }
 
-int report_page_write(const parsed_options *options, const report_contents *contents)
+int explorer_page_write(const parsed_options *options, const explorer_contents *contents)
 {
     text_output output = {0};
-    char *path = report_path(contents->folder, "index.html");
+    char *path = explorer_path(contents->folder, "index.html");
     int status = path ? text_output_open(options, path, &output) : EXIT_SYSTEM;
     if (status == EXIT_OK) {
         page_writer page = {.out = output.file, .contents = contents};
