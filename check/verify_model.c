@@ -108,6 +108,19 @@ static void run_free(engine_run *run)
     deberta_session_free(&run->session);
 }
 
+/* In one call: each packs the whole word table. */
+static deberta_status task_logits(engine_run *run, deberta_task task, size_t tokens, size_t count, size_t width,
+                                  deberta_error *err)
+{
+    size_t *positions = malloc(count * sizeof *positions);
+    if (!positions) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    for (size_t k = 0; k < count; k++) positions[k] = position_at(task, tokens, k);
+    const deberta_status status =
+        deberta_task_logits(run->session, task, positions, count, run->logits[task], width, err);
+    free(positions);
+    return status;
+}
+
 static deberta_status run_engine(engine_run *run, const deberta_model *model, const deberta_model_info *info,
                                  deberta_isa isa, const verify_options *options, const int32_t *ids,
                                  const size_t starts[2], deberta_error *err)
@@ -140,11 +153,7 @@ static deberta_status run_engine(engine_run *run, const deberta_model *model, co
                      count = positions_of((deberta_task)head, starts[1]);
         if (!(run->logits[head] = malloc(count * width * sizeof(float))))
             DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-        for (size_t k = 0; k < count; k++) {
-            const size_t position = position_at((deberta_task)head, starts[1], k);
-            DEBERTA_TRY(deberta_task_logits(run->session, (deberta_task)head, &position, 1,
-                                            run->logits[head] + k * width, width, err));
-        }
+        DEBERTA_TRY(task_logits(run, (deberta_task)head, starts[1], count, width, err));
     }
     return DEBERTA_OK;
 }

@@ -300,8 +300,12 @@ DEBERTA_API const char *deberta_task_name(deberta_task head); /* "mlm", "mlm_emd
 /* Columns that a head writes; 0 if the checkpoint does not hold it. */
 DEBERTA_API size_t deberta_task_width(const deberta_model *model, deberta_task head);
 /* Logits of the last encoded batch at `positions` (indices into the batch's tokens, or sequence numbers for
- * DEBERTA_TASK_SEQUENCE). logits: [count][stride]. Heads work on blocks of positions and may be called for any subset.
- */
+ * DEBERTA_TASK_SEQUENCE). logits: [count][stride].
+ *
+ * Any subset of positions, in any order, gives the same bits, but ask for many at a time: every call for
+ * DEBERTA_TASK_MLM or _MLM_EMD reads and packs the whole word table (V x embedding size, 98 million weights of
+ * v3-base), and the Enhanced Mask Decoder the keys of the sequences as well. A block of 100 to 200 positions hides that
+ * cost. */
 DEBERTA_API deberta_status deberta_task_logits(deberta_session *session, deberta_task head, const size_t *positions,
                                                size_t count, float *logits, size_t stride, deberta_error *err);
 

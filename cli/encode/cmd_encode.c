@@ -7,6 +7,7 @@
 #include "command/ablate.h"
 #include "cli/commands.h"
 #include "cli/encode/encode_corpus.h"
+#include "cli/encode/encode_logits.h"
 #include "command/input/input.h"
 #include "command/run.h"
 #include "core/base/path.h"
@@ -175,29 +176,6 @@ static deberta_status write_attention(encode_job *job, export_file *file, size_t
     return DEBERTA_OK;
 }
 
-static deberta_status write_logits(encode_job *job, export_file *file, size_t tensor, deberta_task head,
-                                   deberta_error *err)
-{
-    const size_t width = deberta_task_width(job->model, head);
-    float *values = malloc(width * sizeof *values + 1);
-    deberta_status status = values ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
-    for (size_t r = 0; status == DEBERTA_OK && r < job->input.rows; r++) {
-        const input_row row = job->input.row[r];
-        if (row.tokens == 0) continue;
-        const size_t first = job->input.sequence_starts[row.sequence];
-        const size_t count = head == DEBERTA_TASK_SEQUENCE ? 1 : row.tokens;
-        for (size_t t = 0; status == DEBERTA_OK && t < count; t++) {
-            const size_t position = head == DEBERTA_TASK_SEQUENCE ? row.sequence : first + t;
-            if (head != DEBERTA_TASK_SEQUENCE && job->input.mask && !job->input.mask[position]) continue;
-            status = deberta_task_logits(job->session, head, &position, 1, values, width, err);
-            const size_t place = head == DEBERTA_TASK_SEQUENCE ? r : r * job->input.columns + row.first_column + t;
-            if (status == DEBERTA_OK) status = export_write(file, tensor, place * width, values, width, err);
-        }
-    }
-    free(values);
-    return status;
-}
-
 static deberta_status write_values(encode_job *job, export_file *file, deberta_error *err)
 {
     for (size_t k = 0; k < job->count; k++) {
@@ -218,7 +196,8 @@ static deberta_status write_values(encode_job *job, export_file *file, deberta_e
         } else {
             for (int head = 0; head < DEBERTA_TASK_COUNT; head++)
                 if (job->heads[head] && strcmp(name + strlen("logits."), deberta_task_name((deberta_task)head)) == 0)
-                    DEBERTA_TRY(write_logits(job, file, k, (deberta_task)head, err));
+                    DEBERTA_TRY(encode_logits(job->session, job->model, (deberta_task)head, &job->input,
+                                              ENCODE_LOGITS_BLOCK_BYTES, file, k, err));
         }
     }
     return DEBERTA_OK;
@@ -251,6 +230,20 @@ static deberta_status write_file(encode_job *job, const char *path, deberta_erro
     return status;
 }
 
+/* Beside the session: what is captured, and one head's block of logits at a time. SIZE_MAX for more than can be
+ * counted. */
+static size_t kept_bytes(const encode_job *job)
+{
+    size_t largest = 0, sum;
+    for (int head = 0; head < DEBERTA_TASK_COUNT; head++) {
+        if (!job->heads[head]) continue;
+        const size_t bytes =
+            encode_logits_bytes(job->model, (deberta_task)head, job->input.tokens, ENCODE_LOGITS_BLOCK_BYTES);
+        if (bytes > largest) largest = bytes;
+    }
+    return size_add(capture_bytes(&job->capture), largest, &sum) ? sum : SIZE_MAX;
+}
+
 static deberta_status encode(encode_job *job, deberta_session_options *session_options, const char *path,
                              deberta_error *err)
 {
@@ -259,7 +252,7 @@ static deberta_status encode(encode_job *job, deberta_session_options *session_o
     session_options->features = (job->capture.hidden ? DEBERTA_OBSERVE_HIDDEN : 0u) |
                                 (observed ? DEBERTA_OBSERVE_ATTENTION : 0u) |
                                 (job->heads[DEBERTA_TASK_MLM_EMD] ? DEBERTA_KEEP_DECODER_INPUT : 0u);
-    DEBERTA_TRY(session_check_memory(job->model, session_options, NULL, capture_bytes(&job->capture), err));
+    DEBERTA_TRY(session_check_memory(job->model, session_options, NULL, kept_bytes(job), err));
     DEBERTA_TRY(capture_allocate(&job->capture, err));
     DEBERTA_TRY(deberta_session_create(&job->session, job->model, session_options, err));
     if (job->input.sequences) { /* an input that is all padding has nothing to encode: every tensor is zero */
