@@ -267,7 +267,7 @@ def avx512_emulated():
     script = "build/tests/checkasm/checkasm --quick --isa=avx512 --require=avx512 --no-guard >/tmp/log; kernels=$?; cat /tmp/log\n" \
              f"build/tests/golden/golden --isa avx512 --only {','.join(cases)} --failures-only >/tmp/log; golden=$?; cat /tmp/log\n" \
              "exit $((kernels + golden))"
-    files = ["build/tests/checkasm/checkasm", "build/tests/golden/golden", "tests/golden/bars.tsv", "tests/golden/formats", "/bin/cat"]
+    files = ["build/tests/checkasm/checkasm", "build/tests/golden/golden", "tests/golden/bars.tsv", "tests/golden/bits.tsv", "tests/golden/formats", "/bin/cat"]
     files += [f"tests/golden/{name}" for name in cases]
     command = ["tools/run-avx512-bochs.sh", "-t", "1500"]
     for path in files:

@@ -4,10 +4,17 @@
  * (bars.tsv; single samples of rounding noise), with a floor of 2e-6. Padding is not compared; components before the
  * softmax are, because small random weights would hide a wrong one in the probabilities.
  *
- *     golden [--folder DIR] [--beside DIR] [--isa a,b] [--threads N] [--only a,b] [--failures-only] [--mutate NAME]
+ * Its bits are compared with bits.tsv as well, which is the same for every tier, compiler and architecture: a result of
+ * this release can be repeated anywhere, and with the next release (golden_bits.h).
+ *
+ *     golden [--folder DIR] [--beside DIR] [--isa a,b] [--threads N] [--only a,b] [--failures-only]
+ *            [--update-bits | --damage-bits | --mutate NAME]
  *
  * --only: cases whose names contain one of the texts. --beside: where the large case is, which the repository does not
  * hold; else the environment variable DEBERTA_GOLDEN_BESIDE says so.
+ *
+ * --update-bits writes bits.tsv anew, if all tiers here agree and all errors are within their bars. --damage-bits flips
+ * one bit of each quantity, and fails if one is not noticed.
  *
  * --mutate puts a deliberate fault into the model (core/model/mutation.h): then this program must fail. --mutate all
  * tries each fault in turn and fails if one is not noticed; --mutate list names them.
@@ -19,242 +26,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "core/model/mutation.h"
-#include "tests/golden/encode_case.h"
-#include "tests/golden/pytorch_ratio.h"
+#include "tests/golden/compare_case.h"
 
-static const double bar_factor = 3, bar_floor = 2e-6;
 /* What the median of our errors over those of float32 PyTorch must not exceed. It is a guard against a worse
  * arithmetic: one value of one case is a single sample of rounding noise, the median of all is not. */
 static const double ratio_limit = 1.1;
 
-typedef struct settings {
-    const char *folder, *beside, *only;
-    model_mutation mutation;
-    bool tiers[DEBERTA_ISA_COUNT];
-    size_t threads;
-    bool failures_only, silent;
-} settings;
-
-typedef struct tally {
-    size_t passed, failed, skipped;
-    double worst[DEBERTA_ISA_COUNT]; /* ratio to the bar */
-    char worst_where[DEBERTA_ISA_COUNT][128];
-    pytorch_ratios ratios[DEBERTA_ISA_COUNT];
-} tally;
-
-/* One case on one tier with one rule for far distances. */
-typedef struct comparison {
-    const settings *settings;
-    const golden_case *item;
-    const char *prefix; /* of the expected tensors: "" or "ms_clamp." */
-    deberta_isa isa;
-    ragged_batch batch;
-    collected result;
-    tally *tally;
-    bool is_pytorchs; /* the bars are of these very expectations, not of the same weights in another format */
-} comparison;
-
-/* ------------------------------------------------------------------------------------------------------- * verdicts */
-
-static void fail_case(tally *sum, const settings *s, const char *name, const char *text)
-{
-    if (!s->silent) printf("FAIL %-32s %s\n", name, text);
-    sum->failed++;
-}
-
-/* bar: a member of the case's bars. */
-static void judge(comparison *c, const char *quantity, double error, const double *bar_of)
-{
-    tally *sum = c->tally;
-    const double listed = *bar_of;
-    double bar = fmax(isnan(listed) ? 0 : bar_factor * listed, bar_floor), ratio = error / bar;
-    bool good = ratio <= 1; /* NaN is not */
-    if (!c->settings->silent && (!good || !c->settings->failures_only))
-        printf("%-4s %-32s %-7s %-9s %-16s error %.2e  bar %.2e  ratio %.2f\n", good ? "ok" : "FAIL", c->item->name,
-               deberta_isa_name(c->isa), c->prefix, quantity, error, bar, ratio);
-    if (!(ratio <= sum->worst[c->isa])) {
-        sum->worst[c->isa] = ratio;
-        snprintf(sum->worst_where[c->isa], sizeof *sum->worst_where, "%s %s", c->item->name, quantity);
-    }
-    good ? sum->passed++ : sum->failed++;
-    /* The sum of the components has no bar of its own. */
-    if (c->is_pytorchs && strcmp(quantity, "logits") != 0)
-        pytorch_ratios_add(&sum->ratios[c->isa], c->item->name, (size_t)(bar_of - &c->item->bars.hidden), listed,
-                           error);
-}
-
-/* The larger of a and b; NaN if either is. */
-static double larger(double a, double b) { return a >= b ? a : a < b ? b : NAN; }
-
-/* ------------------------------------------------------------------------------------------------------ comparisons */
-
-static const file_tensor *expect(const comparison *c, const char *name, size_t layer, const char *rest)
-{
-    return tensor_file_find(&c->item->expected, "%s%s.%zu%s", c->prefix, name, layer, rest);
-}
-
-static void compare_hidden(comparison *c)
-{
-    size_t h = c->result.info.hidden_size, N = c->item->columns;
-    double worst = 0, observed_twice = 0;
-    size_t compared = 0;
-    for (size_t l = 0; l <= c->result.info.layers; l++) {
-        const file_tensor *expected = expect(c, "hidden_states", l, "");
-        for (size_t s = 0; expected && s < c->batch.sequences; s++) {
-            for (size_t t = c->batch.starts[s]; t < c->batch.starts[s + 1]; t++) {
-                if (!c->batch.mask[t]) continue;
-                size_t column = c->batch.first_column[s] + t - c->batch.starts[s];
-                const float *found = c->result.hidden + (l * c->result.tokens + t) * h;
-                for (size_t e = 0; e < h; e++)
-                    worst = larger(worst, fabs(found[e] - expected->values[(s * N + column) * h + e]));
-            }
-        }
-        compared += expected != NULL;
-    }
-    for (size_t e = 0; e < c->result.tokens * h; e++) {
-        const float *last = c->result.hidden + c->result.info.layers * c->result.tokens * h;
-        observed_twice = larger(observed_twice, fabs((double)last[e] - (double)c->result.last_observed[e]));
-    }
-    judge(c, "hidden", compared ? worst : NAN, &c->item->bars.hidden);
-    if (c->result.bad_block || observed_twice != 0)
-        fail_case(c->tally, c->settings, c->item->name, "the observer was handed blocks that do not fit the batch");
-}
-
-static const char *const component_names[] = {".c2c", ".c2p", ".p2c", ".logits", ".probs"};
-
-/* The expected [heads][N] of one query at a stride between heads, NULL if there is none. */
-typedef struct expected_row {
-    const double *values;
-    size_t heads, head_stride;
-} expected_row;
-
-static expected_row find_row(const comparison *c, size_t layer, const char *component, size_t sequence, size_t column)
-{
-    size_t A = c->result.info.heads, N = c->item->columns;
-    char rest[32];
-    const file_tensor *found = expect(c, "attn", layer, component);
-    if (found) return (expected_row){found->values + (sequence * A * N + column) * N, A, N * N};
-    snprintf(rest, sizeof rest, "%s.head0", component);
-    if ((found = expect(c, "attn", layer, rest)))
-        return (expected_row){found->values + (sequence * N + column) * N, 1, N * N};
-    snprintf(rest, sizeof rest, "%s.rows", component);
-    const file_tensor *rows = tensor_file_find(&c->item->expected, "probs_rows");
-    found = expect(c, "attn", layer, rest);
-    for (size_t k = 0; found && rows && k < rows->elements; k++) {
-        size_t R = rows->elements;
-        if ((size_t)rows->values[k] == column)
-            return (expected_row){found->values + (sequence * A * R + k) * N, A, R * N};
-    }
-    return (expected_row){0};
-}
-
-/* Rows of the terms that make up a component: itself, or for logits, which have no tensor of their own, all there are.
- */
-static size_t find_terms(const comparison *c, size_t layer, deberta_component component, size_t sequence, size_t column,
-                         expected_row terms[3])
-{
-    bool sum = component == DEBERTA_LOGITS;
-    size_t first = sum ? DEBERTA_C2C : component, last = sum ? DEBERTA_P2C : component, count = 0;
-    for (size_t part = first; part <= last; part++) {
-        terms[count] = find_row(c, layer, component_names[part], sequence, column);
-        if (terms[count].values) count++;
-    }
-    return count;
-}
-
-/* Largest error in one sequence, one layer; queries and keys that are real, and for probabilities 0 at holes too. */
-static double compare_matrix(const comparison *c, size_t layer, deberta_component component, size_t s)
-{
-    size_t n = c->batch.starts[s + 1] - c->batch.starts[s], first = c->batch.first_column[s];
-    const uint8_t *mask = c->batch.mask + c->batch.starts[s];
-    const float *found = collected_attention(&c->result, layer, component, s);
-    double worst = 0;
-    for (size_t i = 0; i < n; i++) {
-        expected_row terms[3];
-        size_t count = mask[i] ? find_terms(c, layer, component, s, first + i, terms) : 0;
-        if (count > 0 && !found) return NAN;
-        for (size_t a = 0; count > 0 && a < terms[0].heads; a++) {
-            for (size_t j = 0; j < n; j++) {
-                if (!mask[j] && component != DEBERTA_PROBABILITIES) continue;
-                double value = 0;
-                for (size_t part = 0; part < count; part++)
-                    value += terms[part].values[a * terms[part].head_stride + first + j];
-                worst = larger(worst, fabs(found[(a * n + i) * n + j] - value));
-            }
-        }
-    }
-    return worst;
-}
-
-static int wants_expected(void *context, size_t layer, size_t head, deberta_component component)
-{
-    const comparison *c = context;
-    char rest[32];
-    const char *name = component_names[component == DEBERTA_LOGITS ? DEBERTA_C2C : component];
-    snprintf(rest, sizeof rest, "%s.head0", name);
-    if (expect(c, "attn", layer, rest)) return head == 0;
-    snprintf(rest, sizeof rest, "%s.rows", name);
-    return expect(c, "attn", layer, name) || expect(c, "attn", layer, rest);
-}
-
-static void compare_attention(comparison *c)
-{
-    for (size_t component = 0; component < DEBERTA_COMPONENT_COUNT; component++) {
-        double worst = 0;
-        bool compared = false;
-        for (size_t l = 0; l < c->result.info.layers; l++) {
-            if (!wants_expected(c, l, 0, (deberta_component)component)) continue;
-            for (size_t s = 0; s < c->batch.sequences; s++)
-                worst = larger(worst, compare_matrix(c, l, (deberta_component)component, s));
-            compared = true;
-        }
-        bool probabilities = component == DEBERTA_PROBABILITIES;
-        if (compared)
-            judge(c, component_names[component] + 1, worst,
-                  probabilities ? &c->item->bars.probabilities : &c->item->bars.components);
-    }
-}
-
-static const double *head_bar(const golden_bars *bars, deberta_task head)
-{
-    return head == DEBERTA_TASK_MLM_EMD ? &bars->emd : head == DEBERTA_TASK_RTD ? &bars->rtd : &bars->logits;
-}
-
-static void compare_heads(comparison *c)
-{
-    for (size_t head = 0; head < DEBERTA_TASK_COUNT; head++) {
-        char name[32];
-        snprintf(name, sizeof name, "logits.%s", deberta_task_name((deberta_task)head));
-        const file_tensor *expected = tensor_file_find(&c->item->expected, "%s%s", c->prefix, name);
-        if (!expected) continue;
-        bool per_sequence = head == DEBERTA_TASK_SEQUENCE;
-        size_t width = expected->elements / (c->item->rows * (per_sequence ? 1 : c->item->columns));
-        double worst = c->result.logits[head] && c->result.width[head] == width ? 0 : NAN;
-        for (size_t s = 0; s < c->batch.sequences && !isnan(worst); s++) {
-            size_t begin = per_sequence ? s : c->batch.starts[s], end = per_sequence ? s + 1 : c->batch.starts[s + 1];
-            for (size_t t = begin; t < end; t++) {
-                if (!per_sequence && !c->batch.mask[t]) continue;
-                size_t row = per_sequence ? s : s * c->item->columns + c->batch.first_column[s] + t - begin;
-                for (size_t w = 0; w < width; w++)
-                    worst =
-                        larger(worst, fabs(c->result.logits[head][t * width + w] - expected->values[row * width + w]));
-            }
-        }
-        judge(c, name, worst, head_bar(&c->item->bars, (deberta_task)head));
-    }
-}
-
-static unsigned expected_heads(const golden_case *item)
-{
-    unsigned heads = 0;
-    for (size_t head = 0; head < DEBERTA_TASK_COUNT; head++) {
-        if (tensor_file_find(&item->expected, "logits.%s", deberta_task_name((deberta_task)head))) heads |= 1u << head;
-    }
-    return heads;
-}
-
 /* ------------------------------------------------------------------------------------------------------------ cases */
+
+static int wants_all(void *context, size_t layer, size_t head, deberta_component component)
+{
+    (void)context, (void)layer, (void)head, (void)component;
+    return 1;
+}
 
 static void run_tier(comparison *c, const deberta_model *model)
 {
@@ -262,16 +46,13 @@ static void run_tier(comparison *c, const deberta_model *model)
     encode_request request = {.isa = c->isa,
                               .threads = c->settings->threads,
                               .observe_hidden = true,
-                              .attention = {c, wants_expected},
-                              .heads = expected_heads(c->item)};
-    c->result.info = *deberta_model_describe(model); /* wants_expected is asked before there is a result */
+                              .attention = {NULL, wants_all},
+                              .heads = (1u << DEBERTA_TASK_COUNT) - 1};
     if (encode_and_collect(&c->result, model, &c->batch, &request, &error) != DEBERTA_OK) {
         fail_case(c->tally, c->settings, c->item->name, error.message);
         return;
     }
-    compare_hidden(c);
-    compare_attention(c);
-    if (!*c->prefix) compare_heads(c);
+    compare_case(c);
     collected_free(&c->result);
 }
 
@@ -371,18 +152,64 @@ static void judge_ratios(const settings *s, tally *sum)
     }
 }
 
+/* A line that no case gives belongs to a case or a quantity that is gone. */
+static void judge_unseen_bits(const settings *s, tally *sum)
+{
+    for (size_t i = 0; s->bits == BITS_COMPARED && !s->only && i < s->frozen->count; i++) {
+        const bits_line *line = &s->frozen->lines[i];
+        if (line->seen || strcmp(line->name, GOLDEN_LARGE_CASE) == 0) continue;
+        char text[96];
+        snprintf(text, sizeof text, "nothing gives the %s of its line in bits.tsv", line->quantity);
+        fail_case(sum, s, line->name, text);
+    }
+}
+
 static tally run_all(const settings *s)
 {
     tally sum = {0};
     run_folder(s, false, &sum);
     run_folder(s, true, &sum);
     run_large_case(s, &sum);
+    judge_unseen_bits(s, &sum);
+    if (s->bits == BITS_DAMAGED) return sum;
     for (size_t isa = DEBERTA_ISA_SCALAR; isa < DEBERTA_ISA_COUNT && !s->silent; isa++) {
         if (s->tiers[isa])
             printf("%s: worst ratio to the bar %.2f (%s)\n", deberta_isa_name((deberta_isa)isa), sum.worst[isa],
                    sum.worst_where[isa]);
     }
     judge_ratios(s, &sum);
+    return sum;
+}
+
+/* Cases that did not run keep their lines. */
+static void update_bits(const settings *s, const char *path, tally *sum)
+{
+    deberta_error error = {0};
+    if (sum->failed > 0) {
+        printf("%s: not written, something failed\n", path);
+    } else if (bits_file_write(s->frozen, path, s->only != NULL, &error) != DEBERTA_OK) {
+        fail_case(sum, s, "bits.tsv", error.message);
+    } else {
+        printf("%s: written\n", path);
+    }
+}
+
+static tally run_with_bits(settings s)
+{
+    bits_file frozen = {0};
+    deberta_error error = {0};
+    char path[600];
+    tally sum = {0};
+    snprintf(path, sizeof path, "%s/bits.tsv", s.folder);
+    s.frozen = &frozen;
+    const bool missing = s.bits == BITS_TAKEN && access(path, F_OK) != 0;
+    if (!missing && bits_file_read(&frozen, path, &error) != DEBERTA_OK) {
+        fail_case(&sum, &s, "bits.tsv", error.message);
+    } else {
+        sum = run_all(&s);
+        if (s.bits == BITS_TAKEN) update_bits(&s, path, &sum);
+    }
+    bits_file_free(&frozen);
     return sum;
 }
 
@@ -437,39 +264,54 @@ static bool choose_tiers(settings *s, const char *list, tally *sum)
     return any;
 }
 
-int main(int argc, char **argv)
+typedef struct arguments {
+    const char *tiers, *fault;
+} arguments;
+
+/* False after saying which option is unknown. */
+static bool parse(settings *s, arguments *more, int argc, char **argv)
 {
-    settings s = {.folder = "tests/golden", .beside = getenv("DEBERTA_GOLDEN_BESIDE"), .threads = 2};
-    const char *tiers = NULL, *fault = "none";
+    const struct {
+        const char *name, **value;
+    } texts[] = {{"--folder", &s->folder},
+                 {"--beside", &s->beside},
+                 {"--only", &s->only},
+                 {"--isa", &more->tiers},
+                 {"--mutate", &more->fault}};
     for (int i = 1; i < argc; i++) {
         const char *value = i + 1 < argc ? argv[i + 1] : "";
-        if (strcmp(argv[i], "--failures-only") == 0) {
-            s.failures_only = true;
-            continue;
-        }
-        if (strcmp(argv[i], "--folder") == 0)
-            s.folder = value;
-        else if (strcmp(argv[i], "--beside") == 0)
-            s.beside = value;
-        else if (strcmp(argv[i], "--only") == 0)
-            s.only = value;
-        else if (strcmp(argv[i], "--isa") == 0)
-            tiers = value;
+        size_t k = 0;
+        while (k < sizeof texts / sizeof *texts && strcmp(argv[i], texts[k].name) != 0) k++;
+        if (k < sizeof texts / sizeof *texts)
+            *texts[k].value = value, i++;
         else if (strcmp(argv[i], "--threads") == 0)
-            s.threads = strtoul(value, NULL, 10);
-        else if (strcmp(argv[i], "--mutate") == 0)
-            fault = value;
+            s->threads = strtoul(value, NULL, 10), i++;
+        else if (strcmp(argv[i], "--failures-only") == 0)
+            s->failures_only = true;
+        else if (strcmp(argv[i], "--update-bits") == 0)
+            s->bits = BITS_TAKEN;
+        else if (strcmp(argv[i], "--damage-bits") == 0)
+            s->bits = BITS_DAMAGED;
         else
-            return fprintf(stderr, "unknown option %s\n", argv[i]), 2;
-        i++;
+            return fprintf(stderr, "unknown option %s\n", argv[i]), false;
     }
-    bool all = strcmp(fault, "all") == 0;
-    if (strcmp(fault, "list") == 0) return list_mutations(), 0;
-    s.mutation = all ? MUTATION_NONE : mutation_from_name(fault);
-    if (s.mutation == MUTATION_COUNT) return fprintf(stderr, "unknown mutation %s\n", fault), 2;
+    return true;
+}
+
+int main(int argc, char **argv)
+{
+    settings s = {
+        .folder = "tests/golden", .beside = getenv("DEBERTA_GOLDEN_BESIDE"), .threads = 2, .bits = BITS_COMPARED};
+    arguments more = {.fault = "none"};
+    if (!parse(&s, &more, argc, argv)) return 2;
+    bool all = strcmp(more.fault, "all") == 0;
+    if (strcmp(more.fault, "list") == 0) return list_mutations(), 0;
+    s.mutation = all ? MUTATION_NONE : mutation_from_name(more.fault);
+    if (s.mutation == MUTATION_COUNT) return fprintf(stderr, "unknown mutation %s\n", more.fault), 2;
+    if (all || s.mutation != MUTATION_NONE) s.bits = BITS_IGNORED; /* every bit differs, the question is by how much */
     tally tiers_skipped = {0};
-    if (!choose_tiers(&s, tiers, &tiers_skipped)) return fprintf(stderr, "no tier to test\n"), 2;
-    tally sum = all ? run_mutations(s) : run_all(&s);
+    if (!choose_tiers(&s, more.tiers, &tiers_skipped)) return fprintf(stderr, "no tier to test\n"), 2;
+    tally sum = all ? run_mutations(s) : s.bits == BITS_IGNORED ? run_all(&s) : run_with_bits(s);
     printf("%zu passed, %zu failed, %zu skipped\n", sum.passed, sum.failed, sum.skipped + tiers_skipped.skipped);
     return sum.failed > 0 || sum.passed == 0; /* having compared nothing is no success */
 }

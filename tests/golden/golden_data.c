@@ -186,29 +186,33 @@ bool golden_case_has(const golden_case *item, const char *prefix)
 
 static int compare_names(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
-/* Room for all names there may be; a longer list is cut off. */
+/* Room for all names there may be, and the NULL behind them. */
 enum { LIST_CAPACITY = 256 };
 
-static void list_add(char **names, const char *name, size_t length)
+/* False if the list is full, or without memory. */
+static bool list_add(char **names, const char *name, size_t length)
 {
     size_t count = 0;
-    if (length == strlen(GOLDEN_LARGE_CASE) && strncmp(name, GOLDEN_LARGE_CASE, length) == 0) return;
+    if (length == strlen(GOLDEN_LARGE_CASE) && strncmp(name, GOLDEN_LARGE_CASE, length) == 0) return true;
     for (; names[count]; count++) {
-        if (strlen(names[count]) == length && strncmp(names[count], name, length) == 0) return;
+        if (strlen(names[count]) == length && strncmp(names[count], name, length) == 0) return true;
     }
-    if (count + 1 < LIST_CAPACITY) names[count] = strndup(name, length);
+    return count + 1 < LIST_CAPACITY && (names[count] = strndup(name, length));
 }
 
 /* Adds the subfolders whose first letter is from `first` to `last`, and sorts. */
 static deberta_status list_folders(char **names, const char *folder, char first, char last, deberta_error *err)
 {
     size_t count = 0;
+    bool fits = true;
     DIR *directory = opendir(folder);
     if (!directory) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", folder, strerror(errno));
-    for (struct dirent *entry; (entry = readdir(directory));) {
-        if (*entry->d_name >= first && *entry->d_name <= last) list_add(names, entry->d_name, strlen(entry->d_name));
+    for (struct dirent *entry; fits && (entry = readdir(directory));) {
+        if (*entry->d_name >= first && *entry->d_name <= last)
+            fits = list_add(names, entry->d_name, strlen(entry->d_name));
     }
     closedir(directory);
+    if (!fits) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no room for more than %d cases", folder, LIST_CAPACITY - 1);
     while (names[count]) count++;
     qsort(names, count, sizeof *names, compare_names);
     return DEBERTA_OK;
@@ -225,11 +229,14 @@ deberta_status golden_list(char ***names, const char *folder, deberta_error *err
         golden_list_free(names);
         DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
     }
-    while (fgets(line, sizeof line, stream)) {
-        if (*line >= '0' && *line <= '9') list_add(*names, line, strcspn(line, "\t\n")); /* not the heading */
+    bool fits = true;
+    while (fits && fgets(line, sizeof line, stream)) {
+        if (*line >= '0' && *line <= '9') fits = list_add(*names, line, strcspn(line, "\t\n")); /* not the heading */
     }
     fclose(stream);
-    deberta_status status = list_folders(*names, folder, '0', '9', err);
+    deberta_status status =
+        fits ? list_folders(*names, folder, '0', '9', err)
+             : status_fail(err, DEBERTA_E_MEMORY, "%s: no room for more than %d cases", path, LIST_CAPACITY - 1);
     if (status != DEBERTA_OK) golden_list_free(names);
     return status;
 }
@@ -261,6 +268,7 @@ deberta_status golden_list_formats(char ***names, const char *folder, deberta_er
     snprintf(path, sizeof path, "%s/formats", folder);
     *names = calloc(LIST_CAPACITY, sizeof **names);
     if (!*names) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory", path);
+    _Static_assert(sizeof format_sources / sizeof *format_sources < LIST_CAPACITY, "all formats fit");
     for (size_t i = 0; i < sizeof format_sources / sizeof *format_sources; i++)
         list_add(*names, format_sources[i][0], strlen(format_sources[i][0]));
     deberta_status status = list_folders(*names, path, 'f', 'f', err);

@@ -6,19 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-void pytorch_ratios_add(pytorch_ratios *ratios, const char *case_name, size_t kind, double listed, double error)
+bool pytorch_ratios_add(pytorch_ratios *ratios, const char *case_name, size_t kind, double listed, double error)
 {
-    if (!(listed > 0)) return;
+    if (!(listed > 0)) return true;
     for (size_t k = 0; k < ratios->count; k++) {
         if (ratios->results[k].kind != kind || strcmp(ratios->results[k].name, case_name) != 0) continue;
         if (!(error <= ratios->results[k].error)) ratios->results[k].error = error;
-        return;
+        return true;
     }
-    if (ratios->count == PYTORCH_RATIOS_MOST) return;
+    if (ratios->count == PYTORCH_RATIOS_MOST) return false;
     snprintf(ratios->results[ratios->count].name, sizeof ratios->results->name, "%s", case_name);
     ratios->results[ratios->count].kind = kind;
     ratios->results[ratios->count].listed = listed;
     ratios->results[ratios->count++].error = error;
+    return true;
 }
 
 static int by_size(const void *a, const void *b)

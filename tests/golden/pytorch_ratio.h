@@ -7,6 +7,7 @@
 #ifndef TESTS_GOLDEN_PYTORCH_RATIO_H
 #define TESTS_GOLDEN_PYTORCH_RATIO_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 enum { PYTORCH_RATIOS_MOST = 512 };
@@ -21,8 +22,8 @@ typedef struct pytorch_ratios {
 } pytorch_ratios;
 
 /* kind: which quantity; the largest error of one case and kind stays. A bar that is NaN or 0 (a single token's
- * probabilities are exact) is ignored. */
-void pytorch_ratios_add(pytorch_ratios *ratios, const char *case_name, size_t kind, double listed, double error);
+ * probabilities are exact) is ignored. False if there is no room for another result. */
+bool pytorch_ratios_add(pytorch_ratios *ratios, const char *case_name, size_t kind, double listed, double error);
 /* The ratio error / listed that a part (0 to 1) of the results does not exceed. NaN if there are none. */
 double pytorch_ratios_quantile(const pytorch_ratios *ratios, double part);
 
