@@ -95,7 +95,7 @@ static json_t *describe_tokenizer(const parsed_options *options, const char *fol
     deberta_error error = {0};
     if (strncmp(folder, "synthetic:", 10) == 0) return json_null();
     const deberta_status status = deberta_tokenizer_open(&tokenizer, folder, &error);
-    if (status != DEBERTA_OK && status != DEBERTA_E_FILE) run_note(options, "note: the tokenizer: %s", error.message);
+    if (status != DEBERTA_OK && status != DEBERTA_E_FILE) say_note(options, "note: the tokenizer: %s", error.message);
     if (status != DEBERTA_OK) return json_null();
     json_t *about = json_pack("{s:s, s:I}", "kind", deberta_tokenizer_kind_name(tokenizer), "vocabulary_size",
                               (json_int_t)deberta_tokenizer_vocabulary_size(tokenizer));
@@ -173,14 +173,13 @@ static void print_machine(FILE *out, const kernels *table, const topology_info *
 static int run(const parsed_options *options)
 {
     deberta_error error = {0};
-    deberta_isa isa;
     kernels table;
     topology_info topology;
     deberta_model *model = NULL;
     deberta_model_options model_options;
-    if (!run_isa(options, &isa) || !run_model_options(options, &model_options)) return EXIT_USAGE;
-    if (kernels_select(&table, isa, &error) != DEBERTA_OK || topology_read(&topology, &error) != DEBERTA_OK)
-        return report_error(options, &error);
+    fill_model_options(options, &model_options);
+    if (kernels_select(&table, options->isa, &error) != DEBERTA_OK || topology_read(&topology, &error) != DEBERTA_OK)
+        return say_error(options, &error);
     if (options_argument_count(options)) {
         const int status = run_describe_model(options, &model);
         if (status != EXIT_OK) return status;

@@ -38,7 +38,7 @@ static int confirm(const parsed_options *options)
         deberta_error error = {.code = DEBERTA_E_SYSTEM};
         snprintf(error.message, sizeof error.message, "%s: the files changed while they were packed; try again",
                  info.name);
-        status = report_error(options, &error);
+        status = say_error(options, &error);
     }
     deberta_model_free(&model);
     return status;
@@ -48,10 +48,10 @@ static int run(const parsed_options *options)
 {
     deberta_model_options model_options;
     deberta_error error = {0};
-    if (!run_model_options(options, &model_options)) return EXIT_USAGE;
+    fill_model_options(options, &model_options);
     if (!run_is_model_place(options)) return EXIT_INPUT;
     if (model_pack(options_argument(options, 0), &model_options, run_remove_on_signal, &error) != DEBERTA_OK)
-        return report_error(options, &error);
+        return say_error(options, &error);
     return confirm(options);
 }
 

@@ -52,7 +52,7 @@ static int print(const parsed_options *options, const input_batch *input, text_o
     }
     if (fits) return text_output_close(options, output);
     text_output_discard(output);
-    return report_no_memory(options);
+    return say_no_memory(options);
 }
 
 static int run(const parsed_options *options)

@@ -73,12 +73,12 @@ int ablate_read(const parsed_options *options, deberta_session_options *session_
     session_options->ablation_count = 0;
     if (!room) return EXIT_OK;
     deberta_ablation *ablations = options_allocate(options, room * sizeof *ablations);
-    if (!ablations) return report_no_memory(options);
+    if (!ablations) return say_no_memory(options);
     for (size_t k = 0; (list = options_nth_value(options, "ablate", k)); k++) {
         for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
             const ablate_item item = {.text = at, .length = strcspn(at, ",")};
             if (read_item(&item, &ablations[count++])) continue;
-            return report_usage(
+            return say_usage(
                 options,
                 "--ablate: expected term[=zero|=mean]@layer[:head] with term c2c, c2p or p2c, layer and head a "
                 "number or all; found '%.*s'",

@@ -12,16 +12,16 @@ bool output_paths_read(const parsed_options *options, output_paths *paths)
     for (size_t k = 0; (path = options_nth_value(options, "out", k)); k++) {
         if (run_is_figure_path(path)) {
 #if !HAVE_VIZ
-            report_usage(options, "--out: '%s' is a picture, and this program was built without figures", path);
+            say_usage(options, "--out: '%s' is a picture, and this program was built without figures", path);
             return false;
 #endif
             paths->figures[paths->figure_count++] = path;
         } else if (run_is_picture_path(path)) {
-            report_usage(options, "--out: unknown suffix in '%s': pictures end in .png, .svg or .pdf", path);
+            say_usage(options, "--out: unknown suffix in '%s': pictures end in .png, .svg or .pdf", path);
             return false;
         } else if (paths->text) {
-            report_usage(options, "--out: '%s' and '%s' are both for the text; pictures end in .png, .svg or .pdf",
-                         paths->text, path);
+            say_usage(options, "--out: '%s' and '%s' are both for the text; pictures end in .png, .svg or .pdf",
+                      paths->text, path);
             return false;
         } else {
             paths->text = path;
@@ -34,10 +34,9 @@ bool output_paths_read(const parsed_options *options, output_paths *paths)
 int output_paths_draw(const parsed_options *options, const output_paths *paths, output_drawing draw, const void *what,
                       const char *title, const char *note)
 {
-    static const char *const without[] = {"out", NULL};
     if (!paths->figure_count) return EXIT_OK;
     deberta_error error = {0};
-    char *line = options_command_line(options, without);
+    char *line = options_command_line(options, false);
     const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
                                            {"Command", line ? line : ""}};
     const figure_style style = {.title = title,
@@ -47,7 +46,7 @@ int output_paths_draw(const parsed_options *options, const output_paths *paths, 
     const deberta_status status = draw(what, &style, paths->figures, paths->figure_count, &error);
     free(line);
     if (status == DEBERTA_OK) return EXIT_OK;
-    const int code = report_error(options, &error);
+    const int code = say_error(options, &error);
     return status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code;
 }
 #endif

@@ -18,47 +18,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-bool run_isa(const parsed_options *options, deberta_isa *isa)
-{
-    const char *name = options_value(options, "isa", NULL), *source = "--isa";
-    if (!name) {
-        name = getenv("DEBERTA_ISA");
-        source = "DEBERTA_ISA";
-    }
-    *isa = DEBERTA_ISA_AUTO;
-    if (!name || (!*name && !options_has(options, "isa")))
-        return true; /* a variable that is set to nothing is not set */
-    deberta_error error;
-    if (deberta_isa_from_name(isa, name, &error) != DEBERTA_OK) {
-        report_usage(options, "%s: %s", source, error.message);
-        return false;
-    }
-    const char *missing = *isa == DEBERTA_ISA_AUTO ? NULL : deberta_isa_missing(*isa);
-    if (!missing) return true;
-    report_usage(options, "%s: %s cannot run here: %s", source, name, missing);
-    return false;
-}
-
-/* Of the folder that a path lies in; false where there is none. */
-static bool find_folder(const char *path, struct stat *about)
-{
-    const char *slash = strrchr(path, '/');
-    char *folder = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    const bool found = folder && stat(folder, about) == 0;
-    free(folder);
-    return found;
-}
-
-/* "a.pdf" and "./a.pdf" are written to one place. */
-static bool is_same_file(const char *a, const char *b)
-{
-    const char *slash_a = strrchr(a, '/'), *slash_b = strrchr(b, '/');
-    struct stat at_a, at_b;
-    if (strcmp(a, b) == 0) return true;
-    return strcmp(slash_a ? slash_a + 1 : a, slash_b ? slash_b + 1 : b) == 0 && find_folder(a, &at_a) &&
-           find_folder(b, &at_b) && at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino;
-}
-
 bool run_is_picture_path(const char *path)
 {
     static const char *const others[] = {".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".eps", ".ps"};
@@ -67,65 +26,37 @@ bool run_is_picture_path(const char *path)
     return run_is_figure_path(path);
 }
 
+bool run_check_text_out(const common_options *options)
+{
+    return options->command->most_outputs > 1 || !option_is_common(options_find(options->command, "out")) ||
+           run_check_text_path(options);
+}
+
 bool run_check_text_path(const parsed_options *options)
 {
-    const char *path = options_value(options, "out", "");
-    if (!run_is_picture_path(path)) return true;
-    report_usage(options, "--out: '%s' is a picture's name, and what goes there is text%s", path,
-                 !options_knows(options, "plot")                        ? ""
-                 : strcmp(options_command(options)->name, "bench") == 0 ? "; `deberta bench plot` draws results"
-                                                                        : "; --plot FILE draws the figure");
+    const char *path = options_out(options);
+    if (!path || !run_is_picture_path(path)) return true;
+    say_usage(options, "--out: '%s' is a picture's name, and what goes there is text%s", path,
+              !options_knows(options, "plot")                        ? ""
+              : strcmp(options_command(options)->name, "bench") == 0 ? "; `deberta bench plot` draws results"
+                                                                     : "; --plot FILE draws the figure");
     return false;
 }
 
-bool run_check_common(const parsed_options *options)
+void fill_model_options(const common_options *options, deberta_model_options *model_options)
 {
-    static const char *const moments[] = {"auto", "never", NULL};
-    deberta_isa isa;
-    deberta_model_options model_options;
-    uint64_t seed;
-    size_t moment, outputs = 0;
-    const size_t most = options_command(options)->most_outputs ? options_command(options)->most_outputs : 1;
-    for (const char *path; (path = options_nth_value(options, "out", outputs)); outputs++) {
-        size_t before = 0;
-        while (before < outputs && !is_same_file(options_nth_value(options, "out", before), path)) before++;
-        if (*path && before == outputs) continue;
-        if (*path)
-            report_usage(options, "--out: '%s' is given twice", path);
-        else
-            report_usage(options, "--out: the path is empty");
-        return false;
-    }
-    if (outputs > most) {
-        report_usage(options, "--out was given %zu times, this command writes at most %zu", outputs, most);
-        return false;
-    }
-    /* who may write several files, or has an --out of its own, looks at the names itself */
-    if (most == 1 && options_is_common(options, "out") && !run_check_text_path(options)) return false;
-    return (!options_is_common(options, "isa") || run_isa(options, &isa)) &&
-           run_model_options(options, &model_options) && options_choice(options, "progress", moments, 0, &moment) &&
-           options_u64(options, "seed", 1, &seed);
+    *model_options = (deberta_model_options){.struct_size = sizeof *model_options,
+                                             .reference = (deberta_reference)options->reference,
+                                             .threads = options->threads,
+                                             .memory_limit_bytes = options->memory_limit_bytes};
 }
 
-bool run_model_options(const parsed_options *options, deberta_model_options *model_options)
+int fill_session_options(const common_options *options, deberta_session_options *session_options)
 {
-    static const char *const references[] = {"microsoft", "hf", NULL};
-    size_t reference;
-    *model_options = (deberta_model_options){.struct_size = sizeof *model_options};
-    if (!options_choice(options, "reference", references, 0, &reference)) return false;
-    model_options->reference = reference ? DEBERTA_REFERENCE_HF : DEBERTA_REFERENCE_MICROSOFT;
-    return (!options_is_common(options, "threads") ||
-            options_size(options, "threads", 0, 0, TOPOLOGY_MAX_WORKERS, &model_options->threads)) &&
-           options_bytes(options, "memory-limit", 0, &model_options->memory_limit_bytes);
-}
-
-int run_session_options(const parsed_options *options, deberta_session_options *session_options)
-{
-    *session_options = (deberta_session_options){.struct_size = sizeof *session_options};
-    if (!run_isa(options, &session_options->isa) ||
-        !options_size(options, "threads", 0, 0, TOPOLOGY_MAX_WORKERS, &session_options->threads) ||
-        !options_bytes(options, "memory-limit", 0, &session_options->memory_limit_bytes))
-        return EXIT_USAGE;
+    *session_options = (deberta_session_options){.struct_size = sizeof *session_options,
+                                                 .isa = options->isa,
+                                                 .threads = options->threads,
+                                                 .memory_limit_bytes = options->memory_limit_bytes};
     return ablate_read(options, session_options);
 }
 
@@ -146,7 +77,7 @@ static bool is_model_place(const parsed_options *options, const char *path)
         snprintf(error.message, sizeof error.message, "%.300s: is a file; %s", path, expected);
     else
         return true; /* whatever else there is to say, the library says */
-    report_error(options, &error);
+    say_error(options, &error);
     return false;
 }
 
@@ -161,14 +92,14 @@ static int check_what_is_ablated(const parsed_options *options, const deberta_mo
     if (status != EXIT_OK) return status;
     if (ablation_check(model, session_options.ablations, session_options.ablation_count, &error) == DEBERTA_OK)
         return EXIT_OK;
-    return report_usage(options, "--ablate: %s", error.message);
+    return say_usage(options, "--ablate: %s", error.message);
 }
 
 static void note_stale(const parsed_options *options, const deberta_model *model)
 {
     const deberta_model_info info = *deberta_model_describe(model);
     if (info.packed != DEBERTA_PACKED_STALE) return;
-    run_note(options,
+    say_note(options,
              "note: %s/%s is not of these weights or not of this version, and is passed over (renew it: deberta "
              "pack %s)",
              info.name, PACKED_FILE_NAME, info.name);
@@ -178,10 +109,10 @@ static int open_model(const parsed_options *options, const char *path, bool desc
 {
     deberta_model_options model_options;
     deberta_error error = {0};
-    if (!run_model_options(options, &model_options)) return EXIT_USAGE;
+    fill_model_options(options, &model_options);
     model_options.describe_only = describe_only;
     if (!is_model_place(options, path)) return EXIT_INPUT;
-    if (deberta_model_open(model, path, &model_options, &error) != DEBERTA_OK) return report_error(options, &error);
+    if (deberta_model_open(model, path, &model_options, &error) != DEBERTA_OK) return say_error(options, &error);
     note_stale(options, *model);
     const int status = check_what_is_ablated(options, *model);
     if (status != EXIT_OK) deberta_model_free(model);
@@ -203,22 +134,11 @@ int run_describe_model(const parsed_options *options, deberta_model **model)
     return open_model(options, options_argument(options, 0), true, model);
 }
 
-void run_note(const parsed_options *options, const char *format, ...)
-{
-    if (options_has(options, "quiet")) return;
-    va_list arguments;
-    va_start(arguments, format);
-    vfprintf(stderr, format, arguments);
-    va_end(arguments);
-    fputc('\n', stderr);
-}
-
 /* ------------------------------------------------------------------------------------------------------- progress */
 
 progress_bar progress_begin(const parsed_options *options, const char *what, size_t total)
 {
-    const char *when = options_value(options, "progress", "auto");
-    const bool enabled = strcmp(when, "never") != 0 && !options_has(options, "quiet") && isatty(STDERR_FILENO);
+    const bool enabled = options->progress != PROGRESS_NEVER && !options->quiet && isatty(STDERR_FILENO);
     return (progress_bar){.what = what, .enabled = enabled, .began = clock_seconds(), .total = total};
 }
 
@@ -304,7 +224,7 @@ int text_output_open(const parsed_options *options, const char *path, text_outpu
     *output = (text_output){.path = path};
     if (open_output(output, &error) == DEBERTA_OK) return EXIT_OK;
     text_output_discard(output);
-    return report_error(options, &error);
+    return say_error(options, &error);
 }
 
 void text_output_discard(text_output *output)
@@ -333,7 +253,7 @@ int text_output_close(const parsed_options *options, text_output *output)
         output->whole ? atomic_file_commit(&output->whole, &error) : close_device(output, &error);
     run_remove_on_signal(NULL);
     *output = (text_output){0};
-    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+    return status == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
 }
 
 bool run_is_figure_path(const char *path)
@@ -341,16 +261,11 @@ bool run_is_figure_path(const char *path)
     return path_has_suffix(path, ".png") || path_has_suffix(path, ".svg") || path_has_suffix(path, ".pdf");
 }
 
-bool run_check_figure_paths(const parsed_options *options)
+bool run_check_figure_paths(const common_options *options)
 {
-    const char *path, *data = options_value(options, "data", NULL);
-    for (size_t k = 0; (path = options_nth_value(options, "out", k)); k++) {
-        const bool is_figure = run_is_figure_path(path);
-        if (is_figure && !(data && is_same_file(data, path))) continue;
-        if (is_figure)
-            report_usage(options, "--data: '%s' is where --out puts the figure", data);
-        else
-            report_usage(options, "--out: unknown suffix in '%s', expected .png, .svg or .pdf", path);
+    for (size_t k = 0; k < options->outs.count; k++) {
+        if (run_is_figure_path(options->outs.items[k])) continue;
+        say_usage(options, "--out: unknown suffix in '%s', expected .png, .svg or .pdf", options->outs.items[k]);
         return false;
     }
     return true;
@@ -358,7 +273,7 @@ bool run_check_figure_paths(const parsed_options *options)
 
 int run_print_json(const parsed_options *options, json_t *object)
 {
-    return run_print_json_to(options, options_value(options, "out", NULL), object);
+    return run_print_json_to(options, options_out(options), object);
 }
 
 int run_print_json_to(const parsed_options *options, const char *path, json_t *object)
@@ -368,7 +283,7 @@ int run_print_json_to(const parsed_options *options, const char *path, json_t *o
     if (status == EXIT_OK) {
         if (run_write_json(output.file, object)) return text_output_close(options, &output);
         text_output_discard(&output);
-        return report_no_memory(options);
+        return say_no_memory(options);
     }
     json_decref(object);
     return status;

@@ -11,16 +11,11 @@
 #include "command/options.h"
 #include "core/io/atomic_file.h"
 
-/* The tier asked for by --isa or DEBERTA_ISA; false (after saying so) if it does not exist or cannot run here. */
-bool run_isa(const parsed_options *options, deberta_isa *isa);
-/* The options that every command takes, wherever the command looks at them: a wrong value is never passed over in
- * silence. */
-bool run_check_common(const parsed_options *options);
 /* From --reference, --threads, --memory-limit. */
-bool run_model_options(const parsed_options *options, deberta_model_options *model_options);
+void fill_model_options(const common_options *options, deberta_model_options *model_options);
 /* From --isa, --threads, --memory-limit, --ablate. max_tokens and features are the caller's. EXIT_OK or the exit code,
  * after saying why. */
-int run_session_options(const parsed_options *options, deberta_session_options *session_options);
+int fill_session_options(const parsed_options *options, deberta_session_options *session_options);
 /* Whether there is something at the first argument that could be a model; false after saying what was expected. */
 bool run_is_model_place(const parsed_options *options);
 /* Opens options_argument(options, 0). EXIT_OK or the exit code, after saying why. */
@@ -29,9 +24,6 @@ int run_open_model(const parsed_options *options, deberta_model **model);
 int run_describe_model(const parsed_options *options, deberta_model **model);
 /* The same of a model named elsewhere on the command line. */
 int run_open_model_at(const parsed_options *options, const char *path, deberta_model **model);
-
-/* A note on stderr unless --quiet. */
-void run_note(const parsed_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* A bar on stderr, shown once the work has taken a second, on a terminal only. */
 typedef struct progress_bar {
@@ -62,8 +54,9 @@ bool run_is_figure_path(const char *path);
 bool run_is_picture_path(const char *path);
 /* Whether --out does not end like a picture, for commands that print there. False after saying so. */
 bool run_check_text_path(const parsed_options *options);
-/* Whether every --out ends like a figure and --data, if there is one, goes to another file; for before anything is
- * computed. False after saying what was expected. */
+/* The same for a command that writes one --out, the common one. */
+bool run_check_text_out(const common_options *options);
+/* Whether every --out ends like a figure; for before anything is computed. False after saying what was expected. */
 bool run_check_figure_paths(const parsed_options *options);
 
 /* Prints and releases. */

@@ -28,8 +28,8 @@ bool table_format_read(const parsed_options *options, table_format *format)
                         format_of_output(options), &chosen))
         return false;
     if (json + latex + options_has(options, "format") > 1 && !(json && chosen == FORMAT_JSON && !latex)) {
-        report_usage(options, "give one of --format%s",
-                     options_knows(options, "latex") ? ", --json and --latex" : " and --json");
+        say_usage(options, "give one of --format%s",
+                  options_knows(options, "latex") ? ", --json and --latex" : " and --json");
         return false;
     }
     *format = json ? FORMAT_JSON : latex ? FORMAT_LATEX : (table_format)chosen;
@@ -40,7 +40,7 @@ bool table_format_read_no_json(const parsed_options *options, table_format *form
 {
     if (!table_format_read(options, format)) return false;
     if (*format != FORMAT_JSON) return true;
-    report_usage(options, "%s: there is no JSON; --format csv is for programs", options_argument(options, 0));
+    say_usage(options, "%s: there is no JSON; --format csv is for programs", options_argument(options, 0));
     return false;
 }
 

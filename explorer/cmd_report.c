@@ -78,7 +78,6 @@ static void add_forwarded(word_list *list, const explorer_job *job)
 }
 
 /* What a step says while it runs is none of the command's business that is kept. */
-static const char *const talk[] = {"quiet", "progress", NULL};
 
 static void add_talk(word_list *list, const explorer_job *job)
 {
@@ -121,9 +120,9 @@ static int run_step(explorer_job *job, const char *title, const command *command
     else
         status = options_parse(&options, command, list->count, (char **)(uintptr_t)list->words);
     if (options) {
-        run_note(job->options, "%s ...", title);
+        say_note(job->options, "%s ...", title);
         explorer_step *step = &job->steps[job->contents.step_count++];
-        *step = (explorer_step){.title = title, .command = options_command_line(options, talk)};
+        *step = (explorer_step){.title = title, .command = options_command_line(options, true)};
         status = command->run(options);
         step->failed = status == EXIT_CHECK_FAILED;
         options_free(&options);
@@ -268,7 +267,7 @@ static bool check_sizes(const parsed_options *options)
         const bool fine = !text || range_parse(&list, text, name, 1, 1 << 24, &error) == DEBERTA_OK;
         size_list_free(&list);
         if (!fine) {
-            report_usage(options, "%s", error.message);
+            say_usage(options, "%s", error.message);
             return false;
         }
     }
@@ -280,7 +279,7 @@ static bool check_indices(const parsed_options *options, const char *name, size_
 {
     bool *selected = calloc(limit, sizeof *selected);
     if (!selected) {
-        report_no_memory(options);
+        say_no_memory(options);
         return false;
     }
     const bool fine = parse_index_list(options, name, options_value(options, name, "0"), selected, limit);
@@ -297,8 +296,8 @@ static bool check_sweep_layers(const parsed_options *options, const deberta_mode
     bool fine = range_parse(&list, text, "--sweep-layers", 1, info->layers, &error) == DEBERTA_OK;
     size_list_free(&list);
     if (!fine)
-        report_usage(options, "%s; %s has %zu layer%s", error.message, info->name, info->layers,
-                     info->layers == 1 ? "" : "s");
+        say_usage(options, "%s; %s has %zu layer%s", error.message, info->name, info->layers,
+                  info->layers == 1 ? "" : "s");
     return fine;
 }
 
@@ -316,8 +315,8 @@ static int check_against_model(explorer_job *job)
         !check_sweep_layers(job->options, &info))
         status = EXIT_USAGE;
     else if (input_check(&job->input, &info, "--ids", &error) != DEBERTA_OK)
-        status = error.code == DEBERTA_E_ARGUMENT ? report_usage(job->options, "%s", error.message)
-                                                  : report_error(job->options, &error);
+        status = error.code == DEBERTA_E_ARGUMENT ? say_usage(job->options, "%s", error.message)
+                                                  : say_error(job->options, &error);
     deberta_model_free(&model);
     return status;
 }
@@ -332,8 +331,8 @@ static bool check_skips(explorer_job *job)
         size_t k = 0;
         while (k < 3 && (strlen(names[k]) != length || strncmp(at, names[k], length) != 0)) k++;
         if (k == 3) {
-            report_usage(job->options, "--skip: expected some of latency,verify,receptive-field, found '%.*s'",
-                         (int)length, at);
+            say_usage(job->options, "--skip: expected some of latency,verify,receptive-field, found '%.*s'",
+                      (int)length, at);
             return false;
         }
         *flags[k] = true;
@@ -393,7 +392,7 @@ static int read_input(explorer_job *job)
     const int status = given ? input_read(job->options, job->contents.model, NULL, &job->input) : read_default(job);
     if (status != EXIT_OK) return status;
     if (job->input.rows > MOST_TEXTS)
-        return report_usage(job->options, "a page holds at most %d texts, found %zu", MOST_TEXTS, job->input.rows);
+        return say_usage(job->options, "a page holds at most %d texts, found %zu", MOST_TEXTS, job->input.rows);
     job->contents.text_count = job->input.rows;
     for (size_t k = 0; k < job->input.rows; k++) {
         explorer_text *text = &job->texts[k];
@@ -401,7 +400,7 @@ static int read_input(explorer_job *job)
         if (asprintf(&text->data, "%s/text%zu.safetensors", job->contents.folder, k) < 0 ||
             asprintf(&text->figure, "%s/text%zu.png", job->contents.folder, k) < 0 ||
             asprintf(&text->document, "%s/text%zu.pdf", job->contents.folder, k) < 0)
-            return report_no_memory(job->options);
+            return say_no_memory(job->options);
     }
     return EXIT_OK;
 }
@@ -428,10 +427,10 @@ static int write_commands(const explorer_job *job)
 static int run_job(explorer_job *job)
 {
     if (options_has(job->options, "json"))
-        return report_usage(job->options, "--json: the folder has a JSON file of every step, whatever is asked for");
+        return say_usage(job->options, "--json: the folder has a JSON file of every step, whatever is asked for");
     deberta_session_options unused; /* a mistake in --ablate should not leave a folder behind */
     if (!check_sizes(job->options) || !check_skips(job)) return EXIT_USAGE;
-    int status = run_session_options(job->options, &unused);
+    int status = fill_session_options(job->options, &unused);
     if (status != EXIT_OK) return status;
     if (!run_is_model_place(job->options)) return EXIT_INPUT;
     status = read_input(job);
@@ -440,7 +439,7 @@ static int run_job(explorer_job *job)
     if (status == EXIT_OK) status = run_steps(job);
     if (status == EXIT_OK) status = write_commands(job);
     if (status == EXIT_OK) status = explorer_page_write(job->options, &job->contents);
-    if (status == EXIT_OK) run_note(job->options, "report: %s/index.html", job->contents.folder);
+    if (status == EXIT_OK) say_note(job->options, "report: %s/index.html", job->contents.folder);
     return status;
 }
 
@@ -479,7 +478,8 @@ static const option_spec options[] = {
     {"reps", 0, "N", "samples a point of the sweeps (default 7)"},
     {"skip", 0, "LIST", "leave out some of latency,verify,receptive-field"},
     ABLATE_OPTION,
-    {"out", 'o', "FOLDER", "where everything goes (default report)"},
+    {"out", 'o', "FOLDER", "where everything goes (default report)", TEXTS_AT(common_options, outs),
+     .role = OPTION_OUTPUT},
     {NULL, 0, NULL, NULL},
 };
 

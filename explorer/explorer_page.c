@@ -233,7 +233,7 @@ int explorer_page_write(const parsed_options *options, const explorer_contents *
             status = text_output_close(options, &output);
         } else {
             text_output_discard(&output);
-            status = report_error(options, &page.error);
+            status = say_error(options, &page.error);
         }
     }
     free(path);

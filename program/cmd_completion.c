@@ -1,52 +1,18 @@
 /* `deberta completion`: a script for the shell, made from the same tables as the parser, so that it cannot be out of
  * date. SPDX-License-Identifier: MIT */
+#include <stdlib.h>
 #include <string.h>
 
-#include "cli/commands.h"
-#if HAVE_VIZ
-#include "cli/figures/figure_kinds.h"
-#endif
 #include "command/run.h"
 
-/* What to offer behind an option: the words of a fixed choice, or files. What is for one command comes before what is
- * for all. */
-static char figure_words[512];
-static const struct {
-    const char *command, *option, *words; /* command NULL: any */
-} choices[] = {
-    {"verify", "format", "table md csv json latex"},
-    {"eval", "format", "table md csv json latex"},
-    {"bench", "attention", "full c2c c2c+c2p c2c+p2c"},
-    {"encode", "attention", "all"},
-    {"encode", "pool", "mean cls none"},
-    {"attention", "figure", figure_words},
-    {NULL, "isa", "auto scalar avx2 avx512 neon"},
-    {NULL, "reference", "microsoft hf"},
-    {NULL, "progress", "auto never"},
-    {NULL, "format", "table md csv json"},
-    {NULL, "hidden", "last all"},
-    {NULL, "position-cache", "on off both"},
-    {NULL, "center", "row none"},
-    {NULL, "mlm-decoder", "emd plain"},
-    {NULL, "grouping", "first simple none"},
-};
-
-static const char *choices_of(const command *command, const char *option)
+/* The words that an option takes, separated by blanks; NULL: anything. */
+static const char *choices_of(const option *option)
 {
-    for (size_t k = 0; k < sizeof choices / sizeof *choices; k++)
-        if (strcmp(choices[k].option, option) == 0 &&
-            (!choices[k].command || strcmp(choices[k].command, command->name) == 0))
-            return choices[k].words;
-    return NULL;
-}
-
-static void list_figures(void)
-{
-#if HAVE_VIZ
-    for (size_t k = 0, used = 0; figure_kinds[k] && used < sizeof figure_words; k++)
-        used += (size_t)snprintf(figure_words + used, sizeof figure_words - used, "%s ", figure_kinds[k]->name);
-    strncat(figure_words, "list", sizeof figure_words - strlen(figure_words) - 1);
-#endif
+    static char words[512];
+    size_t used = 0;
+    for (size_t k = 0; option->choices && option->choices[k] && used < sizeof words; k++)
+        used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", k ? " " : "", option->choices[k]);
+    return used ? words : NULL;
 }
 
 /* Commands of one word and, right before the command they belong to, those of two. */
@@ -66,20 +32,29 @@ static void put_words(FILE *out, const command *command)
     for (const struct command *const *sub = command->subcommands; *sub; sub++) fprintf(out, " %s", command_word(*sub));
 }
 
-typedef void (*option_visit)(FILE *out, const command *command, const option_spec *option);
+typedef void (*option_visit)(FILE *out, const command *command, const option *option);
 
-/* Calls visit for the command's options and those common ones that it does not hide. */
-static void each_option(FILE *out, const command *command, option_visit visit)
+typedef struct option_walk {
+    FILE *out;
+    const command *command;
+    option_visit visit;
+} option_walk;
+
+/* What an own option of the command hides is left out. */
+static void walk_group(void *context, const option_group *group)
 {
-    for (const option_spec *option = command->options; option && option->name; option++) visit(out, command, option);
-    for (const option_spec *option = common_options; option->name; option++) {
-        const option_spec *own = command->options;
-        while (own && own->name && strcmp(own->name, option->name) != 0) own++;
-        if (!own || !own->name) visit(out, command, option);
-    }
+    const option_walk *walk = context;
+    for (const option *row = group->options; row->name; row++)
+        if (options_find(walk->command, row->name) == row) walk->visit(walk->out, walk->command, row);
 }
 
-static void put_name(FILE *out, const command *command, const option_spec *option)
+static void each_option(FILE *out, const command *command, option_visit visit)
+{
+    option_walk walk = {out, command, visit};
+    options_visit(command, walk_group, &walk);
+}
+
+static void put_name(FILE *out, const command *command, const option *option)
 {
     (void)command;
     fprintf(out, " --%s", option->name);
@@ -91,9 +66,10 @@ static void print_commands(FILE *out)
     for (size_t k = 0; commands[k]; k++) fprintf(out, "%s%s", k ? " " : "", commands[k]->name);
 }
 
-static void put_bash_values(FILE *out, const command *command, const option_spec *option)
+static void put_bash_values(FILE *out, const command *command, const option *option)
 {
-    const char *words = option->value ? choices_of(command, option->name) : NULL;
+    const char *words = choices_of(option);
+    (void)command;
     if (words) fprintf(out, " --%s) values='%s' ;;", option->name, words);
 }
 
@@ -146,9 +122,10 @@ static void put_escaped(FILE *out, const char *text, const char *special)
     }
 }
 
-static void put_zsh_option(FILE *out, const command *command, const option_spec *option)
+static void put_zsh_option(FILE *out, const command *command, const option *option)
 {
-    const char *words = choices_of(command, option->name);
+    const char *words = choices_of(option);
+    (void)command;
     if (option->letter)
         fprintf(out, "        '*'{-%c,--%s}'[", option->letter, option->name);
     else
@@ -208,9 +185,9 @@ static void print_zsh(FILE *out)
                  "if [ \"$funcstack[1]\" = _deberta ]; then _deberta \"$@\"; else compdef _deberta deberta; fi\n");
 }
 
-static void put_fish_option(FILE *out, const command *command, const option_spec *option)
+static void put_fish_option(FILE *out, const command *command, const option *option)
 {
-    const char *words = choices_of(command, option->name);
+    const char *words = choices_of(option);
     fprintf(out, "complete -c deberta -n '");
     if (strchr(command->name, ' '))
         fprintf(out, "__fish_seen_subcommand_from %.*s; and ", (int)strcspn(command->name, " "), command->name);
@@ -243,23 +220,22 @@ static void print_fish(FILE *out)
     each_command(out, put_fish_options);
 }
 
-static int run(const parsed_options *options)
+static int run(const common_options *options)
 {
     static const struct {
         const char *name;
         void (*print)(FILE *out);
     } shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
-    const char *shell = options_argument(options, 0);
+    const char *shell = options->arguments[0];
     for (size_t k = 0; k < sizeof shells / sizeof *shells; k++) {
         if (strcmp(shell, shells[k].name) != 0) continue;
         text_output output;
-        const int status = text_output_open(options, options_value(options, "out", NULL), &output);
+        const int status = text_output_open(options, options_out(options), &output);
         if (status != EXIT_OK) return status;
-        list_figures();
         shells[k].print(output.file);
         return text_output_close(options, &output);
     }
-    return report_usage(options, "expected bash, zsh or fish, found '%s'", shell);
+    return say_usage(options, "expected bash, zsh or fish, found '%s'", shell);
 }
 
 const command command_completion = {

@@ -35,13 +35,13 @@ static int run(const parsed_options *options)
     const char *name = options_argument(options, 0);
     if (!name || (strcmp(name, "list") == 0 && options_argument_count(options) == 1)) return print_list(options);
     if (strcmp(name, "list") == 0)
-        return report_usage(options, "list: unexpected argument '%s'", options_argument(options, 1));
+        return say_usage(options, "list: unexpected argument '%s'", options_argument(options, 1));
     char known[512] = "";
     for (size_t k = 0; studies[k]; k++) {
         const size_t length = strlen(known);
         snprintf(known + length, sizeof known - length, "%s%s", k ? ", " : "", command_word(studies[k]));
     }
-    return report_usage(options, "no study is called '%s'; there are: %s", name, known);
+    return say_usage(options, "no study is called '%s'; there are: %s", name, known);
 }
 
 const command command_study = {

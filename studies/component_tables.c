@@ -240,7 +240,7 @@ int component_tables_finish(components_study *study)
     if (!shares) {
         deberta_error error;
         status_fail(&error, DEBERTA_E_MEMORY, "out of memory");
-        return report_error(study->options, &error);
+        return say_error(study->options, &error);
     }
     for (size_t k = 0; k < 3; k++) {
         fill_panel(study, &shares[k], (share_group)k);

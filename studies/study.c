@@ -40,17 +40,17 @@ bool study_check_options(const parsed_options *options)
     if (!read_format(options, &format)) return false;
     const char *data = options_value(options, "data", NULL);
     if (data && !*data) {
-        report_usage(options, "--data: the path is empty");
+        say_usage(options, "--data: the path is empty");
         return false;
     }
     if (!HAVE_VIZ && options_has(options, "out")) {
-        report_usage(options, "--out: this program was built without figures");
+        say_usage(options, "--out: this program was built without figures");
         return false;
     }
     if (!run_check_figure_paths(options)) return false;
     const char *slash = data ? strrchr(data, '/') : NULL, *suffix = data ? strrchr(slash ? slash : data, '.') : NULL;
     if (!suffix || strcasecmp(suffix, ".csv") == 0) return true; /* a device or a pipe has none */
-    report_usage(options, "--data: unknown suffix in '%s', expected .csv", data);
+    say_usage(options, "--data: unknown suffix in '%s', expected .csv", data);
     return false;
 }
 
@@ -74,13 +74,12 @@ static deberta_status draw_to(const study_findings *findings, const provenance_e
 
 static int draw(const parsed_options *options, const study_findings *findings)
 {
-    static const char *const without[] = {"out", "data", NULL};
     const char *paths[STUDY_MOST_OUTPUTS], *path;
     size_t count = 0;
     while (count < STUDY_MOST_OUTPUTS && (path = options_nth_value(options, "out", count))) paths[count++] = path;
     if (!count) return EXIT_OK;
-    if (!findings->chart && !findings->maps) return report_usage(options, "--out: this study draws no figure");
-    char *line = options_command_line(options, without);
+    if (!findings->chart && !findings->maps) return say_usage(options, "--out: this study draws no figure");
+    char *line = options_command_line(options, false);
     const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
                                            {"Command", line ? line : ""}};
     deberta_error error = {0};
@@ -88,7 +87,7 @@ static int draw(const parsed_options *options, const study_findings *findings)
         draw_to(findings, provenance, sizeof provenance / sizeof *provenance, paths, count, &error);
     free(line);
     if (status == DEBERTA_OK) return EXIT_OK;
-    const int code = report_error(options, &error);
+    const int code = say_error(options, &error);
     return status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code;
 }
 #else
@@ -127,7 +126,7 @@ static json_t *json_of_table(const text_table *table)
 
 static bool write_json(const parsed_options *options, const study_findings *findings, FILE *out)
 {
-    char *line = options_command_line(options, (const char *const[]){"out", "data", NULL});
+    char *line = options_command_line(options, false);
     json_t *object = json_pack("{s:s, s:s, s:o}", "schema", "deberta-study/1", "study",
                                command_word(options_command(options)), "command", json_clean_text(line ? line : ""));
     free(line);
@@ -171,7 +170,7 @@ static int write_to(const parsed_options *options, const study_findings *finding
     text_output_discard(&output);
     deberta_error error;
     status_fail(&error, DEBERTA_E_MEMORY, "out of memory for the tables");
-    return report_error(options, &error);
+    return say_error(options, &error);
 }
 
 static bool is_complete(const study_findings *findings)
@@ -189,7 +188,7 @@ int study_finish(const parsed_options *options, const study_findings *findings)
     if (!is_complete(findings)) {
         deberta_error error;
         status_fail(&error, DEBERTA_E_MEMORY, "out of memory for the tables");
-        return report_error(options, &error);
+        return say_error(options, &error);
     }
     int status = draw(options, findings);
     if (status == EXIT_OK && data) status = write_to(options, findings, data, FORMAT_CSV);

@@ -42,10 +42,11 @@ bool study_check_options(const parsed_options *options);
 int study_finish(const parsed_options *options, const study_findings *findings);
 
 #define STUDY_OPTIONS                                                                                                  \
-    {"format", 0, "NAME", "table, md (default), csv (the data) or json"},                                              \
-        {"data", 0, "FILE", "write the data as CSV, one row an observation"},                                          \
+    {"format", 0, "NAME", "table, md (default), csv (the data) or json", .role = OPTION_SHOWS},                        \
+        {"data", 0, "FILE", "write the data as CSV, one row an observation", .role = OPTION_OUTPUT},                   \
     {                                                                                                                  \
-        "out", 'o', "FILE", "draw the figure: .png, .svg, .pdf; may be repeated"                                       \
+        "out", 'o', "FILE", "draw the figure: .png, .svg, .pdf; may be repeated", TEXTS_AT(common_options, outs),      \
+            .role = OPTION_OUTPUT                                                                                      \
     }
 enum { STUDY_MOST_OUTPUTS = 8 };
 

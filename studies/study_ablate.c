@@ -309,8 +309,7 @@ static int run(const parsed_options *options)
     if (!study_check_options(options) || !options_u64(options, "seed", 1, &study.seed) || !read_kind(options, &kind))
         return EXIT_USAGE;
     int code = study_texts_open(&study.texts, options, MOST_SENTENCES);
-    if (code == EXIT_OK)
-        code = work(&study, kind, &error) == DEBERTA_OK ? finish(&study) : report_error(options, &error);
+    if (code == EXIT_OK) code = work(&study, kind, &error) == DEBERTA_OK ? finish(&study) : say_error(options, &error);
     study_findings_free(&study.findings);
     ablation_effects_free(&study.effects);
     component_share_free(&study.share);

@@ -267,7 +267,7 @@ static int run(const parsed_options *options)
                  study->count - study->quoted, study->quoted);
         code = finish(options, study);
     } else {
-        code = report_error(options, &error);
+        code = say_error(options, &error);
     }
     if (study) {
         study_findings_free(&study->findings);

@@ -225,7 +225,7 @@ static int run(const parsed_options *options)
     deberta_error error = {0};
     int code = study_losses_open(&study.losses, options);
     if (code == EXIT_OK)
-        code = compute(&study, &error) == DEBERTA_OK ? finish(options, &study) : report_error(options, &error);
+        code = compute(&study, &error) == DEBERTA_OK ? finish(options, &study) : say_error(options, &error);
     study_findings_free(&study.findings);
     study_losses_close(&study.losses);
     return code;

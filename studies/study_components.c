@@ -120,7 +120,7 @@ static int run(const parsed_options *options)
     if (!study_check_options(options) || !options_u64(options, "seed", 1, &study.seed)) return EXIT_USAGE;
     int code = study_texts_open(&study.texts, options, MOST_SENTENCES);
     if (code == EXIT_OK)
-        code = work(&study, &error) == DEBERTA_OK ? component_tables_finish(&study) : report_error(options, &error);
+        code = work(&study, &error) == DEBERTA_OK ? component_tables_finish(&study) : say_error(options, &error);
     release(&study);
     return code;
 }

@@ -358,7 +358,7 @@ static int require_decoder(const decoder_study *study)
     if (info->tasks_present & 1u << DEBERTA_TASK_MLM_EMD && !info->position_biased_input) return EXIT_OK;
     status_fail(&error, DEBERTA_E_UNSUPPORTED, "%s has no Enhanced Mask Decoder to be compared with its plain head",
                 info->name);
-    return report_error(study->options, &error);
+    return say_error(study->options, &error);
 }
 
 static void free_all(decoder_study *study)
@@ -385,7 +385,7 @@ static int run(const parsed_options *options)
     if (code == EXIT_OK) code = text_batches_open(&study.model, options, DEBERTA_KEEP_DECODER_INPUT);
     if (code == EXIT_OK) code = require_decoder(&study);
     if (code == EXIT_OK)
-        code = find_out(&study, &stream, &error) == DEBERTA_OK ? finish(&study) : report_error(options, &error);
+        code = find_out(&study, &stream, &error) == DEBERTA_OK ? finish(&study) : say_error(options, &error);
     text_stream_close(&stream);
     free_all(&study);
     return code;

@@ -22,7 +22,7 @@ int study_losses_open(study_losses *losses, const parsed_options *options)
     *losses = (study_losses){.path = options_argument(options, 0)};
     if (!study_check_options(options) || !options_u64(options, "seed", 1, &losses->seed)) return EXIT_USAGE;
     const deberta_status status = read_all(losses, &error);
-    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+    return status == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
 }
 
 void study_losses_close(study_losses *losses)

@@ -19,7 +19,6 @@ int study_open_beside(const parsed_options *options, size_t place, const deberta
     if (status != EXIT_OK) return status;
     *info = *deberta_model_describe(*model);
     if (info->vocabulary_size == first->vocabulary_size) return EXIT_OK;
-    return report_usage(options,
-                        "%s: expected a model with the tokenizer of %s, found a vocabulary of %zu instead of %zu", path,
-                        options_argument(options, 0), info->vocabulary_size, first->vocabulary_size);
+    return say_usage(options, "%s: expected a model with the tokenizer of %s, found a vocabulary of %zu instead of %zu",
+                     path, options_argument(options, 0), info->vocabulary_size, first->vocabulary_size);
 }

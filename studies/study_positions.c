@@ -157,8 +157,8 @@ static int open_models(positions_study *study)
             if (status != EXIT_OK) return status;
         }
         if (model->info.layers >= POSITIONS_MOST_LAYERS)
-            return report_usage(study->options, "%s: expected at most %d layers, found %zu", model->name,
-                                POSITIONS_MOST_LAYERS - 1, model->info.layers);
+            return say_usage(study->options, "%s: expected at most %d layers, found %zu", model->name,
+                             POSITIONS_MOST_LAYERS - 1, model->info.layers);
     }
     return EXIT_OK;
 }
@@ -183,7 +183,7 @@ static int run(const parsed_options *options)
     deberta_error error = {0};
     if (!study) {
         status_fail(&error, DEBERTA_E_MEMORY, "out of memory");
-        return report_error(options, &error);
+        return say_error(options, &error);
     }
     study->options = options;
     study->model_count = options_argument_count(options);
@@ -192,7 +192,7 @@ static int run(const parsed_options *options)
         code = study_texts_open(&study->texts, options, MOST_SENTENCES);
     if (code == EXIT_OK) code = open_models(study);
     if (code == EXIT_OK)
-        code = measure(study, &error) == DEBERTA_OK ? positions_finish(study) : report_error(options, &error);
+        code = measure(study, &error) == DEBERTA_OK ? positions_finish(study) : say_error(options, &error);
     close_study(study);
     free(study);
     return code;

@@ -83,7 +83,7 @@ int study_texts_open(study_texts *texts, const parsed_options *options, size_t m
     if (status == EXIT_OK) status = text_batches_open(&texts->model, options, 0);
     if (status == EXIT_OK &&
         (read_all(texts, &stream, wanted, &error) != DEBERTA_OK || lay_side_by_side(texts, &error) != DEBERTA_OK))
-        status = report_error(options, &error);
+        status = say_error(options, &error);
     text_stream_close(&stream);
     return status;
 }

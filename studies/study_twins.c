@@ -95,8 +95,8 @@ static int open_models(twins_study *study)
         study->models[m].name = study_model_name(study->options, m);
         const size_t layers = study->models[m].info.layers;
         if (layers > TWINS_MOST_LAYERS)
-            return report_usage(study->options, "%s: expected at most %d layers, found %zu", study->models[m].name,
-                                TWINS_MOST_LAYERS, layers);
+            return say_usage(study->options, "%s: expected at most %d layers, found %zu", study->models[m].name,
+                             TWINS_MOST_LAYERS, layers);
         if (layers > study->layers) study->layers = layers;
     }
     const char *drawn = options_value(study->options, "layers", "all");
@@ -123,7 +123,7 @@ static int run(const parsed_options *options)
     int code = study_texts_open(&study.texts, options, MOST_SENTENCES);
     if (code == EXIT_OK) code = open_models(&study);
     if (code == EXIT_OK)
-        code = measure(&study, &error) == DEBERTA_OK ? twins_finish(&study) : report_error(options, &error);
+        code = measure(&study, &error) == DEBERTA_OK ? twins_finish(&study) : say_error(options, &error);
     close_study(&study);
     return code;
 }

@@ -372,7 +372,7 @@ int twins_finish(twins_study *study)
     deberta_status status = tabulate(study, &error);
     if (status == DEBERTA_OK) status = draw(study, &figure, &error);
     const int code =
-        status == DEBERTA_OK ? study_finish(study->options, &study->findings) : report_error(study->options, &error);
+        status == DEBERTA_OK ? study_finish(study->options, &study->findings) : say_error(study->options, &error);
     study->findings.chart = NULL;
     free(figure);
     return code;

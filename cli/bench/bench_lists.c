@@ -13,7 +13,7 @@ bool bench_read_list(const parsed_options *options, const char *name, size_t hig
     const char *text = options_value(options, name, NULL);
     snprintf(what, sizeof what, "--%s", name);
     if (!text || range_parse(list, text, what, 1, highest, &error) == DEBERTA_OK) return true;
-    report_usage(options, "%s", error.message);
+    say_usage(options, "%s", error.message);
     return false;
 }
 
@@ -39,17 +39,17 @@ bool bench_read_isas(const parsed_options *options, deberta_isa isas[DEBERTA_ISA
         deberta_error error;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
         if (deberta_isa_from_name(&isa, name, &error) != DEBERTA_OK) {
-            report_usage(options, "%s: %s", source, error.message);
+            say_usage(options, "%s: %s", source, error.message);
             return false;
         }
         if (isa == DEBERTA_ISA_AUTO) isa = deberta_isa_best();
         if (deberta_isa_missing(isa)) {
-            report_usage(options, "%s: %s cannot run here: %s", source, name, deberta_isa_missing(isa));
+            say_usage(options, "%s: %s cannot run here: %s", source, name, deberta_isa_missing(isa));
             return false;
         }
         for (size_t k = 0; k < *count; k++)
             if (isas[k] == isa) {
-                report_usage(options, "%s: %s is named twice", source, name);
+                say_usage(options, "%s: %s is named twice", source, name);
                 return false;
             }
         isas[(*count)++] = isa;
@@ -59,8 +59,7 @@ bool bench_read_isas(const parsed_options *options, deberta_isa isas[DEBERTA_ISA
 
 void bench_note_command(const parsed_options *options, bench_report *report)
 {
-    static const char *const without[] = {"out", NULL};
-    char *line = options_command_line(options, without);
+    char *line = options_command_line(options, false);
     if (line) utf8_copy(report->command, sizeof report->command, line);
     free(line);
 }
@@ -70,5 +69,5 @@ int bench_finish_output(const parsed_options *options, text_output *output, debe
 {
     if (status == DEBERTA_OK) return text_output_close(options, output);
     text_output_discard(output);
-    return report_error(options, error);
+    return say_error(options, error);
 }

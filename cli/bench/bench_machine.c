@@ -21,7 +21,7 @@ int bench_machine_run(const parsed_options *options)
     table_format format = FORMAT_TABLE;
     size_t defaults[2] = {1, 1};
     if (options_argument_count(options) > 1)
-        return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
+        return say_usage(options, "unexpected argument '%s'", options_argument(options, 1));
     int code = EXIT_USAGE;
     if (bench_read_threads(options, TOPOLOGY_MAX_WORKERS, &wanted) && table_format_read(options, &format))
         code = text_output_open(options, options_value(options, "out", NULL), &output);
@@ -73,7 +73,7 @@ int bench_kernel_run(const parsed_options *options)
     table_format format;
     const size_t one = 1;
     if (options_argument_count(options) < 2)
-        return report_usage(options, "kernel: expected files of problems, such as bench/shapes/base.txt");
+        return say_usage(options, "kernel: expected files of problems, such as bench/shapes/base.txt");
     kernel_bench_options bench = {.isas = isas, .cold = options_has(options, "cold"), .roofs = &roofs};
     if (!bench_read_isas(options, isas, &bench.isa_count) || !table_format_read_no_json(options, &format) ||
         !options_size(options, "reps", 0, 1, 10000, &bench.samples))
@@ -102,14 +102,15 @@ static bool read_schedule(const parsed_options *options, schedule_options *given
     deberta_model_options model;
     deberta_isa isas[DEBERTA_ISA_COUNT];
     size_t tiers;
-    if (!run_model_options(options, &model) || !bench_read_list(options, "tokens", MOST_TOKENS, &given->lengths) ||
+    fill_model_options(options, &model);
+    if (!bench_read_list(options, "tokens", MOST_TOKENS, &given->lengths) ||
         !bench_read_threads(options, TOPOLOGY_MAX_WORKERS, &given->threads) ||
         !bench_read_isas(options, isas, &tiers) ||
         !options_size(options, "reps", 0, 1, MOST_REPETITIONS, &given->repetitions) ||
         !table_format_read_no_json(options, format))
         return false;
     if (tiers > 1) {
-        report_usage(options, "schedule: --isa takes one tier");
+        say_usage(options, "schedule: --isa takes one tier");
         return false;
     }
     given->isa = isas[0];
@@ -127,7 +128,7 @@ int bench_schedule_run(const parsed_options *options)
     text_output output = {0};
     int code = EXIT_USAGE;
     if (options_argument_count(options) != 2)
-        report_usage(options, "schedule: expected a model");
+        say_usage(options, "schedule: expected a model");
     else if (read_schedule(options, &given, &format))
         code = text_output_open(options, options_value(options, "out", NULL), &output);
     if (code == EXIT_OK) {

@@ -33,8 +33,8 @@ static int print_kinds(const parsed_options *options)
 /* A bad argument is one of the figure's options, or something that the file lacks for what was asked of it. */
 static int report_failure(const plot_job *job, const deberta_error *error)
 {
-    return error->code == DEBERTA_E_ARGUMENT ? report_usage(job->options, "plot: %s", error->message)
-                                             : report_error(job->options, error);
+    return error->code == DEBERTA_E_ARGUMENT ? say_usage(job->options, "plot: %s", error->message)
+                                             : say_error(job->options, error);
 }
 
 /* sweep.pdf becomes sweep-roofline.pdf; a path without suffix stays, for the figure to refuse. */
@@ -73,7 +73,7 @@ static deberta_status draw_all(const plot_job *job, deberta_error *err)
         if (can)
             drawn |= 1u << k;
         else
-            run_note(job->options, "deberta bench plot: no %s: the file holds no %s", kind->name, kind->needs);
+            say_note(job->options, "deberta bench plot: no %s: the file holds no %s", kind->name, kind->needs);
     }
     if (drawn == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the file holds nothing that any figure shows");
     for (size_t k = 0; bench_figure_kinds[k].name; k++)
@@ -87,8 +87,7 @@ static int draw(plot_job *job, const char *name)
     deberta_error error = {0};
     deberta_status status = report_read_file(&job->report, options_argument(job->options, 1), &error);
     if (status != DEBERTA_OK) return report_failure(job, &error);
-    static const char *const without[] = {"out", NULL};
-    char *command_line = options_command_line(job->options, without);
+    char *command_line = options_command_line(job->options, false);
     const machine_sheet *sheet = &job->report.sheet;
     char commit[sizeof sheet->commit + 8]; /* a build with changes is not that of the commit */
     snprintf(commit, sizeof commit, "%s%s", sheet->commit, sheet->dirty ? "-dirty" : "");
@@ -115,13 +114,13 @@ int bench_plot_run(const parsed_options *options)
     const char *name = options_value(options, "plot", NULL);
     if (name && strcmp(name, "list") == 0) return print_kinds(options);
     if (name && strcmp(name, "all") != 0 && !bench_figure_kind_find(name))
-        return report_usage(options, "--plot: unknown figure '%s'; `deberta bench plot --plot list` names them", name);
+        return say_usage(options, "--plot: unknown figure '%s'; `deberta bench plot --plot list` names them", name);
     if (options_argument_count(options) != 2)
-        return report_usage(options, "plot: expected one JSON file of `bench --json`");
+        return say_usage(options, "plot: expected one JSON file of `bench --json`");
     for (const char *path; job.path_count < MOST_PATHS && (path = options_nth_value(options, "out", job.path_count));)
         job.paths[job.path_count++] = path;
     if (job.path_count == 0)
-        return report_usage(options, "plot: say where the figure goes: --out FILE.png (or .svg, .pdf)");
+        return say_usage(options, "plot: say where the figure goes: --out FILE.png (or .svg, .pdf)");
     if (!figure_style_read(options, &job.style)) return EXIT_USAGE;
     const int status = draw(&job, name);
     bench_report_free(&job.report);

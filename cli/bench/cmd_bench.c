@@ -45,8 +45,7 @@ static bool read_terms(const parsed_options *options, sweep_lists *lists, size_t
         deberta_error error;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
         if (*count == 4 || term_selection_from_name(&lists->terms[*count], name, &error) != DEBERTA_OK) {
-            report_usage(options, "--attention: %s",
-                         *count == 4 ? "more than the four kinds there are" : error.message);
+            say_usage(options, "--attention: %s", *count == 4 ? "more than the four kinds there are" : error.message);
             return false;
         }
         ++*count;
@@ -61,7 +60,7 @@ static bool read_mixes(const parsed_options *options, sweep_lists *lists, size_t
         deberta_error error;
         if (*count == MOST_MIXES ||
             range_parse_repeated(&lists->mixes[*count], text, "--mix", 1, 1 << 24, &error) != DEBERTA_OK) {
-            report_usage(options, "%s", *count == MOST_MIXES ? "--mix: too many" : error.message);
+            say_usage(options, "%s", *count == MOST_MIXES ? "--mix: too many" : error.message);
             return false;
         }
     }
@@ -82,7 +81,7 @@ static bool read_min_time(const parsed_options *options, double *seconds)
 {
     if (!options_number(options, "min-time", -1, seconds)) return false;
     if (!options_has(options, "min-time") || (*seconds >= 0 && *seconds <= 3600)) return true;
-    report_usage(options, "--min-time: expected 0 to 3600 seconds, found %s", options_value(options, "min-time", ""));
+    say_usage(options, "--min-time: expected 0 to 3600 seconds, found %s", options_value(options, "min-time", ""));
     return false;
 }
 
@@ -90,15 +89,16 @@ static bool read_sweep(const parsed_options *options, sweep_lists *lists, sweep_
 {
     deberta_model_options model;
     *sweep = (sweep_options){.model = options_argument(options, 0)};
-    const bool fine =
-        run_model_options(options, &model) && bench_read_list(options, "tokens", 1 << 24, &lists->lengths) &&
-        bench_read_list(options, "batch", 1 << 20, &lists->batches) &&
-        bench_read_list(options, "layers", 4096, &lists->layers) &&
-        bench_read_threads(options, TOPOLOGY_MAX_WORKERS, &lists->threads) &&
-        bench_read_isas(options, lists->isas, &sweep->isa_count) && read_terms(options, lists, &sweep->term_count) &&
-        read_mixes(options, lists, &sweep->mix_count) && read_position_cache(options, sweep) &&
-        options_size(options, "reps", 0, 1, SWEEP_MAX_SAMPLES, &sweep->repetitions) &&
-        read_min_time(options, &sweep->min_seconds) && options_u64(options, "seed", 1, &sweep->seed);
+    fill_model_options(options, &model);
+    const bool fine = bench_read_list(options, "tokens", 1 << 24, &lists->lengths) &&
+                      bench_read_list(options, "batch", 1 << 20, &lists->batches) &&
+                      bench_read_list(options, "layers", 4096, &lists->layers) &&
+                      bench_read_threads(options, TOPOLOGY_MAX_WORKERS, &lists->threads) &&
+                      bench_read_isas(options, lists->isas, &sweep->isa_count) &&
+                      read_terms(options, lists, &sweep->term_count) && read_mixes(options, lists, &sweep->mix_count) &&
+                      read_position_cache(options, sweep) &&
+                      options_size(options, "reps", 0, 1, SWEEP_MAX_SAMPLES, &sweep->repetitions) &&
+                      read_min_time(options, &sweep->min_seconds) && options_u64(options, "seed", 1, &sweep->seed);
     sweep->reference = model.reference;
     sweep->memory_limit_bytes = model.memory_limit_bytes;
     sweep->lengths = lists->lengths;
@@ -124,7 +124,7 @@ static bool fits_model(const parsed_options *options, const sweep_options *sweep
     deberta_error error;
     if (deberta_model_open(&model, sweep->model, &describe, &error) != DEBERTA_OK) return true;
     const bool fits = sweep_check(sweep, deberta_model_describe(model), &error) == DEBERTA_OK;
-    if (!fits) report_usage(options, "%s", error.message);
+    if (!fits) say_usage(options, "%s", error.message);
     deberta_model_free(&model);
     return fits;
 }
@@ -177,7 +177,7 @@ static int run_sweep(const parsed_options *options)
         if (done == DEBERTA_OK) done = print_sweep(&report, output.file, format, &error);
         if (done != DEBERTA_OK) {
             text_output_discard(&output);
-            status = report_error(options, &error);
+            status = say_error(options, &error);
         } else {
             status = text_output_close(options, &output);
         }
@@ -201,7 +201,7 @@ static int run_compare(const parsed_options *options)
     deberta_error error = {0};
     table_format format;
     if (options_argument_count(options) != 3)
-        return report_usage(options, "compare: expected two JSON files of `bench --json`");
+        return say_usage(options, "compare: expected two JSON files of `bench --json`");
     if (!table_format_read_no_json(options, &format)) return EXIT_USAGE;
     deberta_status status = report_read_file(&a, options_argument(options, 1), &error);
     if (status == DEBERTA_OK) status = report_read_file(&b, options_argument(options, 2), &error);
@@ -268,8 +268,8 @@ static bool takes_all(const bench_job *job, const parsed_options *options)
         char name[40];
         snprintf(name, sizeof name, " %s ", spec->name);
         if (!options_has(options, spec->name) || is_for_all(spec->name) || strstr(job->options, name)) continue;
-        report_usage(options, "--%s: %s does not take it; it takes%.*s", spec->name, job->word ? job->word : "a sweep",
-                     (int)strlen(job->options) - 1, job->options);
+        say_usage(options, "--%s: %s does not take it; it takes%.*s", spec->name, job->word ? job->word : "a sweep",
+                  (int)strlen(job->options) - 1, job->options);
         return false;
     }
     return true;
@@ -282,10 +282,10 @@ static int run(const parsed_options *options)
     while (job->word && strcmp(job->word, word) != 0) job++;
     if (!takes_all(job, options) || !check_for_all(options)) return EXIT_USAGE;
     if (strcmp(word, "plot") != 0 && options_nth_value(options, "out", 1))
-        return report_usage(options, "--out may be repeated for plot only");
+        return say_usage(options, "--out may be repeated for plot only");
     if (strcmp(word, "plot") != 0 && !run_check_text_path(options)) return EXIT_USAGE;
     if (!job->word && options_argument_count(options) > 1)
-        return report_usage(options, "unexpected argument '%s'", options_argument(options, 1));
+        return say_usage(options, "unexpected argument '%s'", options_argument(options, 1));
     return job->run(options);
 }
 

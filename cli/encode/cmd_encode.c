@@ -291,13 +291,13 @@ static int run_job(encode_job *job)
     size_t hidden;
     const char *path = options_value(job->options, "out", NULL);
     if (!path)
-        return report_usage(job->options, "say where the results go: --out FILE.safetensors, or .npy or .jsonl for "
-                                          "one vector a text");
+        return say_usage(job->options, "say where the results go: --out FILE.safetensors, or .npy or .jsonl for "
+                                       "one vector a text");
     if (!path_has_suffix(path, ".safetensors"))
-        return report_usage(job->options,
-                            "--out: expected a name that ends in .safetensors, .npy or .jsonl, found '%s'", path);
+        return say_usage(job->options, "--out: expected a name that ends in .safetensors, .npy or .jsonl, found '%s'",
+                         path);
     if (!options_choice(job->options, "hidden", hidden_choices, 0, &hidden)) return EXIT_USAGE;
-    int status = run_session_options(job->options, &session_options);
+    int status = fill_session_options(job->options, &session_options);
     if (status == EXIT_OK) status = run_open_model(job->options, &job->model);
     if (status != EXIT_OK) return status;
     job->info = *deberta_model_describe(job->model);
@@ -305,14 +305,14 @@ static int run_job(encode_job *job)
         return status;
     if (capture_create(&job->capture, &job->info, job->input.sequence_starts, job->input.sequences, &error) !=
         DEBERTA_OK)
-        return report_error(job->options, &error);
+        return say_error(job->options, &error);
     job->capture.hidden = hidden == 1;
     if (!choose_components(job)) return EXIT_USAGE;
     if (options_has(job->options, "logits"))
         for (int head = 0; head < DEBERTA_TASK_COUNT; head++) job->heads[head] = job->info.tasks_present & 1u << head;
-    if (encode(job, &session_options, path, &error) != DEBERTA_OK) return report_error(job->options, &error);
+    if (encode(job, &session_options, path, &error) != DEBERTA_OK) return say_error(job->options, &error);
     if (options_has(job->options, "json") && !run_write_json_line(stdout, describe_file(job, path)))
-        return report_no_memory(job->options);
+        return say_no_memory(job->options);
     return EXIT_OK;
 }
 

@@ -86,9 +86,9 @@ static int refuse_option(const parsed_options *options, const char *name)
 {
     corpus_reason reason = {0};
     find_reason(options, &reason);
-    return report_usage(options, "--%s does not go with the output of a corpus, which --%s%s%s%s asks for", name,
-                        reason.option, reason.value ? " '" : "", reason.value ? reason.value : "",
-                        reason.value ? "'" : "");
+    return say_usage(options, "--%s does not go with the output of a corpus, which --%s%s%s%s asks for", name,
+                     reason.option, reason.value ? " '" : "", reason.value ? reason.value : "",
+                     reason.value ? "'" : "");
 }
 
 static int read_window(corpus_job *job)
@@ -96,18 +96,18 @@ static int read_window(corpus_job *job)
     const deberta_model_info *info = &job->batches.info;
     if (!options_size(job->options, "window", 0, FRAME_TOKENS + 1, 1 << 20, &job->window)) return EXIT_USAGE;
     if (!job->window)
-        return options_has(job->options, "stride") ? report_usage(job->options, "--stride needs --window") : EXIT_OK;
+        return options_has(job->options, "stride") ? say_usage(job->options, "--stride needs --window") : EXIT_OK;
     const size_t inside = job->window - FRAME_TOKENS;
     if (!options_size(job->options, "stride", (inside + 1) / 2, 1, inside, &job->stride)) return EXIT_USAGE;
     if (info->position_biased_input && job->window > info->max_positions)
-        return report_usage(job->options, "--window %zu is longer than the model's position table, %zu", job->window,
-                            info->max_positions);
+        return say_usage(job->options, "--window %zu is longer than the model's position table, %zu", job->window,
+                         info->max_positions);
     if (options_has(job->options, "pair") || options_has(job->options, "max-tokens"))
-        return report_usage(job->options, "--window does not go with --%s",
-                            options_has(job->options, "pair") ? "pair" : "max-tokens");
+        return say_usage(job->options, "--window does not go with --%s",
+                         options_has(job->options, "pair") ? "pair" : "max-tokens");
     if (job->output.format == CORPUS_NPY)
-        return report_usage(job->options,
-                            "an .npy file cannot say which rows are windows of which text: use .safetensors or .jsonl");
+        return say_usage(job->options,
+                         "an .npy file cannot say which rows are windows of which text: use .safetensors or .jsonl");
     return EXIT_OK;
 }
 
@@ -118,14 +118,14 @@ static int read_options(corpus_job *job)
     size_t pooling;
     for (size_t k = 0; others[k]; k++)
         if (options_has(job->options, others[k])) return refuse_option(job->options, others[k]);
-    if (!path) return report_usage(job->options, "say where the results go: --out FILE");
+    if (!path) return say_usage(job->options, "say where the results go: --out FILE");
     if (!corpus_format_of(path, &job->output.format))
-        return report_usage(job->options,
-                            "--out: expected a name that ends in .npy, .safetensors or .jsonl, found '%s'", path);
+        return say_usage(job->options, "--out: expected a name that ends in .npy, .safetensors or .jsonl, found '%s'",
+                         path);
     if (!options_choice(job->options, "pool", pooling_names, POOL_MEAN, &pooling)) return EXIT_USAGE;
     job->pooling = (enum pooling)pooling;
     if (job->pooling == POOL_NONE && job->output.format == CORPUS_NPY)
-        return report_usage(
+        return say_usage(
             job->options,
             "an .npy file cannot hold texts of different length: use .safetensors or .jsonl, or --pool mean");
     job->output.per_token = job->pooling == POOL_NONE;
@@ -443,7 +443,7 @@ static deberta_status skip_finished(corpus_job *job, deberta_error *err)
     if (hash != job->progress.hash)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the first %zu texts of the input are not those that %s was made from",
                      job->progress.texts, job->output.part);
-    if (job->progress.texts) run_note(job->options, "%zu texts are done already", job->progress.texts);
+    if (job->progress.texts) say_note(job->options, "%zu texts are done already", job->progress.texts);
     job->skipped_bytes = job->stream.done_bytes;
     return DEBERTA_OK;
 }
@@ -479,7 +479,7 @@ static deberta_status encode_all(corpus_job *job, deberta_error *err)
     if (job->progress.texts == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", job->stream.path);
     DEBERTA_TRY(corpus_output_finish(&job->output, err));
     const double seconds = clock_seconds() - job->began;
-    run_note(job->options, "%zu text%s, %zu tokens in %.2f s: %.0f tokens/s, %.1f %% of the time in the encoder",
+    say_note(job->options, "%zu text%s, %zu tokens in %.2f s: %.0f tokens/s, %.1f %% of the time in the encoder",
              job->progress.texts, job->progress.texts == 1 ? "" : "s", job->batches.tokens, seconds,
              (double)job->batches.tokens / seconds, 100 * job->batches.encoder_seconds / seconds);
     return DEBERTA_OK;
@@ -498,8 +498,8 @@ static int run_job(corpus_job *job)
     job->output.windows = job->window != 0;
     job->output.notes = describe_making(job);
     if (!(job->sums = calloc(job->output.width, sizeof *job->sums)) || !job->output.notes)
-        return report_no_memory(job->options);
-    if (encode_all(job, &error) != DEBERTA_OK) return report_error(job->options, &error);
+        return say_no_memory(job->options);
+    if (encode_all(job, &error) != DEBERTA_OK) return say_error(job->options, &error);
     return job->progress.bad ? EXIT_INPUT : EXIT_OK;
 }
 

@@ -12,12 +12,12 @@ static int run(const parsed_options *options)
 {
     const char *name = options_value(options, "figure", "components");
     if (options_has(options, "json"))
-        return report_usage(options, "--json: figures are no JSON; --data FILE.csv has their numbers");
+        return say_usage(options, "--json: figures are no JSON; --data FILE.csv has their numbers");
     if (strcmp(name, "list") == 0) return figure_kinds_print(options);
     const figure_kind *kind = figure_kind_find(name);
-    if (!kind) return report_usage(options, "--figure: there is no kind '%s'; --figure list names them", name);
+    if (!kind) return say_usage(options, "--figure: there is no kind '%s'; --figure list names them", name);
     if (options_argument_count(options) == 0)
-        return report_usage(options, "expected MODEL, a folder or synthetic:<shape>");
+        return say_usage(options, "expected MODEL, a folder or synthetic:<shape>");
     if (!figure_kind_takes_all(kind, options)) return EXIT_USAGE;
     figure_job job;
     int status = figure_job_open(&job, options, kind);
@@ -63,9 +63,10 @@ static const option_spec options[] = {
     {"width-mm", 0, "MM", "width on paper: 85 a column, 174 a page (default)"},
     {"dpi", 0, "N", "resolution of a PNG (default 300)"},
     {"font", 0, "FAMILY", "type of labels"},
-    {"out", 'o', "FILE", "the figure: .png, .svg or .pdf; may be repeated"},
-    {"data", 0, "FILE", "its numbers, neither centred nor pooled: .csv or .safetensors"},
-    {"latex", 0, "FILE", "a .tex file beside the figure: \\includegraphics, caption and label"},
+    {"out", 'o', "FILE", "the figure: .png, .svg or .pdf; may be repeated", TEXTS_AT(common_options, outs),
+     .role = OPTION_OUTPUT},
+    {"data", 0, "FILE", "its numbers, neither centred nor pooled: .csv or .safetensors", .role = OPTION_OUTPUT},
+    {"latex", 0, "FILE", "a .tex file beside the figure: \\includegraphics, caption and label", .role = OPTION_OUTPUT},
     {NULL, 0, NULL, NULL},
 };
 

@@ -34,7 +34,7 @@ int distance_axis_make(figure_job *job, size_t reach, bool with_edges, distance_
                                      .scale = reach <= LONGEST_LINEAR ? CHART_WHOLE : CHART_SIGNED_LOG}};
     if (!with_edges || !job->info.relative_rows) return EXIT_OK;
     deberta_model_options model_options;
-    if (!run_model_options(job->options, &model_options)) return EXIT_USAGE;
+    fill_model_options(job->options, &model_options);
     const position_rule rule = position_rule_of(&job->info, model_options.reference);
     double *edges = figure_job_allocate(job, 2 * reach, sizeof *edges);
     if (!edges) return figure_job_out_of_memory(job);

@@ -15,8 +15,8 @@ static int read_options(const figure_job *job, distance_statistic fallback, dist
         !options_number(job->options, "ribbon", 0.1, &curves->part))
         return EXIT_USAGE;
     if (!(curves->part >= 0 && curves->part <= 0.5))
-        return report_usage(job->options, "--ribbon: expected 0 to 0.5, the part left out on each side, found '%s'",
-                            options_value(job->options, "ribbon", ""));
+        return say_usage(job->options, "--ribbon: expected 0 to 0.5, the part left out on each side, found '%s'",
+                         options_value(job->options, "ribbon", ""));
     curves->mean = statistic == 1;
     return EXIT_OK;
 }
@@ -61,7 +61,7 @@ int distance_curves_add_data(figure_job *job, const distance_curves *curves)
             if (!name) return figure_job_out_of_memory(job);
             status = figure_data_add_numbers(&job->data, name, curves->column[c][s], lines, &error);
         }
-    return status == DEBERTA_OK ? EXIT_OK : report_error(job->options, &error);
+    return status == DEBERTA_OK ? EXIT_OK : say_error(job->options, &error);
 }
 
 /* title NULL: without memory; no series: nothing of the kind was chosen. */

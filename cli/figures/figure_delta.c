@@ -15,7 +15,7 @@ static int add_change(figure_job *job, attention_panel *panel, size_t layer, siz
         terms.term[c] = capture_matrix(&job->capture, layer, head, (deberta_component)c, 0);
     float *change = figure_job_allocate(job, n * n, sizeof *change);
     if (!change) return figure_job_out_of_memory(job);
-    if (attention_term_change(change, &terms, term, &error) != DEBERTA_OK) return report_error(job->options, &error);
+    if (attention_term_change(change, &terms, term, &error) != DEBERTA_OK) return say_error(job->options, &error);
     *panel = (attention_panel){.stride = job->view.count, .title = titles[term], .kind = HEATMAP_SIGNED};
     const int status = figure_job_view_matrix(job, &job->view, change, TOKEN_VIEW_SUM_KEYS, &panel->values);
     if (status != EXIT_OK) return status;

@@ -25,12 +25,12 @@ static void close_other(other_side *other)
 
 static int refuse_component(const figure_job *job, const deberta_model_info *lacking, deberta_component component)
 {
-    return report_usage(job->options,
-                        "--components: %s has no %s, so there is nothing to subtract; both models have c2c, logits and "
-                        "probs%s%s",
-                        lacking->name, component_name(component),
-                        component != DEBERTA_C2P && component_is_in(DEBERTA_C2P, lacking) ? ", c2p" : "",
-                        component != DEBERTA_P2C && component_is_in(DEBERTA_P2C, lacking) ? ", p2c" : "");
+    return say_usage(job->options,
+                     "--components: %s has no %s, so there is nothing to subtract; both models have c2c, logits and "
+                     "probs%s%s",
+                     lacking->name, component_name(component),
+                     component != DEBERTA_C2P && component_is_in(DEBERTA_C2P, lacking) ? ", c2p" : "",
+                     component != DEBERTA_P2C && component_is_in(DEBERTA_P2C, lacking) ? ", p2c" : "");
 }
 
 /* Terms that one model lacks: refused where they are asked for by name, else left out, with a note. */
@@ -53,8 +53,8 @@ static int check_models(figure_job *job, const deberta_model_info *other)
 {
     const deberta_model_info *own = &job->info;
     if (other->vocabulary_size != own->vocabulary_size)
-        return report_usage(job->options, "--against: %s knows %zu tokens, %s %zu: ids would mean other things",
-                            other->name, other->vocabulary_size, own->name, own->vocabulary_size);
+        return say_usage(job->options, "--against: %s knows %zu tokens, %s %zu: ids would mean other things",
+                         other->name, other->vocabulary_size, own->name, own->vocabulary_size);
     return choose_shared(job, other);
 }
 
@@ -73,20 +73,19 @@ static int open_other_text(figure_job *job, other_side *other)
 {
     deberta_error error = {0};
     if (job->input.rows != 2)
-        return report_usage(job->options,
-                            "--figure difference: give two texts (--text A --text B) or a second model (--against "
-                            "MODEL); there %s %zu %s",
-                            job->input.rows == 1 ? "is" : "are", job->input.rows,
-                            job->input.rows == 1 ? "text" : "texts");
+        return say_usage(job->options,
+                         "--figure difference: give two texts (--text A --text B) or a second model (--against "
+                         "MODEL); there %s %zu %s",
+                         job->input.rows == 1 ? "is" : "are", job->input.rows, job->input.rows == 1 ? "text" : "texts");
     other->info = job->info;
     other->own_view = true;
     if (token_view_make(&other->view, &job->input, 1 - job->row, &job->view_choice, &error) != DEBERTA_OK)
         return figure_job_fail(job, &error);
     if (other->view.span[1] != job->view.span[1] || other->view.count != job->view.count)
-        return report_usage(job->options,
-                            "--figure difference: the texts must have equally many tokens, found %zu and %zu",
-                            job->view.whole ? job->view.span[1] : job->view.count,
-                            job->view.whole ? other->view.span[1] : other->view.count);
+        return say_usage(job->options,
+                         "--figure difference: the texts must have equally many tokens, found %zu and %zu",
+                         job->view.whole ? job->view.span[1] : job->view.count,
+                         job->view.whole ? other->view.span[1] : other->view.count);
     return EXIT_OK;
 }
 
@@ -172,9 +171,9 @@ static int run_with(figure_job *job, other_side *other)
     const char *against = options_value(job->options, "against", NULL);
     const heatmap_choice *positive = &job->look.scales[HEATMAP_POSITIVE];
     if (positive->policy == HEATMAP_FIXED)
-        return report_usage(job->options,
-                            "--scale: differences have both signs, expected limits such as -0.5,0.5, found '%g,%g'",
-                            positive->low, positive->high);
+        return say_usage(job->options,
+                         "--scale: differences have both signs, expected limits such as -0.5,0.5, found '%g,%g'",
+                         positive->low, positive->high);
     int status = against ? open_other_model(job, against, other) : open_other_text(job, other);
     if (status == EXIT_OK) status = figure_job_encode(job);
     if (status == EXIT_OK) status = encode_other(job, other);

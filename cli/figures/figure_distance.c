@@ -40,7 +40,7 @@ static int measure(distance_work *w, size_t index, deberta_component component)
         column[DISTANCE_HIGH][first + k] = curve.high[k];
     }
     attention_by_distance_free(&curve);
-    return measured == DEBERTA_OK ? EXIT_OK : report_error(job->options, &error);
+    return measured == DEBERTA_OK ? EXIT_OK : say_error(job->options, &error);
 }
 
 static int draw(distance_work *w)

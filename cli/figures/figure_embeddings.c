@@ -39,7 +39,7 @@ static int read_parts(figure_job *job, const reference_model *reference, embeddi
     if (status != EXIT_OK) return status;
     if (reference_embedding_rows(reference, &input, parts->whole[CONTENT], parts->whole[POSITION], &error) !=
         DEBERTA_OK)
-        return report_error(job->options, &error);
+        return say_error(job->options, &error);
     if (!job->info.position_biased_input) {
         status = figure_job_encode(job);
         if (status == EXIT_OK) status = figure_hidden(job, job->info.layers - 1, &parts->whole[CONTENT]);
@@ -69,8 +69,7 @@ static int measure(figure_job *job, embedding_parts *parts)
         }
         const figure_matrix matrix = {part_names[p],   no_index,        no_index,
                                       parts->shown[p], job->view.count, parts->width};
-        if (figure_data_add_matrix(&job->data, &matrix, &error) != DEBERTA_OK)
-            return report_error(job->options, &error);
+        if (figure_data_add_matrix(&job->data, &matrix, &error) != DEBERTA_OK) return say_error(job->options, &error);
     }
     return EXIT_OK;
 }
@@ -160,13 +159,12 @@ static int run(figure_job *job)
     embedding_parts parts;
     reference_model *reference = NULL;
     if (!job->info.has_position_table)
-        return report_usage(job->options, "--figure embeddings: %s has no absolute positions", job->info.name);
+        return say_usage(job->options, "--figure embeddings: %s has no absolute positions", job->info.name);
     if (!job->info.position_biased_input && job->info.embedding_size != job->info.hidden_size)
-        return report_usage(
-            job->options,
-            "--figure embeddings: %s has positions of %zu numbers for hidden states of %zu: there is no "
-            "decoder that adds them",
-            job->info.name, job->info.embedding_size, job->info.hidden_size);
+        return say_usage(job->options,
+                         "--figure embeddings: %s has positions of %zu numbers for hidden states of %zu: there is no "
+                         "decoder that adds them",
+                         job->info.name, job->info.embedding_size, job->info.hidden_size);
     if (!figure_job_takes_limits(job, job->look.scales, (bool[HEATMAP_KINDS]){[HEATMAP_SIGNED] = true}))
         return EXIT_USAGE;
     int status = take_parts(job, &parts);

@@ -49,7 +49,7 @@ static int compare(error_work *work)
     if (status == EXIT_OK) status = figure_reference_open(job, &reference);
     const reference_observer observer = {work, on_row};
     if (status == EXIT_OK && reference_encode(reference, &input, hidden, &observer, &error) != DEBERTA_OK)
-        status = report_error(job->options, &error);
+        status = say_error(job->options, &error);
     reference_free(&reference);
     return status;
 }

@@ -13,7 +13,7 @@ static bool only_component(const figure_job *job, deberta_component *component)
         chosen++;
     }
     if (chosen == 1) return true;
-    report_usage(job->options, "--components: a head grid shows one of them, found %zu", chosen);
+    say_usage(job->options, "--components: a head grid shows one of them, found %zu", chosen);
     return false;
 }
 

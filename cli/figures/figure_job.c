@@ -41,12 +41,12 @@ const char *figure_job_text(figure_job *job, const char *format, ...)
     return remember(job, text);
 }
 
-int figure_job_out_of_memory(const figure_job *job) { return report_no_memory(job->options); }
+int figure_job_out_of_memory(const figure_job *job) { return say_no_memory(job->options); }
 
 int figure_job_fail(const figure_job *job, const deberta_error *error)
 {
-    return error->code == DEBERTA_E_ARGUMENT ? report_usage(job->options, "%s", error->message)
-                                             : report_error(job->options, error);
+    return error->code == DEBERTA_E_ARGUMENT ? say_usage(job->options, "%s", error->message)
+                                             : say_error(job->options, error);
 }
 
 /* ----------------------------------------------------------------------------------------------------- selection */
@@ -63,17 +63,17 @@ static bool choose_components(figure_job *job, const char *list)
                 strncmp(at, component_name((deberta_component)c), length) == 0)
                 found = c;
         if (found < 0) {
-            report_usage(job->options, "--components: expected some of c2c,c2p,p2c,logits,probs, found '%.*s'",
-                         (int)length, at);
+            say_usage(job->options, "--components: expected some of c2c,c2p,p2c,logits,probs, found '%.*s'",
+                      (int)length, at);
             return false;
         }
         job->components[found] = component_is_in((deberta_component)found, &job->info);
         any |= job->components[found];
     }
     if (!any && options_has(job->options, "components"))
-        report_usage(job->options, "--components: this model has no %s", list);
+        say_usage(job->options, "--components: this model has no %s", list);
     else if (!any)
-        report_usage(job->options, "--figure %s shows %s, of which this model has none", job->kind->name, list);
+        say_usage(job->options, "--figure %s shows %s, of which this model has none", job->kind->name, list);
     return any;
 }
 
@@ -130,11 +130,11 @@ int figure_job_open(figure_job *job, const parsed_options *options, const figure
     *job = (figure_job){.options = options, .kind = kind};
     deberta_session_options unused;
     if (!figure_options_read(job)) return EXIT_USAGE;
-    int status = run_session_options(options, &unused);
+    int status = fill_session_options(options, &unused);
     if (status == EXIT_OK) status = figure_job_open_model(job, options_argument(options, 0), &job->model, &job->info);
     if (status == EXIT_OK) status = input_read(options, options_argument(options, 0), &job->info, &job->input);
     if (status == EXIT_OK && job->input.rows > 1 && !kind->all_rows && !options_has(options, "row"))
-        run_note(options, "note: row 0 of %zu is drawn; --row N draws another", job->input.rows);
+        say_note(options, "note: row 0 of %zu is drawn; --row N draws another", job->input.rows);
     if (status == EXIT_OK) status = make_view(job);
     if (status == EXIT_OK) status = choose(job);
     return status == EXIT_OK ? figure_options_provenance(job) : status;
@@ -167,7 +167,7 @@ int figure_job_open_session(figure_job *job, const deberta_model *model, unsigne
 {
     deberta_session_options session_options;
     deberta_error error = {0};
-    const int status = run_session_options(job->options, &session_options);
+    const int status = fill_session_options(job->options, &session_options);
     if (status != EXIT_OK) return status;
     session_options.features = features;
     session_options.max_tokens = 1;
@@ -176,12 +176,12 @@ int figure_job_open_session(figure_job *job, const deberta_model *model, unsigne
             session_options.max_tokens = job->input.row[r].tokens;
     memory_need need = {.model_bytes = job->model_bytes};
     if (deberta_session_predict_bytes(&need.session_bytes, model, &session_options, &error) != DEBERTA_OK)
-        return report_error(job->options, &error);
+        return say_error(job->options, &error);
     need.session_bytes += job->session_bytes;
     job->session_bytes = need.session_bytes;
     if (memory_need_check(&need, session_options.memory_limit_bytes, &error) != DEBERTA_OK ||
         deberta_session_create(session, model, &session_options, &error) != DEBERTA_OK)
-        return report_error(job->options, &error);
+        return say_error(job->options, &error);
     return EXIT_OK;
 }
 
@@ -189,18 +189,18 @@ int figure_job_open_capture(figure_job *job, const deberta_model_info *info, con
 {
     deberta_session_options session_options;
     deberta_error error = {0};
-    const int status = run_session_options(job->options, &session_options);
+    const int status = fill_session_options(job->options, &session_options);
     if (status != EXIT_OK) return status;
-    if (capture_create(capture, info, view->span, 1, &error) != DEBERTA_OK) return report_error(job->options, &error);
+    if (capture_create(capture, info, view->span, 1, &error) != DEBERTA_OK) return say_error(job->options, &error);
     for (size_t k = 0; k < job->layer_count; k++) {
         if (job->layers[k] >= info->layers)
-            return report_usage(job->options, "--layers: %s has no layer %zu", info->name, job->layers[k]);
+            return say_usage(job->options, "--layers: %s has no layer %zu", info->name, job->layers[k]);
         for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
             if (job->components[c]) capture_want(capture, job->layers[k], (deberta_component)c);
     }
     for (size_t k = 0; k < job->head_count; k++) {
         if (job->heads[k] >= info->heads)
-            return report_usage(job->options, "--heads: %s has no head %zu", info->name, job->heads[k]);
+            return say_usage(job->options, "--heads: %s has no head %zu", info->name, job->heads[k]);
         capture->heads[job->heads[k]] = true;
     }
     capture->hidden = job->kind->hidden;
@@ -211,14 +211,14 @@ int figure_job_open_capture(figure_job *job, const deberta_model_info *info, con
     const memory_need need = {job->model_bytes, job->session_bytes, kept_bytes};
     if (memory_need_check(&need, session_options.memory_limit_bytes, &error) != DEBERTA_OK ||
         capture_allocate(capture, &error) != DEBERTA_OK)
-        return report_error(job->options, &error);
+        return say_error(job->options, &error);
     return EXIT_OK;
 }
 
 int figure_job_observe(figure_job *job, deberta_session *session, size_t row, const deberta_observer *observer)
 {
     const input_batch *input = &job->input;
-    if (input->row[row].tokens == 0) return report_usage(job->options, "the input has no real tokens in row %zu", row);
+    if (input->row[row].tokens == 0) return say_usage(job->options, "the input has no real tokens in row %zu", row);
     const size_t first = input->sequence_starts[input->row[row].sequence], starts[2] = {0, input->row[row].tokens};
     const deberta_batch batch = {.struct_size = sizeof batch,
                                  .ids = input->ids + first,
@@ -229,8 +229,7 @@ int figure_job_observe(figure_job *job, deberta_session *session, size_t row, co
                                  .mask = input->mask ? input->mask + first : NULL};
     deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = observer};
     deberta_error error = {0};
-    return deberta_encode(session, &batch, &outputs, &error) == DEBERTA_OK ? EXIT_OK
-                                                                           : report_error(job->options, &error);
+    return deberta_encode(session, &batch, &outputs, &error) == DEBERTA_OK ? EXIT_OK : say_error(job->options, &error);
 }
 
 int figure_job_encode(figure_job *job)

@@ -24,7 +24,7 @@ static int take(kernel_work *w)
     for (size_t k = 0; k < head_count(job) * DEBERTA_COMPONENT_COUNT; k++)
         if (job->components[k % DEBERTA_COMPONENT_COUNT] &&
             distance_sample_create(&w->samples[k], w->curves.reach, seed, &error) != DEBERTA_OK)
-            return report_error(job->options, &error);
+            return say_error(job->options, &error);
     return EXIT_OK;
 }
 
@@ -44,7 +44,7 @@ static int add_text(kernel_work *w, const capture *captured, const token_view *v
                 attention_centre_rows(matrix, matrix, view->span[1], mask);
             if (distance_sample_add(&w->samples[k * DEBERTA_COMPONENT_COUNT + (size_t)c], matrix, view->span[1], mask,
                                     &error) != DEBERTA_OK)
-                return report_error(job->options, &error);
+                return say_error(job->options, &error);
         }
     }
     return EXIT_OK;

@@ -43,7 +43,7 @@ bool figure_kind_takes_all(const figure_kind *kind, const parsed_options *option
         if (!options_has(options, spec->name) || takes(kind, spec->name)) continue;
         list_takers(spec->name, takers, sizeof takers);
         if (!*takers) continue;
-        report_usage(options, "--%s: --figure %s does not take it; these do: %s", spec->name, kind->name, takers);
+        say_usage(options, "--%s: --figure %s does not take it; these do: %s", spec->name, kind->name, takers);
         return false;
     }
     return true;

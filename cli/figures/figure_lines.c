@@ -11,7 +11,7 @@ static bool same_scale(const figure_job *job, heatmap_kind *kind)
     for (int c = 0; c <= DEBERTA_LOGITS; c++) logits |= job->components[c];
     *kind = logits ? HEATMAP_SIGNED : HEATMAP_POSITIVE;
     if (!logits || !job->components[DEBERTA_PROBABILITIES]) return true;
-    report_usage(job->options, "--components: lines of probs and of logits have no common scale, choose one of them");
+    say_usage(job->options, "--components: lines of probs and of logits have no common scale, choose one of them");
     return false;
 }
 
@@ -52,8 +52,8 @@ static int run(figure_job *job)
     if (!same_scale(job, &view.kind) || !options_number(job->options, "threshold", 0.05, &view.smallest))
         return EXIT_USAGE;
     if (!(view.smallest >= 0 && view.smallest < 1))
-        return report_usage(job->options, "--threshold: expected 0 to 1, a part of the strongest line, found '%s'",
-                            options_value(job->options, "threshold", ""));
+        return say_usage(job->options, "--threshold: expected 0 to 1, a part of the strongest line, found '%s'",
+                         options_value(job->options, "threshold", ""));
     if (view.smallest == 0) view.smallest = 1e-30; /* 0 means the default there */
     int status = view.one_query ? figure_options_query(job, &view.query) : EXIT_OK;
     if (status == EXIT_OK) status = figure_job_encode(job);

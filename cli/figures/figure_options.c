@@ -20,14 +20,14 @@ static bool read_paths(figure_job *job)
     if (!run_check_figure_paths(options)) return false;
     while ((path = options_nth_value(options, "out", job->path_count))) job->paths[job->path_count++] = path;
     if (data && !figure_data_knows_suffix(data))
-        report_usage(options, "--data: unknown suffix in '%s', expected .csv or .safetensors", data);
+        say_usage(options, "--data: unknown suffix in '%s', expected .csv or .safetensors", data);
     else if (latex && !path_has_suffix(latex, ".tex"))
-        report_usage(options, "--latex: unknown suffix in '%s', expected .tex", latex);
+        say_usage(options, "--latex: unknown suffix in '%s', expected .tex", latex);
     else if (latex && !job->path_count)
-        report_usage(options, "--latex includes a figure: give --out FILE.pdf too");
+        say_usage(options, "--latex includes a figure: give --out FILE.pdf too");
     else if (!job->path_count && !data)
-        report_usage(options, "say where the figure goes: --out FILE.png (or .svg, .pdf), or where its numbers go: "
-                              "--data FILE.csv (or .safetensors)");
+        say_usage(options, "say where the figure goes: --out FILE.png (or .svg, .pdf), or where its numbers go: "
+                           "--data FILE.csv (or .safetensors)");
     else
         return true;
     return false;
@@ -62,10 +62,10 @@ static bool read_scale(const parsed_options *options, const char *text, heatmap_
                choice.low < choice.high;
     }
     if (!fine) {
-        report_usage(options,
-                     "--scale: expected shared, panel, LOW,HIGH with LOW < HIGH such as -2,2, or robust:PERCENTILE "
-                     "with 50 < PERCENTILE <= 100, found '%s'",
-                     text);
+        say_usage(options,
+                  "--scale: expected shared, panel, LOW,HIGH with LOW < HIGH such as -2,2, or robust:PERCENTILE "
+                  "with 50 < PERCENTILE <= 100, found '%s'",
+                  text);
         return false;
     }
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
@@ -79,7 +79,7 @@ static bool read_palette(const parsed_options *options, const char *name, const 
 {
     *palette = options_value(options, name, NULL);
     if (!*palette || palette_find(*palette)) return true;
-    report_usage(options, "--%s: expected one of %s; found '%s'", name, palette_names(), *palette);
+    say_usage(options, "--%s: expected one of %s; found '%s'", name, palette_names(), *palette);
     return false;
 }
 
@@ -123,11 +123,11 @@ int figure_options_marks(figure_job *job)
         unsigned long long query = 0, key = 0;
         int used = 0;
         if (sscanf(text, "%llu,%llu%n", &query, &key, &used) != 2 || text[used] || strpbrk(text, "+- "))
-            return report_usage(job->options, "--mark: expected QUERY,KEY such as 3,5, found '%s'", text);
+            return say_usage(job->options, "--mark: expected QUERY,KEY such as 3,5, found '%s'", text);
         job->marks[k] = (attention_mark){token_view_place(&job->view, query), token_view_place(&job->view, key)};
         if (job->marks[k].query == SIZE_MAX || job->marks[k].key == SIZE_MAX)
-            return report_usage(job->options, "--mark: '%s': no such pair of tokens is shown, the text has %zu", text,
-                                job->view.span[1]);
+            return say_usage(job->options, "--mark: '%s': no such pair of tokens is shown, the text has %zu", text,
+                             job->view.span[1]);
     }
     return EXIT_OK;
 }
@@ -138,8 +138,8 @@ int figure_options_query(const figure_job *job, size_t *query)
     if (!options_size(job->options, "query", 0, 0, SIZE_MAX - 1, &token)) return EXIT_USAGE;
     *query = token_view_place(&job->view, token);
     if (*query != SIZE_MAX) return EXIT_OK;
-    return report_usage(job->options, "--query: token %zu is not shown, the text has %zu, counted from 0", token,
-                        job->view.span[1]);
+    return say_usage(job->options, "--query: token %zu is not shown, the text has %zu, counted from 0", token,
+                     job->view.span[1]);
 }
 
 /* ---------------------------------------------------------------------------------------------------- provenance */
@@ -189,13 +189,12 @@ static bool writes_provenance(const figure_job *job)
 
 int figure_options_provenance(figure_job *job)
 {
-    static const char *const outputs[] = {"out", "data", "latex", NULL};
-    char *command_line = options_command_line(job->options, outputs), digest[65] = "";
+    char *command_line = options_command_line(job->options, false), digest[65] = "";
     const char *command = command_line ? figure_job_text(job, "%s", command_line) : NULL;
     free(command_line);
     deberta_error error = {0};
     if (writes_provenance(job) && model_digest(job->model, digest, &error) != DEBERTA_OK)
-        return report_error(job->options, &error);
+        return say_error(job->options, &error);
     const input_batch *input = &job->input;
     add(job, "Software", "deberta " DEBERTA_VERSION_TEXT);
     add(job, "Figure", job->kind->name);

@@ -58,7 +58,7 @@ int figure_job_add_matrix(figure_job *job, const char *name, size_t layer, size_
     job->data.row_numbers = job->data.column_numbers = token_view_numbers(&job->view);
     const figure_matrix matrix = {name, layer, head, values, count, count};
     return figure_data_add_matrix(&job->data, &matrix, &error) == DEBERTA_OK ? EXIT_OK
-                                                                             : report_error(job->options, &error);
+                                                                             : say_error(job->options, &error);
 }
 
 /* Old texts stay in the job's memory: a style that was copied before keeps what it had. */
@@ -132,13 +132,13 @@ bool figure_job_takes_limits(const figure_job *job, const heatmap_choice scales[
     const heatmap_choice *given = &scales[HEATMAP_POSITIVE];
     const bool unsigned_panels = drawn[HEATMAP_POSITIVE] || drawn[HEATMAP_RANGE] || drawn[HEATMAP_LOG];
     if (scales[HEATMAP_SIGNED].policy == HEATMAP_FIXED && !drawn[HEATMAP_SIGNED])
-        report_usage(job->options, "--scale: limits that begin below 0 are for signed panels, and there are none");
+        say_usage(job->options, "--scale: limits that begin below 0 are for signed panels, and there are none");
     else if (given->policy == HEATMAP_FIXED && !unsigned_panels)
-        report_usage(job->options, "--scale: limits that begin at 0 or above are for panels without negative values, "
-                                   "and there are none");
+        say_usage(job->options, "--scale: limits that begin at 0 or above are for panels without negative values, "
+                                "and there are none");
     else if (given->policy == HEATMAP_FIXED && drawn[HEATMAP_LOG] && scales[HEATMAP_LOG].policy != HEATMAP_FIXED)
-        report_usage(job->options, "--scale: logarithmic colours need limits above 0, such as 0.001,1, found '%g,%g'",
-                     given->low, given->high);
+        say_usage(job->options, "--scale: logarithmic colours need limits above 0, such as 0.001,1, found '%g,%g'",
+                  given->low, given->high);
     else
         return true;
     return false;
@@ -156,7 +156,7 @@ int figure_job_finish(figure_job *job, figure_layout layout, const void *figure)
 {
     if (layout == attention_layout && !check_limits(job, figure)) return EXIT_USAGE;
     if (options_has(job->options, "latex") && !figure_latex_includes(job))
-        return report_usage(job->options, "--latex includes a .pdf or a .png: give --out FILE.pdf too");
+        return say_usage(job->options, "--latex includes a .pdf or a .png: give --out FILE.pdf too");
     side_files files = {0};
     figure_notes notes = {0};
     deberta_error error = {0};
@@ -165,10 +165,10 @@ int figure_job_finish(figure_job *job, figure_layout layout, const void *figure)
     atomic_file_discard(&files.latex);
     if (status != DEBERTA_OK) return figure_job_fail(job, &error);
     if (notes.missing_glyphs)
-        run_note(job->options, "deberta attention: no installed font has %zu of the characters; boxes stand for them",
+        say_note(job->options, "deberta attention: no installed font has %zu of the characters; boxes stand for them",
                  notes.missing_glyphs);
     if (notes.page_height > HIGHEST_PAGE_MM)
-        run_note(job->options,
+        say_note(job->options,
                  "deberta attention: the figure is %.0f mm high, more than a page has: --layers, --heads, --tokens and "
                  "--layout make it smaller, --figure grid draws every head small",
                  notes.page_height);

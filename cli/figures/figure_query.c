@@ -78,7 +78,7 @@ static int add_table(figure_job *job, const query_table *table, size_t lines)
         if (job->components[c])
             status = figure_data_add_numbers(&job->data, component_name((deberta_component)c), table->component[c],
                                              lines, &error);
-    return status == DEBERTA_OK ? EXIT_OK : report_error(job->options, &error);
+    return status == DEBERTA_OK ? EXIT_OK : say_error(job->options, &error);
 }
 
 static int make_table(figure_job *job, query_table *table, size_t lines)
@@ -98,7 +98,7 @@ static int run(figure_job *job)
     size_t query = 0;
     query_table table;
     if (!options_has(job->options, "query"))
-        return report_usage(job->options, "--figure query: say which token asks with --query I, counted from 0");
+        return say_usage(job->options, "--figure query: say which token asks with --query I, counted from 0");
     int status = figure_options_query(job, &query);
     if (status == EXIT_OK) status = make_table(job, &table, head_count(job) * job->view.count);
     if (status == EXIT_OK) status = figure_job_encode(job);

@@ -5,10 +5,10 @@ int figure_reference_open(figure_job *job, reference_model **reference)
 {
     deberta_model_options model_options;
     deberta_error error = {0};
-    if (!run_model_options(job->options, &model_options)) return EXIT_USAGE;
+    fill_model_options(job->options, &model_options);
     return reference_open(reference, options_argument(job->options, 0), model_options.reference, &error) == DEBERTA_OK
                ? EXIT_OK
-               : report_error(job->options, &error);
+               : say_error(job->options, &error);
 }
 
 static int64_t *widen(figure_job *job, const int32_t *values, size_t count)
@@ -34,11 +34,11 @@ int figure_reference_input(figure_job *job, reference_input *input)
 int figure_position_rule(figure_job *job, position_rule *rule)
 {
     deberta_model_options model_options;
-    if (!run_model_options(job->options, &model_options)) return EXIT_USAGE;
+    fill_model_options(job->options, &model_options);
     *rule = position_rule_of(&job->info, model_options.reference);
     return rule->span ? EXIT_OK
-                      : report_usage(job->options, "--figure %s: %s has no relative positions",
-                                     options_value(job->options, "figure", ""), job->info.name);
+                      : say_usage(job->options, "--figure %s: %s has no relative positions",
+                                  options_value(job->options, "figure", ""), job->info.name);
 }
 
 int figure_hidden(figure_job *job, size_t layer, double **hidden)

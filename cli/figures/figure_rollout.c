@@ -28,7 +28,7 @@ static int step(figure_job *job, double *rollout, const float **heads, size_t la
         heads[a] = capture_matrix(&job->capture, layer, job->heads[a], DEBERTA_PROBABILITIES, 0);
     return attention_rollout_step(rollout, heads, job->head_count, job->view.span[1], mask, &error) == DEBERTA_OK
                ? EXIT_OK
-               : report_error(job->options, &error);
+               : say_error(job->options, &error);
 }
 
 static int add_panel(figure_job *job, attention_panel *panel, const double *rollout, size_t layer)

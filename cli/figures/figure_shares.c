@@ -42,7 +42,7 @@ static int measure_heads(shares *s)
         progress_step(&bar, k, NULL);
         status = head_logit_terms(job, head_layer(job, k), head_number(job, k), &terms);
         if (status == EXIT_OK && attention_term_effects_measure(&effects, &terms, &error) != DEBERTA_OK)
-            status = report_error(job->options, &error);
+            status = say_error(job->options, &error);
         for (size_t t = 0; t < ATTENTION_TERMS; t++) {
             s->values[VARIANCE][t][k] = effects.variance_share[t];
             s->values[SHAPLEY][t][k] = effects.shapley[t];
@@ -143,7 +143,7 @@ static bool bars_take_all(const figure_job *job)
     static const char *const of_maps[] = {"scale", "palette", "signed-palette", "annotate", NULL};
     for (const char *const *name = of_maps; *name; name++) {
         if (!options_has(job->options, *name)) continue;
-        report_usage(job->options, "--%s: --form bars does not take it; --form map does", *name);
+        say_usage(job->options, "--%s: --form bars does not take it; --form map does", *name);
         return false;
     }
     return true;

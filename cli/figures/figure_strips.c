@@ -33,7 +33,7 @@ static int add_strip(figure_job *job, attention_panel *panel, const char *title,
     if (status != EXIT_OK) return status;
     const figure_matrix matrix = {name, layer, head, panel->values, job->view.count, rows};
     return figure_data_add_matrix(&job->data, &matrix, &error) == DEBERTA_OK ? EXIT_OK
-                                                                             : report_error(job->options, &error);
+                                                                             : say_error(job->options, &error);
 }
 
 static int fill_strips(figure_job *job, const reference_model *reference, size_t rows, attention_figure *figure)
@@ -52,7 +52,7 @@ static int fill_strips(figure_job *job, const reference_model *reference, size_t
         int status = k % job->head_count == 0 ? figure_hidden(job, layer, &hidden) : EXIT_OK;
         if (status == EXIT_OK &&
             reference_position_strips(reference, layer, head, hidden, n, &strips, &error) != DEBERTA_OK)
-            status = report_error(job->options, &error);
+            status = say_error(job->options, &error);
         if (status == EXIT_OK && job->info.has_c2p)
             status = add_strip(job, panels++, "c2p: queries against rows of PK", "c2p_strip", c2p, layer, head, rows);
         if (status == EXIT_OK && job->info.has_p2c)
@@ -104,7 +104,7 @@ static int add_types(figure_job *job, attention_panel *panels, const position_ru
     const reference_strips strips = {.p2p = p2p};
     deberta_error error = {0};
     if (reference_position_strips(reference, layer, head, NULL, 0, &strips, &error) != DEBERTA_OK)
-        return report_error(job->options, &error);
+        return say_error(job->options, &error);
     position_gather(gathered, p2p, POSITION_STRIP_NONE, rule, n);
     int status = EXIT_OK;
     for (int c = 0; c < 4 && status == EXIT_OK; c++) {
@@ -136,8 +136,8 @@ static int run_types(figure_job *job)
     position_rule rule;
     reference_model *reference = NULL;
     if (!job->info.has_c2p || !job->info.has_p2c)
-        return report_usage(job->options, "--figure four-types: %s has no %s, and position to position is made of both",
-                            job->info.name, job->info.has_c2p ? "p2c" : "c2p");
+        return say_usage(job->options, "--figure four-types: %s has no %s, and position to position is made of both",
+                         job->info.name, job->info.has_c2p ? "p2c" : "c2p");
     int status = open_strips(job, &rule, &reference);
     if (status != EXIT_OK) return status;
     figure_job_note(job,

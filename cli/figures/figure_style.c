@@ -9,7 +9,7 @@ static bool read_size(const parsed_options *options, const char *name, double *s
 {
     if (!options_number(options, name, 0, size)) return false;
     if (*size != 0 || !options_has(options, name)) return true;
-    report_usage(options, "--%s: expected a number above 0, found '%s'", name, options_value(options, name, ""));
+    say_usage(options, "--%s: expected a number above 0, found '%s'", name, options_value(options, name, ""));
     return false;
 }
 
@@ -21,9 +21,9 @@ bool figure_style_read(const parsed_options *options, figure_style *style)
     style->font = options_value(options, "font", NULL);
     if (figure_check_style(style, &error) == DEBERTA_OK) {
         if (style->font && !draw_cairo_has_font(style->font))
-            run_note(options, "note: no font '%s' is installed; the type is what stands in for it", style->font);
+            say_note(options, "note: no font '%s' is installed; the type is what stands in for it", style->font);
         return true;
     }
-    report_usage(options, "%s", error.message);
+    say_usage(options, "%s", error.message);
     return false;
 }

@@ -15,7 +15,7 @@ static int value_norms(figure_job *job, const reference_model *reference, size_t
     if (status != EXIT_OK) return status;
     return reference_value_norms(reference, layer, hidden, job->view.span[1], norms, &error) == DEBERTA_OK
                ? EXIT_OK
-               : report_error(job->options, &error);
+               : say_error(job->options, &error);
 }
 
 /* Probabilities, and the same times the norms. */

@@ -97,7 +97,7 @@ int head_map_column(figure_job *job, const char *name, const double *values)
     deberta_error error = {0};
     return figure_data_add_numbers(&job->data, name, values, head_count(job), &error) == DEBERTA_OK
                ? EXIT_OK
-               : report_error(job->options, &error);
+               : say_error(job->options, &error);
 }
 
 int head_map_panel(figure_job *job, attention_panel *panel, const char *title, heatmap_kind kind, const double *values)

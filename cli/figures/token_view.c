@@ -30,8 +30,7 @@ bool token_view_parse(const parsed_options *options, token_view_choice *choice)
         fine = *end == 0 && choice->first < choice->end;
     }
     if (!fine)
-        report_usage(options, "--tokens: expected FIRST:END such as 0:8 (the end is not shown) or 4:, found '%s'",
-                     text);
+        say_usage(options, "--tokens: expected FIRST:END such as 0:8 (the end is not shown) or 4:, found '%s'", text);
     return fine;
 }
 

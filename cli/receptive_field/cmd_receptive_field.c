@@ -80,7 +80,7 @@ static int behave(const parsed_options *options, const deberta_session_options *
     const deberta_status status = behaviour_run(&f->behaviour, &behaviour, &error);
     progress_end(&bar);
     f->has_behaviour = status == DEBERTA_OK;
-    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+    return status == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
 }
 
 /* The text of --text or --ids, if there is one. Its ids stay in `input`. */
@@ -91,7 +91,7 @@ static int read_text(const parsed_options *options, const field_findings *f, inf
     const int status = input_read(options, f->model, NULL, input);
     if (status != EXIT_OK) return status;
     if (input->sequences != 1 || input->tokens < 2)
-        return report_usage(options, "--influence: expected one text of at least two tokens");
+        return say_usage(options, "--influence: expected one text of at least two tokens");
     influence->ids = input->ids;
     influence->tokens = input->tokens;
     return EXIT_OK;
@@ -108,7 +108,7 @@ static int run_influence(const parsed_options *options, influence_options *influ
     const deberta_status status = influence_measure(&f->influence, influence, &error);
     progress_end(&bar);
     f->has_influence = status == DEBERTA_OK;
-    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+    return status == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
 }
 
 /* A made-up text is as long as asked for, but not longer than the position table where one is added to the input. */
@@ -127,11 +127,11 @@ static int influence(const parsed_options *options, const deberta_session_option
         return EXIT_USAGE;
     if (!options_has(options, "influence")) {
         if (!options_has(options, "text") && !options_has(options, "ids")) return EXIT_OK;
-        return report_usage(options, "--text and --ids say where --influence is measured; it was not asked for");
+        return say_usage(options, "--text and --ids say where --influence is measured; it was not asked for");
     }
     if (f->config.position_biased_input && influence.tokens > f->config.max_positions) {
         influence.tokens = f->config.max_positions;
-        run_note(options, "influence: %s has %zu absolute positions, so a made-up text has as many tokens", f->model,
+        say_note(options, "influence: %s has %zu absolute positions, so a made-up text has as many tokens", f->model,
                  influence.tokens);
     }
     input_batch input = {0};
@@ -154,14 +154,13 @@ static int print(const parsed_options *options, const field_findings *f)
 #if HAVE_VIZ
 static int plot(const parsed_options *options, const field_findings *f)
 {
-    static const char *const without[] = {"plot", "out", NULL};
     const char *paths[MOST_PLOTS], *path;
     size_t count = 0;
     if (options_nth_value(options, "plot", MOST_PLOTS))
-        return report_usage(options, "--plot: at most %d figures at once", MOST_PLOTS);
+        return say_usage(options, "--plot: at most %d figures at once", MOST_PLOTS);
     while ((path = options_nth_value(options, "plot", count))) paths[count++] = path;
     if (!count) return EXIT_OK;
-    char *line = options_command_line(options, without), note[256];
+    char *line = options_command_line(options, false), note[256];
     const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
                                            {"Command", line ? line : ""}};
     snprintf(
@@ -177,14 +176,14 @@ static int plot(const parsed_options *options, const field_findings *f)
     const deberta_status status = receptive_field_draw(f, &style, paths, count, &error);
     free(line);
     if (status == DEBERTA_OK) return EXIT_OK;
-    const int code = report_error(options, &error);
+    const int code = say_error(options, &error);
     return status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code;
 }
 #else
 static int plot(const parsed_options *options, const field_findings *f)
 {
     (void)f;
-    return options_has(options, "plot") ? report_usage(options, "--plot: this program was built without figures")
+    return options_has(options, "plot") ? say_usage(options, "--plot: this program was built without figures")
                                         : EXIT_OK;
 }
 #endif
@@ -198,10 +197,10 @@ static int check_combination(const parsed_options *options)
                                             {"influence-sources", "influence"}};
     for (size_t k = 0; k < sizeof needed / sizeof *needed; k++)
         if (options_has(options, needed[k][0]) && !options_has(options, needed[k][1]))
-            return report_usage(options, "--%s needs --%s", needed[k][0], needed[k][1]);
+            return say_usage(options, "--%s needs --%s", needed[k][0], needed[k][1]);
     const char *given = options_has(options, "text") ? "text" : "ids";
     if (options_has(options, "influence-tokens") && options_has(options, given))
-        return report_usage(options, "--influence-tokens is for a made-up text; --%s gives one", given);
+        return say_usage(options, "--influence-tokens is for a made-up text; --%s gives one", given);
     return EXIT_OK;
 }
 
@@ -211,8 +210,8 @@ static int check_ablations(const parsed_options *options)
     deberta_model *model = NULL;
     if (!options_has(options, "ablate")) return EXIT_OK;
     if (!options_has(options, "behaviour") && !options_has(options, "influence"))
-        return report_usage(options,
-                            "--ablate changes what --behaviour and --influence find; neither of them was asked for");
+        return say_usage(options,
+                         "--ablate changes what --behaviour and --influence find; neither of them was asked for");
     const int status = run_describe_model(options, &model); /* refuses what this model does not have */
     deberta_model_free(&model);
     return status;
@@ -224,18 +223,18 @@ static int run(const parsed_options *options)
     deberta_session_options session_options;
     deberta_error error = {0};
     field_findings findings = {.model = options_argument(options, 0), .all_rows = options_has(options, "rows")};
-    if (!run_model_options(options, &model_options) ||
-        !options_size(options, "tokens", 0, 1, MOST_TOKENS, &findings.length) ||
+    fill_model_options(options, &model_options);
+    if (!options_size(options, "tokens", 0, 1, MOST_TOKENS, &findings.length) ||
         !options_size(options, "layers", 0, 1, MOST_LAYERS, &findings.layers))
         return EXIT_USAGE;
-    int status = run_session_options(options, &session_options);
+    int status = fill_session_options(options, &session_options);
     if (status != EXIT_OK) return status;
     if (check_combination(options) != EXIT_OK) return EXIT_USAGE;
     if (!run_is_model_place(options)) return EXIT_INPUT;
     findings.reference = model_options.reference;
-    if (read_config(&findings.config, findings.model, &error) != DEBERTA_OK) return report_error(options, &error);
+    if (read_config(&findings.config, findings.model, &error) != DEBERTA_OK) return say_error(options, &error);
     status = check_ablations(options);
-    if (status == EXIT_OK && find_out(&findings, &error) != DEBERTA_OK) status = report_error(options, &error);
+    if (status == EXIT_OK && find_out(&findings, &error) != DEBERTA_OK) status = say_error(options, &error);
     if (status == EXIT_OK) status = behave(options, &session_options, &findings);
     if (status == EXIT_OK) status = influence(options, &session_options, &findings);
     if (status == EXIT_OK) status = plot(options, &findings);

@@ -22,10 +22,10 @@ int classify_choices_check(const parsed_options *options)
 {
     static const char *const others[] = {"pair", "multi-label"};
     if (!options_has(options, "choice")) return EXIT_OK;
-    if (!options_nth_value(options, "choice", 1)) return report_usage(options, "--choice: give at least two");
+    if (!options_nth_value(options, "choice", 1)) return say_usage(options, "--choice: give at least two");
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)
         if (options_has(options, others[k]))
-            return report_usage(options, "--choice and --%s exclude each other", others[k]);
+            return say_usage(options, "--choice and --%s exclude each other", others[k]);
     return EXIT_OK;
 }
 
@@ -105,7 +105,7 @@ static int refuse_width(const head_run *run)
              "%s: its classifier has %zu outputs; --choice needs one with a single output, as models for multiple "
              "choice have",
              run->batches.info.name, run->batches.info.sequence_labels);
-    return report_error(run->options, &error);
+    return say_error(run->options, &error);
 }
 
 static bool allocate(choice_job *job)
@@ -139,7 +139,7 @@ int classify_choices_run(head_run *run, size_t top)
     job.top = top < job.count ? top : job.count;
     const bool allocated = allocate(&job);
     for (size_t k = 0; allocated && k < job.count; k++) job.choices[k] = options_nth_value(run->options, "choice", k);
-    const int status = allocated ? head_run_all(run, &command, &job) : report_no_memory(run->options);
+    const int status = allocated ? head_run_all(run, &command, &job) : say_no_memory(run->options);
     release(&job);
     return status;
 }

@@ -103,14 +103,14 @@ static int make_labels(eval_job *job, const head_run *run)
     if (labels < 2) {
         status_fail(&error, DEBERTA_E_UNSUPPORTED, "%s: a head with one output is a regression, not a classifier",
                     run->batches.info.name);
-        return report_error(run->options, &error);
+        return say_error(run->options, &error);
     }
     const char **names = calloc(labels, sizeof *names);
     job->findings.names = names;
     job->made_up = calloc(labels, sizeof *job->made_up);
     if (!names || !job->made_up) status_fail(&error, DEBERTA_E_MEMORY, "out of memory");
     if (!names || !job->made_up || confusion_create(&job->findings.confusion, labels, &error) != DEBERTA_OK)
-        return report_error(run->options, &error);
+        return say_error(run->options, &error);
     for (size_t k = 0; k < labels; k++) names[k] = head_run_label(run->batches.model, k, job->made_up[k]);
     return EXIT_OK;
 }
@@ -143,7 +143,7 @@ static bool check_files(const parsed_options *options)
     const char *path;
     for (size_t k = 1; (path = options_argument(options, k)); k++) {
         if (!text_stream_is_jsonl(path)) continue;
-        report_usage(options, "'%s': expected lines of label, tab, text", path);
+        say_usage(options, "'%s': expected lines of label, tab, text", path);
         return false;
     }
     return true;

@@ -44,7 +44,7 @@ int head_run_require(const head_run *run, deberta_task head)
     }
     snprintf(error.message, sizeof error.message, "%s does not hold the head '%s'; it has %s%s", run->batches.info.name,
              deberta_task_name(head), *present ? "the heads: " : "no head at all", present);
-    return report_error(run->options, &error);
+    return say_error(run->options, &error);
 }
 
 int head_run_check_labels(const head_run *run, size_t labels)
@@ -62,7 +62,7 @@ int head_run_check_labels(const head_run *run, size_t labels)
     snprintf(error.message, sizeof error.message,
              "%s: id2label in config.json %s %zu, but the classifier has the labels 0 to %zu", run->batches.info.name,
              too_many ? "names the label" : "does not name the label", too_many ? labels : unnamed, labels - 1);
-    return report_error(run->options, &error);
+    return say_error(run->options, &error);
 }
 
 const char *head_run_label(const deberta_model *model, size_t label, char buffer[32])
@@ -237,13 +237,13 @@ static int run_windows(head_run *run)
         if (status == DEBERTA_OK) status = answer_window(run, &error);
         if (status != DEBERTA_OK) {
             progress_end(&bar);
-            return report_error(run->options, &error);
+            return say_error(run->options, &error);
         }
         bool fits = true;
         for (size_t k = 0; k < run->count; k++) fits = print_text(run, &run->texts[k]) && fits;
         if (!fits) {
             progress_end(&bar);
-            return report_no_memory(run->options);
+            return say_no_memory(run->options);
         }
         fflush(run->output.file);
         if (ferror(run->output.file)) break; /* whoever closes it says so */
@@ -262,7 +262,7 @@ int head_run_all(head_run *run, const head_command *command, void *context)
     if (status == EXIT_OK) status = run_windows(run);
     if (status == EXIT_OK && command->finish) {
         deberta_error error = {0};
-        if (command->finish(run, run->output.file, &error) != DEBERTA_OK) status = report_error(run->options, &error);
+        if (command->finish(run, run->output.file, &error) != DEBERTA_OK) status = say_error(run->options, &error);
     }
     if (status == EXIT_OK) status = text_output_close(run->options, &run->output);
     return status == EXIT_OK && run->bad ? EXIT_INPUT : status;

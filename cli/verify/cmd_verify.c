@@ -48,23 +48,20 @@ enum { STANDARD_MODELS = sizeof standard_models / sizeof *standard_models, ONE_T
 
 static int read_options(const parsed_options *options, verify_options *verify)
 {
-    deberta_isa isa;
     deberta_model_options model_options;
     deberta_session_options session_options = {0};
-    uint64_t seed;
-    if (!run_isa(options, &isa) || !run_model_options(options, &model_options) ||
-        !options_u64(options, "seed", 1, &seed))
-        return EXIT_USAGE;
+    fill_model_options(options, &model_options);
     const int status = ablate_read(options, &session_options);
     if (status != EXIT_OK) return status;
-    *verify = (verify_options){.seed = seed,
+    *verify = (verify_options){.seed = options->seed,
                                .threads = model_options.threads,
                                .reference = model_options.reference,
                                .memory_limit_bytes = model_options.memory_limit_bytes,
                                .ablations = session_options.ablations,
                                .ablation_count = session_options.ablation_count};
     for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++)
-        verify->tiers[t] = !deberta_isa_missing((deberta_isa)t) && (isa == DEBERTA_ISA_AUTO || t == (int)isa);
+        verify->tiers[t] =
+            !deberta_isa_missing((deberta_isa)t) && (options->isa == DEBERTA_ISA_AUTO || t == (int)options->isa);
     return EXIT_OK;
 }
 
@@ -121,7 +118,7 @@ static int print_report(const parsed_options *options, const verify_output *to, 
     if (status != EXIT_OK) return status;
     if (verify_report_print(report, verify, output.file, to->format)) return text_output_close(options, &output);
     text_output_discard(&output);
-    return report_no_memory(options);
+    return say_no_memory(options);
 }
 
 #if HAVE_VIZ
@@ -147,9 +144,8 @@ static int draw_report(const parsed_options *options, const output_paths *paths,
 
 static void print_repeat_command(const parsed_options *options)
 {
-    static const char *const without[] = {"out", "json", "format", "latex", "quiet", NULL};
-    char *line = options_command_line(options, without);
-    run_note(options, "repeat: %s", line ? line : "");
+    char *line = options_command_line(options, false);
+    say_note(options, "repeat: %s", line ? line : "");
     free(line);
 }
 
@@ -159,12 +155,12 @@ static void print_repeat_command(const parsed_options *options)
 static bool check_mutation_output(const parsed_options *options, const verify_output *to)
 {
     if (to->paths.figure_count) {
-        report_usage(options, "--out: '%s' is a picture, and --mutate draws none", to->paths.figures[0]);
+        say_usage(options, "--out: '%s' is a picture, and --mutate draws none", to->paths.figures[0]);
         return false;
     }
     if (to->format == FORMAT_TABLE || to->format == FORMAT_JSON) return true;
-    report_usage(options, "--mutate prints text or JSON, and is asked for another format by --format, --latex or what "
-                          "--out ends in");
+    say_usage(options, "--mutate prints text or JSON, and is asked for another format by --format, --latex or what "
+                       "--out ends in");
     return false;
 }
 
@@ -212,14 +208,14 @@ static int mutate(const parsed_options *options, verify_options *verify, const v
     if (strcmp(name, "list") == 0) return list_mutations(options, to);
     verify->mutation = mutation_from_name(name);
     if (verify->mutation == MUTATION_COUNT || verify->mutation == MUTATION_NONE)
-        return report_usage(options, "--mutate: no mutation is called '%s' (see --mutate list)", name);
+        return say_usage(options, "--mutate: no mutation is called '%s' (see --mutate list)", name);
     /* one tier is enough: the fault is in what all of them compute */
     for (int t = 0; t < DEBERTA_ISA_COUNT; t++) verify->tiers[t] = t == (int)deberta_isa_best();
     verify_report report = {0};
     deberta_error error = {0};
     if (verify_standard(&report, verify, &error) != DEBERTA_OK) {
         verify_report_free(&report);
-        return report_error(options, &error);
+        return say_error(options, &error);
     }
     const bool caught = report.failures > 0;
     const int status = print_verdict(options, to, name, &report);
@@ -235,7 +231,7 @@ static int verify_sequences(const parsed_options *options, const verify_options 
     deberta_status status = verify_model(report, verify, path, "", ids, starts, sequences, &error);
     for (size_t s = 0; status == DEBERTA_OK && s < sequences; s++)
         status = verify_invariance(report, verify, path, "", ids + starts[s], starts[s + 1] - starts[s], &error);
-    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+    return status == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
 }
 
 static int verify_one(const parsed_options *options, const verify_options *verify, verify_report *report)
@@ -259,7 +255,7 @@ static int verify_one(const parsed_options *options, const verify_options *verif
     size_t tokens;
     if (!options_size(options, "tokens", 48, 1, 1 << 16, &tokens)) return EXIT_USAGE;
     int32_t *ids = malloc(tokens * sizeof *ids);
-    if (!ids) return report_no_memory(options);
+    if (!ids) return say_no_memory(options);
     make_ids(ids, tokens, info.vocabulary_size, verify->seed);
     const size_t starts[2] = {0, tokens};
     status = verify_sequences(options, verify, report, ids, starts, 1);
@@ -273,25 +269,25 @@ static bool check_combination(const parsed_options *options)
     static const char *const of_a_model[] = {"against", "ids", "text", "file", "tokens"};
     const bool model = options_argument_count(options) > 0;
     if (model && options_has(options, "mutate")) {
-        report_usage(options, "--mutate runs on its own models: give no MODEL with it");
+        say_usage(options, "--mutate runs on its own models: give no MODEL with it");
         return false;
     }
     const char *first = NULL;
     for (size_t k = 0; k < sizeof of_a_model / sizeof *of_a_model; k++) {
         if (!options_has(options, of_a_model[k])) continue;
         if (!model) {
-            report_usage(options, "--%s needs a MODEL", of_a_model[k]);
+            say_usage(options, "--%s needs a MODEL", of_a_model[k]);
             return false;
         }
         if (first && (strcmp(first, "text") != 0 || strcmp(of_a_model[k], "file") != 0)) {
-            report_usage(options, "give one of --%s and --%s", first, of_a_model[k]);
+            say_usage(options, "give one of --%s and --%s", first, of_a_model[k]);
             return false;
         }
         first = of_a_model[k];
     }
     const char *against = options_value(options, "against", NULL);
     if (!against || path_has_suffix(against, ".safetensors")) return true;
-    report_usage(options, "--against: unknown suffix in '%s', expected .safetensors", against);
+    say_usage(options, "--against: unknown suffix in '%s', expected .safetensors", against);
     return false;
 }
 
@@ -314,7 +310,7 @@ static int run(const parsed_options *options)
         status = verify_one(options, &verify, &report);
     } else if (verify_kernels(&report, &verify, &error) != DEBERTA_OK ||
                verify_standard(&report, &verify, &error) != DEBERTA_OK) {
-        status = report_error(options, &error);
+        status = say_error(options, &error);
     }
     if (status == EXIT_OK) status = draw_report(options, &output.paths, &report);
     if (status == EXIT_OK) status = print_report(options, &output, &verify, &report);

@@ -255,5 +255,5 @@ int verify_against_file(const parsed_options *options, const verify_options *ver
     mapped_file_close(&job.file);
     input_free(&job.input);
     deberta_model_free(&job.model);
-    return status == DEBERTA_OK ? EXIT_OK : report_error(options, &error);
+    return status == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
 }

@@ -267,7 +267,7 @@ bool input_token_limit(const parsed_options *options, const deberta_model_info *
     if (!text || (strcmp(text, "trained") != 0 && strcmp(text, "receptive") != 0))
         return options_size(options, "max-tokens", 0, 3, SIZE_MAX, limit);
     if (!info) {
-        report_usage(options, "--max-tokens %s: this command does not read the model's configuration; give a number",
+        say_usage(options, "--max-tokens %s: this command does not read the model's configuration; give a number",
                      text);
         return false;
     }
@@ -278,7 +278,7 @@ bool input_token_limit(const parsed_options *options, const deberta_model_info *
     deberta_error error = {0};
     *limit = receptive_field_longest_unambiguous(&rule, &error);
     if (*limit) return true;
-    report_usage(options, "--max-tokens receptive: %s", error.message);
+    say_usage(options, "--max-tokens receptive: %s", error.message);
     return false;
 }
 
@@ -301,11 +301,11 @@ static deberta_status tokenize(const parsed_options *options, const char *folder
             input->pair_bytes ? input->pair_bytes[r] : 0, &tokenizing, list, &problem);
         if (status != DEBERTA_OK) return status_fail(err, status, "text %zu: %.400s", r + 1, problem.message);
         if (list->replaced)
-            run_note(options, "text %zu: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu", r + 1,
+            say_note(options, "text %zu: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu", r + 1,
                      list->replaced, list->replaced == 1 ? "" : "s", list->first_replaced_byte);
         if (limit && list->count > limit) {
             DEBERTA_TRY(token_list_truncate(list, limit, &dropped, err));
-            run_note(options, "text %zu: cut to %zu tokens, %zu dropped", r + 1, limit, dropped);
+            say_note(options, "text %zu: cut to %zu tokens, %zu dropped", r + 1, limit, dropped);
         }
         if (list->count > p->columns) p->columns = list->count;
     }
@@ -328,7 +328,7 @@ int input_refuse_text_options(const parsed_options *options, const char *because
     static const char *const for_texts[] = {"pair", "max-tokens", "strict"};
     for (size_t k = 0; k < sizeof for_texts / sizeof *for_texts; k++)
         if (options_has(options, for_texts[k]))
-            return report_usage(options, "--%s goes with --text or --file%s", for_texts[k], because);
+            return say_usage(options, "--%s goes with --text or --file%s", for_texts[k], because);
     return EXIT_OK;
 }
 
@@ -343,22 +343,22 @@ int input_read(const parsed_options *options, const char *model_folder, const de
     const bool ids = options_has(options, "ids"), file = options_has(options, "input");
     const bool texts = options_has(options, "text") || options_has(options, "file");
     if (ids + file + texts > 1)
-        return report_usage(options, "give one of --text%s%s%s", options_knows(options, "file") ? " or --file" : "",
+        return say_usage(options, "give one of --text%s%s%s", options_knows(options, "file") ? " or --file" : "",
                             options_knows(options, "ids") ? ", --ids" : "",
                             options_knows(options, "input") ? ", --input" : "");
     if (!ids && !file && !texts) {
         const bool only_texts = options_command(options)->options && !options_knows(options, "ids");
-        return report_usage(options, only_texts ? "no text: give --text or --file"
+        return say_usage(options, only_texts ? "no text: give --text or --file"
                                                 : "no input: give --text, --file, --ids or --input");
     }
     if (!texts && input_refuse_text_options(options, "; --ids and --input are taken as they are") != EXIT_OK)
         return EXIT_USAGE;
     const char *path = options_value(options, "input", NULL);
     if (path && strcmp(path, "-") != 0 && !path_has_suffix(path, ".safetensors") && !path_has_suffix(path, ".json"))
-        return report_usage(options, "--input: unknown suffix in '%s', expected .safetensors or .json", path);
+        return say_usage(options, "--input: unknown suffix in '%s', expected .safetensors or .json", path);
     if (!input_token_limit(options, info, &limit)) return EXIT_USAGE;
     if (texts && strncmp(model_folder, "synthetic:", 10) == 0)
-        return report_usage(options, "a made-up model has no tokenizer%s",
+        return say_usage(options, "a made-up model has no tokenizer%s",
                             options_knows(options, "ids") ? "; give --ids" : "");
     if (ids) {
         status = read_ids(options, &p, &error);
@@ -378,8 +378,8 @@ int input_read(const parsed_options *options, const char *model_folder, const de
     if (status == DEBERTA_OK) return EXIT_OK;
     input_free(input);
     /* What --ids says is the command line; the rest comes from files. */
-    return ids && status == DEBERTA_E_ARGUMENT ? report_usage(options, "%s", error.message)
-                                               : report_error(options, &error);
+    return ids && status == DEBERTA_E_ARGUMENT ? say_usage(options, "%s", error.message)
+                                               : say_error(options, &error);
 }
 
 deberta_batch input_as_batch(const input_batch *input)
@@ -414,11 +414,11 @@ bool parse_index_list(const parsed_options *options, const char *name, const cha
             fine = fine && (*end == 0 || *end == ',') && first <= last && errno == 0;
         }
         if (!fine) {
-            report_usage(options, "--%s: expected 'all' or numbers such as 0,3 or 0-5, found '%s'", name, text);
+            say_usage(options, "--%s: expected 'all' or numbers such as 0,3 or 0-5, found '%s'", name, text);
             return false;
         }
         if (last >= limit) {
-            report_usage(options, "--%s: %llu is out of range, this model has %s%zu", name, last,
+            say_usage(options, "--%s: %llu is out of range, this model has %s%zu", name, last,
                          limit > 1 ? "0 to " : "only ", limit - 1);
             return false;
         }

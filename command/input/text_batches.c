@@ -20,10 +20,10 @@ static int open_tokenizer(text_batches *batches)
     deberta_error error;
     const char *folder = options_argument(batches->options, 0);
     if (strncmp(folder, "synthetic:", 10) == 0)
-        return report_usage(batches->options, "a made-up model has no tokenizer, so it cannot read texts");
+        return say_usage(batches->options, "a made-up model has no tokenizer, so it cannot read texts");
     if (!run_is_model_place(batches->options)) return EXIT_INPUT;
     if (deberta_tokenizer_open(&batches->tokenizer, folder, &error) == DEBERTA_OK) return EXIT_OK;
-    return report_error(batches->options, &error);
+    return say_error(batches->options, &error);
 }
 
 int text_batches_open(text_batches *batches, const parsed_options *options, unsigned features)
@@ -31,7 +31,7 @@ int text_batches_open(text_batches *batches, const parsed_options *options, unsi
     *batches = (text_batches){.options = options, .strict = options_has(options, "strict")};
     if (!options_size(options, "batch-tokens", DEFAULT_BATCH_TOKENS, 1, 1 << 24, &batches->batch_tokens))
         return EXIT_USAGE;
-    int status = run_session_options(options, &batches->session_options);
+    int status = fill_session_options(options, &batches->session_options);
     if (status != EXIT_OK) return status;
     batches->session_options.features = features;
     /* The tokenizer first: it is quick, and its absence should not show after a large model was packed. */
@@ -119,11 +119,11 @@ deberta_status text_batches_tokenize(text_batches *batches, text_record *record,
     if (status != DEBERTA_OK) return text_record_spoil(record, err, "%s", local.message);
     text_record_place(record, place);
     if (list->replaced)
-        run_note(batches->options, "%s: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu", place,
+        say_note(batches->options, "%s: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu", place,
                  list->replaced, list->replaced == 1 ? "" : "s", list->first_replaced_byte);
     if (batches->cut && list->count > batches->cut) {
         DEBERTA_TRY(token_list_truncate(list, batches->cut, &dropped, err));
-        run_note(batches->options, "%s: cut to %zu tokens, %zu dropped", place, batches->cut, dropped);
+        say_note(batches->options, "%s: cut to %zu tokens, %zu dropped", place, batches->cut, dropped);
     }
     return check_ids(batches, record, list, err);
 }

@@ -69,7 +69,7 @@ int text_source_read(const parsed_options *options, input_batch *input)
     int status = text_stream_open(&stream, options, &names);
     if (status == EXIT_OK &&
         (read_all(&stream, &list, &error) != DEBERTA_OK || fill_rows(input, &list, &error) != DEBERTA_OK))
-        status = report_error(options, &error);
+        status = say_error(options, &error);
     text_stream_close(&stream);
     for (size_t k = 0; k < list.count; k++) text_record_free(&list.records[k]);
     free(list.records);

@@ -113,12 +113,12 @@ static int check_given(const text_stream *stream)
     const text_stream_names *names = stream->names;
     const size_t texts = count_given(stream->options, names->text), files = count_given(stream->options, "file");
     const size_t pairs = names->pair ? count_given(stream->options, names->pair) : 0;
-    if (texts + files == 0) return report_usage(stream->options, "no text: give --%s or --file", names->text);
+    if (texts + files == 0) return say_usage(stream->options, "no text: give --%s or --file", names->text);
     if (pairs > texts)
-        return report_usage(stream->options, "--%s was given more often than --%s", names->pair, names->text);
+        return say_usage(stream->options, "--%s was given more often than --%s", names->pair, names->text);
     const bool shared = names->share_pair && pairs == 1;
     if (pairs != texts && !shared && (pairs > 0 || names->pair_required))
-        return report_usage(stream->options, "%zu --%s but %zu --%s: give one for each", texts, names->text, pairs,
+        return say_usage(stream->options, "%zu --%s but %zu --%s: give one for each", texts, names->text, pairs,
                             names->pair);
     return EXIT_OK;
 }
@@ -137,7 +137,7 @@ static int measure_files(text_stream *stream)
         if (!found || folder || (!standard && access(path, R_OK) != 0)) {
             deberta_error error = {.code = DEBERTA_E_FILE};
             snprintf(error.message, sizeof error.message, "%s: %s", path, folder ? "is a folder" : strerror(errno));
-            return report_error(stream->options, &error);
+            return say_error(stream->options, &error);
         }
         regular = regular && S_ISREG(about.st_mode);
         stream->total_bytes += (uint64_t)about.st_size;

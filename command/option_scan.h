@@ -1,0 +1,40 @@
+/* What the parser keeps of a command line. Private to command/. SPDX-License-Identifier: MIT */
+#ifndef COMMAND_OPTION_SCAN_H
+#define COMMAND_OPTION_SCAN_H
+
+#include "command/options.h"
+
+typedef struct given_option {
+    const option *option;
+    size_t offset;     /* of its group's struct */
+    const char *value; /* NULL: a flag */
+} given_option;
+
+/* What options_allocate gave, newest first; the memory follows. */
+typedef struct option_memory {
+    struct option_memory *next;
+    max_align_t bytes[];
+} option_memory;
+
+typedef struct option_scan {
+    int argc;
+    char **argv;
+    size_t given_count;
+    given_option *given;               /* [argc] */
+    const char **arguments;            /* [argc + 1] */
+    const given_option *surplus_after; /* the option right before the first argument too many; NULL: no option */
+    option_memory *memory;
+} option_scan;
+
+/* The command's table that has the name or, without one, the letter; its own hide the common ones. */
+typedef struct found_option {
+    const option *option;
+    size_t offset;
+} found_option;
+found_option option_find(const command *command, const char *name, size_t length, char letter);
+
+/* Fills the members of the command's struct from what was given, in order, and checks what excludes or needs what.
+ * EXIT_OK or an exit code, after saying why. */
+int option_values_fill(common_options *options);
+
+#endif
