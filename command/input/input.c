@@ -268,7 +268,7 @@ bool input_token_limit(const parsed_options *options, const deberta_model_info *
         return options_size(options, "max-tokens", 0, 3, SIZE_MAX, limit);
     if (!info) {
         say_usage(options, "--max-tokens %s: this command does not read the model's configuration; give a number",
-                     text);
+                  text);
         return false;
     }
     *limit = info->max_positions;
@@ -344,12 +344,12 @@ int input_read(const parsed_options *options, const char *model_folder, const de
     const bool texts = options_has(options, "text") || options_has(options, "file");
     if (ids + file + texts > 1)
         return say_usage(options, "give one of --text%s%s%s", options_knows(options, "file") ? " or --file" : "",
-                            options_knows(options, "ids") ? ", --ids" : "",
-                            options_knows(options, "input") ? ", --input" : "");
+                         options_knows(options, "ids") ? ", --ids" : "",
+                         options_knows(options, "input") ? ", --input" : "");
     if (!ids && !file && !texts) {
         const bool only_texts = options_command(options)->options && !options_knows(options, "ids");
         return say_usage(options, only_texts ? "no text: give --text or --file"
-                                                : "no input: give --text, --file, --ids or --input");
+                                             : "no input: give --text, --file, --ids or --input");
     }
     if (!texts && input_refuse_text_options(options, "; --ids and --input are taken as they are") != EXIT_OK)
         return EXIT_USAGE;
@@ -359,7 +359,7 @@ int input_read(const parsed_options *options, const char *model_folder, const de
     if (!input_token_limit(options, info, &limit)) return EXIT_USAGE;
     if (texts && strncmp(model_folder, "synthetic:", 10) == 0)
         return say_usage(options, "a made-up model has no tokenizer%s",
-                            options_knows(options, "ids") ? "; give --ids" : "");
+                         options_knows(options, "ids") ? "; give --ids" : "");
     if (ids) {
         status = read_ids(options, &p, &error);
     } else if (file) {
@@ -378,8 +378,7 @@ int input_read(const parsed_options *options, const char *model_folder, const de
     if (status == DEBERTA_OK) return EXIT_OK;
     input_free(input);
     /* What --ids says is the command line; the rest comes from files. */
-    return ids && status == DEBERTA_E_ARGUMENT ? say_usage(options, "%s", error.message)
-                                               : say_error(options, &error);
+    return ids && status == DEBERTA_E_ARGUMENT ? say_usage(options, "%s", error.message) : say_error(options, &error);
 }
 
 deberta_batch input_as_batch(const input_batch *input)
@@ -419,7 +418,7 @@ bool parse_index_list(const parsed_options *options, const char *name, const cha
         }
         if (last >= limit) {
             say_usage(options, "--%s: %llu is out of range, this model has %s%zu", name, last,
-                         limit > 1 ? "0 to " : "only ", limit - 1);
+                      limit > 1 ? "0 to " : "only ", limit - 1);
             return false;
         }
         for (unsigned long long k = first; k <= last; k++) selected[k] = true;

@@ -119,7 +119,7 @@ static int check_given(const text_stream *stream)
     const bool shared = names->share_pair && pairs == 1;
     if (pairs != texts && !shared && (pairs > 0 || names->pair_required))
         return say_usage(stream->options, "%zu --%s but %zu --%s: give one for each", texts, names->text, pairs,
-                            names->pair);
+                         names->pair);
     return EXIT_OK;
 }
 
