@@ -109,13 +109,15 @@ float *capture_matrix(const capture *capture, size_t layer, size_t head, deberta
     return values + start * capture->model->heads + head * cells;
 }
 
-static void on_hidden(void *context, size_t layer, const float *rows, size_t tokens, size_t stride)
+static deberta_status on_hidden(void *context, const deberta_hidden_block *block)
 {
-    capture *capture = context;
+    const capture *capture = context;
+    float *kept = capture->hidden_states[block->layer];
     const size_t h = capture->model->hidden_size;
-    if (!capture->hidden_states[layer]) return;
-    for (size_t t = 0; t < tokens; t++)
-        memcpy(capture->hidden_states[layer] + t * h, rows + t * stride, h * sizeof(float));
+    if (!kept) return DEBERTA_OK;
+    for (size_t t = 0; t < block->tokens; t++)
+        memcpy(kept + t * h, block->values + t * block->stride, h * sizeof(float));
+    return DEBERTA_OK;
 }
 
 static int wants_attention(void *context, size_t layer, size_t head, deberta_component component)
@@ -124,14 +126,15 @@ static int wants_attention(void *context, size_t layer, size_t head, deberta_com
     return capture->attention[layer * DEBERTA_COMPONENT_COUNT + component] && capture->heads[head];
 }
 
-static void on_attention(void *context, const deberta_attention_block *block)
+static deberta_status on_attention(void *context, const deberta_attention_block *block)
 {
     const capture *capture = context;
     float *matrix = capture_matrix(capture, block->layer, block->head, block->component, block->sequence);
-    if (!matrix) return;
+    if (!matrix) return DEBERTA_OK;
     for (size_t r = 0; r < block->rows; r++)
         memcpy(matrix + (block->first_query + r) * block->keys, block->values + r * block->stride,
                block->keys * sizeof(float));
+    return DEBERTA_OK;
 }
 
 deberta_observer capture_observer(capture *capture)

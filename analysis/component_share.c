@@ -88,7 +88,7 @@ static void add_row(const share_row *row, const float *values, ptrdiff_t step)
     component_share_at(share, row->sentence, row->layer, SHARE_BY_CLASS, class)[row->term] += sum;
 }
 
-static void on_attention(void *context, const deberta_attention_block *block)
+static deberta_status on_attention(void *context, const deberta_attention_block *block)
 {
     const component_share *share = context;
     share_row row = {.share = share,
@@ -104,6 +104,7 @@ static void on_attention(void *context, const deberta_attention_block *block)
         row.term = SHARE_P2P; /* a function of the distance: once for every row that is seen */
         add_row(&row, position_term_by_distance(share->extra, block->layer, block->head) + row.query, -1);
     }
+    return DEBERTA_OK;
 }
 
 deberta_observer component_share_observer(component_share *share)

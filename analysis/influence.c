@@ -49,32 +49,35 @@ static void move_source(void *context, float *rows, size_t tokens, size_t stride
     for (size_t c = 0; c < h; c++) rows[w->source * stride + c] += (float)(w->shift * w->length * w->direction[c]);
 }
 
-static void take_hidden(void *context, size_t layer, const float *rows, size_t tokens, size_t stride)
+static deberta_status take_hidden(void *context, const deberta_hidden_block *block)
 {
     influence_work *w = context;
     const size_t h = w->info.hidden_size;
-    if (layer == 0) return;
-    for (size_t t = 0; t < tokens; t++) {
-        float *upper = w->upper + ((layer - 1) * w->capacity + t) * h;
+    if (block->layer == 0) return DEBERTA_OK;
+    for (size_t t = 0; t < block->tokens; t++) {
+        const float *row = block->values + t * block->stride;
+        float *upper = w->upper + ((block->layer - 1) * w->capacity + t) * h;
         if (w->keep_upper) {
-            memcpy(upper, rows + t * stride, h * sizeof *upper);
+            memcpy(upper, row, h * sizeof *upper);
             continue;
         }
         double square = 0;
         for (size_t c = 0; c < h; c++) {
-            const double difference = (double)upper[c] - (double)rows[t * stride + c];
+            const double difference = (double)upper[c] - (double)row[c];
             square += difference * difference;
         }
-        w->influence[(layer - 1) * w->capacity + t] = sqrt(square) / (2 * w->step * w->length);
+        w->influence[(block->layer - 1) * w->capacity + t] = sqrt(square) / (2 * w->step * w->length);
     }
+    return DEBERTA_OK;
 }
 
 static deberta_status encode(influence_work *w, double shift, deberta_error *err)
 {
     const size_t starts[2] = {0, w->tokens};
-    const deberta_batch batch = {.struct_size = sizeof batch, .ids = w->ids, .sequence_starts = starts, .sequences = 1};
     const deberta_observer observer = {.struct_size = sizeof observer, .context = w, .on_hidden = take_hidden};
-    deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
+    const deberta_batch batch = {
+        .struct_size = sizeof batch, .ids = w->ids, .sequence_starts = starts, .sequences = 1, .observer = &observer};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
     w->shift = shift;
     w->keep_upper = shift > 0;
     if (w->options->progress) w->options->progress(w->options->context, w->done++, w->total, "influence");

@@ -105,9 +105,12 @@ deberta_status masked_texts_read(const masked_texts *texts, const masked_reader 
     if (status == DEBERTA_OK) {
         for (size_t k = first; k <= end; k++) starts[k - first] = texts->starts[k] - base;
         for (size_t k = 0; k < masks; k++) places[k] = texts->places[mask + k] - base;
-        const deberta_batch batch = {
-            .struct_size = sizeof batch, .ids = texts->ids + base, .sequence_starts = starts, .sequences = end - first};
-        deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = reader->observer};
+        const deberta_batch batch = {.struct_size = sizeof batch,
+                                     .ids = texts->ids + base,
+                                     .sequence_starts = starts,
+                                     .sequences = end - first,
+                                     .observer = reader->observer};
+        deberta_outputs outputs = {.struct_size = sizeof outputs};
         status = deberta_encode(reader->session, &batch, &outputs, err);
     }
     if (status == DEBERTA_OK)

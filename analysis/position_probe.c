@@ -24,16 +24,18 @@ static void test_row(probe_work *work, size_t layer, const float *row, double po
     work->probe->deviations[at] += deviation * deviation;
 }
 
-static void on_hidden(void *context, size_t layer, const float *rows, size_t tokens, size_t stride)
+static deberta_status on_hidden(void *context, const deberta_hidden_block *block)
 {
     probe_work *work = context;
-    for (size_t i = 1; i + 1 < tokens; i++) {
+    for (size_t i = 1; i + 1 < block->tokens; i++) {
         if (work->sequence >= work->first_tested)
-            test_row(work, layer, rows + i * stride, (double)i);
+            test_row(work, block->layer, block->values + i * block->stride, (double)i);
         else
-            ridge_sums_add(work->sequence < work->first_chosen ? &work->fitted[layer] : &work->chosen_on[layer],
-                           rows + i * stride, (double)i);
+            ridge_sums_add(work->sequence < work->first_chosen ? &work->fitted[block->layer]
+                                                               : &work->chosen_on[block->layer],
+                           block->values + i * block->stride, (double)i);
     }
+    return DEBERTA_OK;
 }
 
 static deberta_status encode(probe_work *work, size_t first, size_t end, deberta_error *err)
@@ -44,8 +46,9 @@ static deberta_status encode(probe_work *work, size_t first, size_t end, deberta
         const deberta_batch batch = {.struct_size = sizeof batch,
                                      .ids = input->ids + work->sequence * input->tokens,
                                      .sequence_starts = (const size_t[]){0, input->tokens},
-                                     .sequences = 1};
-        deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
+                                     .sequences = 1,
+                                     .observer = &observer};
+        deberta_outputs outputs = {.struct_size = sizeof outputs};
         DEBERTA_TRY(deberta_encode(input->session, &batch, &outputs, err));
         if (input->progress) input->progress(input->context, work->sequence + 1);
     }

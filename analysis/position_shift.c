@@ -82,23 +82,24 @@ static double squared_distance(const float *a, const float *b, size_t count)
     return sum;
 }
 
-static void on_hidden(void *context, size_t layer, const float *rows, size_t tokens, size_t stride)
+static deberta_status on_hidden(void *context, const deberta_hidden_block *block)
 {
-    (void)tokens;
     shift_work *work = context;
     position_shift *shift = work->shift;
     const size_t n = work->length, h = work->input->model->hidden_size;
-    const float *alone = rows + work->phrase_start[0] * stride;
+    const size_t stride = block->stride, layer = block->layer;
+    const float *alone = block->values + work->phrase_start[0] * stride;
     double spread = 0;
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < i; j++) spread += squared_distance(alone + i * stride, alone + j * stride, h);
     shift->spread[layer * shift->phrases + work->phrase] = spread / (0.5 * (double)(n * (n - 1)));
     for (size_t variant = 0; variant < POSITION_VARIANTS; variant++) {
-        const float *there = rows + (work->starts[variant + 1] + work->phrase_start[variant + 1]) * stride;
+        const float *there = block->values + (work->starts[variant + 1] + work->phrase_start[variant + 1]) * stride;
         double moved = 0;
         for (size_t i = 0; i < n; i++) moved += squared_distance(alone + i * stride, there + i * stride, h);
         shift->moved[(variant * (shift->layers + 1) + layer) * shift->phrases + work->phrase] = moved / (double)n;
     }
+    return DEBERTA_OK;
 }
 
 static float *probabilities_at(shift_work *work, size_t sequence, size_t layer, size_t head)
@@ -115,7 +116,7 @@ static int wants_attention(void *context, size_t layer, size_t head, deberta_com
 }
 
 /* Keeps the phrase's queries over the phrase's keys. */
-static void on_attention(void *context, const deberta_attention_block *block)
+static deberta_status on_attention(void *context, const deberta_attention_block *block)
 {
     shift_work *work = context;
     const size_t n = work->length, start = work->phrase_start[block->sequence];
@@ -125,6 +126,7 @@ static void on_attention(void *context, const deberta_attention_block *block)
         if (query < block->first_query || query >= block->first_query + block->rows) continue;
         memcpy(kept + i * n, block->values + (query - block->first_query) * block->stride + start, n * sizeof *kept);
     }
+    return DEBERTA_OK;
 }
 
 /* Half the sum of |p - q| after both are made to sum to 1. */
@@ -192,8 +194,9 @@ static deberta_status measure_phrase(shift_work *work, deberta_error *err)
                                  .ids = work->ids,
                                  .sequence_starts = work->starts,
                                  .sequences = SEQUENCES,
-                                 .position_ids = work->positions};
-    deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
+                                 .position_ids = work->positions,
+                                 .observer = &observer};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
     DEBERTA_TRY(deberta_encode(work->input->session, &batch, &outputs, err));
     compare_attention(work);
     return DEBERTA_OK;

@@ -54,11 +54,16 @@ static deberta_status arrange(arrangement *a, size_t way, const int32_t *ids, si
     return DEBERTA_OK;
 }
 
-static void look_at_hidden(void *context, size_t layer, const float *rows, size_t tokens, size_t stride)
+static deberta_status look_at_hidden(void *context, const deberta_hidden_block *block)
 {
-    (void)context, (void)layer, (void)rows, (void)tokens, (void)stride;
+    (void)context, (void)block;
+    return DEBERTA_OK;
 }
-static void look_at_attention(void *context, const deberta_attention_block *block) { (void)context, (void)block; }
+static deberta_status look_at_attention(void *context, const deberta_attention_block *block)
+{
+    (void)context, (void)block;
+    return DEBERTA_OK;
+}
 
 /* H[L] of the sequence into hidden [tokens][h]. */
 static deberta_status encode(float *hidden, const verify_options *options, const deberta_model *model, size_t h,
@@ -78,8 +83,9 @@ static deberta_status encode(float *hidden, const verify_options *options, const
                                  .ids = a->ids,
                                  .sequence_starts = a->starts,
                                  .sequences = a->sequences,
-                                 .mask = a->mask};
-    deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = ways[way].observed ? &observer : NULL};
+                                 .mask = a->mask,
+                                 .observer = ways[way].observed ? &observer : NULL};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
     deberta_session *session = NULL;
     DEBERTA_TRY(deberta_session_create(&session, model, &session_options, err));
     const deberta_status status = deberta_encode(session, &batch, &outputs, err);

@@ -143,8 +143,9 @@ static deberta_status run_engine(engine_run *run, const deberta_model *model, co
     DEBERTA_TRY(capture_allocate(&run->capture, err));
     DEBERTA_TRY(deberta_session_create(&run->session, model, &session_options, err));
     const deberta_observer observer = capture_observer(&run->capture);
-    const deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1};
-    deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
+    const deberta_batch batch = {
+        .struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1, .observer = &observer};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
     DEBERTA_TRY(deberta_encode(run->session, &batch, &outputs, err));
     DEBERTA_TRY(session_check_finite(run->session, err));
     for (int head = 0; head < DEBERTA_TASK_COUNT; head++) {

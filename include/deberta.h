@@ -33,14 +33,19 @@
  * Every result is the same float32 bits on every instruction set, for any number of threads, alone or in a batch.
  *
  * Errors: functions that can fail return DEBERTA_OK (0) or a negative DEBERTA_E_* and write one sentence into the
- * caller's deberta_error (which may be NULL); a model or session that could not be made is NULL. Freeing takes the
+ * caller's deberta_error (which may be NULL), on failure only: success leaves it as it was. A model or session that
+ * could not be made is NULL. Freeing takes the
  * place of a pointer, and accepts NULL in it. The library never prints, exits, aborts, installs handlers or keeps
  * global state.
  *
  * Structs that begin with struct_size (set it to sizeof) may get more members in later versions; so may
- * deberta_model_info, deberta_attention_block and deberta_tokens, which only the library makes. deberta_error,
- * deberta_ablation and deberta_span stay as they are. Members of options set to 0 mean the default, NULL for options
- * means all defaults. Counts are size_t, in elements; sizes in bytes have names that end in _bytes.
+ * deberta_model_info, deberta_hidden_block, deberta_attention_block and deberta_tokens, which only the library makes:
+ * read them through the pointer, without copies. A program may run with an earlier or a later library than the header
+ * it was compiled with; an earlier one refuses a struct in which something is set that it does not know, instead of
+ * ignoring it. deberta_error, deberta_ablation and deberta_span stay as they are. Enumerations may get more values
+ * before their _COUNT, which is that of this header: pass over values that you do not know. Members of options set to 0
+ * mean the default, NULL for options means all defaults. Counts are size_t, in elements; sizes in bytes have names that
+ * end in _bytes.
  *
  * Letters: n tokens of a sequence, h hidden size, A heads, d head size, L layers, V vocabulary.
  *
@@ -61,6 +66,19 @@ extern "C" {
 #define DEBERTA_API
 #endif
 
+/* --------------------------------------------------------------------------------------------------------- version */
+
+/* Of this header. The one place where the project's version stands: meson.build reads it from here. */
+#define DEBERTA_VERSION_MAJOR 0
+#define DEBERTA_VERSION_MINOR 1
+#define DEBERTA_VERSION_PATCH 0
+/* Grows with every release, for #if: 10203 is 1.2.3. */
+#define DEBERTA_VERSION_NUMBER (DEBERTA_VERSION_MAJOR * 10000 + DEBERTA_VERSION_MINOR * 100 + DEBERTA_VERSION_PATCH)
+
+/* Of the library that runs: DEBERTA_VERSION_NUMBER as it was compiled, and as a text, "1.2.3". */
+DEBERTA_API int deberta_version_number(void);
+DEBERTA_API const char *deberta_version(void);
+
 /* ---------------------------------------------------------------------------------------------------------- errors */
 
 typedef int deberta_status;
@@ -80,7 +98,8 @@ typedef struct deberta_error {
     char message[504]; /* one sentence: what, where, found, expected. Always terminated */
 } deberta_error;
 
-DEBERTA_API const char *deberta_version(void);
+/* The enumerator, "DEBERTA_E_FILE", for those who keep no deberta_error; "unknown status" for any other number. */
+DEBERTA_API const char *deberta_status_name(deberta_status status);
 
 /* ----------------------------------------------------------------------------------------------- instruction sets */
 
@@ -233,18 +252,14 @@ DEBERTA_API deberta_status deberta_session_predict_bytes(size_t *bytes, const de
 
 /* ---------------------------------------------------------------------------------------------------------- encode */
 
-typedef struct deberta_batch {
-    size_t struct_size;
-    const int32_t *ids;            /* [tokens] */
-    const size_t *sequence_starts; /* [sequences + 1], ascending, first 0, last = tokens; every sequence has a token */
-    size_t sequences;
-    const int32_t *token_types;  /* [tokens] or NULL: all 0 */
-    const int32_t *position_ids; /* [tokens] or NULL: 0, 1, 2 ... in each sequence. Absolute positions only */
-    const uint8_t *mask;         /* [tokens] or NULL: 0 marks a hole: never a key; its own rows are unspecified */
-} deberta_batch;
+/* Hidden states behind one layer, of all tokens of the batch. */
+typedef struct deberta_hidden_block {
+    size_t layer; /* 0 = the embeddings, which the first layer starts from; L = the last one's output */
+    size_t tokens, columns, stride;
+    const float *values; /* [tokens][stride], valid during the call */
+} deberta_hidden_block;
 
-/* A block of attention values of one layer, head and sequence: query rows first_query ... first_query + rows - 1, all
- * keys. */
+/* Attention values of one layer, head and sequence: query rows first_query ... first_query + rows - 1, all keys. */
 typedef struct deberta_attention_block {
     size_t layer, sequence, head, first_query, rows, keys, stride;
     deberta_component component;
@@ -252,20 +267,36 @@ typedef struct deberta_attention_block {
 } deberta_attention_block;
 
 /* Called while encoding, one call at a time, from any of the session's threads. Observing changes no bit of the result.
- * wants_attention (may be NULL: everything) is asked first, so that only what is wanted is computed. */
+ * wants_attention (may be NULL: everything) is asked first, so that only what is wanted is computed.
+ *
+ * What on_hidden and on_attention return is DEBERTA_OK, or anything else to stop: nothing more is shown, and
+ * deberta_encode returns that value with a sentence that says where. An observer must not use its own session:
+ * deberta_encode and deberta_task_logits refuse it, freeing the session is an error that nothing catches. */
 typedef struct deberta_observer {
     size_t struct_size;
     void *context;
-    void (*on_hidden)(void *context, size_t layer, const float *rows, size_t tokens,
-                      size_t stride); /* layer 0 = embeddings */
+    deberta_status (*on_hidden)(void *context, const deberta_hidden_block *block);
     int (*wants_attention)(void *context, size_t layer, size_t head, deberta_component component);
-    void (*on_attention)(void *context, const deberta_attention_block *block);
+    deberta_status (*on_attention)(void *context, const deberta_attention_block *block);
 } deberta_observer;
 
+/* All that one encode is given. */
+typedef struct deberta_batch {
+    size_t struct_size;
+    const int32_t *ids;            /* [tokens] */
+    const size_t *sequence_starts; /* [sequences + 1], ascending, first 0, last = tokens; every sequence has a token */
+    size_t sequences;
+    const int32_t *token_types;       /* [tokens] or NULL: all 0 */
+    const int32_t *position_ids;      /* [tokens] or NULL: 0, 1, 2 ... in each sequence. Absolute positions only */
+    const uint8_t *mask;              /* [tokens] or NULL: 0 marks a hole: never a key; its own rows are unspecified */
+    const deberta_observer *observer; /* or NULL. Its callbacks need the session's DEBERTA_OBSERVE_* features */
+} deberta_batch;
+
+/* All that it gives. The memory is the session's: valid until its next encode, or until it is freed. Heads
+ * (deberta_task_logits) leave it as it is. */
 typedef struct deberta_outputs {
     size_t struct_size;
-    const deberta_observer *observer; /* in: may be NULL. Needs the session's DEBERTA_OBSERVE_* features */
-    const float *hidden; /* out: H[L], [tokens][hidden_stride]; owned by the session, valid until its next call */
+    const float *hidden; /* H[L], [tokens][hidden_stride] */
     size_t hidden_stride;
 } deberta_outputs;
 
@@ -277,9 +308,12 @@ typedef struct deberta_outputs {
  * positions at the input, a position outside their table (without position_ids: a sequence longer than it); a callback
  * whose feature the session lacks. The session is then as it was, with the earlier batch and its hidden states.
  *
+ * Also DEBERTA_E_ARGUMENT, and nothing changed, while another call of the session runs: from an observer, or from a
+ * second thread.
+ *
  * Afterwards only reading a row of the word table can fail, which stays in the model's files (DEBERTA_E_FORMAT,
- * DEBERTA_E_MEMORY). The session can be used again, but holds no batch until then. *outputs is written on success
- * only. */
+ * DEBERTA_E_MEMORY), and an observer can stop. The session can be used again, but holds no batch until then. *outputs
+ * is written on success only. */
 DEBERTA_API deberta_status deberta_encode(deberta_session *session, const deberta_batch *batch,
                                           deberta_outputs *outputs, deberta_error *err);
 

@@ -42,8 +42,9 @@ static deberta_status measure_shares(components_study *study, deberta_error *err
     progress_bar bar = progress_begin(study->options, "sentences", texts->count);
     for (size_t first = 0, end; status == DEBERTA_OK && first < texts->count; first = end) {
         end = study_texts_batch_end(texts, first, BATCH_TOKENS);
-        const deberta_batch batch = study_texts_batch(texts, first, end, starts);
-        deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
+        deberta_batch batch = study_texts_batch(texts, first, end, starts);
+        deberta_outputs outputs = {.struct_size = sizeof outputs};
+        batch.observer = &observer;
         study->share.first_sentence = first;
         status = deberta_encode(session, &batch, &outputs, err);
         progress_step(&bar, end, NULL);

@@ -33,10 +33,11 @@ static deberta_status measure_sentence(twins_study *study, twin *model, deberta_
 {
     size_t starts[2];
     capture captured = {0};
-    const deberta_batch batch = study_texts_batch(&study->texts, k, k + 1, starts);
+    deberta_batch batch = study_texts_batch(&study->texts, k, k + 1, starts);
     deberta_status status = open_capture(study, model, session, starts, &captured, err);
     const deberta_observer observer = capture_observer(&captured);
-    deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
+    batch.observer = &observer;
     if (status == DEBERTA_OK) status = deberta_encode(session, &batch, &outputs, err);
     if (status == DEBERTA_OK)
         status = attention_spread_add(&model->spread, k, &captured, study->own + study->texts.starts[k], err);

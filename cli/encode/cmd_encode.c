@@ -257,9 +257,9 @@ static deberta_status encode(encode_job *job, deberta_session_options *session_o
     DEBERTA_TRY(deberta_session_create(&job->session, job->model, session_options, err));
     if (job->input.sequences) { /* an input that is all padding has nothing to encode: every tensor is zero */
         const deberta_observer observer = capture_observer(&job->capture);
-        deberta_outputs outputs = {.struct_size = sizeof outputs,
-                                   .observer = observed || job->capture.hidden ? &observer : NULL};
-        const deberta_batch batch = input_as_batch(&job->input);
+        deberta_outputs outputs = {.struct_size = sizeof outputs};
+        deberta_batch batch = input_as_batch(&job->input);
+        if (observed || job->capture.hidden) batch.observer = &observer;
         DEBERTA_TRY(deberta_encode(job->session, &batch, &outputs, err));
         DEBERTA_TRY(session_check_finite(job->session, err));
         job->last_hidden = outputs.hidden;

@@ -226,8 +226,9 @@ int figure_job_observe(figure_job *job, deberta_session *session, size_t row, co
                                  .sequences = 1,
                                  .token_types = input->token_types ? input->token_types + first : NULL,
                                  .position_ids = input->position_ids ? input->position_ids + first : NULL,
-                                 .mask = input->mask ? input->mask + first : NULL};
-    deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = observer};
+                                 .mask = input->mask ? input->mask + first : NULL,
+                                 .observer = observer};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
     deberta_error error = {0};
     return deberta_encode(session, &batch, &outputs, &error) == DEBERTA_OK ? EXIT_OK : say_error(job->options, &error);
 }

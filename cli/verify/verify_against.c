@@ -214,8 +214,9 @@ static deberta_status run_tier(against_job *job, deberta_isa isa, deberta_error 
     DEBERTA_TRY(capture_allocate(&job->capture, err));
     DEBERTA_TRY(deberta_session_create(&job->session, job->model, &session_options, err));
     const deberta_observer observer = capture_observer(&job->capture);
-    const deberta_batch batch = input_as_batch(&job->input);
-    deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
+    deberta_batch batch = input_as_batch(&job->input);
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
+    batch.observer = &observer;
     DEBERTA_TRY(deberta_encode(job->session, &batch, &outputs, err));
     return compare_file(job, err);
 }

@@ -18,7 +18,9 @@ deberta_status status_fail(deberta_error *err, deberta_status code, const char *
     __attribute__((format(printf, 3, 4)));
 
 /* Copies what the caller's struct has of a public struct that begins with struct_size; the rest becomes 0. `from` may
- * be NULL. A struct_size of 0 is an error: somebody forgot to set it, and would wonder where the options went. */
+ * be NULL. DEBERTA_E_ARGUMENT where struct_size was not set (0, or more than any struct has), and where a larger struct
+ * than this library knows has something other than zeros behind what it knows: an option of a later version, which must
+ * not be ignored in silence. */
 deberta_status copy_struct(void *to, const void *from, size_t size_bytes, const char *what, deberta_error *err);
 
 /* Hands an error of the callee upwards unchanged. */

@@ -12,21 +12,34 @@ typedef struct component_loop {
 
 static size_t rows_of_block(const deberta_session *s) { return minimum(OBSERVED_ROWS, s->query_rows); }
 
+/* Nothing any more once the observer has stopped. */
 static bool is_wanted(const component_loop *loop, size_t head, deberta_component component)
 {
     const deberta_observer *observer = loop->observer;
     if (!observer || !observer->on_attention) return false;
-    if (!observer->wants_attention) return true;
     pthread_mutex_lock(&loop->session->lock);
-    bool wanted = observer->wants_attention(observer->context, loop->layer, head, component) != 0;
+    bool wanted = loop->session->status == DEBERTA_OK;
+    if (wanted && observer->wants_attention)
+        wanted = observer->wants_attention(observer->context, loop->layer, head, component) != 0;
     pthread_mutex_unlock(&loop->session->lock);
     return wanted;
+}
+
+/* Called with the session's lock. */
+static void show_block(deberta_session *s, const deberta_observer *observer, const deberta_attention_block *block)
+{
+    deberta_error error;
+    if (s->status != DEBERTA_OK) return;
+    const deberta_status status = observer->on_attention(observer->context, block);
+    if (status == DEBERTA_OK) return;
+    status_fail(&error, status, "the observer stopped the encode with status %d at layer %zu, sequence %zu, head %zu",
+                status, block->layer, block->sequence, block->head);
+    session_note_failure_locked(s, status, &error);
 }
 
 static void emit(const component_loop *loop, const attention_head *head, const attention_queries *queries,
                  deberta_component component, const float *values)
 {
-    const deberta_observer *observer = loop->observer;
     deberta_attention_block block = {
         .layer = loop->layer,
         .sequence = head->sequence,
@@ -39,7 +52,7 @@ static void emit(const component_loop *loop, const attention_head *head, const a
         .values = values,
     };
     pthread_mutex_lock(&loop->session->lock);
-    observer->on_attention(observer->context, &block);
+    show_block(loop->session, loop->observer, &block);
     pthread_mutex_unlock(&loop->session->lock);
 }
 

@@ -112,11 +112,25 @@ static void take_batch(deberta_session *s, const deberta_batch *batch)
     }
 }
 
-static void show_hidden(const deberta_session *s, const deberta_observer *observer, size_t layer)
+static deberta_status show_hidden(const deberta_session *s, const deberta_observer *observer, size_t layer,
+                                  deberta_error *err)
 {
-    if (observer && observer->on_hidden) {
-        observer->on_hidden(observer->context, layer, s->hidden, s->tokens, s->hidden_stride);
-    }
+    if (!observer || !observer->on_hidden) return DEBERTA_OK;
+    const deberta_hidden_block block = {.layer = layer,
+                                        .tokens = s->tokens,
+                                        .columns = s->model->config.hidden_size,
+                                        .stride = s->hidden_stride,
+                                        .values = s->hidden};
+    const deberta_status status = observer->on_hidden(observer->context, &block);
+    if (status == DEBERTA_OK) return DEBERTA_OK;
+    DEBERTA_FAIL(err, status, "the observer stopped the encode with status %d at hidden states %zu", status, layer);
+}
+
+/* What went wrong inside a parallel loop. */
+static deberta_status first_failure(const deberta_session *s, deberta_error *err)
+{
+    if (s->status != DEBERTA_OK && err) *err = s->failure;
+    return s->status;
 }
 
 /* What a load usually does once, again: to measure what that is worth. */
@@ -155,13 +169,10 @@ static deberta_status run(deberta_session *s, const deberta_batch *batch, const 
 {
     s->status = DEBERTA_OK;
     embed_run(s, batch->ids, batch->token_types);
-    if (s->status != DEBERTA_OK) {
-        if (err) *err = s->failure;
-        return s->status;
-    }
+    DEBERTA_TRY(first_failure(s, err));
     if (s->internal.edit_input)
         s->internal.edit_input(s->internal.edit_context, s->hidden, s->tokens, s->hidden_stride);
-    show_hidden(s, observer, 0);
+    DEBERTA_TRY(show_hidden(s, observer, 0, err));
     if (s->halo) convolution_keep_input(s);
     size_t layers = s->internal.layers ? s->internal.layers : s->model->config.layers;
     for (size_t i = 0; i < layers; i++) {
@@ -169,7 +180,8 @@ static deberta_status run(deberta_session *s, const deberta_batch *batch, const 
             memcpy(s->decoder_input, s->hidden, s->tokens * s->hidden_stride * sizeof *s->hidden);
         }
         run_layer(s, i, observer);
-        show_hidden(s, observer, i + 1);
+        DEBERTA_TRY(first_failure(s, err));
+        DEBERTA_TRY(show_hidden(s, observer, i + 1, err));
     }
     return DEBERTA_OK;
 }
@@ -178,30 +190,45 @@ static deberta_status run(deberta_session *s, const deberta_batch *batch, const 
  * are to be stored only where struct_size covers them. */
 enum { OUTPUTS_BYTES = offsetof(deberta_outputs, hidden_stride) + sizeof(size_t) };
 
-deberta_status deberta_encode(deberta_session *s, const deberta_batch *given, deberta_outputs *outputs,
-                              deberta_error *err)
+static deberta_status copy_call(deberta_batch *batch, deberta_observer *observer, const deberta_batch *given,
+                                const deberta_outputs *outputs, deberta_error *err)
 {
-    if (!s || !given || !outputs)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_encode needs a session, a batch and outputs");
-    deberta_batch batch;
     deberta_outputs out;
-    deberta_observer observer;
-    DEBERTA_TRY(copy_struct(&batch, given, sizeof batch, "deberta_batch", err));
+    DEBERTA_TRY(copy_struct(batch, given, sizeof *batch, "deberta_batch", err));
     DEBERTA_TRY(copy_struct(&out, outputs, sizeof out, "deberta_outputs", err));
     if (out.struct_size < OUTPUTS_BYTES)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_outputs: struct_size is %zu, expected at least %zu",
                      out.struct_size, (size_t)OUTPUTS_BYTES);
-    DEBERTA_TRY(copy_struct(&observer, out.observer, sizeof observer, "deberta_observer", err));
-    DEBERTA_TRY(check_batch(s, &batch, err));
-    DEBERTA_TRY(check_observer(s, &observer, err));
+    return copy_struct(observer, batch->observer, sizeof *observer, "deberta_observer", err);
+}
+
+static deberta_status encode(deberta_session *s, const deberta_batch *batch, const deberta_observer *observer,
+                             deberta_outputs *outputs, deberta_error *err)
+{
+    DEBERTA_TRY(check_batch(s, batch, err));
+    DEBERTA_TRY(check_observer(s, observer, err));
     s->encoded = false;
-    take_batch(s, &batch);
+    take_batch(s, batch);
     thread_pool_hurry(s->pool);
-    const deberta_status status = run(s, &batch, out.observer ? &observer : NULL, err);
+    const deberta_status status = run(s, batch, batch->observer ? observer : NULL, err);
     thread_pool_rest(s->pool);
     DEBERTA_TRY(status);
     s->encoded = true;
     outputs->hidden = s->hidden;
     outputs->hidden_stride = s->hidden_stride;
     return DEBERTA_OK;
+}
+
+deberta_status deberta_encode(deberta_session *s, const deberta_batch *given, deberta_outputs *outputs,
+                              deberta_error *err)
+{
+    if (!s || !given || !outputs)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_encode needs a session, a batch and outputs");
+    deberta_batch batch;
+    deberta_observer observer;
+    DEBERTA_TRY(copy_call(&batch, &observer, given, outputs, err));
+    DEBERTA_TRY(session_enter(s, err));
+    const deberta_status status = encode(s, &batch, &observer, outputs, err);
+    session_leave(s);
+    return status;
 }

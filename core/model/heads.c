@@ -285,12 +285,8 @@ static void run_sequence(deberta_session *s, const size_t *sequences, size_t cou
 /* --------------------------------------------------------------------------------------------------------- dispatch */
 
 static deberta_status check_call(const deberta_session *s, deberta_task head, const size_t *positions, size_t count,
-                                 const float *logits, size_t stride, deberta_error *err)
+                                 size_t stride, deberta_error *err)
 {
-    if (!s || (count > 0 && (!positions || !logits))) {
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
-                     "deberta_task_logits needs a session, positions and a place for the logits");
-    }
     size_t width = deberta_task_width(s->model, head);
     if (width == 0) {
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no head '%s'", s->model->name, deberta_task_name(head));
@@ -336,10 +332,10 @@ static void run_head(deberta_session *s, deberta_task head, const size_t *positi
     }
 }
 
-deberta_status deberta_task_logits(deberta_session *s, deberta_task head, const size_t *positions, size_t count,
-                                   float *logits, size_t stride, deberta_error *err)
+static deberta_status run_task(deberta_session *s, deberta_task head, const size_t *positions, size_t count,
+                               float *logits, size_t stride, deberta_error *err)
 {
-    DEBERTA_TRY(check_call(s, head, positions, count, logits, stride, err));
+    DEBERTA_TRY(check_call(s, head, positions, count, stride, err));
     double time = profile_start(session_profiling(s));
     s->status = DEBERTA_OK;
     thread_pool_hurry(s->pool);
@@ -350,4 +346,17 @@ deberta_status deberta_task_logits(deberta_session *s, deberta_task head, const 
     profile_lap_all(session_profiling(s), PROFILE_HEADS, time);
     if (s->status != DEBERTA_OK && err) *err = s->failure;
     return s->status;
+}
+
+deberta_status deberta_task_logits(deberta_session *s, deberta_task head, const size_t *positions, size_t count,
+                                   float *logits, size_t stride, deberta_error *err)
+{
+    if (!s || (count > 0 && (!positions || !logits))) {
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "deberta_task_logits needs a session, positions and a place for the logits");
+    }
+    DEBERTA_TRY(session_enter(s, err));
+    const deberta_status status = run_task(s, head, positions, count, logits, stride, err);
+    session_leave(s);
+    return status;
 }

@@ -62,5 +62,3 @@ deberta_status model_digest(const deberta_model *model, char digest[65], deberta
     digest[0] = '\0';
     return model->checkpoint ? checkpoint_digest(model->checkpoint, digest, err) : DEBERTA_OK;
 }
-
-const char *deberta_version(void) { return DEBERTA_VERSION_TEXT; }

@@ -323,12 +323,25 @@ deberta_status session_check_finite(const deberta_session *s, deberta_error *err
     return DEBERTA_OK;
 }
 
+void session_note_failure_locked(deberta_session *session, deberta_status status, const deberta_error *error)
+{
+    if (session->status != DEBERTA_OK) return;
+    session->status = status;
+    session->failure = *error;
+}
+
 void session_note_failure(deberta_session *session, deberta_status status, const deberta_error *error)
 {
     pthread_mutex_lock(&session->lock);
-    if (session->status == DEBERTA_OK) {
-        session->status = status;
-        session->failure = *error;
-    }
+    session_note_failure_locked(session, status, error);
     pthread_mutex_unlock(&session->lock);
 }
+
+deberta_status session_enter(deberta_session *session, deberta_error *err)
+{
+    if (!atomic_exchange_explicit(&session->busy, true, memory_order_acquire)) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                 "the session is at work: it serves one call at a time, and an observer must not use it");
+}
+
+void session_leave(deberta_session *session) { atomic_store_explicit(&session->busy, false, memory_order_release); }

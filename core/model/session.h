@@ -7,6 +7,7 @@
 #define CORE_MODEL_SESSION_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "core/model/ablation_plan.h"
 #include "core/model/model.h"
@@ -43,6 +44,7 @@ struct deberta_session {
     arena arena;
     pthread_mutex_t lock; /* of observers' calls and of `failure` */
     bool has_lock;
+    atomic_bool busy; /* a call is at work; a second one, by an observer or another thread, is refused */
     position_map positions;
     profile profile;
 
@@ -103,5 +105,11 @@ deberta_status session_check_finite(const deberta_session *session, deberta_erro
 
 /* Keeps the first failure of a parallel loop; thread-safe. */
 void session_note_failure(deberta_session *session, deberta_status status, const deberta_error *error);
+/* The same for one that holds session->lock. */
+void session_note_failure_locked(deberta_session *session, deberta_status status, const deberta_error *error);
+
+/* Around every call that works with the session's memory: DEBERTA_E_ARGUMENT while there is another. */
+deberta_status session_enter(deberta_session *session, deberta_error *err);
+void session_leave(deberta_session *session);
 
 #endif

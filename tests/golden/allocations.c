@@ -29,19 +29,18 @@ static size_t positions[MAX_TOKENS];
 static float logits[MAX_TOKENS * MAX_WIDTH];
 static char line_buffer[4096];
 
-static void ignore_hidden(void *context, size_t layer, const float *rows, size_t tokens, size_t stride)
-{
-    (void)context;
-    (void)layer;
-    (void)rows;
-    (void)tokens;
-    (void)stride;
-}
-
-static void ignore_attention(void *context, const deberta_attention_block *block)
+static deberta_status ignore_hidden(void *context, const deberta_hidden_block *block)
 {
     (void)context;
     (void)block;
+    return DEBERTA_OK;
+}
+
+static deberta_status ignore_attention(void *context, const deberta_attention_block *block)
+{
+    (void)context;
+    (void)block;
+    return DEBERTA_OK;
 }
 
 /* Encodes n tokens as one and, from 4 tokens on, as two sequences, and asks every head. *sum: of the bits of the
@@ -52,10 +51,13 @@ static deberta_status encode(deberta_session *session, const deberta_model *mode
     deberta_model_info info;
     deberta_observer observer = {
         .struct_size = sizeof observer, .on_hidden = ignore_hidden, .on_attention = ignore_attention};
-    deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
     size_t starts[3] = {0, n < 4 ? n : n / 3, n};
-    deberta_batch batch = {
-        .struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = n < 4 ? 1 : 2};
+    deberta_batch batch = {.struct_size = sizeof batch,
+                           .ids = ids,
+                           .sequence_starts = starts,
+                           .sequences = n < 4 ? 1 : 2,
+                           .observer = &observer};
     deberta_status status = deberta_encode(session, &batch, &outputs, err);
     info = *deberta_model_describe(model);
     for (size_t t = 0; status == DEBERTA_OK && t < n; t++) {

@@ -93,16 +93,17 @@ typedef struct collector {
     const collect_wish *wish;
 } collector;
 
-static void take_hidden(void *context, size_t layer, const float *rows, size_t tokens, size_t stride)
+static deberta_status take_hidden(void *context, const deberta_hidden_block *block)
 {
     collected *r = ((collector *)context)->result;
     size_t h = r->info.hidden_size;
-    if (layer > r->info.layers || tokens != r->tokens || stride < h) {
+    if (block->layer > r->info.layers || block->tokens != r->tokens || block->columns != h || block->stride < h) {
         r->bad_block = true;
-        return;
+        return DEBERTA_OK;
     }
-    float *to = layer == r->info.layers ? r->last_observed : r->hidden + layer * tokens * h;
-    for (size_t t = 0; t < tokens; t++) memcpy(to + t * h, rows + t * stride, h * sizeof *to);
+    float *to = block->layer == r->info.layers ? r->last_observed : r->hidden + block->layer * r->tokens * h;
+    for (size_t t = 0; t < r->tokens; t++) memcpy(to + t * h, block->values + t * block->stride, h * sizeof *to);
+    return DEBERTA_OK;
 }
 
 static int ask_wish(void *context, size_t layer, size_t head, deberta_component component)
@@ -111,7 +112,7 @@ static int ask_wish(void *context, size_t layer, size_t head, deberta_component 
     return wish->wants(wish->context, layer, head, component);
 }
 
-static void take_attention(void *context, const deberta_attention_block *block)
+static deberta_status take_attention(void *context, const deberta_attention_block *block)
 {
     collected *r = ((collector *)context)->result;
     bool inside = block->layer < r->info.layers && block->head < r->info.heads && block->sequence < r->sequences &&
@@ -119,16 +120,17 @@ static void take_attention(void *context, const deberta_attention_block *block)
     size_t n = inside ? r->starts[block->sequence + 1] - r->starts[block->sequence] : 0;
     if (!inside || block->keys != n || block->stride < n || block->first_query + block->rows > n) {
         r->bad_block = true;
-        return;
+        return DEBERTA_OK;
     }
     float **slot = attention_slot(r, block->layer, block->component, block->sequence);
     if (!*slot) *slot = calloc(r->info.heads * n * n, sizeof **slot);
     if (!*slot) {
         r->bad_block = true;
-        return;
+        return DEBERTA_OK;
     }
     float *to = *slot + (block->head * n + block->first_query) * n;
     for (size_t i = 0; i < block->rows; i++) memcpy(to + i * n, block->values + i * block->stride, n * sizeof *to);
+    return DEBERTA_OK;
 }
 
 static deberta_status collect_head(collected *r, deberta_session *session, const deberta_model *model,
@@ -185,9 +187,11 @@ deberta_status encode_with(deberta_session *session, collected *r, const deberta
                                  .wants_attention = request->attention.wants ? ask_wish : NULL,
                                  .on_attention = request->attention.wants ? take_attention : NULL};
     bool observing = request->observe_hidden || request->attention.wants;
-    deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = observing ? &observer : NULL};
+    deberta_batch observed = *batch;
+    if (observing) observed.observer = &observer;
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
     DEBERTA_TRY_OR_FAIL(status, allocate_result(r, model, batch, request, err));
-    DEBERTA_TRY_OR_FAIL(status, deberta_encode(session, batch, &outputs, err));
+    DEBERTA_TRY_OR_FAIL(status, deberta_encode(session, &observed, &outputs, err));
     size_t h = r->info.hidden_size;
     float *last = r->hidden + r->info.layers * r->tokens * h;
     for (size_t t = 0; t < r->tokens; t++)

@@ -33,13 +33,6 @@ static void test_names_lead_back_to_tiers(void **state)
     assert_int_equal(deberta_isa_from_name(&untouched, NULL, NULL), DEBERTA_E_ARGUMENT);
 }
 
-/* The version is the project's, as the build system says it. */
-static void test_version(void **state)
-{
-    (void)state;
-    assert_string_equal(deberta_version(), DEBERTA_VERSION_TEXT);
-}
-
 #if defined(__x86_64__)
 enum { AVX2_PARTS = CPU_HAS_AVX2 | CPU_HAS_FMA | CPU_HAS_F16C };
 
@@ -122,7 +115,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scalar_is_always_there),
         cmocka_unit_test(test_names_lead_back_to_tiers),
-        cmocka_unit_test(test_version),
         cmocka_unit_test(test_messages_name_the_first_missing_part),
         cmocka_unit_test(test_features_of_this_machine_are_consistent),
         cmocka_unit_test(test_the_name_fits_and_is_trimmed),

@@ -97,8 +97,9 @@ static float *observe_c2p(const deberta_model *model, const float *row_bias)
     capture_want(&kept, 0, DEBERTA_C2P);
     assert_int_equal(capture_allocate(&kept, NULL), DEBERTA_OK);
     const deberta_observer observer = capture_observer(&kept);
-    const deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1};
-    deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
+    const deberta_batch batch = {
+        .struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1, .observer = &observer};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
     assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
     float *copy = malloc(HEADS * TOKENS * TOKENS * sizeof *copy);
     assert_non_null(copy);

@@ -275,10 +275,11 @@ static void bad_batches(void **state)
     deberta_model_free(&model);
 }
 
-static void count_hidden(void *context, size_t layer, const float *rows, size_t tokens, size_t stride)
+static deberta_status count_hidden(void *context, const deberta_hidden_block *block)
 {
-    (void)layer, (void)rows, (void)tokens, (void)stride;
+    (void)block;
     (*(size_t *)context)++;
+    return DEBERTA_OK;
 }
 
 static int never_asked(void *context, size_t layer, size_t head, deberta_component component)
@@ -303,11 +304,14 @@ static void observers_say_how_large_they_are(void **state)
     deberta_observer observer = {.context = &seen,
                                  .on_hidden = count_hidden,
                                  .wants_attention = never_asked,
-                                 .on_attention = (void (*)(void *, const deberta_attention_block *))1};
+                                 .on_attention = (deberta_status(*)(void *, const deberta_attention_block *))1};
     const int32_t ids[] = {1, 2, 3};
-    const deberta_batch batch = {
-        .struct_size = sizeof batch, .ids = ids, .sequence_starts = (const size_t[]){0, 3}, .sequences = 1};
-    deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
+    const deberta_batch batch = {.struct_size = sizeof batch,
+                                 .ids = ids,
+                                 .sequence_starts = (const size_t[]){0, 3},
+                                 .sequences = 1,
+                                 .observer = &observer};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
     assert_int_equal(deberta_encode(session, &batch, &outputs, &error), DEBERTA_E_ARGUMENT);
     assert_non_null(strstr(error.message, "deberta_observer: struct_size is 0"));
     assert_int_equal(seen, 0);
@@ -546,13 +550,14 @@ static void enter(watch *w)
 
 static void leave(watch *w) { atomic_store(&w->inside, false); }
 
-static void watch_hidden(void *context, size_t layer, const float *rows, size_t tokens, size_t stride)
+static deberta_status watch_hidden(void *context, const deberta_hidden_block *block)
 {
-    (void)layer, (void)rows, (void)tokens, (void)stride;
+    (void)block;
     watch *w = context;
     enter(w);
     w->hidden_calls++;
     leave(w);
+    return DEBERTA_OK;
 }
 
 static int watch_wants(void *context, size_t layer, size_t head, deberta_component component)
@@ -564,7 +569,7 @@ static int watch_wants(void *context, size_t layer, size_t head, deberta_compone
     return is_watched(head, component);
 }
 
-static void watch_attention(void *context, const deberta_attention_block *block)
+static deberta_status watch_attention(void *context, const deberta_attention_block *block)
 {
     watch *w = context;
     enter(w);
@@ -572,6 +577,7 @@ static void watch_attention(void *context, const deberta_attention_block *block)
     w->unwanted |= !is_watched(block->head, block->component);
     w->rows[block->layer][block->head][block->component] += block->rows;
     leave(w);
+    return DEBERTA_OK;
 }
 
 /* One call at a time, from whichever thread; asked first, and only for what is wanted, and all of that. */
@@ -596,8 +602,9 @@ static void observers_are_called_one_at_a_time(void **state)
     const deberta_batch batch = {.struct_size = sizeof batch,
                                  .ids = ids,
                                  .sequence_starts = (const size_t[]){0, 50, WATCHED_TOKENS},
-                                 .sequences = 2};
-    deberta_outputs outputs = {.struct_size = sizeof outputs, .observer = &observer};
+                                 .sequences = 2,
+                                 .observer = &observer};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
     assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
     assert_false(w.overlapped || w.unasked || w.unwanted);
     assert_in_range(w.thread_count, 2, WATCHED_THREADS); /* with one there would have been nothing to keep apart */
