@@ -150,6 +150,105 @@ typedef enum kernel_activation {
     KERNEL_EXP
 } kernel_activation;
 
+/* ------------------------------------------------------------------------------------------------------ for training */
+
+/* Sums over rows are cut into parts, by `bounds`: part s is the rows bounds[s] <= r < bounds[s + 1]. Inside a part,
+ * chunks of ROW_CHUNK rows are a chain each, from 0, and the chunks are added in order; then the parts are added by the
+ * binary tree over their numbers, ((0 + 1) + (2 + 3)) + ..., in which an empty part is skipped. `parts` is a power of
+ * two, at most MAX_ROW_PARTS; all of them empty: 0. Both numbers are part of the arithmetic. */
+enum { ROW_CHUNK = 256, MAX_ROW_PARTS = 64, MAX_ROW_TREE = 7 };
+
+/* C = A' B over rows of both: what the gradient of a weight is.
+ *
+ *   for every i < columns, panel p < panels, lane l < 16, with  b(r) = b[r ldb + p b_panel_stride + l]
+ *       bounds:  c = the sum of parts (above) of the chains  x = fma(a[r lda + i], b(r), x)
+ *       else:    x = c if accumulate, else 0;  for r = 0 ... rows - 1:  x = fma(a[r lda + i], b(r), x);  c = x
+ *
+ * with c[i ldc + p c_panel_stride + l]. C overlaps nothing. Error: rows eps sum|a b| at most. */
+typedef struct gemm_tn_task {
+    size_t columns, panels;
+    const float *a;
+    size_t lda;
+    const float *b;
+    size_t ldb, b_panel_stride;
+    float *c;
+    size_t ldc, c_panel_stride;
+    const size_t *bounds; /* [parts + 1], or NULL: one chain over `rows` */
+    size_t parts, rows;
+    bool accumulate;
+} gemm_tn_task;
+
+static inline void gemm_tn_task_assert(const gemm_tn_task *task)
+{
+    assert(!task->bounds || !task->accumulate);
+    assert(!task->bounds || (task->parts <= MAX_ROW_PARTS && (task->parts & (task->parts - 1)) == 0));
+    (void)task;
+}
+
+/* y[j] = the sum of parts (above) of the chains  x = fma(a[r lda + j], b[r ldb + j], x),  or  x = x + a[r lda + j]
+ * without b; j < n. */
+typedef struct sum_rows_task {
+    size_t n;
+    const float *a, *b; /* b: may be NULL */
+    size_t lda, ldb;
+    const size_t *bounds;
+    size_t parts;
+    float *y;
+} sum_rows_task;
+
+/* Backward of layernorm_f32: with mu, r and d as there, from the same x,
+ *     normal = d r,  u = gamma dy (dy without gamma),  a = sum(u) / n,  b = sum(u normal) / n  by fma
+ *     dx     = r fma(-normal, b, u - a)
+ * Sums have the 16 partials and the tree of layernorm_f32. normal may be x, dx may be dy or normal's input x; normal
+ * and dx are different. Error of dx: (2 ceil(n / 16) + 32) eps r (|u| + mean|u| + |normal| mean|u normal|) plus what
+ * the error of normal (see layernorm_f32) brings. */
+typedef struct layernorm_backward_task {
+    size_t rows, n;
+    float *dx, *normal;
+    const float *x, *dy, *gamma; /* gamma: may be NULL */
+    size_t lddx, ld_normal, ldx, lddy;
+    float eps;
+} layernorm_backward_task;
+
+/* Backward of the softmax over one chunk of keys, whose logits are at hand again:
+ *     p[j] = exp(s[j] + key_bias[j] - maximum[i]) inverse_total[i]     (0 in place of a maximum of -inf; no key_bias:
+ * 0) dp[j] = p[j] (dp[j] - delta[i]) s becomes p. Any number of keys. */
+typedef struct softmax_backward_task {
+    size_t rows, keys;
+    float *s, *dp;
+    size_t lds, lddp;
+    const float *key_bias;                        /* [keys] or NULL */
+    const float *maximum, *inverse_total, *delta; /* [rows] */
+} softmax_backward_task;
+
+/* Sums of neighbours that belong to one place:
+ *     for every row i, j = 0 ... columns - 1 in order:  x = strip[i ld_strip + (place_of[j - i] - first)];  x = x +
+ * s(i, j) s(i, j) = s[i lds + j / 16 s_panel_stride + j % 16]: a row-major s has s_panel_stride 16. place_of[-(rows -
+ * 1) ... columns - 1] is readable. unit_steps: it never decreases, and never grows by more than 1. */
+typedef struct fold_runs_task {
+    size_t rows, columns;
+    const float *s;
+    size_t lds, s_panel_stride;
+    const int32_t *place_of;
+    int32_t first;
+    bool unit_steps;
+    float *strip;
+    size_t ld_strip;
+} fold_runs_task;
+
+/* One step of Adam on n weights, all numbers of the step given:
+ *     g = scale g;  m = fma(b1, m, c1 g);  v = fma(b2, v, (c2 g) g)
+ *     coupled:  w = fma(rate, m / (sqrt(v) + eps) + decay w, w)                               (Microsoft's XAdam)
+ *     else:     w = fma(rate, m / fma(sqrt(v), inverse_root, eps), keep w)                    (torch.optim.AdamW)
+ * rate is negative. */
+typedef struct adam_task {
+    size_t n;
+    float *w, *m, *v;
+    const float *g;
+    float scale, b1, c1, b2, c2, eps, rate, inverse_root, keep, decay;
+    bool coupled;
+} adam_task;
+
 #define KERNEL_LIST(X)                                                                                                 \
     /* see gemm_task */                                                                                                \
     X(gemm_f32, (const gemm_task *task))                                                                               \
@@ -170,7 +269,23 @@ typedef enum kernel_activation {
     X(layernorm_f32, (float *y, size_t ldy, const float *x, size_t ldx, const float *gamma, const float *beta,         \
                       size_t rows, size_t n, float eps))                                                               \
     /* x[e] = f(x[e]), e < n. Formulas and bounds: simd/math_coefficients.h */                                         \
-    X(activate_f32, (float *x, size_t n, kernel_activation function))
+    X(activate_f32, (float *x, size_t n, kernel_activation function))                                                  \
+    /* see gemm_tn_task */                                                                                             \
+    X(gemm_tn_f32, (const gemm_tn_task *task))                                                                         \
+    /* see sum_rows_task */                                                                                            \
+    X(sum_rows_f32, (const sum_rows_task *task))                                                                       \
+    /* y[i] = sum of a[i lda + e] b[i ldb + e] over e < n, in 16 partials by fma and the tree of layernorm_f32 */      \
+    X(dot_rows_f32, (float *y, const float *a, size_t lda, const float *b, size_t ldb, size_t rows, size_t n))         \
+    /* see layernorm_backward_task */                                                                                  \
+    X(layernorm_backward_f32, (const layernorm_backward_task *task))                                                   \
+    /* dy[e] = dy[e] f'(x[e]), e < n, x before the activation. Formulas: simd/math_coefficients.h */                   \
+    X(activate_backward_f32, (float *dy, const float *x, size_t n, kernel_activation function))                        \
+    /* see softmax_backward_task */                                                                                    \
+    X(softmax_backward_f32, (const softmax_backward_task *task))                                                       \
+    /* see fold_runs_task */                                                                                           \
+    X(fold_runs_f32, (const fold_runs_task *task))                                                                     \
+    /* see adam_task */                                                                                                \
+    X(adam_f32, (const adam_task *task))
 
 typedef struct kernels {
     /* Rows and panels of the usual register tile: callers that cut work into blocks prefer multiples. */

@@ -42,6 +42,16 @@
  *   ULP of the result: 2.2 for x > 0, 2.9 on (-1, 0), 5.4 on [-3, -1], 10.8 on [-5, -3], 17.8 to -5.5, 24.6 to -5.75.
  *   Below that the error is absolute: at most 2.7e-10.
  *
+ * Derivatives, which activate_backward_f32 multiplies with:
+ *     gate(u): e = exp(-|u|), q = 1 + e:  s = (u < 0 ? e : 1) / q,  w = e / (q q) = s (1 - s)
+ *     x in gates is clamped from both sides: z = (x < SIGMOID_LOWEST ? SIGMOID_LOWEST : x), then not above
+ * -SIGMOID_LOWEST silu s + z w by fma(z, w, s), u = z;    gelu_quick  fma(u, w, s), u = GELU_QUICK_SLOPE z gelu_tanh
+ * fma(z fma(z z, 3 GELU_TANH_CUBIC, GELU_TANH_LINEAR), w, s), u as there of z;    sigmoid  w of x relu 0 < x ? 1 : 0
+ * (NaN: NaN);    tanh  fma(-y, y, 1), y = tanh(x);    exp  exp(x) gelu Phi(x) + x phi(x): with a, h, l as there and
+ * Phi(-a) from there, t = fma(h, -GELU_SQUARE, ROUND_MAGIC);  n = t - ROUND_MAGIC;  f = fma(h, -GELU_SQUARE, -n);  f =
+ * fma(l, -GELU_SQUARE, f) d = (EXP2 polynomial of f) scale(t) GELU_DENSITY;  x > 0 ? fma(a, d, 1 - Phi(-a)) : fma(-a,
+ * d, Phi(-a)) Errors, in eps (s + |the other term|) for the gates: 8 (1 + |u|); gelu 16 eps absolute.
+ *
  * The bounds were measured against float64 on every float of magnitude 2^-30 to 128, and on a sample of the others.
  *
  * SPDX-License-Identifier: MIT */
@@ -81,6 +91,7 @@
 #define GELU_SQUARE  0.72134752f /* log2(e) / 2; what rounding took from it is in GELU_P9 */
 #define GELU_HIGHEST 13.06f
 #define GELU_FITTED  5.75f
+#define GELU_DENSITY 0.398942280f /* 1 / sqrt(2 pi) */
 #define GELU_P0      2.574581215e-09f
 #define GELU_P1      -9.566969084e-08f
 #define GELU_P2      1.579464083e-06f

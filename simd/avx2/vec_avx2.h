@@ -37,6 +37,7 @@ VF vf vf_add(vf a, vf b) { return _mm256_add_ps(a, b); }
 VF vf vf_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
 VF vf vf_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
 VF vf vf_div(vf a, vf b) { return _mm256_div_ps(a, b); }
+VF vf vf_sqrt(vf a) { return _mm256_sqrt_ps(a); }
 VF vf vf_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
 VF vf vf_fnma(vf a, vf b, vf c) { return _mm256_fnmadd_ps(a, b, c); }
 VF vf vf_fms(vf a, vf b, vf c) { return _mm256_fmsub_ps(a, b, c); }

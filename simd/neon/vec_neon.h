@@ -38,6 +38,7 @@ VF vf vf_add(vf a, vf b) { return vaddq_f32(a, b); }
 VF vf vf_sub(vf a, vf b) { return vsubq_f32(a, b); }
 VF vf vf_mul(vf a, vf b) { return vmulq_f32(a, b); }
 VF vf vf_div(vf a, vf b) { return vdivq_f32(a, b); }
+VF vf vf_sqrt(vf a) { return vsqrtq_f32(a); }
 VF vf vf_fma(vf a, vf b, vf c) { return vfmaq_f32(c, a, b); }
 VF vf vf_fnma(vf a, vf b, vf c) { return vfmsq_f32(c, a, b); }
 VF vf vf_fms(vf a, vf b, vf c) { return vfmaq_f32(vnegq_f32(c), a, b); }

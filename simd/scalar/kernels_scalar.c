@@ -207,6 +207,8 @@ static void SUFFIXED(activate_f32)(float *x, size_t n, kernel_activation functio
     for (size_t e = 0; e < n; e++) x[e] = activation_of(x[e], function);
 }
 
+#include "simd/scalar/training_scalar.h"
+
 /* -------------------------------------------------------------------------------------------------------- the table */
 
 void KERNELS_INIT(kernels *table)

@@ -5,6 +5,7 @@
 #ifndef SIMD_SCALAR_MATH_SCALAR_H
 #define SIMD_SCALAR_MATH_SCALAR_H
 
+#include "core/kernels.h"
 #include "simd/math_coefficients.h"
 
 #include <math.h>
@@ -84,6 +85,19 @@ static inline float scalar_tanh(float x)
     return copysignf(fabsf(x) < TANH_SWITCH ? small : large, x);
 }
 
+/* 2^f for |f| <= 1/2. */
+static inline float scalar_exp2_near_zero(float f)
+{
+    float p = EXP2_P0;
+    p = fmaf(p, f, EXP2_P1);
+    p = fmaf(p, f, EXP2_P2);
+    p = fmaf(p, f, EXP2_P3);
+    p = fmaf(p, f, EXP2_P4);
+    p = fmaf(p, f, EXP2_P5);
+    p = fmaf(p, f, 1.0f);
+    return p;
+}
+
 /* Phi(-a), the chance that a normal variable exceeds a, for a >= 0: relative accuracy far into the tail. */
 static inline float scalar_normal_tail(float a)
 {
@@ -100,14 +114,7 @@ static inline float scalar_normal_tail(float a)
     f = f + s;
     f = fmaf(l, -GELU_SQUARE, f);
 
-    float p = EXP2_P0;
-    p = fmaf(p, f, EXP2_P1);
-    p = fmaf(p, f, EXP2_P2);
-    p = fmaf(p, f, EXP2_P3);
-    p = fmaf(p, f, EXP2_P4);
-    p = fmaf(p, f, EXP2_P5);
-    p = fmaf(p, f, 1.0f);
-    return p * scalar_scale(t);
+    return scalar_exp2_near_zero(f) * scalar_scale(t);
 }
 
 static inline float scalar_gelu(float x)
@@ -115,6 +122,55 @@ static inline float scalar_gelu(float x)
     float a = fabsf(x);
     a = GELU_HIGHEST < a ? GELU_HIGHEST : a;
     return fmaf(-a, scalar_normal_tail(a), x > 0.0f ? x : 0.0f);
+}
+
+/* ------------------------------------------------------------------------------------------------------- derivatives */
+
+/* fma(product, s (1 - s), s) of s = sigmoid(u): what the derivatives of all gates are. */
+static inline float scalar_gate_derivative(float u, float product)
+{
+    const float e = scalar_exp(-fabsf(u)), q = 1.0f + e;
+    return fmaf(product, e / (q * q), (u < 0.0f ? e : 1.0f) / q);
+}
+
+static inline float scalar_gate_input(float x)
+{
+    const float z = x < SIGMOID_LOWEST ? SIGMOID_LOWEST : x;
+    return -SIGMOID_LOWEST < z ? -SIGMOID_LOWEST : z;
+}
+
+static inline float scalar_gelu_derivative(float x)
+{
+    float a = fabsf(x);
+    a = GELU_HIGHEST < a ? GELU_HIGHEST : a;
+    const float h = a * a, l = fmaf(a, a, -h);
+    const float t = fmaf(h, -GELU_SQUARE, ROUND_MAGIC);
+    float f = fmaf(h, -GELU_SQUARE, -(t - ROUND_MAGIC));
+    f = fmaf(l, -GELU_SQUARE, f);
+    const float density = scalar_exp2_near_zero(f) * scalar_scale(t) * GELU_DENSITY, tail = scalar_normal_tail(a);
+    return x > 0.0f ? fmaf(a, density, 1.0f - tail) : fmaf(-a, density, tail);
+}
+
+static inline float scalar_gelu_tanh_derivative(float x)
+{
+    const float z = scalar_gate_input(x), slope = fmaf(z * z, 3.0f * GELU_TANH_CUBIC, GELU_TANH_LINEAR);
+    return scalar_gate_derivative(z * fmaf(z * z, GELU_TANH_CUBIC, GELU_TANH_LINEAR), z * slope);
+}
+
+static inline float scalar_derivative(float x, kernel_activation function)
+{
+    const float z = scalar_gate_input(x), y = scalar_tanh(x), e = scalar_exp(-fabsf(x)), q = 1.0f + e;
+    switch (function) {
+    case KERNEL_GELU: return scalar_gelu_derivative(x);
+    case KERNEL_GELU_TANH: return scalar_gelu_tanh_derivative(x);
+    case KERNEL_GELU_QUICK: return scalar_gate_derivative(GELU_QUICK_SLOPE * z, GELU_QUICK_SLOPE * z);
+    case KERNEL_RELU: return 0.0f < x ? 1.0f : x < 1.0f ? 0.0f : x;
+    case KERNEL_SILU: return scalar_gate_derivative(z, z);
+    case KERNEL_TANH: return fmaf(-y, y, 1.0f);
+    case KERNEL_SIGMOID: return e / (q * q);
+    case KERNEL_EXP: return scalar_exp(x);
+    }
+    return x;
 }
 
 #endif

@@ -21,6 +21,8 @@
 #include "simd/tmpl/gemm_tmpl.h"
 #include "simd/tmpl/position_bias_tmpl.h"
 #include "simd/tmpl/row_tmpl.h"
+#include "simd/tmpl/gemm_tn_tmpl.h"
+#include "simd/tmpl/training_row_tmpl.h"
 
 /* The only symbol of the object. */
 void VF_NAME(kernels_init)(kernels *table)

@@ -60,10 +60,21 @@ VF vf vf_tanh(vf x)
     return vf_copysign(vf_select_less(vf_abs(x), vf_set1(TANH_SWITCH), small, large), x);
 }
 
-VF vf vf_gelu(vf x)
+/* 2^f for |f| <= 1/2. */
+VF vf vf_exp2_near_zero(vf f)
 {
-    const vf square = vf_set1(-GELU_SQUARE), magic = vf_set1(ROUND_MAGIC);
-    const vf a = vf_min(vf_set1(GELU_HIGHEST), vf_abs(x)), b = vf_min(vf_set1(GELU_FITTED), a);
+    vf p = vf_fma(vf_set1(EXP2_P0), f, vf_set1(EXP2_P1));
+    p = vf_fma(p, f, vf_set1(EXP2_P2));
+    p = vf_fma(p, f, vf_set1(EXP2_P3));
+    p = vf_fma(p, f, vf_set1(EXP2_P4));
+    p = vf_fma(p, f, vf_set1(EXP2_P5));
+    return vf_fma(p, f, vf_set1(1.0f));
+}
+
+/* Phi(-a) for a >= 0. */
+VF vf vf_normal_tail(vf a)
+{
+    const vf square = vf_set1(-GELU_SQUARE), magic = vf_set1(ROUND_MAGIC), b = vf_min(vf_set1(GELU_FITTED), a);
     vf s = vf_fma(vf_set1(GELU_P0), b, vf_set1(GELU_P1));
     s = vf_fma(s, b, vf_set1(GELU_P2));
     s = vf_fma(s, b, vf_set1(GELU_P3));
@@ -80,14 +91,63 @@ VF vf vf_gelu(vf x)
     vf f = vf_fms(h, square, n);
     f = vf_add(f, s);
     f = vf_fma(l, square, f);
-    vf p = vf_fma(vf_set1(EXP2_P0), f, vf_set1(EXP2_P1));
-    p = vf_fma(p, f, vf_set1(EXP2_P2));
-    p = vf_fma(p, f, vf_set1(EXP2_P3));
-    p = vf_fma(p, f, vf_set1(EXP2_P4));
-    p = vf_fma(p, f, vf_set1(EXP2_P5));
-    p = vf_fma(p, f, vf_set1(1.0f));
-    const vf phi = vf_mul(p, vf_power_of_two(t));
-    return vf_fnma(a, phi, vf_max(x, vf_zero())); /* in this order x86 makes +0 of -0, as the formula does */
+    return vf_mul(vf_exp2_near_zero(f), vf_power_of_two(t));
+}
+
+VF vf vf_gelu(vf x)
+{
+    const vf a = vf_min(vf_set1(GELU_HIGHEST), vf_abs(x));
+    return vf_fnma(a, vf_normal_tail(a), vf_max(x, vf_zero())); /* in this order x86 makes +0 of -0, as the formula does */
+}
+
+/* Derivatives. fma(product, s (1 - s), s) of s = sigmoid(u): what those of all gates are. */
+VF vf vf_gate_derivative(vf u, vf product)
+{
+    const vf one = vf_set1(1.0f), e = vf_exp(vf_sub(vf_zero(), vf_abs(u))), q = vf_add(one, e);
+    return vf_fma(product, vf_div(e, vf_mul(q, q)), vf_div(vf_select_less(u, vf_zero(), e, one), q));
+}
+VF vf vf_gate_input(vf x) { return vf_min(vf_set1(-SIGMOID_LOWEST), vf_max(vf_set1(SIGMOID_LOWEST), x)); }
+VF vf vf_silu_derivative(vf x)
+{
+    const vf z = vf_gate_input(x);
+    return vf_gate_derivative(z, z);
+}
+VF vf vf_gelu_quick_derivative(vf x)
+{
+    const vf u = vf_mul(vf_set1(GELU_QUICK_SLOPE), vf_gate_input(x));
+    return vf_gate_derivative(u, u);
+}
+VF vf vf_gelu_tanh_derivative(vf x)
+{
+    const vf z = vf_gate_input(x), square = vf_mul(z, z), linear = vf_set1(GELU_TANH_LINEAR);
+    const vf slope = vf_fma(square, vf_set1(3.0f * GELU_TANH_CUBIC), linear);
+    return vf_gate_derivative(vf_mul(z, vf_fma(square, vf_set1(GELU_TANH_CUBIC), linear)), vf_mul(z, slope));
+}
+VF vf vf_relu_derivative(vf x)
+{
+    const vf one = vf_set1(1.0f);
+    return vf_select_less(vf_zero(), x, one, vf_select_less(x, one, vf_zero(), x));
+}
+VF vf vf_tanh_derivative(vf x)
+{
+    const vf y = vf_tanh(x);
+    return vf_fnma(y, y, vf_set1(1.0f));
+}
+VF vf vf_sigmoid_derivative(vf x)
+{
+    const vf e = vf_exp(vf_sub(vf_zero(), vf_abs(x))), q = vf_add(vf_set1(1.0f), e);
+    return vf_div(e, vf_mul(q, q));
+}
+VF vf vf_gelu_derivative(vf x)
+{
+    const vf square = vf_set1(-GELU_SQUARE), magic = vf_set1(ROUND_MAGIC);
+    const vf a = vf_min(vf_set1(GELU_HIGHEST), vf_abs(x)), h = vf_mul(a, a), l = vf_fms(a, a, h);
+    const vf t = vf_fma(h, square, magic);
+    vf f = vf_fms(h, square, vf_sub(t, magic));
+    f = vf_fma(l, square, f);
+    const vf density = vf_mul(vf_mul(vf_exp2_near_zero(f), vf_power_of_two(t)), vf_set1(GELU_DENSITY));
+    const vf tail = vf_normal_tail(a);
+    return vf_select_less(vf_zero(), x, vf_fma(a, density, vf_sub(vf_set1(1.0f), tail)), vf_fnma(a, density, tail));
 }
 
 #endif

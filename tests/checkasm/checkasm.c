@@ -101,6 +101,15 @@ const kernel_check checks[] = {
     {SLOT_activate_f32, "activate_f32/tanh", check_activate_tanh},
     {SLOT_activate_f32, "activate_f32/sigmoid", check_activate_sigmoid},
     {SLOT_activate_f32, "activate_f32/exp", check_activate_exp},
+    {SLOT_gemm_tn_f32, "gemm_tn_f32/chains", check_gemm_tn_chains},
+    {SLOT_gemm_tn_f32, "gemm_tn_f32/parts", check_gemm_tn_parts},
+    {SLOT_sum_rows_f32, "sum_rows_f32/sizes", check_sum_rows},
+    {SLOT_dot_rows_f32, "dot_rows_f32/sizes", check_dot_rows},
+    {SLOT_layernorm_backward_f32, "layernorm_backward_f32/sizes", check_layernorm_backward},
+    {SLOT_activate_backward_f32, "activate_backward_f32/all", check_activate_backward},
+    {SLOT_softmax_backward_f32, "softmax_backward_f32/sizes", check_softmax_backward},
+    {SLOT_fold_runs_f32, "fold_runs_f32/maps", check_fold_runs},
+    {SLOT_adam_f32, "adam_f32/sizes", check_adam},
 };
 const size_t check_count = sizeof checks / sizeof *checks;
 

@@ -186,6 +186,15 @@ void check_activate_silu(test_run *run);
 void check_activate_tanh(test_run *run);
 void check_activate_sigmoid(test_run *run);
 void check_activate_exp(test_run *run);
+void check_gemm_tn_chains(test_run *run);
+void check_gemm_tn_parts(test_run *run);
+void check_sum_rows(test_run *run);
+void check_dot_rows(test_run *run);
+void check_layernorm_backward(test_run *run);
+void check_activate_backward(test_run *run);
+void check_softmax_backward(test_run *run);
+void check_fold_runs(test_run *run);
+void check_adam(test_run *run);
 
 /* Fastest first: which scalar tier the others are compared with. */
 tier_id scalar_tier(void);

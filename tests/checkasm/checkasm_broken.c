@@ -2,12 +2,12 @@
  * the sound scalar kernel and then spoil what it did.
  *
  * SPDX-License-Identifier: MIT */
-#include "tests/checkasm/checkasm.h"
+#include "tests/checkasm/checkasm_broken.h"
 
 #include <math.h>
 #include <string.h>
 
-static kernels sound;
+kernels sound;
 
 /* ------------------------------------------------------------------------------------------------------------- gemm */
 
@@ -290,19 +290,6 @@ static void activate_nan_at_infinity(float *x, size_t n, kernel_activation funct
 
 /* --------------------------------------------------------------------------------------------------------- the list */
 
-/* What must catch it: the checks as they are, or also float64 and guard pages alone, when the kernel is compared with
- * itself. That is all there is for the scalar tier. A fault in the last bits is only seen by comparison. */
-typedef enum fault_size { FAULT_BITS, FAULT_GROSS } fault_size;
-
-typedef struct broken_kernel {
-    slot_id slot;
-    fault_size size;
-    const char *name;
-    void (*plant)(kernels *table);
-} broken_kernel;
-
-#define FAULT(slot_, size, function)                                                                                   \
-    static void plant_##function(kernels *table) { table->slot_ = function; }
 #define FAULTS(X)                                                                                                      \
     X(gemm_f32, GROSS, gemm_reads_behind_row)                                                                          \
     X(gemm_f32, GROSS, gemm_reads_in_front)                                                                            \
@@ -337,13 +324,9 @@ typedef struct broken_kernel {
     X(activate_f32, GROSS, activate_drops_nan)                                                                         \
     X(activate_f32, GROSS, activate_nan_at_infinity)
 
-FAULTS(FAULT)
+FAULTS(PLANT_FAULT)
 
-static const broken_kernel faults[] = {
-#define X(slot_, size, function) {SLOT_##slot_, FAULT_##size, #function, plant_##function},
-    FAULTS(X)
-#undef X
-};
+static const broken_kernel faults[] = {FAULTS(FAULT_ENTRY)};
 
 /* Name of the first check that fails, or NULL. */
 static const char *caught_by(test_run *run, slot_id slot, const kernels *expected, const kernels *broken)
@@ -382,8 +365,9 @@ int self_test(const test_options *options)
     tier_init(scalar_tier(), &sound);
     run.isa = "broken";
     run.quiet = true;
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
-        if (try_fault(&run, &faults[i]))
+    const size_t count = sizeof faults / sizeof *faults;
+    for (size_t i = 0; i < count + training_fault_count; i++) {
+        if (try_fault(&run, i < count ? &faults[i] : &training_faults[i - count]))
             caught++;
         else
             missed++;
