@@ -73,12 +73,12 @@ static size_t calibrate(const peak_kernel *kernel)
     }
 }
 
-static double chain_gflops(thread_pool *pool, const peak_kernel *kernel, size_t rounds)
+static double chain_gflops(executor *by, const peak_kernel *kernel, size_t rounds)
 {
-    size_t tasks = thread_pool_threads(pool) * TASKS_PER_THREAD;
+    size_t tasks = by->threads * TASKS_PER_THREAD;
     peak_work work = {.kernel = kernel, .rounds = rounds};
     double start = timer_now();
-    parallel_for(pool, tasks, run_chains, &work);
+    parallel_for(by, tasks, run_chains, &work);
     return 1e-9 * (double)(tasks * rounds * kernel->flops_per_round) / (timer_now() - start);
 }
 
@@ -87,7 +87,7 @@ static void raise_to(double *best, double value)
     if (value > *best) *best = value;
 }
 
-static void measure_chains(thread_pool *pool, machine_roof *roof, unsigned isa_mask)
+static void measure_chains(executor *by, machine_roof *roof, unsigned isa_mask)
 {
     size_t rounds[DEBERTA_ISA_COUNT] = {0};
     double rates[DEBERTA_ISA_COUNT][WINDOWS];
@@ -96,7 +96,7 @@ static void measure_chains(thread_pool *pool, machine_roof *roof, unsigned isa_m
             const peak_kernel *kernel = isa_mask & (1u << isa) ? kernel_of((deberta_isa)isa) : NULL;
             if (!kernel) continue;
             if (!rounds[isa]) rounds[isa] = calibrate(kernel);
-            rates[isa][window] = chain_gflops(pool, kernel, rounds[isa]);
+            rates[isa][window] = chain_gflops(by, kernel, rounds[isa]);
             raise_to(&roof->gflops[isa], rates[isa][window]);
         }
     }
@@ -154,18 +154,18 @@ static void read_block(void *context, size_t task, size_t worker)
     s->sink = sum;
 }
 
-static double bandwidth_gbs(thread_pool *pool, stream *s, parallel_body body)
+static double bandwidth_gbs(executor *by, stream *s, parallel_body body)
 {
     double start = timer_now();
-    parallel_for(pool, s->blocks, body, s);
+    parallel_for(by, s->blocks, body, s);
     return 1e-9 * (double)(s->blocks * STREAM_BLOCK * sizeof(float) * 3) / (timer_now() - start);
 }
 
-static void measure_bandwidth(thread_pool *pool, machine_roof *roof, stream *s)
+static void measure_bandwidth(executor *by, machine_roof *roof, stream *s)
 {
     for (int window = 0; window < STREAM_WINDOWS; window++) {
-        raise_to(&roof->triad_gbs, bandwidth_gbs(pool, s, triad_block));
-        raise_to(&roof->read_gbs, bandwidth_gbs(pool, s, read_block));
+        raise_to(&roof->triad_gbs, bandwidth_gbs(by, s, triad_block));
+        raise_to(&roof->read_gbs, bandwidth_gbs(by, s, read_block));
     }
 }
 
@@ -201,11 +201,11 @@ typedef struct roof_request {
 
 static deberta_status measure_roof(machine_roof *roof, const roof_request *request, stream *s, deberta_error *err)
 {
-    thread_pool *pool = NULL;
-    DEBERTA_TRY(thread_pool_create(&pool, roof->threads, false, err));
-    measure_chains(pool, roof, request->isa_mask);
-    if (request->bandwidth) measure_bandwidth(pool, roof, s);
-    thread_pool_free(&pool);
+    executor *by = NULL;
+    DEBERTA_TRY(executor_create(&by, roof->threads, false, NULL, err));
+    measure_chains(by, roof, request->isa_mask);
+    if (request->bandwidth) measure_bandwidth(by, roof, s);
+    executor_free(&by);
     return DEBERTA_OK;
 }
 
@@ -213,7 +213,7 @@ static deberta_status measure_roof(machine_roof *roof, const roof_request *reque
 static deberta_status fill_stream(stream *s, arena *memory, const roof_request *request, deberta_error *err)
 {
     topology_info machine;
-    thread_pool *pool = NULL;
+    executor *by = NULL;
     size_t most = 1;
     for (size_t i = 0; i < request->count; i++) most = request->threads[i] > most ? request->threads[i] : most;
     DEBERTA_TRY(topology_read(&machine, err));
@@ -221,9 +221,9 @@ static deberta_status fill_stream(stream *s, arena *memory, const roof_request *
     carve_stream(memory, s);
     DEBERTA_TRY(arena_allocate(memory, "the bandwidth measurement", 0, err));
     carve_stream(memory, s);
-    DEBERTA_TRY(thread_pool_create(&pool, most, false, err));
-    parallel_for(pool, s->blocks, fill_block, s);
-    thread_pool_free(&pool);
+    DEBERTA_TRY(executor_create(&by, most, false, &machine, err));
+    parallel_for(by, s->blocks, fill_block, s);
+    executor_free(&by);
     return DEBERTA_OK;
 }
 

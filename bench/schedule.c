@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
+#include "bench/rehearsal.h"
 #include "bench/timer.h"
 #include "core/base/topology.h"
 #include "core/model/linear.h"
@@ -47,24 +48,25 @@ static void meet(void *context, size_t task, size_t worker)
 static deberta_status measure_start(schedule_work *w, deberta_error *err)
 {
     if (w->cores < 2) return DEBERTA_OK;
-    thread_pool *pool = NULL;
+    executor *by = NULL;
     double best = INFINITY;
-    DEBERTA_TRY(thread_pool_create(&pool, w->cores, false, err));
+    DEBERTA_TRY(executor_create(&by, w->cores, false, NULL, err));
     for (double end = timer_now() + start_seconds, begin; (begin = timer_now()) < end;) {
         for (size_t loop = 0; loop < LOOPS_OF_A_ROUND; loop++) {
             meeting m = {.expected = w->cores};
-            parallel_for(pool, w->cores, meet, &m);
+            parallel_for(by, w->cores, meet, &m);
         }
         best = fmin(best, (timer_now() - begin) / LOOPS_OF_A_ROUND);
     }
-    thread_pool_free(&pool);
+    executor_free(&by);
     w->start_of_one_thread = best / (double)w->cores;
     return DEBERTA_OK;
 }
 
 /* --------------------------------------------------------------------------------------------------------- a length */
 
-static deberta_status open_session(const schedule_work *w, size_t n, size_t threads, loop_rehearsal *rehearsal,
+/* by: NULL for threads of its own. */
+static deberta_status open_session(const schedule_work *w, size_t n, size_t threads, executor *by,
                                    deberta_session **session, deberta_error *err)
 {
     deberta_session_options options = {
@@ -74,7 +76,7 @@ static deberta_status open_session(const schedule_work *w, size_t n, size_t thre
         .threads = threads,
         .memory_limit_bytes = w->options->memory_limit_bytes,
     };
-    session_internal_options internal = {.rehearsal = rehearsal};
+    session_internal_options internal = {.executor = by};
     return session_create_within(session, w->model, &options, &internal, 0, err);
 }
 
@@ -109,12 +111,14 @@ static deberta_status measure(const schedule_work *w, size_t n, size_t threads, 
 static deberta_status rehearse(const schedule_work *w, schedule_point *point, deberta_error *err)
 {
     loop_rehearsal rehearsal = {0};
+    executor *by = NULL;
     deberta_session *session = NULL;
     double seconds;
     point->start = point->threads > 1 ? w->start_of_one_thread * (double)point->threads : 0;
     point->seconds = INFINITY;
-    DEBERTA_TRY(open_session(w, point->n, point->threads, &rehearsal, &session, err));
-    deberta_status status = encode(w, session, point->n, &seconds, err); /* not counted */
+    DEBERTA_TRY(rehearsal_create(&by, point->threads, &rehearsal, err));
+    deberta_status status = open_session(w, point->n, point->threads, by, &session, err);
+    if (status == DEBERTA_OK) status = encode(w, session, point->n, &seconds, err); /* not counted */
     for (size_t r = 0; r < w->repetitions && status == DEBERTA_OK; r++) {
         rehearsal = (loop_rehearsal){0};
         status = encode(w, session, point->n, &seconds, err);
@@ -129,6 +133,7 @@ static deberta_status rehearse(const schedule_work *w, schedule_point *point, de
         point->seconds = total;
     }
     deberta_session_free(&session);
+    executor_free(&by);
     return status;
 }
 

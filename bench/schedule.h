@@ -1,7 +1,7 @@
 /* What the schedule of the encoder would make of more cores than this machine has.
  *
  * An encode is a row of loops with little between them. It is rehearsed: cut up as for T threads and run by one, which
- * times every task (core/base/parallel.h). With
+ * times every task (bench/rehearsal.h). With
  *
  *     serial    seconds outside of loops
  *     busy      seconds of all tasks together

@@ -67,7 +67,8 @@ static deberta_status run(sweep *s, bench_report *report, deberta_error *err)
     DEBERTA_TRY(open_model(s, err));
     report->load_s = timer_now() - opening;
     report->load_peak_rss_bytes = sweep_peak_resident_bytes();
-    DEBERTA_TRY(sweep_points_make(&s->list, s->options, &s->info, report->sheet.topology.usable_cores, err));
+    DEBERTA_TRY(
+        sweep_points_make(&s->list, s->options, &s->info, executor_default_threads(&report->sheet.topology), err));
     DEBERTA_TRY(make_input(s, err));
     sweep_tell(s, "limits of the machine", false);
     DEBERTA_TRY(measure_roofs(s, &report->sheet, err));
@@ -95,7 +96,7 @@ deberta_status sweep_run(bench_report *report, const sweep_options *options, deb
     *report = (bench_report){0};
     deberta_status status = machine_read_sheet(&report->sheet, err);
     if (status == DEBERTA_OK) status = run(&s, report, err);
-    thread_pool_free(&s.evictor);
+    executor_free(&s.evictor);
     arena_release(&s.waste_memory);
     free(s.ids);
     free(s.starts);

@@ -166,7 +166,7 @@ deberta_status sweep_prepare_cold(sweep *s, const topology_info *machine, debert
     arena_take(&s->waste_memory, s->waste_blocks, WASTE_BLOCK_BYTES);
     DEBERTA_TRY(arena_allocate(&s->waste_memory, "memory to empty the caches with", 0, err));
     s->waste = arena_take(&s->waste_memory, s->waste_blocks, WASTE_BLOCK_BYTES);
-    return thread_pool_create(&s->evictor, machine->usable_cores, false, err);
+    return executor_create(&s->evictor, machine->usable_cores, false, machine, err);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- samples */

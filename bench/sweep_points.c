@@ -23,13 +23,13 @@ static void choose(const size_t **values, size_t *count, const size_list *list, 
     *count = list->count ? list->count : 1;
 }
 
-static void fill_axes(axes *a, const sweep_options *o, const deberta_model_info *model, size_t usable_cores)
+static void fill_axes(axes *a, const sweep_options *o, const deberta_model_info *model, size_t default_threads)
 {
     *a = (axes){
         .default_length = SWEEP_DEFAULT_LENGTH,
         .default_batch = 1,
         .default_layers = model->layers,
-        .default_threads = usable_cores,
+        .default_threads = default_threads,
         .default_isa = deberta_isa_best(),
         .default_terms = TERM_SELECTION_FULL,
     };
@@ -138,13 +138,13 @@ static deberta_status count_points(size_t *count, const axes *a, const sweep_opt
 }
 
 deberta_status sweep_points_make(sweep_points *list, const sweep_options *options, const deberta_model_info *model,
-                                 size_t usable_cores, deberta_error *err)
+                                 size_t default_threads, deberta_error *err)
 {
     axes a;
     size_t count;
     deberta_status status = DEBERTA_OK;
     *list = (sweep_points){0};
-    fill_axes(&a, options, model, usable_cores);
+    fill_axes(&a, options, model, default_threads);
     DEBERTA_TRY(sweep_check(options, model, err));
     DEBERTA_TRY(check_tiers(&a, err));
     DEBERTA_TRY(count_points(&count, &a, options, err));

@@ -35,7 +35,7 @@ typedef struct sweep_points {
 
 /* Refuses what sweep_check does, and tiers that are not there. */
 deberta_status sweep_points_make(sweep_points *list, const sweep_options *options, const deberta_model_info *model,
-                                 size_t usable_cores, deberta_error *err);
+                                 size_t default_threads, deberta_error *err);
 void sweep_points_free(sweep_points *list);
 
 /* "n = 128, batch 2, 12 layers, avx2, 2 threads, c2c": for messages. */

@@ -20,7 +20,7 @@ typedef struct sweep {
     int32_t *ids;   /* [most tokens] */
     size_t *starts; /* [most sequences + 1] of the batch at work */
     uint64_t random;
-    thread_pool *evictor; /* with --cold: writes over `waste` */
+    executor *evictor; /* with --cold: writes over `waste` */
     arena waste_memory;
     unsigned char *waste; /* [waste_blocks][WASTE_BLOCK_BYTES] */
     size_t waste_blocks;

@@ -31,7 +31,7 @@ static const char *const tiers[] = {"auto", "scalar", "avx2", "avx512", "neon", 
 const option common_option_table[] = {
     {"isa", 0, "NAME", "kernels to use: auto (default), scalar, avx2, avx512, neon; also from DEBERTA_ISA",
      PARSED_AT(common_options, isa, parse_isa), .choices = tiers},
-    {"threads", 't', "N", "threads; 0 = physical cores this process may use (default)",
+    {"threads", 't', "N", "threads; 0 = OMP_NUM_THREADS, else physical cores this process may use (default)",
      SIZE_AT(common_options, threads, 0, TOPOLOGY_MAX_WORKERS)},
     {"reference", 0, "NAME", "distances beyond the table: microsoft (clamp first, default) or hf",
      CHOICE_AT(common_options, reference, references)},

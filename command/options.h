@@ -52,7 +52,7 @@ struct common_options {
     const char *const *arguments; /* [argument_count] positional ones; NULL after the last */
     size_t argument_count;
     deberta_isa isa; /* --isa or DEBERTA_ISA */
-    size_t threads;  /* 0: physical cores this process may use */
+    size_t threads;  /* 0: as in deberta_session_options */
     int reference;   /* deberta_reference */
     uint64_t seed;
     size_t memory_limit_bytes; /* 0: none */

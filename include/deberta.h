@@ -131,7 +131,7 @@ typedef enum deberta_reference { DEBERTA_REFERENCE_MICROSOFT = 0, DEBERTA_REFERE
 typedef struct deberta_model_options {
     size_t struct_size;
     deberta_reference reference;
-    size_t threads;            /* for loading; 0 = physical cores this process may use */
+    size_t threads;            /* for loading; 0 as in deberta_session_options */
     size_t memory_limit_bytes; /* refuse to load above it; 0 = no limit */
     size_t layers;             /* load only the first layers; 0 = all */
     int describe_only; /* 1 = read the tables of contents, not the weights: for deberta_model_describe and _label,
@@ -227,7 +227,8 @@ typedef struct deberta_session_options {
     size_t struct_size;
     deberta_isa isa;   /* only ever lowers the tier; an unavailable one is an error */
     size_t max_tokens; /* tokens of all sequences of a batch together; 0 = 512 */
-    size_t threads;    /* 0 = physical cores this process may use */
+    size_t threads;    /* 0 = OMP_NUM_THREADS of the environment, if it is a positive number; else the physical cores
+                          that this process might use when the model was opened */
     unsigned features; /* DEBERTA_OBSERVE_*, DEBERTA_KEEP_* */
     size_t memory_limit_bytes;
     int pin_threads;                   /* 1 = bind each of its own threads to a core; the calling one is left alone */

@@ -53,7 +53,7 @@ LIBRARY_HOMES = {
     r"sentencepiece_processor|sentencepiece\.pb": ["core/text/sentencepiece_shim.cc"],
     r"pcre2\.h": ["core/text/"],
     r"immintrin|arm_neon": ["simd/", "core/base/sha256_instructions.c"],
-    r"omp\.h": [],
+    r"omp\.h": ["core/base/openmp_team.c"],
 }
 PROGRAMS = {"viz/gallery.c"}  # live beside a library, but are programs
 SIMD_SYSTEM_HEADERS = {"stddef.h", "stdint.h", "stdbool.h", "math.h", "string.h", "assert.h", "immintrin.h", "arm_neon.h"}

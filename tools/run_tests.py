@@ -10,6 +10,7 @@ Stages, all of them after `build/` has been built:
     without-fma       the scalar tier on a processor without FMA and AVX, under qemu
     neon              a cross build for aarch64, under qemu
     avx512-emulated   the AVX-512 tier on an emulated processor, under Bochs; --full takes it only where this processor lacks AVX-512
+    openmp            a build whose loops run on OpenMP: threads, golden results, one arithmetic
     options           builds without figures and without tokenizers and their unit tests, warnings are errors
     clang             a release build with the second compiler: kernels, golden results, one arithmetic
     sanitizers        clang's address and undefined-behaviour sanitizers over the whole suite
@@ -295,6 +296,13 @@ def options():
         lint("build-no-viz", "--objects")
 
 
+def openmp():
+    say("loops on OpenMP, warnings are errors")
+    if build_in("build-openmp", "-Dthreads=openmp", "-Dviz=disabled", "-Dtext=disabled", "--werror", "--buildtype=release"):
+        meson_tests("threads", "build-openmp", ["--suite", "unit", "parallel", "session", "weights", "pack"])
+        meson_tests("golden results, one arithmetic", "build-openmp", ["--setup", "quick", "--suite", "golden", "--no-suite", "long"])
+
+
 def clang():
     say("release build with clang, warnings are errors")
     if build_in("build-clang", "--native-file=tools/clang.ini", "--werror", "--buildtype=release"):
@@ -312,7 +320,7 @@ def sanitizers():
 
 def threads():
     say("thread sanitizer: tests in which threads meet")
-    names = ("parallel", "parallel_condition", "session", "checkpoint", "tokenizer")
+    names = ("parallel", "session", "checkpoint", "tokenizer")
     if build_in("build-threads", "-Db_sanitize=thread", "-Db_lundef=false", "--buildtype=debugoptimized", "-Db_ndebug=false",
                 "-Dviz=disabled", targets=["tests/golden/identity", *("tests/unit/test_" + name for name in names)]):
         # gcc 12's sanitizer ends at once where addresses are more random than 28 bits (vm.mmap_rnd_bits): setarch -R.
@@ -328,6 +336,7 @@ STAGES = [
     ("without-fma", without_fma, "qemu-x86_64-static", os.uname().machine == "x86_64"),
     ("neon", neon, "aarch64-linux-gnu-gcc", True),
     ("avx512-emulated", avx512_emulated, "bochs-bin", os.uname().machine == "x86_64" and "avx512" not in native_tiers()),
+    ("openmp", openmp, "gcc", True),
     ("options", options, "gcc", True),
     ("clang", clang, "clang", True),
     ("sanitizers", sanitizers, "clang", True),

@@ -10,7 +10,7 @@
 
 /* Values from 1 to highest; an option that is not given leaves the list empty. */
 bool bench_read_list(const parsed_options *options, const char *name, size_t highest, size_list *list);
-/* --threads. A single 0 means what it means everywhere: the physical cores, here an empty list. */
+/* --threads. A single 0 means what it means everywhere: OMP_NUM_THREADS or the physical cores, here an empty list. */
 bool bench_read_threads(const parsed_options *options, size_t highest, size_list *list);
 /* --isa, or DEBERTA_ISA: "avx2,avx512", "all" or "auto". */
 bool bench_read_isas(const parsed_options *options, deberta_isa isas[DEBERTA_ISA_COUNT], size_t *count);

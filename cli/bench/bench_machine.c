@@ -30,7 +30,7 @@ int bench_machine_run(const parsed_options *options)
         return code;
     }
     deberta_status status = machine_read_sheet(&report.sheet, &error);
-    defaults[1] = report.sheet.topology.usable_cores;
+    defaults[1] = executor_default_threads(&report.sheet.topology);
     const size_t *threads = wanted.count ? wanted.values : defaults;
     const size_t count = wanted.count ? wanted.count : defaults[1] > 1 ? 2 : 1;
     const machine_counters before = machine_read_counters();

@@ -294,7 +294,7 @@ static const option_spec options[] = {
     {"batch", 'b', "LIST", "sequences of that length at once (default 1)"},
     {"mix", 0, "LIST", "a ragged batch of sequences of these lengths; may be repeated"},
     {"layers", 'l', "LIST", "numbers of layers to run (default all)"},
-    {"threads", 't', "LIST", "numbers of threads (default: physical cores)"},
+    {"threads", 't', "LIST", "numbers of threads (default: OMP_NUM_THREADS, else physical cores)"},
     {"isa", 0, "LIST", "tiers: avx2,avx512 or all (default the best)"},
     {"attention", 0, "LIST", "terms: full, c2c, c2c+c2p, c2c+p2c (default full)"},
     {"position-cache", 0, "WHICH", "on (default), off: recompute position projections every time, both"},

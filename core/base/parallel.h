@@ -1,52 +1,67 @@
-/* A pool of threads for short, frequent loops.
+/* Loops for several threads, and who runs them.
  *
- * Tasks are handed out dynamically in increasing order: a thread that was delayed by a neighbour simply takes fewer,
- * and a loop never waits for a thread that holds no task of it. Waiting is bounded spinning, then sleeping in the
- * kernel, so that a busy machine costs its share and not a multiple of it. The caller is worker 0 and works too. Own
- * code on POSIX threads, not OpenMP: its waiting policy can only be set by the environment of the whole process, and
- * its barriers spin without bound on some and sleep at once on other systems.
+ * An executor hands out the tasks of short, frequent loops. The engine knows only what is declared here; behind it are
+ * the thread pool (thread_pool.h), OpenMP (openmp_team.h), or whatever else fills in an executor_kind, such as the
+ * rehearsal of `bench schedule`. Which one a build prefers, executor_create decides.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_BASE_PARALLEL_H
 #define CORE_BASE_PARALLEL_H
 
+#include <pthread.h>
+
 #include "core/base/status.h"
-
-typedef struct thread_pool thread_pool;
-
-/* threads >= 1 counts the caller. pin: bind workers to cores (never the calling thread); workers beyond the number of
- * logical processors stay unbound. Without it they may run wherever the caller may; if there are cores enough, each
- * begins on one of its own. Workers block all signals but those of their own faults. */
-deberta_status thread_pool_create(thread_pool **pool, size_t threads, bool pin, deberta_error *err);
-/* Accepts NULL; sets *pool to NULL. No loop may be running. */
-void thread_pool_free(thread_pool **pool);
-size_t thread_pool_threads(const thread_pool *pool);
+#include "core/base/topology.h"
 
 typedef void (*parallel_body)(void *context, size_t task, size_t worker);
+
+typedef struct executor executor;
+
+typedef struct executor_kind {
+    /* As parallel_for says. */
+    void (*run)(executor *self, size_t tasks, parallel_body body, void *context);
+    /* Between the two, loops follow each other closely. Neither waits for anything. NULL: nothing to prepare. */
+    void (*hurry)(executor *self);
+    void (*rest)(executor *self);
+    /* Gives back what belongs to this kind, and *self itself. */
+    void (*free)(executor *self);
+} executor_kind;
+
+/* The first member of every kind's own struct. */
+struct executor {
+    const executor_kind *kind;
+    size_t threads; /* at most so many run one loop, the caller among them */
+    pthread_mutex_t lock;
+    pthread_cond_t next;
+    size_t served, queued; /* callers whose turn is over, callers who have asked for one */
+};
+
+/* What this build runs loops with (meson option `threads`). threads: 0 means executor_default_threads. pin: bind
+ * workers to cores (never the calling thread). machine: NULL reads it. Loops run inside other loops are not supported.
+ * *made is NULL on failure. */
+deberta_status executor_create(executor **made, size_t threads, bool pin, const topology_info *machine,
+                               deberta_error *err);
+/* Accepts NULL; sets *old to NULL. No loop may be running. */
+void executor_free(executor **old);
+/* OMP_NUM_THREADS where the environment has a positive number in it (the first of several), else the cores that this
+ * process may use. At most TOPOLOGY_MAX_WORKERS. */
+size_t executor_default_threads(const topology_info *machine);
+
 /* Runs body(context, task, worker) for every task in [0, tasks) and returns when all are done, their writes visible.
  * worker < threads names the thread, for scratch memory. Not reentrant; one caller at a time. Allocates nothing. tasks
- * may be 0. Loops of one task, and all loops of a pool of one thread, run on the caller without touching another
- * thread. */
-void parallel_for(thread_pool *pool, size_t tasks, parallel_body body, void *context);
+ * may be 0. Loops of one task, and all loops of one thread, run on the caller without touching another thread. */
+static inline void parallel_for(executor *by, size_t tasks, parallel_body body, void *context)
+{
+    by->kind->run(by, tasks, body, context);
+}
 
-/* Between the two, loops follow each other closely: a thread that waits stays awake for longer, unless others want
- * these processors as well. Neither waits for anything. */
-void thread_pool_hurry(thread_pool *pool);
-void thread_pool_rest(thread_pool *pool);
+/* Around the loops of one piece of work, such as an encode. Several sessions may share an executor: whoever comes while
+ * it is at work waits until all who came before are done. Not to be nested. */
+void executor_begin(executor *by);
+void executor_end(executor *by);
 
-/* ------------------------------------------------------------------------------------------------------- rehearsing */
-
-/* What the loops of a rehearsed pool would take on as many processors as it has threads. */
-typedef struct loop_rehearsal {
-    size_t loops, tasks; /* loops of two tasks or more, and their tasks */
-    double busy_seconds; /* of all tasks of all loops */
-    double span_seconds; /* sum over the loops of the time when the last of their threads would be done */
-} loop_rehearsal;
-
-/* A pool without threads: parallel_for cuts work into tasks as for so many threads, but the caller does them all, in
- * order, each in the name of the thread that would be free first. Adds to *rehearsal, which is the caller's and must
- * outlive the pool. What it cannot know: threads that compete for memory, and the price of starting a loop. */
-deberta_status thread_pool_create_rehearsal(thread_pool **pool, size_t threads, loop_rehearsal *rehearsal,
-                                            deberta_error *err);
+/* For kinds: the common part, ready for use; and its end, before the kind frees itself. */
+deberta_status executor_init(executor *made, const executor_kind *kind, size_t threads, deberta_error *err);
+void executor_finish(executor *old);
 
 #endif

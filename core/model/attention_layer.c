@@ -27,7 +27,7 @@ void attention_project(deberta_session *s, const model_layer *layer, size_t rows
     v.panel_stride = tokens * PANEL;
     v.group_panels = 0;
     v.follows = queries_only ? NULL : &layer->attention_output;
-    linear_run_parallel(&s->kernels, s->pool, (linear_product[]){q, k, v}, queries_only ? 1 : 3);
+    linear_run_parallel(&s->kernels, s->executor, (linear_product[]){q, k, v}, queries_only ? 1 : 3);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- blocks */
@@ -133,8 +133,8 @@ void attention_run(deberta_session *s, size_t layer, const deberta_observer *obs
         size_t group = loop.end - loop.first, tasks = s->task_starts[loop.end];
         /* More tasks than one a head and sequence: some keys are shared by several blocks. */
         bool talking = s->model->config.talking_heads, shared = tasks > group * heads;
-        if (shared) parallel_for(s->pool, group * heads, pack_task, &loop);
-        if (!talking) parallel_for(s->pool, tasks, block_task, &loop);
+        if (shared) parallel_for(s->executor, group * heads, pack_task, &loop);
+        if (!talking) parallel_for(s->executor, tasks, block_task, &loop);
         if (talking) talking_heads_run(s, layer, loop.first, loop.end, observer);
         if (observer && observer->on_attention) components_run(s, layer, loop.first, loop.end, observer);
     }

@@ -128,6 +128,6 @@ void attention_window_run(deberta_session *s, size_t layer)
     window_loop loop = {.session = s, .layer = layer};
     for (; loop.sequence < s->sequences; loop.sequence++) {
         const size_t n = session_sequence_length(s, loop.sequence);
-        parallel_for(s->pool, s->model->config.heads * n, query_task, &loop);
+        parallel_for(s->executor, s->model->config.heads * n, query_task, &loop);
     }
 }

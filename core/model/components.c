@@ -127,7 +127,7 @@ void components_run(deberta_session *s, size_t layer, size_t first, size_t end, 
     component_loop loop = {.session = s, .layer = layer, .observer = observer};
     for (loop.sequence = first; loop.sequence < end; loop.sequence++) {
         size_t n = session_sequence_length(s, loop.sequence);
-        parallel_for(s->pool, ceiling_divide(n, rows_of_block(s)) * s->model->config.heads, component_task, &loop);
+        parallel_for(s->executor, ceiling_divide(n, rows_of_block(s)) * s->model->config.heads, component_task, &loop);
     }
 }
 
@@ -210,6 +210,6 @@ void talking_heads_run(deberta_session *s, size_t layer, size_t first, size_t en
             attention_pack_keys(s, &head);
         }
         size_t n = session_sequence_length(s, loop.sequence);
-        parallel_for(s->pool, ceiling_divide(n, rows_of_block(s)), talking_task, &loop);
+        parallel_for(s->executor, ceiling_divide(n, rows_of_block(s)), talking_task, &loop);
     }
 }

@@ -61,9 +61,9 @@ void convolution_run(deberta_session *s)
         linear_product product =
             linear_plain(&s->model->convolution, n, s->halo + halo_row(s, sequence) * s->hidden_stride,
                          s->hidden_stride, s->context + start * s->context_stride, s->context_stride);
-        linear_run_parallel(&s->kernels, s->pool, &product, 1);
+        linear_run_parallel(&s->kernels, s->executor, &product, 1);
     }
     norm_loop loop = {.session = s, .parts = minimum(s->tokens, 4 * s->threads)};
-    parallel_for(s->pool, loop.parts, norm_task, &loop);
+    parallel_for(s->executor, loop.parts, norm_task, &loop);
     profile_lap_all(session_profiling(s), PROFILE_CONVOLUTION, time);
 }

@@ -72,5 +72,5 @@ static void embed_task(void *context, size_t task, size_t worker)
 void embed_run(deberta_session *s, const int32_t *ids, const int32_t *token_types)
 {
     embed_loop loop = {.session = s, .ids = ids, .token_types = token_types};
-    parallel_for(s->pool, ceiling_divide(s->tokens, TASK_ROWS), embed_task, &loop);
+    parallel_for(s->executor, ceiling_divide(s->tokens, TASK_ROWS), embed_task, &loop);
 }

@@ -143,7 +143,7 @@ static void recompute_positions(deberta_session *s, const model_layer *layer)
     fold.keys = s->fold_keys;
     fold.queries = s->fold_queries;
     fold.workspace = s->fold_workspace;
-    position_fold_run(&fold, s->pool);
+    position_fold_run(&fold, s->executor);
     profile_lap_all(session_profiling(s), PROFILE_POSITIONS, time);
 }
 
@@ -209,9 +209,9 @@ static deberta_status encode(deberta_session *s, const deberta_batch *batch, con
     DEBERTA_TRY(check_observer(s, observer, err));
     s->encoded = false;
     take_batch(s, batch);
-    thread_pool_hurry(s->pool);
+    executor_begin(s->executor);
     const deberta_status status = run(s, batch, batch->observer ? observer : NULL, err);
-    thread_pool_rest(s->pool);
+    executor_end(s->executor);
     DEBERTA_TRY(status);
     s->encoded = true;
     outputs->hidden = s->hidden;

@@ -85,7 +85,7 @@ static void for_rows(feed_forward_job *job, parallel_body body)
 {
     enum { PARTS_PER_THREAD = 2 };
     job->parts = minimum(job->rows, PARTS_PER_THREAD * job->session->threads);
-    parallel_for(job->session->pool, job->parts, body, job);
+    parallel_for(job->session->executor, job->parts, body, job);
 }
 
 static void first_norm_task(void *context, size_t part, size_t worker)
@@ -120,12 +120,12 @@ static void run_steps(feed_forward_job *job)
     deberta_session *s = job->session;
     profile *times = session_profiling(s);
     double time = profile_start(times);
-    linear_run_parallel(&s->kernels, s->pool, &job->output, 1);
+    linear_run_parallel(&s->kernels, s->executor, &job->output, 1);
     for_rows(job, first_norm_task);
     time = profile_lap_all(times, PROFILE_ATTENTION_OUTPUT, time);
-    linear_run_parallel(&s->kernels, s->pool, &job->first, 1);
+    linear_run_parallel(&s->kernels, s->executor, &job->first, 1);
     if (job->separate != ACTIVATION_NONE) for_rows(job, activate_task);
-    linear_run_parallel(&s->kernels, s->pool, &job->second, 1);
+    linear_run_parallel(&s->kernels, s->executor, &job->second, 1);
     for_rows(job, second_norm_task);
     profile_lap_all(times, PROFILE_FEED_FORWARD, time);
 }
@@ -135,7 +135,7 @@ void feed_forward_run(deberta_session *s, const model_layer *layer, size_t rows,
     feed_forward_job job = make_job(s, layer, rows, context, x, s->normed, s->inner);
     if (rows >= LINEAR_ROW_SPLIT * s->threads) {
         job.parts = round_up(ceiling_divide(rows, LINEAR_MAX_ROWS), s->threads);
-        parallel_for(s->pool, job.parts, block_task, &job);
+        parallel_for(s->executor, job.parts, block_task, &job);
     } else {
         run_steps(&job);
     }

@@ -30,7 +30,7 @@ static void fold_head(void *context, size_t head, size_t worker)
     }
 }
 
-void position_fold_run(const position_fold *fold, thread_pool *pool)
+void position_fold_run(const position_fold *fold, executor *by)
 {
-    parallel_for(pool, fold->heads, fold_head, (void *)fold);
+    parallel_for(by, fold->heads, fold_head, (void *)fold);
 }

@@ -20,6 +20,6 @@ typedef struct position_fold {
     float *workspace; /* [A][2K][padded_head], with c2p */
 } position_fold;
 
-void position_fold_run(const position_fold *fold, thread_pool *pool);
+void position_fold_run(const position_fold *fold, executor *by);
 
 #endif

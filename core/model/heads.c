@@ -107,12 +107,12 @@ static void run_mlm(deberta_session *s, const float *rows, size_t ld, size_t cou
     const model_heads *heads = &s->model->heads;
     size_t width = config->embedding_size;
     linear_product dense = linear_plain(&heads->mlm_dense, count, rows, ld, s->normed, s->normed_stride);
-    linear_run_parallel(&s->kernels, s->pool, &dense, 1);
+    linear_run_parallel(&s->kernels, s->executor, &dense, 1);
     activate_rows(&s->kernels, config->hidden_activation, s->normed, s->normed_stride, count, width);
     s->kernels.layernorm_f32(s->normed, s->normed_stride, s->normed, s->normed_stride, heads->mlm_norm.gamma,
                              heads->mlm_norm.beta, count, width, config->layer_norm_eps);
     decoder_loop loop = {.session = s, .rows = s->normed, .count = count, .logits = logits, .stride = stride};
-    parallel_for(s->pool, ceiling_divide(config->vocabulary_size, DECODER_PANELS * PANEL), decode_task, &loop);
+    parallel_for(s->executor, ceiling_divide(config->vocabulary_size, DECODER_PANELS * PANEL), decode_task, &loop);
 }
 
 /* -------------------------------------------------------------------------------------------- Enhanced Mask Decoder */
@@ -194,7 +194,7 @@ static void run_emd(deberta_session *s, const size_t *positions, size_t count)
             loop.run = next_run(s, positions + loop.row, count - loop.row);
             loop.pack = loop.row == 0 || loop.run.sequence != previous;
             attention_begin_group(s, loop.run.sequence);
-            parallel_for(s->pool, model->config.heads, emd_head_task, &loop);
+            parallel_for(s->executor, model->config.heads, emd_head_task, &loop);
         }
         feed_forward_run(s, layer, count, s->context, s->decoder_rows);
     }
@@ -262,7 +262,7 @@ static void run_rtd(deberta_session *s, const size_t *positions, size_t count, f
                              heads->rtd_norm.beta, count, hidden, config->layer_norm_eps);
     linear_product dense =
         linear_plain(&heads->rtd_dense, count, s->context, s->context_stride, s->normed, s->normed_stride);
-    linear_run_parallel(&s->kernels, s->pool, &dense, 1);
+    linear_run_parallel(&s->kernels, s->executor, &dense, 1);
     activate_rows(&s->kernels, config->hidden_activation, s->normed, s->normed_stride, count, hidden);
     classify(s, &heads->rtd_classifier, s->normed, s->normed_stride, count, logits, stride, 1);
 }
@@ -277,7 +277,7 @@ static void run_sequence(deberta_session *s, const size_t *sequences, size_t cou
     }
     linear_product pooler =
         linear_plain(&heads->pooler, count, s->context, s->context_stride, s->normed, s->normed_stride);
-    linear_run_parallel(&s->kernels, s->pool, &pooler, 1);
+    linear_run_parallel(&s->kernels, s->executor, &pooler, 1);
     activate_rows(&s->kernels, config->pooler_activation, s->normed, s->normed_stride, count, config->hidden_size);
     classify(s, &heads->classifier, s->normed, s->normed_stride, count, logits, stride, heads->labels);
 }
@@ -338,11 +338,11 @@ static deberta_status run_task(deberta_session *s, deberta_task head, const size
     DEBERTA_TRY(check_call(s, head, positions, count, stride, err));
     double time = profile_start(session_profiling(s));
     s->status = DEBERTA_OK;
-    thread_pool_hurry(s->pool);
+    executor_begin(s->executor);
     for (size_t done = 0; done < count && s->status == DEBERTA_OK; done += s->tokens) {
         run_head(s, head, positions + done, minimum(s->tokens, count - done), logits + done * stride, stride);
     }
-    thread_pool_rest(s->pool);
+    executor_end(s->executor);
     profile_lap_all(session_profiling(s), PROFILE_HEADS, time);
     if (s->status != DEBERTA_OK && err) *err = s->failure;
     return s->status;

@@ -181,9 +181,9 @@ static void choose_grid(linear_grid *grid, size_t rows)
     }
 }
 
-void linear_run_parallel(const kernels *table, thread_pool *pool, const linear_product *products, size_t count)
+void linear_run_parallel(const kernels *table, executor *by, const linear_product *products, size_t count)
 {
-    linear_grid grid = {.kernels = table, .products = products, .count = count, .threads = thread_pool_threads(pool)};
+    linear_grid grid = {.kernels = table, .products = products, .count = count, .threads = by->threads};
     for (size_t i = 0; i < count; i++) grid.panels += products[i].panels;
     if (grid.panels == 0 || products[0].rows == 0) return;
     choose_grid(&grid, products[0].rows);
@@ -194,5 +194,5 @@ void linear_run_parallel(const kernels *table, thread_pool *pool, const linear_p
         grid.next = products[count - 1].follows;
         grid.next_grid = &next;
     }
-    parallel_for(pool, grid.row_parts * grid.panel_parts, run_cell, &grid);
+    parallel_for(by, grid.row_parts * grid.panel_parts, run_cell, &grid);
 }

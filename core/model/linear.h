@@ -46,7 +46,7 @@ enum {
 _Static_assert(LINEAR_MAX_ROWS >= LINEAR_ROW_SPLIT, "rows of a thread below the split fit its block");
 
 /* On all threads: several products over the same rows, as if their panels were one matrix. */
-void linear_run_parallel(const kernels *table, thread_pool *pool, const linear_product *products, size_t count);
+void linear_run_parallel(const kernels *table, executor *by, const linear_product *products, size_t count);
 
 /* Balanced cutting: where part `index` of `parts` begins. */
 static inline size_t part_start(size_t total, size_t parts, size_t index)

@@ -41,6 +41,7 @@ typedef struct model_heads {
 struct deberta_model {
     model_config config; /* as used: after the tensors have decided what the file left open */
     char *name;
+    topology_info machine;  /* that it was opened on: its sessions look at it */
     checkpoint *checkpoint; /* NULL for a made-up model */
     synthetic_weights synthetic;
     weight_source source;

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/topology.h"
 #include "core/dispatch.h"
 #include "core/model/packed_file.h"
 #include "core/model/walk.h"
@@ -119,31 +118,19 @@ static deberta_status load(deberta_model *model, weight_loader *loader, position
     return try_word_table(model, err);
 }
 
-static deberta_status choose_threads(size_t *threads, size_t asked, deberta_error *err)
-{
-    topology_info topology;
-    *threads = asked;
-    if (asked > TOPOLOGY_MAX_WORKERS)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu threads are more than %d", asked, TOPOLOGY_MAX_WORKERS);
-    if (asked > 0) return DEBERTA_OK;
-    DEBERTA_TRY(topology_read(&topology, err));
-    *threads = topology.usable_cores;
-    return DEBERTA_OK;
-}
-
 static deberta_status load_in_parallel(deberta_model *model, weight_loader *loader, position_workspace *workspace,
                                        const deberta_model_options *options, deberta_error *err)
 {
     kernels table;
-    size_t threads = 0;
     loader->kernels = &table;
     DEBERTA_TRY(kernels_select(&table, DEBERTA_ISA_AUTO, err));
-    DEBERTA_TRY(choose_threads(&threads, options->threads, err));
-    DEBERTA_TRY(thread_pool_create(&loader->pool, threads, false, err));
+    if (options->threads > TOPOLOGY_MAX_WORKERS)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu threads are more than %d", options->threads, TOPOLOGY_MAX_WORKERS);
+    DEBERTA_TRY(executor_create(&loader->executor, options->threads, false, &model->machine, err));
     deberta_status status = load(model, loader, workspace, options->memory_limit_bytes, err);
     free(loader->scratch);
     arena_release(&workspace->arena);
-    thread_pool_free(&loader->pool);
+    executor_free(&loader->executor);
     return status;
 }
 
@@ -198,6 +185,7 @@ deberta_status model_open_internal(deberta_model **result, const char *path, con
     deberta_status status;
     model->mutation = internal->mutation;
     DEBERTA_TRY_OR_FAIL(status, open_source(model, path, err));
+    DEBERTA_TRY_OR_FAIL(status, topology_read(&model->machine, err));
     DEBERTA_TRY_OR_FAIL(status, settle(model, &options, err));
     DEBERTA_TRY_OR_FAIL(status, load_or_view(model, &options, internal, err));
     model_fill_info(model);

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/base/memory_need.h"
-#include "core/base/topology.h"
 #include "core/dispatch.h"
 #include "core/model/linear.h"
 
@@ -180,10 +179,8 @@ static deberta_status check_window(const deberta_model *model, unsigned features
 static deberta_status settle(deberta_session *s, const deberta_model *model, const deberta_session_options *options,
                              const session_internal_options *internal, deberta_error *err)
 {
-    topology_info topology;
     DEBERTA_TRY(check_options(options, model, err));
     DEBERTA_TRY(kernels_select(&s->kernels, options->isa, err));
-    DEBERTA_TRY(topology_read(&topology, err));
     if (internal) s->internal = *internal;
     if (s->internal.layers > model->config.layers) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu layers; %s has %zu", s->internal.layers, model->name,
@@ -199,10 +196,12 @@ static deberta_status settle(deberta_session *s, const deberta_model *model, con
                      model->name);
     s->model = model;
     s->isa = options->isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : options->isa;
-    s->threads = options->threads ? options->threads : topology.usable_cores;
+    const topology_info *machine = &model->machine;
+    s->threads = options->threads ? options->threads : executor_default_threads(machine);
+    if (s->internal.executor) s->threads = s->internal.executor->threads;
     s->max_tokens = options->max_tokens ? options->max_tokens : DEFAULT_MAX_TOKENS;
     s->features = options->features;
-    s->l2_bytes = topology.l2_bytes ? topology.l2_bytes / maximum(topology.l2_cores, 1) : ASSUMED_L2_BYTES;
+    s->l2_bytes = machine->l2_bytes ? machine->l2_bytes / maximum(machine->l2_cores, 1) : ASSUMED_L2_BYTES;
     s->has_c2p = model->has_c2p && term_is_selected(s->internal.terms, DEBERTA_C2P);
     s->has_p2c = model->has_p2c && term_is_selected(s->internal.terms, DEBERTA_P2C);
     bool separate = !model->config.share_att_key && (model->has_c2p || model->has_p2c);
@@ -239,9 +238,11 @@ deberta_status session_create_internal(deberta_session **result, const deberta_m
         status = status_fail(err, DEBERTA_E_SYSTEM, "the system refuses a mutex");
         goto fail;
     }
-    loop_rehearsal *rehearsal = s->internal.rehearsal;
-    DEBERTA_TRY_OR_FAIL(status, rehearsal ? thread_pool_create_rehearsal(&s->pool, s->threads, rehearsal, err)
-                                          : thread_pool_create(&s->pool, s->threads, options.pin_threads != 0, err));
+    s->executor = s->internal.executor;
+    s->owns_executor = !s->executor;
+    if (s->owns_executor)
+        DEBERTA_TRY_OR_FAIL(status,
+                            executor_create(&s->executor, s->threads, options.pin_threads != 0, &model->machine, err));
     *result = s;
     return DEBERTA_OK;
 fail:
@@ -295,7 +296,7 @@ void deberta_session_free(deberta_session **session)
 {
     if (!session || !*session) return;
     deberta_session *s = *session;
-    thread_pool_free(&s->pool);
+    if (s->owns_executor) executor_free(&s->executor);
     arena_release(&s->arena);
     if (s->has_lock) pthread_mutex_destroy(&s->lock);
     free(s);

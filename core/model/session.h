@@ -36,7 +36,8 @@ struct deberta_session {
     const deberta_model *model;
     kernels kernels;
     deberta_isa isa;
-    thread_pool *pool;
+    executor *executor;
+    bool owns_executor; /* else the caller's, who may share it between sessions */
     size_t threads, max_tokens;
     unsigned features;
     session_internal_options internal;

@@ -41,9 +41,9 @@ typedef struct session_internal_options {
     size_t layers;            /* run only the first ones, so that one loaded model serves a sweep over them; 0 = all */
     bool recompute_positions; /* PK and PQ anew in every encode, as programs do that fold nothing; same results */
     bool profile;             /* keep times per stage */
-    /* The session's threads are rehearsed, not started: for what a machine with more cores would do. NULL: real ones.
-     * The caller's, as long as the session lives */
-    loop_rehearsal *rehearsal;
+    /* Who runs the loops, instead of threads of the session's own, and with how many threads: threads and pin_threads
+     * are ignored. Several sessions may share one. The caller's, as long as the session lives. NULL: its own */
+    executor *executor;
     key_window window;
     /* [L][A][2K] added to c2p by table row, divided by the common scale like it: a term that the model does not have,
      * for studies of what it would do. Needs c2p. The caller's, as long as the session lives. NULL: none */

@@ -270,7 +270,7 @@ static deberta_status walk_position_projections(weight_loader *loader, deberta_m
     fold.keys = layer->position_keys;
     fold.queries = layer->position_queries;
     fold.workspace = workspace->rows;
-    position_fold_run(&fold, loader->pool);
+    position_fold_run(&fold, loader->executor);
     return DEBERTA_OK;
 }
 

@@ -55,7 +55,7 @@ weight_source weight_source_of_checkpoint(const checkpoint *stored)
 deberta_status loader_begin_reading(weight_loader *loader, deberta_error *err)
 {
     size_t floats = 0, bytes = 0;
-    if (!size_multiply(loader->scratch_floats, thread_pool_threads(loader->pool), &floats) ||
+    if (!size_multiply(loader->scratch_floats, loader->executor->threads, &floats) ||
         !size_multiply(floats, sizeof(float), &bytes) || !(loader->scratch = malloc(bytes + 1))) {
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for reading weights: %zu floats a thread",
                      loader->scratch_floats);
@@ -298,7 +298,7 @@ static deberta_status read_panels_in_parallel(matrix_reading *reading, deberta_e
         reading->views[part] = direct ? view_weight(loader, &reading->weights[part]) : NULL;
     }
     pthread_mutex_init(&reading->lock, NULL);
-    parallel_for(loader->pool, ceiling_divide(reading->matrix->panel_count, PANELS_PER_TASK), read_panels, reading);
+    parallel_for(loader->executor, ceiling_divide(reading->matrix->panel_count, PANELS_PER_TASK), read_panels, reading);
     pthread_mutex_destroy(&reading->lock);
     for (size_t part = 0; part < plan->part_count; part++) forget_weight(loader, &reading->weights[part]);
     if (reading->status != DEBERTA_OK && err) *err = reading->error;

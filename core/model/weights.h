@@ -52,7 +52,7 @@ typedef struct weight_loader {
     load_pass pass;
     arena *arena;
     const kernels *kernels;
-    thread_pool *pool;
+    executor *executor;
     char prefix[40]; /* of all names, e.g. "encoder.layer.3." */
     bool counting;   /* whether checked tensors add to `parameters` */
     size_t parameters;

@@ -110,15 +110,15 @@ static void cutting_changes_no_bit(void **state)
     linear_run(&f.kernels, &product);
     product.c = other;
     for (size_t threads = 1; threads <= 5; threads++) {
-        thread_pool *pool = NULL;
-        assert_int_equal(thread_pool_create(&pool, threads, false, NULL), DEBERTA_OK);
+        executor *by = NULL;
+        assert_int_equal(executor_create(&by, threads, false, NULL, NULL), DEBERTA_OK);
         for (size_t rows = 1; rows <= ROWS; rows += 133) {
             memset(other, 0xff, ROWS * STRIDE * sizeof *other);
             product.rows = rows;
-            linear_run_parallel(&f.kernels, pool, &product, 1);
+            linear_run_parallel(&f.kernels, by, &product, 1);
             assert_memory_equal(whole, other, rows * STRIDE * sizeof *other);
         }
-        thread_pool_free(&pool);
+        executor_free(&by);
     }
 
     /* Groups of 2 panels, each to its own [ROWS][32]. */

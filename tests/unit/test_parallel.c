@@ -1,5 +1,5 @@
-/* The thread pool: every task once, nobody waits for a thread without a task, sleepers wake, signals stay with the
- * application. SPDX-License-Identifier: MIT */
+/* Executors: every task once, nobody waits for a thread without a task, callers who share one take turns. Of the thread
+ * pool also: sleepers wake, signals stay with the application. SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,16 +18,38 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "core/base/parallel.h"
+#include "core/base/thread_pool.h"
 
 enum { MAX_THREADS = 5, MAX_TASKS = 300 };
 
-static thread_pool *make_pool(size_t threads)
+static topology_info machine;
+
+static deberta_status create_pool(executor **made, size_t threads, bool pin, deberta_error *err)
 {
-    thread_pool *pool = NULL;
+    return thread_pool_create(made, threads, pin, &machine, err);
+}
+
+static deberta_status create_condition_pool(executor **made, size_t threads, bool pin, deberta_error *err)
+{
+    return thread_pool_create_sleeping(made, threads, pin, &machine, SLEEP_ON_CONDITION, err);
+}
+
+/* The pool again, or OpenMP (meson option `threads`). */
+static deberta_status create_of_build(executor **made, size_t threads, bool pin, deberta_error *err)
+{
+    /* 0 would mean the default, which is not what is to be refused. */
+    return executor_create(made, threads ? threads : SIZE_MAX, pin, NULL, err);
+}
+
+/* What the tests at hand are about. */
+static deberta_status (*create)(executor **made, size_t threads, bool pin, deberta_error *err);
+
+static executor *make(size_t threads)
+{
+    executor *made = NULL;
     deberta_error err = {0};
-    if (thread_pool_create(&pool, threads, false, &err) != DEBERTA_OK) fail_msg("%s", err.message);
-    return pool;
+    if (create(&made, threads, false, &err) != DEBERTA_OK) fail_msg("%s", err.message);
+    return made;
 }
 
 /* Plain, not atomic, memory: ThreadSanitizer (tools/run_tests.py --stage threads) checks that parallel_for orders these
@@ -50,8 +72,8 @@ static void test_every_task_runs_once(void **state)
     (void)state;
     const size_t sizes[] = {0, 1, 2, 3, 4, 5, 17, MAX_TASKS};
     for (size_t threads = 1; threads <= MAX_THREADS; threads++) {
-        thread_pool *pool = make_pool(threads);
-        assert_int_equal(thread_pool_threads(pool), threads);
+        executor *pool = make(threads);
+        assert_int_equal(pool->threads, threads);
         for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
             tally t = {0};
             parallel_for(pool, sizes[s], count_run, &t);
@@ -60,9 +82,9 @@ static void test_every_task_runs_once(void **state)
                 assert_true(t.worker_of[i] < threads);
             }
         }
-        thread_pool_free(&pool);
+        executor_free(&pool);
         assert_null(pool);
-        thread_pool_free(&pool);
+        executor_free(&pool);
     }
 }
 
@@ -71,7 +93,7 @@ static void test_many_short_loops(void **state)
 {
     (void)state;
     for (size_t threads = 2; threads <= 4; threads++) {
-        thread_pool *pool = make_pool(threads);
+        executor *pool = make(threads);
         tally t = {0};
         int expected[MAX_TASKS] = {0};
         for (size_t loop = 0; loop < 20000; loop++) {
@@ -79,7 +101,7 @@ static void test_many_short_loops(void **state)
             parallel_for(pool, tasks, count_run, &t);
             for (size_t i = 0; i < tasks; i++) assert_int_equal(t.runs[i], ++expected[i]);
         }
-        thread_pool_free(&pool);
+        executor_free(&pool);
     }
 }
 
@@ -87,14 +109,14 @@ static void test_many_short_loops(void **state)
 static void test_sleepers_wake(void **state)
 {
     (void)state;
-    thread_pool *pool = make_pool(3);
+    executor *pool = make(3);
     tally t = {0};
     for (int loop = 0; loop < 200; loop++) {
         parallel_for(pool, 6, count_run, &t);
         usleep(loop % 4 * 100);
     }
     for (size_t i = 0; i < 6; i++) assert_int_equal(t.runs[i], 200);
-    thread_pool_free(&pool);
+    executor_free(&pool);
 }
 
 /* Threads of this process, but for the one that asks, that run or could: state R in /proc. */
@@ -131,16 +153,17 @@ static bool all_workers_sleep(void)
 static void test_waiting_ends_in_sleep(void **state)
 {
     (void)state;
-    thread_pool *pool = make_pool(2);
+    executor *pool = make(2);
     tally t = {0};
     for (int attempt = 0; attempt < 5; attempt++) {
-        thread_pool_hurry(pool);
+        executor_begin(pool);
         for (int loop = 0; loop < 50; loop++) parallel_for(pool, 6, count_run, &t);
-        if (attempt % 2) thread_pool_rest(pool);
+        if (attempt % 2) executor_end(pool);
         assert_true(all_workers_sleep());
+        if (attempt % 2 == 0) executor_end(pool);
     }
     for (size_t i = 0; i < 6; i++) assert_int_equal(t.runs[i], 250);
-    thread_pool_free(&pool);
+    executor_free(&pool);
 }
 
 typedef struct meeting {
@@ -167,13 +190,13 @@ static void test_all_threads_take_part(void **state)
 {
     (void)state;
     for (size_t threads = 2; threads <= MAX_THREADS; threads++) {
-        thread_pool *pool = make_pool(threads);
+        executor *pool = make(threads);
         for (int loop = 0; loop < 20; loop++) {
             meeting m = {.expected = threads};
             parallel_for(pool, threads, meet, &m);
             assert_false(m.timed_out);
         }
-        thread_pool_free(&pool);
+        executor_free(&pool);
     }
 }
 
@@ -189,12 +212,12 @@ static void hold_task_0(void *context, size_t task, size_t worker)
 static void test_a_delayed_thread_holds_up_one_task_only(void **state)
 {
     (void)state;
-    thread_pool *pool = make_pool(3);
+    executor *pool = make(3);
     meeting m = {.expected = 63};
     parallel_for(pool, 64, hold_task_0, &m);
     assert_false(m.timed_out);
     assert_int_equal(m.finished, 64);
-    thread_pool_free(&pool);
+    executor_free(&pool);
 }
 
 typedef struct settings {
@@ -227,7 +250,7 @@ static void test_workers_block_signals_but_not_faults(void **state)
     (void)state;
     sigset_t before, after;
     pthread_sigmask(SIG_SETMASK, NULL, &before);
-    thread_pool *pool = make_pool(2);
+    executor *pool = make(2);
     pthread_sigmask(SIG_SETMASK, NULL, &after);
     assert_true(same_signals(&before, &after));
     settings s = {.all.expected = 2};
@@ -237,7 +260,7 @@ static void test_workers_block_signals_but_not_faults(void **state)
     assert_int_equal(sigismember(&s.signals[1], SIGINT), 1);
     assert_int_equal(sigismember(&s.signals[1], SIGSEGV), 0);
     assert_true(same_signals(&s.signals[0], &before));
-    thread_pool_free(&pool);
+    executor_free(&pool);
 }
 
 static void test_pinned_workers_have_one_processor_each(void **state)
@@ -246,16 +269,16 @@ static void test_pinned_workers_have_one_processor_each(void **state)
     cpu_set_t mine;
     sched_getaffinity(0, sizeof mine, &mine);
     if (CPU_COUNT(&mine) < 2) skip();
-    thread_pool *pool = NULL;
-    assert_int_equal(thread_pool_create(&pool, 2, true, NULL), DEBERTA_OK);
+    executor *pool = NULL;
+    assert_int_equal(create(&pool, 2, true, NULL), DEBERTA_OK);
     settings s = {.all.expected = 2};
     parallel_for(pool, 2, record_settings, &s);
     assert_int_equal(CPU_COUNT(&s.processors[1]), 1);
     assert_true(CPU_EQUAL(&s.processors[0], &mine));
-    thread_pool_free(&pool);
+    executor_free(&pool);
 
-    assert_int_equal(thread_pool_create(&pool, (size_t)CPU_COUNT(&mine) + 2, true, NULL), DEBERTA_OK);
-    thread_pool_free(&pool);
+    assert_int_equal(create(&pool, (size_t)CPU_COUNT(&mine) + 2, true, NULL), DEBERTA_OK);
+    executor_free(&pool);
 }
 
 /* They begin on processors of their own, but must not stay bound. */
@@ -265,11 +288,11 @@ static void test_unbound_workers_may_go_where_the_caller_may(void **state)
     cpu_set_t mine;
     sched_getaffinity(0, sizeof mine, &mine);
     for (size_t threads = 2; threads <= MAX_THREADS; threads++) {
-        thread_pool *pool = make_pool(threads);
+        executor *pool = make(threads);
         settings s = {.all.expected = threads};
         parallel_for(pool, threads, record_settings, &s);
         for (size_t w = 0; w < threads; w++) assert_true(s.seen[w] && CPU_EQUAL(&s.processors[w], &mine));
-        thread_pool_free(&pool);
+        executor_free(&pool);
     }
 }
 
@@ -284,23 +307,23 @@ static void test_lone_tasks_and_lone_threads_stay_on_the_caller(void **state)
 {
     (void)state;
     pthread_t ran[8];
-    thread_pool *one = make_pool(1), *three = make_pool(3);
+    executor *one = make(1), *three = make(3);
     parallel_for(one, 8, note_thread, ran);
     for (size_t i = 0; i < 8; i++) assert_true(pthread_equal(ran[i], pthread_self()));
     parallel_for(three, 1, note_thread, ran);
     assert_true(pthread_equal(ran[0], pthread_self()));
-    thread_pool_free(&one);
-    thread_pool_free(&three);
+    executor_free(&one);
+    executor_free(&three);
 }
 
 static void test_impossible_pools_are_refused(void **state)
 {
     (void)state;
-    thread_pool *pool = NULL;
+    executor *pool = NULL;
     deberta_error err = {0};
-    assert_int_equal(thread_pool_create(&pool, 0, false, &err), DEBERTA_E_ARGUMENT);
+    assert_int_equal(create(&pool, 0, false, &err), DEBERTA_E_ARGUMENT);
     assert_null(pool);
-    assert_int_equal(thread_pool_create(&pool, SIZE_MAX, false, &err), DEBERTA_E_ARGUMENT);
+    assert_int_equal(create(&pool, SIZE_MAX, false, &err), DEBERTA_E_ARGUMENT);
     assert_null(pool);
     assert_non_null(strstr(err.message, "threads"));
 }
@@ -309,10 +332,10 @@ static void test_impossible_pools_are_refused(void **state)
 static void *drive_a_pool(void *unused)
 {
     (void)unused;
-    thread_pool *pool = make_pool(2);
+    executor *pool = make(2);
     tally t = {0};
     for (int loop = 0; loop < 2000; loop++) parallel_for(pool, 5, count_run, &t);
-    thread_pool_free(&pool);
+    executor_free(&pool);
     return t.runs[4] == 2000 ? NULL : (void *)1;
 }
 
@@ -327,78 +350,165 @@ static void test_two_pools_at_once(void **state)
     assert_null(bad);
 }
 
-/* Task 0 takes three times as long as each of the others. */
-typedef struct rehearsed {
-    pthread_t caller;
-    size_t order[4], workers[4], done;
-} rehearsed;
+/* ------------------------------------------------------------------------------------------------- sharing, defaults */
 
-static void take_a_while(void *context, size_t task, size_t worker)
+typedef struct sharing {
+    executor *shared;
+    atomic_int inside;
+    atomic_bool overlapped;
+    int turns[2]; /* of either when the other was done */
+} sharing;
+
+typedef struct sharer {
+    sharing *with;
+    int rounds;
+    tally t;
+} sharer;
+
+static void *take_turns(void *argument)
 {
-    rehearsed *r = context;
-    struct timespec begin, now;
-    const long wanted = task == 0 ? 30000000 : 10000000;
-    assert_true(pthread_equal(r->caller, pthread_self()));
-    r->order[r->done] = task;
-    r->workers[r->done++] = worker;
-    clock_gettime(CLOCK_MONOTONIC, &begin);
-    do clock_gettime(CLOCK_MONOTONIC, &now);
-    while ((now.tv_sec - begin.tv_sec) * 1000000000L + now.tv_nsec - begin.tv_nsec < wanted);
+    sharer *self = argument;
+    for (int round = 0; round < self->rounds; round++) {
+        executor_begin(self->with->shared);
+        if (atomic_fetch_add(&self->with->inside, 1) != 0) atomic_store(&self->with->overlapped, true);
+        parallel_for(self->with->shared, 7, count_run, &self->t);
+        atomic_fetch_sub(&self->with->inside, 1);
+        executor_end(self->with->shared);
+    }
+    return NULL;
 }
 
-/* Whether the fourth task went to a thread that was free before the first task's, and the sums say so. */
-static bool rehearse_four_tasks(void)
-{
-    thread_pool *pool = NULL;
-    deberta_error err = {0};
-    loop_rehearsal r = {0};
-    rehearsed seen = {.caller = pthread_self()};
-    assert_int_equal(thread_pool_create_rehearsal(&pool, 3, &r, &err), DEBERTA_OK);
-    assert_int_equal(thread_pool_threads(pool), 3);
-    parallel_for(pool, 4, take_a_while, &seen);
-    assert_int_equal(seen.done, 4);
-    for (size_t k = 0; k < 4; k++) assert_int_equal(seen.order[k], k);
-    for (size_t k = 0; k < 3; k++) assert_int_equal(seen.workers[k], k);
-    assert_int_equal(r.loops, 1);
-    assert_int_equal(r.tasks, 4);
-    assert_true(r.busy_seconds >= 0.060);
-    assert_true(r.span_seconds >= 0.030 && r.span_seconds < r.busy_seconds);
-    const bool expected = seen.workers[3] != 0 && r.span_seconds <= r.busy_seconds - 0.020;
-
-    const double span = r.span_seconds; /* a lone task is no loop that anybody joins, but takes its time */
-    seen.done = 0;
-    parallel_for(pool, 1, take_a_while, &seen);
-    assert_int_equal(r.loops, 1);
-    assert_true(r.span_seconds >= span + 0.030);
-    thread_pool_free(&pool);
-    return expected;
-}
-
-/* A disturbed machine makes single tasks longer: who is free first can then be another, but not every time. */
-static void test_a_rehearsal_hands_tasks_to_whom_is_free(void **state)
+/* Plain counters again: the order between two callers is ThreadSanitizer's to check, that none is inside with another
+ * ours. */
+static void test_callers_who_share_take_turns(void **state)
 {
     (void)state;
-    for (int attempt = 0; attempt < 50; attempt++)
-        if (rehearse_four_tasks()) return;
-    fail_msg("the fourth task went to the thread with the longest, 50 times");
+    sharing s = {.shared = make(3)};
+    sharer callers[4];
+    pthread_t threads[4];
+    for (size_t k = 0; k < 4; k++) {
+        callers[k] = (sharer){.with = &s, .rounds = 500};
+        assert_int_equal(pthread_create(&threads[k], NULL, take_turns, &callers[k]), 0);
+    }
+    for (size_t k = 0; k < 4; k++) assert_int_equal(pthread_join(threads[k], NULL), 0);
+    for (size_t k = 0; k < 4; k++)
+        for (size_t i = 0; i < 7; i++) assert_int_equal(callers[k].t.runs[i], 500);
+    assert_false(s.overlapped);
+    executor_free(&s.shared);
+}
+
+/* Who asks first has the next turn, however fast the one before comes back. */
+static void *ask_again(void *argument)
+{
+    sharer *self = argument;
+    executor_begin(self->with->shared);
+    self->with->turns[1] = self->with->turns[0];
+    executor_end(self->with->shared);
+    return NULL;
+}
+
+static void test_the_next_turn_is_of_who_waited(void **state)
+{
+    (void)state;
+    sharing s = {.shared = make(1)};
+    sharer other = {.with = &s};
+    pthread_t thread;
+    executor_begin(s.shared);
+    assert_int_equal(pthread_create(&thread, NULL, ask_again, &other), 0);
+    for (bool waits = false; !waits;) {
+        pthread_mutex_lock(&s.shared->lock);
+        waits = s.shared->queued == 2;
+        pthread_mutex_unlock(&s.shared->lock);
+    }
+    s.turns[1] = -1;
+    for (s.turns[0] = 1; s.turns[0] < 100; s.turns[0]++) {
+        executor_end(s.shared);
+        executor_begin(s.shared);
+    }
+    executor_end(s.shared);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(s.turns[1], 1);
+    executor_free(&s.shared);
+}
+
+static void test_the_environment_sets_the_default(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t threads; /* 0: as without it */
+    } cases[] = {
+        {"3", 3},   {"2,4", 2}, {"99999999999999999999999", 0}, {"", 0}, {"0", 0}, {"-2", 0}, {"+2", 0}, {"2x", 0},
+        {"two", 0}, {"2.5", 0}, {"5000", TOPOLOGY_MAX_WORKERS}};
+    const topology_info six = {.usable_cores = 6};
+    const char *had = getenv("OMP_NUM_THREADS");
+    char *kept = had ? strdup(had) : NULL;
+    unsetenv("OMP_NUM_THREADS");
+    assert_int_equal(executor_default_threads(&six), 6);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        setenv("OMP_NUM_THREADS", cases[k].text, 1);
+        const size_t expected = cases[k].threads ? cases[k].threads : 6;
+        assert_int_equal(executor_default_threads(&six), expected);
+    }
+    executor *by = NULL;
+    setenv("OMP_NUM_THREADS", "3", 1);
+    assert_int_equal(executor_create(&by, 0, false, NULL, NULL), DEBERTA_OK);
+    assert_int_equal(by->threads, 3);
+    executor_free(&by);
+    if (kept)
+        setenv("OMP_NUM_THREADS", kept, 1);
+    else
+        unsetenv("OMP_NUM_THREADS");
+    free(kept);
+}
+
+static int use_pool(void **state)
+{
+    (void)state;
+    create = create_pool;
+    return 0;
+}
+
+static int use_condition(void **state)
+{
+    (void)state;
+    create = create_condition_pool;
+    return 0;
+}
+
+static int use_build(void **state)
+{
+    (void)state;
+    create = create_of_build;
+    return 0;
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
+    if (topology_read(&machine, NULL) != DEBERTA_OK) return 1;
+    const struct CMUnitTest all_kinds[] = {
         cmocka_unit_test(test_every_task_runs_once),
         cmocka_unit_test(test_many_short_loops),
         cmocka_unit_test(test_sleepers_wake),
-        cmocka_unit_test(test_waiting_ends_in_sleep),
         cmocka_unit_test(test_all_threads_take_part),
         cmocka_unit_test(test_a_delayed_thread_holds_up_one_task_only),
-        cmocka_unit_test(test_workers_block_signals_but_not_faults),
-        cmocka_unit_test(test_pinned_workers_have_one_processor_each),
-        cmocka_unit_test(test_unbound_workers_may_go_where_the_caller_may),
         cmocka_unit_test(test_lone_tasks_and_lone_threads_stay_on_the_caller),
         cmocka_unit_test(test_impossible_pools_are_refused),
         cmocka_unit_test(test_two_pools_at_once),
-        cmocka_unit_test(test_a_rehearsal_hands_tasks_to_whom_is_free),
+        cmocka_unit_test(test_callers_who_share_take_turns),
+        cmocka_unit_test(test_the_next_turn_is_of_who_waited),
     };
-    return cmocka_run_group_tests_name("parallel", tests, NULL, NULL);
+    const struct CMUnitTest pools[] = {
+        cmocka_unit_test(test_waiting_ends_in_sleep),
+        cmocka_unit_test(test_workers_block_signals_but_not_faults),
+        cmocka_unit_test(test_pinned_workers_have_one_processor_each),
+        cmocka_unit_test(test_unbound_workers_may_go_where_the_caller_may),
+    };
+    const struct CMUnitTest defaults[] = {cmocka_unit_test(test_the_environment_sets_the_default)};
+    int failures = cmocka_run_group_tests_name("pool", all_kinds, use_pool, NULL);
+    failures += cmocka_run_group_tests_name("pool itself", pools, use_pool, NULL);
+    failures += cmocka_run_group_tests_name("pool without futexes", all_kinds, use_condition, NULL);
+    failures += cmocka_run_group_tests_name("pool without futexes itself", pools, use_condition, NULL);
+    failures += cmocka_run_group_tests_name("executor of the build", all_kinds, use_build, NULL);
+    return failures + cmocka_run_group_tests_name("defaults", defaults, NULL, NULL);
 }

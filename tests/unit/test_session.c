@@ -144,7 +144,7 @@ static void sessions_are_as_asked_for(void **state)
         assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
         assert_int_equal(deberta_session_isa(session), DEBERTA_ISA_SCALAR);
         for (int loop = 0; loop < 100000 && !processors[1]; loop++)
-            parallel_for(session->pool, 2, seen_processors, processors);
+            parallel_for(session->executor, 2, seen_processors, processors);
         assert_int_equal(processors[1], pin && CPU_COUNT(&mine) > 1 ? 1 : CPU_COUNT(&mine));
         deberta_session_free(&session);
     }

@@ -61,7 +61,7 @@ static packed_matrix pack(arena *memory, const weight_source *source, const matr
     packed_matrix matrix;
     weight_loader loader = {.source = source, .arena = memory, .kernels = &table, .pass = LOAD_CHECK};
     assert_int_equal(kernels_select(&table, DEBERTA_ISA_AUTO, NULL), DEBERTA_OK);
-    assert_int_equal(thread_pool_create(&loader.pool, threads, false, NULL), DEBERTA_OK);
+    assert_int_equal(executor_create(&loader.executor, threads, false, NULL, NULL), DEBERTA_OK);
     assert_int_equal(loader_matrix(&loader, &matrix, plan, NULL), DEBERTA_OK);
     loader.pass = LOAD_MEASURE;
     assert_int_equal(loader_matrix(&loader, &matrix, plan, NULL), DEBERTA_OK);
@@ -69,7 +69,7 @@ static packed_matrix pack(arena *memory, const weight_source *source, const matr
     assert_int_equal(loader_begin_reading(&loader, NULL), DEBERTA_OK);
     assert_int_equal(loader_matrix(&loader, &matrix, plan, NULL), DEBERTA_OK);
     free(loader.scratch);
-    thread_pool_free(&loader.pool);
+    executor_free(&loader.executor);
     return matrix;
 }
 

@@ -1,4 +1,4 @@
-/* How a loop runs
+/* The thread pool. How a loop runs
  *
  *     caller                                     worker
  *     ------                                     ------
@@ -13,7 +13,7 @@
  * written only while the gate is closed and nobody is inside, so it needs no atomics of its own.
  *
  * SPDX-License-Identifier: MIT */
-#include "core/base/parallel.h"
+#include "core/base/thread_pool.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -28,19 +28,14 @@
 
 #include "core/base/affinity.h"
 #include "core/base/clock.h"
-#include "core/base/topology.h"
 
-#ifndef PARALLEL_FUTEX /* tests build both */
 #ifdef __linux__
-#define PARALLEL_FUTEX 1
-#else
-#define PARALLEL_FUTEX 0
-#endif
-#endif
-#if PARALLEL_FUTEX
+#define HAVE_FUTEX 1
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#else
+#define HAVE_FUTEX 0
 #endif
 
 enum {
@@ -49,7 +44,7 @@ enum {
      * the loops of a layer are below 10 us: long enough to stay awake across them, short enough to cost nobody a time
      * slice. */
     SPIN_NANOSECONDS = 40000,
-    /* How long between thread_pool_hurry and _rest, while nobody else wants these processors. One that sleeps is handed
+    /* How long between executor_begin and _end, while nobody else wants these processors. One that sleeps is handed
      * back to the host by a virtual machine, which may take its time to return it. */
     HURRIED_SPIN_NANOSECONDS = 5000000,
     /* Somebody who wants them shows in the count of preemptions, which is read so often ... */
@@ -70,9 +65,9 @@ typedef struct worker_thread {
     pthread_t thread;
 } worker_thread;
 
-struct thread_pool {
-    size_t threads;
-    bool spin;
+typedef struct thread_pool {
+    executor base;
+    bool spin, futex;
     worker_thread *workers; /* [threads], entry 0 unused */
     size_t started;         /* workers that exist, from 1 on */
     bool spread;            /* workers begin on processors of their own, and may then go to any of `allowed` */
@@ -80,22 +75,18 @@ struct thread_pool {
     parallel_body body;
     void *context;
     size_t tasks;
-    loop_rehearsal *rehearsal; /* NULL: a real pool */
-    long long *busy_until;     /* [threads] rehearsed, since the loop's beginning */
-#if !PARALLEL_FUTEX
-    pthread_mutex_t mutex;
+    pthread_mutex_t mutex; /* these two without futexes */
     pthread_cond_t changed;
-#endif
     /* Each on its own cache line: spinning readers of one must not slow down the writers of another. */
     _Alignas(LINE_BYTES) atomic_uint epoch;
     atomic_uint sleepers; /* workers that sleep, or are about to, until epoch changes */
     atomic_bool stop;
     _Alignas(LINE_BYTES) atomic_size_t next_task;
     _Alignas(LINE_BYTES) atomic_uint gate;
-    _Alignas(LINE_BYTES) atomic_bool hurried; /* between thread_pool_hurry and thread_pool_rest */
+    _Alignas(LINE_BYTES) atomic_bool hurried; /* between executor_begin and executor_end */
     atomic_llong others_until;                /* when nobody will be taken to want the processors any more */
     atomic_long preemptions;                  /* of this process, when they were counted last */
-};
+} thread_pool;
 
 /* ----------------------------------------------------------------------------------------------- waiting and waking */
 
@@ -143,31 +134,43 @@ static bool spin_until_changed(thread_pool *pool, size_t worker, atomic_uint *wo
     }
 }
 
+#if HAVE_FUTEX
+static void futex_sleep(atomic_uint *word, unsigned value)
+{
+    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+}
+
+static void futex_wake(atomic_uint *word, size_t count)
+{
+    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count < INT_MAX ? (int)count : INT_MAX, NULL, NULL, 0);
+}
+#else
+static void futex_sleep(atomic_uint *word, unsigned value) { (void)word, (void)value; }
+static void futex_wake(atomic_uint *word, size_t count) { (void)word, (void)count; }
+#endif
+
 /* Sleeps unless *word differs from value by then; may return for no reason. */
 static void sleep_while_equal(thread_pool *pool, atomic_uint *word, unsigned value)
 {
-#if PARALLEL_FUTEX
-    (void)pool;
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
-#else
+    if (pool->futex) {
+        futex_sleep(word, value);
+        return;
+    }
     pthread_mutex_lock(&pool->mutex);
     while (atomic_load(word) == value) pthread_cond_wait(&pool->changed, &pool->mutex);
     pthread_mutex_unlock(&pool->mutex);
-#endif
 }
 
 /* Wakes up to `count` sleepers of a word that has been changed before. */
 static void wake(thread_pool *pool, atomic_uint *word, size_t count)
 {
-#if PARALLEL_FUTEX
-    (void)pool;
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, count < INT_MAX ? (int)count : INT_MAX, NULL, NULL, 0);
-#else
-    (void)word, (void)count; /* one condition serves both words, so all must look */
-    pthread_mutex_lock(&pool->mutex);
+    if (pool->futex) {
+        futex_wake(word, count);
+        return;
+    }
+    pthread_mutex_lock(&pool->mutex); /* one condition serves both words, so all must look */
     pthread_cond_broadcast(&pool->changed);
     pthread_mutex_unlock(&pool->mutex);
-#endif
 }
 
 /* ----------------------------------------------------------------------------------------------------------- a loop */
@@ -206,41 +209,10 @@ static void wait_until_empty(thread_pool *pool)
     }
 }
 
-static size_t free_first(const thread_pool *pool)
+static void run(executor *self, size_t tasks, parallel_body body, void *context)
 {
-    size_t first = 0;
-    for (size_t w = 1; w < pool->threads; w++)
-        if (pool->busy_until[w] < pool->busy_until[first]) first = w;
-    return first;
-}
-
-static void rehearse(thread_pool *pool, size_t tasks, parallel_body body, void *context)
-{
-    long long span = 0, busy = 0;
-    memset(pool->busy_until, 0, pool->threads * sizeof *pool->busy_until);
-    for (size_t task = 0; task < tasks; task++) {
-        size_t worker = free_first(pool);
-        long long begin = clock_nanoseconds();
-        body(context, task, worker);
-        long long taken = clock_nanoseconds() - begin;
-        busy += taken;
-        pool->busy_until[worker] += taken;
-        if (pool->busy_until[worker] > span) span = pool->busy_until[worker];
-    }
-    loop_rehearsal *r = pool->rehearsal;
-    r->loops += tasks > 1;
-    r->tasks += tasks > 1 ? tasks : 0;
-    r->busy_seconds += 1e-9 * (double)busy;
-    r->span_seconds += 1e-9 * (double)span;
-}
-
-void parallel_for(thread_pool *pool, size_t tasks, parallel_body body, void *context)
-{
-    if (pool->rehearsal) {
-        rehearse(pool, tasks, body, context);
-        return;
-    }
-    if (pool->threads == 1 || tasks <= 1) {
+    thread_pool *pool = (thread_pool *)self;
+    if (self->threads == 1 || tasks <= 1) {
         for (size_t task = 0; task < tasks; task++) body(context, task, 0);
         return;
     }
@@ -257,9 +229,15 @@ void parallel_for(thread_pool *pool, size_t tasks, parallel_body body, void *con
     wait_until_empty(pool);
 }
 
-void thread_pool_hurry(thread_pool *pool) { atomic_store_explicit(&pool->hurried, true, memory_order_relaxed); }
+static void hurry(executor *self)
+{
+    atomic_store_explicit(&((thread_pool *)self)->hurried, true, memory_order_relaxed);
+}
 
-void thread_pool_rest(thread_pool *pool) { atomic_store_explicit(&pool->hurried, false, memory_order_relaxed); }
+static void rest(executor *self)
+{
+    atomic_store_explicit(&((thread_pool *)self)->hurried, false, memory_order_relaxed);
+}
 
 static void join_loop(thread_pool *pool, size_t worker)
 {
@@ -338,7 +316,7 @@ static deberta_status start_workers(thread_pool *pool, bool pin, const topology_
     sigset_t before;
     int code = 0, here = affinity_current_processor();
     block_signals(&before);
-    for (size_t w = 1; w < pool->threads && !code; w++) {
+    for (size_t w = 1; w < pool->base.threads && !code; w++) {
         pool->workers[w] = (worker_thread){.pool = pool, .worker = w};
         code = start_worker(&pool->workers[w], first_processor(pool, pin, machine, here, w));
         if (code && !pin) code = start_worker(&pool->workers[w], -1); /* anywhere, then */
@@ -348,74 +326,71 @@ static deberta_status start_workers(thread_pool *pool, bool pin, const topology_
     if (!code) return DEBERTA_OK;
     if (pin && code == EINVAL)
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "worker %zu of %zu cannot be bound to processor %d", pool->started + 1,
-                     pool->threads, topology_worker_cpu(machine, pool->started + 1));
-    DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "thread %zu of %zu cannot be started: %s", pool->started + 2, pool->threads,
-                 strerror(code));
+                     pool->base.threads, topology_worker_cpu(machine, pool->started + 1));
+    DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "thread %zu of %zu cannot be started: %s", pool->started + 2,
+                 pool->base.threads, strerror(code));
+}
+
+static void free_pool(executor *self)
+{
+    thread_pool *old = (thread_pool *)self;
+    atomic_store_explicit(&old->stop, true, memory_order_relaxed);
+    announce(old, self->threads);
+    for (size_t w = 1; w <= old->started; w++) pthread_join(old->workers[w].thread, NULL);
+    pthread_mutex_destroy(&old->mutex);
+    pthread_cond_destroy(&old->changed);
+    executor_finish(self);
+    free(old->workers);
+    free(old);
 }
 
 /* Its threads have not been started. */
 static deberta_status pool_without_threads(thread_pool **pool, size_t threads, deberta_error *err)
 {
-    *pool = NULL;
+    static const executor_kind kind = {.run = run, .hurry = hurry, .rest = rest, .free = free_pool};
     if (threads == 0 || threads > UINT_MAX / GATE_INSIDE)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a pool of %zu threads", threads);
     thread_pool *made = aligned_alloc(LINE_BYTES, sizeof *made);
     worker_thread *workers = calloc(threads, sizeof *workers);
-    if (!made || !workers) {
+    deberta_status status = made && workers ? DEBERTA_OK : DEBERTA_E_MEMORY;
+    if (status != DEBERTA_OK) status_fail(err, status, "out of memory for a pool of %zu threads", threads);
+    if (status == DEBERTA_OK) {
+        *made = (thread_pool){.workers = workers};
+        status = executor_init(&made->base, &kind, threads, err);
+    }
+    if (status != DEBERTA_OK) {
         free(made);
         free(workers);
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a pool of %zu threads", threads);
+        return status;
     }
-    *made = (thread_pool){.threads = threads, .workers = workers};
-#if !PARALLEL_FUTEX
     pthread_mutex_init(&made->mutex, NULL);
     pthread_cond_init(&made->changed, NULL);
-#endif
     *pool = made;
     return DEBERTA_OK;
 }
 
-deberta_status thread_pool_create(thread_pool **pool, size_t threads, bool pin, deberta_error *err)
+deberta_status thread_pool_create_sleeping(executor **made, size_t threads, bool pin, const topology_info *machine,
+                                           thread_sleep sleep, deberta_error *err)
 {
-    topology_info machine = {0};
-    *pool = NULL;
-    if (threads > 1) DEBERTA_TRY(topology_read(&machine, err));
-    DEBERTA_TRY(pool_without_threads(pool, threads, err));
+    thread_pool *pool = NULL;
+    *made = NULL;
+    DEBERTA_TRY(pool_without_threads(&pool, threads, err));
+    executor *started = &pool->base;
+    pool->futex = HAVE_FUTEX && sleep == SLEEP_AS_USUAL;
     /* With more threads than cores, one that spins keeps the one that it waits for from running. */
-    (*pool)->spin = threads <= machine.usable_cores;
-    (*pool)->allowed = affinity_of_caller();
-    (*pool)->spread = !pin && (*pool)->spin && (*pool)->allowed.known;
-    deberta_status status = start_workers(*pool, pin, &machine, err);
-    if (status != DEBERTA_OK) thread_pool_free(pool);
+    pool->spin = threads == 1 || threads <= machine->usable_cores;
+    pool->allowed = affinity_of_caller();
+    pool->spread = !pin && pool->spin && pool->allowed.known;
+    const deberta_status status = start_workers(pool, pin, machine, err);
+    if (status == DEBERTA_OK)
+        *made = started;
+    else
+        executor_free(&started);
     return status;
 }
 
-deberta_status thread_pool_create_rehearsal(thread_pool **pool, size_t threads, loop_rehearsal *rehearsal,
-                                            deberta_error *err)
+deberta_status thread_pool_create(executor **made, size_t threads, bool pin, const topology_info *machine,
+                                  deberta_error *err)
 {
-    DEBERTA_TRY(pool_without_threads(pool, threads, err));
-    (*pool)->rehearsal = rehearsal;
-    (*pool)->busy_until = calloc(threads, sizeof *(*pool)->busy_until);
-    if ((*pool)->busy_until) return DEBERTA_OK;
-    thread_pool_free(pool);
-    DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory to rehearse %zu threads", threads);
+    return thread_pool_create_sleeping(made, threads, pin, machine, SLEEP_AS_USUAL, err);
 }
-
-void thread_pool_free(thread_pool **pool)
-{
-    thread_pool *old = *pool;
-    if (!old) return;
-    *pool = NULL;
-    atomic_store_explicit(&old->stop, true, memory_order_relaxed);
-    announce(old, old->threads);
-    for (size_t w = 1; w <= old->started; w++) pthread_join(old->workers[w].thread, NULL);
-#if !PARALLEL_FUTEX
-    pthread_mutex_destroy(&old->mutex);
-    pthread_cond_destroy(&old->changed);
-#endif
-    free(old->workers);
-    free(old->busy_until);
-    free(old);
-}
-
-size_t thread_pool_threads(const thread_pool *pool) { return pool->threads; }

@@ -1,0 +1,29 @@
+/* A pool of POSIX threads for short, frequent loops: the executor of every build that does not ask for OpenMP.
+ *
+ * Tasks are handed out dynamically in increasing order: a thread that was delayed by a neighbour simply takes fewer,
+ * and a loop never waits for a thread that holds no task of it. Waiting is bounded spinning, then sleeping in the
+ * kernel, so that a busy machine costs its share and not a multiple of it. The caller is worker 0 and works too.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_BASE_THREAD_POOL_H
+#define CORE_BASE_THREAD_POOL_H
+
+#include "core/base/parallel.h"
+
+/* How threads sleep. */
+typedef enum thread_sleep {
+    SLEEP_AS_USUAL = 0, /* on a futex where there are futexes */
+    SLEEP_ON_CONDITION, /* on a condition variable, as elsewhere */
+} thread_sleep;
+
+/* threads >= 1 counts the caller. pin: bind workers to cores (never the calling thread); workers beyond the number of
+ * logical processors stay unbound. Without it they may run wherever the caller may; if there are cores enough, each
+ * begins on one of its own. Workers block all signals but those of their own faults. machine may be NULL for one
+ * thread. Between executor_begin and _end a thread that waits stays awake for longer, unless others want these
+ * processors as well. */
+deberta_status thread_pool_create(executor **pool, size_t threads, bool pin, const topology_info *machine,
+                                  deberta_error *err);
+deberta_status thread_pool_create_sleeping(executor **pool, size_t threads, bool pin, const topology_info *machine,
+                                           thread_sleep sleep, deberta_error *err);
+
+#endif
