@@ -240,7 +240,8 @@ typedef struct deberta_session_options {
 /* DEBERTA_E_ARGUMENT: no model, or one opened with describe_only; a tier that cannot be used here; unknown features;
  * max_tokens above 2^24, threads above 1024; an ablation of a term, layer or head that the model lacks.
  * DEBERTA_E_MEMORY: above memory_limit_bytes, or refused by the system. DEBERTA_E_SYSTEM: it refuses something else,
- * such as a thread or its binding. The model must outlive the session. */
+ * such as a thread or its binding. DEBERTA_E_UNSUPPORTED: pin_threads where the library was built to run its loops on
+ * OpenMP, whose environment binds threads (OMP_PROC_BIND). The model must outlive the session. */
 DEBERTA_API deberta_status deberta_session_create(deberta_session **session, const deberta_model *model,
                                                   const deberta_session_options *options, deberta_error *err);
 DEBERTA_API void deberta_session_free(deberta_session **session);
