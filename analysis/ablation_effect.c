@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "core/model/ablation.h"
-#include "core/model/session_internal_options.h"
 
 typedef struct sweep_work {
     const ablation_sweep *sweep;
@@ -55,7 +54,7 @@ static deberta_status open_session(sweep_work *work, deberta_session **session, 
     options.ablation_count = work->listed + sweep->count;
     options.max_tokens = tokens;
     options.features = features | (work->reader.head == DEBERTA_TASK_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0u);
-    const deberta_status status = session_create_within(session, sweep->model, &options, NULL, 0, err);
+    const deberta_status status = deberta_session_create_within(session, sweep->model, &options, 0, err);
     free(all);
     return status;
 }

@@ -4,12 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *component_name(deberta_component component)
-{
-    static const char *const names[DEBERTA_COMPONENT_COUNT] = {"c2c", "c2p", "p2c", "logits", "probs"};
-    return names[component];
-}
-
 deberta_status capture_create(capture *capture, const deberta_model_info *model, const size_t *sequence_starts,
                               size_t sequences, deberta_error *err)
 {

@@ -37,7 +37,6 @@ deberta_observer capture_observer(capture *capture);
 /* [n][n], query first, of one sequence; NULL if it was not wanted or the model lacks the component. */
 float *capture_matrix(const capture *capture, size_t layer, size_t head, deberta_component component, size_t sequence);
 
-const char *component_name(deberta_component component); /* "c2c" "c2p" "p2c" "logits" "probs" */
 bool component_is_in(deberta_component component, const deberta_model_info *model); /* not every model has c2p, p2c */
 
 #endif

@@ -1,9 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/receptive_field.h"
 
+#include "core/model/synthetic.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+deberta_status receptive_field_read_config(model_config *config, const char *path, deberta_error *err)
+{
+    synthetic_weights ignored;
+    return synthetic_names(path) ? synthetic_parse(config, &ignored, path, err) : config_read(config, path, err);
+}
 
 /* Stands for "no limit": far beyond where any rule stops changing, small enough for sums. */
 static const ptrdiff_t unlimited = (ptrdiff_t)1 << 40;

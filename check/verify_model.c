@@ -139,7 +139,7 @@ static deberta_status run_engine(engine_run *run, const deberta_model *model, co
                     (info->tasks_present & 1u << DEBERTA_TASK_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0),
         .ablations = options->ablations,
         .ablation_count = options->ablation_count};
-    DEBERTA_TRY(session_check_memory(model, &session_options, NULL, capture_bytes(&run->capture), err));
+    DEBERTA_TRY(deberta_session_check_within(model, &session_options, capture_bytes(&run->capture), err));
     DEBERTA_TRY(capture_allocate(&run->capture, err));
     DEBERTA_TRY(deberta_session_create(&run->session, model, &session_options, err));
     const deberta_observer observer = capture_observer(&run->capture);
@@ -147,7 +147,7 @@ static deberta_status run_engine(engine_run *run, const deberta_model *model, co
         .struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1, .observer = &observer};
     deberta_outputs outputs = {.struct_size = sizeof outputs};
     DEBERTA_TRY(deberta_encode(run->session, &batch, &outputs, err));
-    DEBERTA_TRY(session_check_finite(run->session, err));
+    DEBERTA_TRY(deberta_session_check_finite(run->session, err));
     for (int head = 0; head < DEBERTA_TASK_COUNT; head++) {
         if (!(info->tasks_present & 1u << head)) continue;
         const size_t width = deberta_task_width(model, (deberta_task)head),
@@ -218,7 +218,7 @@ static deberta_status compare_layer(const comparison *c, size_t layer, deberta_e
     DEBERTA_TRY(compare(c, what, &values, err));
     if (layer == c->info->layers) return DEBERTA_OK;
     for (int k = 0; k < DEBERTA_COMPONENT_COUNT; k++) {
-        const char *name = component_name((deberta_component)k);
+        const char *name = deberta_component_name((deberta_component)k);
         values.found = capture_matrix(&c->run->capture, layer, 0, (deberta_component)k, 0);
         if (!values.found) continue;
         values.base = capture_matrix(&c->base->capture, layer, 0, (deberta_component)k, 0);

@@ -9,8 +9,6 @@
 #include "command/run.h"
 #include "core/base/cpu.h"
 #include "core/base/topology.h"
-#include "core/dispatch.h"
-#include "core/model/packed_file.h"
 #include "output/json_text.h"
 
 static const deberta_isa tiers[] = {DEBERTA_ISA_SCALAR, DEBERTA_ISA_AVX2, DEBERTA_ISA_AVX512, DEBERTA_ISA_NEON};
@@ -44,13 +42,12 @@ static const char *tier_of(const char *kernel_isa)
     return strncmp(kernel_isa, scalar, strlen(scalar)) == 0 ? scalar : kernel_isa;
 }
 
-static json_t *describe_kernels(const kernels *table)
+static json_t *describe_kernels(deberta_isa isa)
 {
     json_t *list = json_array();
-#define X(name, parameters)                                                                                            \
-    json_array_append_new(list, json_pack("{s:s, s:s}", "slot", #name, "isa", tier_of(table->name##_isa)));
-    KERNEL_LIST(X)
-#undef X
+    const char *name, *from;
+    for (size_t k = 0; (name = deberta_kernel_name(isa, k, &from)); k++)
+        json_array_append_new(list, json_pack("{s:s, s:s}", "slot", name, "isa", tier_of(from)));
     return list;
 }
 
@@ -142,7 +139,7 @@ static void print_model(FILE *out, const json_t *model)
     context_advice_print(out, json_object_get(model, "context"));
     fprintf(out, "  parameters        %s without heads, %s in memory\n", parameters, memory);
     if (strcmp(text_of(model, "packed"), "mapped") == 0)
-        fprintf(out, "  packed weights    mapped from %s\n", PACKED_FILE_NAME);
+        fprintf(out, "  packed weights    mapped from %s\n", DEBERTA_PACKED_FILE_NAME);
     fprintf(out, "  heads            ");
     size_t k;
     json_t *head;
@@ -151,8 +148,9 @@ static void print_model(FILE *out, const json_t *model)
     fprintf(out, "\n");
 }
 
-static void print_machine(FILE *out, const kernels *table, const topology_info *topology)
+static void print_machine(FILE *out, deberta_isa isa, const topology_info *topology)
 {
+    const char *kernel, *from;
     char name[128];
     cpu_name(name, sizeof name);
     fprintf(out, "deberta %s\n\nprocessor  %s\n", deberta_version(), name);
@@ -165,21 +163,18 @@ static void print_machine(FILE *out, const kernels *table, const topology_info *
                 missing ? missing : "");
     }
     fprintf(out, "\nkernels, and the tier that runs each here\n");
-#define X(slot, parameters) fprintf(out, "  %-20s %s\n", #slot, tier_of(table->slot##_isa));
-    KERNEL_LIST(X)
-#undef X
+    for (size_t k = 0; (kernel = deberta_kernel_name(isa, k, &from)); k++)
+        fprintf(out, "  %-20s %s\n", kernel, tier_of(from));
 }
 
 static int run(const parsed_options *options)
 {
     deberta_error error = {0};
-    kernels table;
     topology_info topology;
     deberta_model *model = NULL;
     deberta_model_options model_options;
     fill_model_options(options, &model_options);
-    if (kernels_select(&table, options->isa, &error) != DEBERTA_OK || topology_read(&topology, &error) != DEBERTA_OK)
-        return say_error(options, &error);
+    if (topology_read(&topology, &error) != DEBERTA_OK) return say_error(options, &error);
     if (options_argument_count(options)) {
         const int status = run_describe_model(options, &model);
         if (status != EXIT_OK) return status;
@@ -190,14 +185,14 @@ static int run(const parsed_options *options)
     int status = EXIT_OK;
     if (options_has(options, "json")) {
         json_t *object = json_pack("{s:s, s:o, s:o, s:o}", "version", deberta_version(), "tiers", describe_tiers(),
-                                   "topology", describe_topology(&topology), "kernels", describe_kernels(&table));
+                                   "topology", describe_topology(&topology), "kernels", describe_kernels(options->isa));
         if (about_model) json_object_set(object, "model", about_model);
         status = run_print_json(options, object);
     } else {
         text_output output;
         status = text_output_open(options, options_value(options, "out", NULL), &output);
         if (status == EXIT_OK) {
-            print_machine(output.file, &table, &topology);
+            print_machine(output.file, options->isa, &topology);
             if (about_model) print_model(output.file, about_model);
             status = text_output_close(options, &output);
         }

@@ -1,13 +1,11 @@
 /* `deberta pack`: what opening computes, kept beside the weights. SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
 #include "command/run.h"
-#include "core/model/model.h"
-#include "core/model/packed_file.h"
 #include "output/json_text.h"
 
 static json_t *describe(const deberta_model_info *info)
 {
-    return json_pack("{s:o, s:s, s:I}", "model", json_clean_text(info->name), "file", PACKED_FILE_NAME, "bytes",
+    return json_pack("{s:o, s:s, s:I}", "model", json_clean_text(info->name), "file", DEBERTA_PACKED_FILE_NAME, "bytes",
                      (json_int_t)info->memory_bytes);
 }
 
@@ -20,7 +18,7 @@ static int print(const parsed_options *options, const deberta_model_info *info)
     if (status != EXIT_OK) return status;
     format_bytes(size, (double)info->memory_bytes);
     fprintf(output.file, "%s in %s/%s: mapped from now on whenever this model is opened\n", size, info->name,
-            PACKED_FILE_NAME);
+            DEBERTA_PACKED_FILE_NAME);
     return text_output_close(options, &output);
 }
 
@@ -44,13 +42,23 @@ static int confirm(const parsed_options *options)
     return status;
 }
 
+static void remove_on_signal(void *context, const char *path)
+{
+    (void)context;
+    run_remove_on_signal(path);
+}
+
 static int run(const parsed_options *options)
 {
     deberta_model_options model_options;
     deberta_error error = {0};
     fill_model_options(options, &model_options);
     if (!run_is_model_place(options)) return EXIT_INPUT;
-    if (model_pack(options_argument(options, 0), &model_options, run_remove_on_signal, &error) != DEBERTA_OK)
+    const deberta_pack_options packing = {.struct_size = sizeof packing,
+                                          .threads = model_options.threads,
+                                          .memory_limit_bytes = model_options.memory_limit_bytes,
+                                          .on_temporary = remove_on_signal};
+    if (deberta_model_pack(options_argument(options, 0), &packing, &error) != DEBERTA_OK)
         return say_error(options, &error);
     return confirm(options);
 }

@@ -7,8 +7,6 @@
 #include "core/base/status.h"
 #include "core/base/topology.h"
 #include "core/io/quote.h"
-#include "core/model/ablation_plan.h"
-#include "core/model/packed_file.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -86,12 +84,12 @@ bool run_is_model_place(const parsed_options *options) { return is_model_place(o
 /* Every session would say so too, but only then, and not that it is the command line that is wrong. */
 static int check_what_is_ablated(const parsed_options *options, const deberta_model *model)
 {
-    deberta_session_options session_options;
+    deberta_session_options session_options = {.struct_size = sizeof session_options};
     deberta_error error;
+    size_t bytes;
     const int status = ablate_read(options, &session_options);
     if (status != EXIT_OK) return status;
-    if (ablation_check(model, session_options.ablations, session_options.ablation_count, &error) == DEBERTA_OK)
-        return EXIT_OK;
+    if (deberta_session_predict_bytes(&bytes, model, &session_options, &error) == DEBERTA_OK) return EXIT_OK;
     return say_usage(options, "--ablate: %s", error.message);
 }
 
@@ -102,7 +100,7 @@ static void note_stale(const parsed_options *options, const deberta_model *model
     say_note(options,
              "note: %s/%s is not of these weights or not of this version, and is passed over (renew it: deberta "
              "pack %s)",
-             info.name, PACKED_FILE_NAME, info.name);
+             info.name, DEBERTA_PACKED_FILE_NAME, info.name);
 }
 
 static int open_model(const parsed_options *options, const char *path, bool describe_only, deberta_model **model)

@@ -44,6 +44,21 @@ deberta_isa deberta_isa_best(void)
     return DEBERTA_ISA_SCALAR;
 }
 
+const char *deberta_kernel_name(deberta_isa isa, size_t kernel, const char **from)
+{
+    kernels table;
+    size_t slot = 0;
+    if (kernels_select(&table, isa, NULL) != DEBERTA_OK) return NULL;
+#define X(name, parameters)                                                                                            \
+    if (slot++ == kernel) {                                                                                            \
+        if (from) *from = table.name##_isa;                                                                            \
+        return #name;                                                                                                  \
+    }
+    KERNEL_LIST(X)
+#undef X
+    return NULL;
+}
+
 deberta_status kernels_select(kernels *table, deberta_isa isa, deberta_error *err)
 {
     if (isa == DEBERTA_ISA_AUTO) isa = deberta_isa_best();

@@ -40,7 +40,7 @@ static deberta_status fill_mask(const deberta_model *model, deberta_session *ses
         if (id < 0) return error->code ? error->code : DEBERTA_E_MEMORY;
         const deberta_status decoded = deberta_detokenize(&word, NULL, tokenizer, &id, 1, error);
         if (decoded == DEBERTA_OK) printf("%s\n", word);
-        free(word);
+        deberta_free(word);
         return decoded;
     }
     printf("the text has no [MASK]\n");

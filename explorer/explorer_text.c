@@ -26,7 +26,7 @@ typedef struct text_data {
 static const stored_tensor *find(const text_data *data, size_t layer, int component)
 {
     char name[48];
-    snprintf(name, sizeof name, "attn.%zu.%s", layer, component_name((deberta_component)component));
+    snprintf(name, sizeof name, "attn.%zu.%s", layer, deberta_component_name((deberta_component)component));
     for (size_t k = 0; k < data->tensors.count; k++)
         if (strcmp(data->tensors.items[k].tensor.name, name) == 0) return &data->tensors.items[k];
     return NULL;
@@ -68,7 +68,7 @@ static deberta_status read_head(text_data *data, size_t layer, size_t head, debe
         const stored_tensor *tensor = find(data, layer, c);
         if (!tensor || tensor->tensor.elements != data->heads * area)
             DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: attn.%zu.%s is missing or of another shape", data->file.name.text,
-                         layer, component_name((deberta_component)c));
+                         layer, deberta_component_name((deberta_component)c));
         tensor_convert_f32(data->matrices[c], tensor, data->file.bytes, head * area, area);
     }
     return DEBERTA_OK;

@@ -98,6 +98,10 @@ typedef struct deberta_error {
     char message[504]; /* one sentence: what, where, found, expected. Always terminated */
 } deberta_error;
 
+/* Memory that the library gives away and that has no type of its own: the text of deberta_detokenize. Accepts NULL.
+ * What has a type has its own deberta_..._free. */
+DEBERTA_API void deberta_free(void *memory);
+
 /* The enumerator, "DEBERTA_E_FILE", for those who keep no deberta_error; "unknown status" for any other number. */
 DEBERTA_API const char *deberta_status_name(deberta_status status);
 
@@ -143,12 +147,24 @@ typedef struct deberta_model_options {
  * unknown key is an error that lists them. */
 DEBERTA_API deberta_status deberta_model_open(deberta_model **model, const char *path,
                                               const deberta_model_options *options, deberta_error *err);
+#define DEBERTA_PACKED_FILE_NAME "deberta.packed"
+
+typedef struct deberta_pack_options {
+    size_t struct_size;
+    size_t threads; /* 0 = physical cores this process may use */
+    size_t memory_limit_bytes;
+    /* NULL, or told the name of a file that an interruption would leave behind, and NULL once there is none: for a
+     * program that removes it on a signal. */
+    void (*on_temporary)(void *context, const char *path);
+    void *context;
+} deberta_pack_options;
+
 /* Writes <path>/deberta.packed, as large as the weights in float32: what opening makes of the checkpoint.
  * deberta_model_open maps it from then on, so that opening takes next to no time and memory is shared by all processes
  * that do; results are the same bits. It is passed over when the checkpoint's files are no longer those of which it was
  * made (by name, size and time of modification), when it is of another version of this library, and for a model of
- * fewer layers. Only threads and memory_limit_bytes of the options count. */
-DEBERTA_API deberta_status deberta_model_pack(const char *path, const deberta_model_options *options,
+ * fewer layers. */
+DEBERTA_API deberta_status deberta_model_pack(const char *path, const deberta_pack_options *options,
                                               deberta_error *err);
 /* Sets *model to NULL; all sessions of the model must be freed before. What deberta_model_describe and _label point to
  * goes with the model. */
@@ -184,6 +200,9 @@ typedef struct deberta_model_info {
 DEBERTA_API const deberta_model_info *deberta_model_describe(const deberta_model *model);
 /* The name that id2label gives the class of that number, or NULL. */
 DEBERTA_API const char *deberta_model_label(const deberta_model *model, size_t label);
+/* SHA-256 of the checkpoint's files as 64 hex digits and a NUL: what a result was made of. Reads them all. Empty for a
+ * made-up model, which has no files. */
+DEBERTA_API deberta_status deberta_model_digest(const deberta_model *model, char digest[65], deberta_error *err);
 
 /* --------------------------------------------------------------------------------------------------------- session */
 
@@ -205,6 +224,9 @@ typedef enum deberta_component {
     DEBERTA_PROBABILITIES, /* softmax over the keys; a masked key has 0 */
     DEBERTA_COMPONENT_COUNT
 } deberta_component;
+
+/* "c2c", "c2p", "p2c", "logits", "probs" */
+DEBERTA_API const char *deberta_component_name(deberta_component component);
 
 /* An intervention: what a head does without one of its terms. The scale stays sqrt(d (1 + terms)) of the model, the
  * other terms keep their values, and observers see the term as it then is. The Enhanced Mask Decoder runs the last
@@ -319,6 +341,12 @@ typedef struct deberta_outputs {
 DEBERTA_API deberta_status deberta_encode(deberta_session *session, const deberta_batch *batch,
                                           deberta_outputs *outputs, deberta_error *err);
 
+/* DEBERTA_E_FORMAT, with the place, where the last encode's H[L] holds something that is no finite number. Damaged
+ * weights do that, and nothing else says so: NaN in one of them spreads to all tokens, and neither kernels nor
+ * comparisons with equally damaged numbers mind. Not part of deberta_encode, because weights may be edited on purpose.
+ */
+DEBERTA_API deberta_status deberta_session_check_finite(const deberta_session *session, deberta_error *err);
+
 /* ----------------------------------------------------------------------------------------------------------- heads */
 
 typedef enum deberta_task {
@@ -417,11 +445,37 @@ typedef struct deberta_tokens {
 DEBERTA_API deberta_status deberta_tokenize(deberta_tokens **tokens, const deberta_tokenizer *tokenizer,
                                             const deberta_text *text, deberta_error *err);
 DEBERTA_API void deberta_tokens_free(deberta_tokens **tokens);
-/* The text that ids stand for, terminated, for the caller to free(); bytes may be NULL. [CLS], [SEP] and [PAD] are left
- * out, other special tokens are spelled. Bytes that make no character become U+FFFD. DEBERTA_E_ARGUMENT for an id
- * without a token. */
+/* The text that ids stand for, terminated, for the caller to give to deberta_free; bytes may be NULL. [CLS], [SEP] and
+ * [PAD] are left out, other special tokens are spelled. Bytes that make no character become U+FFFD. DEBERTA_E_ARGUMENT
+ * for an id without a token. */
 DEBERTA_API deberta_status deberta_detokenize(char **text, size_t *bytes, const deberta_tokenizer *tokenizer,
                                               const int32_t *ids, size_t count, deberta_error *err);
+
+/* -------------------------------------------------------------------------------------------------------- unstable */
+
+/* What the programs of this project need beyond the above. It may change or go in any version, and no promise about
+ * struct_size or compatibility holds for it: for programs that are built together with the library. */
+#ifdef DEBERTA_UNSTABLE
+
+/* memory_limit_bytes of the options then bounds the model, the session, and kept_bytes that the caller will keep of the
+ * results, together: what the user of a program means by a limit. DEBERTA_E_MEMORY with all parts where it is too low.
+ */
+DEBERTA_API deberta_status deberta_session_check_within(const deberta_model *model,
+                                                        const deberta_session_options *options, size_t kept_bytes,
+                                                        deberta_error *err);
+/* deberta_session_create where that refuses nothing. */
+DEBERTA_API deberta_status deberta_session_create_within(deberta_session **session, const deberta_model *model,
+                                                         const deberta_session_options *options, size_t kept_bytes,
+                                                         deberta_error *err);
+/* Name of the kernel of that number, from 0, and in *from what a session of the tier runs for it ("avx2",
+ * "scalar_fma"). NULL beyond the last kernel, and for a tier that cannot be used here. */
+DEBERTA_API const char *deberta_kernel_name(deberta_isa isa, size_t kernel, const char **from);
+/* The row of the relative table that c2p and p2c read for a query minus key distance, of a model by its description;
+ * below relative_rows. 0 for a model without relative positions. */
+DEBERTA_API size_t deberta_position_row(const deberta_model_info *info, deberta_reference reference,
+                                        ptrdiff_t distance);
+
+#endif
 
 #ifdef __cplusplus
 }

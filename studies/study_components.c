@@ -9,7 +9,6 @@
 #include "studies/studies.h"
 #include "studies/token_class.h"
 #include "core/base/status.h"
-#include "core/model/session_internal_options.h"
 
 enum { MOST_SENTENCES = 100000, BATCH_TOKENS = 2048 };
 
@@ -37,7 +36,7 @@ static deberta_status measure_shares(components_study *study, deberta_error *err
     session_options.features = DEBERTA_OBSERVE_ATTENTION;
     deberta_status status = starts ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     if (status == DEBERTA_OK)
-        status = session_create_within(&session, texts->model.model, &session_options, NULL, 0, err);
+        status = deberta_session_create_within(&session, texts->model.model, &session_options, 0, err);
     const deberta_observer observer = component_share_observer(&study->share);
     progress_bar bar = progress_begin(study->options, "sentences", texts->count);
     for (size_t first = 0, end; status == DEBERTA_OK && first < texts->count; first = end) {

@@ -12,7 +12,6 @@
 #include "studies/study.h"
 #include "command/input/text_batches.h"
 #include "core/base/status.h"
-#include "core/model/session_internal_options.h"
 #include "analysis/masked_texts.h"
 #include "analysis/quantile.h"
 
@@ -125,7 +124,7 @@ static deberta_status allocate(decoder_study *study, deberta_error *err)
     deberta_session_options session_options = study->model.session_options;
     session_options.max_tokens = longest;
     session_options.features = DEBERTA_KEEP_DECODER_INPUT;
-    return session_create_within(&study->model.session, study->model.model, &session_options, NULL, 0, err);
+    return deberta_session_create_within(&study->model.session, study->model.model, &session_options, 0, err);
 }
 
 static deberta_status measure(decoder_study *study, deberta_error *err)

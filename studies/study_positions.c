@@ -10,7 +10,6 @@
 #include "studies/studies.h"
 #include "studies/study_models.h"
 #include "core/base/status.h"
-#include "core/model/session_internal_options.h"
 
 enum { MOST_SENTENCES = 100000, LEAST_PROBE_SEQUENCES = 20, SHORTEST_PHRASE = 6, LONGEST_PHRASE = 40 }; /* tokens */
 
@@ -69,7 +68,7 @@ static deberta_status encode_model(positions_study *study, studied_model *model,
     const size_t batch = position_shift_tokens(study->longest_phrase);
     options.max_tokens = batch > POSITIONS_PROBE_TOKENS ? batch : POSITIONS_PROBE_TOKENS;
     options.features = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION;
-    DEBERTA_TRY(session_create_within(&session, model->model, &options, NULL, 0, err));
+    DEBERTA_TRY(deberta_session_create_within(&session, model->model, &options, 0, err));
     const position_shift_input shift = {.session = session,
                                         .model = &model->info,
                                         .tokens = study->phrase_tokens,

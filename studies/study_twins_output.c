@@ -186,7 +186,7 @@ static void add_curves(twins_study *study)
                     char at[24];
                     if (!isfinite(mean)) continue;
                     snprintf(at, sizeof at, "%td", r);
-                    add_data(study, model, component_name(c), layer, ALL_HEADS, at,
+                    add_data(study, model, deberta_component_name(c), layer, ALL_HEADS, at,
                              &(bootstrap_interval){mean, NAN, NAN});
                 }
             }
@@ -336,7 +336,8 @@ static deberta_status make_figure(twins_study *study, twins_figure *f, deberta_e
     for (size_t k = 0; k < 2 * study->reach + 1; k++) f->distances[k] = (double)k - (double)study->reach;
     for (size_t m = 0; m < TWINS; m++)
         for (deberta_component c = DEBERTA_C2C; c <= DEBERTA_P2C; c++)
-            snprintf(f->names[m][c], sizeof f->names[m][c], "%.80s: %s", study->models[m].name, component_name(c));
+            snprintf(f->names[m][c], sizeof f->names[m][c], "%.80s: %s", study->models[m].name,
+                     deberta_component_name(c));
     DEBERTA_TRY(add_head_panel(study, f, SPREAD_ENTROPY, "entropy of heads", "bits", err));
     DEBERTA_TRY(add_head_panel(study, f, SPREAD_DISTANCE, "how far they look", "mean distance (tokens)", err));
     for (size_t layer = 0; layer < study->layers; layer++)

@@ -12,7 +12,6 @@
 #include "command/run.h"
 #include "core/base/path.h"
 #include "core/io/export.h"
-#include "core/model/session.h"
 #include "output/json_text.h"
 #include "analysis/capture.h"
 
@@ -101,7 +100,7 @@ static void declare(encode_job *job)
     for (size_t l = 0; l < job->info.layers; l++)
         for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
             if (!job->capture.attention[l * DEBERTA_COMPONENT_COUNT + (size_t)c]) continue;
-            snprintf(name, sizeof name, "attn.%zu.%s", l, component_name((deberta_component)c));
+            snprintf(name, sizeof name, "attn.%zu.%s", l, deberta_component_name((deberta_component)c));
             add_tensor(job, name, 4, B, job->info.heads, N, N);
         }
     for (int head = 0; head < DEBERTA_TASK_COUNT; head++) {
@@ -188,7 +187,7 @@ static deberta_status write_values(encode_job *job, export_file *file, deberta_e
                                      last ? job->last_stride : job->info.hidden_size, err));
         } else if (sscanf(name, "attn.%zu.%15s", &layer, what) == 2) {
             for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
-                if (strcmp(what, component_name((deberta_component)c)) == 0)
+                if (strcmp(what, deberta_component_name((deberta_component)c)) == 0)
                     DEBERTA_TRY(write_attention(job, file, k, layer, (deberta_component)c, err));
         } else if (job->tensors[k].dtype == DTYPE_I64) {
             for (size_t which = 0; which < INPUTS; which++)
@@ -252,7 +251,7 @@ static deberta_status encode(encode_job *job, deberta_session_options *session_o
     session_options->features = (job->capture.hidden ? DEBERTA_OBSERVE_HIDDEN : 0u) |
                                 (observed ? DEBERTA_OBSERVE_ATTENTION : 0u) |
                                 (job->heads[DEBERTA_TASK_MLM_EMD] ? DEBERTA_KEEP_DECODER_INPUT : 0u);
-    DEBERTA_TRY(session_check_memory(job->model, session_options, NULL, kept_bytes(job), err));
+    DEBERTA_TRY(deberta_session_check_within(job->model, session_options, kept_bytes(job), err));
     DEBERTA_TRY(capture_allocate(&job->capture, err));
     DEBERTA_TRY(deberta_session_create(&job->session, job->model, session_options, err));
     if (job->input.sequences) { /* an input that is all padding has nothing to encode: every tensor is zero */
@@ -261,7 +260,7 @@ static deberta_status encode(encode_job *job, deberta_session_options *session_o
         deberta_batch batch = input_as_batch(&job->input);
         if (observed || job->capture.hidden) batch.observer = &observer;
         DEBERTA_TRY(deberta_encode(job->session, &batch, &outputs, err));
-        DEBERTA_TRY(session_check_finite(job->session, err));
+        DEBERTA_TRY(deberta_session_check_finite(job->session, err));
         job->last_hidden = outputs.hidden;
         job->last_stride = outputs.hidden_stride;
     }

@@ -12,7 +12,6 @@
 #include "core/base/clock.h"
 #include "core/base/grow.h"
 #include "core/base/status.h"
-#include "core/model/model.h"
 #include "output/json_text.h"
 
 enum {
@@ -161,7 +160,7 @@ static deberta_status describe_settings(const corpus_job *job, json_t **settings
 {
     char digest[65];
     const char *ablations = ablate_text(job->options);
-    DEBERTA_TRY(model_digest(job->batches.model, digest, err));
+    DEBERTA_TRY(deberta_model_digest(job->batches.model, digest, err));
     *settings = json_pack(
         "{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s, s:s}", "version", deberta_version(), "model", digest, "pool",
         pooling_names[job->pooling], "format", (int)job->output.format, "window", (json_int_t)job->window, "stride",

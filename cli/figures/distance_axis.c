@@ -3,19 +3,19 @@
 
 #include <string.h>
 
-#include "core/model/positions.h"
-
 enum { LONGEST_LINEAR = 40, MOST_EDGES = 30 };
 
 /* Edges on one side, from the middle outwards. Those between rows that serve one distance each are not worth a stroke.
  */
-static size_t find_edges(const position_rule *rule, ptrdiff_t reach, int side, double *edges)
+static size_t find_edges(const deberta_model_info *info, deberta_reference rule, ptrdiff_t reach, int side,
+                         double *edges)
 {
     size_t count = 0;
     for (ptrdiff_t r = 1; r <= reach; r++) {
-        const size_t inner = position_row(rule, side * (r - 1)), outer = position_row(rule, side * r);
-        const bool wide =
-            (r > 1 && position_row(rule, side * (r - 2)) == inner) || position_row(rule, side * (r + 1)) == outer;
+        const size_t inner = deberta_position_row(info, rule, side * (r - 1)),
+                     outer = deberta_position_row(info, rule, side * r);
+        const bool wide = (r > 1 && deberta_position_row(info, rule, side * (r - 2)) == inner) ||
+                          deberta_position_row(info, rule, side * (r + 1)) == outer;
         if (inner != outer && wide) edges[count++] = side * ((double)r - 0.5);
     }
     return count;
@@ -35,11 +35,12 @@ int distance_axis_make(figure_job *job, size_t reach, bool with_edges, distance_
     if (!with_edges || !job->info.relative_rows) return EXIT_OK;
     deberta_model_options model_options;
     fill_model_options(job->options, &model_options);
-    const position_rule rule = position_rule_of(&job->info, model_options.reference);
+    const deberta_reference rule = model_options.reference;
     double *edges = figure_job_allocate(job, 2 * reach, sizeof *edges);
     if (!edges) return figure_job_out_of_memory(job);
-    const size_t left = find_edges(&rule, (ptrdiff_t)reach, 1, edges);
-    const size_t right = find_edges(&rule, (ptrdiff_t)reach, -1, edges + left), most = left > right ? left : right;
+    const size_t left = find_edges(&job->info, rule, (ptrdiff_t)reach, 1, edges);
+    const size_t right = find_edges(&job->info, rule, (ptrdiff_t)reach, -1, edges + left),
+                 most = left > right ? left : right;
     axis->edge_step = most > MOST_EDGES ? (most + MOST_EDGES - 1) / MOST_EDGES : 1;
     axis->edge_count = thin_out(edges, left, axis->edge_step);
     const size_t kept = thin_out(edges + left, right, axis->edge_step);

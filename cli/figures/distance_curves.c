@@ -55,9 +55,10 @@ int distance_curves_add_data(figure_job *job, const distance_curves *curves)
         for (size_t s = 0; s < DISTANCE_STATISTICS && job->components[c] && status == DEBERTA_OK; s++) {
             if (s == DISTANCE_COUNT && counted) continue;
             counted = true;
-            const char *name = s == DISTANCE_COUNT ? statistic_names[s]
-                                                   : figure_job_text(job, "%s_%s", component_name((deberta_component)c),
-                                                                     statistic_names[s]);
+            const char *name =
+                s == DISTANCE_COUNT
+                    ? statistic_names[s]
+                    : figure_job_text(job, "%s_%s", deberta_component_name((deberta_component)c), statistic_names[s]);
             if (!name) return figure_job_out_of_memory(job);
             status = figure_data_add_numbers(&job->data, name, curves->column[c][s], lines, &error);
         }
@@ -82,7 +83,7 @@ static chart_panel make_panel(figure_job *job, const distance_curves *curves, co
     for (int c = 0; c < DEBERTA_COMPONENT_COUNT && series; c++) {
         if (!job->components[c] || (c == DEBERTA_PROBABILITIES) != probabilities) continue;
         series[panel.series_count++] =
-            (chart_series){.name = component_name((deberta_component)c),
+            (chart_series){.name = deberta_component_name((deberta_component)c),
                            .kind = CHART_CURVE,
                            .x = curves->distance + first,
                            .y = curves->column[c][curves->mean ? DISTANCE_MEAN : DISTANCE_MEDIAN] + first,

@@ -11,7 +11,7 @@ static int add_panel(figure_job *job, attention_figure *figure, attention_panel 
     panel->stride = figure->keys;
     panel->title = component_title(component);
     panel->kind = figure_job_kind_of(job, component);
-    return figure_job_add_matrix(job, component_name(component), layer, head, panel->values);
+    return figure_job_add_matrix(job, deberta_component_name(component), layer, head, panel->values);
 }
 
 /* One row of the figure for each layer and head, one panel in it for each component. */

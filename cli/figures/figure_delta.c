@@ -19,7 +19,7 @@ static int add_change(figure_job *job, attention_panel *panel, size_t layer, siz
     *panel = (attention_panel){.stride = job->view.count, .title = titles[term], .kind = HEATMAP_SIGNED};
     const int status = figure_job_view_matrix(job, &job->view, change, TOKEN_VIEW_SUM_KEYS, &panel->values);
     if (status != EXIT_OK) return status;
-    const char *name = figure_job_text(job, "delta_%s", component_name((deberta_component)term));
+    const char *name = figure_job_text(job, "delta_%s", deberta_component_name((deberta_component)term));
     return name ? figure_job_add_matrix(job, name, layer, head, panel->values) : figure_job_out_of_memory(job);
 }
 

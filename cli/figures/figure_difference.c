@@ -28,7 +28,7 @@ static int refuse_component(const figure_job *job, const deberta_model_info *lac
     return say_usage(job->options,
                      "--components: %s has no %s, so there is nothing to subtract; both models have c2c, logits and "
                      "probs%s%s",
-                     lacking->name, component_name(component),
+                     lacking->name, deberta_component_name(component),
                      component != DEBERTA_C2P && component_is_in(DEBERTA_C2P, lacking) ? ", c2p" : "",
                      component != DEBERTA_P2C && component_is_in(DEBERTA_P2C, lacking) ? ", p2c" : "");
 }
@@ -41,8 +41,8 @@ static int choose_shared(figure_job *job, const deberta_model_info *other)
         const bool own_has = component_is_in(c, &job->info);
         if (own_has == component_is_in(c, other)) continue;
         const deberta_model_info *lacking = own_has ? other : &job->info;
-        if (asked && strstr(asked, component_name(c))) return refuse_component(job, lacking, c);
-        if (!asked) figure_job_note(job, "%s has no %s. ", lacking->name, component_name(c));
+        if (asked && strstr(asked, deberta_component_name(c))) return refuse_component(job, lacking, c);
+        if (!asked) figure_job_note(job, "%s has no %s. ", lacking->name, deberta_component_name(c));
         job->components[c] = false;
     }
     return EXIT_OK;
@@ -128,7 +128,7 @@ static int subtract(figure_job *job, const other_side *other, size_t index, debe
                                .stride = job->view.count,
                                .title = component_title(component),
                                .kind = component == DEBERTA_PROBABILITIES ? HEATMAP_RANGE : HEATMAP_SIGNED};
-    return figure_job_add_matrix(job, component_name(component), layer, head, difference);
+    return figure_job_add_matrix(job, deberta_component_name(component), layer, head, difference);
 }
 
 /* Probabilities have a scale and a unit of their own, but signs too: a range, symmetric unless it was chosen, in the

@@ -79,7 +79,7 @@ static int add_panel(error_work *work, attention_panel *panel, size_t index, deb
 {
     figure_job *job = work->job;
     const float *difference = work->difference[index * DEBERTA_COMPONENT_COUNT + (size_t)component];
-    const char *name = figure_job_text(job, "%s_error", component_name(component));
+    const char *name = figure_job_text(job, "%s_error", deberta_component_name(component));
     if (!name) return figure_job_out_of_memory(job);
     *panel = (attention_panel){
         .stride = job->view.count, .title = component_title(component), .kind = kind_of(job, component)};

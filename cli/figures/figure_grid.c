@@ -32,7 +32,8 @@ static int run(figure_job *job)
     for (size_t k = 0; k < head_count(job) && status == EXIT_OK; k++) {
         const size_t layer = head_layer(job, k), head = head_number(job, k);
         status = figure_job_matrix(job, &job->capture, &job->view, layer, head, component, &maps[k]);
-        if (status == EXIT_OK) status = figure_job_add_matrix(job, component_name(component), layer, head, maps[k]);
+        if (status == EXIT_OK)
+            status = figure_job_add_matrix(job, deberta_component_name(component), layer, head, maps[k]);
     }
     if (status != EXIT_OK) return status;
     figure_job_note(job, "Each thumbnail: %s of one head. ", component_title(component));

@@ -59,8 +59,8 @@ static bool choose_components(figure_job *job, const char *list)
         const size_t length = strcspn(at, ",");
         int found = -1;
         for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
-            if (strlen(component_name((deberta_component)c)) == length &&
-                strncmp(at, component_name((deberta_component)c), length) == 0)
+            if (strlen(deberta_component_name((deberta_component)c)) == length &&
+                strncmp(at, deberta_component_name((deberta_component)c), length) == 0)
                 found = c;
         if (found < 0) {
             say_usage(job->options, "--components: expected some of c2c,c2p,p2c,logits,probs, found '%.*s'",

@@ -21,7 +21,7 @@ static int add_panel(figure_job *job, line_view_panel *panel, size_t index, debe
     const size_t layer = head_layer(job, index), head = head_number(job, index);
     *panel = (line_view_panel){.stride = job->view.count, .title = title};
     const int status = figure_job_matrix(job, &job->capture, &job->view, layer, head, component, &panel->values);
-    return status == EXIT_OK ? figure_job_add_matrix(job, component_name(component), layer, head, panel->values)
+    return status == EXIT_OK ? figure_job_add_matrix(job, deberta_component_name(component), layer, head, panel->values)
                              : status;
 }
 
@@ -38,7 +38,7 @@ static int fill(figure_job *job, line_view *view)
             if (!job->components[c]) continue;
             const char *title =
                 figure_job_text(job, components > 1 ? "layer %zu, head %zu: %s" : "layer %zu, head %zu",
-                                head_layer(job, k), head_number(job, k), component_name((deberta_component)c));
+                                head_layer(job, k), head_number(job, k), deberta_component_name((deberta_component)c));
             if (!title) return figure_job_out_of_memory(job);
             const int status = add_panel(job, &panels[view->panel_count++], k, (deberta_component)c, title);
             if (status != EXIT_OK) return status;

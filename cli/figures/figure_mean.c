@@ -20,7 +20,7 @@ static int average(figure_job *job, deberta_component component, attention_panel
                                .stride = job->view.count,
                                .title = component_title(component),
                                .kind = figure_job_kind_of(job, component)};
-    return figure_job_add_matrix(job, component_name(component), no_index, no_index, mean);
+    return figure_job_add_matrix(job, deberta_component_name(component), no_index, no_index, mean);
 }
 
 static int run(figure_job *job)

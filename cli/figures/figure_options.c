@@ -9,7 +9,6 @@
 #include "cli/figures/figure_kinds.h"
 #include "command/run.h"
 #include "core/base/path.h"
-#include "core/model/model.h"
 
 /* --------------------------------------------------------------------------------------------------------- paths */
 
@@ -193,7 +192,7 @@ int figure_options_provenance(figure_job *job)
     const char *command = command_line ? figure_job_text(job, "%s", command_line) : NULL;
     free(command_line);
     deberta_error error = {0};
-    if (writes_provenance(job) && model_digest(job->model, digest, &error) != DEBERTA_OK)
+    if (writes_provenance(job) && deberta_model_digest(job->model, digest, &error) != DEBERTA_OK)
         return say_error(job->options, &error);
     const input_batch *input = &job->input;
     add(job, "Software", "deberta " DEBERTA_VERSION_TEXT);

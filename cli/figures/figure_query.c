@@ -50,13 +50,14 @@ static int fill_panel(figure_job *job, query_table *table, size_t index, size_t 
         const bool is_sum = c == DEBERTA_LOGITS;
         const double *drawn = drawn_row(job, raw, mask);
         if (!drawn) return figure_job_out_of_memory(job);
-        series[panel->series_count++] = (chart_series){.name = is_sum ? "sum" : component_name((deberta_component)c),
-                                                       .kind = !is_sum            ? CHART_BARS
-                                                               : n > MOST_MARKERS ? CHART_CURVE
-                                                                                  : CHART_POINTS,
-                                                       .y = drawn,
-                                                       .count = n,
-                                                       .look = is_sum ? 7 : (size_t)c + 1};
+        series[panel->series_count++] =
+            (chart_series){.name = is_sum ? "sum" : deberta_component_name((deberta_component)c),
+                           .kind = !is_sum            ? CHART_BARS
+                                   : n > MOST_MARKERS ? CHART_CURVE
+                                                      : CHART_POINTS,
+                           .y = drawn,
+                           .count = n,
+                           .look = is_sum ? 7 : (size_t)c + 1};
     }
     for (size_t j = 0; j < n; j++) {
         table->layer[index * n + j] = (double)layer;
@@ -76,8 +77,8 @@ static int add_table(figure_job *job, const query_table *table, size_t lines)
     if (status == DEBERTA_OK) status = figure_data_add_texts(&job->data, "key_label", table->label, lines, &error);
     for (int c = 0; c <= DEBERTA_LOGITS && status == DEBERTA_OK; c++)
         if (job->components[c])
-            status = figure_data_add_numbers(&job->data, component_name((deberta_component)c), table->component[c],
-                                             lines, &error);
+            status = figure_data_add_numbers(&job->data, deberta_component_name((deberta_component)c),
+                                             table->component[c], lines, &error);
     return status == DEBERTA_OK ? EXIT_OK : say_error(job->options, &error);
 }
 

@@ -61,7 +61,8 @@ static int add_columns(const shares *s)
     for (size_t m = 0; m < MEASURES; m++)
         for (size_t t = 0; t < ATTENTION_TERMS; t++) {
             if (!job->components[t]) continue;
-            const char *name = figure_job_text(job, "%s_%s", component_name((deberta_component)t), looks[m].column);
+            const char *name =
+                figure_job_text(job, "%s_%s", deberta_component_name((deberta_component)t), looks[m].column);
             const int status = name ? head_map_column(job, name, s->values[m][t]) : figure_job_out_of_memory(job);
             if (status != EXIT_OK) return status;
         }
@@ -75,8 +76,9 @@ static int draw_maps(const shares *s, attention_figure *figure)
     attention_panel panels[ATTENTION_TERMS];
     for (size_t t = 0; t < ATTENTION_TERMS; t++) {
         if (!job->components[t]) continue;
-        const int status = head_map_panel(job, &panels[figure->grid_columns++], component_name((deberta_component)t),
-                                          look->adds_up ? HEATMAP_SIGNED : HEATMAP_POSITIVE, s->values[s->measure][t]);
+        const int status =
+            head_map_panel(job, &panels[figure->grid_columns++], deberta_component_name((deberta_component)t),
+                           look->adds_up ? HEATMAP_SIGNED : HEATMAP_POSITIVE, s->values[s->measure][t]);
         if (status != EXIT_OK) return status;
     }
     figure->panels = panels;
@@ -104,7 +106,7 @@ static int fill_bars(const shares *s, const attention_figure *labels, size_t lay
     if (!series || !panel->title) return figure_job_out_of_memory(job);
     for (size_t t = 0; t < ATTENTION_TERMS; t++)
         if (job->components[t])
-            series[panel->series_count++] = (chart_series){.name = component_name((deberta_component)t),
+            series[panel->series_count++] = (chart_series){.name = deberta_component_name((deberta_component)t),
                                                            .kind = CHART_BARS,
                                                            .y = s->values[s->measure][t] + first,
                                                            .count = job->head_count,

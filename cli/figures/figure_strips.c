@@ -115,8 +115,8 @@ static int add_types(figure_job *job, attention_panel *panels, const position_ru
                                               &panels[c].values)
                           : figure_job_view_matrix(job, &job->view, gathered, TOKEN_VIEW_MEAN, &panels[c].values);
         if (status == EXIT_OK)
-            status = figure_job_add_matrix(job, captured ? component_name((deberta_component)c) : "p2p", layer, head,
-                                           panels[c].values);
+            status = figure_job_add_matrix(job, captured ? deberta_component_name((deberta_component)c) : "p2p", layer,
+                                           head, panels[c].values);
     }
     return status;
 }

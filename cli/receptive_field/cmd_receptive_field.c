@@ -8,7 +8,6 @@
 #include "command/input/input.h"
 #include "cli/receptive_field/receptive_field_output.h"
 #include "command/run.h"
-#include "core/model/synthetic.h"
 #if HAVE_VIZ
 #include "cli/receptive_field/receptive_field_figure.h"
 #endif
@@ -23,12 +22,6 @@ enum {
     DEFAULT_BEHAVIOUR_LAYERS = 4,
     DEFAULT_BEHAVIOUR_TOKENS = 2200, /* v1's window over two layers fits */
 };
-
-static deberta_status read_config(model_config *config, const char *path, deberta_error *err)
-{
-    synthetic_weights ignored;
-    return synthetic_names(path) ? synthetic_parse(config, &ignored, path, err) : config_read(config, path, err);
-}
 
 static deberta_status find_out(field_findings *f, deberta_error *err)
 {
@@ -232,7 +225,8 @@ static int run(const parsed_options *options)
     if (check_combination(options) != EXIT_OK) return EXIT_USAGE;
     if (!run_is_model_place(options)) return EXIT_INPUT;
     findings.reference = model_options.reference;
-    if (read_config(&findings.config, findings.model, &error) != DEBERTA_OK) return say_error(options, &error);
+    if (receptive_field_read_config(&findings.config, findings.model, &error) != DEBERTA_OK)
+        return say_error(options, &error);
     status = check_ablations(options);
     if (status == EXIT_OK && find_out(&findings, &error) != DEBERTA_OK) status = say_error(options, &error);
     if (status == EXIT_OK) status = behave(options, &session_options, &findings);

@@ -7,7 +7,6 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "core/model/config.h"
 #include "analysis/behaviour.h"
 #include "analysis/influence.h"
 #include "analysis/receptive_field.h"

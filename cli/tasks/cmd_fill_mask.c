@@ -58,7 +58,7 @@ static json_t *describe_candidates(const head_run *run, const double *probabilit
                                                token ? json_clean_string(token, token_bytes) : json_null(), "text",
                                                text ? json_clean_string(text, text_bytes) : json_null(), "probability",
                                                probabilities[ranked[k]]));
-        free(text);
+        deberta_free(text);
     }
     return array;
 }

@@ -11,7 +11,6 @@
 #include "core/base/status.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
-#include "core/model/session_internal_options.h"
 #include "analysis/capture.h"
 
 /* Somebody else's float32 is off by as much as ours: twice the limit that verify has against float64. */
@@ -145,13 +144,14 @@ static deberta_status compare_tensor(against_job *job, const tensor *t, const fl
     }
     if (sscanf(t->name, "attn.%zu.%23s", &layer, what) == 2 && layer < job->info.layers) {
         for (c.component = 0; c.component < DEBERTA_COMPONENT_COUNT; c.component++)
-            if (strcmp(what, component_name((deberta_component)c.component)) == 0) break;
+            if (strcmp(what, deberta_component_name((deberta_component)c.component)) == 0) break;
         if (c.component == DEBERTA_COMPONENT_COUNT ||
             !job->capture.attention[layer * DEBERTA_COMPONENT_COUNT + c.component])
             return DEBERTA_OK;
         DEBERTA_TRY(expect_shape(job, t, 4, (size_t[]){B, A, N, N}, err));
         c.layer = c.place.layer = layer;
-        snprintf(c.place.quantity, sizeof c.place.quantity, "%s", component_name((deberta_component)c.component));
+        snprintf(c.place.quantity, sizeof c.place.quantity, "%s",
+                 deberta_component_name((deberta_component)c.component));
         each_real_row(job, compare_attention_row, &c);
         return finish(job, t->name, &c, (double)layer + 1, err);
     }
@@ -210,7 +210,7 @@ static deberta_status run_tier(against_job *job, deberta_isa isa, deberta_error 
                     (job->info.tasks_present & 1u << DEBERTA_TASK_MLM_EMD ? DEBERTA_KEEP_DECODER_INPUT : 0),
         .ablations = job->verify->ablations,
         .ablation_count = job->verify->ablation_count};
-    DEBERTA_TRY(session_check_memory(job->model, &session_options, NULL, capture_bytes(&job->capture), err));
+    DEBERTA_TRY(deberta_session_check_within(job->model, &session_options, capture_bytes(&job->capture), err));
     DEBERTA_TRY(capture_allocate(&job->capture, err));
     DEBERTA_TRY(deberta_session_create(&job->session, job->model, &session_options, err));
     const deberta_observer observer = capture_observer(&job->capture);

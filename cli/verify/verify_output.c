@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "core/dispatch.h"
-
 /* JSON has no infinity. */
 static json_t *finite_number(double value) { return json_real(value < 1e300 ? value : 1e300); }
 
@@ -31,15 +29,13 @@ static json_t *describe_row(const verify_row *row, bool errors_only)
 /* Which tier's code stands in each slot when a session of the tier runs. */
 static json_t *describe_tier(deberta_isa isa, bool verified)
 {
-    kernels table;
-    const char *missing = deberta_isa_missing(isa);
+    const char *missing = deberta_isa_missing(isa), *name, *from;
     json_t *object = json_pack("{s:s, s:b}", "isa", deberta_isa_name(isa), "verified", verified);
     if (missing) json_object_set_new(object, "missing", json_string(missing));
-    if (!verified || kernels_select(&table, isa, NULL) != DEBERTA_OK) return object;
+    if (!verified || missing) return object;
     json_t *slots = json_object();
-#define X(name, parameters) json_object_set_new(slots, #name, json_string(table.name##_isa));
-    KERNEL_LIST(X)
-#undef X
+    for (size_t k = 0; (name = deberta_kernel_name(isa, k, &from)); k++)
+        json_object_set_new(slots, name, json_string(from));
     json_object_set_new(object, "kernels", slots);
     return object;
 }
@@ -63,23 +59,17 @@ static bool is_of_tier(const char *kernel, const char *tier) { return strncmp(ke
 static void print_tiers(const verify_options *verify, FILE *out)
 {
     for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++) {
-        kernels table;
-        const char *missing = deberta_isa_missing((deberta_isa)t), *own = deberta_isa_name((deberta_isa)t);
-        if (missing || !verify->tiers[t] || kernels_select(&table, (deberta_isa)t, NULL) != DEBERTA_OK) {
+        const deberta_isa isa = (deberta_isa)t;
+        const char *missing = deberta_isa_missing(isa), *own = deberta_isa_name(isa), *name, *from;
+        if (missing || !verify->tiers[t]) {
             fprintf(out, "tier %s: not verified, %s\n", own, missing ? missing : "not asked for");
             continue;
         }
         size_t slots = 0, of_its_own = 0;
-#define X(name, parameters)                                                                                            \
-    slots++;                                                                                                           \
-    of_its_own += is_of_tier(table.name##_isa, own);
-        KERNEL_LIST(X)
-#undef X
+        for (; deberta_kernel_name(isa, slots, &from); slots++) of_its_own += is_of_tier(from, own);
         fprintf(out, "tier %s: %zu of %zu kernels are its own", own, of_its_own, slots);
-#define X(name, parameters)                                                                                            \
-    if (!is_of_tier(table.name##_isa, own)) fprintf(out, ", %s is %s", #name, table.name##_isa);
-        KERNEL_LIST(X)
-#undef X
+        for (size_t k = 0; (name = deberta_kernel_name(isa, k, &from)); k++)
+            if (!is_of_tier(from, own)) fprintf(out, ", %s is %s", name, from);
         fputc('\n', out);
     }
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "command/input/context_advice.h"
 
-#include "core/model/positions.h"
 #include "analysis/receptive_field.h"
 
 json_t *context_advice(const deberta_model_info *info, deberta_reference reference)

@@ -14,7 +14,6 @@
 #include "command/input/token_label.h"
 #include "core/io/input_file.h"
 #include "core/io/quote.h"
-#include "core/model/positions.h"
 #include "analysis/receptive_field.h"
 
 /* A padded matrix [rows][columns] of one kind, on its way in. */

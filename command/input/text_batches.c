@@ -8,7 +8,6 @@
 #include "command/run.h"
 #include "core/base/clock.h"
 #include "core/base/status.h"
-#include "core/model/session.h"
 
 enum {
     DEFAULT_BATCH_TOKENS = 2048,
@@ -72,7 +71,7 @@ static deberta_status check_memory(const text_batches *batches, text_record *rec
     deberta_error problem = {0};
     if (tokens <= batches->batch_tokens) return DEBERTA_OK;
     options.max_tokens = tokens;
-    const deberta_status status = session_check_memory(batches->model, &options, NULL, 0, &problem);
+    const deberta_status status = deberta_session_check_within(batches->model, &options, 0, &problem);
     if (status == DEBERTA_OK) return DEBERTA_OK;
     if (status != DEBERTA_E_MEMORY) return status_fail(err, status, "%s", problem.message);
     return text_record_spoil(record, err, "%zu tokens are above --memory-limit: %s", tokens, problem.message);
@@ -148,7 +147,7 @@ static deberta_status make_room(text_batches *batches, size_t tokens, deberta_er
     batches->types = malloc(room * sizeof *batches->types);
     batches->starts = malloc((room + 1) * sizeof *batches->starts);
     if (!batches->ids || !batches->types || !batches->starts) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    return session_create_within(&batches->session, batches->model, &batches->session_options, NULL, 0, err);
+    return deberta_session_create_within(&batches->session, batches->model, &batches->session_options, 0, err);
 }
 
 /* Copies pieces[0 .. count) side by side and encodes them. */
@@ -170,7 +169,7 @@ static deberta_status encode_batch(text_batches *batches, const text_piece *piec
                                  .token_types = batches->types};
     const double began = clock_seconds();
     DEBERTA_TRY(deberta_encode(batches->session, &batch, outputs, err));
-    DEBERTA_TRY(session_check_finite(batches->session, err));
+    DEBERTA_TRY(deberta_session_check_finite(batches->session, err));
     batches->encoder_seconds += clock_seconds() - began;
     batches->tokens += tokens;
     batches->batches++;

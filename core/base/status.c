@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 deberta_status status_fail(deberta_error *err, deberta_status code, const char *format, ...)
@@ -30,6 +31,8 @@ const char *deberta_status_name(deberta_status status)
     default: return "unknown status";
     }
 }
+
+void deberta_free(void *memory) { free(memory); }
 
 /* No public struct will ever be as large: a struct_size above it was never set. */
 enum { LARGEST_STRUCT_BYTES = 4096 };

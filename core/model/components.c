@@ -3,6 +3,12 @@
 
 #include "core/model/attention.h"
 
+const char *deberta_component_name(deberta_component component)
+{
+    static const char *const names[DEBERTA_COMPONENT_COUNT] = {"c2c", "c2p", "p2c", "logits", "probs"};
+    return (unsigned)component < DEBERTA_COMPONENT_COUNT ? names[component] : "unknown";
+}
+
 /* A loop over (sequence, head, block of rows), or (sequence, block of rows) for talking heads. */
 typedef struct component_loop {
     deberta_session *session;

@@ -57,8 +57,10 @@ const char *deberta_model_label(const deberta_model *model, size_t label)
     return label < model->config.labels && model->config.label_names ? model->config.label_names[label] : NULL;
 }
 
-deberta_status model_digest(const deberta_model *model, char digest[65], deberta_error *err)
+deberta_status deberta_model_digest(const deberta_model *model, char digest[65], deberta_error *err)
 {
+    if (!model || !digest)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_model_digest needs a model and a place for 65 characters");
     digest[0] = '\0';
     return model->checkpoint ? checkpoint_digest(model->checkpoint, digest, err) : DEBERTA_OK;
 }

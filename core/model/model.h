@@ -87,11 +87,6 @@ typedef struct model_internal_options {
 deberta_status model_open_internal(deberta_model **model, const char *path, const deberta_model_options *options,
                                    const model_internal_options *internal, deberta_error *err);
 
-/* deberta_model_pack; on_temporary (may be NULL) is told the name of a file that an interruption would leave behind,
- * and NULL when there is none any more. */
-deberta_status model_pack(const char *path, const deberta_model_options *options,
-                          void (*on_temporary)(const char *path), deberta_error *err);
-
 /* How a layer's PK and PQ are computed, from qkv where the projections are shared, else from `key` and `query` (NULL if
  * shared or absent). The caller sets keys, queries and workspace (as large as queries). */
 position_fold model_layer_fold(const deberta_model *model, const packed_matrix *qkv, const packed_matrix *key,
@@ -101,7 +96,5 @@ size_t model_position_key_floats(const deberta_model *model);
 
 /* What deberta_model_describe shows, once everything else of the model is settled. */
 void model_fill_info(deberta_model *model);
-/* SHA-256 of a checkpoint's files as 64 hex digits; of a made-up model, which has no files, an empty text. */
-deberta_status model_digest(const deberta_model *model, char digest[65], deberta_error *err);
 
 #endif

@@ -208,24 +208,19 @@ deberta_status deberta_model_open(deberta_model **model, const char *path, const
     return model_open_internal(model, path, options, &(model_internal_options){0}, err);
 }
 
-deberta_status model_pack(const char *path, const deberta_model_options *given, void (*on_temporary)(const char *path),
-                          deberta_error *err)
+deberta_status deberta_model_pack(const char *path, const deberta_pack_options *given, deberta_error *err)
 {
     deberta_model *model = NULL;
-    deberta_model_options options;
-    DEBERTA_TRY(copy_struct(&options, given, sizeof options, "deberta_model_options", err));
-    if (path && synthetic_names(path))
+    deberta_pack_options options;
+    DEBERTA_TRY(copy_struct(&options, given, sizeof options, "deberta_pack_options", err));
+    if (!path) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_model_pack needs a path");
+    if (synthetic_names(path))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: a made-up model has no folder to put packed weights into", path);
-    options = (deberta_model_options){
-        .struct_size = sizeof options, .threads = options.threads, .memory_limit_bytes = options.memory_limit_bytes};
-    DEBERTA_TRY(model_open_internal(&model, path, &options, &(model_internal_options){.pass_over_packed = true}, err));
+    const deberta_model_options opening = {
+        .struct_size = sizeof opening, .threads = options.threads, .memory_limit_bytes = options.memory_limit_bytes};
+    DEBERTA_TRY(model_open_internal(&model, path, &opening, &(model_internal_options){.pass_over_packed = true}, err));
     deberta_status status =
-        packed_file_write(model->checkpoint, arena_contents(&model->arena), model->memory_bytes, on_temporary, err);
+        packed_file_write(model->checkpoint, arena_contents(&model->arena), model->memory_bytes, &options, err);
     deberta_model_free(&model);
     return status;
-}
-
-deberta_status deberta_model_pack(const char *path, const deberta_model_options *options, deberta_error *err)
-{
-    return model_pack(path, options, NULL, err);
 }

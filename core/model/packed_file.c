@@ -39,7 +39,7 @@ deberta_status packed_file_map(const checkpoint *checkpoint, size_t capacity_byt
     struct stat status;
     *contents = NULL;
     *packed = DEBERTA_PACKED_NONE;
-    DEBERTA_TRY(checkpoint_path(checkpoint, PACKED_FILE_NAME, &path, err));
+    DEBERTA_TRY(checkpoint_path(checkpoint, DEBERTA_PACKED_FILE_NAME, &path, err));
     bool there = stat(path, &status) == 0;
     bool open = there && mapped_file_open(file, path, NULL) == DEBERTA_OK;
     free(path);
@@ -66,22 +66,27 @@ static deberta_status write_parts(atomic_file *file, const packed_header *header
     return atomic_file_sync(file, err); /* the header alone must never appear */
 }
 
+static void tell_temporary(const deberta_pack_options *options, const char *path)
+{
+    if (options->on_temporary) options->on_temporary(options->context, path);
+}
+
 deberta_status packed_file_write(const checkpoint *checkpoint, const void *contents, size_t capacity_bytes,
-                                 void (*on_temporary)(const char *path), deberta_error *err)
+                                 const deberta_pack_options *options, deberta_error *err)
 {
     packed_header header = make_header(checkpoint, capacity_bytes);
     char *path = NULL;
     atomic_file *file = NULL;
-    DEBERTA_TRY(checkpoint_path(checkpoint, PACKED_FILE_NAME, &path, err));
+    DEBERTA_TRY(checkpoint_path(checkpoint, DEBERTA_PACKED_FILE_NAME, &path, err));
     deberta_status status = atomic_file_open(&file, path, err);
     free(path);
     if (status != DEBERTA_OK) return status;
-    if (on_temporary) on_temporary(atomic_file_temporary(file));
+    tell_temporary(options, atomic_file_temporary(file));
     status = write_parts(file, &header, contents, err);
     if (status == DEBERTA_OK)
         status = atomic_file_commit(&file, err);
     else
         atomic_file_discard(&file);
-    if (on_temporary) on_temporary(NULL);
+    tell_temporary(options, NULL);
     return status;
 }

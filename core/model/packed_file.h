@@ -21,8 +21,6 @@
 #include "core/io/checkpoint.h"
 #include "core/io/mapped_file.h"
 
-#define PACKED_FILE_NAME "deberta.packed"
-
 /* To be counted up with every change to what opening computes, or to where it puts it: pieces of the arena and their
  * order, panels, padding, folding. tests/unit/test_packed_file.c notices. */
 enum { PACKED_FILE_LAYOUT = 1 };
@@ -32,8 +30,8 @@ enum { PACKED_FILE_LAYOUT = 1 };
  * one of something else. */
 deberta_status packed_file_map(const checkpoint *checkpoint, size_t capacity_bytes, mapped_file *file,
                                const void **contents, deberta_packed *packed, deberta_error *err);
-/* Writes it, whole or not at all. on_temporary: as of model_pack. */
+/* Writes it, whole or not at all; of the options on_temporary counts. */
 deberta_status packed_file_write(const checkpoint *checkpoint, const void *contents, size_t capacity_bytes,
-                                 void (*on_temporary)(const char *path), deberta_error *err);
+                                 const deberta_pack_options *options, deberta_error *err);
 
 #endif

@@ -35,6 +35,12 @@ static ptrdiff_t logarithmic_bucket(const position_rule *rule, size_t distance)
     return (ptrdiff_t)fmax(middle, fmin(bucket, 2.0 * (double)rule->buckets));
 }
 
+size_t deberta_position_row(const deberta_model_info *info, deberta_reference reference, ptrdiff_t distance)
+{
+    const position_rule rule = position_rule_of(info, reference);
+    return rule.span > 0 ? position_row(&rule, distance) : 0;
+}
+
 ptrdiff_t position_bucket(const position_rule *rule, ptrdiff_t distance)
 {
     if (rule->buckets == 0) return distance;

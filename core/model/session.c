@@ -292,6 +292,25 @@ deberta_status session_create_within(deberta_session **session, const deberta_mo
     return session_create_internal(session, model, options, internal, err);
 }
 
+deberta_status deberta_session_check_within(const deberta_model *model, const deberta_session_options *given,
+                                            size_t kept_bytes, deberta_error *err)
+{
+    deberta_session_options options;
+    if (!model) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_session_check_within needs a model");
+    DEBERTA_TRY(copy_struct(&options, given, sizeof options, "deberta_session_options", err));
+    options.struct_size = sizeof options;
+    return session_check_memory(model, &options, NULL, kept_bytes, err);
+}
+
+deberta_status deberta_session_create_within(deberta_session **session, const deberta_model *model,
+                                             const deberta_session_options *options, size_t kept_bytes,
+                                             deberta_error *err)
+{
+    if (session) *session = NULL;
+    DEBERTA_TRY(deberta_session_check_within(model, options, kept_bytes, err));
+    return deberta_session_create(session, model, options, err);
+}
+
 void deberta_session_free(deberta_session **session)
 {
     if (!session || !*session) return;
@@ -309,8 +328,10 @@ size_t deberta_session_memory_bytes(const deberta_session *session) { return ses
 
 profile *session_profile(deberta_session *session) { return session_profiling(session); }
 
-deberta_status session_check_finite(const deberta_session *s, deberta_error *err)
+deberta_status deberta_session_check_finite(const deberta_session *s, deberta_error *err)
 {
+    if (!s || !s->encoded)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_session_check_finite needs a session that has encoded a batch");
     const size_t width = s->model->config.hidden_size;
     for (size_t t = 0; t < s->tokens; t++) {
         const float *row = s->hidden + t * s->hidden_stride;

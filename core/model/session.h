@@ -99,11 +99,6 @@ static inline profile *session_profiling(deberta_session *session)
     return session->internal.profile ? &session->profile : NULL;
 }
 
-/* An error if the last hidden states hold something that is no finite number, which weights do that are damaged: NaN in
- * one of them spreads to all tokens, and neither kernels nor comparisons with equally damaged numbers mind. Not part of
- * deberta_encode: studies put such values in on purpose. */
-deberta_status session_check_finite(const deberta_session *session, deberta_error *err);
-
 /* Keeps the first failure of a parallel loop; thread-safe. */
 void session_note_failure(deberta_session *session, deberta_status status, const deberta_error *error);
 /* The same for one that holds session->lock. */

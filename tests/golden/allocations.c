@@ -191,7 +191,7 @@ static deberta_status live_as_tokenizer(const char *path, uint64_t *sum, deberta
             *sum = (*sum * 31 + (uint64_t)tokens->ids[t]) * 31 + tokens->byte_spans[t].end;
         for (size_t i = 0; i < bytes; i++) *sum = *sum * 31 + (unsigned char)text[i];
     }
-    free(text);
+    deberta_free(text);
     deberta_tokens_free(&tokens);
     deberta_tokenizer_free(&tokenizer);
     return status;

@@ -37,7 +37,7 @@ flags() { PKG_CONFIG_PATH=$work/pc pkg-config "$@" deberta; }
 header_alone() {
     compiler=$1 language=$2 standard=$3
     printf '#include <deberta.h>\nint nothing_else;\n' >"$work/alone.$language"
-    $compiler -x "$language" -std="$standard" -Wall -Wextra -Wpedantic -Werror $(flags --cflags) -fsyntax-only "$work/alone.$language"
+    $compiler ${4:-} -x "$language" -std="$standard" -Wall -Wextra -Wpedantic -Werror $(flags --cflags) -fsyntax-only "$work/alone.$language"
 }
 
 # The static library by its name, so that the shared one cannot step in, and the shared ones it uses. pkg-config --static would ask
@@ -68,6 +68,8 @@ expect 'header alone, C99' header_alone "$cc" c c99
 expect 'header alone, C17' header_alone "$cc" c c17
 [ -z "$cxx" ] || expect 'header alone, C++11' header_alone "$cxx" c++ c++11
 [ -z "$cxx" ] || expect 'header alone, C++17' header_alone "$cxx" c++ c++17
+expect 'header with its unstable part, C99' header_alone "$cc" c c99 -DDEBERTA_UNSTABLE
+[ -z "$cxx" ] || expect 'header with its unstable part, C++11' header_alone "$cxx" c++ c++11 -DDEBERTA_UNSTABLE
 expect 'names of the static library' only_public_names
 examples=example
 [ -z "$cxx" ] || examples='example example_text'

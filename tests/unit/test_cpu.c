@@ -33,6 +33,28 @@ static void test_names_lead_back_to_tiers(void **state)
     assert_int_equal(deberta_isa_from_name(&untouched, NULL, NULL), DEBERTA_E_ARGUMENT);
 }
 
+/* The same number of kernels on every tier; scalar's are its own everywhere, the best tier's at least in one place. */
+static void test_kernels_say_where_they_come_from(void **state)
+{
+    (void)state;
+    const char *from = NULL;
+    size_t count = 0, own = 0;
+    for (; deberta_kernel_name(DEBERTA_ISA_SCALAR, count, &from); count++)
+        assert_int_equal(strncmp(from, "scalar", 6), 0);
+    assert_true(count > 4);
+    assert_string_equal(deberta_kernel_name(DEBERTA_ISA_SCALAR, 0, NULL), "gemm_f32");
+    for (size_t k = 0; k < count; k++) {
+        assert_string_equal(deberta_kernel_name(DEBERTA_ISA_AUTO, k, &from),
+                            deberta_kernel_name(DEBERTA_ISA_SCALAR, k, NULL));
+        own += strncmp(from, deberta_isa_name(deberta_isa_best()), 4) == 0;
+    }
+    assert_true(own > 0);
+    assert_null(deberta_kernel_name(DEBERTA_ISA_AUTO, count, &from));
+    for (int isa = DEBERTA_ISA_SCALAR; isa <= DEBERTA_ISA_COUNT; isa++)
+        assert_int_equal(deberta_kernel_name((deberta_isa)isa, 0, NULL) == NULL,
+                         deberta_isa_missing((deberta_isa)isa) != NULL);
+}
+
 #if defined(__x86_64__)
 enum { AVX2_PARTS = CPU_HAS_AVX2 | CPU_HAS_FMA | CPU_HAS_F16C };
 
@@ -115,6 +137,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scalar_is_always_there),
         cmocka_unit_test(test_names_lead_back_to_tiers),
+        cmocka_unit_test(test_kernels_say_where_they_come_from),
         cmocka_unit_test(test_messages_name_the_first_missing_part),
         cmocka_unit_test(test_features_of_this_machine_are_consistent),
         cmocka_unit_test(test_the_name_fits_and_is_trimmed),

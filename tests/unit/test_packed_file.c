@@ -34,14 +34,14 @@ static char *copy_of_model(const char *name)
 static char *packed_path(const char *folder)
 {
     static char path[512];
-    snprintf(path, sizeof path, "%s/%s", folder, PACKED_FILE_NAME);
+    snprintf(path, sizeof path, "%s/%s", folder, DEBERTA_PACKED_FILE_NAME);
     return path;
 }
 
 static void pack(const char *folder, size_t threads)
 {
     deberta_error error = {0};
-    deberta_model_options options = {.struct_size = sizeof options, .threads = threads};
+    const deberta_pack_options options = {.struct_size = sizeof options, .threads = threads};
     if (deberta_model_pack(folder, &options, &error) != DEBERTA_OK) fail_msg("%s", error.message);
 }
 
@@ -141,21 +141,21 @@ static void what_does_not_fit_is_passed_over(void **state)
     const size_t header_bytes = 96;
     for (size_t at = 0; at < header_bytes; at++) {
         content.bytes[at] ^= 1;
-        write_file(folder, PACKED_FILE_NAME, content.bytes, content.count);
+        write_file(folder, DEBERTA_PACKED_FILE_NAME, content.bytes, content.count);
         encode_folder(folder, DEBERTA_PACKED_STALE, digest);
         assert_string_equal(digest, expected);
         content.bytes[at] ^= 1;
     }
     const size_t lengths[] = {0, 1, header_bytes, 4096, content.count - 1};
     for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
-        write_file(folder, PACKED_FILE_NAME, content.bytes, lengths[k]);
+        write_file(folder, DEBERTA_PACKED_FILE_NAME, content.bytes, lengths[k]);
         encode_folder(folder, DEBERTA_PACKED_STALE, digest);
         assert_string_equal(digest, expected);
     }
     put_byte(&content, 0);
-    write_file(folder, PACKED_FILE_NAME, content.bytes, content.count);
+    write_file(folder, DEBERTA_PACKED_FILE_NAME, content.bytes, content.count);
     encode_folder(folder, DEBERTA_PACKED_STALE, digest);
-    write_file(folder, PACKED_FILE_NAME, content.bytes, content.count - 1);
+    write_file(folder, DEBERTA_PACKED_FILE_NAME, content.bytes, content.count - 1);
     encode_folder(folder, DEBERTA_PACKED_MAPPED, digest);
     buffer_free(&content);
     remove_folder(folder);
@@ -248,6 +248,42 @@ static void other_models_of_the_folder_are_made(void **state)
     remove_folder(folder);
 }
 
+typedef struct told {
+    char first[512];
+    size_t calls, ends;
+    bool existed;
+} told;
+
+static void remember(void *context, const char *path)
+{
+    told *t = context;
+    t->calls++;
+    t->ends += !path;
+    if (!path) return;
+    snprintf(t->first, sizeof t->first, "%s", path);
+    t->existed = access(path, F_OK) == 0;
+}
+
+/* A program that is interrupted can remove what is half written. */
+static void temporary_files_are_told(void **state)
+{
+    (void)state;
+    char *folder = copy_of_model("33-v3-mlm-emd");
+    told t = {.calls = 0};
+    const deberta_pack_options options = {.struct_size = sizeof options, .on_temporary = remember, .context = &t};
+    assert_int_equal(deberta_model_pack(folder, &options, NULL), DEBERTA_OK);
+    assert_int_equal(t.calls, 2);
+    assert_int_equal(t.ends, 1);
+    assert_true(t.existed);
+    assert_int_not_equal(access(t.first, F_OK), 0);
+    assert_int_equal(access(packed_path(folder), F_OK), 0);
+
+    const deberta_pack_options limited = {.struct_size = sizeof limited, .memory_limit_bytes = 1000};
+    deberta_error error;
+    check_refused(deberta_model_pack(folder, &limited, &error), &error, DEBERTA_E_MEMORY, "limit");
+    remove_folder(folder);
+}
+
 static void refusals(void **state)
 {
     (void)state;
@@ -294,6 +330,7 @@ int main(void)
         cmocka_unit_test(times_count),
         cmocka_unit_test(new_weights_are_seen),
         cmocka_unit_test(other_models_of_the_folder_are_made),
+        cmocka_unit_test(temporary_files_are_told),
         cmocka_unit_test(refusals),
         cmocka_unit_test(layout_is_the_one_with_this_number),
     };

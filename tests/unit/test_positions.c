@@ -46,6 +46,29 @@ static void published_values(void **state)
     }
 }
 
+/* By a model's description: the same rows, of real models and of one without relative positions. */
+static void rows_by_description(void **state)
+{
+    (void)state;
+    const char *const paths[] = {"synthetic:v3-xsmall,layers=1,vocab=50", "synthetic:v1-base,layers=1,vocab=50",
+                                 "synthetic:v3-xsmall,layers=1,vocab=50,terms=none"};
+    for (size_t k = 0; k < 3; k++) {
+        deberta_model *model = NULL;
+        const deberta_model_options options = {.struct_size = sizeof options, .describe_only = 1};
+        assert_int_equal(deberta_model_open(&model, paths[k], &options, NULL), DEBERTA_OK);
+        const deberta_model_info *info = deberta_model_describe(model);
+        for (int reference = DEBERTA_REFERENCE_MICROSOFT; reference <= DEBERTA_REFERENCE_HF; reference++) {
+            const position_rule rule = position_rule_of(info, (deberta_reference)reference);
+            assert_int_equal(rule.span, k == 2 ? 0 : k == 1 ? 512 : 256);
+            for (ptrdiff_t r = -700; r <= 700; r++) {
+                const size_t expected = k == 2 ? 0 : position_row(&rule, r);
+                assert_int_equal(deberta_position_row(info, (deberta_reference)reference, r), expected);
+            }
+        }
+        deberta_model_free(&model);
+    }
+}
+
 static void references_part_at_the_span(void **state)
 {
     (void)state;
@@ -145,6 +168,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(published_values),
+        cmocka_unit_test(rows_by_description),
         cmocka_unit_test(references_part_at_the_span),
         cmocka_unit_test(tiny_tables),
         cmocka_unit_test(meaningless_settings_stay_in_the_table),

@@ -326,6 +326,54 @@ static void observers_say_how_large_they_are(void **state)
     deberta_model_free(&model);
 }
 
+/* A limit for model, session and results together; damaged weights; what a result was made of. */
+static void limits_of_the_whole(void **state)
+{
+    (void)state;
+    deberta_model *model = open_model(small_model);
+    deberta_session *session = (deberta_session *)model;
+    deberta_error error = {0};
+    deberta_session_options options = {.struct_size = sizeof options, .max_tokens = 40, .threads = 2};
+    size_t bytes;
+    assert_int_equal(deberta_session_predict_bytes(&bytes, model, &options, NULL), DEBERTA_OK);
+    const deberta_model_info *info = deberta_model_describe(model);
+    options.memory_limit_bytes = info->memory_bytes + bytes + 1000;
+    assert_int_equal(deberta_session_check_within(model, &options, 1000, NULL), DEBERTA_OK);
+    assert_int_equal(deberta_session_check_within(model, &options, 1001, &error), DEBERTA_E_MEMORY);
+    assert_int_equal(deberta_session_check_within(model, &options, SIZE_MAX, NULL), DEBERTA_E_MEMORY);
+    assert_int_equal(deberta_session_check_within(model, NULL, SIZE_MAX, NULL), DEBERTA_OK); /* no limit */
+    assert_int_equal(deberta_session_check_within(NULL, &options, 0, NULL), DEBERTA_E_ARGUMENT);
+    assert_int_equal(deberta_session_create_within(&session, model, &options, 1001, &error), DEBERTA_E_MEMORY);
+    assert_null(session);
+    assert_int_equal(deberta_session_create_within(NULL, model, &options, 0, &error), DEBERTA_E_ARGUMENT);
+    assert_int_equal(deberta_session_create_within(&session, model, &options, 1000, &error), DEBERTA_OK);
+
+    assert_int_equal(deberta_session_check_finite(NULL, &error), DEBERTA_E_ARGUMENT);
+    assert_int_equal(deberta_session_check_finite(session, &error), DEBERTA_E_ARGUMENT); /* no batch yet */
+    const deberta_batch batch = {.struct_size = sizeof batch,
+                                 .ids = (const int32_t[]){1, 2, 3},
+                                 .sequence_starts = (const size_t[]){0, 3},
+                                 .sequences = 1};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
+    assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
+    assert_int_equal(deberta_session_check_finite(session, &error), DEBERTA_OK);
+    session->hidden[session->hidden_stride + 5] = NAN;
+    assert_int_equal(deberta_session_check_finite(session, &error), DEBERTA_E_FORMAT);
+    assert_non_null(strstr(error.message, "value 5 of token 1's last hidden state"));
+
+    char digest[65] = "untouched";
+    assert_int_equal(deberta_model_digest(model, digest, NULL), DEBERTA_OK);
+    assert_string_equal(digest, ""); /* made up: there are no files */
+    assert_int_equal(deberta_model_digest(NULL, digest, NULL), DEBERTA_E_ARGUMENT);
+    assert_int_equal(deberta_model_digest(model, NULL, NULL), DEBERTA_E_ARGUMENT);
+    deberta_session_free(&session);
+    deberta_model_free(&model);
+    model = open_model("tests/golden/33-v3-mlm-emd");
+    assert_int_equal(deberta_model_digest(model, digest, NULL), DEBERTA_OK);
+    assert_int_equal(strspn(digest, "0123456789abcdef"), 64);
+    deberta_model_free(&model);
+}
+
 static const float *encode(deberta_session *session, const int32_t *ids, const size_t *starts, size_t sequences)
 {
     deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = sequences};
@@ -730,6 +778,7 @@ int main(void)
         cmocka_unit_test(refused_opening),
         cmocka_unit_test(bad_batches),
         cmocka_unit_test(observers_say_how_large_they_are),
+        cmocka_unit_test(limits_of_the_whole),
         cmocka_unit_test(short_sequences_in_groups),
         cmocka_unit_test(query_blocks_change_no_bit),
         cmocka_unit_test(encoding_again_faults_no_page),

@@ -107,6 +107,15 @@ static void codes_have_names(void **state)
             assert_string_not_equal(deberta_status_name(a), deberta_status_name(b));
 }
 
+static void components_have_names(void **state)
+{
+    (void)state;
+    assert_string_equal(deberta_component_name(DEBERTA_C2C), "c2c");
+    assert_string_equal(deberta_component_name(DEBERTA_PROBABILITIES), "probs");
+    assert_string_equal(deberta_component_name(DEBERTA_COMPONENT_COUNT), "unknown");
+    deberta_free(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -115,6 +124,7 @@ int main(void)
         cmocka_unit_test(later_structs_must_not_ask_for_more),
         cmocka_unit_test(sizes_that_were_never_set),
         cmocka_unit_test(codes_have_names),
+        cmocka_unit_test(components_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

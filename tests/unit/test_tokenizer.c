@@ -741,7 +741,7 @@ static void check_decoded(const deberta_tokenizer *t, const char *text, const ch
     assert_int_equal(deberta_detokenize(&decoded, &bytes, t, list.ids, list.count, NULL), DEBERTA_OK);
     assert_string_equal(decoded, expected);
     assert_int_equal(bytes, strlen(expected));
-    free(decoded);
+    deberta_free(decoded);
     token_list_free(&list);
 }
 
@@ -762,7 +762,7 @@ static void check_round_trip(json_t *row, size_t line, void *context)
         print_error("%s: line %zu: decoded as '%s'\n", run->name, line, decoded);
         run->wrong++;
     }
-    free(decoded);
+    deberta_free(decoded);
 }
 
 static void test_decoding(void **state)
@@ -788,7 +788,7 @@ static void test_decoding(void **state)
                                         NULL),
                      DEBERTA_OK);
     assert_string_equal(decoded, "");
-    free(decoded);
+    deberta_free(decoded);
     deberta_tokenizer_free(&t);
 
     t = open_golden("spm-flags");
@@ -802,7 +802,7 @@ static void test_decoding(void **state)
     assert_int_equal(tokenizer_encode(t, "\U000f0000", 4, NULL, 0, NULL, &list, NULL), DEBERTA_OK);
     assert_int_equal(deberta_detokenize(&decoded, NULL, t, list.ids, 2, NULL), DEBERTA_OK);
     assert_string_equal(decoded, "\ufffd");
-    free(decoded);
+    deberta_free(decoded);
     golden_run run = {.tokenizer = t, .name = "bpe-v1", .list = list};
     for_each_golden("bpe-v1", check_round_trip, &run);
     assert_int_equal(run.wrong, 0);

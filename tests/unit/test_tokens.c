@@ -94,7 +94,7 @@ static void text_to_ids_and_back(void **state)
     char *back = NULL;
     assert_int_equal(deberta_detokenize(&back, NULL, tokenizer, tokens->ids, tokens->count, NULL), DEBERTA_OK);
     assert_string_equal(back, "The cat [MASK] here. And a pair.");
-    free(back);
+    deberta_free(back);
 
     text.literal_specials = 1;
     assert_int_equal(deberta_tokenize(&tokens, tokenizer, &text, NULL), DEBERTA_OK);
