@@ -8,21 +8,19 @@
 #
 #   --no-install   never installs: prints the command that would
 #   --no-viz       without figures (cairo, pango, libpng)
-#   --no-text      without tokenizers (sentencepiece, PCRE2)
 #
 # SPDX-License-Identifier: MIT
 set -eu
 cd "$(dirname "$0")"
 
-action=build full=0 install=1 viz=enabled text=enabled
+action=build full=0 install=1 viz=enabled
 for argument in "$@"; do
     case $argument in
     build|demo|test) action=$argument ;;
     --full) full=1 ;;
     --no-install) install=0 ;;
     --no-viz) viz=disabled ;;
-    --no-text) text=disabled ;;
-    -h|--help) sed -n '2,11s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h|--help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "build.sh: unknown argument '$argument' (see ./build.sh --help)" >&2; exit 2 ;;
     esac
 done
@@ -49,11 +47,7 @@ need ninja-build has_command ninja
 need libhwloc-dev has_library hwloc
 need libjansson-dev has_library jansson
 need libzip-dev has_library libzip
-if [ $text = enabled ]; then
-    need g++ has_command g++
-    need libsentencepiece-dev has_library sentencepiece
-    need libpcre2-dev has_library libpcre2-8
-fi
+need libpcre2-dev has_library libpcre2-8
 if [ $viz = enabled ]; then
     need libcairo2-dev has_library cairo
     need libpango1.0-dev has_library pangocairo
@@ -69,6 +63,7 @@ if [ $action = test ]; then
     need python3 has_command python3
     need git has_command git
     need binutils has_command objdump
+    need python3-sentencepiece has_package python3-sentencepiece
 fi
 if [ $action = test ] && [ $full = 1 ]; then
     need clang has_command clang
@@ -80,7 +75,7 @@ if [ $action = test ] && [ $full = 1 ]; then
     need qemu-user-static has_command qemu-aarch64-static
     need gcc-aarch64-linux-gnu has_command aarch64-linux-gnu-gcc
     need libc6-dev-arm64-cross has_package libc6-dev-arm64-cross
-    for library in libhwloc-dev libjansson-dev libzip-dev libsleef-dev libcmocka-dev; do
+    for library in libhwloc-dev libjansson-dev libzip-dev libpcre2-dev libsleef-dev libcmocka-dev; do
         need "$library:arm64" has_package "$library:arm64"
     done
     grep -q avx512vl /proc/cpuinfo || { need bochs has_command bochs; need lz4 has_command lz4; }
@@ -101,7 +96,7 @@ if [ -n "$packages" ]; then
 fi
 
 tests=disabled; [ $action = test ] && tests=enabled
-options="-Dviz=$viz -Dtext=$text"
+options="-Dviz=$viz"
 if [ ! -e build/build.ninja ]; then
     # Where a Debian system looks for libraries. Meson asks dpkg-dev, and without it installs into lib64, where nothing looks.
     multiarch=$(gcc -print-multiarch 2>/dev/null || true)

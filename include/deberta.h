@@ -391,8 +391,7 @@ typedef enum deberta_special {
 
 /* Looks into the folder for, in this order: spm.model; tokenizer.json; vocab.json with merges.txt; bpe_encoder.bin. No
  * config.json and no weights are needed. Names, ids and flags of special tokens come from tokenizer_config.json,
- * special_tokens_map.json and added_tokens.json where they are. DEBERTA_E_UNSUPPORTED in a build without text support.
- */
+ * special_tokens_map.json and added_tokens.json where they are. */
 DEBERTA_API deberta_status deberta_tokenizer_open(deberta_tokenizer **tokenizer, const char *folder,
                                                   deberta_error *err);
 DEBERTA_API void deberta_tokenizer_free(deberta_tokenizer **tokenizer);

@@ -50,7 +50,6 @@ LIBRARY_HOMES = {
     r"hwloc": ["core/base/topology.c"],
     r"sleef": [],
     r"zip\.h": ["core/io/zip_reader.c"],
-    r"sentencepiece_processor|sentencepiece\.pb": ["core/text/sentencepiece_shim.cc"],
     r"pcre2\.h": ["core/text/"],
     r"immintrin|arm_neon": ["simd/", "core/base/sha256_instructions.c"],
     r"omp\.h": ["core/base/openmp_team.c"],
@@ -121,9 +120,9 @@ def check_hygiene(path, text):
     check(text.endswith("\n") or not text, f"{path}: no newline at the end")
     if not path.endswith("meson.build"):
         check("SPDX-License-Identifier: MIT" in text[:6000], f"{path}: no SPDX line")
-    if path.endswith((".c", ".h", ".cc")):
+    if path.endswith((".c", ".h")):
         check(not re.search(r"^\s*#\s*if\s+0\b", text, re.M), f"{path}: #if 0")
-    if path.startswith(("core/", "simd/", "output/", "reference/", "analysis/", "check/", "bench/", "viz/")) and path.endswith((".c", ".cc")) and path not in PROGRAMS:
+    if path.startswith(("core/", "simd/", "output/", "reference/", "analysis/", "check/", "bench/", "viz/")) and path.endswith(".c") and path not in PROGRAMS:
         found = set(re.findall(r"^[^/\n*]*\b(abort|exit|_exit|printf|puts|putchar|perror)\s*\(", text, re.M))
         if path == "bench/child.c":
             found.discard("_exit")  # how a child process ends
@@ -222,13 +221,13 @@ def check_objects(build):
 
 def check_sources(format_too):
     everything = list_sources()
-    code = [path for path in everything if path.endswith((".c", ".h", ".cc", ".py", ".sh", ".js", ".css", ".html", "meson.build"))]
+    code = [path for path in everything if path.endswith((".c", ".h", ".py", ".sh", ".js", ".css", ".html", "meson.build"))]
     for path in code:
         text = read(path)
         check_hygiene(path, text)
-        if path.endswith((".c", ".h", ".cc")):
+        if path.endswith((".c", ".h")):
             check_includes(path, text)
-    c_files = [path for path in code if path.endswith((".c", ".h", ".cc"))]
+    c_files = [path for path in code if path.endswith((".c", ".h"))]
     check_unique_names(c_files)
     check_citations(code + [path for path in everything if path.endswith((".md", ".tsv"))])
     if format_too:

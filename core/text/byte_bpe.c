@@ -1,8 +1,5 @@
 /* Byte-level byte-pair encoding.
  *
- * Symbols of a word form a linked list; a heap holds the adjacent pairs that can be merged, lowest rank first, leftmost
- * first. So a word of n bytes takes O(n log n), whether it is "the" or ten megabytes of one letter.
- *
  * SPDX-License-Identifier: MIT */
 #include "core/text/byte_bpe.h"
 
@@ -14,8 +11,7 @@
 #include "core/base/utf8.h"
 #include "core/io/quote.h"
 
-enum { MAX_ID = (1 << 24) - 1, NO_ID = -1, MERGED_AWAY = -2 };
-#define NO_SYMBOL UINT32_MAX
+enum { MAX_ID = (1 << 24) - 1, NO_ID = -1 };
 
 /* White space is written out: with UCP, PCRE2's \s also matches U+180E, which the reference does not. */
 #define SPACES "\\x{9}-\\x{D} \\x{85}\\x{A0}\\x{1680}\\x{2000}-\\x{200A}\\x{2028}\\x{2029}\\x{202F}\\x{205F}\\x{3000}"
@@ -266,111 +262,66 @@ deberta_status byte_bpe_finish(byte_bpe *bpe, int32_t unknown_id, const char *wh
     return DEBERTA_OK;
 }
 
-/* ------------------------------------------------------------------------------------------------ heap of pairs */
-
-static bool comes_before(bpe_pair a, bpe_pair b) { return a.rank != b.rank ? a.rank < b.rank : a.at < b.at; }
-
-static bool heap_push(byte_bpe_workspace *w, bpe_pair pair)
-{
-    bpe_pair *heap = grown(w->heap, &w->heap_capacity, w->heap_count + 1, sizeof *heap);
-    if (!heap) return false;
-    w->heap = heap;
-    size_t at = w->heap_count++;
-    for (; at > 0 && comes_before(pair, heap[(at - 1) / 2]); at = (at - 1) / 2) heap[at] = heap[(at - 1) / 2];
-    heap[at] = pair;
-    return true;
-}
-
-static bpe_pair heap_pop(byte_bpe_workspace *w)
-{
-    bpe_pair *heap = w->heap, first = heap[0], last = heap[--w->heap_count];
-    size_t at = 0, child;
-    while ((child = 2 * at + 1) < w->heap_count) {
-        if (child + 1 < w->heap_count && comes_before(heap[child + 1], heap[child])) child++;
-        if (!comes_before(heap[child], last)) break;
-        heap[at] = heap[child];
-        at = child;
-    }
-    heap[at] = last;
-    return first;
-}
-
 /* ---------------------------------------------------------------------------------------------------- encoding */
 
 /* Notes the pair of the symbol and its right neighbour if it can be merged. Fresh pairs wait until all pairs of the
  * rank at work are done: the rule says to merge every occurrence of a pair before looking for the next. */
 static bool note_pair(const byte_bpe *bpe, byte_bpe_workspace *w, uint32_t at)
 {
-    uint32_t next = w->symbols[at].next;
-    if (next == NO_SYMBOL) return true;
-    int32_t left = w->symbols[at].id, right = w->symbols[next].id;
-    if (left < 0 || right < 0) return true;
-    const bpe_merge *merge = find_merge(bpe, left, right);
+    const merge_symbol *symbols = w->merges.symbols;
+    uint32_t next = symbols[at].next;
+    if (next == w->merges.bytes || symbols[at].what == NO_ID || symbols[next].what == NO_ID) return true;
+    const bpe_merge *merge = find_merge(bpe, symbols[at].what, symbols[next].what);
     if (merge->left == NO_ID) return true;
-    bpe_pair *fresh = grown(w->fresh, &w->fresh_capacity, w->fresh_count + 1, sizeof *fresh);
+    merge_pair *fresh = grown(w->fresh, &w->fresh_capacity, w->fresh_count + 1, sizeof *fresh);
     if (!fresh) return false;
     w->fresh = fresh;
-    fresh[w->fresh_count++] = (bpe_pair){.rank = merge->rank, .at = at, .left = left, .right = right};
+    fresh[w->fresh_count++] =
+        (merge_pair){.rank = merge->rank, .at = at, .end = symbols[next].next, .merged = merge->merged};
     return true;
-}
-
-static bool merge_pair(const byte_bpe *bpe, byte_bpe_workspace *w, bpe_pair pair)
-{
-    bpe_symbol *symbols = w->symbols, *left = &symbols[pair.at];
-    /* The pair may be gone. If both ids are still there it is there, whatever happened in between. */
-    if (left->id != pair.left || left->next == NO_SYMBOL || symbols[left->next].id != pair.right) return true;
-    bpe_symbol *right = &symbols[left->next];
-    left->id = find_merge(bpe, pair.left, pair.right)->merged;
-    left->next = right->next;
-    right->id = MERGED_AWAY;
-    if (left->next != NO_SYMBOL) symbols[left->next].previous = pair.at;
-    return (left->previous == NO_SYMBOL || note_pair(bpe, w, left->previous)) && note_pair(bpe, w, pair.at);
 }
 
 static bool merge_all(const byte_bpe *bpe, byte_bpe_workspace *w)
 {
-    uint32_t rank = 0; /* of the pairs being merged */
+    merge_list *merges = &w->merges;
+    merge_pair pair = {.rank = 0}; /* the last one */
     for (;;) {
-        if (w->heap_count == 0 || w->heap[0].rank != rank) {
+        if (merges->heap_count == 0 || merges->heap[0].rank != pair.rank) {
             for (size_t i = 0; i < w->fresh_count; i++)
-                if (!heap_push(w, w->fresh[i])) return false;
+                if (!merge_list_push(merges, w->fresh[i])) return false;
             w->fresh_count = 0;
         }
-        if (w->heap_count == 0) return true;
-        bpe_pair pair = heap_pop(w);
-        rank = pair.rank;
-        if (!merge_pair(bpe, w, pair)) return false;
+        if (merges->heap_count == 0) return true;
+        if (!merge_list_take(merges, &pair)) continue;
+        uint32_t previous = merges->symbols[pair.at].previous;
+        if (previous != MERGE_NO_SYMBOL && !note_pair(bpe, w, previous)) return false;
+        if (!note_pair(bpe, w, pair.at)) return false;
     }
 }
 
 /* Makes the symbols of a word and merges them. */
 static bool cut_word(const byte_bpe *bpe, byte_bpe_workspace *w, const char *word, size_t bytes)
 {
-    bpe_symbol *symbols = grown(w->symbols, &w->symbol_capacity, bytes, sizeof *symbols);
-    if (!symbols) return false;
-    w->symbols = symbols;
-    w->heap_count = w->fresh_count = 0;
+    uint32_t previous = MERGE_NO_SYMBOL;
+    if (!merge_list_begin(&w->merges, bytes)) return false;
     for (size_t i = 0; i < bytes; i++)
-        symbols[i] = (bpe_symbol){
-            .id = bpe->byte_ids[(unsigned char)word[i]],
-            .previous = i > 0 ? (uint32_t)i - 1 : NO_SYMBOL,
-            .next = i + 1 < bytes ? (uint32_t)i + 1 : NO_SYMBOL,
-        };
-    for (size_t i = 0; i + 1 < bytes; i++)
+        merge_list_add(&w->merges, i, i + 1, bpe->byte_ids[(unsigned char)word[i]], &previous);
+    w->fresh_count = 0;
+    for (size_t i = 0; i < bytes; i++)
         if (!note_pair(bpe, w, (uint32_t)i)) return false;
     return merge_all(bpe, w);
 }
 
-static deberta_status append_word(const byte_bpe *bpe, const byte_bpe_workspace *w, text_span word, token_list *list,
+static deberta_status append_word(const byte_bpe *bpe, const merge_list *merges, text_span word, token_list *list,
                                   deberta_error *err)
 {
-    for (uint32_t at = 0, next; at != NO_SYMBOL; at = next) {
-        next = w->symbols[at].next;
-        int32_t id = w->symbols[at].id == NO_ID ? bpe->unknown_id : w->symbols[at].id;
+    for (size_t at = 0; at < merges->bytes; at = merges->symbols[at].next) {
+        const merge_symbol *symbol = &merges->symbols[at];
+        int32_t id = symbol->what == NO_ID ? bpe->unknown_id : symbol->what;
         size_t bytes = 0;
         const char *text = byte_bpe_token(bpe, id, &bytes);
         assert(text);
-        text_span span = {word.begin + at, next == NO_SYMBOL ? word.end : word.begin + next};
+        text_span span = {word.begin + at, word.begin + symbol->next};
         DEBERTA_TRY(token_list_append(list, id, text, bytes, span, TOKEN_TEXT, err));
     }
     return DEBERTA_OK;
@@ -386,7 +337,7 @@ deberta_status byte_bpe_encode(const byte_bpe *bpe, byte_bpe_workspace *w, const
         assert(found && word.begin == at && word.end > at); /* every character is of one of the kinds in the pattern */
         if (!cut_word(bpe, w, text + word.begin, word.end - word.begin))
             DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory to cut a word of %zu bytes", word.end - word.begin);
-        DEBERTA_TRY(append_word(bpe, w, word, list, err));
+        DEBERTA_TRY(append_word(bpe, &w->merges, word, list, err));
         at = word.end;
     }
     return DEBERTA_OK;
@@ -395,8 +346,7 @@ deberta_status byte_bpe_encode(const byte_bpe *bpe, byte_bpe_workspace *w, const
 void byte_bpe_workspace_free(byte_bpe_workspace *workspace)
 {
     regex_match_free(&workspace->match);
-    free(workspace->symbols);
-    free(workspace->heap);
+    merge_list_free(&workspace->merges);
     free(workspace->fresh);
     *workspace = (byte_bpe_workspace){0};
 }

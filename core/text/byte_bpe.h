@@ -8,6 +8,7 @@
 #ifndef CORE_TEXT_BYTE_BPE_H
 #define CORE_TEXT_BYTE_BPE_H
 
+#include "core/text/merge_list.h"
 #include "core/text/regex.h"
 #include "core/text/token_list.h"
 
@@ -35,22 +36,12 @@ const char *byte_bpe_token(const byte_bpe *bpe, int32_t id, size_t *bytes); /* N
 /* The byte that a character of the byte alphabet stands for, or -1. */
 int byte_bpe_byte(uint32_t character);
 
-typedef struct bpe_symbol {
-    int32_t id; /* -1: the byte is not in the vocabulary; -2: merged into its left neighbour */
-    uint32_t previous, next;
-} bpe_symbol;
-
-typedef struct bpe_pair {
-    uint32_t rank, at; /* at: index of its left symbol */
-    int32_t left, right;
-} bpe_pair;
-
 /* Reusable; zero-initialised at first. */
 typedef struct byte_bpe_workspace {
     regex_match *match;
-    bpe_symbol *symbols;
-    bpe_pair *heap, *fresh;
-    size_t symbol_capacity, heap_count, heap_capacity, fresh_count, fresh_capacity;
+    merge_list merges;
+    merge_pair *fresh; /* pushed later */
+    size_t fresh_count, fresh_capacity;
 } byte_bpe_workspace;
 
 void byte_bpe_workspace_free(byte_bpe_workspace *workspace);

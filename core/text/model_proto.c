@@ -1,4 +1,4 @@
-/* SentencePiece model files: a reader and a writer of the few protobuf messages in them.
+/* SentencePiece model files: a reader of the few protobuf messages in them.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/text/model_proto.h"
@@ -64,6 +64,22 @@ int piece_byte(const char *text, size_t bytes)
     if (bytes != 6 || memcmp(text, "<0x", 3) != 0 || text[5] != '>') return -1;
     const char *high = memchr(digits, text[3], 16), *low = memchr(digits, text[4], 16);
     return high && low ? (int)((high - digits) * 16 + (low - digits)) : -1;
+}
+
+deberta_status piece_model_trie(const piece_model *model, unsigned types, trie *t, const char *where,
+                                deberta_error *err)
+{
+    size_t count = 0;
+    trie_key *keys = malloc((model->count + 1) * sizeof *keys);
+    *t = (trie){0};
+    if (!keys) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for %zu pieces", where, model->count);
+    for (size_t i = 0; i < model->count; i++)
+        if (types >> model->pieces[i].type & 1)
+            keys[count++] =
+                (trie_key){.text = piece_text(model, i), .bytes = model->pieces[i].bytes, .value = (int32_t)i};
+    deberta_status status = trie_build(t, keys, count, where, err);
+    free(keys);
+    return status;
 }
 
 /* ----------------------------------------------------------------------------------------------------- reading */
@@ -253,7 +269,6 @@ static deberta_status check_piece(const piece_model *model, size_t id, const cha
     const piece *p = &model->pieces[id];
     const char *text = piece_text(model, id);
     if (p->bytes == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: piece %zu is empty", where, id);
-    /* A NUL would end the piece early in the library's trie. */
     if (!utf8_is_valid(text, p->bytes) || memchr(text, 0, p->bytes))
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: piece %zu ('%s') is not UTF-8 text", where, id,
                      QUOTE_N(text, p->bytes));
@@ -296,65 +311,5 @@ deberta_status piece_model_check(piece_model *model, const char *where, deberta_
     if (model->byte_fallback && bytes_seen != 256)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: byte_fallback is on, but only %zu of the 256 byte pieces are there",
                      where, bytes_seen);
-    return DEBERTA_OK;
-}
-
-/* ----------------------------------------------------------------------------------------------------- writing */
-
-static char *put_varint(char *at, uint64_t value)
-{
-    for (; value >= 0x80; value >>= 7) *at++ = (char)(0x80 | (value & 0x7F));
-    *at++ = (char)value;
-    return at;
-}
-
-static char *put_flag(char *at, unsigned number, uint64_t value)
-{
-    return put_varint(put_varint(at, number << 3 | WIRE_VARINT), value);
-}
-
-static char *put_block(char *at, unsigned number, const char *bytes, size_t size_bytes)
-{
-    at = put_varint(put_varint(at, number << 3 | WIRE_BLOCK), size_bytes);
-    memcpy(at, bytes, size_bytes);
-    return at + size_bytes;
-}
-
-/* Around the text of a piece: two tags and lengths (1 + 10 bytes each at most), a score (1 + 4) and a type (1 + 1). */
-enum { PIECE_OVERHEAD_BYTES = 32, SPEC_BYTES = 64 };
-
-static char *put_piece(char *at, const piece *p, const char *text)
-{
-    char length[16];
-    size_t text_block_bytes = 1 + (size_t)(put_varint(length, p->bytes) - length) + p->bytes;
-    at = put_varint(put_varint(at, 1 << 3 | WIRE_BLOCK), text_block_bytes + 5 + 2);
-    at = put_block(at, 1, text, p->bytes);
-
-    uint32_t score;
-    memcpy(&score, &p->score, sizeof score);
-    at = put_varint(at, 2 << 3 | WIRE_FIXED32);
-    for (unsigned i = 0; i < 4; i++) *at++ = (char)(score >> (8 * i));
-    return put_flag(at, 3, p->type);
-}
-
-deberta_status piece_model_write(const piece_model *model, char **bytes, size_t *size_bytes, deberta_error *err)
-{
-    /* Cannot overflow: all of it was in memory before. */
-    char *out = malloc(model->texts_bytes + model->count * PIECE_OVERHEAD_BYTES + 2 * SPEC_BYTES);
-    if (!out) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a model of %zu pieces", model->count);
-
-    char *at = out, spec[SPEC_BYTES];
-    for (size_t i = 0; i < model->count; i++) at = put_piece(at, &model->pieces[i], piece_text(model, i));
-
-    char *end = put_flag(spec, 3, model->algorithm);
-    end = put_flag(end, 35, model->byte_fallback);
-    at = put_block(at, 2, spec, (size_t)(end - spec));
-
-    end = put_block(spec, 1, "identity", 8);
-    for (unsigned flag = 3; flag <= 5; flag++) end = put_flag(end, flag, false);
-    at = put_block(at, 3, spec, (size_t)(end - spec));
-
-    *bytes = out;
-    *size_bytes = (size_t)(at - out);
     return DEBERTA_OK;
 }

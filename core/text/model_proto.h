@@ -1,7 +1,4 @@
-/* SentencePiece model files: the protobuf wire format, read without trusting a byte of it, and written.
- *
- * libsentencepiece crashes on some damaged files and loads kinds of models that make no sense here. So it never sees a
- * file: what was read and checked here is written out again, by piece_model_write, and only that is given to it.
+/* SentencePiece model files: the protobuf wire format, read without trusting a byte of it.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_TEXT_MODEL_PROTO_H
@@ -9,7 +6,7 @@
 
 #include <stdint.h>
 
-#include "core/base/status.h"
+#include "core/text/trie.h"
 
 /* The numbers of SPEC 11.2. */
 typedef enum piece_type {
@@ -20,6 +17,10 @@ typedef enum piece_type {
     PIECE_UNUSED,
     PIECE_BYTE,
 } piece_type;
+
+/* Pieces that text is matched with, and those that only the model itself gives out. The same text may be among both. */
+#define PIECES_OF_TEXT  (1u << PIECE_NORMAL | 1u << PIECE_USER_DEFINED | 1u << PIECE_UNUSED)
+#define PIECES_RESERVED (1u << PIECE_UNKNOWN | 1u << PIECE_CONTROL | 1u << PIECE_BYTE)
 
 typedef enum piece_algorithm { PIECES_UNIGRAM = 1, PIECES_BPE = 2 } piece_algorithm;
 
@@ -56,9 +57,10 @@ deberta_status piece_model_add(piece_model *model, const char *text, size_t byte
 /* Is it something that can be used: algorithm, kinds, texts, scores, the one unknown piece, the 256 bytes? */
 deberta_status piece_model_check(piece_model *model, const char *where, deberta_error *err);
 
-/* A ModelProto with the pieces and the algorithm, and a normalizer that changes nothing (core/text/normalizer does that
- * work). To be freed by the caller. */
-deberta_status piece_model_write(const piece_model *model, char **bytes, size_t *size_bytes, deberta_error *err);
+/* From the texts of the pieces whose types are among `types` (1 << type each) to their ids; to be freed in any case.
+ * DEBERTA_E_FORMAT if two have the same text. */
+deberta_status piece_model_trie(const piece_model *model, unsigned types, trie *trie, const char *where,
+                                deberta_error *err);
 
 static inline const char *piece_text(const piece_model *model, size_t id)
 {

@@ -20,8 +20,7 @@ struct normalizer {
     size_t pool_bytes;
     const char *space;
     size_t space_bytes;
-    uint32_t *user_defined;          /* ids, by their texts in memcmp order */
-    size_t user_defined_begins[257]; /* of those that begin with a byte */
+    trie user_defined;
 };
 
 /* ---------------------------------------------------------------------------------------------------- charsmap
@@ -131,51 +130,6 @@ static size_t find_replacement(const normalizer *n, const char *text, size_t byt
     return length;
 }
 
-/* ------------------------------------------------------------------------------------------ user-defined pieces */
-
-static int compare_pieces(const void *a, const void *b, void *context)
-{
-    const piece_model *model = ((const normalizer *)context)->model;
-    const piece *p = &model->pieces[*(const uint32_t *)a], *q = &model->pieces[*(const uint32_t *)b];
-    int order = memcmp(model->texts + p->begin, model->texts + q->begin, p->bytes < q->bytes ? p->bytes : q->bytes);
-    return order ? order : (p->bytes > q->bytes) - (p->bytes < q->bytes);
-}
-
-static deberta_status load_user_defined(normalizer *n, const char *where, deberta_error *err)
-{
-    const piece_model *model = n->model;
-    size_t count = 0;
-    for (size_t i = 0; i < model->count; i++) count += model->pieces[i].type == PIECE_USER_DEFINED;
-    n->user_defined = malloc((count ? count : 1) * sizeof *n->user_defined);
-    if (!n->user_defined)
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for %zu user-defined pieces", where, count);
-
-    count = 0;
-    for (size_t i = 0; i < model->count; i++)
-        if (model->pieces[i].type == PIECE_USER_DEFINED) n->user_defined[count++] = (uint32_t)i;
-    qsort_r(n->user_defined, count, sizeof *n->user_defined, compare_pieces, n);
-
-    size_t next = 0;
-    for (size_t byte = 0; byte < 256; byte++) {
-        n->user_defined_begins[byte] = next;
-        while (next < count && (unsigned char)*piece_text(model, n->user_defined[next]) == byte) next++;
-    }
-    n->user_defined_begins[256] = next;
-    return DEBERTA_OK;
-}
-
-/* Length of the longest user-defined piece that `text` begins with, or 0. Of the beginnings of one text the longest
- * sorts last, so the search goes backwards. */
-static size_t find_user_defined(const normalizer *n, const char *text, size_t bytes)
-{
-    unsigned char first = (unsigned char)*text;
-    for (size_t i = n->user_defined_begins[first + 1]; i > n->user_defined_begins[first]; i--) {
-        const piece *p = &n->model->pieces[n->user_defined[i - 1]];
-        if (p->bytes <= bytes && memcmp(n->model->texts + p->begin, text, p->bytes) == 0) return p->bytes;
-    }
-    return 0;
-}
-
 /* ------------------------------------------------------------------------------------------------- normalising */
 
 deberta_status normalizer_create(normalizer **normalizer_out, const piece_model *model, const char *where,
@@ -190,7 +144,7 @@ deberta_status normalizer_create(normalizer **normalizer_out, const piece_model 
 
     deberta_status status;
     DEBERTA_TRY_OR_FAIL(status, load_charsmap(n, where, err));
-    DEBERTA_TRY_OR_FAIL(status, load_user_defined(n, where, err));
+    DEBERTA_TRY_OR_FAIL(status, piece_model_trie(model, 1u << PIECE_USER_DEFINED, &n->user_defined, where, err));
     *normalizer_out = n;
     return DEBERTA_OK;
 fail:
@@ -203,7 +157,7 @@ void normalizer_free(normalizer **n)
     if (!*n) return;
     free((*n)->units);
     free((*n)->pool);
-    free((*n)->user_defined);
+    trie_free(&(*n)->user_defined);
     free(*n);
     *n = NULL;
 }
@@ -217,7 +171,7 @@ typedef struct step {
 
 static step next_step(const normalizer *n, const char *text, size_t bytes)
 {
-    size_t length = find_user_defined(n, text, bytes);
+    size_t length = trie_longest(&n->user_defined, text, bytes);
     if (length > 0) return (step){text, length, length};
 
     const char *replacement;

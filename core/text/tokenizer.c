@@ -25,18 +25,18 @@ static const char *const default_specials[DEBERTA_SPECIAL_COUNT] = {"[CLS]", "[S
 
 static size_t inner_size(const deberta_tokenizer *t)
 {
-    return t->unigram ? unigram_model(t->unigram)->count : byte_bpe_size(t->bpe);
+    return t->pieces ? sentencepiece_model(t->pieces)->count : byte_bpe_size(t->bpe);
 }
 
 static int32_t inner_find(const deberta_tokenizer *t, const char *text, size_t bytes)
 {
-    return t->unigram ? piece_find(unigram_model(t->unigram), text, bytes) : byte_bpe_find(t->bpe, text, bytes);
+    return t->pieces ? piece_find(sentencepiece_model(t->pieces), text, bytes) : byte_bpe_find(t->bpe, text, bytes);
 }
 
 static const char *inner_token(const deberta_tokenizer *t, int32_t id, size_t *bytes)
 {
     if (t->bpe) return byte_bpe_token(t->bpe, id, bytes);
-    const piece_model *model = unigram_model(t->unigram);
+    const piece_model *model = sentencepiece_model(t->pieces);
     if (id < 0 || (size_t)id >= model->count) return NULL;
     if (bytes) *bytes = model->pieces[id].bytes;
     return piece_text(model, (size_t)id);
@@ -48,8 +48,8 @@ static const char *inner_token(const deberta_tokenizer *t, int32_t id, size_t *b
  * normalises or splits them, but does not begin anew after them as after a special token. */
 static void drop_user_defined(deberta_tokenizer *t)
 {
-    for (size_t i = 0; t->unigram && i < t->added.count;) {
-        const piece_model *model = unigram_model(t->unigram);
+    for (size_t i = 0; t->pieces && i < t->added.count;) {
+        const piece_model *model = sentencepiece_model(t->pieces);
         const added_token *token = &t->added.items[i];
         bool inside = (size_t)token->id < model->count && model->pieces[token->id].type == PIECE_USER_DEFINED;
         if (inside)
@@ -96,7 +96,8 @@ static deberta_status add_special(deberta_tokenizer *t, deberta_special which, c
         return DEBERTA_OK;
     }
     token.id = inner_find(t, token.text, token.bytes);
-    if (token.id < 0 && which == DEBERTA_SPECIAL_UNK && t->unigram) token.id = unigram_model(t->unigram)->unknown_id;
+    if (token.id < 0 && which == DEBERTA_SPECIAL_UNK && t->pieces)
+        token.id = sentencepiece_model(t->pieces)->unknown_id;
     if (token.id < 0) token.id = (int32_t)t->vocabulary_size;
     if (token.id > ADDED_TOKEN_MAX_ID)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
@@ -185,8 +186,9 @@ static deberta_status load_vocabulary(deberta_tokenizer *t, const char *path, co
         t->add_prefix_space = config->add_prefix_space;
         return DEBERTA_OK;
     }
-    unigram_options options = {.lower_case = config->lower_case, .split_by_punctuation = config->split_by_punctuation};
-    return unigram_create(&t->unigram, model, &options, QUOTE(path), err);
+    sentencepiece_options options = {.lower_case = config->lower_case,
+                                     .split_by_punctuation = config->split_by_punctuation};
+    return sentencepiece_create(&t->pieces, model, &options, QUOTE(path), err);
 }
 
 /* A vocabulary without [UNK] gets it, so that every id that comes out has a text. */
@@ -230,7 +232,7 @@ fail:
 void deberta_tokenizer_free(deberta_tokenizer **t)
 {
     if (!t || !*t) return;
-    unigram_free(&(*t)->unigram);
+    sentencepiece_free(&(*t)->pieces);
     byte_bpe_free(&(*t)->bpe);
     added_tokens_free(&(*t)->added);
     free(*t);
@@ -242,7 +244,7 @@ void deberta_tokenizer_free(deberta_tokenizer **t)
 const char *deberta_tokenizer_kind_name(const deberta_tokenizer *t)
 {
     if (t->bpe) return "byte-level BPE";
-    return unigram_model(t->unigram)->algorithm == PIECES_BPE ? "SentencePiece BPE" : "SentencePiece unigram";
+    return sentencepiece_model(t->pieces)->algorithm == PIECES_BPE ? "SentencePiece BPE" : "SentencePiece unigram";
 }
 
 const char *tokenizer_file_name(const deberta_tokenizer *t) { return t->file_name; }
@@ -319,8 +321,8 @@ static deberta_status encode_stretch(const deberta_tokenizer *t, token_workspace
     size_t first = list->count, bytes = stretch.end - stretch.begin;
     const char *begin = text + stretch.begin;
     if (bytes == 0) return DEBERTA_OK;
-    if (t->unigram)
-        DEBERTA_TRY(unigram_encode(t->unigram, &w->unigram, begin, bytes, list, err));
+    if (t->pieces)
+        DEBERTA_TRY(sentencepiece_encode(t->pieces, &w->pieces, begin, bytes, list, err));
     else if (needs_prefix_space(t, text, stretch))
         DEBERTA_TRY(encode_with_prefix_space(t, w, begin, bytes, list, err));
     else
@@ -432,7 +434,7 @@ void token_workspace_free(token_workspace **workspace)
     if (!*workspace) return;
     traced_text_free(&(*workspace)->clean);
     traced_text_free(&(*workspace)->prefixed);
-    unigram_workspace_free(&(*workspace)->unigram);
+    sentencepiece_workspace_free(&(*workspace)->pieces);
     byte_bpe_workspace_free(&(*workspace)->byte_bpe);
     free(*workspace);
     *workspace = NULL;

@@ -7,10 +7,10 @@
 #include "core/text/added_tokens.h"
 #include "core/text/byte_bpe.h"
 #include "core/text/tokenizer.h"
-#include "core/text/unigram.h"
+#include "core/text/sentencepiece.h"
 
 struct deberta_tokenizer {
-    unigram *unigram; /* one of these two */
+    sentencepiece *pieces; /* one of these two */
     byte_bpe *bpe;
     const char *file_name;
     added_tokens added; /* what is found in texts by its spelling */

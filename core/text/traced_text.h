@@ -19,7 +19,7 @@ typedef struct traced_text {
     size_t bytes, text_capacity, origin_capacity;
 } traced_text;
 
-/* Room for `bytes` in all. DEBERTA_E_MEMORY also at 2 GiB: offsets have 32 bits, and libsentencepiece counts in int. */
+/* Room for `bytes` in all. DEBERTA_E_MEMORY also at 2 GiB: offsets have 32 bits. */
 deberta_status traced_text_reserve(traced_text *traced, size_t bytes, deberta_error *err);
 void traced_text_free(traced_text *traced);
 

@@ -8,12 +8,12 @@
 #define CORE_TEXT_WORKSPACE_H
 
 #include "core/text/byte_bpe.h"
-#include "core/text/unigram.h"
+#include "core/text/sentencepiece.h"
 #include "core/text/traced_text.h"
 
 typedef struct token_workspace {
     traced_text clean, prefixed;
-    unigram_workspace unigram;
+    sentencepiece_workspace pieces;
     byte_bpe_workspace byte_bpe;
 } token_workspace;
 

@@ -155,8 +155,7 @@ def memory_limit_is_for_all(bench):
     encode = ["encode", TINY, "--ids", ids, "-o", "x.safetensors", "--threads", "1"]
     commands = [encode, encode + ["--attention", "all"], encode + ["--hidden", "all"],
                 ["verify", TINY, "--ids", ids, "--isa", "scalar", "--threads", "1"]]
-    if bench.has_text:
-        commands += [["encode", demo, "--text", "a", "-o", "x.npy"], ["fill-mask", demo, "--text", "[MASK]"]]
+    commands += [["encode", demo, "--text", "a", "-o", "x.npy"], ["fill-mask", demo, "--text", "[MASK]"]]
     if "\n  attention " in bench.fine("--help").out:
         commands.append(["attention", TINY, "--ids", ids, "--threads", "1", "-o", "x.svg"])
     for command in commands:
@@ -209,10 +208,9 @@ def encode_is_verified(bench):
     with open(bench.path("a.safetensors"), "rb") as a, open(bench.path("b.safetensors"), "rb") as b:
         assert a.read() == b.read(), "encode of its own output gives other bytes"
     demo = os.path.join(bench.root, "models", "demo")
-    if bench.has_text:
-        bench.fine("encode", demo, "--text", "a", "--text", "a new store", "--pair", "b", "--pair", "", "-o", "c.safetensors")
-        assert any(tensor_files.read(bench.path("c.safetensors"))[0]["token_type_ids"].values)
-        bench.fine("verify", demo, "--against", "c.safetensors")
+    bench.fine("encode", demo, "--text", "a", "--text", "a new store", "--pair", "b", "--pair", "", "-o", "c.safetensors")
+    assert any(tensor_files.read(bench.path("c.safetensors"))[0]["token_type_ids"].values)
+    bench.fine("verify", demo, "--against", "c.safetensors")
 
 
 def through_link(name, *arguments):
@@ -681,8 +679,6 @@ def progress_on_a_terminal(bench):
 
 def progress_that_is_not_wanted(bench):
     """The text arrives a second late, so that progress is due for certain; it is shown unless one asks for none."""
-    if not bench.has_text:
-        raise SkipTest("built without tokenizers")
     os.mkfifo(bench.path("texts"))
     pipe_end = []
 

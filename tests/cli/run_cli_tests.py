@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Tests of the program from outside: what it prints, how it ends, what it writes and what it leaves behind.
 
-    run_cli_tests.py --program build/deberta [--only WORD] [--update] [--show] [--without-text]
+    run_cli_tests.py --program build/deberta [--only WORD] [--update] [--show]
 
---without-text: the program has no tokenizers, and what needs them is skipped. --update writes the golden texts in expected/ anew; --show prints every message that wrong use brings, to be read aloud.
+--update writes the golden texts in expected/ anew; --show prints every message that wrong use brings, to be read aloud.
 Every test has a folder of its own and must leave nothing in it but what it asked for. The last line is
 `N passed, N failed, N skipped`. SPDX-License-Identifier: MIT
 """
@@ -37,7 +37,7 @@ class Bench:
 
     def __init__(self, settings, folder):
         self.program, self.golden, self.folder = settings.program, settings.golden, folder
-        self.update, self.show, self.has_text = settings.update, settings.show, not settings.without_text
+        self.update, self.show = settings.update, settings.show
         self.root = ROOT
 
     def command(self, arguments):
@@ -55,8 +55,6 @@ class Bench:
                               env=self.environment(env), timeout=timeout)
         shown = " ".join(["deberta"] + [repr(str(a)) if not str(a) or " " in str(a) else str(a) for a in arguments])
         result = Result(shown, done.returncode, (done.stdout or b"").decode(errors="replace"), done.stderr.decode(errors="replace"))
-        if not self.has_text and "this build has no tokenizers" in result.err:
-            raise SkipTest("built without tokenizers")
         return result
 
     def fine(self, *arguments, **kwargs):
@@ -107,7 +105,6 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--update", action="store_true")
     parser.add_argument("--show", action="store_true")
-    parser.add_argument("--without-text", action="store_true")
     settings = parser.parse_args()
     settings.program, settings.golden = os.path.abspath(settings.program), os.path.abspath(settings.golden)
 

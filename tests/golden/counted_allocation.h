@@ -2,8 +2,8 @@
  * request fail. Linux with glibc; not together with sanitizers, which replace them too.
  *
  * Requests are told apart by who asks: only those of the library itself and of libzip are ever refused. hwloc and the C
- * library are not ours to test; jansson 2.14 (which drops characters, or frees what it never allocated) and the
- * protobuf-lite in sentencepiece (which aborts) do not survive a refusal themselves.
+ * library are not ours to test; jansson 2.14 (which drops characters, or frees what it never allocated) does not
+ * survive a refusal itself.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TESTS_GOLDEN_COUNTED_ALLOCATION_H

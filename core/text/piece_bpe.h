@@ -1,0 +1,32 @@
+/* SentencePiece's kind of byte-pair encoding: of all neighbours whose texts together are a piece, the two whose piece
+ * has the highest score are merged, leftmost first, until there are none (SPEC 11.2).
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_TEXT_PIECE_BPE_H
+#define CORE_TEXT_PIECE_BPE_H
+
+#include "core/text/merge_list.h"
+#include "core/text/model_proto.h"
+#include "core/text/piece_cuts.h"
+
+typedef struct piece_bpe piece_bpe;
+
+/* The model must have been checked and must stay. `where` begins messages. */
+deberta_status piece_bpe_create(piece_bpe **bpe, const piece_model *model, const char *where, deberta_error *err);
+void piece_bpe_free(piece_bpe **bpe);
+
+/* Reusable; zero-initialised at first. */
+typedef struct piece_bpe_workspace {
+    merge_list merges;
+    uint32_t *halves; /* [pieces]: of unused pieces */
+    size_t halves_capacity;
+    bool has_halves; /* of this text */
+} piece_bpe_workspace;
+
+void piece_bpe_workspace_free(piece_bpe_workspace *workspace);
+
+/* text: normalised, valid UTF-8, below 2^31 bytes, not empty. */
+deberta_status piece_bpe_cut(const piece_bpe *bpe, piece_bpe_workspace *workspace, const char *text, size_t bytes,
+                             piece_cuts *cuts, deberta_error *err);
+
+#endif

@@ -1,0 +1,21 @@
+/* Where a normalised text is cut, and into what: the result of core/text/unigram and core/text/piece_bpe.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_TEXT_PIECE_CUTS_H
+#define CORE_TEXT_PIECE_CUTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct piece_cut {
+    uint32_t end; /* in bytes; it begins where the one before ends */
+    int32_t id;   /* the model's unknown_id for a character that no piece covers */
+} piece_cut;
+
+/* Zero-initialised at first; reusable. */
+typedef struct piece_cuts {
+    piece_cut *items;
+    size_t count, capacity;
+} piece_cuts;
+
+#endif

@@ -1,0 +1,51 @@
+/* Texts with a number each, looked up byte by byte: a double array.
+ *
+ * The child of node n over byte b is node first(n) ^ b, if that one says that n is its parent: one load and one
+ * comparison a byte, however many texts there are. The children of a node lie in one aligned block of 256.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_TEXT_TRIE_H
+#define CORE_TEXT_TRIE_H
+
+#include <stdint.h>
+
+#include "core/base/status.h"
+
+typedef struct trie_node {
+    uint32_t first;
+    int32_t parent;
+    int32_t value; /* of the text that ends here, or TRIE_NO_VALUE */
+} trie_node;
+
+typedef struct trie {
+    trie_node *nodes; /* [count], whole blocks */
+    size_t count, capacity;
+} trie;
+
+enum { TRIE_ROOT = 0, TRIE_NO_NODE = -1, TRIE_NO_VALUE = -1 };
+
+typedef struct trie_key {
+    const char *text;
+    size_t bytes; /* not 0 */
+    int32_t value;
+} trie_key;
+
+/* Sorts the keys; their texts may go afterwards. DEBERTA_E_FORMAT if two are the same: `where` begins the message. The
+ * trie is to be freed in any case. */
+deberta_status trie_build(trie *trie, trie_key *keys, size_t count, const char *where, deberta_error *err);
+void trie_free(trie *trie); /* accepts a zeroed one */
+
+/* From a node (not TRIE_NO_NODE) over one byte: TRIE_NO_NODE if no text goes on like that. */
+static inline int32_t trie_step(const trie *trie, int32_t node, char byte)
+{
+    uint32_t child = trie->nodes[node].first ^ (unsigned char)byte;
+    return trie->nodes[child].parent == node ? (int32_t)child : TRIE_NO_NODE;
+}
+
+/* The same over several bytes; also from TRIE_NO_NODE. */
+int32_t trie_walk(const trie *trie, int32_t node, const char *text, size_t bytes);
+
+/* Length of the longest key that `text` begins with, or 0. */
+size_t trie_longest(const trie *trie, const char *text, size_t bytes);
+
+#endif
