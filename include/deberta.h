@@ -7,7 +7,10 @@
  * nothing.
  *
  * Threads: any number of sessions of one model may run at the same time. A session serves one call at a time; which
- * thread makes it does not matter. One model, and a session for each thread, is the way to use it from several.
+ * thread makes it does not matter. One model, and a session for each thread, is the way to use it from several. A
+ * session has worker threads of its own unless it is told otherwise, so T threads of a program would make T x cores of
+ * them: give such sessions one deberta_threads to share, where calls wait for each other, or threads = 1, where each
+ * computes by itself.
  *
  *     deberta_error error;
  *     deberta_model *model = NULL;
@@ -245,6 +248,17 @@ typedef struct deberta_ablation {
     deberta_ablation_kind kind;
 } deberta_ablation;
 
+/* Worker threads that several sessions share. Calls of these sessions take turns, in the order in which they came, and
+ * each then has all of the threads. */
+typedef struct deberta_threads deberta_threads;
+
+/* count: the calling thread is one of them; 0 = the default of a session. pin: 1 = bind the others to a core each.
+ * DEBERTA_E_ARGUMENT: count above 1024. DEBERTA_E_SYSTEM: the system refuses a thread or its binding. */
+DEBERTA_API deberta_status deberta_threads_create(deberta_threads **threads, size_t count, int pin, deberta_error *err);
+/* After the last session that uses them. */
+DEBERTA_API void deberta_threads_free(deberta_threads **threads);
+DEBERTA_API size_t deberta_threads_count(const deberta_threads *threads);
+
 typedef struct deberta_session_options {
     size_t struct_size;
     deberta_isa isa;   /* only ever lowers the tier; an unavailable one is an error */
@@ -257,13 +271,15 @@ typedef struct deberta_session_options {
     const deberta_ablation *ablations; /* [ablation_count], read while the session is made; of several for one place the
                                           last counts */
     size_t ablation_count;
+    deberta_threads *shared_threads; /* whose threads it uses, and how many; threads and pin_threads must then be 0.
+                                        NULL: threads of its own */
 } deberta_session_options;
 
 /* DEBERTA_E_ARGUMENT: no model, or one opened with describe_only; a tier that cannot be used here; unknown features;
- * max_tokens above 2^24, threads above 1024; an ablation of a term, layer or head that the model lacks.
- * DEBERTA_E_MEMORY: above memory_limit_bytes, or refused by the system. DEBERTA_E_SYSTEM: it refuses something else,
- * such as a thread or its binding. DEBERTA_E_UNSUPPORTED: pin_threads where the library was built to run its loops on
- * OpenMP, whose environment binds threads (OMP_PROC_BIND). The model must outlive the session. */
+ * max_tokens above 2^24, threads above 1024, or set beside shared_threads; an ablation of a term, layer or head that
+ * the model lacks. DEBERTA_E_MEMORY: above memory_limit_bytes, or refused by the system. DEBERTA_E_SYSTEM: it refuses
+ * something else, such as a thread or its binding. DEBERTA_E_UNSUPPORTED: pin_threads where the library was built to
+ * run its loops on OpenMP, whose environment binds threads (OMP_PROC_BIND). The model must outlive the session. */
 DEBERTA_API deberta_status deberta_session_create(deberta_session **session, const deberta_model *model,
                                                   const deberta_session_options *options, deberta_error *err);
 DEBERTA_API void deberta_session_free(deberta_session **session);
@@ -295,7 +311,8 @@ typedef struct deberta_attention_block {
  *
  * What on_hidden and on_attention return is DEBERTA_OK, or anything else to stop: nothing more is shown, and
  * deberta_encode returns that value with a sentence that says where. An observer must not use its own session:
- * deberta_encode and deberta_task_logits refuse it, freeing the session is an error that nothing catches. */
+ * deberta_encode and deberta_task_logits refuse it. Two mistakes nothing catches: freeing that session, and a call of
+ * another one that shares its threads, which waits for ever. */
 typedef struct deberta_observer {
     size_t struct_size;
     void *context;

@@ -50,6 +50,32 @@ void executor_free(executor **old)
     if (freed) freed->kind->free(freed);
 }
 
+deberta_status deberta_threads_create(deberta_threads **made, size_t count, int pin, deberta_error *err)
+{
+    if (!made) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_threads_create needs a place for the threads");
+    *made = NULL;
+    if (count > TOPOLOGY_MAX_WORKERS)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu threads are more than %d", count, TOPOLOGY_MAX_WORKERS);
+    deberta_threads *threads = calloc(1, sizeof *threads);
+    if (!threads) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for shared threads");
+    const deberta_status status = executor_create(&threads->executor, count, pin != 0, NULL, err);
+    if (status == DEBERTA_OK)
+        *made = threads;
+    else
+        free(threads);
+    return status;
+}
+
+void deberta_threads_free(deberta_threads **threads)
+{
+    if (!threads || !*threads) return;
+    executor_free(&(*threads)->executor);
+    free(*threads);
+    *threads = NULL;
+}
+
+size_t deberta_threads_count(const deberta_threads *threads) { return threads->executor->threads; }
+
 deberta_status executor_init(executor *made, const executor_kind *kind, size_t threads, deberta_error *err)
 {
     *made = (executor){.kind = kind, .threads = threads};

@@ -60,6 +60,11 @@ static inline void parallel_for(executor *by, size_t tasks, parallel_body body, 
 void executor_begin(executor *by);
 void executor_end(executor *by);
 
+/* The executor of a caller who shares it between sessions. */
+struct deberta_threads {
+    executor *executor;
+};
+
 /* For kinds: the common part, ready for use; and its end, before the kind frees itself. */
 deberta_status executor_init(executor *made, const executor_kind *kind, size_t threads, deberta_error *err);
 void executor_finish(executor *old);

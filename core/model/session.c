@@ -156,6 +156,9 @@ static deberta_status check_options(const deberta_session_options *options, cons
     if (options->threads > TOPOLOGY_MAX_WORKERS) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu threads are more than %d", options->threads, TOPOLOGY_MAX_WORKERS);
     }
+    if (options->shared_threads && (options->threads || options->pin_threads))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "a session with shared_threads has no threads of its own: threads and pin_threads must be 0");
     return DEBERTA_OK;
 }
 
@@ -182,6 +185,7 @@ static deberta_status settle(deberta_session *s, const deberta_model *model, con
     DEBERTA_TRY(check_options(options, model, err));
     DEBERTA_TRY(kernels_select(&s->kernels, options->isa, err));
     if (internal) s->internal = *internal;
+    if (options->shared_threads) s->internal.executor = options->shared_threads->executor;
     if (s->internal.layers > model->config.layers) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu layers; %s has %zu", s->internal.layers, model->name,
                      model->config.layers);

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <math.h>
+#include <dirent.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -503,6 +504,7 @@ enum { CALLERS = 4, CALLER_TOKENS = 90, WIDTH = 64, VOCABULARY = 61 };
 /* One caller's text, and what a session with a single thread makes of it while nobody else calls. */
 typedef struct caller {
     const deberta_model *model;
+    deberta_threads *shared; /* NULL: threads of its own */
     deberta_session *session;
     int32_t ids[CALLER_TOKENS];
     size_t starts[3], positions[CALLER_TOKENS];
@@ -535,30 +537,37 @@ static void *run_caller(void *context)
 {
     caller *c = context;
     const char *complaint = NULL;
-    const deberta_session_options options = {.struct_size = sizeof options, .max_tokens = CALLER_TOKENS, .threads = 2};
+    const deberta_session_options options = {.struct_size = sizeof options,
+                                             .max_tokens = CALLER_TOKENS,
+                                             .threads = c->shared ? 0 : 2,
+                                             .shared_threads = c->shared};
     if (deberta_session_create(&c->session, c->model, &options, NULL) != DEBERTA_OK) return "no session";
     for (int round = 0; round < 20 && !complaint; round++) complaint = call_again(c);
     return (void *)(uintptr_t)complaint;
 }
 
-static void sessions_of_one_model_run_at_the_same_time(void **state)
+/* Texts of his own, and what a session alone makes of them. */
+static void prepare_caller(caller *c, size_t number, const deberta_model *model, deberta_threads *shared)
 {
-    (void)state;
+    const size_t tokens = CALLER_TOKENS - 17 * number;
+    *c = (caller){.model = model, .shared = shared, .starts = {0, tokens / (number + 2), tokens}};
+    for (size_t t = 0; t < tokens; t++) {
+        c->ids[t] = (int32_t)((t * t + 7 * number) % VOCABULARY);
+        c->positions[t] = t;
+    }
+    deberta_session *alone = open_session(model, CALLER_TOKENS, 1);
+    assert_int_equal(call(c, alone, c->hidden, c->logits), DEBERTA_OK);
+    deberta_session_free(&alone);
+}
+
+/* All at the same time, a session each. */
+static void run_callers(const deberta_model *model, deberta_threads *shared)
+{
     static caller callers[CALLERS];
-    deberta_model *model = open_model(small_model);
     pthread_t threads[CALLERS];
     for (size_t i = 0; i < CALLERS; i++) {
-        caller *c = &callers[i];
-        const size_t tokens = CALLER_TOKENS - 17 * i;
-        *c = (caller){.model = model, .starts = {0, tokens / (i + 2), tokens}};
-        for (size_t t = 0; t < tokens; t++) {
-            c->ids[t] = (int32_t)((t * t + 7 * i) % VOCABULARY);
-            c->positions[t] = t;
-        }
-        deberta_session *alone = open_session(model, CALLER_TOKENS, 1);
-        assert_int_equal(call(c, alone, c->hidden, c->logits), DEBERTA_OK);
-        deberta_session_free(&alone);
-        assert_true(i == 0 || memcmp(c->hidden, callers[0].hidden, sizeof c->hidden) != 0);
+        prepare_caller(&callers[i], i, model, shared);
+        assert_true(i == 0 || memcmp(callers[i].hidden, callers[0].hidden, sizeof callers[i].hidden) != 0);
     }
     for (size_t i = 0; i < CALLERS; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, run_caller, &callers[i]), 0);
@@ -571,6 +580,72 @@ static void sessions_of_one_model_run_at_the_same_time(void **state)
         assert_null(call_again(&callers[i]));
         deberta_session_free(&callers[i].session);
     }
+}
+
+static void sessions_of_one_model_run_at_the_same_time(void **state)
+{
+    (void)state;
+    deberta_model *model = open_model(small_model);
+    run_callers(model, NULL);
+    deberta_model_free(&model);
+}
+
+static size_t threads_of_process(void)
+{
+    size_t count = 0;
+    DIR *listing = opendir("/proc/self/task");
+    assert_non_null(listing);
+    while (readdir(listing)) count++;
+    closedir(listing);
+    return count - 2; /* . and .. */
+}
+
+/* However many sessions there are, no more workers than were made once, and the bits of sessions alone. */
+static void sessions_share_threads(void **state)
+{
+    (void)state;
+    deberta_model *model = open_model(small_model);
+    deberta_threads *shared = NULL;
+    deberta_session *sessions[5] = {0};
+    assert_int_equal(deberta_threads_create(&shared, 3, 0, NULL), DEBERTA_OK);
+    assert_int_equal(deberta_threads_count(shared), 3);
+    const size_t before = threads_of_process();
+    const deberta_session_options options = {
+        .struct_size = sizeof options, .max_tokens = CALLER_TOKENS, .shared_threads = shared};
+    size_t predicted;
+    assert_int_equal(deberta_session_predict_bytes(&predicted, model, &options, NULL), DEBERTA_OK);
+    for (size_t i = 0; i < sizeof sessions / sizeof *sessions; i++) {
+        assert_int_equal(deberta_session_create(&sessions[i], model, &options, NULL), DEBERTA_OK);
+        assert_int_equal(deberta_session_threads(sessions[i]), 3);
+        assert_int_equal(deberta_session_memory_bytes(sessions[i]), predicted);
+    }
+    assert_int_equal(threads_of_process(), before);
+    for (size_t i = 0; i < sizeof sessions / sizeof *sessions; i++) deberta_session_free(&sessions[i]);
+    run_callers(model, shared);
+    deberta_threads_free(&shared);
+    assert_null(shared);
+    deberta_threads_free(&shared);
+    deberta_threads_free(NULL);
+    deberta_model_free(&model);
+}
+
+static void shared_threads_are_refused(void **state)
+{
+    (void)state;
+    deberta_model *model = open_model(small_model);
+    deberta_threads *shared = (deberta_threads *)model;
+    deberta_error error = {0};
+    assert_int_equal(deberta_threads_create(NULL, 1, 0, &error), DEBERTA_E_ARGUMENT);
+    assert_int_equal(deberta_threads_create(&shared, 1025, 0, &error), DEBERTA_E_ARGUMENT);
+    assert_null(shared);
+    assert_non_null(strstr(error.message, "1025 threads are more than 1024"));
+    assert_int_equal(deberta_threads_create(&shared, 2, 0, NULL), DEBERTA_OK);
+    deberta_session_options options = {.struct_size = sizeof options, .threads = 2, .shared_threads = shared};
+    expect_refusal(model, options, DEBERTA_E_ARGUMENT, "shared_threads");
+    options.threads = 0;
+    options.pin_threads = 1;
+    expect_refusal(model, options, DEBERTA_E_ARGUMENT, "shared_threads");
+    deberta_threads_free(&shared);
     deberta_model_free(&model);
 }
 
@@ -784,6 +859,8 @@ int main(void)
         cmocka_unit_test(encoding_again_faults_no_page),
         cmocka_unit_test(internal_switches_change_no_bit),
         cmocka_unit_test(sessions_of_one_model_run_at_the_same_time),
+        cmocka_unit_test(sessions_share_threads),
+        cmocka_unit_test(shared_threads_are_refused),
         cmocka_unit_test(observers_are_called_one_at_a_time),
         cmocka_unit_test(positions_of_the_caller),
     };
