@@ -169,8 +169,8 @@ static int run_text(explorer_job *job, size_t row)
 #if HAVE_VIZ
     word_list figure = {.words = {"attention", job->contents.model}, .count = 2};
     add_input(&figure, job, row);
-    add_option(&figure, "--layers", options_value(job->options, "layers", "0"));
-    add_option(&figure, "--heads", options_value(job->options, "heads", "0"));
+    add_option(&figure, "--layers", job->contents.printed_layers);
+    add_option(&figure, "--heads", job->contents.printed_heads);
     add_ablations(&figure, job);
     add_option(&figure, "-o", text->figure);
     add_option(&figure, "-o", text->document);
@@ -445,9 +445,11 @@ static int run_job(explorer_job *job)
 
 static int run(const parsed_options *options)
 {
-    explorer_job job = {
-        .options = options,
-        .contents = {.folder = options_value(options, "out", "report"), .model = options_argument(options, 0)}};
+    explorer_job job = {.options = options,
+                        .contents = {.folder = options_value(options, "out", "report"),
+                                     .model = options_argument(options, 0),
+                                     .printed_layers = options_value(options, "layers", "0"),
+                                     .printed_heads = options_value(options, "heads", "0")}};
     job.contents.texts = job.texts;
     job.contents.steps = job.steps;
     int status = run_job(&job);

@@ -1,7 +1,7 @@
 /* Puts the page together: controls, keys, what is drawn when. SPDX-License-Identifier: MIT */
 
-function fillChoice(id, labels) {
-    byId(id).replaceChildren(...labels.map((label, k) => make('option', {value: k}, label)));
+function fillChoice(id, labels, values = labels.map((_, k) => k)) {
+    byId(id).replaceChildren(...labels.map((label, k) => make('option', {value: values[k]}, label)));
 }
 
 function buildControls() {
@@ -12,13 +12,24 @@ function buildControls() {
         radio.addEventListener('change', () => chooseComponent(c));
         byId('component').append(make('label', {title: long, for: `component-${key}`}, radio, name));
     });
-    byId('text').addEventListener('change', (event) => chooseText(Number(event.target.value)));
-    byId('layer').addEventListener('change', (event) => change({layer: Number(event.target.value)}));
-    byId('head').addEventListener('change', (event) => change({head: Number(event.target.value)}));
-    byId('centre').addEventListener('change', (event) => change({centre: event.target.checked}));
-    byId('scale').addEventListener('change', (event) => change({scale: event.target.value}));
-    byId('colours').addEventListener('change', (event) => change(state.component === PROBS ? {sequential: event.target.value} : {signed: event.target.value}));
-    byId('keys-button').addEventListener('click', toggleKeys);
+    for (const c of termsOf(currentText())) {
+        const box = make('input', {type: 'checkbox', id: `keep-${COMPONENTS[c].key}`});
+        box.addEventListener('change', () => keepTerm(c, box.checked, byId('keep-scope').value));
+        byId('keep-scope').before(make('label', {}, box, COMPONENTS[c].name));
+    }
+    byId('keep-scope').addEventListener('change', updateControls);
+    byId('keep-all').addEventListener('click', keepAllTerms);
+    for (const radio of document.querySelectorAll('[name=view]')) radio.addEventListener('change', () => change({view: radio.value}));
+    const bind = (id, event, act) => byId(id).addEventListener(event, ({target}) => act(target));
+    bind('text', 'change', ({value}) => chooseText(Number(value)));
+    for (const id of ['layer', 'head', 'zoom']) bind(id, 'change', ({value}) => change({[id]: Number(value)}));
+    for (const id of ['scale', 'lines']) bind(id, 'change', ({value}) => change({[id]: value}));
+    bind('centre', 'change', ({checked}) => change({centre: checked}));
+    bind('colours', 'change', ({value}) => change(state.component === PROBS ? {sequential: value} : {signed: value}));
+    bind('hold', 'click', hold);
+    bind('let-go', 'click', hold);
+    bind('keys-button', 'click', toggleKeys);
+    byId('matrix-table').addEventListener('toggle', drawMatrixTable);
 }
 
 /* The controls say what is chosen, however it was chosen. */
@@ -26,7 +37,13 @@ function updateControls() {
     const text = currentText();
     fillChoice('layer', text.heads.map((_, k) => String(k)));
     fillChoice('head', text.heads[0].map((_, k) => String(k)));
-    for (const id of ['text', 'layer', 'head', 'scale']) byId(id).value = state[id];
+    for (const id of ['text', 'layer', 'head', 'scale', 'zoom', 'lines']) byId(id).value = state[id];
+    byId('stage').dataset.view = state.view;
+    byId(`view-${state.view}`).checked = true;
+    byId('lines-choice').hidden = state.view !== 'lines';
+    byId('zoom-choice').hidden = state.view === 'heads';
+    byId('hold').hidden = state.view === 'heads';
+    byId('hold').setAttribute('aria-pressed', state.held !== null);
     COMPONENTS.forEach(({key}, c) => {
         byId(`component-${key}`).checked = c === state.component;
         byId(`component-${key}`).disabled = !hasComponent(text, c);
@@ -36,6 +53,21 @@ function updateControls() {
     const names = Object.keys(palettes).filter((name) => state.component !== PROBS || !palettes[name].diverging);
     byId('colours').replaceChildren(...names.map((name) => make('option', {value: name}, name)));
     byId('colours').value = state.component === PROBS ? state.sequential : state.signed;
+    updateKeptTerms();
+}
+
+/* Ticked: the term is in the softmax of all heads the boxes are for; half: of some. */
+function updateKeptTerms() {
+    const text = currentText(), scope = headsInScope(byId('keep-scope').value), list = state.removed.replaceAll(',', ', ');
+    byId('keep').disabled = !canRecompute(text);
+    for (const c of termsOf(text)) {
+        const kept = scope.filter(([layer, head]) => !isRemoved(c, layer, head)).length, box = byId(`keep-${COMPONENTS[c].key}`);
+        box.checked = kept === scope.length;
+        box.indeterminate = kept > 0 && kept < scope.length;
+    }
+    byId('keep-all').hidden = !state.removed;
+    byId('keep-note').textContent = !canRecompute(text) ? 'The cells of this text are means of many values: a softmax cannot be recomputed from them.' : state.removed
+        ? `Taken out: ${list}. Logits and probabilities of these heads are recomputed here from their terms; the layers above are not recomputed.` : '';
 }
 
 function toggleKeys() {
@@ -47,6 +79,10 @@ function toggleKeys() {
 const SHORTCUTS = {
     h: () => stepHead(-1), l: () => stepHead(1), k: () => stepLayer(-1), j: () => stepLayer(1),
     c: () => change({centre: !state.centre}),
+    v: () => change({view: {matrix: 'lines', lines: 'heads', heads: 'matrix'}[state.view]}),
+    b: hold,
+    '+': () => change({zoom: ZOOMS[clamp(ZOOMS.indexOf(state.zoom) + 1, ZOOMS.length)]}),
+    '-': () => change({zoom: ZOOMS[clamp(ZOOMS.indexOf(state.zoom) - 1, ZOOMS.length)]}),
     s: () => change({scale: state.scale === 'head' ? 'text' : 'head'}),
     '?': toggleKeys,
     Escape: () => change(currentCell() ? {pinned: null, hover: null} : {token: null}),
@@ -80,45 +116,52 @@ function bindSurroundings() {
     matchMedia('(prefers-color-scheme: dark)').addEventListener('change', drawAgain);
     window.addEventListener('resize', () => {
         clearTimeout(timer);
-        timer = setTimeout(drawAgain, 80);
+        timer = setTimeout(() => (foldOptions(), drawAgain()), 80);
     });
 }
 
 function drawAgain() {
     drawHeads();
-    drawMatrix();
-    drawReadout();
-    drawHeadFacts();
-    drawProfiles();
+    for (const draw of [drawPanes, drawReadout, drawHeadFacts, drawProfiles]) draw();
+}
+
+/* Options are behind a line where there is little room; wider screens always have them. */
+const foldOptions = () => { byId('options').open = matchMedia('(min-width: 46rem)').matches || (byId('options').open && document.documentElement.dataset.ready === 'yes'); };
+
+/* The formula has the terms of this model, in the colours of the charts. */
+function buildFormula() {
+    const terms = termsOf(currentText());
+    for (const c of TERMS) {
+        document.documentElement.style.setProperty(`--term-${c}`, `color-mix(in srgb, ${page.series[c]}, white var(--lift))`);
+        if (!terms.includes(c)) for (const element of document.querySelectorAll(`.term-${c}`)) element.hidden = true;
+    }
+    byId('terms-count').textContent = terms.length > 1 ? String(terms.length) : '';
 }
 
 function start() {
     readAddress();
     if (!hasComponent(currentText(), state.component)) state.component = SUM;
+    foldOptions();
+    buildFormula();
     buildFacts();
+    fillChoice('zoom', ZOOMS.map((zoom) => `${100 * zoom} %`), ZOOMS);
     buildControls();
     onChange(VIEW, updateControls);
     onChange(['text'], buildTokens);
     onChange(['text'], buildFigures);
     onChange([...VIEW, 'map'], moveMark); // first: the matrix takes the room that is left
-    onChange(VIEW, drawMatrix);
-    onChange(['hover', 'pinned', 'token'], drawCursor);
+    onChange(VIEW, drawPanes);
+    onChange(['hover', 'pinned', 'token'], drawCursors);
     onChange([...VIEW, 'hover', 'pinned'], drawReadout);
     onChange(VIEW, drawHeadFacts);
-    onChange([...VIEW, 'token'], drawProfiles);
-    onChange(['layer', 'head', 'token'], shadeTokens);
+    onChange([...VIEW, 'token', 'pinned'], drawProfiles);
+    onChange([...VIEW, 'token', 'pinned'], drawMatrixTable);
+    onChange(['layer', 'head', 'token', 'pinned', 'removed'], shadeTokens);
+    onChange([...VIEW, 'token'], drawCommand);
     redrawAll();
-    bindMatrix();
-    bindTokens();
-    bindProfiles();
-    bindHeads();
-    bindKeys();
-    bindSurroundings();
-    buildLatency();
-    buildVerification();
-    buildReceptiveField();
-    buildEnvironment();
-    buildCommands();
+    PANES.forEach((_, index) => bindPane(index));
+    for (const bind of [bindNudges, bindTokens, bindProfiles, bindHeads, bindSave, bindKeys, bindSurroundings]) bind();
+    for (const build of [buildLatency, buildVerification, buildReceptiveField, buildEnvironment, buildCommands]) build();
     document.documentElement.dataset.ready = 'yes';
 }
 

@@ -7,16 +7,18 @@ const readJson = (name) => {
 };
 const page = readJson('page');
 const C2C = 0, C2P = 1, P2C = 2, SUM = 3, PROBS = 4;
+const TERMS = [C2C, C2P, P2C];
 const COMPONENTS = [
     {key: 'c2c', name: 'c2c', long: 'content to content'},
     {key: 'c2p', name: 'c2p', long: 'content to position'},
     {key: 'p2c', name: 'p2c', long: 'position to content'},
-    {key: 'sum', name: 'sum', long: 'sum of the terms'},
+    {key: 'sum', name: 'logit', long: 'logit, the sum of the terms'},
     {key: 'probs', name: 'probabilities', long: 'probabilities'},
 ];
 const MOST_HEADS_KEPT = 24;
 
 const hasComponent = (text, component) => component >= SUM || text.has[component];
+const termsOf = (text) => TERMS.filter((c) => text.has[c]);
 
 function decodeBase64(encoded) {
     const characters = atob(encoded), bytes = new Uint8Array(characters.length);
@@ -39,18 +41,16 @@ function takeBytes(bytes, at, count, component, scale) {
 function decodeHead(text, about, bytes) {
     const m = text.cells, area = m * m, head = {means: [], values: [], low: [], high: [], shown: new Map()};
     let at = 0;
-    for (const c of [C2C, C2P, P2C]) {
-        if (!text.has[c]) continue;
+    for (const c of termsOf(text)) {
         head.means[c] = new Float32Array(bytes.buffer, at, m);
         at += 4 * m;
     }
-    for (const c of [C2C, C2P, P2C, PROBS]) {
-        if (!hasComponent(text, c)) continue;
+    for (const c of [...termsOf(text), PROBS]) {
         head.values[c] = text.exact ? new Float32Array(bytes.buffer, at, area) : takeBytes(bytes, at, area, c, about.scale[c]);
         at += text.exact ? 4 * area : area;
     }
-    head.values[SUM] = addTerms(text, head.values, area);
-    head.means[SUM] = addTerms(text, head.means, m);
+    head.values[SUM] = addTerms(termsOf(text), head.values, area);
+    head.means[SUM] = addTerms(termsOf(text), head.means, m);
     for (let c = C2C; c <= PROBS && text.pool > 1; c++) {
         if (!hasComponent(text, c)) continue;
         head.low[c] = takeBytes(bytes, at, area, c, about.range[c]);
@@ -60,10 +60,9 @@ function decodeHead(text, about, bytes) {
     return head;
 }
 
-function addTerms(text, terms, count) {
+function addTerms(which, terms, count) {
     const sum = new Float32Array(count);
-    for (const c of [C2C, C2P, P2C])
-        if (text.has[c]) for (let k = 0; k < count; k++) sum[k] += terms[c][k];
+    for (const c of which) for (let k = 0; k < count; k++) sum[k] += terms[c][k];
     return sum;
 }
 
@@ -89,12 +88,6 @@ function shownValues(text, head, component, centred) {
         head.shown.set(component, values);
     }
     return head.shown.get(component);
-}
-
-/* The magnitude at the end of the colour scale: signed matrices share one, so that they can be compared. */
-function scaleLimit(text, layer, number, component, centred, ofText) {
-    const of = (head) => component === PROBS ? head.scale[PROBS] : centred ? head.centred : head.plain;
-    return (ofText ? Math.max(...text.heads.flat().map(of)) : of(text.heads[layer][number])) || 1;
 }
 
 const smallestStep = (text, about, component) =>

@@ -13,26 +13,31 @@ const hideTip = () => { byId('tip').hidden = true; };
 
 const CHART = {width: 560, height: 300, left: 58, right: 16, top: 54, bottom: 42};
 
-/* An axis: place(value) in [from, to], and its ticks. Logarithmic axes label powers of the base. */
-function makeAxis(values, from, to, base) {
-    let low = Math.min(...values), high = Math.max(...values);
-    if (base) {
-        const ticks = [];
-        if (low === high) [low, high] = [low / 2, high * 2];
-        for (let k = Math.floor(Math.log(low) / Math.log(base) + 1e-9); base ** k <= high * 1.0001; k++) if (base ** k >= low * .9999) ticks.push(base ** k);
-        const place = (v) => from + (Math.log(v) - Math.log(low)) / (Math.log(high) - Math.log(low)) * (to - from);
-        return {place, ticks: ticks.length > 1 ? ticks : niceTicks(low, high, 5).filter((t) => t > 0)};
+/* An axis: place(value) in [from, to], and its ticks. A logarithmic one ends at ticks: the values themselves where `marked`, else 1, 2, 5, 10 ... */
+function makeAxis(values, from, to, logarithmic, marked) {
+    let low = Math.min(...values), high = Math.max(...values), ticks;
+    if (logarithmic) {
+        const own = [...new Set(values)].sort((a, b) => a - b), steps = [];
+        for (let power = 10 ** Math.floor(Math.log10(low)); power <= high * 10; power *= 10) steps.push(...[1, 2, 5].map((k) => Number((k * power).toPrecision(1))));
+        const first = steps.findLastIndex((s) => s <= low), last = steps.findIndex((s) => s >= high);
+        ticks = marked && own.length > 1 && own.length <= 9 ? own : steps.slice(first, Math.max(last, first + 1) + 1);
+        if (ticks.length > 10) ticks = ticks.filter((t) => String(t).replace(/[0.]/g, '') === '1'); // many decades: their beginnings
+        [low, high] = [Math.min(low, ticks[0]), Math.max(high, ticks[ticks.length - 1])];
+        return {place: (v) => from + Math.log(v / low) / Math.log(high / low) * (to - from), ticks};
     }
     low = Math.min(0, low);
     if (high === low) high = low + 1;
-    return {place: (v) => from + (v - low) / (high - low) * (to - from), ticks: niceTicks(low, high, 6)};
+    ticks = niceTicks(low, high, 6);
+    if (!marked && ticks[ticks.length - 1] < high) ticks.push(Number((2 * ticks[ticks.length - 1] - ticks[ticks.length - 2]).toPrecision(12))); // a label at the top
+    high = Math.max(high, ticks[ticks.length - 1]);
+    return {place: (v) => from + (v - low) / (high - low) * (to - from), ticks};
 }
 
 /* series: [{name, colour, points: [{x, y, low, high, text}], fit: {intercept, slope} or none}] */
 function lineChart({title, xLabel, yLabel, logarithmic, series}) {
     const {width, height, left, right, top, bottom} = CHART, all = series.flatMap((s) => s.points);
-    const x = makeAxis(all.map((p) => p.x), left + 8, width - right - 8, logarithmic ? 2 : 0);
-    const y = makeAxis(all.flatMap((p) => [p.low, p.high]), height - bottom, top, logarithmic ? 10 : 0);
+    const x = makeAxis(all.map((p) => p.x), left + 8, width - right - 8, logarithmic, true);
+    const y = makeAxis(all.flatMap((p) => [p.low, p.high]), height - bottom, top, logarithmic, false);
     const chart = make('svg:svg', {viewBox: `0 0 ${width} ${height}`, class: 'chart', tabindex: 0, role: 'application', 'aria-label': `${title}; arrows move from point to point`});
     const write = (text, attributes) => chart.append(make('svg:text', attributes, text));
     write(title, {x: 0, y: 14, class: 'title'});

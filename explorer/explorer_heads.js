@@ -7,13 +7,26 @@ const HEAD_NUMBERS = {
     entropy: {of: (about) => about.entropy, range: (text) => [0, Math.log2(text.n) || 1], what: 'mean entropy of the probabilities, 0 to log₂ n bits'},
     distance: {of: (about) => about.distance, range: (text, heads) => [0, Math.max(...heads.map((h) => h.distance), 1e-9)], what: 'mean |i − j| under the probabilities'},
 };
+const COARSE = matchMedia('(pointer: coarse)'); // a finger
 let headMap = null; // {side, layers, heads}
 let headDrawing = 0; // a newer drawing ends an older one
 
 function drawHeads() {
-    const text = currentText(), layers = text.heads.length, heads = text.heads[0].length, side = Math.max(22, Math.min(54, Math.floor(200 / heads)));
+    const text = currentText(), layers = text.heads.length, heads = text.heads[0].length, room = byId('heads').parentElement.clientWidth - HEADS.left;
+    const side = state.view === 'heads' ? Math.max(22, Math.min(260, Math.floor(room / heads) - HEADS.gap)) : Math.max(COARSE.matches ? 44 - HEADS.gap : 22, Math.min(54, Math.floor(200 / heads)));
     headMap = {side, layers, heads};
     const context = prepareCanvas(byId('heads'), HEADS.left + heads * (side + HEADS.gap) + 2, HEADS.top + layers * (side + HEADS.gap) + 2);
+    const numbers = HEAD_NUMBERS[state.map], drawing = ++headDrawing;
+    byId('heads-note').textContent = numbers ? numbers.what
+        : `${COMPONENTS[state.component].name} of every head, ${state.scale === 'text' ? 'on one scale' : 'each on its own scale'}${state.view === 'heads' ? '; choose the marked one again to see it alone' : ''}`;
+    drawHeadMap(context, numbers && ((layer, head) => drawHeadNumber(context, text, numbers, headNumbers(state.text, layer, head), layer, head)));
+    if (!numbers) drawPictures(context, drawing, 0);
+    outlineHead(context, state.layer, state.head);
+}
+
+/* The axes, and each head by itself where that takes no time. */
+function drawHeadMap(context, drawHead) {
+    const {side, layers, heads} = headMap;
     context.font = context.font.replace('12px', '11px');
     context.fillStyle = colour('quiet');
     context.textBaseline = 'middle';
@@ -21,12 +34,7 @@ function drawHeads() {
     for (let head = 0; head < heads; head++) context.fillText(String(head), HEADS.left + (head + .5) * (side + HEADS.gap), 8);
     context.textAlign = 'right';
     for (let layer = 0; layer < layers; layer++) context.fillText(String(layer), HEADS.left - 6, HEADS.top + (layer + .5) * (side + HEADS.gap));
-    const numbers = HEAD_NUMBERS[state.map], drawing = ++headDrawing;
-    byId('heads-note').textContent = numbers ? numbers.what
-        : `${COMPONENTS[state.component].name} of every head, ${state.scale === 'text' ? 'on one scale' : 'each on its own scale'}`;
-    if (numbers) text.heads.forEach((row, layer) => row.forEach((about, head) => drawHeadNumber(context, text, numbers, about, layer, head)));
-    else drawPictures(context, drawing, 0);
-    outlineHead(context, state.layer, state.head);
+    if (drawHead) for (const [layer, head] of modelHeads()) drawHead(layer, head);
 }
 
 const headPlace = (layer, head) => [HEADS.left + head * (headMap.side + HEADS.gap), HEADS.top + layer * (headMap.side + HEADS.gap)];
@@ -42,19 +50,20 @@ function drawHeadNumber(context, text, numbers, about, layer, head) {
     context.fillText(formatNumber(value, 2), x + headMap.side / 2, y + headMap.side / 2);
 }
 
+function drawPicture(context, layer, head) {
+    const {side} = headMap, text = currentText(), [x, y] = headPlace(layer, head), cells = headAsShown(state.text, layer, head);
+    const values = shownValues(text, cells, state.component, state.centre), limit = scaleLimit(state.text, layer, head, state.component, state.centre, state.scale === 'text');
+    context.imageSmoothingEnabled = text.cells > side;
+    context.imageSmoothingQuality = 'high';
+    context.drawImage(paintCells(values, text.cells, state.component, limit, currentPalette(state.component)), x, y, side, side);
+    outlineHead(context, layer, head);
+}
+
 /* A few milliseconds at a time, so that a page of many heads answers at once. */
 function drawPictures(context, drawing, from) {
-    const {layers, heads, side} = headMap, text = currentText(), end = performance.now() + 12;
+    const {layers, heads} = headMap, end = performance.now() + 12;
     let k = from;
-    for (; k < layers * heads && performance.now() < end; k++) {
-        const layer = Math.floor(k / heads), head = k % heads, [x, y] = headPlace(layer, head);
-        const cells = headCells(state.text, layer, head), values = shownValues(text, cells, state.component, state.centre);
-        const limit = scaleLimit(text, layer, head, state.component, state.centre, state.scale === 'text');
-        context.imageSmoothingEnabled = text.cells > side;
-        context.imageSmoothingQuality = 'high';
-        context.drawImage(paintCells(values, text.cells, state.component, limit, currentPalette(state.component)), x, y, side, side);
-        outlineHead(context, layer, head);
-    }
+    for (; k < layers * heads && performance.now() < end; k++) drawPicture(context, Math.floor(k / heads), k % heads);
     outlineHead(context, state.layer, state.head);
     if (k < layers * heads) setTimeout(() => drawing === headDrawing && drawPictures(context, drawing, k));
     else byId('heads').dataset.drawn = drawing;
@@ -73,7 +82,7 @@ function outlineHead(context, layer, head) {
 /* Pictures stay when only the choice moves. */
 let markedPicture = null;
 function moveMark() {
-    const canvas = byId('heads'), wanted = [state.text, state.component, state.centre, state.scale, state.signed, state.sequential, state.map].join();
+    const canvas = byId('heads'), wanted = [state.text, state.component, state.centre, state.scale, state.signed, state.sequential, state.map, state.view, state.removed].join();
     if (markedPicture !== wanted || canvas.dataset.drawn !== String(headDrawing) || state.map !== 'picture') {
         markedPicture = wanted;
         drawHeads();
@@ -90,19 +99,23 @@ function bindHeads() {
         const head = Math.floor((event.clientX - box.left - HEADS.left) / step), layer = Math.floor((event.clientY - box.top - HEADS.top) / step);
         return layer >= 0 && layer < headMap.layers && head >= 0 && head < headMap.heads ? {layer, head} : null;
     };
-    canvas.addEventListener('click', (event) => headUnder(event) && change(headUnder(event)));
+    canvas.addEventListener('click', (event) => {
+        const place = headUnder(event);
+        if (place) change({...place, ...place.layer === state.layer && place.head === state.head ? {view: 'matrix'} : {}});
+    });
     canvas.addEventListener('pointermove', (event) => {
         const place = headUnder(event);
         if (!place) return hideTip();
-        const text = currentText(), about = text.heads[place.layer][place.head], shares = [C2C, C2P, P2C].filter((c) => text.has[c]);
+        const about = headNumbers(state.text, place.layer, place.head), shares = termsOf(currentText());
         showTip(event, [`layer ${place.layer}, head ${place.head}`, ...shares.map((c) => `${COMPONENTS[c].name} ${percent(about.share[c])}`),
             `entropy ${formatNumber(about.entropy, 3)} bits`, `mean distance ${formatNumber(about.distance, 3)}`].join('\n'));
     });
     canvas.addEventListener('pointerleave', hideTip);
     canvas.addEventListener('keydown', (event) => {
         const step = {ArrowUp: () => stepLayer(-1), ArrowDown: () => stepLayer(1), ArrowLeft: () => stepHead(-1), ArrowRight: () => stepHead(1)}[event.key];
-        if (!step) return;
-        step();
+        if (step) step();
+        else if (event.key === 'Enter') change({view: 'matrix'});
+        else return;
         event.preventDefault();
     });
     byId('heads-show').addEventListener('change', (event) => change({map: event.target.value}));

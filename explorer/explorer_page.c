@@ -184,8 +184,9 @@ static void put_data(page_writer *page)
     }
     put_documents(page);
     json_t *about =
-        json_pack("{s:o, s:s, s:o, s:o, s:o, s:o, s:o}", "model", json_clean_text(contents->model), "version",
-                  deberta_version(), "palettes", describe_palettes(), "series", describe_series(), "texts", texts,
+        json_pack("{s:o, s:s, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o}", "model", json_clean_text(contents->model),
+                  "version", deberta_version(), "printed", "layers", contents->printed_layers, "heads",
+                  contents->printed_heads, "palettes", describe_palettes(), "series", describe_series(), "texts", texts,
                   "files", describe_files(contents), "steps", describe_steps(contents));
     put_json(page, "page", about);
     json_decref(about);
@@ -193,7 +194,18 @@ static void put_data(page_writer *page)
 
 /* ------------------------------------------------------------------------------------------------------ the template */
 
-static void put_model(page_writer *page) { put_escaped(page->out, page->contents->model); }
+/* A short name: the last folder of a path; what the name of a made-up model says is no path. */
+static void put_model(page_writer *page)
+{
+    const char *model = page->contents->model;
+    size_t end = strlen(model), first;
+    while (end > 1 && model[end - 1] == '/') end--;
+    for (first = end; first > 0 && model[first - 1] != '/';) first--;
+    char *name = strndup(model + first, end - first);
+    put_escaped(page->out, name && strspn(name, ".") < strlen(name) ? name : model);
+    free(name);
+}
+
 static void put_style(page_writer *page) { fwrite(explorer_css, 1, explorer_css_bytes, page->out); }
 static void put_script(page_writer *page) { fwrite(explorer_js, 1, explorer_js_bytes, page->out); }
 

@@ -25,6 +25,7 @@ typedef struct explorer_step {
 
 typedef struct explorer_contents {
     const char *folder, *model;
+    const char *printed_layers, *printed_heads; /* what the figures show: lists of numbers */
     explorer_text *texts;
     size_t text_count;
     explorer_step *steps;

@@ -2,20 +2,33 @@
  * SPDX-License-Identifier: MIT */
 
 const state = {text: 0, layer: 0, head: 0, component: SUM, centre: true, scale: 'head', signed: 'polar', sequential: 'cividis', map: 'picture',
+    view: 'matrix', // or lines, heads
+    lines: 'head', // whose lines: of the head, or of its layer
+    zoom: 1, removed: '', // terms taken out, as --ablate names them
+    held: null, // [text, layer, head] beside the current one
     token: null, // chosen token
-    pinned: null, // cell [i, j] that stays when the pointer leaves
+    pinned: null, // cell [i, j, pane] that stays when the pointer leaves; pane 1 is the held one
     hover: null}; // cell under the pointer
-const VIEW = ['text', 'layer', 'head', 'component', 'centre', 'scale', 'signed', 'sequential'];
+const VIEW = ['text', 'layer', 'head', 'component', 'centre', 'scale', 'signed', 'sequential', 'view', 'lines', 'zoom', 'removed', 'held'];
 const listeners = []; // {keys, draw}: draw() once a frame when one of the keys changed
 let changed = new Set();
 
 const currentText = () => page.texts[state.text];
-const currentHead = () => headCells(state.text, state.layer, state.head);
-const currentAbout = () => currentText().heads[state.layer][state.head];
+const currentHead = () => headAsShown(state.text, state.layer, state.head);
 const currentCell = () => state.hover ?? state.pinned;
 const cellOfToken = (token) => Math.floor(token / currentText().pool);
-const currentLimit = (component) => scaleLimit(currentText(), state.layer, state.head, component, state.centre, state.scale === 'text');
 const currentPalette = (component) => palettes[component === PROBS ? state.sequential : state.signed];
+
+/* The heads that are drawn: the chosen one and, beside it, the one that is held. */
+const paneHeads = () => [[state.text, state.layer, state.head], ...state.held ? [state.held] : []];
+const currentLimit = (component) => Math.max(...paneHeads().map((place) => scaleLimit(...place, component, state.centre, state.scale === 'text')));
+
+/* The row and the column that are looked at: of the chosen cell, else of the chosen token, else the first. */
+function currentRowAndColumn() {
+    if (state.pinned && paneHeads()[state.pinned[2]][0] === state.text) return state.pinned;
+    const cell = cellOfToken(state.token ?? 0);
+    return [cell, cell];
+}
 
 const onChange = (keys, draw) => listeners.push({keys, draw});
 
@@ -49,15 +62,22 @@ function chooseText(number) {
     if (page.texts[number]) change({text: number, token: null, pinned: null, hover: null});
 }
 
+/* A cell of the held head goes with it. */
+const hold = () => change({held: state.held ? null : [state.text, state.layer, state.head], hover: null, ...state.pinned?.[2] ? {pinned: null} : {}});
+
 function chooseComponent(component) {
     if (hasComponent(currentText(), component)) change({component});
 }
 
 /* --------------------------------------------------------------------------------------------------------- address */
 
+const ZOOMS = [1, 1.5, 2, 3];
+const DEFAULTS = {view: 'matrix', lines: 'head', zoom: '1', removed: '', held: ''};
+
 function writeAddress() {
     const fields = {text: state.text, layer: state.layer, head: state.head, show: COMPONENTS[state.component].key, centre: state.centre ? 'row' : 'none',
         scale: state.scale};
+    for (const key of ['view', 'lines', 'zoom', 'removed', 'held']) if (String(state[key] ?? '') !== DEFAULTS[key]) fields[key] = state[key];
     if (state.token !== null) fields.token = state.token;
     if (state.pinned) fields.cell = state.pinned.join(',');
     history.replaceState(null, '', '#' + new URLSearchParams(fields));
@@ -75,8 +95,15 @@ function readAddress() {
     state.centre = fields.get('centre') !== 'none';
     state.scale = fields.get('scale') === 'text' ? 'text' : 'head';
     if (fields.has('token')) state.token = clamp(number('token'), currentText().n);
-    const cell = (fields.get('cell') ?? '').split(',').map(Number);
-    if (cell.length === 2 && cell.every((k) => Number.isInteger(k) && k >= 0 && k < currentText().cells)) state.pinned = cell;
+    if (['lines', 'heads'].includes(fields.get('view'))) state.view = fields.get('view');
+    if (fields.get('lines') === 'layer') state.lines = 'layer';
+    if (ZOOMS.includes(Number(fields.get('zoom')))) state.zoom = Number(fields.get('zoom'));
+    readRemoved(fields.get('removed') ?? '');
+    const numbers = (key) => (fields.get(key) ?? '').split(',').map((k) => /^\d+$/.test(k) ? Number(k) : NaN);
+    const held = numbers('held'), cell = numbers('cell');
+    if (held.length === 3 && page.texts[held[0]]?.heads[held[1]]?.[held[2]]) state.held = held;
+    const pane = paneHeads()[cell[2] ??= 0];
+    if (cell.length === 3 && pane && Math.max(cell[0], cell[1]) < page.texts[pane[0]].cells) state.pinned = cell;
 }
 
 /* ------------------------------------------------------------------------------------------------------ small tools */
@@ -101,6 +128,8 @@ function formatNumber(value, digits = 4) {
 }
 const withSign = (value) => (value > 0 ? '+' : '') + formatNumber(value);
 
+const pageFont = () => getComputedStyle(document.body).fontFamily;
+
 /* Sizes a canvas in CSS pixels for the screen at hand; the context works in CSS pixels. */
 function prepareCanvas(canvas, width, height) {
     const ratio = window.devicePixelRatio || 1;
@@ -110,7 +139,7 @@ function prepareCanvas(canvas, width, height) {
     canvas.style.height = `${height}px`;
     const context = canvas.getContext('2d');
     context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+    context.font = `12px ${pageFont()}`;
     return context;
 }
 

@@ -5,15 +5,19 @@ Usage: test_report_page.py DEBERTA MODEL. Exit 77 where there is no Chromium. Th
 
 SPDX-License-Identifier: MIT"""
 import json
+import math
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
+import time
+from xml.etree import ElementTree
 
 import tensor_files
 from browser import Browser, find_chromium
 
-PROGRAM, MODEL = sys.argv[1:3]
+PROGRAM, MODEL = map(os.path.abspath, sys.argv[1:3])
 TEXT = "the captain saw a 👩‍👩‍👧 and wrote مرحبا on <b>paper</b>"
 passed = failed = 0
 
@@ -72,11 +76,12 @@ class Page:
             return [...canvas.getContext('2d').getImageData(({x} - box.left) * scale, ({y} - box.top) * scale, 1, 1).data.slice(0, 3)];
         }})()""")
 
-    def shown(self):
-        """{component: number} of the cell that the page speaks of, as written there."""
+    def shown(self, centred=True):
+        """{component: number} of the cell that the page speaks of, as written there, with or without row means."""
         rows = self.browser.evaluate("""[...document.querySelectorAll('#readout tr[data-component]')].map(
-            row => [row.dataset.component, row.children[1].textContent.replace('−', '-')])""")
-        return {name: float(number) for name, number in rows}
+            row => [row.dataset.component, row.children[1].textContent, row.children[2].textContent])""")
+        number = lambda text: float(text.replace("−", "-"))
+        return {name: number(centred and less or value) for name, value, less in rows}
 
 
 def row_mean(values, i, n):
@@ -97,7 +102,7 @@ def expected(tensors, layer, head, i, j, centred):
 
 
 def check_cell(page, tensors, layer, head, i, j, what, centred=True, tolerance=6e-4):
-    found, wanted = page.shown(), expected(tensors, layer, head, i, j, centred)
+    found, wanted = page.shown(centred), expected(tensors, layer, head, i, j, centred)
     check(found.keys() == wanted.keys(), f"{what}: components {found.keys()}")
     for key, value in wanted.items():
         check(abs(found.get(key, 1e9) - value) <= tolerance * max(1, abs(value)), f"{what}: {key} {found.get(key)}, expected {value}")
@@ -114,6 +119,8 @@ def explore(browser, folder):
 
     browser.move(*page.cell(2, 5))
     check_cell(page, tensors, 0, 0, 2, 5, "hover")
+    check_cell(page, tensors, 0, 0, 2, 5, "hover, as it is", centred=False)
+    check("less row mean" in page.text("#readout thead"), "the readout says what its numbers are")
     readout = page.text("#readout")
     check(tokens[2] in readout and tokens[5] in readout and "float32" in readout, f"hover: {readout}")
     browser.move(3, 3)
@@ -121,18 +128,18 @@ def explore(browser, folder):
     check(page.pixel(*page.cell(2, 5)) != page.pixel(*page.cell(5, 2)) or expected(tensors, 0, 0, 2, 5, True) == expected(tensors, 0, 0, 5, 2, True),
           "a row is a query")
 
+    browser.click(*page.place("#tokens button[data-token='6']"))
+    check("“" + tokens[6] + "”" in page.text("#column-title"), "the column")
+    check(browser.evaluate("document.querySelector('#tokens button[data-token=\"6\"]').ariaPressed") == "true", "the token is marked")
     browser.click(*page.cell(4, 1))
     browser.move(3, 3)
     check_cell(page, tensors, 0, 0, 4, 1, "a click stays")
     check("“" + tokens[4] + "”" in page.text("#row-title"), f"the row: {page.text('#row-title')}")
-    browser.click(*page.place("#tokens button[data-token='6']"))
-    check("“" + tokens[6] + "”" in page.text("#column-title"), "the column")
-    check(browser.evaluate("document.querySelector('#tokens button[data-token=\"6\"]').ariaPressed") == "true", "the token is marked")
 
     for key in "jl":
         browser.press(key)
     check_cell(page, tensors, 1, 1, 4, 1, "layer and head by keys")
-    check(page.text("#matrix-title") == "Layer 1, head 1: sum of the terms", page.text("#matrix-title"))
+    check(page.text("#matrix-title") == "Layer 1, head 1: logit, the sum of the terms", page.text("#matrix-title"))
     browser.press("3")
     check(page.text("#matrix-title").endswith("position to content"), "component by key")
     browser.press("c")
@@ -146,11 +153,15 @@ def explore(browser, folder):
     browser.press("ArrowDown")
     browser.press("ArrowRight")
     check_cell(page, tensors, 1, 1, 5, 2, "arrows")
-    browser.press("Enter")
-    check("“" + tokens[5] + "”" in page.text("#row-title"), "enter chooses the query")
+    check("“" + tokens[5] + "”" in page.text("#row-title") and "“" + tokens[2] + "”" in page.text("#column-title"), "row and column are those of the cell")
+    marked = browser.evaluate("[...document.querySelectorAll('#tokens [aria-pressed=true], #tokens .key')].map(b => Number(b.dataset.token))")
+    check(marked == [2, 5], f"the strip marks the tokens of the cell: {marked}")
     address = browser.evaluate("location.href")
     again = Page(browser, address)
     check_cell(again, tensors, 1, 1, 5, 2, "the address brings the view back")
+    browser.evaluate("document.getElementById('cursor').focus()")
+    browser.press("Enter")
+    check("“" + tokens[5] + "”" in page.text("#column-title") and "token=5" in browser.evaluate("location.hash"), "enter chooses the query")
     browser.press("Escape")
     browser.press("Escape")
     check("Point at a cell" in page.text("#readout") and "token=" not in browser.evaluate("location.hash"), "escape lets go")
@@ -223,10 +234,6 @@ def rest(browser, folder):
     check(widths == [row["run"] for row in documents["receptive-field"]["per_layer"]], f"receptive field: {widths}")
     check(page.about["steps"][0]["command"] in page.text("#commands"), "the commands")
 
-    browser.resize(390, 800)
-    browser.evaluate("new Promise(done => setTimeout(done, 200))")
-    check(browser.evaluate("document.documentElement.scrollWidth") <= 390, "a narrow window shows everything")
-    browser.resize(1280, 900)
     browser.prefer("dark")
     browser.frame()
     dark = "getComputedStyle(document.body).backgroundColor"
@@ -237,6 +244,182 @@ def rest(browser, folder):
     check(browser.evaluate(dark) != "rgb(255, 255, 255)", "dark again after printing")
 
 
+def probabilities_without(tensors, layer, head, i, terms):
+    """A softmax of what is left of the logits, in float64."""
+    n = tensors[f"attn.{layer}.c2c"].shape[3]
+    rows = [tensors[f"attn.{layer}.{name}"].values[(head * n + i) * n:(head * n + i + 1) * n] for name in ("c2c", "c2p", "p2c") if name not in terms]
+    powers = [math.exp(sum(column)) for column in zip(*rows)] if rows else [1] * n
+    return [p / sum(powers) for p in powers]
+
+
+def set_box(browser, selector, value):
+    """A choice as a person makes it: the element changes and says so."""
+    browser.evaluate(f"""(() => {{
+        const e = document.querySelector({json.dumps(selector)});
+        if (e.type === 'checkbox') e.checked = {json.dumps(value)}; else e.value = {json.dumps(value)};
+        e.dispatchEvent(new Event('change', {{bubbles: true}}));
+    }})()""")
+    browser.frame()
+
+
+def without_terms(browser, folder):
+    """Boxes take terms out of the softmax of a head, a layer, everything; against the file, and against --ablate."""
+    url = report(folder, MODEL, "--text", TEXT)
+    page = Page(browser, url + "#layer=0&head=1&show=probs&cell=4,2")
+    tensors, _ = tensor_files.read(os.path.join(folder, "text0.safetensors"))
+    other = os.path.join(folder, "ablated.safetensors")
+    subprocess.run([PROGRAM, "encode", MODEL, "--text", TEXT, "--components", "all", "--attention", "all", "--ablate", "c2p@0", "-o", other, "-q"], check=True)
+    ablated, _ = tensor_files.read(other)
+    n = tensors["attn.0.c2c"].shape[3]
+
+    def same(wanted, what):
+        found = page.shown()["probs"]
+        check(abs(found - wanted) <= 6e-4 * max(wanted, 1e-3), f"{what}: {found}, expected {wanted}")
+
+    set_box(browser, "#keep-c2p", False)
+    same(probabilities_without(tensors, 0, 1, 4, ["c2p"])[2], "c2p out of this head")
+    same(ablated["attn.0.probs"].values[(1 * n + 4) * n + 2], "as --ablate has it")
+    check("without c2p" in page.text("#matrix-title") and "c2p@0:1" in page.text("#keep-note") and "not recomputed" in page.text("#keep-note"), page.text("#keep-note"))
+    check("--ablate c2p@0:1 " in page.text("#view-command"), page.text("#view-command"))
+    browser.press("l")
+    same(expected(tensors, 0, 2, 4, 2, True)["probs"], "another head is as it was")
+    set_box(browser, "#keep-scope", "layer")
+    check(browser.evaluate("document.getElementById('keep-c2p').indeterminate"), "half a tick: one head of the layer")
+    set_box(browser, "#keep-c2c", False)
+    same(probabilities_without(tensors, 0, 2, 4, ["c2c"])[2], "c2c out of the layer")
+    set_box(browser, "#keep-scope", "all")
+    for term in ("c2c", "c2p", "p2c"):
+        set_box(browser, f"#keep-{term}", False)
+    browser.press("j")
+    same(1 / n, "nothing left: all keys alike")
+    check("removed=c2c%40all%2Cc2p%40all%2Cp2c%40all" in browser.evaluate("location.hash"), browser.evaluate("location.hash"))
+    Page(browser, browser.evaluate("location.href"))
+    same(1 / n, "the address keeps it")
+    browser.click(*page.place("#keep-all"))
+    same(expected(tensors, 1, 2, 4, 2, True)["probs"], "all back")
+    check(page.text("#keep-note") == "", "nothing to say")
+
+
+def views(browser, folder):
+    """Lines, all heads, two heads and two texts side by side, zoom, the table, files and the command."""
+    url = report(folder, MODEL, "--text", "a new store opened beside the new mall", "--text", "the old man sat by the sea")
+    page = Page(browser, url + "#layer=1&head=1&show=probs")
+    tensors, _ = tensor_files.read(os.path.join(folder, "text0.safetensors"))
+    browser.save_downloads(folder)
+
+    def saved(name):
+        path = os.path.join(folder, name)
+        for _ in range(100):
+            if os.path.exists(path) and os.path.getsize(path):
+                return path
+            time.sleep(.05)
+        check(False, f"{name} was not saved: {os.listdir(folder)}")
+        return None
+
+    browser.click(*page.place("#save-svg"))
+    drawn = ElementTree.parse(saved("text0-layer1-head1-probs.svg")).getroot()
+    texts = ["".join(e.itertext()) for e in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    tokens = page.about["texts"][0]["tokens"]
+    check(all(texts.count(token) >= 2 for token in tokens) and any("probabilities" in text for text in texts), f"SVG: {texts[:40]}")
+    check(sum(e.get("shape-rendering") == "crispEdges" for e in drawn.iter()) >= len(tokens) ** 2, "SVG: a rectangle a cell")
+    browser.click(*page.place("#save-png"))
+    with open(saved("text0-layer1-head1-probs.png"), "rb") as file:
+        check(file.read(8) == b"\x89PNG\r\n\x1a\n", "PNG")
+
+    def run_command(what):
+        done = subprocess.run(shlex.split(page.text("#view-command").split("\n")[0].replace("deberta", PROGRAM, 1)), cwd=folder, capture_output=True, text=True,
+                              env={**os.environ, "PWD": folder})
+        check(done.returncode == 0, f"{what}: {page.text('#view-command')}: {done.stderr}")
+
+    run_command("the command of a matrix")
+    for key in ("c", "2"):
+        browser.press(key)
+    run_command("the command of a term with its row mean")
+    browser.press("5")
+    browser.press("v")
+    check(browser.evaluate("document.getElementById('stage').dataset.view") == "lines", "lines by key")
+    run_command("the command of lines")
+    browser.evaluate("document.getElementById('cursor').focus()")
+    for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
+        browser.press(key)
+    check_cell(page, tensors, 1, 1, 1, 1, "arrows among lines")
+    set_box(browser, "#lines", "layer")
+    check(page.text("#head-colours") == "head 0head 1head 2", page.text("#head-colours"))
+    browser.press("v")
+    run_command("the command of all heads")
+    browser.evaluate("document.getElementById('heads').focus()")
+    browser.press("ArrowDown")
+    browser.press("Enter")
+    check(page.text("#matrix-title") == "Layer 2, head 1: probabilities", page.text("#matrix-title"))
+
+    browser.press("b")
+    browser.press("l")
+    check(page.text("#held-title") == "Layer 2, head 1: probabilities", f"held: {page.text('#held-title')}")
+    check(page.text("#readout thead") == "layer 2, head 2layer 2, head 1", page.text("#readout thead"))
+    row = browser.evaluate("[...document.querySelector('#readout tr[data-component=probs]').cells].slice(1).map(c => Number(c.textContent))")
+    wanted = [expected(tensors, 2, head, 1, 1, True)["probs"] for head in (2, 1)]
+    check(all(abs(a - b) < 1e-3 for a, b in zip(row, wanted)), f"two heads: {row}, expected {wanted}")
+    set_box(browser, "#text", "1")
+    check(page.text("#held-title").startswith("Text 0, layer 2") and page.text("#matrix-title").startswith("Text 1, layer 2"), "two texts")
+    browser.press("b")
+    before = browser.evaluate("document.getElementById('matrix').clientWidth")
+    browser.press("+")
+    check(browser.evaluate("document.getElementById('matrix').clientWidth") > 1.3 * before, "larger by key")
+    check(browser.evaluate("document.documentElement.scrollWidth <= innerWidth"), "zoom scrolls within its pane")
+    browser.evaluate("document.getElementById('matrix-table').open = true")
+    browser.frame()
+    n = page.about["texts"][1]["n"]
+    check(browser.evaluate("document.querySelectorAll('#matrix-table tbody tr, #matrix-table thead th').length") == 2 * n + 1, "the matrix as a table")
+
+
+WIDTHS = ((390, 844), (768, 1024), (1024, 768), (1440, 900), (1920, 1080))
+
+
+def numbers_visible(browser):
+    """Whether the last number of the cell is on the screen as it is scrolled now."""
+    return browser.evaluate("""(() => {
+        const row = document.querySelector('#readout tr[data-component=probs]')?.getBoundingClientRect();
+        return Boolean(row) && row.height > 0 && row.top >= 0 && row.bottom <= innerHeight && row.right <= innerWidth;
+    })()""")
+
+
+def widths(browser, folder):
+    """At every width, light and dark: the numbers of a cell on the screen beside it, by mouse, keys and touch; nothing to scroll sideways."""
+    url = report(folder, MODEL, "--text", "a new store opened beside the new mall")
+    tensors, _ = tensor_files.read(os.path.join(folder, "text0.safetensors"))
+    for width, height in WIDTHS:
+        for scheme in ("light", "dark"):
+            browser.resize(width, height)
+            browser.prefer(scheme)
+            page, where = Page(browser, url), f"{width} pixels, {scheme}"
+            browser.move(*page.cell(1, 2))
+            check_cell(page, tensors, 0, 0, 1, 2, f"{where}, mouse")
+            check(numbers_visible(browser), f"{where}: numbers under the mouse are not on the screen")
+            browser.move(1, 1)
+            browser.evaluate("document.getElementById('cursor').focus()")
+            for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"):
+                browser.press(key)
+            check_cell(page, tensors, 0, 0, 2, 1, f"{where}, keys")
+            check(numbers_visible(browser), f"{where}: numbers by keys are not on the screen")
+            check(browser.evaluate("document.documentElement.scrollWidth") <= width, f"{where}: scrolls sideways")
+        browser.touch(True)
+        page = Page(browser, url)
+        where = f"{width} pixels, touch"
+        browser.tap(*page.cell(3, 1))
+        check_cell(page, tensors, 0, 0, 3, 1, where)
+        check(numbers_visible(browser), f"{where}: numbers are not on the screen")
+        browser.tap(*page.place("#nudges [data-key=ArrowRight]"))
+        check_cell(page, tensors, 0, 0, 3, 2, f"{where}: a step")
+        small = browser.evaluate("""[...document.querySelectorAll('button, select, summary, nav a, .segments label, .ticks label')].filter((e) => e.checkVisibility()).filter((e) => {
+            const box = e.getBoundingClientRect();
+            return box.width < 44 || box.height < 44;
+        }).map((e) => e.outerHTML.slice(0, 80))""")
+        check(small == [], f"{where}: too small for a finger: {small[:5]}")
+        browser.touch(False)
+    browser.prefer("light")
+    browser.resize(1280, 900)
+
+
 def main():
     chromium = find_chromium()
     if not chromium:
@@ -244,7 +427,7 @@ def main():
         return 77
     browser = Browser(chromium)
     try:
-        for test in (explore, colours, grades, rest):
+        for test in (explore, colours, grades, rest, without_terms, views, widths):
             with tempfile.TemporaryDirectory() as folder:
                 test(browser, folder)
         check(not browser.errors, f"errors of the page: {browser.errors}")

@@ -1,0 +1,110 @@
+/* Terms taken out of the softmax: logits and probabilities of a head anew, from the terms that the page holds.
+ * Whatever the layers above would make of that is not computed here; `--ablate` of the program does. SPDX-License-Identifier: MIT */
+
+const removedTerms = new Set(); // "c2p@layer:head"
+const removalName = (c, layer, head) => `${COMPONENTS[c].key}@${layer}:${head}`;
+const isRemoved = (c, layer, head) => removedTerms.has(removalName(c, layer, head));
+const modelHeads = () => page.texts[0].heads.flatMap((row, layer) => row.map((_, head) => [layer, head])); // the same for all texts
+
+/* Cells that stand for many values have no softmax of their own. */
+const canRecompute = (text) => text.pool === 1;
+const removalMask = (t, layer, head) =>
+    canRecompute(page.texts[t]) && removedTerms.size ? TERMS.reduce((bits, c) => bits | isRemoved(c, layer, head) << c, 0) : 0;
+
+/* The heads that a tick of the boxes is for. */
+const headsInScope = (scope) => modelHeads().filter(([layer, head]) => scope === 'all' || (layer === state.layer && (scope === 'layer' || head === state.head)));
+
+function keepTerm(c, kept, scope) {
+    for (const [layer, head] of headsInScope(scope)) removedTerms[kept ? 'delete' : 'add'](removalName(c, layer, head));
+    change({removed: formatRemoved()});
+}
+
+function keepAllTerms() {
+    removedTerms.clear();
+    change({removed: ''});
+}
+
+/* In the words of --ablate: c2p@all, c2p@2 for a layer, c2p@2:1 for a head. */
+function formatRemoved() {
+    const all = modelHeads(), parts = [];
+    for (const c of TERMS) {
+        const name = COMPONENTS[c].key, out = all.filter(([layer, head]) => isRemoved(c, layer, head));
+        if (out.length === all.length) parts.push(`${name}@all`);
+        else for (const layer of new Set(out.map(([l]) => l))) {
+            const heads = out.filter(([l]) => l === layer);
+            parts.push(...heads.length === page.texts[0].heads[layer].length ? [`${name}@${layer}`] : heads.map(([l, h]) => `${name}@${l}:${h}`));
+        }
+    }
+    return parts.join(',');
+}
+
+/* Whatever of the list does not fit this model is left out. */
+function readRemoved(list) {
+    for (const part of list.split(',')) {
+        const [, name, place] = /^(c2c|c2p|p2c)@(all|\d+(?::\d+)?)$/.exec(part) ?? [], c = COMPONENTS.findIndex(({key}) => key === name);
+        if (c < 0 || !page.texts[0].has[c]) continue;
+        for (const [layer, head] of modelHeads())
+            if (place === 'all' || place === String(layer) || place === `${layer}:${head}`) removedTerms.add(removalName(c, layer, head));
+    }
+    state.removed = formatRemoved();
+}
+
+/* The cells of a head without the terms that were taken out of it. */
+function headAsShown(t, layer, number) {
+    const head = headCells(t, layer, number), mask = removalMask(t, layer, number);
+    if (!mask) return head;
+    head.without ??= [];
+    return head.without[mask] ??= recompute(page.texts[t], head, termsOf(page.texts[t]).filter((c) => !(mask >> c & 1)));
+}
+
+function recompute(text, head, kept) {
+    const m = text.cells, values = [...head.values], means = [...head.means];
+    values[SUM] = addTerms(kept, head.values, m * m);
+    means[SUM] = addTerms(kept, head.means, m);
+    values[PROBS] = softmaxRows(values[SUM], m);
+    return {means, values, low: [], high: [], shown: new Map()};
+}
+
+function softmaxRows(logits, m) {
+    const probabilities = new Float32Array(m * m);
+    for (let i = 0; i < m; i++) {
+        const row = logits.subarray(i * m, i * m + m), most = Math.max(...row), powers = Array.from(row, (x) => Math.exp(x - most));
+        const sum = powers.reduce((a, b) => a + b, 0);
+        for (let j = 0; j < m; j++) probabilities[i * m + j] = powers[j] / sum;
+    }
+    return probabilities;
+}
+
+/* What the program says of a head; entropy and distance anew where a term is out. */
+function headNumbers(t, layer, number) {
+    const text = page.texts[t], about = text.heads[layer][number];
+    if (!removalMask(t, layer, number)) return about;
+    const m = text.cells, probabilities = headAsShown(t, layer, number).values[PROBS];
+    let entropy = 0, distance = 0;
+    probabilities.forEach((p, k) => {
+        entropy -= p > 0 ? p * Math.log2(p) / m : 0;
+        distance += p * Math.abs(Math.floor(k / m) - k % m) / m;
+    });
+    return {...about, entropy, distance};
+}
+
+/* ---------------------------------------------------------------------------------------------------------- scales */
+
+/* The magnitude at the end of the colour scale: signed matrices share one, so that they can be compared. */
+function headLimit(t, layer, number, component, centred) {
+    const text = page.texts[t], about = text.heads[layer][number];
+    const ofModel = component === PROBS ? about.scale[PROBS] : centred ? about.centred : about.plain;
+    if (!removalMask(t, layer, number)) return ofModel;
+    return shownValues(text, headAsShown(t, layer, number), component === PROBS ? PROBS : SUM, centred)
+        .reduce((most, value) => Number.isFinite(value) ? Math.max(most, Math.abs(value)) : most, ofModel);
+}
+
+const textLimits = {of: '', value: 1}; // of the last view that was asked for
+
+function scaleLimit(t, layer, number, component, centred, ofText) {
+    if (!ofText) return headLimit(t, layer, number, component, centred) || 1;
+    const view = [t, component === PROBS, centred, state.removed].join();
+    if (textLimits.of !== view)
+        Object.assign(textLimits, {of: view, value: Math.max(...modelHeads().map(([l, h]) => headLimit(t, l, h, component, centred))) || 1});
+    return textLimits.value;
+}
