@@ -18,7 +18,7 @@ const char *cost_stage_name(profile_stage stage)
         [PROFILE_ATTENTION_OUTPUT] = "attention_output",
         [PROFILE_FEED_FORWARD] = "feed_forward",
         [PROFILE_CONVOLUTION] = "convolution",
-        [PROFILE_HEADS] = "heads",
+        [PROFILE_TASKS] = "heads",
     };
     return (unsigned)stage < PROFILE_STAGES ? names[stage] : "unknown";
 }

@@ -264,7 +264,7 @@ static deberta_status print_breakdown(const bench_report *report, const bench_re
     bench_stage total = {0};
     for (int s = 0; s < PROFILE_STAGES; s++) {
         const bench_stage *stage = &r->breakdown[s];
-        if (stage->seconds == 0 && s == PROFILE_HEADS) continue;
+        if (stage->seconds == 0 && s == PROFILE_TASKS) continue;
         if (stage->seconds == 0 && stage->bytes == 0) continue;
         add_stage(&table, cost_stage_name((profile_stage)s), stage, r->breakdown_s, peak);
         total.gflop += stage->gflop;

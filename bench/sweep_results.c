@@ -13,7 +13,7 @@ static void fill_breakdown(bench_result *r, const sweep_point *p)
     for (int stage = 0; stage < PROFILE_STAGES; stage++) {
         r->breakdown[stage].seconds = p->stage_seconds[stage];
         r->waiting_s -= p->stage_seconds[stage];
-        if (stage == PROFILE_HEADS) continue;
+        if (stage == PROFILE_TASKS) continue;
         r->breakdown[stage].gflop = 1e-9 * p->cost.stage[stage].flops;
         r->breakdown[stage].bytes = p->cost.stage[stage].bytes;
     }

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* What an ablation changes in one head of one sequence, while a layer runs. SPDX-License-Identifier: MIT */
 #include "core/model/ablation.h"
 
 static const uint8_t *modes_of(const deberta_session *s, size_t layer, size_t head)

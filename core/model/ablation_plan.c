@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Ablations as a table of modes by layer, head and term, and the memory that they need. SPDX-License-Identifier: MIT */
 #include "core/model/ablation_plan.h"
 
 #include <string.h>

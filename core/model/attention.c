@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* A block of queries of one head against all keys: strips, tiles, far tiles, softmax, P V.
+ * SPDX-License-Identifier: MIT */
 #include "core/model/attention.h"
 
 #include "core/model/ablation.h"

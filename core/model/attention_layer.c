@@ -1,9 +1,10 @@
-/* SPDX-License-Identifier: MIT */
+/* A layer's projections, and how its attention is cut into tasks. SPDX-License-Identifier: MIT */
 #include "core/model/attention_layer.h"
 
 #include "core/model/attention.h"
 #include "core/model/components.h"
 #include "core/model/linear.h"
+#include "core/model/talking_heads.h"
 
 enum { TASKS_PER_THREAD = 3 }; /* of attention, at least, before query blocks are made smaller */
 

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* Ids to H[0]: look-up, types, absolute positions, projection to h, layer norm (SPEC 2).
+ * SPDX-License-Identifier: MIT */
 #include "core/model/embed.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "core/model/ablation.h"
 #include "core/model/attention_layer.h"
 #include "core/model/attention_window.h"
-#include "core/model/conv.h"
+#include "core/model/convolution.h"
 #include "core/model/embed.h"
 #include "core/model/feed_forward.h"
 

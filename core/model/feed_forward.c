@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT */
+/* From the context rows to the layer's output: output projection, norm, both matrices, norm.
+ * SPDX-License-Identifier: MIT */
 #include "core/model/feed_forward.h"
 
 #include "core/model/linear.h"

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Products with packed weights, alone or cut into a grid for all threads. SPDX-License-Identifier: MIT */
 #include "core/model/linear.h"
 
 linear_product linear_plain(const packed_matrix *matrix, size_t rows, const float *a, size_t lda, float *c, size_t ldc)

@@ -20,7 +20,7 @@ void deberta_model_free(deberta_model **model)
 void model_fill_info(deberta_model *model)
 {
     const model_config *config = &model->config;
-    unsigned present = model->heads.present;
+    unsigned present = model->tasks.present;
     model->info = (deberta_model_info){
         .name = model->name,
         .version = config->version,
@@ -42,8 +42,8 @@ void model_fill_info(deberta_model *model)
         .token_types = config->token_types,
         .convolution_width = config->convolution_width,
         .tasks_present = present,
-        .sequence_labels = present & 1u << DEBERTA_TASK_SEQUENCE ? model->heads.labels : 0,
-        .token_labels = present & 1u << DEBERTA_TASK_TOKEN ? model->heads.labels : 0,
+        .sequence_labels = present & 1u << DEBERTA_TASK_SEQUENCE ? model->tasks.labels : 0,
+        .token_labels = present & 1u << DEBERTA_TASK_TOKEN ? model->tasks.labels : 0,
         .parameters = model->parameters,
         .memory_bytes = model->memory_bytes,
         .packed = model->packed,

@@ -6,10 +6,10 @@
 
 #include "core/io/mapped_file.h"
 #include "core/model/config.h"
-#include "core/model/fold.h"
+#include "core/model/position_fold.h"
 #include "core/model/positions.h"
 #include "core/model/synthetic.h"
-#include "core/model/weights.h"
+#include "core/model/weight_loader.h"
 
 typedef struct layer_norm {
     float *gamma, *beta;
@@ -25,7 +25,7 @@ typedef struct model_layer {
     float *head_logits, *head_weights;          /* v1's talking heads: [A][row_stride(A)], else NULL */
 } model_layer;
 
-typedef struct model_heads {
+typedef struct model_tasks {
     unsigned present; /* bit 1 << deberta_task */
     packed_matrix mlm_dense;
     layer_norm mlm_norm;
@@ -36,7 +36,7 @@ typedef struct model_heads {
     packed_matrix pooler, classifier; /* classifier of the sequence or of the token head */
     size_t labels;
     packed_matrix answer; /* QA */
-} model_heads;
+} model_tasks;
 
 struct deberta_model {
     model_config config; /* as used: after the tensors have decided what the file left open */
@@ -74,7 +74,7 @@ struct deberta_model {
     model_layer *layers;
     packed_matrix convolution; /* depth: width x hidden_stride */
     layer_norm convolution_norm;
-    model_heads heads;
+    model_tasks tasks;
 };
 
 /* What the bench and the tests may ask for beyond deberta_model_options. */

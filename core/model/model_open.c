@@ -5,7 +5,7 @@
 
 #include "core/dispatch.h"
 #include "core/model/packed_file.h"
-#include "core/model/walk.h"
+#include "core/model/load_layers.h"
 
 /* The mistakes that amount to another configuration. */
 static void mutate_config(model_config *config, model_mutation mutation)
@@ -86,10 +86,10 @@ static deberta_status measure(deberta_model *model, weight_loader *loader, posit
                               size_t limit_bytes, deberta_error *err)
 {
     loader->pass = LOAD_CHECK;
-    DEBERTA_TRY(walk_model(loader, model, workspace, err));
+    DEBERTA_TRY(load_parts(loader, model, workspace, err));
     model->parameters = loader->parameters;
     loader->pass = LOAD_MEASURE;
-    DEBERTA_TRY(walk_model(loader, model, workspace, err));
+    DEBERTA_TRY(load_parts(loader, model, workspace, err));
     return arena_predict(&model->arena, "model", limit_bytes, &model->memory_bytes, err);
 }
 
@@ -114,7 +114,7 @@ static deberta_status load(deberta_model *model, weight_loader *loader, position
     DEBERTA_TRY(arena_allocate(&workspace->arena, "position projections", 0, err));
     position_workspace_carve(workspace, model);
     DEBERTA_TRY(loader_begin_reading(loader, err));
-    DEBERTA_TRY(walk_model(loader, model, workspace, err));
+    DEBERTA_TRY(load_parts(loader, model, workspace, err));
     return try_word_table(model, err);
 }
 
@@ -151,7 +151,7 @@ static deberta_status view_packed(deberta_model *model, weight_loader *loader, p
     mapped_file_populate(&model->packed_file);
     arena_borrow(&model->arena, contents);
     loader->pass = LOAD_VIEW;
-    DEBERTA_TRY(walk_model(loader, model, workspace, err));
+    DEBERTA_TRY(load_parts(loader, model, workspace, err));
     return try_word_table(model, err);
 }
 

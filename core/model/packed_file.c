@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* deberta.packed: the arena of an opened model as a file. SPDX-License-Identifier: MIT */
 #include "core/model/packed_file.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* From a distance to a table row: buckets, clamps, and the map of a session. SPDX-License-Identifier: MIT */
 #include "core/model/positions.h"
 
 #include <math.h>

@@ -28,7 +28,7 @@ typedef enum profile_stage {
     PROFILE_ATTENTION_OUTPUT, /* output projection, residual, layer norm */
     PROFILE_FEED_FORWARD,     /* both matrices, activation, residual, layer norm */
     PROFILE_CONVOLUTION,
-    PROFILE_HEADS,
+    PROFILE_TASKS,
     PROFILE_STAGES
 } profile_stage;
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Making a session: its options checked, its memory carved, its threads started. SPDX-License-Identifier: MIT */
 #include "core/model/session.h"
 
 #include <math.h>

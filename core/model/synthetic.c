@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT */
+/* Made-up models: the name parsed, the weights computed where they are read. SPDX-License-Identifier: MIT */
 #include "core/model/synthetic.h"
 
 #include <errno.h>

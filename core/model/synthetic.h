@@ -15,7 +15,7 @@
 #define CORE_MODEL_SYNTHETIC_H
 
 #include "core/model/config.h"
-#include "core/model/weights.h"
+#include "core/model/weight_loader.h"
 
 typedef struct synthetic_weights {
     model_config config; /* a shallow copy: the model owns what it points to */

@@ -76,7 +76,7 @@ static int set_up(void **state)
     snprintf(f->path, sizeof f->path, "%s/logits.safetensors", f->folder);
     encode(f);
     counted_source = f->model->source;
-    counted_tensor = &f->model->heads.mlm_decoder;
+    counted_tensor = &f->model->tasks.mlm_decoder;
     f->model->source.read = counting_read;
     *state = f;
     return 0;

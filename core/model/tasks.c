@@ -20,12 +20,12 @@ const char *deberta_task_name(deberta_task head)
 
 size_t deberta_task_width(const deberta_model *model, deberta_task head)
 {
-    if ((unsigned)head >= DEBERTA_TASK_COUNT || !(model->heads.present & 1u << head)) return 0;
+    if ((unsigned)head >= DEBERTA_TASK_COUNT || !(model->tasks.present & 1u << head)) return 0;
     switch (head) {
     case DEBERTA_TASK_MLM:
     case DEBERTA_TASK_MLM_EMD: return model->config.vocabulary_size;
     case DEBERTA_TASK_SEQUENCE:
-    case DEBERTA_TASK_TOKEN: return model->heads.labels;
+    case DEBERTA_TASK_TOKEN: return model->tasks.labels;
     case DEBERTA_TASK_QA: return 2;
     default: return 1;
     }
@@ -66,7 +66,7 @@ static void decode_words(const decoder_loop *loop, const float *panels, size_t f
             .c = logits,
             .ldc = loop->stride,
             .c_panel_stride = PANEL,
-            .bias = s->model->heads.mlm_bias + first,
+            .bias = s->model->tasks.mlm_bias + first,
         };
         s->kernels.gemm_f32(&task);
         if (rest == 0) continue;
@@ -90,7 +90,7 @@ static void decode_task(void *context, size_t task, size_t worker)
     float *table = s->workers[worker].inner, *panels = table + DECODER_PANELS * PANEL * width;
     float *scratch = panels + DECODER_PANELS * PANEL * width;
     deberta_error error;
-    deberta_status status = model->source.read(model->source.context, &model->heads.mlm_decoder, first * width,
+    deberta_status status = model->source.read(model->source.context, &model->tasks.mlm_decoder, first * width,
                                                words * width, table, &error);
     if (status != DEBERTA_OK) {
         session_note_failure(s, status, &error);
@@ -104,13 +104,13 @@ static void decode_task(void *context, size_t task, size_t worker)
 static void run_mlm(deberta_session *s, const float *rows, size_t ld, size_t count, float *logits, size_t stride)
 {
     const model_config *config = &s->model->config;
-    const model_heads *heads = &s->model->heads;
+    const model_tasks *tasks = &s->model->tasks;
     size_t width = config->embedding_size;
-    linear_product dense = linear_plain(&heads->mlm_dense, count, rows, ld, s->normed, s->normed_stride);
+    linear_product dense = linear_plain(&tasks->mlm_dense, count, rows, ld, s->normed, s->normed_stride);
     linear_run_parallel(&s->kernels, s->executor, &dense, 1);
     activate_rows(&s->kernels, config->hidden_activation, s->normed, s->normed_stride, count, width);
-    s->kernels.layernorm_f32(s->normed, s->normed_stride, s->normed, s->normed_stride, heads->mlm_norm.gamma,
-                             heads->mlm_norm.beta, count, width, config->layer_norm_eps);
+    s->kernels.layernorm_f32(s->normed, s->normed_stride, s->normed, s->normed_stride, tasks->mlm_norm.gamma,
+                             tasks->mlm_norm.beta, count, width, config->layer_norm_eps);
     decoder_loop loop = {.session = s, .rows = s->normed, .count = count, .logits = logits, .stride = stride};
     parallel_for(s->executor, ceiling_divide(config->vocabulary_size, DECODER_PANELS * PANEL), decode_task, &loop);
 }
@@ -250,7 +250,7 @@ static void classify(deberta_session *s, const packed_matrix *classifier, const 
 static void run_rtd(deberta_session *s, const size_t *positions, size_t count, float *logits, size_t stride)
 {
     const model_config *config = &s->model->config;
-    const model_heads *heads = &s->model->heads;
+    const model_tasks *tasks = &s->model->tasks;
     size_t hidden = config->hidden_size;
     gather(s, positions, count);
     for (size_t i = 0; i < count; i++) {
@@ -258,28 +258,28 @@ static void run_rtd(deberta_session *s, const size_t *positions, size_t count, f
         float *row = s->context + i * s->context_stride;
         for (size_t e = 0; e < hidden; e++) row[e] += start[e];
     }
-    s->kernels.layernorm_f32(s->context, s->context_stride, s->context, s->context_stride, heads->rtd_norm.gamma,
-                             heads->rtd_norm.beta, count, hidden, config->layer_norm_eps);
+    s->kernels.layernorm_f32(s->context, s->context_stride, s->context, s->context_stride, tasks->rtd_norm.gamma,
+                             tasks->rtd_norm.beta, count, hidden, config->layer_norm_eps);
     linear_product dense =
-        linear_plain(&heads->rtd_dense, count, s->context, s->context_stride, s->normed, s->normed_stride);
+        linear_plain(&tasks->rtd_dense, count, s->context, s->context_stride, s->normed, s->normed_stride);
     linear_run_parallel(&s->kernels, s->executor, &dense, 1);
     activate_rows(&s->kernels, config->hidden_activation, s->normed, s->normed_stride, count, hidden);
-    classify(s, &heads->rtd_classifier, s->normed, s->normed_stride, count, logits, stride, 1);
+    classify(s, &tasks->rtd_classifier, s->normed, s->normed_stride, count, logits, stride, 1);
 }
 
 static void run_sequence(deberta_session *s, const size_t *sequences, size_t count, float *logits, size_t stride)
 {
     const model_config *config = &s->model->config;
-    const model_heads *heads = &s->model->heads;
+    const model_tasks *tasks = &s->model->tasks;
     for (size_t i = 0; i < count; i++) {
         memcpy(s->context + i * s->context_stride, s->hidden + s->starts[sequences[i]] * s->hidden_stride,
                config->hidden_size * sizeof(float));
     }
     linear_product pooler =
-        linear_plain(&heads->pooler, count, s->context, s->context_stride, s->normed, s->normed_stride);
+        linear_plain(&tasks->pooler, count, s->context, s->context_stride, s->normed, s->normed_stride);
     linear_run_parallel(&s->kernels, s->executor, &pooler, 1);
     activate_rows(&s->kernels, config->pooler_activation, s->normed, s->normed_stride, count, config->hidden_size);
-    classify(s, &heads->classifier, s->normed, s->normed_stride, count, logits, stride, heads->labels);
+    classify(s, &tasks->classifier, s->normed, s->normed_stride, count, logits, stride, tasks->labels);
 }
 
 /* --------------------------------------------------------------------------------------------------------- dispatch */
@@ -310,7 +310,7 @@ static deberta_status check_call(const deberta_session *s, deberta_task head, co
 static void run_head(deberta_session *s, deberta_task head, const size_t *positions, size_t count, float *logits,
                      size_t stride)
 {
-    const model_heads *heads = &s->model->heads;
+    const model_tasks *tasks = &s->model->tasks;
     if (head == DEBERTA_TASK_MLM_EMD && !s->model->config.position_biased_input) {
         run_emd(s, positions, count);
         run_mlm(s, s->decoder_rows, s->hidden_stride, count, logits, stride);
@@ -322,7 +322,7 @@ static void run_head(deberta_session *s, deberta_task head, const size_t *positi
     case DEBERTA_TASK_TOKEN:
     case DEBERTA_TASK_QA:
         gather(s, positions, count);
-        classify(s, head == DEBERTA_TASK_QA ? &heads->answer : &heads->classifier, s->context, s->context_stride, count,
+        classify(s, head == DEBERTA_TASK_QA ? &tasks->answer : &tasks->classifier, s->context, s->context_stride, count,
                  logits, stride, deberta_task_width(s->model, head));
         break;
     default:
@@ -343,7 +343,7 @@ static deberta_status run_task(deberta_session *s, deberta_task head, const size
         run_head(s, head, positions + done, minimum(s->tokens, count - done), logits + done * stride, stride);
     }
     executor_end(s->executor);
-    profile_lap_all(session_profiling(s), PROFILE_HEADS, time);
+    profile_lap_all(session_profiling(s), PROFILE_TASKS, time);
     if (s->status != DEBERTA_OK && err) *err = s->failure;
     return s->status;
 }

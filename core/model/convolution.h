@@ -7,8 +7,8 @@
  * one row.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_CONV_H
-#define CORE_MODEL_CONV_H
+#ifndef CORE_MODEL_CONVOLUTION_H
+#define CORE_MODEL_CONVOLUTION_H
 
 #include "core/model/session.h"
 

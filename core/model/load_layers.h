@@ -1,8 +1,9 @@
-/* The parts of a model by the names of their tensors (SPEC 9): one walk that checks, measures or reads (weights.h).
+/* The parts of a model by the names of their tensors (SPEC 9): one walk that checks, measures or reads
+ * (weight_loader.h).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_WALK_H
-#define CORE_MODEL_WALK_H
+#ifndef CORE_MODEL_LOAD_LAYERS_H
+#define CORE_MODEL_LOAD_LAYERS_H
 
 #include "core/model/model.h"
 
@@ -18,13 +19,13 @@ typedef struct position_workspace {
 void position_workspace_carve(position_workspace *workspace, const deberta_model *model);
 
 /* In the pass that the loader is set to. The model's configuration is settled before. */
-deberta_status walk_model(weight_loader *loader, deberta_model *model, position_workspace *workspace,
+deberta_status load_parts(weight_loader *loader, deberta_model *model, position_workspace *workspace,
                           deberta_error *err);
 
-/* Its last part: which heads the files hold, and their weights. */
-deberta_status walk_heads(weight_loader *loader, deberta_model *model, deberta_error *err);
+/* Its last part: which tasks the files have heads for, and their weights. */
+deberta_status load_tasks(weight_loader *loader, deberta_model *model, deberta_error *err);
 /* A layer norm, of which there are some in every part. */
-static inline deberta_status walk_norm(weight_loader *loader, layer_norm *norm, const char *gamma, const char *beta,
+static inline deberta_status load_norm(weight_loader *loader, layer_norm *norm, const char *gamma, const char *beta,
                                        size_t count, deberta_error *err)
 {
     DEBERTA_TRY(loader_vector(loader, &norm->gamma, gamma, count, err));

@@ -1,5 +1,6 @@
-/* SPDX-License-Identifier: MIT */
-#include "core/model/conv.h"
+/* The convolution of v2-xlarge and its kin over H[0], added behind the first layer (SPEC 6.3).
+ * SPDX-License-Identifier: MIT */
+#include "core/model/convolution.h"
 
 #include <string.h>
 

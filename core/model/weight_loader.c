@@ -1,5 +1,6 @@
-/* SPDX-License-Identifier: MIT */
-#include "core/model/weights.h"
+/* Finding, reading, scaling and packing single tensors, in whichever pass the loader is.
+ * SPDX-License-Identifier: MIT */
+#include "core/model/weight_loader.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Where weights come from, and reading them in a fixed pattern.
  *
  * A weight_source finds tensors by name and reads any stretch of one as float32; a checkpoint is one, made-up weights
- * (synthetic.h) are another. A weight_loader is what walk.c walks a model with. The same walk runs three times:
+ * (synthetic.h) are another. A weight_loader is what load_layers.c walks a model with. The same walk runs three times:
  *
  *     LOAD_CHECK    every tensor is there, has the right shape, holds floats. Nothing is allocated
  *     LOAD_MEASURE  adds up the memory
@@ -11,8 +11,8 @@
  * so that what is checked, what is allocated and what is read cannot drift apart.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_WEIGHTS_H
-#define CORE_MODEL_WEIGHTS_H
+#ifndef CORE_MODEL_WEIGHT_LOADER_H
+#define CORE_MODEL_WEIGHT_LOADER_H
 
 #include "core/base/arena.h"
 #include "core/base/parallel.h"

@@ -1,8 +1,8 @@
 /* Position projections, computed ahead: PK = R W_k + b and PQ = R W_q + b depend on no input (SPEC 4.1).
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CORE_MODEL_FOLD_H
-#define CORE_MODEL_FOLD_H
+#ifndef CORE_MODEL_POSITION_FOLD_H
+#define CORE_MODEL_POSITION_FOLD_H
 
 #include "core/base/parallel.h"
 #include "core/model/pack.h"

@@ -1,15 +1,15 @@
-/* SPDX-License-Identifier: MIT */
+/* Which output heads the files hold, and their tensors (SPEC 8). SPDX-License-Identifier: MIT */
 #include <string.h>
 
 #include "core/io/quote.h"
-#include "core/model/walk.h"
+#include "core/model/load_layers.h"
 
 static bool architecture_has(const model_config *config, const char *part)
 {
     return config->architecture && strstr(config->architecture, part);
 }
 
-static deberta_status walk_mlm(weight_loader *loader, deberta_model *model, deberta_error *err)
+static deberta_status load_mlm(weight_loader *loader, deberta_model *model, deberta_error *err)
 {
     static const char *const names[2][5] = {
         {"lm_predictions.lm_head.dense.weight", "lm_predictions.lm_head.dense.bias",
@@ -22,54 +22,54 @@ static deberta_status walk_mlm(weight_loader *loader, deberta_model *model, debe
     static const char legacy_weight[] = "cls.predictions.decoder.weight",
                       legacy_bias[] = "cls.predictions.decoder.bias";
     const model_config *config = &model->config;
-    model_heads *heads = &model->heads;
+    model_tasks *tasks = &model->tasks;
     bool legacy = !loader_has(loader, names[0][0]);
     if (!loader_has(loader, names[legacy][0])) return DEBERTA_OK;
 
     size_t width = config->embedding_size, vocabulary = config->vocabulary_size;
     const char *const *name = names[legacy];
     matrix_plan dense = matrix_plan_plain(name[0], name[1], width, config->hidden_size);
-    DEBERTA_TRY(loader_matrix(loader, &heads->mlm_dense, &dense, err));
-    DEBERTA_TRY(walk_norm(loader, &heads->mlm_norm, name[2], name[3], width, err));
+    DEBERTA_TRY(loader_matrix(loader, &tasks->mlm_dense, &dense, err));
+    DEBERTA_TRY(load_norm(loader, &tasks->mlm_norm, name[2], name[3], width, err));
     /* decoder.bias and predictions.bias are two names of one vector: never add both (SPEC 8.2). */
     bool own_bias = legacy && loader_has(loader, legacy_bias), own_weight = legacy && loader_has(loader, legacy_weight);
-    DEBERTA_TRY(loader_vector(loader, &heads->mlm_bias, own_bias ? legacy_bias : name[4], vocabulary, err));
-    heads->mlm_decoder = model->word_table;
+    DEBERTA_TRY(loader_vector(loader, &tasks->mlm_bias, own_bias ? legacy_bias : name[4], vocabulary, err));
+    tasks->mlm_decoder = model->word_table;
     if (own_weight) {
-        DEBERTA_TRY(loader_find(loader, &heads->mlm_decoder, legacy_weight, 2, (size_t[]){vocabulary, width}, err));
+        DEBERTA_TRY(loader_find(loader, &tasks->mlm_decoder, legacy_weight, 2, (size_t[]){vocabulary, width}, err));
     }
-    heads->present |= 1u << DEBERTA_TASK_MLM;
+    tasks->present |= 1u << DEBERTA_TASK_MLM;
     /* With absolute positions at the input the decoder is the plain head; without, it needs the table, added to rows of
      * H[L-1]. */
     bool decodes = loader_has(loader, "embeddings.position_embeddings.weight") && !config->talking_heads;
     if ((config->position_biased_input || decodes) && width == config->hidden_size) {
-        heads->present |= 1u << DEBERTA_TASK_MLM_EMD;
+        tasks->present |= 1u << DEBERTA_TASK_MLM_EMD;
     }
     return DEBERTA_OK;
 }
 
-static deberta_status walk_rtd(weight_loader *loader, deberta_model *model, deberta_error *err)
+static deberta_status load_rtd(weight_loader *loader, deberta_model *model, deberta_error *err)
 {
-    model_heads *heads = &model->heads;
+    model_tasks *tasks = &model->tasks;
     size_t hidden = model->config.hidden_size;
     if (!loader_has(loader, "mask_predictions.dense.weight")) return DEBERTA_OK;
     matrix_plan dense =
         matrix_plan_plain("mask_predictions.dense.weight", "mask_predictions.dense.bias", hidden, hidden);
     matrix_plan classifier =
         matrix_plan_plain("mask_predictions.classifier.weight", "mask_predictions.classifier.bias", 1, hidden);
-    DEBERTA_TRY(loader_matrix(loader, &heads->rtd_dense, &dense, err));
-    DEBERTA_TRY(loader_matrix(loader, &heads->rtd_classifier, &classifier, err));
-    DEBERTA_TRY(walk_norm(loader, &heads->rtd_norm, "mask_predictions.LayerNorm.weight",
+    DEBERTA_TRY(loader_matrix(loader, &tasks->rtd_dense, &dense, err));
+    DEBERTA_TRY(loader_matrix(loader, &tasks->rtd_classifier, &classifier, err));
+    DEBERTA_TRY(load_norm(loader, &tasks->rtd_norm, "mask_predictions.LayerNorm.weight",
                           "mask_predictions.LayerNorm.bias", hidden, err));
-    heads->present |= 1u << DEBERTA_TASK_RTD;
+    tasks->present |= 1u << DEBERTA_TASK_RTD;
     return DEBERTA_OK;
 }
 
 /* A classifier belongs to the sequence if there is a pooler, to tokens if there is none; where the config names an
  * architecture, that decides, and the pooler must be there. Behind Microsoft's `proj` it is neither (SPEC 8.5). */
-static deberta_status walk_classifier(weight_loader *loader, deberta_model *model, deberta_error *err)
+static deberta_status load_classifier(weight_loader *loader, deberta_model *model, deberta_error *err)
 {
-    model_heads *heads = &model->heads;
+    model_tasks *tasks = &model->tasks;
     size_t hidden = model->config.hidden_size;
     weight_tensor found;
     if (!loader_has(loader, "classifier.weight") || loader_has(loader, "proj.weight")) return DEBERTA_OK;
@@ -80,29 +80,29 @@ static deberta_status walk_classifier(weight_loader *loader, deberta_model *mode
     if (found.shape[0] == 0) {
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor 'classifier.weight' has no rows", found.place);
     }
-    heads->labels = found.shape[0];
+    tasks->labels = found.shape[0];
     if (sequence) {
         matrix_plan pooler = matrix_plan_plain("pooler.dense.weight", "pooler.dense.bias", hidden, hidden);
-        DEBERTA_TRY(loader_matrix(loader, &heads->pooler, &pooler, err));
+        DEBERTA_TRY(loader_matrix(loader, &tasks->pooler, &pooler, err));
     }
-    matrix_plan classifier = matrix_plan_plain("classifier.weight", "classifier.bias", heads->labels, hidden);
-    DEBERTA_TRY(loader_matrix(loader, &heads->classifier, &classifier, err));
-    heads->present |= 1u << (sequence ? DEBERTA_TASK_SEQUENCE : DEBERTA_TASK_TOKEN);
+    matrix_plan classifier = matrix_plan_plain("classifier.weight", "classifier.bias", tasks->labels, hidden);
+    DEBERTA_TRY(loader_matrix(loader, &tasks->classifier, &classifier, err));
+    tasks->present |= 1u << (sequence ? DEBERTA_TASK_SEQUENCE : DEBERTA_TASK_TOKEN);
     return DEBERTA_OK;
 }
 
-deberta_status walk_heads(weight_loader *loader, deberta_model *model, deberta_error *err)
+deberta_status load_tasks(weight_loader *loader, deberta_model *model, deberta_error *err)
 {
-    model_heads *heads = &model->heads;
-    heads->present = 0;
+    model_tasks *tasks = &model->tasks;
+    tasks->present = 0;
     loader->counting = false;
-    DEBERTA_TRY(walk_mlm(loader, model, err));
-    DEBERTA_TRY(walk_rtd(loader, model, err));
-    DEBERTA_TRY(walk_classifier(loader, model, err));
+    DEBERTA_TRY(load_mlm(loader, model, err));
+    DEBERTA_TRY(load_rtd(loader, model, err));
+    DEBERTA_TRY(load_classifier(loader, model, err));
     if (loader_has(loader, "qa_outputs.weight")) {
         matrix_plan answer = matrix_plan_plain("qa_outputs.weight", "qa_outputs.bias", 2, model->config.hidden_size);
-        DEBERTA_TRY(loader_matrix(loader, &heads->answer, &answer, err));
-        heads->present |= 1u << DEBERTA_TASK_QA;
+        DEBERTA_TRY(loader_matrix(loader, &tasks->answer, &answer, err));
+        tasks->present |= 1u << DEBERTA_TASK_QA;
     }
     return DEBERTA_OK;
 }

@@ -1,5 +1,6 @@
-/* SPDX-License-Identifier: MIT */
-#include "core/model/walk.h"
+/* Which tensors the embeddings, the relative table, the layers and the convolution consist of.
+ * SPDX-License-Identifier: MIT */
+#include "core/model/load_layers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 
 /* ------------------------------------------------------------------------------------------------ embeddings, table */
 
-static deberta_status walk_embeddings(weight_loader *loader, deberta_model *model, deberta_error *err)
+static deberta_status load_embeddings(weight_loader *loader, deberta_model *model, deberta_error *err)
 {
     const model_config *config = &model->config;
     size_t width = config->embedding_size, hidden = config->hidden_size;
@@ -29,7 +30,7 @@ static deberta_status walk_embeddings(weight_loader *loader, deberta_model *mode
         matrix_plan plan = matrix_plan_plain("embeddings.embed_proj.weight", NULL, hidden, width);
         DEBERTA_TRY(loader_matrix(loader, &model->embedding_projection, &plan, err));
     }
-    return walk_norm(loader, &model->embedding_norm, "embeddings.LayerNorm.weight", "embeddings.LayerNorm.bias", hidden,
+    return load_norm(loader, &model->embedding_norm, "embeddings.LayerNorm.weight", "embeddings.LayerNorm.bias", hidden,
                      err);
 }
 
@@ -56,7 +57,7 @@ static void arrange_relative_table(deberta_model *model)
     }
 }
 
-static deberta_status walk_relative_table(weight_loader *loader, deberta_model *model, deberta_error *err)
+static deberta_status load_relative_table(weight_loader *loader, deberta_model *model, deberta_error *err)
 {
     const model_config *config = &model->config;
     size_t rows = model->relative_rows, hidden = config->hidden_size;
@@ -64,7 +65,7 @@ static deberta_status walk_relative_table(weight_loader *loader, deberta_model *
     if (rows == 0) return DEBERTA_OK;
     DEBERTA_TRY(loader_table(loader, &model->relative_table, "encoder.rel_embeddings.weight", rows, hidden, err));
     if (config->norm_relative) {
-        DEBERTA_TRY(walk_norm(loader, &norm, "encoder.LayerNorm.weight", "encoder.LayerNorm.bias", hidden, err));
+        DEBERTA_TRY(load_norm(loader, &norm, "encoder.LayerNorm.weight", "encoder.LayerNorm.bias", hidden, err));
     }
     if (loader->pass == LOAD_CHECK) return DEBERTA_OK;
     model->relative_reversed = arena_take(loader->arena, rows * model->hidden_stride, sizeof *model->relative_reversed);
@@ -152,7 +153,7 @@ static matrix_plan plan_of_position_projection(const deberta_model *model, const
     return plan;
 }
 
-static deberta_status walk_attention(weight_loader *loader, deberta_model *model, model_layer *layer,
+static deberta_status load_attention(weight_loader *loader, deberta_model *model, model_layer *layer,
                                      deberta_error *err)
 {
     const model_config *config = &model->config;
@@ -168,7 +169,7 @@ static deberta_status walk_attention(weight_loader *loader, deberta_model *model
     output.input_group = model->head_size;
     output.input_stride = model->padded_head;
     DEBERTA_TRY(loader_matrix(loader, &layer->attention_output, &output, err));
-    DEBERTA_TRY(walk_norm(loader, &layer->attention_norm, "attention.output.LayerNorm.weight",
+    DEBERTA_TRY(load_norm(loader, &layer->attention_norm, "attention.output.LayerNorm.weight",
                           "attention.output.LayerNorm.bias", hidden, err));
     if (config->talking_heads) {
         DEBERTA_TRY(loader_table(loader, &layer->head_logits, "attention.self.head_logits_proj.weight", config->heads,
@@ -179,7 +180,7 @@ static deberta_status walk_attention(weight_loader *loader, deberta_model *model
     return DEBERTA_OK;
 }
 
-static deberta_status walk_feed_forward(weight_loader *loader, deberta_model *model, model_layer *layer,
+static deberta_status load_feed_forward(weight_loader *loader, deberta_model *model, model_layer *layer,
                                         deberta_error *err)
 {
     size_t hidden = model->config.hidden_size, inner = model->config.intermediate_size;
@@ -187,7 +188,7 @@ static deberta_status walk_feed_forward(weight_loader *loader, deberta_model *mo
     matrix_plan second = matrix_plan_plain("output.dense.weight", "output.dense.bias", hidden, inner);
     DEBERTA_TRY(loader_matrix(loader, &layer->intermediate, &first, err));
     DEBERTA_TRY(loader_matrix(loader, &layer->output, &second, err));
-    return walk_norm(loader, &layer->output_norm, "output.LayerNorm.weight", "output.LayerNorm.bias", hidden, err);
+    return load_norm(loader, &layer->output_norm, "output.LayerNorm.weight", "output.LayerNorm.bias", hidden, err);
 }
 
 size_t model_position_key_floats(const deberta_model *model)
@@ -234,13 +235,13 @@ void position_workspace_carve(position_workspace *workspace, const deberta_model
     workspace->rows = arena_take(&workspace->arena, outputs * model->relative_rows, sizeof *workspace->rows);
 }
 
-static deberta_status walk_one_projection(weight_loader *loader, packed_matrix *kept, const packed_matrix *temporary,
+static deberta_status load_one_projection(weight_loader *loader, packed_matrix *kept, const packed_matrix *temporary,
                                           bool keep, const matrix_plan *plan, deberta_error *err)
 {
     return keep ? loader_matrix(loader, kept, plan, err) : loader_matrix_into(loader, temporary, plan, err);
 }
 
-static deberta_status walk_position_projections(weight_loader *loader, deberta_model *model, model_layer *layer,
+static deberta_status load_position_projections(weight_loader *loader, deberta_model *model, model_layer *layer,
                                                 position_workspace *workspace, deberta_error *err)
 {
     bool v1 = model->config.version == 1, shared = model->config.share_att_key, keep = workspace->keep;
@@ -251,10 +252,10 @@ static deberta_status walk_position_projections(weight_loader *loader, deberta_m
         model, v1 ? "attention.self.pos_q_proj.weight" : "attention.self.pos_query_proj.weight",
         v1 ? "attention.self.pos_q_proj.bias" : "attention.self.pos_query_proj.bias", model->scale);
     if (!shared && model->has_c2p) {
-        DEBERTA_TRY(walk_one_projection(loader, &layer->position_key, &workspace->key, keep, &key, err));
+        DEBERTA_TRY(load_one_projection(loader, &layer->position_key, &workspace->key, keep, &key, err));
     }
     if (!shared && model->has_p2c) {
-        DEBERTA_TRY(walk_one_projection(loader, &layer->position_query, &workspace->query, keep, &query, err));
+        DEBERTA_TRY(load_one_projection(loader, &layer->position_query, &workspace->query, keep, &query, err));
     }
     if (loader->pass == LOAD_CHECK) return DEBERTA_OK;
 
@@ -274,7 +275,7 @@ static deberta_status walk_position_projections(weight_loader *loader, deberta_m
     return DEBERTA_OK;
 }
 
-static deberta_status walk_layers(weight_loader *loader, deberta_model *model, position_workspace *workspace,
+static deberta_status load_layers(weight_loader *loader, deberta_model *model, position_workspace *workspace,
                                   deberta_error *err)
 {
     /* Not even the list of layers is allocated before all their tensors are known to be there. It holds addresses, so
@@ -286,15 +287,15 @@ static deberta_status walk_layers(weight_loader *loader, deberta_model *model, p
     for (size_t i = 0; i < model->config.layers; i++) {
         model_layer placeholder = {0}, *layer = model->layers ? &model->layers[i] : &placeholder;
         snprintf(loader->prefix, sizeof loader->prefix, "encoder.layer.%zu.", i);
-        DEBERTA_TRY(walk_attention(loader, model, layer, err));
-        DEBERTA_TRY(walk_feed_forward(loader, model, layer, err));
-        DEBERTA_TRY(walk_position_projections(loader, model, layer, workspace, err));
+        DEBERTA_TRY(load_attention(loader, model, layer, err));
+        DEBERTA_TRY(load_feed_forward(loader, model, layer, err));
+        DEBERTA_TRY(load_position_projections(loader, model, layer, workspace, err));
     }
     loader->prefix[0] = '\0';
     return DEBERTA_OK;
 }
 
-static deberta_status walk_convolution(weight_loader *loader, deberta_model *model, deberta_error *err)
+static deberta_status load_convolution(weight_loader *loader, deberta_model *model, deberta_error *err)
 {
     const model_config *config = &model->config;
     if (config->convolution_width == 0) return DEBERTA_OK;
@@ -306,18 +307,18 @@ static deberta_status walk_convolution(weight_loader *loader, deberta_model *mod
     plan.width = config->convolution_width;
     plan.depth = config->convolution_width * model->hidden_stride;
     DEBERTA_TRY(loader_matrix(loader, &model->convolution, &plan, err));
-    return walk_norm(loader, &model->convolution_norm, "encoder.conv.LayerNorm.weight", "encoder.conv.LayerNorm.bias",
+    return load_norm(loader, &model->convolution_norm, "encoder.conv.LayerNorm.weight", "encoder.conv.LayerNorm.bias",
                      config->hidden_size, err);
 }
 
-deberta_status walk_model(weight_loader *loader, deberta_model *model, position_workspace *workspace,
+deberta_status load_parts(weight_loader *loader, deberta_model *model, position_workspace *workspace,
                           deberta_error *err)
 {
     loader->counting = true;
     loader->prefix[0] = '\0';
-    DEBERTA_TRY(walk_embeddings(loader, model, err));
-    DEBERTA_TRY(walk_relative_table(loader, model, err));
-    DEBERTA_TRY(walk_layers(loader, model, workspace, err));
-    DEBERTA_TRY(walk_convolution(loader, model, err));
-    return walk_heads(loader, model, err);
+    DEBERTA_TRY(load_embeddings(loader, model, err));
+    DEBERTA_TRY(load_relative_table(loader, model, err));
+    DEBERTA_TRY(load_layers(loader, model, workspace, err));
+    DEBERTA_TRY(load_convolution(loader, model, err));
+    return load_tasks(loader, model, err);
 }

@@ -1,0 +1,15 @@
+/* v1's talking heads (SPEC 3.6): logits of all heads are mixed before the softmax, probabilities behind it, so a block
+ * of rows needs those of every head at once.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_MODEL_TALKING_HEADS_H
+#define CORE_MODEL_TALKING_HEADS_H
+
+#include "core/model/session.h"
+
+/* Takes the place of the usual attention for the sequences [first, end), and shows the observer its probabilities.
+ * observer may be NULL. */
+void talking_heads_run(deberta_session *session, size_t layer, size_t first, size_t end,
+                       const deberta_observer *observer);
+
+#endif
