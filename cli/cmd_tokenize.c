@@ -60,7 +60,7 @@ static int run(const parsed_options *options)
     input_batch input;
     text_output output;
     if (!run_is_model_place(options)) return EXIT_INPUT;
-    int status = input_read(options, options_argument(options, 0), NULL, &input);
+    int status = input_read(reading_of(options), options_argument(options, 0), NULL, &input);
     if (status != EXIT_OK) return status;
     status = text_output_open(options, options_value(options, "out", NULL), &output);
     if (status == EXIT_OK) status = print(options, &input, &output);
@@ -69,11 +69,15 @@ static int run(const parsed_options *options)
 }
 
 static const option_spec options[] = {
-    {"text", 0, "TEXT", "what to tokenize; may be repeated"},
-    {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment"},
-    {"file", 'f', "FILE", "texts, one a line, or objects (.jsonl); - is standard input"},
-    {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included; nothing is cut otherwise"},
-    {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so"},
+    {"text", 0, "TEXT", "what to tokenize; may be repeated", TEXTS_AT(reading_options, texts)},
+    {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment",
+     TEXTS_AT(reading_options, pairs)},
+    {"file", 'f', "FILE", "texts, one a line, or objects (.jsonl); - is standard input",
+     TEXTS_AT(reading_options, files)},
+    {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included; nothing is cut otherwise",
+     PARSED_AT(reading_options, max_tokens, token_limit_parse)},
+    {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so",
+     FLAG_AT(reading_options, strict)},
     {NULL, 0, NULL, NULL},
 };
 
@@ -84,6 +88,7 @@ const command command_tokenize = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
+    .size = sizeof(reading_options),
     .example = "  deberta tokenize models/demo --text 'a new store opened beside the new mall'\n"
                "  deberta tokenize models/demo --file - --json < texts.txt > tokens.jsonl\n",
     .run = run,

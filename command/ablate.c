@@ -54,49 +54,29 @@ static bool read_item(const ablate_item *item, deberta_ablation *ablation)
            (!colon || read_index(colon + 1, end, &ablation->head));
 }
 
-static size_t count_items(const parsed_options *options)
+int ablate_parse(common_options *options, const char *list, void *target)
 {
-    size_t count = 0;
-    const char *list;
-    for (size_t k = 0; (list = options_nth_value(options, "ablate", k)); k++) {
-        count++;
-        for (; *list; list++) count += *list == ',';
+    (void)target; /* three members of the common options */
+    size_t count = 1;
+    for (const char *c = list; *c; c++) count += *c == ',';
+    deberta_ablation *ablations = options_allocate(options, (options->ablation_count + count) * sizeof *ablations);
+    const size_t bytes = strlen(list) + (options->ablate_text ? strlen(options->ablate_text) : 0) + 2;
+    char *text = options_allocate(options, bytes);
+    if (!ablations || !text) return say_no_memory(options);
+    if (options->ablation_count) memcpy(ablations, options->ablations, options->ablation_count * sizeof *ablations);
+    count = options->ablation_count;
+    for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        const ablate_item item = {.text = at, .length = strcspn(at, ",")};
+        if (read_item(&item, &ablations[count++])) continue;
+        return say_usage(options,
+                         "--ablate: expected term[=zero|=mean]@layer[:head] with term c2c, c2p or p2c, layer and head "
+                         "a number or all; found '%.*s'",
+                         (int)item.length, item.text);
     }
-    return count;
-}
-
-int ablate_read(const parsed_options *options, deberta_session_options *session_options)
-{
-    const size_t room = count_items(options);
-    const char *list;
-    size_t count = 0;
-    session_options->ablation_count = 0;
-    if (!room) return EXIT_OK;
-    deberta_ablation *ablations = options_allocate(options, room * sizeof *ablations);
-    if (!ablations) return say_no_memory(options);
-    for (size_t k = 0; (list = options_nth_value(options, "ablate", k)); k++) {
-        for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-            const ablate_item item = {.text = at, .length = strcspn(at, ",")};
-            if (read_item(&item, &ablations[count++])) continue;
-            return say_usage(
-                options,
-                "--ablate: expected term[=zero|=mean]@layer[:head] with term c2c, c2p or p2c, layer and head a "
-                "number or all; found '%.*s'",
-                (int)item.length, item.text);
-        }
-    }
-    session_options->ablations = ablations;
-    session_options->ablation_count = count;
+    snprintf(text, bytes, "%s%s%s", options->ablate_text ? options->ablate_text : "", options->ablate_text ? "," : "",
+             list);
+    options->ablations = ablations;
+    options->ablation_count = count;
+    options->ablate_text = text;
     return EXIT_OK;
-}
-
-const char *ablate_text(const parsed_options *options)
-{
-    size_t bytes = 0, used = 0;
-    const char *list;
-    for (size_t k = 0; (list = options_nth_value(options, "ablate", k)); k++) bytes += strlen(list) + 1;
-    char *text = bytes ? options_allocate(options, bytes) : NULL;
-    for (size_t k = 0; text && (list = options_nth_value(options, "ablate", k)); k++)
-        used += (size_t)snprintf(text + used, bytes - used, "%s%s", k ? "," : "", list);
-    return text;
 }

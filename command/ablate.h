@@ -10,17 +10,15 @@
 
 #include "command/options.h"
 
-/* Sets ablations and ablation_count of the session options from all --ablate; the list lives as long as `options`.
- * EXIT_OK, or the exit code after saying why not. What the model has is checked by deberta_session_create. */
-int ablate_read(const parsed_options *options, deberta_session_options *session_options);
-
-/* All --ablate as one list, for provenance; NULL where there is none. Lives as long as `options`. */
-const char *ablate_text(const parsed_options *options);
+/* Appends to ablations, ablation_count and ablate_text of the common options. What the model has is checked when it is
+ * opened. */
+int ablate_parse(common_options *options, const char *list, void *target);
 
 #define ABLATE_OPTION                                                                                                  \
     {                                                                                                                  \
         "ablate", 0, "LIST",                                                                                           \
-            "take terms out: term[=zero|=mean]@layer[:head], such as c2p@3:5,p2c=mean@all; may be repeated"            \
+            "take terms out: term[=zero|=mean]@layer[:head], such as c2p@3:5,p2c=mean@all; may be repeated",           \
+            PARSED_AT(common_options, ablations, ablate_parse)                                                         \
     }
 
 #endif

@@ -33,6 +33,9 @@ typedef struct found_option {
 } found_option;
 found_option option_find(const command *command, const char *name, size_t length, char letter);
 
+/* The row that fills a member of the command's struct; NULL: none does. */
+const option *option_of_member(const common_options *options, const void *member);
+
 /* Fills the members of the command's struct from what was given, in order, and checks what excludes or needs what.
  * EXIT_OK or an exit code, after saying why. */
 int option_values_fill(common_options *options);

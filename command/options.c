@@ -280,6 +280,30 @@ bool option_given(const common_options *options, const void *member)
     return false;
 }
 
+typedef struct member_search {
+    size_t at;
+    const option *found;
+} member_search;
+
+static void look_for_member(void *context, const option_group *group)
+{
+    member_search *search = context;
+    for (const option *row = group->options; row->name && !search->found; row++)
+        if (row->type != OPTION_UNTYPED && group->offset + row->at == search->at) search->found = row;
+}
+
+const option *option_of_member(const common_options *options, const void *member)
+{
+    member_search search = {.at = (size_t)((const char *)member - (const char *)options)};
+    options_visit(options->command, look_for_member, &search);
+    return search.found;
+}
+
+bool option_exists(const common_options *options, const void *member)
+{
+    return option_of_member(options, member) != NULL;
+}
+
 const char *options_out(const common_options *options)
 {
     return options->outs.count ? options->outs.items[options->outs.count - 1] : NULL;

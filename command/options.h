@@ -57,8 +57,14 @@ struct common_options {
     uint64_t seed;
     size_t memory_limit_bytes; /* 0: none */
     bool json, quiet, help, version;
-    int progress;             /* progress_when */
-    text_list outs;           /* --out */
+    int progress;   /* progress_when */
+    text_list outs; /* --out */
+    /* Where a command's own table has them: */
+    const deberta_ablation *ablations; /* --ablate, [ablation_count] */
+    size_t ablation_count;
+    const char *ablate_text;  /* as typed, for provenance; NULL: none */
+    int format;               /* --format, a table_format (command/table_format.h) */
+    bool latex;               /* the same as --format latex */
     struct option_scan *scan; /* what was typed, and the memory that lives as long as this struct */
 };
 
@@ -155,6 +161,8 @@ int options_parse(common_options **options, const command *command, int argc, ch
 void options_free(common_options **options);
 /* Whether the option that fills this member of the command's struct was on the command line. */
 bool option_given(const common_options *options, const void *member);
+/* Whether the command has such an option at all. */
+bool option_exists(const common_options *options, const void *member);
 /* Zeroed memory that lives as long as the options; NULL when there is none. */
 void *options_allocate(const common_options *options, size_t bytes);
 /* The command line as a shell would take it again, without what is only said meanwhile; with_outputs: with the options

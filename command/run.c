@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "command/run.h"
 
-#include "command/ablate.h"
 #include "core/base/clock.h"
 #include "core/base/path.h"
 #include "core/base/status.h"
@@ -49,13 +48,14 @@ void fill_model_options(const common_options *options, deberta_model_options *mo
                                              .memory_limit_bytes = options->memory_limit_bytes};
 }
 
-int fill_session_options(const common_options *options, deberta_session_options *session_options)
+void fill_session_options(const common_options *options, deberta_session_options *session_options)
 {
     *session_options = (deberta_session_options){.struct_size = sizeof *session_options,
                                                  .isa = options->isa,
                                                  .threads = options->threads,
-                                                 .memory_limit_bytes = options->memory_limit_bytes};
-    return ablate_read(options, session_options);
+                                                 .memory_limit_bytes = options->memory_limit_bytes,
+                                                 .ablations = options->ablations,
+                                                 .ablation_count = options->ablation_count};
 }
 
 /* What people type first is the name of a model on a hub, or a path with a mistake in it. */
@@ -84,11 +84,11 @@ bool run_is_model_place(const parsed_options *options) { return is_model_place(o
 /* Every session would say so too, but only then, and not that it is the command line that is wrong. */
 static int check_what_is_ablated(const parsed_options *options, const deberta_model *model)
 {
-    deberta_session_options session_options = {.struct_size = sizeof session_options};
+    deberta_session_options session_options;
     deberta_error error;
     size_t bytes;
-    const int status = ablate_read(options, &session_options);
-    if (status != EXIT_OK) return status;
+    fill_session_options(options, &session_options);
+    session_options.memory_limit_bytes = 0;
     if (deberta_session_predict_bytes(&bytes, model, &session_options, &error) == DEBERTA_OK) return EXIT_OK;
     return say_usage(options, "--ablate: %s", error.message);
 }

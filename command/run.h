@@ -13,9 +13,8 @@
 
 /* From --reference, --threads, --memory-limit. */
 void fill_model_options(const common_options *options, deberta_model_options *model_options);
-/* From --isa, --threads, --memory-limit, --ablate. max_tokens and features are the caller's. EXIT_OK or the exit code,
- * after saying why. */
-int fill_session_options(const parsed_options *options, deberta_session_options *session_options);
+/* From --isa, --threads, --memory-limit, --ablate. max_tokens and features are the caller's. */
+void fill_session_options(const common_options *options, deberta_session_options *session_options);
 /* Whether there is something at the first argument that could be a model; false after saying what was expected. */
 bool run_is_model_place(const parsed_options *options);
 /* Opens options_argument(options, 0). EXIT_OK or the exit code, after saying why. */

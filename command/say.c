@@ -27,25 +27,12 @@ int say_usage(const common_options *options, const char *format, ...)
     return point_to_help(options);
 }
 
-typedef struct member_search {
-    size_t at;
-    const option *found;
-} member_search;
-
-static void consider_group(void *context, const option_group *group)
-{
-    member_search *search = context;
-    for (const option *row = group->options; row->name && !search->found; row++)
-        if (row->type != OPTION_UNTYPED && group->offset + row->at == search->at) search->found = row;
-}
-
 int option_wrong(const common_options *options, const void *member, const char *format, ...)
 {
-    member_search search = {.at = (size_t)((const char *)member - (const char *)options)};
-    options_visit(options->command, consider_group, &search);
+    const option *row = option_of_member(options, member);
     va_list arguments;
     va_start(arguments, format);
-    say(options, search.found ? search.found->name : NULL, format, arguments);
+    say(options, row ? row->name : NULL, format, arguments);
     va_end(arguments);
     return point_to_help(options);
 }

@@ -3,44 +3,42 @@
 
 #include "core/base/path.h"
 
+const char *const table_format_names[] = {"table", "md", "csv", "json", "latex", NULL},
+                  *const table_format_names_no_latex[] = {"table", "md", "csv", "json", NULL};
+
 /* Of several names the last whose suffix is that of a format; pictures and other names say nothing. */
-static table_format format_of_output(const parsed_options *options)
+static table_format format_of_output(const common_options *options)
 {
     static const char *const suffixes[] = {
         [FORMAT_MARKDOWN] = ".md", [FORMAT_CSV] = ".csv", [FORMAT_JSON] = ".json", [FORMAT_LATEX] = ".tex"};
     table_format found = FORMAT_TABLE;
-    const char *path;
-    for (size_t k = 0; (path = options_nth_value(options, "out", k)); k++)
+    for (size_t k = 0; k < options->outs.count; k++)
         for (size_t f = FORMAT_MARKDOWN; f < sizeof suffixes / sizeof *suffixes; f++)
-            if (path_has_suffix(path, suffixes[f]) && (f != FORMAT_LATEX || options_knows(options, "latex")))
+            if (path_has_suffix(options->outs.items[k], suffixes[f]) &&
+                (f != FORMAT_LATEX || option_exists(options, &options->latex)))
                 found = (table_format)f;
     return found;
 }
 
-bool table_format_read(const parsed_options *options, table_format *format)
+bool table_format_read(const common_options *options, table_format *format)
 {
-    static const char *const names[] = {"table", "md", "csv", "json", "latex", NULL}, *const without_latex[] = {
-                                                                                          "table", "md", "csv", "json",
-                                                                                          NULL};
-    const bool json = options_has(options, "json"), latex = options_has(options, "latex");
-    size_t chosen;
-    if (!options_choice(options, "format", options_knows(options, "latex") ? names : without_latex,
-                        format_of_output(options), &chosen))
-        return false;
-    if (json + latex + options_has(options, "format") > 1 && !(json && chosen == FORMAT_JSON && !latex)) {
+    const bool given = option_given(options, &options->format);
+    *format = given ? (table_format)options->format : format_of_output(options);
+    if (options->json + options->latex + given > 1 && !(options->json && *format == FORMAT_JSON && !options->latex)) {
         say_usage(options, "give one of --format%s",
-                  options_knows(options, "latex") ? ", --json and --latex" : " and --json");
+                  option_exists(options, &options->latex) ? ", --json and --latex" : " and --json");
         return false;
     }
-    *format = json ? FORMAT_JSON : latex ? FORMAT_LATEX : (table_format)chosen;
+    if (options->json) *format = FORMAT_JSON;
+    if (options->latex) *format = FORMAT_LATEX;
     return true;
 }
 
-bool table_format_read_no_json(const parsed_options *options, table_format *format)
+bool table_format_read_no_json(const common_options *options, table_format *format)
 {
     if (!table_format_read(options, format)) return false;
     if (*format != FORMAT_JSON) return true;
-    say_usage(options, "%s: there is no JSON; --format csv is for programs", options_argument(options, 0));
+    say_usage(options, "%s: there is no JSON; --format csv is for programs", options->arguments[0]);
     return false;
 }
 

@@ -282,7 +282,8 @@ static bool check_indices(const parsed_options *options, const char *name, size_
         say_no_memory(options);
         return false;
     }
-    const bool fine = parse_index_list(options, name, options_value(options, name, "0"), selected, limit);
+    const char *text = options_value(options, name, "0");
+    const bool fine = parse_index_list(options, &text, selected, limit);
     free(selected);
     return fine;
 }
@@ -379,7 +380,7 @@ static int read_default(explorer_job *job)
                                  text ? "a new store opened beside the new mall" : "1,7,3,5,9,4,8,6,7,3,10,2", NULL};
     parsed_options *options;
     int status = options_parse(&options, &command_encode, 4, (char **)(uintptr_t)words);
-    if (options) status = input_read(options, model, NULL, &job->input);
+    if (options) status = input_read(reading_of(options), model, NULL, &job->input);
     options_free(&options);
     return status;
 }
@@ -388,8 +389,9 @@ static int read_input(explorer_job *job)
 {
     const bool given =
         options_has(job->options, "text") || options_has(job->options, "file") || options_has(job->options, "ids");
-    if (!given && input_refuse_text_options(job->options, "") != EXIT_OK) return EXIT_USAGE;
-    const int status = given ? input_read(job->options, job->contents.model, NULL, &job->input) : read_default(job);
+    if (!given && input_refuse_text_options(reading_of(job->options), "") != EXIT_OK) return EXIT_USAGE;
+    const int status =
+        given ? input_read(reading_of(job->options), job->contents.model, NULL, &job->input) : read_default(job);
     if (status != EXIT_OK) return status;
     if (job->input.rows > MOST_TEXTS)
         return say_usage(job->options, "a page holds at most %d texts, found %zu", MOST_TEXTS, job->input.rows);
@@ -430,7 +432,8 @@ static int run_job(explorer_job *job)
         return say_usage(job->options, "--json: the folder has a JSON file of every step, whatever is asked for");
     deberta_session_options unused; /* a mistake in --ablate should not leave a folder behind */
     if (!check_sizes(job->options) || !check_skips(job)) return EXIT_USAGE;
-    int status = fill_session_options(job->options, &unused);
+    int status = EXIT_OK;
+    fill_session_options(job->options, &unused);
     if (status != EXIT_OK) return status;
     if (!run_is_model_place(job->options)) return EXIT_INPUT;
     status = read_input(job);
@@ -467,12 +470,15 @@ static int run(const parsed_options *options)
 }
 
 static const option_spec options[] = {
-    {"text", 0, "TEXT", "what to look into; may be repeated"},
-    {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment"},
-    {"file", 'f', "FILE", "texts, one a line; - is standard input"},
-    {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included"},
-    {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so"},
-    {"ids", 0, "LIST", "token ids such as 1,7,3,2, taken as they are; may be repeated"},
+    {"text", 0, "TEXT", "what to look into; may be repeated", TEXTS_AT(reading_options, texts)},
+    {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment",
+     TEXTS_AT(reading_options, pairs)},
+    {"file", 'f', "FILE", "texts, one a line; - is standard input", TEXTS_AT(reading_options, files)},
+    {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included",
+     PARSED_AT(reading_options, max_tokens, token_limit_parse)},
+    {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so",
+     FLAG_AT(reading_options, strict)},
+    {"ids", 0, "LIST", "token ids such as 1,7,3,2, taken as they are; may be repeated", TEXTS_AT(reading_options, ids)},
     {"layers", 0, "LIST", "layers of the printed figure, counted from 0 (default 0); the page has all"},
     {"heads", 0, "LIST", "heads of the printed figure (default 0); the page has all"},
     {"tokens", 'n', "LIST", "lengths of the sweep (default 16-256*2)"},
@@ -492,6 +498,7 @@ const command command_report = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
+    .size = sizeof(reading_options),
     .example = "  deberta report models/demo --text 'a new store opened beside the new mall' -o out/report\n"
                "  deberta report models/demo --file texts.txt --skip latency -o out/report\n"
                "  deberta report synthetic:v3-xsmall,vocab=1000 -o out/report\n",

@@ -10,6 +10,7 @@
 
 #include "output/text_table.h"
 #include "command/options.h"
+#include "command/table_format.h"
 #include "viz/attention_figure.h"
 #include "viz/chart.h"
 
@@ -42,7 +43,12 @@ bool study_check_options(const parsed_options *options);
 int study_finish(const parsed_options *options, const study_findings *findings);
 
 #define STUDY_OPTIONS                                                                                                  \
-    {"format", 0, "NAME", "table, md (default), csv (the data) or json", .role = OPTION_SHOWS},                        \
+    {"format",                                                                                                         \
+     0,                                                                                                                \
+     "NAME",                                                                                                           \
+     "table, md (default), csv (the data) or json",                                                                    \
+     CHOICE_AT(common_options, format, table_format_names_no_latex),                                                   \
+     .role = OPTION_SHOWS},                                                                                            \
         {"data", 0, "FILE", "write the data as CSV, one row an observation", .role = OPTION_OUTPUT},                   \
     {                                                                                                                  \
         "out", 'o', "FILE", "draw the figure: .png, .svg, .pdf; may be repeated", TEXTS_AT(common_options, outs),      \

@@ -338,6 +338,7 @@ const command study_ablate = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
+    .size = sizeof(reading_options),
     .most_outputs = STUDY_MOST_OUTPUTS,
     .example =
         "  deberta study ablate models/demo --file docs/studies/data/sentences.txt -o effects.png\n"

@@ -139,6 +139,7 @@ const command study_components = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
+    .size = sizeof(reading_options),
     .most_outputs = STUDY_MOST_OUTPUTS,
     .example = "  deberta study components models/demo --file docs/studies/data/sentences.txt -o shares.png\n",
     .run = run,

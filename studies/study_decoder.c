@@ -380,8 +380,8 @@ static int run(const parsed_options *options)
     text_stream stream = {0};
     deberta_error error = {0};
     if (!study_check_options(options) || !options_u64(options, "seed", 1, &study.seed)) return EXIT_USAGE;
-    int code = text_stream_open(&stream, options, &names);
-    if (code == EXIT_OK) code = text_batches_open(&study.model, options, DEBERTA_KEEP_DECODER_INPUT);
+    int code = text_stream_open(&stream, reading_of(options), &names);
+    if (code == EXIT_OK) code = text_batches_open(&study.model, reading_of(options), DEBERTA_KEEP_DECODER_INPUT);
     if (code == EXIT_OK) code = require_decoder(&study);
     if (code == EXIT_OK)
         code = find_out(&study, &stream, &error) == DEBERTA_OK ? finish(&study) : say_error(options, &error);
@@ -391,8 +391,9 @@ static int run(const parsed_options *options)
 }
 
 static const option_spec options[] = {
-    {"file", 'f', "FILE", "frames: kind, tab, sentence with {1}, {2} and <a|b>, tab, pairs of words; may be repeated"},
-    {"text", 0, "TEXT", "such a line; may be repeated"},
+    {"file", 'f', "FILE", "frames: kind, tab, sentence with {1}, {2} and <a|b>, tab, pairs of words; may be repeated",
+     TEXTS_AT(reading_options, files)},
+    {"text", 0, "TEXT", "such a line; may be repeated", TEXTS_AT(reading_options, texts)},
     ABLATE_OPTION,
     STUDY_OPTIONS,
     {NULL, 0, NULL, NULL},
@@ -405,6 +406,7 @@ const command study_decoder = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
+    .size = sizeof(reading_options),
     .most_outputs = STUDY_MOST_OUTPUTS,
     .example = "  deberta study decoder models/demo --file docs/studies/data/decoder.txt\n",
     .run = run,

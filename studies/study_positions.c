@@ -211,6 +211,7 @@ const command study_positions = {
     .min_arguments = 1,
     .max_arguments = POSITIONS_MOST_MODELS,
     .options = options,
+    .size = sizeof(reading_options),
     .most_outputs = STUDY_MOST_OUTPUTS,
     .example = "  deberta study positions models/demo models/demo-bert --file docs/studies/data/sentences.txt\n",
     .run = run,

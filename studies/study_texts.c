@@ -79,8 +79,8 @@ int study_texts_open(study_texts *texts, const parsed_options *options, size_t m
     deberta_error error = {0};
     size_t wanted;
     if (!options_size(options, "sentences", most, 1, most, &wanted)) return EXIT_USAGE;
-    int status = text_stream_open(&stream, options, &names);
-    if (status == EXIT_OK) status = text_batches_open(&texts->model, options, 0);
+    int status = text_stream_open(&stream, reading_of(options), &names);
+    if (status == EXIT_OK) status = text_batches_open(&texts->model, reading_of(options), 0);
     if (status == EXIT_OK &&
         (read_all(texts, &stream, wanted, &error) != DEBERTA_OK || lay_side_by_side(texts, &error) != DEBERTA_OK))
         status = say_error(options, &error);

@@ -35,8 +35,10 @@ deberta_status study_texts_hide(const study_texts *texts, uint64_t seed, masked_
                                 deberta_error *err);
 
 #define STUDY_TEXTS_OPTIONS                                                                                            \
-    {"file", 'f', "FILE", "sentences, one a line; - is standard input; may be repeated"},                              \
-        {"text", 0, "TEXT", "a sentence; may be repeated"}, {"sentences", 0, "N", "only the first N of them"},         \
+    {"file", 'f', "FILE", "sentences, one a line; - is standard input; may be repeated",                               \
+     TEXTS_AT(reading_options, files)},                                                                                \
+        {"text", 0, "TEXT", "a sentence; may be repeated", TEXTS_AT(reading_options, texts)},                          \
+        {"sentences", 0, "N", "only the first N of them"},                                                             \
     {                                                                                                                  \
         "max-tokens", 0, "N", "cut longer ones to N tokens, frame included. Nothing is cut otherwise"                  \
     }

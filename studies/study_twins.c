@@ -101,7 +101,7 @@ static int open_models(twins_study *study)
         if (layers > study->layers) study->layers = layers;
     }
     const char *drawn = options_value(study->options, "layers", "all");
-    return parse_index_list(study->options, "layers", drawn, study->drawn, study->layers) ? EXIT_OK : EXIT_USAGE;
+    return parse_index_list(study->options, &drawn, study->drawn, study->layers) ? EXIT_OK : EXIT_USAGE;
 }
 
 static void close_study(twins_study *study)
@@ -144,6 +144,7 @@ const command study_twins = {
     .min_arguments = TWINS,
     .max_arguments = TWINS,
     .options = options,
+    .size = sizeof(reading_options),
     .most_outputs = STUDY_MOST_OUTPUTS,
     .example =
         "  deberta study twins models/demo models/demo-bert --file docs/studies/data/sentences.txt -o twins.png\n",

@@ -41,12 +41,12 @@ static bool choose_components(encode_job *job)
     bool *chosen = calloc(job->info.layers + 1, sizeof *chosen);
     bool fine = chosen != NULL;
     if (fine && attention) {
-        fine = parse_index_list(job->options, "attention", attention, chosen, job->info.layers);
+        fine = parse_index_list(job->options, &attention, chosen, job->info.layers);
         for (size_t l = 0; fine && l < job->info.layers; l++)
             if (chosen[l]) capture_want(&job->capture, l, DEBERTA_PROBABILITIES);
     }
     if (fine && components) {
-        fine = parse_index_list(job->options, "components", components, chosen, job->info.layers);
+        fine = parse_index_list(job->options, &components, chosen, job->info.layers);
         for (size_t l = 0; fine && l < job->info.layers; l++)
             for (int c = DEBERTA_C2C; chosen[l] && c <= DEBERTA_LOGITS; c++)
                 capture_want(&job->capture, l, (deberta_component)c);
@@ -210,7 +210,7 @@ static deberta_status write_file(encode_job *job, const char *path, deberta_erro
     if (!job->tensors || !job->names) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     declare(job);
     const char *reference = options_value(job->options, "reference", "microsoft");
-    const char *ablations = ablate_text(job->options);
+    const char *ablations = job->options->ablate_text;
     const export_note notes[] = {{"isa", deberta_isa_name(deberta_session_isa(job->session))},
                                  {"model", job->info.name},
                                  {"reference", reference},
@@ -296,11 +296,13 @@ static int run_job(encode_job *job)
         return say_usage(job->options, "--out: expected a name that ends in .safetensors, .npy or .jsonl, found '%s'",
                          path);
     if (!options_choice(job->options, "hidden", hidden_choices, 0, &hidden)) return EXIT_USAGE;
-    int status = fill_session_options(job->options, &session_options);
+    int status = EXIT_OK;
+    fill_session_options(job->options, &session_options);
     if (status == EXIT_OK) status = run_open_model(job->options, &job->model);
     if (status != EXIT_OK) return status;
     job->info = *deberta_model_describe(job->model);
-    if ((status = input_read(job->options, options_argument(job->options, 0), &job->info, &job->input)) != EXIT_OK)
+    if ((status = input_read(reading_of(job->options), options_argument(job->options, 0), &job->info, &job->input)) !=
+        EXIT_OK)
         return status;
     if (capture_create(&job->capture, &job->info, job->input.sequence_starts, job->input.sequences, &error) !=
         DEBERTA_OK)
@@ -347,6 +349,7 @@ const command command_encode = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
+    .size = sizeof(reading_options),
     .example =
         "  deberta encode models/demo --text 'a new store' -o states.safetensors\n"
         "  deberta encode deberta-v3-base --input batch.safetensors --attention all --logits -o results.safetensors\n"

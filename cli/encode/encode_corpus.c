@@ -141,7 +141,7 @@ static void note_number(json_t *notes, const char *name, size_t number)
 static json_t *describe_making(const corpus_job *job)
 {
     const deberta_isa isa = job->batches.session_options.isa;
-    const char *ablations = ablate_text(job->options);
+    const char *ablations = job->options->ablate_text;
     json_t *notes = json_pack("{s:s, s:o, s:s, s:s, s:s}", "isa",
                               deberta_isa_name(isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : isa), "model",
                               json_clean_text(job->batches.info.name), "reference",
@@ -159,7 +159,7 @@ static json_t *describe_making(const corpus_job *job)
 static deberta_status describe_settings(const corpus_job *job, json_t **settings, deberta_error *err)
 {
     char digest[65];
-    const char *ablations = ablate_text(job->options);
+    const char *ablations = job->options->ablate_text;
     DEBERTA_TRY(deberta_model_digest(job->batches.model, digest, err));
     *settings = json_pack(
         "{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s, s:s}", "version", deberta_version(), "model", digest, "pool",
@@ -489,8 +489,8 @@ static int run_job(corpus_job *job)
     static const text_stream_names names = {.text = "text", .pair = "pair"};
     deberta_error error = {0};
     int status = read_options(job);
-    if (status == EXIT_OK) status = text_stream_open(&job->stream, job->options, &names);
-    if (status == EXIT_OK) status = text_batches_open(&job->batches, job->options, 0);
+    if (status == EXIT_OK) status = text_stream_open(&job->stream, reading_of(job->options), &names);
+    if (status == EXIT_OK) status = text_batches_open(&job->batches, reading_of(job->options), 0);
     if (status == EXIT_OK) status = read_window(job);
     if (status != EXIT_OK) return status;
     job->output.width = job->batches.info.hidden_size;

@@ -78,6 +78,7 @@ const command command_attention = {
     .max_arguments = 1,
     .most_outputs = FIGURE_MOST_PATHS,
     .options = options,
+    .size = sizeof(reading_options),
     .example = "  deberta attention models/demo --text 'a new store opened beside the new mall' -o attention.png\n"
                "  deberta attention synthetic:v3-xsmall --ids 1,7,3,11,5,2 --layers 0,1 --heads 0 -o attention.png -o "
                "attention.pdf\n",

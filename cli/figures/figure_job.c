@@ -84,9 +84,8 @@ static int choose_indices(figure_job *job, const char *name, const char *fallbac
     bool *flags = calloc(limit + 1, sizeof *flags);
     *chosen = figure_job_allocate(job, limit, sizeof **chosen);
     int status = flags && *chosen ? EXIT_OK : figure_job_out_of_memory(job);
-    if (status == EXIT_OK &&
-        !parse_index_list(job->options, name, options_value(job->options, name, fallback), flags, limit))
-        status = EXIT_USAGE;
+    const char *text = options_value(job->options, name, fallback);
+    if (status == EXIT_OK && !parse_index_list(job->options, &text, flags, limit)) status = EXIT_USAGE;
     for (size_t k = 0; status == EXIT_OK && k < limit; k++)
         if (flags[k]) (*chosen)[(*count)++] = k;
     free(flags);
@@ -130,9 +129,11 @@ int figure_job_open(figure_job *job, const parsed_options *options, const figure
     *job = (figure_job){.options = options, .kind = kind};
     deberta_session_options unused;
     if (!figure_options_read(job)) return EXIT_USAGE;
-    int status = fill_session_options(options, &unused);
+    int status = EXIT_OK;
+    fill_session_options(options, &unused);
     if (status == EXIT_OK) status = figure_job_open_model(job, options_argument(options, 0), &job->model, &job->info);
-    if (status == EXIT_OK) status = input_read(options, options_argument(options, 0), &job->info, &job->input);
+    if (status == EXIT_OK)
+        status = input_read(reading_of(options), options_argument(options, 0), &job->info, &job->input);
     if (status == EXIT_OK && job->input.rows > 1 && !kind->all_rows && !options_has(options, "row"))
         say_note(options, "note: row 0 of %zu is drawn; --row N draws another", job->input.rows);
     if (status == EXIT_OK) status = make_view(job);
@@ -167,7 +168,8 @@ int figure_job_open_session(figure_job *job, const deberta_model *model, unsigne
 {
     deberta_session_options session_options;
     deberta_error error = {0};
-    const int status = fill_session_options(job->options, &session_options);
+    int status = EXIT_OK;
+    fill_session_options(job->options, &session_options);
     if (status != EXIT_OK) return status;
     session_options.features = features;
     session_options.max_tokens = 1;
@@ -189,7 +191,8 @@ int figure_job_open_capture(figure_job *job, const deberta_model_info *info, con
 {
     deberta_session_options session_options;
     deberta_error error = {0};
-    const int status = fill_session_options(job->options, &session_options);
+    int status = EXIT_OK;
+    fill_session_options(job->options, &session_options);
     if (status != EXIT_OK) return status;
     if (capture_create(capture, info, view->span, 1, &error) != DEBERTA_OK) return say_error(job->options, &error);
     for (size_t k = 0; k < job->layer_count; k++) {

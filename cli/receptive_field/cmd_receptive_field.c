@@ -81,7 +81,7 @@ static int read_text(const parsed_options *options, const field_findings *f, inf
                      input_batch *input)
 {
     if (!options_has(options, "text") && !options_has(options, "ids")) return EXIT_OK;
-    const int status = input_read(options, f->model, NULL, input);
+    const int status = input_read(reading_of(options), f->model, NULL, input);
     if (status != EXIT_OK) return status;
     if (input->sequences != 1 || input->tokens < 2)
         return say_usage(options, "--influence: expected one text of at least two tokens");
@@ -220,7 +220,8 @@ static int run(const parsed_options *options)
     if (!options_size(options, "tokens", 0, 1, MOST_TOKENS, &findings.length) ||
         !options_size(options, "layers", 0, 1, MOST_LAYERS, &findings.layers))
         return EXIT_USAGE;
-    int status = fill_session_options(options, &session_options);
+    int status = EXIT_OK;
+    fill_session_options(options, &session_options);
     if (status != EXIT_OK) return status;
     if (check_combination(options) != EXIT_OK) return EXIT_USAGE;
     if (!run_is_model_place(options)) return EXIT_INPUT;
@@ -251,8 +252,8 @@ static const option_spec options[] = {
     {"influence", 0, NULL, "measure how much inputs at each distance move an output, by finite differences"},
     {"influence-tokens", 0, "N", "length of the made-up text for that (default 256)"},
     {"influence-sources", 0, "N", "how many tokens are moved, one after the other (default 4)"},
-    {"text", 0, "TEXT", "influence in this text instead of a made-up one"},
-    {"ids", 0, "LIST", "influence in a text of these ids instead of a made-up one"},
+    {"text", 0, "TEXT", "influence in this text instead of a made-up one", TEXTS_AT(reading_options, texts)},
+    {"ids", 0, "LIST", "influence in a text of these ids instead of a made-up one", TEXTS_AT(reading_options, ids)},
     ABLATE_OPTION,
     {"rows", 0, NULL, "list every row of the table with its distances"},
     {NULL, 0, NULL, NULL},
@@ -265,6 +266,7 @@ const command command_receptive_field = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
+    .size = sizeof(reading_options),
     .example =
         "  deberta receptive-field synthetic:v3-base\n  deberta receptive-field synthetic:v1-base -n 1024 --json\n"
         "  deberta receptive-field synthetic:v2-xlarge --plot field.pdf\n",

@@ -164,11 +164,12 @@ static int run(const parsed_options *options)
 }
 
 static const option_spec options[] = {
-    {"question", 0, "TEXT", "what to ask; may be repeated"},
-    {"context", 0, "TEXT", "where the answer is: one for all questions, or one for each"},
-    {"file", 'f', "FILE",
-     "objects with \"question\" and \"context\", one a line; - is standard input; may be repeated"},
-    {"jsonl", 0, NULL, "files hold one JSON object a line, whatever their names"},
+    {"question", 0, "TEXT", "what to ask; may be repeated", TEXTS_AT(reading_options, texts)},
+    {"context", 0, "TEXT", "where the answer is: one for all questions, or one for each",
+     TEXTS_AT(reading_options, pairs)},
+    {"file", 'f', "FILE", "objects with \"question\" and \"context\", one a line; - is standard input; may be repeated",
+     TEXTS_AT(reading_options, files)},
+    {"jsonl", 0, NULL, "files hold one JSON object a line, whatever their names", FLAG_AT(reading_options, jsonl)},
     {"max-answer", 0, "N", "tokens of the longest answer (default 30)"},
     HEAD_RUN_TOP("answers to each question (default 3)"),
     TEXT_BATCHES_OPTIONS,
@@ -182,6 +183,7 @@ const command command_answer = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
+    .size = sizeof(reading_options),
     .example = "  deberta answer deberta-v3-squad2 --question 'Where was she born?' --context 'Ada Lovelace was born "
                "in London.'\n"
                "\nwith --json, one line a question; places are places in the context:\n"

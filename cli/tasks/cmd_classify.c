@@ -97,8 +97,9 @@ static int run(const parsed_options *options)
 }
 
 static const option_spec options[] = {
-    {"text", 0, "TEXT", "what to classify; may be repeated"},
-    {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment"},
+    {"text", 0, "TEXT", "what to classify; may be repeated", TEXTS_AT(reading_options, texts)},
+    {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment",
+     TEXTS_AT(reading_options, pairs)},
     {"choice", 0, "TEXT", "one of several continuations of each text, for a multiple-choice model; repeat for each"},
     TEXT_STREAM_FILE_OPTIONS,
     {"multi-label", 0, NULL, "every label by itself (sigmoid) instead of one of all (softmax)"},
@@ -114,6 +115,7 @@ const command command_classify = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
+    .size = sizeof(reading_options),
     .example =
         "  deberta classify models/demo --text 'Call me Ishmael.'\n"
         "  deberta classify models/demo --file pairs.jsonl --json      # objects with \"text\" and perhaps \"pair\"\n"

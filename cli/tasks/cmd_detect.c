@@ -96,7 +96,7 @@ static int run(const parsed_options *options)
 }
 
 static const option_spec options[] = {
-    {"text", 0, "TEXT", "where to look; may be repeated"},
+    {"text", 0, "TEXT", "where to look; may be repeated", TEXTS_AT(reading_options, texts)},
     TEXT_STREAM_FILE_OPTIONS,
     {"threshold", 0, "P", "probability above which a token counts as replaced (default 0.5)"},
     HEAD_RUN_TOP("the N most suspicious tokens; without it all, in the order of the text"),
@@ -111,6 +111,7 @@ const command command_detect = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
+    .size = sizeof(reading_options),
     .example = "  deberta detect deberta-v3-base --top 3 --text 'the chef ate the meal that she had cooked'\n"
                "\nwith --json, one line a text:\n"
                "  {\"line\", \"tokens\": [{\"index\", \"token\", \"characters\": [begin, end], \"bytes\", "

@@ -190,6 +190,7 @@ const command command_eval = {
     .min_arguments = 2,
     .max_arguments = MOST_FILES,
     .options = options,
+    .size = sizeof(reading_options),
     .most_outputs = OUTPUT_PATHS_MOST,
     .example =
         "  deberta eval models/demo docs/studies/data/books.tsv\n"

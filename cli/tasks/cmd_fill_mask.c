@@ -215,7 +215,7 @@ static int run(const parsed_options *options)
 }
 
 static const option_spec options[] = {
-    {"text", 0, "TEXT", "text with one or more [MASK]; may be repeated"},
+    {"text", 0, "TEXT", "text with one or more [MASK]; may be repeated", TEXTS_AT(reading_options, texts)},
     TEXT_STREAM_FILE_OPTIONS,
     {"mlm-decoder", 0, "NAME",
      "emd, the Enhanced Mask Decoder (default where there is one), or plain: the head on the last layer"},
@@ -232,6 +232,7 @@ const command command_fill_mask = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
+    .size = sizeof(reading_options),
     .example = "  deberta fill-mask models/demo --compare --text 'a new [MASK] opened beside the new [MASK]'\n"
                "\nwith --json, one line a text:\n"
                "  {\"line\", \"masks\": [{\"token\", \"characters\": [begin, end], \"bytes\": [begin, end],\n"

@@ -305,7 +305,7 @@ static int run(const parsed_options *options)
 }
 
 static const option_spec options[] = {
-    {"text", 0, "TEXT", "what to tag; may be repeated"},
+    {"text", 0, "TEXT", "what to tag; may be repeated", TEXTS_AT(reading_options, texts)},
     TEXT_STREAM_FILE_OPTIONS,
     {"grouping", 0, "HOW",
      "first: words by their first token, words to entities (default); simple: tokens to entities; none: tokens"},
@@ -321,6 +321,7 @@ const command command_tag = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
+    .size = sizeof(reading_options),
     .example = "  deberta tag deberta-v3-ner --text 'Ada Lovelace was born in London.'\n"
                "\nwith --json, one line a text:\n"
                "  {\"line\", \"entities\": [{\"text\", \"characters\": [begin, end], \"bytes\", \"label\", "

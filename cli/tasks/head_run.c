@@ -15,7 +15,7 @@ enum { WINDOW_TEXTS = 512, WINDOW_BYTES = 1 << 20 };
 int head_run_open(head_run *run, const parsed_options *options, unsigned features)
 {
     *run = (head_run){.options = options, .out = options_value(options, "out", NULL)};
-    return text_batches_open(&run->batches, options, features);
+    return text_batches_open(&run->batches, reading_of(options), features);
 }
 
 void head_run_close(head_run *run)
@@ -257,7 +257,7 @@ int head_run_all(head_run *run, const head_command *command, void *context)
 {
     run->command = command;
     run->context = context;
-    int status = text_stream_open(&run->stream, run->options, &command->names);
+    int status = text_stream_open(&run->stream, reading_of(run->options), &command->names);
     if (status == EXIT_OK) status = text_output_open(run->options, run->out, &run->output);
     if (status == EXIT_OK) status = run_windows(run);
     if (status == EXIT_OK && command->finish) {

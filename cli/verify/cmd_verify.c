@@ -51,8 +51,7 @@ static int read_options(const parsed_options *options, verify_options *verify)
     deberta_model_options model_options;
     deberta_session_options session_options = {0};
     fill_model_options(options, &model_options);
-    const int status = ablate_read(options, &session_options);
-    if (status != EXIT_OK) return status;
+    fill_session_options(options, &session_options);
     *verify = (verify_options){.seed = options->seed,
                                .threads = model_options.threads,
                                .reference = model_options.reference,
@@ -246,7 +245,7 @@ static int verify_one(const parsed_options *options, const verify_options *verif
     info = *deberta_model_describe(model);
     deberta_model_free(&model);
     if (given) {
-        status = input_read(options, path, &info, &input);
+        status = input_read(reading_of(options), path, &info, &input);
         if (status == EXIT_OK)
             status = verify_sequences(options, verify, report, input.ids, input.sequence_starts, input.sequences);
         input_free(&input);
@@ -323,9 +322,10 @@ static int run(const parsed_options *options)
 }
 
 static const option_spec options[] = {
-    {"text", 0, "TEXT", "verify on this text; may be repeated"},
-    {"file", 'f', "FILE", "verify on texts, one a line, or objects (.jsonl); - is standard input"},
-    {"ids", 0, "LIST", "verify on these token ids"},
+    {"text", 0, "TEXT", "verify on this text; may be repeated", TEXTS_AT(reading_options, texts)},
+    {"file", 'f', "FILE", "verify on texts, one a line, or objects (.jsonl); - is standard input",
+     TEXTS_AT(reading_options, files)},
+    {"ids", 0, "LIST", "verify on these token ids", TEXTS_AT(reading_options, ids)},
     {"tokens", 'n', "N", "verify on N made-up ids (default 48)"},
     {"against", 0, "FILE", "compare with tensors in the layout of `encode`, such as tools/reference.py writes"},
     ABLATE_OPTION,
@@ -341,6 +341,7 @@ const command command_verify = {
     .arguments = "[MODEL]",
     .max_arguments = 1,
     .options = options,
+    .size = sizeof(reading_options),
     .most_outputs = OUTPUT_PATHS_MOST,
     .example = "  deberta verify\n  deberta verify synthetic:v3-xsmall,layers=2 -n 100\n"
                "  deberta verify models/demo --text 'Call me Ishmael.' --latex -o errors.pdf   # a chart by layer\n"

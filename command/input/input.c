@@ -168,18 +168,18 @@ static deberta_status parse_ids(const char *text, int64_t **ids, size_t *count, 
     }
 }
 
-static deberta_status read_ids(const parsed_options *options, padded *p, deberta_error *err)
+static deberta_status read_ids(const text_list *given, padded *p, deberta_error *err)
 {
     size_t counts[1024], rows = 0;
     int64_t *lists[1024] = {0};
     deberta_status status = DEBERTA_OK;
-    for (const char *text; status == DEBERTA_OK && (text = options_nth_value(options, "ids", rows)); rows++) {
+    for (; status == DEBERTA_OK && rows < given->count; rows++) {
         if (rows == 1024) {
             status =
                 status_fail(err, DEBERTA_E_ARGUMENT, "--ids may be given at most 1024 times; use --input for more");
             break;
         }
-        status = parse_ids(text, &lists[rows], &counts[rows], err);
+        status = parse_ids(given->items[rows], &lists[rows], &counts[rows], err);
         if (status == DEBERTA_OK && counts[rows] > p->columns) p->columns = counts[rows];
     }
     p->rows = rows;
@@ -259,34 +259,51 @@ deberta_status input_read_tensors(input_batch *input, const char *path, deberta_
     return status;
 }
 
-bool input_token_limit(const parsed_options *options, const deberta_model_info *info, size_t *limit)
+int token_limit_parse(common_options *options, const char *text, void *target)
 {
-    const char *text = options_value(options, "max-tokens", NULL);
-    *limit = 0;
-    if (!text || (strcmp(text, "trained") != 0 && strcmp(text, "receptive") != 0))
-        return options_size(options, "max-tokens", 0, 3, SIZE_MAX, limit);
+    token_limit *limit = target;
+    char *end;
+    if (strcmp(text, "trained") == 0 || strcmp(text, "receptive") == 0) {
+        limit->kind = *text == 't' ? LIMIT_TRAINED : LIMIT_RECEPTIVE;
+        return EXIT_OK;
+    }
+    errno = 0;
+    const unsigned long long tokens = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || errno)
+        return say_usage(options, "--max-tokens: expected a whole number, found '%s'", text);
+    if (tokens < 3) return say_usage(options, "--max-tokens: expected a number of at least 3, found %s", text);
+    *limit = (token_limit){LIMIT_TOKENS, (size_t)tokens};
+    return EXIT_OK;
+}
+
+bool input_token_limit(const reading_options *options, const deberta_model_info *info, size_t *limit)
+{
+    const token_limit given = options->max_tokens;
+    *limit = given.tokens;
+    if (given.kind == LIMIT_NONE || given.kind == LIMIT_TOKENS) return true;
     if (!info) {
-        say_usage(options, "--max-tokens %s: this command does not read the model's configuration; give a number",
-                  text);
+        say_usage(&options->common,
+                  "--max-tokens %s: this command does not read the model's configuration; give a number",
+                  given.kind == LIMIT_TRAINED ? "trained" : "receptive");
         return false;
     }
     *limit = info->max_positions;
-    if (strcmp(text, "trained") == 0) return true;
+    if (given.kind == LIMIT_TRAINED) return true;
     /* the longest text of which every distance has a table row for itself */
     const position_rule rule = position_rule_of(info, DEBERTA_REFERENCE_MICROSOFT);
     deberta_error error = {0};
     *limit = receptive_field_longest_unambiguous(&rule, &error);
     if (*limit) return true;
-    say_usage(options, "--max-tokens receptive: %s", error.message);
+    say_usage(&options->common, "--max-tokens receptive: %s", error.message);
     return false;
 }
 
 /* Texts into one padded matrix; the token lists stay for whoever wants offsets. */
-static deberta_status tokenize(const parsed_options *options, const char *folder, size_t limit, input_batch *input,
+static deberta_status tokenize(const reading_options *options, const char *folder, size_t limit, input_batch *input,
                                padded *p, deberta_error *err)
 {
     DEBERTA_TRY(deberta_tokenizer_open(&input->tokenizer, folder, err));
-    const tokenizer_options tokenizing = {.strict = options_has(options, "strict")};
+    const tokenizer_options tokenizing = {.strict = options->strict};
     input->token_lists = calloc(input->rows, sizeof *input->token_lists);
     if (!input->token_lists) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     p->rows = input->rows;
@@ -300,11 +317,12 @@ static deberta_status tokenize(const parsed_options *options, const char *folder
             input->pair_bytes ? input->pair_bytes[r] : 0, &tokenizing, list, &problem);
         if (status != DEBERTA_OK) return status_fail(err, status, "text %zu: %.400s", r + 1, problem.message);
         if (list->replaced)
-            say_note(options, "text %zu: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu", r + 1,
+            say_note(&options->common,
+                     "text %zu: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu", r + 1,
                      list->replaced, list->replaced == 1 ? "" : "s", list->first_replaced_byte);
         if (limit && list->count > limit) {
             DEBERTA_TRY(token_list_truncate(list, limit, &dropped, err));
-            say_note(options, "text %zu: cut to %zu tokens, %zu dropped", r + 1, limit, dropped);
+            say_note(&options->common, "text %zu: cut to %zu tokens, %zu dropped", r + 1, limit, dropped);
         }
         if (list->count > p->columns) p->columns = list->count;
     }
@@ -322,62 +340,78 @@ static deberta_status tokenize(const parsed_options *options, const char *folder
     return DEBERTA_OK;
 }
 
-int input_refuse_text_options(const parsed_options *options, const char *because)
+int input_refuse_text_options(const reading_options *options, const char *because)
 {
-    static const char *const for_texts[] = {"pair", "max-tokens", "strict"};
+    const void *const for_texts[] = {&options->pairs, &options->max_tokens, &options->strict};
     for (size_t k = 0; k < sizeof for_texts / sizeof *for_texts; k++)
-        if (options_has(options, for_texts[k]))
-            return say_usage(options, "--%s goes with --text or --file%s", for_texts[k], because);
+        if (option_given(&options->common, for_texts[k]))
+            return option_wrong(&options->common, for_texts[k], "goes with --text or --file%s", because);
     return EXIT_OK;
 }
 
-int input_read(const parsed_options *options, const char *model_folder, const deberta_model_info *info,
+/* Exactly one source, by the names that the command has. */
+static int check_sources(const reading_options *options)
+{
+    const common_options *common = &options->common;
+    const bool texts = options->texts.count || options->files.count;
+    const bool takes_ids = option_exists(common, &options->ids),
+               takes_tensors = option_exists(common, &options->tensors);
+    const int sources = (options->ids.count > 0) + (options->tensors.count > 0) + texts;
+    if (sources > 1)
+        return say_usage(common, "give one of --text%s%s%s", option_exists(common, &options->files) ? " or --file" : "",
+                         takes_ids ? ", --ids" : "", takes_tensors ? ", --input" : "");
+    if (sources == 0)
+        return say_usage(common, takes_ids ? "no input: give --text, --file, --ids or --input"
+                                           : "no text: give --text or --file");
+    return texts ? EXIT_OK : input_refuse_text_options(options, "; --ids and --input are taken as they are");
+}
+
+/* Fills p from the one source. EXIT_OK with *status of the library, or an exit code after saying why. */
+static int read_source(const reading_options *options, const char *model_folder, size_t limit, input_batch *input,
+                       padded *p, deberta_status *status, deberta_error *error)
+{
+    const common_options *common = &options->common;
+    if (options->ids.count) {
+        *status = read_ids(&options->ids, p, error);
+        return EXIT_OK;
+    }
+    if (options->tensors.count) {
+        *status = read_file(options->tensors.items[options->tensors.count - 1], p, error);
+        return EXIT_OK;
+    }
+    if (strncmp(model_folder, "synthetic:", 10) == 0)
+        return say_usage(common, "a made-up model has no tokenizer%s",
+                         option_exists(common, &options->ids) ? "; give --ids" : "");
+    const int code = text_source_read(options, input);
+    if (code == EXIT_OK) *status = tokenize(options, model_folder, limit, input, p, error);
+    return code;
+}
+
+int input_read(const reading_options *options, const char *model_folder, const deberta_model_info *info,
                input_batch *input)
 {
+    const common_options *common = &options->common;
     memset(input, 0, sizeof *input);
     deberta_error error = {0};
     padded p = {.source = "--ids"}; /* texts have no source of numbers to blame */
-    deberta_status status;
+    deberta_status status = DEBERTA_OK;
     size_t limit;
-    const bool ids = options_has(options, "ids"), file = options_has(options, "input");
-    const bool texts = options_has(options, "text") || options_has(options, "file");
-    if (ids + file + texts > 1)
-        return say_usage(options, "give one of --text%s%s%s", options_knows(options, "file") ? " or --file" : "",
-                         options_knows(options, "ids") ? ", --ids" : "",
-                         options_knows(options, "input") ? ", --input" : "");
-    if (!ids && !file && !texts) {
-        const bool only_texts = options_command(options)->options && !options_knows(options, "ids");
-        return say_usage(options, only_texts ? "no text: give --text or --file"
-                                             : "no input: give --text, --file, --ids or --input");
-    }
-    if (!texts && input_refuse_text_options(options, "; --ids and --input are taken as they are") != EXIT_OK)
-        return EXIT_USAGE;
-    const char *path = options_value(options, "input", NULL);
+    int code = check_sources(options);
+    if (code != EXIT_OK) return code;
+    const char *path = options->tensors.count ? options->tensors.items[options->tensors.count - 1] : NULL;
     if (path && strcmp(path, "-") != 0 && !path_has_suffix(path, ".safetensors") && !path_has_suffix(path, ".json"))
-        return say_usage(options, "--input: unknown suffix in '%s', expected .safetensors or .json", path);
+        return option_wrong(common, &options->tensors, "unknown suffix in '%s', expected .safetensors or .json", path);
     if (!input_token_limit(options, info, &limit)) return EXIT_USAGE;
-    if (texts && strncmp(model_folder, "synthetic:", 10) == 0)
-        return say_usage(options, "a made-up model has no tokenizer%s",
-                         options_knows(options, "ids") ? "; give --ids" : "");
-    if (ids) {
-        status = read_ids(options, &p, &error);
-    } else if (file) {
-        status = read_file(options_value(options, "input", ""), &p, &error);
-    } else {
-        const int code = text_source_read(options, input);
-        if (code != EXIT_OK) {
-            input_free(input);
-            return code;
-        }
-        status = tokenize(options, model_folder, limit, input, &p, &error);
-    }
-    if (status == DEBERTA_OK) status = pack(input, &p, &error);
-    if (status == DEBERTA_OK && info) status = input_check(input, info, p.source, &error);
+    code = read_source(options, model_folder, limit, input, &p, &status, &error);
+    if (code == EXIT_OK && status == DEBERTA_OK) status = pack(input, &p, &error);
+    if (code == EXIT_OK && status == DEBERTA_OK && info) status = input_check(input, info, p.source, &error);
     padded_free(&p);
-    if (status == DEBERTA_OK) return EXIT_OK;
+    if (code == EXIT_OK && status == DEBERTA_OK) return EXIT_OK;
     input_free(input);
+    if (code != EXIT_OK) return code;
     /* What --ids says is the command line; the rest comes from files. */
-    return ids && status == DEBERTA_E_ARGUMENT ? say_usage(options, "%s", error.message) : say_error(options, &error);
+    return options->ids.count && status == DEBERTA_E_ARGUMENT ? say_usage(common, "%s", error.message)
+                                                              : say_error(common, &error);
 }
 
 deberta_batch input_as_batch(const input_batch *input)
@@ -391,8 +425,9 @@ deberta_batch input_as_batch(const input_batch *input)
                            .mask = input->mask};
 }
 
-bool parse_index_list(const parsed_options *options, const char *name, const char *text, bool *selected, size_t limit)
+bool parse_index_list(const common_options *options, const char *const *member, bool *selected, size_t limit)
 {
+    const char *text = *member;
     memset(selected, 0, limit * sizeof *selected);
     if (strcmp(text, "all") == 0) {
         for (size_t k = 0; k < limit; k++) selected[k] = true;
@@ -412,12 +447,12 @@ bool parse_index_list(const parsed_options *options, const char *name, const cha
             fine = fine && (*end == 0 || *end == ',') && first <= last && errno == 0;
         }
         if (!fine) {
-            say_usage(options, "--%s: expected 'all' or numbers such as 0,3 or 0-5, found '%s'", name, text);
+            option_wrong(options, member, "expected 'all' or numbers such as 0,3 or 0-5, found '%s'", text);
             return false;
         }
         if (last >= limit) {
-            say_usage(options, "--%s: %llu is out of range, this model has %s%zu", name, last,
-                      limit > 1 ? "0 to " : "only ", limit - 1);
+            option_wrong(options, member, "%llu is out of range, this model has %s%zu", last,
+                         limit > 1 ? "0 to " : "only ", limit - 1);
             return false;
         }
         for (unsigned long long k = first; k <= last; k++) selected[k] = true;

@@ -12,7 +12,7 @@
 #ifndef COMMAND_INPUT_INPUT_H
 #define COMMAND_INPUT_INPUT_H
 
-#include "command/options.h"
+#include "command/input/text_stream.h"
 #include "core/text/tokenizer.h"
 
 /* One row of the input as the user gave it. */
@@ -41,19 +41,25 @@ typedef struct input_batch {
 
 /* The options of the sources, for the table of a command. */
 #define INPUT_OPTIONS                                                                                                  \
-    {"text", 0, "TEXT", "what to encode; may be repeated"},                                                            \
-        {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment"},               \
-        {"file", 'f', "FILE", "texts, one a line, or objects (.jsonl); - is standard input"},                          \
-        {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included (also: trained, receptive)"},             \
-        {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so"},                    \
-        {"ids", 0, "LIST", "token ids such as 1,7,3,2, taken as they are; may be repeated"},                           \
+    {"text", 0, "TEXT", "what to encode; may be repeated", TEXTS_AT(reading_options, texts)},                          \
+        {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment",                \
+         TEXTS_AT(reading_options, pairs)},                                                                            \
+        {"file", 'f', "FILE", "texts, one a line, or objects (.jsonl); - is standard input",                           \
+         TEXTS_AT(reading_options, files)},                                                                            \
+        {"max-tokens", 0, "N", "cut longer texts to N tokens, frame included (also: trained, receptive)",              \
+         PARSED_AT(reading_options, max_tokens, token_limit_parse)},                                                   \
+        {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so",                     \
+         FLAG_AT(reading_options, strict)},                                                                            \
+        {"ids", 0, "LIST", "token ids such as 1,7,3,2, taken as they are; may be repeated",                            \
+         TEXTS_AT(reading_options, ids)},                                                                              \
     {                                                                                                                  \
-        "input", 'i', "FILE", "input_ids and masks from a .safetensors or .json file; - is standard input"             \
+        "input", 'i', "FILE", "input_ids and masks from a .safetensors or .json file; - is standard input",            \
+            TEXTS_AT(reading_options, tensors)                                                                         \
     }
 
 /* model_folder: where the tokenizer is. info: for --max-tokens trained and receptive, and for comparing ids with the
  * vocabulary; NULL where no model is open, then these two are refused. EXIT_OK or an exit code, after saying why. */
-int input_read(const parsed_options *options, const char *model_folder, const deberta_model_info *info,
+int input_read(const reading_options *options, const char *model_folder, const deberta_model_info *info,
                input_batch *input);
 /* The same from the tensors of a file. */
 deberta_status input_read_tensors(input_batch *input, const char *path, deberta_error *err);
@@ -65,11 +71,13 @@ void input_free(input_batch *input);
 deberta_batch input_as_batch(const input_batch *input);
 
 /* EXIT_USAGE, after saying so, where an option was given that only texts have a use for. because: ends the sentence. */
-int input_refuse_text_options(const parsed_options *options, const char *because);
+int input_refuse_text_options(const reading_options *options, const char *because);
 /* --max-tokens, 0 where it was not given; info as above. False after saying what is wrong. */
-bool input_token_limit(const parsed_options *options, const deberta_model_info *info, size_t *limit);
+bool input_token_limit(const reading_options *options, const deberta_model_info *info, size_t *limit);
 
-/* "all", "0,3", "0-5,7": sets selected[k] for k < limit. False after saying what is wrong. */
-bool parse_index_list(const parsed_options *options, const char *name, const char *text, bool *selected, size_t limit);
+/* "all", "0,3", "0-5,7": sets selected[k] for k < limit. member: the text of an option. False after saying what is
+ * wrong.
+ */
+bool parse_index_list(const common_options *options, const char *const *member, bool *selected, size_t limit);
 
 #endif

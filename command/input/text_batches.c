@@ -17,25 +17,25 @@ enum {
 static int open_tokenizer(text_batches *batches)
 {
     deberta_error error;
-    const char *folder = options_argument(batches->options, 0);
+    const common_options *options = &batches->options->common;
+    const char *folder = options->arguments[0];
     if (strncmp(folder, "synthetic:", 10) == 0)
-        return say_usage(batches->options, "a made-up model has no tokenizer, so it cannot read texts");
-    if (!run_is_model_place(batches->options)) return EXIT_INPUT;
+        return say_usage(options, "a made-up model has no tokenizer, so it cannot read texts");
+    if (!run_is_model_place(options)) return EXIT_INPUT;
     if (deberta_tokenizer_open(&batches->tokenizer, folder, &error) == DEBERTA_OK) return EXIT_OK;
-    return say_error(batches->options, &error);
+    return say_error(options, &error);
 }
 
-int text_batches_open(text_batches *batches, const parsed_options *options, unsigned features)
+int text_batches_open(text_batches *batches, const reading_options *options, unsigned features)
 {
-    *batches = (text_batches){.options = options, .strict = options_has(options, "strict")};
-    if (!options_size(options, "batch-tokens", DEFAULT_BATCH_TOKENS, 1, 1 << 24, &batches->batch_tokens))
-        return EXIT_USAGE;
-    int status = fill_session_options(options, &batches->session_options);
-    if (status != EXIT_OK) return status;
+    *batches = (text_batches){.options = options,
+                              .strict = options->strict,
+                              .batch_tokens = options->batch_tokens ? options->batch_tokens : DEFAULT_BATCH_TOKENS};
+    fill_session_options(&options->common, &batches->session_options);
     batches->session_options.features = features;
     /* The tokenizer first: it is quick, and its absence should not show after a large model was packed. */
-    status = open_tokenizer(batches);
-    if (status == EXIT_OK) status = run_open_model(options, &batches->model);
+    int status = open_tokenizer(batches);
+    if (status == EXIT_OK) status = run_open_model(&options->common, &batches->model);
     if (status != EXIT_OK) return status;
     batches->info = *deberta_model_describe(batches->model);
     if (!input_token_limit(options, &batches->info, &batches->cut)) return EXIT_USAGE;
@@ -118,11 +118,11 @@ deberta_status text_batches_tokenize(text_batches *batches, text_record *record,
     if (status != DEBERTA_OK) return text_record_spoil(record, err, "%s", local.message);
     text_record_place(record, place);
     if (list->replaced)
-        say_note(batches->options, "%s: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu", place,
+        say_note(&batches->options->common, "%s: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu", place,
                  list->replaced, list->replaced == 1 ? "" : "s", list->first_replaced_byte);
     if (batches->cut && list->count > batches->cut) {
         DEBERTA_TRY(token_list_truncate(list, batches->cut, &dropped, err));
-        say_note(batches->options, "%s: cut to %zu tokens, %zu dropped", place, batches->cut, dropped);
+        say_note(&batches->options->common, "%s: cut to %zu tokens, %zu dropped", place, batches->cut, dropped);
     }
     return check_ids(batches, record, list, err);
 }

@@ -20,7 +20,7 @@ typedef struct text_piece {
 } text_piece;
 
 typedef struct text_batches {
-    const parsed_options *options;
+    const reading_options *options;
     deberta_model *model;
     deberta_model_info info;
     deberta_tokenizer *tokenizer;
@@ -37,7 +37,7 @@ typedef struct text_batches {
 } text_batches;
 
 /* Reads the options, opens model and tokenizer. EXIT_OK or an exit code, after saying why. features: of the session. */
-int text_batches_open(text_batches *batches, const parsed_options *options, unsigned features);
+int text_batches_open(text_batches *batches, const reading_options *options, unsigned features);
 void text_batches_close(text_batches *batches);
 
 /* Tokenizes a record that has no problem yet. What makes it unfit for this model (too long, an id the model lacks,
@@ -55,13 +55,16 @@ deberta_status text_batches_run(text_batches *batches, text_piece *pieces, size_
                                 void *context, deberta_error *err);
 
 #define TEXT_BATCHES_OPTIONS                                                                                           \
-    {"batch-tokens", 0, "N", "tokens encoded together (default 2048); changes speed and memory, no result"},           \
+    {"batch-tokens", 0, "N", "tokens encoded together (default 2048); changes speed and memory, no result",            \
+     SIZE_AT(reading_options, batch_tokens, 1, 1 << 24)},                                                              \
         {"max-tokens", 0, "N",                                                                                         \
          "cut longer texts to N tokens, frame included; also: trained, receptive. Nothing is cut otherwise, but a "    \
-         "text of more than 32768 tokens is refused"},                                                                 \
+         "text of more than 32768 tokens is refused",                                                                  \
+         PARSED_AT(reading_options, max_tokens, token_limit_parse)},                                                   \
         ABLATE_OPTION,                                                                                                 \
     {                                                                                                                  \
-        "strict", 0, NULL, "broken UTF-8 is a problem of its line instead of being replaced by U+FFFD"                 \
+        "strict", 0, NULL, "broken UTF-8 is a problem of its line instead of being replaced by U+FFFD",                \
+            FLAG_AT(reading_options, strict)                                                                           \
     }
 
 #endif

@@ -60,16 +60,17 @@ static deberta_status fill_rows(input_batch *input, record_list *list, deberta_e
     return DEBERTA_OK;
 }
 
-int text_source_read(const parsed_options *options, input_batch *input)
+int text_source_read(const reading_options *options, input_batch *input)
 {
-    const text_stream_names names = {.text = "text", .pair = options_knows(options, "pair") ? "pair" : NULL};
+    const text_stream_names names = {.text = "text",
+                                     .pair = option_exists(&options->common, &options->pairs) ? "pair" : NULL};
     record_list list = {0};
     deberta_error error = {0};
     text_stream stream;
     int status = text_stream_open(&stream, options, &names);
     if (status == EXIT_OK &&
         (read_all(&stream, &list, &error) != DEBERTA_OK || fill_rows(input, &list, &error) != DEBERTA_OK))
-        status = say_error(options, &error);
+        status = say_error(&options->common, &error);
     text_stream_close(&stream);
     for (size_t k = 0; k < list.count; k++) text_record_free(&list.records[k]);
     free(list.records);

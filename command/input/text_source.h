@@ -6,6 +6,6 @@
 
 /* Sets rows, texts, text_bytes, pairs and pair_bytes from the whole of a text_stream, in which a line that cannot be
  * used is an error. EXIT_OK or the exit code, after saying why. */
-int text_source_read(const parsed_options *options, input_batch *input);
+int text_source_read(const reading_options *options, input_batch *input);
 
 #endif

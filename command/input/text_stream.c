@@ -19,19 +19,6 @@ bool text_stream_is_jsonl(const char *path)
     return path_has_suffix(path, ".jsonl") || path_has_suffix(path, ".ndjson");
 }
 
-static const char *nth_file(const text_stream *stream, size_t k)
-{
-    return stream->names->file_arguments ? options_argument(stream->options, k + 1)
-                                         : options_nth_value(stream->options, "file", k);
-}
-
-static size_t count_given(const parsed_options *options, const char *name)
-{
-    size_t count = 0;
-    while (options_nth_value(options, name, count)) count++;
-    return count;
-}
-
 /* ------------------------------------------------------------------------------------------------------- records */
 
 void text_record_free(text_record *record)
@@ -111,15 +98,13 @@ static deberta_status read_object(text_record *record, const text_stream_names *
 static int check_given(const text_stream *stream)
 {
     const text_stream_names *names = stream->names;
-    const size_t texts = count_given(stream->options, names->text), files = count_given(stream->options, "file");
-    const size_t pairs = names->pair ? count_given(stream->options, names->pair) : 0;
-    if (texts + files == 0) return say_usage(stream->options, "no text: give --%s or --file", names->text);
-    if (pairs > texts)
-        return say_usage(stream->options, "--%s was given more often than --%s", names->pair, names->text);
+    const common_options *options = &stream->options->common;
+    const size_t texts = stream->options->texts.count, pairs = names->pair ? stream->options->pairs.count : 0;
+    if (texts + stream->files.count == 0) return say_usage(options, "no text: give --%s or --file", names->text);
+    if (pairs > texts) return say_usage(options, "--%s was given more often than --%s", names->pair, names->text);
     const bool shared = names->share_pair && pairs == 1;
     if (pairs != texts && !shared && (pairs > 0 || names->pair_required))
-        return say_usage(stream->options, "%zu --%s but %zu --%s: give one for each", texts, names->text, pairs,
-                         names->pair);
+        return say_usage(options, "%zu --%s but %zu --%s: give one for each", texts, names->text, pairs, names->pair);
     return EXIT_OK;
 }
 
@@ -127,9 +112,9 @@ static int check_given(const text_stream *stream)
  * pipe would wait for whoever writes to it, and lose what that has written. */
 static int measure_files(text_stream *stream)
 {
-    const char *path;
     bool regular = true;
-    for (size_t k = 0; (path = nth_file(stream, k)); k++) {
+    for (size_t k = 0; k < stream->files.count; k++) {
+        const char *path = stream->files.items[k];
         struct stat about;
         const bool standard = is_standard_input(path);
         const bool found = (standard ? fstat(STDIN_FILENO, &about) : stat(path, &about)) == 0;
@@ -137,7 +122,7 @@ static int measure_files(text_stream *stream)
         if (!found || folder || (!standard && access(path, R_OK) != 0)) {
             deberta_error error = {.code = DEBERTA_E_FILE};
             snprintf(error.message, sizeof error.message, "%s: %s", path, folder ? "is a folder" : strerror(errno));
-            return say_error(stream->options, &error);
+            return say_error(&stream->options->common, &error);
         }
         regular = regular && S_ISREG(about.st_mode);
         stream->total_bytes += (uint64_t)about.st_size;
@@ -146,9 +131,11 @@ static int measure_files(text_stream *stream)
     return EXIT_OK;
 }
 
-int text_stream_open(text_stream *stream, const parsed_options *options, const text_stream_names *names)
+int text_stream_open(text_stream *stream, const reading_options *options, const text_stream_names *names)
 {
-    *stream = (text_stream){.options = options, .names = names};
+    const common_options *common = &options->common;
+    *stream = (text_stream){.options = options, .names = names, .files = options->files};
+    if (names->file_arguments) stream->files = (text_list){common->arguments + 1, common->argument_count - 1};
     const int status = names->file_arguments ? EXIT_OK : check_given(stream);
     return status == EXIT_OK ? measure_files(stream) : status;
 }
@@ -165,8 +152,9 @@ void text_stream_close(text_stream *stream)
 static deberta_status next_given(text_stream *stream, text_record *record, const char *text, deberta_error *err)
 {
     const text_stream_names *names = stream->names;
-    const char *pair = names->pair ? options_nth_value(stream->options, names->pair, stream->given) : NULL;
-    if (!pair && names->pair && names->share_pair) pair = options_nth_value(stream->options, names->pair, 0);
+    const text_list *pairs = &stream->options->pairs;
+    const size_t index = names->share_pair && pairs->count == 1 ? 0 : stream->given;
+    const char *pair = names->pair && index < pairs->count ? pairs->items[index] : NULL;
     record->line = ++stream->given;
     DEBERTA_TRY(copy_text(&record->text, &record->text_bytes, text, strlen(text), err));
     return pair ? copy_text(&record->pair, &record->pair_bytes, pair, strlen(pair), err) : DEBERTA_OK;
@@ -177,7 +165,7 @@ static deberta_status open_next_file(text_stream *stream, const char *path, debe
     stream->file = is_standard_input(path) ? stdin : fopen(path, "rb");
     if (!stream->file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: %s", path, strerror(errno));
     stream->path = is_standard_input(path) ? "standard input" : path;
-    stream->json = options_has(stream->options, "jsonl") || text_stream_is_jsonl(path);
+    stream->json = stream->options->jsonl || text_stream_is_jsonl(path);
     stream->line = 0;
     stream->file_index++;
     return DEBERTA_OK;
@@ -199,8 +187,9 @@ deberta_status text_stream_next(text_stream *stream, text_record *record, bool *
 {
     *record = (text_record){0};
     *end = false;
-    const char *text = options_nth_value(stream->options, stream->names->text, stream->given), *path;
-    if (text) return next_given(stream, record, text, err);
+    const text_list *texts = &stream->options->texts;
+    if (!stream->names->file_arguments && stream->given < texts->count)
+        return next_given(stream, record, texts->items[stream->given], err);
     for (;;) {
         if (stream->file) {
             const ssize_t got = getline(&stream->buffer, &stream->buffer_bytes, stream->file);
@@ -220,9 +209,8 @@ deberta_status text_stream_next(text_stream *stream, text_record *record, bool *
             if (stream->file != stdin) fclose(stream->file);
             stream->file = NULL;
         }
-        path = nth_file(stream, stream->file_index);
-        if (!path) break;
-        DEBERTA_TRY(open_next_file(stream, path, err));
+        if (stream->file_index == stream->files.count) break;
+        DEBERTA_TRY(open_next_file(stream, stream->files.items[stream->file_index], err));
     }
     *end = true;
     return DEBERTA_OK;

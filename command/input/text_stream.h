@@ -13,12 +13,35 @@
 
 #include "command/options.h"
 
-/* The names under which a command takes a text and its second segment, as options and as keys of JSON objects. */
+/* --max-tokens: a number, or as many as the model was trained with, or as many as have distances of their own. */
+typedef enum token_limit_kind { LIMIT_NONE, LIMIT_TOKENS, LIMIT_TRAINED, LIMIT_RECEPTIVE } token_limit_kind;
+typedef struct token_limit {
+    token_limit_kind kind;
+    size_t tokens; /* of LIMIT_TOKENS */
+} token_limit;
+int token_limit_parse(common_options *options, const char *text, void *target);
+
+/* What commands that read texts or ids begin their struct with; each has rows for the members that it takes. */
+typedef struct reading_options {
+    common_options common;
+    text_list texts, pairs, files, ids, tensors; /* tensors: --input */
+    bool jsonl, strict;
+    token_limit max_tokens;
+    size_t batch_tokens; /* 0: the default */
+} reading_options;
+
+/* The struct of a command that begins so. */
+static inline const reading_options *reading_of(const common_options *options)
+{
+    return (const reading_options *)options;
+}
+
+/* What a command calls a text and its second segment, as options and as keys of JSON objects. */
 typedef struct text_stream_names {
     const char *text, *pair;
     bool pair_required;  /* a record without a second segment has a problem; a line of a plain file never has one */
     bool share_pair;     /* one pair option serves every text */
-    bool file_arguments; /* files are the arguments behind MODEL, and there are no other texts */
+    bool file_arguments; /* files are the arguments after MODEL, and there are no other texts */
 } text_stream_names;
 
 typedef struct text_record {
@@ -31,8 +54,9 @@ typedef struct text_record {
 } text_record;
 
 typedef struct text_stream {
-    const parsed_options *options;
+    const reading_options *options;
     const text_stream_names *names;
+    text_list files;
     size_t given, file_index, line; /* texts of the command line that are done; the current file and its last line */
     FILE *file;
     const char *path;
@@ -45,7 +69,7 @@ typedef struct text_stream {
 
 /* Usage errors (nothing given, a pair too many) and files that cannot be opened are found here: EXIT_OK or an exit
  * code. */
-int text_stream_open(text_stream *stream, const parsed_options *options, const text_stream_names *names);
+int text_stream_open(text_stream *stream, const reading_options *options, const text_stream_names *names);
 /* Fills the record and sets *end to false, or sets it to true behind the last. Records are the caller's, to be freed.
  */
 deberta_status text_stream_next(text_stream *stream, text_record *record, bool *end, deberta_error *err);
@@ -63,9 +87,10 @@ deberta_status text_record_spoil(text_record *record, deberta_error *err, const 
     __attribute__((format(printf, 3, 4)));
 
 #define TEXT_STREAM_FILE_OPTIONS                                                                                       \
-    {"file", 'f', "FILE", "one text a line, or objects (.jsonl); - is standard input; may be repeated"},               \
+    {"file", 'f', "FILE", "one text a line, or objects (.jsonl); - is standard input; may be repeated",                \
+     TEXTS_AT(reading_options, files)},                                                                                \
     {                                                                                                                  \
-        "jsonl", 0, NULL, "files hold one JSON object a line, whatever their names"                                    \
+        "jsonl", 0, NULL, "files hold one JSON object a line, whatever their names", FLAG_AT(reading_options, jsonl)   \
     }
 
 #endif
