@@ -19,11 +19,15 @@ bool table_format_read_no_json(const common_options *options, table_format *form
 text_table_style table_format_style(table_format format);
 
 #define TABLE_FORMAT_OPTIONS                                                                                           \
-    {"format", 0, "NAME", "table (default), md, csv, json or latex; without it, what --out ends in",                   \
+    {"format",                                                                                                         \
+     0,                                                                                                                \
+     "NAME",                                                                                                           \
+     "table (default), md, csv, json or latex; without it, what --out ends in",                                        \
+     CHOICE_AT(common_options, format, table_format_names),                                                            \
      .role = OPTION_SHOWS},                                                                                            \
     {                                                                                                                  \
         "latex", 0, NULL, "the same as --format latex: a booktabs table, printed or in --out; takes no file",          \
-            .role = OPTION_SHOWS                                                                                       \
+            FLAG_AT(common_options, latex), .role = OPTION_SHOWS                                                       \
     }
 
 #endif
