@@ -118,8 +118,8 @@ deberta_status text_batches_tokenize(text_batches *batches, text_record *record,
     if (status != DEBERTA_OK) return text_record_spoil(record, err, "%s", local.message);
     text_record_place(record, place);
     if (list->replaced)
-        say_note(&batches->options->common, "%s: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu", place,
-                 list->replaced, list->replaced == 1 ? "" : "s", list->first_replaced_byte);
+        say_note(&batches->options->common, "%s: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu",
+                 place, list->replaced, list->replaced == 1 ? "" : "s", list->first_replaced_byte);
     if (batches->cut && list->count > batches->cut) {
         DEBERTA_TRY(token_list_truncate(list, batches->cut, &dropped, err));
         say_note(&batches->options->common, "%s: cut to %zu tokens, %zu dropped", place, batches->cut, dropped);
