@@ -3,6 +3,7 @@
 SPDX-License-Identifier: MIT
 """
 import base64
+import fcntl
 import json
 import os
 import select
@@ -29,17 +30,29 @@ class Browser:
         # DevTools reads descriptor 3 and writes descriptor 4. Everything it talks to is on this machine.
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
                  "--disable-background-networking", "--hide-scrollbars", f"--user-data-dir={self.profile.name}", "--remote-debugging-pipe"]
-        self.process = subprocess.Popen(["/bin/sh", "-c", f'exec "$@" 3<&{to_child} 4>&{from_child}', "sh", program, *flags, "about:blank"],
-                                        pass_fds=(to_child, from_child), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD_CLOEXEC, 10) for end in (to_child, from_child)]  # neither of them is 3 or 4
+        self.process = subprocess.Popen([program, *flags, "about:blank"], close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                        stderr=subprocess.DEVNULL, preexec_fn=lambda: (os.dup2(ends[0], 3), os.dup2(ends[1], 4)))
+        for end in ends:
+            os.close(end)
         os.close(to_child)
         os.close(from_child)
         self.buffer, self.next_id, self.errors, self.requests, self.events = b"", 0, [], [], []
         self.session = None
-        target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
-        self.session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        self.session = self.call("Target.attachToTarget", targetId=self.first_page(), flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(f"{domain}.enable")
         self.resize(width, height)
+
+    def first_page(self, seconds=60):
+        """The browser answers before it has opened its page."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            pages = [t["targetId"] for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page"]
+            if pages:
+                return pages[0]
+            time.sleep(0.05)
+        raise TimeoutError(f"the browser opened no page in {seconds} s")
 
     def close(self):
         self.process.kill()

@@ -8,8 +8,8 @@ import math
 import os
 import re
 
-from cases_misuse import check_message, needs_figures
-from cases_results import read_png
+from helpers import Picture, check_message, needs_figures
+
 
 SAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench_sample.json")
 KINDS = ["latency", "layers", "memory", "speedup", "grid", "breakdown", "roofline"]
@@ -215,10 +215,11 @@ def choices(bench):
     bench.fine("bench", "plot", SAMPLE, "--plot", "all", "--dpi", "60", "-o", "all.png")
     assert bench.files() == sorted(f"all-{kind}.png" for kind in KINDS), bench.files()
     bench.fine("bench", "plot", SAMPLE, "--dpi", "60", "--width-mm", "85", "-o", "curves.png")
-    width, _, found, _ = read_png(bench.path("curves.png"))
+    picture = Picture.read(bench.path("curves.png"))
+    width, found = picture.width, picture.texts
     assert abs(width - 85 / 25.4 * 60) < 2, width
     assert {"Software", "Measured by", "Measured with", "Measured on", "Command"} <= set(found), found
-    assert found["Measured with"] == b"893b4588d35a-dirty", found["Measured with"]
+    assert found["Measured with"] == "893b4588d35a-dirty", found["Measured with"]
     check_message(bench.run("bench", "plot", SAMPLE, "--plot", "pie", "-o", "a.png"), 2, ["'pie'", "--plot list"])
     check_message(bench.run("bench", "plot", SAMPLE, "--plot", "grid", "-o", "a.txt"), 2, ["a.txt", ".svg"])
 

@@ -6,7 +6,7 @@ import shlex
 import shutil
 
 from cases_documents import commands_of
-from cases_misuse import needs_figures
+from helpers import needs_figures
 
 # Models that are not in the tree, and what would write into somebody's home: cases_documents looks at their options.
 ELSEWHERE = ("deberta-v3-", "swag-model", "source ", " > ~/")

@@ -8,9 +8,8 @@ import math
 import os
 import re
 
-import tensor_files
-from cases_misuse import check_message, needs_figures
-from cases_results import read_png
+from helpers import Picture, check_message, needs_figures, read_tensors
+
 
 TEXT, OTHER = "a new store opened beside the new mall", "a new store opened behind the old mall"
 LAYERS, HEADS, TERMS = 5, 3, ("c2c", "c2p", "p2c")
@@ -26,7 +25,7 @@ class Model:
 
     def __init__(self, bench, text, name="x.safetensors", folder=None, terms=TERMS):
         bench.fine("encode", folder or demo(bench), "--text", text, "--attention", "all", "--components", "all", "-o", name)
-        tensors, _ = tensor_files.read(bench.path(name))
+        tensors, _ = read_tensors(bench.path(name))
         self.n = n = tensors["attn.0.probs"].shape[-1]
         self.matrices = [[{part: [list(tensors[f"attn.{layer}.{part}"].values[(head * n + i) * n:(head * n + i + 1) * n]) for i in range(n)]
                            for part in terms + ("logits", "probs")} for head in range(HEADS)] for layer in range(LAYERS)]
@@ -35,7 +34,7 @@ class Model:
 def lines(bench, kind, *arguments, text=TEXT):
     """The lines of --data, numbers as floats; the figure is drawn too."""
     bench.fine("attention", demo(bench), "--figure", kind, "--text", text, *arguments, "--dpi", "50", "-o", "f.png", "--data", "f.csv")
-    assert read_png(bench.path("f.png"))[0] > 50
+    assert Picture.read(bench.path("f.png")).width > 50
     with open(bench.path("f.csv"), encoding="utf-8", newline="") as file:
         found = list(csv.DictReader(file))
     return [{k: v if k.endswith("label") else float(v) for k, v in line.items()} for line in found]
@@ -272,10 +271,10 @@ def rows_of(tensor):
 def check_value_norms(bench, case, value_rows):
     """Layer 1, every head and key. value_rows(weights, head): the head's rows of W_v, and its bias."""
     folder = os.path.join(bench.golden, case)
-    weights, _ = tensor_files.read(os.path.join(folder, "model.safetensors"))
+    weights, _ = read_tensors(os.path.join(folder, "model.safetensors"))
     ids = ("--ids", "5,9,33,2,17,40")
     bench.fine("encode", folder, *ids, "--hidden", "all", "-o", "x.safetensors")
-    hidden = rows_of(tensor_files.read(bench.path("x.safetensors"))[0]["hidden_states.1"])
+    hidden = rows_of(read_tensors(bench.path("x.safetensors"))[0]["hidden_states.1"])
     bench.fine("attention", folder, *ids, "--figure", "value-weighted", "--layers", "1", "--heads", "all", "--data", "f.csv")
     with open(bench.path("f.csv"), encoding="utf-8", newline="") as file:
         found = list(csv.DictReader(file))
@@ -322,7 +321,7 @@ def token_numbers(bench):
         for kind, axis in (("strips", "token"), ("embeddings", "token"), ("mean", "query")):
             assert {line[axis] for line in lines(bench, kind, *pair, *shown)} == set(kept), (kind, shown)
         bench.fine("attention", demo(bench), "--text", TEXT, *pair, *shown, "--data", "n.safetensors")
-        assert json.loads(tensor_files.read(bench.path("n.safetensors"))[1]["key_numbers"]) == kept, shown
+        assert json.loads(read_tensors(bench.path("n.safetensors"))[1]["key_numbers"]) == kept, shown
     words = lines(bench, "components", *pair, "--words", "--components", "logits")
     assert {labels[int(line["key"])]: line["key_label"] for line in words}["ma"] == "mall", "the first piece of a word"
     bench.fine("attention", demo(bench), "--ids", ",".join(str(7 + k) for k in range(320)), "--tokens", "200:320", "--components", "probs", "-o",

@@ -7,7 +7,8 @@ import shutil
 import struct
 import subprocess
 
-from cases_misuse import TINY
+from helpers import TINY
+
 
 
 def info_json(bench):

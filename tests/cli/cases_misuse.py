@@ -4,14 +4,13 @@ Each line: name, arguments, exit code, words that the message must hold. Words a
 SPDX-License-Identifier: MIT
 """
 import os
-import re
 import resource
 import subprocess
 from unittest import SkipTest
 
-TINY = "synthetic:v3-xsmall,layers=1,vocab=50,hidden=64,heads=2,intermediate=64"
+from helpers import SPM, TINY, check_message, needs_figures
+
 TINY_100 = TINY.replace("vocab=50", "vocab=100")
-SPM = "tokenizers/spm-unigram"
 
 # {G} is the folder of golden data, {DEMO} the bundled model. "in" are files that are made first: name -> bytes.
 TABLE = [
@@ -371,27 +370,6 @@ def prepare(bench):
     os.mkdir(bench.path("d.npy"))
     os.symlink("/dev/full", bench.path("full.png"))
     return set(bench.files())
-
-
-def check_message(result, code, words):
-    assert result.code == code, f"expected exit {code}\n{result.describe()}"
-    assert result.out == "", f"nothing belongs on standard output\n{result.describe()}"
-    lines = result.err.strip().split("\n")
-    for word in words:
-        assert word in result.err, f"the message does not say '{word}'\n{result.describe()}"
-    if lines[0].startswith("deberta 0") or lines[0].startswith("usage"):
-        return
-    assert re.match(r"deberta( [a-z-]+)?: \S", lines[0]), f"a message begins with the command's name\n{result.describe()}"
-    assert len(lines[0]) < 500, result.describe()
-    if code == 2:
-        assert len(lines) == 2 and re.match(r"see: deberta [a-z-]+", lines[1]), f"expected a sentence and where to read on\n{result.describe()}"
-    else:
-        assert len(lines) == 1, f"expected one sentence\n{result.describe()}"
-
-
-def needs_figures(bench):
-    if "\n  attention " not in bench.fine("--help").out:
-        raise SkipTest("built without figures")
 
 
 def misuse(name, arguments, code, words):

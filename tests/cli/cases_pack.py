@@ -7,7 +7,8 @@ import shutil
 import signal
 import subprocess
 
-from cases_misuse import TINY
+from helpers import TINY
+
 
 PACKED = "deberta.packed"
 NOTE = "deberta.packed is not of these weights"

@@ -7,10 +7,8 @@ import math
 import os
 import struct
 
-import tensor_files
 from cases_figure_kinds import TERMS, TEXT, Model, demo, lines, mean, near, place
-from cases_misuse import check_message, needs_figures
-from cases_results import read_png
+from helpers import Picture, check_message, needs_figures, read_tensors
 
 KINDS = ["four-types", "strips", "rows", "distances", "kernel", "embeddings", "error"]
 SPAN, BUCKETS, REACH = 32, 32, 512  # of the demo
@@ -27,7 +25,7 @@ def row_of(r):
 
 
 def half_floats(path, name):
-    """[rows][columns] of an F16 tensor; tensor_files reads what `encode` writes."""
+    """[rows][columns] of an F16 tensor; read_tensors reads what `encode` writes."""
     with open(path, "rb") as file:
         (length,) = struct.unpack("<Q", file.read(8))
         about = json.loads(file.read(length))[name]
@@ -68,7 +66,7 @@ def strips(bench):
                "s.svg")
     with open(bench.path("s.svg"), encoding="utf-8") as file:
         assert file.read().count(">store</text>") == 8, "tokens stand beside all eight strips"
-    tensors, _ = tensor_files.read(bench.path("s.safetensors"))
+    tensors, _ = read_tensors(bench.path("s.safetensors"))
     assert len(tensors) == 8, list(tensors)
     for layer in (1, 4):
         for head in (0, 2):
@@ -149,7 +147,7 @@ def embeddings(bench):
     path = os.path.join(demo(bench), "model.safetensors")
     table = half_floats(path, "deberta.embeddings.position_embeddings.weight")
     bench.fine("encode", demo(bench), "--text", TEXT, "--hidden", "all", "-o", "h.safetensors")
-    hidden, _ = tensor_files.read(bench.path("h.safetensors"))
+    hidden, _ = read_tensors(bench.path("h.safetensors"))
     _, n, width = hidden["hidden_states.4"].shape
     found = lines(bench, "embeddings")
     assert len(found) == n * width
@@ -162,8 +160,8 @@ def embeddings(bench):
     # below the first layer: words and positions as the file has them
     folder, ids = os.path.join(bench.golden, V1), [1, 7, 3, 11]
     bench.fine("attention", folder, "--ids", ",".join(map(str, ids)), "--figure", "embeddings", "--data", "e.safetensors", "--dpi", "50", "-o", "e.png")
-    found, _ = tensor_files.read(bench.path("e.safetensors"))
-    weights, _ = tensor_files.read(os.path.join(folder, "model.safetensors"))
+    found, _ = read_tensors(bench.path("e.safetensors"))
+    weights, _ = read_tensors(os.path.join(folder, "model.safetensors"))
     words, positions = (next(v for k, v in weights.items() if k.endswith(name + "_embeddings.weight")) for name in ("word", "position"))
     width = words.shape[1]
     for t, word in enumerate(ids):
@@ -178,14 +176,14 @@ def error(bench):
     """Of a golden case: what `encode` exports minus the float64 result, which is rounded to float32 in the file."""
     needs_figures(bench)
     folder = os.path.join(bench.golden, "15-v3-b32-n130")
-    expected, _ = tensor_files.read(os.path.join(folder, "expected.safetensors"))
+    expected, _ = read_tensors(os.path.join(folder, "expected.safetensors"))
     n = expected["input_ids"].shape[1]
     ids = ",".join(map(str, expected["input_ids"].values[:n]))
     bench.fine("encode", folder, "--ids", ids, "--attention", "all", "--components", "all", "-o", "x.safetensors")
     bench.fine("attention", folder, "--ids", ids, "--figure", "error", "--components", "c2p,probs", "--layers", "1", "--heads", "1", "--data",
                "e.safetensors", "--dpi", "60", "-o", "e.png")
-    found, _ = tensor_files.read(bench.path("e.safetensors"))
-    engine, _ = tensor_files.read(bench.path("x.safetensors"))
+    found, _ = read_tensors(bench.path("e.safetensors"))
+    engine, _ = read_tensors(bench.path("x.safetensors"))
     for name, shown in (("attn.1.c2p", "c2p"), ("attn.1.probs", "probs")):
         cells = slice(n * n, 2 * n * n)  # head 1
         ours, theirs, off = engine[name].values[cells], expected[name].values[cells], found[f"layer.1.head.1.{shown}_error"].values
@@ -206,7 +204,7 @@ def refusals(bench):
     check_message(bench.run("attention", plain, "--ids", "1,2", "--figure", "error", "-o", "no/a.png"), 4, ["no/a.png"])
     for kind in KINDS:  # one token is enough for all of them
         bench.fine("attention", demo(bench), "--ids", "5", "--figure", kind, "--dpi", "60", "-o", f"{kind}.png")
-        assert read_png(bench.path(f"{kind}.png"))[0] > 50
+        assert Picture.read(bench.path(f"{kind}.png")).width > 50
 
 
 def tests(settings):

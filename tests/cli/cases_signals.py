@@ -1,58 +1,18 @@
 """Being told to stop: nothing unfinished may stay behind, and the program ends by the signal, as shells expect. And standard output
 that is closed or full. SPDX-License-Identifier: MIT
 """
-import contextlib
 import os
 import signal
 import subprocess
 import time
 
-from cases_misuse import SPM, TINY, check_message
+from helpers import SPM, TINY, alive, check_message, children_of, ending, wait_until
 
 # Long enough to be interrupted: 350 MB of attention are written.
 LONG_ENCODE = ["encode", "synthetic:v3-xsmall,vocab=50,hidden=64,heads=8,intermediate=64,layers=6", "--ids", ",".join(["7"] * 600),
                "--attention", "all", "--components", "all", "-o", "x.safetensors"]
 LONG_BENCH = ["bench", "synthetic:v3-xsmall,vocab=50,layers=6", "-n", "512", "--reps", "500", "--no-peak", "--json", "-o", "x.json"]
 LONG_PEAK = ["bench", "synthetic:v3-xsmall,vocab=50,layers=1", "-n", "16", "--reps", "7", "--json", "-o", "x.json"]
-
-
-def children_of(pid):
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children", encoding="ascii") as file:
-            return [int(word) for word in file.read().split()]
-    except OSError:
-        return []
-
-
-def alive(pid):
-    """Not if it has ended, nor if it has been killed and only waits for a processor to end on."""
-    try:
-        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
-            status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
-    except OSError:
-        return False
-    pending = int(status.get("ShdPnd", "0"), 16) | int(status.get("SigPnd", "0"), 16)
-    return status.get("State", "X")[0] not in "ZX" and not pending & 1 << signal.SIGKILL - 1
-
-
-def wait_until(condition, seconds=30):
-    end = time.time() + seconds
-    while time.time() < end:
-        if condition():
-            return True
-        time.sleep(0.005)
-    return False
-
-
-@contextlib.contextmanager
-def ending(process):
-    """A test that fails leaves no process behind."""
-    try:
-        yield
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
 
 
 def stopped(arguments, number, old=None):

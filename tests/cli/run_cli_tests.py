@@ -1,15 +1,25 @@
 #!/usr/bin/env python3
 """Tests of the program from outside: what it prints, how it ends, what it writes and what it leaves behind.
 
-    run_cli_tests.py --program build/deberta [--only WORD] [--update] [--show]
+    run_cli_tests.py --program build/deberta [--cases NAME,...] [--only WORD] [--jobs N] [--tap] [--update] [--show]
 
---update writes the golden texts in expected/ anew; --show prints every message that wrong use brings, to be read aloud.
-Every test has a folder of its own and must leave nothing in it but what it asked for. The last line is
+A test is a function that takes a `Bench`: what the file cases_NAME.py calls test_*, and what its tests(settings) yields with a name.
+Functions in the file's REQUIRES are called before each test_* and may skip it.
+--cases: only these files. --only: only tests whose names contain the word. --tap: for meson, as the Test Anything Protocol has it.
+--update writes the golden texts in expected/ anew; --show prints every message that wrong use brings, to be read through.
+
+Every test runs in a process and a working folder of its own. helpers.py has what tests share. The last line is
 `N passed, N failed, N skipped`. SPDX-License-Identifier: MIT
 """
 import argparse
 import concurrent.futures
+import fcntl
+import glob
+import importlib
+import json
+import multiprocessing
 import os
+import pathlib
 import shutil
 import subprocess
 import sys
@@ -25,23 +35,29 @@ sys.dont_write_bytecode = True
 
 
 class Result:
+    """out and err are texts whatever their bytes are; strict() is for tests in which they must be UTF-8."""
+
     def __init__(self, command, code, out, err):
-        self.command, self.code, self.out, self.err = command, code, out, err
+        self.command, self.code, self.bytes = command, code, (out, err)
+        self.out, self.err = (text.decode(errors="replace") for text in self.bytes)
+
+    def strict(self):
+        return tuple(text.decode() for text in self.bytes)
 
     def describe(self):
-        return f"$ {self.command}\n[exit {self.code}]\nstdout: {self.out[-1500:]!r}\nstderr: {self.err[-1500:]!r}"
+        return f"$ {self.command[:500]}\n[exit {self.code}]\nstdout: {self.out[-1500:]!r}\nstderr: {self.err[-1500:]!r}"
 
 
 class Bench:
-    """What a test works with: the program, a folder of its own, and the places of the test data."""
+    """What a test works with: the program, a folder of its own, which is the working folder, and the places of the test data."""
 
     def __init__(self, settings, folder):
         self.program, self.golden, self.folder = settings.program, settings.golden, folder
         self.update, self.show = settings.update, settings.show
-        self.root = ROOT
+        self.root, self.shared_folder = ROOT, pathlib.Path(settings.shared)
 
     def command(self, arguments):
-        return [self.program] + [str(a) for a in arguments]
+        return [self.program] + [str(a) if not isinstance(a, bytes) else a for a in arguments]
 
     def environment(self, extra):
         environment = {k: v for k, v in os.environ.items() if k != "DEBERTA_ISA"}
@@ -54,19 +70,47 @@ class Bench:
         done = subprocess.run(self.command(arguments), cwd=self.folder, input=stdin, stdout=stdout, stderr=subprocess.PIPE,
                               env=self.environment(env), timeout=timeout)
         shown = " ".join(["deberta"] + [repr(str(a)) if not str(a) or " " in str(a) else str(a) for a in arguments])
-        result = Result(shown, done.returncode, (done.stdout or b"").decode(errors="replace"), done.stderr.decode(errors="replace"))
+        return Result(shown, done.returncode, done.stdout or b"", done.stderr)
+
+    def expect(self, code, *arguments, **kwargs):
+        """Runs the program, which must end with that code."""
+        result = self.run(*arguments, **kwargs)
+        assert result.code == code, f"expected exit {code}\n{result.describe()}"
         return result
 
     def fine(self, *arguments, **kwargs):
-        result = self.run(*arguments, **kwargs)
-        assert result.code == 0, result.describe()
-        return result
+        return self.expect(0, *arguments, **kwargs)
+
+    def json(self, *arguments, **kwargs):
+        return json.loads(self.fine(*arguments, "--json", **kwargs).out)
 
     def path(self, name):
         return os.path.join(self.folder, name)
 
+    def write(self, name, content):
+        """A file of texts or bytes; its path."""
+        with open(self.path(name), "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+        return self.path(name)
+
+    def read(self, name):
+        with open(self.path(name), encoding="utf-8") as file:
+            return file.read()
+
     def files(self):
         return sorted(os.listdir(self.folder))
+
+    def shared(self, name, make):
+        """A folder or file that several tests only read: the first that asks makes it, with make(path)."""
+        path, unfinished = self.shared_folder / name, self.shared_folder / "unfinished" / name
+        with open(self.shared_folder / (name + ".lock"), "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                shutil.rmtree(unfinished, ignore_errors=True)  # of one that failed
+                unfinished.parent.mkdir(exist_ok=True)
+                make(unfinished)
+                unfinished.rename(path)
+        return path
 
     def expect_text(self, name, text):
         """Compares with the golden text of that name."""
@@ -81,60 +125,123 @@ class Bench:
         assert text == expected, f"expected/{name}.txt differs\n--- expected\n{expected}\n--- found\n{text}"
 
 
-def run_one(settings, name, test):
+# ----------------------------------------------------------------------------------------------------------- collecting
+
+def case_files():
+    return sorted(os.path.basename(path)[len("cases_"):-len(".py")] for path in glob.glob(os.path.join(HERE, "cases_*.py")))
+
+
+def behind(requirements, test):
+    def run(bench):
+        for requirement in requirements:
+            requirement(bench)
+        test(bench)
+    return run
+
+
+def tests_of(name, settings):
+    """(name, function) of every test of cases_NAME.py."""
+    module = importlib.import_module("cases_" + name)
+    for word, function in vars(module).items():
+        if word.startswith("test_") and function.__module__ == module.__name__:
+            yield f"{name}/{word[len('test_'):].replace('_', '-')}", behind(getattr(module, "REQUIRES", ()), function)
+    if hasattr(module, "tests"):
+        yield from module.tests(settings)
+
+
+def collect(settings):
+    tests = {}
+    for name in settings.cases:
+        for test_name, test in tests_of(name, settings):
+            assert test_name not in tests, f"two tests are called '{test_name}'"
+            if settings.only in test_name:
+                tests[test_name] = test
+    return tests
+
+
+# -------------------------------------------------------------------------------------------------------------- running
+
+SETTINGS, TESTS = None, {}  # set before the workers are forked
+
+
+def place_of(failure):
+    """File and line of the test that failed, not of what it called to compare."""
+    frames = [f for f in traceback.extract_tb(failure.__traceback__) if os.path.basename(f.filename).startswith("cases_")]
+    where = (frames or traceback.extract_tb(failure.__traceback__))[-1]
+    return f"{os.path.basename(where.filename)}:{where.lineno}: {failure or where.line}"
+
+
+def run_one(name):
     folder = tempfile.mkdtemp(prefix="deberta-cli-")
+    os.chdir(folder)
     try:
-        test(Bench(settings, folder))
+        TESTS[name](Bench(SETTINGS, folder))
         return name, "passed", ""
     except SkipTest as reason:
         return name, "skipped", str(reason)
     except AssertionError as failure:
-        where = traceback.extract_tb(failure.__traceback__)[-1]
-        return name, "failed", f"{os.path.basename(where.filename)}:{where.lineno}: {failure or where.line}"
-    except Exception:
+        return name, "failed", place_of(failure)
+    except Exception:  # whatever a test meets is its failure
         return name, "failed", traceback.format_exc()
     finally:
+        os.chdir("/")
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def main():
+def run_all(jobs):
+    """Outcomes as they come."""
+    if jobs == 1:
+        yield from map(run_one, TESTS)
+        return
+    with concurrent.futures.ProcessPoolExecutor(jobs, mp_context=multiprocessing.get_context("fork")) as pool:
+        for done in concurrent.futures.as_completed([pool.submit(run_one, name) for name in TESTS]):
+            yield done.result()
+
+
+def print_tap(number, name, outcome, text):
+    name = name.replace("#", "_")
+    if outcome == "failed":
+        print(f"not ok {number} - {name}", *text.split("\n"), sep="\n# ")
+    else:
+        print(f"ok {number} - {name}" + (f" # SKIP {text}" if outcome == "skipped" else ""))
+    sys.stdout.flush()
+
+
+def parse_arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--program", required=True)
     parser.add_argument("--golden", default=os.path.join(ROOT, "tests", "golden"))
+    parser.add_argument("--cases", default=",".join(case_files()))
     parser.add_argument("--only", default="")
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--update", action="store_true")
-    parser.add_argument("--show", action="store_true")
+    for flag in ("--tap", "--update", "--show"):
+        parser.add_argument(flag, action="store_true")
     settings = parser.parse_args()
     settings.program, settings.golden = os.path.abspath(settings.program), os.path.abspath(settings.golden)
+    settings.cases = settings.cases.split(",")
+    unknown = set(settings.cases) - set(case_files())
+    if unknown:
+        parser.error(f"--cases: no {', '.join(sorted(unknown))}; there are {', '.join(case_files())}")
+    return settings
 
-    import cases_bench_plot
-    import cases_documents
-    import cases_examples
-    import cases_figure_kinds
-    import cases_info
-    import cases_pack
-    import cases_misuse
-    import cases_position_figures
-    import cases_results
-    import cases_signals
-    tests = {}
-    for module in (cases_misuse, cases_info, cases_pack, cases_results, cases_bench_plot, cases_figure_kinds, cases_position_figures, cases_documents, cases_examples, cases_signals):
-        for name, test in module.tests(settings):
-            assert name not in tests, f"two tests are called '{name}'"
-            if settings.only in name:
-                tests[name] = test
 
-    begin, counts = time.time(), {"passed": 0, "failed": 0, "skipped": 0}
-    with concurrent.futures.ThreadPoolExecutor(1 if settings.show else settings.jobs) as pool:
-        for done in concurrent.futures.as_completed([pool.submit(run_one, settings, n, t) for n, t in tests.items()]):
-            name, outcome, text = done.result()
+def main():
+    global SETTINGS, TESTS
+    settings, begin, counts = parse_arguments(), time.monotonic(), {"passed": 0, "failed": 0, "skipped": 0}
+    with tempfile.TemporaryDirectory(prefix="deberta-cli-shared-") as settings.shared:
+        SETTINGS, TESTS = settings, collect(settings)
+        if settings.tap:
+            print(f"1..{len(TESTS)}")
+        for name, outcome, text in run_all(1 if settings.show else settings.jobs):
             counts[outcome] += 1
-            if outcome != "passed":
+            if settings.tap:
+                print_tap(sum(counts.values()), name, outcome, text)
+            elif outcome != "passed":
                 print(f"{outcome.upper()} {name}: {text}", flush=True)
-    print(f"{time.time() - begin:.0f} s")
-    print("{passed} passed, {failed} failed, {skipped} skipped".format(**counts))
-    return 1 if counts["failed"] else 0
+    if not settings.tap:
+        print(f"{time.monotonic() - begin:.0f} s")
+        print("{passed} passed, {failed} failed, {skipped} skipped".format(**counts))
+    return 1 if counts["failed"] or not counts["passed"] + counts["skipped"] else 0
 
 
 if __name__ == "__main__":

@@ -1,10 +1,8 @@
-#!/usr/bin/env python3
 """`deberta attention` as a user calls it: every cell of a decoded PNG against the exported data, tokens and words, scales, files and
-their provenance, bad input.
+their provenance, bad input. Pictures are decoded here; where panels lie is read from the SVG of the same figure.
 
-Usage: test_attention.py DEBERTA [ONLY]. The last line counts. Pictures are decoded here; where panels lie is read from the SVG of the same figure.
-
-SPDX-License-Identifier: MIT"""
+SPDX-License-Identifier: MIT
+"""
 import base64
 import csv
 import hashlib
@@ -18,21 +16,12 @@ import shutil
 import signal
 import struct
 import subprocess
-import sys
-import tempfile
-import time
-import traceback
 import xml.etree.ElementTree as tree
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import small_models
-import tensor_files
-from png_pixels import Picture
+from helpers import DEMO, ROOT, Picture, contains, ending, make_model, needs_figures, read_tensors, wait_until
 
-PROGRAM, ONLY = os.path.abspath(sys.argv[1]), sys.argv[2] if len(sys.argv) > 2 else ""
-ROOT = pathlib.Path(__file__).resolve().parents[2]
-DEMO = str(ROOT / "models" / "demo")
-TINY = "synthetic:v3-xsmall,layers=2,hidden=64,heads=2,intermediate=64,vocab=100"
+REQUIRES = (needs_figures,)
+SMALL = "synthetic:v3-xsmall,layers=2,hidden=64,heads=2,intermediate=64,vocab=100"
 TEXT = "a new store opened, un-happy beside the newest mall."
 WORDS = [[0], [1], [2], [3], [4, 5], [6, 7, 8, 9, 10, 11], [12], [13], [14, 15], [16, 17, 18], [19]]  # its tokens
 NAMES = {"c2c": "content to content", "c2p": "content to position", "p2c": "position to content", "logits": "logits (sum)",
@@ -40,29 +29,20 @@ NAMES = {"c2c": "content to content", "c2p": "content to position", "p2c": "posi
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def run(*arguments):
-    return subprocess.run([PROGRAM, "attention", *arguments], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+def draw(bench, *arguments):
+    return bench.fine("attention", *arguments)
 
 
-def draw(*arguments):
-    done = run(*arguments)
-    assert done.returncode == 0, f"{arguments}: exit {done.returncode}, {done.stderr}"
-    return done
-
-
-def refused(code, words, *arguments):
+def refused(bench, code, words, *arguments):
     """Fails with that code and a message that has those words, and leaves no file behind."""
-    before = sorted(os.listdir("."))
-    done = run(*arguments)
-    assert done.returncode == code, f"{arguments}: exit {done.returncode}, expected {code}: {done.stderr}"
-    missing = [word for word in words if word not in done.stderr]
-    assert not missing, f"{arguments}: the message lacks {missing}: {done.stderr}"
-    assert sorted(os.listdir(".")) == before, f"{arguments}: left {set(os.listdir('.')) - set(before)}"
+    before = bench.files()
+    contains(bench.expect(code, "attention", *arguments).err, *words)
+    assert bench.files() == before, f"{arguments}: left {set(bench.files()) - set(before)}"
 
 
 def matrices(path):
     """{name: rows} of a data file of matrices."""
-    tensors, _ = tensor_files.read(path)
+    tensors, _ = read_tensors(path)
     return {name: [list(t.values[i * t.shape[1]:(i + 1) * t.shape[1]]) for i in range(t.shape[0])] for name, t in tensors.items()}
 
 
@@ -74,7 +54,7 @@ class Drawing:
     """A figure as PNG and SVG: the colours of its cells and of its colour bars, from low to high, with their numbers."""
 
     def __init__(self, stem):
-        self.picture, root = Picture(pathlib.Path(stem + ".png").read_bytes()), tree.parse(stem + ".svg").getroot()
+        self.picture, root = Picture.read(stem + ".png"), tree.parse(stem + ".svg").getroot()
         self.scale = self.picture.width / float(root.get("viewBox").split()[2])
         self.texts = [t.text for t in root.iter(SVG + "text")]
         self.fills = {t.text: t.get("fill") for t in root.iter(SVG + "text")}
@@ -119,8 +99,8 @@ def check_cells(drawing, panel, bar, rows, low, high):
     return exchanged
 
 
-def every_cell_is_the_exported_value():
-    draw(DEMO, "--text", TEXT, "--dpi", "120", "-o", "cells.png", "-o", "cells.svg", "--data", "cells.safetensors")
+def test_every_cell_is_the_exported_value(bench):
+    draw(bench, DEMO, "--text", TEXT, "--dpi", "120", "-o", "cells.png", "-o", "cells.svg", "--data", "cells.safetensors")
     drawing, data = Drawing("cells"), matrices("cells.safetensors")
     signed = {name: centred(data["layer.0.head.0." + name]) for name in ("c2c", "c2p", "p2c", "logits")}
     limit = max(abs(value) for rows in signed.values() for row in rows for value in row)
@@ -133,9 +113,9 @@ def every_cell_is_the_exported_value():
     assert check_cells(drawing, NAMES["probs"], 1, probs, 0, max(map(max, probs))) > 10
 
 
-def scales():
+def test_scales(bench):
     common = (DEMO, "--text", TEXT, "--dpi", "120", "--components", "c2p,probs", "-o", "s.png", "-o", "s.svg", "--data", "s.safetensors")
-    draw(*common, "--scale", "-9,9", "--scale", "0,2", "--center", "none", "--signed-palette", "cividis", "--palette", "viridis")
+    draw(bench, *common, "--scale", "-9,9", "--scale", "0,2", "--center", "none", "--signed-palette", "cividis", "--palette", "viridis")
     data, drawing = matrices("s.safetensors"), Drawing("s")
     assert drawing.ends(0) == [-9, 9] and drawing.ends(1) == [0, 2], drawing.bars
     check_cells(drawing, NAMES["c2p"], 0, data["layer.0.head.0.c2p"], -9, 9)
@@ -143,7 +123,7 @@ def scales():
     assert drawing.bars[0][0] != drawing.bars[1][0], "two palettes, one bar"
     assert not any("row mean" in text for text in drawing.texts), "not centred, but the bar says so"
 
-    draw(*common, "--scale", "robust:90")
+    draw(bench, *common, "--scale", "robust:90")
     drawing = Drawing("s")
     flat = sorted(abs(value) for row in centred(data["layer.0.head.0.c2p"]) for value in row)
     limit = flat[math.ceil(0.9 * (len(flat) - 1))]
@@ -156,23 +136,23 @@ def scales():
     assert found and abs(int(found[1]) - clipped) <= 2, f"{clipped} cells are clipped, the figure says: {said}"
     assert "percentile 90" in said
 
-    draw(*common, "--scale", "panel")
+    draw(bench, *common, "--scale", "panel")
     drawing = Drawing("s")
     limit = max(flat)
     assert abs(max(drawing.ends(0)) - limit) < 0.01 * limit and len(drawing.bars) == 2, drawing.bars
 
-    draw(*common, "--log")
+    draw(bench, *common, "--log")
     drawing = Drawing("s")
     low, high = drawing.ends(1)
     values = [[math.log(value / low) / math.log(high / low) for value in row] for row in data["layer.0.head.0.probs"]]
     check_cells(drawing, NAMES["probs"], 1, values, 0, 1)
 
 
-def data_files():
+def test_data_files(bench):
     arguments = (DEMO, "--text", TEXT, "--layers", "0,2", "--heads", "1")
-    draw(*arguments, "--data", "d.safetensors")
-    draw(*arguments, "--data", "d.csv")
-    tensors, notes = tensor_files.read("d.safetensors")
+    draw(bench, *arguments, "--data", "d.safetensors")
+    draw(bench, *arguments, "--data", "d.csv")
+    tensors, notes = read_tensors("d.safetensors")
     assert sorted(tensors) == sorted(f"layer.{l}.head.1.{c}" for l in (0, 2) for c in NAMES), sorted(tensors)
     labels = json.loads(notes["query_labels"])
     with open("d.csv", encoding="utf-8", newline="") as file:
@@ -186,21 +166,19 @@ def data_files():
         for name in NAMES:
             value = tensors[f"layer.{line['layer']}.head.1.{name}"].values[i * n + j]
             assert abs(float(line[name]) - value) <= 1e-8 * abs(value), f"{name}: {line}"
-    done = subprocess.run([PROGRAM, "encode", DEMO, "--text", TEXT, "--components", "0,2", "--attention", "0,2", "-o", "e.safetensors"],
-                          capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    encoded, _ = tensor_files.read("e.safetensors")
+    bench.fine("encode", DEMO, "--text", TEXT, "--components", "0,2", "--attention", "0,2", "-o", "e.safetensors")
+    encoded, _ = read_tensors("e.safetensors")
     for name, tensor in tensors.items():
         _, layer, _, head, component = name.split(".")
         expected = encoded[f"attn.{layer}.{component}"].values
         assert tensor.values == expected[n * n:2 * n * n], f"{name} is not what encode gives for head 1"
 
 
-def words():
-    draw(DEMO, "--text", TEXT, "--data", "t.safetensors")
-    draw(DEMO, "--text", TEXT, "--words", "--data", "w.safetensors", "-o", "w.svg", "--tokens", "0:20")
+def test_words(bench):
+    draw(bench, DEMO, "--text", TEXT, "--data", "t.safetensors")
+    draw(bench, DEMO, "--text", TEXT, "--words", "--data", "w.safetensors", "-o", "w.svg", "--tokens", "0:20")
     tokens, merged = matrices("t.safetensors"), matrices("w.safetensors")
-    _, notes = tensor_files.read("w.safetensors")
+    _, notes = read_tensors("w.safetensors")
     assert json.loads(notes["key_labels"]) == ["[CLS]", *TEXT.split(), "[SEP]"], notes["key_labels"]
     for name in NAMES:
         whole, rows = tokens["layer.0.head.0." + name], merged["layer.0.head.0." + name]
@@ -213,44 +191,44 @@ def words():
     with open("w.svg", encoding="utf-8") as file:
         assert "merged into words" in file.read(), "the figure does not say how"
 
-    draw(DEMO, "--text", "\u0627\u0644\u0633\u0644\u0627\u0645 \u0639\u0644\u064a\u0643\u0645", "--words", "--drop-special", "--data", "w.safetensors",
+    draw(bench, DEMO, "--text", "\u0627\u0644\u0633\u0644\u0627\u0645 \u0639\u0644\u064a\u0643\u0645", "--words", "--drop-special", "--data", "w.safetensors",
          "-o", "rtl.png", "-o", "rtl.pdf", "-q")
-    _, notes = tensor_files.read("w.safetensors")
+    _, notes = read_tensors("w.safetensors")
     assert json.loads(notes["key_labels"]) == ["\u0627\u0644\u0633\u0644\u0627\u0645", "\u0639\u0644\u064a\u0643\u0645"], notes["key_labels"]
 
 
-def labels_of_a_byte_vocabulary():
-    folder = str(small_models.make_model("bytes", "01", "bpe-v1", 3001))
-    draw(folder, "--text", "the caf\u00e9 \u4f60", "--data", "t.safetensors", "-o", "t.svg", "-q")
-    _, notes = tensor_files.read("t.safetensors")
+def test_labels_of_a_byte_vocabulary(bench):
+    folder = str(make_model("bytes", "01", "bpe-v1", 3001))
+    draw(bench, folder, "--text", "the caf\u00e9 \u4f60", "--data", "t.safetensors", "-o", "t.svg", "-q")
+    _, notes = read_tensors("t.safetensors")
     labels = json.loads(notes["key_labels"])
     assert labels == ["[CLS]", "the", "caf\u00e9", "\u0120", "<E4>", "<BD>", "<A0>", "[SEP]"], labels
-    draw(folder, "--text", "the caf\u00e9 \u4f60", "--words", "--data", "t.safetensors")
-    _, notes = tensor_files.read("t.safetensors")
+    draw(bench, folder, "--text", "the caf\u00e9 \u4f60", "--words", "--data", "t.safetensors")
+    _, notes = read_tensors("t.safetensors")
     assert json.loads(notes["key_labels"])[1:-1] == ["the", "caf\u00e9", "\u4f60"], notes["key_labels"]
 
 
-def words_between_other_spaces():
-    for folder in DEMO, str(small_models.make_model("bytes", "01", "bpe-v1", 3001)):
+def test_words_between_other_spaces(bench):
+    for folder in DEMO, str(make_model("bytes", "01", "bpe-v1", 3001)):
         for space in "\u00a0", "\u3000", "\u2003":
-            draw(folder, "--text", f"the store{space}and the{space}cat", "--words", "--drop-special", "--data", "t.safetensors")
-            _, notes = tensor_files.read("t.safetensors")
+            draw(bench, folder, "--text", f"the store{space}and the{space}cat", "--words", "--drop-special", "--data", "t.safetensors")
+            _, notes = read_tensors("t.safetensors")
             assert json.loads(notes["key_labels"]) == ["the", "store", "and", "the", "cat"], (folder, space, notes["key_labels"])
 
 
-def chosen_tokens():
-    draw(DEMO, "--text", TEXT, "--pair", "it closed", "--data", "t.safetensors")
+def test_chosen_tokens(bench):
+    draw(bench, DEMO, "--text", TEXT, "--pair", "it closed", "--data", "t.safetensors")
     whole = matrices("t.safetensors")["layer.0.head.0.logits"]
     n = len(whole)
     for options, kept in ((("--drop-special",), [t for t in range(1, n - 1) if t != 19]), (("--tokens", "2:5"), [2, 3, 4]),
                           (("--tokens", "17:", "--drop-special"), [17, 18, *range(20, n - 1)])):
-        draw(DEMO, "--text", TEXT, "--pair", "it closed", *options, "--data", "c.safetensors")
+        draw(bench, DEMO, "--text", TEXT, "--pair", "it closed", *options, "--data", "c.safetensors")
         rows = matrices("c.safetensors")["layer.0.head.0.logits"]
         assert rows == [[whole[i][j] for j in kept] for i in kept], f"{options}: not the cells of tokens {kept}"
 
 
-def what_stands_in_the_figure():
-    draw(DEMO, "--text", TEXT, "--pair", "it closed", "--letters", "--title", "A title", "--mark", "3,5", "--layout", "2", "--dpi", "120",
+def test_what_stands_in_the_figure(bench):
+    draw(bench, DEMO, "--text", TEXT, "--pair", "it closed", "--letters", "--title", "A title", "--mark", "3,5", "--layout", "2", "--dpi", "120",
          "-o", "f.png", "-o", "f.svg")
     drawing = Drawing("f")
     assert {"A title", "a", "b", "e", "layer 0, head 0", "query", "key", "probability", "logit / sqrt(3d), row mean subtracted"} <= set(drawing.texts)
@@ -267,32 +245,32 @@ def what_stands_in_the_figure():
     assert near(r'<path d="M([\d.]+) ([\d.]+)L', x + 20 * cell, y), "no rule before the second text"
     assert near(r'<rect x="([\d.]+)" y="([\d.]+)"', x + 5 * cell, y + 3 * cell), "cell 3, 5 has no outline"
 
-    draw(DEMO, "--text", "a new store", "--annotate", "--components", "probs", "-o", "n.svg", "--data", "n.safetensors")
+    draw(bench, DEMO, "--text", "a new store", "--annotate", "--components", "probs", "-o", "n.svg", "--data", "n.safetensors")
     probs = matrices("n.safetensors")["layer.0.head.0.probs"]
     numbers = [t.text for t in tree.parse("n.svg").getroot().iter(SVG + "text") if re.fullmatch(r"\.\d\d|1\.00", t.text)]
     assert numbers == [f"{value:.2f}".lstrip("0") for row in probs for value in row], numbers
 
 
-def provenance():
+def test_provenance(bench):
     ask = (DEMO, "--text", "\u4f60\u597d caf\u00e9", "--layers", "1", "--heads", "0,2", "--seed", "7", "--width-mm", "85", "--dpi", "200", "-q")
-    draw(*ask, "-o", "p.png", "-o", "p.svg", "-o", "p.pdf", "--data", "p.csv", "--latex", "p.tex")
+    draw(bench, *ask, "-o", "p.png", "-o", "p.svg", "-o", "p.pdf", "--data", "p.csv", "--latex", "p.tex")
     os.mkdir("other")
-    draw(*ask, "-o", "other/q.pdf", "-o", "other/q.png", "--data", "other/q.csv", "--data", "other/r.safetensors")
+    draw(bench, *ask, "-o", "other/q.pdf", "-o", "other/q.png", "--data", "other/q.csv", "--data", "other/r.safetensors")
     for a, b in (("p.png", "other/q.png"), ("p.pdf", "other/q.pdf")):
         assert pathlib.Path(a).read_bytes() == pathlib.Path(b).read_bytes(), f"{a} and {b} differ"
-    picture = Picture(pathlib.Path("p.png").read_bytes())
+    picture = Picture.read("p.png")
     digest = hashlib.sha256(b"".join((pathlib.Path(DEMO) / name).read_bytes() for name in ("config.json", "model.safetensors"))).hexdigest()
     expected = {"Model": DEMO, "Model SHA-256": digest, "Text": "\u4f60\u597d caf\u00e9", "Layers": "1", "Heads": "0,2", "Seed": "7", "Figure": "components"}
     assert {key: picture.texts.get(key) for key in expected} == expected, picture.texts
-    draw(DEMO, "--text", "a", "--layers", "4,0-2", "--heads", "0,1", "--dpi", "72", "-o", "ranges.png")
-    texts = Picture(pathlib.Path("ranges.png").read_bytes()).texts
+    draw(bench, DEMO, "--text", "a", "--layers", "4,0-2", "--heads", "0,1", "--dpi", "72", "-o", "ranges.png")
+    texts = Picture.read("ranges.png").texts
     assert (texts["Layers"], texts["Heads"]) == ("0-2,4", "0,1"), texts
     assert picture.texts["Software"].startswith("deberta ") and "--heads 0,2" in picture.texts["Command"]
     assert "p.png" not in str(picture.texts) and "p.tex" not in str(picture.texts) and "p.csv" not in str(picture.texts)
     assert picture.dots_per_metre == (7874, 7874), picture.dots_per_metre
     assert abs(picture.width - 85 / 25.4 * 200) <= 1
     assert digest in pathlib.Path("p.svg").read_text(encoding="utf-8")
-    _, notes = tensor_files.read("other/r.safetensors")
+    _, notes = read_tensors("other/r.safetensors")
     assert notes["Model SHA-256"] == digest
     latex = pathlib.Path("p.tex").read_text(encoding="utf-8")
     for piece in (r"\includegraphics[width=85mm]{p.pdf}", r"\caption{", r"\label{fig:p}", r"\texttt{", digest[:12], "\u4f60\u597d caf\u00e9", "layer 1, heads 0,2",
@@ -301,27 +279,27 @@ def provenance():
     assert latex.count("{") == latex.count("}") and latex.endswith("\\end{figure}\n"), latex
 
 
-def sizes():
+def test_sizes(bench):
     for n, pooled in ((1, 0), (2, 0), (512, 0), (4096, 39)):
         ids = ",".join(str(3 + (7 * k * k + k) % 90) for k in range(n))
-        draw(TINY, "--ids", ids, "--dpi", "100" if n == 4096 else "300", "-o", f"n{n}.svg", "-o", f"n{n}.png", "-o", f"n{n}.pdf")
+        draw(bench, SMALL, "--ids", ids, "--dpi", "100" if n == 4096 else "300", "-o", f"n{n}.svg", "-o", f"n{n}.png", "-o", f"n{n}.pdf")
         texts = [t.text for t in tree.parse(f"n{n}.svg").getroot().iter(SVG + "text")]
         assert set(NAMES.values()) <= set(texts), f"n = {n}: {[t for t in texts if len(t) > 3]}"
         note = [t for t in texts if t.startswith("Each drawn cell")]
         assert note == ([f"Each drawn cell is the mean of {pooled} \u00d7 {pooled} cells."] if pooled else []), f"n = {n}: {note}"
 
 
-def odd_texts():
+def test_odd_texts(bench):
     long = "Donau" * 12
-    draw(DEMO, "--text", f"the {long} met", "--words", "-o", "long.svg", "-o", "long.png")
+    draw(bench, DEMO, "--text", f"the {long} met", "--words", "-o", "long.svg", "-o", "long.png")
     labels = [t.text for t in tree.parse("long.svg").getroot().iter(SVG + "text")]
     assert any(t.startswith("Donau") and t.endswith(("\u2026", "...")) and len(t) < 30 for t in labels), labels
-    draw(TINY, "--ids", "5,5,5,5", "--components", "c2c", "-o", "flat.svg", "-o", "flat.png", "--dpi", "100")
+    draw(bench, SMALL, "--ids", "5,5,5,5", "--components", "c2c", "-o", "flat.svg", "-o", "flat.png", "--dpi", "100")
     drawing = Drawing("flat")
     assert {drawing.cell(NAMES["c2c"], i, j, 4) for i in range(4) for j in range(4)} == {(255, 255, 255)}, "equal logits, but colours"
 
 
-def cells_without_a_number():
+def test_cells_without_a_number(bench):
     folder = pathlib.Path(shutil.copytree(DEMO, "broken"))
     data = bytearray((folder / "model.safetensors").read_bytes())
     size = struct.unpack("<Q", data[:8])[0]
@@ -330,7 +308,7 @@ def cells_without_a_number():
     at = 8 + size + about["data_offsets"][0] + 2 * about["shape"][1] * 442  # the vector of "new"
     data[at:at + 2] = b"\x00\x7c"  # begins with infinity
     (folder / "model.safetensors").write_bytes(data)
-    draw(str(folder), "--text", "a new store opened", "-o", "b.svg", "-o", "b.png", "-o", "b.pdf", "--data", "b.csv", "--dpi", "120")
+    draw(bench, str(folder), "--text", "a new store opened", "-o", "b.svg", "-o", "b.png", "-o", "b.pdf", "--data", "b.csv", "--dpi", "120")
     with open("b.csv", encoding="utf-8", newline="") as file:
         values = [line[name] for line in csv.DictReader(file) for name in NAMES]
     bad = sum(not math.isfinite(float(value)) for value in values)
@@ -339,18 +317,17 @@ def cells_without_a_number():
     assert any(text.startswith(f"Hatched: {bad} cells are not finite") for text in drawing.texts), (bad, drawing.texts[-3:])
 
 
-def a_signal_leaves_nothing():
+def test_a_signal_leaves_nothing(bench):
     ids = ",".join(str(3 + k % 90) for k in range(3000))
-    child = subprocess.Popen([PROGRAM, "attention", TINY, "--ids", ids, "--data", "long.csv"], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while not os.listdir(".") and child.poll() is None and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert child.poll() is None and os.listdir("."), "the numbers were written before a signal could be sent"
-    child.terminate()
-    assert child.wait(30) == -signal.SIGTERM and not os.listdir("."), (child.returncode, os.listdir("."))
+    child = bench.start("attention", SMALL, "--ids", ids, "--data", "long.csv", stderr=subprocess.DEVNULL)
+    with ending(child):
+        wait_until(lambda: bench.files() or child.poll() is not None)
+        assert child.poll() is None and bench.files(), "the numbers were written before a signal could be sent"
+        child.terminate()
+        assert child.wait(30) == -signal.SIGTERM and not bench.files(), (child.returncode, bench.files())
 
 
-def commands_of_the_page():
+def test_commands_of_the_page(bench):
     """Every command of the tables in docs/figures.md draws a figure."""
     page = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
     common = [DEMO, "--text", "a new store opened beside the new mall"]
@@ -358,10 +335,10 @@ def commands_of_the_page():
     assert len(commands) > 15, commands
     for command in commands:
         if "OTHER" not in command:
-            draw(*common, *shlex.split(command), "-q")
+            draw(bench, *common, *shlex.split(command), "-q")
 
 
-def bad_input():
+def test_bad_input(bench):
     ids = ("--ids", "1,2,3")
     for arguments, code, words in (
             ((*ids, "-o", "no/a.png", "--data", "a.csv", "--latex", "a.tex"), 4, ["no/a.png", "No such file"]),
@@ -394,42 +371,17 @@ def bad_input():
             ((*ids, "--drop-special", "-o", "a.png"), 2, ["--drop-special", "text"]),
             ((*ids, "--layout", "0", "-o", "a.png"), 2, ["--layout", "1 to 100"]),
             (("--ids", ",".join(["5"] * 100), "--annotate", "-o", "a.png"), 2, ["numbers do not fit", "wider"])):
-        refused(code, words, TINY, *arguments)
-    refused(2, ["nothing is left"], DEMO, "--text", "", "--drop-special", "-o", "a.png")
-    done = run("--figure", "list")
-    assert done.returncode == 0 and done.stdout.startswith("components "), done
+        refused(bench, code, words, SMALL, *arguments)
+    refused(bench, 2, ["nothing is left"], DEMO, "--text", "", "--drop-special", "-o", "a.png")
+    assert draw(bench, "--figure", "list").out.startswith("components ")
 
 
-def notes():
+def test_notes(bench):
     """What is not drawn, and type that is not there, are told of; --quiet is quiet."""
-    two = (TINY, "--ids", "1,2", "--ids", "3,4", "--data", "a.csv")
-    assert draw(*two).stderr == "note: row 0 of 2 is drawn; --row N draws another\n"
-    assert draw(*two, "-q").stderr == draw(*two, "--row", "1").stderr == draw(*two, "--figure", "kernel").stderr == draw(*two, "--figure", "difference").stderr == ""
-    one = (TINY, "--ids", "1,2", "-o", "a.svg", "--font")
-    assert "no font 'No Such Font' is installed" in draw(*one, "No Such Font").stderr
-    assert draw(*one, "No Such Font", "-q").stderr == draw(*one, "No Such Font, sans-serif").stderr == ""
+    two = (SMALL, "--ids", "1,2", "--ids", "3,4", "--data", "a.csv")
+    assert draw(bench, *two).err == "note: row 0 of 2 is drawn; --row N draws another\n"
+    assert draw(bench, *two, "-q").err == draw(bench, *two, "--row", "1").err == draw(bench, *two, "--figure", "kernel").err == draw(bench, *two, "--figure", "difference").err == ""
+    one = (SMALL, "--ids", "1,2", "-o", "a.svg", "--font")
+    assert "no font 'No Such Font' is installed" in draw(bench, *one, "No Such Font").err
+    assert draw(bench, *one, "No Such Font", "-q").err == draw(bench, *one, "No Such Font, sans-serif").err == ""
 
-
-def main():
-    passed = failed = 0
-    tests = (every_cell_is_the_exported_value, scales, data_files, words, words_between_other_spaces, labels_of_a_byte_vocabulary, chosen_tokens,
-             what_stands_in_the_figure, provenance, sizes, odd_texts, cells_without_a_number, a_signal_leaves_nothing, commands_of_the_page,
-             notes, bad_input)
-    for test in tests:
-        if ONLY not in test.__name__:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            os.chdir(folder)
-            try:
-                test()
-                passed += 1
-            except Exception:  # whatever a test meets is its failure
-                failed += 1
-                print(f"FAILED {test.__name__}")
-                traceback.print_exc(limit=-2, file=sys.stdout)
-            os.chdir("/")
-    print(f"{passed} passed, {failed} failed, 0 skipped")
-    return failed > 0
-
-
-sys.exit(main())

@@ -1,21 +1,14 @@
 """fill-mask, detect, classify, tag and answer from the command line, against `encode --logits` and on bad input.
 
-usage: test_heads.py path/to/deberta [name]
-
-SPDX-License-Identifier: MIT"""
+SPDX-License-Identifier: MIT
+"""
 import json
 import math
 import pathlib
 import shutil
-import subprocess
-import sys
-import tempfile
 
-import small_models
+from helpers import GOLDEN, Tensor, make_model, read_tensors, write_tensors
 
-PROGRAM = sys.argv[1]
-FOLDER = None
-MODELS = {}
 CASES = {"mlm": ("33", "spm-unigram", 3001, None), "mlm-v1": ("10", "bpe-v1", 3010, None), "rtd": ("36", "spm-unigram", 3001, None),
          "sequence": ("29", "spm-unigram", 3001, ["bad", "fair", "good"]),
          "token": ("30", "spm-unigram", 3001, ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]),
@@ -23,31 +16,28 @@ CASES = {"mlm": ("33", "spm-unigram", 3001, None), "mlm-v1": ("10", "bpe-v1", 30
          "surplus": ("29", "spm-unigram", 3001, ["one", "too", "many", "names"])}
 
 
-def model(name):
-    if name not in MODELS:
-        MODELS[name] = str(small_models.make_model(FOLDER / name, *CASES[name]))
-    return MODELS[name]
+def model(bench, name):
+    if name == "choice":
+        return bench.shared(name, lambda path: make_choice_model(path, model(bench, "sequence")))
+    return bench.shared(name, lambda path: make_model(path, *CASES[name]))
 
 
-def run(*words, given=None, code=0):
+def run(bench, *words, given=b"", code=0):
     """Runs the program, expects its exit code, returns (stdout, stderr)."""
-    done = subprocess.run([PROGRAM, *map(str, words)], input=given, capture_output=True)
-    assert done.returncode == code, f"{words}: exit {done.returncode}, expected {code}: {done.stderr.decode()}"
-    return done.stdout.decode(), done.stderr.decode()
+    return bench.expect(code, *words, stdin=given).strict()
 
 
-def answers(*words, **keywords):
+def answers(bench, *words, **keywords):
     """One object for each line of --json."""
-    return [json.loads(line) for line in run(*words, "--json", **keywords)[0].splitlines()]
+    return [json.loads(line) for line in run(bench, *words, "--json", **keywords)[0].splitlines()]
 
 
-def logits(name, head, *words):
+def logits(bench, name, head, *words):
     """Rows of a head for one text, through `encode --logits`."""
-    path = FOLDER / "logits.safetensors"
-    run("encode", model(name), *words, "--logits", "-o", path)
-    shape, values = small_models.read_tensors(path)[0]["logits." + head]
-    width = shape[-1] if head != "rtd" else 1
-    return [values[k:k + width] for k in range(0, len(values), width)]
+    run(bench, "encode", model(bench, name), *words, "--logits", "-o", "logits.safetensors")
+    tensor = read_tensors("logits.safetensors")[0]["logits." + head]
+    width = tensor.shape[-1] if head != "rtd" else 1
+    return [tensor.values[k:k + width] for k in range(0, len(tensor.values), width)]
 
 
 def softmax(row):
@@ -62,13 +52,13 @@ def near(a, b):
 
 # ------------------------------------------------------------------------------------------------------- fill-mask
 
-def test_fill_mask_agrees_with_the_logits():
+def test_fill_mask_agrees_with_the_logits(bench):
     text = "a new [MASK] opened beside the new [MASK]"
     for name in ("mlm", "mlm-v1"):
-        got = answers("fill-mask", model(name), "--compare", "--top", 4, "--text", text)[0]
+        got = answers(bench, "fill-mask", model(bench, name), "--compare", "--top", 4, "--text", text)[0]
         assert [text[slice(*mask["characters"])] for mask in got["masks"]] == ["[MASK]", "[MASK]"], got
         for decoder, head in (("emd", "mlm_emd"), ("plain", "mlm")):
-            rows = logits(name, head, "--text", text)
+            rows = logits(bench, name, head, "--text", text)
             for mask in got["masks"]:
                 expected = softmax(rows[mask["token"]])
                 best = sorted(range(len(expected)), key=lambda k: -expected[k])[:4]
@@ -78,25 +68,25 @@ def test_fill_mask_agrees_with_the_logits():
                     near(candidate["probability"], expected[candidate["id"]])
 
 
-def test_fill_mask_prefers_the_mask_decoder():
-    one = answers("fill-mask", model("mlm"), "--text", "[MASK] it")[0]["masks"][0]["candidates"]
-    other = answers("fill-mask", model("mlm"), "--mlm-decoder", "plain", "--text", "[MASK] it")[0]["masks"][0]["candidates"]
+def test_fill_mask_prefers_the_mask_decoder(bench):
+    one = answers(bench, "fill-mask", model(bench, "mlm"), "--text", "[MASK] it")[0]["masks"][0]["candidates"]
+    other = answers(bench, "fill-mask", model(bench, "mlm"), "--mlm-decoder", "plain", "--text", "[MASK] it")[0]["masks"][0]["candidates"]
     assert list(one) == ["emd"] and list(other) == ["plain"] and one["emd"] != other["plain"]
     assert len(one["emd"]) == 5
 
 
-def test_fill_mask_for_a_person():
-    out, _ = run("fill-mask", model("mlm"), "--compare", "--top", 2, "--text", "the [MASK] of")
+def test_fill_mask_for_a_person(bench):
+    out, _ = run(bench, "fill-mask", model(bench, "mlm"), "--compare", "--top", 2, "--text", "the [MASK] of")
     lines = out.splitlines()
     assert lines[0] == "the »[MASK]« of" and lines[1].split() == ["emd", "plain"] and len(lines) == 4, out
     assert len(lines[2].split()) >= 4 and len({len(line.split("  0.")[0]) for line in lines[2:]}) == 1
 
 
-def test_bad_lines_are_reported_and_the_rest_goes_on():
+def test_bad_lines_are_reported_and_the_rest_goes_on(bench):
     lines = [b"one [MASK]", b"", b"no mask", b"   ", b"nul\0 [MASK]", b"\xff [MASK]", b"[MASK] " + b"x " * 5_000_000, b"last [MASK]"]
-    path = FOLDER / "lines.txt"
+    path = pathlib.Path("lines.txt")
     path.write_bytes(b"\n".join(lines))
-    out, notes = run("fill-mask", model("mlm"), "--file", path, "--json", code=3)
+    out, notes = run(bench, "fill-mask", model(bench, "mlm"), "--file", path, "--json", code=3)
     got = [json.loads(line) for line in out.splitlines()]
     assert [g["line"] for g in got] == list(range(1, 9))
     assert [("error" in g) for g in got] == [False, True, True, True, False, False, True, False], got
@@ -104,159 +94,155 @@ def test_bad_lines_are_reported_and_the_rest_goes_on():
         assert f"lines.txt, line {line}: " in notes, notes
     assert "tokens, but" in got[6]["error"] and "--max-tokens" in got[6]["error"]
     assert "lines.txt, line 6: broken UTF-8 replaced by U+FFFD in 1 place," in notes
-    cut = answers("fill-mask", model("mlm"), "--file", path, "--max-tokens", 20, code=3)
+    cut = answers(bench, "fill-mask", model(bench, "mlm"), "--file", path, "--max-tokens", 20, code=3)
     assert "error" not in cut[6]
-    strict = answers("fill-mask", model("mlm"), "--strict", "--file", path, code=3)
+    strict = answers(bench, "fill-mask", model(bench, "mlm"), "--strict", "--file", path, code=3)
     assert "UTF-8" in strict[5]["error"], strict[5]
     # the same line alone and in company
-    alone = answers("fill-mask", model("mlm"), "--text", "last [MASK]")[0]
+    alone = answers(bench, "fill-mask", model(bench, "mlm"), "--text", "last [MASK]")[0]
     assert alone["masks"] == got[7]["masks"]
 
 
-def test_results_do_not_depend_on_batches():
-    path = FOLDER / "many.txt"
+def test_results_do_not_depend_on_batches(bench):
+    path = pathlib.Path("many.txt")
     path.write_text("".join(f"{'word ' * (k % 7)}[MASK] number {k}\n" for k in range(70)))
-    one = run("fill-mask", model("mlm"), "--file", path, "--json")[0]
-    assert one == run("fill-mask", model("mlm"), "--file", path, "--json", "--batch-tokens", 1)[0]
-    assert one == run("fill-mask", model("mlm"), "--file", path, "--json", "--threads", 1, "--batch-tokens", 100)[0]
+    one = run(bench, "fill-mask", model(bench, "mlm"), "--file", path, "--json")[0]
+    assert one == run(bench, "fill-mask", model(bench, "mlm"), "--file", path, "--json", "--batch-tokens", 1)[0]
+    assert one == run(bench, "fill-mask", model(bench, "mlm"), "--file", path, "--json", "--threads", 1, "--batch-tokens", 100)[0]
 
 
-def test_jsonl_input():
-    path = FOLDER / "in.jsonl"
+def test_jsonl_input(bench):
+    path = pathlib.Path("in.jsonl")
     path.write_text('{"text": "a [MASK]", "id": "x1"}\n{"txt": 1}\nnot json\n{"text": 5}\n\n{"text": "b [MASK]", "id": 7}\n')
-    got = answers("fill-mask", model("mlm"), "--file", path, code=3)
+    got = answers(bench, "fill-mask", model(bench, "mlm"), "--file", path, code=3)
     assert [g.get("id") for g in got] == ["x1", None, None, None, None, 7]
     assert ["error" in g for g in got] == [False, True, True, True, True, False]
     exact = '{"text": "a [MASK]", "id": [0.1234567890123, 12345678901234567890.5]}\n'
-    got_exact = answers("fill-mask", model("mlm"), "--file", "-", "--jsonl", given=exact.encode())[0]
+    got_exact = answers(bench, "fill-mask", model(bench, "mlm"), "--file", "-", "--jsonl", given=exact.encode())[0]
     assert got_exact["id"] == json.loads(exact)["id"] and got_exact["masks"], got_exact
-    for words in (("fill-mask", model("mlm")), ("classify", model("sequence")), ("tag", model("token"), "--json")):
-        assert "standard input has no lines" in run(*words, "--file", "-", given=b"", code=3)[1]
-    piped = answers("fill-mask", model("mlm"), "--file", "-", "--jsonl", given=path.read_bytes(), code=3)
+    for words in (("fill-mask", model(bench, "mlm")), ("classify", model(bench, "sequence")), ("tag", model(bench, "token"), "--json")):
+        assert "standard input has no lines" in run(bench, *words, "--file", "-", given=b"", code=3)[1]
+    piped = answers(bench, "fill-mask", model(bench, "mlm"), "--file", "-", "--jsonl", given=path.read_bytes(), code=3)
     assert piped[0]["masks"] == got[0]["masks"] and piped[5]["file"] == "standard input"
 
 
-def test_positions_behind_the_table():
+def test_positions_behind_the_table(bench):
     text = "word " * 70 + "[MASK]"
-    assert "position table" in answers("fill-mask", model("mlm"), "--text", text, code=3)[0]["error"]
-    answers("fill-mask", model("mlm"), "--mlm-decoder", "plain", "--text", text)
+    assert "position table" in answers(bench, "fill-mask", model(bench, "mlm"), "--text", text, code=3)[0]["error"]
+    answers(bench, "fill-mask", model(bench, "mlm"), "--mlm-decoder", "plain", "--text", text)
 
 
 # ---------------------------------------------------------------------------------------------------------- models
 
-def test_missing_tokenizer_and_heads():
-    golden = next(small_models.GOLDEN.glob("33-*"))
-    _, notes = run("fill-mask", golden, "--text", "[MASK]", code=3)
+def test_missing_tokenizer_and_heads(bench):
+    golden = next(GOLDEN.glob("33-*"))
+    _, notes = run(bench, "fill-mask", golden, "--text", "[MASK]", code=3)
     assert "spm.model" in notes and "tokenizer.json" in notes and "vocab.json" in notes, notes
-    _, notes = run("detect", model("mlm"), "--text", "x", code=3)
+    _, notes = run(bench, "detect", model(bench, "mlm"), "--text", "x", code=3)
     assert "'rtd'" in notes and "mlm, mlm_emd" in notes, notes
-    _, notes = run("fill-mask", model("token"), "--text", "[MASK]", code=3)
+    _, notes = run(bench, "fill-mask", model(bench, "token"), "--text", "[MASK]", code=3)
     assert "'mlm'" in notes and "token" in notes, notes
-    _, notes = run("classify", model("misfit"), "--text", "x", code=3)
+    _, notes = run(bench, "classify", model(bench, "misfit"), "--text", "x", code=3)
     assert "does not name the label 2" in notes and "labels 0 to 2" in notes, notes
-    _, notes = run("classify", model("surplus"), "--text", "x", code=3)
+    _, notes = run(bench, "classify", model(bench, "surplus"), "--text", "x", code=3)
     assert "names the label 3" in notes and "labels 0 to 2" in notes, notes
-    _, notes = run("tag", "synthetic:v3-xsmall,layers=1,vocab=100", "--text", "x", code=2)
+    _, notes = run(bench, "tag", "synthetic:v3-xsmall,layers=1,vocab=100", "--text", "x", code=2)
     assert "no tokenizer" in notes
 
 
-def test_architecture_without_its_pooler():
+def test_architecture_without_its_pooler(bench):
     """A sequence classifier without a pooler is an incomplete file, not a token classifier."""
-    folder = small_models.make_model(FOLDER / "poolerless", *CASES["sequence"])
-    tensors, _ = small_models.read_tensors(folder / "model.safetensors")
+    folder = make_model(pathlib.Path("poolerless"), *CASES["sequence"])
+    tensors, _ = read_tensors(folder / "model.safetensors")
     for name in [name for name in tensors if name.startswith("pooler.")]:
         del tensors[name]
-    small_models.write_tensors(folder / "model.safetensors", tensors)
+    write_tensors(folder / "model.safetensors", tensors)
     config = json.loads((folder / "config.json").read_text())
     for architecture, code in (("DebertaV2ForSequenceClassification", 3), ("DebertaV2ForTokenClassification", 0)):
         (folder / "config.json").write_text(json.dumps(config | {"architectures": [architecture]}))
-        _, notes = run("tag", folder, "--text", "x", code=code)
+        _, notes = run(bench, "tag", folder, "--text", "x", code=code)
         assert code == 0 or "pooler.dense.weight" in notes, notes
 
 
-def test_damaged_weights():
-    folder = small_models.make_model(FOLDER / "damaged", *CASES["sequence"])
-    tensors, _ = small_models.read_tensors(folder / "model.safetensors")
-    tensors["classifier.bias"][1][1] = math.nan
-    small_models.write_tensors(folder / "model.safetensors", tensors)
-    out, notes = run("classify", folder, "--text", "x", "--json", code=3)
+def test_damaged_weights(bench):
+    folder = make_model(pathlib.Path("damaged"), *CASES["sequence"])
+    tensors, _ = read_tensors(folder / "model.safetensors")
+    tensors["classifier.bias"].values[1] = math.nan
+    write_tensors(folder / "model.safetensors", tensors)
+    out, notes = run(bench, "classify", folder, "--text", "x", "--json", code=3)
     assert out == "" and "damaged" in notes, (out, notes)
 
 
-def test_wrong_usage():
-    for words in (("fill-mask", model("mlm")), ("fill-mask", model("mlm"), "--text", "[MASK]", "--top", "0"),
-                  ("fill-mask", model("mlm"), "--text", "[MASK]", "--mlm-decoder", "x"),
-                  ("classify", model("sequence"), "--pair", "x"), ("answer", model("qa"), "--question", "x"),
-                  ("tag", model("token"), "--text", "x", "--grouping", "y")):
-        run(*words, code=2)
-    run("classify", model("sequence"), "--file", FOLDER / "nothing.txt", code=3)
-    run("classify", model("sequence"), "--file", FOLDER, code=3)
+def test_wrong_usage(bench):
+    for words in (("fill-mask", model(bench, "mlm")), ("fill-mask", model(bench, "mlm"), "--text", "[MASK]", "--top", "0"),
+                  ("fill-mask", model(bench, "mlm"), "--text", "[MASK]", "--mlm-decoder", "x"),
+                  ("classify", model(bench, "sequence"), "--pair", "x"), ("answer", model(bench, "qa"), "--question", "x"),
+                  ("tag", model(bench, "token"), "--text", "x", "--grouping", "y")):
+        run(bench, *words, code=2)
+    run(bench, "classify", model(bench, "sequence"), "--file", pathlib.Path("nothing.txt"), code=3)
+    run(bench, "classify", model(bench, "sequence"), "--file", bench.folder, code=3)
 
 
 # ---------------------------------------------------------------------------------------------------------- detect
 
-def test_detect():
+def test_detect(bench):
     text = "the cook ate the house"
-    got = answers("detect", model("rtd"), "--text", text)[0]["tokens"]
-    rows = logits("rtd", "rtd", "--text", text)
+    got = answers(bench, "detect", model(bench, "rtd"), "--text", text)[0]["tokens"]
+    rows = logits(bench, "rtd", "rtd", "--text", text)
     assert len(got) == len(rows) - 2
     for token in got:
         near(token["probability"], 1 / (1 + math.exp(-rows[token["index"]][0])))
         assert token["replaced"] == (token["probability"] > 0.5)
-    top = answers("detect", model("rtd"), "--top", 2, "--text", text)[0]["tokens"]
+    top = answers(bench, "detect", model(bench, "rtd"), "--top", 2, "--text", text)[0]["tokens"]
     assert [t["index"] for t in top] == [t["index"] for t in sorted(got, key=lambda t: -t["probability"])[:2]]
     assert "".join(text[slice(*t["characters"])] for t in got) == text.replace(" ", "")
-    out, _ = run("detect", model("rtd"), "--top", 1, "--text", text)
+    out, _ = run(bench, "detect", model(bench, "rtd"), "--top", 1, "--text", text)
     assert "»" + text[slice(*top[0]["characters"])] + "«" in out
-    assert answers("detect", model("rtd"), "--text", "  ")[0]["tokens"] == []
-    assert "nothing above 1" in run("detect", model("rtd"), "--threshold", 1, "--text", text)[0]
+    assert answers(bench, "detect", model(bench, "rtd"), "--text", "  ")[0]["tokens"] == []
+    assert "nothing above 1" in run(bench, "detect", model(bench, "rtd"), "--threshold", 1, "--text", text)[0]
 
 
 # -------------------------------------------------------------------------------------------------------- classify
 
-def test_classify():
-    rows = logits("sequence", "sequence", "--text", "one", "--pair", "two")
-    got = answers("classify", model("sequence"), "--text", "one", "--pair", "two")[0]["labels"]
+def test_classify(bench):
+    rows = logits(bench, "sequence", "sequence", "--text", "one", "--pair", "two")
+    got = answers(bench, "classify", model(bench, "sequence"), "--text", "one", "--pair", "two")[0]["labels"]
     expected = softmax(rows[0])
     assert [g["label"] for g in got] == [["bad", "fair", "good"][k] for k in sorted(range(3), key=lambda k: -expected[k])]
     for g in got:
         near(g["probability"], expected[g["index"]])
-    several = answers("classify", model("sequence"), "--multi-label", "--text", "one", "--pair", "two", "--top", 2)[0]["labels"]
+    several = answers(bench, "classify", model(bench, "sequence"), "--multi-label", "--text", "one", "--pair", "two", "--top", 2)[0]["labels"]
     assert len(several) == 2
     for g in several:
         near(g["probability"], 1 / (1 + math.exp(-rows[0][g["index"]])))
-    assert len(answers("classify", model("sequence"), "--text", "", "--text", " ")) == 2
-    out, _ = run("classify", model("sequence"), "--text", "a\tb\x1b[31m")
+    assert len(answers(bench, "classify", model(bench, "sequence"), "--text", "", "--text", " ")) == 2
+    out, _ = run(bench, "classify", model(bench, "sequence"), "--text", "a\tb\x1b[31m")
     assert out.startswith("a·b·[31m\n  0."), out
 
 
-def choice_model():
+def make_choice_model(path, sequence_model):
     """The classifier of the sequence model with one of its rows."""
-    folder = FOLDER / "choice"
-    if not folder.exists():
-        shutil.copytree(model("sequence"), folder)
-        tensors, _ = small_models.read_tensors(folder / "model.safetensors")
-        for name, columns in (("classifier.weight", tensors["classifier.weight"][0][1]), ("classifier.bias", 1)):
-            shape, values = tensors[name]
-            tensors[name] = ([1] + shape[1:], values[:columns])
-        small_models.write_tensors(folder / "model.safetensors", tensors)
-        config = json.loads((folder / "config.json").read_text())
-        config.pop("id2label")
-        config["architectures"] = ["DebertaV2ForMultipleChoice"]
-        (folder / "config.json").write_text(json.dumps(config))
-    MODELS["choice"] = str(folder)
-    return folder
+    folder = pathlib.Path(shutil.copytree(sequence_model, path))
+    tensors, _ = read_tensors(folder / "model.safetensors")
+    for name in ("classifier.weight", "classifier.bias"):
+        whole = tensors[name]
+        tensors[name] = Tensor("F32", (1, *whole.shape[1:]), whole.values[:len(whole.values) // whole.shape[0]])
+    write_tensors(folder / "model.safetensors", tensors)
+    config = json.loads((folder / "config.json").read_text())
+    config.pop("id2label")
+    config["architectures"] = ["DebertaV2ForMultipleChoice"]
+    (folder / "config.json").write_text(json.dumps(config))
 
 
-def test_choices():
+def test_choices(bench):
     """Scores of each choice alone, and the softmax over them."""
     choices = ["went in", "boiled over", "", "a longer one than all the others"]
     words = [word for choice in choices for word in ("--choice", choice)]
     texts = ["she opened the door and", "two"]
-    got = answers("classify", choice_model(), "--text", texts[0], "--text", texts[1], *words, "--batch-tokens", 20)
+    got = answers(bench, "classify", model(bench, "choice"), "--text", texts[0], "--text", texts[1], *words, "--batch-tokens", 20)
     assert len(got) == 2
     for text, line in zip(texts, got):
-        scores = [logits("choice", "sequence", "--text", text, "--pair", choice)[0][0] for choice in choices]
+        scores = [logits(bench, "choice", "sequence", "--text", text, "--pair", choice)[0][0] for choice in choices]
         expected = softmax(scores)
         assert [c["index"] for c in line["choices"]] == sorted(range(4), key=lambda k: -expected[k])
         for found in line["choices"]:
@@ -264,12 +250,12 @@ def test_choices():
             near(found["score"], scores[found["index"]])
             near(found["probability"], expected[found["index"]])
     best = got[1]["choices"][0]
-    assert run("classify", choice_model(), "--text", "two", *words, "--top", 1)[0] == f"two\n  {best['probability']:.3f}  {best['choice']}\n"
-    lines = answers("classify", choice_model(), "--file", "-", *words, given=b"two\n" + b"x " * 16383 + b"\ntwo\n", code=3)
+    assert run(bench, "classify", model(bench, "choice"), "--text", "two", *words, "--top", 1)[0] == f"two\n  {best['probability']:.3f}  {best['choice']}\n"
+    lines = answers(bench, "classify", model(bench, "choice"), "--file", "-", *words, given=b"two\n" + b"x " * 16383 + b"\ntwo\n", code=3)
     assert lines[0]["choices"] == lines[2]["choices"] == got[1]["choices"] and "with choice 0" in lines[1]["error"], lines[1]
-    assert "3 outputs" in run("classify", model("sequence"), "--text", "a", *words, code=3)[1]
-    assert "at least two" in run("classify", choice_model(), "--text", "a", *words[:2], code=2)[1]
-    assert "--pair" in run("classify", choice_model(), "--text", "a", "--pair", "b", *words, code=2)[1]
+    assert "3 outputs" in run(bench, "classify", model(bench, "sequence"), "--text", "a", *words, code=3)[1]
+    assert "at least two" in run(bench, "classify", model(bench, "choice"), "--text", "a", *words[:2], code=2)[1]
+    assert "--pair" in run(bench, "classify", model(bench, "choice"), "--text", "a", "--pair", "b", *words, code=2)[1]
 
 
 # ------------------------------------------------------------------------------------------------------------- tag
@@ -292,39 +278,39 @@ def expected_entities(text, names, tokens):
     return found
 
 
-def test_tag():
+def test_tag(bench):
     names = CASES["token"][3]
     text = "Ada Lovelace went to London, and Mary stayed behind in the old house of Zürich."
-    rows = logits("token", "token", "--text", text)
-    tokens = answers("tag", model("token"), "--grouping", "none", "--top", 5, "--text", text)[0]["tokens"]
+    rows = logits(bench, "token", "token", "--text", text)
+    tokens = answers(bench, "tag", model(bench, "token"), "--grouping", "none", "--top", 5, "--text", text)[0]["tokens"]
     assert len(tokens) == len(rows) - 2
     for token, row in zip(tokens, rows[1:-1]):
         for label, probability in zip(names, softmax(row)):
             near(next(x["probability"] for x in token["labels"] if x["label"] == label), probability)
-    entities = answers("tag", model("token"), "--grouping", "simple", "--text", text)[0]["entities"]
+    entities = answers(bench, "tag", model(bench, "token"), "--grouping", "simple", "--text", text)[0]["entities"]
     assert [[*e["characters"], e["label"]] for e in entities] == expected_entities(text, names, tokens)
     assert all(e["text"] == text[slice(*e["characters"])] for e in entities)
-    words = answers("tag", model("token"), "--text", text)[0]["entities"]
+    words = answers(bench, "tag", model(bench, "token"), "--text", text)[0]["entities"]
     starts = {0} | {k + 1 for k, c in enumerate(text) if c in " ,."} | {k for k, c in enumerate(text) if c in ",."}
     assert words and all(e["characters"][0] in starts for e in words), words
-    assert len(answers("tag", model("token"), "--top", 1, "--text", text)[0]["entities"]) == 1
-    assert answers("tag", model("token"), "--text", "")[0]["entities"] == []
-    out, _ = run("tag", model("token"), "--text", text)
+    assert len(answers(bench, "tag", model(bench, "token"), "--top", 1, "--text", text)[0]["entities"]) == 1
+    assert answers(bench, "tag", model(bench, "token"), "--text", "")[0]["entities"] == []
+    out, _ = run(bench, "tag", model(bench, "token"), "--text", text)
     assert out.splitlines()[0].replace("»", "").replace("«", "") == text and "»" in out, out
 
 
 # ---------------------------------------------------------------------------------------------------------- answer
 
-def test_answer():
+def test_answer(bench):
     question, context = "Where was she born?", "Ada – the countess – was born in London ☃ in 1815."
-    rows = logits("qa", "qa", "--text", question, "--pair", context)
-    listing = json.loads(run("tokenize", model("qa"), "--json", "--text", question, "--pair", context)[0])
+    rows = logits(bench, "qa", "qa", "--text", question, "--pair", context)
+    listing = json.loads(run(bench, "tokenize", model(bench, "qa"), "--json", "--text", question, "--pair", context)[0])
     inside = [t for t in range(len(rows)) if listing["type_ids"][t] == 1 and listing["offsets"][t]]
     kept = [0] + inside
     begin, end = (softmax([rows[t][side] for t in kept]) for side in (0, 1))
     spans = [(begin[b + 1] * end[e + 1], -b, -e) for b in range(len(inside)) for e in range(b, min(b + 6, len(inside)))]
     spans.sort(reverse=True)
-    got = answers("answer", model("qa"), "--question", question, "--context", context, "--max-answer", 6, "--top", 4)[0]
+    got = answers(bench, "answer", model(bench, "qa"), "--question", question, "--context", context, "--max-answer", 6, "--top", 4)[0]
     near(got["no_answer"], begin[0] * end[0])
     for found, (probability, b, e) in zip(got["answers"], spans):
         near(found["probability"], probability)
@@ -332,48 +318,26 @@ def test_answer():
         assert found["text"] == context[where].lstrip(), (found, context[where])
         assert found["text"] == context[slice(*found["characters"])]
         assert found["text"].encode() == context.encode()[slice(*found["bytes"])]
-    out, _ = run("answer", model("qa"), "--question", question, "--question", "Who?", "--context", context)
+    out, _ = run(bench, "answer", model(bench, "qa"), "--question", question, "--question", "Who?", "--context", context)
     assert "(no answer)" in out or got["no_answer"] < got["answers"][-1]["probability"]
     assert out.count(question) == 1 and out.count("Who?") == 1
-    assert "no tokens" in answers("answer", model("qa"), "--question", "x", "--context", " ", code=3)[0]["error"]
+    assert "no tokens" in answers(bench, "answer", model(bench, "qa"), "--question", "x", "--context", " ", code=3)[0]["error"]
 
 
-def test_answer_from_a_file():
-    path = FOLDER / "questions.jsonl"
+def test_answer_from_a_file(bench):
+    path = pathlib.Path("questions.jsonl")
     path.write_text('{"question": "a?", "context": "b c d", "id": 1}\n{"question": "a?"}\n')
-    got = answers("answer", model("qa"), "--file", path, code=3)
+    got = answers(bench, "answer", model(bench, "qa"), "--file", path, code=3)
     assert len(got[0]["answers"]) == 3 and "context" in got[1]["error"]
-    plain = FOLDER / "questions.txt"
+    plain = pathlib.Path("questions.txt")
     plain.write_text("a?\n")
-    assert ".jsonl" in answers("answer", model("qa"), "--file", plain, code=3)[0]["error"]
+    assert ".jsonl" in answers(bench, "answer", model(bench, "qa"), "--file", plain, code=3)[0]["error"]
 
 
 # ---------------------------------------------------------------------------------------------------------- output
 
-def test_out_is_whole_or_absent():
-    path = FOLDER / "out.jsonl"
-    run("classify", model("sequence"), "--text", "x", "--json", "-o", path)
+def test_out_is_whole_or_absent(bench):
+    path = pathlib.Path("out.jsonl")
+    run(bench, "classify", model(bench, "sequence"), "--text", "x", "--json", "-o", path)
     assert json.loads(path.read_text())["labels"]
-    run("classify", model("sequence"), "--text", "x", "-o", FOLDER / "no" / "where", code=4)
-
-
-def main():
-    passed, failed, skipped = 0, 0, 0
-    for name, test in list(globals().items()):
-        if not name.startswith("test_") or (len(sys.argv) > 2 and sys.argv[2] not in name):
-            continue
-        try:
-            test()
-            passed += 1
-        except Exception as problem:  # an unexpected answer of any form
-            failed += 1
-            print(f"FAILED {name}: {type(problem).__name__}: {str(problem)[:2000]}")
-    print(f"{passed} passed, {failed} failed, {skipped} skipped")
-    return failed != 0
-
-
-if __name__ == "__main__":
-    with tempfile.TemporaryDirectory(prefix="deberta-heads-") as name:
-        FOLDER = pathlib.Path(name)
-        code = main()
-    sys.exit(code)
+    run(bench, "classify", model(bench, "sequence"), "--text", "x", "-o", pathlib.Path("no") / "where", code=4)

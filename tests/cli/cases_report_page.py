@@ -1,39 +1,42 @@
-#!/usr/bin/env python3
-"""The page of `deberta report` in a real browser: what a click, a hover and the keys show, against the exact data beside it.
+"""The page of `deberta report` in a real browser: what a click, a hover and the keys show, against the exact data beside it. Skipped
+where there is no Chromium.
 
-Usage: test_report_page.py DEBERTA MODEL. Exit 77 where there is no Chromium. The last line counts.
-
-SPDX-License-Identifier: MIT"""
+SPDX-License-Identifier: MIT
+"""
+import contextlib
 import json
 import math
 import os
 import shlex
-import subprocess
-import sys
-import tempfile
-import time
+from unittest import SkipTest
 from xml.etree import ElementTree
 
-import tensor_files
 from browser import Browser, find_chromium
+from helpers import DEMO, check, equal, read_tensors, wait_until
 
-PROGRAM, MODEL = map(os.path.abspath, sys.argv[1:3])
 TEXT = "the captain saw a 👩‍👩‍👧 and wrote مرحبا on <b>paper</b>"
-passed = failed = 0
 
 
-def check(fine, what):
-    global passed, failed
-    passed, failed = passed + bool(fine), failed + (not fine)
-    if not fine:
-        print("failed:", what)
+@contextlib.contextmanager
+def a_browser():
+    chromium = find_chromium()
+    if not chromium:
+        raise SkipTest("no Chromium is installed")
+    browser = Browser(chromium)
+    try:
+        yield browser
+        check(not browser.errors, f"errors of the page: {browser.errors}")
+    finally:
+        browser.close()
 
 
-def report(folder, model, *arguments, skip=("--skip", "verify,latency")):
-    done = subprocess.run([PROGRAM, "report", model, "-o", folder, "-q", *skip, *arguments], capture_output=True, text=True,
-                          stdin=subprocess.DEVNULL)
-    check(done.returncode == 0, f"report: exit {done.returncode}, {done.stderr}")
-    return "file://" + os.path.abspath(folder) + "/index.html"
+def report(bench, model, *arguments, skip=("--skip", "verify,latency")):
+    bench.fine("report", model, "-o", "page", "-q", *skip, *arguments)
+    return "file://" + bench.path("page") + "/index.html"
+
+
+def data_of(bench):
+    return read_tensors(bench.path("page/text0.safetensors"))[0]
 
 
 class Page:
@@ -108,10 +111,10 @@ def check_cell(page, tensors, layer, head, i, j, what, centred=True, tolerance=6
         check(abs(found.get(key, 1e9) - value) <= tolerance * max(1, abs(value)), f"{what}: {key} {found.get(key)}, expected {value}")
 
 
-def explore(browser, folder):
+def explore(bench, browser):
     """Every way to choose, on a text with scripts from everywhere."""
-    page = Page(browser, report(folder, MODEL, "--text", TEXT))
-    tensors, _ = tensor_files.read(os.path.join(folder, "text0.safetensors"))
+    page = Page(browser, report(bench, DEMO, "--text", TEXT))
+    tensors = data_of(bench)
     text = page.about["texts"][0]
     tokens = text["tokens"]
     check(browser.requests[1:] == [], f"nothing is loaded: {browser.requests[1:]}")
@@ -168,12 +171,12 @@ def explore(browser, folder):
     check(browser.evaluate("document.querySelectorAll('b b, td b, #tokens b').length") <= 2, "tokens stay texts")
 
 
-def colours(browser, folder):
+def colours(bench, browser):
     """Pixels are the palette's, at the place of the value."""
     ids = ",".join(str(3 + 7 * k % 90) for k in range(40))
-    url = report(folder, "synthetic:v3-xsmall,vocab=100,layers=1", "--ids", ids)
+    url = report(bench, "synthetic:v3-xsmall,vocab=100,layers=1", "--ids", ids)
     page = Page(browser, url + "#layer=0&head=2&show=c2p")
-    tensors, _ = tensor_files.read(os.path.join(folder, "text0.safetensors"))
+    tensors = data_of(bench)
     palette = browser.evaluate("Array.from(atob(JSON.parse(document.getElementById('json-page').textContent).palettes.polar.rgb), c => c.charCodeAt())")
     limit = page.about["texts"][0]["heads"][0][2]["centred"]
     for i, j in ((0, 1), (1, 0), (3, 30), (30, 3), (39, 39), (20, 7)):
@@ -183,11 +186,11 @@ def colours(browser, folder):
         check(page.pixel(*page.cell(i, j)) in near, f"cell {i}, {j}: {page.pixel(*page.cell(i, j))}, expected {near}")
 
 
-def grades(browser, folder):
+def grades(bench, browser):
     """Eight bits, pooled, a single token, missing terms."""
     many = ",".join(str(3 + 11 * k % 90) for k in range(200))
-    page = Page(browser, report(folder, "synthetic:v3-xsmall,vocab=100,layers=6", "--ids", many))
-    tensors, _ = tensor_files.read(os.path.join(folder, "text0.safetensors"))
+    page = Page(browser, report(bench, "synthetic:v3-xsmall,vocab=100,layers=6", "--ids", many))
+    tensors = data_of(bench)
     about = page.about["texts"][0]
     check(not about["exact"] and about["pool"] == 1, f"200 tokens: {about['exact']}, {about['pool']}")
     browser.move(*page.cell(150, 20))
@@ -195,8 +198,8 @@ def grades(browser, folder):
     check("8 bits" in page.text("#readout"), "the page says that numbers are rounded")
 
     longer = ",".join(str(3 + 13 * k % 90) for k in range(230))
-    page = Page(browser, report(folder, "synthetic:v1-base,vocab=100,layers=1,hidden=64,heads=1", "--ids", longer))
-    tensors, _ = tensor_files.read(os.path.join(folder, "text0.safetensors"))
+    page = Page(browser, report(bench, "synthetic:v1-base,vocab=100,layers=1,hidden=64,heads=1", "--ids", longer))
+    tensors = data_of(bench)
     about = page.about["texts"][0]
     check((about["pool"], about["cells"]) == (2, 115), f"230 tokens: pool {about['pool']}")
     browser.move(*page.cell(60, 10))
@@ -207,17 +210,17 @@ def grades(browser, folder):
     step = about["heads"][0][0]["range"][0] / 100
     check(abs(low - min(under)) < step and abs(high - max(under)) < step, f"pooled range: {low}, {high} of {under}")
 
-    page = Page(browser, report(folder, "synthetic:v1-base,vocab=100,layers=1,hidden=64,heads=1,terms=none", "--ids", "5"))
+    page = Page(browser, report(bench, "synthetic:v1-base,vocab=100,layers=1,hidden=64,heads=1,terms=none", "--ids", "5"))
     browser.move(*page.cell(0, 0))
     check(page.shown() == {"c2c": 0, "sum": 0, "probs": 1}, f"one token without relative positions: {page.shown()}")
     check(browser.evaluate("document.getElementById('component-p2c').disabled"), "terms that the model lacks")
 
 
-def rest(browser, folder):
+def rest(bench, browser):
     """Sweeps, tables, a narrow window, paper."""
-    page = Page(browser, report(folder, "synthetic:v3-xsmall,vocab=100,layers=2,hidden=64,heads=1", "-n", "4-8*2", "--reps", "1", "--isa",
+    page = Page(browser, report(bench, "synthetic:v3-xsmall,vocab=100,layers=2,hidden=64,heads=1", "-n", "4-8*2", "--reps", "1", "--isa",
                                 "scalar", skip=()))
-    documents = {name: json.load(open(os.path.join(folder, name + ".json"), encoding="utf-8"))
+    documents = {name: json.load(open(bench.path(f"page/{name}.json"), encoding="utf-8"))
                  for name in ("lengths", "layers", "verify", "receptive-field")}
     medians = [f"{1e3 * r['median_s']:.4g}"[:4] for r in documents["lengths"]["results"]]
     browser.move(*page.place("#latency .point"))
@@ -239,7 +242,7 @@ def rest(browser, folder):
     dark = "getComputedStyle(document.body).backgroundColor"
     check(browser.evaluate(dark) != "rgb(255, 255, 255)", "dark where the system is")
     browser.evaluate("addEventListener('beforeprint', () => { window.onPaper = " + dark + "; })")
-    browser.print(os.path.join(folder, "page.pdf"))
+    browser.print(bench.path("page.pdf"))
     check(browser.evaluate("window.onPaper") == "rgb(255, 255, 255)", "light on paper")
     check(browser.evaluate(dark) != "rgb(255, 255, 255)", "dark again after printing")
 
@@ -262,14 +265,13 @@ def set_box(browser, selector, value):
     browser.frame()
 
 
-def without_terms(browser, folder):
+def without_terms(bench, browser):
     """Boxes take terms out of the softmax of a head, a layer, everything; against the file, and against --ablate."""
-    url = report(folder, MODEL, "--text", TEXT)
+    url = report(bench, DEMO, "--text", TEXT)
     page = Page(browser, url + "#layer=0&head=1&show=probs&cell=4,2")
-    tensors, _ = tensor_files.read(os.path.join(folder, "text0.safetensors"))
-    other = os.path.join(folder, "ablated.safetensors")
-    subprocess.run([PROGRAM, "encode", MODEL, "--text", TEXT, "--components", "all", "--attention", "all", "--ablate", "c2p@0", "-o", other, "-q"], check=True)
-    ablated, _ = tensor_files.read(other)
+    tensors = data_of(bench)
+    bench.fine("encode", DEMO, "--text", TEXT, "--components", "all", "--attention", "all", "--ablate", "c2p@0", "-o", "ablated.safetensors", "-q")
+    ablated, _ = read_tensors("ablated.safetensors")
     n = tensors["attn.0.c2c"].shape[3]
 
     def same(wanted, what):
@@ -300,21 +302,16 @@ def without_terms(browser, folder):
     check(page.text("#keep-note") == "", "nothing to say")
 
 
-def views(browser, folder):
+def views(bench, browser):
     """Lines, all heads, two heads and two texts side by side, zoom, the table, files and the command."""
-    url = report(folder, MODEL, "--text", "a new store opened beside the new mall", "--text", "the old man sat by the sea")
+    url = report(bench, DEMO, "--text", "a new store opened beside the new mall", "--text", "the old man sat by the sea")
     page = Page(browser, url + "#layer=1&head=1&show=probs")
-    tensors, _ = tensor_files.read(os.path.join(folder, "text0.safetensors"))
-    browser.save_downloads(folder)
+    tensors = data_of(bench)
+    browser.save_downloads(bench.folder)
 
     def saved(name):
-        path = os.path.join(folder, name)
-        for _ in range(100):
-            if os.path.exists(path) and os.path.getsize(path):
-                return path
-            time.sleep(.05)
-        check(False, f"{name} was not saved: {os.listdir(folder)}")
-        return None
+        check(wait_until(lambda: os.path.exists(name) and os.path.getsize(name)), f"{name} was not saved: {bench.files()}")
+        return name
 
     browser.click(*page.place("#save-svg"))
     drawn = ElementTree.parse(saved("text0-layer1-head1-probs.svg")).getroot()
@@ -327,9 +324,9 @@ def views(browser, folder):
         check(file.read(8) == b"\x89PNG\r\n\x1a\n", "PNG")
 
     def run_command(what):
-        done = subprocess.run(shlex.split(page.text("#view-command").split("\n")[0].replace("deberta", PROGRAM, 1)), cwd=folder, capture_output=True, text=True,
-                              env={**os.environ, "PWD": folder})
-        check(done.returncode == 0, f"{what}: {page.text('#view-command')}: {done.stderr}")
+        name, *words = shlex.split(page.text("#view-command").split("\n")[0])
+        equal(name, "deberta", what)
+        bench.fine(*words)
 
     run_command("the command of a matrix")
     for key in ("c", "2"):
@@ -383,10 +380,10 @@ def numbers_visible(browser):
     })()""")
 
 
-def widths(browser, folder):
+def widths(bench, browser):
     """At every width, light and dark: the numbers of a cell on the screen beside it, by mouse, keys and touch; nothing to scroll sideways."""
-    url = report(folder, MODEL, "--text", "a new store opened beside the new mall")
-    tensors, _ = tensor_files.read(os.path.join(folder, "text0.safetensors"))
+    url = report(bench, DEMO, "--text", "a new store opened beside the new mall")
+    tensors = data_of(bench)
     for width, height in WIDTHS:
         for scheme in ("light", "dark"):
             browser.resize(width, height)
@@ -420,21 +417,13 @@ def widths(browser, folder):
     browser.resize(1280, 900)
 
 
-def main():
-    chromium = find_chromium()
-    if not chromium:
-        print("no Chromium is installed")
-        return 77
-    browser = Browser(chromium)
-    try:
-        for test in (explore, colours, grades, rest, without_terms, views, widths):
-            with tempfile.TemporaryDirectory() as folder:
-                test(browser, folder)
-        check(not browser.errors, f"errors of the page: {browser.errors}")
-    finally:
-        browser.close()
-    print(f"{passed} passed, {failed} failed")
-    return failed > 0
+def in_a_browser(look):
+    def test(bench):
+        with a_browser() as browser:
+            look(bench, browser)
+    return test
 
 
-sys.exit(main())
+def tests(settings):
+    for look in (explore, colours, grades, rest, without_terms, views, widths):
+        yield "report-page/" + look.__name__.replace("_", "-"), in_a_browser(look)

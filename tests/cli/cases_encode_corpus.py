@@ -1,0 +1,267 @@
+"""`deberta encode` for corpora: values against the padded tensors of plain `encode`, formats, windows, resuming, bad lines.
+
+SPDX-License-Identifier: MIT
+"""
+import array
+import json
+import math
+import os
+import pathlib
+import random
+import re
+import signal
+import struct
+import subprocess
+
+from helpers import ending, make_model, read_tensors, wait_until, write_tensors
+
+WIDTH = 32
+
+
+def model(bench):
+    return bench.shared("model", lambda path: make_model(path, "29", "spm-unigram", 3001))
+
+
+def run(bench, *words, given=b"", code=0):
+    return bench.expect(code, *words, stdin=given).strict()
+
+
+def corpus(name, count, seed=3):
+    dice, words = random.Random(seed), "the a new store opened beside old mall in Zürich ☃ and".split()
+    path = pathlib.Path(name)
+    path.write_text("".join(" ".join(dice.choices(words, k=dice.randrange(20))) + "\n" for _ in range(count)))
+    return path
+
+
+def encode(bench, out, *words, **keywords):
+    path = pathlib.Path(out)
+    notes = run(bench, "encode", model(bench), *words, "-o", path, **keywords)[1]
+    return path, notes
+
+
+def hidden_of(bench, *words):
+    """Rows of H[L] of one text, its padding cut, by plain encode."""
+    run(bench, "encode", model(bench), *words, "-o", "plain.safetensors")
+    tensor = read_tensors("plain.safetensors")[0]["hidden_states.2"]
+    return [tensor.values[t * WIDTH:(t + 1) * WIDTH] for t in range(tensor.shape[1])]
+
+
+def read_npy(path):
+    data = path.read_bytes()
+    assert data[:8] == b"\x93NUMPY\x01\x00"
+    size = struct.unpack("<H", data[8:10])[0]
+    assert (10 + size) % 64 == 0 and data[9 + size:10 + size] == b"\n"
+    facts = eval(data[10:10 + size], {"__builtins__": {}})
+    assert facts["descr"] == "<f4" and not facts["fortran_order"]
+    values = array.array("f", data[10 + size:])
+    assert len(values) == math.prod(facts["shape"])
+    return facts["shape"], values
+
+
+def as_float32(x):
+    return array.array("f", [x])[0]
+
+
+def mean(rows):
+    return [as_float32(math.fsum(column) / len(rows)) for column in zip(*rows)]
+
+
+def near_rows(a, b):
+    assert len(a) == len(b) and max(abs(x - y) for x, y in zip(a, b)) < 1e-6, (list(a)[:4], list(b)[:4])
+
+
+def test_pooling_agrees_with_plain_encode(bench):
+    texts = ["a new store", "", "the old mall in Zürich and the store beside it", "   "]
+    words = [w for text in texts for w in ("--text", text)]
+    means = read_npy(encode(bench, "mean.npy", *words, "--pool", "mean")[0])
+    firsts = read_npy(encode(bench, "cls.npy", *words, "--pool", "cls")[0])
+    assert means[0] == firsts[0] == (4, WIDTH)
+    whole, _ = read_tensors(encode(bench, "none.safetensors", *words, "--pool", "none")[0])
+    starts = list(whole["starts"].values)
+    assert whole["starts"].shape == (5,) and whole["hidden"].shape == (starts[-1], WIDTH)
+    for k, text in enumerate(texts):
+        rows = hidden_of(bench, "--text", text)
+        assert starts[k + 1] - starts[k] == len(rows)
+        near_rows(means[1][k * WIDTH:(k + 1) * WIDTH], mean(rows))
+        assert firsts[1][k * WIDTH:(k + 1) * WIDTH] == rows[0]
+        assert whole["hidden"].values[starts[k] * WIDTH:starts[k + 1] * WIDTH] == sum(rows[1:], rows[0])
+
+
+def test_formats_hold_the_same_rows(bench):
+    path = corpus("formats.txt", 90)
+    shape, values = read_npy(encode(bench, "f.npy", "--file", path)[0])
+    tensors, notes = read_tensors(encode(bench, "f.safetensors", "--file", path, "--pool", "mean", "--isa", "scalar", "--reference", "hf")[0])
+    assert (tensors["pooled"].shape, tensors["pooled"].values) == (tuple(shape), values) and list(tensors) == ["pooled"]
+    version = run(bench, "--version")[0].split()[1]
+    assert notes == {"isa": "scalar", "model": str(model(bench)), "version": version, "reference": "hf", "pool": "mean"}
+    _, notes = read_tensors(encode(bench, "ablated.safetensors", "--file", path, "--pool", "cls", "--ablate", "c2p@0", "--ablate", "p2c@1:0")[0])
+    assert (notes["pool"], notes["ablate"]) == ("cls", "c2p@0,p2c@1:0"), notes
+    lines = [json.loads(line) for line in encode(bench, "f.jsonl", "--file", path)[0].read_text().splitlines()]
+    assert [line["line"] for line in lines] == list(range(1, 91))
+    assert array.array("f", [x for line in lines for x in line["pooled"]]) == values
+
+
+def test_suffixes_in_capitals(bench):
+    path = corpus("UPPER.TXT", 5)
+    for small, large in (("u.npy", "U.NPY"), ("u.jsonl", "U.JSONL"), ("u.safetensors", "U.SAFETENSORS")):
+        assert encode(bench, large, "--file", path, "--pool", "mean")[0].read_bytes() == \
+            encode(bench, small, "--file", path, "--pool", "mean")[0].read_bytes()
+    for name in ("IN.JSONL", "IN.NDJSON"):
+        objects = pathlib.Path(name)
+        objects.write_text('{"text": "a", "id": 7}\n')
+        assert json.loads(encode(bench, "in.jsonl", "--file", objects)[0].read_text())["id"] == 7
+
+
+def test_batches_do_not_show(bench):
+    path = corpus("batches.txt", 120)
+    one = encode(bench, "b1.npy", "--file", path)[0].read_bytes()
+    for k, words in enumerate((["--batch-tokens", 1], ["--batch-tokens", 40], ["--threads", 1, "--batch-tokens", 300])):
+        assert encode(bench, f"b2{k}.npy", "--file", path, *words)[0].read_bytes() == one
+    piped = encode(bench, "b3.npy", "--file", "-", given=path.read_bytes())[0].read_bytes()
+    assert piped == one
+
+
+def test_windows(bench):
+    text = " ".join(f"word {k} of the new store" for k in range(40))
+    path = encode(bench, "w.safetensors", "--text", "short", "--text", text, "--window", 24, "--stride", 9)[0]
+    tensors, notes = read_tensors(path)
+    assert (notes["window"], notes["stride"]) == ("24", "9"), notes
+    listing = json.loads(run(bench, "tokenize", model(bench), "--json", "--text", text)[0])
+    content = len(listing["ids"]) - 2
+    windows = 1 + max(0, math.ceil((content - 22) / 9))
+    assert tensors["pooled"].shape == (1 + windows, WIDTH) and list(tensors["text"].values) == [0] + windows * [1]
+    spans = list(zip(tensors["characters"].values[0::2], tensors["characters"].values[1::2]))
+    assert spans[0] == (0, 5) and spans[1][0] == 0 and spans[-1][1] == len(text)
+    for number in range(windows):
+        first, end = 1 + 9 * number, min(1 + 9 * number + 22, 1 + content)
+        ids = [listing["ids"][0]] + listing["ids"][first:end] + [listing["ids"][-1]]
+        rows = hidden_of(bench, "--ids", ",".join(map(str, ids)))
+        near_rows(tensors["pooled"].values[(1 + number) * WIDTH:(2 + number) * WIDTH], mean(rows))
+        assert spans[1 + number][1] == listing["offsets"][end - 1][1]
+    lines = [json.loads(x) for x in
+             encode(bench, "w.jsonl", "--text", text, "--window", 24, "--stride", 9, "--pool", "none")[0].read_text().splitlines()]
+    assert [line["window"] for line in lines] == list(range(windows)) and len(lines[0]["hidden"]) == 24
+    long = encode(bench, "long.safetensors", "--text", "x " * 60000, "--window", 64)[0]
+    assert read_tensors(long)[0]["pooled"].shape[0] > 1000
+
+
+def test_bad_lines_keep_their_rows(bench):
+    path = pathlib.Path("bad.txt")
+    path.write_bytes(b"one\n\xff two\n" + b"x " * 5_000_000 + b"\nnul \0 four\n")
+    out, notes = encode(bench, "bad.npy", "--file", path, code=3)
+    shape, values = read_npy(out)
+    assert shape == (4, WIDTH) and "bad.txt, line 3: " in notes
+    assert re.search(r": (\d+) tokens, but without --max-tokens the limit is 32768; --max-tokens \1 takes it whole, a smaller number cuts it", notes), notes
+    assert [math.isnan(values[k * WIDTH]) for k in range(4)] == [False, False, True, False]
+    lines = [json.loads(x) for x in encode(bench, "bad.jsonl", "--file", path, "--strict", code=3)[0].read_text().splitlines()]
+    assert ["error" in line for line in lines] == [False, True, True, False]
+    tensors, _ = read_tensors(encode(bench, "bad.safetensors", "--file", path, "--pool", "none", code=3)[0])
+    starts = tensors["starts"].values
+    assert starts[2] == starts[3] < starts[4]
+    small = corpus("memory.txt", 20)
+    small.write_text(small.read_text() + "x " * 3000 + "\nlast\n")
+    notes = encode(bench, "memory.npy", "--file", small, "--batch-tokens", 100, "--memory-limit", "2M", code=3)[1]
+    assert "line 21: " in notes and "--memory-limit" in notes and notes.count("line ") == 1, notes
+    objects = pathlib.Path("bad-in.jsonl")
+    objects.write_text('{"text": "a", "id": {"x": 1}}\n[]\n{"text": "b", "pair": "c"}\n')
+    lines = [json.loads(x) for x in encode(bench, "p.jsonl", "--file", objects, "--window", 8, code=3)[0].read_text().splitlines()]
+    assert ["error" in line for line in lines] == [False, True, True]
+    lines = [json.loads(x) for x in encode(bench, "o.jsonl", "--file", objects, code=3)[0].read_text().splitlines()]
+    assert lines[0]["id"] == {"x": 1} and "error" in lines[1] and lines[2]["tokens"] > lines[0]["tokens"]
+
+
+def test_resuming(bench):
+    path = corpus("resume.txt", 8000)
+    words = ["--file", path, "--batch-tokens", 128, "--threads", 1]
+    for out, more in (("r.npy", ["--pool", "cls"]), ("r.safetensors", ["--pool", "none"]), ("r.jsonl", ["--window", 12])):
+        expected = encode(bench, "whole-" + out, *words, *more)[0].read_bytes()
+        target = pathlib.Path(out)
+        part, journal = pathlib.Path(out + ".part"), pathlib.Path(out + ".part.journal")
+        running = bench.start("encode", model(bench), *words, *more, "--resume", "-o", target, stderr=subprocess.DEVNULL)
+        with ending(running):
+            wait_until(lambda: running.poll() is not None or journal.exists() and journal.read_bytes().count(b"\n") >= 3)
+            running.send_signal(signal.SIGTERM)
+            assert running.wait() == -signal.SIGTERM, "finished before it could be stopped"
+        assert part.exists() and not target.exists()
+        # what a crash leaves: half a row behind the last flush, half a line in the journal
+        with open(part, "ab") as file:
+            file.write(b"half")
+        with open(journal, "ab") as file:
+            file.write(b'{"texts":999')
+        for other in (["--strict"], ["--ablate", "c2p@0"]):
+            assert "other settings" in run(bench, "encode", model(bench), *words, *more, *other, "--resume", "-o", target, code=3)[1]
+        if out == "r.safetensors":  # whose header tells of all rows and has its room already
+            assert "other settings" in run(bench, "encode", f"{model(bench)}/", *words, *more, "--resume", "-o", target, code=3)[1]
+        lines = path.read_text()
+        path.write_text("changed " + lines)
+        assert "not those" in run(bench, "encode", model(bench), *words, *more, "--resume", "-o", target, code=3)[1]
+        path.write_text(lines)
+        _, notes = encode(bench, out, *words, *more, "--resume")
+        assert "texts are done already" in notes, notes
+        assert target.read_bytes() == expected and not part.exists() and not journal.exists()
+
+
+def test_signals_leave_nothing_behind(bench):
+    path = corpus("signal.txt", 30000)
+    running = bench.start("encode", model(bench), "--file", path, "--batch-tokens", "64", "-o", "s.npy")
+    with ending(running):
+        wait_until(lambda: running.poll() is not None or any(name.startswith(".deberta-") for name in bench.files()))
+        running.send_signal(signal.SIGINT)
+        assert running.wait() == -signal.SIGINT and bench.files() == ["signal.txt"], bench.files()
+
+
+def test_links(bench):
+    path = corpus("links.txt", 20)
+    for name, words in (("l.npy", []), ("m.npy", ["--resume"])):
+        link, real = pathlib.Path(name), pathlib.Path("real", name)
+        real.parent.mkdir(exist_ok=True)
+        link.symlink_to(real)
+        assert "symbolic link" in run(bench, "encode", model(bench), "--file", path, *words, "-o", link, code=4)[1]
+        assert link.is_symlink() and not list(real.parent.iterdir())
+        real.write_text("old")
+        encode(bench, name, "--file", path, *words)
+        assert link.is_symlink() and list(real.parent.iterdir()) == [real] and read_npy(real)[0] == (20, WIDTH)
+        real.unlink()
+
+
+def test_a_named_pipe_is_a_file(bench):
+    pipe, out = pathlib.Path("pipe"), pathlib.Path("pipe.npy")
+    os.mkfifo(pipe)
+    writer = subprocess.Popen(["sh", "-c", 'printf "one\\ntwo\\n" > "$1"', "sh", pipe])
+    try:
+        bench.fine("encode", model(bench), "--file", pipe, "-o", out, timeout=60)
+    finally:
+        writer.kill()
+        writer.wait()
+    assert read_npy(out)[0] == (2, WIDTH)
+
+
+def test_a_model_whose_name_is_not_utf8(bench):
+    folder = make_model(os.fsdecode(b"mod\xe9l"), "29", "spm-unigram", 3001)
+    run(bench, "encode", folder, "--text", "a new store", "--pool", "mean", "-o", "name.safetensors")
+    tensors, notes = read_tensors("name.safetensors")
+    assert tensors["pooled"].shape == (1, WIDTH) and notes["model"].endswith("mod\ufffdl")
+
+
+def test_damaged_weights_are_no_result(bench):
+    """One bias that is no number makes every output one: encode writes nothing, and verify finds more to say than that both agree."""
+    folder = make_model("damaged", "29", "spm-unigram", 3001)
+    tensors, _ = read_tensors(folder / "model.safetensors")
+    name = next(n for n in tensors if n.endswith("intermediate.dense.bias"))
+    tensors[name].values[3] = math.nan
+    write_tensors(folder / "model.safetensors", tensors)
+    for words in (["-o", "x.jsonl", "--pool", "mean"], ["-o", "x.npy"], ["-o", "x.safetensors"], ["-o", "x.safetensors", "--hidden", "all"]):
+        words[1] = pathlib.Path(words[1])
+        _, said = run(bench, "encode", folder, "--text", "a new store", *words, code=3)
+        assert "nan: weights of the model are damaged" in said and not words[1].exists(), said
+    assert "weights of the model are damaged" in run(bench, "verify", folder, "--isa", "scalar", code=3)[1]
+
+
+def test_wrong_usage(bench):
+    for words in (["--pool", "none", "-o", "x.npy"], ["--window", 8, "-o", "x.npy"], ["--pool", "cls"],
+                  ["--window", 8, "--stride", 7, "-o", "x.jsonl"], ["--stride", 7, "-o", "x.jsonl"],
+                  ["--pool", "cls", "--logits", "-o", "x.npy"], ["--pool", "x", "-o", "x.npy"],
+                  ["--pool", "cls", "-o", "x.txt"]):
+        run(bench, "encode", model(bench), "--text", "x", *words, code=2)
+    run(bench, "encode", model(bench), "--text", "x", "-o", "no/x.npy", code=4)
+    run(bench, "encode", model(bench), "--file", "missing.txt", "-o", "x.npy", code=3)

@@ -1,0 +1,108 @@
+"""`deberta eval` against the answers of `classify` and the definitions of precision, recall and F1; bad lines; outputs.
+
+SPDX-License-Identifier: MIT
+"""
+import json
+import os
+
+from helpers import DEMO, GOLDEN, ROOT, contains, equal, has_figures, near
+
+BOOKS = ROOT / "docs" / "studies" / "data" / "books.tsv"
+
+
+def run(bench, *arguments, code=0):
+    return bench.expect(code, *arguments).strict()
+
+
+def scores(bench, *arguments):
+    return bench.json("eval", DEMO, *arguments)
+
+
+def check_scores(found, pairs, names):
+    """pairs: (right, answered) for every text."""
+    equal(found["labels"], names)
+    equal(found["texts"], len(pairs))
+    hits = sum(a == b for a, b in pairs)
+    near(found["accuracy"], hits / len(pairs), 5e-8)
+    low, high = found["accuracy_interval"]
+    assert low < hits / len(pairs) < high
+    f1 = []
+    for k, row in enumerate(found["classes"]):
+        right, answered, both = sum(r == k for r, _ in pairs), sum(a == k for _, a in pairs), sum(r == a == k for r, a in pairs)
+        equal((row["label"], row["index"], row["texts"], row["answers"], row["hits"]), (names[k], k, right, answered, both))
+        near(row["precision"], both / answered if answered else 0, 5e-8)
+        near(row["recall"], both / right if right else 0, 5e-8)
+        near(row["f1"], 2 * both / (right + answered) if both else 0, 5e-8)
+        f1 += [row["f1"]] * (right + answered > 0)
+        for other in range(len(names)):
+            equal(found["confusion"][k][other], pairs.count((k, other)))
+    near(found["macro_f1"], sum(f1) / len(f1), 5e-8)
+    near(found["majority"], max(sum(r == k for r, _ in pairs) for k in range(len(names))) / len(pairs), 5e-8)
+
+
+def test_against_classify(bench):
+    with open(BOOKS, encoding="utf-8") as file:
+        lines = [line.rstrip("\n").split("\t") for line in file][1::9]
+    texts = bench.write("texts.txt", "".join(text + "\n" for _, text in lines))
+    answers = [json.loads(line)["labels"][0] for line in run(bench, "classify", DEMO, "--file", texts, "--json")[0].splitlines()]
+    with open(os.path.join(DEMO, "config.json"), encoding="utf-8") as file:
+        label_of = json.load(file)["label2id"]
+    names = sorted(label_of, key=label_of.get)
+    pairs = [(label_of[label], answer["index"]) for (label, _), answer in zip(lines, answers)]
+    assert 0 < sum(a != b for a, b in pairs) < len(pairs) / 2
+    by_name = scores(bench, bench.write("a.tsv", "label\ttext\n" + "".join(f"{n}\t{t}\n" for n, t in lines)))
+    check_scores(by_name, pairs, names)
+    by_number = scores(bench, bench.write("b.tsv", "\n".join(f"{label_of[n]}\t{t}" for n, t in lines)))
+    equal(by_name, by_number)
+    halves = [bench.write(f"{k}.tsv", "".join(f"{n}\t{t}\n" for n, t in lines[k::2])) for k in (0, 1)]
+    equal(by_name["confusion"], scores(bench, *halves)["confusion"])
+
+
+def test_pairs(bench):
+    words = ["Who are you?", "The Count bowed.", "I saw the whale."]
+    pair = ["--text", words[0], "--pair", words[2]]
+    answer = json.loads(run(bench, "classify", DEMO, *pair, "--json")[0])["labels"][0]["index"]
+    found = scores(bench, bench.write("p.tsv", f"{answer}\t{words[0]}\t{words[2]}\n"))
+    equal((found["texts"], found["hits"]), (1, 1))
+
+
+def test_byte_order_mark(bench):
+    bench.write("plain.tsv", "label\ttext\n0\ta\n1\tb\n")
+    bench.write("marked.tsv", "\ufefflabel\ttext\n0\ta\n1\tb\n")
+    equal(run(bench, "eval", DEMO, "marked.tsv")[0], run(bench, "eval", DEMO, "plain.tsv")[0])
+
+
+def test_bad_lines(bench):
+    bad = "7\tCall me Ishmael.\nNobody\tx\nno tab\n16\ty\n2\t\n1\ta\tb\tc\n\nlabel\tx\n7\tThe whale!\n"
+    out, err = run(bench, "eval", DEMO, bench.write("bad.tsv", bad), "--json", code=3)
+    found = json.loads(out)
+    equal((found["texts"], found["bad"]), (2, 6))
+    for line, word in ((2, "'Nobody'"), (3, "no tab"), (4, "'16'"), (5, "empty"), (6, "more fields"), (8, "'label'")):
+        contains(err, f"bad.tsv, line {line}: ")
+        contains(err.split(f"line {line}: ")[1].split("\n")[0], word)
+    contains(run(bench, "eval", DEMO, bench.write("none.tsv", "x\n"), code=3)[1], "none of the lines")
+    bench.run("eval", DEMO, "none.tsv", "-o", "s.json", "-o", "s.svg")
+    assert not {"s.json", "s.svg"} & set(bench.files()), bench.files()
+
+
+def test_misuse(bench):
+    good = bench.write("good.tsv", "7\tCall me Ishmael.\n")
+    contains(run(bench, "eval", DEMO, "no.tsv", code=3)[1], "No such file")
+    contains(run(bench, "eval", DEMO, code=2)[1], "expected MODEL FILE.tsv")
+    contains(run(bench, "eval", DEMO, "x.jsonl", code=2)[1], "label, tab, text")
+    contains(run(bench, "eval", DEMO, good, "--format", "x", code=2)[1], "--format")
+    assert bench.run("eval", GOLDEN / "33-v3-mlm-emd", good).code != 0
+
+
+def test_outputs(bench):
+    good = bench.write("good.tsv", "7\tCall me Ishmael.\n3\tThe Count bowed.\n")
+    text = run(bench, "eval", DEMO, good)[0]
+    for word in ("accuracy ", "macro F1", "precision", "Moby-Dick", "right (rows)"):
+        contains(text, word)
+    equal(run(bench, "eval", DEMO, good, "-o", "scores.txt")[0], "")
+    equal(bench.read("scores.txt"), text)
+    assert run(bench, "eval", DEMO, good, "--format", "csv")[0].startswith("index,label,texts,answers")
+    contains(run(bench, "eval", DEMO, good, "--latex")[0], "\\bottomrule")
+    if has_figures(bench):
+        run(bench, "eval", DEMO, good, "-o", "scores.svg")
+        contains(bench.read("scores.svg"), "<svg")

@@ -1,0 +1,361 @@
+"""`deberta study` from outside: the list, the formats, and each study's numbers against an independent computation.
+
+SPDX-License-Identifier: MIT
+"""
+import csv
+import io
+import json
+import math
+import os
+
+from helpers import DEMO, ROOT, check, contains, equal, near, needs_figures, read_tensors
+
+SENTENCES = ["The old chief stood stoical and silent.", "There came a break in the tall, cool pines.", "What put that into your simple head?"]
+
+
+def run(bench, *arguments, code=0):
+    """What the program prints, or if it fails as expected what it says."""
+    out, err = bench.expect(code, *arguments).strict()
+    return err if code else out
+
+
+def rows_of(table):
+    return [dict(zip(table["columns"], row)) for row in table["rows"]]
+
+
+def test_framework_list(bench):
+    listed = json.loads(run(bench, "study", "--json"))
+    assert all(s["name"] and s["summary"] and s["claims"] for s in listed)
+    equal(run(bench, "study"), run(bench, "study", "list"))
+    for study in listed:
+        contains(run(bench, "study"), study["summary"])
+        check(os.path.exists(os.path.join(ROOT, "docs", "studies", study["name"] + ".md")), study["name"])
+
+
+def test_framework_wrong_use(bench):
+    contains(run(bench, "study", "foo", code=2), "no study is called 'foo'; there are: ")
+    contains(run(bench, "study", "list", "x", code=2), "unexpected argument 'x'")
+    contains(run(bench, "study", "components", code=2), "expected MODEL")
+    given = ("study", "components", DEMO, "--text", "a")
+    contains(run(bench, "study", "components", DEMO, code=2), "no text: give --text or --file")
+    contains(run(bench, *given, "--format", "xml", code=2), "--format: expected one of table, md, csv, json")
+    contains(run(bench, *given, "--data", "", code=2), "--data: the path is empty")
+    contains(run(bench, *given, "--data", "no/such/file", code=4), "cannot be written")
+    contains(run(bench, *given, "--data", "st.foo", code=2), "--data: unknown suffix in 'st.foo', expected .csv")
+    contains(run(bench, *given, "--json", "--format", "csv", code=2), "give one of --format and --json")
+    contains(run(bench, *given, "--sentences", "0", code=2), "--sentences: expected 1 to")
+    contains(run(bench, "study", "components", "synthetic:v3-base", "--text", "a", code=2), "no tokenizer")
+    contains(run(bench, *given, "--text", "x " * 40000, code=3), "text 2: ")
+
+
+def test_framework_formats_hold_the_same(bench):
+    given = ("study", "components", DEMO, "--text", SENTENCES[0])
+    data = run(bench, *given, "--format", "csv")
+    run(bench, *given, "--data", "d.csv")
+    with open("d.csv", encoding="utf-8", newline="") as file:
+        equal(file.read(), data)
+    from_json = rows_of(json.loads(run(bench, *given, "--json"))["data"])
+    from_csv = list(csv.DictReader(io.StringIO(data)))
+    equal(len(from_csv), len(from_json))
+    for a, b in zip(from_csv, from_json):
+        equal(float(a["share"]), b["share"])
+
+
+def table_of_one_text(bench, path):
+    with open(os.path.join(ROOT, "docs", "studies", "data", "grid.csv"), encoding="utf-8") as file:
+        lines = [line for line in file if not line.startswith("#")][:2]
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(lines)
+
+
+def test_losses_one_text(bench):
+    """One text has no spread, but it has differences; and the table may have any bytes for a name."""
+    path = os.fsdecode(b"caf\xe9.csv")
+    table_of_one_text(bench, path)
+    found = json.loads(run(bench, "study", "grid", path, "--json"))
+    contains(found["command"], "caf\ufffd.csv")
+    for title in ("against full with decoder", "against positions at the input"):
+        differences = [row[title] for row in rows_of(found["cells"])]
+        equal(sum(d == 0 for d in differences), 1, differences)
+
+
+def test_losses_a_nul_is_no_end(bench):
+    path = "nul.csv"
+    table_of_one_text(bench, path)
+    with open(path, "ab") as file:
+        file.write(b"\0\n")
+    contains(run(bench, "study", "grid", path, code=3), "line 3: expected a number, found a NUL byte")
+
+
+def distance_bin(r):
+    """The name of a distance's bin."""
+    size = abs(r)
+    if not r:
+        return "itself"
+    names = {1: "1", 2: "2", 4: "3..4", 8: "5..8", 16: "9..16", 32: "17..32", 64: "33.."}
+    edge = next((e for e in (1, 2, 4, 8, 16, 32) if size <= e), 64)
+    return ("left " if r > 0 else "right ") + names[edge]
+
+
+def squares_of_components(bench):
+    """{(group, layer, name, term): sum} from the components that `encode` writes, by the formula in docs/studies/components.md."""
+    found = {}
+    path = "o.safetensors"
+    for sentence in SENTENCES:
+        run(bench, "encode", DEMO, "--text", sentence, "--components", "all", "-o", path)
+        for name, tensor in read_tensors(path)[0].items():
+            part = name.split(".")
+            if part[0] != "attn" or part[2] not in ("c2c", "c2p", "p2c"):
+                continue
+            layer, term = int(part[1]), part[2]
+            _, heads, n, _ = tensor.shape
+            for head in range(heads):
+                for i in range(n):
+                    row = tensor.values[(head * n + i) * n:(head * n + i + 1) * n]
+                    mean = sum(row) / n
+                    for j in range(n):
+                        square = (row[j] - mean) ** 2
+                        token = "special" if i in (0, n - 1) else "text"
+                        for place in (("head", layer, str(head)), ("head", layer, "all"), ("distance", layer, distance_bin(i - j)),
+                                      ("distance", "all", distance_bin(i - j)), ("token", layer, token), ("token", "all", token)):
+                            found[(*place, term)] = found.get((*place, term), 0) + square
+    return found
+
+
+def test_components_shares(bench):
+    squares = squares_of_components(bench)
+    given = [a for s in SENTENCES for a in ("--text", s)]
+    result = json.loads(run(bench, "study", "components", DEMO, *given, "--json"))
+    compared = 0
+    for row in rows_of(result["data"]):
+        check(row["low"] <= row["share"] <= row["high"], row)
+        place = (row["group"], row["layer"], str(row["name"]))
+        if row["term"] == "p2p" or (*place, "c2c") not in squares:
+            check(row["term"] == "p2p" or row["name"] in ("word", "punctuation", "continuation"), row)
+            continue
+        whole = sum(squares[(*place, term)] for term in ("c2c", "c2p", "p2c"))
+        near(row["share"], squares[(*place, row["term"])] / whole, 2e-6, row)
+        compared += 1
+    assert compared > 5 * 4 * 3 + 6 * 9 * 3, compared
+    classes = {row["token"] for row in rows_of(result["classes"])}
+    equal(classes, {"special", "punctuation", "word", "continuation"})
+
+
+def test_components_words_behind_punctuation(bench):
+    """A word needs no space before it where it stands behind a quote, a bracket or a dash."""
+    result = json.loads(run(bench, "study", "components", DEMO, "--text", "(a) “a” —a [I] ‘I’", "--json"))
+    equal({row["token"] for row in rows_of(result["classes"])}, {"special", "punctuation", "word"})
+
+
+def test_components_losses(bench):
+    """The loss without p2p is the one that `study ablate` starts from."""
+    given = ("--text", SENTENCES[0], "--text", SENTENCES[1], "--json")
+    losses = rows_of(json.loads(run(bench, "study", "components", DEMO, *given))["losses"])
+    equal([row["model"].split()[0] for row in losses], ["as", "with", "with"])
+    note = json.loads(run(bench, "study", "ablate", DEMO, *given))["note"]
+    contains(note, "Loss of the whole model: " + losses[0]["loss (nats)"].split()[0])
+    assert losses[1]["change"] != losses[2]["change"]
+
+
+def random_numbers(state):
+    """splitmix64, from its definition."""
+    while True:
+        state = (state + 0x9E3779B97F4A7C15) % 2**64
+        z = state
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 % 2**64
+        z = (z ^ z >> 27) * 0x94D049BB133111EB % 2**64
+        yield z ^ z >> 31
+
+
+def test_ablate_effects(bench):
+    """The losses from the decoder's logits that `encode --ablate` writes for the masked ids."""
+    numbers = random_numbers(6)
+    tokens = json.loads(run(bench, "tokenize", DEMO, "--text", SENTENCES[1], "--json"))["ids"]
+    masked, places = list(tokens), []
+    for k in range(1, len(tokens) - 1):
+        if (next(numbers) >> 11) * 2.0**-53 < 0.15:
+            masked[k] = 5990
+            places.append(k)
+    assert places
+
+    def logits(*extra):
+        path = "o.safetensors"
+        run(bench, "encode", DEMO, "--ids", ",".join(map(str, masked)), "--logits", "-o", path, *extra)
+        tensor = read_tensors(path)[0]["logits.mlm_emd"]
+        width = tensor.shape[2]
+        return [list(tensor.values[k * width:(k + 1) * width]) for k in places]
+
+    def loss(rows):
+        return sum(math.log(sum(math.exp(v) for v in row)) - row[tokens[k]] for k, row in zip(places, rows)) / len(rows)
+
+    plain = logits()
+    for kind in ("zero", "mean"):
+        data = rows_of(json.loads(run(bench, "study", "ablate", DEMO, "--text", SENTENCES[1], "--kind", kind, "--seed", 6, "--json"))["data"])
+        equal(len(data), (5 * 4 + 1) * 3)
+        for row in data[4:len(data):11]:
+            changed = logits("--ablate", "%s=%s@%s:%s" % (row["term"], kind, row["layer"], row["head"]))
+            near(row["loss_change"], loss(changed) - loss(plain), 2e-5, row)
+            moved = []
+            for before, after in zip(plain, changed):
+                mean = sum(after) / len(after) - sum(before) / len(before)
+                moved.append(sum(abs(b - a - mean) for a, b in zip(before, after)) / len(before))
+            near(row["logit_change"], sum(moved) / len(moved), 2e-5, row)
+        shares = {(r["layer"], r["head"]): 0 for r in data}
+        for row in data:
+            shares[row["layer"], row["head"]] += row["share"] or 0
+        assert all(abs(s - 1) < 1e-5 or "all" in place for place, s in shares.items())
+
+
+def test_ablate_a_single_term(bench):
+    """Where the scores have one term its share is always 1, and foretells nothing."""
+    found = json.loads(run(bench, "study", "ablate", os.path.join(ROOT, "models", "demo-bert"), "--text", SENTENCES[0], "--json"))
+    equal([(row["term"], row["rho"], row["95 %"]) for row in rows_of(found["prediction"])], [("c2c", None, None), ("all", None, None)])
+
+
+def test_ablate_needs_a_head(bench):
+    contains(run(bench, "study", "ablate", DEMO, "--text", "a", "--kind", "median", code=2), "--kind: expected one of zero, mean")
+
+
+def test_ablate_figure(bench):
+    needs_figures(bench)
+    path = "effects.svg"
+    done = run(bench, "study", "ablate", DEMO, "--text", SENTENCES[0], "--sentences", "1", "-o", path)
+    contains(done, "| layer | head | c2c |")
+    with open(path, encoding="utf-8") as file:
+        contains(file.read(), "<svg")
+    same = ("study", "ablate", DEMO, "--text", SENTENCES[0], "--data", "a.svg", "-o", "./a.svg")
+    contains(run(bench, *same, code=2), "--data and --out both name './a.svg'")
+
+
+FILE = os.path.join(ROOT, "docs", "studies", "data", "benchmarks.csv")
+
+
+def test_benchmarks_quoted_numbers(bench):
+    found = json.loads(run(bench, "study", "benchmarks", FILE, "--json"))
+    findings = {(row["quoted as"], row["value"]): row["finding"] for row in rows_of(found["quoted"])}
+    equal(findings["SuperGLUE (average)", 89.9], "as published, for DeBERTa 1.5B")
+    equal(findings["SQuAD 2.0 (F1)", 95.5], "wrong: it is SQuAD 1.1 (F1) of DeBERTa-large")
+    with open(FILE, encoding="utf-8") as file:
+        rows = list(csv.DictReader(line for line in file if not line.startswith("#")))
+    equal([[str(v) for v in row] for row in found["data"]["rows"]], [[v or "None" for v in row.values()] for row in rows])
+    assert all(row["source"] and row["verified"] in ("yes", "no") for row in rows if row["model"] != "quoted")
+    shown = {row["model"]: row for row in rows_of(found["results"])}
+    for row in rows:
+        if row["model"] != "quoted":
+            equal(str(shown[row["model"]][f"{row['benchmark']} ({row['metric']})"]).rstrip("*"), row["value"])
+
+
+def test_benchmarks_bad_tables(bench):
+    header = "benchmark,metric,model,value,verified,source\n"
+    path = "t.csv"
+    for text, words in (("a,b\n", "expected the header"), (header, "no published result"), (header + "a,b,c,1\n", "found 4: no verified"),
+                        (header + "a,b,c,x,yes,s\n", "'x'"), (header + 'a,"b",c,1,yes,s\n', "no quote"), (header + "a,b,c,1,yes,s,t\n", "no comma")):
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        contains(run(bench, "study", "benchmarks", path, code=3), words)
+    contains(run(bench, "study", "benchmarks", path + "x", code=3), "No such file")
+
+
+FRAME = "verb\tHe {1} his hat and {2} the <door|window>.\ttook/opened,took/closed"
+
+
+def log_probabilities(bench, sentence, *extra):
+    """[decoder][mask][word] from the logits that `encode` writes."""
+    path = "o.safetensors"
+    run(bench, "encode", DEMO, "--text", sentence, "--logits", "-o", path, *extra)
+    tensors, _ = read_tensors(path)
+    ids = json.loads(run(bench, "tokenize", DEMO, "--text", sentence, "--json"))["ids"]
+    found = {}
+    for decoder, name in (("plain", "logits.mlm"), ("emd", "logits.mlm_emd")):
+        _, n, width = tensors[name].shape
+        equal(n, len(ids))
+        rows = [tensors[name].values[t * width:(t + 1) * width] for t in range(n) if ids[t] == 5990]
+        found[decoder] = [[v - math.log(sum(math.exp(x) for x in row)) for v in row] for row in rows]
+    return found
+
+
+def test_decoder_probabilities(bench):
+    found = json.loads(run(bench, "study", "decoder", DEMO, "--text", FRAME, "--json"))
+    data = rows_of(found["data"])
+    equal(len(data), 2 * 2 * 2 * 3)
+    id_of = {w: json.loads(run(bench, "tokenize", DEMO, "--text", w, "--json"))["ids"][1] for w in ("took", "opened", "closed")}
+    expected = {s: log_probabilities(bench, s) for s in sorted({row["sentence"] for row in data})}
+    equal(sorted(expected), ["He [MASK] his hat and [MASK] the door.", "He [MASK] his hat and [MASK] the window."])
+    right = {"plain": 0, "emd": 0, "emd_level": 0}
+    for row in data:
+        right[row["decoder"]] += row["log_p_word"] > row["log_p_other"]
+        equal(row["word"] == "took", row["mask"] == 1)
+        if row["decoder"] != "emd_level":
+            at = expected[row["sentence"]][row["decoder"]][row["mask"] - 1]
+            near(row["log_p_word"], at[id_of[row["word"]]], 2e-5)
+            near(row["log_p_other"], at[id_of[row["other"]]], 2e-5)
+    shown = next(row for row in rows_of(found["accuracy"]) if row["position of"] == "verb")
+    equal(shown["items"], 8)
+    unseen = next(row for row in rows_of(found["accuracy"]) if row["position of"] == "subject")
+    equal([unseen[title] for title in ("items", "EMD", "EMD - head")], [0, None, None])
+    for title, decoder in (("head on H[L]", "plain"), ("EMD", "emd"), ("EMD, one position", "emd_level")):
+        check(shown[title].startswith(f"{100 * right[decoder] / 8:.1f} "), (shown, right))
+    assert all(row["with equal logits"] == 0 and row["sentences"] == 2 for row in rows_of(found["two_masks"]))
+
+
+def test_decoder_ablated(bench):
+    """Without the terms of the last layer both decoders answer as `encode --ablate` does."""
+    found = rows_of(json.loads(run(bench, "study", "decoder", DEMO, "--text", FRAME, "--ablate", "c2p@4", "--json"))["data"])
+    expected = {s: log_probabilities(bench, s, "--ablate", "c2p@4") for s in sorted({row["sentence"] for row in found})}
+    contains(run(bench, "study", "decoder", DEMO, "--text", FRAME, "--ablate", "c2p@5", code=2), "--ablate: ablation 0: layer 5")
+    took = json.loads(run(bench, "tokenize", DEMO, "--text", "took", "--json"))["ids"][1]
+    for row in found:
+        if row["word"] == "took" and row["decoder"] != "emd_level":
+            near(row["log_p_word"], expected[row["sentence"]][row["decoder"]][0][took], 2e-5)
+
+
+def test_decoder_positions_matter_to_one_decoder(bench):
+    """A level position changes the Enhanced Mask Decoder's answers, and nothing else changes the plain head's."""
+    data = rows_of(json.loads(run(bench, "study", "decoder", DEMO, "--text", FRAME, "--json"))["data"])
+    emd, level = ([r["log_p_word"] for r in data if r["decoder"] == d] for d in ("emd", "emd_level"))
+    assert any(abs(a - b) > 1e-4 for a, b in zip(emd, level))
+
+
+def test_decoder_without_positions(bench):
+    """Two masks in one sentence: the same state where a model has no positions at all, another where it has relative ones."""
+    shape = "synthetic:v3-base,layers=2,hidden=64,heads=2,intermediate=64,vocab=97,lm=1"
+    for terms, same in (("none", True), ("both", False)):
+        path = "o.safetensors"
+        run(bench, "encode", f"{shape},terms={terms}", "--ids", "1,7,9,50,23,41,8,9,50,2", "--logits", "-o", path)
+        tensors, _ = read_tensors(path)
+        _, _, width = tensors["logits.mlm"].shape
+        rows = [list(tensors["logits.mlm"].values[t * width:(t + 1) * width]) for t in (3, 8)]
+        equal(rows[0] == rows[1], same, terms)
+
+
+def test_decoder_bad_frames(bench):
+    for line, words in (("x", ["expected kind"]), ("verb\tno masks\ta/b", ["{1}", "no masks"]), ("verb\t{2} {1}\ta/b", ["{1}, then {2}"]),
+                        ("verb\t{1} {2}\ta", ["word/word", "'a'"]), ("verb\t{1} <a {2}\tman/horse", ["<a|b>"]),
+                        ("Verb\t{1} {2}\tman/horse", ["subject, verb, preposition or either", "'Verb'"]),
+                        ("verb\t{1} {2}\tqwertyuiop/zxcvbnm", ["single tokens"])):
+        err = run(bench, "study", "decoder", DEMO, "--text", line, code=3)
+        for word in words:
+            contains(err, word)
+
+
+def test_decoder_bad_lines_are_not_passed_over(bench):
+    for name, line, words in (("bad.jsonl", b'{"text": 3}', 'bad.jsonl, line 2: the value of "text" is not a text'),
+                              ("nul.txt", b"verb\t{1} {2}\tman/horse\0", "nul.txt, line 2: ")):
+        path = name
+        first = json.dumps({"text": FRAME}) if name.endswith("l") else FRAME
+        with open(path, "wb") as file:
+            file.write(first.encode() + b"\n" + line + b"\n")
+        contains(run(bench, "study", "decoder", DEMO, "--file", path, code=3), words)
+
+
+def test_decoder_bundled_items(bench):
+    """At least 500 items whose answer depends on the place, as docs/studies/decoder.md says."""
+    found = json.loads(run(bench, "study", "decoder", DEMO, "--file", os.path.join(ROOT, "docs", "studies", "data", "decoder.txt"), "--json"))
+    rows = {row["position of"]: row for row in rows_of(found["accuracy"])}
+    equal(rows["all three"]["items"], sum(rows[k]["items"] for k in ("subject", "verb", "preposition")))
+    assert rows["all three"]["items"] >= 500, rows["all three"]["items"]
+    with open(os.path.join(ROOT, "docs", "studies", "decoder.md"), encoding="utf-8") as file:
+        page = file.read()
+    for row in rows.values():
+        contains(page, row["head on H[L]"])
+        contains(page, row["EMD - head"])
