@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "core/base/status.h"
+#include "core/model/model.h"
 #include "analysis/behaviour_work.h"
 
 void behaviour_report_free(behaviour_report *report)
@@ -56,7 +57,8 @@ deberta_status behaviour_run(behaviour_report *report, const behaviour_options *
                                                  .threads = options->threads,
                                                  .memory_limit_bytes = options->memory_limit_bytes,
                                                  .layers = options->most_layers};
-    deberta_status status = model_open_mutated(&w.model, options->model, &model_options, options->mutation, err);
+    const model_internal_options internal = {.decorate = options->decorate};
+    deberta_status status = model_open_internal(&w.model, options->model, &model_options, &internal, err);
     if (status == DEBERTA_OK) {
         w.info = *deberta_model_describe(w.model);
         w.rule = position_rule_of(&w.info, options->reference);

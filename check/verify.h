@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "core/model/mutation.h"
+#include "check/mutation.h"
 #include "include/deberta.h"
 
 /* Where in a model a quantity stands, for charts of the error by layer. */
@@ -50,7 +50,7 @@ typedef struct verify_options {
     uint64_t seed;
     size_t threads;
     deberta_reference reference;
-    model_mutation mutation; /* a fault to be put into the engine */
+    const mutation *mutation; /* a fault to be put into the model; NULL: none */
     size_t memory_limit_bytes;
     const deberta_ablation *ablations; /* [ablation_count]: of engine and reference alike */
     size_t ablation_count;

@@ -25,7 +25,7 @@ enum {
 
 static deberta_status find_out(field_findings *f, deberta_error *err)
 {
-    const position_rule rule = position_rule_make(&f->config, f->reference, MUTATION_NONE);
+    const position_rule rule = position_rule_make(&f->config, f->reference);
     if (!f->layers) f->layers = f->config.layers;
     if (f->layers > MOST_LAYERS)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has %zu layers; at most %d are composed", f->model, f->layers,

@@ -86,7 +86,7 @@ static deberta_status verify_standard_model(verify_report *report, const verify_
     for (size_t t = 1; standard_models[k].flags & EVERYWHERE_SAME && t < starts[count]; t++) ids[t] = ids[0];
     const char *path = standard_models[k].path, *label = standard_models[k].label;
     deberta_status status = verify_model(report, verify, path, label, ids, starts, count, err);
-    for (size_t s = 0; status == DEBERTA_OK && verify->mutation == MUTATION_NONE && s < count; s++)
+    for (size_t s = 0; status == DEBERTA_OK && !verify->mutation && s < count; s++)
         status = verify_invariance(report, verify, path, label, ids + starts[s], standard_models[k].lengths[s], err);
     free(ids);
     return status;
@@ -95,7 +95,7 @@ static deberta_status verify_standard_model(verify_report *report, const verify_
 static deberta_status verify_standard(verify_report *report, const verify_options *verify, deberta_error *err)
 {
     /* A fault shows in the first three models, or nowhere. */
-    const size_t count = verify->mutation == MUTATION_NONE ? STANDARD_MODELS : ONE_TEXT_MODELS;
+    const size_t count = !verify->mutation ? STANDARD_MODELS : ONE_TEXT_MODELS;
     for (size_t k = 0; k < count; k++) DEBERTA_TRY(verify_standard_model(report, verify, k, err));
     return DEBERTA_OK;
 }
@@ -166,9 +166,8 @@ static bool check_mutation_output(const parsed_options *options, const verify_ou
 static json_t *describe_mutations(void)
 {
     json_t *list = json_array();
-    for (int m = MUTATION_NONE + 1; m < MUTATION_COUNT; m++)
-        json_array_append_new(list, json_pack("{s:s, s:s}", "name", mutation_name((model_mutation)m), "description",
-                                              mutation_description((model_mutation)m)));
+    for (const mutation *m = mutation_list(); m->name; m++)
+        json_array_append_new(list, json_pack("{s:s, s:s}", "name", m->name, "description", m->description));
     return list;
 }
 
@@ -178,8 +177,7 @@ static int list_mutations(const parsed_options *options, const verify_output *to
     if (to->format == FORMAT_JSON) return run_print_json_to(options, to->paths.text, describe_mutations());
     const int status = text_output_open(options, to->paths.text, &output);
     if (status != EXIT_OK) return status;
-    for (int m = MUTATION_NONE + 1; m < MUTATION_COUNT; m++)
-        fprintf(output.file, "%s %s\n", mutation_name((model_mutation)m), mutation_description((model_mutation)m));
+    for (const mutation *m = mutation_list(); m->name; m++) fprintf(output.file, "%s %s\n", m->name, m->description);
     return text_output_close(options, &output);
 }
 
@@ -205,9 +203,8 @@ static int mutate(const parsed_options *options, verify_options *verify, const v
 {
     if (!check_mutation_output(options, to)) return EXIT_USAGE;
     if (strcmp(name, "list") == 0) return list_mutations(options, to);
-    verify->mutation = mutation_from_name(name);
-    if (verify->mutation == MUTATION_COUNT || verify->mutation == MUTATION_NONE)
-        return say_usage(options, "--mutate: no mutation is called '%s' (see --mutate list)", name);
+    verify->mutation = mutation_find(name);
+    if (!verify->mutation) return say_usage(options, "--mutate: no mutation is called '%s' (see --mutate list)", name);
     /* one tier is enough: the fault is in what all of them compute */
     for (int t = 0; t < DEBERTA_ISA_COUNT; t++) verify->tiers[t] = t == (int)deberta_isa_best();
     verify_report report = {0};

@@ -56,7 +56,6 @@ static void norm_task(void *context, size_t part, size_t worker)
 void convolution_run(deberta_session *s)
 {
     double time = profile_start(session_profiling(s));
-    if (s->model->mutation == MUTATION_CONVOLUTION_SOURCE) convolution_keep_input(s);
     for (size_t sequence = 0; sequence < s->sequences; sequence++) {
         size_t start = s->starts[sequence], n = s->starts[sequence + 1] - start;
         linear_product product =

@@ -161,7 +161,7 @@ static void run_layer(deberta_session *s, size_t index, const deberta_observer *
         attention_run(s, index, observer);
     }
     feed_forward_run(s, layer, s->tokens, s->context, s->hidden);
-    if (index == 0 && s->halo) convolution_run(s);
+    if (index == 0 && s->halo) s->model->convolve(s);
 }
 
 static deberta_status run(deberta_session *s, const deberta_batch *batch, const deberta_observer *observer,

@@ -34,14 +34,6 @@ static deberta_status load_embeddings(weight_loader *loader, deberta_model *mode
                      err);
 }
 
-/* Which row stands at place `row` of the table that PQ is made of: two of the deliberate mistakes move rows. */
-static size_t mutated_query_row(const deberta_model *model, size_t row)
-{
-    size_t rows = model->relative_rows;
-    if (model->mutation == MUTATION_P2C_JI) return row == 0 ? rows - 1 : rows - row;
-    return model->mutation == MUTATION_P2C_CONSTANT ? rows / 2 : row;
-}
-
 static void arrange_relative_table(deberta_model *model)
 {
     size_t rows = model->relative_rows, stride = model->hidden_stride;
@@ -49,9 +41,9 @@ static void arrange_relative_table(deberta_model *model)
         memcpy(model->relative_reversed + (rows - 1 - row) * stride, model->relative_table + row * stride,
                stride * sizeof(float));
     }
+    if (!model->rule.p2c_row) return;
     for (size_t row = 0; row < rows; row++) {
-        size_t from = mutated_query_row(model, row);
-        if (from == row) continue;
+        size_t from = model->rule.p2c_row(&model->rule, row);
         memcpy(model->relative_table + row * stride, model->relative_reversed + (rows - 1 - from) * stride,
                stride * sizeof(float));
     }
@@ -69,9 +61,6 @@ static deberta_status load_relative_table(weight_loader *loader, deberta_model *
     }
     if (loader->pass == LOAD_CHECK) return DEBERTA_OK;
     model->relative_reversed = arena_take(loader->arena, rows * model->hidden_stride, sizeof *model->relative_reversed);
-    if (model->mutation == MUTATION_POSITION_BIAS_DROPPED) {
-        model->zero_bias = arena_take(loader->arena, 3 * config->heads * model->padded_head, sizeof *model->zero_bias);
-    }
     if (loader->pass != LOAD_READ) return DEBERTA_OK;
     if (config->norm_relative) {
         loader->kernels->layernorm_f32(model->relative_table, model->hidden_stride, model->relative_table,
@@ -103,14 +92,13 @@ static matrix_plan plan_of_qkv_v1(const deberta_model *model)
 {
     static const char *const biases[] = {"attention.self.q_bias", NULL, "attention.self.v_bias"};
     size_t d = model->head_size, width = model->config.heads * d;
-    bool blocks = model->mutation == MUTATION_INPROJ_BLOCKS;
     matrix_plan plan = plan_of_heads(model, 3);
     for (size_t part = 0; part < 3; part++) {
         plan.parts[part] = (matrix_part){
             .weight = "attention.self.in_proj.weight",
             .bias = biases[part],
-            .first_row = blocks ? part * width : part * d,
-            .row_step = blocks ? d : 3 * d,
+            .first_row = part * d,
+            .row_step = 3 * d,
             .tensor_rows = 3 * width,
             .scale = part == 0 ? model->scale : 1,
         };
@@ -130,7 +118,7 @@ static matrix_plan plan_of_qkv_v2(const deberta_model *model)
     for (size_t part = 0; part < 3; part++) {
         plan.parts[part] = (matrix_part){
             .weight = names[part][0],
-            .bias = part == 1 && model->mutation == MUTATION_KEY_BIAS_DROPPED ? NULL : names[part][1],
+            .bias = names[part][1],
             .row_step = d,
             .tensor_rows = model->config.heads * d,
             .scale = part == 0 ? model->scale : 1,
@@ -221,7 +209,6 @@ position_fold model_layer_fold(const deberta_model *model, const packed_matrix *
         .first_key_panel = key ? 0 : part_panels,
         .first_query_panel = 0,
     };
-    if (model->zero_bias) fold.key_matrix.bias = fold.query_matrix.bias = model->zero_bias;
     return fold;
 }
 

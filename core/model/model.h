@@ -44,8 +44,8 @@ struct deberta_model {
     topology_info machine;  /* that it was opened on: its sessions look at it */
     checkpoint *checkpoint; /* NULL for a made-up model */
     synthetic_weights synthetic;
-    weight_source source;
-    model_mutation mutation;
+    weight_source files;  /* the checkpoint or the made-up weights */
+    weight_source source; /* what is read: `files`, unless decorated */
     size_t stored_layers; /* that the checkpoint has; config.layers may be fewer */
     bool described_only;  /* no weights: tables and panels are NULL */
     arena arena;
@@ -69,17 +69,19 @@ struct deberta_model {
     position_rule rule;
     size_t relative_rows;                      /* 2K, 0 without relative attention */
     float *relative_table, *relative_reversed; /* R, normalised: for PQ in natural order, for PK last row first */
-    float *zero_bias;                          /* only for POSITION_BIAS_DROPPED */
 
     model_layer *layers;
     packed_matrix convolution; /* depth: width x hidden_stride */
     layer_norm convolution_norm;
+    void (*convolve)(deberta_session *session); /* convolution_run, unless decorated */
     model_tasks tasks;
 };
 
 /* What the bench and the tests may ask for beyond deberta_model_options. */
 typedef struct model_internal_options {
-    model_mutation mutation;
+    /* May change configuration, position rule, source and convolution before anything is derived from them, as checks
+     * do that need a wrong model. Packed weights are not used then. NULL: nothing to change */
+    void (*decorate)(deberta_model *model);
     bool keep_position_projections; /* so that a session can recompute PK and PQ at every call */
     bool pass_over_packed;          /* make the packed weights although a file may hold them */
 } model_internal_options;

@@ -4,24 +4,9 @@
 #include <string.h>
 
 #include "core/dispatch.h"
+#include "core/model/convolution.h"
 #include "core/model/packed_file.h"
 #include "core/model/load_layers.h"
-
-/* The mistakes that amount to another configuration. */
-static void mutate_config(model_config *config, model_mutation mutation)
-{
-    switch (mutation) {
-    case MUTATION_SCALE_PLAIN: config->position_terms = 0; break;
-    case MUTATION_NO_RELATIVE_NORM: config->norm_relative = false; break;
-    case MUTATION_EPSILON: config->layer_norm_eps = config->layer_norm_eps <= 1e-12f ? 1e-7f : 1e-12f; break;
-    case MUTATION_NO_TOKEN_TYPES: config->token_types = 0; break;
-    case MUTATION_NO_ABSOLUTE_POSITIONS: config->position_biased_input = false; break;
-    case MUTATION_GELU_TANH:
-        if (config->hidden_activation == ACTIVATION_GELU) config->hidden_activation = ACTIVATION_GELU_TANH;
-        break;
-    default: break;
-    }
-}
 
 /* v1 is known by its fused projection; a config that says otherwise describes another file (SPEC 9). */
 static deberta_status settle_version(deberta_model *model, deberta_error *err)
@@ -42,7 +27,8 @@ static deberta_status settle_version(deberta_model *model, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static deberta_status settle(deberta_model *model, const deberta_model_options *options, deberta_error *err)
+static deberta_status settle(deberta_model *model, const deberta_model_options *options,
+                             const model_internal_options *internal, deberta_error *err)
 {
     model_config *config = &model->config;
     DEBERTA_TRY(settle_version(model, err));
@@ -52,15 +38,16 @@ static deberta_status settle(deberta_model *model, const deberta_model_options *
     }
     model->stored_layers = config->layers;
     if (options->layers > 0) config->layers = options->layers;
-    mutate_config(config, model->mutation);
+    model->rule = position_rule_make(config, options->reference);
+    model->convolve = convolution_run;
+    if (internal->decorate) internal->decorate(model);
     model->head_size = config->head_size;
     model->padded_head = round_up(config->head_size, PANEL);
     model->head_panels = model->padded_head / PANEL;
     model->hidden_stride = row_stride(config->hidden_size);
     model->scale = 1 / sqrt((double)config->head_size * (1 + (double)config->position_terms));
-    model->rule = position_rule_make(config, options->reference, model->mutation);
-    model->has_c2p = model->rule.span > 0 && config->c2p && model->mutation != MUTATION_DROP_C2P;
-    model->has_p2c = model->rule.span > 0 && config->p2c && model->mutation != MUTATION_DROP_P2C;
+    model->has_c2p = model->rule.span > 0 && config->c2p;
+    model->has_p2c = model->rule.span > 0 && config->p2c;
     if (!model->has_c2p && !model->has_p2c) model->rule.span = 0;
     model->relative_rows = 2 * model->rule.span;
     return DEBERTA_OK;
@@ -72,12 +59,12 @@ static deberta_status open_source(deberta_model *model, const char *path, debert
     if (!model->name) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a model's name");
     if (synthetic_names(path)) {
         DEBERTA_TRY(synthetic_parse(&model->config, &model->synthetic, path, err));
-        model->source = weight_source_of_synthetic(&model->synthetic, model->name);
+        model->files = weight_source_of_synthetic(&model->synthetic, model->name);
         return DEBERTA_OK;
     }
     DEBERTA_TRY(config_read(&model->config, path, err));
     DEBERTA_TRY(checkpoint_open(&model->checkpoint, path, err));
-    model->source = weight_source_of_checkpoint(model->checkpoint);
+    model->files = weight_source_of_checkpoint(model->checkpoint);
     return DEBERTA_OK;
 }
 
@@ -139,8 +126,8 @@ static deberta_status find_packed(deberta_model *model, const model_internal_opt
                                   deberta_error *err)
 {
     *contents = NULL;
-    bool others = model->config.layers < model->stored_layers || internal->mutation != MUTATION_NONE ||
-                  internal->keep_position_projections;
+    bool others =
+        model->config.layers < model->stored_layers || internal->decorate || internal->keep_position_projections;
     if (!model->checkpoint || others || internal->pass_over_packed) return DEBERTA_OK;
     return packed_file_map(model->checkpoint, model->memory_bytes, &model->packed_file, contents, &model->packed, err);
 }
@@ -183,10 +170,10 @@ deberta_status model_open_internal(deberta_model **result, const char *path, con
     deberta_model *model = calloc(1, sizeof *model);
     if (!model) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a model");
     deberta_status status;
-    model->mutation = internal->mutation;
     DEBERTA_TRY_OR_FAIL(status, open_source(model, path, err));
     DEBERTA_TRY_OR_FAIL(status, topology_read(&model->machine, err));
-    DEBERTA_TRY_OR_FAIL(status, settle(model, &options, err));
+    model->source = model->files;
+    DEBERTA_TRY_OR_FAIL(status, settle(model, &options, internal, err));
     DEBERTA_TRY_OR_FAIL(status, load_or_view(model, &options, internal, err));
     model_fill_info(model);
     *result = model;
@@ -194,12 +181,6 @@ deberta_status model_open_internal(deberta_model **result, const char *path, con
 fail:
     deberta_model_free(&model);
     return status;
-}
-
-deberta_status model_open_mutated(deberta_model **model, const char *path, const deberta_model_options *options,
-                                  model_mutation mutation, deberta_error *err)
-{
-    return model_open_internal(model, path, options, &(model_internal_options){.mutation = mutation}, err);
 }
 
 deberta_status deberta_model_open(deberta_model **model, const char *path, const deberta_model_options *options,

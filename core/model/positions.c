@@ -3,14 +3,13 @@
 
 #include <math.h>
 
-position_rule position_rule_make(const model_config *config, deberta_reference reference, model_mutation mutation)
+position_rule position_rule_make(const model_config *config, deberta_reference reference)
 {
     return (position_rule){
         .span = config->relative_attention ? config->relative_span : 0,
         .buckets = config->position_buckets,
         .max_distance = config->max_relative_positions,
-        .clamp_distance = reference == DEBERTA_REFERENCE_MICROSOFT && mutation != MUTATION_NO_CLAMP,
-        .mutation = mutation,
+        .clamp_distance = reference == DEBERTA_REFERENCE_MICROSOFT,
     };
 }
 
@@ -28,8 +27,7 @@ static ptrdiff_t logarithmic_bucket(const position_rule *rule, size_t distance)
 {
     double middle = (double)(rule->buckets / 2);
     double ratio = log((double)distance / middle) / log((double)(rule->max_distance - 1) / middle);
-    double steps = ratio * (middle - 1);
-    steps = rule->mutation == MUTATION_BUCKET_FLOOR ? floor(steps) : ceil(steps);
+    double steps = ceil(ratio * (middle - 1));
     /* M - 1 <= mid makes the quotient infinite or negative: a meaningless configuration that must not overflow. */
     double bucket = isfinite(steps) ? steps + middle : (double)rule->buckets;
     return (ptrdiff_t)fmax(middle, fmin(bucket, 2.0 * (double)rule->buckets));
@@ -52,11 +50,9 @@ ptrdiff_t position_bucket(const position_rule *rule, ptrdiff_t distance)
 
 size_t position_row(const position_rule *rule, ptrdiff_t distance)
 {
+    if (rule->row) return rule->row(rule, distance);
     ptrdiff_t rows = 2 * (ptrdiff_t)rule->span;
-    if (rule->mutation == MUTATION_SIGN) distance = -distance;
     ptrdiff_t row = position_bucket(rule, distance) + (ptrdiff_t)rule->span;
-    if (rule->mutation == MUTATION_BUCKET_SHIFT) row++;
-    if (rule->mutation == MUTATION_NO_CLAMP) return (size_t)((row % rows + rows) % rows);
     return (size_t)(row < 0 ? 0 : row >= rows ? rows - 1 : row);
 }
 

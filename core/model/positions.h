@@ -13,17 +13,18 @@
 
 #include "core/base/arena.h"
 #include "core/model/config.h"
-#include "core/model/mutation.h"
 
 typedef struct position_rule {
-    size_t span;             /* K: the table has 2K rows, distance 0 is row K. 0: no relative attention */
-    size_t buckets;          /* B; 0: every distance is its own bucket */
-    size_t max_distance;     /* M */
-    bool clamp_distance;     /* Microsoft: |r| <= M - 1 before the logarithm. transformers: not */
-    model_mutation mutation; /* a deliberate mistake, for the tests */
+    size_t span;         /* K: the table has 2K rows, distance 0 is row K. 0: no relative attention */
+    size_t buckets;      /* B; 0: every distance is its own bucket */
+    size_t max_distance; /* M */
+    bool clamp_distance; /* Microsoft: |r| <= M - 1 before the logarithm. transformers: not */
+    /* Other rules than DeBERTa's; NULL: its own. Asked while tables are made, never while encoding. */
+    size_t (*row)(const struct position_rule *rule, ptrdiff_t distance); /* what position_row gives, below 2K */
+    size_t (*p2c_row)(const struct position_rule *rule, size_t row);     /* which row p2c reads in place of `row` */
 } position_rule;
 
-position_rule position_rule_make(const model_config *config, deberta_reference reference, model_mutation mutation);
+position_rule position_rule_make(const model_config *config, deberta_reference reference);
 /* The same of a model that is known by its description. */
 position_rule position_rule_of(const deberta_model_info *info, deberta_reference reference);
 

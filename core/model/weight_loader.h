@@ -30,6 +30,7 @@ typedef struct weight_tensor {
         size_t period; /* v1's in_proj: rows repeat q, k, v of each head; 0 elsewhere */
         float value_deviation;
     } made;
+    unsigned mark; /* 0, but for a source that decorates another: its own */
 } weight_tensor;
 
 typedef struct weight_source {

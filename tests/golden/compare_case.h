@@ -5,7 +5,7 @@
 #ifndef TESTS_GOLDEN_COMPARE_CASE_H
 #define TESTS_GOLDEN_COMPARE_CASE_H
 
-#include "core/model/mutation.h"
+#include "check/mutation.h"
 #include "tests/golden/encode_case.h"
 #include "tests/golden/golden_bits.h"
 #include "tests/golden/pytorch_ratio.h"
@@ -19,7 +19,7 @@ typedef enum bits_mode {
 
 typedef struct settings {
     const char *folder, *beside, *only;
-    model_mutation mutation;
+    const mutation *mutation; /* NULL: none */
     bool tiers[DEBERTA_ISA_COUNT];
     size_t threads;
     bool failures_only, silent;

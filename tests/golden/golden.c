@@ -16,7 +16,7 @@
  * --update-bits writes bits.tsv anew, if all tiers here agree and all errors are within their bars. --damage-bits flips
  * one bit of each quantity, and fails if one is not noticed.
  *
- * --mutate puts a deliberate fault into the model (core/model/mutation.h): then this program must fail. --mutate all
+ * --mutate puts a deliberate fault into the model (check/mutation.h): then this program must fail. --mutate all
  * tries each fault in turn and fails if one is not noticed; --mutate list names them.
  *
  * SPDX-License-Identifier: MIT */
@@ -215,6 +215,18 @@ static tally run_with_bits(settings s)
 
 /* ------------------------------------------------------------------------------------------------------ * mutations */
 
+/* fault: NULL for the engine as it is, which must pass. */
+static void run_mutation(settings s, const mutation *fault, deberta_isa isa, tally *sum)
+{
+    s.mutation = fault;
+    tally one = run_all(&s);
+    bool good = fault ? one.failed > 0 : one.failed == 0;
+    printf("%-4s %-24s %3zu of %zu results off, worst %.1e of the bar (%s): %s\n", good ? "ok" : "FAIL",
+           fault ? fault->name : "none", one.failed, one.passed + one.failed, one.worst[isa], one.worst_where[isa],
+           fault ? fault->description : "the engine as it is");
+    good ? sum->passed++ : sum->failed++;
+}
+
 /* Every fault must be noticed by some case; all cases run, so that one sees by how much. On one tier: the fault is not
  * in kernels. */
 static tally run_mutations(settings s)
@@ -225,22 +237,14 @@ static tally run_mutations(settings s)
     s.beside = NULL;
     memset(s.tiers, 0, sizeof s.tiers);
     s.tiers[isa] = true;
-    for (size_t i = MUTATION_NONE; i < MUTATION_COUNT; i++) {
-        s.mutation = (model_mutation)i;
-        tally one = run_all(&s);
-        bool good = i == MUTATION_NONE ? one.failed == 0 : one.failed > 0;
-        printf("%-4s %-24s %3zu of %zu results off, worst %.1e of the bar (%s): %s\n", good ? "ok" : "FAIL",
-               mutation_name(s.mutation), one.failed, one.passed + one.failed, one.worst[isa], one.worst_where[isa],
-               mutation_description(s.mutation));
-        good ? sum.passed++ : sum.failed++;
-    }
+    run_mutation(s, NULL, isa, &sum);
+    for (const mutation *m = mutation_list(); m->name; m++) run_mutation(s, m, isa, &sum);
     return sum;
 }
 
 static void list_mutations(void)
 {
-    for (size_t i = MUTATION_NONE + 1; i < MUTATION_COUNT; i++)
-        printf("%s %s\n", mutation_name((model_mutation)i), mutation_description((model_mutation)i));
+    for (const mutation *m = mutation_list(); m->name; m++) printf("%s %s\n", m->name, m->description);
 }
 
 /* ------------------------------------------------------------------------------------------------------------- main */
@@ -306,9 +310,10 @@ int main(int argc, char **argv)
     if (!parse(&s, &more, argc, argv)) return 2;
     bool all = strcmp(more.fault, "all") == 0;
     if (strcmp(more.fault, "list") == 0) return list_mutations(), 0;
-    s.mutation = all ? MUTATION_NONE : mutation_from_name(more.fault);
-    if (s.mutation == MUTATION_COUNT) return fprintf(stderr, "unknown mutation %s\n", more.fault), 2;
-    if (all || s.mutation != MUTATION_NONE) s.bits = BITS_IGNORED; /* every bit differs, the question is by how much */
+    s.mutation = mutation_find(more.fault);
+    if (!s.mutation && !all && strcmp(more.fault, "none") != 0)
+        return fprintf(stderr, "unknown mutation %s\n", more.fault), 2;
+    if (all || s.mutation) s.bits = BITS_IGNORED; /* every bit differs, the question is by how much */
     tally tiers_skipped = {0};
     if (!choose_tiers(&s, more.tiers, &tiers_skipped)) return fprintf(stderr, "no tier to test\n"), 2;
     tally sum = all ? run_mutations(s) : s.bits == BITS_IGNORED ? run_all(&s) : run_with_bits(s);

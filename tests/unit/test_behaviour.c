@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "analysis/behaviour.h"
+#include "check/mutation.h"
 
 static const char v1[] =
     "synthetic:v1-base,layers=4,hidden=48,heads=4,intermediate=64,vocab=97,distance=12,biased=1,positions=40,types=2";
@@ -71,11 +72,11 @@ static void test_four_layers(void **state)
 static void test_wrong_models(void **state)
 {
     (void)state;
-    const model_mutation wrong[] = {MUTATION_SIGN, MUTATION_NO_CLAMP, MUTATION_BUCKET_SHIFT};
+    const char *const wrong[] = {"sign", "no_clamp", "bucket_shift"};
     for (size_t k = 0; k < sizeof wrong / sizeof *wrong; k++) {
         behaviour_options options = options_for(v1);
         size_t tests, skipped;
-        options.mutation = wrong[k];
+        options.decorate = mutation_find(wrong[k])->apply;
         assert_true(failures_of(&options, &tests, &skipped) > 0);
     }
 }

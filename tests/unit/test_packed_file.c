@@ -7,7 +7,7 @@
 
 #include "core/base/cpu.h"
 #include "core/base/sha256.h"
-#include "core/model/mutation.h"
+#include "check/mutation.h"
 #include "core/model/packed_file.h"
 #include "core/model/session.h"
 
@@ -222,7 +222,7 @@ static void other_models_of_the_folder_are_made(void **state)
     info = *deberta_model_describe(model);
     assert_int_equal(info.packed, DEBERTA_PACKED_NONE);
     deberta_model_free(&model);
-    assert_int_equal(model_open_mutated(&model, folder, NULL, MUTATION_INPROJ_BLOCKS, NULL), DEBERTA_OK);
+    assert_int_equal(model_open_mutated(&model, folder, NULL, mutation_find("inproj_blocks"), NULL), DEBERTA_OK);
     info = *deberta_model_describe(model);
     assert_int_equal(info.packed, DEBERTA_PACKED_NONE);
     deberta_model_free(&model);

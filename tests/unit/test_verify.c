@@ -104,7 +104,7 @@ static void test_fault_in_a_model(void **state)
     assert_int_equal(report.count, 2 + 5 + 5);
     assert_int_equal(report.rows[0].values, 10 * 48);
     verify_report_free(&report);
-    options.mutation = MUTATION_SIGN;
+    options.mutation = mutation_find("sign");
     assert_int_equal(verify_model(&report, &options, path, "m", ids, starts, 2, &error), DEBERTA_OK);
     assert_true(report.failures > 0);
     verify_report_free(&report);

@@ -1,0 +1,28 @@
+/* Deliberate faults, to prove that a verifier notices faults of this kind.
+ *
+ * Each belongs to a rule that is easy to get wrong and hard to see in a result. A fault changes what a model is made of
+ * while it is opened (configuration, position rule, the weights as they are read), never a comparison or a tolerance.
+ * The engine knows nothing of it. `verify --mutate` and the tests use the same list.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CHECK_MUTATION_H
+#define CHECK_MUTATION_H
+
+#include "include/deberta.h"
+
+typedef struct mutation {
+    const char *name, *description;
+    void (*apply)(deberta_model *model); /* model_internal_options.decorate */
+} mutation;
+
+/* All of them; the last is followed by one without a name. */
+const mutation *mutation_list(void);
+/* NULL for an unknown name. */
+const mutation *mutation_find(const char *name);
+
+/* Opens a model with a fault in it; without one (NULL) it is deberta_model_open. A fault that does not apply to a model
+ * (a missing convolution has no source) leaves it right. */
+deberta_status model_open_mutated(deberta_model **model, const char *path, const deberta_model_options *options,
+                                  const mutation *fault, deberta_error *err);
+
+#endif
