@@ -22,8 +22,8 @@ typedef struct behaviour_options {
     const deberta_ablation *ablations; /* [ablation_count]; those of layers that a test does without are left out */
     size_t ablation_count;
     void (*decorate)(deberta_model *model); /* makes the model another, which the tests should notice; NULL: not */
-    size_t most_layers;      /* tests run over 1, 2, 4 ... layers up to this; at most what the model has */
-    size_t most_tokens;      /* leave out what would need longer texts */
+    size_t most_layers; /* tests run over 1, 2, 4 ... layers up to this; at most what the model has */
+    size_t most_tokens; /* leave out what would need longer texts */
     void (*progress)(void *context, size_t done, size_t total, const char *what); /* may be NULL */
     void *context;
 } behaviour_options;
