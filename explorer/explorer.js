@@ -66,6 +66,7 @@ function updateKeptTerms() {
         box.indeterminate = kept > 0 && kept < scope.length;
     }
     byId('keep-all').hidden = !state.removed;
+    byId('keep-note').classList.toggle('quiet', !state.removed);
     byId('keep-note').textContent = !canRecompute(text) ? 'The cells of this text are means of many values: a softmax cannot be recomputed from them.' : state.removed
         ? `Taken out: ${list}. Logits and probabilities of these heads are recomputed here from their terms; the layers above are not recomputed.` : '';
 }
@@ -157,7 +158,7 @@ function start() {
     onChange([...VIEW, 'token', 'pinned'], drawProfiles);
     onChange([...VIEW, 'token', 'pinned'], drawMatrixTable);
     onChange(['layer', 'head', 'token', 'pinned', 'removed'], shadeTokens);
-    onChange([...VIEW, 'token'], drawCommand);
+    onChange([...VIEW, 'token', 'map'], drawCommand);
     redrawAll();
     PANES.forEach((_, index) => bindPane(index));
     for (const bind of [bindNudges, bindTokens, bindProfiles, bindHeads, bindSave, bindKeys, bindSurroundings]) bind();

@@ -13,15 +13,16 @@ let headDrawing = 0; // a newer drawing ends an older one
 
 function drawHeads() {
     const text = currentText(), layers = text.heads.length, heads = text.heads[0].length, room = byId('heads').parentElement.clientWidth - HEADS.left;
-    const side = state.view === 'heads' ? Math.max(22, Math.min(260, Math.floor(room / heads) - HEADS.gap)) : Math.max(COARSE.matches ? 44 - HEADS.gap : 22, Math.min(54, Math.floor(200 / heads)));
+    const largest = state.map === 'picture' ? Math.max(110, Math.min(260, Math.floor((window.innerHeight - 120) / layers))) : 72; // one screen, if that is large enough
+    const side = state.view === 'heads' ? Math.max(22, Math.min(largest, Math.floor(room / heads) - HEADS.gap))
+        : Math.max(COARSE.matches ? 44 - HEADS.gap : 22, Math.min(54, Math.floor(200 / heads)));
     headMap = {side, layers, heads};
     const context = prepareCanvas(byId('heads'), HEADS.left + heads * (side + HEADS.gap) + 2, HEADS.top + layers * (side + HEADS.gap) + 2);
-    const numbers = HEAD_NUMBERS[state.map], drawing = ++headDrawing;
-    byId('heads-note').textContent = numbers ? numbers.what
-        : `${COMPONENTS[state.component].name} of every head, ${state.scale === 'text' ? 'on one scale' : 'each on its own scale'}${state.view === 'heads' ? '; choose the marked one again to see it alone' : ''}`;
-    drawHeadMap(context, numbers && ((layer, head) => drawHeadNumber(context, text, numbers, headNumbers(state.text, layer, head), layer, head)));
-    if (!numbers) drawPictures(context, drawing, 0);
-    outlineHead(context, state.layer, state.head);
+    const drawing = ++headDrawing, pictures = state.map === 'picture';
+    byId('heads-note').textContent = pictures ? `${COMPONENTS[state.component].name} of every head, ${state.scale === 'text' ? 'on one scale' : 'each on its own scale'}` : HEAD_NUMBERS[state.map].what;
+    drawHeadMap(context, pictures ? null : drawHeadNumber);
+    if (pictures) drawPictures(context, drawing, 0);
+    outlineHead(context, state.layer, state.head, true);
 }
 
 /* The axes, and each head by itself where that takes no time. */
@@ -34,13 +35,14 @@ function drawHeadMap(context, drawHead) {
     for (let head = 0; head < heads; head++) context.fillText(String(head), HEADS.left + (head + .5) * (side + HEADS.gap), 8);
     context.textAlign = 'right';
     for (let layer = 0; layer < layers; layer++) context.fillText(String(layer), HEADS.left - 6, HEADS.top + (layer + .5) * (side + HEADS.gap));
-    if (drawHead) for (const [layer, head] of modelHeads()) drawHead(layer, head);
+    if (drawHead) for (const [layer, head] of modelHeads()) drawHead(context, layer, head);
 }
 
 const headPlace = (layer, head) => [HEADS.left + head * (headMap.side + HEADS.gap), HEADS.top + layer * (headMap.side + HEADS.gap)];
 
-function drawHeadNumber(context, text, numbers, about, layer, head) {
-    const [x, y] = headPlace(layer, head), [low, high] = numbers.range(text, text.heads.flat()), value = numbers.of(about);
+function drawHeadNumber(context, layer, head) {
+    const numbers = HEAD_NUMBERS[state.map], text = currentText(), [x, y] = headPlace(layer, head);
+    const [low, high] = numbers.range(text, text.heads.flat()), value = numbers.of(headNumbers(state.text, layer, head));
     const rgb = colourOf(palettes[state.sequential], (value - low) / (high - low));
     context.fillStyle = `rgb(${rgb.join()})`;
     context.fillRect(x, y, headMap.side, headMap.side);
@@ -56,7 +58,7 @@ function drawPicture(context, layer, head) {
     context.imageSmoothingEnabled = text.cells > side;
     context.imageSmoothingQuality = 'high';
     context.drawImage(paintCells(values, text.cells, state.component, limit, currentPalette(state.component)), x, y, side, side);
-    outlineHead(context, layer, head);
+    outlineHead(context, layer, head, false);
 }
 
 /* A few milliseconds at a time, so that a page of many heads answers at once. */
@@ -64,14 +66,14 @@ function drawPictures(context, drawing, from) {
     const {layers, heads} = headMap, end = performance.now() + 12;
     let k = from;
     for (; k < layers * heads && performance.now() < end; k++) drawPicture(context, Math.floor(k / heads), k % heads);
-    outlineHead(context, state.layer, state.head);
+    outlineHead(context, state.layer, state.head, true);
     if (k < layers * heads) setTimeout(() => drawing === headDrawing && drawPictures(context, drawing, k));
     else byId('heads').dataset.drawn = drawing;
 }
 
 /* A hairline, as wide cells may be as white as the page; the chosen head's is marked. */
-function outlineHead(context, layer, head) {
-    const [x, y] = headPlace(layer, head), {side} = headMap, chosen = layer === state.layer && head === state.head;
+function outlineHead(context, layer, head, chosen) {
+    const [x, y] = headPlace(layer, head), {side} = headMap;
     for (const [tone, width] of [['paper', 3], chosen ? ['mark', 2] : ['line', 1]]) {
         context.strokeStyle = colour(tone);
         context.lineWidth = width;
@@ -89,7 +91,7 @@ function moveMark() {
         return;
     }
     for (let layer = 0; layer < headMap.layers; layer++)
-        for (let head = 0; head < headMap.heads; head++) outlineHead(canvas.getContext('2d'), layer, head);
+        for (let head = 0; head < headMap.heads; head++) outlineHead(canvas.getContext('2d'), layer, head, layer === state.layer && head === state.head);
 }
 
 function bindHeads() {
@@ -108,7 +110,7 @@ function bindHeads() {
         if (!place) return hideTip();
         const about = headNumbers(state.text, place.layer, place.head), shares = termsOf(currentText());
         showTip(event, [`layer ${place.layer}, head ${place.head}`, ...shares.map((c) => `${COMPONENTS[c].name} ${percent(about.share[c])}`),
-            `entropy ${formatNumber(about.entropy, 3)} bits`, `mean distance ${formatNumber(about.distance, 3)}`].join('\n'));
+            `entropy ${formatNumber(about.entropy, 3)} bits`, `mean distance ${formatNumber(about.distance, 3)}`, ...place.layer === state.layer && place.head === state.head ? ['click: this head alone'] : []].join('\n'));
     });
     canvas.addEventListener('pointerleave', hideTip);
     canvas.addEventListener('keydown', (event) => {

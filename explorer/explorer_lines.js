@@ -2,6 +2,7 @@
  * SPDX-License-Identifier: MIT */
 
 const WEAKEST_LINE = .05; // part of the scale below which a line is left out, as in the printed figure
+const MOST_LINES = 2500; // the strongest: more are a blot, and slow
 const NEAR_LINE = 7; // pixels within which the pointer means a line
 
 function layOutLines(context, text, available, zoom) {
@@ -23,14 +24,16 @@ const lineHeads = (pane) => state.lines === 'head' ? [pane.head] : pane.text.hea
 
 function drawLines(context, pane) {
     const {text, grid} = pane, heads = lineHeads(pane), limit = Math.max(currentLimit(state.component), ...heads.map((h) => headLimit(pane.t, pane.layer, h, state.component, state.centre)));
-    pane.lines = [];
+    const lines = [];
     for (const head of heads) {
         const values = shownValues(text, headAsShown(pane.t, pane.layer, head), state.component, state.centre);
         for (let k = 0; k < values.length; k++) {
             const strength = Math.abs(values[k]) / limit;
-            if (strength >= WEAKEST_LINE) pane.lines.push({i: Math.floor(k / grid.cells), j: k % grid.cells, strength: Math.min(1, strength), dashed: values[k] < 0, head});
+            if (strength >= WEAKEST_LINE) lines.push({i: Math.floor(k / grid.cells), j: k % grid.cells, strength: Math.min(1, strength), dashed: values[k] < 0, head});
         }
     }
+    pane.lines = lines.sort((a, b) => a.strength - b.strength).slice(-MOST_LINES); // the strongest come last, over the others
+    pane.leftOut = lines.length - pane.lines.length;
     for (const line of pane.lines) drawLine(context, pane, line, lineColour(line.head, text.heads[pane.layer].length), line.strength);
     context.setLineDash([]);
     drawLineLabels(context, pane, (k) => colour(text.special[cellTokens(text, k).first] ? 'quiet' : 'ink'), Array.from({length: grid.cells}, (_, k) => k), [0, 1]);

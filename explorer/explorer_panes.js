@@ -13,7 +13,8 @@ const currentDrawing = () => DRAWINGS[state.view === 'lines' ? 'lines' : 'matrix
 function paneTitle({t, layer, head}) {
     const whose = state.view === 'lines' && state.lines === 'layer' ? `Layer ${layer}, all heads` : `Layer ${layer}, head ${head}`;
     const out = TERMS.filter((c) => removalMask(t, layer, head) >> c & 1).map((c) => COMPONENTS[c].name);
-    return `${state.held && state.held[0] !== state.text ? `Text ${t}, ${whose.toLowerCase()}` : whose}: ${COMPONENTS[state.component].long}${out.length ? `, without ${out.join(', ')}` : ''}`;
+    const {name, long} = COMPONENTS[state.component];
+    return `${state.held && state.held[0] !== state.text ? `Text ${t}, ${whose.toLowerCase()}` : whose}: ${state.held ? name : long}${out.length ? `, without ${out.join(', ')}` : ''}`;
 }
 
 function drawPanes() {

@@ -67,7 +67,7 @@ const FIGURE = {margin: 14, title: 26, legend: 34, line: 15};
 /* {width, height, draw(context)} of what is on the screen, without what follows the pointer. */
 function describeFigure() {
     const {margin, title} = FIGURE, map = byId('heads').style, isMap = state.view === 'heads';
-    const parts = isMap ? [{words: `${COMPONENTS[state.component].name} of every head`, width: parseFloat(map.width), height: parseFloat(map.height)}]
+    const parts = isMap ? [{words: `${state.map === 'picture' ? COMPONENTS[state.component].name : byId('heads-show').selectedOptions[0].textContent} of every head`, width: parseFloat(map.width), height: parseFloat(map.height)}]
         : panes.map((pane) => ({words: paneTitle(pane), width: pane.grid.width, height: pane.grid.height, pane}));
     const width = Math.max(360, parts.reduce((sum, part) => sum + part.width + margin, margin)), top = title + 2 * margin + Math.max(...parts.map((part) => part.height));
     const foot = describeFoot(width - 2 * margin);
@@ -95,7 +95,7 @@ function drawFigurePart(context, {words, width, pane}) {
     context.translate(0, FIGURE.title);
     context.font = `12px ${pageFont()}`;
     if (pane) currentDrawing().draw(context, pane);
-    else drawHeadMap(context, (layer, head) => drawPicture(context, layer, head));
+    else drawHeadMap(context, state.map === 'picture' ? drawPicture : drawHeadNumber);
     context.restore();
 }
 
@@ -169,9 +169,10 @@ const roundUp = (value) => Number((value * 1.0005).toPrecision(4));
 function commandOf(place) {
     const {component, view, removed} = state, [t, layer, head] = place, [input, rest] = textOptions(t), isLines = view === 'lines' && component === PROBS;
     const name = component === SUM ? 'logits' : COMPONENTS[component].key, options = [input + rest, removed ? `--ablate ${removed}` : ''];
-    if (view === 'heads') options.push(`--figure grid --components ${name}`);
+    if (view === 'heads') options.push(state.map === 'picture' ? `--figure grid --components ${name}` : `--figure ${state.map === 'position' ? 'shares' : 'entropy'}`);
     else if (isLines) options.push(`--figure lines --layers ${layer} --heads ${state.lines === 'layer' ? 'all' : head}`, state.token === null ? '' : `--query ${state.token}`);
     else options.push(`--layers ${layer} --heads ${head} --components ${name}`);
+    if (view === 'heads' && state.map !== 'picture') return `deberta attention${options.filter(Boolean).join(' ')} --out heads-${state.map}.pdf`;
     if (component !== PROBS) options.push(state.centre ? '' : '--center none', state.signed === 'polar' ? '' : `--signed-palette ${state.signed}`);
     else if (!isLines) options.push(state.sequential === 'cividis' ? '' : `--palette ${state.sequential}`);
     if (view === 'matrix') options.push(scaleOption(currentLimit(component)));

@@ -148,8 +148,8 @@ class Browser:
     def press(self, key, shift=False):
         code = KEYS.get(key) or ord(key.upper())
         event = {"key": key, "windowsVirtualKeyCode": code, "modifiers": 8 if shift else 0}
-        if len(key) == 1:
-            event["text"] = key
+        if len(key) == 1 or key == "Enter":
+            event["text"] = key if len(key) == 1 else "\r"
         self.call("Input.dispatchKeyEvent", type="keyDown", **event)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key, windowsVirtualKeyCode=code)
         self.frame()

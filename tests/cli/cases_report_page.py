@@ -372,6 +372,37 @@ def views(bench, browser):
 WIDTHS = ((390, 844), (768, 1024), (1024, 768), (1440, 900), (1920, 1080))
 
 
+def keys_alone(bench, browser):
+    """Tab reaches every control, and each does its work by a key."""
+    page = Page(browser, report(bench, DEMO, "--text", "a new store opened beside the new mall"))
+    tensors = data_of(bench)
+
+    def tab_to(name):
+        for _ in range(60):
+            browser.press("Tab")
+            if browser.evaluate("document.activeElement.id") == name:
+                return
+        check(False, f"Tab does not reach {name}")
+
+    for name in ("layer", "head", "component-sum", "view-matrix", "keep-c2p"):
+        tab_to(name)
+    browser.press(" ")
+    check("c2p@0:0" in page.text("#keep-note"), "a box by the space bar")
+    browser.press(" ")
+    for name in ("keep-scope", "centre", "scale", "colours", "zoom", "hold"):
+        tab_to(name)
+    browser.press("Enter")
+    check(browser.evaluate("document.activeElement.ariaPressed") == "true", "a button by Enter")
+    browser.press("Enter")
+    for name in ("heads", "cursor"):
+        tab_to(name)
+    browser.press("ArrowRight")
+    browser.press("ArrowRight")
+    check_cell(page, tensors, 0, 0, 0, 1, "a cell by keys alone")
+    for name in ("save-svg", "copy-command"):
+        tab_to(name)
+
+
 def numbers_visible(browser):
     """Whether the last number of the cell is on the screen as it is scrolled now."""
     return browser.evaluate("""(() => {
@@ -425,5 +456,5 @@ def in_a_browser(look):
 
 
 def tests(settings):
-    for look in (explore, colours, grades, rest, without_terms, views, widths):
+    for look in (explore, colours, grades, rest, without_terms, views, keys_alone, widths):
         yield "report-page/" + look.__name__.replace("_", "-"), in_a_browser(look)
