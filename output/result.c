@@ -1,0 +1,136 @@
+/* Typed results: filling. SPDX-License-Identifier: MIT */
+#include "output/result_inside.h"
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/base/grow.h"
+
+result *result_new(const char *schema)
+{
+    result *r = calloc(1, sizeof *r);
+    if (!r) return NULL;
+    r->json = json_object();
+    if (schema && json_object_set_new(r->json, "schema", json_string(schema)) != 0) r->failed = true;
+    return r;
+}
+
+void result_free(result **place)
+{
+    result *r = *place;
+    if (!r) return;
+    for (size_t k = 0; k < r->part_count; k++) {
+        result_table *table = r->parts[k].table;
+        for (size_t c = 0; table && c < table->cell_count; c++) free(table->cells[c].text);
+        if (table) free(table->cells);
+        free(table);
+        free(r->parts[k].line);
+    }
+    free(r->parts);
+    json_decref(r->json);
+    free(r);
+    *place = NULL;
+}
+
+json_t *result_json(result *r) { return r ? r->json : NULL; }
+
+static result_part *add_part(result *r)
+{
+    result_part *parts = r ? grown(r->parts, &r->part_capacity, r->part_count + 1, sizeof *parts) : NULL;
+    if (!parts) {
+        if (r) r->failed = true;
+        return NULL;
+    }
+    r->parts = parts;
+    parts[r->part_count] = (result_part){0};
+    return &parts[r->part_count++];
+}
+
+void result_say(result *r, const char *format, ...)
+{
+    result_part *part = add_part(r);
+    if (!part) return;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&part->line, format, arguments) < 0) {
+        part->line = NULL;
+        r->failed = true;
+    }
+    va_end(arguments);
+}
+
+result_table *result_add_table(result *r, const char *name, const char *title, const result_column *columns)
+{
+    result_part *part = add_part(r);
+    result_table *table = part ? calloc(1, sizeof *table) : NULL;
+    if (!table) {
+        if (r) r->failed = true;
+        return NULL;
+    }
+    *table = (result_table){.owner = r, .name = name, .title = title, .columns = columns};
+    while (columns[table->column_count].name) table->column_count++;
+    part->table = table;
+    return table;
+}
+
+void result_set_shape(result_table *table, result_shape shape)
+{
+    if (table) table->shape = shape;
+}
+
+void result_set_data(result *r, result_table *table, bool hidden)
+{
+    if (!r || !table) return;
+    r->data = table;
+    table->hidden = hidden;
+}
+
+size_t result_table_rows(const result_table *table)
+{
+    return table && table->column_count ? table->cell_count / table->column_count : 0;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- cells */
+
+static void add_cell(result_table *table, result_cell cell)
+{
+    result_cell *cells =
+        table ? grown(table->cells, &table->cell_capacity, table->cell_count + 1, sizeof *cells) : NULL;
+    if (!cells) {
+        if (table) table->owner->failed = true;
+        free(cell.text);
+        return;
+    }
+    table->cells = cells;
+    cells[table->cell_count++] = cell;
+}
+
+void cell_text(result_table *table, const char *format, ...)
+{
+    result_cell cell = {.known = true};
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vasprintf(&cell.text, format, arguments);
+    va_end(arguments);
+    if (length < 0) {
+        cell = (result_cell){0};
+        if (table) table->owner->failed = true;
+    }
+    add_cell(table, cell);
+}
+
+void cell_integer(result_table *table, int64_t value)
+{
+    add_cell(table, (result_cell){.known = true, .integer = value, .real = (double)value});
+}
+
+void cell_real(result_table *table, double value)
+{
+    const bool known = value - value == 0;
+    add_cell(table, (result_cell){.known = known, .integer = known ? (int64_t)value : 0, .real = value});
+}
+
+void cell_flag(result_table *table, bool value) { cell_integer(table, value); }
+
+void cell_none(result_table *table) { add_cell(table, (result_cell){0}); }

@@ -1,0 +1,90 @@
+/* What a command has found, once: typed tables, fields and sentences, from which come text, Markdown, CSV, LaTeX and
+ * JSON. Commands only fill; how numbers are rounded, quoted and aligned is decided here.
+ *
+ *     result *r = result_new("deberta-example/1");
+ *     result_say(r, "error by layer of %s", name);                          // text and Markdown
+ *     json_object_set_new(result_json(r), "model", json_clean_text(name));  // JSON
+ *     static const result_column columns[] = {{"layer", NULL, COLUMN_INTEGER, NULL, 0},
+ *                                             {"worst", "worst ULP", COLUMN_REAL, "%.3g", 0}, {NULL}};
+ *     result_table *t = result_add_table(r, "by_layer", NULL, columns);     // all formats
+ *     for (...) cell_integer(t, l), cell_real(t, worst[l]);
+ *     status = result_write(r, out, RESULT_MARKDOWN, err);
+ *
+ * Text and Markdown show sentences and tables in the order in which they were added, CSV the table that
+ * result_set_data names (or the only one), LaTeX the tables. JSON has real numbers at full precision, whatever a
+ * column's format shows. What runs out of memory while a result is filled is remembered and said by result_write.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef OUTPUT_RESULT_H
+#define OUTPUT_RESULT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "core/base/status.h"
+
+typedef enum result_format { RESULT_TEXT, RESULT_MARKDOWN, RESULT_CSV, RESULT_JSON, RESULT_LATEX } result_format;
+
+typedef enum column_type {
+    COLUMN_TEXT,
+    COLUMN_INTEGER,
+    COLUMN_REAL,
+    COLUMN_FLAG /* yes, no; true and false in JSON */
+} column_type;
+
+/* Formats that leave a column out. */
+enum {
+    NOT_IN_TEXT = 1 << RESULT_TEXT,
+    NOT_IN_CSV = 1 << RESULT_CSV,
+    NOT_IN_JSON = 1 << RESULT_JSON,
+    NOT_IN_TABLES = 1 << RESULT_TEXT | 1 << RESULT_MARKDOWN | 1 << RESULT_LATEX
+};
+
+typedef struct result_column {
+    const char *name;  /* in JSON and CSV; NULL ends a list */
+    const char *title; /* above the column; NULL: the name */
+    column_type type;
+    const char *format; /* how printf shows one number of COLUMN_REAL ("%.3f") or COLUMN_INTEGER ("%+" PRId64); NULL:
+                           "%g", "%" PRId64 */
+    unsigned not_in;    /* NOT_IN_* */
+} result_column;
+
+typedef enum result_shape {
+    ROWS_AS_OBJECTS, /* [{"layer": 0, "worst": 1.5}, ...] */
+    ROWS_AS_ARRAYS,  /* {"columns": ["layer", "worst"], "rows": [[0, 1.5], ...]} */
+    ROWS_NOT_IN_JSON
+} result_shape;
+
+typedef struct result result;
+typedef struct result_table result_table;
+
+/* schema: the JSON member "schema", or NULL. NULL when memory ran out; all functions below accept that NULL, and
+ * result_write then says so. */
+result *result_new(const char *schema);
+void result_free(result **r);
+
+/* The JSON object, for members that are no table. The result's. */
+json_t *result_json(result *r);
+/* A line of text (without its line break). */
+void result_say(result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* name: of the JSON member, or NULL: in none. title: a line above it, or NULL. columns must outlive the result. */
+result_table *result_add_table(result *r, const char *name, const char *title, const result_column *columns);
+void result_set_shape(result_table *table, result_shape shape); /* default ROWS_AS_OBJECTS */
+/* The table that CSV shows; hidden: text, Markdown and LaTeX leave it out. */
+void result_set_data(result *r, result_table *table, bool hidden);
+
+/* Cells from left to right, row by row. A cell of another type than its column's is converted as C does. */
+void cell_text(result_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void cell_integer(result_table *table, int64_t value);
+void cell_real(result_table *table, double value); /* no number: an empty cell, null in JSON */
+void cell_flag(result_table *table, bool value);
+void cell_none(result_table *table); /* not known: an empty cell, null in JSON */
+size_t result_table_rows(const result_table *table);
+
+/* Writes the whole in one format. DEBERTA_E_MEMORY: it did not fit when it was filled or written; nothing has been
+ * written then in any format but text. */
+deberta_status result_write(const result *r, FILE *out, result_format format, deberta_error *err);
+
+#endif

@@ -1,0 +1,38 @@
+/* What a result holds. Private to result.c and result_write.c. SPDX-License-Identifier: MIT */
+#ifndef OUTPUT_RESULT_INSIDE_H
+#define OUTPUT_RESULT_INSIDE_H
+
+#include "output/result.h"
+
+typedef struct result_cell {
+    bool known;
+    char *text; /* owned; NULL: a number */
+    int64_t integer;
+    double real;
+} result_cell;
+
+struct result_table {
+    result *owner;
+    const char *name, *title;
+    const result_column *columns; /* [column_count] */
+    size_t column_count;
+    result_shape shape;
+    bool hidden; /* in CSV and JSON only */
+    result_cell *cells;
+    size_t cell_count, cell_capacity;
+};
+
+typedef struct result_part {
+    char *line;          /* owned; NULL: a table */
+    result_table *table; /* owned */
+} result_part;
+
+struct result {
+    json_t *json;
+    result_part *parts;
+    size_t part_count, part_capacity;
+    result_table *data;
+    bool failed;
+};
+
+#endif

@@ -1,0 +1,150 @@
+/* Typed results: one writer a format. SPDX-License-Identifier: MIT */
+#include "output/result_inside.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "output/json_text.h"
+#include "output/text_table.h"
+
+/* ---------------------------------------------------------------------------------------------------------- tables */
+
+static void add_cell(text_table *to, const result_column *column, const result_cell *cell)
+{
+/* a column's format is of its own table, not of a user */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+    if (!cell->known)
+        text_table_add(to, "%s", "");
+    else if (cell->text)
+        text_table_add(to, "%s", cell->text);
+    else if (column->type == COLUMN_FLAG)
+        text_table_add(to, "%s", cell->integer ? "yes" : "no");
+    else if (column->type == COLUMN_INTEGER)
+        text_table_add(to, column->format ? column->format : "%" PRId64, cell->integer);
+    else
+        text_table_add(to, column->format ? column->format : "%g", cell->real);
+#pragma GCC diagnostic pop
+}
+
+/* False if memory ran out; nothing is printed then. */
+static bool print_table(const result_table *table, FILE *out, result_format format)
+{
+    static const text_table_style styles[] = {[RESULT_TEXT] = TEXT_TABLE_PLAIN,
+                                              [RESULT_MARKDOWN] = TEXT_TABLE_MARKDOWN,
+                                              [RESULT_CSV] = TEXT_TABLE_CSV,
+                                              [RESULT_LATEX] = TEXT_TABLE_LATEX};
+    size_t shown = 0;
+    for (size_t c = 0; c < table->column_count; c++) shown += !(table->columns[c].not_in & 1u << format);
+    text_table cells = text_table_make(shown);
+    for (size_t c = 0; c < table->column_count; c++) {
+        const result_column *column = &table->columns[c];
+        if (column->not_in & 1u << format) continue;
+        text_table_add(&cells, "%s", column->title && format != RESULT_CSV ? column->title : column->name);
+    }
+    for (size_t k = 0; k < table->cell_count; k++) {
+        const result_column *column = &table->columns[k % table->column_count];
+        if (!(column->not_in & 1u << format)) add_cell(&cells, column, &table->cells[k]);
+    }
+    const bool printed = text_table_print(&cells, out, styles[format]);
+    text_table_free(&cells);
+    return printed;
+}
+
+/* Sentences and tables in order, an empty line between a table and what stands beside it. */
+static bool print_parts(const result *r, FILE *out, result_format format)
+{
+    bool fits = true, after_table = false, first = true;
+    for (size_t k = 0; k < r->part_count && fits; k++) {
+        const result_part *part = &r->parts[k];
+        if (part->table ? part->table->hidden : format == RESULT_LATEX) continue;
+        if (!first && (after_table || part->table)) fputc('\n', out);
+        if (part->table && part->table->title && format != RESULT_LATEX) fprintf(out, "%s\n\n", part->table->title);
+        if (part->table)
+            fits = print_table(part->table, out, format);
+        else
+            fprintf(out, "%s\n", part->line);
+        after_table = part->table != NULL;
+        first = false;
+    }
+    return fits;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ JSON */
+
+static json_t *json_of_cell(const result_column *column, const result_cell *cell)
+{
+    if (!cell->known) return json_null();
+    if (cell->text) return json_clean_text(cell->text);
+    switch (column->type) {
+    case COLUMN_FLAG: return json_boolean(cell->integer);
+    case COLUMN_REAL: return json_real(cell->real);
+    default: return json_integer(cell->integer);
+    }
+}
+
+static json_t *json_of_row(const result_table *table, size_t row)
+{
+    const bool as_object = table->shape == ROWS_AS_OBJECTS;
+    json_t *json = as_object ? json_object() : json_array();
+    for (size_t c = 0; c < table->column_count; c++) {
+        const result_column *column = &table->columns[c];
+        if (column->not_in & NOT_IN_JSON) continue;
+        json_t *value = json_of_cell(column, &table->cells[row * table->column_count + c]);
+        if (as_object)
+            json_object_set_new(json, column->name, value);
+        else
+            json_array_append_new(json, value);
+    }
+    return json;
+}
+
+static json_t *json_of_table(const result_table *table)
+{
+    json_t *rows = json_array();
+    for (size_t row = 0; row < result_table_rows(table); row++) json_array_append_new(rows, json_of_row(table, row));
+    if (table->shape == ROWS_AS_OBJECTS) return rows;
+    json_t *columns = json_array();
+    for (size_t c = 0; c < table->column_count; c++)
+        if (!(table->columns[c].not_in & NOT_IN_JSON))
+            json_array_append_new(columns, json_string(table->columns[c].name));
+    return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
+}
+
+static bool print_json(const result *r, FILE *out)
+{
+    json_t *whole = json_copy(r->json);
+    bool fits = whole != NULL;
+    for (size_t k = 0; k < r->part_count && fits; k++) {
+        const result_table *table = r->parts[k].table;
+        if (table && table->name && table->shape != ROWS_NOT_IN_JSON)
+            fits = json_object_set_new(whole, table->name, json_of_table(table)) == 0;
+    }
+    fits = fits && json_dumpf(whole, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0;
+    json_decref(whole);
+    return (fits && fputc('\n', out) != EOF) || ferror(out); /* who closes the file finds what cannot be written */
+}
+
+/* The table that was chosen, or the first. */
+static const result_table *data_of(const result *r)
+{
+    if (r->data) return r->data;
+    for (size_t k = 0; k < r->part_count; k++)
+        if (r->parts[k].table) return r->parts[k].table;
+    return NULL;
+}
+
+deberta_status result_write(const result *r, FILE *out, result_format format, deberta_error *err)
+{
+    bool fits = r && !r->failed;
+    const result_table *data = fits ? data_of(r) : NULL;
+    if (fits && format == RESULT_JSON)
+        fits = print_json(r, out);
+    else if (fits && format == RESULT_CSV)
+        fits = !data || print_table(data, out, format);
+    else if (fits)
+        fits = print_parts(r, out, format);
+    if (!fits) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for the results");
+    return DEBERTA_OK;
+}

@@ -1,0 +1,151 @@
+/* One result in every format. SPDX-License-Identifier: MIT */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "output/result.h"
+
+static const result_column columns[] = {{"term", NULL, COLUMN_TEXT, NULL, 0},
+                                        {"layer", NULL, COLUMN_INTEGER, NULL, 0},
+                                        {"loss", "loss (nats)", COLUMN_REAL, "%.2f", 0},
+                                        {"kept", NULL, COLUMN_FLAG, NULL, NOT_IN_TABLES},
+                                        {NULL, NULL, COLUMN_TEXT, NULL, 0}};
+
+static result *make(void)
+{
+    result *r = result_new("deberta-test/1");
+    json_object_set_new(result_json(r), "seed", json_integer(3));
+    result_say(r, "losses of %s", "a model");
+    result_table *table = result_add_table(r, "losses", "by layer", columns);
+    cell_text(table, "a|b,\"c\"");
+    cell_none(table);
+    cell_real(table, -0.0 / 0.0);
+    cell_flag(table, false);
+    cell_text(table, "%s", "0x10");
+    cell_integer(table, 7);
+    cell_real(table, 1.0 / 3);
+    cell_flag(table, true);
+    result_say(r, "that was all");
+    return r;
+}
+
+static void assert_writes(result *r, result_format format, const char *expected)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    deberta_error error;
+    assert_int_equal(result_write(r, out, format, &error), DEBERTA_OK);
+    fclose(out);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void test_sentences_and_tables_stand_in_order(void **state)
+{
+    (void)state;
+    result *r = make();
+    assert_writes(r, RESULT_TEXT,
+                  "losses of a model\n\nby layer\n\nterm     layer  loss (nats)\n"
+                  "a|b,\"c\"                    \n0x10         7         0.33\n\nthat was all\n");
+    assert_writes(r, RESULT_MARKDOWN,
+                  "losses of a model\n\nby layer\n\n| term | layer | loss (nats) |\n|---|--:|--:|\n"
+                  "| a\\|b,\"c\" |  |  |\n| 0x10 | 7 | 0.33 |\n\nthat was all\n");
+    result_free(&r);
+    assert_null(r);
+}
+
+static void test_csv_has_names_and_every_column(void **state)
+{
+    (void)state;
+    result *r = make();
+    assert_writes(r, RESULT_CSV, "term,layer,loss,kept\n\"a|b,\"\"c\"\"\",,,no\n0x10,7,0.33,yes\n");
+    result_free(&r);
+}
+
+static void test_latex_has_tables_alone(void **state)
+{
+    (void)state;
+    result *r = make();
+    assert_writes(
+        r, RESULT_LATEX,
+        "% \\usepackage{booktabs}\n\\begin{tabular}{lrr}\n\\toprule\nterm & layer & loss (nats) \\\\\n\\midrule\n"
+        "a|b,\"c\" &  &  \\\\\n0x10 & 7 & 0.33 \\\\\n\\bottomrule\n\\end{tabular}\n");
+    result_free(&r);
+}
+
+/* Types come from columns, not from what a text looks like, and numbers are not those that a table rounds. */
+static void test_json_is_typed(void **state)
+{
+    (void)state;
+    result *r = make();
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_int_equal(result_write(r, out, RESULT_JSON, NULL), DEBERTA_OK);
+    fclose(out);
+    json_t *whole = json_loads(text, 0, NULL), *rows = json_object_get(whole, "losses");
+    const json_t *second = json_array_get(rows, 0), *first = json_array_get(rows, 1);
+    assert_string_equal(json_string_value(json_object_get(whole, "schema")), "deberta-test/1");
+    assert_int_equal(json_integer_value(json_object_get(whole, "seed")), 3);
+    assert_string_equal(json_string_value(json_object_get(first, "term")), "0x10");
+    assert_int_equal(json_integer_value(json_object_get(first, "layer")), 7);
+    assert_true(json_real_value(json_object_get(first, "loss")) == 0.333333333);
+    assert_true(json_is_true(json_object_get(first, "kept")));
+    assert_true(json_is_null(json_object_get(second, "layer")));
+    assert_true(json_is_null(json_object_get(second, "loss")));
+    assert_true(json_is_false(json_object_get(second, "kept")));
+    json_decref(whole);
+    free(text);
+    result_free(&r);
+}
+
+static void test_hidden_data_is_what_csv_shows(void **state)
+{
+    (void)state;
+    result *r = make();
+    static const result_column one[] = {{"x", NULL, COLUMN_INTEGER, NULL, 0}, {NULL, NULL, COLUMN_TEXT, NULL, 0}};
+    result_table *data = result_add_table(r, "data", NULL, one);
+    result_set_shape(data, ROWS_AS_ARRAYS);
+    result_set_data(r, data, true);
+    cell_integer(data, 5);
+    assert_int_equal(result_table_rows(data), 1);
+    assert_writes(r, RESULT_CSV, "x\n5\n");
+    assert_writes(
+        r, RESULT_LATEX,
+        "% \\usepackage{booktabs}\n\\begin{tabular}{lrr}\n\\toprule\nterm & layer & loss (nats) \\\\\n\\midrule\n"
+        "a|b,\"c\" &  &  \\\\\n0x10 & 7 & 0.33 \\\\\n\\bottomrule\n\\end{tabular}\n");
+    result_free(&r);
+}
+
+/* As after a calloc that failed: everything is accepted, and the end says so. */
+static void test_no_result_is_an_error_at_the_end(void **state)
+{
+    (void)state;
+    deberta_error error;
+    result *none = NULL;
+    result_say(none, "unheard");
+    result_table *table = result_add_table(none, "t", NULL, columns);
+    cell_text(table, "x");
+    cell_none(table);
+    assert_int_equal(result_write(none, stdout, RESULT_TEXT, &error), DEBERTA_E_MEMORY);
+    assert_string_equal(error.message, "out of memory for the results");
+    result_free(&none);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sentences_and_tables_stand_in_order),
+        cmocka_unit_test(test_csv_has_names_and_every_column),
+        cmocka_unit_test(test_latex_has_tables_alone),
+        cmocka_unit_test(test_json_is_typed),
+        cmocka_unit_test(test_hidden_data_is_what_csv_shows),
+        cmocka_unit_test(test_no_result_is_an_error_at_the_end),
+    };
+    return cmocka_run_group_tests_name("result", tests, NULL, NULL);
+}
