@@ -10,6 +10,7 @@ typedef struct loop_rehearsal {
     size_t loops, tasks; /* loops of two tasks or more, and their tasks */
     double busy_seconds; /* of all tasks of all loops */
     double span_seconds; /* sum over the loops of the time when the last of their threads would be done */
+    long long (*clock_nanoseconds)(void); /* NULL: the machine's */
 } loop_rehearsal;
 
 /* An executor without threads: parallel_for cuts work into tasks as for so many threads, but the caller does them all,

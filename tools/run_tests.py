@@ -30,6 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from xml.etree import ElementTree as tree
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 COUNT = re.compile(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", re.M)
@@ -66,24 +67,18 @@ def say(text):
 
 
 def count_output(text, returned_well):
-    """Counts of one test program: its own closing line, cmocka's, or itself as one test."""
+    """Counts of one program: its own closing line, or itself as one test."""
     lines = COUNT.findall(text)
-    if lines:
-        passed, failed, skipped = (int(x or 0) for x in lines[-1])
-    elif "[==========]" in text:
-        passed, failed, errors, skipped = (cmocka_count(text, word) for word in ("PASSED", "FAILED", "ERROR", "SKIPPED"))
-        # A test whose setup fails is an error, which some versions have only in the last line.
-        failed = max(failed + errors, sum(int(n) for n in re.findall(r"^ (\d+) FAILED TEST\(S\)", text, re.M)))
-    else:
-        passed, failed, skipped = int(returned_well), 0, 0
+    counts = tuple(int(x or 0) for x in lines[-1]) if lines else (int(returned_well), 0, 0)
+    return checked(counts, returned_well)
+
+
+def checked(counts, returned_well):
+    """Having tested nothing is no success, nor is ending badly without a failure to show."""
+    passed, failed, skipped = counts
     if failed == 0 and (not returned_well or passed + skipped == 0):
-        failed = 1  # having tested nothing is no success
+        failed = 1
     return passed, failed, skipped
-
-
-def cmocka_count(text, word):
-    """The closing lines of groups; from version 1.1.6 on most of them name the group first."""
-    return sum(int(n) for n in re.findall(rf"^\[ +{word} +\] (?:.*: )?(\d+) test\(s\)", text, re.M))
 
 
 def execute(command, environment=None, timeout=3600):
@@ -146,14 +141,23 @@ def judges_tiers(name):
     return not dash or bool(TIER_SUITES.intersection(suites.split("+")))
 
 
-def add_entry(entry):
-    """One test of meson's log."""
+def subtests(path):
+    """{name of a test: (passed, failed, skipped)}, of tests that speak the Test Anything Protocol: meson has counted them."""
+    found = {}
+    for suite in tree.parse(path).getroot().iter("testsuite") if os.path.exists(path) else ():
+        number = {key: int(suite.get(key) or 0) for key in ("tests", "failures", "errors", "skipped")}
+        failed = number["failures"] + number["errors"]
+        found[suite.get("name").partition(".")[2]] = (number["tests"] - failed - number["skipped"], failed, number["skipped"])
+    return found
+
+
+def add_entry(entry, counts):
+    """One test of meson's log. counts: what meson counted in it, or None."""
     text = entry.get("stdout", "") + "\n" + (entry.get("stderr") or "")
-    if entry["result"] == "SKIP":
-        totals.add(0, 0, 1)
-        return
-    well = entry["result"] in ("OK", "EXPECTEDFAIL")
-    totals.add(*count_output(text, well), of_tiers=judges_tiers(entry["name"]))
+    well = entry["result"] in ("OK", "EXPECTEDFAIL", "SKIP")
+    if counts is None:
+        counts = (0, 0, 1) if entry["result"] == "SKIP" else count_output(text, well)
+    totals.add(*checked(counts, well), of_tiers=judges_tiers(entry["name"]))
     if not well:
         say(f"    {entry['name']}: {entry['result']}")
         show_end(entry["command"], text, 25)
@@ -169,17 +173,19 @@ def meson_tests(title, build, arguments=(), environment=None):
     begin = time.time()
     expected = listed_tests(build, arguments)
     setups = [a for b, a in zip(arguments, arguments[1:]) if b == "--setup"]
-    log = os.path.join(ROOT, build, "meson-logs", "testlog" + "".join("-" + s for s in setups) + ".json")
-    if os.path.exists(log):
-        os.remove(log)
+    log, counted = (os.path.join(ROOT, build, "meson-logs", "testlog" + "".join("-" + s for s in setups) + end) for end in (".json", ".junit.xml"))
+    for old in (log, counted):
+        if os.path.exists(old):
+            os.remove(old)
     output, well = execute(["meson", "test", "-C", build, "--no-rebuild", "--num-processes", JOBS, *arguments], environment, MESON_LIMIT)
     before = (totals.passed, totals.failed, totals.skipped)
     entries = []
     if os.path.exists(log):
         with open(log, encoding="utf-8", errors="replace") as lines:
             entries = [json.loads(line) for line in lines]
+    counts = subtests(counted)
     for entry in entries:
-        add_entry(entry)
+        add_entry(entry, counts.get(entry["name"]))
     missing = collections.Counter(expected) - collections.Counter(entry["name"] for entry in entries)
     for name in missing.elements():
         totals.add(0, 1, of_tiers=judges_tiers(name))
@@ -324,8 +330,7 @@ def threads():
                 "-Dviz=disabled", targets=["tests/golden/identity", *("tests/unit/test_" + name for name in names)]):
         # gcc 12's sanitizer ends at once where addresses are more random than 28 bits (vm.mmap_rnd_bits): setarch -R.
         environment = {"DEBERTA_TEST_QUICK": "1", "DEBERTA_GOLDEN": os.path.join(ROOT, "tests", "golden")}
-        for name in names:
-            run(name, ["setarch", "-R", f"build-threads/tests/unit/test_{name}"], environment)
+        meson_tests("where threads meet", "build-threads", ["--wrapper", "setarch -R", *names], environment)
         run("one arithmetic, a sample", ["setarch", "-R", "build-threads/tests/golden/identity", "--folder", "tests/golden", "--quick", "--golden"])
 
 

@@ -68,6 +68,7 @@ typedef struct worker_thread {
 typedef struct thread_pool {
     executor base;
     bool spin, futex;
+    long long hurried_spin_nanoseconds;
     worker_thread *workers; /* [threads], entry 0 unused */
     size_t started;         /* workers that exist, from 1 on */
     bool spread;            /* workers begin on processors of their own, and may then go to any of `allowed` */
@@ -129,7 +130,7 @@ static bool spin_until_changed(thread_pool *pool, size_t worker, atomic_uint *wo
         const long long now = clock_nanoseconds();
         if (now < look) continue;
         if (worker < WATCHERS) look_for_others(pool, now);
-        if (now - begin >= HURRIED_SPIN_NANOSECONDS || !may_spin_longer(pool, now)) return false;
+        if (now - begin >= pool->hurried_spin_nanoseconds || !may_spin_longer(pool, now)) return false;
         look = now + LOOK_FOR_OTHERS_NANOSECONDS;
     }
 }
@@ -369,14 +370,16 @@ static deberta_status pool_without_threads(thread_pool **pool, size_t threads, d
     return DEBERTA_OK;
 }
 
-deberta_status thread_pool_create_sleeping(executor **made, size_t threads, bool pin, const topology_info *machine,
-                                           thread_sleep sleep, deberta_error *err)
+deberta_status thread_pool_create_waiting(executor **made, size_t threads, bool pin, const topology_info *machine,
+                                          thread_waiting waiting, deberta_error *err)
 {
     thread_pool *pool = NULL;
     *made = NULL;
     DEBERTA_TRY(pool_without_threads(&pool, threads, err));
     executor *started = &pool->base;
-    pool->futex = HAVE_FUTEX && sleep == SLEEP_AS_USUAL;
+    pool->futex = HAVE_FUTEX && !waiting.on_condition;
+    pool->hurried_spin_nanoseconds =
+        waiting.hurried_spin_nanoseconds ? waiting.hurried_spin_nanoseconds : HURRIED_SPIN_NANOSECONDS;
     /* With more threads than cores, one that spins keeps the one that it waits for from running. */
     pool->spin = threads == 1 || threads <= machine->usable_cores;
     pool->allowed = affinity_of_caller();
@@ -392,5 +395,5 @@ deberta_status thread_pool_create_sleeping(executor **made, size_t threads, bool
 deberta_status thread_pool_create(executor **made, size_t threads, bool pin, const topology_info *machine,
                                   deberta_error *err)
 {
-    return thread_pool_create_sleeping(made, threads, pin, machine, SLEEP_AS_USUAL, err);
+    return thread_pool_create_waiting(made, threads, pin, machine, (thread_waiting){0}, err);
 }

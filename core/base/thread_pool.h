@@ -10,11 +10,11 @@
 
 #include "core/base/parallel.h"
 
-/* How threads sleep. */
-typedef enum thread_sleep {
-    SLEEP_AS_USUAL = 0, /* on a futex where there are futexes */
-    SLEEP_ON_CONDITION, /* on a condition variable, as elsewhere */
-} thread_sleep;
+/* How threads wait; zeros: as usual. For tests. */
+typedef struct thread_waiting {
+    bool on_condition;                  /* sleep on a condition variable also where there are futexes */
+    long long hurried_spin_nanoseconds; /* how long a thread spins at most between executor_begin and executor_end */
+} thread_waiting;
 
 /* threads >= 1 counts the caller. pin: bind workers to cores (never the calling thread); workers beyond the number of
  * logical processors stay unbound. Without it they may run wherever the caller may; if there are cores enough, each
@@ -23,7 +23,7 @@ typedef enum thread_sleep {
  * processors as well. */
 deberta_status thread_pool_create(executor **pool, size_t threads, bool pin, const topology_info *machine,
                                   deberta_error *err);
-deberta_status thread_pool_create_sleeping(executor **pool, size_t threads, bool pin, const topology_info *machine,
-                                           thread_sleep sleep, deberta_error *err);
+deberta_status thread_pool_create_waiting(executor **pool, size_t threads, bool pin, const topology_info *machine,
+                                          thread_waiting waiting, deberta_error *err);
 
 #endif

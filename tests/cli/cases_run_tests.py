@@ -18,18 +18,20 @@ import run_tests
 MESON = """#!/bin/sh
 case " $* " in *" --list "*) echo "unit - deberta:one"; echo "unit - deberta:two"; exit 0 ;; esac
 printf '%s' "$LOG" >"$(dirname "$0")/meson-logs/testlog.json"
+if [ -n "$COUNTED" ]; then printf '%s' "$COUNTED" >"$(dirname "$0")/meson-logs/testlog.junit.xml"; fi
 exit "$CODE"
 """
 ENTRY = '{"name": "unit - deberta:%s", "result": "%s", "stdout": "", "command": ["x"]}\n'
 
 
-def test_closing_lines_of_cmocka(bench):
-    for group in ("", "a group: "):
-        text = f"[==========] 5 test(s) run.\n[  PASSED  ] 2 test(s).\n[  SKIPPED ] {group}2 test(s), listed below:\n" \
-               f"[  ERROR   ] --- 0x1 != 0x2\n[  FAILED  ] {group}1 test(s), listed below:\n"
-        equal(run_tests.count_output(text, False), (2, 1, 2))
-    equal(run_tests.count_output("[==========] x\n[  ERROR   ] a group: 3 test(s), listed below:\n", False), (0, 3, 0))
-    equal(run_tests.count_output("[==========] x\n[  ERROR   ] fine\n\n 2 FAILED TEST(S)\n", False), (0, 2, 0))
+def test_what_meson_counted_counts(bench):
+    one, two = ENTRY % ("one", "OK"), ENTRY % ("two", "OK")
+    suite = '<testsuite name="deberta.unit - deberta:one" tests="%d" errors="%d" failures="%d" skipped="%d"/>'
+    for numbers, result, expected in (((5, 0, 0, 2), "OK", (4, 0)), ((5, 1, 1, 0), "FAIL", (4, 2)), ((0, 0, 0, 0), "OK", (1, 1)), ((3, 0, 0, 0), "FAIL", (4, 1)),
+                                      ((3, 0, 0, 3), "SKIP", (1, 0))):
+        log = ENTRY % ("one", result) + two
+        equal(counts_of(log, str(int(result == "FAIL")), f'<testsuites><testsuite name="deberta"/>{suite % numbers}</testsuites>'), expected, numbers)
+    equal(counts_of(one + two, "0", ""), (2, 0))
 
 
 def test_nothing_counted_is_a_failure(bench):
@@ -58,7 +60,7 @@ def test_a_tier_passes_though_another_test_fails(bench):
         check(said.getvalue().endswith("1 passed, 1 failed, 0 skipped\n"), said.getvalue())
 
 
-def counts_of(log, code):
+def counts_of(log, code, counted=""):
     with tempfile.TemporaryDirectory() as folder:
         os.mkdir(os.path.join(folder, "meson-logs"))
         with open(os.path.join(folder, "meson"), "w", encoding="ascii") as file:
@@ -68,7 +70,7 @@ def counts_of(log, code):
         os.environ["PATH"] = folder + ":" + old
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                run_tests.meson_tests("tests", folder, environment={"LOG": log, "CODE": code})
+                run_tests.meson_tests("tests", folder, environment={"LOG": log, "CODE": code, "COUNTED": counted})
         finally:
             os.environ["PATH"] = old
     return run_tests.totals.passed, run_tests.totals.failed

@@ -31,7 +31,7 @@ static deberta_status create_pool(executor **made, size_t threads, bool pin, deb
 
 static deberta_status create_condition_pool(executor **made, size_t threads, bool pin, deberta_error *err)
 {
-    return thread_pool_create_sleeping(made, threads, pin, &machine, SLEEP_ON_CONDITION, err);
+    return thread_pool_create_waiting(made, threads, pin, &machine, (thread_waiting){.on_condition = true}, err);
 }
 
 /* The pool again, or OpenMP (meson option `threads`). */
@@ -163,6 +163,24 @@ static void test_waiting_ends_in_sleep(void **state)
         if (attempt % 2 == 0) executor_end(pool);
     }
     for (size_t i = 0; i < 6; i++) assert_int_equal(t.runs[i], 250);
+    executor_free(&pool);
+}
+
+/* The end of the hurry is the end of spinning: a worker that would have spun for an hour sleeps. */
+static void test_spinning_ends_with_the_hurry(void **state)
+{
+    (void)state;
+    executor *pool = NULL;
+    const thread_waiting patient = {.on_condition = create == create_condition_pool,
+                                    .hurried_spin_nanoseconds = 3600000000000};
+    assert_int_equal(thread_pool_create_waiting(&pool, 2, false, &machine, patient, NULL), DEBERTA_OK);
+    tally t = {0};
+    for (int attempt = 0; attempt < 5; attempt++) {
+        executor_begin(pool);
+        for (int loop = 0; loop < 50; loop++) parallel_for(pool, 6, count_run, &t);
+        executor_end(pool);
+        assert_true(all_workers_sleep());
+    }
     executor_free(&pool);
 }
 
@@ -483,8 +501,31 @@ static int use_build(void **state)
     return 0;
 }
 
+/* The same tests for several executors, in one group: a plan of the Test Anything Protocol counts them all. */
+enum { MOST_TESTS = 64 };
+
+typedef struct test_list {
+    struct CMUnitTest tests[MOST_TESTS];
+    char names[MOST_TESTS][96];
+    size_t count;
+} test_list;
+
+static void add_tests(test_list *list, const char *executor, CMFixtureFunction use, const struct CMUnitTest *tests,
+                      size_t count)
+{
+    if (list->count + count > MOST_TESTS) abort();
+    for (size_t k = 0; k < count; k++, list->count++) {
+        char *name = list->names[list->count];
+        snprintf(name, sizeof *list->names, "%s: %s", executor, tests[k].name);
+        list->tests[list->count] = tests[k];
+        list->tests[list->count].name = name;
+        list->tests[list->count].setup_func = use;
+    }
+}
+
 int main(void)
 {
+    static test_list list;
     if (topology_read(&machine, NULL) != DEBERTA_OK) return 1;
     const struct CMUnitTest all_kinds[] = {
         cmocka_unit_test(test_every_task_runs_once),
@@ -500,15 +541,18 @@ int main(void)
     };
     const struct CMUnitTest pools[] = {
         cmocka_unit_test(test_waiting_ends_in_sleep),
+        cmocka_unit_test(test_spinning_ends_with_the_hurry),
         cmocka_unit_test(test_workers_block_signals_but_not_faults),
         cmocka_unit_test(test_pinned_workers_have_one_processor_each),
         cmocka_unit_test(test_unbound_workers_may_go_where_the_caller_may),
     };
     const struct CMUnitTest defaults[] = {cmocka_unit_test(test_the_environment_sets_the_default)};
-    int failures = cmocka_run_group_tests_name("pool", all_kinds, use_pool, NULL);
-    failures += cmocka_run_group_tests_name("pool itself", pools, use_pool, NULL);
-    failures += cmocka_run_group_tests_name("pool without futexes", all_kinds, use_condition, NULL);
-    failures += cmocka_run_group_tests_name("pool without futexes itself", pools, use_condition, NULL);
-    failures += cmocka_run_group_tests_name("executor of the build", all_kinds, use_build, NULL);
-    return failures + cmocka_run_group_tests_name("defaults", defaults, NULL, NULL);
+    const size_t kinds_count = sizeof all_kinds / sizeof *all_kinds, pools_count = sizeof pools / sizeof *pools;
+    add_tests(&list, "pool", use_pool, all_kinds, kinds_count);
+    add_tests(&list, "pool", use_pool, pools, pools_count);
+    add_tests(&list, "pool without futexes", use_condition, all_kinds, kinds_count);
+    add_tests(&list, "pool without futexes", use_condition, pools, pools_count);
+    add_tests(&list, "executor of the build", use_build, all_kinds, kinds_count);
+    add_tests(&list, "defaults", NULL, defaults, 1);
+    return _cmocka_run_group_tests("parallel", list.tests, list.count, NULL, NULL);
 }
