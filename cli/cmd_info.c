@@ -86,7 +86,7 @@ static void add_context(json_t *object, const deberta_model *model, deberta_refe
 }
 
 /* null for a model without one; what keeps one that is there from being read is said beside the results. */
-static json_t *describe_tokenizer(const parsed_options *options, const char *folder)
+static json_t *describe_tokenizer(const common_options *options, const char *folder)
 {
     deberta_tokenizer *tokenizer = NULL;
     deberta_error error = {0};
@@ -167,7 +167,7 @@ static void print_machine(FILE *out, deberta_isa isa, const topology_info *topol
         fprintf(out, "  %-20s %s\n", kernel, tier_of(from));
 }
 
-static int run(const parsed_options *options)
+static int run(const common_options *options)
 {
     deberta_error error = {0};
     topology_info topology;
@@ -175,22 +175,22 @@ static int run(const parsed_options *options)
     deberta_model_options model_options;
     fill_model_options(options, &model_options);
     if (topology_read(&topology, &error) != DEBERTA_OK) return say_error(options, &error);
-    if (options_argument_count(options)) {
+    if (options->argument_count) {
         const int status = run_describe_model(options, &model);
         if (status != EXIT_OK) return status;
     }
     json_t *about_model = model ? describe_model(model) : NULL;
-    if (model) json_object_set_new(about_model, "tokenizer", describe_tokenizer(options, options_argument(options, 0)));
+    if (model) json_object_set_new(about_model, "tokenizer", describe_tokenizer(options, options->arguments[0]));
     if (model) add_context(about_model, model, model_options.reference);
     int status = EXIT_OK;
-    if (options_has(options, "json")) {
+    if (options->json) {
         json_t *object = json_pack("{s:s, s:o, s:o, s:o}", "version", deberta_version(), "tiers", describe_tiers(),
                                    "topology", describe_topology(&topology), "kernels", describe_kernels(options->isa));
         if (about_model) json_object_set(object, "model", about_model);
         status = run_print_json(options, object);
     } else {
         text_output output;
-        status = text_output_open(options, options_value(options, "out", NULL), &output);
+        status = text_output_open(options, options_out(options), &output);
         if (status == EXIT_OK) {
             print_machine(output.file, options->isa, &topology);
             if (about_model) print_model(output.file, about_model);

@@ -9,12 +9,12 @@ static json_t *describe(const deberta_model_info *info)
                      (json_int_t)info->memory_bytes);
 }
 
-static int print(const parsed_options *options, const deberta_model_info *info)
+static int print(const common_options *options, const deberta_model_info *info)
 {
-    if (options_has(options, "json")) return run_print_json(options, describe(info));
+    if (options->json) return run_print_json(options, describe(info));
     text_output output;
     char size[32];
-    int status = text_output_open(options, options_value(options, "out", NULL), &output);
+    int status = text_output_open(options, options_out(options), &output);
     if (status != EXIT_OK) return status;
     format_bytes(size, (double)info->memory_bytes);
     fprintf(output.file, "%s in %s/%s: mapped from now on whenever this model is opened\n", size, info->name,
@@ -23,7 +23,7 @@ static int print(const parsed_options *options, const deberta_model_info *info)
 }
 
 /* Looks at the model as every command will from now on: a file that nobody can use must not be called done. */
-static int confirm(const parsed_options *options)
+static int confirm(const common_options *options)
 {
     deberta_model *model = NULL;
     deberta_model_info info;
@@ -48,18 +48,15 @@ static void remove_on_signal(void *context, const char *path)
     run_remove_on_signal(path);
 }
 
-static int run(const parsed_options *options)
+static int run(const common_options *options)
 {
-    deberta_model_options model_options;
     deberta_error error = {0};
-    fill_model_options(options, &model_options);
     if (!run_is_model_place(options)) return EXIT_INPUT;
     const deberta_pack_options packing = {.struct_size = sizeof packing,
-                                          .threads = model_options.threads,
-                                          .memory_limit_bytes = model_options.memory_limit_bytes,
+                                          .threads = options->threads,
+                                          .memory_limit_bytes = options->memory_limit_bytes,
                                           .on_temporary = remove_on_signal};
-    if (deberta_model_pack(options_argument(options, 0), &packing, &error) != DEBERTA_OK)
-        return say_error(options, &error);
+    if (deberta_model_pack(options->arguments[0], &packing, &error) != DEBERTA_OK) return say_error(options, &error);
     return confirm(options);
 }
 

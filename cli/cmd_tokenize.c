@@ -41,11 +41,11 @@ static void print_table(FILE *out, const token_list *list)
     }
 }
 
-static int print(const parsed_options *options, const input_batch *input, text_output *output)
+static int print(const common_options *options, const input_batch *input, text_output *output)
 {
     bool fits = true;
     for (size_t r = 0; fits && r < input->rows; r++) {
-        if (options_has(options, "json"))
+        if (options->json)
             fits = run_write_json_line(output->file, describe(&input->token_lists[r]));
         else
             print_table(output->file, &input->token_lists[r]);
@@ -55,20 +55,20 @@ static int print(const parsed_options *options, const input_batch *input, text_o
     return say_no_memory(options);
 }
 
-static int run(const parsed_options *options)
+static int run(const common_options *options)
 {
     input_batch input;
     text_output output;
     if (!run_is_model_place(options)) return EXIT_INPUT;
-    int status = input_read(reading_of(options), options_argument(options, 0), NULL, &input);
+    int status = input_read(reading_of(options), options->arguments[0], NULL, &input);
     if (status != EXIT_OK) return status;
-    status = text_output_open(options, options_value(options, "out", NULL), &output);
+    status = text_output_open(options, options_out(options), &output);
     if (status == EXIT_OK) status = print(options, &input, &output);
     input_free(&input);
     return status;
 }
 
-static const option_spec options[] = {
+static const option options[] = {
     {"text", 0, "TEXT", "what to tokenize; may be repeated", TEXTS_AT(reading_options, texts)},
     {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment",
      TEXTS_AT(reading_options, pairs)},
@@ -78,7 +78,7 @@ static const option_spec options[] = {
      PARSED_AT(reading_options, max_tokens, token_limit_parse)},
     {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so",
      FLAG_AT(reading_options, strict)},
-    {NULL, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 const command command_tokenize = {

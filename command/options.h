@@ -13,7 +13,7 @@
  *     static const option own[] = {
  *         {"force", 0, NULL, "overwrite what is there", FLAG_AT(pack_options, force)},
  *         {"layers", 'l', "N", "how many", SIZE_AT(pack_options, layers, 1, 4096), .not_with = "force"},
- *         {NULL},
+ *         {.name = NULL},
  *     };
  *     static const option_group groups[] = {{own, 0, NULL}, {NULL, 0, NULL}};
  *

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/encode/corpus_output.h"
-#include "cli/tasks/head_output.h"
+#include "cli/tasks/task_output.h"
 #include "command/run.h"
 #include "command/input/text_batches.h"
 #include "core/base/clock.h"

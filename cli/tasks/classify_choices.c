@@ -4,30 +4,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/tasks/head_output.h"
+#include "cli/tasks/task_output.h"
 #include "core/base/status.h"
 
 typedef struct choice_job {
-    const char **choices; /* [count] */
+    const char *const *choices; /* [count] */
     size_t count, top;
     token_list *tokens; /* [count] of the text at hand, with each choice */
     text_piece *pieces; /* [count] */
     float *scores;      /* [count] */
     double *probabilities;
     size_t *ranked;
-    head_run *run;
+    task_run *run;
 } choice_job;
-
-int classify_choices_check(const parsed_options *options)
-{
-    static const char *const others[] = {"pair", "multi-label"};
-    if (!options_has(options, "choice")) return EXIT_OK;
-    if (!options_nth_value(options, "choice", 1)) return say_usage(options, "--choice: give at least two");
-    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
-        if (options_has(options, others[k]))
-            return say_usage(options, "--choice and --%s exclude each other", others[k]);
-    return EXIT_OK;
-}
 
 /* A choice that this model cannot take is a problem of the text. */
 static deberta_status tokenize_choice(choice_job *job, text_record *record, size_t choice, deberta_error *err)
@@ -57,9 +46,9 @@ static deberta_status keep_scores(void *context, const text_piece *pieces, size_
     (void)outputs;
     choice_job *job = context;
     const text_batches *batches = &job->run->batches;
-    const head_batch batch = {.session = batches->session, .model = batches->model, .count = count, .starts = starts};
+    const task_batch batch = {.session = batches->session, .model = batches->model, .count = count, .starts = starts};
     for (size_t k = 0; k < count; k++)
-        DEBERTA_TRY(head_run_logits(&batch, DEBERTA_TASK_SEQUENCE, &k, 1, &job->scores[pieces[k].index], err));
+        DEBERTA_TRY(task_run_logits(&batch, DEBERTA_TASK_SEQUENCE, &k, 1, &job->scores[pieces[k].index], err));
     return DEBERTA_OK;
 }
 
@@ -79,7 +68,7 @@ static json_t *describe(const choice_job *job)
 }
 
 /* Answers by itself: one text is several sequences. */
-static deberta_status look(head_run *run, head_text *text, deberta_error *err)
+static deberta_status look(task_run *run, task_text *text, deberta_error *err)
 {
     choice_job *job = run->context;
     for (size_t k = 0; k < job->count && !text->record.problem; k++)
@@ -90,7 +79,7 @@ static deberta_status look(head_run *run, head_text *text, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static void print(FILE *out, const head_run *run, const head_text *text)
+static void print(FILE *out, const task_run *run, const task_text *text)
 {
     (void)run;
     print_clean(out, text->record.text, text->record.text_bytes);
@@ -98,7 +87,7 @@ static void print(FILE *out, const head_run *run, const head_text *text)
     print_probabilities(out, json_object_get(text->answer, "choices"), "choice");
 }
 
-static int refuse_width(const head_run *run)
+static int refuse_width(const task_run *run)
 {
     deberta_error error = {.code = DEBERTA_E_UNSUPPORTED};
     snprintf(error.message, sizeof error.message,
@@ -110,19 +99,17 @@ static int refuse_width(const head_run *run)
 
 static bool allocate(choice_job *job)
 {
-    job->choices = calloc(job->count, sizeof *job->choices);
     job->tokens = calloc(job->count, sizeof *job->tokens);
     job->pieces = calloc(job->count, sizeof *job->pieces);
     job->scores = calloc(job->count, sizeof *job->scores);
     job->probabilities = calloc(job->count, sizeof *job->probabilities);
     job->ranked = calloc(job->count, sizeof *job->ranked);
-    return job->choices && job->tokens && job->pieces && job->scores && job->probabilities && job->ranked;
+    return job->tokens && job->pieces && job->scores && job->probabilities && job->ranked;
 }
 
 static void release(choice_job *job)
 {
     for (size_t k = 0; job->tokens && k < job->count; k++) token_list_free(&job->tokens[k]);
-    free(job->choices);
     free(job->tokens);
     free(job->pieces);
     free(job->scores);
@@ -130,16 +117,13 @@ static void release(choice_job *job)
     free(job->ranked);
 }
 
-int classify_choices_run(head_run *run, size_t top)
+int classify_choices_run(task_run *run, const text_list *choices, size_t top)
 {
-    static const head_command command = {.names = {.text = "text"}, .look = look, .print = print};
-    choice_job job = {.run = run};
+    static const task_command command = {.names = {.text = "text"}, .look = look, .print = print};
+    choice_job job = {.run = run, .choices = choices->items, .count = choices->count};
     if (run->batches.info.sequence_labels != 1) return refuse_width(run);
-    while (options_nth_value(run->options, "choice", job.count)) job.count++;
     job.top = top < job.count ? top : job.count;
-    const bool allocated = allocate(&job);
-    for (size_t k = 0; allocated && k < job.count; k++) job.choices[k] = options_nth_value(run->options, "choice", k);
-    const int status = allocated ? head_run_all(run, &command, &job) : say_no_memory(run->options);
+    const int status = allocate(&job) ? task_run_all(run, &command, &job) : say_no_memory(run->options);
     release(&job);
     return status;
 }

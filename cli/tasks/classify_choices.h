@@ -5,11 +5,9 @@
 #ifndef CLI_TASKS_CLASSIFY_CHOICES_H
 #define CLI_TASKS_CLASSIFY_CHOICES_H
 
-#include "cli/tasks/head_run.h"
+#include "cli/tasks/task_run.h"
 
-/* EXIT_OK where --choice was not given, or can be used: two at least, and without --pair and --multi-label. */
-int classify_choices_check(const parsed_options *options);
-/* Every text with every --choice instead of head_run_all; `top` of them are shown. */
-int classify_choices_run(head_run *run, size_t top);
+/* Every text with every choice instead of task_run_all; `top` of them are shown. */
+int classify_choices_run(task_run *run, const text_list *choices, size_t top);
 
 #endif

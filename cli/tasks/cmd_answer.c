@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/tasks/head_output.h"
-#include "cli/tasks/head_run.h"
+#include "cli/tasks/task_output.h"
+#include "cli/tasks/task_run.h"
 #include "core/base/status.h"
 
 enum { MOST_ANSWERS = 1000, LONGEST_ANSWER = 30 };
@@ -39,7 +39,7 @@ static void find_context(const token_list *list, span_scores *scores)
     }
 }
 
-static deberta_status look(head_run *run, head_text *text, deberta_error *err)
+static deberta_status look(task_run *run, task_text *text, deberta_error *err)
 {
     (void)run;
     span_scores scores;
@@ -47,7 +47,7 @@ static deberta_status look(head_run *run, head_text *text, deberta_error *err)
     return scores.count ? DEBERTA_OK : text_record_spoil(&text->record, err, "the context holds no tokens");
 }
 
-static deberta_status score(span_scores *scores, const head_text *text, const float *logits, deberta_error *err)
+static deberta_status score(span_scores *scores, const task_text *text, const float *logits, deberta_error *err)
 {
     find_context(&text->tokens, scores);
     const size_t room = scores->count + 1;
@@ -80,7 +80,7 @@ static size_t best_spans(const answer_job *job, const span_scores *scores, answe
     return held;
 }
 
-static json_t *describe_span(const head_text *text, const answer_span *span)
+static json_t *describe_span(const task_text *text, const answer_span *span)
 {
     const char *context = text->record.pair;
     const token_place first = token_place_of(&text->tokens, span->begin, context);
@@ -94,7 +94,7 @@ static json_t *describe_span(const head_text *text, const answer_span *span)
                      "characters", json_span(characters), "bytes", json_span(bytes), "probability", span->score);
 }
 
-static deberta_status describe(const answer_job *job, head_text *text, const float *logits, deberta_error *err)
+static deberta_status describe(const answer_job *job, task_text *text, const float *logits, deberta_error *err)
 {
     span_scores scores = {0};
     answer_span *spans = malloc((job->top + 1) * sizeof *spans);
@@ -112,10 +112,10 @@ static deberta_status describe(const answer_job *job, head_text *text, const flo
     return status;
 }
 
-static deberta_status answer(head_run *run, const head_batch *batch, deberta_error *err)
+static deberta_status answer(task_run *run, const task_batch *batch, deberta_error *err)
 {
     float *logits;
-    DEBERTA_TRY(head_run_token_logits(batch, DEBERTA_TASK_QA, &logits, err));
+    DEBERTA_TRY(task_run_token_logits(batch, DEBERTA_TASK_QA, &logits, err));
     deberta_status status = DEBERTA_OK;
     for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++)
         status = describe(run->context, batch->texts[k], logits + 2 * batch->starts[k], err);
@@ -124,7 +124,7 @@ static deberta_status answer(head_run *run, const head_batch *batch, deberta_err
 }
 
 /* "No answer" takes its place in the order of probabilities. */
-static void print(FILE *out, const head_run *run, const head_text *text)
+static void print(FILE *out, const task_run *run, const task_text *text)
 {
     (void)run;
     double none = json_number_value(json_object_get(text->answer, "no_answer"));
@@ -143,37 +143,43 @@ static void print(FILE *out, const head_run *run, const head_text *text)
     }
 }
 
-static int run(const parsed_options *options)
+typedef struct answer_options {
+    reading_options reading;
+    size_t top, max_answer;
+} answer_options;
+
+static int run(const common_options *options)
 {
-    static const head_command command = {
+    const answer_options *o = (const answer_options *)options;
+    static const task_command command = {
         .names = {.text = "question", .pair = "context", .pair_required = true, .share_pair = true},
         .look = look,
         .answer = answer,
         .print = print,
     };
     answer_job job;
-    head_run run;
-    if (!options_size(options, "top", 3, 1, MOST_ANSWERS, &job.top) ||
-        !options_size(options, "max-answer", LONGEST_ANSWER, 1, 1 << 20, &job.longest))
-        return EXIT_USAGE;
-    int status = head_run_open(&run, options, 0);
-    if (status == EXIT_OK) status = head_run_require(&run, DEBERTA_TASK_QA);
-    if (status == EXIT_OK) status = head_run_all(&run, &command, &job);
-    head_run_close(&run);
+    task_run run;
+    job.top = o->top;
+    job.longest = o->max_answer;
+    int status = task_run_open(&run, &o->reading, 0);
+    if (status == EXIT_OK) status = task_run_require(&run, DEBERTA_TASK_QA);
+    if (status == EXIT_OK) status = task_run_all(&run, &command, &job);
+    task_run_close(&run);
     return status;
 }
 
-static const option_spec options[] = {
+static const option options[] = {
     {"question", 0, "TEXT", "what to ask; may be repeated", TEXTS_AT(reading_options, texts)},
     {"context", 0, "TEXT", "where the answer is: one for all questions, or one for each",
      TEXTS_AT(reading_options, pairs)},
     {"file", 'f', "FILE", "objects with \"question\" and \"context\", one a line; - is standard input; may be repeated",
      TEXTS_AT(reading_options, files)},
     {"jsonl", 0, NULL, "files hold one JSON object a line, whatever their names", FLAG_AT(reading_options, jsonl)},
-    {"max-answer", 0, "N", "tokens of the longest answer (default 30)"},
-    HEAD_RUN_TOP("answers to each question (default 3)"),
+    {"max-answer", 0, "N", "tokens of the longest answer (default 30)",
+     SIZE_AT(answer_options, max_answer, 1, 1 << 20)},
+    TASK_TOP_ROW(answer_options, MOST_ANSWERS, "answers to each question (default 3)"),
     TEXT_BATCHES_OPTIONS,
-    {NULL, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 const command command_answer = {
@@ -183,7 +189,8 @@ const command command_answer = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
-    .size = sizeof(reading_options),
+    .size = sizeof(answer_options),
+    .defaults = &(const answer_options){.top = 3, .max_answer = LONGEST_ANSWER},
     .example = "  deberta answer deberta-v3-squad2 --question 'Where was she born?' --context 'Ada Lovelace was born "
                "in London.'\n"
                "\nwith --json, one line a question; places are places in the context:\n"

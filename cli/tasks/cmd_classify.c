@@ -6,8 +6,8 @@
 
 #include "cli/tasks/classify_choices.h"
 #include "cli/commands.h"
-#include "cli/tasks/head_output.h"
-#include "cli/tasks/head_run.h"
+#include "cli/tasks/task_output.h"
+#include "cli/tasks/task_run.h"
 #include "core/base/status.h"
 
 enum { MOST_LABELS = 1 << 20 };
@@ -18,7 +18,7 @@ typedef struct classify_job {
 } classify_job;
 
 /* One row of logits into an answer. A classifier with a single row is a regression: its value is no probability. */
-static json_t *describe(const head_run *run, const float *logits, double *scores, size_t *ranked)
+static json_t *describe(const task_run *run, const float *logits, double *scores, size_t *ranked)
 {
     const classify_job *job = run->context;
     if (job->labels == 1 && !job->multi_label) return json_pack("{s:f}", "score", (double)logits[0]);
@@ -28,14 +28,14 @@ static json_t *describe(const head_run *run, const float *logits, double *scores
     json_t *array = json_array();
     for (size_t k = 0; k < count; k++) {
         char buffer[32];
-        const char *label = head_run_label(run->batches.model, ranked[k], buffer);
+        const char *label = task_run_label(run->batches.model, ranked[k], buffer);
         json_array_append_new(array, json_pack("{s:o, s:I, s:f}", "label", json_clean_string(label, strlen(label)),
                                                "index", (json_int_t)ranked[k], "probability", scores[ranked[k]]));
     }
     return json_pack("{s:o}", "labels", array);
 }
 
-static deberta_status answer(head_run *run, const head_batch *batch, deberta_error *err)
+static deberta_status answer(task_run *run, const task_batch *batch, deberta_error *err)
 {
     const classify_job *job = run->context;
     size_t *sequences = malloc(batch->count * sizeof *sequences), *ranked = malloc((job->top + 1) * sizeof *ranked);
@@ -45,7 +45,7 @@ static deberta_status answer(head_run *run, const head_batch *batch, deberta_err
         sequences && ranked && logits && scores ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     if (status == DEBERTA_OK) {
         for (size_t k = 0; k < batch->count; k++) sequences[k] = k;
-        status = head_run_logits(batch, DEBERTA_TASK_SEQUENCE, sequences, batch->count, logits, err);
+        status = task_run_logits(batch, DEBERTA_TASK_SEQUENCE, sequences, batch->count, logits, err);
     }
     for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++)
         batch->texts[k]->answer = describe(run, logits + k * job->labels, scores, ranked);
@@ -56,7 +56,7 @@ static deberta_status answer(head_run *run, const head_batch *batch, deberta_err
     return status;
 }
 
-static void print(FILE *out, const head_run *run, const head_text *text)
+static void print(FILE *out, const task_run *run, const task_text *text)
 {
     (void)run;
     const json_t *score = json_object_get(text->answer, "score");
@@ -70,42 +70,49 @@ static void print(FILE *out, const head_run *run, const head_text *text)
     print_probabilities(out, json_object_get(text->answer, "labels"), "label");
 }
 
-static int run(const parsed_options *options)
+typedef struct classify_options {
+    reading_options reading;
+    text_list choices;
+    bool multi_label;
+    size_t top;
+} classify_options;
+
+static int run(const common_options *options)
 {
-    static const head_command command = {.names = {.text = "text", .pair = "pair"}, .answer = answer, .print = print};
-    classify_job job = {.multi_label = options_has(options, "multi-label")};
-    head_run run;
-    const bool choices = options_has(options, "choice");
-    if (!options_size(options, "top", 5, 1, MOST_LABELS, &job.top)) return EXIT_USAGE;
-    int status = classify_choices_check(options);
-    if (status != EXIT_OK) return status;
-    status = head_run_open(&run, options, 0);
-    if (status == EXIT_OK) status = head_run_require(&run, DEBERTA_TASK_SEQUENCE);
-    if (status == EXIT_OK && choices) {
-        status = classify_choices_run(&run, job.top);
-        head_run_close(&run);
+    const classify_options *o = (const classify_options *)options;
+    static const task_command command = {.names = {.text = "text", .pair = "pair"}, .answer = answer, .print = print};
+    classify_job job = {.multi_label = o->multi_label, .top = o->top};
+    task_run run;
+    if (o->choices.count == 1) return option_wrong(options, &o->choices, "give at least two");
+    int status = task_run_open(&run, &o->reading, 0);
+    if (status == EXIT_OK) status = task_run_require(&run, DEBERTA_TASK_SEQUENCE);
+    if (status == EXIT_OK && o->choices.count) {
+        status = classify_choices_run(&run, &o->choices, job.top);
+        task_run_close(&run);
         return status;
     }
     if (status == EXIT_OK) {
         job.labels = run.batches.info.sequence_labels;
         if (job.top > job.labels) job.top = job.labels;
-        status = head_run_check_labels(&run, job.labels);
+        status = task_run_check_labels(&run, job.labels);
     }
-    if (status == EXIT_OK) status = head_run_all(&run, &command, &job);
-    head_run_close(&run);
+    if (status == EXIT_OK) status = task_run_all(&run, &command, &job);
+    task_run_close(&run);
     return status;
 }
 
-static const option_spec options[] = {
+static const option options[] = {
     {"text", 0, "TEXT", "what to classify; may be repeated", TEXTS_AT(reading_options, texts)},
     {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment",
      TEXTS_AT(reading_options, pairs)},
-    {"choice", 0, "TEXT", "one of several continuations of each text, for a multiple-choice model; repeat for each"},
+    {"choice", 0, "TEXT", "one of several continuations of each text, for a multiple-choice model; repeat for each",
+     TEXTS_AT(classify_options, choices), .not_with = "pair multi-label"},
     TEXT_STREAM_FILE_OPTIONS,
-    {"multi-label", 0, NULL, "every label by itself (sigmoid) instead of one of all (softmax)"},
-    HEAD_RUN_TOP("the N most probable labels or choices (default 5)"),
+    {"multi-label", 0, NULL, "every label by itself (sigmoid) instead of one of all (softmax)",
+     FLAG_AT(classify_options, multi_label)},
+    TASK_TOP_ROW(classify_options, MOST_LABELS, "the N most probable labels or choices (default 5)"),
     TEXT_BATCHES_OPTIONS,
-    {NULL, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 const command command_classify = {
@@ -115,7 +122,8 @@ const command command_classify = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
-    .size = sizeof(reading_options),
+    .size = sizeof(classify_options),
+    .defaults = &(const classify_options){.top = 5},
     .example =
         "  deberta classify models/demo --text 'Call me Ishmael.'\n"
         "  deberta classify models/demo --file pairs.jsonl --json      # objects with \"text\" and perhaps \"pair\"\n"

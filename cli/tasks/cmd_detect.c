@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/tasks/head_output.h"
-#include "cli/tasks/head_run.h"
+#include "cli/tasks/task_output.h"
+#include "cli/tasks/task_run.h"
 #include "core/base/status.h"
 
 typedef struct detect_job {
@@ -13,7 +13,7 @@ typedef struct detect_job {
     size_t top; /* 0: all tokens, in the order of the text */
 } detect_job;
 
-static json_t *describe_token(const head_text *text, size_t token, double probability, double threshold)
+static json_t *describe_token(const task_text *text, size_t token, double probability, double threshold)
 {
     size_t bytes;
     const char *name = token_list_text(&text->tokens, token, &bytes);
@@ -23,7 +23,7 @@ static json_t *describe_token(const head_text *text, size_t token, double probab
                      json_span(place.bytes), "probability", probability, "replaced", probability > threshold);
 }
 
-static deberta_status describe(const head_run *run, head_text *text, const float *logits, deberta_error *err)
+static deberta_status describe(const task_run *run, task_text *text, const float *logits, deberta_error *err)
 {
     const detect_job *job = run->context;
     const size_t count = text->tokens.count;
@@ -49,10 +49,10 @@ static deberta_status describe(const head_run *run, head_text *text, const float
     return status;
 }
 
-static deberta_status answer(head_run *run, const head_batch *batch, deberta_error *err)
+static deberta_status answer(task_run *run, const task_batch *batch, deberta_error *err)
 {
     float *logits;
-    DEBERTA_TRY(head_run_token_logits(batch, DEBERTA_TASK_RTD, &logits, err));
+    DEBERTA_TRY(task_run_token_logits(batch, DEBERTA_TASK_RTD, &logits, err));
     deberta_status status = DEBERTA_OK;
     for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++)
         status = describe(run, batch->texts[k], logits + batch->starts[k], err);
@@ -61,7 +61,7 @@ static deberta_status answer(head_run *run, const head_batch *batch, deberta_err
 }
 
 /* The text with its suspects marked, and a line for each; with --top for each of those. */
-static void print(FILE *out, const head_run *run, const head_text *text)
+static void print(FILE *out, const task_run *run, const task_text *text)
 {
     const detect_job *job = run->context;
     size_t k;
@@ -80,28 +80,33 @@ static void print(FILE *out, const head_run *run, const head_text *text)
     json_decref(shown);
 }
 
-static int run(const parsed_options *options)
+typedef struct detect_options {
+    reading_options reading;
+    size_t top; /* 0: all, in the order of the text */
+    double threshold;
+} detect_options;
+
+static int run(const common_options *options)
 {
-    static const head_command command = {.names = {.text = "text"}, .answer = answer, .print = print};
-    detect_job job;
-    head_run run;
-    if (!options_size(options, "top", 0, 1, SIZE_MAX, &job.top) ||
-        !options_number(options, "threshold", 0.5, &job.threshold))
-        return EXIT_USAGE;
-    int status = head_run_open(&run, options, 0);
-    if (status == EXIT_OK) status = head_run_require(&run, DEBERTA_TASK_RTD);
-    if (status == EXIT_OK) status = head_run_all(&run, &command, &job);
-    head_run_close(&run);
+    const detect_options *o = (const detect_options *)options;
+    static const task_command command = {.names = {.text = "text"}, .answer = answer, .print = print};
+    detect_job job = {.top = o->top, .threshold = o->threshold};
+    task_run run;
+    int status = task_run_open(&run, &o->reading, 0);
+    if (status == EXIT_OK) status = task_run_require(&run, DEBERTA_TASK_RTD);
+    if (status == EXIT_OK) status = task_run_all(&run, &command, &job);
+    task_run_close(&run);
     return status;
 }
 
-static const option_spec options[] = {
+static const option options[] = {
     {"text", 0, "TEXT", "where to look; may be repeated", TEXTS_AT(reading_options, texts)},
     TEXT_STREAM_FILE_OPTIONS,
-    {"threshold", 0, "P", "probability above which a token counts as replaced (default 0.5)"},
-    HEAD_RUN_TOP("the N most suspicious tokens; without it all, in the order of the text"),
+    {"threshold", 0, "P", "probability above which a token counts as replaced (default 0.5)",
+     NUMBER_AT(detect_options, threshold, 0, 0)},
+    TASK_TOP_ROW(detect_options, SIZE_MAX, "the N most suspicious tokens; without it all, in the order of the text"),
     TEXT_BATCHES_OPTIONS,
-    {NULL, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 const command command_detect = {
@@ -111,7 +116,8 @@ const command command_detect = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
-    .size = sizeof(reading_options),
+    .size = sizeof(detect_options),
+    .defaults = &(const detect_options){.threshold = 0.5},
     .example = "  deberta detect deberta-v3-base --top 3 --text 'the chef ate the meal that she had cooked'\n"
                "\nwith --json, one line a text:\n"
                "  {\"line\", \"tokens\": [{\"index\", \"token\", \"characters\": [begin, end], \"bytes\", "

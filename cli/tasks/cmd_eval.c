@@ -5,7 +5,7 @@
 
 #include "cli/commands.h"
 #include "cli/tasks/eval_output.h"
-#include "cli/tasks/head_run.h"
+#include "cli/tasks/task_run.h"
 #include "command/output_paths.h"
 #include "core/base/status.h"
 
@@ -30,7 +30,7 @@ static size_t find_label(const eval_findings *findings, const char *text)
 }
 
 /* The line is label, tab, text, perhaps tab and second text. A first line whose label is "label" names the columns. */
-static deberta_status split(head_run *run, head_text *text, deberta_error *err)
+static deberta_status split(task_run *run, task_text *text, deberta_error *err)
 {
     const eval_job *job = run->context;
     text_record *record = &text->record;
@@ -63,7 +63,7 @@ static deberta_status split(head_run *run, head_text *text, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static deberta_status answer(head_run *run, const head_batch *batch, deberta_error *err)
+static deberta_status answer(task_run *run, const task_batch *batch, deberta_error *err)
 {
     eval_job *job = run->context;
     const size_t labels = job->findings.confusion.labels;
@@ -72,7 +72,7 @@ static deberta_status answer(head_run *run, const head_batch *batch, deberta_err
     deberta_status status = sequences && logits ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++) sequences[k] = k;
     if (status == DEBERTA_OK)
-        status = head_run_logits(batch, DEBERTA_TASK_SEQUENCE, sequences, batch->count, logits, err);
+        status = task_run_logits(batch, DEBERTA_TASK_SEQUENCE, sequences, batch->count, logits, err);
     for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++) {
         size_t best = 0;
         for (size_t label = 1; label < labels; label++)
@@ -84,7 +84,7 @@ static deberta_status answer(head_run *run, const head_batch *batch, deberta_err
     return status;
 }
 
-static deberta_status finish(head_run *run, FILE *out, deberta_error *err)
+static deberta_status finish(task_run *run, FILE *out, deberta_error *err)
 {
     eval_job *job = run->context;
     job->findings.bad = run->bad;
@@ -96,7 +96,7 @@ static deberta_status finish(head_run *run, FILE *out, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static int make_labels(eval_job *job, const head_run *run)
+static int make_labels(eval_job *job, const task_run *run)
 {
     deberta_error error = {0};
     const size_t labels = run->batches.info.sequence_labels;
@@ -111,7 +111,7 @@ static int make_labels(eval_job *job, const head_run *run)
     if (!names || !job->made_up) status_fail(&error, DEBERTA_E_MEMORY, "out of memory");
     if (!names || !job->made_up || confusion_create(&job->findings.confusion, labels, &error) != DEBERTA_OK)
         return say_error(run->options, &error);
-    for (size_t k = 0; k < labels; k++) names[k] = head_run_label(run->batches.model, k, job->made_up[k]);
+    for (size_t k = 0; k < labels; k++) names[k] = task_run_label(run->batches.model, k, job->made_up[k]);
     return EXIT_OK;
 }
 
@@ -122,7 +122,7 @@ static deberta_status draw(const void *what, const figure_style *style, const ch
     return eval_figure_draw(what, style, paths, path_count, err);
 }
 
-static int draw_findings(const head_run *run, const eval_job *job)
+static int draw_findings(const task_run *run, const eval_job *job)
 {
     char title[300];
     const classification_score score = confusion_score(&job->findings.confusion);
@@ -131,38 +131,37 @@ static int draw_findings(const head_run *run, const eval_job *job)
     return output_paths_draw(run->options, &job->paths, draw, &job->findings, title, NULL);
 }
 #else
-static int draw_findings(const head_run *run, const eval_job *job)
+static int draw_findings(const task_run *run, const eval_job *job)
 {
     (void)run, (void)job;
     return EXIT_OK;
 }
 #endif
 
-static bool check_files(const parsed_options *options)
+static bool check_files(const common_options *options)
 {
-    const char *path;
-    for (size_t k = 1; (path = options_argument(options, k)); k++) {
-        if (!text_stream_is_jsonl(path)) continue;
-        say_usage(options, "'%s': expected lines of label, tab, text", path);
+    for (size_t k = 1; k < options->argument_count; k++) {
+        if (!text_stream_is_jsonl(options->arguments[k])) continue;
+        say_usage(options, "'%s': expected lines of label, tab, text", options->arguments[k]);
         return false;
     }
     return true;
 }
 
-static int run(const parsed_options *options)
+static int run(const common_options *options)
 {
-    static const head_command command = {
+    static const task_command command = {
         .names = {.text = "text", .file_arguments = true}, .split = split, .answer = answer, .finish = finish};
     eval_job job = {0};
-    head_run run;
+    task_run run;
     if (!output_paths_read(options, &job.paths) || !table_format_read(options, &job.format) || !check_files(options))
         return EXIT_USAGE;
-    int status = head_run_open(&run, options, 0);
+    int status = task_run_open(&run, reading_of(options), 0);
     run.out = job.paths.text;
-    if (status == EXIT_OK) status = head_run_require(&run, DEBERTA_TASK_SEQUENCE);
-    if (status == EXIT_OK) status = head_run_check_labels(&run, run.batches.info.sequence_labels);
+    if (status == EXIT_OK) status = task_run_require(&run, DEBERTA_TASK_SEQUENCE);
+    if (status == EXIT_OK) status = task_run_check_labels(&run, run.batches.info.sequence_labels);
     if (status == EXIT_OK) status = make_labels(&job, &run);
-    if (status == EXIT_OK) status = head_run_all(&run, &command, &job);
+    if (status == EXIT_OK) status = task_run_all(&run, &command, &job);
     /* Bad lines among good ones are reported and the scores stand; without any good one there is nothing to draw. */
     const bool some_bad =
         status == EXIT_INPUT && job.findings.bad && confusion_score(&job.findings.confusion).texts > 0;
@@ -173,14 +172,14 @@ static int run(const parsed_options *options)
     confusion_free(&job.findings.confusion);
     free((void *)job.findings.names);
     free(job.made_up);
-    head_run_close(&run);
+    task_run_close(&run);
     return status;
 }
 
-static const option_spec options[] = {
+static const option options[] = {
     TEXT_BATCHES_OPTIONS,
     TABLE_FORMAT_OPTIONS,
-    {NULL, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 const command command_eval = {

@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/tasks/head_output.h"
-#include "cli/tasks/head_run.h"
+#include "cli/tasks/task_output.h"
+#include "cli/tasks/task_run.h"
 #include "core/base/status.h"
 
 enum { DECODERS = 2, MASKS_AT_ONCE = 64, MOST_CANDIDATES = 1000 };
@@ -25,7 +25,7 @@ typedef struct mask_place {
     size_t text, token;
 } mask_place;
 
-static deberta_status look(head_run *run, head_text *text, deberta_error *err)
+static deberta_status look(task_run *run, task_text *text, deberta_error *err)
 {
     const fill_job *job = run->context;
     const deberta_model_info *info = &run->batches.info;
@@ -41,7 +41,7 @@ static deberta_status look(head_run *run, head_text *text, deberta_error *err)
     return text_batches_check_length(&run->batches, &text->record, last + 1, info->max_positions, err);
 }
 
-static json_t *describe_candidates(const head_run *run, const double *probabilities, size_t vocabulary, size_t top)
+static json_t *describe_candidates(const task_run *run, const double *probabilities, size_t vocabulary, size_t top)
 {
     size_t ranked[MOST_CANDIDATES];
     json_t *array = json_array();
@@ -64,7 +64,7 @@ static json_t *describe_candidates(const head_run *run, const double *probabilit
 }
 
 /* The candidates of one decoder for some masks of the batch, into objects that hold those of the other one already. */
-static deberta_status decode(head_run *run, const head_batch *batch, size_t decoder, const mask_place *places,
+static deberta_status decode(task_run *run, const task_batch *batch, size_t decoder, const mask_place *places,
                              size_t count, json_t **candidates, deberta_error *err)
 {
     const fill_job *job = run->context;
@@ -74,7 +74,7 @@ static deberta_status decode(head_run *run, const head_batch *batch, size_t deco
     double *probabilities = malloc(vocabulary * sizeof *probabilities);
     deberta_status status = logits && probabilities ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t k = 0; k < count; k++) positions[k] = batch->starts[places[k].text] + places[k].token;
-    if (status == DEBERTA_OK) status = head_run_logits(batch, decoder_heads[decoder], positions, count, logits, err);
+    if (status == DEBERTA_OK) status = task_run_logits(batch, decoder_heads[decoder], positions, count, logits, err);
     for (size_t k = 0; status == DEBERTA_OK && k < count; k++) {
         softmax_of(probabilities, logits + k * vocabulary, vocabulary);
         json_object_set_new(candidates[k], decoder_names[decoder],
@@ -85,13 +85,13 @@ static deberta_status decode(head_run *run, const head_batch *batch, size_t deco
     return status;
 }
 
-static deberta_status answer_masks(head_run *run, const head_batch *batch, const mask_place *places, size_t count,
+static deberta_status answer_masks(task_run *run, const task_batch *batch, const mask_place *places, size_t count,
                                    deberta_error *err)
 {
     const fill_job *job = run->context;
     json_t *candidates[MASKS_AT_ONCE];
     for (size_t k = 0; k < count; k++) {
-        head_text *text = batch->texts[places[k].text];
+        task_text *text = batch->texts[places[k].text];
         const token_place place = token_place_of(&text->tokens, places[k].token, text->record.text);
         if (!text->answer) text->answer = json_pack("{s:[]}", "masks");
         candidates[k] = json_object();
@@ -106,7 +106,7 @@ static deberta_status answer_masks(head_run *run, const head_batch *batch, const
 }
 
 /* Masks of all texts together, some at a time: each pass over the vocabulary serves many. */
-static deberta_status answer(head_run *run, const head_batch *batch, deberta_error *err)
+static deberta_status answer(task_run *run, const task_batch *batch, deberta_error *err)
 {
     const fill_job *job = run->context;
     mask_place places[MASKS_AT_ONCE];
@@ -160,7 +160,7 @@ static void print_columns(FILE *out, const json_t *columns[], size_t count, cons
     }
 }
 
-static void print(FILE *out, const head_run *run, const head_text *text)
+static void print(FILE *out, const task_run *run, const task_text *text)
 {
     const fill_job *job = run->context;
     size_t k;
@@ -184,45 +184,52 @@ static void print(FILE *out, const head_run *run, const head_text *text)
 
 /* -------------------------------------------------------------------------------------------------------- the command */
 
-static int choose_decoders(const head_run *run, fill_job *job)
+typedef struct fill_mask_options {
+    reading_options reading;
+    size_t top;
+    int mlm_decoder;
+    bool compare;
+} fill_mask_options;
+
+static int choose_decoders(const task_run *run, const fill_mask_options *o, fill_job *job)
 {
     const bool has_emd = run->batches.info.tasks_present & 1u << DEBERTA_TASK_MLM_EMD;
-    size_t chosen;
-    if (!options_choice(run->options, "mlm-decoder", decoder_names, has_emd ? 0 : 1, &chosen)) return EXIT_USAGE;
-    job->used[chosen] = true;
-    if (options_has(run->options, "compare")) job->used[0] = job->used[1] = true;
+    const bool plain = o->mlm_decoder == 1 || (!has_emd && !option_given(run->options, &o->mlm_decoder));
+    job->used[plain] = true;
+    if (o->compare) job->used[0] = job->used[1] = true;
     for (size_t d = DECODERS; d-- > 0;)
-        if (job->used[d] && head_run_require(run, decoder_heads[d]) != EXIT_OK) return EXIT_INPUT;
+        if (job->used[d] && task_run_require(run, decoder_heads[d]) != EXIT_OK) return EXIT_INPUT;
     return EXIT_OK;
 }
 
-static int run(const parsed_options *options)
+static int run(const common_options *options)
 {
-    static const head_command command = {.names = {.text = "text"}, .look = look, .answer = answer, .print = print};
-    fill_job job = {0};
-    head_run run;
-    if (!options_size(options, "top", 5, 1, MOST_CANDIDATES, &job.top)) return EXIT_USAGE;
-    int status = head_run_open(&run, options, 0);
-    if (status == EXIT_OK) status = choose_decoders(&run, &job);
+    const fill_mask_options *o = (const fill_mask_options *)options;
+    static const task_command command = {.names = {.text = "text"}, .look = look, .answer = answer, .print = print};
+    fill_job job = {.top = o->top};
+    task_run run;
+    int status = task_run_open(&run, &o->reading, 0);
+    if (status == EXIT_OK) status = choose_decoders(&run, o, &job);
     if (status == EXIT_OK) {
         job.mask_id = deberta_tokenizer_special_id(run.batches.tokenizer, DEBERTA_SPECIAL_MASK);
         job.mask = deberta_tokenizer_token(run.batches.tokenizer, job.mask_id, NULL);
         if (job.used[0]) run.batches.session_options.features |= DEBERTA_KEEP_DECODER_INPUT;
-        status = head_run_all(&run, &command, &job);
+        status = task_run_all(&run, &command, &job);
     }
-    head_run_close(&run);
+    task_run_close(&run);
     return status;
 }
 
-static const option_spec options[] = {
+static const option options[] = {
     {"text", 0, "TEXT", "text with one or more [MASK]; may be repeated", TEXTS_AT(reading_options, texts)},
     TEXT_STREAM_FILE_OPTIONS,
     {"mlm-decoder", 0, "NAME",
-     "emd, the Enhanced Mask Decoder (default where there is one), or plain: the head on the last layer"},
-    {"compare", 0, NULL, "both decoders, side by side"},
-    HEAD_RUN_TOP("candidates for each mask (default 5)"),
+     "emd, the Enhanced Mask Decoder (default where there is one), or plain: the head on the last layer",
+     CHOICE_AT(fill_mask_options, mlm_decoder, decoder_names)},
+    {"compare", 0, NULL, "both decoders, side by side", FLAG_AT(fill_mask_options, compare)},
+    TASK_TOP_ROW(fill_mask_options, MOST_CANDIDATES, "candidates for each mask (default 5)"),
     TEXT_BATCHES_OPTIONS,
-    {NULL, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 const command command_fill_mask = {
@@ -232,7 +239,8 @@ const command command_fill_mask = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
-    .size = sizeof(reading_options),
+    .size = sizeof(fill_mask_options),
+    .defaults = &(const fill_mask_options){.top = 5},
     .example = "  deberta fill-mask models/demo --compare --text 'a new [MASK] opened beside the new [MASK]'\n"
                "\nwith --json, one line a text:\n"
                "  {\"line\", \"masks\": [{\"token\", \"characters\": [begin, end], \"bytes\": [begin, end],\n"

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/tasks/head_output.h"
-#include "cli/tasks/head_run.h"
+#include "cli/tasks/task_output.h"
+#include "cli/tasks/task_run.h"
 #include "core/base/status.h"
 #include "core/base/utf8.h"
 
@@ -50,7 +50,7 @@ static bool touches_punctuation(const char *text, size_t bytes, size_t place)
 }
 
 /* Does a new word begin here? Behind a space and on both sides of punctuation, where corpora of this kind split too. */
-static bool begins_word(const head_text *text, const token_place *place, const tagged_unit *before)
+static bool begins_word(const task_text *text, const token_place *place, const tagged_unit *before)
 {
     const size_t begin = place->bytes.begin;
     return !before || begin > before->place.bytes.end ||
@@ -58,7 +58,7 @@ static bool begins_word(const head_text *text, const token_place *place, const t
 }
 
 /* probabilities: scratch [labels]. Returns how many units were written, at most one a token. */
-static size_t collect_units(const tag_job *job, const head_text *text, const float *logits, double *probabilities,
+static size_t collect_units(const tag_job *job, const task_text *text, const float *logits, double *probabilities,
                             tagged_unit *units)
 {
     size_t count = 0, best;
@@ -94,13 +94,13 @@ static char split_label(const char *label, const char **type)
 }
 
 /* Writes at most one entity a unit. label_buffer: one a unit, for labels without a name. */
-static size_t group(const head_run *run, const tagged_unit *units, size_t count, char (*label_buffers)[32],
+static size_t group(const task_run *run, const tagged_unit *units, size_t count, char (*label_buffers)[32],
                     entity *entities)
 {
     size_t found = 0;
     bool open = false;
     for (size_t k = 0; k < count; k++) {
-        const char *type, *label = head_run_label(run->batches.model, units[k].label, label_buffers[k]);
+        const char *type, *label = task_run_label(run->batches.model, units[k].label, label_buffers[k]);
         const char prefix = split_label(label, &type);
         const bool alone = prefix == 'S' || prefix == 'U';
         if (prefix == 'O') {
@@ -120,14 +120,14 @@ static size_t group(const head_run *run, const tagged_unit *units, size_t count,
     return found;
 }
 
-static json_t *describe_place(const head_text *text, const token_place *place)
+static json_t *describe_place(const task_text *text, const token_place *place)
 {
     return json_pack("{s:o, s:o, s:o}", "text",
                      json_clean_string(text->record.text + place->bytes.begin, place->bytes.end - place->bytes.begin),
                      "characters", json_span(place->characters), "bytes", json_span(place->bytes));
 }
 
-static deberta_status describe_entities(const head_run *run, head_text *text, const tagged_unit *units, size_t count,
+static deberta_status describe_entities(const task_run *run, task_text *text, const tagged_unit *units, size_t count,
                                         deberta_error *err)
 {
     const tag_job *job = run->context;
@@ -163,7 +163,7 @@ static deberta_status describe_entities(const head_run *run, head_text *text, co
 
 /* ----------------------------------------------------------------------------------------------------------- tokens */
 
-static deberta_status describe_tokens(const head_run *run, head_text *text, const float *logits, double *probabilities,
+static deberta_status describe_tokens(const task_run *run, task_text *text, const float *logits, double *probabilities,
                                       deberta_error *err)
 {
     const tag_job *job = run->context;
@@ -181,7 +181,7 @@ static deberta_status describe_tokens(const head_run *run, head_text *text, cons
         softmax_of(probabilities, logits + t * job->labels, job->labels);
         rank_values(ranked, top, probabilities, job->labels);
         for (size_t k = 0; k < top; k++) {
-            const char *label = head_run_label(run->batches.model, ranked[k], buffer);
+            const char *label = task_run_label(run->batches.model, ranked[k], buffer);
             json_array_append_new(labels, json_pack("{s:o, s:f}", "label", json_clean_string(label, strlen(label)),
                                                     "probability", probabilities[ranked[k]]));
         }
@@ -194,7 +194,7 @@ static deberta_status describe_tokens(const head_run *run, head_text *text, cons
     return DEBERTA_OK;
 }
 
-static deberta_status describe(const head_run *run, head_text *text, const float *logits, deberta_error *err)
+static deberta_status describe(const task_run *run, task_text *text, const float *logits, deberta_error *err)
 {
     const tag_job *job = run->context;
     double *probabilities = malloc(job->labels * sizeof *probabilities);
@@ -209,11 +209,11 @@ static deberta_status describe(const head_run *run, head_text *text, const float
     return status;
 }
 
-static deberta_status answer(head_run *run, const head_batch *batch, deberta_error *err)
+static deberta_status answer(task_run *run, const task_batch *batch, deberta_error *err)
 {
     const tag_job *job = run->context;
     float *logits;
-    DEBERTA_TRY(head_run_token_logits(batch, DEBERTA_TASK_TOKEN, &logits, err));
+    DEBERTA_TRY(task_run_token_logits(batch, DEBERTA_TASK_TOKEN, &logits, err));
     deberta_status status = DEBERTA_OK;
     for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++)
         status = describe(run, batch->texts[k], logits + batch->starts[k] * job->labels, err);
@@ -251,7 +251,7 @@ static size_t widest_label(const json_t *items, bool tokens)
     return widest;
 }
 
-static void print_item(FILE *out, const head_text *text, const json_t *item, size_t width, bool tokens)
+static void print_item(FILE *out, const task_text *text, const json_t *item, size_t width, bool tokens)
 {
     const json_t *labels = json_object_get(item, "labels");
     size_t k;
@@ -268,7 +268,7 @@ static void print_item(FILE *out, const head_text *text, const json_t *item, siz
 }
 
 /* The text with its entities marked, and a line for each. */
-static void print(FILE *out, const head_run *run, const head_text *text)
+static void print(FILE *out, const task_run *run, const task_text *text)
 {
     const tag_job *job = run->context;
     const bool tokens = job->grouping == GROUPING_NONE;
@@ -282,36 +282,41 @@ static void print(FILE *out, const head_run *run, const head_text *text)
     json_array_foreach(items, k, item) print_item(out, text, item, width, tokens);
 }
 
-static int run(const parsed_options *options)
+static const char *const groupings[] = {"first", "simple", "none", NULL};
+
+typedef struct tag_options {
+    reading_options reading;
+    size_t top; /* 0: all */
+    int grouping;
+} tag_options;
+
+static int run(const common_options *options)
 {
-    static const head_command command = {.names = {.text = "text"}, .answer = answer, .print = print};
-    static const char *const groupings[] = {"first", "simple", "none", NULL};
-    tag_job job = {0};
-    head_run run;
-    size_t chosen;
-    if (!options_size(options, "top", 0, 1, SIZE_MAX, &job.top) ||
-        !options_choice(options, "grouping", groupings, 0, &chosen))
-        return EXIT_USAGE;
-    job.grouping = (grouping)chosen;
-    int status = head_run_open(&run, options, 0);
-    if (status == EXIT_OK) status = head_run_require(&run, DEBERTA_TASK_TOKEN);
+    const tag_options *o = (const tag_options *)options;
+    static const task_command command = {.names = {.text = "text"}, .answer = answer, .print = print};
+    tag_job job = {.top = o->top, .grouping = (grouping)o->grouping};
+    task_run run;
+    int status = task_run_open(&run, &o->reading, 0);
+    if (status == EXIT_OK) status = task_run_require(&run, DEBERTA_TASK_TOKEN);
     if (status == EXIT_OK) {
         job.labels = run.batches.info.token_labels;
-        status = head_run_check_labels(&run, job.labels);
+        status = task_run_check_labels(&run, job.labels);
     }
-    if (status == EXIT_OK) status = head_run_all(&run, &command, &job);
-    head_run_close(&run);
+    if (status == EXIT_OK) status = task_run_all(&run, &command, &job);
+    task_run_close(&run);
     return status;
 }
 
-static const option_spec options[] = {
+static const option options[] = {
     {"text", 0, "TEXT", "what to tag; may be repeated", TEXTS_AT(reading_options, texts)},
     TEXT_STREAM_FILE_OPTIONS,
     {"grouping", 0, "HOW",
-     "first: words by their first token, words to entities (default); simple: tokens to entities; none: tokens"},
-    HEAD_RUN_TOP("the N most probable entities (default all); with --grouping none, N labels a token (default 1)"),
+     "first: words by their first token, words to entities (default); simple: tokens to entities; none: tokens",
+     CHOICE_AT(tag_options, grouping, groupings)},
+    TASK_TOP_ROW(tag_options, SIZE_MAX,
+                 "the N most probable entities (default all); with --grouping none, N labels a token (default 1)"),
     TEXT_BATCHES_OPTIONS,
-    {NULL, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 const command command_tag = {
@@ -321,7 +326,7 @@ const command command_tag = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
-    .size = sizeof(reading_options),
+    .size = sizeof(tag_options),
     .example = "  deberta tag deberta-v3-ner --text 'Ada Lovelace was born in London.'\n"
                "\nwith --json, one line a text:\n"
                "  {\"line\", \"entities\": [{\"text\", \"characters\": [begin, end], \"bytes\", \"label\", "

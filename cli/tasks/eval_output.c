@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/tasks/head_output.h"
+#include "cli/tasks/task_output.h"
 #include "core/base/status.h"
 
 json_t *eval_json(const eval_findings *findings)

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/tasks/head_run.h"
+#include "cli/tasks/task_run.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/tasks/head_output.h"
+#include "cli/tasks/task_output.h"
 #include "core/base/grow.h"
 #include "core/base/status.h"
 
 enum { WINDOW_TEXTS = 512, WINDOW_BYTES = 1 << 20 };
 
-int head_run_open(head_run *run, const parsed_options *options, unsigned features)
+int task_run_open(task_run *run, const reading_options *options, unsigned features)
 {
-    *run = (head_run){.options = options, .out = options_value(options, "out", NULL)};
-    return text_batches_open(&run->batches, reading_of(options), features);
+    *run = (task_run){.options = &options->common, .out = options_out(&options->common)};
+    return text_batches_open(&run->batches, options, features);
 }
 
-void head_run_close(head_run *run)
+void task_run_close(task_run *run)
 {
     for (size_t k = 0; k < run->capacity; k++) {
         text_record_free(&run->texts[k].record);
@@ -31,11 +31,11 @@ void head_run_close(head_run *run)
     text_batches_close(&run->batches);
 }
 
-int head_run_require(const head_run *run, deberta_task head)
+int task_run_require(const task_run *run, deberta_task task)
 {
     deberta_error error = {.code = DEBERTA_E_UNSUPPORTED};
     char present[128] = "";
-    if (deberta_task_width(run->batches.model, head)) return EXIT_OK;
+    if (deberta_task_width(run->batches.model, task)) return EXIT_OK;
     for (int k = 0; k < DEBERTA_TASK_COUNT; k++) {
         const size_t used = strlen(present);
         if (run->batches.info.tasks_present & 1u << k)
@@ -43,11 +43,11 @@ int head_run_require(const head_run *run, deberta_task head)
                      deberta_task_name((deberta_task)k));
     }
     snprintf(error.message, sizeof error.message, "%s does not hold the head '%s'; it has %s%s", run->batches.info.name,
-             deberta_task_name(head), *present ? "the heads: " : "no head at all", present);
+             deberta_task_name(task), *present ? "the heads: " : "no head at all", present);
     return say_error(run->options, &error);
 }
 
-int head_run_check_labels(const head_run *run, size_t labels)
+int task_run_check_labels(const task_run *run, size_t labels)
 {
     const deberta_model *model = run->batches.model;
     deberta_error error = {.code = DEBERTA_E_FORMAT};
@@ -65,7 +65,7 @@ int head_run_check_labels(const head_run *run, size_t labels)
     return say_error(run->options, &error);
 }
 
-const char *head_run_label(const deberta_model *model, size_t label, char buffer[32])
+const char *task_run_label(const deberta_model *model, size_t label, char buffer[32])
 {
     const char *name = deberta_model_label(model, label);
     if (name) return name;
@@ -73,29 +73,29 @@ const char *head_run_label(const deberta_model *model, size_t label, char buffer
     return buffer;
 }
 
-deberta_status head_run_logits(const head_batch *batch, deberta_task head, const size_t *positions, size_t count,
+deberta_status task_run_logits(const task_batch *batch, deberta_task task, const size_t *positions, size_t count,
                                float *logits, deberta_error *err)
 {
-    const size_t width = deberta_task_width(batch->model, head);
+    const size_t width = deberta_task_width(batch->model, task);
     deberta_model_info info;
-    DEBERTA_TRY(deberta_task_logits(batch->session, head, positions, count, logits, width, err));
+    DEBERTA_TRY(deberta_task_logits(batch->session, task, positions, count, logits, width, err));
     for (size_t k = 0; k < count * width; k++) {
         if (isfinite(logits[k])) continue;
         info = *deberta_model_describe(batch->model);
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the head '%s' gives %f: weights of the model are damaged", info.name,
-                     deberta_task_name(head), (double)logits[k]);
+                     deberta_task_name(task), (double)logits[k]);
     }
     return DEBERTA_OK;
 }
 
-deberta_status head_run_token_logits(const head_batch *batch, deberta_task head, float **logits, deberta_error *err)
+deberta_status task_run_token_logits(const task_batch *batch, deberta_task task, float **logits, deberta_error *err)
 {
-    const size_t tokens = batch->starts[batch->count], width = deberta_task_width(batch->model, head);
+    const size_t tokens = batch->starts[batch->count], width = deberta_task_width(batch->model, task);
     size_t *positions = malloc(tokens * sizeof *positions);
     *logits = calloc(tokens, width * sizeof **logits);
     deberta_status status = positions && *logits ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t t = 0; status == DEBERTA_OK && t < tokens; t++) positions[t] = t;
-    if (status == DEBERTA_OK) status = head_run_logits(batch, head, positions, tokens, *logits, err);
+    if (status == DEBERTA_OK) status = task_run_logits(batch, task, positions, tokens, *logits, err);
     free(positions);
     if (status == DEBERTA_OK) return DEBERTA_OK;
     free(*logits);
@@ -105,10 +105,10 @@ deberta_status head_run_token_logits(const head_batch *batch, deberta_task head,
 
 /* -------------------------------------------------------------------------------------------------- windows of texts */
 
-static deberta_status grow_window(head_run *run, deberta_error *err)
+static deberta_status grow_window(task_run *run, deberta_error *err)
 {
     const size_t before = run->capacity;
-    head_text *texts = grown(run->texts, &run->capacity, run->count + 1, sizeof *texts);
+    task_text *texts = grown(run->texts, &run->capacity, run->count + 1, sizeof *texts);
     if (!texts) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     memset(texts + before, 0, (run->capacity - before) * sizeof *texts);
     run->texts = texts;
@@ -116,7 +116,7 @@ static deberta_status grow_window(head_run *run, deberta_error *err)
 }
 
 /* Fills a window, tokenized and looked at. A person at the keyboard gets an answer after each line. */
-static deberta_status read_window(head_run *run, bool *end, deberta_error *err)
+static deberta_status read_window(task_run *run, bool *end, deberta_error *err)
 {
     const bool typed = isatty(STDIN_FILENO);
     size_t bytes = 0;
@@ -124,7 +124,7 @@ static deberta_status read_window(head_run *run, bool *end, deberta_error *err)
     run->count = 0;
     while (run->count < WINDOW_TEXTS && bytes < WINDOW_BYTES) {
         DEBERTA_TRY(grow_window(run, err));
-        head_text *text = &run->texts[run->count];
+        task_text *text = &run->texts[run->count];
         DEBERTA_TRY(text_stream_next(&run->stream, &text->record, end, err));
         if (*end) break;
         run->read++;
@@ -151,8 +151,8 @@ static deberta_status answer_batch(void *context, const text_piece *pieces, size
                                    const deberta_outputs *outputs, deberta_error *err)
 {
     (void)outputs;
-    head_run *run = context;
-    head_batch batch = {.session = run->batches.session, .model = run->batches.model, .count = count, .starts = starts};
+    task_run *run = context;
+    task_batch batch = {.session = run->batches.session, .model = run->batches.model, .count = count, .starts = starts};
     if (!(batch.texts = malloc(count * sizeof *batch.texts))) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t k = 0; k < count; k++) batch.texts[k] = &run->texts[pieces[k].index];
     const deberta_status status = run->command->answer(run, &batch, err);
@@ -160,7 +160,7 @@ static deberta_status answer_batch(void *context, const text_piece *pieces, size
     return status;
 }
 
-static deberta_status answer_window(head_run *run, deberta_error *err)
+static deberta_status answer_window(task_run *run, deberta_error *err)
 {
     size_t count = 0;
     text_piece *pieces = calloc(run->count + 1, sizeof *pieces);
@@ -188,7 +188,7 @@ static bool put_members(FILE *out, json_t *members, bool first, size_t flags)
 }
 
 /* Numbers of an answer have nine digits; an id is the user's, and keeps all that it has. False if memory ran out. */
-static bool print_json_line(head_run *run, const head_text *text)
+static bool print_json_line(task_run *run, const task_text *text)
 {
     const text_record *record = &text->record;
     FILE *out = run->output.file;
@@ -204,15 +204,15 @@ static bool print_json_line(head_run *run, const head_text *text)
     return fits || ferror(out);
 }
 
-static bool print_text(head_run *run, head_text *text)
+static bool print_text(task_run *run, task_text *text)
 {
     bool fits = true;
-    const bool json = options_has(run->options, "json");
+    const bool json = run->options->json;
     if (text->record.problem) {
         char place[256];
         text_record_place(&text->record, place);
         fflush(run->output.file);
-        fprintf(stderr, "deberta %s: %s: %s\n", options_command(run->options)->name, place, text->record.problem);
+        fprintf(stderr, "deberta %s: %s: %s\n", run->options->command->name, place, text->record.problem);
         run->bad++;
     }
     if (json && run->command->print) {
@@ -227,7 +227,7 @@ static bool print_text(head_run *run, head_text *text)
     return fits;
 }
 
-static int run_windows(head_run *run)
+static int run_windows(task_run *run)
 {
     deberta_error error = {0};
     progress_bar bar = progress_begin(run->options, "texts", (size_t)run->stream.total_bytes);
@@ -253,7 +253,7 @@ static int run_windows(head_run *run)
     return EXIT_OK;
 }
 
-int head_run_all(head_run *run, const head_command *command, void *context)
+int task_run_all(task_run *run, const task_command *command, void *context)
 {
     run->command = command;
     run->context = context;

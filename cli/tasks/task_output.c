@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/tasks/head_output.h"
+#include "cli/tasks/task_output.h"
 
 #include <math.h>
 #include <stdlib.h>

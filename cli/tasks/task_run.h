@@ -1,4 +1,5 @@
-/* What the commands over heads share: open model and tokenizer, read texts, encode them in batches, answer in order.
+/* What the commands over output heads share: open model and tokenizer, read texts, encode them in batches, answer in
+ * order.
  *
  * A command says what it needs and gives three functions: look at a tokenized text (and perhaps refuse it), answer a
  * batch, print one answer for a person. Answers are JSON objects; with --json they are printed one a line, and a text
@@ -6,76 +7,77 @@
  * exit code is EXIT_INPUT.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_TASKS_HEAD_RUN_H
-#define CLI_TASKS_HEAD_RUN_H
+#ifndef CLI_TASKS_TASK_RUN_H
+#define CLI_TASKS_TASK_RUN_H
 
 #include "command/run.h"
 #include "command/input/text_batches.h"
 
-typedef struct head_text {
+typedef struct task_text {
     text_record record;
     token_list tokens;
     json_t *answer; /* object, made by the command's answer function */
     size_t label;   /* the command's own */
     bool skipped;   /* its split function found that the line is no text */
-} head_text;
+} task_text;
 
-typedef struct head_run {
-    const parsed_options *options;
+typedef struct task_run {
+    const common_options *options;
     text_batches batches;
     text_stream stream;
     const char *out; /* where answers go: --out, unless the command has something else in mind */
     text_output output;
-    head_text *texts; /* [capacity] one window of the input, in order */
+    task_text *texts; /* [capacity] one window of the input, in order */
     size_t count, capacity;
     size_t read, printed, bad; /* records so far, those that were skipped too; of them so many */
-    const struct head_command *command;
+    const struct task_command *command;
     void *context; /* the command's own */
-} head_run;
+} task_run;
 
 /* A batch whose results are in the session: text k is sequence k and its tokens begin at starts[k]. */
-typedef struct head_batch {
+typedef struct task_batch {
     deberta_session *session;
     const deberta_model *model;
-    head_text **texts; /* [count] */
+    task_text **texts; /* [count] */
     size_t count;
     const size_t *starts; /* [count + 1] */
-} head_batch;
+} task_batch;
 
-typedef struct head_command {
+typedef struct task_command {
     text_stream_names names;
     /* Takes apart what a line holds besides its text, before that is tokenized; may spoil the record; may be NULL. */
-    deberta_status (*split)(head_run *run, head_text *text, deberta_error *err);
+    deberta_status (*split)(task_run *run, task_text *text, deberta_error *err);
     /* May be NULL. May spoil the record, or answer it by itself: then it is in no batch. */
-    deberta_status (*look)(head_run *run, head_text *text, deberta_error *err);
-    deberta_status (*answer)(head_run *run, const head_batch *batch, deberta_error *err);
-    void (*print)(FILE *out, const head_run *run, const head_text *text); /* NULL: answers are not printed one by one */
+    deberta_status (*look)(task_run *run, task_text *text, deberta_error *err);
+    deberta_status (*answer)(task_run *run, const task_batch *batch, deberta_error *err);
+    void (*print)(FILE *out, const task_run *run, const task_text *text); /* NULL: answers are not printed one by one */
     /* Behind the last text; may be NULL. */
-    deberta_status (*finish)(head_run *run, FILE *out, deberta_error *err);
-} head_command;
+    deberta_status (*finish)(task_run *run, FILE *out, deberta_error *err);
+} task_command;
 
-/* EXIT_OK or an exit code, after saying why; head_run_close in any case. */
-int head_run_open(head_run *run, const parsed_options *options, unsigned features);
+/* EXIT_OK or an exit code, after saying why; task_run_close in any case. */
+int task_run_open(task_run *run, const reading_options *options, unsigned features);
 /* Does the checkpoint hold the head? If not, says which it has. */
-int head_run_require(const head_run *run, deberta_task head);
+int task_run_require(const task_run *run, deberta_task task);
 /* Do the names in id2label fit the rows of the classifier? */
-int head_run_check_labels(const head_run *run, size_t labels);
+int task_run_check_labels(const task_run *run, size_t labels);
 /* Everything from the first text to the last. */
-int head_run_all(head_run *run, const head_command *command, void *context);
-void head_run_close(head_run *run);
+int task_run_all(task_run *run, const task_command *command, void *context);
+void task_run_close(task_run *run);
 
 /* The label's name, or "LABEL_<k>" in the buffer where the config has none. */
-const char *head_run_label(const deberta_model *model, size_t label, char buffer[32]);
+const char *task_run_label(const deberta_model *model, size_t label, char buffer[32]);
 /* deberta_task_logits for the batch, stride = width of the head; values that are no numbers are an error
  * (DEBERTA_E_FORMAT): they come from damaged weights, and no ranking of them means anything. */
-deberta_status head_run_logits(const head_batch *batch, deberta_task head, const size_t *positions, size_t count,
+deberta_status task_run_logits(const task_batch *batch, deberta_task task, const size_t *positions, size_t count,
                                float *logits, deberta_error *err);
 /* The same for all tokens of the batch; [tokens][width], to be freed. */
-deberta_status head_run_token_logits(const head_batch *batch, deberta_task head, float **logits, deberta_error *err);
+deberta_status task_run_token_logits(const task_batch *batch, deberta_task task, float **logits, deberta_error *err);
 
-#define HEAD_RUN_TOP(help)                                                                                             \
+/* --top, at most `most`, into that member of a command's struct. */
+#define TASK_TOP_ROW(S, most, help)                                                                                    \
     {                                                                                                                  \
-        "top", 0, "N", help                                                                                            \
+        "top", 0, "N", help, SIZE_AT(S, top, 1, most)                                                                  \
     }
 
 #endif
