@@ -133,7 +133,7 @@ function breakLines(context, text, width) {
 const viewName = ([t, layer, head]) => [page.texts.length > 1 ? `text${t}` : '', ...state.view === 'heads' ? ['heads'] : [`layer${layer}`, state.view === 'lines' ? 'lines' : '',
     state.view === 'lines' && state.lines === 'layer' ? '' : `head${head}`], COMPONENTS[state.component].key].filter(Boolean).join('-');
 
-/* On paper colours, whatever the screen has; three dots a pixel for print. */
+/* On paper colours, whatever the screen has; three dots a pixel for print, fewer where a browser would refuse so large a picture. */
 async function saveView(kind) {
     const light = document.documentElement.classList, {width, height, draw} = describeFigure();
     light.add('printing');
@@ -143,8 +143,8 @@ async function saveView(kind) {
         draw(context);
         blob = new Blob([new XMLSerializer().serializeToString(context.root)], {type: 'image/svg+xml'});
     } else {
-        const canvas = make('canvas', {width: 3 * width, height: 3 * height}), context = canvas.getContext('2d');
-        context.scale(3, 3);
+        const dots = Math.min(3, Math.sqrt(16e6 / width / height)), canvas = make('canvas', {width: Math.round(dots * width), height: Math.round(dots * height)}), context = canvas.getContext('2d');
+        context.scale(dots, dots);
         draw(context);
         blob = await new Promise((done) => canvas.toBlob(done));
     }
@@ -179,7 +179,12 @@ function commandOf(place) {
     return `deberta attention${options.filter(Boolean).join(' ')} --out ${viewName(place)}.pdf`;
 }
 
+/* A program without figures has no command that draws. */
 function drawCommand() {
+    if (!page.steps.some((step) => step.command?.startsWith('deberta attention '))) {
+        byId('view-command').hidden = byId('copy-command').hidden = true;
+        return;
+    }
     byId('view-command').textContent = (state.view === 'heads' ? paneHeads().slice(0, 1) : paneHeads()).map(commandOf).join('\n');
     const notes = [];
     if (state.removed) notes.push('The command takes the terms out of the model itself, so that layers above the first change too.');

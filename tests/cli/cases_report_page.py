@@ -119,6 +119,11 @@ def explore(bench, browser):
     tokens = text["tokens"]
     check(browser.requests[1:] == [], f"nothing is loaded: {browser.requests[1:]}")
     check(page.text("#tokens button[data-token='3']") == tokens[3], "the strip of tokens")
+    check(page.text("title") == page.text("h1") == os.path.basename(DEMO), f"a short title: {page.text('title')}")
+    check("c2p, content to position" in page.text("#explain") and page.text("#terms-count") == "3", page.text("#explain"))
+    check(browser.evaluate("[...document.querySelectorAll('a[href^=\"#\"]')].every(a => document.querySelector(a.getAttribute('href')))"), "links within the page lead somewhere")
+    if page.text("#printed summary"):
+        check("layer 0, head 0" in page.text("#printed summary"), "the figure for print says what it shows")
 
     browser.move(*page.cell(2, 5))
     check_cell(page, tensors, 0, 0, 2, 5, "hover")
@@ -235,6 +240,15 @@ def rest(bench, browser):
     check(len(documents["verify"]["results"]) == browser.evaluate("document.querySelectorAll('#verification details tbody tr').length"), "all results")
     widths = browser.evaluate("[...document.querySelectorAll('#receptive-field table:first-of-type tbody tr')].slice(0, 2).map(r => Number(r.cells[1].textContent))")
     check(widths == [row["run"] for row in documents["receptive-field"]["per_layer"]], f"receptive field: {widths}")
+    check("not a number" not in page.text("#verification"), "a tier without a check is a dash")
+    for axis, least in (("middle", 3), ("end", 4)):
+        labels = browser.evaluate(f"document.querySelectorAll('#latency .chart')[0].querySelectorAll('text[text-anchor={axis}]').length")
+        check(labels >= least, f"latency: {labels} labels, anchor {axis}")
+    top = browser.evaluate("Math.min(...[...document.querySelectorAll('#latency .chart')[0].querySelectorAll('text[text-anchor=end]')].map(t => Number(t.getAttribute('y'))))")
+    highest = browser.evaluate("Math.min(...[...document.querySelectorAll('#latency .chart')[0].querySelectorAll('.point')].map(t => Number(t.getAttribute('cy'))))")
+    check(top - 4 <= highest, f"no point is above the highest label: {highest}, {top - 4}")
+    check("_" not in browser.evaluate("[...document.querySelectorAll('#environment dt')].map(e => e.textContent).join()"), page.text("#environment"))
+    check("GFLOP/s" in page.text("#environment") and "gflops" not in page.text("#environment"), page.text("#environment"))
     check(page.about["steps"][0]["command"] in page.text("#commands"), "the commands")
 
     browser.prefer("dark")
