@@ -19,7 +19,9 @@ function drawHeads() {
     headMap = {side, layers, heads};
     const context = prepareCanvas(byId('heads'), HEADS.left + heads * (side + HEADS.gap) + 2, HEADS.top + layers * (side + HEADS.gap) + 2);
     const drawing = ++headDrawing, pictures = state.map === 'picture';
-    byId('heads-note').textContent = pictures ? `${COMPONENTS[state.component].name} of every head, ${state.scale === 'text' ? 'on one scale' : 'each on its own scale'}` : HEAD_NUMBERS[state.map].what;
+    byId('heads-note').textContent = pictures
+        ? `${COMPONENTS[state.component].name} of every head, ${state.scale === 'text' ? 'on one scale' : 'each on its own scale'}`
+        : HEAD_NUMBERS[state.map].what;
     drawHeadMap(context, pictures ? null : drawHeadNumber);
     if (pictures) drawPictures(context, drawing, 0);
     outlineHead(context, state.layer, state.head, true);
@@ -110,7 +112,8 @@ function bindHeads() {
         if (!place) return hideTip();
         const about = headNumbers(state.text, place.layer, place.head), shares = termsOf(currentText());
         showTip(event, [`layer ${place.layer}, head ${place.head}`, ...shares.map((c) => `${COMPONENTS[c].name} ${percent(about.share[c])}`),
-            `entropy ${formatNumber(about.entropy, 3)} bits`, `mean distance ${formatNumber(about.distance, 3)}`, ...place.layer === state.layer && place.head === state.head ? ['click: this head alone'] : []].join('\n'));
+            `entropy ${formatNumber(about.entropy, 3)} bits`, `mean distance ${formatNumber(about.distance, 3)}`,
+            ...place.layer === state.layer && place.head === state.head ? ['click: this head alone'] : []].join('\n'));
     });
     canvas.addEventListener('pointerleave', hideTip);
     canvas.addEventListener('keydown', (event) => {

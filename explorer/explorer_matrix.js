@@ -135,7 +135,8 @@ function drawLegend(context, left, width) {
 }
 
 function legendNote() {
-    const text = currentText(), {component} = state, terms = termsOf(text).length, whose = state.scale === 'text' ? 'all heads' : state.view === 'lines' && state.lines === 'layer' ? 'the heads of the layer' : state.held ? 'these heads' : 'this head';
+    const text = currentText(), {component} = state, terms = termsOf(text).length;
+    const whose = state.scale === 'text' ? 'all heads' : state.view === 'lines' && state.lines === 'layer' ? 'the heads of the layer' : state.held ? 'these heads' : 'this head';
     const parts = component === PROBS ? ['probability', `scale of ${whose}`] : [
         terms > 1 ? `logit / √(${terms}d)` : 'logit / √d',
         state.centre ? 'row mean subtracted: a softmax ignores what is constant over the keys' : 'row mean left in: a softmax ignores it',

@@ -87,7 +87,8 @@ function bindPane(index) {
     });
     cursor.addEventListener('keydown', (event) => {
         if (ARROWS[event.key]) moveCell(ARROWS[event.key], event.ctrlKey ? panes[index].grid.cells : event.shiftKey ? 10 : 1);
-        else if (event.key === 'Enter' && currentCell() && panes[currentCell()[2]].t === state.text) change({token: currentCell()[event.shiftKey ? 1 : 0] * currentText().pool, pinned: null, hover: null});
+        else if (event.key === 'Enter' && currentCell() && panes[currentCell()[2]].t === state.text)
+            change({token: currentCell()[event.shiftKey ? 1 : 0] * currentText().pool, pinned: null, hover: null});
         else return;
         event.preventDefault();
     });

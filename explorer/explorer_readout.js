@@ -47,7 +47,8 @@ function cellTable(text, k, [t, layer, head]) {
 function comparedTable(text, k, places) {
     const rows = cellComponents(text).map((c) => make('tr', {class: c === state.component ? 'shown' : null, 'data-component': COMPONENTS[c].key},
         make('th', {scope: 'row'}, c === PROBS ? 'probability' : COMPONENTS[c].name),
-        ...places.map((place) => make('td', {class: c < SUM && removalMask(...place) >> c & 1 ? 'out' : null}, shownNumber(shownValues(text, headAsShown(...place), c, state.centre)[k], c)))));
+        ...places.map((place) => make('td', {class: c < SUM && removalMask(...place) >> c & 1 ? 'out' : null},
+            shownNumber(shownValues(text, headAsShown(...place), c, state.centre)[k], c)))));
     return make('table', {}, make('caption', {class: 'quiet small'}, state.centre ? 'terms and logit less their row means' : 'row means left in'),
         columnHead(...places.map(([, layer, head]) => `layer ${layer}, head ${head}`)), make('tbody', {}, ...rows));
 }

@@ -17,7 +17,8 @@ class SvgContext {
     constructor(width, height) {
         this.root = make('svg:svg', {xmlns: 'http://www.w3.org/2000/svg', viewBox: `0 0 ${width} ${height}`, width, height});
         this.measuring = make('canvas').getContext('2d');
-        Object.assign(this, {saved: [], transform: '', path: '', dash: [], fillStyle: '#000', strokeStyle: '#000', lineWidth: 1, globalAlpha: 1, textAlign: 'left', textBaseline: 'alphabetic'});
+        Object.assign(this, {saved: [], transform: '', path: '', dash: [], fillStyle: '#000', strokeStyle: '#000', lineWidth: 1, globalAlpha: 1,
+            textAlign: 'left', textBaseline: 'alphabetic'});
     }
     set font(font) { this.measuring.font = font; }
     get font() { return this.measuring.font; }
@@ -43,7 +44,8 @@ class SvgContext {
     fillText(text, x, y) {
         const [, size, family] = /([\d.]+)px (.*)/.exec(this.font), anchor = {left: 'start', center: 'middle', right: 'end'}[this.textAlign];
         const down = {middle: .35, top: .8}[this.textBaseline] ?? 0; // few programs know the baselines of SVG
-        this.put('text', {x, y: y + down * size, 'text-anchor': anchor, 'font-size': size, 'font-family': family, 'font-weight': this.font.startsWith('bold') || this.font.startsWith('600') ? 600 : null,
+        this.put('text', {x, y: y + down * size, 'text-anchor': anchor, 'font-size': size, 'font-family': family,
+            'font-weight': this.font.startsWith('bold') || this.font.startsWith('600') ? 600 : null,
             fill: plainColour(this.fillStyle)}, text);
     }
     /* Rectangles, as many programs blur magnified pictures; larger ones as a picture. */
@@ -54,8 +56,8 @@ class SvgContext {
         const {data} = context.getImageData(0, 0, columns, rows);
         for (let k = 0; k < columns * rows; k++) {
             if (!data[4 * k + 3]) continue;
-            this.put('rect', {x: x + k % columns * width / columns, y: y + Math.floor(k / columns) * height / rows, width: width / columns, height: height / rows, 'shape-rendering': 'crispEdges',
-                fill: `#${[0, 1, 2].map((c) => data[4 * k + c].toString(16).padStart(2, '0')).join('')}`});
+            this.put('rect', {x: x + k % columns * width / columns, y: y + Math.floor(k / columns) * height / rows, width: width / columns, height: height / rows,
+                'shape-rendering': 'crispEdges', fill: `#${[0, 1, 2].map((c) => data[4 * k + c].toString(16).padStart(2, '0')).join('')}`});
         }
     }
 }
@@ -66,8 +68,8 @@ const FIGURE = {margin: 14, title: 26, legend: 34, line: 15};
 
 /* {width, height, draw(context)} of what is on the screen, without what follows the pointer. */
 function describeFigure() {
-    const {margin, title} = FIGURE, map = byId('heads').style, isMap = state.view === 'heads';
-    const parts = isMap ? [{words: `${state.map === 'picture' ? COMPONENTS[state.component].name : byId('heads-show').selectedOptions[0].textContent} of every head`, width: parseFloat(map.width), height: parseFloat(map.height)}]
+    const {margin, title} = FIGURE, map = byId('heads').style, mapped = state.map === 'picture' ? COMPONENTS[state.component].name : byId('heads-show').selectedOptions[0].textContent;
+    const parts = state.view === 'heads' ? [{words: `${mapped} of every head`, width: parseFloat(map.width), height: parseFloat(map.height)}]
         : panes.map((pane) => ({words: paneTitle(pane), width: pane.grid.width, height: pane.grid.height, pane}));
     const width = Math.max(360, parts.reduce((sum, part) => sum + part.width + margin, margin)), top = title + 2 * margin + Math.max(...parts.map((part) => part.height));
     const foot = describeFoot(width - 2 * margin);
@@ -104,7 +106,8 @@ function describeFoot(width) {
     const {legend, line} = FIGURE, heads = state.view === 'lines' && state.lines === 'layer' ? lineHeads(panes[0]) : [], bar = state.view === 'matrix';
     const measuring = make('canvas').getContext('2d');
     measuring.font = `11px ${pageFont()}`;
-    const notes = breakLines(measuring, byId(state.view === 'heads' ? 'heads-note' : 'legend-note').textContent, width), top = (bar ? legend : 0) + (heads.length ? line + 6 : 0);
+    const notes = breakLines(measuring, byId(state.view === 'heads' ? 'heads-note' : 'legend-note').textContent, width);
+    const top = (bar ? legend : 0) + (heads.length ? line + 6 : 0);
     return {height: top + line * notes.length, draw: (context) => {
         context.font = `12px ${pageFont()}`;
         if (bar) drawLegend(context, panes[0].grid.left, Math.min(420, Math.max(200, panes[0].grid.size)));
@@ -130,8 +133,13 @@ function breakLines(context, text, width) {
     return lines;
 }
 
-const viewName = ([t, layer, head]) => [page.texts.length > 1 ? `text${t}` : '', ...state.view === 'heads' ? ['heads'] : [`layer${layer}`, state.view === 'lines' ? 'lines' : '',
-    state.view === 'lines' && state.lines === 'layer' ? '' : `head${head}`], COMPONENTS[state.component].key].filter(Boolean).join('-');
+/* layer2-head1-c2p, or what else tells the view from others. */
+function viewName([t, layer, head]) {
+    const {view, lines, map} = state, text = page.texts.length > 1 ? `text${t}` : '', {key} = COMPONENTS[state.component];
+    const parts = view === 'heads' ? ['heads', map === 'picture' ? key : map]
+        : [`layer${layer}`, view === 'lines' && lines === 'layer' ? '' : `head${head}`, view === 'lines' ? 'lines' : '', key];
+    return [text, ...parts].filter(Boolean).join('-');
+}
 
 /* On paper colours, whatever the screen has; three dots a pixel for print, fewer where a browser would refuse so large a picture. */
 async function saveView(kind) {
@@ -143,7 +151,8 @@ async function saveView(kind) {
         draw(context);
         blob = new Blob([new XMLSerializer().serializeToString(context.root)], {type: 'image/svg+xml'});
     } else {
-        const dots = Math.min(3, Math.sqrt(16e6 / width / height)), canvas = make('canvas', {width: Math.round(dots * width), height: Math.round(dots * height)}), context = canvas.getContext('2d');
+        const dots = Math.min(3, Math.sqrt(16e6 / width / height)), canvas = make('canvas', {width: Math.round(dots * width), height: Math.round(dots * height)});
+        const context = canvas.getContext('2d');
         context.scale(dots, dots);
         draw(context);
         blob = await new Promise((done) => canvas.toBlob(done));
@@ -166,17 +175,21 @@ function textOptions(t) {
 const scaleOption = (limit) => `--scale ${state.component === PROBS ? 0 : -roundUp(limit)},${roundUp(limit)}`;
 const roundUp = (value) => Number((value * 1.0005).toPrecision(4));
 
+/* The options that choose the figure, its colours and its scale. */
+function figureOptions([, layer, head]) {
+    const {component, view} = state, name = component === SUM ? 'logits' : COMPONENTS[component].key;
+    if (view === 'heads' && state.map !== 'picture') return [`--figure ${state.map === 'position' ? 'shares' : 'entropy'}`];
+    if (view === 'lines' && component === PROBS)
+        return [`--figure lines --layers ${layer} --heads ${state.lines === 'layer' ? 'all' : head}`, state.token === null ? '' : `--query ${state.token}`];
+    const what = view === 'heads' ? `--figure grid --components ${name}` : `--layers ${layer} --heads ${head} --components ${name}`;
+    const palette = component === PROBS ? [state.sequential === 'cividis' ? '' : `--palette ${state.sequential}`]
+        : [state.centre ? '' : '--center none', state.signed === 'polar' ? '' : `--signed-palette ${state.signed}`];
+    return [what, ...palette, view === 'matrix' ? scaleOption(currentLimit(component)) : ''];
+}
+
 function commandOf(place) {
-    const {component, view, removed} = state, [t, layer, head] = place, [input, rest] = textOptions(t), isLines = view === 'lines' && component === PROBS;
-    const name = component === SUM ? 'logits' : COMPONENTS[component].key, options = [input + rest, removed ? `--ablate ${removed}` : ''];
-    if (view === 'heads') options.push(state.map === 'picture' ? `--figure grid --components ${name}` : `--figure ${state.map === 'position' ? 'shares' : 'entropy'}`);
-    else if (isLines) options.push(`--figure lines --layers ${layer} --heads ${state.lines === 'layer' ? 'all' : head}`, state.token === null ? '' : `--query ${state.token}`);
-    else options.push(`--layers ${layer} --heads ${head} --components ${name}`);
-    if (view === 'heads' && state.map !== 'picture') return `deberta attention${options.filter(Boolean).join(' ')} --out heads-${state.map}.pdf`;
-    if (component !== PROBS) options.push(state.centre ? '' : '--center none', state.signed === 'polar' ? '' : `--signed-palette ${state.signed}`);
-    else if (!isLines) options.push(state.sequential === 'cividis' ? '' : `--palette ${state.sequential}`);
-    if (view === 'matrix') options.push(scaleOption(currentLimit(component)));
-    return `deberta attention${options.filter(Boolean).join(' ')} --out ${viewName(place)}.pdf`;
+    const [input, rest] = textOptions(place[0]), ablation = state.removed ? `--ablate ${state.removed}` : '';
+    return [`deberta attention${input}${rest}`, ablation, ...figureOptions(place), `--out ${viewName(place)}.pdf`].filter(Boolean).join(' ');
 }
 
 /* A program without figures has no command that draws. */

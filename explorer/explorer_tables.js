@@ -42,7 +42,8 @@ function summaryTable(results) {
     const columns = ['what', 'checks a tier', 'values', ...tiers.map((isa) => `error, ${isa}`), 'limit', 'worst in', ...others.map((isa) => `bits differ, ${isa}`)];
     return table(columns, summariseChecks(results).map((kind) => {
         const of = (isa, key) => kind.tiers.get(isa)?.[key], first = kind.tiers.values().next().value;
-        return {bad: kind.bad, cells: [kind.name, first.checks, first.values, ...tiers.map((isa) => of(isa, 'worst') === undefined ? '–' : formatNumber(of(isa, 'worst'), 3)), first.limit, first.where,
+        return {bad: kind.bad, cells: [kind.name, first.checks, first.values,
+            ...tiers.map((isa) => of(isa, 'worst') === undefined ? '–' : formatNumber(of(isa, 'worst'), 3)), first.limit, first.where,
             ...others.map((isa) => of(isa, 'differing') ?? '–')]};
     }));
 }
@@ -88,16 +89,20 @@ function appendImage(parent, name, alternative) {
 
 /* What the keys of the environment mean; one that is not here is shown as it is, and none is lost. */
 const LABELS = {
-    cpu: 'processor', system: 'operating system', cores: 'cores', logical: 'hardware threads', logical_processors: 'hardware threads', allowed_logical_processors: 'hardware threads allowed',
-    usable_cores: 'cores this process may use', packages: 'sockets', numa_nodes: 'memory nodes (NUMA)', cpu_quota: 'limit on processor time, cores', virtual_machine: 'in a virtual machine',
-    l1d_bytes: 'first-level data cache', l2_bytes: 'second-level cache', l3_bytes: 'third-level cache', l3_cores: 'cores that share it', memory_bytes: 'memory', governor: 'frequency governor',
-    load: 'load before the start', clock_ghz: 'clock before, GHz', clock_ghz_after: 'clock after, GHz', other_cores: 'cores used by others', stolen_cores: 'cores taken by the host',
-    peak_gflops_1t: 'measured peak of one thread, GFLOP/s', peak_gflops: 'measured peak, GFLOP/s', stream_gbs: 'memory bandwidth (triad), GB/s', stream_bytes: 'measured over', roofs: 'measured limits',
-    load_s: 'opening the model, seconds', load_peak_rss_bytes: 'peak memory while opening', isa: 'instruction set', tiers: 'instruction sets', flags: 'compiler options', dirty: 'changed since the commit',
-    scalar_gflops: 'scalar, GFLOP/s', avx2_gflops: 'AVX2, GFLOP/s', avx512_gflops: 'AVX-512, GFLOP/s', neon_gflops: 'NEON, GFLOP/s', read_gbs: 'reading, GB/s', triad_gbs: 'triad, GB/s',
-    typical_share: 'typical share of the peak', version: 'deberta', generation: 'DeBERTa', hidden_size: 'hidden size', position_buckets: 'position buckets', relative_rows: 'rows of the relative table',
-    position_biased_input: 'absolute positions at the input', has_position_table: 'table of absolute positions', heads_present: 'output heads', memory_needed_bytes: 'memory needed',
-    packed: 'packed file', convolution_width: 'convolution width', position_terms: 'position terms',
+    cpu: 'processor', system: 'operating system', cores: 'cores', logical: 'hardware threads', logical_processors: 'hardware threads',
+    allowed_logical_processors: 'hardware threads allowed', usable_cores: 'cores this process may use', packages: 'sockets',
+    numa_nodes: 'memory nodes (NUMA)', cpu_quota: 'limit on processor time, cores', virtual_machine: 'in a virtual machine',
+    l1d_bytes: 'first-level data cache', l2_bytes: 'second-level cache', l3_bytes: 'third-level cache', l3_cores: 'cores that share it',
+    memory_bytes: 'memory', governor: 'frequency governor', load: 'load before the start', clock_ghz: 'clock before, GHz',
+    clock_ghz_after: 'clock after, GHz', other_cores: 'cores used by others', stolen_cores: 'cores taken by the host',
+    peak_gflops_1t: 'measured peak of one thread, GFLOP/s', peak_gflops: 'measured peak, GFLOP/s', stream_gbs: 'memory bandwidth (triad), GB/s',
+    stream_bytes: 'measured over', roofs: 'measured limits', load_s: 'opening the model, seconds', load_peak_rss_bytes: 'peak memory while opening',
+    isa: 'instruction set', tiers: 'instruction sets', flags: 'compiler options', dirty: 'changed since the commit', scalar_gflops: 'scalar, GFLOP/s',
+    avx2_gflops: 'AVX2, GFLOP/s', avx512_gflops: 'AVX-512, GFLOP/s', neon_gflops: 'NEON, GFLOP/s', read_gbs: 'reading, GB/s', triad_gbs: 'triad, GB/s',
+    typical_share: 'typical share of the peak', version: 'deberta', generation: 'DeBERTa', hidden_size: 'hidden size', position_buckets: 'position buckets',
+    relative_rows: 'rows of the relative table', position_biased_input: 'absolute positions at the input', has_position_table: 'table of absolute positions',
+    heads_present: 'output heads', memory_needed_bytes: 'memory needed', packed: 'packed file', convolution_width: 'convolution width',
+    position_terms: 'position terms',
 };
 const labelOf = (key) => (LABELS[key] ?? key.replace(/_/g, ' ')).replace(/, .*/, '');
 const unitOf = (key) => LABELS[key]?.match(/, (.*)/)?.[1] ?? ''; // behind the comma of a label
