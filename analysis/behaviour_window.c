@@ -180,8 +180,7 @@ deberta_status behaviour_test_window(behaviour_work *w, bool run_only, size_t la
     }
     for (size_t k = 0; k < w->field.unique_count; k++)
         if (is_step(&w->field, run_only, k)) rows[position_row(&w->rule, w->field.unique[k])] = 1;
-    const key_window window = {
-        .enabled = true, .left = (ptrdiff_t)c.tokens, .right = (ptrdiff_t)c.tokens, .rows = rows};
+    const key_window window = {.left = (ptrdiff_t)c.tokens, .right = (ptrdiff_t)c.tokens, .rows = rows};
     DEBERTA_TRY_OR_FAIL(status, behaviour_make_text(w, c.tokens, err));
     status = behaviour_open_session(&session, w, c.tokens, layers, &window, &poisoned, err);
     if (status == DEBERTA_E_UNSUPPORTED)

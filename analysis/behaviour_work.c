@@ -113,11 +113,8 @@ deberta_status behaviour_open_session(deberta_session **session, const behaviour
                                              .ablations = w->ablations,
                                              .ablation_count = w->ablation_count};
     session_internal_options internal = {.layers = layers};
-    if (window) internal.window = *window;
-    if (p) {
-        internal.edit_input = apply_poison;
-        internal.edit_context = p;
-    }
+    if (p) internal.interventions = (session_interventions){.edit_input = apply_poison, .edit_context = p};
+    if (window) return windowed_session_create(session, w->model, &options, &internal, window, err);
     return session_create_within(session, w->model, &options, &internal, 0, err);
 }
 

@@ -5,7 +5,7 @@
 #ifndef ANALYSIS_BEHAVIOUR_WORK_H
 #define ANALYSIS_BEHAVIOUR_WORK_H
 
-#include "core/model/session_internal_options.h"
+#include "analysis/attention_window.h"
 #include "analysis/behaviour.h"
 #include "analysis/receptive_field.h"
 
@@ -46,7 +46,7 @@ typedef struct poison {
 
 bool behaviour_is_inside(const poison *p, ptrdiff_t displacement);
 
-/* window and p may be NULL. */
+/* window and p may be NULL; else they must outlive the session. */
 deberta_status behaviour_open_session(deberta_session **session, const behaviour_work *w, size_t tokens, size_t layers,
                                       const key_window *window, poison *p, deberta_error *err);
 /* The output of one token into row [h]. */

@@ -294,7 +294,7 @@ static deberta_status prepare(influence_work *w, deberta_error *err)
                                                      .memory_limit_bytes = o->memory_limit_bytes,
                                                      .ablations = o->ablations,
                                                      .ablation_count = o->ablation_count};
-    const session_internal_options internal = {.edit_input = move_source, .edit_context = w};
+    const session_internal_options internal = {.interventions = {.edit_input = move_source, .edit_context = w}};
     DEBERTA_TRY(session_create_within(&w->session, w->model, &session_options, &internal, 0, err));
     w->ids = malloc(n * sizeof *w->ids);
     w->direction = malloc(h * sizeof *w->direction);

@@ -37,7 +37,8 @@ attention_head attention_head_of(const deberta_session *s, size_t layer, size_t 
         .p2c_keys = s->packed_keys + place * model->head_size * PANEL,
         .p2c_panel_stride = model->head_size * PANEL,
     };
-    if (s->internal.row_bias) found.row_bias = s->internal.row_bias + (layer * model->config.heads + head) * rows;
+    if (s->internal.interventions.row_bias)
+        found.row_bias = s->internal.interventions.row_bias + (layer * model->config.heads + head) * rows;
     ablation_apply(s, layer, place, &found);
     return found;
 }

@@ -6,7 +6,6 @@
 
 #include "core/model/ablation.h"
 #include "core/model/attention_layer.h"
-#include "core/model/attention_window.h"
 #include "core/model/convolution.h"
 #include "core/model/embed.h"
 #include "core/model/feed_forward.h"
@@ -155,11 +154,7 @@ static void run_layer(deberta_session *s, size_t index, const deberta_observer *
     attention_project(s, layer, s->tokens, s->hidden, false);
     profile_lap_all(session_profiling(s), PROFILE_QKV, time);
     ablation_take_means(s, index);
-    if (s->internal.window.enabled) {
-        attention_window_run(s, index);
-    } else {
-        attention_run(s, index, observer);
-    }
+    s->attend(s, index, observer);
     feed_forward_run(s, layer, s->tokens, s->context, s->hidden);
     if (index == 0 && s->halo) s->model->convolve(s);
 }
@@ -170,8 +165,9 @@ static deberta_status run(deberta_session *s, const deberta_batch *batch, const 
     s->status = DEBERTA_OK;
     embed_run(s, batch->ids, batch->token_types);
     DEBERTA_TRY(first_failure(s, err));
-    if (s->internal.edit_input)
-        s->internal.edit_input(s->internal.edit_context, s->hidden, s->tokens, s->hidden_stride);
+    const session_interventions *interventions = &s->internal.interventions;
+    if (interventions->edit_input)
+        interventions->edit_input(interventions->edit_context, s->hidden, s->tokens, s->hidden_stride);
     DEBERTA_TRY(show_hidden(s, observer, 0, err));
     if (s->halo) convolution_keep_input(s);
     size_t layers = s->internal.layers ? s->internal.layers : s->model->config.layers;

@@ -7,6 +7,7 @@
 
 #include "core/base/memory_need.h"
 #include "core/dispatch.h"
+#include "core/model/attention_layer.h"
 #include "core/model/linear.h"
 
 enum {
@@ -162,22 +163,6 @@ static deberta_status check_options(const deberta_session_options *options, cons
     return DEBERTA_OK;
 }
 
-/* DEBERTA_E_UNSUPPORTED where a window would not be the whole truth: paths that do not know it. */
-static deberta_status check_window(const deberta_model *model, unsigned features, bool changes_terms,
-                                   deberta_error *err)
-{
-    if (changes_terms) DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "a window of keys does not cover ablations");
-    if (model->config.talking_heads) {
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has talking heads, which a window of keys does not cover",
-                     model->name);
-    }
-    if (features & (DEBERTA_OBSERVE_ATTENTION | DEBERTA_KEEP_DECODER_INPUT)) {
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
-                     "a window of keys covers neither observed attention nor the Enhanced Mask Decoder");
-    }
-    return DEBERTA_OK;
-}
-
 /* Fills in what decides the sizes; allocates nothing. */
 static deberta_status settle(deberta_session *s, const deberta_model *model, const deberta_session_options *options,
                              const session_internal_options *internal, deberta_error *err)
@@ -193,11 +178,10 @@ static deberta_status settle(deberta_session *s, const deberta_model *model, con
     DEBERTA_TRY(ablation_check(model, options->ablations, options->ablation_count, err));
     s->ablation.given = options->ablations;
     s->ablation.given_count = options->ablation_count;
-    const bool changes_terms = options->ablation_count > 0 || s->internal.row_bias;
-    if (s->internal.window.enabled) DEBERTA_TRY(check_window(model, options->features, changes_terms, err));
-    if (s->internal.row_bias && !model->has_c2p)
+    if (s->internal.interventions.row_bias && !model->has_c2p)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no c2p, to which a bias by table row could be added",
                      model->name);
+    s->attend = s->internal.interventions.attend ? s->internal.interventions.attend : attention_run;
     s->model = model;
     s->isa = options->isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : options->isa;
     const topology_info *machine = &model->machine;

@@ -41,6 +41,7 @@ struct deberta_session {
     size_t threads, max_tokens;
     unsigned features;
     session_internal_options internal;
+    layer_attention attend; /* attention_run, unless a study has its own */
     ablation_plan ablation;
     arena arena;
     pthread_mutex_t lock; /* of observers' calls and of `failure` */

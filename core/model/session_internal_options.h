@@ -24,17 +24,21 @@ static inline bool term_is_selected(term_selection selection, deberta_component 
     return selection == TERM_SELECTION_FULL || (unsigned)selection & 1u << term;
 }
 
-/* Keys that a query may load at all: those at distances -right <= i - j <= left whose table row is in the set. The
- * others are never read, whatever they hold. Slow, row by row: for studies of what reaches what. Not with talking
- * heads, observed attention or the Enhanced Mask Decoder. */
-typedef struct key_window {
-    bool enabled;
-    ptrdiff_t left, right;
-    const uint8_t *rows; /* [2K], 0: not in the set; NULL: all are. The caller's, as long as the session lives */
-} key_window;
-
 /* May write into H[0], [tokens][stride], before the layers see it. */
 typedef void (*edit_hidden)(void *context, float *rows, size_t tokens, size_t stride);
+/* From session->queries, keys and values of the whole batch to session->context. observer may be NULL. */
+typedef void (*layer_attention)(deberta_session *session, size_t layer, const deberta_observer *observer);
+
+/* What studies put into a forward pass. What they point at is the caller's, as long as the session lives. */
+typedef struct session_interventions {
+    edit_hidden edit_input; /* NULL: nothing to edit */
+    void *edit_context;
+    layer_attention attend; /* instead of attention_run; NULL: that. The Enhanced Mask Decoder does not use it */
+    const void *attend_context;
+    /* [L][A][2K] added to c2p by table row, divided by the common scale like it: a term that the model does not have,
+     * for studies of what it would do. Needs c2p. NULL: none */
+    const float *row_bias;
+} session_interventions;
 
 typedef struct session_internal_options {
     term_selection terms;
@@ -44,12 +48,7 @@ typedef struct session_internal_options {
     /* Who runs the loops, instead of threads of the session's own, and with how many threads: threads and pin_threads
      * are ignored. Several sessions may share one. The caller's, as long as the session lives. NULL: its own */
     executor *executor;
-    key_window window;
-    /* [L][A][2K] added to c2p by table row, divided by the common scale like it: a term that the model does not have,
-     * for studies of what it would do. Needs c2p. The caller's, as long as the session lives. NULL: none */
-    const float *row_bias;
-    edit_hidden edit_input; /* NULL: nothing to edit */
-    void *edit_context;
+    session_interventions interventions;
 } session_internal_options;
 
 /* deberta_session_create with these on top; internal may be NULL. */

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "core/model/session_internal_options.h"
+#include "analysis/attention_window.h"
 
 enum { N = 70, FIRST = 30 };
 
@@ -18,15 +18,27 @@ static const char v1[] = "synthetic:v1-base,layers=3,hidden=48,heads=4,intermedi
 static const char v2[] =
     "synthetic:v2-xlarge,layers=3,hidden=64,heads=2,intermediate=64,vocab=97,buckets=16,distance=40";
 
+static void poison(void *context, float *rows, size_t tokens, size_t stride)
+{
+    const size_t token = *(const size_t *)context;
+    assert_true(token < tokens);
+    for (size_t c = 0; c < stride; c++) rows[token * stride + c] = NAN;
+}
+
 /* Two sequences in a batch, the second of 40 tokens; the result must be freed. */
-static float *encode(const char *path, const session_internal_options *internal, size_t *h)
+/* window: NULL for ordinary attention; poisoned: a token whose input is NaN, or NULL. */
+static float *encode(const char *path, const key_window *window, size_t *poisoned, size_t *h)
 {
     deberta_model *model = NULL;
     deberta_session *session = NULL;
     deberta_error error;
     const deberta_session_options options = {.struct_size = sizeof options, .max_tokens = N, .threads = 1};
     assert_int_equal(deberta_model_open(&model, path, NULL, &error), DEBERTA_OK);
-    assert_int_equal(session_create_internal(&session, model, &options, internal, &error), DEBERTA_OK);
+    session_internal_options internal = {0};
+    if (poisoned) internal.interventions = (session_interventions){.edit_input = poison, .edit_context = poisoned};
+    const deberta_status status = window ? windowed_session_create(&session, model, &options, &internal, window, &error)
+                                         : session_create_internal(&session, model, &options, &internal, &error);
+    assert_int_equal(status, DEBERTA_OK);
     int32_t ids[N];
     for (int32_t t = 0; t < N; t++) ids[t] = (t * 37 + 11) % 97;
     const size_t starts[] = {0, FIRST, N};
@@ -48,21 +60,14 @@ static void test_wide(void **state)
 {
     (void)state;
     const char *const paths[] = {v1, v2};
-    const session_internal_options wide = {.window = {.enabled = true, .left = N, .right = N}};
+    const key_window wide = {.left = N, .right = N};
     for (size_t k = 0; k < 2; k++) {
         size_t h;
-        float *plain = encode(paths[k], NULL, &h), *windowed = encode(paths[k], &wide, &h);
+        float *plain = encode(paths[k], NULL, NULL, &h), *windowed = encode(paths[k], &wide, NULL, &h);
         for (size_t e = 0; e < N * h; e++) assert_true(fabsf(plain[e] - windowed[e]) < 2e-5f);
         free(plain);
         free(windowed);
     }
-}
-
-static void poison(void *context, float *rows, size_t tokens, size_t stride)
-{
-    const size_t token = *(const size_t *)context;
-    assert_true(token < tokens);
-    for (size_t c = 0; c < stride; c++) rows[token * stride + c] = NAN;
 }
 
 static bool has_nan(const float *row, size_t h)
@@ -78,9 +83,8 @@ static void test_reach(void **state)
 {
     (void)state;
     size_t at = 50, h;
-    const session_internal_options options = {
-        .window = {.enabled = true, .left = 5, .right = 2}, .edit_input = poison, .edit_context = &at};
-    float *hidden = encode(v1, &options, &h);
+    const key_window window = {.left = 5, .right = 2};
+    float *hidden = encode(v1, &window, &at, &h);
     for (ptrdiff_t t = 0; t < N; t++) {
         const ptrdiff_t r = t - (ptrdiff_t)at;
         assert_int_equal(has_nan(hidden + (size_t)t * h, h), t >= FIRST && r <= 15 && -r <= 6);
@@ -95,9 +99,8 @@ static void test_rows(void **state)
     size_t at = 40, h;
     uint8_t rows[32] = {0};
     rows[16] = rows[16 + 3] = 1;
-    const session_internal_options options = {
-        .window = {.enabled = true, .left = N, .right = N, .rows = rows}, .edit_input = poison, .edit_context = &at};
-    float *hidden = encode(v1, &options, &h);
+    const key_window window = {.left = N, .right = N, .rows = rows};
+    float *hidden = encode(v1, &window, &at, &h);
     for (size_t t = 0; t < N; t++)
         assert_int_equal(has_nan(hidden + t * h, h), t >= at && t <= at + 9 && (t - at) % 3 == 0);
     free(hidden);
@@ -109,9 +112,9 @@ static void test_refused(void **state)
     deberta_model *model = NULL;
     deberta_session *session = NULL;
     const deberta_session_options options = {.struct_size = sizeof options, .features = DEBERTA_OBSERVE_ATTENTION};
-    const session_internal_options internal = {.window = {.enabled = true}};
+    const key_window window = {0};
     assert_int_equal(deberta_model_open(&model, v1, NULL, NULL), DEBERTA_OK);
-    assert_int_equal(session_create_internal(&session, model, &options, &internal, NULL), DEBERTA_E_UNSUPPORTED);
+    assert_int_equal(windowed_session_create(&session, model, &options, NULL, &window, NULL), DEBERTA_E_UNSUPPORTED);
     assert_null(session);
     deberta_model_free(&model);
 }

@@ -1,8 +1,11 @@
-/* SPDX-License-Identifier: MIT */
-#include "core/model/attention_window.h"
+/* A session whose layers attend under a hard window, row by row. SPDX-License-Identifier: MIT */
+#include "analysis/attention_window.h"
 
 #include <math.h>
 #include <string.h>
+
+#include "core/base/status.h"
+#include "core/model/session.h"
 
 typedef struct window_loop {
     deberta_session *session;
@@ -47,7 +50,7 @@ static const float *key_of(const window_query *w, size_t j)
 static bool is_admitted(const window_query *w, size_t j)
 {
     const deberta_session *s = w->session;
-    const key_window *window = &s->internal.window;
+    const key_window *window = s->internal.interventions.attend_context;
     const ptrdiff_t r = (ptrdiff_t)w->place - (ptrdiff_t)j;
     return r <= window->left && -r <= window->right && s->mask[w->first + j] &&
            (!window->rows || window->rows[s->positions.row_of[r]]);
@@ -123,11 +126,39 @@ static void query_task(void *context, size_t task, size_t worker)
     attend(&query, s->context + (first + place) * s->context_stride + head * model->padded_head);
 }
 
-void attention_window_run(deberta_session *s, size_t layer)
+static void attend_in_window(deberta_session *s, size_t layer, const deberta_observer *observer)
 {
+    (void)observer;
     window_loop loop = {.session = s, .layer = layer};
     for (; loop.sequence < s->sequences; loop.sequence++) {
         const size_t n = session_sequence_length(s, loop.sequence);
         parallel_for(s->executor, s->model->config.heads * n, query_task, &loop);
     }
+}
+
+static deberta_status check(const deberta_model *model, unsigned features, bool changes_terms, deberta_error *err)
+{
+    if (changes_terms) DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "a window of keys does not cover ablations");
+    if (model->config.talking_heads) {
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has talking heads, which a window of keys does not cover",
+                     model->name);
+    }
+    if (features & (DEBERTA_OBSERVE_ATTENTION | DEBERTA_KEEP_DECODER_INPUT)) {
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
+                     "a window of keys covers neither observed attention nor the Enhanced Mask Decoder");
+    }
+    return DEBERTA_OK;
+}
+
+deberta_status windowed_session_create(deberta_session **session, const deberta_model *model,
+                                       const deberta_session_options *options, const session_internal_options *internal,
+                                       const key_window *window, deberta_error *err)
+{
+    session_internal_options windowed = internal ? *internal : (session_internal_options){0};
+    const bool changes_terms = options->ablation_count > 0 || windowed.interventions.row_bias;
+    *session = NULL;
+    DEBERTA_TRY(check(model, options->features, changes_terms, err));
+    windowed.interventions.attend = attend_in_window;
+    windowed.interventions.attend_context = window;
+    return session_create_within(session, model, options, &windowed, 0, err);
 }

@@ -1,0 +1,25 @@
+/* Attention under a hard window (key_window): the same formula as core/model/attention.c, one query after the other,
+ * loading only keys that the window admits. What is outside cannot influence a bit, not even as NaN. For studies:
+ * nothing here is fast, and the order of its sums is its own.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef ANALYSIS_ATTENTION_WINDOW_H
+#define ANALYSIS_ATTENTION_WINDOW_H
+
+#include "core/model/session_internal_options.h"
+
+/* Keys that a query may load at all: those at distances -right <= i - j <= left whose table row is in the set. The
+ * others are never read, whatever they hold. */
+typedef struct key_window {
+    ptrdiff_t left, right;
+    const uint8_t *rows; /* [2K], 0: not in the set; NULL: all are */
+} key_window;
+
+/* session_create_within for a session whose layers attend through *window, which is the caller's as long as it lives.
+ * internal may be NULL. DEBERTA_E_UNSUPPORTED for what the window would not be the whole truth of: ablations and other
+ * terms, talking heads, observed attention, the Enhanced Mask Decoder. */
+deberta_status windowed_session_create(deberta_session **session, const deberta_model *model,
+                                       const deberta_session_options *options, const session_internal_options *internal,
+                                       const key_window *window, deberta_error *err);
+
+#endif
