@@ -7,6 +7,7 @@
 
 #include "bench/timer.h"
 #include "core/base/arena.h"
+#include "core/base/random.h"
 #include "core/dispatch.h"
 #include "core/model/pack.h"
 #include "core/model/positions.h"
@@ -52,14 +53,11 @@ static void carve(arena *memory, kernel_data *d, bool cold)
     d->positions = arena_take(memory, p->rows + 2 * PANEL, sizeof(int32_t));
 }
 
-/* Numbers in [-1, 1) from a linear congruence: no subnormals, no runs of equal values. */
+/* Numbers in [-1, 1): no subnormals, no runs of equal values. */
 static void fill(float *x, size_t count)
 {
-    uint32_t state = 12345;
-    for (size_t i = 0; i < count; i++) {
-        state = state * 1664525 + 1013904223;
-        x[i] = (float)(int32_t)state * 0x1p-31f;
-    }
+    uint64_t state = 12345;
+    for (size_t i = 0; i < count; i++) x[i] = (float)(2 * random_fraction(&state) - 1);
 }
 
 static void fill_data(kernel_data *d)

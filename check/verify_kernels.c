@@ -33,7 +33,7 @@ typedef struct kernel_bench {
     size_t values[TIERS], differing[TIERS];
 } kernel_bench;
 
-static size_t below(kernel_bench *k, size_t limit) { return (size_t)(random_next(&k->state) % limit); }
+static size_t below(kernel_bench *k, size_t limit) { return random_below(&k->state, limit); }
 static double uniform(kernel_bench *k) { return random_fraction(&k->state) * 2 - 1; }
 
 /* Half of the sizes lie at the end of somebody's tile, or one beside it. */

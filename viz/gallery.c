@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/random.h"
 #include "viz/attention_figure.h"
 #include "viz/chart.h"
 #include "viz/head_grid.h"
@@ -43,12 +44,6 @@ static void save_attention(const char *name, const attention_figure *spec)
 }
 static void save_chart(const char *name, const chart_figure *spec) { save(name, chart_layout, spec, &spec->style); }
 
-static double uniform(uint64_t *state)
-{
-    *state = *state * 6364136223846793005u + 1442695040888963407u;
-    return (double)(*state >> 40) / (double)(1u << 24);
-}
-
 /* Something like attention: near diagonal, vertical stripes at the first token, noise. [4][n][n]: c2c, c2p, p2c, sum;
  * then probabilities. */
 static float *made_up(size_t n, uint64_t seed)
@@ -58,9 +53,10 @@ static float *made_up(size_t n, uint64_t seed)
     for (size_t i = 0; i < n; i++) {
         double total = 0;
         for (size_t j = 0; j < n; j++) {
-            double r = (double)i - (double)j, c2c = 1.5 * (uniform(&seed) + uniform(&seed) - 1) + (j == 0 ? 1.2 : 0);
-            double c2p = 2.2 * exp(-r * r / 6) - 0.3 * (r > 0) + 0.2 * uniform(&seed),
-                   p2c = 1.1 * exp(-(r - 1) * (r - 1) / 2) - 0.4 * uniform(&seed);
+            double r = (double)i - (double)j,
+                   c2c = 1.5 * (random_fraction(&seed) + random_fraction(&seed) - 1) + (j == 0 ? 1.2 : 0);
+            double c2p = 2.2 * exp(-r * r / 6) - 0.3 * (r > 0) + 0.2 * random_fraction(&seed),
+                   p2c = 1.1 * exp(-(r - 1) * (r - 1) / 2) - 0.4 * random_fraction(&seed);
             size_t k = i * n + j;
             all[k] = (float)c2c;
             all[n * n + k] = (float)c2p;
@@ -370,7 +366,7 @@ static void distance_pages(void)
     static double parts[3][17];
     uint64_t seed = 9;
     for (size_t s = 0; s < 3; s++)
-        for (size_t j = 0; j < 17; j++) parts[s][j] = 2 * uniform(&seed) - 0.8;
+        for (size_t j = 0; j < 17; j++) parts[s][j] = 2 * random_fraction(&seed) - 0.8;
     static double sum[17];
     for (size_t j = 0; j < 17; j++) sum[j] = parts[0][j] + parts[1][j] + parts[2][j];
     chart_series stack[4] = {{.name = "c2c"},
@@ -423,7 +419,7 @@ static void head_pages(void)
     uint64_t seed = 5;
     attention_panel panels[3];
     for (size_t c = 0; c < 3; c++) {
-        for (size_t i = 0; i < LAYERS * HEADS; i++) share[c][i] = (float)(0.2 + 0.5 * uniform(&seed));
+        for (size_t i = 0; i < LAYERS * HEADS; i++) share[c][i] = (float)(0.2 + 0.5 * random_fraction(&seed));
         panels[c] = (attention_panel){share[c], HEADS, titles[c], HEATMAP_POSITIVE};
     }
     attention_figure shares = {.style = {.title = "Share of the variance of the logits"},

@@ -11,6 +11,7 @@
 #include "cli/verify/verify_against.h"
 #include "cli/verify/verify_output.h"
 #include "core/base/path.h"
+#include "core/base/random.h"
 #include "check/verify.h"
 
 /* Small models that between them use every part of the engine: v1 with clamped distances, types and absolute positions;
@@ -67,11 +68,7 @@ static int read_options(const parsed_options *options, verify_options *verify)
 /* Ids that repeat now and then, as words do, always the same for a seed. */
 static void make_ids(int32_t *ids, size_t tokens, size_t vocabulary, uint64_t seed)
 {
-    uint64_t state = seed * 2862933555777941757u + 3037000493u;
-    for (size_t t = 0; t < tokens; t++) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        ids[t] = (int32_t)((state >> 33) % vocabulary);
-    }
+    for (size_t t = 0; t < tokens; t++) ids[t] = (int32_t)random_below(&seed, vocabulary);
 }
 
 static deberta_status verify_standard_model(verify_report *report, const verify_options *verify, size_t k,

@@ -186,7 +186,7 @@ static float special_value(test_run *run)
                                      0x1p-126f,  FLT_MAX, -FLT_MAX, 88.0f,     88.5f,   88.72283f, 88.8f,
                                      -87.33654f, -87.5f,  -104.0f,  13.06f,    -13.05f, -13.1f,    -5.75f,
                                      5.75f,      0.625f,  -0.625f,  10.0f,     -100.5f};
-    return specials[random_below(run, sizeof specials / sizeof *specials)];
+    return specials[random_index(run, sizeof specials / sizeof *specials)];
 }
 
 static void fill_values(test_run *run, const activate_case *c)
@@ -194,10 +194,10 @@ static void fill_values(test_run *run, const activate_case *c)
     for (size_t e = 0; e < c->n; e++) {
         float *x = &c->x->copy[COPY_INITIAL][e];
         if (c->step) {
-            *x = float_from_bits(c->first_bits + (uint32_t)e * c->step + (uint32_t)random_below(run, c->step));
+            *x = float_from_bits(c->first_bits + (uint32_t)e * c->step + (uint32_t)random_index(run, c->step));
             if (float_bits(*x) == POISON) *x = 0.0f;
         } else {
-            *x = random_below(run, 3) ? 4.0f * random_bell(run) : special_value(run);
+            *x = random_index(run, 3) ? 4.0f * random_bell(run) : special_value(run);
         }
     }
 }

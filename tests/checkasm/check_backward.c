@@ -175,11 +175,11 @@ static void activate_backward_body(test_run *run, const void *parameters)
     c.dy = run_buffer(run, "dy", c.n, BUFFER_OUTPUT_ANY_ZERO);
     float *x = c.x->copy[COPY_INITIAL], *dy = c.dy->copy[COPY_INITIAL];
     for (size_t e = 0; e < c.n; e++) {
-        x[e] = c.kind == 1 ? special[random_below(run, SPECIAL)] : random_uniform(run, -8.0f, 8.0f);
+        x[e] = c.kind == 1 ? special[random_index(run, SPECIAL)] : random_uniform(run, -8.0f, 8.0f);
         if (c.function == KERNEL_EXP && x[e] > 80) x[e] = 80;
         dy[e] = random_bell(run);
     }
-    if (c.kind == 2) x[random_below(run, c.n)] = NAN;
+    if (c.kind == 2) x[random_index(run, c.n)] = NAN;
     if (!run_kernels(run, call_activate_backward, activate_backward_task_for, &c)) return;
     for (size_t e = 0; e < c.n; e++) {
         double size, want = derivative_of((double)fmaxf(fminf(x[e], 1e3f), -1e3f), c.function, &size);
@@ -268,7 +268,7 @@ static void softmax_backward_body(test_run *run, const void *parameters)
     fill_bell(run, c.dy, c.rows, c.n, c.lddy);
     fill_bell(run, c.delta, 1, c.rows, c.rows);
     for (size_t j = 0; c.optional && j < c.n; j++)
-        c.gamma->copy[COPY_INITIAL][j] = random_below(run, 3) == 0 ? -INFINITY : 0.0f;
+        c.gamma->copy[COPY_INITIAL][j] = random_index(run, 3) == 0 ? -INFINITY : 0.0f;
     for (size_t i = 0; i < c.rows; i++) {
         const bool all_hidden = c.kind == 1 && i == 0;
         float maximum = -INFINITY;

@@ -287,8 +287,8 @@ static void plant_subnormals(test_run *run, gemm_case *g)
 /* A NaN reaches its row and an infinity its column; the rest stays clean. */
 static void plant_nan(test_run *run, gemm_case *g)
 {
-    g->a->copy[COPY_INITIAL][random_below(run, g->rows) * g->lda + random_below(run, g->depth)] = NAN;
-    g->b->copy[COPY_INITIAL][random_below(run, g->depth) * PANEL + 3] = -INFINITY;
+    g->a->copy[COPY_INITIAL][random_index(run, g->rows) * g->lda + random_index(run, g->depth)] = NAN;
+    g->b->copy[COPY_INITIAL][random_index(run, g->depth) * PANEL + 3] = -INFINITY;
 }
 
 static void plant_zeros(test_run *run, gemm_case *g)

@@ -72,8 +72,8 @@ static void fill_row(test_run *run, float *x, const layernorm_case *c)
         }
     }
     if (c->kind == ROW_WIDE) fill_matrix(run, x, 1, c->n, c->n, DIST_WIDE, 1.0f);
-    if (c->kind == ROW_ONE_HUGE) x[random_below(run, c->n)] = 1e6f;
-    if (c->kind == ROW_NAN) x[random_below(run, c->n)] = NAN;
+    if (c->kind == ROW_ONE_HUGE) x[random_index(run, c->n)] = 1e6f;
+    if (c->kind == ROW_NAN) x[random_index(run, c->n)] = NAN;
 }
 
 static void compare_row(test_run *run, const layernorm_case *c, size_t i)

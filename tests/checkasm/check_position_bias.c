@@ -64,8 +64,8 @@ static bool steps_up(test_run *run, map_shape shape, size_t x, size_t begin, siz
     switch (shape) {
     case MAP_LINEAR: return true;
     case MAP_HALF: return random_flag(run);
-    case MAP_RARE: return random_below(run, 10) == 0;
-    case MAP_DENSE: return random_below(run, 10) != 0;
+    case MAP_RARE: return random_index(run, 10) == 0;
+    case MAP_DENSE: return random_index(run, 10) != 0;
     case MAP_SATURATED: return x >= begin && x < end;
     case MAP_FLAT:
     case MAP_SHAPES: break;
@@ -79,18 +79,18 @@ static void take_map(test_run *run, bias_case *b)
     b->row_of = run_buffer(run, "row_of", count, BUFFER_INPUT);
     b->position_of = run_buffer(run, "position_of", count, BUFFER_INPUT);
 
-    const size_t begin = random_below(run, count), end = begin + random_below(run, count);
-    int32_t row = (int32_t)random_below(run, 40);
+    const size_t begin = random_index(run, count), end = begin + random_index(run, count);
+    int32_t row = (int32_t)random_index(run, 40);
     b->least_row = INT32_MAX;
     b->greatest_row = 0;
     for (size_t x = 0; x < count; x++) {
-        if (!b->unit_steps && b->shape == MAP_SHAPES) row = (int32_t)random_below(run, 200);
+        if (!b->unit_steps && b->shape == MAP_SHAPES) row = (int32_t)random_index(run, 200);
         set_word(b->row_of, x, row);
         if (row < b->least_row) b->least_row = row;
         if (row > b->greatest_row) b->greatest_row = row;
         row += steps_up(run, b->shape, x, begin, end);
     }
-    b->last_row = b->greatest_row + (int32_t)random_below(run, 3);
+    b->last_row = b->greatest_row + (int32_t)random_index(run, 3);
     for (size_t x = 0; x < count; x++) set_word(b->position_of, x, b->last_row - word_at(b->row_of, count - 1 - x));
 }
 
@@ -111,7 +111,7 @@ static size_t p2c_index(const bias_case *b, size_t i, size_t l)
 static void take_c2p(test_run *run, bias_case *b)
 {
     const size_t reach = b->unit_steps ? PANEL - 1 : 0;
-    b->c2p_first = random_below(run, (size_t)(b->last_row - b->greatest_row) + 1);
+    b->c2p_first = random_index(run, (size_t)(b->last_row - b->greatest_row) + 1);
     b->ld_c2p = random_ld(run, (size_t)(b->last_row - b->least_row) - b->c2p_first + 1);
     size_t size = 0;
     for (size_t i = 0; i < b->rows; i++)
@@ -126,7 +126,7 @@ static void take_c2p(test_run *run, bias_case *b)
 
 static void take_p2c(test_run *run, bias_case *b)
 {
-    b->p2c_first = random_below(run, (size_t)b->least_row + 1);
+    b->p2c_first = random_index(run, (size_t)b->least_row + 1);
     b->p2c = run_buffer(run, "p2c", ((size_t)b->greatest_row - b->p2c_first + 1) * PANEL, BUFFER_INPUT);
     for (size_t i = 0; i < b->rows; i++)
         for (size_t l = 0; l < PANEL; l++) b->p2c->copy[COPY_INITIAL][p2c_index(b, i, l)] = random_bell(run);

@@ -48,7 +48,7 @@ static float random_logit(test_run *run, logit_kind logits)
 {
     switch (logits) {
     case LOGITS_STEEP: return 40.0f * random_bell(run);
-    case LOGITS_TIES: return (float)random_below(run, 3);
+    case LOGITS_TIES: return (float)random_index(run, 3);
     case LOGITS_LOW: return -1e4f + random_bell(run);
     default: return 2.0f * random_bell(run);
     }
@@ -60,7 +60,7 @@ static void fill_logits(test_run *run, const softmax_case *c)
         float *s = c->s->copy[COPY_INITIAL] + i * c->lds;
         for (size_t j = 0; j < c->keys; j++) s[j] = random_logit(run, c->logits);
         /* one row only, so that the others can be seen to be untouched by it */
-        if (c->logits == LOGITS_NAN && i == c->rows / 2) s[random_below(run, c->keys)] = NAN;
+        if (c->logits == LOGITS_NAN && i == c->rows / 2) s[random_index(run, c->keys)] = NAN;
     }
 }
 

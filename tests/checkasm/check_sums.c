@@ -22,7 +22,7 @@ static void choose_bounds(test_run *run, sum_case *c)
     c->bounds[0] = 0;
     for (size_t part = 0; part < c->parts; part++) {
         const size_t left = c->rows - c->bounds[part];
-        size_t here = random_below(run, 4) == 0 ? 0 : random_below(run, 2 * left / (c->parts - part) + 2);
+        size_t here = random_index(run, 4) == 0 ? 0 : random_index(run, 2 * left / (c->parts - part) + 2);
         if (here > left || part + 1 == c->parts) here = left;
         c->bounds[part + 1] = c->bounds[part] + here;
     }
@@ -131,7 +131,7 @@ void check_gemm_tn_parts(test_run *run)
         for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
             for (c.panels = 1; c.panels <= 4; c.panels++) {
                 c.rows = rows[i];
-                c.columns = 1 + random_below(run, 14);
+                c.columns = 1 + random_index(run, 14);
                 run_gemm_tn_case(run, 8, &c);
             }
 }
@@ -288,8 +288,8 @@ static void fill_fold(test_run *run, fold_case *c)
     int32_t place = 5;
     c->first = place;
     for (size_t x = 0; x < entries; x++) {
-        c->table[x] = c->kind == 3 ? c->first + (int32_t)random_below(run, 20) : place;
-        if (c->kind == 0 || (c->kind == 2 && random_below(run, 3) == 0)) place++;
+        c->table[x] = c->kind == 3 ? c->first + (int32_t)random_index(run, 20) : place;
+        if (c->kind == 0 || (c->kind == 2 && random_index(run, 3) == 0)) place++;
     }
     c->places = c->kind == 3 ? 20 : (size_t)(place - c->first) + 1;
 }

@@ -12,6 +12,7 @@
 #ifndef TESTS_CHECKASM_CHECKASM_H
 #define TESTS_CHECKASM_CHECKASM_H
 
+#include "core/base/random.h"
 #include "core/kernels.h"
 
 #include <stdio.h>
@@ -141,7 +142,7 @@ void run_release(test_run *run);
 /* ------------------------------------------------------------------------------------------------ numbers for cases */
 
 uint64_t random_bits(test_run *run);
-size_t random_below(test_run *run, size_t limit); /* 0 if limit is 0 */
+size_t random_index(test_run *run, size_t limit); /* 0 if limit is 0 */
 bool random_flag(test_run *run);
 float random_uniform(test_run *run, float low, float high);
 float random_bell(test_run *run); /* roughly normal, sigma 1 */

@@ -119,7 +119,7 @@ static bool case_wanted(test_run *run, size_t weight)
     if (run->options->only_case != SIZE_MAX) return run->case_index == run->options->only_case;
     if (!run->options->quick || weight <= 1) return true;
     run->random_state = case_seed(run);
-    return random_below(run, (weight + 2) / 3) == 0;
+    return random_index(run, (weight + 2) / 3) == 0;
 }
 
 void run_case(test_run *run, size_t weight, case_body body, const void *parameters, const char *format, ...)
@@ -320,16 +320,9 @@ bool run_error(test_run *run, const char *where, size_t index, double got, doubl
 
 /* ------------------------------------------------------------------------------------------------ numbers for cases */
 
-/* splitmix64 */
-uint64_t random_bits(test_run *run)
-{
-    uint64_t z = run->random_state += 0x9e3779b97f4a7c15u;
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return z ^ (z >> 31);
-}
+uint64_t random_bits(test_run *run) { return random_next(&run->random_state); }
 
-size_t random_below(test_run *run, size_t limit) { return limit ? (size_t)(random_bits(run) % limit) : 0; }
+size_t random_index(test_run *run, size_t limit) { return random_below(&run->random_state, limit); }
 
 bool random_flag(test_run *run) { return random_bits(run) >> 63; }
 
@@ -352,7 +345,7 @@ static float random_value(test_run *run, value_kind distribution, float scale)
     switch (distribution) {
     case DIST_BELL: return scale * random_bell(run);
     case DIST_WIDE: return scale * random_bell(run) * exp2f(6.0f * random_bell(run));
-    case DIST_EXACT: return scale * ((float)random_below(run, 17) - 8.0f);
+    case DIST_EXACT: return scale * ((float)random_index(run, 17) - 8.0f);
     }
     return 0;
 }
@@ -369,7 +362,7 @@ size_t matrix_span(size_t rows, size_t width, size_t ld) { return rows && width 
 size_t random_ld(test_run *run, size_t width)
 {
     static const size_t gaps[] = {0, 1, 7};
-    return width + gaps[random_below(run, 3)];
+    return width + gaps[random_index(run, 3)];
 }
 
 uint32_t float_bits(float x)

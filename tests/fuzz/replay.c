@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "core/base/random.h"
 #include "tests/fuzz/fuzz.h"
 
 static size_t inputs;
@@ -25,23 +26,15 @@ static void feed(const uint8_t *bytes, size_t count)
     inputs++;
 }
 
-static uint64_t next_random(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
 /* One to four pieces of damage: a flipped bit, an odd byte, a piece cut out or repeated, the end cut off. */
 static size_t damage(uint8_t *bytes, size_t count, size_t room, uint64_t *state)
 {
     static const uint8_t odd[] = {0, 1, 0x7f, 0x80, 0xff, '"', '[', '{', '(', '.'};
-    for (uint64_t steps = 1 + next_random(state) % 4; steps > 0 && count > 0; steps--) {
-        size_t at = next_random(state) % count, length = 1 + next_random(state) % 16;
+    for (uint64_t steps = 1 + random_next(state) % 4; steps > 0 && count > 0; steps--) {
+        size_t at = random_next(state) % count, length = 1 + random_next(state) % 16;
         if (length > count - at) length = count - at;
-        switch (next_random(state) % 6) {
-        case 0: bytes[at] = odd[next_random(state) % sizeof odd]; break;
+        switch (random_next(state) % 6) {
+        case 0: bytes[at] = odd[random_next(state) % sizeof odd]; break;
         case 1: count = at + 1; break;
         case 2:
             memmove(bytes + at, bytes + at + length, count - at - length);
@@ -52,7 +45,7 @@ static size_t damage(uint8_t *bytes, size_t count, size_t room, uint64_t *state)
             memmove(bytes + at + length, bytes + at, count - at);
             count += length;
             break;
-        default: bytes[at] ^= (uint8_t)(1u << next_random(state) % 8); break;
+        default: bytes[at] ^= (uint8_t)(1u << random_next(state) % 8); break;
         }
     }
     return count;

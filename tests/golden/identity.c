@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/random.h"
 #include "tests/golden/encode_case.h"
 
 typedef struct tally {
@@ -37,13 +38,7 @@ typedef struct bench {
 
 static uint64_t random_state;
 
-static uint32_t random_below(uint32_t bound)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (uint32_t)((random_state >> 33) % bound);
-}
+static int32_t random_number(size_t bound) { return (int32_t)random_below(&random_state, bound); }
 
 /* ------------------------------------------------------------------------------------------------------- * variants */
 
@@ -280,9 +275,9 @@ static deberta_status random_batch(ragged_batch *batch, const deberta_model *mod
         for (size_t t = 0; t < lengths[s]; t++) {
             size_t e = s * columns + t;
             bool inner = t > 0 && t + 1 < lengths[s];
-            ids[e] = random_below((uint32_t)info.vocabulary_size);
-            types[e] = info.token_types > 1 ? random_below((uint32_t)info.token_types) : 0;
-            mask[e] = !(holes && inner && random_below(6) == 0);
+            ids[e] = random_number(info.vocabulary_size);
+            types[e] = info.token_types > 1 ? random_number(info.token_types) : 0;
+            mask[e] = !(holes && inner && random_number(6) == 0);
         }
     }
     deberta_status status = ragged_create(batch, sequences, columns, ids, mask, types, NULL);
@@ -321,8 +316,8 @@ static void check_made_up(const char *path, bool quick, tally *sum)
         for (size_t i = 0; i < sizeof edge_lengths / sizeof *edge_lengths; i += quick ? 7 : 1)
             check_lengths(&b, 1, &edge_lengths[i], i % 4 == 3);
         for (size_t round = 0; round < (quick ? 2 : 8); round++) {
-            size_t lengths[6], count = 2 + random_below(5);
-            for (size_t s = 0; s < count; s++) lengths[s] = 1 + random_below(round % 2 ? 200 : 30);
+            size_t lengths[6], count = 2 + (size_t)random_number(5);
+            for (size_t s = 0; s < count; s++) lengths[s] = 1 + (size_t)random_number(round % 2 ? 200 : 30);
             check_lengths(&b, count, lengths, round % 4 == 2);
         }
     }

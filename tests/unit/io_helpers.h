@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "core/base/random.h"
 #include "core/base/status.h"
 
 /* Allocations above this limit fail, so that a reader which believes a size in a file fails with DEBERTA_E_MEMORY
@@ -51,19 +52,6 @@ static inline void limit_memory(void)
     setrlimit(RLIMIT_AS, &limit);
 }
 #endif
-
-/* ----------------------------------------------------------------------------------------------------- numbers */
-
-/* splitmix64: the same sequence everywhere. */
-static inline uint64_t random_next(uint64_t *state)
-{
-    uint64_t z = *state += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-static inline size_t random_below(uint64_t *state, size_t bound) { return (size_t)(random_next(state) % bound); }
 
 /* ----------------------------------------------------------------------------------------------------- buffers */
 

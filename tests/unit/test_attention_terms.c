@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "core/base/random.h"
 #include "analysis/attention_terms.h"
 
 static void assert_near(double found, double expected)
@@ -63,11 +64,10 @@ enum { N = 5 };
 
 static void make_terms(float term[ATTENTION_TERMS][N * N])
 {
-    uint32_t seed = 1;
+    uint64_t seed = 1;
     for (size_t t = 0; t < ATTENTION_TERMS; t++)
         for (size_t k = 0; k < N * N; k++) {
-            seed = seed * 1664525u + 1013904223u;
-            term[t][k] = (float)(seed >> 8) * 0x1p-23f - 1;
+            term[t][k] = (float)(2 * random_fraction(&seed) - 1);
         }
 }
 

@@ -6,6 +6,7 @@
 #include <math.h>
 #include <cmocka.h>
 
+#include "core/base/random.h"
 #include "analysis/ridge.h"
 
 static void assert_near(double found, double expected, double distance)
@@ -17,11 +18,10 @@ static void assert_near(double found, double expected, double distance)
 /* Three features without pattern, and a target that is a plane over them plus, where wanted, noise. */
 static double fill_row(float row[3], size_t k, double noise)
 {
-    uint64_t state = k * 2654435761u + 1;
+    uint64_t state = k;
     double values[4];
     for (size_t a = 0; a < 4; a++) {
-        state = state * 6364136223846793005u + 1442695040888963407u;
-        values[a] = (double)(state >> 40) / (1 << 24) - 0.5;
+        values[a] = random_fraction(&state) - 0.5;
         if (a < 3) row[a] = (float)values[a];
     }
     return 7 + 2 * (double)row[0] - 3 * (double)row[1] + noise * values[3];
