@@ -38,7 +38,7 @@ static void differ_size(differences *d, const char *name, size_t a, size_t b)
 }
 
 /* What is absent from a file of another program is not held against it. */
-deberta_status compare_environments(const bench_report *a, const bench_report *b, deberta_error *err)
+deberta_status compare_environments(const bench_results *a, const bench_results *b, deberta_error *err)
 {
     const machine_sheet *left = &a->sheet, *right = &b->sheet;
     const topology_info *machine = &left->topology, *other = &right->topology;
@@ -85,12 +85,12 @@ static compare_verdict judge(const statistics_comparison *c)
     return c->low > 1 ? COMPARE_SLOWER : COMPARE_SAME;
 }
 
-static deberta_status pair_up(compare_list *list, const bench_report *a, const bench_report *b, bool *used_a,
+static deberta_status pair_up(compare_list *list, const bench_results *a, const bench_results *b, bool *used_a,
                               bool *used_b, bool strict, deberta_error *err)
 {
     for (size_t i = 0; i < a->count; i++) {
         for (size_t j = 0; j < b->count && !used_a[i]; j++) {
-            const bench_result *left = &a->results[i], *right = &b->results[j];
+            const bench_result *left = &a->result[i], *right = &b->result[j];
             if (used_b[j] || !same_work(left, right) || (strict && !same_engine(left, right))) continue;
             compare_pair *pair = &list->pairs[list->count];
             *pair = (compare_pair){.a = i, .b = j};
@@ -111,7 +111,7 @@ static int by_first(const void *left, const void *right)
     return (a->a > b->a) - (a->a < b->a);
 }
 
-deberta_status compare_reports(compare_list *list, const bench_report *a, const bench_report *b, deberta_error *err)
+deberta_status compare_results(compare_list *list, const bench_results *a, const bench_results *b, deberta_error *err)
 {
     deberta_status status = DEBERTA_OK;
     bool *used_a = calloc(a->count + 1, sizeof *used_a), *used_b = calloc(b->count + 1, sizeof *used_b);
@@ -198,7 +198,7 @@ static void print_summary(const compare_list *list, FILE *out)
         fprintf(out, "without a partner: %zu of A, %zu of B\n", list->only_a, list->only_b);
 }
 
-deberta_status compare_print(const compare_list *list, const bench_report *a, const bench_report *b, FILE *out,
+deberta_status compare_print(const compare_list *list, const bench_results *a, const bench_results *b, FILE *out,
                              text_table_style style, deberta_error *err)
 {
     static const char *const titles[] = {"model", "n",     "batch", "layers", "threads", "isa", "attention", "A ms",
@@ -206,7 +206,7 @@ deberta_status compare_print(const compare_list *list, const bench_report *a, co
     text_table table = text_table_make(sizeof titles / sizeof *titles);
     text_table_add_titles(&table, titles);
     for (size_t i = 0; i < list->count; i++)
-        add_pair(&table, &list->pairs[i], &a->results[list->pairs[i].a], &b->results[list->pairs[i].b]);
+        add_pair(&table, &list->pairs[i], &a->result[list->pairs[i].a], &b->result[list->pairs[i].b]);
     DEBERTA_TRY(text_table_finish(&table, out, style, err));
     if (style != TEXT_TABLE_CSV) print_summary(list, out);
     return DEBERTA_OK;

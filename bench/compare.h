@@ -4,7 +4,7 @@
 #ifndef BENCH_COMPARE_H
 #define BENCH_COMPARE_H
 
-#include "bench/report.h"
+#include "bench/results.h"
 
 typedef enum compare_verdict { COMPARE_SAME, COMPARE_FASTER, COMPARE_SLOWER } compare_verdict;
 
@@ -24,13 +24,13 @@ typedef struct compare_list {
 
 /* DEBERTA_E_ARGUMENT, naming what differs, if times of the two cannot be compared: another processor, compiler,
  * governor ... */
-deberta_status compare_environments(const bench_report *a, const bench_report *b, deberta_error *err);
+deberta_status compare_environments(const bench_results *a, const bench_results *b, deberta_error *err);
 
 /* Pairs results that measured the same; then those left over that differ in engine or tier only. */
-deberta_status compare_reports(compare_list *list, const bench_report *a, const bench_report *b, deberta_error *err);
+deberta_status compare_results(compare_list *list, const bench_results *a, const bench_results *b, deberta_error *err);
 void compare_free(compare_list *list);
 
-deberta_status compare_print(const compare_list *list, const bench_report *a, const bench_report *b, FILE *out,
+deberta_status compare_print(const compare_list *list, const bench_results *a, const bench_results *b, FILE *out,
                              text_table_style style, deberta_error *err);
 
 #endif

@@ -24,7 +24,7 @@ static deberta_status open_model(sweep *s, deberta_error *err)
         .memory_limit_bytes = s->options->memory_limit_bytes,
         .layers = most_layers(s->options),
     };
-    model_internal_options internal = {.keep_position_projections = s->options->position_cache_off};
+    model_internal_options internal = {.keep_position_projections = s->options->position_cache != SWEEP_CACHE_ON};
     DEBERTA_TRY(model_open_internal(&s->model, s->options->model, &options, &internal, err));
     s->info = *deberta_model_describe(s->model);
     return DEBERTA_OK;
@@ -60,48 +60,50 @@ static deberta_status measure_roofs(sweep *s, machine_sheet *sheet, deberta_erro
     return machine_measure_roofs(&sheet->roofs, threads, count, tiers, true, err);
 }
 
-static deberta_status run(sweep *s, bench_report *report, deberta_error *err)
+static deberta_status run(sweep *s, bench_results *results, deberta_error *err)
 {
     sweep_tell(s, "opening the model", false);
     double opening = timer_now();
     DEBERTA_TRY(open_model(s, err));
-    report->load_s = timer_now() - opening;
-    report->load_peak_rss_bytes = sweep_peak_resident_bytes();
+    results->load_s = timer_now() - opening;
+    results->load_peak_rss_bytes = sweep_peak_resident_bytes();
     DEBERTA_TRY(
-        sweep_points_make(&s->list, s->options, &s->info, executor_default_threads(&report->sheet.topology), err));
+        sweep_points_make(&s->list, s->options, &s->info, executor_default_threads(&results->sheet.topology), err));
     DEBERTA_TRY(make_input(s, err));
     sweep_tell(s, "limits of the machine", false);
-    DEBERTA_TRY(measure_roofs(s, &report->sheet, err));
+    DEBERTA_TRY(measure_roofs(s, &results->sheet, err));
     DEBERTA_TRY(sweep_probe_all(s, err));
-    if (s->options->cold) DEBERTA_TRY(sweep_prepare_cold(s, &report->sheet.topology, err));
+    if (s->options->cold) DEBERTA_TRY(sweep_prepare_cold(s, &results->sheet.topology, err));
     machine_counters before = machine_read_counters();
     DEBERTA_TRY(sweep_sample_all(s, err));
-    machine_finish_sheet(&report->sheet, &before);
+    machine_finish_sheet(&results->sheet, &before);
     if (s->options->breakdown) DEBERTA_TRY(sweep_profile_all(s, err));
-    DEBERTA_TRY(sweep_collect(s, report, err));
-    if (s->stopped) machine_note(&report->sheet, "stopped before the end");
+    DEBERTA_TRY(sweep_collect(s, results, err));
+    if (s->stopped) machine_note(&results->sheet, "stopped before the end");
     return DEBERTA_OK;
 }
 
-deberta_status sweep_run(bench_report *report, const sweep_options *options, deberta_error *err)
+deberta_status sweep_run(bench_results *results, const sweep_options *options, deberta_error *err)
 {
     sweep s = {
         .options = options,
         .repetitions = options->repetitions ? options->repetitions : SWEEP_DEFAULT_REPETITIONS,
-        .min_seconds = options->min_seconds < 0 ? SWEEP_DEFAULT_MIN_SECONDS : options->min_seconds,
+        .min_seconds = options->min_seconds >= 0 ? options->min_seconds
+                       : options->repetitions    ? 0
+                                                 : SWEEP_DEFAULT_MIN_SECONDS,
         .random = options->seed ^ 0x9E3779B97F4A7C15,
         .began = timer_now(),
     };
     if (s.random == 0) s.random = 1;
-    *report = (bench_report){0};
-    deberta_status status = machine_read_sheet(&report->sheet, err);
-    if (status == DEBERTA_OK) status = run(&s, report, err);
+    *results = (bench_results){0};
+    deberta_status status = machine_read_sheet(&results->sheet, err);
+    if (status == DEBERTA_OK) status = run(&s, results, err);
     executor_free(&s.evictor);
     arena_release(&s.waste_memory);
     free(s.ids);
     free(s.starts);
     sweep_points_free(&s.list);
     deberta_model_free(&s.model);
-    if (status != DEBERTA_OK) bench_report_free(report);
+    if (status != DEBERTA_OK) bench_results_free(results);
     return status;
 }

@@ -12,7 +12,7 @@
 #define BENCH_SWEEP_H
 
 #include "bench/range.h"
-#include "bench/report.h"
+#include "bench/results.h"
 
 enum { SWEEP_DEFAULT_REPETITIONS = 7, SWEEP_MAX_SAMPLES = 10000, SWEEP_DEFAULT_LENGTH = 128 };
 #define SWEEP_DEFAULT_MIN_SECONDS 0.2
@@ -26,6 +26,9 @@ typedef struct sweep_state {
 
 /* Returns false to stop: what has been measured by then is reported. */
 typedef bool (*sweep_progress)(void *context, const sweep_state *state);
+
+/* Whether position projections are folded at load or computed in every encode. */
+typedef enum sweep_position_cache { SWEEP_CACHE_ON, SWEEP_CACHE_OFF, SWEEP_CACHE_BOTH } sweep_position_cache;
 
 /* Empty lists mean the default in brackets. All memory stays the caller's. */
 typedef struct sweep_options {
@@ -41,14 +44,14 @@ typedef struct sweep_options {
     size_t isa_count;
     const term_selection *terms; /* [full] */
     size_t term_count;
-    bool position_cache_on, position_cache_off; /* [on] */
-    bool cold;                                  /* before each sample, write over all caches */
-    bool breakdown;                             /* stages as well */
+    sweep_position_cache position_cache;
+    bool cold;      /* before each sample, write over all caches */
+    bool breakdown; /* stages as well */
     bool pin_threads;
     bool skip_roofs;           /* then there is no % of peak */
     size_t repetitions;        /* samples a point, at least; 0: SWEEP_DEFAULT_REPETITIONS */
     double min_seconds;        /* measured time a point, at least, but no more than SWEEP_MAX_SAMPLES samples;
-                                  negative: SWEEP_DEFAULT_MIN_SECONDS */
+                                  negative: SWEEP_DEFAULT_MIN_SECONDS, or 0 where repetitions are given */
     uint64_t seed;             /* of the token ids */
     size_t memory_limit_bytes; /* for the model and one session together; 0: none */
     sweep_progress progress;   /* may be NULL */
@@ -59,8 +62,8 @@ typedef struct sweep_options {
  * what --attention names: left out and absent would give two equal curves. sweep_run asks too. */
 deberta_status sweep_check(const sweep_options *options, const deberta_model_info *model, deberta_error *err);
 
-/* Fills *report, which is empty on failure. What casts doubt on the numbers is among the sheet's notes: a busy machine,
- * a changing clock, outputs that differ between repetitions or tiers. */
-deberta_status sweep_run(bench_report *report, const sweep_options *options, deberta_error *err);
+/* Fills *results, which is empty on failure. What casts doubt on the numbers is among the sheet's notes: a busy
+ * machine, a changing clock, outputs that differ between repetitions or tiers. */
+deberta_status sweep_run(bench_results *results, const sweep_options *options, deberta_error *err);
 
 #endif

@@ -42,8 +42,8 @@ static void fill_axes(axes *a, const sweep_options *o, const deberta_model_info 
     a->isa_count = o->isa_count ? o->isa_count : 1;
     a->terms = o->term_count ? o->terms : &a->default_terms;
     a->term_count = o->term_count ? o->term_count : 1;
-    if (o->position_cache_on || !o->position_cache_off) a->caches[a->cache_count++] = true;
-    if (o->position_cache_off) a->caches[a->cache_count++] = false;
+    if (o->position_cache != SWEEP_CACHE_OFF) a->caches[a->cache_count++] = true;
+    if (o->position_cache != SWEEP_CACHE_ON) a->caches[a->cache_count++] = false;
 }
 
 deberta_status sweep_check(const sweep_options *options, const deberta_model_info *model, deberta_error *err)

@@ -67,22 +67,23 @@ static bool same_batch(const sweep_point *a, const sweep_point *b)
 }
 
 /* Tier, threads and the position cache must not change a bit. */
-static void check_agreement(const sweep *s, bench_report *report)
+static void check_agreement(const sweep *s, bench_results *results)
 {
     for (size_t i = 0; i < s->list.count; i++) {
         const sweep_point *p = &s->list.points[i];
         char where[160];
         sweep_point_describe(p, where, sizeof where);
         if (p->varies) {
-            machine_note(&report->sheet, "repetitions gave different outputs: %.120s", where);
-            report->disagreements++;
+            machine_note(&results->sheet, "repetitions gave different outputs: %.120s", where);
+            results->disagreements++;
         }
         for (size_t j = 0; j < i; j++) {
             const sweep_point *q = &s->list.points[j];
             if (p->layers != q->layers || p->terms != q->terms || !same_batch(p, q)) continue;
             if (p->checksum != q->checksum && p->workspace_bytes && q->workspace_bytes) {
-                machine_note(&report->sheet, "output differs from another tier's or number of threads': %.100s", where);
-                report->disagreements++;
+                machine_note(&results->sheet, "output differs from another tier's or number of threads': %.100s",
+                             where);
+                results->disagreements++;
             }
             break;
         }
@@ -91,28 +92,28 @@ static void check_agreement(const sweep *s, bench_report *report)
 
 #define SCATTER 0.03
 
-static void note_scatter(bench_report *report)
+static void note_scatter(bench_results *results)
 {
     size_t scattered = 0;
-    for (size_t i = 0; i < report->count; i++)
-        scattered += report->results[i].time.mad > SCATTER * report->results[i].time.median;
+    for (size_t i = 0; i < results->count; i++)
+        scattered += results->result[i].time.mad > SCATTER * results->result[i].time.median;
     if (scattered) {
-        machine_note(&report->sheet,
+        machine_note(&results->sheet,
                      "times of %zu of %zu points scatter by more than %.0f %% (median absolute deviation)", scattered,
-                     report->count, 100 * SCATTER);
+                     results->count, 100 * SCATTER);
     }
 }
 
-deberta_status sweep_collect(const sweep *s, bench_report *report, deberta_error *err)
+deberta_status sweep_collect(const sweep *s, bench_results *results, deberta_error *err)
 {
-    check_agreement(s, report);
-    report->results = calloc(s->list.count ? s->list.count : 1, sizeof *report->results);
-    if (!report->results) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu results", s->list.count);
+    check_agreement(s, results);
+    results->result = calloc(s->list.count ? s->list.count : 1, sizeof *results->result);
+    if (!results->result) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu results", s->list.count);
     for (size_t i = 0; i < s->list.count; i++) {
         if (s->list.points[i].taken == 0) continue; /* stopped before its turn */
-        bench_result *r = &report->results[report->count++];
-        DEBERTA_TRY(fill_result(r, s, &s->list.points[i], &report->sheet.roofs, err));
+        bench_result *r = &results->result[results->count++];
+        DEBERTA_TRY(fill_result(r, s, &s->list.points[i], &results->sheet.roofs, err));
     }
-    note_scatter(report);
+    note_scatter(results);
     return DEBERTA_OK;
 }

@@ -50,7 +50,7 @@ deberta_status sweep_profile_all(sweep *s, deberta_error *err);
 /* The most memory that this process ever had. */
 size_t sweep_peak_resident_bytes(void);
 
-/* The points' results into the report, whose sheet is told what casts doubt on them. */
-deberta_status sweep_collect(const sweep *s, bench_report *report, deberta_error *err);
+/* The points' results into the results, whose sheet is told what casts doubt on them. */
+deberta_status sweep_collect(const sweep *s, bench_results *results, deberta_error *err);
 
 #endif

@@ -37,12 +37,12 @@ static void insert(series *s, const bench_result *result, trend_axis axis)
 }
 
 /* False if an earlier result began the same series. */
-static bool collect(series *s, const bench_report *report, size_t first, trend_axis axis)
+static bool collect(series *s, const bench_results *results, size_t first, trend_axis axis)
 {
-    const bench_result *leader = &report->results[first];
+    const bench_result *leader = &results->result[first];
     s->count = 0;
-    for (size_t i = 0; i < report->count; i++) {
-        const bench_result *result = &report->results[i];
+    for (size_t i = 0; i < results->count; i++) {
+        const bench_result *result = &results->result[i];
         if (!trend_same_series(leader, result, axis)) continue;
         if (i < first) return false;
         if (result->time.median > 0) insert(s, result, axis);
@@ -69,16 +69,16 @@ static bool fit(trend *t, series *s, size_t like, trend_axis axis)
     return true;
 }
 
-static void find_along(trend_list *list, const bench_report *report, series *s, trend_axis axis)
+static void find_along(trend_list *list, const bench_results *results, series *s, trend_axis axis)
 {
-    for (size_t i = 0; i < report->count; i++) {
-        if (collect(s, report, i, axis) && s->count > 0 && fit(&list->trends[list->count], s, i, axis)) list->count++;
+    for (size_t i = 0; i < results->count; i++) {
+        if (collect(s, results, i, axis) && s->count > 0 && fit(&list->trends[list->count], s, i, axis)) list->count++;
     }
 }
 
-deberta_status trends_find(trend_list *list, const bench_report *report, deberta_error *err)
+deberta_status trends_find(trend_list *list, const bench_results *results, deberta_error *err)
 {
-    size_t n = report->count ? report->count : 1;
+    size_t n = results->count ? results->count : 1;
     series s = {
         .members = calloc(n, sizeof *s.members),
         .x = calloc(n, sizeof *s.x),
@@ -88,11 +88,11 @@ deberta_status trends_find(trend_list *list, const bench_report *report, deberta
     *list = (trend_list){.trends = calloc(2 * n, sizeof *list->trends)};
     deberta_status status = DEBERTA_OK;
     if (s.members && s.x && s.seconds && s.bytes && list->trends) {
-        find_along(list, report, &s, TREND_LENGTH);
-        find_along(list, report, &s, TREND_LAYERS);
+        find_along(list, results, &s, TREND_LENGTH);
+        find_along(list, results, &s, TREND_LAYERS);
     } else {
         trends_free(list);
-        status = status_fail(err, DEBERTA_E_MEMORY, "out of memory for the curves through %zu results", report->count);
+        status = status_fail(err, DEBERTA_E_MEMORY, "out of memory for the curves through %zu results", results->count);
     }
     free(s.members);
     free(s.x);
@@ -119,9 +119,9 @@ static void print_growth(FILE *out, const char *what, statistics_growth growth)
     if (growth.valid) fprintf(out, "%s grows as n^%.2f, at the end as n^%.2f", what, growth.exponent, growth.last);
 }
 
-static void print_trend(const bench_report *report, const trend *t, FILE *out)
+static void print_trend(const bench_results *results, const trend *t, FILE *out)
 {
-    const bench_result *r = &report->results[t->like];
+    const bench_result *r = &results->result[t->like];
     const double *c = t->time.coefficient;
     fprintf(out, "%s, %zu thread%s, batch %zu, attention %s, position cache %s: ", r->isa, r->threads,
             r->threads == 1 ? "" : "s", r->batch, r->attention, r->position_cache ? "on" : "off");
@@ -141,11 +141,11 @@ static void print_trend(const bench_report *report, const trend *t, FILE *out)
     fputc('\n', out);
 }
 
-deberta_status trends_print(const bench_report *report, FILE *out, deberta_error *err)
+deberta_status trends_print(const bench_results *results, FILE *out, deberta_error *err)
 {
     trend_list list;
-    DEBERTA_TRY(trends_find(&list, report, err));
-    for (size_t i = 0; i < list.count; i++) print_trend(report, &list.trends[i], out);
+    DEBERTA_TRY(trends_find(&list, results, err));
+    for (size_t i = 0; i < list.count; i++) print_trend(results, &list.trends[i], out);
     trends_free(&list);
     return DEBERTA_OK;
 }

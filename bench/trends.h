@@ -4,7 +4,7 @@
 #ifndef BENCH_TRENDS_H
 #define BENCH_TRENDS_H
 
-#include "bench/report.h"
+#include "bench/results.h"
 
 typedef enum trend_axis { TREND_LAYERS = 1, TREND_LENGTH = 2 } trend_axis;
 
@@ -26,10 +26,10 @@ typedef struct trend_list {
 bool trend_same_series(const bench_result *a, const bench_result *b, unsigned axes);
 
 /* Every series of at least three results (two over layers) that differ in one axis only; ragged and cold ones apart. */
-deberta_status trends_find(trend_list *list, const bench_report *report, deberta_error *err);
+deberta_status trends_find(trend_list *list, const bench_results *results, deberta_error *err);
 void trends_free(trend_list *list);
 
 /* A line or two each: the fitted curve, its worst error, and the exponents of time and memory. */
-deberta_status trends_print(const bench_report *report, FILE *out, deberta_error *err);
+deberta_status trends_print(const bench_results *results, FILE *out, deberta_error *err);
 
 #endif

@@ -8,7 +8,7 @@ extern const command command_answer, command_bench, command_classify, command_de
     command_fill_mask, command_info, command_pack, command_receptive_field, command_tag, command_tokenize,
     command_verify;
 #if HAVE_VIZ
-extern const command command_attention;
+extern const command command_attention, command_bench_plot;
 #endif
 
 #endif

@@ -82,32 +82,51 @@ static void consider_group(void *context, const option_group *group)
         options_nearest(search->name, search->length, row->name, &search->least, &search->nearest);
 }
 
+typedef struct taker_list {
+    char text[512];
+    size_t used;
+} taker_list;
+
+/* By its name or, where that is NULL, by its letter. */
+static void add_taker(taker_list *takers, const command *command, const char *name, size_t length, char letter)
+{
+    if (takers->used >= sizeof takers->text || !option_find(command, name, length, letter).option) return;
+    takers->used += (size_t)snprintf(takers->text + takers->used, sizeof takers->text - takers->used, "%s%s",
+                                     takers->used ? ", " : "", command->name);
+}
+
 /* The commands of the same first word that take the option: "bench, bench kernel". */
-static void list_takers(const command *command, const char *name, size_t length, char *text, size_t capacity)
+static taker_list find_takers(const command *command, const char *name, size_t length, char letter)
 {
     const size_t first_word = strcspn(command->name, " ");
-    text[0] = 0;
+    taker_list takers = {0};
     for (size_t k = 0; commands[k]; k++) {
         if (strncmp(commands[k]->name, command->name, first_word) != 0 || commands[k]->name[first_word]) continue;
-        for (const struct command *const *sub = commands[k]->subcommands; sub && *sub; sub++) {
-            const size_t used = strlen(text);
-            if (option_find(*sub, name, length, 0).option)
-                snprintf(text + used, capacity - used, "%s%s", used ? ", " : "", command_word(*sub));
-        }
+        add_taker(&takers, commands[k], name, length, letter);
+        for (const struct command *const *sub = commands[k]->subcommands; sub && *sub; sub++)
+            add_taker(&takers, *sub, name, length, letter);
     }
+    return takers;
 }
 
 static int refuse_unknown(const common_options *options, const char *text, const char *name, size_t length)
 {
-    char takers[512];
-    list_takers(options->command, name, length, takers, sizeof takers);
-    if (*takers)
+    const taker_list takers = find_takers(options->command, name, length, 0);
+    if (takers.used)
         return say_usage(options, "%.*s: %s does not take it; these do: %s", (int)(name + length - text), text,
-                         command_word(options->command), takers);
+                         command_word(options->command), takers.text);
     name_search search = {.name = name, .length = length, .least = SIZE_MAX};
     options_visit(options->command, consider_group, &search);
     return say_usage(options, search.nearest ? "unknown option '%.*s'; did you mean --%s?" : "unknown option '%.*s'",
                      (int)(name + length - text), text, search.nearest);
+}
+
+static int refuse_unknown_letter(const common_options *options, char letter)
+{
+    const taker_list takers = find_takers(options->command, NULL, 0, letter);
+    if (!takers.used) return say_usage(options, "unknown option '-%c'", letter);
+    return say_usage(options, "-%c: %s does not take it; these do: %s", letter, command_word(options->command),
+                     takers.text);
 }
 
 /* -------------------------------------------------------------------------------------------------------- scanning */
@@ -129,7 +148,7 @@ static int scan_option(common_options *options, int *index)
         }
     } else {
         found = option_find(options->command, NULL, 0, text[1]);
-        if (!found.option) return say_usage(options, "unknown option '-%c'", text[1]);
+        if (!found.option) return refuse_unknown_letter(options, text[1]);
         if (text[2] != 0) {
             if (!found.option->value)
                 return say_usage(options, "option '-%c' takes no value, found '%s'", text[1], text + 2);
@@ -189,6 +208,17 @@ static bool was_given(const option_scan *scan, const char *common_name)
     return false;
 }
 
+static int refuse_too_few(const command *command, const common_options *options)
+{
+    char words[256] = "";
+    size_t used = 0;
+    for (const struct command *const *sub = command->subcommands; sub && *sub && used < sizeof words; sub++)
+        used += (size_t)snprintf(words + used, sizeof words - used, "%s%s",
+                                 used ? ", " : ", or one of: ", command_word(*sub));
+    return say_usage(options, "expected %s%s%s", command->arguments,
+                     strcmp(command->arguments, "MODEL") == 0 ? ", a folder or synthetic:<shape>" : "", words);
+}
+
 static int parse(common_options *options)
 {
     const command *command = options->command;
@@ -197,9 +227,7 @@ static int parse(common_options *options)
     options->help = was_given(options->scan, "help"); /* whatever else is wrong */
     options->version = was_given(options->scan, "version");
     if (options->help || options->version) return EXIT_OK;
-    if (options->argument_count < command->min_arguments)
-        return say_usage(options, "expected %s%s", command->arguments,
-                         strcmp(command->arguments, "MODEL") == 0 ? ", a folder or synthetic:<shape>" : "");
+    if (options->argument_count < command->min_arguments) return refuse_too_few(command, options);
     if (options->argument_count > command->max_arguments) return refuse_surplus(options);
     return option_values_fill(options);
 }

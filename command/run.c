@@ -33,10 +33,14 @@ bool run_check_text_path(const parsed_options *options)
 {
     const char *path = options_out(options);
     if (!path || !run_is_picture_path(path)) return true;
-    say_usage(options, "--out: '%s' is a picture's name, and what goes there is text%s", path,
-              !options_knows(options, "plot")                        ? ""
-              : strcmp(options_command(options)->name, "bench") == 0 ? "; `deberta bench plot` draws results"
-                                                                     : "; --plot FILE draws the figure");
+    const command *const *sub = options->command->subcommands;
+    while (sub && *sub && strcmp(command_word(*sub), "plot") != 0) sub++;
+    if (sub && *sub)
+        say_usage(options, "--out: '%s' is a picture's name, and what goes there is text; `deberta %s` draws it", path,
+                  (*sub)->name);
+    else
+        say_usage(options, "--out: '%s' is a picture's name, and what goes there is text%s", path,
+                  options_knows(options, "plot") ? "; --plot FILE draws the figure" : "");
     return false;
 }
 

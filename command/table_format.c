@@ -4,7 +4,8 @@
 #include "core/base/path.h"
 
 const char *const table_format_names[] = {"table", "md", "csv", "json", "latex", NULL},
-                  *const table_format_names_no_latex[] = {"table", "md", "csv", "json", NULL};
+                  *const table_format_names_no_latex[] = {"table", "md", "csv", "json", NULL},
+                  *const table_format_names_no_json[] = {"table", "md", "csv", NULL};
 
 /* Of several names the last whose suffix is that of a format; pictures and other names say nothing. */
 static table_format format_of_output(const common_options *options)
@@ -20,9 +21,26 @@ static table_format format_of_output(const common_options *options)
     return found;
 }
 
+/* A table under the name of a spreadsheet opens nowhere. Whoever says --format may call the file what they like. */
+static bool check_suffix(const common_options *options)
+{
+    static const char *const foreign[] = {".xlsx",    ".xls", ".ods",         ".doc", ".docx", ".html",
+                                          ".parquet", ".npy", ".safetensors", ".zip", ".gz"};
+    for (size_t k = 0; k < options->outs.count; k++)
+        for (size_t f = 0; f < sizeof foreign / sizeof *foreign; f++)
+            if (path_has_suffix(options->outs.items[k], foreign[f])) {
+                say_usage(options,
+                          "--out: '%s' is no table of this program's; expected .txt, .md, .csv or .json, or --format",
+                          options->outs.items[k]);
+                return false;
+            }
+    return true;
+}
+
 bool table_format_read(const common_options *options, table_format *format)
 {
     const bool given = option_given(options, &options->format);
+    if (!given && !options->json && !options->latex && !check_suffix(options)) return false;
     *format = given ? (table_format)options->format : format_of_output(options);
     if (options->json + options->latex + given > 1 && !(options->json && *format == FORMAT_JSON && !options->latex)) {
         say_usage(options, "give one of --format%s",
@@ -38,7 +56,7 @@ bool table_format_read_no_json(const common_options *options, table_format *form
 {
     if (!table_format_read(options, format)) return false;
     if (*format != FORMAT_JSON) return true;
-    say_usage(options, "%s: there is no JSON; --format csv is for programs", options->arguments[0]);
+    say_usage(options, "there is no JSON; --format csv is for programs");
     return false;
 }
 

@@ -8,12 +8,13 @@
 
 typedef enum table_format { FORMAT_TABLE, FORMAT_MARKDOWN, FORMAT_CSV, FORMAT_JSON, FORMAT_LATEX } table_format;
 
-extern const char *const table_format_names[], *const table_format_names_no_latex[];
+extern const char *const table_format_names[], *const table_format_names_no_latex[],
+                                                   *const table_format_names_no_json[];
 
 /* What the options say; without them, what --out ends in. False after saying that there is no such format, or that two
  * were asked for. */
 bool table_format_read(const common_options *options, table_format *format);
-/* The same for what is a table alone; says so of the first argument, which names the form of the command. */
+/* The same for what is a table alone. */
 bool table_format_read_no_json(const common_options *options, table_format *format);
 /* Of anything but JSON. */
 text_table_style table_format_style(table_format format);

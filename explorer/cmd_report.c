@@ -205,10 +205,12 @@ static int run_sweep(explorer_job *job, const char *title, explorer_document doc
     int status = run_step(job, title, &command_bench, sweep);
 #if HAVE_VIZ
     if (status != EXIT_OK || !is_curve) return status;
-    word_list plot = {.words = {"bench"}, .count = 1};
-    add_made(&plot, "plot", document_path(job, document, "json"));
+    word_list plot = {.words = {"bench plot"}, .count = 1};
+    char *measured = document_path(job, document, "json");
+    add_word(&plot, measured);
+    if (measured) plot.made[plot.made_count++] = measured;
     add_made(&plot, "-o", document_path(job, document, "png"));
-    status = run_step(job, "Latency, drawn", &command_bench, &plot);
+    status = run_step(job, "Latency, drawn", &command_bench_plot, &plot);
 #else
     (void)is_curve;
 #endif

@@ -26,10 +26,14 @@ static void each_command(FILE *out, command_visit visit)
     }
 }
 
+/* Whether the command runs on its own, like `bench MODEL`, or only through its subcommands, like `study`. */
+static bool runs_alone(const command *command) { return command->options || command->groups; }
+
 static void put_words(FILE *out, const command *command)
 {
-    fprintf(out, "list");
-    for (const struct command *const *sub = command->subcommands; *sub; sub++) fprintf(out, " %s", command_word(*sub));
+    if (!runs_alone(command)) fprintf(out, "list ");
+    for (const struct command *const *sub = command->subcommands; *sub; sub++)
+        fprintf(out, "%s%s", command_word(*sub), sub[1] ? " " : "");
 }
 
 typedef void (*option_visit)(FILE *out, const command *command, const option *option);
@@ -85,9 +89,11 @@ static void put_bash_options(FILE *out, const command *command)
 static void put_bash_words(FILE *out, const command *command)
 {
     if (!command->subcommands) return;
-    fprintf(out, "    %s) if [ \"$COMP_CWORD\" = 2 ]; then COMPREPLY=($(compgen -W '", command->name);
+    fprintf(out,
+            "    %s) if [ \"$COMP_CWORD\" = 2 ] && [ \"${word#-}\" = \"$word\" ]; then COMPREPLY=($(compgen %s-W '",
+            command->name, runs_alone(command) ? "-f " : "");
     put_words(out, command);
-    fprintf(out, " --help' -- \"$word\")); return; fi ;;\n");
+    fprintf(out, "' -- \"$word\")); return; fi ;;\n");
 }
 
 static void print_bash(FILE *out)
@@ -155,17 +161,20 @@ static void put_zsh_command(FILE *out, const command *command)
         fprintf(out, " ;;\n");
         return;
     }
-    fprintf(out, "\n        if (( CURRENT == 2 )); then\n            compadd ");
+    fprintf(out, "\n        if (( CURRENT == 2 )) && [[ $words[2] != -* ]]; then\n            compadd ");
     put_words(out, command);
     fprintf(out,
-            "\n            return\n        fi\n        name=$words[2]\n        shift words\n        (( CURRENT-- ))\n"
-            "        case $name in\n");
+            "%s\n            return\n        fi\n        name=$words[2]\n        shift words\n        (( CURRENT-- ))\n"
+            "        case $name in\n",
+            runs_alone(command) ? "\n            _files" : "");
     for (const struct command *const *sub = command->subcommands; *sub; sub++) {
         fprintf(out, "        %s) ", command_word(*sub));
         put_zsh_arguments(out, *sub);
         fprintf(out, " ;;\n");
     }
-    fprintf(out, "        esac ;;\n");
+    fprintf(out, "        *) ");
+    put_zsh_arguments(out, command);
+    fprintf(out, " ;;\n        esac ;;\n");
 }
 
 static void print_zsh(FILE *out)
@@ -191,7 +200,12 @@ static void put_fish_option(FILE *out, const command *command, const option *opt
     fprintf(out, "complete -c deberta -n '");
     if (strchr(command->name, ' '))
         fprintf(out, "__fish_seen_subcommand_from %.*s; and ", (int)strcspn(command->name, " "), command->name);
-    fprintf(out, "__fish_seen_subcommand_from %s' -l %s", command_word(command), option->name);
+    fprintf(out, "__fish_seen_subcommand_from %s", command_word(command));
+    if (command->subcommands) {
+        fprintf(out, "; and not __fish_seen_subcommand_from ");
+        put_words(out, command);
+    }
+    fprintf(out, "' -l %s", option->name);
     if (option->letter) fprintf(out, " -s %c", option->letter);
     if (option->value) fputs(words ? " -x" : " -r", out);
     if (words) fprintf(out, " -a '%s'", words);

@@ -20,34 +20,34 @@ static bool take_columns(bench_drawing *drawing, columns *c, size_t count)
 typedef struct curve {
     const char *title, *label;
     trend_axis axis;
-    double (*value)(const bench_report *report, const bench_result *result);
+    double (*value)(const bench_results *results, const bench_result *result);
     bool spread;    /* error bars from the fastest sample to the 95th percentile */
     bool logarithm; /* of the values; else their axis begins at zero */
 } curve;
 
-static double latency_ms(const bench_report *report, const bench_result *r)
+static double latency_ms(const bench_results *results, const bench_result *r)
 {
-    (void)report;
+    (void)results;
     return 1e3 * r->time.median;
 }
 
-static double peak_mb(const bench_report *report, const bench_result *r)
+static double peak_mb(const bench_results *results, const bench_result *r)
 {
-    (void)report;
+    (void)results;
     return 1e-6 * (double)r->peak_rss_bytes;
 }
 
-static double workspace_mb(const bench_report *report, const bench_result *r)
+static double workspace_mb(const bench_results *results, const bench_result *r)
 {
-    (void)report;
+    (void)results;
     return 1e-6 * (double)r->workspace_bytes;
 }
 
 /* The same work done by the scalar tier with as many threads. */
-static double speedup(const bench_report *report, const bench_result *r)
+static double speedup(const bench_results *results, const bench_result *r)
 {
-    for (size_t k = 0; k < report->count && strcmp(r->isa, "scalar") != 0; k++) {
-        bench_result scalar = report->results[k];
+    for (size_t k = 0; k < results->count && strcmp(r->isa, "scalar") != 0; k++) {
+        bench_result scalar = results->result[k];
         if (strcmp(scalar.isa, "scalar") != 0) continue;
         snprintf(scalar.isa, sizeof scalar.isa, "%s", r->isa);
         if (trend_same_series(&scalar, r, 0)) return scalar.time.median / r->time.median;
@@ -64,8 +64,8 @@ typedef struct curve_panel {
 /* One series for each group that has at least two known values along the axis. */
 static curve_panel add_curves(bench_drawing *drawing, const curve *what)
 {
-    const bench_report *report = drawing->report;
-    const bench_result **members = bench_take(drawing, report->count * sizeof *members);
+    const bench_results *results = drawing->results;
+    const bench_result **members = bench_take(drawing, results->count * sizeof *members);
     chart_series *series = bench_take(drawing, 3 * drawing->group_count * sizeof *series);
     size_t used = 0, fixed = 0;
     bool same_slice = true;
@@ -75,7 +75,7 @@ static curve_panel add_curves(bench_drawing *drawing, const curve *what)
         size_t count = 0;
         if (!take_columns(drawing, &c, found)) return (curve_panel){0};
         for (size_t k = 0; k < found; k++) {
-            const double value = what->value(report, members[k]);
+            const double value = what->value(results, members[k]);
             if (!(value > 0)) continue;
             c.x[count] = (double)(what->axis == TREND_LAYERS ? members[k]->layers : members[k]->n);
             c.low[count] = value * members[k]->time.minimum / members[k]->time.median;
@@ -127,7 +127,7 @@ static void explain_bars(bench_drawing *drawing)
  * has the highest peak. */
 static void add_peak_line(bench_drawing *drawing, curve_panel *at)
 {
-    const bench_result **members = bench_take(drawing, drawing->report->count * sizeof *members);
+    const bench_result **members = bench_take(drawing, drawing->results->count * sizeof *members);
     const bench_group *best = NULL;
     double highest = 0;
     for (size_t g = 0; g < drawing->group_count && members; g++) {
@@ -139,7 +139,7 @@ static void add_peak_line(bench_drawing *drawing, curve_panel *at)
         }
     }
     columns c;
-    if (!best || !take_columns(drawing, &c, drawing->report->count)) return;
+    if (!best || !take_columns(drawing, &c, drawing->results->count)) return;
     size_t count = 0, found = bench_slice(drawing, best, TREND_LENGTH, members);
     for (size_t k = 0; k < found; k++) {
         if (!(members[k]->gflop > 0)) continue;
@@ -204,7 +204,7 @@ deberta_status bench_fill_memory(bench_drawing *drawing, deberta_error *err)
     (void)err;
     const curve peak = {"memory", "peak of the process (MB)", TREND_LENGTH, peak_mb, false, false},
                 workspace = {"workspace", "of the session (MB)", TREND_LENGTH, workspace_mb, false, true};
-    const double loading = 1e-6 * (double)drawing->report->load_peak_rss_bytes;
+    const double loading = 1e-6 * (double)drawing->results->load_peak_rss_bytes;
     chart_panel *panel = add_curves(drawing, &peak).panel;
     chart_rule *rule = panel && loading > 0 ? bench_take(drawing, sizeof *rule) : NULL;
     if (rule) {
@@ -219,15 +219,15 @@ deberta_status bench_fill_memory(bench_drawing *drawing, deberta_error *err)
 /* Results of one length: a bar for each that has a partner. */
 static void add_speedup_bars(bench_drawing *drawing)
 {
-    const bench_report *report = drawing->report;
-    figure_label *labels = bench_take(drawing, report->count * sizeof *labels);
+    const bench_results *results = drawing->results;
+    figure_label *labels = bench_take(drawing, results->count * sizeof *labels);
     chart_series *bars = bench_take(drawing, sizeof *bars);
-    double *y = bench_take(drawing, report->count * sizeof *y);
+    double *y = bench_take(drawing, results->count * sizeof *y);
     size_t count = 0;
-    for (size_t k = 0; k < report->count && labels && bars && y; k++) {
-        const double value = speedup(report, &report->results[k]);
+    for (size_t k = 0; k < results->count && labels && bars && y; k++) {
+        const double value = speedup(results, &results->result[k]);
         if (!(value > 0)) continue;
-        labels[count].text = bench_point_name(drawing, &report->results[k]);
+        labels[count].text = bench_point_name(drawing, &results->result[k]);
         y[count++] = value;
     }
     chart_panel *panel = count ? bench_add_panel(drawing) : NULL;

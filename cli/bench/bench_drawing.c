@@ -87,12 +87,12 @@ static void write_facet(char text[256], const bench_result *r, facet which)
     *text = '\0';
 }
 
-static bool facet_varies(const bench_report *report, facet which)
+static bool facet_varies(const bench_results *results, facet which)
 {
     char first[256], other[256];
-    write_facet(first, &report->results[0], which);
-    for (size_t k = 1; k < report->count; k++) {
-        write_facet(other, &report->results[k], which);
+    write_facet(first, &results->result[0], which);
+    for (size_t k = 1; k < results->count; k++) {
+        write_facet(other, &results->result[k], which);
         if (strcmp(first, other) != 0) return true;
     }
     return false;
@@ -105,7 +105,7 @@ static const char *add_facets(bench_drawing *drawing, const char *name, const be
     for (facet which = 0; which < FACETS; which++) {
         char text[256];
         write_facet(text, r, which);
-        if (!*text || !(always & 1u << which || facet_varies(drawing->report, which))) continue;
+        if (!*text || !(always & 1u << which || facet_varies(drawing->results, which))) continue;
         if (which == ISA && strcmp(text, "native") == 0) continue; /* another engine, which chooses for itself */
         const char *separator = !*name ? "" : has_engine && which == ISA ? " " : ", ";
         name = bench_text(drawing, "%s%s%s", name, separator, text);
@@ -127,10 +127,10 @@ static const char *ragged_name(bench_drawing *drawing, const bench_result *resul
 
 const char *bench_point_name(bench_drawing *drawing, const bench_result *result)
 {
-    const bench_report *report = drawing->report;
+    const bench_results *results = drawing->results;
     bool layers_vary = false;
-    for (size_t k = 0; k < report->count; k++)
-        layers_vary = layers_vary || report->results[k].layers != report->results[0].layers;
+    for (size_t k = 0; k < results->count; k++)
+        layers_vary = layers_vary || results->result[k].layers != results->result[0].layers;
     const char *name = result->lengths ? ragged_name(drawing, result) : bench_text(drawing, "n = %zu", result->n);
     if (layers_vary) name = bench_text(drawing, "%s, %s", name, bench_count_text(drawing, result->layers, "layer"));
     return add_facets(drawing, name, result, 0);
@@ -140,10 +140,10 @@ const char *bench_point_name(bench_drawing *drawing, const bench_result *result)
 
 void bench_find_groups(bench_drawing *drawing)
 {
-    const bench_report *report = drawing->report;
-    drawing->groups = bench_take(drawing, report->count * sizeof *drawing->groups);
-    for (size_t k = 0; k < report->count && drawing->groups; k++) {
-        const bench_result *r = &report->results[k];
+    const bench_results *results = drawing->results;
+    drawing->groups = bench_take(drawing, results->count * sizeof *drawing->groups);
+    for (size_t k = 0; k < results->count && drawing->groups; k++) {
+        const bench_result *r = &results->result[k];
         bool known = r->lengths != NULL; /* a ragged batch has no length to be drawn over */
         for (size_t g = 0; g < drawing->group_count && !known; g++)
             known = trend_same_series(drawing->groups[g].first, r, TREND_LAYERS | TREND_LENGTH);
@@ -163,20 +163,20 @@ static size_t along(const bench_result *r, trend_axis axis) { return axis == TRE
 size_t bench_slice(const bench_drawing *drawing, const bench_group *group, trend_axis axis,
                    const bench_result **members)
 {
-    const bench_report *report = drawing->report;
+    const bench_results *results = drawing->results;
     const trend_axis other = axis == TREND_LAYERS ? TREND_LENGTH : TREND_LAYERS;
     size_t most = 0, at = 0, count = 0;
-    for (size_t k = 0; k < report->count; k++) {
-        const bench_result *r = &report->results[k];
+    for (size_t k = 0; k < results->count; k++) {
+        const bench_result *r = &results->result[k];
         size_t alike = 0;
         if (!trend_same_series(group->first, r, TREND_LAYERS | TREND_LENGTH)) continue;
-        for (size_t m = 0; m < report->count; m++) alike += trend_same_series(r, &report->results[m], axis);
+        for (size_t m = 0; m < results->count; m++) alike += trend_same_series(r, &results->result[m], axis);
         if (alike < most || (alike == most && along(r, other) <= at)) continue;
         most = alike;
         at = along(r, other);
     }
-    for (size_t k = 0; k < report->count; k++) {
-        const bench_result *r = &report->results[k];
+    for (size_t k = 0; k < results->count; k++) {
+        const bench_result *r = &results->result[k];
         if (!trend_same_series(group->first, r, TREND_LAYERS | TREND_LENGTH) || along(r, other) != at) continue;
         size_t place = count++;
         for (; place > 0 && along(members[place - 1], axis) > along(r, axis); place--)

@@ -8,7 +8,7 @@
 #ifndef CLI_BENCH_BENCH_DRAWING_H
 #define CLI_BENCH_BENCH_DRAWING_H
 
-#include "bench/report.h"
+#include "bench/results.h"
 #include "bench/trends.h"
 #include "viz/attention_figure.h"
 #include "viz/chart.h"
@@ -20,7 +20,7 @@ typedef struct bench_group {
 } bench_group;
 
 typedef struct bench_drawing {
-    const bench_report *report;
+    const bench_results *results;
     bench_group *groups;
     size_t group_count;
     chart_panel *panels;
@@ -43,17 +43,17 @@ void bench_add_note(bench_drawing *drawing, const char *sentence);
 
 /* The next panel, where it is until one more is added; NULL sets `failed`. */
 chart_panel *bench_add_panel(bench_drawing *drawing);
-/* Of a report that is not empty. */
+/* Of results that are not empty. */
 void bench_find_groups(bench_drawing *drawing);
 /* Name of a group for the legend of a panel; NULL where an earlier panel of the figure lists it. */
 const char *bench_legend_name(const bench_drawing *drawing, const bench_group *group);
 
 /* The results of a group along one axis, ascending, at the value of the other axis that has most of them (of several,
- * the largest). members: room for all results of the report. */
+ * the largest). members: room for all results. */
 size_t bench_slice(const bench_drawing *drawing, const bench_group *group, trend_axis axis,
                    const bench_result **members);
 
-/* "n = 16, avx2": the length, and what else tells the result from the others of the report. */
+/* "n = 16, avx2": the length, and what else tells the result from the others. */
 const char *bench_point_name(bench_drawing *drawing, const bench_result *result);
 /* "12 layers", "1 layer" */
 const char *bench_count_text(bench_drawing *drawing, size_t count, const char *what);

@@ -26,10 +26,13 @@ const bench_figure_kind bench_figure_kinds[] = {
     {NULL, NULL, NULL, NULL, false},
 };
 
-const bench_figure_kind *bench_figure_kind_find(const char *name)
+const char *const bench_figure_names[] = {"curves",    "latency",  "layers", "memory", "speedup", "grid",
+                                          "breakdown", "roofline", "all",    "list",   NULL};
+
+const bench_figure_kind *bench_figure_kind_of(int name)
 {
     for (const bench_figure_kind *kind = bench_figure_kinds; kind->name; kind++)
-        if (strcmp(kind->name, name) == 0) return kind;
+        if (strcmp(kind->name, bench_figure_names[name]) == 0) return kind;
     return NULL;
 }
 
@@ -65,7 +68,7 @@ static bool is_empty(const bench_drawing *drawing) { return drawing->panel_count
 /* The kind that was asked for; or all curves; or, without any curve, what a single point can show. */
 static deberta_status fill(bench_drawing *drawing, const bench_figure_kind *kind, deberta_error *err)
 {
-    if (drawing->report->count) bench_find_groups(drawing);
+    if (drawing->results->count) bench_find_groups(drawing);
     if (kind) DEBERTA_TRY(kind->fill(drawing, err));
     for (const bench_figure_kind *k = bench_figure_kinds; !kind && k->name; k++)
         if (k->is_curve) DEBERTA_TRY(k->fill(drawing, err));
@@ -74,10 +77,10 @@ static deberta_status fill(bench_drawing *drawing, const bench_figure_kind *kind
     return DEBERTA_OK;
 }
 
-deberta_status bench_figures_can_draw(const bench_report *report, const bench_figure_kind *kind,
+deberta_status bench_figures_can_draw(const bench_results *results, const bench_figure_kind *kind,
                                       const figure_style *style, bool *can, deberta_error *err)
 {
-    bench_drawing drawing = {.report = report};
+    bench_drawing drawing = {.results = results};
     deberta_status status = fill(&drawing, kind, err);
     *can = !is_empty(&drawing);
     if (status == DEBERTA_OK && *can) status = save(&drawing, style, NULL, 0, err);
@@ -96,10 +99,11 @@ static deberta_status draw(bench_drawing *drawing, const bench_figure_kind *kind
                  "(`deberta bench MODEL -n 16-512*2 --json` measures one)");
 }
 
-deberta_status bench_figures_draw(const bench_report *report, const bench_figure_kind *kind, const figure_style *style,
-                                  const char *const *paths, size_t path_count, deberta_error *err)
+deberta_status bench_figures_draw(const bench_results *results, const bench_figure_kind *kind,
+                                  const figure_style *style, const char *const *paths, size_t path_count,
+                                  deberta_error *err)
 {
-    bench_drawing drawing = {.report = report};
+    bench_drawing drawing = {.results = results};
     const deberta_status status = draw(&drawing, kind, style, paths, path_count, err);
     bench_release(&drawing);
     return status;

@@ -2,7 +2,7 @@
 #ifndef CLI_BENCH_BENCH_FIGURES_H
 #define CLI_BENCH_BENCH_FIGURES_H
 
-#include "bench/report.h"
+#include "bench/results.h"
 #include "viz/figure.h"
 
 struct bench_drawing; /* bench_drawing.h */
@@ -17,17 +17,21 @@ typedef struct bench_figure_kind {
 
 extern const bench_figure_kind bench_figure_kinds[]; /* ends with name NULL */
 
-/* NULL if there is no such kind. */
-const bench_figure_kind *bench_figure_kind_find(const char *name);
+/* What one can ask for: the curves, each kind, all of them, a list. NULL-terminated. */
+enum { BENCH_FIGURE_ALL = 8, BENCH_FIGURE_LIST };
+extern const char *const bench_figure_names[];
+/* NULL for what is no single kind. */
+const bench_figure_kind *bench_figure_kind_of(int name);
 /* Whether the results hold what the kind shows. Where they do and the figure has no room on its page, that is an error,
  * DEBERTA_E_ARGUMENT. */
-deberta_status bench_figures_can_draw(const bench_report *report, const bench_figure_kind *kind,
+deberta_status bench_figures_can_draw(const bench_results *results, const bench_figure_kind *kind,
                                       const figure_style *style, bool *can, deberta_error *err);
 
 /* Draws one kind, or for NULL the curves: latency against length and layers, memory, speed-up, as far as the results
  * vary in them; where nothing varies, the breakdown. DEBERTA_E_ARGUMENT with what is missing if there is nothing to
  * draw. */
-deberta_status bench_figures_draw(const bench_report *report, const bench_figure_kind *kind, const figure_style *style,
-                                  const char *const *paths, size_t path_count, deberta_error *err);
+deberta_status bench_figures_draw(const bench_results *results, const bench_figure_kind *kind,
+                                  const figure_style *style, const char *const *paths, size_t path_count,
+                                  deberta_error *err);
 
 #endif

@@ -29,13 +29,13 @@ static size_t place_of(const size_t *values, size_t value)
 
 static bool find_axes(bench_drawing *drawing, grid_axes *axes)
 {
-    const bench_report *report = drawing->report;
-    axes->lengths = bench_take(drawing, report->count * sizeof *axes->lengths);
-    axes->layers = bench_take(drawing, report->count * sizeof *axes->layers);
-    for (size_t k = 0; k < report->count && axes->lengths && axes->layers; k++) {
-        if (report->results[k].lengths) continue;
-        insert_once(axes->lengths, &axes->length_count, report->results[k].n);
-        insert_once(axes->layers, &axes->layer_count, report->results[k].layers);
+    const bench_results *results = drawing->results;
+    axes->lengths = bench_take(drawing, results->count * sizeof *axes->lengths);
+    axes->layers = bench_take(drawing, results->count * sizeof *axes->layers);
+    for (size_t k = 0; k < results->count && axes->lengths && axes->layers; k++) {
+        if (results->result[k].lengths) continue;
+        insert_once(axes->lengths, &axes->length_count, results->result[k].n);
+        insert_once(axes->layers, &axes->layer_count, results->result[k].layers);
     }
     return axes->length_count >= 2 && axes->layer_count >= 2;
 }
@@ -48,11 +48,11 @@ typedef struct grid_points {
 
 static bool find_points(bench_drawing *drawing, const bench_group *group, grid_points *points)
 {
-    const bench_report *report = drawing->report;
-    double *memory = bench_take(drawing, 3 * report->count * sizeof *memory);
-    *points = (grid_points){memory, memory + report->count, memory + 2 * report->count, 0};
-    for (size_t k = 0; k < report->count && memory; k++) {
-        const bench_result *r = &report->results[k];
+    const bench_results *results = drawing->results;
+    double *memory = bench_take(drawing, 3 * results->count * sizeof *memory);
+    *points = (grid_points){memory, memory + results->count, memory + 2 * results->count, 0};
+    for (size_t k = 0; k < results->count && memory; k++) {
+        const bench_result *r = &results->result[k];
         if (!trend_same_series(group->first, r, TREND_LAYERS | TREND_LENGTH)) continue;
         points->n[points->count] = (double)r->n;
         points->layers[points->count] = (double)r->layers;

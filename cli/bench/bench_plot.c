@@ -1,75 +1,67 @@
 /* `deberta bench plot`: what to draw, into which files, with which provenance. SPDX-License-Identifier: MIT */
-#include "cli/bench/bench_plot.h"
-
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/bench/bench_figures.h"
+#include "cli/bench/bench_options.h"
 #include "cli/figures/figure_style.h"
-#include "command/run.h"
 
 enum { MOST_PATHS = 16 };
 
+typedef struct plot_options {
+    common_options common;
+    int figure; /* place in bench_figure_names */
+    figure_style style;
+} plot_options;
+
+/* The style with its provenance, and what it points to. */
 typedef struct plot_job {
-    const parsed_options *options;
-    bench_report report;
-    const char *paths[MOST_PATHS];
-    size_t path_count;
+    const common_options *options;
+    bench_results results;
     figure_style style;
 } plot_job;
 
-static int print_kinds(const parsed_options *options)
+static int print_kinds(const common_options *options)
 {
     text_output output;
     if (!run_check_text_path(options)) return EXIT_USAGE;
-    const int status = text_output_open(options, options_value(options, "out", NULL), &output);
+    const int status = text_output_open(options, options_out(options), &output);
     if (status != EXIT_OK) return status;
     for (const bench_figure_kind *kind = bench_figure_kinds; kind->name; kind++)
         fprintf(output.file, "%-10s %s\n", kind->name, kind->shows);
     return text_output_close(options, &output);
 }
 
-/* A bad argument is one of the figure's options, or something that the file lacks for what was asked of it. */
-static int report_failure(const plot_job *job, const deberta_error *error)
-{
-    return error->code == DEBERTA_E_ARGUMENT ? say_usage(job->options, "plot: %s", error->message)
-                                             : say_error(job->options, error);
-}
-
 /* sweep.pdf becomes sweep-roofline.pdf; a path without suffix stays, for the figure to refuse. */
-static char *named_path(const char *path, const char *name)
+static char *named_path(const common_options *options, const char *path, const char *name)
 {
     const char *folder = strrchr(path, '/'), *suffix = strrchr(folder ? folder : path, '.');
-    if (!suffix) return strdup(path);
+    if (!suffix) suffix = path + strlen(path);
     const size_t room = strlen(path) + strlen(name) + 2;
-    char *named = malloc(room);
-    if (named) snprintf(named, room, "%.*s-%s%s", (int)(suffix - path), path, name, suffix);
+    char *named = options_allocate(options, room);
+    if (named && *suffix) snprintf(named, room, "%.*s-%s%s", (int)(suffix - path), path, name, suffix);
+    if (named && !*suffix) strcpy(named, path);
     return named;
 }
 
 static deberta_status draw_named(const plot_job *job, const bench_figure_kind *kind, deberta_error *err)
 {
-    char *paths[MOST_PATHS] = {NULL};
-    bool fine = true;
-    for (size_t k = 0; k < job->path_count; k++)
-        fine = (paths[k] = named_path(job->paths[k], kind->name)) != NULL && fine;
-    const deberta_status status =
-        fine ? bench_figures_draw(&job->report, kind, &job->style, (const char *const *)paths, job->path_count, err)
-             : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
-    for (size_t k = 0; k < job->path_count; k++) free(paths[k]);
-    return status;
+    const text_list *outs = &job->options->outs;
+    const char *paths[MOST_PATHS];
+    for (size_t k = 0; k < outs->count; k++)
+        if (!(paths[k] = named_path(job->options, outs->items[k], kind->name)))
+            DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    return bench_figures_draw(&job->results, kind, &job->style, paths, outs->count, err);
 }
 
 /* Every kind that the file can show, each into files of its own; none if one of them has no room on its page. */
 static deberta_status draw_all(const plot_job *job, deberta_error *err)
 {
     unsigned drawn = 0; /* a bit for each kind */
-    DEBERTA_TRY(figure_check_style(&job->style, err));
     for (size_t k = 0; bench_figure_kinds[k].name; k++) {
         const bench_figure_kind *kind = &bench_figure_kinds[k];
         bool can;
-        DEBERTA_TRY(bench_figures_can_draw(&job->report, kind, &job->style, &can, err));
+        DEBERTA_TRY(bench_figures_can_draw(&job->results, kind, &job->style, &can, err));
         if (can)
             drawn |= 1u << k;
         else
@@ -81,48 +73,67 @@ static deberta_status draw_all(const plot_job *job, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static int draw(plot_job *job, const char *name)
+static deberta_status draw(plot_job *job, int figure, deberta_error *err)
 {
-    const bench_figure_kind *kind = name ? bench_figure_kind_find(name) : NULL;
-    deberta_error error = {0};
-    deberta_status status = report_read_file(&job->report, options_argument(job->options, 1), &error);
-    if (status != DEBERTA_OK) return report_failure(job, &error);
-    char *command_line = options_command_line(job->options, false);
-    const machine_sheet *sheet = &job->report.sheet;
+    const common_options *options = job->options;
+    DEBERTA_TRY(bench_results_read_file(&job->results, options->arguments[0], err));
+    char *command_line = options_command_line(options, false);
+    const machine_sheet *sheet = &job->results.sheet;
     char commit[sizeof sheet->commit + 8]; /* a build with changes is not that of the commit */
     snprintf(commit, sizeof commit, "%s%s", sheet->commit, sheet->dirty ? "-dirty" : "");
     const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
-                                           {"Measured by", job->report.command},
+                                           {"Measured by", job->results.command},
                                            {"Measured with", commit},
                                            {"Measured on", sheet->cpu},
                                            {"Measured at", sheet->date},
                                            {"Command", command_line ? command_line : ""}};
     job->style.provenance = provenance;
     job->style.provenance_count = sizeof provenance / sizeof *provenance;
-    if (name && strcmp(name, "all") == 0) {
-        status = draw_all(job, &error);
-    } else {
-        status = bench_figures_draw(&job->report, kind, &job->style, job->paths, job->path_count, &error);
-    }
+    const deberta_status status = figure == BENCH_FIGURE_ALL
+                                      ? draw_all(job, err)
+                                      : bench_figures_draw(&job->results, bench_figure_kind_of(figure), &job->style,
+                                                           options->outs.items, options->outs.count, err);
     free(command_line);
-    return status == DEBERTA_OK ? EXIT_OK : report_failure(job, &error);
-}
-
-int bench_plot_run(const parsed_options *options)
-{
-    plot_job job = {.options = options};
-    const char *name = options_value(options, "plot", NULL);
-    if (name && strcmp(name, "list") == 0) return print_kinds(options);
-    if (name && strcmp(name, "all") != 0 && !bench_figure_kind_find(name))
-        return say_usage(options, "--plot: unknown figure '%s'; `deberta bench plot --plot list` names them", name);
-    if (options_argument_count(options) != 2)
-        return say_usage(options, "plot: expected one JSON file of `bench --json`");
-    for (const char *path; job.path_count < MOST_PATHS && (path = options_nth_value(options, "out", job.path_count));)
-        job.paths[job.path_count++] = path;
-    if (job.path_count == 0)
-        return say_usage(options, "plot: say where the figure goes: --out FILE.png (or .svg, .pdf)");
-    if (!figure_style_read(options, &job.style)) return EXIT_USAGE;
-    const int status = draw(&job, name);
-    bench_report_free(&job.report);
     return status;
 }
+
+static int run(const common_options *options)
+{
+    const plot_options *o = (const plot_options *)options;
+    plot_job job = {.options = options, .style = o->style};
+    deberta_error error = {0};
+    if (options->json) return option_wrong(options, &options->json, "a figure is no JSON; the file that it shows is");
+    if (o->figure == BENCH_FIGURE_LIST) return print_kinds(options);
+    if (options->argument_count == 0) return say_usage(options, "expected a JSON file of `bench --json`");
+    if (options->outs.count == 0)
+        return say_usage(options, "say where the figure goes: --out FILE.png (or .svg, .pdf)");
+    figure_style_note_font(options, &o->style);
+    const deberta_status status = draw(&job, o->figure, &error);
+    bench_results_free(&job.results);
+    if (status == DEBERTA_OK) return EXIT_OK;
+    /* a bad argument is one of the figure's options, or something that the file lacks for what was asked of it */
+    return status == DEBERTA_E_ARGUMENT ? say_usage(options, "%s", error.message) : say_error(options, &error);
+}
+
+static const option table[] = {
+    {"figure", 0, "NAME",
+     "curves (default: all curves in one figure), latency, layers, memory, speedup, grid, breakdown, roofline; all: "
+     "each "
+     "into a file of its own; list: what they show",
+     CHOICE_AT(plot_options, figure, bench_figure_names), .alias = "plot"},
+    FIGURE_STYLE_ROWS(plot_options, style),
+    {NULL, .type = OPTION_UNTYPED},
+};
+
+const command command_bench_plot = {
+    .name = "bench plot",
+    .summary = "curves, heat maps, stacks and rooflines of what `bench --json` wrote",
+    .arguments = "F.json",
+    .max_arguments = 1,
+    .size = sizeof(plot_options),
+    .options = table,
+    .most_outputs = MOST_PATHS,
+    .example = "  deberta bench plot sweep.json -o sweep.pdf\n"
+               "  deberta bench plot sweep.json --figure roofline --width-mm 85 -o roofline.pdf\n",
+    .run = run,
+};

@@ -28,8 +28,8 @@ static part_list find_parts(bench_drawing *drawing)
     size_t used = 0;
     for (size_t part = 0; part < PARTS; part++) {
         bool any = false;
-        for (size_t k = 0; k < drawing->report->count; k++)
-            any = any || part_seconds(&drawing->report->results[k], part) > 0;
+        for (size_t k = 0; k < drawing->results->count; k++)
+            any = any || part_seconds(&drawing->results->result[k], part) > 0;
         if (!any) continue;
         list.look[part] = DARK_LOOK;
         list.names[part] = "waiting";
@@ -87,8 +87,8 @@ static void add_both(bench_drawing *drawing, const part_list *parts, const stack
 /* A group over its lengths, or over its numbers of layers if it has one length; false if it has one of both. */
 static bool add_group(bench_drawing *drawing, const part_list *parts, const bench_group *group)
 {
-    const bench_result **members = bench_take(drawing, drawing->report->count * sizeof *members);
-    figure_label *labels = bench_take(drawing, drawing->report->count * sizeof *labels);
+    const bench_result **members = bench_take(drawing, drawing->results->count * sizeof *members);
+    figure_label *labels = bench_take(drawing, drawing->results->count * sizeof *labels);
     stacks of = {.results = members, .labels = labels};
     trend_axis axis = TREND_LENGTH;
     for (; members && labels; axis = TREND_LAYERS) {
@@ -113,14 +113,14 @@ static bool add_group(bench_drawing *drawing, const part_list *parts, const benc
 /* Nothing to go along: all results beside each other, with what tells them apart. */
 static void add_single_results(bench_drawing *drawing, const part_list *parts)
 {
-    const bench_report *report = drawing->report;
-    const bench_result **results = bench_take(drawing, report->count * sizeof *results);
-    figure_label *labels = bench_take(drawing, report->count * sizeof *labels);
+    const bench_results *all = drawing->results;
+    const bench_result **results = bench_take(drawing, all->count * sizeof *results);
+    figure_label *labels = bench_take(drawing, all->count * sizeof *labels);
     stacks of = {.results = results, .labels = labels, .title = "time by stage"};
-    for (size_t k = 0; k < report->count && results && labels; k++) {
-        if (!report->results[k].has_breakdown) continue;
-        labels[of.count].text = bench_point_name(drawing, &report->results[k]);
-        results[of.count++] = &report->results[k];
+    for (size_t k = 0; k < all->count && results && labels; k++) {
+        if (!all->result[k].has_breakdown) continue;
+        labels[of.count].text = bench_point_name(drawing, &all->result[k]);
+        results[of.count++] = &all->result[k];
     }
     if (of.count) add_both(drawing, parts, &of);
 }
@@ -142,12 +142,12 @@ typedef struct roof {
     double gflops, gbs; /* the greater of the two bandwidths: a limit is the best that was seen */
 } roof;
 
-static bool find_roof(roof *found, const bench_report *report, const bench_result *r)
+static bool find_roof(roof *found, const bench_results *results, const bench_result *r)
 {
     deberta_isa isa = DEBERTA_ISA_AUTO;
-    const machine_roof *measured = machine_find_roof(&report->sheet.roofs, r->threads);
+    const machine_roof *measured = machine_find_roof(&results->sheet.roofs, r->threads);
     if (!measured || deberta_isa_from_name(&isa, r->isa, NULL) != DEBERTA_OK) return false;
-    *found = (roof){.gflops = machine_peak_gflops(&report->sheet.roofs, isa, r->threads),
+    *found = (roof){.gflops = machine_peak_gflops(&results->sheet.roofs, isa, r->threads),
                     .gbs = fmax(measured->read_gbs, measured->triad_gbs)};
     return found->gflops > 0 && found->gbs > 0;
 }
@@ -190,11 +190,11 @@ static chart_series roof_curve(bench_drawing *drawing, const roof *limit, const 
 
 static void add_roofline(bench_drawing *drawing, const bench_group *group, const part_list *parts)
 {
-    const bench_result **members = bench_take(drawing, drawing->report->count * sizeof *members);
+    const bench_result **members = bench_take(drawing, drawing->results->count * sizeof *members);
     chart_series *series = bench_take(drawing, (PROFILE_STAGES + 1) * sizeof *series);
     roof limit;
     size_t used = 0;
-    if (!members || !series || !find_roof(&limit, drawing->report, group->first)) return;
+    if (!members || !series || !find_roof(&limit, drawing->results, group->first)) return;
     const size_t count = bench_slice(drawing, group, TREND_LENGTH, members);
     for (int stage = 0; stage < PROFILE_STAGES; stage++) {
         series[used] = stage_points(drawing, members, count, (profile_stage)stage);

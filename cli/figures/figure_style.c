@@ -13,6 +13,12 @@ static bool read_size(const parsed_options *options, const char *name, double *s
     return false;
 }
 
+void figure_style_note_font(const common_options *options, const figure_style *style)
+{
+    if (style->font && !draw_cairo_has_font(style->font))
+        say_note(options, "note: no font '%s' is installed; the type is what stands in for it", style->font);
+}
+
 bool figure_style_read(const parsed_options *options, figure_style *style)
 {
     deberta_error error;
@@ -20,8 +26,7 @@ bool figure_style_read(const parsed_options *options, figure_style *style)
     style->title = options_value(options, "title", NULL);
     style->font = options_value(options, "font", NULL);
     if (figure_check_style(style, &error) == DEBERTA_OK) {
-        if (style->font && !draw_cairo_has_font(style->font))
-            say_note(options, "note: no font '%s' is installed; the type is what stands in for it", style->font);
+        figure_style_note_font(options, style);
         return true;
     }
     say_usage(options, "%s", error.message);

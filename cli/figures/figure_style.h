@@ -7,6 +7,18 @@
 #include "command/options.h"
 #include "viz/figure.h"
 
+/* Rows that fill a figure_style. */
+#define FIGURE_STYLE_ROWS(S, member)                                                                                   \
+    {"title", 0, "TEXT", "above the figure", TEXT_AT(S, member.title)},                                                \
+        {"width-mm", 0, "MM", "width on paper: 85 a column, 174 a page (default)",                                     \
+         NUMBER_AT(S, member.width_mm, 30, 1000)},                                                                     \
+        {"dpi", 0, "N", "resolution of a PNG (default 300)", NUMBER_AT(S, member.dpi, 36, 2400)},                      \
+    {                                                                                                                  \
+        "font", 0, "FAMILY", "type of labels", TEXT_AT(S, member.font)                                                 \
+    }
+/* Where no such font is installed, a note says so. */
+void figure_style_note_font(const common_options *options, const figure_style *style);
+
 /* --width-mm, --dpi, --title, --font. False after a message about a wrong command line. */
 bool figure_style_read(const parsed_options *options, figure_style *style);
 

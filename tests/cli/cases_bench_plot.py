@@ -211,7 +211,8 @@ def all_or_none(bench):
 
 def choices(bench):
     needs_figures(bench)
-    assert [line.split()[0] for line in bench.fine("bench", "plot", "--plot", "list").out.splitlines()] == KINDS
+    assert [line.split()[0] for line in bench.fine("bench", "plot", "--figure", "list").out.splitlines()] == KINDS
+    assert bench.fine("bench", "plot", "--plot", "list").out == bench.fine("bench", "plot", "--figure", "list").out  # the older spelling
     bench.fine("bench", "plot", SAMPLE, "--plot", "all", "--dpi", "60", "-o", "all.png")
     assert bench.files() == sorted(f"all-{kind}.png" for kind in KINDS), bench.files()
     bench.fine("bench", "plot", SAMPLE, "--dpi", "60", "--width-mm", "85", "-o", "curves.png")
@@ -220,7 +221,7 @@ def choices(bench):
     assert abs(width - 85 / 25.4 * 60) < 2, width
     assert {"Software", "Measured by", "Measured with", "Measured on", "Command"} <= set(found), found
     assert found["Measured with"] == "893b4588d35a-dirty", found["Measured with"]
-    check_message(bench.run("bench", "plot", SAMPLE, "--plot", "pie", "-o", "a.png"), 2, ["'pie'", "--plot list"])
+    check_message(bench.run("bench", "plot", SAMPLE, "--plot", "pie", "-o", "a.png"), 2, ["--figure: expected one of curves, latency", "list; found 'pie'"])
     check_message(bench.run("bench", "plot", SAMPLE, "--plot", "grid", "-o", "a.txt"), 2, ["a.txt", ".svg"])
 
 

@@ -12,11 +12,12 @@ OPTION = re.compile(r"^  (?:-(\w),|   ) --([\w-]+)(?: (\S+))? ", re.M)
 
 
 def commands_of(bench):
-    """From `deberta --help`: {name: summary}."""
+    """From `deberta --help` and, for commands of two words, that of the first: {name: summary}."""
     block = bench.fine("--help").out.split("\ncommands:\n")[1].split("\n\n")[0]
     commands = dict(re.findall(r"^  (\S+) +(.*)$", block, re.M))
-    for study in json.loads(bench.fine("study", "list", "--json").out):
-        commands["study " + study["name"]] = study["summary"]
+    for name in list(commands):
+        also = bench.fine(name, "--help").out.partition("\nalso (each has its --help):\n")[2].split("\n\n")[0]
+        commands.update(re.findall(r"^  (\S+ \S+) +(.*)$", re.sub(r"\n {33}(?=\S)", " ", also), re.M))
     return commands
 
 
@@ -172,7 +173,7 @@ def completion_answers(bench):
                                    ("study compo", 2, "components"), ("study components --sent", 3, "--sentences"),
                                    ("encode --pool m", 3, "mean"), ("fill-mask --mlm-decoder e", 3, "emd"), ("tag --grouping s", 3, "simple"),
                                    ("verify --format l", 3, "latex"), ("bench --format l", 3, ""), ("study grid --format l", 4, ""),
-                                   ("bench --attention f", 3, "full"), ("encode --attention f", 3, ""),
+                                   ("bench --attention f", 3, "full"), ("bench sch", 2, "schedule"), ("bench plot --figure ro", 4, "roofline"), ("encode --attention f", 3, ""),
                                    *([("attention --figure gr", 3, "grid")] if "attention" in commands_of(bench) else [])):
         done = subprocess.run(["bash", "-c", script + ask % (words, count)], stdout=subprocess.PIPE, check=False)
         assert done.stdout.decode().strip() == expected, f"{words}: {done.stdout}"

@@ -53,7 +53,7 @@ def check_message(result, code, words):
         assert word in result.err, f"the message does not say '{word}'\n{result.describe()}"
     if lines[0].startswith("deberta 0") or lines[0].startswith("usage"):
         return
-    assert re.match(r"deberta( [a-z-]+)?: \S", lines[0]), f"a message begins with the command's name\n{result.describe()}"
+    assert re.match(r"deberta( [a-z-]+){0,2}: \S", lines[0]), f"a message begins with the command's name\n{result.describe()}"
     assert len(lines[0]) < 500, result.describe()
     if code == 2:
         assert len(lines) == 2 and re.match(r"see: deberta [a-z-]+", lines[1]), f"expected a sentence and where to read on\n{result.describe()}"

@@ -13,11 +13,11 @@
 
 enum { SAMPLES = 9 };
 
-static bench_result *add_result(bench_report *report, size_t n, const char *isa, double seconds)
+static bench_result *add_result(bench_results *results, size_t n, const char *isa, double seconds)
 {
-    report->results = realloc(report->results, (report->count + 1) * sizeof *report->results);
-    assert_non_null(report->results);
-    bench_result *r = &report->results[report->count++];
+    results->result = realloc(results->result, (results->count + 1) * sizeof *results->result);
+    assert_non_null(results->result);
+    bench_result *r = &results->result[results->count++];
     *r = (bench_result){.model = "m",
                         .engine = "deberta",
                         .precision = "float32",
@@ -40,7 +40,7 @@ static bench_result *add_result(bench_report *report, size_t n, const char *isa,
 static void test_verdicts(void **state)
 {
     (void)state;
-    bench_report a = {0}, b = {0};
+    bench_results a = {0}, b = {0};
     add_result(&a, 16, "avx2", 1e-3);
     add_result(&a, 40, "avx2", 2e-3);
     add_result(&a, 128, "avx2", 4e-3);
@@ -49,7 +49,7 @@ static void test_verdicts(void **state)
     add_result(&b, 40, "avx2", 3e-3);
     add_result(&b, 16, "avx2", 0.8e-3);
     compare_list list;
-    assert_int_equal(compare_reports(&list, &a, &b, NULL), DEBERTA_OK);
+    assert_int_equal(compare_results(&list, &a, &b, NULL), DEBERTA_OK);
     assert_int_equal(list.count, 3);
     assert_int_equal(list.only_a, 1);
     assert_int_equal(list.only_b, 0);
@@ -73,35 +73,35 @@ static void test_verdicts(void **state)
     assert_non_null(strstr(text, "without a partner: 1 of A, 0 of B"));
     free(text);
     compare_free(&list);
-    bench_report_free(&a);
-    bench_report_free(&b);
+    bench_results_free(&a);
+    bench_results_free(&b);
 }
 
 static void test_tiers_are_paired_when_nothing_else_is_left(void **state)
 {
     (void)state;
-    bench_report a = {0}, b = {0};
+    bench_results a = {0}, b = {0};
     add_result(&a, 16, "avx2", 1e-3);
     add_result(&a, 40, "avx2", 1e-3);
     add_result(&b, 16, "avx512", 1e-3);
     add_result(&b, 40, "avx512", 1e-3);
     add_result(&b, 16, "avx2", 1e-3);
     compare_list list;
-    assert_int_equal(compare_reports(&list, &a, &b, NULL), DEBERTA_OK);
+    assert_int_equal(compare_results(&list, &a, &b, NULL), DEBERTA_OK);
     assert_int_equal(list.count, 2);
     assert_int_equal(list.pairs[0].b, 2);
     assert_int_equal(list.pairs[1].b, 1);
     assert_int_equal(list.only_b, 1);
     compare_free(&list);
-    bench_report_free(&a);
-    bench_report_free(&b);
+    bench_results_free(&a);
+    bench_results_free(&b);
 }
 
 static void test_other_work_is_not_paired(void **state)
 {
     (void)state;
     for (int change = 0; change < 6; change++) {
-        bench_report a = {0}, b = {0};
+        bench_results a = {0}, b = {0};
         add_result(&a, 16, "avx2", 1e-3);
         bench_result *other = add_result(&b, 16, "avx2", 1e-3);
         if (change == 0) other->position_cache = false;
@@ -111,11 +111,11 @@ static void test_other_work_is_not_paired(void **state)
         if (change == 4) snprintf(other->attention, sizeof other->attention, "c2c");
         if (change == 5) other->threads = 2;
         compare_list list;
-        assert_int_equal(compare_reports(&list, &a, &b, NULL), DEBERTA_OK);
+        assert_int_equal(compare_results(&list, &a, &b, NULL), DEBERTA_OK);
         assert_int_equal(list.count, 0);
         compare_free(&list);
-        bench_report_free(&a);
-        bench_report_free(&b);
+        bench_results_free(&a);
+        bench_results_free(&b);
     }
 }
 
@@ -123,7 +123,7 @@ static void test_environments(void **state)
 {
     (void)state;
     deberta_error err = {0};
-    bench_report a = {.sheet = {.cpu = "x", .compiler = "gcc 12", .commit = "1"}}, b = a;
+    bench_results a = {.sheet = {.cpu = "x", .compiler = "gcc 12", .commit = "1"}}, b = a;
     b.sheet.load = 7;
     snprintf(b.sheet.commit, sizeof b.sheet.commit, "2");
     assert_int_equal(compare_environments(&a, &b, &err), DEBERTA_OK);

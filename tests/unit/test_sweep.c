@@ -20,12 +20,12 @@ static size_list list_of(const char *text)
     return list;
 }
 
-static bench_report swept(const sweep_options *options)
+static bench_results swept(const sweep_options *options)
 {
-    bench_report report;
+    bench_results results;
     deberta_error err = {0};
-    if (sweep_run(&report, options, &err) != DEBERTA_OK) fail_msg("%s", err.message);
-    return report;
+    if (sweep_run(&results, options, &err) != DEBERTA_OK) fail_msg("%s", err.message);
+    return results;
 }
 
 static sweep_options quick_options(void)
@@ -43,11 +43,11 @@ static void test_a_grid(void **state)
     options.threads = list_of("1,3");
     options.isas = isas;
     options.isa_count = 2;
-    bench_report report = swept(&options);
-    assert_int_equal(report.count, 16);
-    assert_int_equal(report.disagreements, 0);
-    for (size_t i = 0; i < report.count; i++) {
-        const bench_result *r = &report.results[i];
+    bench_results results = swept(&options);
+    assert_int_equal(results.count, 16);
+    assert_int_equal(results.disagreements, 0);
+    for (size_t i = 0; i < results.count; i++) {
+        const bench_result *r = &results.result[i];
         assert_string_equal(r->model, MODEL);
         assert_string_equal(r->isa, i % 2 ? deberta_isa_name(deberta_isa_best()) : "scalar");
         assert_int_equal(r->threads, i / 2 % 2 ? 3 : 1);
@@ -56,11 +56,11 @@ static void test_a_grid(void **state)
         assert_int_equal(r->time.count, 3);
         assert_true(r->time.minimum > 0 && r->gflop > 0 && r->tokens_per_s > 0);
         assert_true(r->peak_rss_bytes > r->workspace_bytes && r->workspace_bytes > 0);
-        assert_int_equal(r->checksum == report.results[i & ~(size_t)3].checksum, 1); /* any tier, any threads */
+        assert_int_equal(r->checksum == results.result[i & ~(size_t)3].checksum, 1); /* any tier, any threads */
     }
-    assert_true(report.results[0].checksum != report.results[4].checksum);
-    assert_true(report.results[0].checksum != report.results[8].checksum);
-    bench_report_free(&report);
+    assert_true(results.result[0].checksum != results.result[4].checksum);
+    assert_true(results.result[0].checksum != results.result[8].checksum);
+    bench_results_free(&results);
     size_list_free(&options.lengths);
     size_list_free(&options.layers);
     size_list_free(&options.threads);
@@ -70,17 +70,17 @@ static void test_defaults(void **state)
 {
     (void)state;
     sweep_options options = quick_options();
-    bench_report report = swept(&options);
-    assert_int_equal(report.count, 1);
-    const bench_result *r = &report.results[0];
+    bench_results results = swept(&options);
+    assert_int_equal(results.count, 1);
+    const bench_result *r = &results.result[0];
     assert_int_equal(r->n, SWEEP_DEFAULT_LENGTH);
     assert_int_equal(r->batch, 1);
     assert_int_equal(r->layers, 2);
     assert_true(r->position_cache && !r->cold && !r->has_breakdown && !r->lengths);
     assert_string_equal(r->attention, "full");
-    assert_int_equal(r->threads, report.sheet.topology.usable_cores);
-    assert_true(report.load_s > 0 && report.load_peak_rss_bytes > 0);
-    bench_report_free(&report);
+    assert_int_equal(r->threads, results.sheet.topology.usable_cores);
+    assert_true(results.load_s > 0 && results.load_peak_rss_bytes > 0);
+    bench_results_free(&results);
 }
 
 static void test_variants_of_attention(void **state)
@@ -91,19 +91,19 @@ static void test_variants_of_attention(void **state)
     options.lengths = list_of("20");
     options.terms = terms;
     options.term_count = 2;
-    options.position_cache_on = options.position_cache_off = true;
+    options.position_cache = SWEEP_CACHE_BOTH;
     options.breakdown = true;
     options.threads = list_of("1");
-    bench_report report = swept(&options);
-    assert_int_equal(report.count, 4);
-    assert_int_equal(report.disagreements, 0);
-    assert_true(report.results[0].position_cache && !report.results[1].position_cache);
-    assert_string_equal(report.results[2].attention, "c2c");
-    assert_true(report.results[0].gflop > report.results[2].gflop);
-    assert_true(report.results[0].checksum == report.results[1].checksum);
-    assert_true(report.results[0].checksum != report.results[2].checksum);
+    bench_results results = swept(&options);
+    assert_int_equal(results.count, 4);
+    assert_int_equal(results.disagreements, 0);
+    assert_true(results.result[0].position_cache && !results.result[1].position_cache);
+    assert_string_equal(results.result[2].attention, "c2c");
+    assert_true(results.result[0].gflop > results.result[2].gflop);
+    assert_true(results.result[0].checksum == results.result[1].checksum);
+    assert_true(results.result[0].checksum != results.result[2].checksum);
     for (size_t i = 0; i < 4; i++) {
-        const bench_result *r = &report.results[i];
+        const bench_result *r = &results.result[i];
         assert_true(r->has_breakdown);
         /* With one thread the stages are what the encode does: they take no longer, and little is outside of them. */
         double sum = 0;
@@ -112,7 +112,7 @@ static void test_variants_of_attention(void **state)
         assert_true(r->breakdown[PROFILE_FEED_FORWARD].seconds > 0);
         assert_int_equal(r->breakdown[PROFILE_POSITIONS].seconds > 0, i == 1);
     }
-    bench_report_free(&report);
+    bench_results_free(&results);
     size_list_free(&options.lengths);
     size_list_free(&options.threads);
 }
@@ -127,17 +127,17 @@ static void test_batches_and_mixes(void **state)
     options.mixes = &mix;
     options.mix_count = 1;
     options.cold = true;
-    bench_report report = swept(&options);
-    assert_int_equal(report.count, 3);
-    assert_int_equal(report.results[1].batch, 4);
-    assert_int_equal(report.results[1].tokens, 24);
-    const bench_result *ragged = &report.results[2];
+    bench_results results = swept(&options);
+    assert_int_equal(results.count, 3);
+    assert_int_equal(results.result[1].batch, 4);
+    assert_int_equal(results.result[1].tokens, 24);
+    const bench_result *ragged = &results.result[2];
     assert_int_equal(ragged->batch, 3);
     assert_int_equal(ragged->n, 12);
     assert_int_equal(ragged->tokens, 24);
     assert_int_equal(ragged->lengths[1], 5);
     assert_true(ragged->cold);
-    bench_report_free(&report);
+    bench_results_free(&results);
     size_list_free(&options.lengths);
     size_list_free(&options.batches);
     size_list_free(&mix);
@@ -149,14 +149,14 @@ static void test_minimum_time_adds_samples(void **state)
     sweep_options options = quick_options();
     options.lengths = list_of("1");
     options.min_seconds = 0.2; /* an encode of one token takes well below a millisecond */
-    bench_report report = swept(&options);
-    const bench_result *result = &report.results[0];
+    bench_results results = swept(&options);
+    const bench_result *result = &results.result[0];
     double seconds = 0;
     for (size_t k = 0; k < result->time.count; k++) seconds += result->samples[k];
     assert_true(result->time.count > 3);
     assert_true(result->time.count <= SWEEP_MAX_SAMPLES);
     assert_true(seconds >= options.min_seconds || result->time.count == SWEEP_MAX_SAMPLES);
-    bench_report_free(&report);
+    bench_results_free(&results);
     size_list_free(&options.lengths);
 }
 
@@ -182,26 +182,26 @@ static void test_progress_grows_and_can_stop(void **state)
     options.lengths = list_of("2,3");
     options.progress = watch;
     options.progress_context = &w;
-    bench_report report = swept(&options);
+    bench_results results = swept(&options);
     assert_false(w.went_back);
     assert_true(w.done > 0.3 && w.calls > 6);
-    bench_report_free(&report);
+    bench_results_free(&results);
 
     w = (watched){.stop_after = 6}; /* opening, limits, two of memory, one point's time */
-    report = swept(&options);
-    assert_int_equal(report.count, 1);
-    assert_string_equal(report.sheet.notes[report.sheet.note_count - 1], "stopped before the end");
-    bench_report_free(&report);
+    results = swept(&options);
+    assert_int_equal(results.count, 1);
+    assert_string_equal(results.sheet.notes[results.sheet.note_count - 1], "stopped before the end");
+    bench_results_free(&results);
     size_list_free(&options.lengths);
 }
 
 static void assert_refused(const sweep_options *options, deberta_status expected, const char *message)
 {
-    bench_report report;
+    bench_results results;
     deberta_error err = {0};
-    assert_int_equal(sweep_run(&report, options, &err), expected);
+    assert_int_equal(sweep_run(&results, options, &err), expected);
     if (!strstr(err.message, message)) fail_msg("%s", err.message);
-    assert_null(report.results);
+    assert_null(results.result);
 }
 
 static void test_what_cannot_be_swept(void **state)

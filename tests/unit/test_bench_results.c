@@ -10,16 +10,16 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "bench/report.h"
+#include "bench/results.h"
 #include "bench/trends.h"
 
 enum { SAMPLES = 7 };
 
-static void add_result(bench_report *report, size_t n, size_t layers, double seconds)
+static void add_result(bench_results *results, size_t n, size_t layers, double seconds)
 {
-    report->results = realloc(report->results, (report->count + 1) * sizeof *report->results);
-    assert_non_null(report->results);
-    bench_result *r = &report->results[report->count++];
+    results->result = realloc(results->result, (results->count + 1) * sizeof *results->result);
+    assert_non_null(results->result);
+    bench_result *r = &results->result[results->count++];
     *r = (bench_result){.model = "synthetic:v3-base",
                         .engine = "deberta",
                         .isa = "avx2",
@@ -48,68 +48,68 @@ static void add_result(bench_report *report, size_t n, size_t layers, double sec
     assert_int_equal(statistics_summarize(&r->time, r->samples, SAMPLES, NULL), DEBERTA_OK);
 }
 
-static bench_report make_report(void)
+static bench_results make_report(void)
 {
-    bench_report report = {.sheet = {.version = "0.1.0",
-                                     .commit = "abc",
-                                     .cpu = "A, \"quoted\" processor",
-                                     .isa = "avx2",
-                                     .tiers = "scalar avx2",
-                                     .compiler = "gcc 12.2.0",
-                                     .load = 0.25,
-                                     .dirty = true},
-                           .command = "deberta bench x",
-                           .load_s = 0.25,
-                           .load_peak_rss_bytes = 12345};
-    report.sheet.topology.cores = 8;
-    report.sheet.topology.l3_bytes = (size_t)32 << 20;
-    report.sheet.roofs.count = 1;
-    report.sheet.roofs.roof[0] = (machine_roof){.threads = 2, .read_gbs = 20, .triad_gbs = 18, .typical_share = 0.75};
-    report.sheet.roofs.roof[0].gflops[DEBERTA_ISA_AVX2] = 200;
-    machine_note(&report.sheet, "the load was high");
-    machine_note(&report.sheet, "the load was high");
-    for (size_t n = 16; n <= 256; n *= 2) add_result(&report, n, 12, 1e-3 + 1e-4 * (double)n);
-    add_result(&report, 16, 6, 1.6e-3);
-    return report;
+    bench_results results = {.sheet = {.version = "0.1.0",
+                                       .commit = "abc",
+                                       .cpu = "A, \"quoted\" processor",
+                                       .isa = "avx2",
+                                       .tiers = "scalar avx2",
+                                       .compiler = "gcc 12.2.0",
+                                       .load = 0.25,
+                                       .dirty = true},
+                             .command = "deberta bench x",
+                             .load_s = 0.25,
+                             .load_peak_rss_bytes = 12345};
+    results.sheet.topology.cores = 8;
+    results.sheet.topology.l3_bytes = (size_t)32 << 20;
+    results.sheet.roofs.count = 1;
+    results.sheet.roofs.roof[0] = (machine_roof){.threads = 2, .read_gbs = 20, .triad_gbs = 18, .typical_share = 0.75};
+    results.sheet.roofs.roof[0].gflops[DEBERTA_ISA_AVX2] = 200;
+    machine_note(&results.sheet, "the load was high");
+    machine_note(&results.sheet, "the load was high");
+    for (size_t n = 16; n <= 256; n *= 2) add_result(&results, n, 12, 1e-3 + 1e-4 * (double)n);
+    add_result(&results, 16, 6, 1.6e-3);
+    return results;
 }
 
 /* Not inlined: gcc would take the text for a dangling local. */
-__attribute__((noinline)) static char *text_of(deberta_status (*print)(const bench_report *, FILE *),
-                                               const bench_report *report)
+__attribute__((noinline)) static char *text_of(deberta_status (*print)(const bench_results *, FILE *),
+                                               const bench_results *results)
 {
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
     assert_non_null(out);
-    assert_int_equal(print(report, out), DEBERTA_OK);
+    assert_int_equal(print(results, out), DEBERTA_OK);
     fclose(out);
     return text;
 }
 
-static deberta_status as_json(const bench_report *r, FILE *out) { return report_write_json(r, out, NULL); }
-static deberta_status as_plain(const bench_report *r, FILE *out)
+static deberta_status as_json(const bench_results *r, FILE *out) { return bench_results_write_json(r, out, NULL); }
+static deberta_status as_plain(const bench_results *r, FILE *out)
 {
-    return report_print_results(r, out, TEXT_TABLE_PLAIN, NULL);
+    return bench_results_print(r, out, TEXT_TABLE_PLAIN, NULL);
 }
-static deberta_status as_markdown(const bench_report *r, FILE *out)
+static deberta_status as_markdown(const bench_results *r, FILE *out)
 {
-    return report_print_results(r, out, TEXT_TABLE_MARKDOWN, NULL);
+    return bench_results_print(r, out, TEXT_TABLE_MARKDOWN, NULL);
 }
-static deberta_status as_csv(const bench_report *r, FILE *out)
+static deberta_status as_csv(const bench_results *r, FILE *out)
 {
-    return report_print_results(r, out, TEXT_TABLE_CSV, NULL);
+    return bench_results_print(r, out, TEXT_TABLE_CSV, NULL);
 }
-static deberta_status as_trends(const bench_report *r, FILE *out) { return trends_print(r, out, NULL); }
-static deberta_status as_breakdowns(const bench_report *r, FILE *out)
+static deberta_status as_trends(const bench_results *r, FILE *out) { return trends_print(r, out, NULL); }
+static deberta_status as_breakdowns(const bench_results *r, FILE *out)
 {
-    return report_print_breakdowns(r, out, TEXT_TABLE_PLAIN, NULL);
+    return bench_results_print_breakdowns(r, out, TEXT_TABLE_PLAIN, NULL);
 }
 
-static deberta_status read_text(bench_report *report, const char *text, deberta_error *err)
+static deberta_status read_text(bench_results *results, const char *text, deberta_error *err)
 {
     FILE *in = fmemopen((void *)(uintptr_t)text, strlen(text), "r");
     assert_non_null(in);
-    deberta_status status = report_read_json(report, in, "file.json", err);
+    deberta_status status = bench_results_read_json(results, in, "file.json", err);
     fclose(in);
     return status;
 }
@@ -117,15 +117,15 @@ static deberta_status read_text(bench_report *report, const char *text, deberta_
 static void test_json_round_trip(void **state)
 {
     (void)state;
-    bench_report report = make_report(), back;
-    bench_result *ragged = &report.results[5];
+    bench_results results = make_report(), back;
+    bench_result *ragged = &results.result[5];
     ragged->batch = 2;
     ragged->lengths = malloc(2 * sizeof *ragged->lengths);
     ragged->lengths[0] = 16, ragged->lengths[1] = 7;
-    report.results[0].has_breakdown = true;
-    report.results[0].breakdown[PROFILE_QKV] = (bench_stage){.seconds = 0.001, .gflop = 1.5, .bytes = 4096};
-    report.results[0].waiting_s = 0.0002;
-    char *text = text_of(as_json, &report);
+    results.result[0].has_breakdown = true;
+    results.result[0].breakdown[PROFILE_QKV] = (bench_stage){.seconds = 0.001, .gflop = 1.5, .bytes = 4096};
+    results.result[0].waiting_s = 0.0002;
+    char *text = text_of(as_json, &results);
     deberta_error err = {0};
     if (read_text(&back, text, &err) != DEBERTA_OK) fail_msg("%s", err.message);
 
@@ -136,17 +136,17 @@ static void test_json_round_trip(void **state)
     assert_int_equal(back.sheet.topology.l3_bytes, 32 << 20);
     assert_int_equal(back.sheet.note_count, 1);
     assert_int_equal(back.count, 6);
-    assert_true(back.results[0].checksum == 0xfedcba9876543210);
-    assert_int_equal(back.results[5].lengths[1], 7);
-    assert_true(fabs(back.results[2].time.median - 0.0074) < 1e-9);
+    assert_true(back.result[0].checksum == 0xfedcba9876543210);
+    assert_int_equal(back.result[5].lengths[1], 7);
+    assert_true(fabs(back.result[2].time.median - 0.0074) < 1e-9);
     assert_true(machine_peak_gflops(&back.sheet.roofs, DEBERTA_ISA_AVX2, 2) == 200);
     assert_true(back.sheet.roofs.roof[0].typical_share == 0.75);
     assert_true(back.load_s == 0.25 && back.load_peak_rss_bytes == 12345);
-    assert_true(back.results[0].breakdown[PROFILE_QKV].gflop == 1.5);
+    assert_true(back.result[0].breakdown[PROFILE_QKV].gflop == 1.5);
     free(text);
     free(again);
-    bench_report_free(&report);
-    bench_report_free(&back);
+    bench_results_free(&results);
+    bench_results_free(&back);
 }
 
 static void test_members_of_the_schema_are_there(void **state)
@@ -193,20 +193,20 @@ static void test_members_of_the_schema_are_there(void **state)
         "\"workspace_bytes\"",
         "\"checksum\": \"fedcba9876543210\"",
     };
-    bench_report report = make_report();
-    char *text = text_of(as_json, &report);
+    bench_results results = make_report();
+    char *text = text_of(as_json, &results);
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         if (!strstr(text, members[i])) fail_msg("%s is missing", members[i]);
     }
     free(text);
-    bench_report_free(&report);
+    bench_results_free(&results);
 }
 
 static void test_tables_say_once_what_does_not_vary(void **state)
 {
     (void)state;
-    bench_report report = make_report();
-    char *text = text_of(as_plain, &report);
+    bench_results results = make_report();
+    char *text = text_of(as_plain, &results);
     assert_non_null(strstr(
         text, "model synthetic:v3-base, engine deberta, precision float32, isa avx2, threads 2, attention full"));
     assert_null(strstr(text, "layers 12"));
@@ -214,41 +214,41 @@ static void test_tables_say_once_what_does_not_vary(void **state)
     assert_non_null(strstr(text, "\n    12   16      2.600"));
     assert_non_null(strstr(text, "87.5"));
     free(text);
-    report.results[5].time.median = 12.344e-6;
-    text = text_of(as_plain, &report);
+    results.result[5].time.median = 12.344e-6;
+    text = text_of(as_plain, &results);
     assert_non_null(strstr(text, " 0.01234 "));
     free(text);
 
-    text = text_of(as_markdown, &report);
+    text = text_of(as_markdown, &results);
     assert_non_null(strstr(text, "| layers | n | median ms |"));
     assert_non_null(strstr(text, "|--:|--:|"));
     free(text);
 
-    text = text_of(as_csv, &report);
+    text = text_of(as_csv, &results);
     assert_memory_equal(text, "model,engine,precision,isa,threads,", 35);
     assert_non_null(strstr(text, "\nsynthetic:v3-base,deberta,float32,avx2,2,full,on,warm,12,1,16,,16,7,"));
     free(text);
-    bench_report_free(&report);
+    bench_results_free(&results);
 }
 
 static void test_unknown_columns_are_left_out(void **state)
 {
     (void)state;
-    bench_report report = make_report();
-    for (size_t i = 0; i < report.count; i++) report.results[i].peak_fraction = 0;
-    char *text = text_of(as_plain, &report);
+    bench_results results = make_report();
+    for (size_t i = 0; i < results.count; i++) results.result[i].peak_fraction = 0;
+    char *text = text_of(as_plain, &results);
     assert_null(strstr(text, "% of peak"));
     assert_non_null(strstr(text, "GFLOP/s"));
     free(text);
-    bench_report_free(&report);
+    bench_results_free(&results);
 }
 
 static void test_trends(void **state)
 {
     (void)state;
-    bench_report report = make_report();
+    bench_results results = make_report();
     trend_list list;
-    assert_int_equal(trends_find(&list, &report, NULL), DEBERTA_OK);
+    assert_int_equal(trends_find(&list, &results, NULL), DEBERTA_OK);
     assert_int_equal(list.count, 2);
     assert_int_equal(list.trends[0].axis, TREND_LENGTH);
     assert_int_equal(list.trends[0].points, 5);
@@ -260,25 +260,25 @@ static void test_trends(void **state)
     assert_int_equal(list.trends[1].to, 12);
     assert_true(fabs(list.trends[1].time.coefficient[1] - 1e-3 / 6) < 1e-9);
     trends_free(&list);
-    char *text = text_of(as_trends, &report);
+    char *text = text_of(as_trends, &results);
     assert_non_null(strstr(text, "time = 1.000 ms + 100.000 us n"));
     assert_non_null(strstr(text, "workspace grows as n^1.00, at the end as n^1.00"));
     assert_non_null(strstr(text, "n = 16, 6 to 12 layers"));
     free(text);
-    bench_report_free(&report);
+    bench_results_free(&results);
 }
 
 static void test_breakdown_adds_up(void **state)
 {
     (void)state;
-    bench_report report = make_report();
-    bench_result *r = &report.results[0];
+    bench_results results = make_report();
+    bench_result *r = &results.result[0];
     r->has_breakdown = true;
     r->breakdown[PROFILE_QKV] = (bench_stage){.seconds = 0.010, .gflop = 1.5, .bytes = 2e6};
     r->breakdown[PROFILE_FEED_FORWARD] = (bench_stage){.seconds = 0.025, .gflop = 2.5, .bytes = 4e6};
     r->breakdown_s = 0.040;
     r->waiting_s = 0.005;
-    char *text = text_of(as_breakdowns, &report);
+    char *text = text_of(as_breakdowns, &results);
     const char *qkv = strstr(text, "\nqkv"), *all = strstr(text, "\nall"), *waiting = strstr(text, "\nwaiting");
     assert_non_null(qkv);
     assert_non_null(all);
@@ -292,7 +292,7 @@ static void test_breakdown_adds_up(void **state)
     assert_int_equal(sscanf(waiting, " waiting %lf %lf", &ms, &percent), 2);
     assert_true(ms == 5 && percent == 12.5);
     free(text);
-    bench_report_free(&report);
+    bench_results_free(&results);
 }
 
 static void test_wrong_files_are_refused(void **state)
@@ -318,31 +318,31 @@ static void test_wrong_files_are_refused(void **state)
          "results[0] has 1 lengths for a batch of 3"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        bench_report report;
+        bench_results results;
         deberta_error err = {0};
-        assert_int_equal(read_text(&report, cases[i][0], &err), DEBERTA_E_FORMAT);
+        assert_int_equal(read_text(&results, cases[i][0], &err), DEBERTA_E_FORMAT);
         if (!strstr(err.message, cases[i][1]) || !strstr(err.message, "file.json"))
             fail_msg("case %zu: %s", i, err.message);
-        assert_null(report.results);
+        assert_null(results.result);
     }
 }
 
-/* Folders and command lines are bytes; a report is UTF-8 all the same, and keeps what was measured. */
+/* Folders and command lines are bytes; results are UTF-8 all the same, and keep what was measured. */
 static void test_names_that_are_not_utf8(void **state)
 {
     (void)state;
-    bench_report report = make_report(), back;
-    snprintf(report.results[0].model, sizeof report.results[0].model, "caf\xE9");
-    snprintf(report.command, sizeof report.command, "deberta bench caf\xE9");
-    machine_note(&report.sheet, "\xFF");
-    char *text = text_of(as_json, &report);
+    bench_results results = make_report(), back;
+    snprintf(results.result[0].model, sizeof results.result[0].model, "caf\xE9");
+    snprintf(results.command, sizeof results.command, "deberta bench caf\xE9");
+    machine_note(&results.sheet, "\xFF");
+    char *text = text_of(as_json, &results);
     deberta_error err = {0};
     if (read_text(&back, text, &err) != DEBERTA_OK) fail_msg("%s", err.message);
-    assert_string_equal(back.results[0].model, "caf\xEF\xBF\xBD");
+    assert_string_equal(back.result[0].model, "caf\xEF\xBF\xBD");
     assert_string_equal(back.command, "deberta bench caf\xEF\xBF\xBD");
     free(text);
-    bench_report_free(&report);
-    bench_report_free(&back);
+    bench_results_free(&results);
+    bench_results_free(&back);
 }
 
 static void test_long_cells_are_whole(void **state)
@@ -389,5 +389,5 @@ int main(void)
         cmocka_unit_test(test_long_cells_are_whole),
         cmocka_unit_test(test_names_of_term_selections),
     };
-    return cmocka_run_group_tests_name("report", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("bench_results", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "bench/report.h"
+#include "bench/results.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -41,11 +41,11 @@ static void clear_result(bench_result *result)
     *result = (bench_result){0};
 }
 
-void bench_report_free(bench_report *report)
+void bench_results_free(bench_results *results)
 {
-    for (size_t i = 0; i < report->count; i++) clear_result(&report->results[i]);
-    free(report->results);
-    *report = (bench_report){0};
+    for (size_t i = 0; i < results->count; i++) clear_result(&results->result[i]);
+    free(results->result);
+    *results = (bench_results){0};
 }
 
 /* ------------------------------------------------------------------------------------------------ tables of results */
@@ -171,58 +171,58 @@ static const column columns[] = {
 enum { COLUMNS = sizeof columns / sizeof *columns };
 
 /* True if all rows agree; then `cell` holds what they say. */
-static bool is_constant(const bench_report *report, const column *c, char *cell)
+static bool is_constant(const bench_results *results, const column *c, char *cell)
 {
     char other[CELL_BYTES];
-    c->write(cell, &report->results[0]);
-    for (size_t i = 1; i < report->count; i++) {
-        c->write(other, &report->results[i]);
+    c->write(cell, &results->result[0]);
+    for (size_t i = 1; i < results->count; i++) {
+        c->write(other, &results->result[i]);
         if (strcmp(cell, other) != 0) return false;
     }
     return true;
 }
 
 /* Lengths are what one looks for first, so they stay even if there is only one. */
-static bool is_shown(const bench_report *report, const column *c, text_table_style style)
+static bool is_shown(const bench_results *results, const column *c, text_table_style style)
 {
     char cell[CELL_BYTES];
     if (style == TEXT_TABLE_CSV) return c->name != NULL;
     if (!c->title) return false;
-    if (c->write == write_n || !is_constant(report, c, cell)) return true;
+    if (c->write == write_n || !is_constant(results, c, cell)) return true;
     return !c->identifies && *cell;
 }
 
-static void print_caption(const bench_report *report, FILE *out)
+static void print_caption(const bench_results *results, FILE *out)
 {
     char cell[CELL_BYTES];
     const char *separator = "";
     for (size_t c = 0; c < COLUMNS; c++) {
-        if (!columns[c].identifies || columns[c].write == write_n || !is_constant(report, &columns[c], cell)) continue;
+        if (!columns[c].identifies || columns[c].write == write_n || !is_constant(results, &columns[c], cell)) continue;
         fprintf(out, "%s%s %s", separator, columns[c].title, cell);
         separator = ", ";
     }
     fputs("\n\n", out);
 }
 
-deberta_status report_print_results(const bench_report *report, FILE *out, text_table_style style, deberta_error *err)
+deberta_status bench_results_print(const bench_results *results, FILE *out, text_table_style style, deberta_error *err)
 {
-    if (report->count == 0) return DEBERTA_OK;
+    if (results->count == 0) return DEBERTA_OK;
     bool shown[COLUMNS];
     size_t count = 0;
-    for (size_t c = 0; c < COLUMNS; c++) count += shown[c] = is_shown(report, &columns[c], style);
+    for (size_t c = 0; c < COLUMNS; c++) count += shown[c] = is_shown(results, &columns[c], style);
     text_table table = text_table_make(count);
     for (size_t c = 0; c < COLUMNS; c++) {
         if (shown[c]) text_table_add(&table, "%s", style == TEXT_TABLE_CSV ? columns[c].name : columns[c].title);
     }
-    for (size_t i = 0; i < report->count; i++) {
+    for (size_t i = 0; i < results->count; i++) {
         for (size_t c = 0; c < COLUMNS; c++) {
             char cell[CELL_BYTES];
             if (!shown[c]) continue;
-            columns[c].write(cell, &report->results[i]);
+            columns[c].write(cell, &results->result[i]);
             text_table_add(&table, "%s", cell);
         }
     }
-    if (style != TEXT_TABLE_CSV) print_caption(report, out);
+    if (style != TEXT_TABLE_CSV) print_caption(results, out);
     return text_table_finish(&table, out, style, err);
 }
 
@@ -250,13 +250,13 @@ static void add_stage(text_table *table, const char *name, const bench_stage *st
     text_table_add(table, "%.2f", stage->seconds > 0 ? 1e-9 * stage->bytes / stage->seconds : 0);
 }
 
-static deberta_status print_breakdown(const bench_report *report, const bench_result *r, FILE *out,
+static deberta_status print_breakdown(const bench_results *results, const bench_result *r, FILE *out,
                                       text_table_style style, deberta_error *err)
 {
     static const char *const titles[] = {"stage", "ms", "% of time", "GFLOP", "GFLOP/s", "% of peak", "MB", "GB/s"};
     deberta_isa isa = DEBERTA_ISA_AUTO;
     deberta_isa_from_name(&isa, r->isa, NULL);
-    double peak = machine_peak_gflops(&report->sheet.roofs, isa, r->threads);
+    double peak = machine_peak_gflops(&results->sheet.roofs, isa, r->threads);
     char n[CELL_BYTES];
     write_n(n, r);
     text_table table = text_table_make(sizeof titles / sizeof *titles);
@@ -283,21 +283,21 @@ static deberta_status print_breakdown(const bench_report *report, const bench_re
     return DEBERTA_OK;
 }
 
-deberta_status report_print_breakdowns(const bench_report *report, FILE *out, text_table_style style,
-                                       deberta_error *err)
+deberta_status bench_results_print_breakdowns(const bench_results *results, FILE *out, text_table_style style,
+                                              deberta_error *err)
 {
-    for (size_t i = 0; i < report->count; i++) {
-        if (report->results[i].has_breakdown)
-            DEBERTA_TRY(print_breakdown(report, &report->results[i], out, style, err));
+    for (size_t i = 0; i < results->count; i++) {
+        if (results->result[i].has_breakdown)
+            DEBERTA_TRY(print_breakdown(results, &results->result[i], out, style, err));
     }
     return DEBERTA_OK;
 }
 
 /* ------------------------------------------------------------------------------------------------------ the machine */
 
-void report_print_environment(const bench_report *report, FILE *out)
+void bench_results_print_environment(const bench_results *results, FILE *out)
 {
-    const machine_sheet *s = &report->sheet;
+    const machine_sheet *s = &results->sheet;
     const topology_info *t = &s->topology;
     fprintf(out, "deberta %s, commit %s%s, %s %s\n", s->version, *s->commit ? s->commit : "unknown",
             s->dirty ? " with changes" : "", s->compiler, s->flags);
@@ -306,14 +306,15 @@ void report_print_environment(const bench_report *report, FILE *out)
             (double)s->memory_bytes / (1 << 30), s->virtual_machine ? ", virtual machine" : "", s->system);
     fprintf(out, "tiers %s; governor %s; load %.2f; clock %.2f GHz before, %.2f after; other processes %.2f cores\n",
             s->tiers, s->governor, s->load, s->clock_ghz, s->clock_ghz_after, s->activity.others);
-    if (report->load_s > 0) {
-        fprintf(out, "opening the model took %.2g s, and the process %.0f MB at most until then\n", report->load_s,
-                1e-6 * (double)report->load_peak_rss_bytes);
+    if (results->load_s > 0) {
+        fprintf(out, "opening the model took %.2g s, and the process %.0f MB at most until then\n", results->load_s,
+                1e-6 * (double)results->load_peak_rss_bytes);
     }
     for (size_t i = 0; i < s->note_count; i++) fprintf(out, "%s%s\n", i ? "         " : "not quiet: ", s->notes[i]);
 }
 
-deberta_status report_print_roofs(const machine_roofs *roofs, FILE *out, text_table_style style, deberta_error *err)
+deberta_status bench_results_print_roofs(const machine_roofs *roofs, FILE *out, text_table_style style,
+                                         deberta_error *err)
 {
     bool measured[DEBERTA_ISA_COUNT] = {false}, bandwidth = false;
     size_t tiers = 0;

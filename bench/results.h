@@ -1,8 +1,8 @@
 /* What a sweep found: kept in memory, printed as table, Markdown or CSV, written to and read from JSON.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef BENCH_REPORT_H
-#define BENCH_REPORT_H
+#ifndef BENCH_RESULTS_H
+#define BENCH_RESULTS_H
 
 #include <stdio.h>
 
@@ -42,39 +42,40 @@ typedef struct bench_result {
     double breakdown_s; /* wall time of the encode that the breakdown is of */
 } bench_result;
 
-typedef struct bench_report {
+typedef struct bench_results {
     machine_sheet sheet;
-    bench_result *results; /* owned */
+    bench_result *result; /* owned */
     size_t count;
     char command[512];          /* that made it, or empty */
     double load_s;              /* that opening the model took; 0: none was opened */
     size_t load_peak_rss_bytes; /* while it was opened */
     size_t disagreements;       /* points whose output was not what it had to be; each is among the notes */
-} bench_report;
+} bench_results;
 
-void bench_report_free(bench_report *report);
+void bench_results_free(bench_results *results);
 
 /* One row a result. The plain and the Markdown table leave out what is the same in all rows, and say it once above; CSV
  * has everything, in units of the JSON. */
-deberta_status report_print_results(const bench_report *report, FILE *out, text_table_style style, deberta_error *err);
+deberta_status bench_results_print(const bench_results *results, FILE *out, text_table_style style, deberta_error *err);
 /* One table a result that has a breakdown. */
-deberta_status report_print_breakdowns(const bench_report *report, FILE *out, text_table_style style,
-                                       deberta_error *err);
+deberta_status bench_results_print_breakdowns(const bench_results *results, FILE *out, text_table_style style,
+                                              deberta_error *err);
 /* The machine in a few lines, and why its numbers may be off. */
-void report_print_environment(const bench_report *report, FILE *out);
+void bench_results_print_environment(const bench_results *results, FILE *out);
 /* Roofs by number of threads. */
-deberta_status report_print_roofs(const machine_roofs *roofs, FILE *out, text_table_style style, deberta_error *err);
+deberta_status bench_results_print_roofs(const machine_roofs *roofs, FILE *out, text_table_style style,
+                                         deberta_error *err);
 
-#define REPORT_SCHEMA "deberta-bench/1" /* of the JSON */
+#define BENCH_RESULTS_SCHEMA "deberta-bench/1" /* of the JSON */
 
 /* {"schema": "deberta-bench/1", "environment": {...}, "results": [...], "trends": [...]} */
-deberta_status report_write_json(const bench_report *report, FILE *out, deberta_error *err);
+deberta_status bench_results_write_json(const bench_results *results, FILE *out, deberta_error *err);
 /* Unknown members are ignored, absent ones stay 0 or empty; samples and what identifies a result must be there. `where`
  * is what messages call the file. */
-deberta_status report_read_json(bench_report *report, FILE *in, const char *where, deberta_error *err);
+deberta_status bench_results_read_json(bench_results *results, FILE *in, const char *where, deberta_error *err);
 
 /* The file at path; "-" is standard input. */
-deberta_status report_read_file(bench_report *report, const char *path, deberta_error *err);
+deberta_status bench_results_read_file(bench_results *results, const char *path, deberta_error *err);
 
 /* "full", "c2c", "c2c+c2p", "c2c+p2c". */
 const char *term_selection_name(term_selection terms);

@@ -1,4 +1,4 @@
-/* The JSON of a report: one member a fact, units in the names. report_read.c reads back the same.
+/* The JSON of a report: one member a fact, units in the names. results_read.c reads back the same.
  *
  * SPDX-License-Identifier: MIT */
 #include <inttypes.h>
@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench/report.h"
+#include "bench/results.h"
 #include "bench/trends.h"
 #include "output/json_text.h"
 
@@ -98,7 +98,7 @@ static void put_peaks(writer w, const machine_sheet *s)
     put_number(w, "stream_gbs", stream > 0 ? stream : NAN);
 }
 
-static void put_environment(writer w, const bench_report *report)
+static void put_environment(writer w, const bench_results *report)
 {
     const machine_sheet *s = &report->sheet;
     const topology_info *t = &s->topology;
@@ -198,9 +198,9 @@ static json_t *result_object(const bench_result *r, bool *failed)
     return w.object;
 }
 
-static json_t *trend_object(const bench_report *report, const trend *t, bool *failed)
+static json_t *trend_object(const bench_results *report, const trend *t, bool *failed)
 {
-    const bench_result *r = &report->results[t->like];
+    const bench_result *r = &report->result[t->like];
     writer w = {.object = json_object(), .failed = failed};
     put_text(w, "over", t->axis == TREND_LAYERS ? "layers" : "n");
     put_text(w, "model", r->model);
@@ -225,19 +225,19 @@ static json_t *trend_object(const bench_report *report, const trend *t, bool *fa
     return w.object;
 }
 
-static json_t *report_object(const bench_report *report, const trend_list *trends, bool *failed)
+static json_t *report_object(const bench_results *report, const trend_list *trends, bool *failed)
 {
     writer w = {.object = json_object(), .failed = failed};
-    put_text(w, "schema", REPORT_SCHEMA);
+    put_text(w, "schema", BENCH_RESULTS_SCHEMA);
     put_environment(put_object(w, "environment"), report);
     json_t *results = put_array(w, "results");
-    for (size_t i = 0; i < report->count; i++) append(results, result_object(&report->results[i], failed), failed);
+    for (size_t i = 0; i < report->count; i++) append(results, result_object(&report->result[i], failed), failed);
     json_t *curves = put_array(w, "trends");
     for (size_t i = 0; i < trends->count; i++) append(curves, trend_object(report, &trends->trends[i], failed), failed);
     return w.object;
 }
 
-deberta_status report_write_json(const bench_report *report, FILE *out, deberta_error *err)
+deberta_status bench_results_write_json(const bench_results *report, FILE *out, deberta_error *err)
 {
     bool failed = false;
     trend_list trends;

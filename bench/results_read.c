@@ -1,4 +1,4 @@
-/* Reading the JSON of a report, as report_write.c leaves it. What an older or a foreign file lacks is 0 or empty; what
+/* Reading the JSON of a report, as results_write.c leaves it. What an older or a foreign file lacks is 0 or empty; what
  * a comparison cannot do without must be there.
  *
  * SPDX-License-Identifier: MIT */
@@ -9,7 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "bench/report.h"
+#include "bench/results.h"
 #include "core/base/utf8.h"
 
 static void get_text(const json_t *object, const char *name, char *text, size_t capacity_bytes)
@@ -67,7 +67,7 @@ static void get_roofs(const json_t *environment, machine_roofs *roofs)
     roofs->stream_bytes = get_size(environment, "stream_bytes");
 }
 
-static void get_environment(const json_t *e, bench_report *report)
+static void get_environment(const json_t *e, bench_results *report)
 {
     machine_sheet *s = &report->sheet;
     topology_info *t = &s->topology;
@@ -201,24 +201,24 @@ static deberta_status get_result(const json_t *object, bench_result *r, const ch
     return get_samples(object, r, where, index, err);
 }
 
-static deberta_status get_report(const json_t *root, bench_report *report, const char *where, deberta_error *err)
+static deberta_status get_report(const json_t *root, bench_results *report, const char *where, deberta_error *err)
 {
     const char *schema = json_string_value(json_object_get(root, "schema"));
     const json_t *results = json_object_get(root, "results");
-    if (!schema || strcmp(schema, REPORT_SCHEMA) != 0)
+    if (!schema || strcmp(schema, BENCH_RESULTS_SCHEMA) != 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: schema is '%s', expected '%s'", where, schema ? schema : "absent",
-                     REPORT_SCHEMA);
+                     BENCH_RESULTS_SCHEMA);
     if (!json_is_object(json_object_get(root, "environment")))
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: there is no environment, and results without it compare with nothing",
                      where);
     if (!json_is_array(results)) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: there are no results", where);
     get_environment(json_object_get(root, "environment"), report);
     size_t count = json_array_size(results);
-    report->results = calloc(count ? count : 1, sizeof *report->results);
-    if (!report->results) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: out of memory for %zu results", where, count);
+    report->result = calloc(count ? count : 1, sizeof *report->result);
+    if (!report->result) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: out of memory for %zu results", where, count);
     for (size_t i = 0; i < count; i++) {
         report->count = i + 1;
-        DEBERTA_TRY(get_result(json_array_get(results, i), &report->results[i], where, i, err));
+        DEBERTA_TRY(get_result(json_array_get(results, i), &report->result[i], where, i, err));
     }
     return DEBERTA_OK;
 }
@@ -232,10 +232,10 @@ static void skip_mark(FILE *in)
     if (first != EOF) ungetc(first, in);
 }
 
-deberta_status report_read_json(bench_report *report, FILE *in, const char *where, deberta_error *err)
+deberta_status bench_results_read_json(bench_results *report, FILE *in, const char *where, deberta_error *err)
 {
     json_error_t problem;
-    *report = (bench_report){0};
+    *report = (bench_results){0};
     skip_mark(in);
     json_t *root = json_loadf(in, JSON_REJECT_DUPLICATES, &problem);
     if (!root)
@@ -243,13 +243,13 @@ deberta_status report_read_json(bench_report *report, FILE *in, const char *wher
                      problem.text);
     deberta_status status = get_report(root, report, where, err);
     json_decref(root);
-    if (status != DEBERTA_OK) bench_report_free(report);
+    if (status != DEBERTA_OK) bench_results_free(report);
     return status;
 }
 
-deberta_status report_read_file(bench_report *report, const char *path, deberta_error *err)
+deberta_status bench_results_read_file(bench_results *report, const char *path, deberta_error *err)
 {
-    if (strcmp(path, "-") == 0) return report_read_json(report, stdin, "standard input", err);
+    if (strcmp(path, "-") == 0) return bench_results_read_json(report, stdin, "standard input", err);
     FILE *file = fopen(path, "rb");
     if (!file) DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: cannot be opened: %s", path, strerror(errno));
     struct stat about;
@@ -257,7 +257,7 @@ deberta_status report_read_file(bench_report *report, const char *path, deberta_
         fclose(file);
         DEBERTA_FAIL(err, DEBERTA_E_FILE, "%s: is a folder, expected a JSON file", path);
     }
-    const deberta_status status = report_read_json(report, file, path, err);
+    const deberta_status status = bench_results_read_json(report, file, path, err);
     fclose(file);
     return status;
 }

@@ -1,0 +1,56 @@
+/* What the commands of `deberta bench` share: lists among their options, and the end of their output.
+ *
+ * Parsers are those of PARSED_AT rows; their lists live as long as the options. SPDX-License-Identifier: MIT */
+#ifndef CLI_BENCH_BENCH_OPTIONS_H
+#define CLI_BENCH_BENCH_OPTIONS_H
+
+#include "bench/results.h"
+#include "bench/sweep.h"
+#include "command/run.h"
+
+typedef struct isa_list {
+    deberta_isa values[DEBERTA_ISA_COUNT];
+    size_t count;
+} isa_list;
+
+extern const command command_bench_machine, command_bench_kernel, command_bench_schedule, command_bench_compare,
+    command_bench_plot; /* the last in a program with figures */
+
+/* One value of a list option into a size_list: values from 1 to highest. */
+int bench_parse_list(common_options *options, const char *name, const char *text, size_t highest, size_list *list);
+/* The same, but every value counts: two sequences of 28 tokens are two. */
+int bench_parse_repeated(common_options *options, const char *name, const char *text, size_t highest, size_list *list);
+int bench_parse_tokens(common_options *options, const char *text, void *size_list);
+/* A single 0 means what it means everywhere: OMP_NUM_THREADS or the physical cores, here an empty list. */
+int bench_parse_threads(common_options *options, const char *text, void *size_list);
+/* "avx2,avx512", "all" or "auto". */
+int bench_parse_isas(common_options *options, const char *text, void *isa_list);
+/* An empty list is what DEBERTA_ISA says, or the best tier. EXIT_OK, or EXIT_USAGE where the variable is wrong. */
+int bench_default_isas(const common_options *options, isa_list *list);
+
+#define BENCH_TOKENS_OPTION(S, member, help)                                                                           \
+    {                                                                                                                  \
+        "tokens", 'n', "LIST", "lengths: 16,40,128 or 16-512*2 or 16-128+16 (default " help ")",                       \
+            PARSED_AT(S, member, bench_parse_tokens)                                                                   \
+    }
+#define BENCH_THREADS_OPTION(S, member, help)                                                                          \
+    {                                                                                                                  \
+        "threads", 't', "LIST", "numbers of threads (default " help ")", PARSED_AT(S, member, bench_parse_threads)     \
+    }
+#define BENCH_ISAS_OPTION(S, member)                                                                                   \
+    {                                                                                                                  \
+        "isa", 0, "LIST", "tiers: avx2,avx512 or all (default the best)", PARSED_AT(S, member, bench_parse_isas)       \
+    }
+#define BENCH_FORMAT_OPTION(help, names)                                                                               \
+    {                                                                                                                  \
+        "format", 0, "NAME", help, CHOICE_AT(common_options, format, names), .role = OPTION_SHOWS                      \
+    }
+
+/* The command line into the results, without --out. */
+void bench_note_command(const common_options *options, bench_results *results);
+
+/* Closes what was written, or throws it away and says why; the exit code. */
+int bench_finish_output(const common_options *options, text_output *output, deberta_status status,
+                        const deberta_error *error);
+
+#endif
