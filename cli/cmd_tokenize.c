@@ -4,40 +4,40 @@
 #include "command/run.h"
 #include "command/input/input.h"
 
-static json_t *spans_of(const token_list *list, const text_span *spans)
+static json_t *spans_of(const deberta_tokens *list, const deberta_span *spans)
 {
     json_t *array = json_array();
     for (size_t t = 0; t < list->count; t++)
-        json_array_append_new(array, list->roles[t] == TOKEN_FRAME
+        json_array_append_new(array, list->roles[t] == DEBERTA_TOKEN_FRAME
                                          ? json_null()
                                          : json_pack("[I, I]", (json_int_t)spans[t].begin, (json_int_t)spans[t].end));
     return array;
 }
 
-static json_t *describe(const token_list *list)
+static json_t *describe(const deberta_tokens *list)
 {
     json_t *ids = json_array(), *tokens = json_array(), *types = json_array();
     for (size_t t = 0; t < list->count; t++) {
         size_t bytes;
-        const char *text = token_list_text(list, t, &bytes);
+        const char *text = deberta_tokens_text(list, t, &bytes);
         json_array_append_new(ids, json_integer(list->ids[t]));
         json_array_append_new(tokens, json_stringn(text, bytes));
-        json_array_append_new(types, json_integer(list->type_ids[t]));
+        json_array_append_new(types, json_integer(list->token_types[t]));
     }
     return json_pack("{s:o, s:o, s:o, s:o, s:o}", "ids", ids, "tokens", tokens, "offsets",
-                     spans_of(list, list->char_spans), "byte_offsets", spans_of(list, list->byte_spans), "type_ids",
-                     types);
+                     spans_of(list, list->character_spans), "byte_offsets", spans_of(list, list->byte_spans),
+                     "type_ids", types);
 }
 
-static void print_table(FILE *out, const token_list *list)
+static void print_table(FILE *out, const deberta_tokens *list)
 {
     fprintf(out, "%5s %8s %4s %12s  %s\n", "index", "id", "type", "characters", "token");
     for (size_t t = 0; t < list->count; t++) {
         char span[48] = "-";
-        if (list->roles[t] != TOKEN_FRAME)
-            snprintf(span, sizeof span, "%zu-%zu", list->char_spans[t].begin, list->char_spans[t].end);
-        fprintf(out, "%5zu %8d %4d %12s  %s\n", t, list->ids[t], list->type_ids[t], span,
-                token_list_text(list, t, NULL));
+        if (list->roles[t] != DEBERTA_TOKEN_FRAME)
+            snprintf(span, sizeof span, "%zu-%zu", list->character_spans[t].begin, list->character_spans[t].end);
+        fprintf(out, "%5zu %8d %4d %12s  %s\n", t, list->ids[t], list->token_types[t], span,
+                deberta_tokens_text(list, t, NULL));
     }
 }
 
@@ -46,9 +46,9 @@ static int print(const common_options *options, const input_batch *input, text_o
     bool fits = true;
     for (size_t r = 0; fits && r < input->rows; r++) {
         if (options->json)
-            fits = run_write_json_line(output->file, describe(&input->token_lists[r]));
+            fits = run_write_json_line(output->file, describe(input->token_lists[r]));
         else
-            print_table(output->file, &input->token_lists[r]);
+            print_table(output->file, input->token_lists[r]);
     }
     if (fits) return text_output_close(options, output);
     text_output_discard(output);

@@ -427,10 +427,10 @@ DEBERTA_API int deberta_tokenizer_is_special(const deberta_tokenizer *tokenizer,
 
 typedef struct deberta_text {
     size_t struct_size;
-    const char *text; /* UTF-8, less than 2 GiB; may hold NUL */
-    size_t text_bytes;
-    const char *pair; /* a second segment, or NULL; an empty one is a segment */
-    size_t pair_bytes;
+    const char *text;  /* UTF-8, less than 2 GiB; may hold NUL */
+    size_t text_bytes; /* 0 = it is terminated: its length is looked for */
+    const char *pair;  /* a second segment, or NULL; an empty one is a segment */
+    size_t pair_bytes; /* as text_bytes */
     size_t max_tokens; /* cut to at most so many, [CLS] and [SEP] included; of a pair the longer segment loses its last
                           token until all fits. 0 = cut nothing */
     int strict;        /* 1 = broken UTF-8 is an error (DEBERTA_E_FORMAT); 0 = U+FFFD takes its place */
@@ -442,6 +442,12 @@ typedef struct deberta_span {
     size_t begin, end;
 } deberta_span;
 
+typedef enum deberta_token_role {
+    DEBERTA_TOKEN_TEXT = 0, /* a piece of the text */
+    DEBERTA_TOKEN_SPELLED,  /* a special token that the text spells out, such as "[MASK]" */
+    DEBERTA_TOKEN_FRAME     /* the [CLS] and [SEP] put around the segments: spans are 0, 0 and mean nothing */
+} deberta_token_role;
+
 /* [CLS] text [SEP], or [CLS] text [SEP] pair [SEP]; ids and token_types are what deberta_batch takes. */
 typedef struct deberta_tokens {
     size_t count;
@@ -451,16 +457,26 @@ typedef struct deberta_tokens {
      * be empty: of [CLS] and [SEP], of SentencePiece's added space, and of all but the last of several tokens made of
      * one character. */
     const deberta_span *byte_spans, *character_spans;
-    size_t dropped;  /* tokens that max_tokens cut off */
-    size_t replaced; /* units of broken UTF-8 that became U+FFFD */
+    size_t dropped;                                     /* tokens that max_tokens cut off */
+    size_t replaced;                                    /* units of broken UTF-8 that became U+FFFD */
+    size_t first_replaced_segment, first_replaced_byte; /* where the first of them was, in the segment as given */
+    size_t segments;                                    /* 1, or 2 with a pair */
+    const uint8_t *roles;                               /* [count] of deberta_token_role */
 } deberta_tokens;
 
-/* *tokens: NULL, or what an earlier call gave: its memory serves again. It does not need the tokenizer afterwards, and
- * goes with deberta_tokens_free. Time is linear in the length
- * (times its logarithm for BPE). On failure an earlier list is empty. */
+/* *tokens: NULL, or what an earlier call gave: its memory serves again, and what its arrays held is gone. It does not
+ * need the tokenizer afterwards, and goes with deberta_tokens_free. Time is linear in the length (times its logarithm
+ * for BPE). On failure an earlier list is empty. */
 DEBERTA_API deberta_status deberta_tokenize(deberta_tokens **tokens, const deberta_tokenizer *tokenizer,
                                             const deberta_text *text, deberta_error *err);
+/* A list of its own with the same tokens and nothing more: a list that deberta_tokenize fills again and again keeps
+ * memory for the next text, several times what its tokens take. For callers who keep many. */
+DEBERTA_API deberta_status deberta_tokens_copy(deberta_tokens **copy, const deberta_tokens *tokens, deberta_error *err);
 DEBERTA_API void deberta_tokens_free(deberta_tokens **tokens);
+/* The token as the vocabulary writes it (deberta_tokenizer_token), except that SentencePiece reports a stretch that it
+ * does not know by its own, normalised text. Terminated, but may hold NUL; bytes may be NULL. NULL for index >= count.
+ * Valid until the list changes. */
+DEBERTA_API const char *deberta_tokens_text(const deberta_tokens *tokens, size_t index, size_t *bytes);
 /* The text that ids stand for, terminated, for the caller to give to deberta_free; bytes may be NULL. [CLS], [SEP] and
  * [PAD] are left out, other special tokens are spelled. Bytes that make no character become U+FFFD. DEBERTA_E_ARGUMENT
  * for an id without a token. */

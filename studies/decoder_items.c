@@ -38,16 +38,17 @@ static deberta_status reserve(void *array, size_t *capacity, size_t count, size_
 static deberta_status find_word(const deberta_tokenizer *tokenizer, const char *word, int32_t *id, deberta_error *err)
 {
     char spaced[DECODER_WORD_BYTES + 1];
-    token_list list = {0};
+    deberta_tokens *list = NULL;
     snprintf(spaced, sizeof spaced, " %s", word);
-    const deberta_status status = tokenizer_encode(tokenizer, spaced, strlen(spaced), NULL, 0, NULL, &list, err);
+    const deberta_text text = {.struct_size = sizeof text, .text = spaced};
+    const deberta_status status = deberta_tokenize(&list, tokenizer, &text, err);
     *id = -1;
     size_t pieces = 0;
-    for (size_t t = 0; status == DEBERTA_OK && t < list.count; t++) {
-        if (list.roles[t] == TOKEN_FRAME) continue;
-        *id = ++pieces == 1 ? list.ids[t] : -1;
+    for (size_t t = 0; status == DEBERTA_OK && t < list->count; t++) {
+        if (list->roles[t] == DEBERTA_TOKEN_FRAME) continue;
+        *id = ++pieces == 1 ? list->ids[t] : -1;
     }
-    token_list_free(&list);
+    deberta_tokens_free(&list);
     return status;
 }
 
@@ -137,24 +138,25 @@ static bool expand(const char *template, const char *mask, size_t choice, senten
 static deberta_status add_context(decoder_items *items, const deberta_tokenizer *tokenizer, const sentence *s,
                                   deberta_error *err)
 {
-    token_list list = {0};
+    deberta_tokens *list = NULL;
     DEBERTA_TRY(
         reserve(&items->contexts, &items->context_capacity, items->context_count, sizeof *items->contexts, err));
     decoder_context *context = &items->contexts[items->context_count];
     *context = (decoder_context){.frame = items->frame_count - 1};
-    deberta_status status = tokenizer_encode(tokenizer, s->text, s->bytes, NULL, 0, NULL, &list, err);
+    const deberta_text text = {.struct_size = sizeof text, .text = s->text, .text_bytes = s->bytes};
+    deberta_status status = deberta_tokenize(&list, tokenizer, &text, err);
     if (status != DEBERTA_OK) return status;
     context->text = strdup(s->text);
-    context->ids = malloc(list.count * sizeof *context->ids);
-    context->tokens = list.count;
+    context->ids = malloc(list->count * sizeof *context->ids);
+    context->tokens = list->count;
     items->context_count++;
     size_t masks = 0;
     const int32_t mask_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK);
-    for (size_t t = 0; context->ids && t < list.count; t++) {
-        context->ids[t] = list.ids[t];
-        if (list.ids[t] == mask_id && masks < DECODER_MASKS) context->masks[masks++] = t;
+    for (size_t t = 0; context->ids && t < list->count; t++) {
+        context->ids[t] = list->ids[t];
+        if (list->ids[t] == mask_id && masks < DECODER_MASKS) context->masks[masks++] = t;
     }
-    token_list_free(&list);
+    deberta_tokens_free(&list);
     if (!context->text || !context->ids) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     return DEBERTA_OK;
 }

@@ -9,7 +9,7 @@
 #define STUDIES_DECODER_ITEMS_H
 
 #include "command/input/text_stream.h"
-#include "core/text/tokenizer.h"
+#include "include/deberta.h"
 
 enum { DECODER_WORD_BYTES = 40, DECODER_MASKS = 2 };
 

@@ -18,8 +18,8 @@ static deberta_status classify(components_study *study, deberta_error *err)
     study->classes = malloc(texts->starts[texts->count] + 1);
     if (!study->classes) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t k = 0; k < texts->count; k++)
-        for (size_t t = 0; t < texts->lists[k].count; t++)
-            study->classes[texts->starts[k] + t] = (uint8_t)token_class_of(&texts->lists[k], t, texts->sentences[k]);
+        for (size_t t = 0; t < texts->lists[k]->count; t++)
+            study->classes[texts->starts[k] + t] = (uint8_t)token_class_of(texts->lists[k], t, texts->sentences[k]);
     study->share.classes = study->classes;
     study->share.starts = texts->starts;
     return DEBERTA_OK;

@@ -30,7 +30,7 @@ static deberta_status cut_texts(positions_study *study, deberta_error *err)
     size_t filled = 0;
     for (size_t k = 0; k < texts->count; k++) {
         const int32_t *ids = texts->ids + texts->starts[k] + 1;
-        const size_t count = texts->lists[k].count - 2;
+        const size_t count = texts->lists[k]->count - 2;
         for (size_t i = 0; i < count; i++, filled++)
             study->windows[filled / inner * POSITIONS_PROBE_TOKENS + 1 + filled % inner] = ids[i];
         if (count < SHORTEST_PHRASE || count > LONGEST_PHRASE) continue;
@@ -42,7 +42,7 @@ static deberta_status cut_texts(positions_study *study, deberta_error *err)
     study->window_count = filled / inner;
     for (size_t k = 0; k < study->window_count; k++) {
         study->windows[k * POSITIONS_PROBE_TOKENS] = texts->ids[0];
-        study->windows[(k + 1) * POSITIONS_PROBE_TOKENS - 1] = texts->ids[texts->lists[0].count - 1];
+        study->windows[(k + 1) * POSITIONS_PROBE_TOKENS - 1] = texts->ids[texts->lists[0]->count - 1];
     }
     if (study->window_count < LEAST_PROBE_SEQUENCES)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the probes need %d windows of %zu tokens; these texts fill %zu",

@@ -7,31 +7,29 @@
 #include "core/base/grow.h"
 #include "core/base/status.h"
 
-/* The list and the record's text are taken over. */
-static deberta_status add_list(study_texts *texts, size_t *capacity, text_record *record, token_list *list,
+/* The record's text is taken over, the list is copied. */
+static deberta_status add_list(study_texts *texts, size_t *capacity, text_record *record, const deberta_tokens *list,
                                deberta_error *err)
 {
     size_t list_capacity = *capacity;
-    token_list *lists = grown(texts->lists, &list_capacity, texts->count + 1, sizeof *lists);
+    deberta_tokens **lists = grown(texts->lists, &list_capacity, texts->count + 1, sizeof *lists);
     if (lists) texts->lists = lists;
     char **sentences = lists ? grown(texts->sentences, capacity, texts->count + 1, sizeof *sentences) : NULL;
     if (!sentences) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     texts->sentences = sentences;
-    texts->sentences[texts->count] = record->text;
+    DEBERTA_TRY(deberta_tokens_copy(&texts->lists[texts->count], list, err));
+    texts->sentences[texts->count++] = record->text;
     record->text = NULL;
-    texts->lists[texts->count++] = *list;
-    *list = (token_list){0};
-    token_list_hand_over(&texts->lists[texts->count - 1], list);
     return DEBERTA_OK;
 }
 
-static deberta_status read_text(study_texts *texts, size_t *capacity, text_record *record, token_list *list,
+static deberta_status read_text(study_texts *texts, size_t *capacity, text_record *record, deberta_tokens **list,
                                 deberta_error *err)
 {
     DEBERTA_TRY(text_batches_tokenize(&texts->model, record, list, err));
     if (!record->problem)
-        DEBERTA_TRY(text_batches_check_length(&texts->model, record, list->count, texts->model.longest, err));
-    if (!record->problem) return add_list(texts, capacity, record, list, err);
+        DEBERTA_TRY(text_batches_check_length(&texts->model, record, (*list)->count, texts->model.longest, err));
+    if (!record->problem) return add_list(texts, capacity, record, *list, err);
     char place[256];
     text_record_place(record, place);
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: %s", place, record->problem);
@@ -40,7 +38,7 @@ static deberta_status read_text(study_texts *texts, size_t *capacity, text_recor
 static deberta_status read_all(study_texts *texts, text_stream *stream, size_t most, deberta_error *err)
 {
     size_t capacity = 0;
-    token_list list = {0};
+    deberta_tokens *list = NULL;
     deberta_status status = DEBERTA_OK;
     while (status == DEBERTA_OK && texts->count < most) {
         text_record record;
@@ -50,7 +48,7 @@ static deberta_status read_all(study_texts *texts, text_stream *stream, size_t m
         text_record_free(&record);
         if (end) break;
     }
-    token_list_free(&list);
+    deberta_tokens_free(&list);
     if (status == DEBERTA_OK && texts->count == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "the files hold no sentence");
     return status;
 }
@@ -59,12 +57,12 @@ static deberta_status lay_side_by_side(study_texts *texts, deberta_error *err)
 {
     size_t tokens = 0;
     texts->starts = malloc((texts->count + 1) * sizeof *texts->starts);
-    for (size_t k = 0; k < texts->count; k++) tokens += texts->lists[k].count;
+    for (size_t k = 0; k < texts->count; k++) tokens += texts->lists[k]->count;
     texts->ids = malloc((tokens + 1) * sizeof *texts->ids);
     if (!texts->starts || !texts->ids) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     texts->starts[0] = 0;
     for (size_t k = 0; k < texts->count; k++) {
-        const token_list *list = &texts->lists[k];
+        const deberta_tokens *list = texts->lists[k];
         memcpy(texts->ids + texts->starts[k], list->ids, list->count * sizeof *texts->ids);
         texts->starts[k + 1] = texts->starts[k] + list->count;
     }
@@ -91,7 +89,7 @@ int study_texts_open(study_texts *texts, const parsed_options *options, size_t m
 void study_texts_close(study_texts *texts)
 {
     for (size_t k = 0; k < texts->count; k++) {
-        token_list_free(&texts->lists[k]);
+        deberta_tokens_free(&texts->lists[k]);
         free(texts->sentences[k]);
     }
     free(texts->sentences);
@@ -135,8 +133,8 @@ deberta_status study_texts_hide(const study_texts *texts, uint64_t seed, masked_
     *masks = calloc(texts->count, sizeof **masks);
     deberta_status status = maskable && *masks ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t k = 0; status == DEBERTA_OK && k < texts->count; k++)
-        for (size_t t = 0; t < texts->lists[k].count; t++)
-            maskable[texts->starts[k] + t] = texts->lists[k].roles[t] == TOKEN_TEXT;
+        for (size_t t = 0; t < texts->lists[k]->count; t++)
+            maskable[texts->starts[k] + t] = texts->lists[k]->roles[t] == DEBERTA_TOKEN_TEXT;
     if (status == DEBERTA_OK)
         status = masked_texts_make(masked, texts->ids, maskable, texts->starts, texts->count,
                                    deberta_tokenizer_special_id(texts->model.tokenizer, DEBERTA_SPECIAL_MASK), rate,

@@ -8,12 +8,12 @@
 #include "analysis/masked_texts.h"
 
 typedef struct study_texts {
-    text_batches model; /* model.model, model.tokenizer, model.info, model.session_options are open and filled */
-    size_t count;       /* sentences */
-    char **sentences;   /* [count] as they were read, with a NUL behind them */
-    token_list *lists;  /* [count] roles, spans and texts of the tokens */
-    size_t *starts;     /* [count + 1] of the sentences in ids */
-    int32_t *ids;       /* [starts[count]] */
+    text_batches model;     /* model.model, model.tokenizer, model.info, model.session_options are open and filled */
+    size_t count;           /* sentences */
+    char **sentences;       /* [count] as they were read, with a NUL behind them */
+    deberta_tokens **lists; /* [count] roles, spans and texts of the tokens */
+    size_t *starts;         /* [count + 1] of the sentences in ids */
+    int32_t *ids;           /* [starts[count]] */
 } study_texts;
 
 /* Opens the model and its tokenizer and reads at most `most` texts (--sentences lowers that). A text that the model

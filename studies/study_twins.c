@@ -72,8 +72,8 @@ static deberta_status measure(twins_study *study, deberta_error *err)
     study->wholes = malloc(texts->count * sizeof *study->wholes);
     if (!study->own || !study->parts || !study->wholes) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t k = 0; k < texts->count; k++)
-        for (size_t t = 0; t < texts->lists[k].count; t++)
-            study->own[texts->starts[k] + t] = texts->lists[k].roles[t] != TOKEN_FRAME;
+        for (size_t t = 0; t < texts->lists[k]->count; t++)
+            study->own[texts->starts[k] + t] = texts->lists[k]->roles[t] != DEBERTA_TOKEN_FRAME;
     progress_bar bar = progress_begin(study->options, "sentences", TWINS * texts->count);
     deberta_status status = DEBERTA_OK;
     for (size_t m = 0; status == DEBERTA_OK && m < TWINS; m++)

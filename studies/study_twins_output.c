@@ -27,7 +27,7 @@ static deberta_status find_number(twins_study *study, const twin *model, const t
 {
     const study_texts *texts = &study->texts;
     for (size_t k = 0; k < texts->count; k++) {
-        study->wholes[k] = (double)texts->lists[k].count;
+        study->wholes[k] = (double)texts->lists[k]->count;
         study->parts[k] = sum_of(model, k, layer, head, number) - (minus ? sum_of(minus, k, layer, head, number) : 0);
     }
     return bootstrap_ratio(interval, study->parts, study->wholes, texts->count, study->seed, err);

@@ -18,12 +18,12 @@ static bool holds_only_punctuation(const char *text, size_t bytes)
 
 /* By the characters that the token comes from, whole ones: byte-level vocabularies may cut inside them. Of several
  * tokens that are made from one character all but the last have an empty place, and say themselves what they are. */
-static bool is_punctuation(const token_list *list, size_t index, const char *text)
+static bool is_punctuation(const deberta_tokens *list, size_t index, const char *text)
 {
     static const char space[] = "\xE2\x96\x81"; /* SentencePiece's */
-    text_span span = token_place_of(list, index, text).bytes;
+    deberta_span span = token_place_of(list, index, text).bytes;
     if (span.begin == span.end) {
-        const char *own = token_list_text(list, index, NULL);
+        const char *own = deberta_tokens_text(list, index, NULL);
         if (strncmp(own, space, strlen(space)) == 0) own += strlen(space);
         return holds_only_punctuation(own, strlen(own));
     }
@@ -32,13 +32,14 @@ static bool is_punctuation(const token_list *list, size_t index, const char *tex
     return holds_only_punctuation(text + span.begin, span.end - span.begin);
 }
 
-token_class token_class_of(const token_list *list, size_t index, const char *text)
+token_class token_class_of(const deberta_tokens *list, size_t index, const char *text)
 {
-    if (list->roles[index] != TOKEN_TEXT) return TOKEN_CLASS_SPECIAL;
+    if (list->roles[index] != DEBERTA_TOKEN_TEXT) return TOKEN_CLASS_SPECIAL;
     if (is_punctuation(list, index, text)) return TOKEN_CLASS_PUNCTUATION;
     const size_t begin = list->byte_spans[index].begin;
     const bool behind_space = begin < token_place_of(list, index, text).bytes.begin;
-    const bool behind_mark = index > 0 && list->roles[index - 1] == TOKEN_TEXT && is_punctuation(list, index - 1, text);
+    const bool behind_mark =
+        index > 0 && list->roles[index - 1] == DEBERTA_TOKEN_TEXT && is_punctuation(list, index - 1, text);
     return begin == 0 || behind_space || behind_mark ? TOKEN_CLASS_WORD : TOKEN_CLASS_CONTINUATION;
 }
 

@@ -2,7 +2,7 @@
 #ifndef STUDIES_TOKEN_CLASS_H
 #define STUDIES_TOKEN_CLASS_H
 
-#include "core/text/token_list.h"
+#include "include/deberta.h"
 
 typedef enum token_class {
     TOKEN_CLASS_SPECIAL,      /* frame, and special tokens that a text spells out */
@@ -13,7 +13,7 @@ typedef enum token_class {
 } token_class;
 
 /* text: what the list was made from, one segment, with a NUL behind it. */
-token_class token_class_of(const token_list *list, size_t index, const char *text);
+token_class token_class_of(const deberta_tokens *list, size_t index, const char *text);
 const char *token_class_name(token_class class);
 
 #endif

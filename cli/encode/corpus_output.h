@@ -15,15 +15,14 @@
 
 #include "command/options.h"
 #include "core/io/atomic_file.h"
-#include "core/text/token_list.h"
 
 typedef enum corpus_format { CORPUS_NPY, CORPUS_SAFETENSORS, CORPUS_JSONL } corpus_format;
 
 /* What a row is, beside its values. */
 typedef struct corpus_row {
-    size_t text;          /* which text of the corpus, from 0 */
-    size_t tokens;        /* encoded; 0: the text could not be encoded */
-    text_span characters; /* of a window, in its text */
+    size_t text;             /* which text of the corpus, from 0 */
+    size_t tokens;           /* encoded; 0: the text could not be encoded */
+    deberta_span characters; /* of a window, in its text */
 } corpus_row;
 
 typedef struct corpus_output {

@@ -25,7 +25,7 @@ static const char *const pooling_names[] = {"mean", "cls", "none", NULL};
 
 typedef struct corpus_text {
     text_record record;
-    token_list tokens;
+    deberta_tokens *tokens;
     size_t first_row, rows;
 } corpus_text;
 
@@ -222,12 +222,12 @@ static deberta_status read_chunk(corpus_job *job, bool *end, deberta_error *err)
         if (job->window && text->record.pair)
             DEBERTA_TRY(text_record_spoil(&text->record, err, "--window takes texts without a second segment"));
         if (!text->record.problem && !job->window)
-            DEBERTA_TRY(
-                text_batches_check_length(&job->batches, &text->record, text->tokens.count, job->batches.longest, err));
+            DEBERTA_TRY(text_batches_check_length(&job->batches, &text->record, text->tokens->count,
+                                                  job->batches.longest, err));
         text->first_row = job->row_count;
-        text->rows = text->record.problem ? 1 : windows_of(job, text->tokens.count);
+        text->rows = text->record.problem ? 1 : windows_of(job, text->tokens->count);
         job->row_count += text->rows;
-        if (!text->record.problem) tokens += text->tokens.count + text->rows * (job->window ? job->window : 0);
+        if (!text->record.problem) tokens += text->tokens->count + text->rows * (job->window ? job->window : 0);
     }
     return DEBERTA_OK;
 }
@@ -251,7 +251,7 @@ static void free_chunk(corpus_job *job)
 static text_piece cut_window(const corpus_job *job, const corpus_text *text, size_t number, int32_t *ids,
                              int32_t *types, corpus_row *row)
 {
-    const token_list *list = &text->tokens;
+    const deberta_tokens *list = text->tokens;
     const size_t first = 1 + number * job->stride, content = list->count - FRAME_TOKENS;
     const size_t left = content - (first - 1), inside = job->window - FRAME_TOKENS,
                  count = left < inside ? left : inside;
@@ -260,8 +260,8 @@ static text_piece cut_window(const corpus_job *job, const corpus_text *text, siz
     ids[count + 1] = list->ids[list->count - 1];
     memset(types, 0, (count + FRAME_TOKENS) * sizeof *types);
     if (count)
-        row->characters = (text_span){token_place_of(list, first, text->record.text).characters.begin,
-                                      list->char_spans[first + count - 1].end};
+        row->characters = (deberta_span){token_place_of(list, first, text->record.text).characters.begin,
+                                         list->character_spans[first + count - 1].end};
     return (text_piece){.ids = ids, .types = types, .tokens = count + FRAME_TOKENS};
 }
 
@@ -282,7 +282,7 @@ static size_t lay_out(corpus_job *job)
                                         &job->rows[r]);
                 else
                     *piece = (text_piece){
-                        .ids = text->tokens.ids, .types = text->tokens.type_ids, .tokens = text->tokens.count};
+                        .ids = text->tokens->ids, .types = text->tokens->token_types, .tokens = text->tokens->count};
                 piece->index = r;
                 job->rows[r].tokens = piece->tokens;
             }
@@ -509,7 +509,7 @@ int encode_corpus(const parsed_options *options)
     free_chunk(&job);
     for (size_t k = 0; k < job.text_capacity; k++) {
         text_record_free(&job.texts[k].record);
-        token_list_free(&job.texts[k].tokens);
+        deberta_tokens_free(&job.texts[k].tokens);
     }
     free(job.texts);
     free(job.sums);

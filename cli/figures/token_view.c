@@ -36,9 +36,9 @@ bool token_view_parse(const parsed_options *options, token_view_choice *choice)
 
 /* -------------------------------------------------------------------------------------------------------- making */
 
-static const token_list *tokens_of(const input_batch *input, size_t row)
+static const deberta_tokens *tokens_of(const input_batch *input, size_t row)
 {
-    return input->token_lists ? &input->token_lists[row] : NULL;
+    return input->token_lists ? input->token_lists[row] : NULL;
 }
 
 /* Bytes of the white space that a text of `bytes` begins with, one character of it; 0: it begins with something else.
@@ -55,13 +55,13 @@ static size_t leading_space(const char *text, size_t bytes)
  * where that is nothing else), or to none. */
 static bool begins_word(const input_batch *input, size_t row, size_t t)
 {
-    const token_list *list = tokens_of(input, row);
-    if (t == 0 || list->roles[t] != TOKEN_TEXT || list->roles[t - 1] != TOKEN_TEXT ||
-        list->type_ids[t] != list->type_ids[t - 1])
+    const deberta_tokens *list = tokens_of(input, row);
+    if (t == 0 || list->roles[t] != DEBERTA_TOKEN_TEXT || list->roles[t - 1] != DEBERTA_TOKEN_TEXT ||
+        list->token_types[t] != list->token_types[t - 1])
         return true;
     const char *text = token_segment(input, row, t);
-    const size_t bytes = list->type_ids[t] ? input->pair_bytes[row] : input->text_bytes[row];
-    const text_span before = list->byte_spans[t - 1], span = list->byte_spans[t];
+    const size_t bytes = list->token_types[t] ? input->pair_bytes[row] : input->text_bytes[row];
+    const deberta_span before = list->byte_spans[t - 1], span = list->byte_spans[t];
     if (span.begin < span.end && leading_space(text + span.begin, bytes - span.begin)) return true;
     size_t skipped = span.begin;
     while (skipped > before.end && utf8_is_continuation(text[--skipped])) continue;
@@ -72,8 +72,9 @@ static bool begins_word(const input_batch *input, size_t row, size_t t)
 static char *label_of(const token_view *view, const input_batch *input, const token_view_choice *choice, size_t index)
 {
     const size_t first = view->members[view->starts[index]], last = view->members[view->starts[index + 1] - 1];
-    const token_list *list = tokens_of(input, view->row);
-    if (!choice->words || list->roles[first] != TOKEN_TEXT) return strdup(input->labels[view->first_token + first]);
+    const deberta_tokens *list = tokens_of(input, view->row);
+    if (!choice->words || list->roles[first] != DEBERTA_TOKEN_TEXT)
+        return strdup(input->labels[view->first_token + first]);
     const char *text = token_segment(input, view->row, first);
     size_t begin = list->byte_spans[first].begin;
     const size_t end = list->byte_spans[last].end;
@@ -104,13 +105,13 @@ static void choose_tokens(token_view *view, const input_batch *input, const toke
 static deberta_status label_tokens(token_view *view, const input_batch *input, const token_view_choice *choice,
                                    deberta_error *err)
 {
-    const token_list *list = tokens_of(input, view->row);
+    const deberta_tokens *list = tokens_of(input, view->row);
     for (size_t k = 0; k < view->count; k++) {
         const size_t token = view->tokens[k];
         view->labels[k] = (figure_label){.text = label_of(view, input, choice, k),
                                          .special = input->special[view->first_token + token]};
         if (!view->labels[k].text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-        if (k > 0 && !view->boundary && list && list->segments > 1 && list->type_ids[token]) view->boundary = k;
+        if (k > 0 && !view->boundary && list && list->segments > 1 && list->token_types[token]) view->boundary = k;
     }
     return DEBERTA_OK;
 }

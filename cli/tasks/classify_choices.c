@@ -10,9 +10,9 @@
 typedef struct choice_job {
     const char *const *choices; /* [count] */
     size_t count, top;
-    token_list *tokens; /* [count] of the text at hand, with each choice */
-    text_piece *pieces; /* [count] */
-    float *scores;      /* [count] */
+    deberta_tokens **tokens; /* [count] of the text at hand, with each choice */
+    text_piece *pieces;      /* [count] */
+    float *scores;           /* [count] */
     double *probabilities;
     size_t *ranked;
     task_run *run;
@@ -22,21 +22,21 @@ typedef struct choice_job {
 static deberta_status tokenize_choice(choice_job *job, text_record *record, size_t choice, deberta_error *err)
 {
     text_batches *batches = &job->run->batches;
-    token_list *tokens = &job->tokens[choice];
     text_record one = {.text = record->text,
                        .text_bytes = record->text_bytes,
                        .pair = (char *)job->choices[choice],
                        .pair_bytes = strlen(job->choices[choice]),
                        .source = record->source,
                        .line = record->line};
-    deberta_status status = text_batches_tokenize(batches, &one, tokens, err);
+    deberta_status status = text_batches_tokenize(batches, &one, &job->tokens[choice], err);
+    const deberta_tokens *tokens = job->tokens[choice];
     if (status == DEBERTA_OK && !one.problem)
         status = text_batches_check_length(batches, &one, tokens->count, batches->longest, err);
     if (status == DEBERTA_OK && one.problem)
         status = text_record_spoil(record, err, "with choice %zu: %s", choice, one.problem);
     free(one.problem);
     job->pieces[choice] =
-        (text_piece){.ids = tokens->ids, .types = tokens->type_ids, .tokens = tokens->count, .index = choice};
+        (text_piece){.ids = tokens->ids, .types = tokens->token_types, .tokens = tokens->count, .index = choice};
     return status;
 }
 
@@ -109,7 +109,7 @@ static bool allocate(choice_job *job)
 
 static void release(choice_job *job)
 {
-    for (size_t k = 0; job->tokens && k < job->count; k++) token_list_free(&job->tokens[k]);
+    for (size_t k = 0; job->tokens && k < job->count; k++) deberta_tokens_free(&job->tokens[k]);
     free(job->tokens);
     free(job->pieces);
     free(job->scores);

@@ -30,11 +30,11 @@ typedef struct span_scores {
     double *begin, *end; /* [count + 1] */
 } span_scores;
 
-static void find_context(const token_list *list, span_scores *scores)
+static void find_context(const deberta_tokens *list, span_scores *scores)
 {
     scores->first = scores->count = 0;
     for (size_t t = 0; t < list->count; t++) {
-        if (list->type_ids[t] != 1 || list->roles[t] == TOKEN_FRAME) continue;
+        if (list->token_types[t] != 1 || list->roles[t] == DEBERTA_TOKEN_FRAME) continue;
         if (scores->count++ == 0) scores->first = t;
     }
 }
@@ -43,13 +43,13 @@ static deberta_status look(task_run *run, task_text *text, deberta_error *err)
 {
     (void)run;
     span_scores scores;
-    find_context(&text->tokens, &scores);
+    find_context(text->tokens, &scores);
     return scores.count ? DEBERTA_OK : text_record_spoil(&text->record, err, "the context holds no tokens");
 }
 
 static deberta_status score(span_scores *scores, const task_text *text, const float *logits, deberta_error *err)
 {
-    find_context(&text->tokens, scores);
+    find_context(text->tokens, scores);
     const size_t room = scores->count + 1;
     float *column = malloc(room * sizeof *column);
     scores->begin = malloc(room * sizeof *scores->begin);
@@ -83,13 +83,13 @@ static size_t best_spans(const answer_job *job, const span_scores *scores, answe
 static json_t *describe_span(const task_text *text, const answer_span *span)
 {
     const char *context = text->record.pair;
-    const token_place first = token_place_of(&text->tokens, span->begin, context);
-    const token_place last = token_place_of(&text->tokens, span->end, context);
-    const text_span bytes = {first.bytes.begin,
-                             last.bytes.end > first.bytes.begin ? last.bytes.end : first.bytes.begin};
-    const text_span characters = {first.characters.begin, last.characters.end > first.characters.begin
-                                                              ? last.characters.end
-                                                              : first.characters.begin};
+    const token_place first = token_place_of(text->tokens, span->begin, context);
+    const token_place last = token_place_of(text->tokens, span->end, context);
+    const deberta_span bytes = {first.bytes.begin,
+                                last.bytes.end > first.bytes.begin ? last.bytes.end : first.bytes.begin};
+    const deberta_span characters = {first.characters.begin, last.characters.end > first.characters.begin
+                                                                 ? last.characters.end
+                                                                 : first.characters.begin};
     return json_pack("{s:o, s:o, s:o, s:f}", "text", json_clean_string(context + bytes.begin, bytes.end - bytes.begin),
                      "characters", json_span(characters), "bytes", json_span(bytes), "probability", span->score);
 }

@@ -16,8 +16,8 @@ typedef struct detect_job {
 static json_t *describe_token(const task_text *text, size_t token, double probability, double threshold)
 {
     size_t bytes;
-    const char *name = token_list_text(&text->tokens, token, &bytes);
-    const token_place place = token_place_of(&text->tokens, token, text->record.text);
+    const char *name = deberta_tokens_text(text->tokens, token, &bytes);
+    const token_place place = token_place_of(text->tokens, token, text->record.text);
     return json_pack("{s:I, s:o, s:o, s:o, s:f, s:b}", "index", (json_int_t)token, "token",
                      json_clean_string(name, bytes), "characters", json_span(place.characters), "bytes",
                      json_span(place.bytes), "probability", probability, "replaced", probability > threshold);
@@ -26,7 +26,7 @@ static json_t *describe_token(const task_text *text, size_t token, double probab
 static deberta_status describe(const task_run *run, task_text *text, const float *logits, deberta_error *err)
 {
     const detect_job *job = run->context;
-    const size_t count = text->tokens.count;
+    const size_t count = text->tokens->count;
     double *scores = malloc(count * sizeof *scores);
     size_t *order = malloc(count * sizeof *order), shown = 0;
     deberta_status status = scores && order ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
@@ -34,7 +34,7 @@ static deberta_status describe(const task_run *run, task_text *text, const float
         json_t *tokens = json_array();
         /* The frame is nobody's text: it ranks behind everything. */
         for (size_t t = 0; t < count; t++)
-            scores[t] = text->tokens.roles[t] == TOKEN_FRAME ? -1 : sigmoid_of(logits[t]);
+            scores[t] = text->tokens->roles[t] == DEBERTA_TOKEN_FRAME ? -1 : sigmoid_of(logits[t]);
         if (job->top)
             shown = rank_values(order, job->top < count ? job->top : count, scores, count);
         else

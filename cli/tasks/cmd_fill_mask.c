@@ -30,8 +30,8 @@ static deberta_status look(task_run *run, task_text *text, deberta_error *err)
     const fill_job *job = run->context;
     const deberta_model_info *info = &run->batches.info;
     size_t masks = 0, last = 0;
-    for (size_t t = 0; t < text->tokens.count; t++) {
-        if (text->tokens.ids[t] != job->mask_id) continue;
+    for (size_t t = 0; t < text->tokens->count; t++) {
+        if (text->tokens->ids[t] != job->mask_id) continue;
         masks++;
         last = t;
     }
@@ -92,7 +92,7 @@ static deberta_status answer_masks(task_run *run, const task_batch *batch, const
     json_t *candidates[MASKS_AT_ONCE];
     for (size_t k = 0; k < count; k++) {
         task_text *text = batch->texts[places[k].text];
-        const token_place place = token_place_of(&text->tokens, places[k].token, text->record.text);
+        const token_place place = token_place_of(text->tokens, places[k].token, text->record.text);
         if (!text->answer) text->answer = json_pack("{s:[]}", "masks");
         candidates[k] = json_object();
         json_array_append_new(json_object_get(text->answer, "masks"),
@@ -112,8 +112,8 @@ static deberta_status answer(task_run *run, const task_batch *batch, deberta_err
     mask_place places[MASKS_AT_ONCE];
     size_t held = 0;
     for (size_t k = 0; k < batch->count; k++)
-        for (size_t t = 0; t < batch->texts[k]->tokens.count; t++) {
-            if (batch->texts[k]->tokens.ids[t] != job->mask_id) continue;
+        for (size_t t = 0; t < batch->texts[k]->tokens->count; t++) {
+            if (batch->texts[k]->tokens->ids[t] != job->mask_id) continue;
             places[held++] = (mask_place){k, t};
             if (held < MASKS_AT_ONCE) continue;
             DEBERTA_TRY(answer_masks(run, batch, places, held, err));

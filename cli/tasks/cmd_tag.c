@@ -62,10 +62,10 @@ static size_t collect_units(const tag_job *job, const task_text *text, const flo
                             tagged_unit *units)
 {
     size_t count = 0, best;
-    for (size_t t = 0; t < text->tokens.count; t++) {
-        const token_place place = token_place_of(&text->tokens, t, text->record.text);
+    for (size_t t = 0; t < text->tokens->count; t++) {
+        const token_place place = token_place_of(text->tokens, t, text->record.text);
         /* the frame, lone space marks, all but one of the tokens that share a character */
-        if (text->tokens.roles[t] == TOKEN_FRAME || place.bytes.begin >= place.bytes.end) continue;
+        if (text->tokens->roles[t] == DEBERTA_TOKEN_FRAME || place.bytes.begin >= place.bytes.end) continue;
         if (job->grouping == GROUPING_FIRST && !begins_word(text, &place, count ? &units[count - 1] : NULL)) {
             units[count - 1].place.bytes.end = place.bytes.end;
             units[count - 1].place.characters.end = place.characters.end;
@@ -171,12 +171,12 @@ static deberta_status describe_tokens(const task_run *run, task_text *text, cons
     size_t *ranked = malloc(top * sizeof *ranked);
     if (!ranked) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     json_t *tokens = json_array();
-    for (size_t t = 0; t < text->tokens.count; t++) {
-        if (text->tokens.roles[t] == TOKEN_FRAME) continue;
+    for (size_t t = 0; t < text->tokens->count; t++) {
+        if (text->tokens->roles[t] == DEBERTA_TOKEN_FRAME) continue;
         size_t bytes;
         char buffer[32];
-        const char *name = token_list_text(&text->tokens, t, &bytes);
-        const token_place place = token_place_of(&text->tokens, t, text->record.text);
+        const char *name = deberta_tokens_text(text->tokens, t, &bytes);
+        const token_place place = token_place_of(text->tokens, t, text->record.text);
         json_t *labels = json_array(), *object = describe_place(text, &place);
         softmax_of(probabilities, logits + t * job->labels, job->labels);
         rank_values(ranked, top, probabilities, job->labels);
@@ -198,7 +198,7 @@ static deberta_status describe(const task_run *run, task_text *text, const float
 {
     const tag_job *job = run->context;
     double *probabilities = malloc(job->labels * sizeof *probabilities);
-    tagged_unit *units = calloc(text->tokens.count, sizeof *units);
+    tagged_unit *units = calloc(text->tokens->count, sizeof *units);
     deberta_status status = probabilities && units ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     if (status == DEBERTA_OK && job->grouping == GROUPING_NONE)
         status = describe_tokens(run, text, logits, probabilities, err);

@@ -35,7 +35,7 @@ size_t rank_values(size_t *ranked, size_t top, const double *values, size_t coun
 
 /* ----------------------------------------------------------------------------------------------------------- places */
 
-json_t *json_span(text_span span) { return json_pack("[I, I]", (json_int_t)span.begin, (json_int_t)span.end); }
+json_t *json_span(deberta_span span) { return json_pack("[I, I]", (json_int_t)span.begin, (json_int_t)span.end); }
 
 /* --------------------------------------------------------------------------------------------------------- printing */
 
@@ -80,7 +80,7 @@ size_t clean_width(const char *text, size_t bytes)
     return width;
 }
 
-void print_marked(FILE *out, const char *text, size_t bytes, text_span place)
+void print_marked(FILE *out, const char *text, size_t bytes, deberta_span place)
 {
     size_t begin = place.begin > MARKED_CONTEXT_BYTES ? place.begin - MARKED_CONTEXT_BYTES : 0;
     size_t end = bytes - place.end > MARKED_CONTEXT_BYTES ? place.end + MARKED_CONTEXT_BYTES : bytes;
@@ -97,20 +97,20 @@ void print_marked(FILE *out, const char *text, size_t bytes, text_span place)
 
 static int by_begin(const void *a, const void *b)
 {
-    const text_span *x = a, *y = b;
+    const deberta_span *x = a, *y = b;
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-text_span span_of(const json_t *item)
+deberta_span span_of(const json_t *item)
 {
     const json_t *bytes = json_object_get(item, "bytes");
-    return (text_span){(size_t)json_integer_value(json_array_get(bytes, 0)),
-                       (size_t)json_integer_value(json_array_get(bytes, 1))};
+    return (deberta_span){(size_t)json_integer_value(json_array_get(bytes, 0)),
+                          (size_t)json_integer_value(json_array_get(bytes, 1))};
 }
 
 void print_place(FILE *out, const char *text, const json_t *item)
 {
-    const text_span span = span_of(item);
+    const deberta_span span = span_of(item);
     const json_t *characters = json_object_get(item, "characters");
     const size_t width = clean_width(text + span.begin, span.end - span.begin);
     print_clean(out, text + span.begin, span.end - span.begin);
@@ -122,7 +122,7 @@ void print_place(FILE *out, const char *text, const json_t *item)
 void print_all_marked(FILE *out, const char *text, size_t bytes, const json_t *items)
 {
     size_t count = json_array_size(items), at = 0;
-    text_span *spans = malloc((count + 1) * sizeof *spans);
+    deberta_span *spans = malloc((count + 1) * sizeof *spans);
     if (!spans) count = 0; /* the marks are a help, the text is the point */
     for (size_t k = 0; k < count; k++) spans[k] = span_of(json_array_get(items, k));
     if (count) qsort(spans, count, sizeof *spans, by_begin);

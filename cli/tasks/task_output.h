@@ -18,8 +18,8 @@ double sigmoid_of(double logit);
 /* Indices of the `top` largest values, descending; equal ones in ascending order. Returns how many, at most count. */
 size_t rank_values(size_t *ranked, size_t top, const double *values, size_t count);
 
-json_t *json_span(text_span span);     /* [begin, end] */
-text_span span_of(const json_t *item); /* back from its "bytes" */
+json_t *json_span(deberta_span span);     /* [begin, end] */
+deberta_span span_of(const json_t *item); /* back from its "bytes" */
 
 void print_clean(FILE *out, const char *text, size_t bytes);
 /* "  0.913  name", a line for each object in the array: its "probability" and the text under that key. */
@@ -27,7 +27,7 @@ void print_probabilities(FILE *out, const json_t *items, const char *key);
 /* The characters that print_clean writes. */
 size_t clean_width(const char *text, size_t bytes);
 /* The text around a place, which stands between guillemets; the ends are left out where the text is long. */
-void print_marked(FILE *out, const char *text, size_t bytes, text_span place);
+void print_marked(FILE *out, const char *text, size_t bytes, deberta_span place);
 /* A line with the item's piece of the text and the characters it covers. */
 void print_place(FILE *out, const char *text, const json_t *item);
 /* The whole text, with guillemets around the "bytes" of every item in an array of objects that holds "bytes", in any

@@ -22,7 +22,7 @@ void task_run_close(task_run *run)
 {
     for (size_t k = 0; k < run->capacity; k++) {
         text_record_free(&run->texts[k].record);
-        token_list_free(&run->texts[k].tokens);
+        deberta_tokens_free(&run->texts[k].tokens);
         json_decref(run->texts[k].answer);
     }
     free(run->texts);
@@ -138,8 +138,8 @@ static deberta_status read_window(task_run *run, bool *end, deberta_error *err)
         bytes += text->record.text_bytes + text->record.pair_bytes;
         DEBERTA_TRY(text_batches_tokenize(&run->batches, &text->record, &text->tokens, err));
         if (!text->record.problem)
-            DEBERTA_TRY(
-                text_batches_check_length(&run->batches, &text->record, text->tokens.count, run->batches.longest, err));
+            DEBERTA_TRY(text_batches_check_length(&run->batches, &text->record, text->tokens->count,
+                                                  run->batches.longest, err));
         if (!text->record.problem && run->command->look) DEBERTA_TRY(run->command->look(run, text, err));
         if (typed && run->stream.file == stdin) break;
     }
@@ -166,10 +166,10 @@ static deberta_status answer_window(task_run *run, deberta_error *err)
     text_piece *pieces = calloc(run->count + 1, sizeof *pieces);
     if (!pieces) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t k = 0; k < run->count; k++) {
-        const token_list *tokens = &run->texts[k].tokens;
+        const deberta_tokens *tokens = run->texts[k].tokens;
         if (run->texts[k].record.problem || run->texts[k].answer) continue;
         pieces[count++] =
-            (text_piece){.ids = tokens->ids, .types = tokens->type_ids, .tokens = tokens->count, .index = k};
+            (text_piece){.ids = tokens->ids, .types = tokens->token_types, .tokens = tokens->count, .index = k};
     }
     const deberta_status status = text_batches_run(&run->batches, pieces, count, answer_batch, run, err);
     free(pieces);

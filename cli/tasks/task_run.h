@@ -15,7 +15,7 @@
 
 typedef struct task_text {
     text_record record;
-    token_list tokens;
+    deberta_tokens *tokens;
     json_t *answer; /* object, made by the command's answer function */
     size_t label;   /* the command's own */
     bool skipped;   /* its split function found that the line is no text */

@@ -38,7 +38,7 @@ void input_free(input_batch *input)
     free(input->labels);
     free(input->special);
     for (size_t r = 0; r < input->rows; r++) {
-        if (input->token_lists) token_list_free(&input->token_lists[r]);
+        if (input->token_lists) deberta_tokens_free(&input->token_lists[r]);
         if (input->texts) free(input->texts[r]);
         if (input->pairs) free(input->pairs[r]);
     }
@@ -87,7 +87,7 @@ static deberta_status label_token(input_batch *input, size_t row, size_t column,
     char number[24];
     snprintf(number, sizeof number, "%lld", (long long)id);
     input->labels[token] = input->token_lists ? token_label(input, row, column) : strdup(number);
-    if (input->token_lists) input->special[token] = input->token_lists[row].roles[column] != TOKEN_TEXT;
+    if (input->token_lists) input->special[token] = input->token_lists[row]->roles[column] != DEBERTA_TOKEN_TEXT;
     if (!input->labels[token]) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     return DEBERTA_OK;
 }
@@ -224,8 +224,8 @@ static deberta_status check_value(const input_batch *input, const char *source, 
     if (value >= 0 && (size_t)value < table->rows) return DEBERTA_OK;
     if (input->token_lists)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "text %zu: '%s' has the %s %d, but the model's %s has %zu rows (0 ... %zu)",
-                     row + 1, QUOTE(token_list_text(&input->token_lists[row], column, NULL)), table->what, (int)value,
-                     table->name, table->rows, table->rows - 1);
+                     row + 1, QUOTE(deberta_tokens_text(input->token_lists[row], column, NULL)), table->what,
+                     (int)value, table->name, table->rows, table->rows - 1);
     DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: %s %d in row %zu, column %zu: the %s has %zu rows (0 ... %zu)",
                  QUOTE(source), table->what, (int)value, row, column, table->name, table->rows, table->rows - 1);
 }
@@ -298,43 +298,55 @@ bool input_token_limit(const reading_options *options, const deberta_model_info 
     return false;
 }
 
+/* Of row r of the texts, with notes of what was changed; *list serves again for the next row. */
+static deberta_status tokenize_row(const reading_options *options, const input_batch *input, size_t r, size_t limit,
+                                   deberta_tokens **list, deberta_error *err)
+{
+    const deberta_text text = {.struct_size = sizeof text,
+                               .text = input->texts[r],
+                               .text_bytes = input->text_bytes[r],
+                               .pair = input->pairs ? input->pairs[r] : NULL,
+                               .pair_bytes = input->pair_bytes ? input->pair_bytes[r] : 0,
+                               .max_tokens = limit,
+                               .strict = options->strict};
+    deberta_error problem = {0};
+    const deberta_status status = deberta_tokenize(list, input->tokenizer, &text, &problem);
+    if (status != DEBERTA_OK) return status_fail(err, status, "text %zu: %.400s", r + 1, problem.message);
+    const deberta_tokens *tokens = *list;
+    if (tokens->replaced)
+        say_note(&options->common, "text %zu: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu",
+                 r + 1, tokens->replaced, tokens->replaced == 1 ? "" : "s", tokens->first_replaced_byte);
+    if (tokens->dropped)
+        say_note(&options->common, "text %zu: cut to %zu tokens, %zu dropped", r + 1, limit, tokens->dropped);
+    return DEBERTA_OK;
+}
+
 /* Texts into one padded matrix; the token lists stay for whoever wants offsets. */
 static deberta_status tokenize(const reading_options *options, const char *folder, size_t limit, input_batch *input,
                                padded *p, deberta_error *err)
 {
+    deberta_tokens *list = NULL;
     DEBERTA_TRY(deberta_tokenizer_open(&input->tokenizer, folder, err));
-    const tokenizer_options tokenizing = {.strict = options->strict};
     input->token_lists = calloc(input->rows, sizeof *input->token_lists);
     if (!input->token_lists) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     p->rows = input->rows;
-    for (size_t r = 0; r < input->rows; r++) {
-        token_list *list = &input->token_lists[r];
-        size_t dropped = 0;
-        if (r > 0) token_list_hand_over(&input->token_lists[r - 1], list);
-        deberta_error problem = {0};
-        const deberta_status status = tokenizer_encode(
-            input->tokenizer, input->texts[r], input->text_bytes[r], input->pairs ? input->pairs[r] : NULL,
-            input->pair_bytes ? input->pair_bytes[r] : 0, &tokenizing, list, &problem);
-        if (status != DEBERTA_OK) return status_fail(err, status, "text %zu: %.400s", r + 1, problem.message);
-        if (list->replaced)
-            say_note(&options->common,
-                     "text %zu: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu", r + 1,
-                     list->replaced, list->replaced == 1 ? "" : "s", list->first_replaced_byte);
-        if (limit && list->count > limit) {
-            DEBERTA_TRY(token_list_truncate(list, limit, &dropped, err));
-            say_note(&options->common, "text %zu: cut to %zu tokens, %zu dropped", r + 1, limit, dropped);
-        }
-        if (list->count > p->columns) p->columns = list->count;
+    deberta_status status = DEBERTA_OK;
+    for (size_t r = 0; status == DEBERTA_OK && r < input->rows; r++) {
+        status = tokenize_row(options, input, r, limit, &list, err);
+        if (status == DEBERTA_OK) status = deberta_tokens_copy(&input->token_lists[r], list, err);
+        if (status == DEBERTA_OK && list->count > p->columns) p->columns = list->count;
     }
+    deberta_tokens_free(&list);
+    DEBERTA_TRY(status);
     const size_t cells = p->rows * p->columns;
     p->ids = calloc(cells, sizeof *p->ids);
     p->mask = calloc(cells, sizeof *p->mask);
     p->types = calloc(cells, sizeof *p->types);
     if (!p->ids || !p->mask || !p->types) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t r = 0; r < p->rows; r++)
-        for (size_t c = 0; c < input->token_lists[r].count; c++) {
-            p->ids[r * p->columns + c] = input->token_lists[r].ids[c];
-            p->types[r * p->columns + c] = input->token_lists[r].type_ids[c];
+        for (size_t c = 0; c < input->token_lists[r]->count; c++) {
+            p->ids[r * p->columns + c] = input->token_lists[r]->ids[c];
+            p->types[r * p->columns + c] = input->token_lists[r]->token_types[c];
             p->mask[r * p->columns + c] = 1;
         }
     return DEBERTA_OK;

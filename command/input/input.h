@@ -13,7 +13,6 @@
 #define COMMAND_INPUT_INPUT_H
 
 #include "command/input/text_stream.h"
-#include "core/text/tokenizer.h"
 
 /* One row of the input as the user gave it. */
 typedef struct input_row {
@@ -34,7 +33,7 @@ typedef struct input_batch {
 
     /* Only from texts: */
     deberta_tokenizer *tokenizer; /* NULL for ids */
-    token_list *token_lists;      /* [rows] */
+    deberta_tokens **token_lists; /* [rows] */
     char **texts, **pairs;        /* [rows]; pairs may be NULL or hold NULL */
     size_t *text_bytes, *pair_bytes;
 } input_batch;

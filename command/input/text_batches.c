@@ -92,39 +92,44 @@ deberta_status text_batches_check_length(const text_batches *batches, text_recor
         tokens, longest, tokens);
 }
 
-static deberta_status check_ids(const text_batches *batches, text_record *record, const token_list *list,
+static deberta_status check_ids(const text_batches *batches, text_record *record, const deberta_tokens *list,
                                 deberta_error *err)
 {
     for (size_t t = 0; t < list->count; t++)
         if (list->ids[t] < 0 || (size_t)list->ids[t] >= batches->info.vocabulary_size)
             return text_record_spoil(record, err, "the tokenizer gives '%s' the id %d, but the model knows only %zu",
-                                     token_list_text(list, t, NULL), (int)list->ids[t], batches->info.vocabulary_size);
+                                     deberta_tokens_text(list, t, NULL), (int)list->ids[t],
+                                     batches->info.vocabulary_size);
     return DEBERTA_OK;
 }
 
-deberta_status text_batches_tokenize(text_batches *batches, text_record *record, token_list *list, deberta_error *err)
+deberta_status text_batches_tokenize(text_batches *batches, text_record *record, deberta_tokens **list,
+                                     deberta_error *err)
 {
-    const tokenizer_options tokenizing = {.strict = batches->strict};
+    const deberta_text text = {.struct_size = sizeof text,
+                               .text = record->text,
+                               .text_bytes = record->text_bytes,
+                               .pair = record->pair,
+                               .pair_bytes = record->pair_bytes,
+                               .max_tokens = batches->cut,
+                               .strict = batches->strict};
     deberta_error local = {0};
     char place[256];
-    size_t dropped = 0;
     if (record->problem) return DEBERTA_OK;
-    const deberta_status status = tokenizer_encode(batches->tokenizer, record->text, record->text_bytes, record->pair,
-                                                   record->pair_bytes, &tokenizing, list, &local);
+    const deberta_status status = deberta_tokenize(list, batches->tokenizer, &text, &local);
     if (status == DEBERTA_E_MEMORY || status == DEBERTA_E_SYSTEM) {
         if (err) *err = local;
         return status;
     }
     if (status != DEBERTA_OK) return text_record_spoil(record, err, "%s", local.message);
+    const deberta_tokens *tokens = *list;
     text_record_place(record, place);
-    if (list->replaced)
+    if (tokens->replaced)
         say_note(&batches->options->common, "%s: broken UTF-8 replaced by U+FFFD in %zu place%s, the first at byte %zu",
-                 place, list->replaced, list->replaced == 1 ? "" : "s", list->first_replaced_byte);
-    if (batches->cut && list->count > batches->cut) {
-        DEBERTA_TRY(token_list_truncate(list, batches->cut, &dropped, err));
-        say_note(&batches->options->common, "%s: cut to %zu tokens, %zu dropped", place, batches->cut, dropped);
-    }
-    return check_ids(batches, record, list, err);
+                 place, tokens->replaced, tokens->replaced == 1 ? "" : "s", tokens->first_replaced_byte);
+    if (tokens->dropped)
+        say_note(&batches->options->common, "%s: cut to %zu tokens, %zu dropped", place, batches->cut, tokens->dropped);
+    return check_ids(batches, record, tokens, err);
 }
 
 /* ------------------------------------------------------------------------------------------------------- batching */

@@ -10,7 +10,6 @@
 #include "command/ablate.h"
 #include "command/options.h"
 #include "command/input/text_stream.h"
-#include "core/text/tokenizer.h"
 
 /* One sequence; borrows its arrays. */
 typedef struct text_piece {
@@ -42,7 +41,8 @@ void text_batches_close(text_batches *batches);
 
 /* Tokenizes a record that has no problem yet. What makes it unfit for this model (too long, an id the model lacks,
  * broken UTF-8 with --strict) becomes its problem; only what ends the work is an error. */
-deberta_status text_batches_tokenize(text_batches *batches, text_record *record, token_list *list, deberta_error *err);
+deberta_status text_batches_tokenize(text_batches *batches, text_record *record, deberta_tokens **list,
+                                     deberta_error *err);
 /* The check for length alone, for a command whose head sees positions that the encoder does not. */
 deberta_status text_batches_check_length(const text_batches *batches, text_record *record, size_t tokens,
                                          size_t longest, deberta_error *err);

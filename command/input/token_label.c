@@ -9,7 +9,7 @@
 
 const char *token_segment(const input_batch *input, size_t row, size_t column)
 {
-    return input->token_lists[row].type_ids[column] ? input->pairs[row] : input->texts[row];
+    return input->token_lists[row]->token_types[column] ? input->pairs[row] : input->texts[row];
 }
 
 /* "<E4BD>" */
@@ -25,11 +25,11 @@ static char *bytes_in_hexadecimal(const char *bytes, size_t count)
 
 char *token_label(const input_batch *input, size_t row, size_t column)
 {
-    const token_list *list = &input->token_lists[row];
-    const char *name = token_list_text(list, column, NULL);
+    const deberta_tokens *list = input->token_lists[row];
+    const char *name = deberta_tokens_text(list, column, NULL);
     if (strncmp(name, "\u2581", 3) == 0 && name[3]) return strdup(name + 3);
     if (strcmp(deberta_tokenizer_kind_name(input->tokenizer), "byte-level BPE") != 0 ||
-        list->roles[column] != TOKEN_TEXT)
+        list->roles[column] != DEBERTA_TOKEN_TEXT)
         return strdup(name);
     const char *text = token_segment(input, row, column) + list->byte_spans[column].begin;
     size_t bytes = list->byte_spans[column].end - list->byte_spans[column].begin;

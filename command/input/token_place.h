@@ -2,12 +2,12 @@
 #ifndef COMMAND_INPUT_TOKEN_PLACE_H
 #define COMMAND_INPUT_TOKEN_PLACE_H
 
-#include "core/text/token_list.h"
+#include "include/deberta.h"
 
 /* Where a token lies in its segment, without the space that belongs to it. */
 typedef struct token_place {
-    text_span bytes, characters;
+    deberta_span bytes, characters;
 } token_place;
-token_place token_place_of(const token_list *list, size_t token, const char *text);
+token_place token_place_of(const deberta_tokens *list, size_t token, const char *text);
 
 #endif

@@ -24,14 +24,6 @@ void token_list_clear(token_list *list)
     list->replaced = list->first_replaced_segment = list->first_replaced_byte = 0;
 }
 
-void token_list_hand_over(token_list *from, token_list *to)
-{
-    if (from == to) return;
-    token_workspace_free(&to->workspace);
-    to->workspace = from->workspace;
-    from->workspace = NULL;
-}
-
 void token_list_free(token_list *list)
 {
     free(list->ids);
@@ -88,6 +80,34 @@ deberta_status token_list_append(token_list *list, int32_t id, const char *text,
     list->roles[i] = (uint8_t)role;
     list->byte_spans[i] = span;
     list->char_spans[i] = (text_span){0, 0};
+    return DEBERTA_OK;
+}
+
+deberta_status token_list_copy(token_list *copy, const token_list *list, deberta_error *err)
+{
+    *copy = (token_list){0};
+    copy->texts = malloc(list->texts_bytes + 1);
+    if (!copy->texts || !reserve(copy, list->count)) {
+        token_list_free(copy);
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a copy of %zu tokens", list->count);
+    }
+#define COPY(member, count) memcpy(copy->member, list->member, (count) * sizeof *list->member)
+    if (list->count > 0) {
+        COPY(ids, list->count);
+        COPY(type_ids, list->count);
+        COPY(roles, list->count);
+        COPY(byte_spans, list->count);
+        COPY(char_spans, list->count);
+        COPY(text_places, list->count);
+        COPY(texts, list->texts_bytes);
+    }
+#undef COPY
+    copy->count = list->count;
+    copy->texts_bytes = copy->texts_capacity = list->texts_bytes;
+    copy->segments = list->segments;
+    copy->replaced = list->replaced;
+    copy->first_replaced_segment = list->first_replaced_segment;
+    copy->first_replaced_byte = list->first_replaced_byte;
     return DEBERTA_OK;
 }
 

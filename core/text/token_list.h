@@ -15,11 +15,8 @@
 
 typedef deberta_span text_span;
 
-typedef enum token_role {
-    TOKEN_TEXT = 0, /* a piece of the text */
-    TOKEN_SPELLED,  /* a special token that the text spells out, such as "[MASK]" */
-    TOKEN_FRAME,    /* the [CLS] and [SEP] put around the segments: spans are 0, 0 and mean nothing */
-} token_role;
+typedef deberta_token_role token_role;
+enum { TOKEN_TEXT = DEBERTA_TOKEN_TEXT, TOKEN_SPELLED = DEBERTA_TOKEN_SPELLED, TOKEN_FRAME = DEBERTA_TOKEN_FRAME };
 
 typedef struct token_list {
     size_t count;
@@ -55,9 +52,8 @@ const char *token_list_text(const token_list *list, size_t index, size_t *bytes)
  * before goes on, the first to begin with). DEBERTA_E_ARGUMENT if not even the frame fits. */
 deberta_status token_list_truncate(token_list *list, size_t max_tokens, size_t *dropped, deberta_error *err);
 
-/* Moves what the tokenizer keeps for the next text from one list to another: for loops that keep every list they fill,
- * so that only the last one holds that memory. */
-void token_list_hand_over(token_list *from, token_list *to);
+/* The same tokens in as little memory as they need; *copy is overwritten. */
+deberta_status token_list_copy(token_list *copy, const token_list *list, deberta_error *err);
 
 /* Accepts a zeroed list and leaves one. */
 void token_list_free(token_list *list);

@@ -1,5 +1,6 @@
 /* deberta_tokenize: a token_list behind the public view of it. SPDX-License-Identifier: MIT */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/text/tokenizer.h"
 
@@ -18,7 +19,11 @@ static void show_list(tokens_with_list *tokens, size_t dropped)
                                     .byte_spans = list->byte_spans,
                                     .character_spans = list->char_spans,
                                     .dropped = dropped,
-                                    .replaced = list->replaced};
+                                    .replaced = list->replaced,
+                                    .first_replaced_segment = list->first_replaced_segment,
+                                    .first_replaced_byte = list->first_replaced_byte,
+                                    .segments = list->segments,
+                                    .roles = list->roles};
 }
 
 static deberta_status fill_list(token_list *list, size_t *dropped, const deberta_tokenizer *tokenizer,
@@ -30,6 +35,8 @@ static deberta_status fill_list(token_list *list, size_t *dropped, const deberta
     DEBERTA_TRY(copy_struct(&text, given, sizeof text, "deberta_text", err));
     if (!text.pair && text.pair_bytes > 0)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the second text is NULL, but has %zu bytes", text.pair_bytes);
+    if (text.text && text.text_bytes == 0) text.text_bytes = strlen(text.text);
+    if (text.pair && text.pair_bytes == 0) text.pair_bytes = strlen(text.pair);
     const tokenizer_options options = {.strict = text.strict != 0, .literal_specials = text.literal_specials != 0};
     DEBERTA_TRY(
         tokenizer_encode(tokenizer, text.text, text.text_bytes, text.pair, text.pair_bytes, &options, list, err));
@@ -54,6 +61,29 @@ deberta_status deberta_tokenize(deberta_tokens **result, const deberta_tokenizer
     }
     *result = &tokens->view;
     return status;
+}
+
+deberta_status deberta_tokens_copy(deberta_tokens **result, const deberta_tokens *given, deberta_error *err)
+{
+    if (result) *result = NULL;
+    if (!result || !given)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_tokens_copy needs tokens and a place for their copy");
+    tokens_with_list *copy = calloc(1, sizeof *copy);
+    if (!copy) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a copy of %zu tokens", given->count);
+    const deberta_status status = token_list_copy(&copy->list, &((const tokens_with_list *)given)->list, err);
+    if (status != DEBERTA_OK) {
+        free(copy);
+        return status;
+    }
+    show_list(copy, given->dropped);
+    *result = &copy->view;
+    return DEBERTA_OK;
+}
+
+const char *deberta_tokens_text(const deberta_tokens *tokens, size_t index, size_t *bytes)
+{
+    if (!tokens || index >= tokens->count) return NULL;
+    return token_list_text(&((const tokens_with_list *)tokens)->list, index, bytes);
 }
 
 void deberta_tokens_free(deberta_tokens **result)

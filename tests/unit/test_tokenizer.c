@@ -544,27 +544,6 @@ static void test_arguments(void **state)
     deberta_tokenizer_free(&t);
 }
 
-/* Lists that are kept give their memory to the next one, and stay what they are. */
-static void test_hand_over(void **state)
-{
-    (void)state;
-    deberta_tokenizer *t = open_golden("spm-unigram");
-    token_list lists[3] = {{0}};
-    for (size_t i = 0; i < 3; i++) {
-        if (i > 0) token_list_hand_over(&lists[i - 1], &lists[i]);
-        assert_int_equal(tokenizer_encode(t, "the the the", 3 + 4 * i, NULL, 0, NULL, &lists[i], NULL), DEBERTA_OK);
-    }
-    for (size_t i = 0; i < 3; i++) {
-        assert_int_equal(lists[i].count, 3 + i);
-        assert_string_equal(token_list_text(&lists[i], 1 + i, NULL), "\u2581the");
-        assert_true((lists[i].workspace != NULL) == (i == 2));
-        token_list_hand_over(&lists[i], &lists[i]);
-        assert_true((lists[i].workspace != NULL) == (i == 2));
-        token_list_free(&lists[i]);
-    }
-    deberta_tokenizer_free(&t);
-}
-
 /* ------------------------------------------------------------------------------------------------- tokenizer.json */
 
 /* Parts that are NULL are as in the first case. */
@@ -849,10 +828,9 @@ int main(void)
         cmocka_unit_test(test_missing_files),    cmocka_unit_test(test_configuration),
         cmocka_unit_test(test_specials),         cmocka_unit_test(test_appended_specials),
         cmocka_unit_test(test_broken_utf8),      cmocka_unit_test(test_random_bytes),
-        cmocka_unit_test(test_arguments),        cmocka_unit_test(test_hand_over),
-        cmocka_unit_test(test_tokenizer_json),   cmocka_unit_test(test_long_lines),
-        cmocka_unit_test(test_truncation),       cmocka_unit_test(test_decoding),
-        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_arguments),        cmocka_unit_test(test_tokenizer_json),
+        cmocka_unit_test(test_long_lines),       cmocka_unit_test(test_truncation),
+        cmocka_unit_test(test_decoding),         cmocka_unit_test(test_threads),
     };
 #ifdef WITH_TSAN
     cmocka_set_test_filter("test_threads"); /* nothing else has a second thread, and it takes minutes */

@@ -20,8 +20,13 @@ typedef struct both_ways {
 static bool same_as_list(const deberta_tokens *tokens, const token_list *list)
 {
     const size_t n = tokens->count;
-    return n == list->count && tokens->replaced == list->replaced &&
-           memcmp(tokens->ids, list->ids, n * sizeof *list->ids) == 0 &&
+    for (size_t t = 0; t < n && n == list->count; t++) {
+        size_t bytes, own_bytes;
+        const char *text = deberta_tokens_text(tokens, t, &bytes), *own = token_list_text(list, t, &own_bytes);
+        if (bytes != own_bytes || memcmp(text, own, bytes + 1) != 0) return false;
+    }
+    return n == list->count && tokens->replaced == list->replaced && tokens->segments == list->segments &&
+           memcmp(tokens->roles, list->roles, n) == 0 && memcmp(tokens->ids, list->ids, n * sizeof *list->ids) == 0 &&
            memcmp(tokens->token_types, list->type_ids, n * sizeof *list->type_ids) == 0 &&
            memcmp(tokens->byte_spans, list->byte_spans, n * sizeof *list->byte_spans) == 0 &&
            memcmp(tokens->character_spans, list->char_spans, n * sizeof *list->char_spans) == 0;
@@ -231,6 +236,91 @@ static void expect_refused(deberta_tokens **tokens, const deberta_tokenizer *tok
     if (!strstr(error.message, said)) fail_msg("'%s' does not say '%s'", error.message, said);
 }
 
+/* Many lists that are kept, made from one that is used again and again. */
+static void copies_stay_what_they_are(void **state)
+{
+    (void)state;
+    deberta_tokenizer *tokenizer = open_golden("spm-unigram");
+    deberta_tokens *tokens = NULL, *copies[4] = {NULL}, *again = NULL;
+    for (size_t i = 0; i < 4; i++) {
+        deberta_text text = plain_text("the [MASK] the \xff the");
+        text.text_bytes = 3 + 8 * (i > 0) + 2 * (i > 1); /* "the", "the [MASK] ", "the [MASK] th" */
+        text.pair = i == 3 ? "a pair" : NULL;
+        text.max_tokens = i == 3 ? 6 : 0;
+        assert_int_equal(deberta_tokenize(&tokens, tokenizer, &text, NULL), DEBERTA_OK);
+        assert_int_equal(deberta_tokens_copy(&copies[i], tokens, NULL), DEBERTA_OK);
+        assert_ptr_not_equal(copies[i]->ids, tokens->ids);
+    }
+    assert_int_equal(copies[0]->count, 3);
+    assert_string_equal(deberta_tokens_text(copies[0], 1, NULL), "\u2581the");
+    assert_int_equal(copies[1]->roles[0], DEBERTA_TOKEN_FRAME);
+    assert_int_equal(copies[1]->roles[1], DEBERTA_TOKEN_TEXT);
+    bool spelled = false;
+    for (size_t t = 0; t < copies[1]->count; t++) spelled |= copies[1]->roles[t] == DEBERTA_TOKEN_SPELLED;
+    assert_true(spelled);
+    assert_int_equal(copies[2]->segments, 1);
+    assert_int_equal(copies[3]->segments, 2);
+    assert_int_equal(copies[3]->count, 6);
+    assert_int_equal(copies[3]->dropped, tokens->dropped);
+    assert_true(copies[3]->dropped > 0);
+    assert_int_equal(deberta_tokens_copy(&again, copies[3], NULL), DEBERTA_OK);
+    assert_memory_equal(again->ids, tokens->ids, 6 * sizeof *again->ids);
+    assert_null(deberta_tokens_text(again, 6, NULL));
+    assert_null(deberta_tokens_text(NULL, 0, NULL));
+    deberta_tokens_free(&again);
+    again = tokens; /* must become NULL */
+    assert_int_equal(deberta_tokens_copy(&again, NULL, NULL), DEBERTA_E_ARGUMENT);
+    assert_null(again);
+    assert_int_equal(deberta_tokens_copy(NULL, tokens, NULL), DEBERTA_E_ARGUMENT);
+    deberta_tokenizer_free(&tokenizer);
+    for (size_t i = 0; i < 4; i++) deberta_tokens_free(&copies[i]);
+    deberta_tokens_free(&tokens);
+}
+
+static void the_first_broken_byte_is_told(void **state)
+{
+    (void)state;
+    deberta_tokenizer *tokenizer = open_golden("spm-unigram");
+    deberta_tokens *tokens = NULL;
+    deberta_text text = plain_text("fine");
+    text.pair = "not \xff fine \xff";
+    assert_int_equal(deberta_tokenize(&tokens, tokenizer, &text, NULL), DEBERTA_OK);
+    assert_int_equal(tokens->replaced, 2);
+    assert_int_equal(tokens->first_replaced_segment, 1);
+    assert_int_equal(tokens->first_replaced_byte, 4);
+    deberta_tokens_free(&tokens);
+    deberta_tokenizer_free(&tokenizer);
+}
+
+/* Whoever sets no length means the whole text, and an empty text stays empty. */
+static void lengths_are_found(void **state)
+{
+    (void)state;
+    deberta_tokenizer *tokenizer = open_golden("spm-unigram");
+    deberta_tokens *counted = NULL, *found = NULL;
+    deberta_text text = plain_text("The cat sat.");
+    text.pair = "And a pair.";
+    text.pair_bytes = strlen(text.pair);
+    assert_int_equal(deberta_tokenize(&counted, tokenizer, &text, NULL), DEBERTA_OK);
+    text.text_bytes = text.pair_bytes = 0;
+    assert_int_equal(deberta_tokenize(&found, tokenizer, &text, NULL), DEBERTA_OK);
+    assert_int_equal(found->count, counted->count);
+    assert_memory_equal(found->ids, counted->ids, counted->count * sizeof *counted->ids);
+    text.text = text.pair = "";
+    assert_int_equal(deberta_tokenize(&found, tokenizer, &text, NULL), DEBERTA_OK);
+    assert_int_equal(found->count, 3);
+    text.text = text.pair = NULL;
+    assert_int_equal(deberta_tokenize(&found, tokenizer, &text, NULL), DEBERTA_OK);
+    assert_int_equal(found->count, 2);
+    text.text = "\0cat"; /* a NUL inside needs the length */
+    text.text_bytes = 4;
+    assert_int_equal(deberta_tokenize(&found, tokenizer, &text, NULL), DEBERTA_OK);
+    assert_true(found->count > 2);
+    deberta_tokens_free(&counted);
+    deberta_tokens_free(&found);
+    deberta_tokenizer_free(&tokenizer);
+}
+
 static void refusals_leave_an_empty_list(void **state)
 {
     (void)state;
@@ -286,6 +376,9 @@ int main(void)
         cmocka_unit_test(golden_lines),
         cmocka_unit_test(text_to_ids_and_back),
         cmocka_unit_test(cutting_says_how_much),
+        cmocka_unit_test(copies_stay_what_they_are),
+        cmocka_unit_test(the_first_broken_byte_is_told),
+        cmocka_unit_test(lengths_are_found),
         cmocka_unit_test(spans_beside_broken_bytes),
         cmocka_unit_test(the_five_are_special_and_added_words_are_not),
         cmocka_unit_test(links_that_lead_nowhere),
