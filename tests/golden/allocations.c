@@ -158,6 +158,24 @@ static deberta_status live_as_model(const char *path, uint64_t *sum, deberta_err
     return status;
 }
 
+/* The same with threads that the session does not own. */
+static deberta_status live_as_sharer(const char *path, uint64_t *sum, deberta_error *err)
+{
+    deberta_model *model = NULL;
+    deberta_session *session = NULL;
+    deberta_threads *threads = NULL;
+    deberta_session_options options = options_for(0);
+    deberta_status status = deberta_model_open(&model, path, NULL, err);
+    if (status == DEBERTA_OK) status = deberta_threads_create(&threads, 2, 0, err);
+    options.shared_threads = threads;
+    if (status == DEBERTA_OK) status = deberta_session_create(&session, model, &options, err);
+    if (status == DEBERTA_OK) status = encode(session, model, 9, sum, err);
+    deberta_session_free(&session);
+    deberta_threads_free(&threads);
+    deberta_model_free(&model);
+    return status;
+}
+
 /* Leaves the folder without a packed file, unless one is there after packing failed. */
 static deberta_status live_as_packed_model(const char *path, uint64_t *sum, deberta_error *err)
 {
@@ -175,7 +193,7 @@ static const char text_of_life[] = "Na\u00efve caf\u00e9, [MASK] \u6771\u4eac an
 static deberta_status live_as_tokenizer(const char *path, uint64_t *sum, deberta_error *err)
 {
     deberta_tokenizer *tokenizer = NULL;
-    deberta_tokens *tokens = NULL;
+    deberta_tokens *filled = NULL, *tokens = NULL;
     char *text = NULL;
     size_t bytes = 0;
     const deberta_text given = {.struct_size = sizeof given,
@@ -184,7 +202,9 @@ static deberta_status live_as_tokenizer(const char *path, uint64_t *sum, deberta
                                 .pair = text_of_life,
                                 .pair_bytes = sizeof text_of_life - 1};
     deberta_status status = deberta_tokenizer_open(&tokenizer, path, err);
-    if (status == DEBERTA_OK) status = deberta_tokenize(&tokens, tokenizer, &given, err);
+    if (status == DEBERTA_OK) status = deberta_tokenize(&filled, tokenizer, &given, err);
+    if (status == DEBERTA_OK) status = deberta_tokens_copy(&tokens, filled, err);
+    deberta_tokens_free(&filled);
     if (status == DEBERTA_OK) status = deberta_detokenize(&text, &bytes, tokenizer, tokens->ids, tokens->count, err);
     if (status == DEBERTA_OK) {
         for (size_t t = 0; t < tokens->count; t++)
@@ -308,6 +328,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof made_up / sizeof *made_up; i++) {
         for (size_t threads = 1; threads <= 3; threads++) check_no_requests(made_up[i], threads) ? passed++ : failed++;
         check_refusals(made_up[i], live_as_model) ? passed++ : failed++;
+        if (i == 0) check_refusals(made_up[i], live_as_sharer) ? passed++ : failed++;
     }
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, folders[i]);

@@ -70,7 +70,7 @@ expect 'header alone, C17' header_alone "$cc" c c17
 expect 'header with its unstable part, C99' header_alone "$cc" c c99 -DDEBERTA_UNSTABLE
 [ -z "$cxx" ] || expect 'header with its unstable part, C++11' header_alone "$cxx" c++ c++11 -DDEBERTA_UNSTABLE
 expect 'names of the static library' only_public_names
-for example in example example_text; do
+for example in example example_text example_attention; do
     expect "$example with the shared library" link_shared "$example"
     expect "$example with the static library" link_static "$example"
     expect "$example: the shared one is used" uses_shared "$work/$example-shared"
@@ -78,6 +78,7 @@ for example in example example_text; do
 done
 expect 'example: both give the same' same_answers example 'token 7: '
 expect 'example_text: both give the same' same_answers example_text me "$source/models/demo"
+expect 'example_attention: both give the same' same_answers example_attention 'll           \[SEP\]         0.476' "$source/models/demo" 2 0
 expect 'the installed program' env LD_LIBRARY_PATH="$libdir" "$prefix/bin/deberta" --version
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
