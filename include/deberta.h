@@ -37,9 +37,8 @@
  *
  * Errors: functions that can fail return DEBERTA_OK (0) or a negative DEBERTA_E_* and write one sentence into the
  * caller's deberta_error (which may be NULL), on failure only: success leaves it as it was. A model or session that
- * could not be made is NULL. Freeing takes the
- * place of a pointer, and accepts NULL in it. The library never prints, exits, aborts, installs handlers or keeps
- * global state.
+ * could not be made is NULL. Freeing takes the place of a pointer, and accepts NULL in it. The library never prints,
+ * exits, aborts, installs handlers or keeps global state.
  *
  * Structs that begin with struct_size (set it to sizeof) may get more members in later versions; so may
  * deberta_model_info, deberta_hidden_block, deberta_attention_block and deberta_tokens, which only the library makes:
@@ -253,7 +252,8 @@ typedef struct deberta_ablation {
 typedef struct deberta_threads deberta_threads;
 
 /* count: the calling thread is one of them; 0 = the default of a session. pin: 1 = bind the others to a core each.
- * DEBERTA_E_ARGUMENT: count above 1024. DEBERTA_E_SYSTEM: the system refuses a thread or its binding. */
+ * DEBERTA_E_ARGUMENT: count above 1024. DEBERTA_E_MEMORY, DEBERTA_E_SYSTEM: the system refuses memory, a thread or its
+ * binding. DEBERTA_E_UNSUPPORTED: as of pin_threads. */
 DEBERTA_API deberta_status deberta_threads_create(deberta_threads **threads, size_t count, int pin, deberta_error *err);
 /* After the last session that uses them. */
 DEBERTA_API void deberta_threads_free(deberta_threads **threads);
@@ -364,8 +364,9 @@ DEBERTA_API deberta_status deberta_encode(deberta_session *session, const debert
  */
 DEBERTA_API deberta_status deberta_session_check_finite(const deberta_session *session, deberta_error *err);
 
-/* ----------------------------------------------------------------------------------------------------------- heads */
+/* ----------------------------------------------------------------------------------------------------------- tasks */
 
+/* An output head of the model. (heads elsewhere, without a word before it, are those of attention.) */
 typedef enum deberta_task {
     DEBERTA_TASK_MLM = 0, /* masked language model on H[L]: [positions][V] */
     DEBERTA_TASK_MLM_EMD, /* the same behind the Enhanced Mask Decoder; needs DEBERTA_KEEP_DECODER_INPUT: [positions][V]
@@ -377,9 +378,9 @@ typedef enum deberta_task {
     DEBERTA_TASK_COUNT
 } deberta_task;
 
-DEBERTA_API const char *deberta_task_name(deberta_task head); /* "mlm", "mlm_emd", "rtd", "sequence", "token", "qa" */
-/* Columns that a head writes; 0 if the checkpoint does not hold it. */
-DEBERTA_API size_t deberta_task_width(const deberta_model *model, deberta_task head);
+DEBERTA_API const char *deberta_task_name(deberta_task task); /* "mlm", "mlm_emd", "rtd", "sequence", "token", "qa" */
+/* Columns of its logits; 0 if the checkpoint does not hold it. */
+DEBERTA_API size_t deberta_task_width(const deberta_model *model, deberta_task task);
 /* Logits of the last encoded batch at `positions` (indices into the batch's tokens, or sequence numbers for
  * DEBERTA_TASK_SEQUENCE). logits: [count][stride].
  *
@@ -387,7 +388,7 @@ DEBERTA_API size_t deberta_task_width(const deberta_model *model, deberta_task h
  * DEBERTA_TASK_MLM or _MLM_EMD reads and packs the whole word table (V x embedding size, 98 million weights of
  * v3-base), and the Enhanced Mask Decoder the keys of the sequences as well. A block of 100 to 200 positions hides that
  * cost. */
-DEBERTA_API deberta_status deberta_task_logits(deberta_session *session, deberta_task head, const size_t *positions,
+DEBERTA_API deberta_status deberta_task_logits(deberta_session *session, deberta_task task, const size_t *positions,
                                                size_t count, float *logits, size_t stride, deberta_error *err);
 
 /* ------------------------------------------------------------------------------------------------------- tokenizer */
@@ -420,7 +421,7 @@ DEBERTA_API size_t deberta_tokenizer_vocabulary_size(const deberta_tokenizer *to
 /* Every vocabulary has all five. */
 DEBERTA_API int32_t deberta_tokenizer_special_id(const deberta_tokenizer *tokenizer, deberta_special special);
 /* The token as the vocabulary writes it ("\u2581the", "\u0120the"), terminated; NULL where no token has the id. bytes
- * may be NULL. */
+ * may be NULL. Belongs to the tokenizer. */
 DEBERTA_API const char *deberta_tokenizer_token(const deberta_tokenizer *tokenizer, int32_t id, size_t *bytes);
 /* 1 for the five, and for other special tokens that the folder's files add. */
 DEBERTA_API int deberta_tokenizer_is_special(const deberta_tokenizer *tokenizer, int32_t id);

@@ -162,6 +162,7 @@ deberta_status model_open_internal(deberta_model **result, const char *path, con
     if (result) *result = NULL;
     if (!result || !path)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_model_open needs a place for the model and a path");
+    if (!*path) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the path of the model is empty");
     deberta_model_options options;
     DEBERTA_TRY(copy_struct(&options, given, sizeof options, "deberta_model_options", err));
     if (options.reference != DEBERTA_REFERENCE_MICROSOFT && options.reference != DEBERTA_REFERENCE_HF) {

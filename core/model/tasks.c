@@ -287,6 +287,8 @@ static void run_sequence(deberta_session *s, const size_t *sequences, size_t cou
 static deberta_status check_call(const deberta_session *s, deberta_task head, const size_t *positions, size_t count,
                                  size_t stride, deberta_error *err)
 {
+    if ((unsigned)head >= DEBERTA_TASK_COUNT)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "task %d does not exist", (int)head);
     size_t width = deberta_task_width(s->model, head);
     if (width == 0) {
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no head '%s'", s->model->name, deberta_task_name(head));

@@ -239,6 +239,8 @@ static void refused_opening(void **state)
     model = (deberta_model *)&error; /* anything: what could not be made is NULL, whatever was there before */
     assert_int_equal(deberta_model_open(&model, NULL, NULL, &error), DEBERTA_E_ARGUMENT);
     assert_null(model);
+    assert_int_equal(deberta_model_open(&model, "", NULL, &error), DEBERTA_E_ARGUMENT);
+    assert_string_equal(error.message, "the path of the model is empty");
 }
 
 static void bad_batches(void **state)
@@ -276,6 +278,13 @@ static void bad_batches(void **state)
     deberta_error error;
     assert_int_equal(deberta_task_logits(session, DEBERTA_TASK_RTD, &position, 1, logits, 64, &error),
                      DEBERTA_E_UNSUPPORTED);
+    for (int task = -1; task <= DEBERTA_TASK_COUNT; task += DEBERTA_TASK_COUNT + 1) {
+        char sentence[64];
+        snprintf(sentence, sizeof sentence, "task %d does not exist", task);
+        assert_int_equal(deberta_task_logits(session, (deberta_task)task, &position, 1, logits, 64, &error),
+                         DEBERTA_E_ARGUMENT);
+        assert_string_equal(error.message, sentence);
+    }
     deberta_session_free(&session);
     deberta_model_free(&model);
 }
