@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/random.h"
+#include "core/model/session_internal_options.h"
 
 /* ----------------------------------------------------------------------------------------------------------- making */
 
@@ -141,9 +142,10 @@ void masked_texts_loss(const masked_texts *texts, const float *logits, size_t wi
 }
 
 deberta_status masked_texts_measure(const masked_texts *texts, const deberta_model *model,
-                                    const deberta_session_options *given, const session_internal_options *internal,
-                                    size_t batch_tokens, double *loss, deberta_error *err)
+                                    const deberta_session_options *given, const float *row_bias, size_t batch_tokens,
+                                    double *loss, deberta_error *err)
 {
+    const session_internal_options internal = {.interventions.row_bias = row_bias};
     deberta_session_options options = *given;
     masked_reader reader = {0};
     size_t masks, floats = 0;
@@ -153,7 +155,7 @@ deberta_status masked_texts_measure(const masked_texts *texts, const deberta_mod
     if (reader.head == DEBERTA_TASK_MLM_EMD) options.features |= DEBERTA_KEEP_DECODER_INPUT;
     float *logits = size_multiply(masks, reader.width, &floats) ? malloc((floats + 1) * sizeof *logits) : NULL;
     deberta_status status =
-        logits ? session_create_within(&reader.session, model, &options, internal, floats * sizeof *logits, err)
+        logits ? session_create_within(&reader.session, model, &options, &internal, floats * sizeof *logits, err)
                : status_fail(err, DEBERTA_E_MEMORY, "no memory for the logits");
     for (size_t first = 0, end; status == DEBERTA_OK && first < texts->count; first = end) {
         end = masked_texts_batch_end(texts, first, batch_tokens);

@@ -6,7 +6,7 @@
 #define ANALYSIS_MASKED_TEXTS_H
 
 #include "core/base/status.h"
-#include "core/model/session_internal_options.h"
+#include "include/deberta.h"
 
 typedef struct masked_texts {
     size_t count;         /* sentences */
@@ -60,9 +60,10 @@ double logits_log_sum(const float *logits, size_t width);
 void masked_texts_loss(const masked_texts *texts, const float *logits, size_t width, size_t first, size_t end,
                        double *loss);
 
-/* The same for all sentences, by a session of its own. internal: for what sessions of the public API cannot do. */
+/* The same for all sentences, by a session of its own. row_bias: [L][A][2K] added to c2p by table row, as of
+ * session_internal_options; NULL for the model as it is. */
 deberta_status masked_texts_measure(const masked_texts *texts, const deberta_model *model,
-                                    const deberta_session_options *options, const session_internal_options *internal,
-                                    size_t batch_tokens, double *loss, deberta_error *err);
+                                    const deberta_session_options *options, const float *row_bias, size_t batch_tokens,
+                                    double *loss, deberta_error *err);
 
 #endif

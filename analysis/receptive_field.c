@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/receptive_field.h"
 
-#include "core/model/synthetic.h"
-
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "core/model/synthetic.h"
 
 deberta_status receptive_field_read_config(model_config *config, const char *path, deberta_error *err)
 {
@@ -238,6 +238,19 @@ size_t receptive_field_longest_unambiguous(const position_rule *rule, deberta_er
         receptive_field_free(&field);
     }
     return low;
+}
+
+deberta_status receptive_field_of_model(receptive_field *field, const deberta_model_info *info,
+                                        deberta_reference reference, size_t length, deberta_error *err)
+{
+    const position_rule rule = position_rule_of(info, reference);
+    return receptive_field_make(field, &rule, length, err);
+}
+
+size_t receptive_field_longest_of_model(const deberta_model_info *info, deberta_reference reference, deberta_error *err)
+{
+    const position_rule rule = position_rule_of(info, reference);
+    return receptive_field_longest_unambiguous(&rule, err);
 }
 
 void receptive_field_of_token(const receptive_field *field, size_t position, size_t *unambiguous, size_t *among_own)

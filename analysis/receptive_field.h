@@ -86,6 +86,12 @@ size_t field_formula_value(field_formula formula, size_t span, size_t layers);
  */
 size_t receptive_field_longest_unambiguous(const position_rule *rule, deberta_error *err);
 
+/* Both of a model that is known by its description. */
+deberta_status receptive_field_of_model(receptive_field *field, const deberta_model_info *info,
+                                        deberta_reference reference, size_t length, deberta_error *err);
+size_t receptive_field_longest_of_model(const deberta_model_info *info, deberta_reference reference,
+                                        deberta_error *err);
+
 /* For a query at `position` in a text of `length` tokens: keys whose distance from it is unambiguous among all
  * distances of that text, and among the distances of this query alone. */
 void receptive_field_of_token(const receptive_field *field, size_t position, size_t *unambiguous, size_t *among_own);

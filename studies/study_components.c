@@ -61,9 +61,9 @@ static deberta_status measure_losses(components_study *study, deberta_error *err
     masked_texts masked = {0};
     deberta_status status = study_texts_hide(&study->texts, study->seed, &masked, &study->masks, err);
     for (size_t k = 0; status == DEBERTA_OK && k < COMPONENT_LOSSES; k++) {
-        const session_internal_options internal = {.interventions.row_bias = k ? study->p2p[k - 1].by_row : NULL};
+        const float *row_bias = k ? study->p2p[k - 1].by_row : NULL;
         study->losses[k] = calloc(study->texts.count, sizeof *study->losses[k]);
-        status = study->losses[k] ? masked_texts_measure(&masked, model->model, &model->session_options, &internal,
+        status = study->losses[k] ? masked_texts_measure(&masked, model->model, &model->session_options, row_bias,
                                                          BATCH_TOKENS, study->losses[k], err)
                                   : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     }

@@ -5,14 +5,14 @@
 
 json_t *context_advice(const deberta_model_info *info, deberta_reference reference)
 {
-    const position_rule rule = position_rule_of(info, reference);
     json_t *advice =
         json_pack("{s:I, s:o, s:I}", "trained_length", (json_int_t)info->max_positions, "position_table_limit",
                   info->position_biased_input ? json_integer((json_int_t)info->max_positions) : json_null(), "layers",
                   (json_int_t)info->layers);
     receptive_field field;
-    if (receptive_field_make(&field, &rule, 0, NULL) != DEBERTA_OK) return advice;
-    const size_t longest = receptive_field_longest_unambiguous(&rule, NULL), width = field.run_left + field.run_right;
+    if (receptive_field_of_model(&field, info, reference, 0, NULL) != DEBERTA_OK) return advice;
+    const size_t longest = receptive_field_longest_of_model(info, reference, NULL),
+                 width = field.run_left + field.run_right;
     json_object_set_new(advice, "longest_unambiguous_text", json_integer((json_int_t)longest));
     json_object_set_new(advice, "contiguous_unique",
                         json_pack("{s:I, s:I, s:I}", "left", (json_int_t)field.run_left, "right",

@@ -290,9 +290,8 @@ bool input_token_limit(const reading_options *options, const deberta_model_info 
     *limit = info->max_positions;
     if (given.kind == LIMIT_TRAINED) return true;
     /* the longest text of which every distance has a table row for itself */
-    const position_rule rule = position_rule_of(info, DEBERTA_REFERENCE_MICROSOFT);
     deberta_error error = {0};
-    *limit = receptive_field_longest_unambiguous(&rule, &error);
+    *limit = receptive_field_longest_of_model(info, DEBERTA_REFERENCE_MICROSOFT, &error);
     if (*limit) return true;
     say_usage(&options->common, "--max-tokens receptive: %s", error.message);
     return false;
