@@ -9,6 +9,7 @@ import json
 import os
 import pty
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -189,6 +190,25 @@ def encode_json_input(bench):
     bench.fine("encode", bad, "--input", os.path.join(bad, "inputs.json"), "--attention", "all", "-o", "zero.safetensors")
     for name, tensor in read_tensors(bench.path("zero.safetensors"))[0].items():
         assert not any(tensor.values), name
+
+
+def processor_seconds(bench, *arguments):
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    bench.fine(*arguments, timeout=600)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def logits_in_blocks(bench):
+    """A call of a head walks the word table, so one for each token would make 256 tokens cost 64 times what 4 cost. In blocks it is some
+    8 times, for the products and the file. Processor time, because a loaded machine does not change it much."""
+    def cost(tokens, runs):
+        encode = ["encode", "synthetic:v3-small,layers=1,lm=1", "--ids", ",".join(str(3 + k % 90) for k in range(tokens)), "-t", "1",
+                  "-o", "x.safetensors"]
+        return min(processor_seconds(bench, *encode, "--logits") for _ in range(runs)) - processor_seconds(bench, *encode)
+
+    few, many = cost(4, 3), cost(256, 1)
+    assert 0 < many < 32 * few, f"logits of 4 tokens cost {few:.2f} s, of 256 tokens {many:.2f} s"
 
 
 def encode_is_verified(bench):
@@ -884,6 +904,7 @@ def tests(settings):
     yield "encode/defaults", encode_defaults
     yield "encode/lists", encode_lists
     yield "encode/is-verified", encode_is_verified
+    yield "encode/logits-in-blocks", logits_in_blocks
     yield "memory-limit-is-for-all", memory_limit_is_for_all
     yield "encode/json-input", encode_json_input
     yield "link/tensors", through_link("x.safetensors", "encode", TINY, "--ids", "1", "-o")
