@@ -160,7 +160,13 @@ def add_entry(entry, counts):
     totals.add(*checked(counts, well), of_tiers=judges_tiers(entry["name"]))
     if not well:
         say(f"    {entry['name']}: {entry['result']}")
-        show_end(entry["command"], text, 25)
+        show_end(entry["command"], failures_in(text), 100)
+
+
+def failures_in(text):
+    """Of a test that speaks the Test Anything Protocol: what failed, with its comments. Of another: its end."""
+    found = re.findall(r"^not ok (?!.*# SKIP).*\n(?:#.*\n)*", text, re.M)
+    return "".join(found) or "\n".join(text.rstrip().split("\n")[-25:])
 
 
 def listed_tests(build, arguments):

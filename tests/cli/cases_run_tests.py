@@ -34,6 +34,12 @@ def test_what_meson_counted_counts(bench):
     equal(counts_of(one + two, "0", ""), (2, 0))
 
 
+def test_what_failed_is_shown(bench):
+    text = "1..4\nok 1 - a\nnot ok 2 - b\n# why\n# and where\nok 3 - c # SKIP d\nnot ok 4 - e\n"
+    equal(run_tests.failures_in(text), "not ok 2 - b\n# why\n# and where\nnot ok 4 - e\n")
+    equal(run_tests.failures_in("".join(f"{k}\n" for k in range(30))).split("\n"), [str(k) for k in range(5, 30)])
+
+
 def test_nothing_counted_is_a_failure(bench):
     equal(run_tests.count_output("0 passed, 0 failed, 0 skipped\n", True), (0, 1, 0))
     equal(run_tests.count_output("3 passed, 0 failed\n", False), (3, 1, 0))
