@@ -13,15 +13,24 @@ const hideTip = () => { byId('tip').hidden = true; };
 
 const CHART = {width: 560, height: 300, left: 58, right: 16, top: 54, bottom: 42};
 
-/* An axis: place(value) in [from, to], and its ticks. A logarithmic one ends at ticks: the values themselves where `marked`, else 1, 2, 5, 10 ... */
+/* Four labels or more, from below the least value to above the greatest: round numbers that are denser where the values are close. */
+function logarithmicTicks(low, high) {
+    if (high / low < 1.05) [low, high] = [low / 1.2, high * 1.2];
+    if (high / low < 3) {
+        const step = niceTicks(low, high, 8).reduce((before, tick, k, all) => k ? tick - all[k - 1] : before, 0);
+        return Array.from({length: Math.ceil(high / step - 1e-9) - Math.floor(low / step + 1e-9) + 1}, (_, k) => Number(((Math.floor(low / step + 1e-9) + k) * step).toPrecision(6)));
+    }
+    const digits = high / low < 10 ? [1, 1.5, 2, 3, 5, 7] : high / low < 1e4 ? [1, 2, 5] : [1], steps = [];
+    for (let power = 10 ** Math.floor(Math.log10(low)); power <= high * 10; power *= 10) steps.push(...digits.map((k) => Number((k * power).toPrecision(2))));
+    return steps.slice(steps.findLastIndex((s) => s <= low), steps.findIndex((s) => s >= high) + 1);
+}
+
+/* An axis: place(value) in [from, to], and its ticks. `marked`: at the values themselves, where they are few. */
 function makeAxis(values, from, to, logarithmic, marked) {
     let low = Math.min(...values), high = Math.max(...values), ticks;
     if (logarithmic) {
-        const own = [...new Set(values)].sort((a, b) => a - b), steps = [];
-        for (let power = 10 ** Math.floor(Math.log10(low)); power <= high * 10; power *= 10) steps.push(...[1, 2, 5].map((k) => Number((k * power).toPrecision(1))));
-        const first = steps.findLastIndex((s) => s <= low), last = steps.findIndex((s) => s >= high);
-        ticks = marked && own.length > 1 && own.length <= 9 ? own : steps.slice(first, Math.max(last, first + 1) + 1);
-        if (ticks.length > 10) ticks = ticks.filter((t) => String(t).replace(/[0.]/g, '') === '1'); // many decades: their beginnings
+        const own = [...new Set(values)].sort((a, b) => a - b);
+        ticks = marked && own.length > 1 && own.length <= 9 ? own : logarithmicTicks(low, high);
         [low, high] = [Math.min(low, ticks[0]), Math.max(high, ticks[ticks.length - 1])];
         return {place: (v) => from + Math.log(v / low) / Math.log(high / low) * (to - from), ticks};
     }
