@@ -28,6 +28,8 @@ static int parse_isa(common_options *options, const char *text, void *target)
 static const char *const tiers[] = {"auto", "scalar", "avx2", "avx512", "neon", NULL},
                          *const references[] = {"microsoft", "hf", NULL}, *const moments[] = {"auto", "never", NULL};
 
+const char *reference_name(int reference) { return references[reference]; }
+
 const option common_option_table[] = {
     {"isa", 0, "NAME", "kernels to use: auto (default), scalar, avx2, avx512, neon; also from DEBERTA_ISA",
      PARSED_AT(common_options, isa, parse_isa), .choices = tiers},

@@ -327,6 +327,11 @@ const option *option_of_member(const common_options *options, const void *member
     return search.found;
 }
 
+const char *option_name(const common_options *options, const void *member)
+{
+    return option_of_member(options, member)->name;
+}
+
 bool option_exists(const common_options *options, const void *member)
 {
     return option_of_member(options, member) != NULL;

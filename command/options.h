@@ -169,6 +169,8 @@ void *options_allocate(const common_options *options, size_t bytes);
  * that say where results go and how they are written. NULL: out of memory. The caller frees it. */
 char *options_command_line(const common_options *options, bool with_outputs);
 
+/* "microsoft" or "hf". */
+const char *reference_name(int reference);
 /* The last --out, or NULL: standard output. */
 const char *options_out(const common_options *options);
 
@@ -190,6 +192,8 @@ const char *command_word(const command *subcommand);
 
 /* ------------------------------------------------------------------------------------------------------ messages */
 
+/* What the option that fills the member is called, without dashes. */
+const char *option_name(const common_options *options, const void *member);
 /* "deberta <command>: --name: <sentence>", the option being the one that fills the member. EXIT_USAGE. */
 int option_wrong(const common_options *options, const void *member, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

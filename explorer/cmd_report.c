@@ -161,8 +161,8 @@ static int run_text(explorer_job *job, size_t row)
     const explorer_text *text = &job->texts[row];
     word_list encode = {.words = {"encode", job->contents.model}, .count = 2};
     add_input(&encode, job, row);
-    add_option(&encode, "--components", "all");
-    add_option(&encode, "--attention", "all");
+    add_option(&encode, "--component-layers", "all");
+    add_option(&encode, "--attention-layers", "all");
     add_ablations(&encode, job);
     add_option(&encode, "-o", text->data);
     int status = run_step(job, "Components and probabilities", &command_encode, &encode);

@@ -167,7 +167,7 @@ async function saveView(kind) {
 
 /* [what reads the text, what else changes results], from the line that wrote the text's data. */
 function textOptions(t) {
-    const line = page.steps.filter((step) => step.command?.startsWith('deberta encode '))[t].command, asked = ' --components all --attention all', at = line.lastIndexOf(asked);
+    const line = page.steps.filter((step) => step.command?.startsWith('deberta encode '))[t].command, asked = ' --component-layers all --attention-layers all', at = line.lastIndexOf(asked);
     return [line.slice('deberta encode'.length, at), line.slice(at + asked.length).replace(/ --out ('[^']*'|\S+)$/, '')];
 }
 

@@ -20,7 +20,8 @@ static const char *const input_names[INPUTS] = {"input_ids", "attention_mask", "
 
 /* What is written: names and shapes first, then values. */
 typedef struct encode_job {
-    const parsed_options *options;
+    const encode_options *o;
+    const common_options *options; /* their common part */
     deberta_model *model;
     deberta_session *session;
     deberta_model_info info;
@@ -36,17 +37,15 @@ typedef struct encode_job {
 
 static bool choose_components(encode_job *job)
 {
-    const char *components = options_value(job->options, "components", NULL);
-    const char *attention = options_value(job->options, "attention", NULL);
     bool *chosen = calloc(job->info.layers + 1, sizeof *chosen);
     bool fine = chosen != NULL;
-    if (fine && attention) {
-        fine = parse_index_list(job->options, &attention, chosen, job->info.layers);
+    if (fine && job->o->attention_layers) {
+        fine = parse_index_list(job->options, &job->o->attention_layers, chosen, job->info.layers);
         for (size_t l = 0; fine && l < job->info.layers; l++)
             if (chosen[l]) capture_want(&job->capture, l, DEBERTA_PROBABILITIES);
     }
-    if (fine && components) {
-        fine = parse_index_list(job->options, &components, chosen, job->info.layers);
+    if (fine && job->o->component_layers) {
+        fine = parse_index_list(job->options, &job->o->component_layers, chosen, job->info.layers);
         for (size_t l = 0; fine && l < job->info.layers; l++)
             for (int c = DEBERTA_C2C; chosen[l] && c <= DEBERTA_LOGITS; c++)
                 capture_want(&job->capture, l, (deberta_component)c);
@@ -209,7 +208,7 @@ static deberta_status write_file(encode_job *job, const char *path, deberta_erro
     job->names = calloc(most, sizeof *job->names);
     if (!job->tensors || !job->names) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     declare(job);
-    const char *reference = options_value(job->options, "reference", "microsoft");
+    const char *reference = reference_name(job->options->reference);
     const char *ablations = job->options->ablate_text;
     const export_note notes[] = {{"isa", deberta_isa_name(deberta_session_isa(job->session))},
                                  {"model", job->info.name},
@@ -284,43 +283,39 @@ static json_t *describe_file(const encode_job *job, const char *path)
 
 static int run_job(encode_job *job)
 {
-    static const char *const hidden_choices[] = {"last", "all", NULL};
     deberta_session_options session_options;
     deberta_error error = {0};
-    size_t hidden;
-    const char *path = options_value(job->options, "out", NULL);
+    const char *path = options_out(job->options);
     if (!path)
         return say_usage(job->options, "say where the results go: --out FILE.safetensors, or .npy or .jsonl for "
                                        "one vector a text");
     if (!path_has_suffix(path, ".safetensors"))
         return say_usage(job->options, "--out: expected a name that ends in .safetensors, .npy or .jsonl, found '%s'",
                          path);
-    if (!options_choice(job->options, "hidden", hidden_choices, 0, &hidden)) return EXIT_USAGE;
-    int status = EXIT_OK;
     fill_session_options(job->options, &session_options);
-    if (status == EXIT_OK) status = run_open_model(job->options, &job->model);
+    int status = run_open_model(job->options, &job->model);
     if (status != EXIT_OK) return status;
     job->info = *deberta_model_describe(job->model);
-    if ((status = input_read(reading_of(job->options), options_argument(job->options, 0), &job->info, &job->input)) !=
-        EXIT_OK)
+    if ((status = input_read(&job->o->reading, job->options->arguments[0], &job->info, &job->input)) != EXIT_OK)
         return status;
     if (capture_create(&job->capture, &job->info, job->input.sequence_starts, job->input.sequences, &error) !=
         DEBERTA_OK)
         return say_error(job->options, &error);
-    job->capture.hidden = hidden == 1;
+    job->capture.hidden = job->o->hidden == 1;
     if (!choose_components(job)) return EXIT_USAGE;
-    if (options_has(job->options, "logits"))
+    if (job->o->logits)
         for (int head = 0; head < DEBERTA_TASK_COUNT; head++) job->heads[head] = job->info.tasks_present & 1u << head;
     if (encode(job, &session_options, path, &error) != DEBERTA_OK) return say_error(job->options, &error);
-    if (options_has(job->options, "json") && !run_write_json_line(stdout, describe_file(job, path)))
+    if (job->options->json && !run_write_json_line(stdout, describe_file(job, path)))
         return say_no_memory(job->options);
     return EXIT_OK;
 }
 
-static int run(const parsed_options *options)
+static int run(const common_options *options)
 {
-    if (encode_corpus_wanted(options)) return encode_corpus(options);
-    encode_job job = {.options = options};
+    const encode_options *o = (const encode_options *)options;
+    if (encode_corpus_wanted(o)) return encode_corpus(o);
+    encode_job job = {.o = o, .options = options};
     const int status = run_job(&job);
     free(job.tensors);
     free(job.names);
@@ -331,16 +326,37 @@ static int run(const parsed_options *options)
     return status;
 }
 
-static const option_spec options[] = {
+static const char *const hidden_names[] = {"last", "all", NULL};
+
+static const option tensors[] = {
     INPUT_OPTIONS,
-    {"hidden", 0, "WHICH", "hidden states: last (default) or all"},
-    {"attention", 0, "LAYERS", "attention probabilities of these layers: all, or a list such as 0,3-5"},
-    {"components", 0, "LAYERS", "c2c, c2p, p2c and their sum, before the softmax, of these layers"},
-    {"logits", 0, NULL, "of every head that the checkpoint holds"},
+    {"hidden", 0, "WHICH", "hidden states: last (default) or all", CHOICE_AT(encode_options, hidden, hidden_names)},
+    {"attention-layers", 0, "LAYERS", "attention probabilities of these layers: all, or a list such as 0,3-5",
+     TEXT_AT(encode_options, attention_layers), .alias = "attention"},
+    {"component-layers", 0, "LAYERS", "c2c, c2p, p2c and their sum, before the softmax, of these layers",
+     TEXT_AT(encode_options, component_layers), .alias = "components"},
+    {"logits", 0, NULL, "of every head that the checkpoint holds", FLAG_AT(encode_options, logits)},
     ABLATE_OPTION,
-    ENCODE_CORPUS_OPTIONS,
-    {NULL, 0, NULL, NULL},
+    {.name = NULL},
 };
+
+static const option corpora[] = {
+    {"pool", 0, "HOW",
+     "one vector a text, its mean over all tokens, frame included (default), or cls; or none: all tokens",
+     CHOICE_AT(encode_options, pool, pooling_names)},
+    {"window", 0, "W", "long texts as windows of W tokens, frame included",
+     SIZE_AT(encode_options, window, FRAME_TOKENS + 1, 1 << 20), .not_with = "pair max-tokens"},
+    {"stride", 0, "S", "tokens from one window to the next (default half of what a window holds)",
+     SIZE_AT(encode_options, stride, 1, 1 << 20), .needs = "window"},
+    {"batch-tokens", 0, "N", "tokens encoded together (default 2048); changes speed and memory, no result",
+     SIZE_AT(reading_options, batch_tokens, 1, 1 << 24)},
+    {"resume", 0, NULL, "keep what is done in OUT.part, and go on from there", FLAG_AT(encode_options, resume)},
+    {"jsonl", 0, NULL, "files hold one JSON object a line (\"text\", perhaps \"pair\", \"id\"), whatever their names",
+     FLAG_AT(reading_options, jsonl)},
+    {.name = NULL},
+};
+
+static const option_group groups[] = {{tensors, 0, NULL}, {corpora, 0, "corpora"}, {NULL, 0, NULL}};
 
 const command command_encode = {
     .name = "encode",
@@ -348,12 +364,14 @@ const command command_encode = {
     .arguments = "MODEL",
     .min_arguments = 1,
     .max_arguments = 1,
-    .options = options,
-    .size = sizeof(reading_options),
+    .groups = groups,
+    .size = sizeof(encode_options),
     .example =
         "  deberta encode models/demo --text 'a new store' -o states.safetensors\n"
-        "  deberta encode deberta-v3-base --input batch.safetensors --attention all --logits -o results.safetensors\n"
-        "  deberta encode synthetic:v3-xsmall --ids 1,7,3,11,2 --components all --hidden all -o states.safetensors\n"
+        "  deberta encode deberta-v3-base --input batch.safetensors --attention-layers all --logits -o "
+        "results.safetensors\n"
+        "  deberta encode synthetic:v3-xsmall --ids 1,7,3,11,2 --component-layers all --hidden all -o "
+        "states.safetensors\n"
         "  deberta encode models/demo --file corpus.txt --pool mean --resume -o corpus.npy\n"
         "  deberta encode models/demo --file books.jsonl --window 512 --stride 256 -o books.safetensors\n"
         "\nA corpus (any of --pool, --window, --stride, --batch-tokens, --resume and --jsonl, a --file that ends in "

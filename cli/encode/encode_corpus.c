@@ -17,11 +17,9 @@
 enum {
     CHUNK_TEXTS = 4096, /* sorted by length together */
     CHUNK_BATCHES = 16, /* or so many batches of tokens, whichever is less: the results wait in memory */
-    FRAME_TOKENS = 2,
 };
 
-typedef enum pooling { POOL_MEAN, POOL_CLS, POOL_NONE } pooling;
-static const char *const pooling_names[] = {"mean", "cls", "none", NULL};
+const char *const pooling_names[] = {"mean", "cls", "none", NULL};
 
 typedef struct corpus_text {
     text_record record;
@@ -30,7 +28,8 @@ typedef struct corpus_text {
 } corpus_text;
 
 typedef struct corpus_job {
-    const parsed_options *options;
+    const encode_options *o;
+    const common_options *options; /* their common part */
     text_batches batches;
     text_stream stream;
     corpus_output output;
@@ -55,80 +54,88 @@ typedef struct corpus_job {
 
 /* ---------------------------------------------------------------------------------------------------------- options */
 
-/* What on the command line asks for a corpus: an option, with its value where that is what counts. */
-typedef struct corpus_reason {
-    const char *option, *value;
-} corpus_reason;
+/* Members that only a corpus has a use for, and those that only padded tensors have. */
+enum { CORPUS_MEMBERS = 6, TENSOR_MEMBERS = 7 };
+typedef struct encode_members {
+    const void *corpus[CORPUS_MEMBERS], *tensors[TENSOR_MEMBERS];
+} encode_members;
 
-static bool find_reason(const parsed_options *options, corpus_reason *reason)
+static encode_members members_of(const encode_options *o)
 {
-    static const char *const names[] = {"pool", "window", "stride", "batch-tokens", "resume", "jsonl", NULL};
+    return (encode_members){{&o->pool, &o->window, &o->stride, &o->reading.batch_tokens, &o->resume, &o->reading.jsonl},
+                            {&o->reading.ids, &o->reading.tensors, &o->hidden, &o->attention_layers,
+                             &o->component_layers, &o->logits, &o->reading.common.json}};
+}
+
+/* A file of objects, or an output with one row a text; NULL: neither. */
+static const char *corpus_path(const encode_options *o)
+{
+    const text_list *files = &o->reading.files;
+    const char *out = options_out(&o->reading.common);
     corpus_format format;
-    for (size_t k = 0; names[k]; k++)
-        if (options_has(options, names[k])) return *reason = (corpus_reason){.option = names[k]}, true;
-    const char *path;
-    for (size_t k = 0; (path = options_nth_value(options, "file", k)); k++)
-        if (text_stream_is_jsonl(path)) return *reason = (corpus_reason){"file", path}, true;
-    path = options_value(options, "out", NULL);
-    *reason = (corpus_reason){"out", path};
-    return corpus_format_of(path, &format) && format != CORPUS_SAFETENSORS;
+    for (size_t k = 0; k < files->count; k++)
+        if (text_stream_is_jsonl(files->items[k])) return files->items[k];
+    return corpus_format_of(out, &format) && format != CORPUS_SAFETENSORS ? out : NULL;
 }
 
-bool encode_corpus_wanted(const parsed_options *options)
+/* The first option that asks for a corpus, or NULL. */
+static const void *corpus_member(const encode_options *o)
 {
-    corpus_reason reason;
-    return find_reason(options, &reason);
+    const encode_members members = members_of(o);
+    for (size_t k = 0; k < CORPUS_MEMBERS; k++)
+        if (option_given(&o->reading.common, members.corpus[k])) return members.corpus[k];
+    return NULL;
 }
 
-/* An option for padded tensors, beside what asks for a corpus. */
-static int refuse_option(const parsed_options *options, const char *name)
+bool encode_corpus_wanted(const encode_options *o) { return corpus_member(o) || corpus_path(o); }
+
+/* Options for padded tensors, beside what asks for a corpus. */
+static int refuse_tensor_options(const encode_options *o)
 {
-    corpus_reason reason = {0};
-    find_reason(options, &reason);
-    return say_usage(options, "--%s does not go with the output of a corpus, which --%s%s%s%s asks for", name,
-                     reason.option, reason.value ? " '" : "", reason.value ? reason.value : "",
-                     reason.value ? "'" : "");
+    const common_options *options = &o->reading.common;
+    const encode_members members = members_of(o);
+    const void *reason = corpus_member(o);
+    for (size_t k = 0; k < TENSOR_MEMBERS; k++) {
+        if (!option_given(options, members.tensors[k])) continue;
+        return option_wrong(options, members.tensors[k],
+                            "does not go with the output of a corpus, which %s%s%s asks for", reason ? "--" : "'",
+                            reason ? option_name(options, reason) : corpus_path(o), reason ? "" : "'");
+    }
+    return EXIT_OK;
 }
 
-static int read_window(corpus_job *job)
+static int check_window(corpus_job *job)
 {
     const deberta_model_info *info = &job->batches.info;
-    if (!options_size(job->options, "window", 0, FRAME_TOKENS + 1, 1 << 20, &job->window)) return EXIT_USAGE;
-    if (!job->window)
-        return options_has(job->options, "stride") ? say_usage(job->options, "--stride needs --window") : EXIT_OK;
+    job->window = job->o->window;
+    if (!job->window) return EXIT_OK;
     const size_t inside = job->window - FRAME_TOKENS;
-    if (!options_size(job->options, "stride", (inside + 1) / 2, 1, inside, &job->stride)) return EXIT_USAGE;
+    job->stride = job->o->stride ? job->o->stride : (inside + 1) / 2;
+    if (job->stride > inside)
+        return option_wrong(job->options, &job->o->stride, "expected 1 to %zu, found %zu", inside, job->stride);
     if (info->position_biased_input && job->window > info->max_positions)
-        return say_usage(job->options, "--window %zu is longer than the model's position table, %zu", job->window,
-                         info->max_positions);
-    if (options_has(job->options, "pair") || options_has(job->options, "max-tokens"))
-        return say_usage(job->options, "--window does not go with --%s",
-                         options_has(job->options, "pair") ? "pair" : "max-tokens");
+        return option_wrong(job->options, &job->o->window, "%zu is longer than the model's position table, %zu",
+                            job->window, info->max_positions);
     if (job->output.format == CORPUS_NPY)
         return say_usage(job->options,
                          "an .npy file cannot say which rows are windows of which text: use .safetensors or .jsonl");
     return EXIT_OK;
 }
 
-static int read_options(corpus_job *job)
+static int check_output(corpus_job *job)
 {
-    static const char *const others[] = {"ids", "input", "hidden", "attention", "components", "logits", "json", NULL};
-    const char *path = options_value(job->options, "out", NULL);
-    size_t pooling;
-    for (size_t k = 0; others[k]; k++)
-        if (options_has(job->options, others[k])) return refuse_option(job->options, others[k]);
+    const char *path = options_out(job->options);
     if (!path) return say_usage(job->options, "say where the results go: --out FILE");
     if (!corpus_format_of(path, &job->output.format))
         return say_usage(job->options, "--out: expected a name that ends in .npy, .safetensors or .jsonl, found '%s'",
                          path);
-    if (!options_choice(job->options, "pool", pooling_names, POOL_MEAN, &pooling)) return EXIT_USAGE;
-    job->pooling = (enum pooling)pooling;
+    job->pooling = (pooling)job->o->pool;
     if (job->pooling == POOL_NONE && job->output.format == CORPUS_NPY)
         return say_usage(
             job->options,
             "an .npy file cannot hold texts of different length: use .safetensors or .jsonl, or --pool mean");
     job->output.per_token = job->pooling == POOL_NONE;
-    job->output.resumable = options_has(job->options, "resume");
+    job->output.resumable = job->o->resume;
     return EXIT_OK;
 }
 
@@ -142,11 +149,10 @@ static json_t *describe_making(const corpus_job *job)
 {
     const deberta_isa isa = job->batches.session_options.isa;
     const char *ablations = job->options->ablate_text;
-    json_t *notes = json_pack("{s:s, s:o, s:s, s:s, s:s}", "isa",
-                              deberta_isa_name(isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : isa), "model",
-                              json_clean_text(job->batches.info.name), "reference",
-                              options_value(job->options, "reference", "microsoft"), "version", deberta_version(),
-                              "pool", pooling_names[job->pooling]);
+    json_t *notes = json_pack(
+        "{s:s, s:o, s:s, s:s, s:s}", "isa", deberta_isa_name(isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : isa),
+        "model", json_clean_text(job->batches.info.name), "reference", reference_name(job->options->reference),
+        "version", deberta_version(), "pool", pooling_names[job->pooling]);
     if (ablations) json_object_set_new(notes, "ablate", json_string(ablations));
     note_number(notes, "window", job->window);
     note_number(notes, "stride", job->stride);
@@ -161,11 +167,11 @@ static deberta_status describe_settings(const corpus_job *job, json_t **settings
     char digest[65];
     const char *ablations = job->options->ablate_text;
     DEBERTA_TRY(deberta_model_digest(job->batches.model, digest, err));
-    *settings = json_pack(
-        "{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s, s:s}", "version", deberta_version(), "model", digest, "pool",
-        pooling_names[job->pooling], "format", (int)job->output.format, "window", (json_int_t)job->window, "stride",
-        (json_int_t)job->stride, "max_tokens", (json_int_t)job->batches.cut, "strict", job->batches.strict, "reference",
-        options_value(job->options, "reference", "microsoft"), "ablations", ablations ? ablations : "");
+    *settings = json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s, s:s}", "version", deberta_version(), "model",
+                          digest, "pool", pooling_names[job->pooling], "format", (int)job->output.format, "window",
+                          (json_int_t)job->window, "stride", (json_int_t)job->stride, "max_tokens",
+                          (json_int_t)job->batches.cut, "strict", job->batches.strict, "reference",
+                          reference_name(job->options->reference), "ablations", ablations ? ablations : "");
     if (!*settings) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     if (job->output.format == CORPUS_SAFETENSORS) json_object_set(*settings, "notes", job->output.notes);
     return DEBERTA_OK;
@@ -464,8 +470,7 @@ static deberta_status encode_all(corpus_job *job, deberta_error *err)
 {
     json_t *settings = NULL;
     if (job->output.resumable) DEBERTA_TRY(describe_settings(job, &settings, err));
-    deberta_status status =
-        corpus_output_open(&job->output, options_value(job->options, "out", NULL), settings, &job->progress, err);
+    deberta_status status = corpus_output_open(&job->output, options_out(job->options), settings, &job->progress, err);
     json_decref(settings);
     DEBERTA_TRY(status);
     DEBERTA_TRY(skip_finished(job, err));
@@ -488,10 +493,11 @@ static int run_job(corpus_job *job)
 {
     static const text_stream_names names = {.text = "text", .pair = "pair"};
     deberta_error error = {0};
-    int status = read_options(job);
-    if (status == EXIT_OK) status = text_stream_open(&job->stream, reading_of(job->options), &names);
-    if (status == EXIT_OK) status = text_batches_open(&job->batches, reading_of(job->options), 0);
-    if (status == EXIT_OK) status = read_window(job);
+    int status = refuse_tensor_options(job->o);
+    if (status == EXIT_OK) status = check_output(job);
+    if (status == EXIT_OK) status = text_stream_open(&job->stream, &job->o->reading, &names);
+    if (status == EXIT_OK) status = text_batches_open(&job->batches, &job->o->reading, 0);
+    if (status == EXIT_OK) status = check_window(job);
     if (status != EXIT_OK) return status;
     job->output.width = job->batches.info.hidden_size;
     job->output.windows = job->window != 0;
@@ -502,9 +508,9 @@ static int run_job(corpus_job *job)
     return job->progress.bad ? EXIT_INPUT : EXIT_OK;
 }
 
-int encode_corpus(const parsed_options *options)
+int encode_corpus(const encode_options *o)
 {
-    corpus_job job = {.options = options};
+    corpus_job job = {.o = o, .options = &o->reading.common};
     const int status = run_job(&job);
     free_chunk(&job);
     for (size_t k = 0; k < job.text_capacity; k++) {

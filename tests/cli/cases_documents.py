@@ -32,6 +32,12 @@ def options_of(text, heading):
     return found
 
 
+def own_options(text):
+    """Those of a command, under whatever titles: every block of options but the common ones."""
+    titles = re.findall(r"\n\n?([a-z][^\n]*):\n(?= +-)", text)
+    return {name: found for title in titles if title != "common options" for name, found in options_of(text, f"\n{title}:\n").items()}
+
+
 def section_of(page, begin):
     return re.split(r"^\.S[HS] ", page.split(begin + "\n", 1)[1], maxsplit=1, flags=re.M)[0]
 
@@ -59,7 +65,7 @@ def man_page(bench):
     assert man_options(section_of(page, ".SH COMMON OPTIONS")) == common
     for name, text in helps.items():
         told = man_options(section_of(page, f".SS {name}".replace("-", "\\-")))
-        own = options_of(text, "\noptions:\n")
+        own = own_options(text)
         differing = sorted(option for option in {*told, *own} if told.get(option) != own.get(option))
         assert not differing, f"docs/deberta.1, {name}: " + "; ".join(
             f"--{o}: the page has {told.get(o, 'nothing')}, --help {own.get(o, 'nothing')} (letter, value)" for o in differing)
@@ -173,7 +179,7 @@ def completion_answers(bench):
                                    ("study compo", 2, "components"), ("study components --sent", 3, "--sentences"),
                                    ("encode --pool m", 3, "mean"), ("fill-mask --mlm-decoder e", 3, "emd"), ("tag --grouping s", 3, "simple"),
                                    ("verify --format l", 3, "latex"), ("bench --format l", 3, ""), ("study grid --format l", 4, ""),
-                                   ("bench --attention f", 3, "full"), ("bench sch", 2, "schedule"), ("bench plot --figure ro", 4, "roofline"), ("encode --attention f", 3, ""),
+                                   ("bench --attention f", 3, "full"), ("bench sch", 2, "schedule"), ("bench plot --figure ro", 4, "roofline"), ("encode --attention-layers f", 3, ""),
                                    *([("attention --figure gr", 3, "grid")] if "attention" in commands_of(bench) else [])):
         done = subprocess.run(["bash", "-c", script + ask % (words, count)], stdout=subprocess.PIPE, check=False)
         assert done.stdout.decode().strip() == expected, f"{words}: {done.stdout}"

@@ -118,7 +118,7 @@ TABLE = [
     ("encode-layer-huge", ["encode", TINY, "--ids", "1", "--attention", "9" * 30, "-o", "x.safetensors"], 2, ["--attention"]),
     ("encode-layer-dash", ["encode", TINY, "--ids", "1", "--attention", "-1", "-o", "x.safetensors"], 2, ["--attention", "'-1'"]),
     ("encode-layer-empty", ["encode", TINY, "--ids", "1", "--attention", "", "-o", "x.safetensors"], 2, ["--attention", "''"]),
-    ("encode-components-range", ["encode", TINY, "--ids", "1", "--components", "0-9", "-o", "x.safetensors"], 2, ["--components", "9 is out of range"]),
+    ("encode-components-range", ["encode", TINY, "--ids", "1", "--components", "0-9", "-o", "x.safetensors"], 2, ["--component-layers", "9 is out of range"]),
     ("encode-out-no-folder", ["encode", TINY, "--ids", "1", "-o", "no/x.safetensors"], 4, ["no/x.safetensors", "cannot be written"]),
     ("encode-out-is-folder", ["encode", TINY, "--ids", "1", "-o", "d.safetensors"], 4, ["d.safetensors", "not a regular file"]),
     ("encode-input-missing", ["encode", TINY, "--input", "no.safetensors", "-o", "x.safetensors"], 3, ["no.safetensors", "No such file"]),
