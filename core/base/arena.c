@@ -139,6 +139,12 @@ void arena_borrow(arena *memory, const void *block)
     forbid(block, memory->capacity_bytes);
 }
 
+void arena_rewind(arena *memory)
+{
+    assert(memory->block);
+    memory->used_bytes = 0;
+}
+
 const void *arena_contents(const arena *memory)
 {
     permit(memory->block, memory->capacity_bytes);

@@ -39,6 +39,9 @@ deberta_status arena_allocate(arena *memory, const char *what, size_t limit_byte
 /* Turns a measured arena into a view of `block`, which has the capacity that arena_predict said, is aligned to
  * ARENA_ALIGNMENT_BYTES and stays until the arena is released. Pieces hold what is there and must not be written. */
 void arena_borrow(arena *memory, const void *block);
+/* Hands out the pieces of a real arena again, from the first one on: the same carving finds them, with what they hold.
+ */
+void arena_rewind(arena *memory);
 /* The whole block of a real arena, gaps included, for writing it to a file. Lifts the poison. */
 const void *arena_contents(const arena *memory);
 /* Gives the block back and leaves an empty, measuring arena. Accepts an arena that never got a block. */

@@ -22,6 +22,8 @@ void checkpoint_close(checkpoint **checkpoint);
 
 /* Where messages say that a tensor is missing: the weight file, or the folder if there are several. */
 const char *checkpoint_place(const checkpoint *checkpoint);
+/* The name that the file has for a tensor of an open checkpoint. */
+const char *checkpoint_stored_name(const tensor *tensor);
 /* The file that a tensor of an open checkpoint is in. */
 const char *checkpoint_place_of(const tensor *tensor);
 /* In ascending order of the names. */

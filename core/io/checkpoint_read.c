@@ -27,6 +27,8 @@ const tensor *checkpoint_find(const checkpoint *c, const char *name)
 
 /* Callers only get tensors that are the first member of an entry. */
 static const entry *entry_of(const tensor *t) { return (const entry *)t; }
+const char *checkpoint_stored_name(const tensor *t) { return entry_of(t)->stored->tensor.name; }
+
 const char *checkpoint_place_of(const tensor *t) { return entry_of(t)->file->map.name.text; }
 
 static deberta_status require_floating(const tensor *t, deberta_error *err)

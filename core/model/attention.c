@@ -2,6 +2,8 @@
  * SPDX-License-Identifier: MIT */
 #include "core/model/attention.h"
 
+#include <string.h>
+
 #include "core/model/ablation.h"
 
 /* Queries that share a trimmed strip: their reach differs little. With 256 buckets a query of 512 tokens reaches 342 of
@@ -331,6 +333,13 @@ static void invert_totals(float *total, size_t rows)
     for (size_t i = 0; i < rows; i++) total[i] = total[i] == 0 ? 0 : 1 / total[i];
 }
 
+static void record_softmax(const deberta_session *s, const attention_queries *queries, const worker_scratch *scratch)
+{
+    const size_t row = (size_t)(queries->rows - s->queries) / s->model->padded_head;
+    memcpy(s->recording->maximum + row, scratch->maximum, queries->count * sizeof(float));
+    memcpy(s->recording->inverse_total + row, scratch->total, queries->count * sizeof(float));
+}
+
 void attention_block(const deberta_session *s, const attention_head *head, const attention_queries *queries,
                      float *context, size_t ld_context, worker_scratch *scratch)
 {
@@ -371,4 +380,5 @@ void attention_block(const deberta_session *s, const attention_head *head, const
         };
         s->kernels.gemm_f32(&mix);
     }
+    if (s->recording) record_softmax(s, queries, scratch);
 }

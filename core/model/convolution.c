@@ -27,6 +27,26 @@ void convolution_keep_input(deberta_session *s)
     }
 }
 
+/* Where the products go: a recorded layer needs its context again. */
+static float *product_rows(const deberta_session *s, size_t *ld)
+{
+    const forward_record *record = s->internal.record;
+    *ld = record ? s->hidden_stride : s->context_stride;
+    return record ? record->convolution : s->context;
+}
+
+/* Row t of the products, which becomes the sum before the norm; a recorded product stays. */
+static float *sum_row(const deberta_session *s, size_t t)
+{
+    const forward_record *record = s->internal.record;
+    size_t ld;
+    float *product = product_rows(s, &ld) + t * ld;
+    if (!record) return product;
+    float *sum = record->convolution_sum + t * s->hidden_stride;
+    memcpy(sum, product, s->model->config.hidden_size * sizeof *sum);
+    return sum;
+}
+
 typedef struct norm_loop {
     deberta_session *session;
     size_t parts;
@@ -41,7 +61,7 @@ static void norm_task(void *context, size_t part, size_t worker)
     const model_config *config = &model->config;
     size_t start = part_start(s->tokens, loop->parts, part), end = part_start(s->tokens, loop->parts, part + 1);
     for (size_t t = start; t < end; t++) {
-        float *sum = s->context + t * s->context_stride, *hidden = s->hidden + t * s->hidden_stride;
+        float *sum = sum_row(s, t), *hidden = s->hidden + t * s->hidden_stride;
         if (!s->mask[t]) {
             memset(hidden, 0, config->hidden_size * sizeof *hidden);
             continue;
@@ -56,11 +76,13 @@ static void norm_task(void *context, size_t part, size_t worker)
 void convolution_run(deberta_session *s)
 {
     double time = profile_start(session_profiling(s));
+    size_t ld;
+    float *products = product_rows(s, &ld);
     for (size_t sequence = 0; sequence < s->sequences; sequence++) {
         size_t start = s->starts[sequence], n = s->starts[sequence + 1] - start;
         linear_product product =
             linear_plain(&s->model->convolution, n, s->halo + halo_row(s, sequence) * s->hidden_stride,
-                         s->hidden_stride, s->context + start * s->context_stride, s->context_stride);
+                         s->hidden_stride, products + start * ld, ld);
         linear_run_parallel(&s->kernels, s->executor, &product, 1);
     }
     norm_loop loop = {.session = s, .parts = minimum(s->tokens, 4 * s->threads)};

@@ -39,6 +39,19 @@ static deberta_status look_up(const embed_loop *loop, size_t token, float *to, d
     return DEBERTA_OK;
 }
 
+/* What lies before the norm, and before the projection. */
+static void record_rows(const deberta_session *s, size_t first, size_t rows)
+{
+    const forward_record *record = s->internal.record;
+    float *hidden = s->hidden + first * s->hidden_stride;
+    if (s->model->embedding_projection.panels) {
+        memcpy(record->narrow + first * s->normed_stride, s->normed + first * s->normed_stride,
+               rows * s->normed_stride * sizeof(float));
+    }
+    if (record->edit_embedded) record->edit_embedded(record->edit_context, hidden, first, rows);
+    memcpy(record->embedded + first * s->hidden_stride, hidden, rows * s->hidden_stride * sizeof(float));
+}
+
 static void embed_task(void *context, size_t task, size_t worker)
 {
     const embed_loop *loop = context;
@@ -62,6 +75,7 @@ static void embed_task(void *context, size_t task, size_t worker)
             linear_plain(&model->embedding_projection, rows, narrow, s->normed_stride, hidden, s->hidden_stride);
         linear_run(&s->kernels, &product);
     }
+    if (s->internal.record) record_rows(s, first, rows);
     s->kernels.layernorm_f32(hidden, s->hidden_stride, hidden, s->hidden_stride, model->embedding_norm.gamma,
                              model->embedding_norm.beta, rows, config->hidden_size, config->layer_norm_eps);
     for (size_t i = 0; i < rows; i++) {

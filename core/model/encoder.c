@@ -149,10 +149,13 @@ static void recompute_positions(deberta_session *s, const model_layer *layer)
 static void run_layer(deberta_session *s, size_t index, const deberta_observer *observer)
 {
     const model_layer *layer = &s->model->layers[index];
+    const forward_record *record = s->internal.record;
+    if (record) session_record(s, &record->layers[index], s->hidden, s->tokens);
     if (s->internal.recompute_positions && (s->has_c2p || s->has_p2c)) recompute_positions(s, layer);
     double time = profile_start(session_profiling(s));
     attention_project(s, layer, s->tokens, s->hidden, false);
     profile_lap_all(session_profiling(s), PROFILE_QKV, time);
+    if (record && record->decoder_only && index + 1 == s->model->config.layers) return;
     ablation_take_means(s, index);
     s->attend(s, index, observer);
     feed_forward_run(s, layer, s->tokens, s->context, s->hidden);

@@ -2,21 +2,32 @@
  * SPDX-License-Identifier: MIT */
 #include "core/model/feed_forward.h"
 
+#include <string.h>
+
 #include "core/model/linear.h"
+
+static const kernel_activation kernel_of[ACTIVATION_COUNT] = {
+    [ACTIVATION_GELU] = KERNEL_GELU,
+    [ACTIVATION_GELU_TANH] = KERNEL_GELU_TANH,
+    [ACTIVATION_GELU_QUICK] = KERNEL_GELU_QUICK,
+    [ACTIVATION_RELU] = KERNEL_RELU,
+    [ACTIVATION_SILU] = KERNEL_SILU,
+    [ACTIVATION_TANH] = KERNEL_TANH,
+    [ACTIVATION_SIGMOID] = KERNEL_SIGMOID,
+};
 
 void activate_rows(const kernels *table, activation function, float *x, size_t ld, size_t rows, size_t columns)
 {
-    static const kernel_activation kernel_of[ACTIVATION_COUNT] = {
-        [ACTIVATION_GELU] = KERNEL_GELU,
-        [ACTIVATION_GELU_TANH] = KERNEL_GELU_TANH,
-        [ACTIVATION_GELU_QUICK] = KERNEL_GELU_QUICK,
-        [ACTIVATION_RELU] = KERNEL_RELU,
-        [ACTIVATION_SILU] = KERNEL_SILU,
-        [ACTIVATION_TANH] = KERNEL_TANH,
-        [ACTIVATION_SIGMOID] = KERNEL_SIGMOID,
-    };
     if (function == ACTIVATION_NONE) return;
     for (size_t i = 0; i < rows; i++) table->activate_f32(x + i * ld, columns, kernel_of[function]);
+}
+
+void activate_rows_backward(const kernels *table, activation function, float *dy, const float *x, size_t ld,
+                            size_t rows, size_t columns)
+{
+    if (function == ACTIVATION_NONE) return;
+    for (size_t i = 0; i < rows; i++)
+        table->activate_backward_f32(dy + i * ld, x + i * ld, columns, kernel_of[function]);
 }
 
 /* One layer over some rows, in whole (the products are then those of a block of rows) or in blocks. */
@@ -25,14 +36,28 @@ typedef struct feed_forward_job {
     const model_layer *layer;
     size_t rows, parts; /* parts: of the loop at hand */
     linear_product output, first, second;
-    activation separate; /* an activation that the product does not apply itself */
+    activation separate;       /* an activation that the product does not apply itself */
+    float *x, *normed, *inner; /* what the norms write, and what `second` reads */
 } feed_forward_job;
 
-static feed_forward_job make_job(deberta_session *s, const model_layer *layer, size_t rows, const float *context,
-                                 float *x, float *normed, float *inner)
+/* The sums before the norms, and what comes before the activation, stay where they are recorded. */
+static void record_job(feed_forward_job *job, size_t start)
+{
+    const deberta_session *s = job->session;
+    if (!s->recording) return;
+    job->output.c = s->recording->attention_sum + start * s->normed_stride;
+    job->first.c = s->recording->inner + start * s->inner_stride;
+    job->first.gelu = false;
+    job->separate = s->model->config.hidden_activation;
+    job->second.c = s->recording->output_sum + start * s->hidden_stride;
+}
+
+/* Rows from `start` on: context ... inner point at the first of them. */
+static feed_forward_job make_job(deberta_session *s, const model_layer *layer, size_t start, size_t rows,
+                                 const float *context, float *x, float *normed, float *inner)
 {
     activation function = s->model->config.hidden_activation;
-    feed_forward_job job = {.session = s, .layer = layer, .rows = rows};
+    feed_forward_job job = {.session = s, .layer = layer, .rows = rows, .x = x, .normed = normed, .inner = inner};
     job.output = linear_plain(&layer->attention_output, rows, context, s->context_stride, normed, s->normed_stride);
     job.output.residual = x;
     job.output.ld_residual = s->hidden_stride;
@@ -45,13 +70,26 @@ static feed_forward_job make_job(deberta_session *s, const model_layer *layer, s
     job.second.residual = normed;
     job.second.ld_residual = s->normed_stride;
     if (layer + 1 < s->model->layers + s->model->config.layers) job.second.follows = &layer[1].qkv;
+    record_job(&job, start);
     return job;
 }
 
-static void norm_rows(const deberta_session *s, const layer_norm *norm, float *x, size_t ld, size_t rows)
+/* y may be x. */
+static void norm_rows(const deberta_session *s, const layer_norm *norm, const float *x, float *y, size_t ld,
+                      size_t rows)
 {
     const model_config *config = &s->model->config;
-    s->kernels.layernorm_f32(x, ld, x, ld, norm->gamma, norm->beta, rows, config->hidden_size, config->layer_norm_eps);
+    s->kernels.layernorm_f32(y, ld, x, ld, norm->gamma, norm->beta, rows, config->hidden_size, config->layer_norm_eps);
+}
+
+/* The activation where the product has not applied it: in place, or behind what is recorded. */
+static void activate_inner(const feed_forward_job *job, size_t start, size_t rows)
+{
+    const deberta_session *s = job->session;
+    const float *from = job->first.c + start * s->inner_stride;
+    float *to = job->inner + start * s->inner_stride;
+    if (from != to) memcpy(to, from, rows * s->inner_stride * sizeof *to);
+    activate_rows(&s->kernels, job->separate, to, s->inner_stride, rows, s->model->config.intermediate_size);
 }
 
 /* ---------------------------------------------------------------------------------------- many rows: block by block */
@@ -66,17 +104,17 @@ static void block_task(void *context, size_t part, size_t worker)
     double time = profile_start(times);
     size_t start = part_start(whole->rows, whole->parts, part),
            rows = part_start(whole->rows, whole->parts, part + 1) - start;
-    float *x = whole->second.c + start * s->hidden_stride, *normed = whole->output.c + start * s->normed_stride;
-    feed_forward_job job = make_job(s, whole->layer, rows, whole->output.a + start * s->context_stride, x, normed,
-                                    s->workers[worker].inner);
+    float *x = whole->x + start * s->hidden_stride, *normed = whole->normed + start * s->normed_stride;
+    feed_forward_job job = make_job(s, whole->layer, start, rows, whole->output.a + start * s->context_stride, x,
+                                    normed, s->workers[worker].inner);
 
     linear_run(table, &job.output);
-    norm_rows(s, &job.layer->attention_norm, normed, s->normed_stride, rows);
+    norm_rows(s, &job.layer->attention_norm, job.output.c, normed, s->normed_stride, rows);
     time = profile_lap(times, worker, PROFILE_ATTENTION_OUTPUT, time);
     linear_run(table, &job.first);
-    activate_rows(table, job.separate, job.first.c, s->inner_stride, rows, s->model->config.intermediate_size);
+    activate_inner(&job, 0, rows);
     linear_run(table, &job.second);
-    norm_rows(s, &job.layer->output_norm, x, s->hidden_stride, rows);
+    norm_rows(s, &job.layer->output_norm, job.second.c, x, s->hidden_stride, rows);
     profile_lap(times, worker, PROFILE_FEED_FORWARD, time);
 }
 
@@ -94,8 +132,8 @@ static void first_norm_task(void *context, size_t part, size_t worker)
     (void)worker;
     const feed_forward_job *job = context;
     size_t start = part_start(job->rows, job->parts, part), rows = part_start(job->rows, job->parts, part + 1) - start;
-    norm_rows(job->session, &job->layer->attention_norm, job->output.c + start * job->output.ldc, job->output.ldc,
-              rows);
+    norm_rows(job->session, &job->layer->attention_norm, job->output.c + start * job->output.ldc,
+              job->normed + start * job->output.ldc, job->output.ldc, rows);
 }
 
 static void second_norm_task(void *context, size_t part, size_t worker)
@@ -103,17 +141,16 @@ static void second_norm_task(void *context, size_t part, size_t worker)
     (void)worker;
     const feed_forward_job *job = context;
     size_t start = part_start(job->rows, job->parts, part), rows = part_start(job->rows, job->parts, part + 1) - start;
-    norm_rows(job->session, &job->layer->output_norm, job->second.c + start * job->second.ldc, job->second.ldc, rows);
+    norm_rows(job->session, &job->layer->output_norm, job->second.c + start * job->second.ldc,
+              job->x + start * job->second.ldc, job->second.ldc, rows);
 }
 
 static void activate_task(void *context, size_t part, size_t worker)
 {
     (void)worker;
     const feed_forward_job *job = context;
-    const deberta_session *s = job->session;
     size_t start = part_start(job->rows, job->parts, part), rows = part_start(job->rows, job->parts, part + 1) - start;
-    activate_rows(&s->kernels, job->separate, job->first.c + start * s->inner_stride, s->inner_stride, rows,
-                  s->model->config.intermediate_size);
+    activate_inner(job, start, rows);
 }
 
 static void run_steps(feed_forward_job *job)
@@ -125,7 +162,7 @@ static void run_steps(feed_forward_job *job)
     for_rows(job, first_norm_task);
     time = profile_lap_all(times, PROFILE_ATTENTION_OUTPUT, time);
     linear_run_parallel(&s->kernels, s->executor, &job->first, 1);
-    if (job->separate != ACTIVATION_NONE) for_rows(job, activate_task);
+    if (job->separate != ACTIVATION_NONE || job->first.c != job->inner) for_rows(job, activate_task);
     linear_run_parallel(&s->kernels, s->executor, &job->second, 1);
     for_rows(job, second_norm_task);
     profile_lap_all(times, PROFILE_FEED_FORWARD, time);
@@ -133,7 +170,7 @@ static void run_steps(feed_forward_job *job)
 
 void feed_forward_run(deberta_session *s, const model_layer *layer, size_t rows, const float *context, float *x)
 {
-    feed_forward_job job = make_job(s, layer, rows, context, x, s->normed, s->inner);
+    feed_forward_job job = make_job(s, layer, 0, rows, context, x, s->normed, s->inner);
     if (rows >= LINEAR_ROW_SPLIT * s->threads) {
         job.parts = round_up(ceiling_divide(rows, LINEAR_MAX_ROWS), s->threads);
         parallel_for(s->executor, job.parts, block_task, &job);

@@ -84,10 +84,16 @@ typedef struct model_internal_options {
     void (*decorate)(deberta_model *model);
     bool keep_position_projections; /* so that a session can recompute PK and PQ at every call */
     bool pass_over_packed;          /* make the packed weights although a file may hold them */
+    const weight_source *weights;   /* in place of the files' tensors; the folder still gives the configuration */
+    const load_listener *listener;
 } model_internal_options;
 
 deberta_status model_open_internal(deberta_model **model, const char *path, const deberta_model_options *options,
                                    const model_internal_options *internal, deberta_error *err);
+
+/* Packs and folds everything again, from the source that the model was opened with: its numbers have changed, its
+ * shapes have not. For models opened with keep_position_projections and weights of their own. */
+deberta_status model_read_again(deberta_model *model, const kernels *table, executor *threads, deberta_error *err);
 
 /* How a layer's PK and PQ are computed, from qkv where the projections are shared, else from `key` and `query` (NULL if
  * shared or absent). The caller sets keys, queries and workspace (as large as queries). */

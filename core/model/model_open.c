@@ -53,7 +53,8 @@ static deberta_status settle(deberta_model *model, const deberta_model_options *
     return DEBERTA_OK;
 }
 
-static deberta_status open_source(deberta_model *model, const char *path, deberta_error *err)
+static deberta_status open_source(deberta_model *model, const char *path, const model_internal_options *internal,
+                                  deberta_error *err)
 {
     model->name = strdup(path);
     if (!model->name) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a model's name");
@@ -63,6 +64,10 @@ static deberta_status open_source(deberta_model *model, const char *path, debert
         return DEBERTA_OK;
     }
     DEBERTA_TRY(config_read(&model->config, path, err));
+    if (internal->weights) {
+        model->files = *internal->weights;
+        return DEBERTA_OK;
+    }
     DEBERTA_TRY(checkpoint_open(&model->checkpoint, path, err));
     model->files = weight_source_of_checkpoint(model->checkpoint);
     return DEBERTA_OK;
@@ -103,6 +108,24 @@ static deberta_status load(deberta_model *model, weight_loader *loader, position
     DEBERTA_TRY(loader_begin_reading(loader, err));
     DEBERTA_TRY(load_parts(loader, model, workspace, err));
     return try_word_table(model, err);
+}
+
+deberta_status model_read_again(deberta_model *model, const kernels *table, executor *threads, deberta_error *err)
+{
+    position_workspace workspace = {.keep = true};
+    weight_loader loader = {.source = &model->source, .arena = &model->arena, .kernels = table, .executor = threads};
+    arena_rewind(&model->arena);
+    loader.pass = LOAD_MEASURE; /* finds the pieces where they are, and how much scratch reading needs */
+    DEBERTA_TRY(load_parts(&loader, model, &workspace, err));
+    arena_rewind(&model->arena);
+    position_workspace_carve(&workspace, model);
+    DEBERTA_TRY(arena_allocate(&workspace.arena, "position projections", 0, err));
+    position_workspace_carve(&workspace, model);
+    deberta_status status = loader_begin_reading(&loader, err);
+    if (status == DEBERTA_OK) status = load_parts(&loader, model, &workspace, err);
+    free(loader.scratch);
+    arena_release(&workspace.arena);
+    return status;
 }
 
 static deberta_status load_in_parallel(deberta_model *model, weight_loader *loader, position_workspace *workspace,
@@ -147,7 +170,7 @@ static deberta_status load_or_view(deberta_model *model, const deberta_model_opt
 {
     const void *packed = NULL;
     position_workspace workspace = {.keep = internal->keep_position_projections};
-    weight_loader loader = {.source = &model->source, .arena = &model->arena};
+    weight_loader loader = {.source = &model->source, .arena = &model->arena, .listener = internal->listener};
     DEBERTA_TRY(measure(model, &loader, &workspace, options->memory_limit_bytes, err));
     DEBERTA_TRY(find_packed(model, internal, &packed, err));
     model->described_only = options->describe_only != 0;
@@ -171,7 +194,7 @@ deberta_status model_open_internal(deberta_model **result, const char *path, con
     deberta_model *model = calloc(1, sizeof *model);
     if (!model) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a model");
     deberta_status status;
-    DEBERTA_TRY_OR_FAIL(status, open_source(model, path, err));
+    DEBERTA_TRY_OR_FAIL(status, open_source(model, path, internal, err));
     DEBERTA_TRY_OR_FAIL(status, topology_read(&model->machine, err));
     model->source = model->files;
     DEBERTA_TRY_OR_FAIL(status, settle(model, &options, internal, err));

@@ -355,3 +355,28 @@ deberta_status session_enter(deberta_session *session, deberta_error *err)
 }
 
 void session_leave(deberta_session *session) { atomic_store_explicit(&session->busy, false, memory_order_release); }
+
+void session_record(deberta_session *s, const layer_record *record, const float *x, size_t rows)
+{
+    s->recording = record;
+    s->queries = record->queries;
+    s->keys = record->keys ? record->keys : s->keys;
+    s->values = record->values ? record->values : s->values;
+    s->context = record->context;
+    s->normed = record->normed;
+    memcpy(record->input, x, rows * s->hidden_stride * sizeof *x);
+}
+
+size_t session_sequence_of(const deberta_session *s, size_t token)
+{
+    size_t first = 0, end = s->sequences;
+    while (end - first > 1) {
+        size_t middle = first + (end - first) / 2;
+        if (s->starts[middle] <= token) {
+            first = middle;
+        } else {
+            end = middle;
+        }
+    }
+    return first;
+}

@@ -75,6 +75,8 @@ struct deberta_session {
     float *fold_keys, *fold_queries, *fold_workspace; /* recompute_positions */
     worker_scratch *workers;                          /* [threads] */
 
+    const layer_record *recording; /* of the run at hand; NULL: none */
+
     /* The batch at work, or the last one. */
     bool encoded;
     size_t tokens, sequences;
@@ -99,6 +101,12 @@ static inline profile *session_profiling(deberta_session *session)
 {
     return session->internal.profile ? &session->profile : NULL;
 }
+
+/* The run through a layer that follows is recorded there: `rows` rows of x are its input. */
+void session_record(deberta_session *session, const layer_record *record, const float *x, size_t rows);
+
+/* The sequence that a token of the batch is in. */
+size_t session_sequence_of(const deberta_session *session, size_t token);
 
 /* Keeps the first failure of a parallel loop; thread-safe. */
 void session_note_failure(deberta_session *session, deberta_status status, const deberta_error *error);

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #include "core/base/parallel.h"
+#include "core/model/forward_record.h"
 #include "core/model/profile.h"
 #include "include/deberta.h"
 
@@ -49,6 +50,7 @@ typedef struct session_internal_options {
      * are ignored. Several sessions may share one. The caller's, as long as the session lives. NULL: its own */
     executor *executor;
     session_interventions interventions;
+    const forward_record *record; /* NULL: nothing is kept. The caller's, as long as the session lives */
 } session_internal_options;
 
 /* deberta_session_create with these on top; internal may be NULL. */

@@ -3,8 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "core/model/attention.h"
-#include "core/model/attention_layer.h"
+#include "core/model/decoder.h"
 #include "core/model/feed_forward.h"
 #include "core/model/linear.h"
 
@@ -115,109 +114,6 @@ static void run_mlm(deberta_session *s, const float *rows, size_t ld, size_t cou
     parallel_for(s->executor, ceiling_divide(config->vocabulary_size, DECODER_PANELS * PANEL), decode_task, &loop);
 }
 
-/* -------------------------------------------------------------------------------------------- Enhanced Mask Decoder */
-
-/* A run of asked positions that follow each other in one sequence. */
-typedef struct position_run {
-    size_t sequence, first, count; /* first: place in the sequence */
-} position_run;
-
-static size_t sequence_of(const deberta_session *s, size_t token)
-{
-    size_t first = 0, end = s->sequences;
-    while (end - first > 1) {
-        size_t middle = first + (end - first) / 2;
-        if (s->starts[middle] <= token) {
-            first = middle;
-        } else {
-            end = middle;
-        }
-    }
-    return first;
-}
-
-static position_run next_run(const deberta_session *s, const size_t *positions, size_t count)
-{
-    position_run run = {.sequence = sequence_of(s, positions[0]), .count = 1};
-    run.first = positions[0] - s->starts[run.sequence];
-    size_t end = s->starts[run.sequence + 1];
-    while (run.count < minimum(count, s->query_rows) && positions[run.count] == positions[0] + run.count &&
-           positions[run.count] < end) {
-        run.count++;
-    }
-    return run;
-}
-
-typedef struct emd_loop {
-    deberta_session *session;
-    position_run run;
-    size_t row; /* of the run's first position among the asked ones */
-    bool pack;  /* the run's sequence is not the previous one's */
-} emd_loop;
-
-static void emd_head_task(void *context, size_t head_index, size_t worker)
-{
-    const emd_loop *loop = context;
-    deberta_session *s = loop->session;
-    size_t padded = s->model->padded_head;
-    attention_head head = attention_head_of(s, s->model->config.layers - 1, loop->run.sequence, head_index);
-    if (loop->pack) attention_pack_keys(s, &head);
-    attention_queries queries = {
-        .rows = s->queries + (head_index * s->tokens + loop->row) * padded,
-        .ld = padded,
-        .first = loop->run.first,
-        .count = loop->run.count,
-    };
-    attention_block(s, &head, &queries, s->context + loop->row * s->context_stride + head_index * padded,
-                    s->context_stride, &s->workers[worker]);
-}
-
-/* The last layer twice, with queries that know their absolute position; keys and values are those that it computed from
- * H[L-1] while encoding (SPEC 8.3). Leaves the result in session->decoder_rows. */
-static void run_emd(deberta_session *s, const size_t *positions, size_t count)
-{
-    enum { PASSES = 2 };
-    const deberta_model *model = s->model;
-    const model_layer *layer = &model->layers[model->config.layers - 1];
-    size_t hidden = model->config.hidden_size, table_stride = row_stride(model->config.embedding_size);
-    for (size_t i = 0; i < count; i++) {
-        const float *position = model->position_table + (size_t)s->position_ids[positions[i]] * table_stride;
-        const float *input = s->decoder_input + positions[i] * s->hidden_stride;
-        float *row = s->decoder_rows + i * s->hidden_stride;
-        for (size_t e = 0; e < hidden; e++) row[e] = input[e] + position[e];
-    }
-    for (size_t pass = 0; pass < PASSES; pass++) {
-        attention_project(s, layer, count, s->decoder_rows, true);
-        emd_loop loop = {.session = s};
-        for (; loop.row < count; loop.row += loop.run.count) {
-            size_t previous = loop.run.sequence;
-            loop.run = next_run(s, positions + loop.row, count - loop.row);
-            loop.pack = loop.row == 0 || loop.run.sequence != previous;
-            attention_begin_group(s, loop.run.sequence);
-            parallel_for(s->executor, model->config.heads, emd_head_task, &loop);
-        }
-        feed_forward_run(s, layer, count, s->context, s->decoder_rows);
-    }
-}
-
-static deberta_status check_emd(const deberta_session *s, const size_t *positions, size_t count, deberta_error *err)
-{
-    const model_config *config = &s->model->config;
-    if (config->position_biased_input) return DEBERTA_OK;
-    if (!s->decoder_input) {
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
-                     "the Enhanced Mask Decoder needs a session with DEBERTA_KEEP_DECODER_INPUT");
-    }
-    for (size_t i = 0; i < count; i++) {
-        int32_t position = s->position_ids[positions[i]];
-        if (position >= 0 && (size_t)position < config->max_positions) continue;
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
-                     "token %zu has position %d, but the position table of this model has %zu rows", positions[i],
-                     (int)position, config->max_positions);
-    }
-    return DEBERTA_OK;
-}
-
 /* ------------------------------------------------------------------------------------------------------ small heads */
 
 /* Rows of H[L] into session->context. */
@@ -254,7 +150,7 @@ static void run_rtd(deberta_session *s, const size_t *positions, size_t count, f
     size_t hidden = config->hidden_size;
     gather(s, positions, count);
     for (size_t i = 0; i < count; i++) {
-        const float *start = s->hidden + s->starts[sequence_of(s, positions[i])] * s->hidden_stride;
+        const float *start = s->hidden + s->starts[session_sequence_of(s, positions[i])] * s->hidden_stride;
         float *row = s->context + i * s->context_stride;
         for (size_t e = 0; e < hidden; e++) row[e] += start[e];
     }
@@ -305,7 +201,7 @@ static deberta_status check_call(const deberta_session *s, deberta_task head, co
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s %zu was asked for, but the batch has %zu",
                      by_sequence ? "sequence" : "token", positions[i], limit);
     }
-    return head == DEBERTA_TASK_MLM_EMD ? check_emd(s, positions, count, err) : DEBERTA_OK;
+    return head == DEBERTA_TASK_MLM_EMD ? decoder_check(s, positions, count, err) : DEBERTA_OK;
 }
 
 /* At most as many positions as the session's buffers have rows. */
@@ -314,7 +210,7 @@ static void run_head(deberta_session *s, deberta_task head, const size_t *positi
 {
     const model_tasks *tasks = &s->model->tasks;
     if (head == DEBERTA_TASK_MLM_EMD && !s->model->config.position_biased_input) {
-        run_emd(s, positions, count);
+        decoder_run(s, positions, count);
         run_mlm(s, s->decoder_rows, s->hidden_stride, count, logits, stride);
         return;
     }

@@ -126,6 +126,13 @@ static void forget_weight(const weight_loader *loader, const weight_tensor *from
 
 /* ----------------------------------------------------------------------------------------------- vectors and tables */
 
+static void tell_vector(const weight_loader *loader, const float *vector, const char *name)
+{
+    char full[NAME_CAPACITY];
+    full_name(loader, name, full);
+    loader->listener->on_vector(loader->listener->context, vector, full);
+}
+
 deberta_status loader_vector(weight_loader *loader, float **vector, const char *name, size_t count, deberta_error *err)
 {
     weight_tensor found;
@@ -133,6 +140,7 @@ deberta_status loader_vector(weight_loader *loader, float **vector, const char *
     if (loader->pass == LOAD_CHECK) return DEBERTA_OK;
     *vector = arena_take(loader->arena, round_up(count, PANEL), sizeof **vector);
     if (loader->pass != LOAD_READ) return DEBERTA_OK;
+    if (loader->listener) tell_vector(loader, *vector, name);
     DEBERTA_TRY(read_weight(loader, &found, 0, count, *vector, err));
     forget_weight(loader, &found);
     return DEBERTA_OK;
@@ -328,7 +336,9 @@ deberta_status loader_matrix_into(weight_loader *loader, const packed_matrix *ma
     }
     size_t floats = plan->columns + PANEL * plan->depth;
     if (loader->pass == LOAD_MEASURE) loader->scratch_floats = maximum(loader->scratch_floats, floats);
-    return loader->pass == LOAD_READ ? read_panels_in_parallel(&reading, err) : DEBERTA_OK;
+    if (loader->pass != LOAD_READ) return DEBERTA_OK;
+    if (loader->listener) loader->listener->on_matrix(loader->listener->context, matrix, plan, loader->prefix);
+    return read_panels_in_parallel(&reading, err);
 }
 
 deberta_status loader_matrix(weight_loader *loader, packed_matrix *matrix, const matrix_plan *plan, deberta_error *err)

@@ -24,6 +24,7 @@ typedef struct weight_tensor {
     size_t rank, shape[TENSOR_MAX_RANK];
     tensor_dtype dtype;
     const tensor *stored; /* of a checkpoint */
+    size_t index;         /* of a set of tensors in memory */
     struct {              /* of made-up weights: value e is mean + deviation u(key, e), see synthetic.c */
         uint64_t key;
         float mean, deviation;
@@ -48,14 +49,23 @@ weight_source weight_source_of_checkpoint(const checkpoint *stored);
 
 typedef enum load_pass { LOAD_CHECK, LOAD_MEASURE, LOAD_READ, LOAD_VIEW } load_pass;
 
+/* Told what packed pieces are made of, while they are read: for whoever changes weights and must find the way back. */
+struct matrix_plan;
+typedef struct load_listener {
+    void *context;
+    void (*on_matrix)(void *context, const packed_matrix *matrix, const struct matrix_plan *plan, const char *prefix);
+    void (*on_vector)(void *context, const float *vector, const char *name);
+} load_listener;
+
 typedef struct weight_loader {
     const weight_source *source;
     load_pass pass;
     arena *arena;
     const kernels *kernels;
     executor *executor;
-    char prefix[40]; /* of all names, e.g. "encoder.layer.3." */
-    bool counting;   /* whether checked tensors add to `parameters` */
+    const load_listener *listener; /* NULL: nobody asks */
+    char prefix[40];               /* of all names, e.g. "encoder.layer.3." */
+    bool counting;                 /* whether checked tensors add to `parameters` */
     size_t parameters;
     size_t scratch_floats; /* that a worker needs: the largest matrix seen while measuring */
     float *scratch;        /* [threads][scratch_floats] while reading */

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+#include "core/model/decoder.h"
+
+#include "core/model/attention.h"
+#include "core/model/attention_layer.h"
+#include "core/model/feed_forward.h"
+
+/* A run of asked positions that follow each other in one sequence. */
+typedef struct position_run {
+    size_t sequence, first, count; /* first: place in the sequence */
+} position_run;
+
+static position_run next_run(const deberta_session *s, const size_t *positions, size_t count)
+{
+    position_run run = {.sequence = session_sequence_of(s, positions[0]), .count = 1};
+    run.first = positions[0] - s->starts[run.sequence];
+    size_t end = s->starts[run.sequence + 1];
+    while (run.count < minimum(count, s->query_rows) && positions[run.count] == positions[0] + run.count &&
+           positions[run.count] < end) {
+        run.count++;
+    }
+    return run;
+}
+
+typedef struct emd_loop {
+    deberta_session *session;
+    position_run run;
+    size_t row; /* of the run's first position among the asked ones */
+    bool pack;  /* the run's sequence is not the previous one's */
+} emd_loop;
+
+static void emd_head_task(void *context, size_t head_index, size_t worker)
+{
+    const emd_loop *loop = context;
+    deberta_session *s = loop->session;
+    size_t padded = s->model->padded_head;
+    attention_head head = attention_head_of(s, s->model->config.layers - 1, loop->run.sequence, head_index);
+    if (loop->pack) attention_pack_keys(s, &head);
+    attention_queries queries = {
+        .rows = s->queries + (head_index * s->tokens + loop->row) * padded,
+        .ld = padded,
+        .first = loop->run.first,
+        .count = loop->run.count,
+    };
+    attention_block(s, &head, &queries, s->context + loop->row * s->context_stride + head_index * padded,
+                    s->context_stride, &s->workers[worker]);
+}
+
+void decoder_run(deberta_session *s, const size_t *positions, size_t count)
+{
+    enum { PASSES = 2 };
+    const deberta_model *model = s->model;
+    const model_layer *layer = &model->layers[model->config.layers - 1];
+    size_t hidden = model->config.hidden_size, table_stride = row_stride(model->config.embedding_size);
+    for (size_t i = 0; i < count; i++) {
+        const float *position = model->position_table + (size_t)s->position_ids[positions[i]] * table_stride;
+        const float *input = s->decoder_input + positions[i] * s->hidden_stride;
+        float *row = s->decoder_rows + i * s->hidden_stride;
+        for (size_t e = 0; e < hidden; e++) row[e] = input[e] + position[e];
+    }
+    for (size_t pass = 0; pass < PASSES; pass++) {
+        if (s->internal.record) session_record(s, &s->internal.record->decoder[pass], s->decoder_rows, count);
+        attention_project(s, layer, count, s->decoder_rows, true);
+        emd_loop loop = {.session = s};
+        for (; loop.row < count; loop.row += loop.run.count) {
+            size_t previous = loop.run.sequence;
+            loop.run = next_run(s, positions + loop.row, count - loop.row);
+            loop.pack = loop.row == 0 || loop.run.sequence != previous;
+            attention_begin_group(s, loop.run.sequence);
+            parallel_for(s->executor, model->config.heads, emd_head_task, &loop);
+        }
+        feed_forward_run(s, layer, count, s->context, s->decoder_rows);
+    }
+}
+
+deberta_status decoder_check(const deberta_session *s, const size_t *positions, size_t count, deberta_error *err)
+{
+    const model_config *config = &s->model->config;
+    if (config->position_biased_input) return DEBERTA_OK;
+    if (!s->decoder_input) {
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "the Enhanced Mask Decoder needs a session with DEBERTA_KEEP_DECODER_INPUT");
+    }
+    for (size_t i = 0; i < count; i++) {
+        int32_t position = s->position_ids[positions[i]];
+        if (position >= 0 && (size_t)position < config->max_positions) continue;
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "token %zu has position %d, but the position table of this model has %zu rows", positions[i],
+                     (int)position, config->max_positions);
+    }
+    return DEBERTA_OK;
+}

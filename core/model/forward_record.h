@@ -1,0 +1,39 @@
+/* What a forward pass leaves for a backward pass (train/).
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_MODEL_FORWARD_RECORD_H
+#define CORE_MODEL_FORWARD_RECORD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What a run through a layer leaves for the way back. The session works in queries ... context and in normed instead of
+ * in memory of its own, in the same layouts; the other pieces are filled beside. Rows: tokens, or those of a pass of
+ * the decoder. Strides are the session's. */
+typedef struct layer_record {
+    float *input; /* [rows][hidden_stride] */
+    float *queries, *context;
+    float *keys, *values;           /* NULL in a pass of the decoder, which has the layer's */
+    float *maximum, *inverse_total; /* [A][tokens]: of the softmax of every query */
+    float *attention_sum;           /* [rows][normed_stride]: before the norm, */
+    float *normed;                  /* and behind it */
+    float *inner;                   /* [rows][inner_stride]: before the activation */
+    float *output_sum;              /* [rows][hidden_stride]: before the norm */
+} layer_record;
+
+/* The same of a whole encode. */
+typedef struct forward_record {
+    layer_record *layers;   /* [L] */
+    layer_record *decoder;  /* [2]: the passes of the Enhanced Mask Decoder */
+    bool decoder_only;      /* of the last layer only keys and values, which are all that the decoder needs */
+    float *embedded;        /* [tokens][hidden_stride]: before the norm */
+    float *narrow;          /* [tokens][normed_stride]: before the projection; NULL if there is none */
+    float *convolution;     /* [tokens][hidden_stride]: before the activation, */
+    float *convolution_sum; /* and before the norm */
+    /* May change rows before the norm of the embeddings, [count][hidden_stride] from token `first` on; NULL: no. Called
+     * from several threads. */
+    void (*edit_embedded)(void *context, float *rows, size_t first, size_t count);
+    void *edit_context;
+} forward_record;
+
+#endif
