@@ -211,20 +211,27 @@ typedef struct layernorm_backward_task {
 } layernorm_backward_task;
 
 /* Backward of the softmax over one chunk of keys, whose logits are at hand again:
- *     p[j] = exp(s[j] + key_bias[j] - maximum[i]) inverse_total[i]     (0 in place of a maximum of -inf; no key_bias:
- * 0) dp[j] = p[j] (dp[j] - delta[i]) s becomes p. Any number of keys. */
+ *
+ *     p[j]  = exp(s[j] + key_bias[j] - maximum[i]) inverse_total[i]      (a maximum of -inf counts as 0)
+ *     dp[j] = p[j] (dp[j] - delta[i])
+ *
+ * s becomes p. Any number of keys. Without delta it is the row's own sum of p[j] dp[j], in 16 partials by fma and the
+ * tree of layernorm_f32: the exact sum of the results is 0, and this leaves the least of it. */
 typedef struct softmax_backward_task {
     size_t rows, keys;
     float *s, *dp;
     size_t lds, lddp;
     const float *key_bias;                        /* [keys] or NULL */
-    const float *maximum, *inverse_total, *delta; /* [rows] */
+    const float *maximum, *inverse_total, *delta; /* [rows]; delta: may be NULL */
 } softmax_backward_task;
 
-/* Sums of neighbours that belong to one place:
- *     for every row i, j = 0 ... columns - 1 in order:  x = strip[i ld_strip + (place_of[j - i] - first)];  x = x +
- * s(i, j) s(i, j) = s[i lds + j / 16 s_panel_stride + j % 16]: a row-major s has s_panel_stride 16. place_of[-(rows -
- * 1) ... columns - 1] is readable. unit_steps: it never decreases, and never grows by more than 1. */
+/* Sums of neighbours that belong to one place, for every row i, j = 0 ... columns - 1 in order:
+ *
+ *     x = strip[i ld_strip + (place_of[j - i] - first)];  x = x + s(i, j)
+ *     s(i, j) = s[i lds + j / 16 s_panel_stride + j % 16]
+ *
+ * so a row-major s has s_panel_stride 16. place_of[-(rows - 1) ... columns - 1] is readable. unit_steps: it never
+ * decreases, and never grows by more than 1. */
 typedef struct fold_runs_task {
     size_t rows, columns;
     const float *s;

@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ROOMS = ["core", "simd", "output", "reference", "analysis", "check", "bench", "viz", "command", "studies", "cli", "explorer", "program", "include", "tests"]
+ROOMS = ["core", "simd", "train", "output", "reference", "analysis", "check", "bench", "viz", "command", "studies", "cli", "explorer", "program", "include", "tests"]
 SOURCE_FOLDERS = [*ROOMS, "docs", "tools"]
 
 # A room may include headers of these rooms (prefixes). Downwards only: the program's rooms -> what analyses, measures, draws -> core -> the kernel table.
@@ -27,6 +27,7 @@ MAY_INCLUDE = {
     "core/io": ["include/", "core/base/", "core/io/"],
     "core/text": ["include/", "core/base/", "core/io/", "core/text/"],
     "core/model": ["include/", "core/"],
+    "train": ["include/", "core/", "train/"],
     "core": ["include/", "core/"],
     "simd": ["core/kernels.h", "simd/"],
     "output": ["include/", "core/base/", "core/io/", "output/"],
@@ -123,7 +124,7 @@ def check_hygiene(path, text):
         check("SPDX-License-Identifier: MIT" in text[:6000], f"{path}: no SPDX line")
     if path.endswith((".c", ".h")):
         check(not re.search(r"^\s*#\s*if\s+0\b", text, re.M), f"{path}: #if 0")
-    if path.startswith(("core/", "simd/", "output/", "reference/", "analysis/", "check/", "bench/", "viz/")) and path.endswith(".c") and path not in PROGRAMS:
+    if path.startswith(("core/", "simd/", "output/", "reference/", "analysis/", "check/", "bench/", "viz/", "train/")) and path.endswith(".c") and path not in PROGRAMS:
         found = set(re.findall(r"^[^/\n*]*\b(abort|exit|_exit|printf|puts|putchar|perror)\s*\(", text, re.M))
         if path == "bench/child.c":
             found.discard("_exit")  # how a child process ends

@@ -158,8 +158,9 @@ static void SUFFIXED(softmax_backward_f32)(const softmax_backward_task *task)
         for (size_t j = 0; j < task->keys; j++) {
             const float logit = task->key_bias ? s[j] + task->key_bias[j] : s[j];
             s[j] = scalar_exp(logit - shift) * task->inverse_total[i];
-            dp[j] = s[j] * (dp[j] - task->delta[i]);
         }
+        const float delta = task->delta ? task->delta[i] : dot_of(s, dp, task->keys);
+        for (size_t j = 0; j < task->keys; j++) dp[j] = s[j] * (dp[j] - delta);
     }
 }
 

@@ -3,19 +3,22 @@
 #ifndef SIMD_TMPL_TRAINING_ROW_TMPL_H
 #define SIMD_TMPL_TRAINING_ROW_TMPL_H
 
+VF float dot_row(const float *a, const float *b, size_t n)
+{
+    vf sums[PARTIALS];
+    UNROLL for (size_t v = 0; v < PARTIALS; v++) sums[v] = vf_zero();
+    for (size_t e = 0; e < n; e += PANEL)
+        UNROLL for (size_t v = 0; v < PARTIALS; v++) {
+            const size_t at = e + v * VF_LANES, here = lanes_left(n, at);
+            if (here == 0) break;
+            sums[v] = vf_fma(vf_load_n(a + at, here, vf_zero()), vf_load_n(b + at, here, vf_zero()), sums[v]);
+        }
+    return sum_of_partials(sums);
+}
+
 static void VF_NAME(dot_rows_f32)(float *y, const float *a, size_t lda, const float *b, size_t ldb, size_t rows, size_t n)
 {
-    for (size_t row = 0; row < rows; row++, a += lda, b += ldb) {
-        vf sums[PARTIALS];
-        UNROLL for (size_t v = 0; v < PARTIALS; v++) sums[v] = vf_zero();
-        for (size_t e = 0; e < n; e += PANEL)
-            UNROLL for (size_t v = 0; v < PARTIALS; v++) {
-                const size_t here = lanes_left(n, e + v * VF_LANES);
-                if (here == 0) break;
-                sums[v] = vf_fma(vf_load_n(a + e + v * VF_LANES, here, vf_zero()), vf_load_n(b + e + v * VF_LANES, here, vf_zero()), sums[v]);
-            }
-        y[row] = sum_of_partials(sums);
-    }
+    for (size_t row = 0; row < rows; row++) y[row] = dot_row(a + row * lda, b + row * ldb, n);
 }
 
 typedef struct row_statistics {
@@ -111,14 +114,17 @@ static void VF_NAME(softmax_backward_f32)(const softmax_backward_task *task)
         float *s = task->s + row * task->lds, *dp = task->dp + row * task->lddp;
         const float maximum = task->maximum[row];
         const vf shift = vf_set1(maximum == -__builtin_inff() ? 0.0f : maximum), inverse = vf_set1(task->inverse_total[row]);
-        const vf delta = vf_set1(task->delta[row]);
         for (size_t j = 0; j < task->keys; j += VF_LANES) {
             const size_t here = lanes_left(task->keys, j);
             vf x = vf_load_n(s + j, here, vf_zero());
             if (task->key_bias) x = vf_add(x, vf_load_n(task->key_bias + j, here, vf_zero()));
-            const vf p = vf_mul(vf_exp(vf_sub(x, shift)), inverse);
-            vf_store_n(s + j, here, p);
-            vf_store_n(dp + j, here, vf_mul(p, vf_sub(vf_load_n(dp + j, here, vf_zero()), delta)));
+            vf_store_n(s + j, here, vf_mul(vf_exp(vf_sub(x, shift)), inverse));
+        }
+        const vf delta = vf_set1(task->delta ? task->delta[row] : dot_row(s, dp, task->keys));
+        for (size_t j = 0; j < task->keys; j += VF_LANES) {
+            const size_t here = lanes_left(task->keys, j);
+            const vf difference = vf_sub(vf_load_n(dp + j, here, vf_zero()), delta);
+            vf_store_n(dp + j, here, vf_mul(vf_load_n(s + j, here, vf_zero()), difference));
         }
     }
 }

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/backward_embeddings.h"
+
+#include "train/backward_layer.h"
+#include "train/table_rows.h"
+
+/* d_rows [tokens][ld] to the tables that a token's embedding is the sum of. A hole has not been looked up; the row of
+ * the padding token learns nothing from look-ups. */
+static void add_to_tables(learner *l, const step_batch *batch, const float *d_rows, size_t ld)
+{
+    const deberta_session *s = l->session;
+    const model_config *config = &l->model->config;
+    const size_t tokens = s->tokens;
+    int32_t *ids = l->row_ids;
+    for (size_t t = 0; t < tokens; t++) ids[t] = s->mask[t] && l->ids[t] != config->pad_token_id ? l->ids[t] : NO_ROW;
+    table_rows_add(l, parameter_find(&l->set, "embeddings.word_embeddings.weight"), ids, d_rows, ld, tokens,
+                   l->part_bounds);
+    if (config->position_biased_input) {
+        for (size_t t = 0; t < tokens; t++) ids[t] = s->mask[t] ? s->position_ids[t] : NO_ROW;
+        table_rows_add(l, parameter_find(&l->set, "embeddings.position_embeddings.weight"), ids, d_rows, ld, tokens,
+                       l->part_bounds);
+    }
+    if (config->token_types > 0) {
+        for (size_t t = 0; t < tokens; t++)
+            ids[t] = !s->mask[t] ? NO_ROW : batch->token_types ? batch->token_types[t] : 0;
+        table_rows_add(l, parameter_find(&l->set, "embeddings.token_type_embeddings.weight"), ids, d_rows, ld, tokens,
+                       l->part_bounds);
+    }
+}
+
+void embeddings_backward(learner *l, const step_batch *batch)
+{
+    const deberta_session *s = l->session;
+    const model_config *config = &l->model->config;
+    const size_t hs = s->hidden_stride, ns = s->normed_stride;
+    const row_parts parts = {l->part_bounds, l->options.parts};
+    float *d_sum = l->passes[0].d_normed, *d_narrow = l->passes[0].d_attention_sum;
+    clear_holes(l, l->d_input, hs, config->hidden_size);
+    const layernorm_backward_task norm = {
+        .rows = s->tokens,
+        .n = config->hidden_size,
+        .dx = d_sum,
+        .normal = l->forward.embedded,
+        .x = l->forward.embedded,
+        .dy = l->d_input,
+        .gamma = l->model->embedding_norm.gamma,
+        .lddx = ns,
+        .ld_normal = hs,
+        .ldx = hs,
+        .lddy = hs,
+        .eps = config->layer_norm_eps,
+    };
+    norm_backward_run(&norm, &s->kernels, s->executor);
+    norm_gradient(l, &l->model->embedding_norm, config->hidden_size, l->forward.embedded, hs, l->d_input, hs, parts);
+    if (l->edit_backward) l->edit_backward(l->edit_context, d_sum, ns);
+    if (!l->weights_wanted) return;
+    if (!l->model->embedding_projection.panels) {
+        add_to_tables(l, batch, d_sum, ns);
+        return;
+    }
+    matrix_gradient(l, &l->model->embedding_projection, d_sum, ns, l->forward.narrow, ns, parts);
+    input_gradient(l, &l->transposed_projection, s->tokens, d_sum, ns, d_narrow, ns);
+    add_to_tables(l, batch, d_narrow, ns);
+}
+
+void decoder_positions(learner *l, const head_rows *rows)
+{
+    const deberta_session *s = l->session;
+    if (!l->weights_wanted) return;
+    for (size_t i = 0; i < rows->count; i++) l->row_ids[i] = s->position_ids[rows->tokens[i]];
+    table_rows_add(l, parameter_find(&l->set, "embeddings.position_embeddings.weight"), l->row_ids, l->d_first,
+                   s->hidden_stride, rows->count, rows->bounds);
+}

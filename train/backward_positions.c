@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/backward_positions.h"
+
+#include <string.h>
+
+#include "train/backward_layer.h"
+#include "train/products.h"
+
+/* ------------------------------------------------------------------------------------------------- the tree of parts */
+
+enum { TABLE_KEYS, TABLE_QUERIES };
+
+static float *part_of(const learner *l, size_t which, size_t part)
+{
+    return l->table_parts + (which * l->options.parts + part) * l->model->relative_rows * l->heads_width;
+}
+
+/* One row of one table: neighbours are added, then neighbours of these. Parts without a sequence hold zeros. PK is by
+ * place, which is the last row minus the row. */
+static void total_row(void *context, size_t task, size_t worker)
+{
+    learner *l = context;
+    const size_t rows = l->model->relative_rows, which = task / rows, row = task % rows, width = l->heads_width;
+    (void)worker;
+    for (size_t step = 1; step < l->options.parts; step *= 2)
+        for (size_t part = 0; part < l->options.parts; part += 2 * step) {
+            float *to = part_of(l, which, part) + row * width;
+            const float *from = part_of(l, which, part + step) + row * width;
+            for (size_t c = 0; c < width; c++) to[c] += from[c];
+        }
+    const size_t natural = which == TABLE_KEYS ? rows - 1 - row : row;
+    memcpy(l->table_totals + (which * rows + natural) * width, part_of(l, which, 0) + row * width,
+           width * sizeof(float));
+}
+
+/* --------------------------------------------------------------------------------------------------------- projections */
+
+/* dW += d(PK)' R for the outputs from `first` on of the packed gradient at hand. */
+static void add_shared(learner *l, const packed_matrix *matrix, size_t first, const float *d_table, row_parts rows)
+{
+    const size_t ld = row_stride(matrix->depth), width = l->heads_width;
+    float *to = l->weight + first * ld, *vector = l->vector + first;
+    const weight_product product = {
+        .a = d_table,
+        .lda = width,
+        .columns = width,
+        .b = l->model->relative_table,
+        .ldb = l->model->hidden_stride,
+        .panels = ceiling_divide(matrix->depth, PANEL),
+        .c = l->second_weight,
+        .ldc = ld,
+        .parts = rows,
+    };
+    const column_sum sum = {.a = d_table, .lda = width, .n = width, .parts = rows, .y = l->second_vector};
+    weight_product_run(&product, learner_kernels(l), l->session->executor);
+    column_sum_run(&sum, learner_kernels(l), l->session->executor);
+    for (size_t e = 0; e < width * ld; e++) to[e] += l->second_weight[e];
+    for (size_t e = 0; e < width; e++) vector[e] += l->second_vector[e];
+}
+
+/* Projections of their own have their gradient from here alone. */
+static void add_separate(learner *l, const packed_matrix *matrix, const float *d_table, row_parts rows)
+{
+    const size_t ld = row_stride(matrix->depth), width = l->heads_width;
+    const weight_product product = {
+        .a = d_table,
+        .lda = width,
+        .columns = width,
+        .b = l->model->relative_table,
+        .ldb = l->model->hidden_stride,
+        .panels = ceiling_divide(matrix->depth, PANEL),
+        .c = l->second_weight,
+        .ldc = ld,
+        .parts = rows,
+    };
+    const column_sum sum = {.a = d_table, .lda = width, .n = width, .parts = rows, .y = l->second_vector};
+    weight_product_run(&product, learner_kernels(l), l->session->executor);
+    column_sum_run(&sum, learner_kernels(l), l->session->executor);
+    bindings_add_matrix(&l->bindings, matrix, l->second_weight, ld, l->second_vector);
+}
+
+/* dR += d(table) W, W the outputs from `first` on of what is transposed. */
+static void add_to_table(const learner *l, const packed_matrix *transposed, size_t first, const float *d_table)
+{
+    const range_product product = {
+        .matrix = transposed,
+        .first = first,
+        .depth = l->heads_width,
+        .rows = l->model->relative_rows,
+        .a = d_table,
+        .lda = l->heads_width,
+        .c = l->d_table,
+        .ldc = l->session->hidden_stride,
+        .accumulate = true,
+    };
+    range_product_run(&product, learner_kernels(l), l->session->executor);
+}
+
+void positions_backward(learner *l, size_t index)
+{
+    const deberta_model *model = l->model;
+    const model_layer *layer = &model->layers[index];
+    const transposed_layer *transposed = &l->transposed[index];
+    const size_t rows = model->relative_rows, bounds[2] = {0, rows};
+    const row_parts whole = {bounds, 1};
+    const float *d_keys = l->table_totals, *d_queries = l->table_totals + rows * l->heads_width;
+    const bool shared = model->config.share_att_key;
+    if (rows == 0) return;
+    parallel_for(l->session->executor, 2 * rows, total_row, l);
+    if (model->has_c2p && shared) add_shared(l, &layer->qkv, l->heads_width, d_keys, whole);
+    if (model->has_c2p && !shared) add_separate(l, &layer->position_key, d_keys, whole);
+    if (model->has_p2c && shared) add_shared(l, &layer->qkv, 0, d_queries, whole);
+    if (model->has_p2c && !shared) add_separate(l, &layer->position_query, d_queries, whole);
+    if (model->has_c2p)
+        add_to_table(l, shared ? &transposed->qkv : &transposed->position_key, shared ? l->heads_width : 0, d_keys);
+    if (model->has_p2c) add_to_table(l, shared ? &transposed->qkv : &transposed->position_query, 0, d_queries);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- the table */
+
+void relative_table_begin(learner *l)
+{
+    memset(l->d_table, 0, l->model->relative_rows * l->session->hidden_stride * sizeof *l->d_table);
+}
+
+static void add_columns(parameter *to, const float *rows, size_t ld)
+{
+    const size_t columns = to->shape[1];
+    for (size_t i = 0; i < to->shape[0]; i++)
+        for (size_t c = 0; c < columns; c++) to->gradient[i * columns + c] += rows[i * ld + c];
+}
+
+void relative_table_end(learner *l)
+{
+    const model_config *config = &l->model->config;
+    const size_t rows = l->model->relative_rows, hidden = config->hidden_size, ld = l->session->hidden_stride;
+    const size_t bounds[2] = {0, rows};
+    parameter *table = parameter_find(&l->set, "encoder.rel_embeddings.weight");
+    if (rows == 0 || !l->weights_wanted) return;
+    if (!config->norm_relative) {
+        add_columns(table, l->d_table, ld);
+        return;
+    }
+    parameter *gain = parameter_find(&l->set, "encoder.LayerNorm.weight");
+    parameter *bias = parameter_find(&l->set, "encoder.LayerNorm.bias");
+    const layernorm_backward_task task = {
+        .rows = rows,
+        .n = hidden,
+        .dx = l->table_work,
+        .normal = l->table_normal,
+        .x = table->values,
+        .dy = l->d_table,
+        .gamma = gain->values,
+        .lddx = ld,
+        .ld_normal = ld,
+        .ldx = hidden,
+        .lddy = ld,
+        .eps = config->layer_norm_eps,
+    };
+    norm_backward_run(&task, learner_kernels(l), l->session->executor);
+    column_sum sum = {.a = l->d_table,
+                      .b = l->table_normal,
+                      .lda = ld,
+                      .ldb = ld,
+                      .n = hidden,
+                      .parts = {bounds, 1},
+                      .y = gain->gradient};
+    column_sum_run(&sum, learner_kernels(l), l->session->executor);
+    sum.b = NULL;
+    sum.y = bias->gradient;
+    column_sum_run(&sum, learner_kernels(l), l->session->executor);
+    add_columns(table, l->table_work, ld);
+}

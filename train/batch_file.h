@@ -1,0 +1,26 @@
+/* Prepared batches: a safetensors file with input_ids and what belongs to them (docs/training.md, "--batch"). One step,
+ * or a leading axis of steps.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_BATCH_FILE_H
+#define TRAIN_BATCH_FILE_H
+
+#include "train/step.h"
+
+typedef struct batch_file batch_file;
+
+/* has_steps: tensors have a leading axis of steps. */
+deberta_status batch_file_open(batch_file **file, const char *path, bool has_steps, step_task task, deberta_error *err);
+void batch_file_close(batch_file **file);
+
+size_t batch_file_steps(const batch_file *file);
+/* Tokens of the longest step: what a learner must have room for. */
+size_t batch_file_most_tokens(const batch_file *file);
+
+/* The step's sequences, dealt to shards: longest first, each to the shard with the fewest tokens; in a shard in
+ * ascending number. width: the hidden size, which `delta` must have. Release with step_batch_free. */
+deberta_status batch_file_read(const batch_file *file, size_t step, size_t shards, size_t width, step_batch *batch,
+                               deberta_error *err);
+void step_batch_free(step_batch *batch);
+
+#endif

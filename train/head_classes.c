@@ -1,0 +1,269 @@
+/* Heads with a few classes: of a sequence or a choice through the pooler, of tokens, and of the two ends of an answer.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "core/model/feed_forward.h"
+#include "core/model/linear.h"
+#include "train/backward_layer.h"
+#include "train/heads.h"
+#include "train/losses.h"
+#include "train/sift.h"
+
+typedef struct class_job {
+    learner *learner;
+    const step_batch *batch;
+    class_task task;
+    const class_options *options;
+    const packed_matrix *classifier, *transposed;
+    size_t stride; /* of the logits: whole panels */
+    head_rows rows;
+    head_result *result;
+} class_job;
+
+static bool reads_sequences(class_task task) { return task == CLASSES_OF_SEQUENCE || task == CLASSES_OF_CHOICE; }
+
+/* -------------------------------------------------------------------------------------------------------------- rows */
+
+/* All rows of sequences whose answer counts, the first tokens of those that have a label, labelled tokens. */
+static head_rows rows_of(learner *l, const step_batch *batch, const class_options *options)
+{
+    const class_task task = options->task;
+    const bool all = options->pairs != NO_PAIRS;
+    if (task == CLASSES_OF_ANSWER || (task == CLASSES_OF_TOKEN && all)) return head_rows_of(l, NULL);
+    if (task == CLASSES_OF_TOKEN) {
+        for (size_t t = 0; t < batch->tokens; t++) l->wanted[t] = batch->labels[t] != NOT_LABELLED;
+        return head_rows_of(l, l->wanted);
+    }
+    for (size_t i = 0; i < batch->sequences; i++)
+        l->wanted[i] = all || task == CLASSES_OF_CHOICE || batch->targets || batch->sequence_labels[i] != NOT_LABELLED;
+    return head_rows_of_sequences(l, l->wanted);
+}
+
+/* ------------------------------------------------------------------------------------------------------------ losses */
+
+/* Row i of the logits belongs to this label. */
+static int32_t label_of(const class_job *job, size_t i)
+{
+    const size_t token = job->rows.tokens[i];
+    if (job->task == CLASSES_OF_TOKEN) return job->batch->labels[token];
+    return job->batch->sequence_labels[session_sequence_of(job->learner->session, token)];
+}
+
+static void losses_by_row(const class_job *job)
+{
+    learner *l = job->learner;
+    const size_t classes = l->model->tasks.labels, count = job->rows.count;
+    const float scale = 1 / (float)count;
+    for (size_t i = 0; i < count; i++) {
+        float *logits = l->logits + i * job->stride;
+        if (job->batch->targets) {
+            const size_t sequence = session_sequence_of(l->session, job->rows.tokens[i]);
+            l->losses[i] = squared_error(logits, job->batch->targets[sequence], scale);
+        } else {
+            l->losses[i] = cross_entropy(learner_kernels(l), logits, classes, 1, (size_t)label_of(job, i), scale);
+        }
+        memset(logits + classes, 0, (job->stride - classes) * sizeof *logits);
+    }
+    job->result->labelled = count;
+    job->result->loss = sum_of_losses(l->losses, job->rows.bounds, l->options.parts) / (double)count;
+}
+
+/* One score a choice; the softmax is over the choices of a question, which may lie in different shards. */
+static void losses_by_question(const class_job *job)
+{
+    enum { MOST_CHOICES = 64 };
+    learner *l = job->learner;
+    const step_batch *batch = job->batch;
+    const float scale = 1 / (float)batch->questions;
+    double sum = 0;
+    for (size_t question = 0; question < batch->questions; question++) {
+        float scores[MOST_CHOICES];
+        for (size_t i = 0; i < batch->sequences; i++)
+            if (batch->origin[i] / batch->choices == question)
+                scores[batch->origin[i] % batch->choices] = l->logits[i * job->stride];
+        sum += cross_entropy(learner_kernels(l), scores, batch->choices, 1, (size_t)batch->question_labels[question],
+                             scale);
+        for (size_t i = 0; i < batch->sequences; i++) {
+            if (batch->origin[i] / batch->choices != question) continue;
+            memset(l->logits + i * job->stride, 0, job->stride * sizeof *l->logits);
+            l->logits[i * job->stride] = scores[batch->origin[i] % batch->choices];
+        }
+    }
+    job->result->labelled = batch->questions;
+    job->result->loss = sum / (double)batch->questions;
+}
+
+static bool is_inside(const class_job *job, int32_t place, size_t sequence)
+{
+    return place >= 0 && (size_t)place < session_sequence_length(job->learner->session, sequence);
+}
+
+/* One end of the answers: a softmax over the tokens of each sequence. */
+static double losses_of_end(const class_job *job, const int32_t *places, size_t column, size_t *counted)
+{
+    learner *l = job->learner;
+    const deberta_session *s = l->session;
+    size_t count = 0, row = 0;
+    for (size_t i = 0; i < s->sequences; i++) count += is_inside(job, places[i], i);
+    for (size_t i = 0; i < s->sequences; i++) {
+        const size_t first = row;
+        size_t label = first;
+        float *logits = l->logits + first * job->stride + column;
+        for (; row < job->rows.count && job->rows.tokens[row] < s->starts[i + 1]; row++)
+            if (job->rows.tokens[row] == s->starts[i] + (size_t)places[i]) label = row;
+        l->losses[i] = 0;
+        if (is_inside(job, places[i], i)) {
+            l->losses[i] = cross_entropy(learner_kernels(l), logits, row - first, job->stride, label - first,
+                                         1 / (2 * (float)count));
+        } else {
+            for (size_t k = first; k < row; k++) l->logits[k * job->stride + column] = 0;
+        }
+    }
+    *counted += count;
+    return count ? sum_of_losses(l->losses, l->sequence_bounds, l->options.parts) / (double)count : 0;
+}
+
+static void losses_of_answers(const class_job *job)
+{
+    learner *l = job->learner;
+    job->result->labelled = 0;
+    const double start = losses_of_end(job, job->batch->starts_of_answer, 0, &job->result->labelled);
+    const double end = losses_of_end(job, job->batch->ends_of_answer, 1, &job->result->labelled);
+    for (size_t i = 0; i < job->rows.count; i++)
+        memset(l->logits + i * job->stride + 2, 0, (job->stride - 2) * sizeof *l->logits);
+    job->result->loss = (start + end) / 2;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- pairs */
+
+static double dot(const float *a, const float *b, size_t n)
+{
+    double sum = 0;
+    for (size_t k = 0; k < n; k++) sum += (double)a[k] * (double)b[k];
+    return sum;
+}
+
+/* Clean logits t and moved ones s become their gradients: of cross(p, s) + cross(q, t) with p and q for constants, and
+ * of the clean row's own loss, if it has a label. Returns the distance. */
+static double pair_gradients(const class_job *job, float *t, float *s, int32_t label, double *loss, float per_label,
+                             float per_row)
+{
+    enum { MOST = SIFT_MOST_CLASSES };
+    const kernels *table = learner_kernels(job->learner);
+    const size_t classes = job->learner->model->tasks.labels;
+    float clean[MOST], moved[MOST];
+    memcpy(clean, t, classes * sizeof *clean);
+    memcpy(moved, s, classes * sizeof *moved);
+    const double clean_total = softmax_in_place(table, t, classes, 1),
+                 moved_total = softmax_in_place(table, s, classes, 1);
+    const double distance = moved_total - dot(t, moved, classes) + clean_total - dot(s, clean, classes);
+    const bool ascends = job->options->pairs == PAIRS_ASCENT, labelled = label != NOT_LABELLED && !ascends;
+    *loss = labelled ? clean_total - (double)clean[label] : 0;
+    for (size_t k = 0; k < classes; k++) {
+        const float p = t[k], q = s[k], wanted = (int32_t)k == label ? 1.0f : 0.0f;
+        s[k] = ascends ? q - p : per_row * (q - p);
+        t[k] = ascends ? 0 : per_row * (p - q) + (labelled ? per_label * (p - wanted) : 0);
+    }
+    return distance;
+}
+
+/* Inside a part, row i of the first half and row i of the second are a pair. */
+static void losses_of_pairs(const class_job *job)
+{
+    learner *l = job->learner;
+    const size_t classes = l->model->tasks.labels, pairs = job->rows.count / 2;
+    size_t labelled = 0;
+    double distance = 0;
+    for (size_t i = 0; i < job->rows.count; i++) labelled += label_of(job, i) != NOT_LABELLED;
+    const float per_label = labelled ? 1 / (float)labelled : 0, per_row = job->options->weight / (float)pairs;
+    for (size_t part = 0; part < l->options.parts; part++) {
+        const size_t first = job->rows.bounds[part], half = (job->rows.bounds[part + 1] - first) / 2;
+        for (size_t i = first; i < first + half; i++) {
+            float *t = l->logits + i * job->stride, *s = t + half * job->stride;
+            distance += pair_gradients(job, t, s, label_of(job, i), &l->losses[i], per_label, per_row);
+            l->losses[i + half] = 0;
+            memset(t + classes, 0, (job->stride - classes) * sizeof *t);
+            memset(s + classes, 0, (job->stride - classes) * sizeof *s);
+        }
+    }
+    job->result->labelled = labelled;
+    job->result->loss = labelled ? sum_of_losses(l->losses, job->rows.bounds, l->options.parts) / (double)labelled : 0;
+    job->result->distance = distance / (double)pairs;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- the head */
+
+/* Rows of H[L] -> logits. x: the rows; u: before the pooler's activation; g: what the classifier reads, which is x
+ * where there is no pooler. */
+static const float *logits_of(const class_job *job, float *x, float *u, float *g)
+{
+    learner *l = job->learner;
+    const deberta_session *s = l->session;
+    const model_config *config = &l->model->config;
+    const size_t ns = s->normed_stride, count = job->rows.count;
+    const float *read = x;
+    head_gather(l, &job->rows, x);
+    if (reads_sequences(job->task)) {
+        const linear_product pooler = linear_plain(&l->model->tasks.pooler, count, x, ns, u, ns);
+        linear_run_parallel(&s->kernels, s->executor, &pooler, 1);
+        memcpy(g, u, count * ns * sizeof *g);
+        activate_rows(&s->kernels, config->pooler_activation, g, ns, count, config->hidden_size);
+        read = g;
+    }
+    const linear_product classifier = linear_plain(job->classifier, count, read, ns, l->logits, job->stride);
+    linear_run_parallel(&s->kernels, s->executor, &classifier, 1);
+    return read;
+}
+
+static void classes_backward(const class_job *job, const float *x, const float *u, const float *read)
+{
+    learner *l = job->learner;
+    const deberta_session *s = l->session;
+    const model_config *config = &l->model->config;
+    const size_t ns = s->normed_stride, count = job->rows.count;
+    const row_parts parts = {job->rows.bounds, l->options.parts};
+    float *d_read = l->passes[0].d_normed, *dx = l->passes[0].d_attention_sum;
+    matrix_gradient(l, job->classifier, l->logits, job->stride, read, ns, parts);
+    input_gradient(l, job->transposed, count, l->logits, job->stride, d_read, ns);
+    if (!reads_sequences(job->task)) {
+        head_scatter(l, &job->rows, d_read, ns);
+        return;
+    }
+    activate_rows_backward(&s->kernels, config->pooler_activation, d_read, u, ns, count, config->hidden_size);
+    matrix_gradient(l, &l->model->tasks.pooler, d_read, ns, x, ns, parts);
+    input_gradient(l, &l->transposed_pooler, count, d_read, ns, dx, ns);
+    head_scatter(l, &job->rows, dx, ns);
+}
+
+deberta_status head_classes(learner *l, const step_batch *batch, const class_options *options, head_result *result,
+                            deberta_error *err)
+{
+    const model_tasks *heads = &l->model->tasks;
+    const class_task task = options->task;
+    const bool answer = task == CLASSES_OF_ANSWER;
+    class_job job = {
+        .learner = l,
+        .batch = batch,
+        .task = task,
+        .options = options,
+        .classifier = answer ? &heads->answer : &heads->classifier,
+        .transposed = answer ? &l->transposed_answer : &l->transposed_classifier,
+        .rows = rows_of(l, batch, options),
+        .result = result,
+    };
+    job.stride = job.classifier->panel_count * PANEL;
+    DEBERTA_TRY(head_reserve(l, job.rows.count, job.stride, err));
+    float *x = l->head_rows[0], *u = l->head_rows[1];
+    const float *read = logits_of(&job, x, u, l->head_rows[2]);
+    if (options->pairs != NO_PAIRS)
+        losses_of_pairs(&job);
+    else if (answer)
+        losses_of_answers(&job);
+    else if (task == CLASSES_OF_CHOICE)
+        losses_by_question(&job);
+    else
+        losses_by_row(&job);
+    classes_backward(&job, x, u, read);
+    return DEBERTA_OK;
+}

@@ -1,0 +1,221 @@
+/* The masked language model: dense, activation, norm, and the word table as the output matrix. Logits of the labelled
+ * rows only.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "core/model/decoder.h"
+#include "core/model/feed_forward.h"
+#include "core/model/linear.h"
+#include "train/backward_embeddings.h"
+#include "train/backward_layer.h"
+#include "train/heads.h"
+#include "train/losses.h"
+
+/* ------------------------------------------------------------------------------------------------------- vocabulary */
+
+typedef struct vocabulary_job {
+    learner *learner;
+    const step_batch *batch;
+    const head_rows *rows;
+    const float *words; /* [V][E] */
+    float *t, *d_t;     /* [rows][normed_stride] */
+    size_t stride;      /* of the logits */
+    float scale;
+} vocabulary_job;
+
+/* Logits of some words for all rows. */
+static void logits_task(void *context, size_t task, size_t worker)
+{
+    const vocabulary_job *job = context;
+    learner *l = job->learner;
+    const deberta_session *s = l->session;
+    const size_t width = l->model->config.embedding_size, first = task * VOCABULARY_WORDS;
+    const size_t words = minimum(VOCABULARY_WORDS, l->model->config.vocabulary_size - first);
+    float *panels = l->vocabulary + worker * l->vocabulary_stride;
+    s->kernels.pack_panels_f32(panels, width * PANEL, job->words + first * width, width, words, width);
+    const gemm_task product = {
+        .rows = job->rows->count,
+        .depth = width,
+        .panels = ceiling_divide(words, PANEL),
+        .a = job->t,
+        .lda = s->normed_stride,
+        .b = panels,
+        .b_panel_stride = width * PANEL,
+        .c = l->logits + first,
+        .ldc = job->stride,
+        .c_panel_stride = PANEL,
+        .bias = l->model->tasks.mlm_bias + first,
+    };
+    s->kernels.gemm_f32(&product);
+}
+
+static void loss_task(void *context, size_t row, size_t worker)
+{
+    const vocabulary_job *job = context;
+    learner *l = job->learner;
+    (void)worker;
+    l->losses[row] = cross_entropy(learner_kernels(l), l->logits + row * job->stride, l->model->config.vocabulary_size,
+                                   1, (size_t)job->batch->labels[job->rows->tokens[row]], job->scale);
+}
+
+/* dt of 16 columns: one chain over all words. */
+static void d_t_task(void *context, size_t panel, size_t worker)
+{
+    const vocabulary_job *job = context;
+    learner *l = job->learner;
+    const deberta_session *s = l->session;
+    const size_t width = l->model->config.embedding_size, vocabulary = l->model->config.vocabulary_size;
+    const size_t columns = minimum(PANEL, width - panel * PANEL);
+    float *chunk = l->vocabulary + worker * l->vocabulary_stride;
+    for (size_t first = 0; first < vocabulary; first += VOCABULARY_CHUNK) {
+        const size_t words = minimum(VOCABULARY_CHUNK, vocabulary - first);
+        for (size_t w = 0; w < words; w++) {
+            memset(chunk + w * PANEL, 0, PANEL * sizeof *chunk);
+            memcpy(chunk + w * PANEL, job->words + (first + w) * width + panel * PANEL, columns * sizeof *chunk);
+        }
+        const gemm_task product = {
+            .rows = job->rows->count,
+            .depth = words,
+            .panels = 1,
+            .a = l->logits + first,
+            .lda = job->stride,
+            .b = chunk,
+            .c = job->d_t + panel * PANEL,
+            .ldc = s->normed_stride,
+            .c_panel_stride = PANEL,
+            .accumulate = first > 0,
+        };
+        s->kernels.gemm_f32(&product);
+    }
+}
+
+/* The output matrix's gradient, some words at a time, as many as learner->weight holds. */
+static void word_gradients(const vocabulary_job *job, parameter *words)
+{
+    learner *l = job->learner;
+    const size_t width = words->shape[1], ld = row_stride(width), vocabulary = words->shape[0];
+    const size_t at_once = maximum(l->weight_floats / ld, 1);
+    const row_parts parts = {job->rows->bounds, l->options.parts};
+    for (size_t first = 0; first < vocabulary; first += at_once) {
+        const weight_product product = {
+            .a = l->logits + first,
+            .lda = job->stride,
+            .columns = minimum(at_once, vocabulary - first),
+            .b = job->t,
+            .ldb = l->session->normed_stride,
+            .panels = ceiling_divide(width, PANEL),
+            .c = l->weight,
+            .ldc = ld,
+            .parts = parts,
+        };
+        weight_product_run(&product, learner_kernels(l), l->session->executor);
+        for (size_t w = 0; w < product.columns; w++)
+            for (size_t e = 0; e < width; e++) words->gradient[(first + w) * width + e] += l->weight[w * ld + e];
+    }
+    parameter *bias = bindings_vector(&l->bindings, l->model->tasks.mlm_bias);
+    const column_sum sum = {.a = l->logits, .lda = job->stride, .n = vocabulary, .parts = parts, .y = bias->gradient};
+    column_sum_run(&sum, learner_kernels(l), l->session->executor);
+}
+
+/* t -> logits, loss, gradients -> dt. */
+static deberta_status vocabulary_run(vocabulary_job *job, head_result *result, deberta_error *err)
+{
+    learner *l = job->learner;
+    const deberta_model *model = l->model;
+    executor *executor = l->session->executor;
+    parameter *words = &l->set.items[model->tasks.mlm_decoder.index];
+    job->words = words->values;
+    job->stride = row_stride(model->config.vocabulary_size);
+    job->scale = 1 / (float)job->rows->count;
+    DEBERTA_TRY(head_reserve(l, job->rows->count, job->stride, err));
+    parallel_for(executor, ceiling_divide(model->config.vocabulary_size, VOCABULARY_WORDS), logits_task, job);
+    parallel_for(executor, job->rows->count, loss_task, job);
+    result->labelled = job->rows->count;
+    result->loss = sum_of_losses(l->losses, job->rows->bounds, l->options.parts) / (double)job->rows->count;
+    parallel_for(executor, ceiling_divide(model->config.embedding_size, PANEL), d_t_task, job);
+    word_gradients(job, words);
+    return DEBERTA_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- the head */
+
+/* x [rows][ldx] -> t, keeping what lies between: u before the activation, g before the norm. */
+static void transform(learner *l, const float *x, size_t ldx, size_t rows, float *u, float *g, float *t)
+{
+    const deberta_session *s = l->session;
+    const model_config *config = &l->model->config;
+    const size_t ns = s->normed_stride, width = config->embedding_size;
+    const linear_product dense = linear_plain(&l->model->tasks.mlm_dense, rows, x, ldx, u, ns);
+    linear_run_parallel(&s->kernels, s->executor, &dense, 1);
+    memcpy(g, u, rows * ns * sizeof *g);
+    activate_rows(&s->kernels, config->hidden_activation, g, ns, rows, width);
+    s->kernels.layernorm_f32(t, ns, g, ns, l->model->tasks.mlm_norm.gamma, l->model->tasks.mlm_norm.beta, rows, width,
+                             config->layer_norm_eps);
+}
+
+static void transform_backward(learner *l, const head_rows *rows, const float *x, size_t ldx, const float *u, float *g,
+                               const float *d_t, float *d_g, float *dx, size_t lddx)
+{
+    const deberta_session *s = l->session;
+    const model_config *config = &l->model->config;
+    const model_tasks *heads = &l->model->tasks;
+    const size_t ns = s->normed_stride, width = config->embedding_size;
+    const row_parts parts = {rows->bounds, l->options.parts};
+    const layernorm_backward_task norm = {
+        .rows = rows->count,
+        .n = width,
+        .dx = d_g,
+        .normal = g,
+        .x = g,
+        .dy = d_t,
+        .gamma = heads->mlm_norm.gamma,
+        .lddx = ns,
+        .ld_normal = ns,
+        .ldx = ns,
+        .lddy = ns,
+        .eps = config->layer_norm_eps,
+    };
+    norm_backward_run(&norm, &s->kernels, s->executor);
+    norm_gradient(l, &heads->mlm_norm, width, g, ns, d_t, ns, parts);
+    activate_rows_backward(&s->kernels, config->hidden_activation, d_g, u, ns, rows->count, width);
+    matrix_gradient(l, &heads->mlm_dense, d_g, ns, x, ldx, parts);
+    input_gradient(l, &l->transposed_mlm_dense, rows->count, d_g, ns, dx, lddx);
+}
+
+static head_rows labelled_rows(learner *l, const step_batch *batch)
+{
+    for (size_t t = 0; t < batch->tokens; t++) l->wanted[t] = batch->labels[t] != NOT_LABELLED;
+    return head_rows_of(l, l->wanted);
+}
+
+deberta_status head_mlm(learner *l, const step_batch *batch, bool decodes, head_result *result, deberta_error *err)
+{
+    deberta_session *s = l->session;
+    head_rows rows = labelled_rows(l, batch);
+    float *x = l->head_rows[0], *u = l->head_rows[1], *g = l->head_rows[2], *t = l->head_rows[3];
+    size_t ldx = s->normed_stride;
+    const bool runs_decoder = decodes && !l->model->config.position_biased_input;
+    if (runs_decoder) {
+        DEBERTA_TRY(decoder_check(s, rows.tokens, rows.count, err));
+        decoder_run(s, rows.tokens, rows.count);
+        x = s->decoder_rows;
+        ldx = s->hidden_stride;
+    } else {
+        head_gather(l, &rows, x);
+    }
+    transform(l, x, ldx, rows.count, u, g, t);
+    float *d_t = l->passes[0].d_normed, *d_g = l->passes[0].d_attention_sum;
+    vocabulary_job job = {.learner = l, .batch = batch, .rows = &rows, .t = t, .d_t = d_t};
+    DEBERTA_TRY(vocabulary_run(&job, result, err));
+    if (runs_decoder) {
+        transform_backward(l, &rows, x, ldx, u, g, d_t, d_g, l->passes[1].d_output, s->hidden_stride);
+        decoder_backward(l, rows.tokens, rows.count, rows.bounds);
+        decoder_positions(l, &rows);
+    } else {
+        float *dx = l->passes[0].d_output_sum;
+        transform_backward(l, &rows, x, ldx, u, g, d_t, d_g, dx, s->normed_stride);
+        head_scatter(l, &rows, dx, s->normed_stride);
+    }
+    return DEBERTA_OK;
+}

@@ -1,0 +1,59 @@
+/* Heads in training: logits of the rows that the loss reads, the loss, and its way back to the encoder's output
+ * (learner's passes[0].d_output, or the decoder's passes[1].d_output).
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_HEADS_H
+#define TRAIN_HEADS_H
+
+#include "train/learner.h"
+#include "train/step_batch.h"
+
+typedef struct head_result {
+    double loss;
+    size_t labelled; /* what the mean was taken over */
+    double distance; /* of pairs: mean; else 0 */
+} head_result;
+
+/* Rows that a head reads, with the parts that they lie in. */
+typedef struct head_rows {
+    size_t *tokens; /* [count], ascending; the learner's */
+    size_t count, bounds[MAX_ROW_PARTS + 1];
+} head_rows;
+
+/* Tokens for which wanted[t] is not 0; NULL: those that are no holes. */
+head_rows head_rows_of(learner *learner, const uint8_t *wanted);
+/* First tokens of sequences for which wanted[sequence] is not 0. */
+head_rows head_rows_of_sequences(learner *learner, const uint8_t *wanted);
+
+/* Rows of H[L] -> to [count][normed_stride], and back: added to passes[0].d_output. */
+void head_gather(const learner *learner, const head_rows *rows, float *to);
+void head_scatter(learner *learner, const head_rows *rows, const float *from, size_t ld);
+
+/* At least that many floats in learner->logits. */
+deberta_status head_reserve(learner *learner, size_t rows, size_t stride, deberta_error *err);
+
+deberta_status head_mlm(learner *learner, const step_batch *batch, bool decodes, head_result *result,
+                        deberta_error *err);
+deberta_status head_rtd(learner *learner, const step_batch *batch, float weight, head_result *result,
+                        deberta_error *err);
+
+/* Heads with a few classes: sequence, choice, token, question answering. */
+typedef enum class_task { CLASSES_OF_SEQUENCE, CLASSES_OF_CHOICE, CLASSES_OF_TOKEN, CLASSES_OF_ANSWER } class_task;
+
+/* Pairs of rows, inside each part the clean ones and then their moved copies (SiFT). */
+typedef enum class_pairs {
+    NO_PAIRS,
+    PAIRS_ASCENT, /* the gradient of the moved rows' distance, summed, and nothing else */
+    PAIRS_FINAL   /* the loss of the clean rows, and weight times the mean distance both ways */
+} class_pairs;
+
+typedef struct class_options {
+    class_task task;
+    class_pairs pairs;
+    float weight;
+} class_options;
+
+deberta_status head_classes(learner *learner, const step_batch *batch, const class_options *options,
+                            head_result *result, deberta_error *err);
+
+#endif

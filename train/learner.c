@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/learner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/model/linear.h"
+#include "train/products.h"
+
+/* ---------------------------------------------------------------------------------------------------------- carving */
+
+static float *take_floats(arena *memory, size_t rows, size_t columns)
+{
+    size_t count = 0;
+    if (!size_multiply(rows, columns, &count)) memory->overflow = true;
+    return arena_take(memory, count, sizeof(float));
+}
+
+static size_t gradient_floats(const packed_matrix *matrix)
+{
+    return matrix->panel_count * PANEL * row_stride(matrix->depth);
+}
+
+static void carve_transposed(learner *l, arena *memory)
+{
+    const deberta_model *model = l->model;
+    const model_tasks *heads = &model->tasks;
+    l->transposed = arena_take(memory, model->config.layers, sizeof *l->transposed);
+    l->weight_floats = 0;
+    for (size_t i = 0; i < model->config.layers; i++) {
+        const model_layer *layer = &model->layers[i];
+        transposed_layer measured = {0}, *to = l->transposed ? &l->transposed[i] : &measured;
+        transposed_carve(&to->qkv, memory, &layer->qkv);
+        transposed_carve(&to->attention_output, memory, &layer->attention_output);
+        transposed_carve(&to->intermediate, memory, &layer->intermediate);
+        transposed_carve(&to->output, memory, &layer->output);
+        transposed_carve(&to->position_key, memory, &layer->position_key);
+        transposed_carve(&to->position_query, memory, &layer->position_query);
+        l->weight_floats = maximum(l->weight_floats, gradient_floats(&layer->qkv));
+        l->weight_floats = maximum(l->weight_floats, gradient_floats(&layer->attention_output));
+        l->weight_floats = maximum(l->weight_floats, gradient_floats(&layer->intermediate));
+        l->weight_floats = maximum(l->weight_floats, gradient_floats(&layer->output));
+    }
+    transposed_carve(&l->transposed_convolution, memory, &model->convolution);
+    transposed_carve(&l->transposed_projection, memory, &model->embedding_projection);
+    transposed_carve(&l->transposed_mlm_dense, memory, &heads->mlm_dense);
+    transposed_carve(&l->transposed_rtd_dense, memory, &heads->rtd_dense);
+    transposed_carve(&l->transposed_rtd_classifier, memory, &heads->rtd_classifier);
+    transposed_carve(&l->transposed_pooler, memory, &heads->pooler);
+    transposed_carve(&l->transposed_classifier, memory, &heads->classifier);
+    transposed_carve(&l->transposed_answer, memory, &heads->answer);
+    const packed_matrix *others[] = {
+        &model->convolution, &model->embedding_projection, &heads->mlm_dense, &heads->rtd_dense, &heads->rtd_classifier,
+        &heads->pooler,      &heads->classifier,           &heads->answer};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        l->weight_floats = maximum(l->weight_floats, gradient_floats(others[i]));
+    l->weight = take_floats(memory, l->weight_floats, 1);
+}
+
+static void carve_record(learner *l, arena *memory, layer_record *record, bool has_keys)
+{
+    const deberta_session *s = l->session;
+    const size_t rows = l->tokens_capacity, heads = l->model->config.heads;
+    *record = (layer_record){
+        .input = take_floats(memory, rows, s->hidden_stride),
+        .queries = take_floats(memory, rows, l->heads_width),
+        .keys = has_keys ? take_floats(memory, rows, l->heads_width) : NULL,
+        .values = has_keys ? take_floats(memory, rows, l->heads_width) : NULL,
+        .context = take_floats(memory, rows, s->context_stride),
+        .maximum = take_floats(memory, rows, heads),
+        .inverse_total = take_floats(memory, rows, heads),
+        .attention_sum = take_floats(memory, rows, s->normed_stride),
+        .normed = take_floats(memory, rows, s->normed_stride),
+        .inner = take_floats(memory, rows, s->inner_stride),
+        .output_sum = take_floats(memory, rows, s->hidden_stride),
+    };
+}
+
+static void carve_records(learner *l, arena *memory)
+{
+    const deberta_session *s = l->session;
+    const model_config *config = &l->model->config;
+    const size_t rows = l->tokens_capacity;
+    l->records = arena_take(memory, config->layers, sizeof *l->records);
+    for (size_t i = 0; i < config->layers; i++) {
+        layer_record measured;
+        carve_record(l, memory, l->records ? &l->records[i] : &measured, true);
+    }
+    for (size_t pass = 0; l->options.decodes && pass < DECODER_PASSES; pass++)
+        carve_record(l, memory, &l->decoder_records[pass], false);
+    l->forward = (forward_record){
+        .layers = l->records,
+        .decoder = l->decoder_records,
+        .decoder_only = l->options.decodes,
+        .embedded = take_floats(memory, rows, s->hidden_stride),
+        .narrow = take_floats(memory, config->embedding_size == config->hidden_size ? 0 : rows, s->normed_stride),
+        .convolution = take_floats(memory, config->convolution_width ? rows : 0, s->hidden_stride),
+        .convolution_sum = take_floats(memory, config->convolution_width ? rows : 0, s->hidden_stride),
+    };
+}
+
+static void carve_attention(learner *l, arena *memory, attention_scratch *w)
+{
+    const deberta_session *s = l->session;
+    const deberta_model *model = l->model;
+    const size_t n = round_up(l->tokens_capacity, PANEL), d = model->head_size, tile = s->kernels.tile_panels;
+    const size_t reached = QUERY_BLOCK + tile * PANEL, rows = model->relative_rows;
+    const size_t table = rows * model->padded_head,
+                 transposed_rows = s->positions.unit_steps ? minimum(rows, reached) : rows;
+    *w = (attention_scratch){
+        .forward = {.strip = take_floats(memory, QUERY_BLOCK, s->strip_stride),
+                    .transposed = take_floats(memory, tile * transposed_rows, PANEL),
+                    .bias = take_floats(memory, tile * QUERY_BLOCK, PANEL),
+                    .logits = take_floats(memory, QUERY_BLOCK, s->logits_stride)},
+        .gradients = take_floats(memory, QUERY_BLOCK, s->logits_stride),
+        .turned = take_floats(memory, KEY_CHUNK, QUERY_BLOCK + PANEL),
+        .strip = take_floats(memory, KEY_CHUNK, l->fold_stride),
+        .delta = take_floats(memory, QUERY_BLOCK, 1),
+        .packed_keys = take_floats(memory, n, d),
+        .far_p2c = take_floats(memory, n, FAR_SIDES),
+        .packed_values = take_floats(memory, n, d),
+        .key_columns = take_floats(memory, n, model->padded_head),
+        .table_keys = take_floats(memory, table, 1),
+        .table_queries = take_floats(memory, table, 1),
+    };
+}
+
+static void carve_pass(learner *l, arena *memory, layer_pass *pass)
+{
+    const deberta_session *s = l->session;
+    const size_t rows = l->tokens_capacity;
+    *pass = (layer_pass){
+        .d_output = take_floats(memory, rows, s->hidden_stride),
+        .d_output_sum = take_floats(memory, rows, s->normed_stride),
+        .d_attention_sum = take_floats(memory, rows, s->normed_stride),
+        .d_normed = take_floats(memory, rows, s->normed_stride),
+        .activated = take_floats(memory, rows, s->inner_stride),
+        .d_inner = take_floats(memory, rows, s->inner_stride),
+        .d_context = take_floats(memory, rows, s->context_stride),
+        .d_queries = take_floats(memory, l->options.decodes ? rows : 0, row_stride(l->heads_width)),
+    };
+}
+
+/* Some words as rows and as panels, or one panel of many. */
+static size_t vocabulary_floats(const model_config *config)
+{
+    const size_t words = 2 * VOCABULARY_WORDS * round_up(config->embedding_size, PANEL);
+    return maximum(words, VOCABULARY_CHUNK * PANEL) + LINEAR_MAX_ROWS * PANEL;
+}
+
+static void carve_gradients(learner *l, arena *memory)
+{
+    const deberta_session *s = l->session;
+    const model_config *config = &l->model->config;
+    const size_t rows = l->tokens_capacity, table_rows = l->model->relative_rows;
+    l->d_input = take_floats(memory, rows, s->hidden_stride);
+    l->d_first = take_floats(memory, rows, s->hidden_stride);
+    l->d_qkv = take_floats(memory, rows, l->qkv_stride);
+    for (size_t i = 0; i < sizeof l->head_rows / sizeof *l->head_rows; i++)
+        l->head_rows[i] = take_floats(memory, rows, s->normed_stride);
+    for (size_t i = 0; i < (l->options.decodes ? DECODER_PASSES : 1); i++) carve_pass(l, memory, &l->passes[i]);
+    const size_t widest = maximum(l->qkv_stride, maximum(s->inner_stride, s->normed_stride));
+    for (size_t i = 0; i < 2; i++)
+        l->gathered[i] = take_floats(memory, l->options.decodes ? DECODER_PASSES * rows : 0, widest);
+    l->vocabulary_stride = vocabulary_floats(config);
+    l->vocabulary = take_floats(memory, l->options.threads, l->vocabulary_stride);
+    l->columns =
+        take_floats(memory, config->convolution_width ? rows : 0, config->convolution_width * s->hidden_stride);
+    l->table_parts = take_floats(memory, 2 * l->options.parts * table_rows, l->heads_width);
+    l->table_totals = take_floats(memory, 2 * table_rows, l->heads_width);
+    l->table_columns = take_floats(memory, 2 * table_rows, l->heads_width);
+    l->d_table = take_floats(memory, table_rows, s->hidden_stride);
+    l->table_work = take_floats(memory, table_rows, s->hidden_stride);
+    l->table_normal = take_floats(memory, table_rows, s->hidden_stride);
+    l->second_weight = take_floats(memory, table_rows ? l->heads_width : 0, s->hidden_stride);
+    l->second_vector = take_floats(memory, l->heads_width, 1);
+    l->runs = arena_take(memory, rows, sizeof *l->runs);
+    l->vector = take_floats(memory, widest, 1);
+}
+
+static void learner_carve(learner *l, arena *memory)
+{
+    carve_transposed(l, memory);
+    carve_records(l, memory);
+    carve_gradients(l, memory);
+    l->positions = arena_take(memory, l->tokens_capacity, sizeof *l->positions);
+    l->wanted = arena_take(memory, l->tokens_capacity, sizeof *l->wanted);
+    l->losses = arena_take(memory, l->tokens_capacity, sizeof *l->losses);
+    l->order = arena_take(memory, l->tokens_capacity, sizeof *l->order);
+    l->row_ids = arena_take(memory, l->tokens_capacity, sizeof *l->row_ids);
+    l->workers = arena_take(memory, l->options.threads, sizeof *l->workers);
+    for (size_t i = 0; i < l->options.threads; i++) {
+        attention_scratch measured;
+        carve_attention(l, memory, l->workers ? &l->workers[i] : &measured);
+    }
+}
+
+/* ---------------------------------------------------------------------------------------------------------- opening */
+
+static void settle_shapes(learner *l)
+{
+    const deberta_model *model = l->model;
+    const size_t rows = model->relative_rows, reach = QUERY_BLOCK + KEY_CHUNK;
+    l->options.threads = deberta_session_threads(l->session);
+    l->tokens_capacity = l->session->max_tokens;
+    l->heads_width = model->config.heads * model->padded_head;
+    l->qkv_stride = row_stride(3 * l->heads_width);
+    l->fold_stride = row_stride(l->session->positions.unit_steps ? minimum(rows, reach) : rows);
+}
+
+static deberta_status open_session(learner *l, deberta_error *err)
+{
+    const deberta_session_options options = {
+        .struct_size = sizeof options,
+        .isa = l->options.isa,
+        .threads = l->options.threads,
+        .max_tokens = l->options.max_tokens,
+        .features = l->options.decodes ? DEBERTA_KEEP_DECODER_INPUT : 0,
+    };
+    const session_internal_options internal = {.record = &l->forward};
+    return session_create_internal(&l->session, l->model, &options, &internal, err);
+}
+
+static deberta_status check_model(const learner *l, deberta_error *err)
+{
+    if (l->model->config.talking_heads) {
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has talking heads, which are not trained", l->model->name);
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status open_model(learner *l, const char *folder, deberta_error *err)
+{
+    const deberta_model_options options = {
+        .struct_size = sizeof options, .threads = l->options.threads, .reference = l->options.reference};
+    const weight_source source = parameter_set_source(&l->set);
+    const load_listener listener = bindings_listener(&l->bindings);
+    const model_internal_options internal = {
+        .keep_position_projections = true, .pass_over_packed = true, .weights = &source, .listener = &listener};
+    l->bindings.set = &l->set;
+    DEBERTA_TRY(model_open_internal(&l->model, folder, &options, &internal, err));
+    if (l->bindings.out_of_memory) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a list of %s's weights", folder);
+    return check_model(l, err);
+}
+
+static void fill_transposed(learner *l)
+{
+    const deberta_model *model = l->model;
+    const kernels *table = learner_kernels(l);
+    executor *executor = l->session->executor;
+    for (size_t i = 0; i < model->config.layers; i++) {
+        const model_layer *layer = &model->layers[i];
+        const transposed_layer *to = &l->transposed[i];
+        transposed_fill(&to->qkv, &layer->qkv, table, executor);
+        transposed_fill(&to->attention_output, &layer->attention_output, table, executor);
+        transposed_fill(&to->intermediate, &layer->intermediate, table, executor);
+        transposed_fill(&to->output, &layer->output, table, executor);
+        transposed_fill(&to->position_key, &layer->position_key, table, executor);
+        transposed_fill(&to->position_query, &layer->position_query, table, executor);
+    }
+    transposed_fill(&l->transposed_convolution, &model->convolution, table, executor);
+    transposed_fill(&l->transposed_projection, &model->embedding_projection, table, executor);
+    transposed_fill(&l->transposed_mlm_dense, &model->tasks.mlm_dense, table, executor);
+    transposed_fill(&l->transposed_rtd_dense, &model->tasks.rtd_dense, table, executor);
+    transposed_fill(&l->transposed_rtd_classifier, &model->tasks.rtd_classifier, table, executor);
+    transposed_fill(&l->transposed_pooler, &model->tasks.pooler, table, executor);
+    transposed_fill(&l->transposed_classifier, &model->tasks.classifier, table, executor);
+    transposed_fill(&l->transposed_answer, &model->tasks.answer, table, executor);
+}
+
+deberta_status learner_take_parameters(learner *l, deberta_error *err)
+{
+    DEBERTA_TRY(model_read_again(l->model, learner_kernels(l), l->session->executor, err));
+    fill_transposed(l);
+    return DEBERTA_OK;
+}
+
+deberta_status learner_open(learner **result, const char *folder, const learner_options *options, deberta_error *err)
+{
+    deberta_status status;
+    *result = NULL;
+    learner *l = calloc(1, sizeof *l);
+    if (!l) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for training");
+    l->options = *options;
+    l->weights_wanted = true;
+    DEBERTA_TRY_OR_FAIL(status, parameter_set_read(&l->set, folder, err));
+    DEBERTA_TRY_OR_FAIL(status, open_model(l, folder, err));
+    l->options.decodes = options->decodes && !l->model->config.position_biased_input;
+    DEBERTA_TRY_OR_FAIL(status, open_session(l, err));
+    settle_shapes(l);
+    learner_carve(l, &l->arena);
+    DEBERTA_TRY_OR_FAIL(status, arena_allocate(&l->arena, "training", 0, err));
+    learner_carve(l, &l->arena);
+    fill_transposed(l);
+    *result = l;
+    return DEBERTA_OK;
+fail:
+    learner_free(&l);
+    return status;
+}
+
+void learner_free(learner **learner_place)
+{
+    if (!learner_place || !*learner_place) return;
+    learner *l = *learner_place;
+    deberta_session_free(&l->session);
+    deberta_model_free(&l->model);
+    arena_release(&l->arena);
+    free(l->logits);
+    bindings_free(&l->bindings);
+    parameter_set_free(&l->set);
+    free(l);
+    *learner_place = NULL;
+}

@@ -1,0 +1,137 @@
+/* What a step of training works with: a model whose weights come from a parameter_set, a session that records its
+ * forward passes, transposed weights, and the buffers of the backward pass. All memory is taken once, for max_tokens.
+ *
+ * Modules, from the bottom up (docs/training.md):
+ *     parameters         named tensors and their gradients        bindings       packed matrices back to named tensors
+ *     products           products and sums over tokens, threaded   part_sum       rows of tables, in the tree of
+ * kernels.h backward_*         one piece of the encoder each             head_*         logits, loss and gradient of
+ * one head step               one batch forward and backward            batch          what a step reads
+ *
+ * Letters as in core/model/session.h. "Parts" are the shards of a step: its sequences lie in the order of their shards,
+ * and every sum over tokens is cut at their borders (docs/training.md).
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_LEARNER_H
+#define TRAIN_LEARNER_H
+
+#include "core/model/session.h"
+#include "train/bindings.h"
+#include "train/query_run.h"
+#include "train/parameters.h"
+
+enum {
+    VOCABULARY_WORDS = 64, /* of the word table that a thread works on at a time */
+    VOCABULARY_CHUNK = 512,
+    QUERY_BLOCK = 128, /* queries of a block of the backward attention: part of the arithmetic */
+    DECODER_PASSES = 2,
+    DEFAULT_SHARDS = 16,
+};
+
+/* Transposed packed weights of a layer: for gradients of inputs. */
+typedef struct transposed_layer {
+    packed_matrix qkv, attention_output, intermediate, output, position_key, position_query;
+} transposed_layer;
+
+/* What a thread needs in the backward attention. Sizes: carve_attention in learner.c. */
+typedef struct attention_scratch {
+    worker_scratch forward;            /* for attention_logits: strip, transposed, bias, logits (which become P) */
+    float *gradients;                  /* [QUERY_BLOCK][logits_stride]: dP, then dS */
+    float *turned;                     /* [512][QUERY_BLOCK + 16]: dS transposed */
+    float *strip;                      /* [max(QUERY_BLOCK, 512)][fold_stride] */
+    float *delta;                      /* [QUERY_BLOCK] */
+    float *packed_keys, *far_p2c;      /* as an attention_head has them */
+    float *packed_values;              /* [ceil(n / 16)][d][16] */
+    float *key_columns;                /* [dp / 16][n][16] */
+    float *table_keys, *table_queries; /* [2K][dp]: dPK by place, dPQ by row, of one sequence */
+} attention_scratch;
+
+typedef struct learner_options {
+    size_t threads, max_tokens, parts;
+    deberta_isa isa;
+    deberta_reference reference;
+    bool decodes; /* the loss reads the Enhanced Mask Decoder, and nothing reads H[L] */
+} learner_options;
+
+/* One run through a layer, backwards: its record, and the gradients of what lies between its pieces. The decoder runs
+ * twice through the last layer, so that both are there when weights are summed up. */
+typedef struct layer_pass {
+    const layer_record *record;
+    size_t rows;
+    const size_t *bounds;                             /* [parts + 1] of the rows */
+    float *d_output;                                  /* [rows][hidden_stride] */
+    float *d_output_sum, *d_attention_sum, *d_normed; /* [rows][normed_stride]: before and behind the norms */
+    float *activated, *d_inner;                       /* [rows][inner_stride]: act(u), du */
+    float *d_context;                                 /* [rows][context_stride] */
+    float *d_queries;                                 /* of the decoder: [rows][row_stride(A dp)] */
+} layer_pass;
+
+typedef struct learner {
+    parameter_set set;
+    deberta_model *model;
+    deberta_session *session;
+    binding_list bindings;
+    learner_options options;
+    arena arena;
+
+    /* Shapes, from model and session. */
+    size_t tokens_capacity, heads_width; /* A dp */
+    size_t qkv_stride;                   /* of rows that hold dq, dk and dv of all heads */
+    size_t weight_floats;                /* of the largest packed gradient */
+    size_t fold_stride;                  /* of strips of dS */
+
+    transposed_layer *transposed; /* [L] */
+    packed_matrix transposed_convolution, transposed_projection, transposed_mlm_dense, transposed_rtd_dense,
+        transposed_rtd_classifier, transposed_pooler, transposed_classifier, transposed_answer;
+
+    /* What forward passes leave. */
+    layer_record *records;                        /* [L] */
+    layer_record decoder_records[DECODER_PASSES]; /* rows: the labelled tokens */
+    forward_record forward;                       /* what the session writes to: points into these */
+
+    /* Gradients of activations. Rows: tokens; strides of the session. */
+    float *d_input,
+        *d_first;        /* [T][hidden_stride]: before a layer (behind it: passes), and what reaches H[0] besides */
+    float *head_rows[4]; /* [T][normed_stride]: what heads work with */
+    float *d_qkv;        /* [T][qkv_stride] */
+    layer_pass passes[DECODER_PASSES]; /* an ordinary layer uses the first */
+    float *gathered[2];                /* [2 T][..]: rows of both passes of the decoder, part by part */
+    float *columns;                    /* [T][width x hidden_stride]: im2col of the convolution, and its gradient */
+    float *vocabulary;                 /* [threads][vocabulary_stride]: words at work */
+    size_t vocabulary_stride;
+    float *logits; /* grows to what the steps need */
+    size_t logits_capacity;
+    float *second_weight, *second_vector;       /* of position projections */
+    float *weight;                              /* [weight_floats]: a packed gradient */
+    float *table_parts;                         /* [2][parts][2K][A dp]: dPK, dPQ of each shard */
+    float *table_totals;                        /* [2][2K][A dp] */
+    float *d_table, *table_work, *table_normal; /* [2K][hidden_stride] */
+    float *table_columns;       /* [2][A][dp / 16][2K][16]: PK by place and PQ by row, for products over rows */
+    float *vector;              /* as long as the longest row: gradient of a bias */
+    query_run *runs;            /* [T] */
+    attention_scratch *workers; /* [threads] */
+
+    /* The step at hand. */
+    size_t part_bounds[MAX_ROW_PARTS + 1];     /* in tokens */
+    size_t sequence_bounds[MAX_ROW_PARTS + 1]; /* in sequences */
+    const int32_t *ids;                        /* [T]: what the encoder reads */
+    size_t *positions;                         /* [T]: rows that the head reads */
+    uint8_t *wanted;                           /* [T] */
+    double *losses;                            /* [T] */
+    uint64_t *order;                           /* [T] */
+    int32_t *row_ids;                          /* [T] */
+    /* May change the gradient of what enters the norm of the embeddings, [T][ld]; NULL: no. */
+    void (*edit_backward)(void *context, float *d_rows, size_t ld);
+    void *edit_context;
+    bool weights_wanted; /* false: gradients of activations only (SiFT's ascent) */
+} learner;
+
+/* On failure *result is NULL. */
+deberta_status learner_open(learner **result, const char *folder, const learner_options *options, deberta_error *err);
+void learner_free(learner **learner);
+
+/* After the parameters have changed: packs them again, as opening would. */
+deberta_status learner_take_parameters(learner *learner, deberta_error *err);
+
+static inline const kernels *learner_kernels(const learner *l) { return &l->session->kernels; }
+
+#endif

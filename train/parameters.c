@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/parameters.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/io/checkpoint.h"
+
+/* ---------------------------------------------------------------------------------------------------------- reading */
+
+static deberta_status read_parameter(parameter *p, const checkpoint *files, const tensor *stored, deberta_error *err)
+{
+    p->name = strdup(stored->name);
+    p->stored_name = strdup(checkpoint_stored_name(stored));
+    p->rank = stored->rank;
+    memcpy(p->shape, stored->shape, sizeof p->shape);
+    p->count = stored->elements;
+    p->trained = strncmp(stored->name, "proj.", 5) != 0; /* Microsoft's NER head, which is read but not trained */
+    p->values = calloc(p->count + 1, sizeof *p->values);
+    p->gradient = calloc(p->count + 1, sizeof *p->gradient);
+    if (!p->name || !p->stored_name || !p->values || !p->gradient) {
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for tensor '%s' and its gradient", stored->name);
+    }
+    return checkpoint_read_f32(files, stored, 0, p->count, p->values, err);
+}
+
+static deberta_status read_all(parameter_set *set, const checkpoint *files, deberta_error *err)
+{
+    const size_t count = checkpoint_count(files);
+    set->items = calloc(count + 1, sizeof *set->items);
+    if (!set->items) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a list of %zu tensors", count);
+    for (size_t i = 0; i < count; i++) {
+        const tensor *stored = checkpoint_at(files, i);
+        if (!dtype_is_floating(stored->dtype)) continue;
+        DEBERTA_TRY(read_parameter(&set->items[set->count++], files, stored, err));
+        checkpoint_forget(files, stored);
+    }
+    return DEBERTA_OK;
+}
+
+deberta_status parameter_set_read(parameter_set *set, const char *folder, deberta_error *err)
+{
+    checkpoint *files = NULL;
+    *set = (parameter_set){.name = strdup(folder)};
+    deberta_status status = set->name ? checkpoint_open(&files, folder, err)
+                                      : status_fail(err, DEBERTA_E_MEMORY, "no memory for a model's name");
+    if (status == DEBERTA_OK) status = read_all(set, files, err);
+    checkpoint_close(&files);
+    if (status != DEBERTA_OK) parameter_set_free(set);
+    return status;
+}
+
+void parameter_set_free(parameter_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        free(set->items[i].name);
+        free(set->items[i].stored_name);
+        free(set->items[i].values);
+        free(set->items[i].gradient);
+    }
+    free(set->items);
+    free(set->name);
+    *set = (parameter_set){0};
+}
+
+/* ---------------------------------------------------------------------------------------------------------- finding */
+
+static int compare_name(const void *name, const void *item) { return strcmp(name, ((const parameter *)item)->name); }
+
+parameter *parameter_find(const parameter_set *set, const char *name)
+{
+    return bsearch(name, set->items, set->count, sizeof *set->items, compare_name);
+}
+
+static bool source_find(const void *context, const char *name, weight_tensor *found)
+{
+    const parameter_set *set = context;
+    parameter *p = parameter_find(set, name);
+    if (!p) return false;
+    *found =
+        (weight_tensor){.place = set->name, .rank = p->rank, .dtype = DTYPE_F32, .index = (size_t)(p - set->items)};
+    memcpy(found->shape, p->shape, sizeof p->shape);
+    return true;
+}
+
+static deberta_status source_read(const void *context, const weight_tensor *from, size_t first, size_t count,
+                                  float *values, deberta_error *err)
+{
+    const parameter_set *set = context;
+    (void)err;
+    memcpy(values, set->items[from->index].values + first, count * sizeof *values);
+    return DEBERTA_OK;
+}
+
+static const float *source_view(const void *context, const weight_tensor *from)
+{
+    return ((const parameter_set *)context)->items[from->index].values;
+}
+
+weight_source parameter_set_source(parameter_set *set)
+{
+    return (weight_source){
+        .context = set, .name = set->name, .find = source_find, .read = source_read, .view = source_view};
+}
+
+/* -------------------------------------------------------------------------------------------------------- gradients */
+
+void parameter_set_clear_gradients(parameter_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) memset(set->items[i].gradient, 0, set->items[i].count * sizeof(float));
+}
+
+static double sum_of_squares(const float *x, size_t count)
+{
+    double partials[PANEL] = {0};
+    for (size_t e = 0; e < count; e++) partials[e % PANEL] += (double)x[e] * (double)x[e];
+    for (size_t half = PANEL / 2; half > 0; half /= 2)
+        for (size_t l = 0; l < half; l++) partials[l] += partials[l + half];
+    return partials[0];
+}
+
+double parameter_set_norm(const parameter_set *set)
+{
+    double sum = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        const parameter *p = &set->items[i];
+        const size_t rows = p->rank > 1 ? p->shape[0] : 1, columns = rows ? p->count / rows : 0;
+        double tensor_sum = 0;
+        for (size_t row = 0; p->trained && row < rows; row++)
+            tensor_sum += sum_of_squares(p->gradient + row * columns, columns);
+        sum += tensor_sum;
+    }
+    return sqrt(sum);
+}
+
+const parameter *parameter_set_not_finite(const parameter_set *set)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const parameter *p = &set->items[i];
+        for (size_t e = 0; p->trained && e < p->count; e++)
+            if (!isfinite(p->gradient[e])) return p;
+    }
+    return NULL;
+}

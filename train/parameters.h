@@ -1,0 +1,43 @@
+/* The weights that are trained: every tensor of a model's files by name, in float32, with its gradient. A
+ * weight_source, so that the engine packs them as it packs a file's (core/model/weight_loader.h): what a step
+ * multiplies with is what opening the saved checkpoint would give.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_PARAMETERS_H
+#define TRAIN_PARAMETERS_H
+
+#include "core/model/weight_loader.h"
+
+typedef struct parameter {
+    char *name, *stored_name; /* canonical, as the engine asks for it; as the file has it */
+    size_t rank, shape[TENSOR_MAX_RANK], count;
+    float *values, *gradient;
+    bool trained; /* gets a gradient, counts in the norm, is updated. The others are saved as they were */
+} parameter;
+
+typedef struct parameter_set {
+    char *name;       /* of the model, for messages */
+    parameter *items; /* in ascending order of the canonical names */
+    size_t count;
+} parameter_set;
+
+/* Reads all floating-point tensors of a folder. On failure *set is empty. */
+deberta_status parameter_set_read(parameter_set *set, const char *folder, deberta_error *err);
+void parameter_set_free(parameter_set *set);
+
+/* The set must stay where it is. */
+weight_source parameter_set_source(parameter_set *set);
+
+/* NULL if there is none. */
+parameter *parameter_find(const parameter_set *set, const char *name);
+
+void parameter_set_clear_gradients(parameter_set *set);
+
+/* The square root of the sum of all squares of gradients, in double: a row of a tensor in 16 partials and the tree of
+ * kernels.h, rows and tensors in order. */
+double parameter_set_norm(const parameter_set *set);
+
+/* The first trained tensor whose gradient is not finite, or NULL. */
+const parameter *parameter_set_not_finite(const parameter_set *set);
+
+#endif

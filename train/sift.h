@@ -1,0 +1,18 @@
+/* Scale-invariant fine-tuning (docs/training.md, "SiFT"): the embeddings are normalised without gain and bias, and the
+ * loss asks that a small step against them changes the answers little. A step is a batch of twice its sequences: inside
+ * each shard the clean ones, then their moved copies. It runs twice, once to find the step and once to learn.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_SIFT_H
+#define TRAIN_SIFT_H
+
+#include "train/step.h"
+
+enum { SIFT_MOST_CLASSES = 1024 };
+
+/* As step_run. batch->delta is where the ascent begins. The learner has room for twice the tokens. result->head_loss is
+ * that of the clean pass. */
+deberta_status sift_step_run(learner *learner, const step_batch *batch, const step_options *options,
+                             step_result *result, deberta_error *err);
+
+#endif

@@ -1,0 +1,31 @@
+/* One step: a batch forward, its loss, and backward, so that the parameters have their gradients.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_STEP_H
+#define TRAIN_STEP_H
+
+#include "train/heads.h"
+#include "train/learner.h"
+#include "train/step_batch.h"
+
+typedef enum step_task { STEP_MLM, STEP_RTD, STEP_SEQUENCE, STEP_CHOICE, STEP_TOKEN, STEP_ANSWER } step_task;
+
+typedef struct step_options {
+    step_task task;
+    bool decodes;     /* masked language model: behind the Enhanced Mask Decoder */
+    float rtd_weight; /* of the discriminator's loss */
+    class_pairs pairs;
+    float sift_weight;
+} step_options;
+
+typedef struct step_result {
+    double loss; /* what the gradients are those of */
+    double head_loss;
+    size_t tokens, labelled;
+} step_result;
+
+/* Clears the gradients of learner->set and fills them. The batch has as many shards as the learner has parts. */
+deberta_status step_run(learner *learner, const step_batch *batch, const step_options *options, step_result *result,
+                        deberta_error *err);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/step_check.h"
+
+typedef struct batch_check {
+    const deberta_model *model;
+    const step_batch *batch;
+    const step_options *options;
+} batch_check;
+
+static deberta_task head_of(const step_options *options)
+{
+    switch (options->task) {
+    case STEP_MLM: return options->decodes ? DEBERTA_TASK_MLM_EMD : DEBERTA_TASK_MLM;
+    case STEP_RTD: return DEBERTA_TASK_RTD;
+    case STEP_SEQUENCE:
+    case STEP_CHOICE: return DEBERTA_TASK_SEQUENCE;
+    case STEP_TOKEN: return DEBERTA_TASK_TOKEN;
+    case STEP_ANSWER: break;
+    }
+    return DEBERTA_TASK_QA;
+}
+
+static deberta_status check_head(const batch_check *c, deberta_error *err)
+{
+    const deberta_task head = head_of(c->options);
+    const size_t width = deberta_task_width(c->model, head);
+    if (width == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no head '%s'", c->model->name, deberta_task_name(head));
+    if (c->options->task == STEP_CHOICE && width != 1)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: its sequence head has %zu labels, a choice needs one score",
+                     c->model->name, width);
+    if (c->options->task == STEP_SEQUENCE && (width == 1) != (c->batch->targets != NULL))
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "labels are %s, but the sequence head of %s has %zu %s",
+                     c->batch->targets ? "float32 values" : "classes", c->model->name, width,
+                     width == 1 ? "output, a regression" : "classes");
+    return DEBERTA_OK;
+}
+
+/* One value of a token. */
+static deberta_status check_range(const batch_check *c, size_t sequence, size_t t, const char *what, int32_t value,
+                                  size_t limit, deberta_error *err)
+{
+    if (value >= 0 && (size_t)value < limit) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "sequence %zu, token %zu: %s %d, expected 0 to %zu", c->batch->origin[sequence],
+                 t - c->batch->starts[sequence], what, (int)value, limit - 1);
+}
+
+static size_t label_limit(const batch_check *c)
+{
+    return c->options->task == STEP_TOKEN ? c->model->tasks.labels : c->model->config.vocabulary_size;
+}
+
+static deberta_status check_token(const batch_check *c, size_t sequence, size_t t, deberta_error *err)
+{
+    const step_batch *b = c->batch;
+    const size_t vocabulary = c->model->config.vocabulary_size;
+    DEBERTA_TRY(check_range(c, sequence, t, "id", b->ids[t], vocabulary, err));
+    if (b->sampled_ids) DEBERTA_TRY(check_range(c, sequence, t, "sampled id", b->sampled_ids[t], vocabulary, err));
+    if (b->labels[t] == NOT_LABELLED) return DEBERTA_OK;
+    if (!b->mask[t])
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "sequence %zu, token %zu: label %d at a hole of the attention_mask",
+                     b->origin[sequence], t - b->starts[sequence], (int)b->labels[t]);
+    return check_range(c, sequence, t, "label", b->labels[t], label_limit(c), err);
+}
+
+static deberta_status check_numbered(const char *what, size_t number, int32_t label, size_t limit, deberta_error *err)
+{
+    if (label == NOT_LABELLED || (label >= 0 && (size_t)label < limit)) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s %zu: label %d, expected 0 to %zu", what, number, (int)label, limit - 1);
+}
+
+/* How many things a loss can be taken of. */
+static size_t count_labelled(const batch_check *c)
+{
+    const step_batch *b = c->batch;
+    size_t count = 0;
+    switch (c->options->task) {
+    case STEP_MLM:
+    case STEP_TOKEN:
+        for (size_t t = 0; t < b->tokens; t++) count += b->labels[t] != NOT_LABELLED;
+        return count;
+    case STEP_SEQUENCE:
+        for (size_t i = 0; i < b->sequences; i++) count += b->targets || b->sequence_labels[i] != NOT_LABELLED;
+        return count;
+    case STEP_ANSWER:
+        for (size_t i = 0; i < b->sequences; i++) {
+            const int32_t n = (int32_t)(b->starts[i + 1] - b->starts[i]);
+            count += (b->starts_of_answer[i] >= 0 && b->starts_of_answer[i] < n) +
+                     (b->ends_of_answer[i] >= 0 && b->ends_of_answer[i] < n);
+        }
+        return count;
+    case STEP_RTD:
+    case STEP_CHOICE: break;
+    }
+    return 1;
+}
+
+deberta_status step_check(const learner *l, const step_batch *batch, const step_options *options, deberta_error *err)
+{
+    const batch_check c = {.model = l->model, .batch = batch, .options = options};
+    DEBERTA_TRY(check_head(&c, err));
+    for (size_t i = 0; i < batch->sequences; i++) {
+        for (size_t t = batch->starts[i]; t < batch->starts[i + 1]; t++) DEBERTA_TRY(check_token(&c, i, t, err));
+        if (options->task == STEP_SEQUENCE && !batch->targets)
+            DEBERTA_TRY(
+                check_numbered("sequence", batch->origin[i], batch->sequence_labels[i], l->model->tasks.labels, err));
+    }
+    for (size_t q = 0; options->task == STEP_CHOICE && q < batch->questions; q++)
+        DEBERTA_TRY(check_numbered("question", q, batch->question_labels[q], batch->choices, err));
+    if (count_labelled(&c) == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "the batch has no label: there is nothing to learn");
+    return DEBERTA_OK;
+}
