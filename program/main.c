@@ -28,6 +28,8 @@ const command *const commands[] = {
     &command_receptive_field,
     &command_report,
     &command_study,
+    &command_train,
+    &command_finetune,
     &command_pack,
     &command_completion,
     NULL,

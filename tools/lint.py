@@ -39,7 +39,7 @@ MAY_INCLUDE = {
     "bench": ["include/", "core/", "output/", "bench/"],
     "command": PROGRAM,
     "studies": [*PROGRAM, "studies/"],
-    "cli": [*PROGRAM, "reference/", "cli/"],
+    "cli": [*PROGRAM, "reference/", "train/", "cli/"],
     "explorer": [*PROGRAM, "cli/", "explorer/"],
     "program": [*PROGRAM, "studies/", "cli/", "explorer/"],
     "tests": ROOMS,

@@ -142,6 +142,14 @@ static deberta_status read_values(const raw_step *raw, batch_tensor which, size_
     return DEBERTA_OK;
 }
 
+/* Labels of another kind of task may be there, and are passed over. */
+static bool is_read(step_task task, batch_tensor which)
+{
+    if (which == LABELS) return task != STEP_ANSWER;
+    if (which == STARTS || which == ENDS) return task == STEP_ANSWER;
+    return true;
+}
+
 static deberta_status no_memory(deberta_error *err)
 {
     return status_fail(err, DEBERTA_E_MEMORY, "no memory for a batch");
@@ -152,7 +160,7 @@ static deberta_status read_raw(raw_step *raw, deberta_error *err)
     const batch_file *file = raw->file;
     for (int which = 0; which < BATCH_TENSORS; which++) {
         const size_t count = expected_count(file, (batch_tensor)which);
-        if (!file->tensors[which]) continue;
+        if (!file->tensors[which] || !is_read(file->task, (batch_tensor)which)) continue;
         if (which == DELTA) {
             raw->delta = malloc(count * raw->width * sizeof *raw->delta);
             if (!raw->delta) return no_memory(err);

@@ -23,7 +23,7 @@ static deberta_status place_tensors(export_file *file, const export_tensor *tens
     *end = 0;
     for (int pass = 0; pass < 2; pass++)
         for (size_t i = 0; i < file->count; i++)
-            if ((tensors[i].dtype == DTYPE_I64) == (pass == 0))
+            if ((dtype_bytes(tensors[i].dtype) == 8) == (pass == 0))
                 DEBERTA_TRY(tensor_place_values(&file->places[i], &tensors[i], end, file->path, err));
     return DEBERTA_OK;
 }

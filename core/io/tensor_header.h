@@ -8,7 +8,7 @@
 
 typedef struct export_tensor {
     const char *name;   /* unique */
-    tensor_dtype dtype; /* DTYPE_F32 or DTYPE_I64 */
+    tensor_dtype dtype; /* DTYPE_F32, DTYPE_F64 or DTYPE_I64 */
     size_t rank, shape[TENSOR_MAX_RANK];
 } export_tensor;
 

@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/batch_file.h"
-#include "train/sift.h"
+#include "train/training.h"
 
 /* The value behind an option of the case's command line, or NULL. */
-static const char *option_of(const json_t *entry, const char *option)
+const char *train_case_option(const json_t *entry, const char *option)
 {
     const json_t *command = json_object_get(entry, "command");
     for (size_t i = 0; i + 1 < json_array_size(command); i++)
@@ -26,10 +25,11 @@ static deberta_status read_command(train_case *c, const json_t *entry, deberta_e
     } tasks[] = {{"mlm", STEP_MLM},       {"rtd", STEP_RTD},     {"sequence", STEP_SEQUENCE},
                  {"choice", STEP_CHOICE}, {"token", STEP_TOKEN}, {"qa", STEP_ANSWER}};
     const json_t *command = json_object_get(entry, "command");
-    const char *word = json_string_value(json_array_get(command, 1)), *head = option_of(entry, "--head");
-    const char *weight = option_of(entry, "--rtd-weight"), *reference = option_of(entry, "--reference");
-    if (option_of(entry, "--generator")) DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "a generator is not trained yet");
-    const char *sift = option_of(entry, "--sift");
+    const char *word = json_string_value(json_array_get(command, 1)), *head = train_case_option(entry, "--head");
+    const char *weight = train_case_option(entry, "--rtd-weight"), *reference = train_case_option(entry, "--reference");
+    if (train_case_option(entry, "--generator"))
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "a generator is not trained yet");
+    const char *sift = train_case_option(entry, "--sift");
     for (size_t i = 0; word && i < sizeof tasks / sizeof *tasks; i++)
         if (strcmp(tasks[i].word, word) == 0) c->options.task = tasks[i].task;
     c->options.decodes = head && strcmp(head, "mlm_emd") == 0;
@@ -46,7 +46,8 @@ deberta_status train_case_open(train_case *c, const char *folder, const char *na
     *c = (train_case){.options.task = STEP_MLM};
     snprintf(c->name, sizeof c->name, "%s", name);
     snprintf(c->folder, sizeof c->folder, "%s/%s", folder, name);
-    snprintf(c->batch, sizeof c->batch, "%s/batch.safetensors", c->folder);
+    const bool runs = train_case_option(entry, "--batches") != NULL;
+    snprintf(c->batch, sizeof c->batch, "%s/%s.safetensors", c->folder, runs ? "batches" : "batch");
     snprintf(expected, sizeof expected, "%s/expected.safetensors", c->folder);
     DEBERTA_TRY(read_command(c, entry, err));
     DEBERTA_TRY(mapped_file_open(&c->map, expected, err));
@@ -99,15 +100,25 @@ static deberta_status keep_gradients(const learner *l, train_outcome *outcome, d
 static deberta_status run_step(const train_case *c, learner *l, const batch_file *file, train_outcome *outcome,
                                deberta_error *err)
 {
-    step_batch batch;
-    step_result result;
-    DEBERTA_TRY(batch_file_read(file, 0, l->options.parts, l->model->config.hidden_size, &batch, err));
-    deberta_status status = c->options.sift_weight > 0 ? sift_step_run(l, &batch, &c->options, &result, err)
-                                                       : step_run(l, &batch, &c->options, &result, err);
-    step_batch_free(&batch);
-    DEBERTA_TRY(status);
-    outcome->loss = result.loss;
+    const training run = {.learner = l, .batches = file, .options = c->options};
+    step_report report;
+    DEBERTA_TRY(training_gradients(&run, 0, &report, err));
+    outcome->loss = report.result.loss;
     return keep_gradients(l, outcome, err);
+}
+
+deberta_status train_case_learner(const train_case *c, const batch_file *file, deberta_isa isa, size_t threads,
+                                  learner **l, deberta_error *err)
+{
+    const learner_options options = {
+        .threads = threads,
+        .max_tokens = (c->options.sift_weight > 0 ? 2 : 1) * batch_file_most_tokens(file),
+        .parts = DEFAULT_SHARDS,
+        .isa = isa,
+        .reference = c->reference,
+        .decodes = c->options.decodes,
+    };
+    return learner_open(l, c->folder, &options, err);
 }
 
 deberta_status train_case_run(const train_case *c, deberta_isa isa, size_t threads, train_outcome *outcome,
@@ -116,17 +127,7 @@ deberta_status train_case_run(const train_case *c, deberta_isa isa, size_t threa
     learner *l = NULL;
     batch_file *file = NULL;
     deberta_status status = batch_file_open(&file, c->batch, false, c->options.task, err);
-    if (status == DEBERTA_OK) {
-        const learner_options options = {
-            .threads = threads,
-            .max_tokens = (c->options.sift_weight > 0 ? 2 : 1) * batch_file_most_tokens(file),
-            .parts = DEFAULT_SHARDS,
-            .isa = isa,
-            .reference = c->reference,
-            .decodes = c->options.decodes,
-        };
-        status = learner_open(&l, c->folder, &options, err);
-    }
+    if (status == DEBERTA_OK) status = train_case_learner(c, file, isa, threads, &l, err);
     if (status == DEBERTA_OK && c->spoil) c->spoil(l);
     if (status == DEBERTA_OK) status = run_step(c, l, file, outcome, err);
     learner_free(&l);

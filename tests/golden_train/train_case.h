@@ -8,7 +8,7 @@
 
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
-#include "train/step.h"
+#include "train/batch_file.h"
 
 typedef struct train_case {
     char name[128], folder[1024], batch[1100];
@@ -36,10 +36,17 @@ deberta_status train_case_open(train_case *c, const char *folder, const char *na
                                deberta_error *err);
 void train_case_close(train_case *c);
 
+/* The value behind an option of the case's command line, or NULL. */
+const char *train_case_option(const json_t *entry, const char *option);
+
 /* Elements of an expected tensor, 0 if there is none. */
 size_t train_case_expected(const train_case *c, const char *name, const double **values);
 /* How many gradients are expected. */
 size_t train_case_gradients(const train_case *c);
+
+/* A learner for the case and its batches. */
+deberta_status train_case_learner(const train_case *c, const batch_file *file, deberta_isa isa, size_t threads,
+                                  learner **l, deberta_error *err);
 
 deberta_status train_case_run(const train_case *c, deberta_isa isa, size_t threads, train_outcome *outcome,
                               deberta_error *err);

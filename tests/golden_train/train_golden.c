@@ -17,6 +17,7 @@
 #include "core/dispatch.h"
 #include "tests/golden_train/train_case.h"
 #include "tests/golden_train/train_mutations.h"
+#include "tests/golden_train/train_trajectory.h"
 
 enum { MOST_TENSORS = 4096 };
 #define WORST_RATIO  4.0
@@ -134,6 +135,24 @@ static void run_case(const char *folder, const char *name, const json_t *entry, 
     train_case_close(&c);
 }
 
+/* A training run. Its learning rates are exact but for rounding. */
+static void run_trajectory(const char *folder, const char *name, const json_t *entry, tally *counts)
+{
+    train_case c;
+    deberta_error error = {0};
+    trajectory_outcome outcome = {0};
+    if (open_or_say(&c, folder, name, entry, counts)) {
+        const bool ran = trajectory_run(&c, entry, 2, &outcome, &error) == DEBERTA_OK;
+        const bool fine = ran && outcome.worst_loss <= WORST_RATIO && outcome.worst_final <= WORST_RATIO &&
+                          outcome.worst_rate < 1e-12;
+        printf("%-6s %-28s %zu steps, loss %.2f of the bar's 4; %zu tensors, worst weight %.2f in %s%s\n",
+               fine ? "ok" : "FAILED", name, outcome.steps, outcome.worst_loss, outcome.tensors, outcome.worst_final,
+               outcome.where, ran ? "" : error.message);
+        *(fine ? &counts->passed : &counts->failed) += 1;
+    }
+    train_case_close(&c);
+}
+
 /* -------------------------------------------------------------------------------------------------------- mutations */
 
 /* Whether a case notices the mistake: a gradient beyond the bar. */
@@ -201,8 +220,9 @@ static json_t *run_folder(const char *folder, const char *only, const json_t *wi
     json_object_foreach(manifest, name, entry)
     {
         const char *kind = json_string_value(json_object_get(entry, "kind"));
-        const bool wanted = kind && strcmp(kind, "gradients") == 0 && (!only || strstr(name, only));
-        if (wanted && !json_object_get(without, name)) run_case(folder, name, entry, counts);
+        if (!kind || (only && !strstr(name, only)) || json_object_get(without, name)) continue;
+        if (strcmp(kind, "gradients") == 0) run_case(folder, name, entry, counts);
+        if (strcmp(kind, "trajectory") == 0) run_trajectory(folder, name, entry, counts);
     }
     return manifest;
 }

@@ -1,0 +1,188 @@
+/* `deberta train` and `deberta finetune`: gradients of a batch, or a run of updates. SPDX-License-Identifier: MIT */
+#include <string.h>
+
+#include "cli/commands.h"
+#include "cli/train/train_options.h"
+#include "command/run.h"
+#include "train/run_folder.h"
+
+typedef struct train_job {
+    const train_options *options;
+    training training;
+    batch_file *batches;
+    progress_bar progress;
+} train_job;
+
+static const char *model_folder(const train_job *job) { return job->options->common.arguments[0]; }
+
+/* ---------------------------------------------------------------------------------------------------------- opening */
+
+/* mlm_emd where the model has it, if nothing was asked for. */
+static deberta_status choose_head(train_job *job, deberta_error *err)
+{
+    const deberta_model_options options = {.struct_size = sizeof options, .describe_only = 1};
+    deberta_model *model = NULL;
+    job->training.options.decodes = job->options->head == TRAIN_HEAD_MLM_EMD;
+    if (job->training.options.task != STEP_MLM || job->options->head != TRAIN_HEAD_AUTO) return DEBERTA_OK;
+    DEBERTA_TRY(deberta_model_open(&model, model_folder(job), &options, err));
+    job->training.options.decodes = deberta_task_width(model, DEBERTA_TASK_MLM_EMD) > 0;
+    deberta_model_free(&model);
+    return DEBERTA_OK;
+}
+
+static deberta_status open_job(train_job *job, deberta_error *err)
+{
+    const train_options *o = job->options;
+    const bool runs = o->batches != NULL;
+    const size_t passes = o->sift > 0 ? 2 : 1;
+    DEBERTA_TRY(choose_head(job, err));
+    DEBERTA_TRY(batch_file_open(&job->batches, runs ? o->batches : o->batch, runs, job->training.options.task, err));
+    job->training.batches = job->batches;
+    const learner_options options = {
+        .threads = o->common.threads,
+        .max_tokens = passes * batch_file_most_tokens(job->batches),
+        .parts = o->shards,
+        .isa = o->common.isa,
+        .reference = (deberta_reference)o->common.reference,
+        .decodes = job->training.options.decodes,
+    };
+    return learner_open(&job->training.learner, model_folder(job), &options, err);
+}
+
+static void close_job(train_job *job)
+{
+    optimizer_free(&job->training.optimizer);
+    learner_free(&job->training.learner);
+    batch_file_close(&job->batches);
+}
+
+/* ---------------------------------------------------------------------------------------------------- a step, a run */
+
+static int print_step(const train_job *job, const step_report *report)
+{
+    const common_options *options = &job->options->common;
+    const step_result *result = &report->result;
+    if (options->json)
+        return run_print_json(options, json_pack("{s:f, s:I, s:I, s:f}", "loss", result->loss, "tokens",
+                                                 (json_int_t)result->tokens, "labelled", (json_int_t)result->labelled,
+                                                 "gradient_norm", report->gradient_norm));
+    text_output output;
+    const int status = text_output_open(options, options_out(options), &output);
+    if (status != EXIT_OK) return status;
+    fprintf(output.file, "loss %.6f of %zu labels in %zu tokens, norm of the gradients %.4g\n", result->loss,
+            result->labelled, result->tokens, report->gradient_norm);
+    return text_output_close(options, &output);
+}
+
+static int run_one_step(train_job *job)
+{
+    deberta_error error = {0};
+    step_report report;
+    const train_options *o = job->options;
+    deberta_status status = training_gradients(&job->training, 0, &report, &error);
+    if (status == DEBERTA_OK && o->gradients)
+        status = save_gradients(o->gradients, &job->training.learner->set, &report, o->sift > 0, &error);
+    return status == DEBERTA_OK ? print_step(job, &report) : say_error(&o->common, &error);
+}
+
+static int show_step(void *context, const step_report *report)
+{
+    train_job *job = context;
+    char detail[96];
+    snprintf(detail, sizeof detail, "loss %.4f  rate %.2e  norm %.3g", report->result.loss, report->learning_rate,
+             report->gradient_norm);
+    progress_step(&job->progress, report->step, detail);
+    return 0;
+}
+
+static int run_all_steps(train_job *job)
+{
+    deberta_error error = {0};
+    const train_options *o = job->options;
+    const learner *l = job->training.learner;
+    const optimizer_options recipe = train_recipe(o);
+    const char *folder = options_out(&o->common);
+    deberta_status status = optimizer_open(&job->training.optimizer, &l->set, l->model->config.layers, &recipe, &error);
+    if (status == DEBERTA_OK) status = run_folder_prepare(folder, &error);
+    if (status != DEBERTA_OK) return say_error(&o->common, &error);
+    job->progress = progress_begin(&o->common, "steps", o->steps);
+    status = run_folder_train(&job->training, folder, model_folder(job), show_step, job, &error);
+    progress_end(&job->progress);
+    if (status != DEBERTA_OK) return say_error(&o->common, &error);
+    say_note(&o->common, "%zu steps; the model is in %s", o->steps, folder);
+    return EXIT_OK;
+}
+
+static int run_task(const common_options *common, step_task task)
+{
+    deberta_error error = {0};
+    const train_options *o = (const train_options *)common;
+    train_job job = {
+        .options = o,
+        .training.options = {.task = task, .rtd_weight = (float)o->rtd_weight, .sift_weight = (float)o->sift}};
+    int status = train_options_check(o);
+    if (status != EXIT_OK) return status;
+    if (!run_is_model_place(common)) return EXIT_INPUT;
+    if (open_job(&job, &error) != DEBERTA_OK)
+        status = say_error(common, &error);
+    else
+        status = o->batches ? run_all_steps(&job) : run_one_step(&job);
+    close_job(&job);
+    return status;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- commands */
+
+static int run_mlm(const common_options *options) { return run_task(options, STEP_MLM); }
+static int run_rtd(const common_options *options) { return run_task(options, STEP_RTD); }
+static int run_sequence(const common_options *options) { return run_task(options, STEP_SEQUENCE); }
+static int run_choice(const common_options *options) { return run_task(options, STEP_CHOICE); }
+static int run_token(const common_options *options) { return run_task(options, STEP_TOKEN); }
+static int run_qa(const common_options *options) { return run_task(options, STEP_ANSWER); }
+
+#define TASK(word_, summary_, table_, run_)                                                                            \
+    {                                                                                                                  \
+        .name = word_, .summary = summary_, .arguments = "MODEL", .min_arguments = 1, .max_arguments = 1,              \
+        .options = table_, .size = sizeof(train_options), .defaults = &train_defaults,                                 \
+        .example = "  deberta " word_ " deberta-v3-small --dropout 0 --batch batch.safetensors --json\n", .run = run_  \
+    }
+static const command train_mlm = TASK("train mlm", "the masked language model", train_mlm_options_table, run_mlm);
+static const command train_rtd =
+    TASK("train rtd", "a discriminator of replaced tokens", train_rtd_options_table, run_rtd);
+static const command finetune_sequence =
+    TASK("finetune sequence", "classes, or one value, of texts", train_sift_options_table, run_sequence);
+static const command finetune_choice =
+    TASK("finetune choice", "the right one of several texts", train_options_table, run_choice);
+static const command finetune_token = TASK("finetune token", "classes of tokens", train_sift_options_table, run_token);
+static const command finetune_qa = TASK("finetune qa", "the answer's place in a text", train_options_table, run_qa);
+
+static const command *const train_commands[] = {&train_mlm, &train_rtd, NULL};
+static const command *const finetune_commands[] = {&finetune_sequence, &finetune_choice, &finetune_token, &finetune_qa,
+                                                   NULL};
+
+static int run_without_task(const common_options *options)
+{
+    const bool fine_tunes = strcmp(options->command->name, "finetune") == 0;
+    return say_usage(options, "expected what is trained: %s",
+                     fine_tunes ? "sequence, choice, token or qa" : "mlm or rtd");
+}
+
+const command command_train = {
+    .name = "train",
+    .summary = "pre-train: gradients of a batch, or a run of updates",
+    .arguments = "mlm|rtd MODEL",
+    .max_arguments = 64,
+    .example = "  deberta train mlm --help\n",
+    .run = run_without_task,
+    .subcommands = train_commands,
+};
+
+const command command_finetune = {
+    .name = "finetune",
+    .summary = "fine-tune a head with its encoder",
+    .arguments = "sequence|choice|token|qa MODEL",
+    .max_arguments = 64,
+    .example = "  deberta finetune sequence --help\n",
+    .run = run_without_task,
+    .subcommands = finetune_commands,
+};

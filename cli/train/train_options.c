@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/train/train_options.h"
+
+#define MOST_STEPS 1000000000
+
+static const char *const head_words[] = {"auto", "mlm", "mlm_emd", NULL};
+static const char *const optimizer_words[] = {"adamw", "xadam", NULL};
+static const char *const schedule_words[] = {"linear", "microsoft", "constant", NULL};
+
+const train_options train_defaults = {
+    .dropout = 1, /* not given: see train_options_check */
+    .rtd_weight = 50,
+    .shards = DEFAULT_SHARDS,
+    .learning_rate = 1e-4,
+    .weight_decay = 0.01,
+    .beta1 = 0.9,
+    .beta2 = 0.999,
+    .epsilon = 1e-6,
+    .clip = 1,
+    .layer_decay = 1,
+};
+
+/* Rows that all tasks have: data, then the recipe of a run. */
+#define TRAIN_OPTIONS                                                                                                  \
+    {"batch",                                                                                                          \
+     0,                                                                                                                \
+     "FILE",                                                                                                           \
+     "one step: ids and labels, safetensors; gradients, no update",                                                    \
+     TEXT_AT(train_options, batch),                                                                                    \
+     .not_with = "batches steps"},                                                                                     \
+        {"gradients",                                                                                                  \
+         0,                                                                                                            \
+         "OUT",                                                                                                        \
+         "write the loss and all gradients, safetensors",                                                              \
+         TEXT_AT(train_options, gradients),                                                                            \
+         .needs = "batch",                                                                                             \
+         .role = OPTION_OUTPUT},                                                                                       \
+        {"batches",                                                                                                    \
+         0,                                                                                                            \
+         "FILE",                                                                                                       \
+         "a run: the same with a leading axis of steps, used round and round",                                         \
+         TEXT_AT(train_options, batches),                                                                              \
+         .needs = "steps"},                                                                                            \
+        {"steps",                                                                                                      \
+         0,                                                                                                            \
+         "N",                                                                                                          \
+         "updates of the run; the trained model and log.jsonl go to the folder --out",                                 \
+         SIZE_AT(train_options, steps, 1, MOST_STEPS),                                                                 \
+         .needs = "batches"},                                                                                          \
+        {"dropout", 0, "P", "must be 0: there is no dropout yet", NUMBER_AT(train_options, dropout, 0, 1)},            \
+        {"shards", 0, "N", "parts that sums over tokens are cut into, a power of two (default 16)",                    \
+         SIZE_AT(train_options, shards, 1, MAX_ROW_PARTS)},                                                            \
+        {"optimizer", 0, "NAME", "adamw (default) or xadam, Microsoft's",                                              \
+         CHOICE_AT(train_options, optimizer, optimizer_words)},                                                        \
+        {"learning-rate", 0, "RATE", "at its peak (default 1e-4)", NUMBER_AT(train_options, learning_rate, 0, 1e6)},   \
+        {"schedule", 0, "NAME", "linear (default), microsoft or constant",                                             \
+         CHOICE_AT(train_options, schedule, schedule_words)},                                                          \
+        {"warmup", 0, "N", "steps in which the rate rises from 0 (default 0)",                                         \
+         SIZE_AT(train_options, warmup, 0, MOST_STEPS)},                                                               \
+        {"weight-decay", 0, "D", "of all but biases and norms (default 0.01)",                                         \
+         NUMBER_AT(train_options, weight_decay, 0, 1)},                                                                \
+        {"beta1", 0, "B", "decay of the first moment (default 0.9)", NUMBER_AT(train_options, beta1, 0, 1)},           \
+        {"beta2", 0, "B", "decay of the second moment (default 0.999)", NUMBER_AT(train_options, beta2, 0, 1)},        \
+        {"epsilon", 0, "E", "added to the root of the second moment (default 1e-6)",                                   \
+         NUMBER_AT(train_options, epsilon, 0, 1)},                                                                     \
+        {"clip", 0, "NORM", "largest norm of the gradients (default 1; 0: any)",                                       \
+         NUMBER_AT(train_options, clip, 0, 1e30)},                                                                     \
+    {                                                                                                                  \
+        "layer-decay", 0, "D", "a layer's rate is D times that of the layer above (default 1)",                        \
+            NUMBER_AT(train_options, layer_decay, 0, 1)                                                                \
+    }
+
+const option train_options_table[] = {
+    TRAIN_OPTIONS,
+    {NULL},
+};
+
+const option train_mlm_options_table[] = {
+    {"head", 0, "NAME", "mlm or mlm_emd; auto (default) is mlm_emd where the model has it",
+     CHOICE_AT(train_options, head, head_words)},
+    TRAIN_OPTIONS,
+    {NULL},
+};
+
+const option train_rtd_options_table[] = {
+    {"rtd-weight", 0, "W", "of the loss (default 50)", NUMBER_AT(train_options, rtd_weight, 0, 1e9)},
+    TRAIN_OPTIONS,
+    {NULL},
+};
+
+const option train_sift_options_table[] = {
+    {"sift", 0, "W", "scale-invariant fine-tuning: weight of the distance to a moved input",
+     NUMBER_AT(train_options, sift, 0, 1e9)},
+    TRAIN_OPTIONS,
+    {NULL},
+};
+
+int train_options_check(const train_options *o)
+{
+    if (!o->batch && !o->batches)
+        return say_usage(&o->common, "expected --batch FILE, or --batches FILE --steps N --out FOLDER");
+    if (o->batches && !options_out(&o->common)) return say_usage(&o->common, "--steps needs --out FOLDER");
+    if (o->dropout != 0) return option_wrong(&o->common, &o->dropout, "there is no dropout yet: give --dropout 0");
+    if (o->shards & (o->shards - 1)) return option_wrong(&o->common, &o->shards, "%zu is no power of two", o->shards);
+    if (o->warmup > 0 && o->warmup > o->steps)
+        return option_wrong(&o->common, &o->warmup, "%zu steps of warm-up, but %zu steps", o->warmup, o->steps);
+    return EXIT_OK;
+}
+
+optimizer_options train_recipe(const train_options *o)
+{
+    return (optimizer_options){
+        .kind = (optimizer_kind)o->optimizer,
+        .schedule = (schedule_kind)o->schedule,
+        .learning_rate = o->learning_rate,
+        .beta1 = o->beta1,
+        .beta2 = o->beta2,
+        .epsilon = o->epsilon,
+        .weight_decay = o->weight_decay,
+        .clip = o->clip,
+        .layer_decay = o->layer_decay,
+        .steps = o->steps,
+        .warmup = o->warmup,
+    };
+}

@@ -1,0 +1,27 @@
+/* Options of `deberta train` and `deberta finetune`. SPDX-License-Identifier: MIT */
+#ifndef CLI_TRAIN_TRAIN_OPTIONS_H
+#define CLI_TRAIN_TRAIN_OPTIONS_H
+
+#include "command/options.h"
+#include "train/training.h"
+
+typedef enum train_head { TRAIN_HEAD_AUTO, TRAIN_HEAD_MLM, TRAIN_HEAD_MLM_EMD } train_head;
+
+typedef struct train_options {
+    common_options common;
+    const char *batch, *batches, *gradients;
+    size_t steps, warmup, shards;
+    double dropout, rtd_weight, sift;
+    double learning_rate, weight_decay, beta1, beta2, epsilon, clip, layer_decay;
+    int head, optimizer, schedule;
+} train_options;
+
+extern const train_options train_defaults;
+extern const option train_options_table[], train_mlm_options_table[], train_rtd_options_table[],
+    train_sift_options_table[];
+
+/* Whether the options make sense together: one step, or a run. EXIT_OK or the exit code, after saying why. */
+int train_options_check(const train_options *options);
+optimizer_options train_recipe(const train_options *options);
+
+#endif

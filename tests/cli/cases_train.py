@@ -1,0 +1,119 @@
+"""`train` and `finetune`: gradients in the file are those of the golden data, a run leaves a model that opens, bad labels are refused.
+
+SPDX-License-Identifier: MIT
+"""
+import array
+import json
+import os
+import struct
+
+TRAIN = ("--dropout", "0")
+
+
+def case(bench, name):
+    return os.path.join(bench.root, "tests", "golden_train", name)
+
+
+def tensors(path):
+    """{name: (dtype, shape, values)}; integers and floats only."""
+    with open(path, "rb") as file:
+        data = file.read()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    kinds = {"F64": "d", "F32": "f", "I64": "q"}
+    found = {}
+    for name, entry in header.items():
+        if name != "__metadata__":
+            begin, end = entry["data_offsets"]
+            found[name] = entry["dtype"], entry["shape"], array.array(kinds[entry["dtype"]], data[8 + size + begin:8 + size + end])
+    return found
+
+
+def write(path, contents):
+    header, data = {}, b""
+    for name, (dtype, shape, values) in contents.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(values) * values.itemsize]}
+        data += values.tobytes()
+    text = json.dumps(header).encode()
+    with open(path, "wb") as file:
+        file.write(struct.pack("<Q", len(text)) + text + data)
+
+
+def test_gradients(bench):
+    for name, words in (("03-v3-mlm-emd", ["train", "mlm"]), ("11-v3-rtd", ["train", "rtd"]), ("08-v2-conv-token", ["finetune", "token"]),
+                        ("13-v3-sift-sequence", ["finetune", "sequence", "--sift", "5"]), ("18-v3-choice", ["finetune", "choice"]),
+                        ("10-v3-qa", ["finetune", "qa"])):
+        folder = case(bench, name)
+        said = bench.fine(*words[:2], folder, *words[2:], *TRAIN, "--batch", os.path.join(folder, "batch.safetensors"), "--gradients", "g.safetensors", "--json")
+        got, want = tensors(bench.path("g.safetensors")), tensors(os.path.join(folder, "expected.safetensors"))
+        assert set(got) == set(want) - {"delta", "loss.discriminator"}, set(got) ^ set(want)
+        assert got["loss"][0] == "F64" and abs(got["loss"][2][0] - want["loss"][2][0]) < 1e-5 * abs(want["loss"][2][0])
+        assert abs(json.loads(said.out)["loss"] - got["loss"][2][0]) < 1e-7 * abs(got["loss"][2][0])
+        for tensor, (_, shape, values) in want.items():
+            if not tensor.startswith("grad."):
+                continue
+            largest = max(abs(v) for v in values)
+            assert got[tensor][1] == shape, tensor
+            assert max(abs(a - b) for a, b in zip(got[tensor][2], values)) <= 1e-4 * largest + 1e-6, (name, tensor)
+
+
+def test_run(bench):
+    folder = case(bench, "t1-v3-mlm-emd-adamw")
+    recipe = ["--batches", os.path.join(folder, "batches.safetensors"), "--steps", "30", "--learning-rate", "0.002", "--warmup", "5"]
+    results = []
+    for threads, isa, out in (("1", "auto", "a"), ("2", "scalar", "b")):
+        bench.fine("train", "mlm", folder, *TRAIN, *recipe, "--threads", threads, "--isa", isa, "--out", out)
+        with open(bench.path(os.path.join(out, "model.safetensors")), "rb") as file:
+            results.append(file.read())
+    assert results[0] == results[1], "threads and instruction sets must not show"
+    with open(bench.path("a/log.jsonl"), encoding="utf-8") as file:
+        log = [json.loads(line) for line in file]
+    want = tensors(os.path.join(folder, "expected.safetensors"))["loss"][2]
+    assert len(log) == 30 and all(abs(line["loss"] - loss) < 1e-5 for line, loss in zip(log, want))
+    assert log[0]["learning_rate"] == 0 and log[5]["learning_rate"] == 0.002
+    bench.fine("info", "a")
+    bench.fine("encode", "a", "--ids", "1,3,5", "-o", "x.safetensors")
+    result = bench.run("train", "mlm", folder, *TRAIN, *recipe, "--out", "a")
+    assert result.code != 0 and "not empty" in result.err, result.describe()
+
+
+def refused(bench, name, words, change, code, *parts):
+    folder = case(bench, name)
+    batch = tensors(os.path.join(folder, "batch.safetensors"))
+    change(batch)
+    write(bench.path("batch.safetensors"), batch)
+    result = bench.run(*words[:2], folder, *words[2:], *TRAIN, "--batch", "batch.safetensors", "--gradients", "g.safetensors")
+    assert result.code == code and all(part in result.err for part in parts), result.describe()
+    assert result.err.count("\n") == 1 and not os.path.exists(bench.path("g.safetensors")), result.describe()
+
+
+def test_bad_batches(bench):
+    mlm, token = ["train", "mlm"], ["finetune", "token"]
+
+    def set_value(name, at, value):
+        return lambda batch: batch[name][2].__setitem__(at, value)
+
+    def no_labels(batch):
+        for at in range(len(batch["labels"][2])):
+            batch["labels"][2][at] = -100
+
+    refused(bench, "03-v3-mlm-emd", mlm, set_value("labels", 1, 61), 3, "sequence 0, token 1", "label 61", "0 to 60")
+    refused(bench, "03-v3-mlm-emd", mlm, set_value("input_ids", 2, -4), 3, "sequence 0, token 2", "id -4", "0 to 60")
+    refused(bench, "03-v3-mlm-emd", mlm, no_labels, 3, "no label")
+    refused(bench, "03-v3-mlm-emd", mlm, lambda batch: batch.pop("input_ids"), 3, "'input_ids' is missing")
+    refused(bench, "08-v2-conv-token", token, set_value("labels", 0, 5), 3, "label 5", "0 to 4")
+    refused(bench, "03-v3-mlm-emd", ["finetune", "qa"], lambda batch: None, 3, "has no head 'qa'")
+    refused(bench, "13-v3-sift-sequence", ["finetune", "sequence", "--sift", "5"], lambda batch: batch.pop("delta"), 3, "'delta'")
+
+
+def test_wrong_use(bench):
+    folder = case(bench, "03-v3-mlm-emd")
+    batch = os.path.join(folder, "batch.safetensors")
+    for words, parts in ((["train"], ["mlm or rtd"]), (["finetune"], ["sequence, choice, token or qa"]),
+                         (["train", "mlm", folder, *TRAIN], ["--batch", "--batches"]),
+                         (["train", "mlm", folder, "--batch", batch], ["--dropout 0"]),
+                         (["train", "mlm", folder, *TRAIN, "--batch", batch, "--shards", "3"], ["power of two"]),
+                         (["train", "mlm", folder, *TRAIN, "--batches", batch, "--steps", "3"], ["--out FOLDER"]),
+                         (["train", "mlm", folder, *TRAIN, "--batches", batch, "--steps", "3", "--warmup", "4", "--out", "x"], ["--warmup"])):
+        result = bench.run(*words)
+        assert result.code == 2 and all(part in result.err for part in parts), result.describe()

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/save.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/io/atomic_file.h"
+#include "core/io/export.h"
+#include "core/io/mapped_file.h"
+
+enum { NAME_BYTES = TENSOR_MAX_NAME_BYTES + 8, PATH_BYTES = 4096 };
+
+typedef struct tensor_names {
+    char (*names)[NAME_BYTES];
+    export_tensor *tensors;
+    size_t count;
+} tensor_names;
+
+static deberta_status begin_names(tensor_names *list, size_t most, deberta_error *err)
+{
+    *list = (tensor_names){.names = calloc(most, sizeof *list->names), .tensors = calloc(most, sizeof *list->tensors)};
+    if (list->names && list->tensors) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the names of %zu tensors", most);
+}
+
+static void free_names(tensor_names *list)
+{
+    free(list->names);
+    free(list->tensors);
+}
+
+static export_tensor *add_name(tensor_names *list, tensor_dtype dtype, const char *prefix, const char *name)
+{
+    snprintf(list->names[list->count], sizeof list->names[list->count], "%s%s", prefix, name);
+    list->tensors[list->count] =
+        (export_tensor){.name = list->names[list->count], .dtype = dtype, .rank = 1, .shape = {1}};
+    return &list->tensors[list->count++];
+}
+
+static void add_parameter(tensor_names *list, const char *prefix, const parameter *p)
+{
+    export_tensor *tensor = add_name(list, DTYPE_F32, prefix, p->stored_name);
+    tensor->rank = p->rank;
+    memcpy(tensor->shape, p->shape, sizeof tensor->shape);
+}
+
+/* Ends the file: gives it its name, or removes it. */
+static deberta_status finish(export_file **file, deberta_status status, deberta_error *err)
+{
+    if (status == DEBERTA_OK) return export_finish(file, err);
+    export_discard(file);
+    return status;
+}
+
+/* --------------------------------------------------------------------------------------------------------- gradients */
+
+static deberta_status write_gradients(export_file *file, const parameter_set *set, const step_report *report,
+                                      bool has_clean_loss, deberta_error *err)
+{
+    size_t index = 0;
+    DEBERTA_TRY(export_write(file, index++, 0, &report->result.loss, 1, err));
+    if (has_clean_loss) DEBERTA_TRY(export_write(file, index++, 0, &report->result.head_loss, 1, err));
+    for (size_t i = 0; i < set->count; i++) {
+        const parameter *p = &set->items[i];
+        if (p->trained) DEBERTA_TRY(export_write(file, index++, 0, p->gradient, p->count, err));
+    }
+    return DEBERTA_OK;
+}
+
+deberta_status save_gradients(const char *path, const parameter_set *set, const step_report *report,
+                              bool has_clean_loss, deberta_error *err)
+{
+    tensor_names list;
+    export_file *file = NULL;
+    deberta_status status = begin_names(&list, set->count + 2, err);
+    if (status == DEBERTA_OK) {
+        add_name(&list, DTYPE_F64, "", "loss");
+        if (has_clean_loss) add_name(&list, DTYPE_F64, "", "loss.clean");
+        for (size_t i = 0; i < set->count; i++)
+            if (set->items[i].trained) add_parameter(&list, "grad.", &set->items[i]);
+        status = export_safetensors(&file, path, list.tensors, list.count, NULL, 0, err);
+    }
+    if (status == DEBERTA_OK) status = finish(&file, write_gradients(file, set, report, has_clean_loss, err), err);
+    free_names(&list);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ models */
+
+static deberta_status write_parameters(export_file *file, const parameter_set *set, deberta_error *err)
+{
+    for (size_t i = 0; i < set->count; i++)
+        DEBERTA_TRY(export_write(file, i, 0, set->items[i].values, set->items[i].count, err));
+    return DEBERTA_OK;
+}
+
+static deberta_status save_weights(const char *folder, const parameter_set *set, deberta_error *err)
+{
+    static const export_note format = {"format", "pt"}; /* without it transformers refuses the file */
+    char path[PATH_BYTES];
+    tensor_names list;
+    export_file *file = NULL;
+    snprintf(path, sizeof path, "%s/model.safetensors", folder);
+    deberta_status status = begin_names(&list, set->count + 1, err);
+    if (status == DEBERTA_OK) {
+        for (size_t i = 0; i < set->count; i++) add_parameter(&list, "", &set->items[i]);
+        status = export_safetensors(&file, path, list.tensors, list.count, &format, 1, err);
+    }
+    if (status == DEBERTA_OK) status = finish(&file, write_parameters(file, set, err), err);
+    free_names(&list);
+    return status;
+}
+
+/* A file that is not there is not copied. */
+static deberta_status copy_file(const char *folder, const char *source_folder, const char *name, bool required,
+                                deberta_error *err)
+{
+    char from[PATH_BYTES], to[PATH_BYTES];
+    mapped_file source;
+    atomic_file *target = NULL;
+    deberta_error missing;
+    snprintf(from, sizeof from, "%s/%s", source_folder, name);
+    snprintf(to, sizeof to, "%s/%s", folder, name);
+    if (mapped_file_open(&source, from, required ? err : &missing) != DEBERTA_OK)
+        return required ? DEBERTA_E_SYSTEM : DEBERTA_OK;
+    deberta_status status = atomic_file_open(&target, to, err);
+    if (status == DEBERTA_OK) status = atomic_file_write(target, 0, source.bytes, source.size_bytes, err);
+    if (status == DEBERTA_OK)
+        status = atomic_file_commit(&target, err);
+    else
+        atomic_file_discard(&target);
+    mapped_file_close(&source);
+    return status;
+}
+
+deberta_status save_model(const char *folder, const char *source_folder, const parameter_set *set, deberta_error *err)
+{
+    static const char *const tokenizer_files[] = {"tokenizer.json",    "tokenizer_config.json",
+                                                  "spm.model",         "special_tokens_map.json",
+                                                  "added_tokens.json", "vocab.json",
+                                                  "merges.txt"};
+    DEBERTA_TRY(copy_file(folder, source_folder, "config.json", true, err));
+    for (size_t i = 0; i < sizeof tokenizer_files / sizeof *tokenizer_files; i++)
+        DEBERTA_TRY(copy_file(folder, source_folder, tokenizer_files[i], false, err));
+    return save_weights(folder, set, err);
+}

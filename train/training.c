@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/training.h"
+
+#include <math.h>
+
+#include "train/sift.h"
+#include "train/step_check.h"
+
+static deberta_status run_batch(const training *t, const step_batch *batch, step_result *result, deberta_error *err)
+{
+    DEBERTA_TRY(step_check(t->learner, batch, &t->options, err));
+    return t->options.sift_weight > 0 ? sift_step_run(t->learner, batch, &t->options, result, err)
+                                      : step_run(t->learner, batch, &t->options, result, err);
+}
+
+deberta_status training_gradients(const training *t, size_t step, step_report *report, deberta_error *err)
+{
+    step_batch batch;
+    learner *l = t->learner;
+    *report = (step_report){.step = step + 1};
+    DEBERTA_TRY(batch_file_read(t->batches, step, l->options.parts, l->model->config.hidden_size, &batch, err));
+    deberta_status status = run_batch(t, &batch, &report->result, err);
+    step_batch_free(&batch);
+    DEBERTA_TRY(status);
+    report->gradient_norm = parameter_set_norm(&l->set);
+    if (isfinite(report->result.loss) && isfinite(report->gradient_norm)) return DEBERTA_OK;
+    const parameter *wrong = parameter_set_not_finite(&l->set);
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "step %zu: the loss is %g, the norm of the gradients %g%s%s%s", step + 1,
+                 report->result.loss, report->gradient_norm, wrong ? "; '" : "", wrong ? wrong->stored_name : "",
+                 wrong ? "' is the first tensor with a gradient that is not finite" : "");
+}
+
+deberta_status training_step(training *t, step_report *report, deberta_error *err)
+{
+    learner *l = t->learner;
+    const double rate = t->optimizer.options.learning_rate * schedule_factor(&t->optimizer.options, t->optimizer.done);
+    DEBERTA_TRY(training_gradients(t, t->optimizer.done, report, err));
+    report->learning_rate = rate;
+    optimizer_step(&t->optimizer, &l->set, report->gradient_norm, learner_kernels(l), l->session->executor);
+    return learner_take_parameters(l, err);
+}

@@ -1,0 +1,30 @@
+/* A run of updates: batch, gradients, clipping, update, weights packed again.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_TRAINING_H
+#define TRAIN_TRAINING_H
+
+#include "train/batch_file.h"
+#include "train/optimizer.h"
+
+typedef struct training {
+    learner *learner;
+    const batch_file *batches; /* used round and round */
+    step_options options;
+    optimizer optimizer;
+} training;
+
+typedef struct step_report {
+    size_t step; /* counted from 1 */
+    step_result result;
+    double learning_rate, gradient_norm; /* the norm before clipping */
+} step_report;
+
+/* The gradients of batch number `step` (from 0), checked, and their norm. DEBERTA_E_FORMAT where the loss or a gradient
+ * is not finite: says which. */
+deberta_status training_gradients(const training *training, size_t step, step_report *report, deberta_error *err);
+
+/* That, and the update. Nothing is changed on failure. */
+deberta_status training_step(training *training, step_report *report, deberta_error *err);
+
+#endif
