@@ -59,47 +59,97 @@ deberta_status compare_environments(const bench_results *a, const bench_results 
 
 /* ---------------------------------------------------------------------------------------------------------- pairing */
 
-static bool same_lengths(const bench_result *a, const bench_result *b)
+enum { ENGINE_FACETS = BENCH_ENGINE | BENCH_ISA };
+
+static const bench_result *find_like(const bench_results *run, const bench_result *like)
 {
-    if (!a->lengths || !b->lengths) return !a->lengths && !b->lengths;
-    return memcmp(a->lengths, b->lengths, a->batch * sizeof *a->lengths) == 0;
+    for (size_t k = 0; k < run->count; k++)
+        if (bench_result_alike(&run->result[k], like, 0)) return &run->result[k];
+    return NULL;
 }
 
-static bool same_work(const bench_result *a, const bench_result *b)
+/* The medians of a point in the runs that have it; returns how many. */
+static size_t medians_of(const compare_side *side, const bench_result *like, double *medians)
 {
-    return strcmp(a->model, b->model) == 0 && strcmp(a->precision, b->precision) == 0 &&
-           strcmp(a->attention, b->attention) == 0 && a->position_cache == b->position_cache && a->cold == b->cold &&
-           a->threads == b->threads && a->layers == b->layers && a->n == b->n && a->batch == b->batch &&
-           same_lengths(a, b);
+    size_t count = 0;
+    for (size_t k = 0; k < side->count; k++) {
+        const bench_result *found = find_like(&side->runs[k], like);
+        if (found) medians[count++] = found->time.median;
+    }
+    return count;
 }
 
-static bool same_engine(const bench_result *a, const bench_result *b)
+/* Whether two so large sets, wholly apart, would be called different: 2 of all orders of so many runs. */
+static bool can_decide(size_t a, size_t b)
 {
-    return strcmp(a->engine, b->engine) == 0 && strcmp(a->isa, b->isa) == 0;
+    double orders = 1;
+    for (size_t k = 1; k <= a; k++) orders *= (double)(b + k) / (double)k;
+    return 2 / orders <= SIGNIFICANCE;
 }
 
-static compare_verdict judge(const statistics_comparison *c)
+static deberta_status add_pair(compare_list *list, const compare_side *left, const bench_result *a,
+                               const compare_side *right, const bench_result *b, deberta_error *err)
 {
-    if (!(c->p < SIGNIFICANCE)) return COMPARE_SAME;
-    if (c->high < 1) return COMPARE_FASTER;
-    return c->low > 1 ? COMPARE_SLOWER : COMPARE_SAME;
+    double *medians = calloc(left->count + right->count, sizeof *medians), *other = medians + left->count;
+    if (!medians) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory to compare %zu runs", left->count + right->count);
+    compare_pair *pair = &list->pairs[list->count];
+    *pair =
+        (compare_pair){.a = a, .b = b, .runs_a = medians_of(left, a, medians), .runs_b = medians_of(right, b, other)};
+    pair->checksums_differ = a->checksum && b->checksum && a->checksum != b->checksum;
+    pair->verdict = can_decide(pair->runs_a, pair->runs_b) ? COMPARE_SAME : COMPARE_UNDECIDED;
+    const deberta_status status = statistics_compare(&pair->time, medians, pair->runs_a, other, pair->runs_b, err);
+    pair->seconds_a = statistics_median(medians, pair->runs_a);
+    pair->seconds_b = statistics_median(other, pair->runs_b);
+    list->count += status == DEBERTA_OK;
+    free(medians);
+    return status;
 }
 
-static deberta_status pair_up(compare_list *list, const bench_results *a, const bench_results *b, bool *used_a,
-                              bool *used_b, bool strict, deberta_error *err)
+static int by_p(const void *left, const void *right)
 {
-    for (size_t i = 0; i < a->count; i++) {
-        for (size_t j = 0; j < b->count && !used_a[i]; j++) {
-            const bench_result *left = &a->result[i], *right = &b->result[j];
-            if (used_b[j] || !same_work(left, right) || (strict && !same_engine(left, right))) continue;
-            compare_pair *pair = &list->pairs[list->count];
-            *pair = (compare_pair){.a = i, .b = j};
-            DEBERTA_TRY(statistics_compare(&pair->time, left->samples, left->time.count, right->samples,
-                                           right->time.count, err));
-            pair->verdict = judge(&pair->time);
-            pair->checksums_differ = left->checksum && right->checksum && left->checksum != right->checksum;
-            used_a[i] = used_b[j] = true;
-            list->count++;
+    const compare_pair *const *a = left, *const *b = right;
+    return ((*a)->time.p > (*b)->time.p) - ((*a)->time.p < (*b)->time.p);
+}
+
+/* Benjamini and Hochberg: of m points, those with the k smallest p are called different, k being the largest for which
+ * the k-th is at most k/m of the level. */
+static deberta_status judge(compare_list *list, deberta_error *err)
+{
+    compare_pair **order = calloc(list->count + 1, sizeof *order);
+    size_t decided = 0, different = 0;
+    double sum = 0;
+    if (!order) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory to judge %zu points", list->count);
+    for (size_t k = 0; k < list->count; k++) {
+        sum += log(list->pairs[k].time.ratio);
+        if (list->pairs[k].verdict != COMPARE_UNDECIDED) order[decided++] = &list->pairs[k];
+    }
+    list->mean_ratio = list->count ? exp(sum / (double)list->count) : 0;
+    qsort(order, decided, sizeof(compare_pair *), by_p);
+    for (size_t k = 1; k <= decided; k++)
+        if (order[k - 1]->time.p <= SIGNIFICANCE * (double)k / (double)decided) different = k;
+    for (size_t k = 0; k < different; k++)
+        order[k]->verdict = order[k]->time.ratio < 1 ? COMPARE_FASTER : COMPARE_SLOWER;
+    free(order);
+    return DEBERTA_OK;
+}
+
+static bool is_paired(const compare_list *list, const bench_result *r)
+{
+    for (size_t k = 0; k < list->count; k++)
+        if (list->pairs[k].a == r || list->pairs[k].b == r) return true;
+    return false;
+}
+
+/* Those that are alike but for the facets, as far as they have no partner yet. */
+static deberta_status pair_up(compare_list *list, const compare_side *a, const compare_side *b, unsigned except,
+                              deberta_error *err)
+{
+    for (size_t i = 0; i < a->runs[0].count; i++) {
+        const bench_result *left = &a->runs[0].result[i];
+        for (size_t j = 0; j < b->runs[0].count && !is_paired(list, left); j++) {
+            const bench_result *right = &b->runs[0].result[j];
+            if (!is_paired(list, right) && bench_result_alike(left, right, except))
+                DEBERTA_TRY(add_pair(list, a, left, b, right, err));
         }
     }
     return DEBERTA_OK;
@@ -111,28 +161,45 @@ static int by_first(const void *left, const void *right)
     return (a->a > b->a) - (a->a < b->a);
 }
 
-deberta_status compare_results(compare_list *list, const bench_results *a, const bench_results *b, deberta_error *err)
+static deberta_status make_room(compare_list *list, size_t pairs, deberta_error *err)
+{
+    *list = (compare_list){.pairs = calloc(pairs + 1, sizeof *list->pairs)};
+    if (!list->pairs) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory to compare %zu points", pairs);
+    return DEBERTA_OK;
+}
+
+deberta_status compare_sides(compare_list *list, const compare_side *a, const compare_side *b, deberta_error *err)
 {
     deberta_status status = DEBERTA_OK;
-    bool *used_a = calloc(a->count + 1, sizeof *used_a), *used_b = calloc(b->count + 1, sizeof *used_b);
-    *list = (compare_list){.pairs = calloc(a->count + 1, sizeof *list->pairs)};
-    if (!used_a || !used_b || !list->pairs) {
-        status =
-            status_fail(err, DEBERTA_E_MEMORY, "out of memory to compare %zu with %zu results", a->count, b->count);
-        goto fail;
-    }
-    DEBERTA_TRY_OR_FAIL(status, pair_up(list, a, b, used_a, used_b, true, err));
-    DEBERTA_TRY_OR_FAIL(status, pair_up(list, a, b, used_a, used_b, false, err));
-    list->only_a = a->count - list->count;
-    list->only_b = b->count - list->count;
+    DEBERTA_TRY(make_room(list, a->runs[0].count, err));
+    DEBERTA_TRY_OR_FAIL(status, pair_up(list, a, b, 0, err));
+    DEBERTA_TRY_OR_FAIL(status, pair_up(list, a, b, ENGINE_FACETS, err));
+    list->only_a = a->runs[0].count - list->count;
+    list->only_b = b->runs[0].count - list->count;
     qsort(list->pairs, list->count, sizeof *list->pairs, by_first);
-    double sum = 0;
-    for (size_t i = 0; i < list->count; i++) sum += log(list->pairs[i].time.ratio);
-    list->mean_ratio = list->count ? exp(sum / (double)list->count) : 0;
+    DEBERTA_TRY_OR_FAIL(status, judge(list, err));
+    return DEBERTA_OK;
 fail:
-    free(used_a);
-    free(used_b);
-    if (status != DEBERTA_OK) compare_free(list);
+    compare_free(list);
+    return status;
+}
+
+deberta_status compare_within(compare_list *list, const compare_side *runs, unsigned facet, deberta_error *err)
+{
+    const bench_results *first = &runs->runs[0];
+    deberta_status status = DEBERTA_OK;
+    DEBERTA_TRY(make_room(list, first->count, err));
+    for (size_t j = 0; j < first->count; j++) {
+        const bench_result *b = &first->result[j], *a = b;
+        for (size_t i = 0; i < j && a == b; i++)
+            if (bench_result_alike(&first->result[i], b, facet)) a = &first->result[i];
+        if (a != b) DEBERTA_TRY_OR_FAIL(status, add_pair(list, runs, a, runs, b, err));
+    }
+    for (size_t k = 0; k < first->count; k++) list->only_a += !is_paired(list, &first->result[k]);
+    DEBERTA_TRY_OR_FAIL(status, judge(list, err));
+    return DEBERTA_OK;
+fail:
+    compare_free(list);
     return status;
 }
 
@@ -142,72 +209,104 @@ void compare_free(compare_list *list)
     *list = (compare_list){0};
 }
 
-/* --------------------------------------------------------------------------------------------------------- printing */
+/* --------------------------------------------------------------------------------------------------------- in words */
 
 static const char *verdict_text(const compare_pair *pair)
 {
-    if (pair->verdict == COMPARE_FASTER) return "faster";
-    return pair->verdict == COMPARE_SLOWER ? "slower" : "no difference shown";
+    static const char *const texts[] = {"not decided", "no difference shown", "faster", "slower"};
+    const bool one_each = pair->runs_a == 1 && pair->runs_b == 1;
+    return pair->verdict == COMPARE_UNDECIDED && one_each ? "not decided: one run each" : texts[pair->verdict];
 }
 
-static void add_tier(text_table *table, const bench_result *a, const bench_result *b)
+/* "avx2", or "avx2 / avx512" where the two differ. */
+static void add_both(result_table *table, const char *a, const char *b)
 {
-    if (same_engine(a, b)) {
-        text_table_add(table, "%s", a->isa);
-    } else if (strcmp(a->engine, b->engine) == 0) {
-        text_table_add(table, "%s / %s", a->isa, b->isa);
-    } else {
-        text_table_add(table, "%s %s / %s %s", a->engine, a->isa, b->engine, b->isa);
-    }
+    if (strcmp(a, b) == 0)
+        cell_text(table, "%s", a);
+    else
+        cell_text(table, "%s / %s", a, b);
 }
 
-static void add_pair(text_table *table, const compare_pair *pair, const bench_result *a, const bench_result *b)
+static void add_tiers(result_table *table, const bench_result *a, const bench_result *b)
 {
+    if (strcmp(a->engine, b->engine) == 0)
+        add_both(table, a->isa, b->isa);
+    else
+        cell_text(table, "%s %s / %s %s", a->engine, a->isa, b->engine, b->isa);
+}
+
+static void add_row(result_table *table, const compare_pair *pair)
+{
+    const bench_result *a = pair->a, *b = pair->b;
     const statistics_comparison *c = &pair->time;
-    text_table_add(table, "%s", a->model);
-    text_table_add(table, "%zu%s", a->n, a->lengths ? " (ragged)" : "");
-    text_table_add(table, "%zu", a->batch);
-    text_table_add(table, "%zu", a->layers);
-    text_table_add(table, "%zu", a->threads);
-    add_tier(table, a, b);
-    text_table_add(table, "%s%s%s", a->attention, a->position_cache ? "" : ", no position cache",
-                   a->cold ? ", cold" : "");
-    text_table_add(table, "%.3f", 1e3 * a->time.median);
-    text_table_add(table, "%.3f", 1e3 * b->time.median);
-    text_table_add(table, "%.4f", c->ratio);
-    text_table_add(table, "%.4f", c->low);
-    text_table_add(table, "%.4f", c->high);
-    text_table_add(table, "%.0f", 100 * c->coverage);
-    text_table_add(table, "%.2g", c->p);
-    text_table_add(table, "%+.2f", c->effect);
-    text_table_add(table, "%s%s", verdict_text(pair), pair->checksums_differ ? "; other results" : "");
+    const bool decided = pair->verdict != COMPARE_UNDECIDED;
+    char threads[2][24];
+    snprintf(threads[0], sizeof threads[0], "%zu", a->threads);
+    snprintf(threads[1], sizeof threads[1], "%zu", b->threads);
+    add_both(table, a->model, b->model);
+    cell_integer(table, (int64_t)a->n);
+    cell_integer(table, (int64_t)a->batch);
+    cell_integer(table, (int64_t)a->layers);
+    add_both(table, threads[0], threads[1]);
+    add_tiers(table, a, b);
+    cell_text(table, "%s%s%s%s", a->attention, a->position_cache ? "" : ", no position cache", a->cold ? ", cold" : "",
+              a->lengths ? ", ragged" : "");
+    cell_text(table, "%zu + %zu", pair->runs_a, pair->runs_b);
+    cell_real(table, 1e3 * pair->seconds_a);
+    cell_real(table, 1e3 * pair->seconds_b);
+    cell_real(table, c->ratio);
+    cell_real(table, decided ? c->low : NAN);
+    cell_real(table, decided ? c->high : NAN);
+    cell_real(table, decided ? 100 * c->coverage : NAN);
+    cell_real(table, decided ? c->p : NAN);
+    cell_real(table, decided ? c->effect : NAN);
+    cell_text(table, "%s%s", verdict_text(pair), pair->checksums_differ ? "; other results" : "");
 }
 
-static void print_summary(const compare_list *list, FILE *out)
+/* What made a run doubtful when it was measured makes the comparison doubtful. */
+static void say_notes(result *r, const compare_side *side)
 {
-    size_t faster = 0, slower = 0;
-    for (size_t i = 0; i < list->count; i++) {
-        faster += list->pairs[i].verdict == COMPARE_FASTER;
-        slower += list->pairs[i].verdict == COMPARE_SLOWER;
+    for (size_t k = 0; k < side->count; k++) {
+        const machine_sheet *sheet = &side->runs[k].sheet;
+        for (size_t n = 0; n < sheet->note_count; n++)
+            result_say(r, "not quiet: %s: %s", side->names[k], sheet->notes[n]);
     }
-    fprintf(out, "\n%zu compared: %zu faster, %zu slower; geometric mean of time B / time A %.4f\n", list->count,
-            faster, slower, list->mean_ratio);
-    fprintf(out, "by chance alone about %.1f of them would seem to differ (Mann-Whitney, p < %.2f)\n",
-            SIGNIFICANCE * (double)list->count, SIGNIFICANCE);
-    if (list->only_a || list->only_b)
-        fprintf(out, "without a partner: %zu of A, %zu of B\n", list->only_a, list->only_b);
 }
 
-deberta_status compare_print(const compare_list *list, const bench_results *a, const bench_results *b, FILE *out,
-                             text_table_style style, deberta_error *err)
+static void say_summary(result *r, const compare_list *list, bool within)
 {
-    static const char *const titles[] = {"model", "n",     "batch", "layers", "threads", "isa", "attention", "A ms",
-                                         "B ms",  "B / A", "low",   "high",   "conf. %", "p",   "effect",    "B is"};
-    text_table table = text_table_make(sizeof titles / sizeof *titles);
-    text_table_add_titles(&table, titles);
-    for (size_t i = 0; i < list->count; i++)
-        add_pair(&table, &list->pairs[i], &a->result[list->pairs[i].a], &b->result[list->pairs[i].b]);
-    DEBERTA_TRY(text_table_finish(&table, out, style, err));
-    if (style != TEXT_TABLE_CSV) print_summary(list, out);
-    return DEBERTA_OK;
+    size_t counts[COMPARE_SLOWER + 1] = {0};
+    for (size_t i = 0; i < list->count; i++) counts[list->pairs[i].verdict]++;
+    result_say(
+        r,
+        "%zu compared: %zu faster, %zu slower, %zu without a difference, %zu not decided; geometric mean of time "
+        "B / time A %.4f",
+        list->count, counts[COMPARE_FASTER], counts[COMPARE_SLOWER], counts[COMPARE_SAME], counts[COMPARE_UNDECIDED],
+        list->mean_ratio);
+    if (counts[COMPARE_UNDECIDED])
+        result_say(r,
+                   "not decided: two runs of one program differ as well; four runs a side can tell, taken in turns%s",
+                   within ? "" : ": A1.json ... with B1.json ...");
+    if (list->only_a || list->only_b)
+        result_say(r, "without a partner: %zu of A, %zu of B", list->only_a, list->only_b);
+}
+
+void compare_describe(result *r, const compare_list *list, const compare_side *a, const compare_side *b, unsigned by)
+{
+    static const result_column columns[] = {
+        {"model", NULL, COLUMN_TEXT, NULL, 0},      {"n", NULL, COLUMN_INTEGER, NULL, 0},
+        {"batch", NULL, COLUMN_INTEGER, NULL, 0},   {"layers", NULL, COLUMN_INTEGER, NULL, 0},
+        {"threads", NULL, COLUMN_TEXT, NULL, 0},    {"isa", NULL, COLUMN_TEXT, NULL, 0},
+        {"attention", NULL, COLUMN_TEXT, NULL, 0},  {"runs", NULL, COLUMN_TEXT, NULL, 0},
+        {"a_ms", "A ms", COLUMN_REAL, "%.3f", 0},   {"b_ms", "B ms", COLUMN_REAL, "%.3f", 0},
+        {"ratio", "B / A", COLUMN_REAL, "%.4f", 0}, {"low", NULL, COLUMN_REAL, "%.4f", 0},
+        {"high", NULL, COLUMN_REAL, "%.4f", 0},     {"confidence_percent", "conf. %", COLUMN_REAL, "%.0f", 0},
+        {"p", NULL, COLUMN_REAL, "%.2g", 0},        {"effect", NULL, COLUMN_REAL, "%+.2f", 0},
+        {"verdict", "B is", COLUMN_TEXT, NULL, 0},  {NULL, NULL, COLUMN_TEXT, NULL, 0},
+    };
+    say_notes(r, a);
+    if (!by) say_notes(r, b);
+    result_table *table = result_add_table(r, "points", NULL, columns);
+    for (size_t i = 0; i < list->count; i++) add_row(table, &list->pairs[i]);
+    say_summary(r, list, by != 0);
 }

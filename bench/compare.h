@@ -1,24 +1,45 @@
-/* Two reports side by side: which points became faster or slower, by how much, and whether that can be chance.
+/* Runs of a sweep side by side: which points became faster or slower, by how much, and whether that can be chance.
+ *
+ * The run is the unit: samples of one process share its luck (where its memory lies, how the clock was set), so that
+ * even two runs of one program differ by more than their samples scatter. What counts of a run is its median; the
+ * medians of one side are compared with those of the other by rank. Of a table of many points some would always look
+ * different; so what is called different is chosen by Benjamini and Hochberg's rule: on average at most one call in
+ * twenty is wrong, and where nothing differs, in nineteen tables of twenty nothing is called.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef BENCH_COMPARE_H
 #define BENCH_COMPARE_H
 
 #include "bench/results.h"
+#include "output/result.h"
 
-typedef enum compare_verdict { COMPARE_SAME, COMPARE_FASTER, COMPARE_SLOWER } compare_verdict;
+typedef enum compare_verdict {
+    COMPARE_UNDECIDED, /* too few runs: no outcome of the test could have shown anything */
+    COMPARE_SAME,
+    COMPARE_FASTER,
+    COMPARE_SLOWER
+} compare_verdict;
+
+/* The runs of one side, and what files they came from. */
+typedef struct compare_side {
+    const bench_results *runs;
+    const char *const *names;
+    size_t count;
+} compare_side;
 
 typedef struct compare_pair {
-    size_t a, b;                /* indices of results */
-    statistics_comparison time; /* ratio: time of B over time of A */
-    compare_verdict verdict;    /* of B; other than SAME if p < 0.05 and the interval of the ratio leaves 1 out */
-    bool checksums_differ;      /* both known and not equal */
+    const bench_result *a, *b;   /* of the first run of each side */
+    double seconds_a, seconds_b; /* medians of the runs' medians */
+    size_t runs_a, runs_b;       /* that have the point */
+    statistics_comparison time;  /* ratio: time of B over time of A; the rest only where the runs can decide */
+    compare_verdict verdict;     /* of B */
+    bool checksums_differ;       /* both known and not equal */
 } compare_pair;
 
 typedef struct compare_list {
     compare_pair *pairs; /* owned */
     size_t count;
-    size_t only_a, only_b; /* results without a partner */
+    size_t only_a, only_b; /* points without a partner */
     double mean_ratio;     /* geometric mean */
 } compare_list;
 
@@ -26,11 +47,14 @@ typedef struct compare_list {
  * governor ... */
 deberta_status compare_environments(const bench_results *a, const bench_results *b, deberta_error *err);
 
-/* Pairs results that measured the same; then those left over that differ in engine or tier only. */
-deberta_status compare_results(compare_list *list, const bench_results *a, const bench_results *b, deberta_error *err);
+/* Pairs points that are the same work; then those left over that differ in engine or tier only. */
+deberta_status compare_sides(compare_list *list, const compare_side *a, const compare_side *b, deberta_error *err);
+/* Within the runs of one side: every point with those that are like it but for one facet (BENCH_THREADS, BENCH_ISA,
+ * BENCH_MODEL), the first value of which is A. */
+deberta_status compare_within(compare_list *list, const compare_side *runs, unsigned facet, deberta_error *err);
 void compare_free(compare_list *list);
 
-deberta_status compare_print(const compare_list *list, const bench_results *a, const bench_results *b, FILE *out,
-                             text_table_style style, deberta_error *err);
+/* by: the facet of compare_within, or 0. The list must outlive the result. */
+void compare_describe(result *r, const compare_list *list, const compare_side *a, const compare_side *b, unsigned by);
 
 #endif

@@ -34,6 +34,23 @@ deberta_status term_selection_from_name(term_selection *terms, const char *name,
     DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "unknown attention '%s'; known are full, c2c, c2c+c2p and c2c+p2c", name);
 }
 
+static bool same_lengths(const bench_result *a, const bench_result *b)
+{
+    if (a->n != b->n || !a->lengths != !b->lengths) return false;
+    return !a->lengths || (a->batch == b->batch && memcmp(a->lengths, b->lengths, a->batch * sizeof *a->lengths) == 0);
+}
+
+bool bench_result_alike(const bench_result *a, const bench_result *b, unsigned except)
+{
+    return (except & BENCH_MODEL || strcmp(a->model, b->model) == 0) &&
+           (except & BENCH_ENGINE || strcmp(a->engine, b->engine) == 0) &&
+           (except & BENCH_ISA || strcmp(a->isa, b->isa) == 0) &&
+           (except & BENCH_THREADS || a->threads == b->threads) && (except & BENCH_LAYERS || a->layers == b->layers) &&
+           (except & BENCH_LENGTH || same_lengths(a, b)) && strcmp(a->precision, b->precision) == 0 &&
+           strcmp(a->attention, b->attention) == 0 && a->position_cache == b->position_cache && a->cold == b->cold &&
+           a->batch == b->batch;
+}
+
 static void clear_result(bench_result *result)
 {
     free(result->lengths);

@@ -52,6 +52,11 @@ typedef struct bench_results {
     size_t disagreements;       /* points whose output was not what it had to be; each is among the notes */
 } bench_results;
 
+/* What tells results apart; `except` of bench_result_alike is a sum of these. */
+enum { BENCH_MODEL = 1, BENCH_ENGINE = 2, BENCH_ISA = 4, BENCH_THREADS = 8, BENCH_LAYERS = 16, BENCH_LENGTH = 32 };
+/* Whether two are of the same work, measured in the same way, but for the facets. */
+bool bench_result_alike(const bench_result *a, const bench_result *b, unsigned except);
+
 void bench_results_free(bench_results *results);
 
 /* One row a result. The plain and the Markdown table leave out what is the same in all rows, and say it once above; CSV

@@ -217,9 +217,10 @@ static json_t *trend_object(const bench_results *report, const trend *t, bool *f
     put_size(w, "from", t->from);
     put_size(w, "to", t->to);
     put_size(w, "points", t->points);
-    json_t *coefficients = put_array(w, "coefficients_s");
-    for (size_t i = 0; i <= t->time.degree; i++) append(coefficients, json_real(t->time.coefficient[i]), failed);
-    put_number(w, "worst_relative_error", t->time.worst);
+    json_t *coefficients = t->time.valid ? put_array(w, "coefficients_s") : NULL;
+    for (size_t i = 0; i <= t->time.degree && coefficients; i++)
+        append(coefficients, json_real(t->time.coefficient[i]), failed);
+    if (t->time.valid) put_number(w, "worst_relative_error", t->time.worst);
     if (t->axis == TREND_LENGTH && t->seconds.valid) put_number(w, "time_exponent", t->seconds.exponent);
     if (t->axis == TREND_LENGTH && t->memory.valid) put_number(w, "workspace_exponent", t->memory.exponent);
     return w.object;

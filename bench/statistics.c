@@ -282,7 +282,7 @@ statistics_fit statistics_fit_polynomial(const double *x, const double *y, size_
     assert(degree <= STATISTICS_MAX_DEGREE);
     statistics_fit fit = {.degree = degree};
     double matrix[TERMS][TERMS + 1] = {0}, largest = largest_of(x, count);
-    if (distinct(x, count) < degree + 1) return fit;
+    if (distinct(x, count) <= degree + 1) return fit;
     for (size_t i = 0; i < count; i++) {
         double power[POWERS] = {1};
         for (size_t t = 1; t <= degree; t++) power[t] = power[t - 1] * (x[i] / largest);
@@ -333,7 +333,7 @@ statistics_surface statistics_fit_surface(const double *x, const double *y, cons
 statistics_growth statistics_fit_growth(const double *x, const double *y, size_t count)
 {
     statistics_growth growth = {0};
-    if (distinct(x, count) < 2) return growth;
+    if (distinct(x, count) <= 2) return growth;
     double mean_x = 0, mean_y = 0, xx = 0, xy = 0;
     for (size_t i = 0; i < count; i++) {
         mean_x += log(x[i]) / (double)count;
@@ -345,6 +345,10 @@ statistics_growth statistics_fit_growth(const double *x, const double *y, size_t
         xy += dx * (log(y[i]) - mean_y);
     }
     growth.exponent = xy / xx;
+    for (size_t i = 0; i < count; i++) {
+        const double fitted = exp(mean_y + growth.exponent * (log(x[i]) - mean_x));
+        growth.worst = fmax(growth.worst, fabs(fitted / y[i] - 1));
+    }
     size_t before = count - 1;
     while (before > 0 && x[before] == x[count - 1]) before--;
     growth.last = log(y[count - 1] / y[before]) / log(x[count - 1] / x[before]);

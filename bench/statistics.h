@@ -45,7 +45,7 @@ typedef struct statistics_fit {
     size_t degree;
     double coefficient[STATISTICS_MAX_DEGREE + 1]; /* of x^0, x^1, x^2 */
     double worst;                                  /* largest |fit - y| / |y| */
-    bool valid;                                    /* false: fewer distinct x than coefficients */
+    bool valid; /* false: no more distinct x than coefficients, which any curve would meet */
 } statistics_fit;
 
 /* Least squares of *relative* errors: in a sweep from 1 ms to 10 s every point should count the same. y > 0. */
@@ -67,7 +67,8 @@ double statistics_surface_at(const statistics_surface *surface, double x, double
 typedef struct statistics_growth {
     double exponent; /* of y = c x^exponent, least squares in the logarithms */
     double last;     /* the same between the two largest x alone: where the curve is heading */
-    bool valid;
+    double worst;    /* largest |fit - y| / y */
+    bool valid;      /* false: no more distinct x than the two coefficients */
 } statistics_growth;
 
 /* x, y > 0, x ascending. */

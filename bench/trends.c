@@ -7,11 +7,7 @@
 
 bool trend_same_series(const bench_result *a, const bench_result *b, unsigned axes)
 {
-    return strcmp(a->model, b->model) == 0 && strcmp(a->engine, b->engine) == 0 && strcmp(a->isa, b->isa) == 0 &&
-           strcmp(a->precision, b->precision) == 0 && strcmp(a->attention, b->attention) == 0 &&
-           a->position_cache == b->position_cache && a->cold == b->cold && a->threads == b->threads &&
-           a->batch == b->batch && !a->lengths && !b->lengths && (axes & TREND_LAYERS || a->layers == b->layers) &&
-           (axes & TREND_LENGTH || a->n == b->n);
+    return !a->lengths && !b->lengths && bench_result_alike(a, b, axes);
 }
 
 static size_t coordinate(const bench_result *result, trend_axis axis)
@@ -61,12 +57,11 @@ static bool fit(trend *t, series *s, size_t like, trend_axis axis)
     }
     *t = (trend){.axis = axis, .like = like, .points = s->count};
     t->time = statistics_fit_polynomial(s->x, s->seconds, s->count, axis == TREND_LAYERS ? 1 : 2);
-    if (!t->time.valid) return false;
     t->from = coordinate(s->members[0], axis);
     t->to = coordinate(s->members[s->count - 1], axis);
     t->seconds = statistics_fit_growth(s->x, s->seconds, s->count);
     if (has_memory) t->memory = statistics_fit_growth(s->x, s->bytes, s->count);
-    return true;
+    return t->time.valid || (axis == TREND_LENGTH && t->seconds.valid);
 }
 
 static void find_along(trend_list *list, const bench_results *results, series *s, trend_axis axis)
@@ -107,16 +102,11 @@ void trends_free(trend_list *list)
     *list = (trend_list){0};
 }
 
-/* A curve through as many points as it has coefficients is exact and proves nothing. */
-static void print_worst(FILE *out, const trend *t)
+static void print_growth(FILE *out, const char *before, const char *what, statistics_growth growth)
 {
-    if (t->points > t->time.degree + 1) fprintf(out, " (worst error %.1f %%)", 100 * t->time.worst);
-    fputc('\n', out);
-}
-
-static void print_growth(FILE *out, const char *what, statistics_growth growth)
-{
-    if (growth.valid) fprintf(out, "%s grows as n^%.2f, at the end as n^%.2f", what, growth.exponent, growth.last);
+    if (growth.valid)
+        fprintf(out, "%s%s grows as n^%.2f (off by at most %.1f %%), at the end as n^%.2f", before, what,
+                growth.exponent, 100 * growth.worst, growth.last);
 }
 
 static void print_trend(const bench_results *results, const trend *t, FILE *out)
@@ -125,20 +115,17 @@ static void print_trend(const bench_results *results, const trend *t, FILE *out)
     const double *c = t->time.coefficient;
     fprintf(out, "%s, %zu thread%s, batch %zu, attention %s, position cache %s: ", r->isa, r->threads,
             r->threads == 1 ? "" : "s", r->batch, r->attention, r->position_cache ? "on" : "off");
-    if (t->axis == TREND_LAYERS) {
+    if (t->axis == TREND_LAYERS)
         fprintf(out, "n = %zu, %zu to %zu layers\n  time = %.3f ms + %.3f ms per layer", r->n, t->from, t->to,
                 1e3 * c[0], 1e3 * c[1]);
-        print_worst(out, t);
-        return;
-    }
-    fprintf(out, "%zu layers, n = %zu to %zu\n", r->layers, t->from, t->to);
-    fprintf(out, "  time = %.3f ms + %.3f us n + %.3f ns n^2", 1e3 * c[0], 1e6 * c[1], 1e9 * c[2]);
-    print_worst(out, t);
-    fputs("  ", out);
-    print_growth(out, "time", t->seconds);
-    if (t->memory.valid) fputs("; ", out);
-    print_growth(out, "workspace", t->memory);
-    fputc('\n', out);
+    else
+        fprintf(out, "%zu layers, n = %zu to %zu\n", r->layers, t->from, t->to);
+    if (t->axis == TREND_LENGTH && t->time.valid)
+        fprintf(out, "  time = %.3f ms + %.3f us n + %.3f ns n^2", 1e3 * c[0], 1e6 * c[1], 1e9 * c[2]);
+    if (t->time.valid) fprintf(out, " (off by at most %.1f %%)\n", 100 * t->time.worst);
+    print_growth(out, "  ", "time", t->seconds);
+    print_growth(out, t->seconds.valid ? "; " : "  ", "workspace", t->memory);
+    if (t->seconds.valid || t->memory.valid) fputc('\n', out);
 }
 
 deberta_status trends_print(const bench_results *results, FILE *out, deberta_error *err)

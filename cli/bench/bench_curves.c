@@ -47,10 +47,9 @@ static double workspace_mb(const bench_results *results, const bench_result *r)
 static double speedup(const bench_results *results, const bench_result *r)
 {
     for (size_t k = 0; k < results->count && strcmp(r->isa, "scalar") != 0; k++) {
-        bench_result scalar = results->result[k];
-        if (strcmp(scalar.isa, "scalar") != 0) continue;
-        snprintf(scalar.isa, sizeof scalar.isa, "%s", r->isa);
-        if (trend_same_series(&scalar, r, 0)) return scalar.time.median / r->time.median;
+        const bench_result *other = &results->result[k];
+        if (strcmp(other->isa, "scalar") == 0 && !r->lengths && bench_result_alike(other, r, BENCH_ISA))
+            return other->time.median / r->time.median;
     }
     return 0;
 }
@@ -178,7 +177,8 @@ static void add_slope(bench_drawing *drawing, curve_panel *at, size_t index)
     c.x[1] = points->x[points->count - 1];
     for (size_t k = 0; k < 2; k++) c.y[k] = fit.coefficient[0] + fit.coefficient[1] * c.x[k];
     const char *group = drawing->groups[points->look - 1].name,
-               *slope = bench_text(drawing, "%s: %.3g ms a layer", group, fit.coefficient[1]);
+               *slope = bench_text(drawing, "%s: %.3g ms a layer (off by at most %.1f %%)", group, fit.coefficient[1],
+                                   100 * fit.worst);
     points->kind = CHART_POINTS;
     if (points->name) {
         points->name = slope;

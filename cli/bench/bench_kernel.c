@@ -4,7 +4,6 @@
 
 #include "bench/kernel_bench.h"
 #include "cli/bench/bench_options.h"
-#include "command/table_format.h"
 
 typedef struct kernel_options {
     common_options common;

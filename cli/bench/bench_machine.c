@@ -1,6 +1,5 @@
 /* `deberta bench machine`: what the machine can do. SPDX-License-Identifier: MIT */
 #include "cli/bench/bench_options.h"
-#include "command/table_format.h"
 
 typedef struct machine_options {
     common_options common;

@@ -1,7 +1,6 @@
 /* `deberta bench schedule`: what the encoder would make of more cores. SPDX-License-Identifier: MIT */
 #include "bench/schedule.h"
 #include "cli/bench/bench_options.h"
-#include "command/table_format.h"
 
 typedef struct schedule_command_options {
     common_options common;

@@ -5,7 +5,6 @@
 #include "bench/trends.h"
 #include "cli/bench/bench_options.h"
 #include "cli/commands.h"
-#include "command/table_format.h"
 
 enum { MOST_MIXES = 64, MOST_TERMS = 4 };
 

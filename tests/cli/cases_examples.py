@@ -44,7 +44,7 @@ def examples(bench):
     for name, text in FILES.items():
         with open(bench.path(name), "w", encoding="utf-8") as file:
             file.write(text)
-    for folder in ("models", "docs"):
+    for folder in ("models", "docs", "bench"):
         os.symlink(os.path.join(bench.root, folder), bench.path(folder))
     os.mkdir(bench.path("out"))
     ran, left_out = 0, set()
@@ -62,7 +62,7 @@ def examples(bench):
         if words[0] == "bench" and words[1].startswith("synthetic:"):
             words += SWEEP
         if words[:2] == ["bench", "compare"]:
-            for name in words[2:4]:
+            for name in set(words[2:]) - {"with", "--by", "threads", "sweep.json"}:
                 shutil.copy(bench.path("sweep.json"), bench.path(name))
         result = bench.run(*words, stdin=stdin)
         # A deliberate fault that is noticed is what this one shows.

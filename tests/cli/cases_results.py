@@ -581,7 +581,22 @@ def byte_order_marks(bench):
 def bench_compare(bench):
     for name in ("a.json", "b.json"):
         bench.fine("bench", TINY, "-n", "4,8", *QUICK, "--json", "-o", name)
-    bench.fine("bench", "compare", "a.json", "a.json")
+    one_each = json.loads(bench.fine("bench", "compare", "a.json", "a.json", "--json").out)["points"]
+    assert [(row["verdict"], row["ratio"], row["p"]) for row in one_each] == [("not decided: one run each", 1, None)] * 2, one_each
+    four = ["a.json"] * 4  # as if four runs had agreed to the nanosecond
+    assert {row["verdict"] for row in json.loads(bench.fine("bench", "compare", *four, "with", *four, "--json").out)["points"]} == {"no difference shown"}
+    with open(bench.path("a.json"), encoding="utf-8") as file:
+        slower = json.load(file)
+    for result in slower["results"]:
+        result["samples_s"] = [2 * s for s in result["samples_s"]]
+    slower["results"] += [dict(result, threads=result["threads"] + 1) for result in slower["results"]]
+    slower["environment"]["notes"] = ["the cat slept on it"]
+    with open(bench.path("s.json"), "w", encoding="utf-8") as file:
+        json.dump(slower, file)
+    text = bench.fine("bench", "compare", *four, "with", *["s.json"] * 4).out
+    assert text.count("not quiet: s.json: the cat slept on it\n") == 4 and text.count("  slower\n") == 2, text
+    by = json.loads(bench.fine("bench", "compare", "s.json", "--by", "threads", "--json").out)["points"]
+    assert [row["ratio"] for row in by] == [1, 1] and all(" / " in row["threads"] for row in by), by
     with open(bench.path("b.json"), encoding="utf-8") as file:
         other = json.load(file)
     other["environment"]["cpu"] = "another processor"

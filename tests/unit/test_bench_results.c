@@ -249,6 +249,10 @@ static void test_trends(void **state)
     bench_results results = make_report();
     trend_list list;
     assert_int_equal(trends_find(&list, &results, NULL), DEBERTA_OK);
+    assert_int_equal(list.count, 1); /* any two numbers of layers lie on a line */
+    trends_free(&list);
+    add_result(&results, 16, 9, 2.1e-3);
+    assert_int_equal(trends_find(&list, &results, NULL), DEBERTA_OK);
     assert_int_equal(list.count, 2);
     assert_int_equal(list.trends[0].axis, TREND_LENGTH);
     assert_int_equal(list.trends[0].points, 5);
@@ -262,9 +266,16 @@ static void test_trends(void **state)
     trends_free(&list);
     char *text = text_of(as_trends, &results);
     assert_non_null(strstr(text, "time = 1.000 ms + 100.000 us n"));
-    assert_non_null(strstr(text, "workspace grows as n^1.00, at the end as n^1.00"));
+    assert_non_null(strstr(text, "workspace grows as n^1.00 (off by at most 0.0 %), at the end as n^1.00"));
     assert_non_null(strstr(text, "n = 16, 6 to 12 layers"));
+    assert_non_null(strstr(text, "per layer (off by at most 0.0 %)"));
     free(text);
+    results.count = 3; /* three lengths meet any parabola */
+    text = text_of(as_trends, &results);
+    assert_null(strstr(text, "time ="));
+    assert_non_null(strstr(text, "time grows as n^"));
+    free(text);
+    results.count = 7;
     bench_results_free(&results);
 }
 

@@ -1,4 +1,4 @@
-/* Comparing two reports: pairing, verdicts, and what makes files incomparable. SPDX-License-Identifier: MIT */
+/* Comparing runs: pairing, verdicts, and what makes files incomparable. SPDX-License-Identifier: MIT */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,19 +37,58 @@ static bench_result *add_result(bench_results *results, size_t n, const char *is
     return r;
 }
 
+static const char *const names[] = {"1.json", "2.json", "3.json", "4.json", "5.json", "6.json", "7.json"};
+
+static compare_side side_of(const bench_results *runs, size_t count)
+{
+    return (compare_side){.runs = runs, .names = names, .count = count};
+}
+
+static void free_runs(bench_results *runs, size_t count)
+{
+    for (size_t k = 0; k < count; k++) bench_results_free(&runs[k]);
+}
+
+static compare_list compared(const bench_results *a, size_t runs_a, const bench_results *b, size_t runs_b)
+{
+    compare_list list;
+    const compare_side left = side_of(a, runs_a), right = side_of(b, runs_b);
+    assert_int_equal(compare_sides(&list, &left, &right, NULL), DEBERTA_OK);
+    return list;
+}
+
+static char *described(const compare_list *list, const compare_side *a, const compare_side *b, unsigned by)
+{
+    char *text = NULL;
+    size_t length = 0;
+    FILE *out = open_memstream(&text, &length);
+    result *r = result_new(NULL);
+    compare_describe(r, list, a, b, by);
+    assert_int_equal(result_write(r, out, RESULT_TEXT, NULL), DEBERTA_OK);
+    fclose(out);
+    result_free(&r);
+    return text;
+}
+
+enum { RUNS = 5 };
+
 static void test_verdicts(void **state)
 {
     (void)state;
-    bench_results a = {0}, b = {0};
-    add_result(&a, 16, "avx2", 1e-3);
-    add_result(&a, 40, "avx2", 2e-3);
-    add_result(&a, 128, "avx2", 4e-3);
-    add_result(&a, 512, "avx2", 9e-3);
-    add_result(&b, 128, "avx2", 4e-3 * 1.00005)->checksum = 2;
-    add_result(&b, 40, "avx2", 3e-3);
-    add_result(&b, 16, "avx2", 0.8e-3);
-    compare_list list;
-    assert_int_equal(compare_results(&list, &a, &b, NULL), DEBERTA_OK);
+    bench_results a[RUNS] = {0}, b[RUNS] = {0};
+    for (size_t k = 0; k < RUNS; k++) {
+        const double luck = 1 + 0.01 * (double)k;
+        add_result(&a[k], 16, "avx2", 1e-3 * luck);
+        add_result(&a[k], 40, "avx2", 2e-3 * luck);
+        add_result(&a[k], 128, "avx2", 4e-3 * luck);
+        add_result(&a[k], 512, "avx2", 9e-3 * luck);
+        add_result(&b[k], 128, "avx2", 4e-3 * 1.002 * luck)->checksum = 2;
+        add_result(&b[k], 40, "avx2", 3e-3 * luck);
+        add_result(&b[k], 16, "avx2", 0.8e-3 * luck);
+    }
+    snprintf(b[3].sheet.notes[0], sizeof b[3].sheet.notes[0], "the load was 1.7");
+    b[3].sheet.note_count = 1;
+    compare_list list = compared(a, RUNS, b, RUNS);
     assert_int_equal(list.count, 3);
     assert_int_equal(list.only_a, 1);
     assert_int_equal(list.only_b, 0);
@@ -61,20 +100,96 @@ static void test_verdicts(void **state)
     assert_int_equal(list.pairs[2].verdict, COMPARE_SAME);
     assert_true(list.pairs[2].checksums_differ);
     assert_false(list.pairs[0].checksums_differ);
-    assert_true(fabs(list.mean_ratio - cbrt(0.8 * 1.5 * 1)) < 0.002);
-
-    char *text = NULL;
-    size_t length = 0;
-    FILE *out = open_memstream(&text, &length);
-    assert_int_equal(compare_print(&list, &a, &b, out, TEXT_TABLE_PLAIN, NULL), DEBERTA_OK);
-    fclose(out);
-    assert_non_null(strstr(text, "3 compared: 1 faster, 1 slower"));
+    assert_true(fabs(list.mean_ratio - cbrt(0.8 * 1.5 * 1.002)) < 0.002);
+    const compare_side left = side_of(a, RUNS), right = side_of(b, RUNS);
+    char *text = described(&list, &left, &right, 0);
+    assert_non_null(strstr(text, "not quiet: 4.json: the load was 1.7"));
+    assert_non_null(strstr(text, "3 compared: 1 faster, 1 slower, 1 without a difference, 0 not decided"));
     assert_non_null(strstr(text, "no difference shown; other results"));
     assert_non_null(strstr(text, "without a partner: 1 of A, 0 of B"));
+    assert_null(strstr(text, "chance"));
     free(text);
     compare_free(&list);
-    bench_results_free(&a);
-    bench_results_free(&b);
+    free_runs(a, RUNS);
+    free_runs(b, RUNS);
+}
+
+/* However far apart they are: samples of one process share its luck. */
+static void test_one_run_each_decides_nothing(void **state)
+{
+    (void)state;
+    bench_results a[3] = {0}, b[4] = {0};
+    for (size_t k = 0; k < 3; k++) add_result(&a[k], 16, "avx2", 1e-3 * (1 + 0.01 * (double)k));
+    for (size_t k = 0; k < 4; k++) add_result(&b[k], 16, "avx2", 2e-3 * (1 + 0.01 * (double)k));
+    compare_list list = compared(a, 1, b, 1);
+    assert_int_equal(list.pairs[0].verdict, COMPARE_UNDECIDED);
+    assert_true(fabs(list.pairs[0].time.ratio - 2) < 1e-9);
+    const compare_side left = side_of(a, 1), right = side_of(b, 1);
+    char *text = described(&list, &left, &right, 0);
+    assert_non_null(strstr(text, "not decided: one run each"));
+    assert_non_null(strstr(text, "2.0000"));
+    free(text);
+    compare_free(&list);
+    list = compared(a, 3, b, 4); /* the most extreme of 35 orders: p = 2/35 */
+    assert_int_equal(list.pairs[0].verdict, COMPARE_UNDECIDED);
+    compare_free(&list);
+    free_runs(a, 3);
+    free_runs(b, 4);
+}
+
+/* What nobody shall be told: that a program differs from itself. Runs here have luck of their own, shared by their
+ * samples, and so do points within a run. */
+static void test_a_program_against_itself(void **state)
+{
+    (void)state;
+    enum { SIDE = 7, TABLES = 300, POINTS = 6 };
+    uint64_t random = 1;
+    size_t called = 0, tables = 0;
+    for (size_t t = 0; t < TABLES; t++) {
+        bench_results runs[2 * SIDE] = {0};
+        for (size_t k = 0; k < 2 * SIDE; k++) {
+            double luck[POINTS + 1];
+            for (size_t p = 0; p <= POINTS; p++) {
+                random = random * 6364136223846793005 + 1442695040888963407;
+                luck[p] = 0.04 * (double)(random >> 40) / (1 << 24);
+            }
+            for (size_t p = 0; p < POINTS; p++)
+                add_result(&runs[k], 16 + p, "avx2", 1e-3 * (1 + luck[p] + luck[POINTS]));
+        }
+        compare_list list = compared(runs, SIDE, runs + SIDE, SIDE);
+        size_t differ = 0;
+        for (size_t p = 0; p < list.count; p++) differ += list.pairs[p].verdict != COMPARE_SAME;
+        called += differ;
+        tables += differ > 0;
+        compare_free(&list);
+        free_runs(runs, 2 * SIDE);
+    }
+    assert_true(called <= TABLES * POINTS / 20);
+    assert_true(tables <= TABLES / 20 + 10); /* 5 %, and 2.6 standard deviations of 300 draws */
+}
+
+static void test_within_a_file(void **state)
+{
+    (void)state;
+    bench_results run = {0};
+    add_result(&run, 16, "avx2", 1e-3);
+    add_result(&run, 16, "avx2", 0.6e-3)->threads = 2;
+    add_result(&run, 40, "avx2", 3e-3)->threads = 2;
+    add_result(&run, 40, "avx2", 5e-3)->threads = 4;
+    add_result(&run, 64, "avx2", 9e-3);
+    compare_list list;
+    const compare_side runs = side_of(&run, 1);
+    assert_int_equal(compare_within(&list, &runs, BENCH_THREADS, NULL), DEBERTA_OK);
+    assert_int_equal(list.count, 2);
+    assert_int_equal(list.only_a, 1);
+    assert_true(fabs(list.pairs[0].time.ratio - 0.6) < 1e-9);
+    assert_int_equal(list.pairs[1].b->threads, 4);
+    assert_int_equal(list.pairs[1].verdict, COMPARE_UNDECIDED);
+    char *text = described(&list, &runs, &runs, BENCH_THREADS);
+    assert_non_null(strstr(text, "1 / 2"));
+    free(text);
+    compare_free(&list);
+    bench_results_free(&run);
 }
 
 static void test_tiers_are_paired_when_nothing_else_is_left(void **state)
@@ -86,11 +201,10 @@ static void test_tiers_are_paired_when_nothing_else_is_left(void **state)
     add_result(&b, 16, "avx512", 1e-3);
     add_result(&b, 40, "avx512", 1e-3);
     add_result(&b, 16, "avx2", 1e-3);
-    compare_list list;
-    assert_int_equal(compare_results(&list, &a, &b, NULL), DEBERTA_OK);
+    compare_list list = compared(&a, 1, &b, 1);
     assert_int_equal(list.count, 2);
-    assert_int_equal(list.pairs[0].b, 2);
-    assert_int_equal(list.pairs[1].b, 1);
+    assert_ptr_equal(list.pairs[0].b, &b.result[2]);
+    assert_ptr_equal(list.pairs[1].b, &b.result[1]);
     assert_int_equal(list.only_b, 1);
     compare_free(&list);
     bench_results_free(&a);
@@ -110,8 +224,7 @@ static void test_other_work_is_not_paired(void **state)
         if (change == 3) other->batch = 2;
         if (change == 4) snprintf(other->attention, sizeof other->attention, "c2c");
         if (change == 5) other->threads = 2;
-        compare_list list;
-        assert_int_equal(compare_results(&list, &a, &b, NULL), DEBERTA_OK);
+        compare_list list = compared(&a, 1, &b, 1);
         assert_int_equal(list.count, 0);
         compare_free(&list);
         bench_results_free(&a);
@@ -139,6 +252,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_one_run_each_decides_nothing),
+        cmocka_unit_test(test_a_program_against_itself),
+        cmocka_unit_test(test_within_a_file),
         cmocka_unit_test(test_tiers_are_paired_when_nothing_else_is_left),
         cmocka_unit_test(test_other_work_is_not_paired),
         cmocka_unit_test(test_environments),

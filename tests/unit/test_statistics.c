@@ -199,12 +199,15 @@ static void test_surfaces_over_length_and_layers(void **state)
 static void test_too_few_points_give_no_curve(void **state)
 {
     (void)state;
-    const double x[] = {8, 8, 16}, y[] = {1, 1, 2};
-    assert_false(statistics_fit_polynomial(x, y, 3, 2).valid);
-    assert_true(statistics_fit_polynomial(x, y, 3, 1).valid);
+    const double x[] = {8, 8, 16, 32}, y[] = {1, 1, 2, 4.4};
+    assert_false(statistics_fit_polynomial(x, y, 4, 2).valid); /* three coefficients meet three lengths */
+    assert_true(statistics_fit_polynomial(x, y, 4, 1).valid);
+    assert_false(statistics_fit_polynomial(x, y, 3, 1).valid);
     assert_false(statistics_fit_polynomial(x, y, 0, 1).valid);
-    assert_false(statistics_fit_growth(x, y, 2).valid);
-    assert_near(statistics_fit_growth(x, y, 3).exponent, 1, 1e-12);
+    assert_false(statistics_fit_growth(x, y, 3).valid);
+    const statistics_growth growth = statistics_fit_growth(x, y, 4);
+    assert_true(growth.valid && growth.worst > 0.01 && growth.worst < 0.1);
+    assert_near(statistics_fit_growth(x, x, 4).exponent, 1, 1e-12);
 }
 
 int main(void)
