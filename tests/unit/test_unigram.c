@@ -22,6 +22,8 @@ static const unigram_case cases[] = {
     {{USED("a", -16777216), USED("b", -1.5f), USED("ab", -16777218)}, "ab", "2:1 3:2"},
     /* ... but goes on rounded: then -16777218 - 0.5 is no better than abc. */
     {{USED("a", -16777216), USED("b", -1.5f), USED("c", -0.5f), USED("abc", -16777218.0f)}, "abc", "5:3"},
+    /* The sum for an unknown character is rounded before: 10.5 - 16777226 is then no better than the piece of both. */
+    {{USED("a", 10.5f), USED("z", -16777216), USED("a\u00e9", -16777216)}, "a\u00e9", "4:3"},
     /* An unknown character costs ten more than the worst piece, each of them; a longer piece may cover it. */
     {{USED("a", -1), USED("b", -4)}, "a\u00e9\u00e9" "b", "2:1 0:3 0:5 3:6"},
     {{USED("a", -1), USED("b", 15), USED("\u00e9" "b", -18.5f)}, "\u00e9" "b", "0:2 3:3"},
@@ -31,6 +33,8 @@ static const unigram_case cases[] = {
     /* User-defined pieces win whatever their score, the longest first; unused ones are not there, control ones never. */
     {{USED("a", -1), USED("b", -1), USER("ab", -99)}, "aab", "2:1 4:3"},
     {{USED("a", 2), USED("b", 2), USED("ab", 3.8f), USER("aab", -9)}, "aab", "5:3"},
+    /* What is taken off their score is a double's 0.1: 1 - 0.1 is more than the float 0.9. */
+    {{USED("a", 0), USED("c", 1), USED("ab", 0.9f), USER("b", 0)}, "ab", "2:1 5:2"},
     {{USED("a", -1), UNUSED("ab", 9), USED("b", -1)}, "ab", "2:1 4:2"},
     {{USED("a", -1), UNUSED("b", 0)}, "ab", "2:1 0:2"},
     {{USED("C", -1), USED("L", -1), USED("S", -1), USED("[", -1), USED("]", -1)}, "[CLS]", "5:1 2:2 3:3 4:4 6:5"},
