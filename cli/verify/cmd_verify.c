@@ -47,22 +47,24 @@ static const struct {
 };
 enum { STANDARD_MODELS = sizeof standard_models / sizeof *standard_models, ONE_TEXT_MODELS = 3 };
 
-static int read_options(const parsed_options *options, verify_options *verify)
+typedef struct verify_request {
+    reading_options reading;
+    size_t tokens;
+    const char *against, *mutate;
+} verify_request;
+
+static verify_options options_of(const common_options *options)
 {
-    deberta_model_options model_options;
-    deberta_session_options session_options = {0};
-    fill_model_options(options, &model_options);
-    fill_session_options(options, &session_options);
-    *verify = (verify_options){.seed = options->seed,
-                               .threads = model_options.threads,
-                               .reference = model_options.reference,
-                               .memory_limit_bytes = model_options.memory_limit_bytes,
-                               .ablations = session_options.ablations,
-                               .ablation_count = session_options.ablation_count};
+    verify_options verify = {.seed = options->seed,
+                             .threads = options->threads,
+                             .reference = (deberta_reference)options->reference,
+                             .memory_limit_bytes = options->memory_limit_bytes,
+                             .ablations = options->ablations,
+                             .ablation_count = options->ablation_count};
     for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++)
-        verify->tiers[t] =
+        verify.tiers[t] =
             !deberta_isa_missing((deberta_isa)t) && (options->isa == DEBERTA_ISA_AUTO || t == (int)options->isa);
-    return EXIT_OK;
+    return verify;
 }
 
 /* Ids that repeat now and then, as words do, always the same for a seed. */
@@ -104,7 +106,7 @@ typedef struct verify_output {
     output_paths paths;
 } verify_output;
 
-static int print_report(const parsed_options *options, const verify_output *to, const verify_options *verify,
+static int print_report(const common_options *options, const verify_output *to, const verify_options *verify,
                         const verify_report *report)
 {
     text_output output;
@@ -124,21 +126,21 @@ static deberta_status draw(const void *what, const figure_style *style, const ch
     return verify_figure_draw(what, style, paths, path_count, err);
 }
 
-static int draw_report(const parsed_options *options, const output_paths *paths, const verify_report *report)
+static int draw_report(const common_options *options, const output_paths *paths, const verify_report *report)
 {
     return output_paths_draw(options, paths, draw, report, "errors against float64, by layer",
                              report->failures ? "eps = 2⁻²³. Checks failed: this is the first tier."
                                               : "eps = 2⁻²³, on every tier.");
 }
 #else
-static int draw_report(const parsed_options *options, const output_paths *paths, const verify_report *report)
+static int draw_report(const common_options *options, const output_paths *paths, const verify_report *report)
 {
     (void)options, (void)paths, (void)report;
     return EXIT_OK;
 }
 #endif
 
-static void print_repeat_command(const parsed_options *options)
+static void print_repeat_command(const common_options *options)
 {
     char *line = options_command_line(options, false);
     say_note(options, "repeat: %s", line ? line : "");
@@ -148,7 +150,7 @@ static void print_repeat_command(const parsed_options *options)
 /* ------------------------------------------------------------------------------------------------------- mutations */
 
 /* What is said of a fault is a sentence or an object: there is no table to be set, and nothing to draw. */
-static bool check_mutation_output(const parsed_options *options, const verify_output *to)
+static bool check_mutation_output(const common_options *options, const verify_output *to)
 {
     if (to->paths.figure_count) {
         say_usage(options, "--out: '%s' is a picture, and --mutate draws none", to->paths.figures[0]);
@@ -168,7 +170,7 @@ static json_t *describe_mutations(void)
     return list;
 }
 
-static int list_mutations(const parsed_options *options, const verify_output *to)
+static int list_mutations(const common_options *options, const verify_output *to)
 {
     text_output output;
     if (to->format == FORMAT_JSON) return run_print_json_to(options, to->paths.text, describe_mutations());
@@ -178,7 +180,7 @@ static int list_mutations(const parsed_options *options, const verify_output *to
     return text_output_close(options, &output);
 }
 
-static int print_verdict(const parsed_options *options, const verify_output *to, const char *name,
+static int print_verdict(const common_options *options, const verify_output *to, const char *name,
                          const verify_report *report)
 {
     const bool caught = report->failures > 0;
@@ -196,7 +198,7 @@ static int print_verdict(const parsed_options *options, const verify_output *to,
 }
 
 /* 1 when the fault was noticed, 0 when it was missed: the exit codes of a check that is itself checked. */
-static int mutate(const parsed_options *options, verify_options *verify, const verify_output *to, const char *name)
+static int mutate(const common_options *options, verify_options *verify, const verify_output *to, const char *name)
 {
     if (!check_mutation_output(options, to)) return EXIT_USAGE;
     if (strcmp(name, "list") == 0) return list_mutations(options, to);
@@ -216,91 +218,74 @@ static int mutate(const parsed_options *options, verify_options *verify, const v
     return status == EXIT_OK && caught ? EXIT_CHECK_FAILED : status;
 }
 
-static int verify_sequences(const parsed_options *options, const verify_options *verify, verify_report *report,
+static int verify_sequences(const common_options *options, const verify_options *verify, verify_report *report,
                             const int32_t *ids, const size_t *starts, size_t sequences)
 {
     deberta_error error = {0};
-    const char *path = options_argument(options, 0);
+    const char *path = options->arguments[0];
     deberta_status status = verify_model(report, verify, path, "", ids, starts, sequences, &error);
     for (size_t s = 0; status == DEBERTA_OK && s < sequences; s++)
         status = verify_invariance(report, verify, path, "", ids + starts[s], starts[s + 1] - starts[s], &error);
     return status == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
 }
 
-static int verify_one(const parsed_options *options, const verify_options *verify, verify_report *report)
+static int verify_one(const verify_request *request, const verify_options *verify, verify_report *report)
 {
+    const common_options *options = &request->reading.common;
+    const reading_options *reading = &request->reading;
     input_batch input = {0};
-    const char *path = options_argument(options, 0);
-    const bool given = options_has(options, "ids") || options_has(options, "text") || options_has(options, "file");
     deberta_model *model = NULL;
-    deberta_model_info info = {0};
     int status = run_open_model(options, &model);
     if (status != EXIT_OK) return status;
-    info = *deberta_model_describe(model);
+    const deberta_model_info info = *deberta_model_describe(model);
     deberta_model_free(&model);
-    if (given) {
-        status = input_read(reading_of(options), path, &info, &input);
+    if (reading->ids.count || reading->texts.count || reading->files.count) {
+        status = input_read(reading, options->arguments[0], &info, &input);
         if (status == EXIT_OK)
             status = verify_sequences(options, verify, report, input.ids, input.sequence_starts, input.sequences);
         input_free(&input);
         return status;
     }
-    size_t tokens;
-    if (!options_size(options, "tokens", 48, 1, 1 << 16, &tokens)) return EXIT_USAGE;
-    int32_t *ids = malloc(tokens * sizeof *ids);
+    int32_t *ids = malloc(request->tokens * sizeof *ids);
     if (!ids) return say_no_memory(options);
-    make_ids(ids, tokens, info.vocabulary_size, verify->seed);
-    const size_t starts[2] = {0, tokens};
+    make_ids(ids, request->tokens, info.vocabulary_size, verify->seed);
+    const size_t starts[2] = {0, request->tokens};
     status = verify_sequences(options, verify, report, ids, starts, 1);
     free(ids);
     return status;
 }
 
-/* Options that would be passed over in silence. */
-static bool check_combination(const parsed_options *options)
+/* What only a model has, and what needs none. */
+static int check_request(const verify_request *request)
 {
-    static const char *const of_a_model[] = {"against", "ids", "text", "file", "tokens"};
-    const bool model = options_argument_count(options) > 0;
-    if (model && options_has(options, "mutate")) {
-        say_usage(options, "--mutate runs on its own models: give no MODEL with it");
-        return false;
-    }
-    const char *first = NULL;
-    for (size_t k = 0; k < sizeof of_a_model / sizeof *of_a_model; k++) {
-        if (!options_has(options, of_a_model[k])) continue;
-        if (!model) {
-            say_usage(options, "--%s needs a MODEL", of_a_model[k]);
-            return false;
-        }
-        if (first && (strcmp(first, "text") != 0 || strcmp(of_a_model[k], "file") != 0)) {
-            say_usage(options, "give one of --%s and --%s", first, of_a_model[k]);
-            return false;
-        }
-        first = of_a_model[k];
-    }
-    const char *against = options_value(options, "against", NULL);
-    if (!against || path_has_suffix(against, ".safetensors")) return true;
-    say_usage(options, "--against: unknown suffix in '%s', expected .safetensors", against);
-    return false;
+    const common_options *options = &request->reading.common;
+    const void *const of_a_model[] = {&request->against, &request->reading.ids, &request->reading.texts,
+                                      &request->reading.files, &request->tokens};
+    if (options->argument_count && request->mutate)
+        return say_usage(options, "--mutate runs on its own models: give no MODEL with it");
+    for (size_t k = 0; k < sizeof of_a_model / sizeof *of_a_model; k++)
+        if (!options->argument_count && option_given(options, of_a_model[k]))
+            return say_usage(options, "--%s needs a MODEL", option_name(options, of_a_model[k]));
+    if (!request->against || path_has_suffix(request->against, ".safetensors")) return EXIT_OK;
+    return option_wrong(options, &request->against, "unknown suffix in '%s', expected .safetensors", request->against);
 }
 
-static int run(const parsed_options *options)
+static int run(const common_options *options)
 {
-    verify_options verify;
+    const verify_request *request = (const verify_request *)options;
+    verify_options verify = options_of(options);
     verify_report report = {0};
     deberta_error error = {0};
     verify_output output;
-    int status = read_options(options, &verify);
-    if (status != EXIT_OK) return status;
-    if (!check_combination(options) || !table_format_read(options, &output.format) ||
+    int status = EXIT_OK;
+    if (check_request(request) != EXIT_OK || !table_format_read(options, &output.format) ||
         !output_paths_read(options, &output.paths))
         return EXIT_USAGE;
-    const char *mutation = options_value(options, "mutate", NULL);
-    if (mutation) return mutate(options, &verify, &output, mutation);
-    if (options_has(options, "against")) {
-        status = verify_against_file(options, &verify, &report);
-    } else if (options_argument_count(options)) {
-        status = verify_one(options, &verify, &report);
+    if (request->mutate) return mutate(options, &verify, &output, request->mutate);
+    if (request->against) {
+        status = verify_against_file(options, request->against, &verify, &report);
+    } else if (options->argument_count) {
+        status = verify_one(request, &verify, &report);
     } else if (verify_kernels(&report, &verify, &error) != DEBERTA_OK ||
                verify_standard(&report, &verify, &error) != DEBERTA_OK) {
         status = say_error(options, &error);
@@ -315,18 +300,22 @@ static int run(const parsed_options *options)
     return status;
 }
 
-static const option_spec options[] = {
-    {"text", 0, "TEXT", "verify on this text; may be repeated", TEXTS_AT(reading_options, texts)},
+static const option options[] = {
+    {"text", 0, "TEXT", "verify on this text; may be repeated", TEXTS_AT(reading_options, texts),
+     .not_with = "ids tokens against"},
     {"file", 'f', "FILE", "verify on texts, one a line, or objects (.jsonl); - is standard input",
-     TEXTS_AT(reading_options, files)},
-    {"ids", 0, "LIST", "verify on these token ids", TEXTS_AT(reading_options, ids)},
-    {"tokens", 'n', "N", "verify on N made-up ids (default 48)"},
-    {"against", 0, "FILE", "compare with tensors in the layout of `encode`, such as tools/reference.py writes"},
+     TEXTS_AT(reading_options, files), .not_with = "ids tokens against"},
+    {"ids", 0, "LIST", "verify on these token ids", TEXTS_AT(reading_options, ids), .not_with = "tokens against"},
+    {"tokens", 'n', "N", "verify on N made-up ids (default 48)", SIZE_AT(verify_request, tokens, 1, 1 << 16),
+     .not_with = "against"},
+    {"against", 0, "FILE", "compare with tensors in the layout of `encode`, such as tools/reference.py writes",
+     TEXT_AT(verify_request, against)},
     ABLATE_OPTION,
     {"mutate", 0, "NAME",
-     "put a fault into the engine: exit 1 if it is noticed, 0 if not; `list` names them; text or JSON"},
+     "put a fault into the engine: exit 1 if it is noticed, 0 if not; `list` names them; text or JSON",
+     TEXT_AT(verify_request, mutate)},
     TABLE_FORMAT_OPTIONS,
-    {NULL, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 const command command_verify = {
@@ -335,7 +324,8 @@ const command command_verify = {
     .arguments = "[MODEL]",
     .max_arguments = 1,
     .options = options,
-    .size = sizeof(reading_options),
+    .size = sizeof(verify_request),
+    .defaults = &(const verify_request){.tokens = 48},
     .most_outputs = OUTPUT_PATHS_MOST,
     .example = "  deberta verify\n  deberta verify synthetic:v3-xsmall,layers=2 -n 100\n"
                "  deberta verify models/demo --text 'Call me Ishmael.' --latex -o errors.pdf   # a chart by layer\n"

@@ -17,7 +17,7 @@
 static const double limit_of_a_layer = 128;
 
 typedef struct against_job {
-    const parsed_options *options;
+    const common_options *options;
     const verify_options *verify;
     verify_report *report;
     const char *path;
@@ -231,7 +231,7 @@ static deberta_status run_job(against_job *job, deberta_error *err)
     if (job->input.sequences == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: every position is masked", job->path);
     DEBERTA_TRY(mapped_file_open(&job->file, job->path, err));
     DEBERTA_TRY(safetensors_list(&job->tensors, job->file.bytes, job->file.size_bytes, job->path, err));
-    DEBERTA_TRY(deberta_model_open(&job->model, options_argument(job->options, 0), &model_options, err));
+    DEBERTA_TRY(deberta_model_open(&job->model, job->options->arguments[0], &model_options, err));
     job->info = *deberta_model_describe(job->model);
     DEBERTA_TRY(input_check(&job->input, &job->info, job->path, err));
     for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++) {
@@ -245,11 +245,11 @@ static deberta_status run_job(against_job *job, deberta_error *err)
     return DEBERTA_OK;
 }
 
-int verify_against_file(const parsed_options *options, const verify_options *verify, verify_report *report)
+int verify_against_file(const common_options *options, const char *path, const verify_options *verify,
+                        verify_report *report)
 {
     deberta_error error = {0};
-    against_job job = {
-        .options = options, .verify = verify, .report = report, .path = options_value(options, "against", "")};
+    against_job job = {.options = options, .verify = verify, .report = report, .path = path};
     report->errors_only = true;
     const deberta_status status = run_job(&job, &error);
     tensor_list_free(&job.tensors);

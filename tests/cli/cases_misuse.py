@@ -325,7 +325,7 @@ TABLE = [
     ("receptive-field-behaviour-layers", ["receptive-field", TINY, "--behaviour-layers", "1"], 2, ["--behaviour-layers needs --behaviour"]),
     ("receptive-field-influence-tokens", ["receptive-field", TINY, "--influence-tokens", "9"], 2, ["--influence-tokens needs --influence"]),
     ("receptive-field-influence-sources", ["receptive-field", TINY, "--influence-sources", "1"], 2, ["--influence-sources needs --influence"]),
-    ("receptive-field-influence-ids", ["receptive-field", TINY, "--influence", "--influence-tokens", "9", "--ids", "1,2,3"], 2, ["--influence-tokens is for a made-up text; --ids"]),
+    ("receptive-field-influence-ids", ["receptive-field", TINY, "--influence", "--influence-tokens", "9", "--ids", "1,2,3"], 2, ["--influence-tokens and --ids exclude each other"]),
     ("receptive-field-no-terms", ["receptive-field", "{G}/14-v2-none-n7"], 3, ["no relative positions"]),
     # ---- report
     ("report-none", ["report"], 2, ["expected MODEL"]),
