@@ -39,7 +39,7 @@ static void scatter_to_first(learner *l, const head_rows *rows, const float *d_s
 /* A token is replaced where the one that stands there is not the labelled one. */
 static void losses_of_rows(learner *l, const step_batch *batch, const head_rows *rows, size_t stride, float weight)
 {
-    const int32_t *ids = batch->sampled_ids ? batch->sampled_ids : batch->ids;
+    const int32_t *ids = l->ids;
     const float scale = weight / (float)rows->count;
     for (size_t i = 0; i < rows->count; i++) {
         const size_t t = rows->tokens[i];

@@ -28,44 +28,101 @@ deberta_status run_folder_prepare(const char *folder, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static bool write_line(FILE *log, const training *run, const step_report *report, double seconds)
-{
-    const step_result *result = &report->result;
-    fprintf(log, "{\"step\": %zu, \"loss\": %.17g, ", report->step, result->loss);
-    if (run->options.sift_weight > 0) fprintf(log, "\"loss_clean\": %.17g, ", result->head_loss);
-    fprintf(
-        log,
-        "\"learning_rate\": %.17g, \"gradient_norm\": %.17g, \"tokens\": %zu, \"labelled\": %zu, \"seconds\": %.3f}\n",
-        report->learning_rate, report->gradient_norm, result->tokens, result->labelled, seconds);
-    return fflush(log) == 0;
-}
+/* ---------------------------------------------------------------------------------------------------------------- log */
 
-static deberta_status run_steps(training *run, FILE *log, const char *folder,
-                                int (*on_step)(void *context, const step_report *report), void *context,
-                                deberta_error *err)
-{
-    bool goes_on = true;
-    while (goes_on && run->optimizer.done < run->optimizer.options.steps) {
-        step_report report;
-        const double began = clock_seconds();
-        DEBERTA_TRY(training_step(run, &report, err));
-        if (!write_line(log, run, &report, clock_seconds() - began))
-            DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(folder), strerror(errno));
-        goes_on = !on_step || on_step(context, &report) == 0;
-    }
-    return DEBERTA_OK;
-}
-
-deberta_status run_folder_train(training *run, const char *folder, const char *source_folder,
-                                int (*on_step)(void *context, const step_report *report), void *context,
-                                deberta_error *err)
+static deberta_status open_log(FILE **log, const char *folder, deberta_error *err)
 {
     char path[PATH_BYTES];
     snprintf(path, sizeof path, "%s/log.jsonl", folder);
-    FILE *log = fopen(path, "w");
-    if (!log) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(path), strerror(errno));
-    const deberta_status status = run_steps(run, log, folder, on_step, context, err);
+    *log = fopen(path, "w");
+    if (!*log) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(path), strerror(errno));
+    return DEBERTA_OK;
+}
+
+static void begin_line(FILE *log, size_t step, double loss)
+{
+    fprintf(log, "{\"step\": %zu, \"loss\": %.17g, ", step, loss);
+}
+
+/* What is in every line, and its end. */
+static deberta_status end_line(FILE *log, const char *folder, const step_report *report, double began,
+                               deberta_error *err)
+{
+    fprintf(log, "\"learning_rate\": %.17g, \"tokens\": %zu, \"labelled\": %zu, \"seconds\": %.3f}\n",
+            report->learning_rate, report->result.tokens, report->result.labelled, clock_seconds() - began);
+    if (fflush(log) != 0) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(folder), strerror(errno));
+    return DEBERTA_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- one model */
+
+static deberta_status run_step(training *run, FILE *log, const char *folder, step_report *report, deberta_error *err)
+{
+    const double began = clock_seconds();
+    DEBERTA_TRY(training_step(run, report, err));
+    begin_line(log, report->step, report->result.loss);
+    if (run->options.sift_weight > 0) fprintf(log, "\"loss_clean\": %.17g, ", report->result.head_loss);
+    fprintf(log, "\"gradient_norm\": %.17g, ", report->gradient_norm);
+    return end_line(log, folder, report, began, err);
+}
+
+deberta_status run_folder_train(training *run, const char *folder, const char *source_folder, step_listener on_step,
+                                void *context, deberta_error *err)
+{
+    FILE *log;
+    step_report report;
+    bool goes_on = true;
+    deberta_status status = open_log(&log, folder, err);
+    if (status != DEBERTA_OK) return status;
+    while (status == DEBERTA_OK && goes_on && run->optimizer.done < run->optimizer.options.steps) {
+        status = run_step(run, log, folder, &report, err);
+        if (status == DEBERTA_OK && on_step) goes_on = on_step(context, &report) == 0;
+    }
+    fclose(log);
+    return status == DEBERTA_OK ? save_model(folder, source_folder, &run->learner->set, err) : status;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- a pair */
+
+static deberta_status run_pair_step(training_pair *pair, FILE *log, const char *folder, pair_report *report,
+                                    deberta_error *err)
+{
+    const double began = clock_seconds();
+    DEBERTA_TRY(pair_step(pair, report, err));
+    begin_line(log, report->generator.step, report->loss);
+    fprintf(log, "\"loss_generator\": %.17g, \"loss_discriminator\": %.17g, ", report->generator.result.head_loss,
+            report->discriminator.result.head_loss);
+    fprintf(log, "\"gradient_norm_generator\": %.17g, \"gradient_norm_discriminator\": %.17g, ",
+            report->generator.gradient_norm, report->discriminator.gradient_norm);
+    return end_line(log, folder, &report->generator, began, err);
+}
+
+static deberta_status save_part(const char *folder, const char *name, const char *source_folder,
+                                const parameter_set *set, deberta_error *err)
+{
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    DEBERTA_TRY(run_folder_prepare(path, err));
+    return save_model(path, source_folder, set, err);
+}
+
+deberta_status run_folder_train_pair(training_pair *pair, const char *folder, const char *generator_folder,
+                                     const char *discriminator_folder, step_listener on_step, void *context,
+                                     deberta_error *err)
+{
+    FILE *log;
+    pair_report report;
+    bool goes_on = true;
+    const optimizer *optimizer = &pair->generator.optimizer;
+    deberta_status status = open_log(&log, folder, err);
+    if (status != DEBERTA_OK) return status;
+    while (status == DEBERTA_OK && goes_on && optimizer->done < optimizer->options.steps) {
+        status = run_pair_step(pair, log, folder, &report, err);
+        if (status == DEBERTA_OK && on_step) goes_on = on_step(context, &report.discriminator) == 0;
+    }
     fclose(log);
     DEBERTA_TRY(status);
-    return save_model(folder, source_folder, &run->learner->set, err);
+    pair_share_tables(pair);
+    DEBERTA_TRY(save_part(folder, "generator", generator_folder, &pair->generator.learner->set, err));
+    return save_part(folder, "discriminator", discriminator_folder, &pair->discriminator.learner->set, err);
 }

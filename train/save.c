@@ -9,7 +9,7 @@
 #include "core/io/export.h"
 #include "core/io/mapped_file.h"
 
-enum { NAME_BYTES = TENSOR_MAX_NAME_BYTES + 8, PATH_BYTES = 4096 };
+enum { NAME_BYTES = TENSOR_MAX_NAME_BYTES + 32, PATH_BYTES = 4096 };
 
 typedef struct tensor_names {
     char (*names)[NAME_BYTES];
@@ -55,33 +55,36 @@ static deberta_status finish(export_file **file, deberta_status status, deberta_
 
 /* --------------------------------------------------------------------------------------------------------- gradients */
 
-static deberta_status write_gradients(export_file *file, const parameter_set *set, const step_report *report,
-                                      bool has_clean_loss, deberta_error *err)
+static deberta_status write_gradients(export_file *file, const named_loss *losses, size_t loss_count,
+                                      const named_set *sets, size_t set_count, deberta_error *err)
 {
     size_t index = 0;
-    DEBERTA_TRY(export_write(file, index++, 0, &report->result.loss, 1, err));
-    if (has_clean_loss) DEBERTA_TRY(export_write(file, index++, 0, &report->result.head_loss, 1, err));
-    for (size_t i = 0; i < set->count; i++) {
-        const parameter *p = &set->items[i];
-        if (p->trained) DEBERTA_TRY(export_write(file, index++, 0, p->gradient, p->count, err));
-    }
+    for (size_t i = 0; i < loss_count; i++) DEBERTA_TRY(export_write(file, index++, 0, &losses[i].value, 1, err));
+    for (size_t k = 0; k < set_count; k++)
+        for (size_t i = 0; i < sets[k].set->count; i++) {
+            const parameter *p = &sets[k].set->items[i];
+            if (p->trained) DEBERTA_TRY(export_write(file, index++, 0, p->gradient, p->count, err));
+        }
     return DEBERTA_OK;
 }
 
-deberta_status save_gradients(const char *path, const parameter_set *set, const step_report *report,
-                              bool has_clean_loss, deberta_error *err)
+deberta_status save_gradients(const char *path, const named_loss *losses, size_t loss_count, const named_set *sets,
+                              size_t set_count, deberta_error *err)
 {
     tensor_names list;
     export_file *file = NULL;
-    deberta_status status = begin_names(&list, set->count + 2, err);
+    size_t most = loss_count;
+    for (size_t k = 0; k < set_count; k++) most += sets[k].set->count;
+    deberta_status status = begin_names(&list, most, err);
     if (status == DEBERTA_OK) {
-        add_name(&list, DTYPE_F64, "", "loss");
-        if (has_clean_loss) add_name(&list, DTYPE_F64, "", "loss.clean");
-        for (size_t i = 0; i < set->count; i++)
-            if (set->items[i].trained) add_parameter(&list, "grad.", &set->items[i]);
+        for (size_t i = 0; i < loss_count; i++) add_name(&list, DTYPE_F64, "", losses[i].name);
+        for (size_t k = 0; k < set_count; k++)
+            for (size_t i = 0; i < sets[k].set->count; i++)
+                if (sets[k].set->items[i].trained) add_parameter(&list, sets[k].prefix, &sets[k].set->items[i]);
         status = export_safetensors(&file, path, list.tensors, list.count, NULL, 0, err);
     }
-    if (status == DEBERTA_OK) status = finish(&file, write_gradients(file, set, report, has_clean_loss, err), err);
+    if (status == DEBERTA_OK)
+        status = finish(&file, write_gradients(file, losses, loss_count, sets, set_count, err), err);
     free_names(&list);
     return status;
 }

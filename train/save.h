@@ -6,10 +6,19 @@
 
 #include "train/training.h"
 
-/* `loss` (F64, [1]; with SiFT also `loss.clean`) and `grad.NAME` (F32, stored name and shape) of every trained tensor.
- */
-deberta_status save_gradients(const char *path, const parameter_set *set, const step_report *report,
-                              bool has_clean_loss, deberta_error *err);
+typedef struct named_loss {
+    const char *name; /* "loss", "loss.clean" ... */
+    double value;
+} named_loss;
+
+typedef struct named_set {
+    const char *prefix; /* of its gradients, such as "grad." */
+    const parameter_set *set;
+} named_set;
+
+/* Losses (F64, [1]), then prefix + NAME (F32, stored name and shape) of every trained tensor of the sets. */
+deberta_status save_gradients(const char *path, const named_loss *losses, size_t loss_count, const named_set *sets,
+                              size_t set_count, deberta_error *err);
 
 /* model.safetensors, float32, in the names of the files it came from, and copies of config.json and of the tokenizer's
  * files. The folder must exist. */

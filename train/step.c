@@ -89,7 +89,7 @@ deberta_status step_run(learner *l, const step_batch *batch, const step_options 
     head_result head = {0};
     const bool decoded = options->task == STEP_MLM && l->options.decodes;
     take_bounds(l, batch);
-    l->ids = options->task == STEP_RTD && batch->sampled_ids ? batch->sampled_ids : batch->ids;
+    l->ids = options->reads_sampled ? batch->sampled_ids : batch->ids;
     parameter_set_clear_gradients(&l->set);
     DEBERTA_TRY(forward(l, batch, err));
     executor_begin(l->session->executor);

@@ -12,8 +12,9 @@ typedef enum step_task { STEP_MLM, STEP_RTD, STEP_SEQUENCE, STEP_CHOICE, STEP_TO
 
 typedef struct step_options {
     step_task task;
-    bool decodes;     /* masked language model: behind the Enhanced Mask Decoder */
-    float rtd_weight; /* of the discriminator's loss */
+    bool decodes;       /* masked language model: behind the Enhanced Mask Decoder */
+    float rtd_weight;   /* of the discriminator's loss */
+    bool reads_sampled; /* replaced tokens: the ids are those that a generator has sampled */
     class_pairs pairs;
     float sift_weight;
 } step_options;

@@ -99,6 +99,9 @@ deberta_status step_check(const learner *l, const step_batch *batch, const step_
 {
     const batch_check c = {.model = l->model, .batch = batch, .options = options};
     DEBERTA_TRY(check_head(&c, err));
+    if (options->reads_sampled && !batch->sampled_ids)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
+                     "the tensor 'sampled_ids' is missing: what the generator has put into the text");
     for (size_t i = 0; i < batch->sequences; i++) {
         for (size_t t = batch->starts[i]; t < batch->starts[i + 1]; t++) DEBERTA_TRY(check_token(&c, i, t, err));
         if (options->task == STEP_SEQUENCE && !batch->targets)

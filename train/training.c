@@ -22,6 +22,7 @@ deberta_status training_gradients(const training *t, size_t step, step_report *r
     deberta_status status = run_batch(t, &batch, &report->result, err);
     step_batch_free(&batch);
     DEBERTA_TRY(status);
+    if (t->on_gradients) t->on_gradients(t->context);
     report->gradient_norm = parameter_set_norm(&l->set);
     if (isfinite(report->result.loss) && isfinite(report->gradient_norm)) return DEBERTA_OK;
     const parameter *wrong = parameter_set_not_finite(&l->set);

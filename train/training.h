@@ -12,6 +12,8 @@ typedef struct training {
     const batch_file *batches; /* used round and round */
     step_options options;
     optimizer optimizer;
+    void (*on_gradients)(void *context); /* before they are looked at; NULL: nothing to do */
+    void *context;
 } training;
 
 typedef struct step_report {

@@ -1,4 +1,5 @@
 /* `deberta train` and `deberta finetune`: gradients of a batch, or a run of updates. SPDX-License-Identifier: MIT */
+#include <math.h>
 #include <string.h>
 
 #include "cli/commands.h"
@@ -6,9 +7,11 @@
 #include "command/run.h"
 #include "train/run_folder.h"
 
+/* With a generator, a pair; without, the discriminator's place is that of the model that is trained, whatever it is. */
 typedef struct train_job {
     const train_options *options;
-    training training;
+    training_pair pair;
+    training *model; /* &pair.discriminator */
     batch_file *batches;
     progress_bar progress;
 } train_job;
@@ -18,59 +21,75 @@ static const char *model_folder(const train_job *job) { return job->options->com
 /* ---------------------------------------------------------------------------------------------------------- opening */
 
 /* mlm_emd where the model has it, if nothing was asked for. */
-static deberta_status choose_head(train_job *job, deberta_error *err)
+static deberta_status choose_head(const train_job *job, training *run, const char *folder, deberta_error *err)
 {
     const deberta_model_options options = {.struct_size = sizeof options, .describe_only = 1};
     deberta_model *model = NULL;
-    job->training.options.decodes = job->options->head == TRAIN_HEAD_MLM_EMD;
-    if (job->training.options.task != STEP_MLM || job->options->head != TRAIN_HEAD_AUTO) return DEBERTA_OK;
-    DEBERTA_TRY(deberta_model_open(&model, model_folder(job), &options, err));
-    job->training.options.decodes = deberta_task_width(model, DEBERTA_TASK_MLM_EMD) > 0;
+    run->options.decodes = job->options->head == TRAIN_HEAD_MLM_EMD;
+    if (run->options.task != STEP_MLM || job->options->head != TRAIN_HEAD_AUTO) return DEBERTA_OK;
+    DEBERTA_TRY(deberta_model_open(&model, folder, &options, err));
+    run->options.decodes = deberta_task_width(model, DEBERTA_TASK_MLM_EMD) > 0;
     deberta_model_free(&model);
     return DEBERTA_OK;
 }
 
-static deberta_status open_job(train_job *job, deberta_error *err)
+static deberta_status open_training(const train_job *job, training *run, const char *folder, deberta_error *err)
 {
     const train_options *o = job->options;
-    const bool runs = o->batches != NULL;
     const size_t passes = o->sift > 0 ? 2 : 1;
-    DEBERTA_TRY(choose_head(job, err));
-    DEBERTA_TRY(batch_file_open(&job->batches, runs ? o->batches : o->batch, runs, job->training.options.task, err));
-    job->training.batches = job->batches;
+    const optimizer_options recipe = train_recipe(o);
+    DEBERTA_TRY(choose_head(job, run, folder, err));
+    run->batches = job->batches;
     const learner_options options = {
         .threads = o->common.threads,
         .max_tokens = passes * batch_file_most_tokens(job->batches),
         .parts = o->shards,
         .isa = o->common.isa,
         .reference = (deberta_reference)o->common.reference,
-        .decodes = job->training.options.decodes,
+        .decodes = run->options.decodes,
     };
-    return learner_open(&job->training.learner, model_folder(job), &options, err);
+    DEBERTA_TRY(learner_open(&run->learner, folder, &options, err));
+    if (!o->batches) return DEBERTA_OK;
+    return optimizer_open(&run->optimizer, &run->learner->set, run->learner->model->config.layers, &recipe, err);
+}
+
+static deberta_status open_job(train_job *job, deberta_error *err)
+{
+    const train_options *o = job->options;
+    const bool runs = o->batches != NULL;
+    DEBERTA_TRY(batch_file_open(&job->batches, runs ? o->batches : o->batch, runs, job->model->options.task, err));
+    DEBERTA_TRY(open_training(job, job->model, model_folder(job), err));
+    if (!o->generator) return DEBERTA_OK;
+    job->pair.generator.options.task = STEP_MLM;
+    DEBERTA_TRY(open_training(job, &job->pair.generator, o->generator, err));
+    return pair_open(&job->pair, err);
 }
 
 static void close_job(train_job *job)
 {
-    optimizer_free(&job->training.optimizer);
-    learner_free(&job->training.learner);
+    training *const both[] = {&job->pair.generator, &job->pair.discriminator};
+    for (size_t i = 0; i < 2; i++) {
+        optimizer_free(&both[i]->optimizer);
+        learner_free(&both[i]->learner);
+    }
     batch_file_close(&job->batches);
 }
 
-/* ---------------------------------------------------------------------------------------------------- a step, a run */
+/* ---------------------------------------------------------------------------------------------------------- one step */
 
-static int print_step(const train_job *job, const step_report *report)
+static int print_step(const train_job *job, const step_report *report, double loss)
 {
     const common_options *options = &job->options->common;
     const step_result *result = &report->result;
     if (options->json)
-        return run_print_json(options, json_pack("{s:f, s:I, s:I, s:f}", "loss", result->loss, "tokens",
+        return run_print_json(options, json_pack("{s:f, s:I, s:I, s:f}", "loss", loss, "tokens",
                                                  (json_int_t)result->tokens, "labelled", (json_int_t)result->labelled,
                                                  "gradient_norm", report->gradient_norm));
     text_output output;
     const int status = text_output_open(options, options_out(options), &output);
     if (status != EXIT_OK) return status;
-    fprintf(output.file, "loss %.6f of %zu labels in %zu tokens, norm of the gradients %.4g\n", result->loss,
-            result->labelled, result->tokens, report->gradient_norm);
+    fprintf(output.file, "loss %.6f of %zu labels in %zu tokens, norm of the gradients %.4g\n", loss, result->labelled,
+            result->tokens, report->gradient_norm);
     return text_output_close(options, &output);
 }
 
@@ -79,11 +98,34 @@ static int run_one_step(train_job *job)
     deberta_error error = {0};
     step_report report;
     const train_options *o = job->options;
-    deberta_status status = training_gradients(&job->training, 0, &report, &error);
+    deberta_status status = training_gradients(job->model, 0, &report, &error);
+    const named_loss losses[] = {{"loss", report.result.loss}, {"loss.clean", report.result.head_loss}};
+    const named_set set = {"grad.", &job->model->learner->set};
     if (status == DEBERTA_OK && o->gradients)
-        status = save_gradients(o->gradients, &job->training.learner->set, &report, o->sift > 0, &error);
-    return status == DEBERTA_OK ? print_step(job, &report) : say_error(&o->common, &error);
+        status = save_gradients(o->gradients, losses, o->sift > 0 ? 2 : 1, &set, 1, &error);
+    return status == DEBERTA_OK ? print_step(job, &report, report.result.loss) : say_error(&o->common, &error);
 }
+
+/* Both losses at the weights as they are; one norm. */
+static int run_one_pair(train_job *job)
+{
+    deberta_error error = {0};
+    pair_report report;
+    const train_options *o = job->options;
+    deberta_status status = pair_gradients(&job->pair, 0, &report, &error);
+    if (status != DEBERTA_OK) return say_error(&o->common, &error);
+    const named_loss losses[] = {{"loss", report.loss},
+                                 {"loss.generator", report.generator.result.head_loss},
+                                 {"loss.discriminator", report.discriminator.result.head_loss}};
+    const named_set sets[] = {{"grad.generator.", &job->pair.generator.learner->set},
+                              {"grad.discriminator.", &job->pair.discriminator.learner->set}};
+    if (o->gradients) status = save_gradients(o->gradients, losses, 3, sets, 2, &error);
+    if (status != DEBERTA_OK) return say_error(&o->common, &error);
+    report.generator.gradient_norm = hypot(report.generator.gradient_norm, report.discriminator.gradient_norm);
+    return print_step(job, &report.generator, report.loss);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- a run */
 
 static int show_step(void *context, const step_report *report)
 {
@@ -99,17 +141,17 @@ static int run_all_steps(train_job *job)
 {
     deberta_error error = {0};
     const train_options *o = job->options;
-    const learner *l = job->training.learner;
-    const optimizer_options recipe = train_recipe(o);
     const char *folder = options_out(&o->common);
-    deberta_status status = optimizer_open(&job->training.optimizer, &l->set, l->model->config.layers, &recipe, &error);
-    if (status == DEBERTA_OK) status = run_folder_prepare(folder, &error);
+    deberta_status status = run_folder_prepare(folder, &error);
     if (status != DEBERTA_OK) return say_error(&o->common, &error);
     job->progress = progress_begin(&o->common, "steps", o->steps);
-    status = run_folder_train(&job->training, folder, model_folder(job), show_step, job, &error);
+    if (o->generator)
+        status = run_folder_train_pair(&job->pair, folder, o->generator, model_folder(job), show_step, job, &error);
+    else
+        status = run_folder_train(job->model, folder, model_folder(job), show_step, job, &error);
     progress_end(&job->progress);
     if (status != DEBERTA_OK) return say_error(&o->common, &error);
-    say_note(&o->common, "%zu steps; the model is in %s", o->steps, folder);
+    say_note(&o->common, "%zu steps; what was trained is in %s", o->steps, folder);
     return EXIT_OK;
 }
 
@@ -117,16 +159,18 @@ static int run_task(const common_options *common, step_task task)
 {
     deberta_error error = {0};
     const train_options *o = (const train_options *)common;
-    train_job job = {
-        .options = o,
-        .training.options = {.task = task, .rtd_weight = (float)o->rtd_weight, .sift_weight = (float)o->sift}};
+    train_job job = {.options = o, .model = &job.pair.discriminator};
+    job.model->options =
+        (step_options){.task = task, .rtd_weight = (float)o->rtd_weight, .sift_weight = (float)o->sift};
     int status = train_options_check(o);
     if (status != EXIT_OK) return status;
     if (!run_is_model_place(common)) return EXIT_INPUT;
     if (open_job(&job, &error) != DEBERTA_OK)
         status = say_error(common, &error);
+    else if (o->batches)
+        status = run_all_steps(&job);
     else
-        status = o->batches ? run_all_steps(&job) : run_one_step(&job);
+        status = o->generator ? run_one_pair(&job) : run_one_step(&job);
     close_job(&job);
     return status;
 }

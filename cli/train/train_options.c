@@ -5,6 +5,7 @@
 
 static const char *const head_words[] = {"auto", "mlm", "mlm_emd", NULL};
 static const char *const optimizer_words[] = {"adamw", "xadam", NULL};
+static const char *const sharing_words[] = {"gdes", NULL};
 static const char *const schedule_words[] = {"linear", "microsoft", "constant", NULL};
 
 const train_options train_defaults = {
@@ -83,6 +84,10 @@ const option train_mlm_options_table[] = {
 };
 
 const option train_rtd_options_table[] = {
+    {"generator", 0, "MODEL", "train this masked language model as well; tables are shared by difference",
+     TEXT_AT(train_options, generator)},
+    {"sharing", 0, "NAME", "how tables are shared: gdes, by difference, is the only way so far",
+     CHOICE_AT(train_options, sharing, sharing_words), .needs = "generator"},
     {"rtd-weight", 0, "W", "of the loss (default 50)", NUMBER_AT(train_options, rtd_weight, 0, 1e9)},
     TRAIN_OPTIONS,
     {NULL},

@@ -9,11 +9,11 @@ typedef enum train_head { TRAIN_HEAD_AUTO, TRAIN_HEAD_MLM, TRAIN_HEAD_MLM_EMD } 
 
 typedef struct train_options {
     common_options common;
-    const char *batch, *batches, *gradients;
+    const char *batch, *batches, *gradients, *generator;
     size_t steps, warmup, shards;
     double dropout, rtd_weight, sift;
     double learning_rate, weight_decay, beta1, beta2, epsilon, clip, layer_decay;
-    int head, optimizer, schedule;
+    int head, optimizer, schedule, sharing;
 } train_options;
 
 extern const train_options train_defaults;

@@ -57,6 +57,33 @@ def test_gradients(bench):
             assert max(abs(a - b) for a, b in zip(got[tensor][2], values)) <= 1e-4 * largest + 1e-6, (name, tensor)
 
 
+def test_pair(bench):
+    folder = case(bench, "12-v3-rtd-gdes")
+    words = ["train", "rtd", os.path.join(folder, "discriminator"), "--generator", os.path.join(folder, "generator"), *TRAIN]
+    bench.fine(*words, "--batch", os.path.join(folder, "batch.safetensors"), "--gradients", "g.safetensors")
+    got, want = tensors(bench.path("g.safetensors")), tensors(os.path.join(folder, "expected.safetensors"))
+    assert set(got) == set(want), set(got) ^ set(want)
+    for tensor, (_, shape, values) in want.items():
+        largest = max(abs(v) for v in values)
+        assert got[tensor][1] == shape, tensor
+        assert max(abs(a - b) for a, b in zip(got[tensor][2], values)) <= 1e-4 * largest + 1e-6, tensor
+    batch = {name: (dtype, [1, *shape], values) for name, (dtype, shape, values) in tensors(os.path.join(folder, "batch.safetensors")).items()}
+    write(bench.path("batches.safetensors"), batch)
+    run = [*words, "--batches", "batches.safetensors", "--steps", "3", "--learning-rate", "0.01", "--out", "pair"]
+    bench.fine(*run)
+    trained = {part: tensors(bench.path(f"pair/{part}/model.safetensors")) for part in ("generator", "discriminator")}
+    name = "deberta.embeddings.word_embeddings."
+    sums = zip(trained["generator"][name + "weight"][2], trained["discriminator"][name + "_weight"][2], trained["discriminator"][name + "weight"][2])
+    assert all(abs(a + b - c) <= 1e-6 for a, b, c in sums), "the discriminator's table is the generator's plus the difference"
+    with open(bench.path("pair/log.jsonl"), encoding="utf-8") as file:
+        lines = [json.loads(line) for line in file]
+    assert len(lines) == 3 and all(abs(line["loss_generator"] + 50 * line["loss_discriminator"] - line["loss"]) < 1e-6 for line in lines)
+    batch.pop("sampled_ids")
+    write(bench.path("batches.safetensors"), batch)
+    result = bench.run(*run[:-1], "other")
+    assert result.code == 3 and "'sampled_ids' is missing" in result.err, result.describe()
+
+
 def test_run(bench):
     folder = case(bench, "t1-v3-mlm-emd-adamw")
     recipe = ["--batches", os.path.join(folder, "batches.safetensors"), "--steps", "30", "--learning-rate", "0.002", "--warmup", "5"]
