@@ -1,6 +1,7 @@
-/* SPDX-License-Identifier: MIT */
+/* Measuring single kernels, tier beside tier, and three of them beside SLEEF. SPDX-License-Identifier: MIT */
 #include "bench/kernel_bench.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "core/dispatch.h"
 #include "core/model/pack.h"
 #include "core/model/positions.h"
+#include "reference/sleef_math.h"
 
 enum { DEFAULT_SAMPLES = 15 };
 #define DEFAULT_SAMPLE_SECONDS 200e-6
@@ -200,7 +202,58 @@ static void count_work(kernel_measurement *m, const kernel_problem *p)
     m->bytes = floats * sizeof(float);
 }
 
+/* ------------------------------------------------------------------------------------------------------------ SLEEF */
+
+/* False for problems that SLEEF has no function for. */
+static bool find_sleef_function(const kernel_problem *p, sleef_function *function)
+{
+    static const kernel_activation covered[SLEEF_FUNCTIONS] = {
+        [SLEEF_EXP] = KERNEL_EXP, [SLEEF_GELU] = KERNEL_GELU, [SLEEF_TANH] = KERNEL_TANH};
+    for (int f = 0; p->operation == KERNEL_ACTIVATE && f < SLEEF_FUNCTIONS; f++) {
+        if ((kernel_activation)p->function != covered[f]) continue;
+        *function = (sleef_function)f;
+        return true;
+    }
+    return false;
+}
+
+static void activate_with_sleef(float *x, size_t count, kernel_activation function)
+{
+    sleef_function by = SLEEF_EXP;
+    const kernel_problem p = {.operation = KERNEL_ACTIVATE, .function = (int)function};
+    if (find_sleef_function(&p, &by)) sleef_run(by, x, count);
+}
+
+/* The largest error of one call in units of the last place of the exact value; 0: not known. */
+static double worst_ulp(const kernels *table, kernel_data *d)
+{
+    sleef_function function = SLEEF_EXP;
+    double worst = 0;
+    if (!find_sleef_function(d->problem, &function)) return 0;
+    call(table, d);
+    for (size_t i = 0; i < d->problem->rows; i++)
+        for (size_t j = 0; j < d->problem->columns; j++) {
+            const double exact = sleef_expected(function, (double)d->a[i * d->lda + j]);
+            const double last = exact != 0 ? ldexp(1, ilogb(exact) + 1 - FLT_MANT_DIG) : 0;
+            const double unit = fmax(last, (double)FLT_TRUE_MIN);
+            worst = fmax(worst, fabs((double)d->c[i * d->ldc + j] - exact) / unit);
+        }
+    return worst;
+}
+
 /* -------------------------------------------------------------------------------------------------------- measuring */
+
+/* Tables of the tiers in their order, and behind them one whose activations are SLEEF's. */
+typedef struct competitors {
+    kernels tables[DEBERTA_ISA_COUNT + 1];
+    size_t tiers;
+} competitors;
+
+static size_t competitors_for(const competitors *all, const kernel_problem *problem)
+{
+    sleef_function function;
+    return all->tiers + (sleef_is_present() && find_sleef_function(problem, &function));
+}
 
 static double seconds_of(const kernels *table, kernel_data *d, size_t calls)
 {
@@ -219,17 +272,20 @@ static size_t calibrate(const kernels *table, kernel_data *d, double sample_seco
 }
 
 static deberta_status measure(kernel_measurement *found, kernel_data *d, const kernel_bench_options *o,
-                              const kernels *tables, double *samples, size_t count, deberta_error *err)
+                              const competitors *all, double *samples, size_t count, deberta_error *err)
 {
     double seconds = o->min_seconds > 0 ? o->min_seconds : DEFAULT_SAMPLE_SECONDS;
-    size_t calls[DEBERTA_ISA_COUNT];
-    for (size_t t = 0; t < o->isa_count; t++) calls[t] = calibrate(&tables[t], d, seconds);
+    const kernels *tables = all->tables;
+    const size_t running = competitors_for(all, d->problem);
+    size_t calls[DEBERTA_ISA_COUNT + 1];
+    for (size_t t = 0; t < running; t++) calls[t] = calibrate(&tables[t], d, seconds);
     for (size_t s = 0; s < count; s++) {
-        for (size_t t = 0; t < o->isa_count; t++) samples[t * count + s] = seconds_of(&tables[t], d, calls[t]);
+        for (size_t t = 0; t < running; t++) samples[t * count + s] = seconds_of(&tables[t], d, calls[t]);
     }
-    for (size_t t = 0; t < o->isa_count; t++) {
+    for (size_t t = 0; t < running; t++) {
         kernel_measurement *m = &found[t];
-        m->isa = o->isas[t];
+        m->isa = t < all->tiers ? o->isas[t] : DEBERTA_ISA_AUTO;
+        m->worst_ulp = worst_ulp(&tables[t], d);
         m->implementation = implementation_of(&tables[t], d->problem->operation);
         count_work(m, d->problem);
         DEBERTA_TRY(statistics_summarize(&m->time, samples + t * count, count, err));
@@ -242,10 +298,10 @@ static deberta_status measure(kernel_measurement *found, kernel_data *d, const k
 }
 
 static deberta_status measure_problem(kernel_measurement *found, const kernel_problem *problem,
-                                      const kernel_bench_options *o, const kernels *tables, deberta_error *err)
+                                      const kernel_bench_options *o, const competitors *all, deberta_error *err)
 {
     size_t count = o->samples ? o->samples : DEFAULT_SAMPLES;
-    double *samples = calloc(o->isa_count * count, sizeof *samples);
+    double *samples = calloc((o->isa_count + 1) * count, sizeof *samples);
     if (!samples) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu samples", count);
     arena memory = {0};
     kernel_data data = {.problem = problem};
@@ -254,7 +310,7 @@ static deberta_status measure_problem(kernel_measurement *found, const kernel_pr
     if (status == DEBERTA_OK) {
         carve(&memory, &data, o->cold);
         fill_data(&data);
-        status = measure(found, &data, o, tables, samples, count, err);
+        status = measure(found, &data, o, all, samples, count, err);
     }
     arena_release(&memory);
     free(samples);
@@ -264,14 +320,19 @@ static deberta_status measure_problem(kernel_measurement *found, const kernel_pr
 static deberta_status run_all(kernel_measurements *found, const kernel_problems *problems,
                               const kernel_bench_options *o, deberta_error *err)
 {
-    kernels tables[DEBERTA_ISA_COUNT];
-    for (size_t t = 0; t < o->isa_count; t++) DEBERTA_TRY(kernels_select(&tables[t], o->isas[t], err));
+    competitors all = {.tiers = o->isa_count};
+    for (size_t t = 0; t < o->isa_count; t++) DEBERTA_TRY(kernels_select(&all.tables[t], o->isas[t], err));
+    kernels *sleef = &all.tables[all.tiers];
+    *sleef = all.tables[0];
+    sleef->activate_f32 = activate_with_sleef;
+    sleef->activate_f32_isa = "SLEEF";
     for (size_t i = 0; i < problems->count; i++) {
         if (o->progress && !o->progress(o->progress_context, i, problems->count)) break;
         kernel_measurement *at = &found->measurements[found->count];
-        for (size_t t = 0; t < o->isa_count; t++) at[t].problem = i;
-        DEBERTA_TRY(measure_problem(at, &problems->problems[i], o, tables, err));
-        found->count += o->isa_count;
+        const size_t running = competitors_for(&all, &problems->problems[i]);
+        for (size_t t = 0; t < running; t++) at[t].problem = i;
+        DEBERTA_TRY(measure_problem(at, &problems->problems[i], o, &all, err));
+        found->count += running;
     }
     return DEBERTA_OK;
 }
@@ -282,7 +343,7 @@ deberta_status kernel_bench_run(kernel_measurements *found, const kernel_problem
     *found = (kernel_measurements){0};
     if (options->isa_count == 0 || options->isa_count > DEBERTA_ISA_COUNT)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu instruction sets", options->isa_count);
-    found->measurements = calloc(problems->count * options->isa_count + 1, sizeof *found->measurements);
+    found->measurements = calloc(problems->count * (options->isa_count + 1) + 1, sizeof *found->measurements);
     if (!found->measurements) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu problems", problems->count);
     deberta_status status = run_all(found, problems, options, err);
     if (status != DEBERTA_OK) kernel_measurements_free(found);
@@ -300,14 +361,14 @@ void kernel_measurements_free(kernel_measurements *found)
 deberta_status kernel_bench_print(const kernel_measurements *found, const kernel_problems *problems, FILE *out,
                                   text_table_style style, deberta_error *err)
 {
-    static const char *const titles[] = {"problem", "isa",       "kernel", "median us",  "MAD us",  "min us",
-                                         "GFLOP/s", "% of peak", "GB/s",   "ns/element", "speed-up"};
+    static const char *const titles[] = {"problem", "isa",       "kernel", "median us",  "MAD us",   "min us",
+                                         "GFLOP/s", "% of peak", "GB/s",   "ns/element", "speed-up", "ULP"};
     text_table table = text_table_make(sizeof titles / sizeof *titles);
     text_table_add_titles(&table, titles);
     for (size_t i = 0; i < found->count; i++) {
         const kernel_measurement *m = &found->measurements[i];
         text_table_add(&table, "%s", problems->problems[m->problem].text);
-        text_table_add(&table, "%s", deberta_isa_name(m->isa));
+        text_table_add(&table, "%s", m->isa == DEBERTA_ISA_AUTO ? "-" : deberta_isa_name(m->isa));
         text_table_add(&table, "%s", m->implementation);
         text_table_add(&table, "%.3f", 1e6 * m->time.median);
         text_table_add(&table, "%.3f", 1e6 * m->time.mad);
@@ -317,6 +378,7 @@ deberta_status kernel_bench_print(const kernel_measurements *found, const kernel
         text_table_add(&table, "%.1f", 1e-9 * m->bytes / m->time.median);
         text_table_add(&table, "%.3f", 1e9 * m->time.median / m->elements);
         text_table_add_known(&table, 2, m->speed_up, m->speed_up > 0);
+        text_table_add_known(&table, 2, m->worst_ulp, m->worst_ulp > 0);
     }
     return text_table_finish(&table, out, style, err);
 }

@@ -53,17 +53,19 @@ deberta_status kernel_problems_read(kernel_problems *list, FILE *file, const cha
 void kernel_problems_free(kernel_problems *list);
 
 typedef struct kernel_measurement {
-    size_t problem; /* index */
-    deberta_isa isa;
+    size_t problem;                /* index */
+    deberta_isa isa;               /* DEBERTA_ISA_AUTO: none of ours, but SLEEF */
     const char *implementation;    /* what the kernel table says about the slot */
     statistics_summary time;       /* seconds of one call */
     double gflop, bytes, elements; /* of one call; gflop 0: not counted in those */
     double gflops, peak_fraction;  /* of the median; 0: unknown */
     double speed_up;               /* over the first tier of the list */
+    double worst_ulp;              /* activate with exp, gelu, tanh: of all elements, in [-1, 1); else 0 */
 } kernel_measurement;
 
 typedef struct kernel_measurements {
-    kernel_measurement *measurements; /* owned; problem by problem, tiers in the order given */
+    kernel_measurement *measurements; /* owned; problem by problem, tiers in the order given, then SLEEF if it is in the
+                                         build and has the function */
     size_t count;
 } kernel_measurements;
 

@@ -60,6 +60,10 @@ typedef struct verify_options {
  * hurt: huge values, ties, subnormals, constant rows. */
 deberta_status verify_kernels(verify_report *report, const verify_options *options, deberta_error *err);
 
+/* exp, GELU and tanh of every tier, and SLEEF's, against float64; float64 of the C library against SLEEF's. Nothing in
+ * a build without SLEEF. */
+deberta_status verify_sleef(verify_report *report, const verify_options *options, deberta_error *err);
+
 /* A model on sequences, each by itself: hidden states of all layers, attention components, probabilities, head logits.
  * A row of the report covers all sequences. label: what rows begin with, "" for nothing. */
 deberta_status verify_model(verify_report *report, const verify_options *options, const char *path, const char *label,

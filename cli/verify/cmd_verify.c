@@ -287,6 +287,7 @@ static int run(const common_options *options)
     } else if (options->argument_count) {
         status = verify_one(request, &verify, &report);
     } else if (verify_kernels(&report, &verify, &error) != DEBERTA_OK ||
+               verify_sleef(&report, &verify, &error) != DEBERTA_OK ||
                verify_standard(&report, &verify, &error) != DEBERTA_OK) {
         status = say_error(options, &error);
     }

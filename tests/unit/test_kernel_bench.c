@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "bench/kernel_bench.h"
+#include "reference/sleef_math.h"
 #include "core/kernels.h"
 
 static kernel_problem parsed(const char *line)
@@ -98,14 +99,22 @@ static void test_every_operation_runs(void **state)
     kernel_measurements found;
     deberta_error err = {0};
     if (kernel_bench_run(&found, &list, &options, &err) != DEBERTA_OK) fail_msg("%s", err.message);
-    assert_int_equal(found.count, 12);
-    for (size_t i = 0; i < found.count; i++) {
+    assert_int_equal(found.count, 12 + sleef_is_present());
+    for (size_t i = 0; i < 12; i++) {
         const kernel_measurement *m = &found.measurements[i];
         assert_int_equal(m->problem, i / 2);
         assert_int_equal(m->isa, isas[i % 2]);
         assert_true(m->time.count == 3 && m->time.minimum > 0);
         assert_true(m->elements > 0 && m->bytes > 0);
         assert_non_null(m->implementation);
+        assert_int_equal(m->worst_ulp > 0, i >= 10); /* 38 values of exp */
+        assert_true(m->worst_ulp < 2);
+    }
+    if (sleef_is_present()) {
+        const kernel_measurement *sleef = &found.measurements[12];
+        assert_string_equal(sleef->implementation, "SLEEF");
+        assert_int_equal(sleef->isa, DEBERTA_ISA_AUTO);
+        assert_true(sleef->problem == 5 && sleef->time.minimum > 0 && sleef->worst_ulp > 0 && sleef->worst_ulp <= 1);
     }
     assert_true(found.measurements[0].gflop == 1e-9 * 2 * 5 * 20 * 48);
     assert_true(found.measurements[0].speed_up == 1);

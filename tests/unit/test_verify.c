@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "check/verify.h"
+#include "reference/sleef_math.h"
 
 static const verify_row subject = {.subject = "x", .tier = DEBERTA_ISA_SCALAR, .values = 1, .limit = 10};
 
@@ -113,6 +114,25 @@ static void test_fault_in_a_model(void **state)
     verify_report_free(&report);
 }
 
+/* Ours on each tier, SLEEF's, and float64 twice, for three functions; all of them close, none of them exact. */
+static void test_second_opinion(void **state)
+{
+    (void)state;
+    verify_report report = {0};
+    verify_options options = {.seed = 1};
+    options.tiers[DEBERTA_ISA_SCALAR] = options.tiers[deberta_isa_best()] = true;
+    const size_t tiers = deberta_isa_best() == DEBERTA_ISA_SCALAR ? 1 : 2;
+    assert_int_equal(verify_sleef(&report, &options, NULL), DEBERTA_OK);
+    assert_int_equal(report.count, sleef_is_present() ? SLEEF_FUNCTIONS * (tiers + 2) : 0);
+    assert_int_equal(report.failures, 0);
+    for (size_t k = 0; k < report.count; k++) {
+        const bool float64 = strstr(report.rows[k].subject, "float64") != NULL;
+        assert_true(report.rows[k].worst > 0 && (report.rows[k].worst < 1e-6) == float64);
+        assert_int_equal(report.rows[k].differing, 0);
+    }
+    verify_report_free(&report);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -121,6 +141,7 @@ int main(void)
         cmocka_unit_test(test_not_a_number),
         cmocka_unit_test(test_rows_become_one),
         cmocka_unit_test(test_fault_in_a_model),
+        cmocka_unit_test(test_second_opinion),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
