@@ -1,6 +1,5 @@
-/* SLEEF's functions under plain signatures; the only place in the program that knows SLEEF. SPDX-License-Identifier:
- * MIT
- */
+/* SLEEF's functions under plain signatures; the only place in the program that knows SLEEF.
+ * SPDX-License-Identifier: MIT */
 #include "reference/sleef_math.h"
 
 #include <math.h>
