@@ -96,7 +96,7 @@ struct option {
     const char *name;  /* without dashes; NULL ends a table */
     char letter;       /* 0: none */
     const char *value; /* what --help calls the value; NULL: a flag */
-    const char *help;  /* one line */
+    const char *help;  /* one line; NULL: an older spelling, which nothing lists */
     option_type type;
     size_t at;                  /* offset of the member in the struct of the group */
     const char *const *choices; /* NULL-terminated */
@@ -165,6 +165,10 @@ bool option_given(const common_options *options, const void *member);
 bool option_exists(const common_options *options, const void *member);
 /* Zeroed memory that lives as long as the options; NULL when there is none. */
 void *options_allocate(const common_options *options, size_t bytes);
+/* The same for an array, and a printed text. Without memory they say so and end the program (EXIT_SYSTEM): for a
+ * command that has opened no output yet. */
+void *options_take(const common_options *options, size_t count, size_t bytes_each);
+const char *options_text(const common_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* The command line as a shell would take it again, without what is only said meanwhile; with_outputs: with the options
  * that say where results go and how they are written. NULL: out of memory. The caller frees it. */
 char *options_command_line(const common_options *options, bool with_outputs);

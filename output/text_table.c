@@ -115,8 +115,7 @@ static void print_markdown(const text_table *table, FILE *out)
     }
 }
 
-/* RFC 4180: quotes around what holds a comma, a quote or a line end. */
-static void print_csv_cell(const char *cell, FILE *out)
+void print_csv_cell(const char *cell, FILE *out)
 {
     if (!cell[strcspn(cell, ",\"\r\n")]) {
         fputs(cell, out);
@@ -141,7 +140,7 @@ static void print_csv(const text_table *table, FILE *out)
     }
 }
 
-static void print_latex_cell(const char *cell, FILE *out)
+void print_latex_cell(const char *cell, FILE *out)
 {
     for (const char *c = cell; *c; c++) {
         if (strchr("&%$#_{}", *c)) fputc('\\', out);

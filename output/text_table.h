@@ -33,6 +33,10 @@ void text_table_add_known(text_table *table, int decimals, double value, bool kn
  * printed. */
 bool text_table_print(const text_table *table, FILE *out, text_table_style style);
 void text_table_free(text_table *table);
+/* One cell, for files too long to be a table: as RFC 4180 has it, with quotes around what holds a comma, a quote or a
+ * line end; and as LaTeX sets it. */
+void print_csv_cell(const char *cell, FILE *out);
+void print_latex_cell(const char *cell, FILE *out);
 /* Both, with the one failure as a message. */
 deberta_status text_table_finish(text_table *table, FILE *out, text_table_style style, deberta_error *err);
 

@@ -88,6 +88,7 @@ const palette *palette_find(const char *name)
 }
 
 const char *palette_names(void) { return "viridis, cividis, magma, polar"; }
+const char *const palette_list[] = {"viridis", "cividis", "magma", "polar", NULL};
 bool palette_is_diverging(const palette *map) { return map->diverging; }
 
 static unsigned hex_digit(char c) { return c <= '9' ? (unsigned)(c - '0') : (unsigned)(c - 'a' + 10); }

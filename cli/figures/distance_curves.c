@@ -1,133 +1,159 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/figures/distance_curves.h"
 
-#include "cli/figures/head_map.h"
+#include <string.h>
 
-enum { WIDE_MM = 120 }; /* room for two charts side by side */
+#include "command/run.h"
+#include "viz/chart.h"
 
-static const char *const statistic_names[DISTANCE_STATISTICS] = {"count", "mean", "median", "low", "high"};
+enum { WIDE_MM = 120 /* room for two charts side by side */, LONGEST_LINEAR = 40, MOST_EDGES = 30 };
 
-static int read_options(const figure_job *job, distance_statistic fallback, distance_curves *curves)
+distance_curves distance_curves_open(const figure_source *source, size_t reach)
 {
-    static const char *const statistics[] = {"median", "mean", NULL};
-    size_t statistic;
-    if (!options_choice(job->options, "statistic", statistics, fallback == DISTANCE_MEAN, &statistic) ||
-        !options_number(job->options, "ribbon", 0.1, &curves->part))
-        return EXIT_USAGE;
-    if (!(curves->part >= 0 && curves->part <= 0.5))
-        return say_usage(job->options, "--ribbon: expected 0 to 0.5, the part left out on each side, found '%s'",
-                         options_value(job->options, "ribbon", ""));
-    curves->mean = statistic == 1;
-    return EXIT_OK;
+    distance_curves curves = {.reach = reach, .entries = 2 * reach + 1};
+    for (size_t c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
+        for (size_t s = 0; s < DISTANCE_STATISTICS && source->components[c]; s++)
+            curves.column[c][s] = options_take(source->options, source_heads(source) * curves.entries, sizeof(double));
+    return curves;
 }
 
-int distance_curves_open(figure_job *job, size_t reach, distance_statistic fallback, distance_curves *curves)
+static void add_data(figure_sheet *sheet, const distance_curves *curves)
 {
-    *curves = (distance_curves){.reach = reach, .entries = 2 * reach + 1};
-    const int status = read_options(job, fallback, curves);
-    if (status != EXIT_OK) return status;
-    const size_t lines = head_count(job) * curves->entries;
-    bool all = (curves->layer = figure_job_allocate(job, lines, sizeof(double))) != NULL;
-    all &= (curves->head = figure_job_allocate(job, lines, sizeof(double))) != NULL;
-    all &= (curves->distance = figure_job_allocate(job, lines, sizeof(double))) != NULL;
-    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
-        for (size_t s = 0; s < DISTANCE_STATISTICS && job->components[c]; s++)
-            all &= (curves->column[c][s] = figure_job_allocate(job, lines, sizeof(double))) != NULL;
-    if (!all) return figure_job_out_of_memory(job);
+    static const char *const names[DISTANCE_STATISTICS] = {"count", "mean", "median", "low", "high"};
+    const figure_source *source = sheet->source;
+    const size_t lines = source_heads(source) * curves->entries;
+    double *layer = options_take(source->options, lines, sizeof *layer),
+           *head = options_take(source->options, lines, sizeof *head),
+           *distance = options_take(source->options, lines, sizeof *distance);
     for (size_t line = 0; line < lines; line++) {
-        const size_t index = line / curves->entries;
-        curves->layer[line] = (double)head_layer(job, index);
-        curves->head[line] = (double)head_number(job, index);
-        curves->distance[line] = (double)(line % curves->entries) - (double)reach;
+        layer[line] = (double)source_layer(source, line / curves->entries);
+        head[line] = (double)source_head(source, line / curves->entries);
+        distance[line] = (double)(line % curves->entries) - (double)curves->reach;
     }
-    return EXIT_OK;
-}
-
-int distance_curves_add_data(figure_job *job, const distance_curves *curves)
-{
-    const size_t lines = head_count(job) * curves->entries;
-    deberta_error error = {0};
+    sheet_add_numbers(sheet, "layer", layer, lines);
+    sheet_add_numbers(sheet, "head", head, lines);
+    sheet_add_numbers(sheet, "distance", distance, lines);
     bool counted = false;
-    deberta_status status = figure_data_add_numbers(&job->data, "layer", curves->layer, lines, &error);
-    if (status == DEBERTA_OK) status = figure_data_add_numbers(&job->data, "head", curves->head, lines, &error);
-    if (status == DEBERTA_OK) status = figure_data_add_numbers(&job->data, "distance", curves->distance, lines, &error);
-    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
-        for (size_t s = 0; s < DISTANCE_STATISTICS && job->components[c] && status == DEBERTA_OK; s++) {
-            if (s == DISTANCE_COUNT && counted) continue;
-            counted = true;
-            const char *name =
-                s == DISTANCE_COUNT
-                    ? statistic_names[s]
-                    : figure_job_text(job, "%s_%s", deberta_component_name((deberta_component)c), statistic_names[s]);
-            if (!name) return figure_job_out_of_memory(job);
-            status = figure_data_add_numbers(&job->data, name, curves->column[c][s], lines, &error);
-        }
-    return status == DEBERTA_OK ? EXIT_OK : say_error(job->options, &error);
+    for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
+        if (!source->components[c]) continue;
+        for (size_t s = counted ? DISTANCE_MEAN : DISTANCE_COUNT; s < DISTANCE_STATISTICS; s++)
+            sheet_add_numbers(sheet,
+                              s == DISTANCE_COUNT
+                                  ? names[s]
+                                  : options_text(source->options, "%s_%s", deberta_component_name(c), names[s]),
+                              curves->column[c][s], lines);
+        counted = true;
+    }
 }
 
-/* title NULL: without memory; no series: nothing of the kind was chosen. */
-static chart_panel make_panel(figure_job *job, const distance_curves *curves, const distance_axis *axis, size_t index,
-                              bool probabilities)
+/* ---------------------------------------------------------------------------------------------------------- edges */
+
+/* Between distances of different table rows, where one of these rows serves several. */
+typedef struct bucket_edges {
+    double *at;
+    size_t count, step; /* on each side every step-th is there, counted from the middle: more would merge */
+} bucket_edges;
+
+/* Edges on one side, from the middle outwards. Those between rows that serve one distance each are not worth a stroke.
+ */
+static size_t find_edges(const deberta_model_info *info, deberta_reference rule, ptrdiff_t reach, int side,
+                         double *edges)
+{
+    size_t count = 0;
+    for (ptrdiff_t r = 1; r <= reach; r++) {
+        const size_t inner = deberta_position_row(info, rule, side * (r - 1)),
+                     outer = deberta_position_row(info, rule, side * r);
+        const bool wide = (r > 1 && deberta_position_row(info, rule, side * (r - 2)) == inner) ||
+                          deberta_position_row(info, rule, side * (r + 1)) == outer;
+        if (inner != outer && wide) edges[count++] = side * ((double)r - 0.5);
+    }
+    return count;
+}
+
+/* Keeps so few of the edges of a side that strokes stay apart; returns how many. */
+static size_t thin_out(double *edges, size_t count, size_t step)
+{
+    for (size_t k = 0; k < count; k += step) edges[k / step] = edges[k];
+    return (count + step - 1) / step;
+}
+
+static bucket_edges edges_of(const figure_source *source, size_t reach)
+{
+    bucket_edges edges = {.at = options_take(source->options, 2 * reach, sizeof(double))};
+    if (!source->info.relative_rows) return edges;
+    const deberta_reference rule = (deberta_reference)source->options->reference;
+    const size_t left = find_edges(&source->info, rule, (ptrdiff_t)reach, 1, edges.at);
+    const size_t right = find_edges(&source->info, rule, (ptrdiff_t)reach, -1, edges.at + left),
+                 most = left > right ? left : right;
+    edges.step = most > MOST_EDGES ? (most + MOST_EDGES - 1) / MOST_EDGES : 1;
+    edges.count = thin_out(edges.at, left, edges.step);
+    const size_t kept = thin_out(edges.at + left, right, edges.step);
+    memmove(edges.at + edges.count, edges.at + left, kept * sizeof *edges.at);
+    edges.count += kept;
+    return edges;
+}
+
+/* -------------------------------------------------------------------------------------------------------- drawing */
+
+/* No series: nothing of the kind was chosen. */
+static chart_panel make_panel(const figure_sheet *sheet, const distance_curves *curves, const bucket_edges *edges,
+                              size_t index, bool probabilities)
 {
     static const chart_rule zero = {.vertical = true, .at = 0};
+    const figure_source *source = sheet->source;
     const size_t first = index * curves->entries;
-    chart_series *series = figure_job_allocate(job, DEBERTA_COMPONENT_COUNT, sizeof *series);
-    chart_panel panel = {.title = series ? head_title(job, head_layer(job, index), head_number(job, index)) : NULL,
-                         .x = axis->axis,
-                         .y = {.label = probabilities ? "probability" : job->unit},
+    const distance_statistic middle = source->asked->statistic == STATISTIC_MEAN ? DISTANCE_MEAN : DISTANCE_MEDIAN;
+    chart_series *series = options_take(source->options, DEBERTA_COMPONENT_COUNT, sizeof *series);
+    chart_panel panel = {.title = source_head_title(source, index),
+                         .x = {.label = "relative distance i \u2212 j",
+                               .scale = curves->reach <= LONGEST_LINEAR ? CHART_WHOLE : CHART_SIGNED_LOG},
+                         .y = {.label = probabilities ? "probability" : source->unit},
                          .series = series,
                          .rules = &zero,
                          .rule_count = 1,
-                         .edges = axis->edges,
-                         .edge_count = axis->edge_count};
-    for (int c = 0; c < DEBERTA_COMPONENT_COUNT && series; c++) {
-        if (!job->components[c] || (c == DEBERTA_PROBABILITIES) != probabilities) continue;
-        series[panel.series_count++] =
-            (chart_series){.name = deberta_component_name((deberta_component)c),
-                           .kind = CHART_CURVE,
-                           .x = curves->distance + first,
-                           .y = curves->column[c][curves->mean ? DISTANCE_MEAN : DISTANCE_MEDIAN] + first,
-                           .low = curves->column[c][DISTANCE_LOW] + first,
-                           .high = curves->column[c][DISTANCE_HIGH] + first,
-                           .count = curves->entries,
-                           .look = (size_t)c + 1};
+                         .edges = edges->at,
+                         .edge_count = edges->count};
+    for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
+        if (!source->components[c] || (c == DEBERTA_PROBABILITIES) != probabilities) continue;
+        series[panel.series_count++] = (chart_series){.name = deberta_component_name(c),
+                                                      .kind = CHART_CURVE,
+                                                      .x = sheet->data.columns[2].numbers + first,
+                                                      .y = curves->column[c][middle] + first,
+                                                      .low = curves->column[c][DISTANCE_LOW] + first,
+                                                      .high = curves->column[c][DISTANCE_HIGH] + first,
+                                                      .count = curves->entries,
+                                                      .look = (size_t)c + 1};
     }
     return panel;
 }
 
-static int fill(figure_job *job, const distance_curves *curves, const distance_axis *axis, chart_figure *chart)
+static void tell(figure_sheet *sheet, const bucket_edges *edges, const char *over)
 {
-    chart_panel *panels = figure_job_allocate(job, 2 * head_count(job), sizeof *panels);
-    if (!panels) return figure_job_out_of_memory(job);
-    chart->panels = panels;
-    const bool wide = job->style.width_mm == 0 || job->style.width_mm >= WIDE_MM;
-    for (size_t k = 0; k < head_count(job); k++) {
-        size_t added = 0;
-        for (int probabilities = 0; probabilities < 2; probabilities++) {
-            chart_panel *panel = &panels[chart->panel_count + added];
-            *panel = make_panel(job, curves, axis, k, probabilities);
-            if (!panel->title) return figure_job_out_of_memory(job);
-            added += panel->series_count > 0;
-        }
-        if (!chart->columns && added == 2 && wide) chart->columns = 2; /* a line of the figure is a head */
-        chart->panel_count += added;
-    }
-    return EXIT_OK;
+    const attention_options *asked = sheet->source->asked;
+    sheet_note(sheet, "%s over %s, ribbon: quantiles %g to %g. Positive distances: keys to the left. ",
+               asked->statistic == STATISTIC_MEAN ? "Mean" : "Median", over, asked->ribbon, 1 - asked->ribbon);
+    if (edges->count && edges->step == 1) sheet_note(sheet, "Strokes at the top: bucket edges. ");
+    if (edges->step > 1) sheet_note(sheet, "Strokes at the top: one in %zu bucket edges. ", edges->step);
+    if (asked->centre == CENTRE_ROW) sheet_note(sheet, "Row means of logits are subtracted: a softmax ignores them. ");
 }
 
-int distance_curves_chart(figure_job *job, const distance_curves *curves, bool with_edges, const char *over,
-                          chart_figure *chart)
+int distance_curves_draw(figure_sheet *sheet, const distance_curves *curves, bool with_edges, const char *over)
 {
-    distance_axis axis;
-    *chart = (chart_figure){.columns = job->look.columns, .panel_letters = job->look.letters};
-    int status = distance_axis_make(job, curves->reach, with_edges, &axis);
-    if (status == EXIT_OK) status = fill(job, curves, &axis, chart);
-    if (status != EXIT_OK) return status;
-    figure_job_note(job, "%s over %s, ribbon: quantiles %g to %g. Positive distances: keys to the left. ",
-                    curves->mean ? "Mean" : "Median", over, curves->part, 1 - curves->part);
-    if (axis.edge_count && axis.edge_step == 1) figure_job_note(job, "Strokes at the top: bucket edges. ");
-    if (axis.edge_step > 1) figure_job_note(job, "Strokes at the top: one in %zu bucket edges. ", axis.edge_step);
-    if (!job->look.keep_row_mean) figure_job_note(job, "Row means of logits are subtracted: a softmax ignores them. ");
-    chart->style = job->style;
-    return EXIT_OK;
+    const figure_source *source = sheet->source;
+    const bucket_edges edges = with_edges ? edges_of(source, curves->reach) : (bucket_edges){0};
+    chart_panel *panels = options_take(source->options, 2 * source_heads(source), sizeof *panels);
+    chart_figure chart = {.panels = panels, .columns = source->asked->columns, .panel_letters = source->asked->letters};
+    const bool wide = sheet->style.width_mm == 0 || sheet->style.width_mm >= WIDE_MM;
+    add_data(sheet, curves);
+    for (size_t k = 0; k < source_heads(source); k++) {
+        const size_t before = chart.panel_count;
+        for (int probabilities = 0; probabilities < 2; probabilities++) {
+            panels[chart.panel_count] = make_panel(sheet, curves, &edges, k, probabilities);
+            chart.panel_count += panels[chart.panel_count].series_count > 0;
+        }
+        if (!chart.columns && chart.panel_count == before + 2 && wide) chart.columns = 2; /* a line is a head */
+    }
+    tell(sheet, &edges, over);
+    chart.style = sheet->style;
+    return sheet_finish(sheet, chart_layout, &chart);
 }

@@ -9,11 +9,11 @@
 #ifndef CLI_FIGURES_FIGURE_DATA_H
 #define CLI_FIGURES_FIGURE_DATA_H
 
+#include "command/options.h"
 #include "core/io/atomic_file.h"
 #include "core/io/export.h"
 #include "viz/figure.h"
 
-enum { FIGURE_MOST_COLUMNS = 64 };
 static const size_t no_index = SIZE_MAX; /* of a matrix that belongs to no layer or head */
 
 typedef struct figure_matrix {
@@ -25,27 +25,24 @@ typedef struct figure_matrix {
 
 typedef struct figure_column {
     const char *name;
-    const double *numbers;    /* [count], or NULL */
-    const char *const *texts; /* [count] instead of numbers */
+    const double *numbers;    /* [line_count] or NULL */
+    const char *const *texts; /* [line_count] instead of numbers */
 } figure_column;
 
 typedef struct figure_data {
+    const common_options *options;                  /* whose memory the lists are */
     const char *row_axis, *column_axis;             /* "query", "key" */
     const figure_label *row_labels, *column_labels; /* or NULL */
     const size_t *row_numbers, *column_numbers;     /* tokens of the text; NULL: 0, 1, 2 ... */
     figure_matrix *matrices;
     size_t matrix_count, matrix_capacity;
-    figure_column columns[FIGURE_MOST_COLUMNS];
-    size_t column_count, line_count; /* of columns */
+    figure_column *columns;
+    size_t column_count, column_capacity, line_count; /* line_count: of columns */
 } figure_data;
 
-/* Matrices of one layer and head come one after the other and have one shape. */
-deberta_status figure_data_add_matrix(figure_data *data, const figure_matrix *matrix, deberta_error *err);
-deberta_status figure_data_add_numbers(figure_data *data, const char *name, const double *numbers, size_t count,
-                                       deberta_error *err);
-deberta_status figure_data_add_texts(figure_data *data, const char *name, const char *const *texts, size_t count,
-                                     deberta_error *err);
-void figure_data_free(figure_data *data);
+/* Matrices of one layer and head come one after the other and have one shape; all columns have line_count. */
+void figure_data_add_matrix(figure_data *data, figure_matrix matrix);
+void figure_data_add_column(figure_data *data, figure_column column);
 
 /* A data file that is complete but has not its name yet, so that it appears together with the figure or not at all. */
 typedef struct figure_data_file {

@@ -1,68 +1,56 @@
-/* `--figure delta`: what each term does to the probabilities. SPDX-License-Identifier: MIT */
-#include "cli/figures/figure_kinds.h"
-#include "cli/figures/head_map.h"
+/* `attention delta`: what each term does to the probabilities. SPDX-License-Identifier: MIT */
+#include "analysis/attention_terms.h"
+#include "cli/figures/figure_kind.h"
+#include "cli/figures/figure_panels.h"
 
-static const char *const titles[ATTENTION_TERMS] = {"\u0394p of content to content", "\u0394p of content to position",
-                                                    "\u0394p of position to content"};
-
-/* Computed on the whole text: what is not shown takes part in the softmax. */
-static int add_change(figure_job *job, attention_panel *panel, size_t layer, size_t head, size_t term)
+/* The probabilities; of a term their change without it. Computed on the whole text: what is not shown takes part in the
+ * softmax. */
+static int matrix_of(void *context, const figure_source *source, size_t index, const panel_column *column,
+                     const float **whole)
 {
+    if (column->component == DEBERTA_PROBABILITIES) return captured_matrix(context, source, index, column, whole);
+    const size_t n = source->view.span[1];
+    logit_terms terms = {.tokens = n, .mask = source_text_mask(source)};
     deberta_error error = {0};
-    const size_t n = job->view.span[1];
-    logit_terms terms = {.tokens = n, .mask = job->input.mask ? job->input.mask + job->view.first_token : NULL};
-    for (int c = 0; c < ATTENTION_TERMS; c++)
-        terms.term[c] = capture_matrix(&job->capture, layer, head, (deberta_component)c, 0);
-    float *change = figure_job_allocate(job, n * n, sizeof *change);
-    if (!change) return figure_job_out_of_memory(job);
-    if (attention_term_change(change, &terms, term, &error) != DEBERTA_OK) return say_error(job->options, &error);
-    *panel = (attention_panel){.stride = job->view.count, .title = titles[term], .kind = HEATMAP_SIGNED};
-    const int status = figure_job_view_matrix(job, &job->view, change, TOKEN_VIEW_SUM_KEYS, &panel->values);
-    if (status != EXIT_OK) return status;
-    const char *name = figure_job_text(job, "delta_%s", deberta_component_name((deberta_component)term));
-    return name ? figure_job_add_matrix(job, name, layer, head, panel->values) : figure_job_out_of_memory(job);
+    for (deberta_component c = 0; c <= DEBERTA_P2C; c++)
+        terms.term[c] = capture_matrix(&source->capture, source_layer(source, index), source_head(source, index), c, 0);
+    float *change = options_take(source->options, n * n, sizeof *change);
+    *whole = change;
+    return attention_term_change(change, &terms, column->component, &error) == DEBERTA_OK
+               ? EXIT_OK
+               : say_error(source->options, &error);
 }
 
-/* The probabilities, then a panel for each term. */
-static int add_row(figure_job *job, attention_panel *panels, size_t layer, size_t head)
+static int draw(figure_source *source, figure_sheet *sheet)
 {
-    *panels = (attention_panel){.stride = job->view.count,
-                                .title = component_title(DEBERTA_PROBABILITIES),
-                                .kind = figure_job_kind_of(job, DEBERTA_PROBABILITIES)};
-    int status = figure_job_matrix(job, &job->capture, &job->view, layer, head, DEBERTA_PROBABILITIES, &panels->values);
-    if (status == EXIT_OK) status = figure_job_add_matrix(job, "probs", layer, head, panels->values);
-    for (size_t term = 0; term < ATTENTION_TERMS && status == EXIT_OK; term++)
-        if (job->components[term]) status = add_change(job, ++panels, layer, head, term);
-    return status;
-}
-
-static int run(figure_job *job)
-{
-    int status = figure_job_encode(job);
+    static const char *const titles[ATTENTION_TERMS] = {
+        "\u0394p of content to content", "\u0394p of content to position", "\u0394p of position to content"};
+    static const char *const names[ATTENTION_TERMS] = {"delta_c2c", "delta_c2p", "delta_p2c"};
+    panel_column columns[1 + ATTENTION_TERMS] = {component_column(source, DEBERTA_PROBABILITIES)};
+    size_t count = 1;
+    attention_figure figure;
+    for (deberta_component c = 0; c <= DEBERTA_P2C; c++)
+        if (source->components[c])
+            columns[count++] = (panel_column){names[c], titles[c], HEATMAP_SIGNED, TOKEN_VIEW_SUM_KEYS, c};
+    int status = source_encode(source);
     if (status != EXIT_OK) return status;
-    figure_job_note(job, "\u0394p: softmax of all terms minus softmax without this one. ");
-    figure_job_caption(job, "Attention, and how it changes when one term of the logits is left out. ");
-    attention_figure figure = figure_job_attention(job);
-    attention_panel *panels;
-    size_t columns = 1;
-    for (size_t term = 0; term < ATTENTION_TERMS; term++) columns += job->components[term];
+    sheet_note(sheet, "\u0394p: softmax of all terms minus softmax without this one. ");
+    sheet_caption(sheet, "Attention, and how it changes when one term of the logits is left out. ");
+    status = panels_open(sheet, &figure);
     figure.keep_row_mean = true;
     figure.units[HEATMAP_SIGNED] = "change of probability";
-    status = head_rows(job, &figure, columns, &panels);
-    for (size_t k = 0; k < head_count(job) && status == EXIT_OK; k++)
-        status = add_row(job, panels + k * columns, head_layer(job, k), head_number(job, k));
-    return status == EXIT_OK ? figure_job_finish(job, attention_layout, &figure) : status;
+    if (status == EXIT_OK) status = panels_of_heads(sheet, &figure, columns, count, matrix_of, NULL);
+    return status == EXIT_OK ? panels_finish(sheet, &figure) : status;
 }
 
-static const char *const options[] = {"scale", "palette", "signed-palette", "annotate", "mark", "letters", "layout",
-                                      "log",   NULL};
+static const option part[] = {PART_ROWS, NO_MORE_ROWS};
+static const option look[] = {SCALE_ROW, PALETTE_ROW, SIGNED_PALETTE_ROW, LOG_ROW,     ANNOTATE_ROW,
+                              MARK_ROW,  LETTERS_ROW, LAYOUT_ROW,         NO_MORE_ROWS};
+static const option_group groups[] = FIGURE_GROUPS(part, look);
 
 const figure_kind figure_delta = {
-    .name = "delta",
-    .summary = "the probabilities, and their change when one term is left out",
-    .layers = "0",
-    .heads = "0",
-    .components = "c2c,c2p,p2c,probs",
-    .options = options,
-    .run = run,
+    FIGURE_COMMAND("delta", "the probabilities, and their change when one term is left out",
+                   FIGURE_TEXT " --layers 2 --heads 0,1 -o delta.pdf", groups, FIRST_HEAD,
+                   .components = SHOW_TERMS | SHOW_PROBABILITIES),
+    .draw = draw,
 };

@@ -1,17 +1,17 @@
-/* `--figure difference`: one text minus another, or one model minus another. SPDX-License-Identifier: MIT */
+/* `attention difference`: one text minus another, or one model minus another. SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <string.h>
 
-#include "cli/figures/figure_kinds.h"
-#include "cli/figures/head_map.h"
+#include "cli/figures/figure_kind.h"
+#include "cli/figures/figure_panels.h"
 
 /* What is subtracted. */
 typedef struct other_side {
-    deberta_model *model; /* NULL: the job's */
+    deberta_model *model; /* NULL: the source's */
     deberta_model_info info;
     deberta_session *session; /* of that model */
     token_view view;
-    bool own_view; /* else the job's */
+    bool own_view; /* else the source's */
     capture capture;
 } other_side;
 
@@ -23,112 +23,103 @@ static void close_other(other_side *other)
     if (other->own_view) token_view_free(&other->view);
 }
 
-static int refuse_component(const figure_job *job, const deberta_model_info *lacking, deberta_component component)
+static int refuse_component(const figure_source *source, const deberta_model_info *lacking, deberta_component component)
 {
-    return say_usage(job->options,
-                     "--components: %s has no %s, so there is nothing to subtract; both models have c2c, logits and "
-                     "probs%s%s",
-                     lacking->name, deberta_component_name(component),
-                     component != DEBERTA_C2P && component_is_in(DEBERTA_C2P, lacking) ? ", c2p" : "",
-                     component != DEBERTA_P2C && component_is_in(DEBERTA_P2C, lacking) ? ", p2c" : "");
+    return option_wrong(source->options, &source->asked->components,
+                        "%s has no %s, so there is nothing to subtract; both models have c2c, logits and probs%s%s",
+                        lacking->name, deberta_component_name(component),
+                        component != DEBERTA_C2P && component_is_in(DEBERTA_C2P, lacking) ? ", c2p" : "",
+                        component != DEBERTA_P2C && component_is_in(DEBERTA_P2C, lacking) ? ", p2c" : "");
 }
 
 /* Terms that one model lacks: refused where they are asked for by name, else left out, with a note. */
-static int choose_shared(figure_job *job, const deberta_model_info *other)
+static int choose_shared(figure_source *source, figure_sheet *sheet, const deberta_model_info *other)
 {
-    const char *asked = options_value(job->options, "components", NULL);
+    const attention_options *asked = source->asked;
+    const bool by_name = option_given(source->options, &asked->components);
     for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
-        const bool own_has = component_is_in(c, &job->info);
+        const bool own_has = component_is_in(c, &source->info);
         if (own_has == component_is_in(c, other)) continue;
-        const deberta_model_info *lacking = own_has ? other : &job->info;
-        if (asked && strstr(asked, deberta_component_name(c))) return refuse_component(job, lacking, c);
-        if (!asked) figure_job_note(job, "%s has no %s. ", lacking->name, deberta_component_name(c));
-        job->components[c] = false;
+        const deberta_model_info *lacking = own_has ? other : &source->info;
+        if (by_name && asked->components >> c & 1) return refuse_component(source, lacking, c);
+        if (!by_name) sheet_note(sheet, "%s has no %s. ", lacking->name, deberta_component_name(c));
+        source->components[c] = false;
     }
     return EXIT_OK;
 }
 
-/* Layers and heads that are looked at are checked by figure_job_open_capture: models may have more of them. */
-static int check_models(figure_job *job, const deberta_model_info *other)
+/* Layers and heads are checked by source_open_capture: models may have more than those that are looked at. */
+static int open_other_model(figure_source *source, figure_sheet *sheet, other_side *other)
 {
-    const deberta_model_info *own = &job->info;
-    if (other->vocabulary_size != own->vocabulary_size)
-        return say_usage(job->options, "--against: %s knows %zu tokens, %s %zu: ids would mean other things",
-                         other->name, other->vocabulary_size, own->name, own->vocabulary_size);
-    return choose_shared(job, other);
-}
-
-static int open_other_model(figure_job *job, const char *path, other_side *other)
-{
-    int status = figure_job_open_model(job, path, &other->model, &other->info);
-    if (status == EXIT_OK) status = check_models(job, &other->info);
+    const deberta_model_info *own = &source->info, *its = &other->info;
+    int status = source_open_model(source, source->asked->against, &other->model, &other->info);
+    if (status == EXIT_OK && its->vocabulary_size != own->vocabulary_size)
+        status = option_wrong(source->options, &source->asked->against,
+                              "%s knows %zu tokens, %s %zu: ids would mean other things", its->name,
+                              its->vocabulary_size, own->name, own->vocabulary_size);
+    if (status == EXIT_OK) status = choose_shared(source, sheet, its);
     if (status == EXIT_OK)
-        status = figure_job_open_session(job, other->model, DEBERTA_OBSERVE_ATTENTION, &other->session);
-    other->view = job->view;
+        status = source_open_session(source, other->model, DEBERTA_OBSERVE_ATTENTION, &other->session);
+    other->view = source->view;
     return status;
 }
 
 /* The other one of two texts: of equal length, and the same after the choice of tokens. */
-static int open_other_text(figure_job *job, other_side *other)
+static int open_other_text(const figure_source *source, other_side *other)
 {
+    const size_t rows = source->input.rows;
     deberta_error error = {0};
-    if (job->input.rows != 2)
-        return say_usage(job->options,
+    if (rows != 2)
+        return say_usage(source->options,
                          "--figure difference: give two texts (--text A --text B) or a second model (--against "
                          "MODEL); there %s %zu %s",
-                         job->input.rows == 1 ? "is" : "are", job->input.rows, job->input.rows == 1 ? "text" : "texts");
-    other->info = job->info;
+                         rows == 1 ? "is" : "are", rows, rows == 1 ? "text" : "texts");
+    other->info = source->info;
     other->own_view = true;
-    if (token_view_make(&other->view, &job->input, 1 - job->row, &job->view_choice, &error) != DEBERTA_OK)
-        return figure_job_fail(job, &error);
-    if (other->view.span[1] != job->view.span[1] || other->view.count != job->view.count)
-        return say_usage(job->options,
+    if (token_view_make(&other->view, &source->input, 1 - source->view.row, &source->asked->shown, &error) !=
+        DEBERTA_OK)
+        return source_fail(source, &error);
+    const token_view *own = &source->view, *its = &other->view;
+    if (its->span[1] != own->span[1] || its->count != own->count)
+        return say_usage(source->options,
                          "--figure difference: the texts must have equally many tokens, found %zu and %zu",
-                         job->view.whole ? job->view.span[1] : job->view.count,
-                         job->view.whole ? other->view.span[1] : other->view.count);
+                         own->whole ? own->span[1] : own->count, own->whole ? its->span[1] : its->count);
     return EXIT_OK;
 }
 
-static int encode_other(figure_job *job, other_side *other)
+static int encode_other(figure_source *source, other_side *other)
 {
-    const int status = figure_job_open_capture(job, &other->info, &other->view, &other->capture);
+    const int status = source_open_capture(source, &other->info, &other->view, &other->capture);
     if (status != EXIT_OK) return status;
     const deberta_observer observer = capture_observer(&other->capture);
-    return figure_job_observe(job, other->model ? other->session : job->session, other->view.row, &observer);
+    return source_observe(source, other->model ? other->session : source->session, other->view.row, &observer);
 }
 
 /* "mall", or "mall/shop" where the texts differ. */
-static int join_labels(figure_job *job, const other_side *other, attention_figure *figure)
+static const figure_label *join_labels(const figure_source *source, const other_side *other)
 {
-    figure_label *labels = figure_job_allocate(job, job->view.count, sizeof *labels);
-    if (!labels) return figure_job_out_of_memory(job);
-    for (size_t t = 0; t < job->view.count; t++) {
-        const char *own = job->view.labels[t].text, *its = other->view.labels[t].text;
-        labels[t] = job->view.labels[t];
-        if (strcmp(own, its) != 0 && !(labels[t].text = figure_job_text(job, "%s/%s", own, its)))
-            return figure_job_out_of_memory(job);
+    const size_t count = source->view.count;
+    figure_label *labels = options_take(source->options, count, sizeof *labels);
+    for (size_t t = 0; t < count; t++) {
+        const char *own = source->view.labels[t].text, *its = other->view.labels[t].text;
+        labels[t] = source->view.labels[t];
+        if (strcmp(own, its) != 0) labels[t].text = options_text(source->options, "%s/%s", own, its);
     }
-    figure->query_labels = figure->key_labels = labels;
-    return EXIT_OK;
+    return labels;
 }
 
-static int subtract(figure_job *job, const other_side *other, size_t index, deberta_component component,
-                    attention_panel *panel)
+static int subtract(void *context, const figure_source *source, size_t index, const panel_column *column,
+                    const float **shown)
 {
-    const size_t cells = job->view.count * job->view.count, layer = head_layer(job, index),
-                 head = head_number(job, index);
-    const float *a, *b;
-    float *difference = figure_job_allocate(job, cells, sizeof *difference);
-    if (!difference) return figure_job_out_of_memory(job);
-    int status = figure_job_matrix(job, &job->capture, &job->view, layer, head, component, &a);
-    if (status == EXIT_OK) status = figure_job_matrix(job, &other->capture, &other->view, layer, head, component, &b);
-    if (status != EXIT_OK) return status;
+    const other_side *other = context;
+    const size_t cells = source->view.count * source->view.count, layer = source_layer(source, index),
+                 head = source_head(source, index);
+    const float *a = source_matrix(source, layer, head, column->component),
+                *b = source_matrix_of(source, &other->capture, &other->view, layer, head, column->component);
+    float *difference = options_take(source->options, cells, sizeof *difference);
     for (size_t c = 0; c < cells; c++) difference[c] = a[c] - b[c];
-    *panel = (attention_panel){.values = difference,
-                               .stride = job->view.count,
-                               .title = component_title(component),
-                               .kind = component == DEBERTA_PROBABILITIES ? HEATMAP_RANGE : HEATMAP_SIGNED};
-    return figure_job_add_matrix(job, deberta_component_name(component), layer, head, difference);
+    *shown = difference;
+    return EXIT_OK;
 }
 
 /* Probabilities have a scale and a unit of their own, but signs too: a range, symmetric unless it was chosen, in the
@@ -153,66 +144,72 @@ static void style_probabilities(attention_figure *figure)
     figure->units[HEATMAP_RANGE] = "difference of probability";
 }
 
-static int fill(figure_job *job, const other_side *other, attention_figure *figure)
+static int encode_both(figure_source *source, figure_sheet *sheet, other_side *other)
 {
-    attention_panel *panels;
-    size_t columns = 0;
-    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) columns += job->components[c];
-    int status = head_rows(job, figure, columns, &panels);
-    for (size_t k = 0; k < head_count(job); k++)
-        for (int c = 0; c < DEBERTA_COMPONENT_COUNT && status == EXIT_OK; c++)
-            if (job->components[c]) status = subtract(job, other, k, (deberta_component)c, panels++);
-    if (status == EXIT_OK) style_probabilities(figure);
-    return status;
-}
-
-static int run_with(figure_job *job, other_side *other)
-{
-    const char *against = options_value(job->options, "against", NULL);
-    const heatmap_choice *positive = &job->look.scales[HEATMAP_POSITIVE];
+    const heatmap_choice *positive = &source->asked->scales[HEATMAP_POSITIVE];
+    const char *against = source->asked->against;
     if (positive->policy == HEATMAP_FIXED)
-        return say_usage(job->options,
-                         "--scale: differences have both signs, expected limits such as -0.5,0.5, found '%g,%g'",
-                         positive->low, positive->high);
-    int status = against ? open_other_model(job, against, other) : open_other_text(job, other);
-    if (status == EXIT_OK) status = figure_job_encode(job);
-    if (status == EXIT_OK) status = encode_other(job, other);
+        return option_wrong(source->options, &source->asked->scales,
+                            "differences have both signs, expected limits such as -0.5,0.5, found '%g,%g'",
+                            positive->low, positive->high);
+    int status = against ? open_other_model(source, sheet, other) : open_other_text(source, other);
+    if (status == EXIT_OK) status = source_encode(source);
+    if (status == EXIT_OK) status = encode_other(source, other);
     if (status != EXIT_OK) return status;
     if (against)
-        figure_job_note(job, "%s minus %s. ", job->info.name, against);
+        sheet_note(sheet, "%s minus %s. ", source->info.name, against);
     else
-        figure_job_note(job, "%s text minus the %s. ", job->row ? "Second" : "First", job->row ? "first" : "second");
-    figure_job_caption(job, "Difference of attention between two %s. ", against ? "models" : "texts");
-    attention_figure figure = figure_job_attention(job);
-    const bool same_unit = other->info.has_c2p == job->info.has_c2p && other->info.has_p2c == job->info.has_p2c;
-    const char *unit = figure_job_text(job, "difference of %s", same_unit ? job->unit : "scaled logits");
-    if (!unit) return figure_job_out_of_memory(job);
-    figure.units[HEATMAP_SIGNED] = unit;
-    status = join_labels(job, other, &figure);
-    if (status == EXIT_OK) status = fill(job, other, &figure);
-    if (status != EXIT_OK) return status;
-    job->data.row_labels = job->data.column_labels = figure.query_labels;
-    return figure_job_finish(job, attention_layout, &figure);
+        sheet_note(sheet, "%s text minus the %s. ", source->view.row ? "Second" : "First",
+                   source->view.row ? "first" : "second");
+    sheet_caption(sheet, "Difference of attention between two %s. ", against ? "models" : "texts");
+    return EXIT_OK;
 }
 
-static int run(figure_job *job)
+static int draw_both(figure_source *source, figure_sheet *sheet, other_side *other)
+{
+    panel_column columns[DEBERTA_COMPONENT_COUNT];
+    attention_figure figure;
+    int status = encode_both(source, sheet, other);
+    if (status == EXIT_OK) status = panels_open(sheet, &figure);
+    if (status != EXIT_OK) return status;
+    const bool same_unit = other->info.has_c2p == source->info.has_c2p && other->info.has_p2c == source->info.has_p2c;
+    figure.units[HEATMAP_SIGNED] =
+        options_text(source->options, "difference of %s", same_unit ? source->unit : "scaled logits");
+    const size_t count = component_columns(source, columns);
+    for (size_t c = 0; c < count; c++) {
+        columns[c].rule = TOKEN_VIEW_SHOWN;
+        if (columns[c].component == DEBERTA_PROBABILITIES) columns[c].kind = HEATMAP_RANGE;
+    }
+    status = panels_of_heads(sheet, &figure, columns, count, subtract, other);
+    if (status != EXIT_OK) return status;
+    style_probabilities(&figure);
+    figure.query_labels = figure.key_labels = join_labels(source, other);
+    sheet->data.row_labels = sheet->data.column_labels = figure.query_labels;
+    return panels_finish(sheet, &figure);
+}
+
+static int draw(figure_source *source, figure_sheet *sheet)
 {
     other_side other = {0};
-    const int status = run_with(job, &other);
+    const int status = draw_both(source, sheet, &other);
     close_other(&other);
     return status;
 }
 
-static const char *const options[] = {"components", "against", "scale",   "signed-palette", "center",
-                                      "annotate",   "mark",    "letters", "layout",         NULL};
+static const option part[] = {PART_ROWS,
+                              COMPONENTS_ROW,
+                              {"against", 0, "MODEL",
+                               "what is subtracted; what both have is compared. Without it, two texts",
+                               TEXT_AT(attention_options, against)},
+                              NO_MORE_ROWS};
+static const option look[] = {SCALE_ROW, SIGNED_PALETTE_ROW, CENTER_ROW, ANNOTATE_ROW,
+                              MARK_ROW,  LETTERS_ROW,        LAYOUT_ROW, NO_MORE_ROWS};
+static const option_group groups[] = FIGURE_GROUPS(part, look);
 
 const figure_kind figure_difference = {
-    .name = "difference",
-    .summary = "one text minus another of equal length, or one model minus another",
-    .layers = "0",
-    .heads = "0",
-    .components = "c2c,c2p,p2c,logits,probs",
-    .options = options,
+    FIGURE_COMMAND("difference", "one text minus another of equal length, or one model minus another",
+                   FIGURE_TEXT " --against models/demo-bert -o difference.pdf", groups, FIRST_HEAD,
+                   .components = SHOW_ALL),
     .all_rows = true,
-    .run = run,
+    .draw = draw,
 };

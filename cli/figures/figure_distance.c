@@ -1,38 +1,25 @@
-/* `--figure distance`: what a head does at each distance. SPDX-License-Identifier: MIT */
-
-#include "cli/figures/distance_curves.h"
-#include "cli/figures/figure_kinds.h"
-#include "cli/figures/head_map.h"
+/* `attention distance`: what a head does at each distance. SPDX-License-Identifier: MIT */
 #include "analysis/attention_statistics.h"
-#include "viz/chart.h"
-
-typedef struct distance_work {
-    figure_job *job;
-    distance_curves curves;
-    const unsigned char *mask;
-} distance_work;
+#include "cli/figures/distance_curves.h"
+#include "cli/figures/figure_kind.h"
 
 /* The curve of one matrix into its columns. Logits without what is constant over the keys, unless that is to stay. */
-static int measure(distance_work *w, size_t index, deberta_component component)
+static int measure(const figure_source *source, distance_curves *curves, size_t index, deberta_component component)
 {
-    figure_job *job = w->job;
-    const size_t n = job->view.count, first = index * w->curves.entries;
-    const float *matrix;
-    deberta_error error = {0};
-    attention_by_distance curve;
-    const int status = figure_job_matrix(job, &job->capture, &job->view, head_layer(job, index),
-                                         head_number(job, index), component, &matrix);
-    if (status != EXIT_OK) return status;
-    if (component != DEBERTA_PROBABILITIES && !job->look.keep_row_mean) {
-        float *centred = figure_job_allocate(job, n * n, sizeof *centred);
-        if (!centred) return figure_job_out_of_memory(job);
-        attention_centre_rows(centred, matrix, n, w->mask);
+    const size_t n = source->view.count, first = index * curves->entries;
+    const unsigned char *mask = source_mask(source);
+    const float *matrix = source_matrix(source, source_layer(source, index), source_head(source, index), component);
+    if (component != DEBERTA_PROBABILITIES && source->asked->centre == CENTRE_ROW) {
+        float *centred = options_take(source->options, n * n, sizeof *centred);
+        attention_centre_rows(centred, matrix, n, mask);
         matrix = centred;
     }
+    deberta_error error = {0};
+    attention_by_distance curve;
     const deberta_status measured =
-        attention_by_distance_measure(&curve, matrix, n, head_positions(job), w->mask, w->curves.part, &error);
-    double **column = w->curves.column[component];
-    for (size_t k = 0; k < w->curves.entries && measured == DEBERTA_OK; k++) {
+        attention_by_distance_measure(&curve, matrix, n, source_positions(source), mask, source->asked->ribbon, &error);
+    double **column = curves->column[component];
+    for (size_t k = 0; k < curves->entries && measured == DEBERTA_OK; k++) {
         column[DISTANCE_COUNT][first + k] = (double)curve.count[k];
         column[DISTANCE_MEAN][first + k] = curve.mean[k];
         column[DISTANCE_MEDIAN][first + k] = curve.median[k];
@@ -40,42 +27,30 @@ static int measure(distance_work *w, size_t index, deberta_component component)
         column[DISTANCE_HIGH][first + k] = curve.high[k];
     }
     attention_by_distance_free(&curve);
-    return measured == DEBERTA_OK ? EXIT_OK : say_error(job->options, &error);
+    return measured == DEBERTA_OK ? EXIT_OK : say_error(source->options, &error);
 }
 
-static int draw(distance_work *w)
+static int draw(figure_source *source, figure_sheet *sheet)
 {
-    figure_job *job = w->job;
-    chart_figure chart;
-    figure_job_caption(job, "Components of attention against the distance between query and key. ");
-    const char *over = job->view_choice.words ? "pairs of words" : "pairs of tokens";
-    const int status = distance_curves_chart(job, &w->curves, !job->view_choice.words, over, &chart);
-    return status == EXIT_OK ? figure_job_finish(job, chart_layout, &chart) : status;
+    const size_t *positions = source_positions(source), last = source->view.count - 1;
+    const bool words = source->asked->shown.words;
+    distance_curves curves = distance_curves_open(source, positions ? positions[last] - positions[0] : last);
+    int status = source_encode(source);
+    for (size_t k = 0; k < source_heads(source); k++)
+        for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT && status == EXIT_OK; c++)
+            if (source->components[c]) status = measure(source, &curves, k, c);
+    if (status != EXIT_OK) return status;
+    sheet_caption(sheet, "Components of attention against the distance between query and key. ");
+    return distance_curves_draw(sheet, &curves, !words, words ? "pairs of words" : "pairs of tokens");
 }
 
-static int run(figure_job *job)
-{
-    distance_work w = {.job = job};
-    const size_t *positions = head_positions(job), last = job->view.count - 1;
-    const size_t reach = positions ? positions[last] - positions[0] : last;
-    int status = distance_curves_open(job, reach, DISTANCE_MEDIAN, &w.curves);
-    if (status == EXIT_OK) status = figure_job_encode(job);
-    if (status == EXIT_OK) status = head_mask(job, &w.mask);
-    for (size_t k = 0; k < head_count(job); k++)
-        for (int c = 0; c < DEBERTA_COMPONENT_COUNT && status == EXIT_OK; c++)
-            if (job->components[c]) status = measure(&w, k, (deberta_component)c);
-    if (status == EXIT_OK) status = distance_curves_add_data(job, &w.curves);
-    return status == EXIT_OK ? draw(&w) : status;
-}
-
-static const char *const options[] = {DISTANCE_CURVES_OPTIONS, NULL};
+static const option part[] = {PART_ROWS, COMPONENTS_ROW, CURVES_ROWS, NO_MORE_ROWS},
+                    look[] = {CENTER_ROW, LETTERS_ROW, LAYOUT_ROW, NO_MORE_ROWS};
+static const option_group groups[] = FIGURE_GROUPS(part, look);
 
 const figure_kind figure_distance = {
-    .name = "distance",
-    .summary = "each component and the probabilities against the distance of query and key",
-    .layers = "0",
-    .heads = "0",
-    .components = "c2c,c2p,p2c,probs",
-    .options = options,
-    .run = run,
+    FIGURE_COMMAND("distance", "each component and the probabilities against the distance of query and key",
+                   FIGURE_TEXT " --layers 2 --heads 0,1 -o distance.pdf", groups, FIRST_HEAD,
+                   .components = SHOW_TERMS | SHOW_PROBABILITIES),
+    .draw = draw,
 };

@@ -1,15 +1,15 @@
-/* `--figure error`: how far the engine's float32 is from the float64 reference, cell by cell.
+/* `attention error`: how far the engine's float32 is from the float64 reference, cell by cell.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
-#include "cli/figures/figure_kinds.h"
+#include "cli/figures/figure_kind.h"
+#include "cli/figures/figure_panels.h"
 #include "cli/figures/figure_reference.h"
-#include "cli/figures/head_map.h"
 
 /* Differences of the chosen layers, heads and components, [n][n] each. */
 typedef struct error_work {
-    figure_job *job;
-    float **difference; /* [head_count][components] */
+    const figure_source *source;
+    float **difference; /* [heads][components] */
     double worst;
 } error_work;
 
@@ -17,21 +17,19 @@ typedef struct error_work {
 static void on_row(void *context, const reference_attention_row *row)
 {
     error_work *work = context;
-    const figure_job *job = work->job;
-    const size_t n = job->view.span[1];
-    for (size_t k = 0; k < head_count(job); k++) {
-        if (head_layer(job, k) != row->layer) continue;
-        for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
-            float *out = work->difference[k * DEBERTA_COMPONENT_COUNT + (size_t)c];
-            if (!out || !row->value[c]) continue;
-            const float *found =
-                capture_matrix(&job->capture, row->layer, head_number(job, k), (deberta_component)c, 0);
-            for (size_t j = 0; j < n; j++) {
-                const size_t cell = row->query * n + j;
-                const double off = fabs((double)found[cell] - row->value[c][head_number(job, k) * n + j]);
-                out[cell] = (float)off;
-                work->worst = fmax(work->worst, off);
-            }
+    const figure_source *source = work->source;
+    const size_t n = source->view.span[1];
+    for (size_t k = 0; k < source_heads(source) * DEBERTA_COMPONENT_COUNT; k++) {
+        const size_t index = k / DEBERTA_COMPONENT_COUNT, head = source_head(source, index);
+        const deberta_component c = k % DEBERTA_COMPONENT_COUNT;
+        float *out = work->difference[k];
+        if (source_layer(source, index) != row->layer || !out || !row->value[c]) continue;
+        const float *found = capture_matrix(&source->capture, row->layer, head, c, 0);
+        for (size_t j = 0; j < n; j++) {
+            const size_t cell = row->query * n + j;
+            const double off = fabs((double)found[cell] - row->value[c][head * n + j]);
+            out[cell] = (float)off;
+            work->worst = fmax(work->worst, off);
         }
     }
 }
@@ -39,96 +37,70 @@ static void on_row(void *context, const reference_attention_row *row)
 /* The reference reads the same ids, in float64 from the embeddings on. */
 static int compare(error_work *work)
 {
-    figure_job *job = work->job;
-    reference_model *reference = NULL;
-    reference_input input;
-    deberta_error error = {0};
-    const size_t states = (job->info.layers + 1) * job->view.span[1] * job->info.hidden_size;
-    double *hidden = figure_job_allocate(job, states, sizeof *hidden);
-    int status = hidden ? figure_reference_input(job, &input) : figure_job_out_of_memory(job);
-    if (status == EXIT_OK) status = figure_reference_open(job, &reference);
+    const figure_source *source = work->source;
+    const size_t n = source->view.span[1], matrices = source_heads(source) * DEBERTA_COMPONENT_COUNT;
+    const reference_input input = figure_reference_input(source);
     const reference_observer observer = {work, on_row};
+    double *hidden =
+        options_take(source->options, (source->info.layers + 1) * n * source->info.hidden_size, sizeof *hidden);
+    reference_model *reference = NULL;
+    deberta_error error = {0};
+    work->difference = options_take(source->options, matrices, sizeof *work->difference);
+    for (size_t k = 0; k < matrices; k++)
+        if (source->components[k % DEBERTA_COMPONENT_COUNT])
+            work->difference[k] = options_take(source->options, n * n, sizeof(float));
+    int status = figure_reference_open(source, &reference);
     if (status == EXIT_OK && reference_encode(reference, &input, hidden, &observer, &error) != DEBERTA_OK)
-        status = say_error(job->options, &error);
+        status = say_error(source->options, &error);
     reference_free(&reference);
     return status;
 }
 
-static int take_matrices(error_work *work)
+static int matrix_of(void *context, const figure_source *source, size_t index, const panel_column *column,
+                     const float **whole)
 {
-    figure_job *job = work->job;
-    const size_t n = job->view.span[1];
-    work->difference = figure_job_allocate(job, head_count(job) * DEBERTA_COMPONENT_COUNT, sizeof *work->difference);
-    if (!work->difference) return figure_job_out_of_memory(job);
-    for (size_t k = 0; k < head_count(job) * DEBERTA_COMPONENT_COUNT; k++) {
-        if (!job->components[k % DEBERTA_COMPONENT_COUNT]) continue;
-        work->difference[k] = figure_job_allocate(job, n * n, sizeof(float));
-        if (!work->difference[k]) return figure_job_out_of_memory(job);
-    }
+    (void)source;
+    *whole = ((error_work *)context)->difference[index * DEBERTA_COMPONENT_COUNT + column->component];
     return EXIT_OK;
 }
 
-/* Errors of logits and of probabilities have scales of their own. */
-static heatmap_kind kind_of(const figure_job *job, deberta_component component)
+static int draw(figure_source *source, figure_sheet *sheet)
 {
-    if (component != DEBERTA_PROBABILITIES) return HEATMAP_POSITIVE;
-    return job->look.logarithmic ? HEATMAP_LOG : HEATMAP_RANGE;
-}
-
-static int add_panel(error_work *work, attention_panel *panel, size_t index, deberta_component component)
-{
-    figure_job *job = work->job;
-    const float *difference = work->difference[index * DEBERTA_COMPONENT_COUNT + (size_t)component];
-    const char *name = figure_job_text(job, "%s_error", deberta_component_name(component));
-    if (!name) return figure_job_out_of_memory(job);
-    *panel = (attention_panel){
-        .stride = job->view.count, .title = component_title(component), .kind = kind_of(job, component)};
-    const int status = figure_job_view_matrix(job, &job->view, difference, TOKEN_VIEW_MEAN, &panel->values);
-    return status == EXIT_OK
-               ? figure_job_add_matrix(job, name, head_layer(job, index), head_number(job, index), panel->values)
-               : status;
-}
-
-static int fill(error_work *work, attention_figure *figure)
-{
-    figure_job *job = work->job;
-    attention_panel *panels;
-    size_t columns = 0;
-    for (int c = 0; c < DEBERTA_COMPONENT_COUNT; c++) columns += job->components[c];
-    int status = head_rows(job, figure, columns, &panels);
-    for (size_t k = 0; k < head_count(job); k++)
-        for (int c = 0; c < DEBERTA_COMPONENT_COUNT && status == EXIT_OK; c++)
-            if (job->components[c]) status = add_panel(work, panels++, k, (deberta_component)c);
-    return status;
-}
-
-static int run(figure_job *job)
-{
-    error_work work = {.job = job};
-    int status = take_matrices(&work);
-    if (status == EXIT_OK) status = figure_job_encode(job);
+    panel_column columns[DEBERTA_COMPONENT_COUNT];
+    error_work work = {.source = source};
+    attention_figure figure;
+    int status = source_encode(source);
     if (status == EXIT_OK) status = compare(&work);
     if (status != EXIT_OK) return status;
-    figure_job_note(job, "|float32 \u2212 float64|, %s; largest %.3g. ",
-                    deberta_isa_name(deberta_session_isa(job->session)), work.worst);
-    figure_job_caption(job, "Absolute error of float32 against float64. ");
-    attention_figure figure = figure_job_attention(job);
-    figure.units[HEATMAP_POSITIVE] = figure_job_text(job, "error, %s", job->unit);
+    sheet_note(sheet, "|float32 \u2212 float64|, %s; largest %.3g. ",
+               deberta_isa_name(deberta_session_isa(source->session)), work.worst);
+    sheet_caption(sheet, "Absolute error of float32 against float64. ");
+    status = panels_open(sheet, &figure);
+    if (status != EXIT_OK) return status;
+    figure.units[HEATMAP_POSITIVE] = options_text(source->options, "error, %s", source->unit);
     figure.units[HEATMAP_RANGE] = figure.units[HEATMAP_LOG] = "error of a probability";
-    for (int kind = 0; kind < HEATMAP_KINDS; kind++)
+    for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++)
         if (!figure.palettes[kind]) figure.palettes[kind] = "magma";
-    status = fill(&work, &figure);
-    return status == EXIT_OK ? figure_job_finish(job, attention_layout, &figure) : status;
+    const size_t count = component_columns(source, columns);
+    for (size_t c = 0; c < count; c++) {
+        columns[c].name = options_text(source->options, "%s_error", columns[c].name);
+        columns[c].rule = TOKEN_VIEW_MEAN;
+        /* errors of logits and of probabilities have scales of their own */
+        columns[c].kind = columns[c].component != DEBERTA_PROBABILITIES ? HEATMAP_POSITIVE
+                          : source->asked->logarithmic                  ? HEATMAP_LOG
+                                                                        : HEATMAP_RANGE;
+    }
+    status = panels_of_heads(sheet, &figure, columns, count, matrix_of, &work);
+    return status == EXIT_OK ? panels_finish(sheet, &figure) : status;
 }
 
-static const char *const options[] = {"components", "scale", "palette", "mark", "letters", "layout", "log", NULL};
+static const option part[] = {PART_ROWS, COMPONENTS_ROW, NO_MORE_ROWS};
+static const option look[] = {SCALE_ROW, PALETTE_ROW, LOG_ROW, MARK_ROW, LETTERS_ROW, LAYOUT_ROW, NO_MORE_ROWS};
+static const option_group groups[] = FIGURE_GROUPS(part, look);
 
 const figure_kind figure_error = {
-    .name = "error",
-    .summary = "the absolute error of float32 against the float64 reference, by cell",
-    .layers = "0",
-    .heads = "0",
-    .components = "logits,probs",
-    .options = options,
-    .run = run,
+    FIGURE_COMMAND("error", "the absolute error of float32 against the float64 reference, by cell",
+                   FIGURE_TEXT " --layers all --components probs -o error.pdf", groups, FIRST_HEAD,
+                   .components = SHOW_LOGITS | SHOW_PROBABILITIES),
+    .draw = draw,
 };

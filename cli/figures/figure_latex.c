@@ -3,38 +3,32 @@
 
 #include <string.h>
 
-#include "cli/figures/figure_kinds.h"
 #include "core/base/path.h"
+#include "output/text_table.h"
 
-/* Text as LaTeX sets it; "sqrt(3d)" as a root. */
-static void put_latex(byte_buffer *out, const char *text)
+/* Text as LaTeX sets it, on one line; "sqrt(3d)" as a root. Without a space at its end. */
+static void put_text(FILE *out, const char *text)
 {
     bool in_root = false;
-    for (; *text; text++) {
-        const char *special = strchr("\\{}$&#%_^~", *text);
+    for (size_t length = strlen(text); *text && !(*text == ' ' && length == 1); text++, length--) {
         if (strncmp(text, "sqrt(", 5) == 0) {
-            byte_buffer_text(out, "$\\sqrt{");
+            fputs("$\\sqrt{", out);
             text += 4;
+            length -= 4;
             in_root = true;
         } else if (in_root && *text == ')') {
-            byte_buffer_text(out, "}$");
+            fputs("}$", out);
             in_root = false;
-        } else if (*text == '\\') {
-            byte_buffer_text(out, "\\textbackslash{}");
-        } else if (*text == '^' || *text == '~') {
-            byte_buffer_format(out, "\\%c{}", *text);
-        } else if (*text == '\n' || *text == '\r' || *text == '\t') {
-            byte_buffer_text(out, " ");
         } else {
-            byte_buffer_format(out, special ? "\\%c" : "%c", *text);
+            print_latex_cell((const char[2]){strchr("\n\r\t", *text) ? ' ' : *text, 0}, out);
         }
     }
 }
 
-static const char *provenance_of(const figure_job *job, const char *key)
+static const char *provenance_of(const figure_sheet *sheet, const char *key)
 {
-    for (size_t k = 0; k < job->style.provenance_count; k++)
-        if (strcmp(job->provenance[k].key, key) == 0) return job->provenance[k].value;
+    for (size_t k = 0; k < sheet->style.provenance_count; k++)
+        if (strcmp(sheet->provenance[k].key, key) == 0) return sheet->provenance[k].value;
     return NULL;
 }
 
@@ -48,59 +42,64 @@ static const char *seen_from(const char *tex, const char *figure)
     return same && figure_slash ? figure_slash + 1 : figure;
 }
 
-const char *figure_latex_includes(const figure_job *job)
+const char *figure_latex_includes(const text_list *paths)
 {
     const char *found = NULL;
-    for (size_t k = 0; k < job->path_count; k++) {
-        if (path_has_suffix(job->paths[k], ".pdf")) return job->paths[k];
-        if (!found && path_has_suffix(job->paths[k], ".png")) found = job->paths[k];
+    for (size_t k = 0; k < paths->count; k++) {
+        if (path_has_suffix(paths->items[k], ".pdf")) return paths->items[k];
+        if (!found && path_has_suffix(paths->items[k], ".png")) found = paths->items[k];
     }
     return found;
 }
 
-static void put_caption(byte_buffer *out, const figure_job *job)
+static void put_caption(const figure_sheet *sheet, FILE *out)
 {
-    const char *text = provenance_of(job, "Text"), *pair = provenance_of(job, "Pair"),
-               *digest = provenance_of(job, "Model SHA-256");
-    if (job->caption) put_latex(out, job->caption);
-    byte_buffer_text(out, "Model: \\texttt{");
-    put_latex(out, job->info.name);
-    byte_buffer_text(out, "}");
-    if (digest) byte_buffer_format(out, " (SHA-256 %.12s\\ldots)", digest);
-    byte_buffer_text(out, text ? "; text: ``" : "; ids: ");
-    put_latex(out, text ? text : provenance_of(job, "Input ids"));
-    if (text) byte_buffer_text(out, "''");
+    const figure_source *source = sheet->source;
+    const char *text = provenance_of(sheet, "Text"), *pair = provenance_of(sheet, "Pair"),
+               *digest = provenance_of(sheet, "Model SHA-256"), *note = sheet->style.note;
+    if (sheet->caption) put_text(out, sheet->caption);
+    fputs(sheet->caption ? " Model: \\texttt{" : "Model: \\texttt{", out);
+    put_text(out, source->info.name);
+    fputs("}", out);
+    if (digest) fprintf(out, " (SHA-256 %.12s\\ldots)", digest);
+    fputs(text ? "; text: ``" : "; ids: ", out);
+    put_text(out, text ? text : provenance_of(sheet, "Input ids"));
+    if (text) fputs("''", out);
     if (pair) {
-        byte_buffer_text(out, " and ``");
-        put_latex(out, pair);
-        byte_buffer_text(out, "''");
+        fputs(" and ``", out);
+        put_text(out, pair);
+        fputs("''", out);
     }
-    byte_buffer_format(out, "; layer%s %s, head%s %s. ", job->layer_count == 1 ? "" : "s", provenance_of(job, "Layers"),
-                       job->head_count == 1 ? "" : "s", provenance_of(job, "Heads"));
-    if (job->style.note) put_latex(out, job->style.note);
-    while (out->size_bytes && out->data[out->size_bytes - 1] == ' ') out->size_bytes--;
+    fprintf(out, "; layer%s %s, head%s %s.", source->layer_count == 1 ? "" : "s", provenance_of(sheet, "Layers"),
+            source->head_count == 1 ? "" : "s", provenance_of(sheet, "Heads"));
+    if (!note) return;
+    fputc(' ', out);
+    put_text(out, note);
 }
 
 /* "fig:" and the name of the figure's file without its suffix, as far as a label can have it. */
-static void put_label(byte_buffer *out, const char *figure)
+static void put_label(FILE *out, const char *figure)
 {
     const char *slash = strrchr(figure, '/'), *name = slash ? slash + 1 : figure, *dot = strrchr(name, '.');
-    byte_buffer_text(out, "fig:");
-    for (; *name && name != dot; name++) byte_buffer_append(out, strchr("\\{}$&#%^~, ", *name) ? "-" : name, 1);
+    fputs("fig:", out);
+    for (; *name && name != dot; name++) fputc(strchr("\\{}$&#%^~, ", *name) ? '-' : *name, out);
 }
 
-void figure_latex_write(const figure_job *job, const char *path, byte_buffer *out)
+deberta_status figure_latex_write(const figure_sheet *sheet, atomic_file **file, deberta_error *err)
 {
-    const figure_style style = figure_defaults(&job->style);
-    const char *figure = figure_latex_includes(job), *environment = style.width_mm > 100 ? "figure*" : "figure";
-    char width[40];
-    snprintf(width, sizeof width, "%gmm", style.width_mm);
-    byte_buffer_text(out, "% deberta " DEBERTA_VERSION_TEXT "; needs \\usepackage{graphicx}. Made by\n% ");
-    for (const char *c = provenance_of(job, "Command"); *c; c++) byte_buffer_append(out, *c == '\n' ? " " : c, 1);
-    byte_buffer_format(out, "\n\\begin{%s}\n  \\centering\n  \\includegraphics[width=%s]{%s}\n  \\caption{",
-                       environment, width, seen_from(path, figure));
-    put_caption(out, job);
-    byte_buffer_text(out, "}\n  \\label{");
+    const figure_style style = figure_defaults(&sheet->style);
+    const char *path = sheet->source->asked->latex, *figure = figure_latex_includes(&sheet->source->options->outs),
+               *environment = style.width_mm > 100 ? "figure*" : "figure";
+    FILE *out;
+    DEBERTA_TRY(atomic_file_open(file, path, err));
+    DEBERTA_TRY(atomic_file_stream(&out, *file, err));
+    fputs("% deberta " DEBERTA_VERSION_TEXT "; needs \\usepackage{graphicx}. Made by\n% ", out);
+    for (const char *c = provenance_of(sheet, "Command"); *c; c++) fputc(*c == '\n' ? ' ' : *c, out);
+    fprintf(out, "\n\\begin{%s}\n  \\centering\n  \\includegraphics[width=%gmm]{%s}\n  \\caption{", environment,
+            style.width_mm, seen_from(path, figure));
+    put_caption(sheet, out);
+    fputs("}\n  \\label{", out);
     put_label(out, figure);
-    byte_buffer_format(out, "}\n\\end{%s}\n", environment);
+    fprintf(out, "}\n\\end{%s}\n", environment);
+    return DEBERTA_OK;
 }

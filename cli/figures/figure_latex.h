@@ -4,12 +4,11 @@
 #ifndef CLI_FIGURES_FIGURE_LATEX_H
 #define CLI_FIGURES_FIGURE_LATEX_H
 
-#include "cli/figures/figure_job.h"
-#include "output/byte_buffer.h"
+#include "cli/figures/figure_sheet.h"
 
 /* Which of the paths LaTeX can include: a PDF, else a PNG; NULL for none. */
-const char *figure_latex_includes(const figure_job *job);
-/* Appends the text of the file. */
-void figure_latex_write(const figure_job *job, const char *path, byte_buffer *out);
+const char *figure_latex_includes(const text_list *paths);
+/* Opens and writes the file, which has its name when it is committed. */
+deberta_status figure_latex_write(const figure_sheet *sheet, atomic_file **file, deberta_error *err);
 
 #endif

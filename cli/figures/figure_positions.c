@@ -1,89 +1,86 @@
-/* `--figure distances` and `--figure rows`: relative positions as numbers, before any weight comes in.
+/* `attention distances` and `attention rows`: relative positions as numbers, before any weight comes in.
  * SPDX-License-Identifier: MIT */
-#include "cli/figures/figure_kinds.h"
+#include "cli/figures/figure_kind.h"
+#include "cli/figures/figure_panels.h"
 #include "cli/figures/figure_reference.h"
 
 /* Cells of the view's tokens; of words, of their first pieces. */
-static const float *pick(figure_job *job, const float *whole)
+static const float *pick(const figure_source *source, const float *whole)
 {
-    const size_t count = job->view.count, n = job->view.span[1];
-    float *shown = figure_job_allocate(job, count * count, sizeof *shown);
-    for (size_t i = 0; shown && i < count; i++)
+    const token_view *view = &source->view;
+    const size_t count = view->count, n = view->span[1];
+    float *shown = options_take(source->options, count * count, sizeof *shown);
+    for (size_t i = 0; i < count; i++)
         for (size_t j = 0; j < count; j++)
-            shown[i * count + j] =
-                whole[job->view.members[job->view.starts[i]] * n + job->view.members[job->view.starts[j]]];
+            shown[i * count + j] = whole[view->members[view->starts[i]] * n + view->members[view->starts[j]]];
     return shown;
 }
 
-static int finish(figure_job *job, const float *whole, const char *name, attention_panel panel, const char *unit)
+static int finish(figure_sheet *sheet, const float *whole, const panel_column *column, const char *unit)
 {
-    panel.values = pick(job, whole);
-    panel.stride = job->view.count;
-    if (!panel.values) return figure_job_out_of_memory(job);
-    if (job->view_choice.words) figure_job_note(job, "Positions of words are those of their first pieces. ");
-    const int status = figure_job_add_matrix(job, name, no_index, no_index, panel.values);
+    const figure_source *source = sheet->source;
+    const token_view *view = &source->view;
+    const attention_panel panel = panels_add(sheet, column, no_index, no_index, pick(source, whole));
+    attention_figure figure;
+    const int status = panels_open(sheet, &figure);
     if (status != EXIT_OK) return status;
     /* One cell tells how to read the others. */
-    const attention_mark middle = {job->view.count / 2, job->view.count / 4};
-    const attention_mark mark = job->mark_count ? job->marks[0] : middle;
-    figure_job_note(job, "The marked cell: query \u201c%s\u201d, key \u201c%s\u201d, %g. ",
-                    job->view.labels[mark.query].text, job->view.labels[mark.key].text,
-                    (double)panel.values[mark.query * job->view.count + mark.key]);
-    attention_figure figure = figure_job_attention(job);
+    const attention_mark middle = {view->count / 2, view->count / 4};
     if (!figure.mark_count) {
         figure.marks = &middle;
         figure.mark_count = 1;
     }
+    if (source->asked->shown.words) sheet_note(sheet, "Positions of words are those of their first pieces. ");
+    sheet_note(sheet, "The marked cell: query \u201c%s\u201d, key \u201c%s\u201d, %g. ",
+               view->labels[figure.marks->query].text, view->labels[figure.marks->key].text,
+               (double)panel.values[figure.marks->query * view->count + figure.marks->key]);
+    figure.style = sheet->style;
     figure.panels = &panel;
     figure.grid_rows = figure.grid_columns = 1;
     figure.annotate_if_room = true;
     figure.keep_row_mean = true;
     figure.units[panel.kind] = unit;
-    return figure_job_finish(job, attention_layout, &figure);
+    return panels_finish(sheet, &figure);
 }
 
-static int run_distances(figure_job *job)
+static int draw_distances(figure_source *source, figure_sheet *sheet)
 {
-    const size_t n = job->view.span[1];
-    float *whole = figure_job_allocate(job, n * n, sizeof *whole);
-    if (!whole) return figure_job_out_of_memory(job);
+    static const panel_column column = {"distance", "relative distance i \u2212 j", HEATMAP_SIGNED, TOKEN_VIEW_SHOWN,
+                                        DEBERTA_COMPONENT_COUNT};
+    const size_t n = source->view.span[1];
+    float *whole = options_take(source->options, n * n, sizeof *whole);
     position_distances(whole, n);
-    figure_job_caption(job, "Relative distances between query i and key j, positive for keys to the left. ");
-    const attention_panel panel = {.title = "relative distance i \u2212 j", .kind = HEATMAP_SIGNED};
-    return finish(job, whole, "distance", panel, "tokens, positive: key to the left");
+    sheet_caption(sheet, "Relative distances between query i and key j, positive for keys to the left. ");
+    return finish(sheet, whole, &column, "tokens, positive: key to the left");
 }
 
-static int run_rows(figure_job *job)
+static int draw_rows(figure_source *source, figure_sheet *sheet)
 {
-    const size_t n = job->view.span[1];
-    float *whole = figure_job_allocate(job, n * n, sizeof *whole);
+    static const panel_column column = {"row", "row \u03b4(i,j) of the relative table", HEATMAP_RANGE, TOKEN_VIEW_SHOWN,
+                                        DEBERTA_COMPONENT_COUNT};
+    const size_t n = source->view.span[1];
+    float *whole = options_take(source->options, n * n, sizeof *whole);
     position_rule rule;
-    if (!whole) return figure_job_out_of_memory(job);
-    const int status = figure_position_rule(job, &rule);
+    const int status = figure_position_rule(source, &rule);
     if (status != EXIT_OK) return status;
     position_rows(whole, &rule, n);
-    figure_job_note(job, "The diagonal is row K = %zu; c2p and p2c read the same row. ", rule.span);
-    figure_job_caption(job, "Rows \u03b4(i,j) of the table of relative positions that a pair of tokens reads. ");
-    const attention_panel panel = {.title = "row \u03b4(i,j) of the relative table", .kind = HEATMAP_RANGE};
-    return finish(job, whole, "row", panel, figure_job_text(job, "row, of %zu", 2 * rule.span));
+    sheet_note(sheet, "The diagonal is row K = %zu; c2p and p2c read the same row. ", rule.span);
+    sheet_caption(sheet, "Rows \u03b4(i,j) of the table of relative positions that a pair of tokens reads. ");
+    return finish(sheet, whole, &column, options_text(source->options, "row, of %zu", 2 * rule.span));
 }
 
-static const char *const options[] = {"scale", "palette", "signed-palette", "annotate", "mark", NULL};
+static const option part[] = {PART_ROWS, NO_MORE_ROWS};
+static const option look[] = {SCALE_ROW, PALETTE_ROW, SIGNED_PALETTE_ROW, ANNOTATE_ROW, MARK_ROW, NO_MORE_ROWS};
+static const option_group groups[] = FIGURE_GROUPS(part, look);
 
 const figure_kind figure_distances = {
-    .name = "distances",
-    .summary = "the matrix of relative distances i - j, with numbers and a marked cell",
-    .layers = "0",
-    .heads = "0",
-    .options = options,
-    .run = run_distances,
+    FIGURE_COMMAND("distances", "the matrix of relative distances i - j, with numbers and a marked cell",
+                   FIGURE_TEXT " --mark 3,1 -o distances.pdf", groups, FIRST_HEAD),
+    .draw = draw_distances,
 };
 
 const figure_kind figure_rows = {
-    .name = "rows",
-    .summary = "the rows of the relative table that pairs of tokens read, with numbers",
-    .layers = "0",
-    .heads = "0",
-    .options = options,
-    .run = run_rows,
+    FIGURE_COMMAND("rows", "the rows of the relative table that pairs of tokens read, with numbers",
+                   FIGURE_TEXT " -o rows.pdf", groups, FIRST_HEAD),
+    .draw = draw_rows,
 };

@@ -1,8 +1,8 @@
-/* `--figure shares`: what each term is worth to each head, as heat maps or as bars. SPDX-License-Identifier: MIT */
-#include "cli/figures/figure_kinds.h"
+/* `attention shares`: what each term is worth to each head, as heat maps or as bars. SPDX-License-Identifier: MIT */
+#include "analysis/attention_terms.h"
+#include "cli/figures/figure_kind.h"
 #include "cli/figures/head_map.h"
-
-enum { VARIANCE, SHAPLEY, KL, MEASURES };
+#include "command/run.h"
 
 /* How a measure is told. Variance shares and Shapley values can be negative and add up to something; KL neither. */
 typedef struct measure_look {
@@ -20,168 +20,161 @@ static const measure_look looks[MEASURES] = {
 };
 
 typedef struct shares {
-    figure_job *job;
-    size_t measure;
     double *values[MEASURES][ATTENTION_TERMS]; /* [heads] */
     double *total;                             /* bits that the Shapley values add up to */
 } shares;
 
-static int measure_heads(shares *s)
+static int measure_head(const figure_source *source, size_t index, shares *s)
 {
-    figure_job *job = s->job;
+    logit_terms terms = {.tokens = source->view.count, .mask = source_mask(source)};
+    attention_term_effects effects = {0};
     deberta_error error = {0};
-    for (size_t m = 0; m < MEASURES; m++)
-        for (size_t t = 0; t < ATTENTION_TERMS; t++)
-            if (!(s->values[m][t] = head_numbers(job))) return figure_job_out_of_memory(job);
-    if (!(s->total = head_numbers(job))) return figure_job_out_of_memory(job);
-    progress_bar bar = progress_begin(job->options, "measuring heads", head_count(job));
+    for (deberta_component c = 0; c <= DEBERTA_P2C; c++)
+        terms.term[c] = source_matrix(source, source_layer(source, index), source_head(source, index), c);
+    if (attention_term_effects_measure(&effects, &terms, &error) != DEBERTA_OK)
+        return say_error(source->options, &error);
+    for (size_t t = 0; t < ATTENTION_TERMS; t++) {
+        s->values[MEASURE_VARIANCE][t][index] = effects.variance_share[t];
+        s->values[MEASURE_SHAPLEY][t][index] = effects.shapley[t];
+        s->values[MEASURE_KL][t][index] = effects.kl_without[t];
+    }
+    s->total[index] = effects.kl_uniform;
+    return EXIT_OK;
+}
+
+static int measure_heads(const figure_source *source, shares *s)
+{
+    const size_t heads = source_heads(source);
+    for (size_t k = 0; k < MEASURES * ATTENTION_TERMS; k++)
+        s->values[k / ATTENTION_TERMS][k % ATTENTION_TERMS] = head_numbers(source);
+    s->total = head_numbers(source);
+    progress_bar bar = progress_begin(source->options, "measuring heads", heads);
     int status = EXIT_OK;
-    for (size_t k = 0; k < head_count(job) && status == EXIT_OK; k++) {
-        logit_terms terms;
-        attention_term_effects effects = {0};
+    for (size_t k = 0; k < heads && status == EXIT_OK; k++) {
         progress_step(&bar, k, NULL);
-        status = head_logit_terms(job, head_layer(job, k), head_number(job, k), &terms);
-        if (status == EXIT_OK && attention_term_effects_measure(&effects, &terms, &error) != DEBERTA_OK)
-            status = say_error(job->options, &error);
-        for (size_t t = 0; t < ATTENTION_TERMS; t++) {
-            s->values[VARIANCE][t][k] = effects.variance_share[t];
-            s->values[SHAPLEY][t][k] = effects.shapley[t];
-            s->values[KL][t][k] = effects.kl_without[t];
-        }
-        s->total[k] = effects.kl_uniform;
+        status = measure_head(source, k, s);
     }
     progress_end(&bar);
     return status;
 }
 
 /* The data holds all three measures, whichever is drawn. */
-static int add_columns(const shares *s)
+static void add_columns(figure_sheet *sheet, const shares *s)
 {
-    figure_job *job = s->job;
+    const figure_source *source = sheet->source;
     for (size_t m = 0; m < MEASURES; m++)
-        for (size_t t = 0; t < ATTENTION_TERMS; t++) {
-            if (!job->components[t]) continue;
-            const char *name =
-                figure_job_text(job, "%s_%s", deberta_component_name((deberta_component)t), looks[m].column);
-            const int status = name ? head_map_column(job, name, s->values[m][t]) : figure_job_out_of_memory(job);
-            if (status != EXIT_OK) return status;
-        }
-    return head_map_column(job, "kl_uniform_bits", s->total);
+        for (deberta_component t = 0; t <= DEBERTA_P2C; t++)
+            if (source->components[t])
+                head_map_column(sheet,
+                                options_text(source->options, "%s_%s", deberta_component_name(t), looks[m].column),
+                                s->values[m][t]);
+    head_map_column(sheet, "kl_uniform_bits", s->total);
 }
 
-static int draw_maps(const shares *s, attention_figure *figure)
+static int draw_maps(figure_sheet *sheet, const shares *s, attention_figure *figure)
 {
-    figure_job *job = s->job;
-    const measure_look *look = &looks[s->measure];
+    const figure_source *source = sheet->source;
+    const measure_look *look = &looks[source->asked->measure];
     attention_panel panels[ATTENTION_TERMS];
-    for (size_t t = 0; t < ATTENTION_TERMS; t++) {
-        if (!job->components[t]) continue;
-        const int status =
-            head_map_panel(job, &panels[figure->grid_columns++], deberta_component_name((deberta_component)t),
-                           look->adds_up ? HEATMAP_SIGNED : HEATMAP_POSITIVE, s->values[s->measure][t]);
-        if (status != EXIT_OK) return status;
-    }
+    for (deberta_component t = 0; t <= DEBERTA_P2C; t++)
+        if (source->components[t])
+            panels[figure->grid_columns++] =
+                head_map_panel(source, deberta_component_name(t), look->adds_up ? HEATMAP_SIGNED : HEATMAP_POSITIVE,
+                               s->values[source->asked->measure][t]);
     figure->panels = panels;
     figure->units[HEATMAP_SIGNED] = figure->units[HEATMAP_POSITIVE] = look->unit;
-    return figure_job_finish(job, attention_layout, figure);
+    return panels_finish(sheet, figure);
 }
 
 /* One panel of bars for a layer. */
-static int fill_bars(const shares *s, const attention_figure *labels, size_t layer, chart_panel *panel)
+static chart_panel bars_of_layer(const figure_source *source, const shares *s, size_t layer)
 {
-    figure_job *job = s->job;
-    const measure_look *look = &looks[s->measure];
-    const size_t first = layer * job->head_count;
-    chart_series *series = figure_job_allocate(job, ATTENTION_TERMS + 1, sizeof *series);
-    *panel = (chart_panel){
-        .title = figure_job_text(job, "layer %zu", job->layers[layer]),
-        .x = {.label = "head",
-              .scale = CHART_CATEGORIES,
-              .categories = labels->key_labels,
-              .category_count = job->head_count},
-        .y = {.label = look->unit},
-        .series = series,
-        .stacked = look->adds_up,
-    };
-    if (!series || !panel->title) return figure_job_out_of_memory(job);
-    for (size_t t = 0; t < ATTENTION_TERMS; t++)
-        if (job->components[t])
-            series[panel->series_count++] = (chart_series){.name = deberta_component_name((deberta_component)t),
-                                                           .kind = CHART_BARS,
-                                                           .y = s->values[s->measure][t] + first,
-                                                           .count = job->head_count,
-                                                           .look = t + 1};
-    if (s->measure == SHAPLEY)
-        series[panel->series_count++] = (chart_series){.name = "KL from uniform",
-                                                       .kind = CHART_POINTS,
-                                                       .y = s->total + first,
-                                                       .count = job->head_count,
-                                                       .look = 7};
-    return EXIT_OK;
+    const int measure = source->asked->measure;
+    const size_t heads = source->head_count, first = layer * heads;
+    chart_series *series = options_take(source->options, ATTENTION_TERMS + 1, sizeof *series);
+    chart_panel panel = {.title = options_text(source->options, "layer %zu", source->layers[layer]),
+                         .x = {.label = "head",
+                               .scale = CHART_CATEGORIES,
+                               .categories = head_number_labels(source, source->heads, heads),
+                               .category_count = heads},
+                         .y = {.label = looks[measure].unit},
+                         .series = series,
+                         .stacked = looks[measure].adds_up};
+    for (deberta_component t = 0; t <= DEBERTA_P2C; t++)
+        if (source->components[t])
+            series[panel.series_count++] = (chart_series){.name = deberta_component_name(t),
+                                                          .kind = CHART_BARS,
+                                                          .y = s->values[measure][t] + first,
+                                                          .count = heads,
+                                                          .look = (size_t)t + 1};
+    if (measure == MEASURE_SHAPLEY)
+        series[panel.series_count++] = (chart_series){
+            .name = "KL from uniform", .kind = CHART_POINTS, .y = s->total + first, .count = heads, .look = 7};
+    return panel;
 }
 
-static int draw_bars(const shares *s, const attention_figure *labels)
+static int draw_bars(figure_sheet *sheet, const shares *s)
 {
-    figure_job *job = s->job;
-    chart_panel *panels = figure_job_allocate(job, job->layer_count, sizeof *panels);
-    if (!panels) return figure_job_out_of_memory(job);
-    for (size_t layer = 0; layer < job->layer_count; layer++) {
-        const int status = fill_bars(s, labels, layer, &panels[layer]);
-        if (status != EXIT_OK) return status;
-    }
-    head_bars_share_axis(panels, job->layer_count);
-    const chart_figure chart = {.style = labels->style,
+    const figure_source *source = sheet->source;
+    chart_panel *panels = options_take(source->options, source->layer_count, sizeof *panels);
+    for (size_t layer = 0; layer < source->layer_count; layer++) panels[layer] = bars_of_layer(source, s, layer);
+    head_bars_share_axis(panels, source->layer_count);
+    const chart_figure chart = {.style = sheet->style,
                                 .panels = panels,
-                                .panel_count = job->layer_count,
-                                .columns = job->look.columns,
+                                .panel_count = source->layer_count,
+                                .columns = source->asked->columns,
                                 .panel_height = 30,
-                                .panel_letters = job->look.letters};
-    return figure_job_finish(job, chart_layout, &chart);
+                                .panel_letters = source->asked->letters};
+    return sheet_finish(sheet, chart_layout, &chart);
 }
 
 /* Bars have no colour scale and no cells. */
-static bool bars_take_all(const figure_job *job)
+static int check_form(const attention_options *asked)
 {
-    static const char *const of_maps[] = {"scale", "palette", "signed-palette", "annotate", NULL};
-    for (const char *const *name = of_maps; *name; name++) {
-        if (!options_has(job->options, *name)) continue;
-        say_usage(job->options, "--%s: --form bars does not take it; --form map does", *name);
-        return false;
-    }
-    return true;
+    const void *const of_maps[] = {&asked->scales, &asked->palette, &asked->signed_palette, &asked->annotate};
+    const common_options *options = &asked->reading.common;
+    for (size_t k = 0; k < sizeof of_maps / sizeof *of_maps && asked->form == FORM_BARS; k++)
+        if (option_given(options, of_maps[k]))
+            return option_wrong(options, of_maps[k], "--form bars does not take it; --form map does");
+    return EXIT_OK;
 }
 
-static int run(figure_job *job)
+static int draw(figure_source *source, figure_sheet *sheet)
 {
-    static const char *const measures[] = {"variance", "shapley", "kl", NULL}, *const forms[] = {"map", "bars", NULL};
-    shares s = {.job = job};
-    size_t form;
+    const measure_look *look = &looks[source->asked->measure];
+    shares s;
     attention_figure figure;
-    if (!options_choice(job->options, "measure", measures, VARIANCE, &s.measure) ||
-        !options_choice(job->options, "form", forms, 0, &form))
-        return EXIT_USAGE;
-    if (form && !bars_take_all(job)) return EXIT_USAGE;
-    int status = figure_job_encode(job);
-    if (status == EXIT_OK) status = measure_heads(&s);
+    int status = check_form(source->asked);
+    if (status == EXIT_OK) status = source_encode(source);
+    if (status == EXIT_OK) status = measure_heads(source, &s);
     if (status != EXIT_OK) return status;
-    figure_job_note(job, "%s", looks[s.measure].note);
-    if (!job->view.whole) figure_job_note(job, "Measured among the tokens that are shown. ");
-    figure_job_caption(job, "What each term of the logits is worth to each head. %s", looks[s.measure].note);
-    status = head_map_figure(job, &figure);
-    if (status == EXIT_OK) status = add_columns(&s);
+    sheet_note(sheet, "%s", look->note);
+    if (!source->view.whole) sheet_note(sheet, "Measured among the tokens that are shown. ");
+    sheet_caption(sheet, "What each term of the logits is worth to each head. %s", look->note);
+    status = head_map_open(sheet, &figure);
     if (status != EXIT_OK) return status;
-    return form ? draw_bars(&s, &figure) : draw_maps(&s, &figure);
+    add_columns(sheet, &s);
+    return source->asked->form == FORM_BARS ? draw_bars(sheet, &s) : draw_maps(sheet, &s, &figure);
 }
 
-static const char *const options[] = {"measure",  "form",    "scale",  "palette", "signed-palette",
-                                      "annotate", "letters", "layout", NULL};
+static const option part[] = {
+    PART_ROWS,
+    {"measure", 0, "WHAT", "variance (default), shapley or kl", CHOICE_AT(attention_options, measure, figure_measures)},
+    NO_MORE_ROWS};
+static const option look_rows[] = {
+    {"form", 0, "FORM", "map (default) or bars", CHOICE_AT(attention_options, form, figure_forms)},
+    SCALE_ROW,
+    PALETTE_ROW,
+    SIGNED_PALETTE_ROW,
+    ANNOTATE_ROW,
+    LETTERS_ROW,
+    LAYOUT_ROW,
+    NO_MORE_ROWS};
+static const option_group groups[] = FIGURE_GROUPS(part, look_rows);
 
 const figure_kind figure_shares = {
-    .name = "shares",
-    .summary = "what each term is worth to each head: share of variance, Shapley value or KL",
-    .layers = "all",
-    .heads = "all",
-    .components = "c2c,c2p,p2c",
-    .options = options,
-    .run = run,
+    FIGURE_COMMAND("shares", "what each term is worth to each head: share of variance, Shapley value or KL",
+                   FIGURE_TEXT " --measure shapley --form bars -o shares.pdf", groups, EVERY_HEAD,
+                   .components = SHOW_TERMS),
+    .draw = draw,
 };

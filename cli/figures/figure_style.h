@@ -19,7 +19,4 @@
 /* Where no such font is installed, a note says so. */
 void figure_style_note_font(const common_options *options, const figure_style *style);
 
-/* --width-mm, --dpi, --title, --font. False after a message about a wrong command line. */
-bool figure_style_read(const parsed_options *options, figure_style *style);
-
 #endif

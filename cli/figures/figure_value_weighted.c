@@ -1,39 +1,33 @@
-/* `--figure value-weighted`: attention times the norm of what it moves. SPDX-License-Identifier: MIT */
+/* `attention value-weighted`: attention times the norm of what it moves. SPDX-License-Identifier: MIT */
 #include <math.h>
 
-#include "cli/figures/figure_kinds.h"
+#include "cli/figures/figure_kind.h"
+#include "cli/figures/figure_panels.h"
 #include "cli/figures/figure_reference.h"
-#include "cli/figures/head_map.h"
 
 /* Values and the output projection are no part of what a session shows, and norms need no speed: the float64 reference
- * computes them from the observed hidden states, which are the engine's. norms [A][n] of one layer. */
-static int value_norms(figure_job *job, const reference_model *reference, size_t layer, double *norms)
-{
-    deberta_error error = {0};
-    double *hidden;
-    int status = figure_hidden(job, layer, &hidden);
-    if (status != EXIT_OK) return status;
-    return reference_value_norms(reference, layer, hidden, job->view.span[1], norms, &error) == DEBERTA_OK
-               ? EXIT_OK
-               : say_error(job->options, &error);
-}
+ * computes them from the observed hidden states, which are the engine's. */
+typedef struct value_norms {
+    reference_model *reference;
+    double *of_layer; /* [A][n] of the layer that is being drawn */
+} value_norms;
 
-/* Probabilities, and the same times the norms. */
-static int add_row(figure_job *job, attention_panel *panels, size_t layer, size_t head, const double *norms)
+static int matrix_of(void *context, const figure_source *source, size_t index, const panel_column *column,
+                     const float **whole)
 {
-    const size_t n = job->view.span[1];
-    const float *whole = capture_matrix(&job->capture, layer, head, DEBERTA_PROBABILITIES, 0);
-    float *weighted = figure_job_allocate(job, n * n, sizeof *weighted);
-    if (!weighted) return figure_job_out_of_memory(job);
-    for (size_t c = 0; c < n * n; c++) weighted[c] = (float)((double)whole[c] * norms[c % n]);
-    panels[0] = (attention_panel){
-        .stride = job->view.count, .title = component_title(DEBERTA_PROBABILITIES), .kind = HEATMAP_POSITIVE};
-    panels[1] = (attention_panel){.stride = job->view.count, .title = "weighted by the values", .kind = HEATMAP_RANGE};
-    int status = figure_job_view_matrix(job, &job->view, whole, TOKEN_VIEW_SUM_KEYS, &panels[0].values);
-    if (status == EXIT_OK)
-        status = figure_job_view_matrix(job, &job->view, weighted, TOKEN_VIEW_SUM_KEYS, &panels[1].values);
-    if (status == EXIT_OK) status = figure_job_add_matrix(job, "probs", layer, head, panels[0].values);
-    return status == EXIT_OK ? figure_job_add_matrix(job, "value_weighted", layer, head, panels[1].values) : status;
+    value_norms *norms = context;
+    const size_t n = source->view.span[1], layer = source_layer(source, index);
+    deberta_error error = {0};
+    captured_matrix(NULL, source, index, column, whole);
+    if (column->kind == HEATMAP_POSITIVE) return EXIT_OK;
+    if (index % source->head_count == 0 && reference_value_norms(norms->reference, layer, figure_hidden(source, layer),
+                                                                 n, norms->of_layer, &error) != DEBERTA_OK)
+        return say_error(source->options, &error);
+    const double *of_head = norms->of_layer + source_head(source, index) * n;
+    float *weighted = options_take(source->options, n * n, sizeof *weighted);
+    for (size_t c = 0; c < n * n; c++) weighted[c] = (float)((double)(*whole)[c] * of_head[c % n]);
+    *whole = weighted;
+    return EXIT_OK;
 }
 
 /* From 0, as the probabilities. */
@@ -47,49 +41,39 @@ static void choose_scale(attention_figure *figure)
         figure->scales[HEATMAP_RANGE] = (heatmap_choice){.policy = HEATMAP_FIXED, .low = 0, .high = most};
 }
 
-static int fill(figure_job *job, const reference_model *reference, attention_figure *figure)
+static int draw(figure_source *source, figure_sheet *sheet)
 {
-    const size_t n = job->view.span[1];
-    attention_panel *panels;
-    double *norms = figure_job_allocate(job, job->info.heads * n, sizeof *norms);
-    if (!norms) return figure_job_out_of_memory(job);
-    int status = head_rows(job, figure, 2, &panels);
-    for (size_t k = 0; k < head_count(job) && status == EXIT_OK; k++) {
-        const size_t layer = head_layer(job, k), head = head_number(job, k);
-        if (k % job->head_count == 0) status = value_norms(job, reference, layer, norms);
-        if (status == EXIT_OK) status = add_row(job, panels + 2 * k, layer, head, norms + head * n);
-    }
-    return status;
-}
-
-static int run(figure_job *job)
-{
-    reference_model *reference = NULL;
-    int status = figure_job_encode(job);
+    const panel_column columns[2] = {
+        component_column(source, DEBERTA_PROBABILITIES),
+        {"value_weighted", "weighted by the values", HEATMAP_RANGE, TOKEN_VIEW_SUM_KEYS, DEBERTA_PROBABILITIES}};
+    value_norms norms = {.of_layer =
+                             options_take(source->options, source->info.heads * source->view.span[1], sizeof(double))};
+    attention_figure figure;
+    int status = source_encode(source);
     if (status != EXIT_OK) return status;
-    figure_job_note(
-        job, "Weighted by the values: \u03b1\u1d62\u2c7c \u2016W\u2092 v\u2c7c\u2016, after Kobayashi et al. (2020). ");
-    figure_job_caption(job, "Attention, and the norm of what it writes for each key (Kobayashi et al. 2020). ");
-    attention_figure figure = figure_job_attention(job);
+    sheet_note(
+        sheet,
+        "Weighted by the values: \u03b1\u1d62\u2c7c \u2016W\u2092 v\u2c7c\u2016, after Kobayashi et al. (2020). ");
+    sheet_caption(sheet, "Attention, and the norm of what it writes for each key (Kobayashi et al. 2020). ");
+    status = panels_open(sheet, &figure);
     figure.units[HEATMAP_RANGE] = "norm of \u03b1 v W\u2092";
     if (!figure.palettes[HEATMAP_RANGE]) figure.palettes[HEATMAP_RANGE] = "cividis";
-    status = figure_reference_open(job, &reference);
-    if (status == EXIT_OK) status = fill(job, reference, &figure);
-    reference_free(&reference);
+    if (status == EXIT_OK) status = figure_reference_open(source, &norms.reference);
+    if (status == EXIT_OK) status = panels_of_heads(sheet, &figure, columns, 2, matrix_of, &norms);
+    reference_free(&norms.reference);
     if (status != EXIT_OK) return status;
     choose_scale(&figure);
-    return figure_job_finish(job, attention_layout, &figure);
+    return panels_finish(sheet, &figure);
 }
 
-static const char *const options[] = {"scale", "palette", "annotate", "mark", "letters", "layout", NULL};
+static const option part[] = {PART_ROWS, NO_MORE_ROWS};
+static const option look[] = {SCALE_ROW, PALETTE_ROW, ANNOTATE_ROW, MARK_ROW, LETTERS_ROW, LAYOUT_ROW, NO_MORE_ROWS};
+static const option_group groups[] = FIGURE_GROUPS(part, look);
 
 const figure_kind figure_value_weighted = {
-    .name = "value-weighted",
-    .summary = "attention times the norm of the values behind the output projection (Kobayashi et al. 2020)",
-    .layers = "0",
-    .heads = "0",
-    .components = "probs",
+    FIGURE_COMMAND(
+        "value-weighted", "attention times the norm of the values behind the output projection (Kobayashi et al. 2020)",
+        FIGURE_TEXT " --layers 2 --heads 0,1 -o weighted.pdf", groups, FIRST_HEAD, .components = SHOW_PROBABILITIES),
     .hidden = true,
-    .options = options,
-    .run = run,
+    .draw = draw,
 };

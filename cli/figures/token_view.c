@@ -13,27 +13,6 @@ token_view_rule token_view_rule_of(deberta_component component)
     return component == DEBERTA_PROBABILITIES ? TOKEN_VIEW_SUM_KEYS : TOKEN_VIEW_MEAN;
 }
 
-/* ------------------------------------------------------------------------------------------------------- options */
-
-bool token_view_parse(const parsed_options *options, token_view_choice *choice)
-{
-    *choice = (token_view_choice){
-        .words = options_has(options, "words"), .drop_special = options_has(options, "drop-special"), .end = SIZE_MAX};
-    const char *text = options_value(options, "tokens", NULL);
-    if (!text) return true;
-    char *colon, *end;
-    bool fine = *text >= '0' && *text <= '9';
-    if (fine) choice->first = strtoull(text, &colon, 10);
-    fine = fine && *colon == ':' && ((colon[1] >= '0' && colon[1] <= '9') || colon[1] == 0);
-    if (fine && colon[1]) {
-        choice->end = strtoull(colon + 1, &end, 10);
-        fine = *end == 0 && choice->first < choice->end;
-    }
-    if (!fine)
-        say_usage(options, "--tokens: expected FIRST:END such as 0:8 (the end is not shown) or 4:, found '%s'", text);
-    return fine;
-}
-
 /* -------------------------------------------------------------------------------------------------------- making */
 
 static const deberta_tokens *tokens_of(const input_batch *input, size_t row)

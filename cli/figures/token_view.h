@@ -31,11 +31,13 @@ typedef struct token_view {
 
 /* How the tokens of a word become one. Probabilities add up over keys, so that rows still add up to 1, and are averaged
  * over queries, which are alternatives. Logits do not add up: they are averaged over both. */
-typedef enum token_view_rule { TOKEN_VIEW_MEAN, TOKEN_VIEW_SUM_KEYS } token_view_rule;
+typedef enum token_view_rule {
+    TOKEN_VIEW_MEAN,
+    TOKEN_VIEW_SUM_KEYS,
+    TOKEN_VIEW_SHOWN /* is so already */
+} token_view_rule;
 token_view_rule token_view_rule_of(deberta_component component);
 
-/* False after saying what is wrong with the options. */
-bool token_view_parse(const parsed_options *options, token_view_choice *choice);
 /* DEBERTA_E_ARGUMENT where the choice shows nothing of the row, or asks for words or special tokens of bare ids. */
 deberta_status token_view_make(token_view *view, const input_batch *input, size_t row, const token_view_choice *choice,
                                deberta_error *err);

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/figures/figure_panels.h"
+
+#include <string.h>
+
+const char *component_title(deberta_component component)
+{
+    static const char *const titles[DEBERTA_COMPONENT_COUNT] = {"content to content", "content to position",
+                                                                "position to content", "logits (sum)", "probabilities"};
+    return titles[component];
+}
+
+heatmap_kind component_kind(const attention_options *asked, deberta_component component)
+{
+    if (component != DEBERTA_PROBABILITIES) return HEATMAP_SIGNED;
+    return asked->logarithmic ? HEATMAP_LOG : HEATMAP_POSITIVE;
+}
+
+panel_column component_column(const figure_source *source, deberta_component component)
+{
+    return (panel_column){.name = deberta_component_name(component),
+                          .title = component_title(component),
+                          .kind = component_kind(source->asked, component),
+                          .rule = token_view_rule_of(component),
+                          .component = component};
+}
+
+size_t component_columns(const figure_source *source, panel_column columns[DEBERTA_COMPONENT_COUNT])
+{
+    size_t count = 0;
+    for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++)
+        if (source->components[c]) columns[count++] = component_column(source, c);
+    return count;
+}
+
+/* --mark, as cells of the view. */
+static int find_marks(const figure_source *source, attention_figure *figure)
+{
+    const cell_list *asked = &source->asked->marks;
+    attention_mark *marks = options_take(source->options, asked->count, sizeof *marks);
+    for (size_t k = 0; k < asked->count; k++) {
+        const attention_mark *cell = &asked->items[k];
+        marks[k] =
+            (attention_mark){token_view_place(&source->view, cell->query), token_view_place(&source->view, cell->key)};
+        if (marks[k].query == SIZE_MAX || marks[k].key == SIZE_MAX)
+            return option_wrong(source->options, asked, "'%zu,%zu': no such pair of tokens is shown, the text has %zu",
+                                cell->query, cell->key, source->view.span[1]);
+    }
+    figure->marks = marks;
+    figure->mark_count = asked->count;
+    return EXIT_OK;
+}
+
+int panels_open(const figure_sheet *sheet, attention_figure *figure)
+{
+    const figure_source *source = sheet->source;
+    const attention_options *asked = source->asked;
+    const token_view *view = &source->view;
+    *figure = (attention_figure){
+        .style = sheet->style,
+        .columns = asked->columns,
+        .panel_letters = asked->letters,
+        .annotate = asked->annotate,
+        .keep_row_mean = asked->centre == CENTRE_NONE,
+        .queries = view->count,
+        .keys = view->count,
+        .query_labels = view->labels,
+        .key_labels = view->labels,
+        .query_numbers = token_view_numbers(view),
+        .key_numbers = token_view_numbers(view),
+        .boundaries = &view->boundary,
+        .boundary_count = view->boundary > 0,
+        .units = {[HEATMAP_SIGNED] = source->unit, [HEATMAP_POSITIVE] = "probability", [HEATMAP_LOG] = "probability"}};
+    memcpy(figure->scales, asked->scales, sizeof figure->scales);
+    for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
+        const int chosen = kind == HEATMAP_SIGNED ? asked->signed_palette : asked->palette;
+        if (chosen >= 0) figure->palettes[kind] = palette_list[chosen];
+    }
+    if (asked->palette < 0) figure->palettes[HEATMAP_LOG] = "cividis"; /* probabilities in both */
+    return find_marks(source, figure);
+}
+
+attention_panel panels_add(figure_sheet *sheet, const panel_column *column, size_t layer, size_t head,
+                           const float *whole)
+{
+    const figure_source *source = sheet->source;
+    const float *shown =
+        column->rule == TOKEN_VIEW_SHOWN ? whole : source_shown(source, &source->view, whole, column->rule);
+    sheet_add_matrix(sheet, column->name, layer, head, shown);
+    return (attention_panel){
+        .values = shown, .stride = source->view.count, .title = column->title, .kind = column->kind};
+}
+
+int captured_matrix(void *context, const figure_source *source, size_t index, const panel_column *column,
+                    const float **whole)
+{
+    (void)context;
+    *whole =
+        capture_matrix(&source->capture, source_layer(source, index), source_head(source, index), column->component, 0);
+    return EXIT_OK;
+}
+
+int panels_of_heads(figure_sheet *sheet, attention_figure *figure, const panel_column *columns, size_t count,
+                    panel_matrix matrix, void *context)
+{
+    const figure_source *source = sheet->source;
+    const size_t heads = source_heads(source);
+    const char **titles = options_take(source->options, heads, sizeof *titles);
+    attention_panel *panels = options_take(source->options, heads * count, sizeof *panels);
+    for (size_t k = 0; k < heads; k++) {
+        titles[k] = source_head_title(source, k);
+        for (size_t c = 0; c < count; c++) {
+            const float *whole = NULL;
+            const int status = matrix(context, source, k, &columns[c], &whole);
+            if (status != EXIT_OK) return status;
+            panels[k * count + c] =
+                panels_add(sheet, &columns[c], source_layer(source, k), source_head(source, k), whole);
+        }
+    }
+    figure->panels = panels;
+    figure->row_titles = titles;
+    figure->grid_rows = heads;
+    figure->grid_columns = count;
+    return EXIT_OK;
+}
+
+bool panels_take_limits(const figure_source *source, const heatmap_choice scales[HEATMAP_KINDS],
+                        const bool drawn[HEATMAP_KINDS])
+{
+    const heatmap_choice *given = &scales[HEATMAP_POSITIVE];
+    const bool unsigned_panels = drawn[HEATMAP_POSITIVE] || drawn[HEATMAP_RANGE] || drawn[HEATMAP_LOG];
+    const void *member = &source->asked->scales;
+    if (scales[HEATMAP_SIGNED].policy == HEATMAP_FIXED && !drawn[HEATMAP_SIGNED])
+        option_wrong(source->options, member, "limits that begin below 0 are for signed panels, and there are none");
+    else if (given->policy == HEATMAP_FIXED && !unsigned_panels)
+        option_wrong(source->options, member,
+                     "limits that begin at 0 or above are for panels without negative values, and there are none");
+    else if (given->policy == HEATMAP_FIXED && drawn[HEATMAP_LOG] && scales[HEATMAP_LOG].policy != HEATMAP_FIXED)
+        option_wrong(source->options, member, "logarithmic colours need limits above 0, such as 0.001,1, found '%g,%g'",
+                     given->low, given->high);
+    else
+        return true;
+    return false;
+}
+
+int panels_finish(const figure_sheet *sheet, const attention_figure *figure)
+{
+    bool drawn[HEATMAP_KINDS] = {false};
+    for (size_t k = 0; k < figure->grid_rows * figure->grid_columns; k++)
+        if (figure->panels[k].values) drawn[figure->panels[k].kind] = true;
+    if (!panels_take_limits(sheet->source, figure->scales, drawn)) return EXIT_USAGE;
+    return sheet_finish(sheet, attention_layout, figure);
+}

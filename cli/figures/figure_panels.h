@@ -1,0 +1,49 @@
+/* Heat maps of queries and keys: panels of matrices, each also in the data, in the shape of the view.
+ *
+ * Most kinds are a few columns and a function that gives the matrix of a head; panels_of_heads does the rest.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CLI_FIGURES_FIGURE_PANELS_H
+#define CLI_FIGURES_FIGURE_PANELS_H
+
+#include "cli/figures/figure_sheet.h"
+
+typedef struct panel_column {
+    const char *name;  /* in the data: "delta_c2c" */
+    const char *title; /* of the panel */
+    heatmap_kind kind;
+    token_view_rule rule; /* how the tokens of a word become one */
+    deberta_component component;
+} panel_column;
+
+/* "content to content": the title of a panel. */
+const char *component_title(deberta_component component);
+/* Signed for components and logits, positive (or, with --log, logarithmic) for probabilities. */
+heatmap_kind component_kind(const attention_options *asked, deberta_component component);
+panel_column component_column(const figure_source *source, deberta_component component);
+/* Those of all chosen components; returns how many. */
+size_t component_columns(const figure_source *source, panel_column columns[DEBERTA_COMPONENT_COUNT]);
+
+/* A figure with everything but the panels: style, look, labels, numbers, boundary and marks of the view, units. */
+int panels_open(const figure_sheet *sheet, attention_figure *figure);
+/* One panel. whole: [n][n] of the whole text; with TOKEN_VIEW_SHOWN [count][count] as it is shown. */
+attention_panel panels_add(figure_sheet *sheet, const panel_column *column, size_t layer, size_t head,
+                           const float *whole);
+
+/* Sets *whole to the matrix of a column for the head with this index among the chosen. */
+typedef int (*panel_matrix)(void *context, const figure_source *source, size_t index, const panel_column *column,
+                            const float **whole);
+/* As captured; needs no context. */
+int captured_matrix(void *context, const figure_source *source, size_t index, const panel_column *column,
+                    const float **whole);
+/* A row of panels for each head, with its title. */
+int panels_of_heads(figure_sheet *sheet, attention_figure *figure, const panel_column *columns, size_t count,
+                    panel_matrix matrix, void *context);
+
+/* False after saying which limits of --scale no panel takes: no such kind is drawn, or it cannot be. */
+bool panels_take_limits(const figure_source *source, const heatmap_choice scales[HEATMAP_KINDS],
+                        const bool drawn[HEATMAP_KINDS]);
+/* Checks the limits, then sheet_finish. */
+int panels_finish(const figure_sheet *sheet, const attention_figure *figure);
+
+#endif
