@@ -150,7 +150,7 @@ static const option lines_part[] = {PART_ROWS,
                                     QUERY_ROW,
                                     {"threshold", 0, "PART",
                                      "leave out what is weaker than this part of the strongest (default 0.05)",
-                                     NUMBER_AT(attention_options, threshold, 0, 1)},
+                                     NUMBER_AT(attention_options, threshold, 0, 0.99)},
                                     NO_MORE_ROWS},
                     lines_look[] = {CENTER_ROW, NO_MORE_ROWS};
 static const option_group lines_groups[] = FIGURE_GROUPS(lines_part, lines_look);

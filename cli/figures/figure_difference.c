@@ -71,7 +71,7 @@ static int open_other_text(const figure_source *source, other_side *other)
     deberta_error error = {0};
     if (rows != 2)
         return say_usage(source->options,
-                         "--figure difference: give two texts (--text A --text B) or a second model (--against "
+                         "give two texts (--text A --text B) or a second model (--against "
                          "MODEL); there %s %zu %s",
                          rows == 1 ? "is" : "are", rows, rows == 1 ? "text" : "texts");
     other->info = source->info;
@@ -81,8 +81,7 @@ static int open_other_text(const figure_source *source, other_side *other)
         return source_fail(source, &error);
     const token_view *own = &source->view, *its = &other->view;
     if (its->span[1] != own->span[1] || its->count != own->count)
-        return say_usage(source->options,
-                         "--figure difference: the texts must have equally many tokens, found %zu and %zu",
+        return say_usage(source->options, "the texts must have equally many tokens, found %zu and %zu",
                          own->whole ? own->span[1] : own->count, own->whole ? its->span[1] : its->count);
     return EXIT_OK;
 }

@@ -148,11 +148,10 @@ static int draw(figure_source *source, figure_sheet *sheet)
 {
     const deberta_model_info *info = &source->info;
     embedding_parts parts;
-    if (!info->has_position_table)
-        return say_usage(source->options, "--figure embeddings: %s has no absolute positions", info->name);
+    if (!info->has_position_table) return say_usage(source->options, "%s has no absolute positions", info->name);
     if (!info->position_biased_input && info->embedding_size != info->hidden_size)
         return say_usage(source->options,
-                         "--figure embeddings: %s has positions of %zu numbers for hidden states of %zu: there is no "
+                         "%s has positions of %zu numbers for hidden states of %zu: there is no "
                          "decoder that adds them",
                          info->name, info->embedding_size, info->hidden_size);
     if (!panels_take_limits(source, source->asked->scales, (bool[HEATMAP_KINDS]){[HEATMAP_SIGNED] = true}))

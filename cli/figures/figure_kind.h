@@ -55,6 +55,6 @@ int figure_run(const common_options *options);
         .example = "  deberta attention " name_ " models/demo " example_ "\n",                                         \
         .run = figure_run,                                                                                             \
     }
-#define FIGURE_TEXT "--text 'a new store opened beside the new mall'"
+#define FIGURE_TEXT "--text 'a new store opened'"
 
 #endif

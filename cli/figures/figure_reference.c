@@ -37,9 +37,7 @@ int figure_position_rule(const figure_source *source, position_rule *rule)
     deberta_model_options model_options;
     fill_model_options(source->options, &model_options);
     *rule = position_rule_of(&source->info, model_options.reference);
-    return rule->span ? EXIT_OK
-                      : say_usage(source->options, "--figure %s: %s has no relative positions", figure_name(source),
-                                  source->info.name);
+    return rule->span ? EXIT_OK : say_usage(source->options, "%s has no relative positions", source->info.name);
 }
 
 double *figure_hidden(const figure_source *source, size_t layer)

@@ -174,7 +174,7 @@ static void tell(const common_options *options, const figure_notes *notes)
     if (notes->page_height > HIGHEST_PAGE_MM)
         say_note(options,
                  "deberta attention: the figure is %.0f mm high, more than a page has: --layers, --heads, --tokens and "
-                 "--layout make it smaller, --figure grid draws every head small",
+                 "--layout make it smaller, attention grid draws every head small",
                  notes->page_height);
 }
 

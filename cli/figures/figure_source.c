@@ -35,7 +35,7 @@ static int choose_components(figure_source *source)
     component_list(asked->components, list);
     if (option_given(source->options, &asked->components))
         return option_wrong(source->options, &asked->components, "this model has no %s", list);
-    return say_usage(source->options, "--figure %s shows %s, of which this model has none", figure_name(source), list);
+    return say_usage(source->options, "this figure shows %s, of which the model has none", list);
 }
 
 /* The chosen ones, ascending. */

@@ -144,8 +144,8 @@ static int draw_types(figure_source *source, figure_sheet *sheet)
     four_types types = {.reference = NULL};
     attention_figure figure;
     if (!source->info.has_c2p || !source->info.has_p2c)
-        return say_usage(source->options, "--figure four-types: %s has no %s, and position to position is made of both",
-                         source->info.name, source->info.has_c2p ? "p2c" : "c2p");
+        return say_usage(source->options, "%s has no %s, and position to position is made of both", source->info.name,
+                         source->info.has_c2p ? "p2c" : "c2p");
     int status = open_strips(source, &types.rule, &types.reference);
     if (status != EXIT_OK) return status;
     sheet_note(sheet,

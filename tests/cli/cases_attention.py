@@ -331,11 +331,11 @@ def test_commands_of_the_page(bench):
     """Every command of the tables in docs/figures.md draws a figure."""
     page = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
     common = [DEMO, "--text", "a new store opened beside the new mall"]
-    commands = re.findall(r"^\| [^|]+ \| `(--?\w[^`]* -o [^`]*|-o [^`]*)`", page, re.M)
-    assert len(commands) > 15, commands
-    for command in commands:
+    commands = re.findall(r"^\| [^|]+ \| `(?:([a-z-]+) \.\.\. )?(--?\w[^`]* -o [^`]*|-o [^`]*)`", page, re.M)
+    assert len(commands) > 30, commands
+    for kind, command in commands:
         if "OTHER" not in command:
-            draw(bench, *common, *shlex.split(command), "-q")
+            draw(bench, *([kind] if kind else []), *common, *shlex.split(command), "-q")
 
 
 def test_bad_input(bench):

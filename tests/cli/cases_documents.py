@@ -59,17 +59,19 @@ def man_page(bench):
     if "attention" not in commands:
         raise SkipTest("built without figures: the page describes the whole program")
     documented = [name.replace("\\-", "-") for name in re.findall(r"^\.SS (.+)$", page, re.M)]
-    assert sorted(documented) == sorted(commands), f"the page has {documented}, the program {list(commands)}"
+    kinds = [name for name in commands if name.startswith("attention ")]  # their options stand in its section
+    assert sorted(documented + kinds) == sorted(commands), f"the page has {documented}, the program {list(commands)}"
     helps = {name: bench.fine(*name.split(), "--help").out for name in commands}
     common = options_of(helps["info"], "\ncommon options:\n")
     assert man_options(section_of(page, ".SH COMMON OPTIONS")) == common
-    for name, text in helps.items():
+    for name in documented:
         told = man_options(section_of(page, f".SS {name}".replace("-", "\\-")))
-        own = own_options(text)
+        own = {o: about for part in [name, *(kinds if name == "attention" else [])] for o, about in own_options(helps[part]).items()}
         differing = sorted(option for option in {*told, *own} if told.get(option) != own.get(option))
         assert not differing, f"docs/deberta.1, {name}: " + "; ".join(
             f"--{o}: the page has {told.get(o, 'nothing')}, --help {own.get(o, 'nothing')} (letter, value)" for o in differing)
-        assert f"deberta {name}".replace("-", "\\-") in page
+    for name in commands:
+        assert f"deberta {name}".replace("-", "\\-") in page, name
     for word in ("DEBERTA_ISA", "EXIT STATUS", "SIGPIPE"):
         assert word in page, word
 
@@ -96,7 +98,7 @@ def help_texts(bench):
         assert not summary.endswith(".") and summary[0].islower(), summary
         for line in text.split("\n"):
             assert len(line) <= 125 and line == line.rstrip() and "\t" not in line, line
-        for option, (letter, _) in {**options_of(text, "\ncommon options:\n"), **options_of(text, "\noptions:\n")}.items():
+        for option, (letter, _) in {**options_of(text, "\ncommon options:\n"), **own_options(text)}.items():
             if letter:
                 assert letters.setdefault(letter, option) == option, f"-{letter} is --{letters[letter]} and, in {name}, --{option}"
         examples = [line.split("#")[0].strip() for line in re.split(r"\nexamples?:\n", text)[1].split("\n") if "deberta " in line and line.startswith("  ")]
@@ -158,7 +160,7 @@ def completions(bench):
         script = bench.fine("completion", shell).out
         for name in commands:
             assert name.split()[-1] in script, f"{shell}: {name}"
-            for option in options_of(bench.fine(*name.split(), "--help").out, "\noptions:\n"):
+            for option in own_options(bench.fine(*name.split(), "--help").out):
                 assert f"--{option}" in script or f"-l {option}" in script, f"{shell}: {name} --{option}"
 
 
@@ -180,7 +182,7 @@ def completion_answers(bench):
                                    ("encode --pool m", 3, "mean"), ("fill-mask --mlm-decoder e", 3, "emd"), ("tag --grouping s", 3, "simple"),
                                    ("verify --format l", 3, "latex"), ("bench --format l", 3, ""), ("study grid --format l", 4, ""),
                                    ("bench --attention f", 3, "full"), ("bench sch", 2, "schedule"), ("bench plot --figure ro", 4, "roofline"), ("encode --attention-layers f", 3, ""),
-                                   *([("attention --figure gr", 3, "grid")] if "attention" in commands_of(bench) else [])):
+                                   *([("attention gri", 2, "grid"), ("attention shares --measure k", 4, "kl")] if "attention" in commands_of(bench) else [])):
         done = subprocess.run(["bash", "-c", script + ask % (words, count)], stdout=subprocess.PIPE, check=False)
         assert done.stdout.decode().strip() == expected, f"{words}: {done.stdout}"
 

@@ -449,9 +449,9 @@ def wrong_use(bench):
     wrong(["not one for each panel"], "--figure", "grid", "--scale", "panel")
     wrong(["--measure", "'entropy'", "shapley"], "--figure", "shares", "--measure", "entropy")
     wrong(["--form", "'pie'", "bars"], "--figure", "shares", "--form", "pie")
-    wrong(["--measure", "--figure grid", "these do: shares"], "--figure", "grid", "--measure", "kl")
+    wrong(["attention grid: --measure", "these do: attention shares"], "--figure", "grid", "--measure", "kl")
     wrong(["--statistic", "'mode'", "median"], "--figure", "distance", "--statistic", "mode")
-    wrong(["--ribbon", "0 to 0.5", "'0.7'"], "--figure", "distance", "--ribbon", "0.7")
+    wrong(["--ribbon", "0 to 0.5", "found 0.7"], "--figure", "distance", "--ribbon", "0.7")
     wrong(["--ribbon", "'x'"], "--figure", "distance", "--ribbon", "x")
     wrong(["difference", "two texts", "--against", "1 text"], "--figure", "difference")
     wrong(["equally many tokens", "11 and 4"], "--figure", "difference", "--text", "two words")
@@ -467,10 +467,21 @@ def wrong_use(bench):
     wrong(["--query I"], "--figure", "query")
     wrong(["--query", "99", "11"], "--figure", "query", "--query", "99")
     wrong(["--query", "0 is not shown"], "--figure", "lines", "--query", "0", "--drop-special")
-    wrong(["--threshold", "0 to 1", "'1'"], "--figure", "lines", "--threshold", "1")
+    wrong(["--threshold", "0 to 0.99", "found 1"], "--figure", "lines", "--threshold", "1")
     wrong(["--threshold", "'nan'"], "--figure", "lines", "--threshold", "nan")
     wrong(["--components", "no common scale"], "--figure", "lines", "--components", "c2c,probs")
     wrong(["side by side", "fewer"], "--figure", "lines", "--layers", "all", "--heads", "all")
+
+
+def two_spellings(bench):
+    """A kind is a command; --figure KIND is the same, and gives the same bytes."""
+    for name, arguments in (("a.svg", ("lines", demo(bench))), ("b.svg", (demo(bench), "--figure", "lines")), ("c.svg", (demo(bench), "--figure=lines"))):
+        bench.fine("attention", *arguments, "--text", TEXT, "-o", name)
+    assert bench.read("a.svg") == bench.read("b.svg") == bench.read("c.svg")
+    assert bench.fine("attention", "list").out == bench.fine("attention", "--figure", "list").out
+    bench.fine("attention", "components", demo(bench), "--text", TEXT, "--data", "d.csv")
+    bench.fine("attention", demo(bench), "--text", TEXT, "--data", "e.csv")
+    assert bench.read("d.csv") == bench.read("e.csv")
 
 
 def figures_beyond_a_page(bench):
@@ -485,7 +496,7 @@ def figures_beyond_a_page(bench):
 def tests(settings):
     for test in (grid, means, rollout, shares, entropy, distance, bucket_edges, delta, difference, query, line_view, value_weighted, token_numbers,
                  numbers_of_heads, distances_across_gaps, limits_of_differences, limits_that_nothing_takes, shown_tokens, every_model,
-                 figures_beyond_a_page, repeatable, wrong_use):
+                 figures_beyond_a_page, two_spellings, repeatable, wrong_use):
         def wrapped(bench, test=test):
             needs_figures(bench)
             test(bench)
