@@ -174,7 +174,6 @@ static const option_group groups[] = FIGURE_GROUPS(part, look_rows);
 
 const figure_kind figure_shares = {
     FIGURE_COMMAND("shares", "what each term is worth to each head: share of variance, Shapley value or KL",
-                   FIGURE_TEXT " --measure shapley -o shares.pdf", groups, EVERY_HEAD,
-                   .components = SHOW_TERMS),
+                   FIGURE_TEXT " --measure shapley -o shares.pdf", groups, EVERY_HEAD, .components = SHOW_TERMS),
     .draw = draw,
 };
