@@ -4,6 +4,7 @@
  * It runs the other commands with the options one would type, and the page lists exactly those lines (commands.sh holds
  * them): whatever is in the folder can be made again one by one. SPDX-License-Identifier: MIT */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,6 +17,8 @@
 #include "explorer/explorer_page.h"
 #include "command/run.h"
 
+typedef enum skipped { SKIP_LATENCY, SKIP_VERIFY, SKIP_RECEPTIVE_FIELD, SKIP_COUNT } skipped;
+
 enum {
     MOST_WORDS = 128,
     MOST_TEXTS = 16,
@@ -25,14 +28,23 @@ enum {
     MOST_VERIFIED_TOKENS = 96 /* the float64 model is slow: longer texts give way to a few made-up ids */
 };
 
+typedef struct report_options {
+    reading_options reading;
+    const char *layers, *heads;         /* of the printed figure */
+    const char *lengths, *sweep_layers; /* size lists; sweep_layers NULL: chosen by the model */
+    size_t reps;
+    bool skip[SKIP_COUNT];
+} report_options;
+
 typedef struct explorer_job {
-    const parsed_options *options;
+    const report_options *o;
+    const common_options *options; /* the first of its members */
     explorer_contents contents;
     input_batch input;
     explorer_text texts[MOST_TEXTS];
     explorer_step steps[MOST_STEPS];
     size_t layers;
-    bool has_relative_positions, skip_latency, skip_verify, skip_receptive_field;
+    bool has_relative_positions;
 } explorer_job;
 
 /* ------------------------------------------------------------------------------------------------------------- words */
@@ -66,32 +78,33 @@ static void add_made(word_list *list, const char *option, char *word)
     if (word) list->made[list->made_count++] = word;
 }
 
-/* Those of the report's options that change results go on to every step. */
-static void add_forwarded(word_list *list, const explorer_job *job)
+static void add_number(word_list *list, const char *option, uint64_t value)
 {
-    static const char *const forwarded[][2] = {
-        {"threads", "--threads"}, {"memory-limit", "--memory-limit"}, {"reference", "--reference"}, {"seed", "--seed"}};
-    for (size_t k = 0; k < sizeof forwarded / sizeof *forwarded; k++) {
-        const char *value = options_value(job->options, forwarded[k][0], NULL);
-        if (value) add_option(list, forwarded[k][1], value);
-    }
+    char *word;
+    add_made(list, option, asprintf(&word, "%" PRIu64, value) < 0 ? NULL : word);
 }
 
-/* What a step says while it runs is none of the command's business that is kept. */
-
-static void add_talk(word_list *list, const explorer_job *job)
+/* Those of the report's options that change results go on to every step. */
+static void add_forwarded(word_list *list, const common_options *options)
 {
-    const char *progress = options_value(job->options, "progress", NULL);
-    if (options_has(job->options, "quiet")) add_word(list, "--quiet");
-    if (progress) add_option(list, "--progress", progress);
+    if (option_given(options, &options->threads)) add_number(list, "--threads", options->threads);
+    if (option_given(options, &options->memory_limit_bytes))
+        add_number(list, "--memory-limit", options->memory_limit_bytes);
+    if (option_given(options, &options->reference)) add_option(list, "--reference", reference_name(options->reference));
+    if (option_given(options, &options->seed)) add_number(list, "--seed", options->seed);
+}
+
+/* What a step says while it runs; not kept in its line. */
+static void add_talk(word_list *list, const common_options *options)
+{
+    if (options->quiet) add_word(list, "--quiet");
+    if (options->progress == PROGRESS_NEVER) add_option(list, "--progress", "never");
 }
 
 /* For the steps that look inside: receptive field and sweeps are about the model as it is. */
 static void add_ablations(word_list *list, const explorer_job *job)
 {
-    const char *ablation;
-    for (size_t k = 0; (ablation = options_nth_value(job->options, "ablate", k)); k++)
-        add_option(list, "--ablate", ablation);
+    if (job->options->ablate_text) add_option(list, "--ablate", job->options->ablate_text);
 }
 
 static char *document_path(const explorer_job *job, explorer_document document, const char *suffix)
@@ -111,9 +124,9 @@ static void add_document(word_list *list, explorer_job *job, explorer_document d
 /* Runs one command given as words (the first is its name) and keeps its line for the page. */
 static int run_step(explorer_job *job, const char *title, const command *command, word_list *list)
 {
-    add_forwarded(list, job);
-    add_talk(list, job);
-    parsed_options *options = NULL;
+    add_forwarded(list, job->options);
+    add_talk(list, job->options);
+    common_options *options = NULL;
     int status = EXIT_SYSTEM;
     if (list->failed)
         fprintf(stderr, "deberta report: out of memory\n");
@@ -150,10 +163,10 @@ static void add_input(word_list *list, const explorer_job *job, size_t row)
         add_made(list, "--ids", list_ids(job, row));
         return;
     }
-    const char *limit = options_value(job->options, "max-tokens", NULL);
+    const token_limit *limit = &job->o->reading.max_tokens;
     add_option(list, "--text", input->texts[row]);
     if (input->pairs && input->pairs[row]) add_option(list, "--pair", input->pairs[row]);
-    if (limit) add_option(list, "--max-tokens", limit);
+    if (limit->kind == LIMIT_TOKENS) add_number(list, "--max-tokens", limit->tokens);
 }
 
 static int run_text(explorer_job *job, size_t row)
@@ -220,19 +233,20 @@ static int run_sweep(explorer_job *job, const char *title, explorer_document doc
 static int run_latency(explorer_job *job)
 {
     const size_t layers = job->layers;
-    const char *lengths = options_value(job->options, "tokens", "16-256*2"),
-               *chosen = options_value(job->options, "sweep-layers", NULL),
-               *reps = options_value(job->options, "reps", "7");
-    char numbers[64], tokens[24];
+    const char *lengths = job->o->lengths, *chosen = job->o->sweep_layers;
+    const bool one_tier = option_given(job->options, &job->options->isa);
+    const char *isa = deberta_isa_name(job->options->isa);
+    char numbers[64], tokens[24], reps[24];
+    snprintf(reps, sizeof reps, "%zu", job->o->reps);
     snprintf(numbers, sizeof numbers, "1-%zu+%zu", layers, (layers + LAYER_SWEEP_POINTS - 1) / LAYER_SWEEP_POINTS);
     snprintf(tokens, sizeof tokens, "%d", LAYER_SWEEP_TOKENS);
-    word_list over_lengths = {.words = {"bench", job->contents.model, "-n", lengths, "--isa",
-                                        options_value(job->options, "isa", "all"), "--reps", reps, "--json"},
+    word_list over_lengths = {.words = {"bench", job->contents.model, "-n", lengths, "--isa", one_tier ? isa : "all",
+                                        "--reps", reps, "--json"},
                               .count = 9};
     word_list over_layers = {.words = {"bench", job->contents.model, "-n", tokens, "--layers",
                                        chosen ? chosen : numbers, "--reps", reps, "--no-peak", "--json"},
                              .count = 10};
-    if (options_has(job->options, "isa")) add_option(&over_layers, "--isa", options_value(job->options, "isa", ""));
+    if (one_tier) add_option(&over_layers, "--isa", isa);
     const int status =
         run_sweep(job, "Latency against length", DOCUMENT_LENGTHS, &over_lengths, strpbrk(lengths, ",-") != NULL);
     if (status != EXIT_OK || (layers < 2 && !chosen)) return status;
@@ -247,59 +261,36 @@ static int run_steps(explorer_job *job)
     add_document(&info, job, DOCUMENT_INFO);
     int status = run_step(job, "The machine and the model", &command_info, &info);
     for (size_t k = 0; status == EXIT_OK && k < job->contents.text_count; k++) status = run_text(job, k);
-    if (status == EXIT_OK && job->has_relative_positions && !job->skip_receptive_field)
+    if (status == EXIT_OK && job->has_relative_positions && !job->o->skip[SKIP_RECEPTIVE_FIELD])
         status = run_receptive_field(job);
-    if (status == EXIT_OK && !job->skip_verify) status = run_verify(job);
-    if (status == EXIT_OK && !job->skip_latency) status = run_latency(job);
+    if (status == EXIT_OK && !job->o->skip[SKIP_VERIFY]) status = run_verify(job);
+    if (status == EXIT_OK && !job->o->skip[SKIP_LATENCY]) status = run_latency(job);
     return status;
 }
 
 /* ----------------------------------------------------------------------------------------------------- before and after */
 
-/* A list that is wrong should not be found out after minutes. */
-static bool check_sizes(const parsed_options *options)
-{
-    static const char *const lists[] = {"tokens", "sweep-layers"};
-    deberta_error error;
-    for (size_t k = 0; k < 2; k++) {
-        size_list list = {0};
-        char name[24];
-        snprintf(name, sizeof name, "--%s", lists[k]);
-        const char *text = options_value(options, lists[k], NULL);
-        const bool fine = !text || range_parse(&list, text, name, 1, 1 << 24, &error) == DEBERTA_OK;
-        size_list_free(&list);
-        if (!fine) {
-            say_usage(options, "%s", error.message);
-            return false;
-        }
-    }
-    size_t reps;
-    return options_size(options, "reps", 7, 1, 1000, &reps);
-}
-
-static bool check_indices(const parsed_options *options, const char *name, size_t limit)
+static bool check_indices(const common_options *options, const char *const *list, size_t limit)
 {
     bool *selected = calloc(limit, sizeof *selected);
     if (!selected) {
         say_no_memory(options);
         return false;
     }
-    const char *text = options_value(options, name, "0");
-    const bool fine = parse_index_list(options, &text, selected, limit);
+    const bool fine = parse_index_list(options, list, selected, limit);
     free(selected);
     return fine;
 }
 
-static bool check_sweep_layers(const parsed_options *options, const deberta_model_info *info)
+static bool check_sweep_layers(const explorer_job *job, const deberta_model_info *info)
 {
-    const char *text = options_value(options, "sweep-layers", NULL);
     size_list list = {0};
     deberta_error error;
-    if (!text) return true;
-    bool fine = range_parse(&list, text, "--sweep-layers", 1, info->layers, &error) == DEBERTA_OK;
+    if (!job->o->sweep_layers) return true;
+    bool fine = range_parse(&list, job->o->sweep_layers, "--sweep-layers", 1, info->layers, &error) == DEBERTA_OK;
     size_list_free(&list);
     if (!fine)
-        say_usage(options, "%s; %s has %zu layer%s", error.message, info->name, info->layers,
+        say_usage(job->options, "%s; %s has %zu layer%s", error.message, info->name, info->layers,
                   info->layers == 1 ? "" : "s");
     return fine;
 }
@@ -314,33 +305,14 @@ static int check_against_model(explorer_job *job)
     deberta_error error;
     job->layers = info.layers;
     job->has_relative_positions = info.relative_rows > 0;
-    if (!check_indices(job->options, "layers", info.layers) || !check_indices(job->options, "heads", info.heads) ||
-        !check_sweep_layers(job->options, &info))
+    if (!check_indices(job->options, &job->o->layers, info.layers) ||
+        !check_indices(job->options, &job->o->heads, info.heads) || !check_sweep_layers(job, &info))
         status = EXIT_USAGE;
     else if (input_check(&job->input, &info, "--ids", &error) != DEBERTA_OK)
         status = error.code == DEBERTA_E_ARGUMENT ? say_usage(job->options, "%s", error.message)
                                                   : say_error(job->options, &error);
     deberta_model_free(&model);
     return status;
-}
-
-static bool check_skips(explorer_job *job)
-{
-    bool *const flags[] = {&job->skip_latency, &job->skip_verify, &job->skip_receptive_field};
-    static const char *const names[] = {"latency", "verify", "receptive-field"};
-    for (const char *at = options_value(job->options, "skip", NULL); at;
-         at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
-        const size_t length = strcspn(at, ",");
-        size_t k = 0;
-        while (k < 3 && (strlen(names[k]) != length || strncmp(at, names[k], length) != 0)) k++;
-        if (k == 3) {
-            say_usage(job->options, "--skip: expected some of latency,verify,receptive-field, found '%.*s'",
-                      (int)length, at);
-            return false;
-        }
-        *flags[k] = true;
-    }
-    return true;
 }
 
 /* Like mkdir -p: the folders on the way are made too. */
@@ -378,22 +350,21 @@ static int read_default(explorer_job *job)
     const bool text =
         strncmp(model, "synthetic:", 10) != 0 && deberta_tokenizer_open(&tokenizer, model, NULL) == DEBERTA_OK;
     deberta_tokenizer_free(&tokenizer);
-    const char *const words[] = {"encode", model, text ? "--text" : "--ids",
-                                 text ? "a new store opened beside the new mall" : "1,7,3,5,9,4,8,6,7,3,10,2", NULL};
-    parsed_options *options;
-    int status = options_parse(&options, &command_encode, 4, (char **)(uintptr_t)words);
-    if (options) status = input_read(reading_of(options), model, NULL, &job->input);
-    options_free(&options);
-    return status;
+    static const char *const sentence = "a new store opened beside the new mall", *const ids =
+                                                                                      "1,7,3,5,9,4,8,6,7,3,10,2";
+    reading_options reading = job->o->reading;
+    if (text)
+        reading.texts = (text_list){&sentence, 1};
+    else
+        reading.ids = (text_list){&ids, 1};
+    return input_read(&reading, model, NULL, &job->input);
 }
 
 static int read_input(explorer_job *job)
 {
-    const bool given =
-        options_has(job->options, "text") || options_has(job->options, "file") || options_has(job->options, "ids");
-    if (!given && input_refuse_text_options(reading_of(job->options), "") != EXIT_OK) return EXIT_USAGE;
-    const int status =
-        given ? input_read(reading_of(job->options), job->contents.model, NULL, &job->input) : read_default(job);
+    const bool given = job->o->reading.texts.count || job->o->reading.files.count || job->o->reading.ids.count;
+    if (!given && input_refuse_text_options(&job->o->reading, "") != EXIT_OK) return EXIT_USAGE;
+    const int status = given ? input_read(&job->o->reading, job->contents.model, NULL, &job->input) : read_default(job);
     if (status != EXIT_OK) return status;
     if (job->input.rows > MOST_TEXTS)
         return say_usage(job->options, "a page holds at most %d texts, found %zu", MOST_TEXTS, job->input.rows);
@@ -430,15 +401,10 @@ static int write_commands(const explorer_job *job)
 
 static int run_job(explorer_job *job)
 {
-    if (options_has(job->options, "json"))
+    if (job->options->json)
         return say_usage(job->options, "--json: the folder has a JSON file of every step, whatever is asked for");
-    deberta_session_options unused; /* a mistake in --ablate should not leave a folder behind */
-    if (!check_sizes(job->options) || !check_skips(job)) return EXIT_USAGE;
-    int status = EXIT_OK;
-    fill_session_options(job->options, &unused);
-    if (status != EXIT_OK) return status;
     if (!run_is_model_place(job->options)) return EXIT_INPUT;
-    status = read_input(job);
+    int status = read_input(job);
     if (status == EXIT_OK) status = check_against_model(job);
     if (status == EXIT_OK) status = make_folder(job->contents.folder);
     if (status == EXIT_OK) status = run_steps(job);
@@ -448,13 +414,15 @@ static int run_job(explorer_job *job)
     return status;
 }
 
-static int run(const parsed_options *options)
+static int run(const common_options *options)
 {
-    explorer_job job = {.options = options,
-                        .contents = {.folder = options_value(options, "out", "report"),
-                                     .model = options_argument(options, 0),
-                                     .printed_layers = options_value(options, "layers", "0"),
-                                     .printed_heads = options_value(options, "heads", "0")}};
+    const report_options *o = (const report_options *)options;
+    explorer_job job = {.o = o,
+                        .options = options,
+                        .contents = {.folder = options->outs.count ? options_out(options) : "report",
+                                     .model = options->arguments[0],
+                                     .printed_layers = o->layers,
+                                     .printed_heads = o->heads}};
     job.contents.texts = job.texts;
     job.contents.steps = job.steps;
     int status = run_job(&job);
@@ -471,7 +439,38 @@ static int run(const parsed_options *options)
     return status;
 }
 
-static const option_spec options[] = {
+/* A list that is wrong should not be found out after minutes. Fills a text of report_options. */
+static int parse_sizes(common_options *options, const char *text, void *target)
+{
+    size_list list = {0};
+    deberta_error error;
+    char name[24];
+    snprintf(name, sizeof name, "--%s", option_name(options, target));
+    const deberta_status status = range_parse(&list, text, name, 1, 1 << 24, &error);
+    size_list_free(&list);
+    *(const char **)target = text;
+    return status == DEBERTA_OK ? EXIT_OK : say_usage(options, "%s", error.message);
+}
+
+static const char *const skip_names[] = {
+    [SKIP_LATENCY] = "latency", [SKIP_VERIFY] = "verify", [SKIP_RECEPTIVE_FIELD] = "receptive-field", NULL};
+
+static int parse_skip(common_options *options, const char *text, void *target)
+{
+    bool *skip = target;
+    for (const char *at = text; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
+        const size_t length = strcspn(at, ",");
+        size_t k = 0;
+        while (k < SKIP_COUNT && (strlen(skip_names[k]) != length || strncmp(at, skip_names[k], length) != 0)) k++;
+        if (k == SKIP_COUNT)
+            return option_wrong(options, target, "expected some of latency,verify,receptive-field, found '%.*s'",
+                                (int)length, at);
+        skip[k] = true;
+    }
+    return EXIT_OK;
+}
+
+static const option options[] = {
     {"text", 0, "TEXT", "what to look into; may be repeated", TEXTS_AT(reading_options, texts)},
     {"pair", 0, "TEXT", "second segment of the text of the same number; an empty one is a segment",
      TEXTS_AT(reading_options, pairs)},
@@ -481,16 +480,19 @@ static const option_spec options[] = {
     {"strict", 0, NULL, "refuse broken UTF-8 instead of replacing it by U+FFFD and saying so",
      FLAG_AT(reading_options, strict)},
     {"ids", 0, "LIST", "token ids such as 1,7,3,2, taken as they are; may be repeated", TEXTS_AT(reading_options, ids)},
-    {"layers", 0, "LIST", "layers of the printed figure, counted from 0 (default 0); the page has all"},
-    {"heads", 0, "LIST", "heads of the printed figure (default 0); the page has all"},
-    {"tokens", 'n', "LIST", "lengths of the sweep (default 16-256*2)"},
-    {"sweep-layers", 0, "LIST", "numbers of layers of the other sweep (default 1 to all, at most 12 of them)"},
-    {"reps", 0, "N", "samples a point of the sweeps (default 7)"},
-    {"skip", 0, "LIST", "leave out some of latency,verify,receptive-field"},
+    {"layers", 0, "LIST", "layers of the printed figure, counted from 0 (default 0); the page has all",
+     TEXT_AT(report_options, layers)},
+    {"heads", 0, "LIST", "heads of the printed figure (default 0); the page has all", TEXT_AT(report_options, heads)},
+    {"tokens", 'n', "LIST", "lengths of the sweep (default 16-256*2)", PARSED_AT(report_options, lengths, parse_sizes)},
+    {"sweep-layers", 0, "LIST", "numbers of layers of the other sweep (default 1 to all, at most 12 of them)",
+     PARSED_AT(report_options, sweep_layers, parse_sizes)},
+    {"reps", 0, "N", "samples a point of the sweeps (default 7)", SIZE_AT(report_options, reps, 1, 1000)},
+    {"skip", 0, "LIST", "leave out some of latency,verify,receptive-field",
+     PARSED_AT(report_options, skip, parse_skip)},
     ABLATE_OPTION,
     {"out", 'o', "FOLDER", "where everything goes (default report)", TEXTS_AT(common_options, outs),
      .role = OPTION_OUTPUT},
-    {NULL, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 const command command_report = {
@@ -500,7 +502,8 @@ const command command_report = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
-    .size = sizeof(reading_options),
+    .size = sizeof(report_options),
+    .defaults = &(const report_options){.layers = "0", .heads = "0", .lengths = "16-256*2", .reps = 7},
     .example = "  deberta report models/demo --text 'a new store opened beside the new mall' -o out/report\n"
                "  deberta report models/demo --file texts.txt --skip latency -o out/report\n"
                "  deberta report synthetic:v3-xsmall,vocab=1000 -o out/report\n",

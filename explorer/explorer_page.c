@@ -233,7 +233,7 @@ static void put_template(page_writer *page)
     }
 }
 
-int explorer_page_write(const parsed_options *options, const explorer_contents *contents)
+int explorer_page_write(const common_options *options, const explorer_contents *contents)
 {
     text_output output = {0};
     char *path = explorer_path(contents->folder, "index.html");

@@ -11,9 +11,9 @@ static const command *const studies[] = {
     &study_positions,  &study_twins,      NULL,
 };
 
-static int print_list(const parsed_options *options)
+static int print_list(const common_options *options)
 {
-    if (options_has(options, "json")) {
+    if (options->json) {
         json_t *list = json_array();
         for (size_t k = 0; studies[k]; k++)
             json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", command_word(studies[k]), "summary",
@@ -21,7 +21,7 @@ static int print_list(const parsed_options *options)
         return run_print_json(options, list);
     }
     text_output output;
-    const int status = text_output_open(options, options_value(options, "out", NULL), &output);
+    const int status = text_output_open(options, options_out(options), &output);
     if (status != EXIT_OK) return status;
     for (size_t k = 0; studies[k]; k++)
         fprintf(output.file, "%-12s %s\n%-12s   puts to the test: %s\n", command_word(studies[k]), studies[k]->summary,
@@ -30,12 +30,11 @@ static int print_list(const parsed_options *options)
     return text_output_close(options, &output);
 }
 
-static int run(const parsed_options *options)
+static int run(const common_options *options)
 {
-    const char *name = options_argument(options, 0);
-    if (!name || (strcmp(name, "list") == 0 && options_argument_count(options) == 1)) return print_list(options);
-    if (strcmp(name, "list") == 0)
-        return say_usage(options, "list: unexpected argument '%s'", options_argument(options, 1));
+    const char *name = options->arguments[0];
+    if (!name || (strcmp(name, "list") == 0 && options->argument_count == 1)) return print_list(options);
+    if (strcmp(name, "list") == 0) return say_usage(options, "list: unexpected argument '%s'", options->arguments[1]);
     char known[512] = "";
     for (size_t k = 0; studies[k]; k++) {
         const size_t length = strlen(known);

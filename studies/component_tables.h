@@ -9,7 +9,7 @@
 enum { COMPONENT_P2P = 2, COMPONENT_LOSSES = 1 + COMPONENT_P2P };
 
 typedef struct components_study {
-    const parsed_options *options;
+    const common_options *options;
     uint64_t seed;
     study_texts texts;
     uint8_t *classes; /* [tokens] token_class */

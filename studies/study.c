@@ -27,30 +27,27 @@ void study_findings_free(study_findings *findings)
 /* --------------------------------------------------------------------------------------------------------- options */
 
 /* Markdown unless asked: the numbers of a study end up in a page. */
-static bool read_format(const parsed_options *options, table_format *format)
+static bool read_format(const common_options *options, table_format *format)
 {
     if (!table_format_read(options, format)) return false;
-    if (*format == FORMAT_TABLE && !options_has(options, "format")) *format = FORMAT_MARKDOWN;
+    if (*format == FORMAT_TABLE && !option_given(options, &options->format)) *format = FORMAT_MARKDOWN;
     return true;
 }
 
-bool study_check_options(const parsed_options *options)
+bool study_check_options(const common_options *options)
 {
     table_format format;
     if (!read_format(options, &format)) return false;
-    const char *data = options_value(options, "data", NULL);
-    if (data && !*data) {
-        say_usage(options, "--data: the path is empty");
-        return false;
-    }
-    if (!HAVE_VIZ && options_has(options, "out")) {
+    const study_options *study = (const study_options *)options;
+    if (!HAVE_VIZ && options->outs.count) {
         say_usage(options, "--out: this program was built without figures");
         return false;
     }
     if (!run_check_figure_paths(options)) return false;
-    const char *slash = data ? strrchr(data, '/') : NULL, *suffix = data ? strrchr(slash ? slash : data, '.') : NULL;
+    const char *slash = study->data ? strrchr(study->data, '/') : NULL,
+               *suffix = study->data ? strrchr(slash ? slash : study->data, '.') : NULL;
     if (!suffix || strcasecmp(suffix, ".csv") == 0) return true; /* a device or a pipe has none */
-    say_usage(options, "--data: unknown suffix in '%s', expected .csv", data);
+    option_wrong(options, &study->data, "unknown suffix in '%s', expected .csv", study->data);
     return false;
 }
 
@@ -58,40 +55,37 @@ bool study_check_options(const parsed_options *options)
 
 #if HAVE_VIZ
 static deberta_status draw_to(const study_findings *findings, const provenance_entry *provenance, size_t entries,
-                              const char *const *paths, size_t count, deberta_error *err)
+                              const text_list *paths, deberta_error *err)
 {
     if (findings->chart) {
         chart_figure figure = *findings->chart;
         figure.style.provenance = provenance;
         figure.style.provenance_count = entries;
-        return figure_chart(&figure, paths, count, NULL, err);
+        return figure_chart(&figure, paths->items, paths->count, NULL, err);
     }
     attention_figure figure = *findings->maps;
     figure.style.provenance = provenance;
     figure.style.provenance_count = entries;
-    return figure_attention(&figure, paths, count, NULL, err);
+    return figure_attention(&figure, paths->items, paths->count, NULL, err);
 }
 
-static int draw(const parsed_options *options, const study_findings *findings)
+static int draw(const common_options *options, const study_findings *findings)
 {
-    const char *paths[STUDY_MOST_OUTPUTS], *path;
-    size_t count = 0;
-    while (count < STUDY_MOST_OUTPUTS && (path = options_nth_value(options, "out", count))) paths[count++] = path;
-    if (!count) return EXIT_OK;
+    if (!options->outs.count) return EXIT_OK;
     if (!findings->chart && !findings->maps) return say_usage(options, "--out: this study draws no figure");
     char *line = options_command_line(options, false);
     const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
                                            {"Command", line ? line : ""}};
     deberta_error error = {0};
     const deberta_status status =
-        draw_to(findings, provenance, sizeof provenance / sizeof *provenance, paths, count, &error);
+        draw_to(findings, provenance, sizeof provenance / sizeof *provenance, &options->outs, &error);
     free(line);
     if (status == DEBERTA_OK) return EXIT_OK;
     const int code = say_error(options, &error);
     return status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code;
 }
 #else
-static int draw(const parsed_options *options, const study_findings *findings)
+static int draw(const common_options *options, const study_findings *findings)
 {
     (void)options, (void)findings;
     return EXIT_OK; /* refused by study_check_options */
@@ -124,11 +118,11 @@ static json_t *json_of_table(const text_table *table)
     return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
 }
 
-static bool write_json(const parsed_options *options, const study_findings *findings, FILE *out)
+static bool write_json(const common_options *options, const study_findings *findings, FILE *out)
 {
     char *line = options_command_line(options, false);
-    json_t *object = json_pack("{s:s, s:s, s:o}", "schema", "deberta-study/1", "study",
-                               command_word(options_command(options)), "command", json_clean_text(line ? line : ""));
+    json_t *object = json_pack("{s:s, s:s, s:o}", "schema", "deberta-study/1", "study", command_word(options->command),
+                               "command", json_clean_text(line ? line : ""));
     free(line);
     bool fits = json_object_set_new(object, "note", json_clean_text(findings->note)) == 0;
     for (size_t k = 0; k < findings->table_count; k++)
@@ -152,7 +146,7 @@ static bool write_tables(const study_findings *findings, FILE *out, text_table_s
     return true;
 }
 
-static bool write_format(const parsed_options *options, const study_findings *findings, FILE *out, table_format format)
+static bool write_format(const common_options *options, const study_findings *findings, FILE *out, table_format format)
 {
     if (format == FORMAT_CSV) return text_table_print(&findings->data, out, TEXT_TABLE_CSV);
     if (format == FORMAT_JSON) return write_json(options, findings, out);
@@ -160,7 +154,7 @@ static bool write_format(const parsed_options *options, const study_findings *fi
 }
 
 /* path NULL: standard output. */
-static int write_to(const parsed_options *options, const study_findings *findings, const char *path,
+static int write_to(const common_options *options, const study_findings *findings, const char *path,
                     table_format format)
 {
     text_output output;
@@ -180,10 +174,10 @@ static bool is_complete(const study_findings *findings)
     return !failed;
 }
 
-int study_finish(const parsed_options *options, const study_findings *findings)
+int study_finish(const common_options *options, const study_findings *findings)
 {
     table_format format;
-    const char *data = options_value(options, "data", NULL);
+    const char *data = ((const study_options *)options)->data;
     if (!read_format(options, &format)) return EXIT_USAGE;
     if (!is_complete(findings)) {
         deberta_error error;

@@ -9,7 +9,7 @@
 #define STUDIES_STUDY_H
 
 #include "output/text_table.h"
-#include "command/options.h"
+#include "command/input/text_stream.h"
 #include "command/table_format.h"
 #include "viz/attention_figure.h"
 #include "viz/chart.h"
@@ -37,10 +37,18 @@ typedef struct study_findings {
 text_table *study_add_table(study_findings *findings, const char *name, const char *title, size_t columns);
 void study_findings_free(study_findings *findings);
 
+/* What every study is asked; those that want more begin their struct with it. */
+typedef struct study_options {
+    reading_options reading;
+    const char *data; /* NULL: not written */
+    size_t sentences; /* 0: all, up to STUDY_MOST_SENTENCES */
+} study_options;
+enum { STUDY_MOST_SENTENCES = 100000, STUDY_MOST_OUTPUTS = 8 };
+
 /* Wrong values of the options below, before anything is computed. False after saying so. */
-bool study_check_options(const parsed_options *options);
+bool study_check_options(const common_options *options);
 /* Draws, writes and prints what was asked for. EXIT_OK or an exit code, after saying why. */
-int study_finish(const parsed_options *options, const study_findings *findings);
+int study_finish(const common_options *options, const study_findings *findings);
 
 #define STUDY_OPTIONS                                                                                                  \
     {"format",                                                                                                         \
@@ -49,11 +57,14 @@ int study_finish(const parsed_options *options, const study_findings *findings);
      "table, md (default), csv (the data) or json",                                                                    \
      CHOICE_AT(common_options, format, table_format_names_no_latex),                                                   \
      .role = OPTION_SHOWS},                                                                                            \
-        {"data", 0, "FILE", "write the data as CSV, one row an observation", .role = OPTION_OUTPUT},                   \
+        {"data",                                                                                                       \
+         0,                                                                                                            \
+         "FILE",                                                                                                       \
+         "write the data as CSV, one row an observation",                                                              \
+         TEXT_AT(study_options, data),                                                                                 \
+         .role = OPTION_OUTPUT},                                                                                       \
     {                                                                                                                  \
         "out", 'o', "FILE", "draw the figure: .png, .svg, .pdf; may be repeated", TEXTS_AT(common_options, outs),      \
             .role = OPTION_OUTPUT                                                                                      \
     }
-enum { STUDY_MOST_OUTPUTS = 8 };
-
 #endif

@@ -12,11 +12,17 @@
 #include "core/base/status.h"
 #include "analysis/ablation_effect.h"
 
-enum { MOST_SENTENCES = 100000, BATCH_TOKENS = 2048 };
+enum { BATCH_TOKENS = 2048 };
 static const char *const term_names[ATTENTION_TERMS] = {"c2c", "c2p", "p2c"};
 
+typedef struct ablate_options {
+    study_options study;
+    deberta_ablation_kind kind;
+} ablate_options;
+static const char *const kind_names[] = {[DEBERTA_ABLATE_ZERO] = "zero", [DEBERTA_ABLATE_MEAN] = "mean", NULL};
+
 typedef struct ablate_study {
-    const parsed_options *options;
+    const common_options *options;
     uint64_t seed;
     study_texts texts;
     masked_texts masked;
@@ -36,15 +42,6 @@ static progress_bar *bar_of(void *context) { return context; }
 static void show_progress(void *context, size_t sentences) { progress_step(bar_of(context), sentences, NULL); }
 
 /* -------------------------------------------------------------------------------------------------------- preparing */
-
-static bool read_kind(const parsed_options *options, deberta_ablation_kind *kind)
-{
-    static const char *const names[] = {"zero", "mean", NULL};
-    size_t choice;
-    if (!options_choice(options, "kind", names, 0, &choice)) return false;
-    *kind = choice ? DEBERTA_ABLATE_MEAN : DEBERTA_ABLATE_ZERO;
-    return true;
-}
 
 static void add_interventions(ablate_study *study, size_t layer, size_t head, deberta_ablation_kind kind)
 {
@@ -301,15 +298,15 @@ static deberta_status work(ablate_study *study, deberta_ablation_kind kind, debe
     return write_note(study, kind == DEBERTA_ABLATE_MEAN ? "its mean over the text" : "zero", err);
 }
 
-static int run(const parsed_options *options)
+static int run(const common_options *options)
 {
-    ablate_study study = {.options = options};
-    deberta_ablation_kind kind;
+    ablate_study study = {.options = options, .seed = options->seed};
+    const ablate_options *o = (const ablate_options *)options;
     deberta_error error = {0};
-    if (!study_check_options(options) || !options_u64(options, "seed", 1, &study.seed) || !read_kind(options, &kind))
-        return EXIT_USAGE;
-    int code = study_texts_open(&study.texts, options, MOST_SENTENCES);
-    if (code == EXIT_OK) code = work(&study, kind, &error) == DEBERTA_OK ? finish(&study) : say_error(options, &error);
+    if (!study_check_options(options)) return EXIT_USAGE;
+    int code = study_texts_open(&study.texts, &o->study);
+    if (code == EXIT_OK)
+        code = work(&study, o->kind, &error) == DEBERTA_OK ? finish(&study) : say_error(options, &error);
     study_findings_free(&study.findings);
     ablation_effects_free(&study.effects);
     component_share_free(&study.share);
@@ -323,12 +320,13 @@ static int run(const parsed_options *options)
     return code;
 }
 
-static const option_spec options[] = {
+static const option options[] = {
     STUDY_TEXTS_OPTIONS,
     ABLATE_OPTION,
-    {"kind", 0, "NAME", "what replaces a term: zero (default), or mean: what it says whatever the token is"},
+    {"kind", 0, "NAME", "what replaces a term: zero (default), or mean: what it says whatever the token is",
+     CHOICE_AT(ablate_options, kind, kind_names)},
     STUDY_OPTIONS,
-    {NULL, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 const command study_ablate = {
@@ -338,7 +336,7 @@ const command study_ablate = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
-    .size = sizeof(reading_options),
+    .size = sizeof(ablate_options),
     .most_outputs = STUDY_MOST_OUTPUTS,
     .example =
         "  deberta study ablate models/demo --file docs/studies/data/sentences.txt -o effects.png\n"

@@ -217,7 +217,7 @@ static void add_data(benchmarks_study *study)
 /* ------------------------------------------------------------------------------------------------------------- run */
 
 /* A panel a benchmark, a bar a model. */
-static int finish(const parsed_options *options, benchmarks_study *study)
+static int finish(const common_options *options, benchmarks_study *study)
 {
     const size_t rows = study->rows.count;
     size_t drawn = 0;
@@ -248,13 +248,13 @@ static int finish(const parsed_options *options, benchmarks_study *study)
     return study_finish(options, &study->findings);
 }
 
-static int run(const parsed_options *options)
+static int run(const common_options *options)
 {
     deberta_error error = {0};
     if (!study_check_options(options)) return EXIT_USAGE;
     benchmarks_study *study = calloc(1, sizeof *study);
     deberta_status status = study ? DEBERTA_OK : status_fail(&error, DEBERTA_E_MEMORY, "out of memory");
-    if (status == DEBERTA_OK) status = read_file(study, options_argument(options, 0), &error);
+    if (status == DEBERTA_OK) status = read_file(study, options->arguments[0], &error);
     if (status == DEBERTA_OK) status = find_names(study, &error);
     if (status == DEBERTA_OK && !(study->bars = calloc(MOST_NAMES * MOST_NAMES, sizeof *study->bars)))
         status = status_fail(&error, DEBERTA_E_MEMORY, "out of memory");
@@ -278,9 +278,9 @@ static int run(const parsed_options *options)
     return code;
 }
 
-static const option_spec options[] = {
+static const option options[] = {
     STUDY_OPTIONS,
-    {NULL, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 const command study_benchmarks = {
@@ -290,6 +290,7 @@ const command study_benchmarks = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
+    .size = sizeof(study_options),
     .most_outputs = STUDY_MOST_OUTPUTS,
     .example = "  deberta study benchmarks docs/studies/data/benchmarks.csv -o benchmarks.pdf\n",
     .run = run,

@@ -208,7 +208,7 @@ static void make_figure(clipping_figure *f, const clipping_study *study)
 }
 #endif
 
-static int finish(const parsed_options *options, clipping_study *study)
+static int finish(const common_options *options, clipping_study *study)
 {
     tabulate(study);
 #if HAVE_VIZ
@@ -219,7 +219,7 @@ static int finish(const parsed_options *options, clipping_study *study)
     return study_finish(options, &study->findings);
 }
 
-static int run(const parsed_options *options)
+static int run(const common_options *options)
 {
     clipping_study study = {0};
     deberta_error error = {0};
@@ -231,9 +231,9 @@ static int run(const parsed_options *options)
     return code;
 }
 
-static const option_spec options[] = {
+static const option options[] = {
     STUDY_OPTIONS,
-    {NULL, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 const command study_clipping = {
@@ -243,6 +243,7 @@ const command study_clipping = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
+    .size = sizeof(study_options),
     .most_outputs = STUDY_MOST_OUTPUTS,
     .example = "  deberta study clipping docs/studies/data/clipping.csv\n",
     .run = run,

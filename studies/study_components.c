@@ -10,7 +10,7 @@
 #include "studies/token_class.h"
 #include "core/base/status.h"
 
-enum { MOST_SENTENCES = 100000, BATCH_TOKENS = 2048 };
+enum { BATCH_TOKENS = 2048 };
 
 static deberta_status classify(components_study *study, deberta_error *err)
 {
@@ -113,23 +113,23 @@ static void release(components_study *study)
     study_texts_close(&study->texts);
 }
 
-static int run(const parsed_options *options)
+static int run(const common_options *options)
 {
-    components_study study = {.options = options};
+    components_study study = {.options = options, .seed = options->seed};
     deberta_error error = {0};
-    if (!study_check_options(options) || !options_u64(options, "seed", 1, &study.seed)) return EXIT_USAGE;
-    int code = study_texts_open(&study.texts, options, MOST_SENTENCES);
+    if (!study_check_options(options)) return EXIT_USAGE;
+    int code = study_texts_open(&study.texts, (const study_options *)options);
     if (code == EXIT_OK)
         code = work(&study, &error) == DEBERTA_OK ? component_tables_finish(&study) : say_error(options, &error);
     release(&study);
     return code;
 }
 
-static const option_spec options[] = {
+static const option options[] = {
     STUDY_TEXTS_OPTIONS,
     ABLATE_OPTION,
     STUDY_OPTIONS,
-    {NULL, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 const command study_components = {
@@ -139,7 +139,7 @@ const command study_components = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
-    .size = sizeof(reading_options),
+    .size = sizeof(study_options),
     .most_outputs = STUDY_MOST_OUTPUTS,
     .example = "  deberta study components models/demo --file docs/studies/data/sentences.txt -o shares.png\n",
     .run = run,

@@ -28,7 +28,7 @@ typedef struct decoder_item {
 } decoder_item;
 
 typedef struct decoder_study {
-    const parsed_options *options;
+    const common_options *options;
     uint64_t seed;
     text_batches model;
     decoder_items items;
@@ -373,13 +373,13 @@ static void free_all(decoder_study *study)
     text_batches_close(&study->model);
 }
 
-static int run(const parsed_options *options)
+static int run(const common_options *options)
 {
     static const text_stream_names names = {.text = "text"};
-    decoder_study study = {.options = options};
+    decoder_study study = {.options = options, .seed = options->seed};
     text_stream stream = {0};
     deberta_error error = {0};
-    if (!study_check_options(options) || !options_u64(options, "seed", 1, &study.seed)) return EXIT_USAGE;
+    if (!study_check_options(options)) return EXIT_USAGE;
     int code = text_stream_open(&stream, reading_of(options), &names);
     if (code == EXIT_OK) code = text_batches_open(&study.model, reading_of(options), DEBERTA_KEEP_DECODER_INPUT);
     if (code == EXIT_OK) code = require_decoder(&study);
@@ -390,13 +390,13 @@ static int run(const parsed_options *options)
     return code;
 }
 
-static const option_spec options[] = {
+static const option options[] = {
     {"file", 'f', "FILE", "frames: kind, tab, sentence with {1}, {2} and <a|b>, tab, pairs of words; may be repeated",
      TEXTS_AT(reading_options, files)},
     {"text", 0, "TEXT", "such a line; may be repeated", TEXTS_AT(reading_options, texts)},
     ABLATE_OPTION,
     STUDY_OPTIONS,
-    {NULL, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 const command study_decoder = {
@@ -406,7 +406,7 @@ const command study_decoder = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
-    .size = sizeof(reading_options),
+    .size = sizeof(study_options),
     .most_outputs = STUDY_MOST_OUTPUTS,
     .example = "  deberta study decoder models/demo --file docs/studies/data/decoder.txt\n",
     .run = run,

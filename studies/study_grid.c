@@ -114,7 +114,7 @@ static void make_figure(grid_figure *f, const grid_study *study)
 }
 #endif
 
-static int finish(const parsed_options *options, grid_study *study)
+static int finish(const common_options *options, grid_study *study)
 {
     tabulate(study);
 #if HAVE_VIZ
@@ -125,7 +125,7 @@ static int finish(const parsed_options *options, grid_study *study)
     return study_finish(options, &study->findings);
 }
 
-static int run(const parsed_options *options)
+static int run(const common_options *options)
 {
     grid_study study = {0};
     deberta_error error = {0};
@@ -137,9 +137,9 @@ static int run(const parsed_options *options)
     return code;
 }
 
-static const option_spec options[] = {
+static const option options[] = {
     STUDY_OPTIONS,
-    {NULL, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 const command study_grid = {
@@ -149,6 +149,7 @@ const command study_grid = {
     .min_arguments = 1,
     .max_arguments = 1,
     .options = options,
+    .size = sizeof(study_options),
     .most_outputs = STUDY_MOST_OUTPUTS,
     .example = "  deberta study grid docs/studies/data/grid.csv\n",
     .run = run,

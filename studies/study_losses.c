@@ -16,11 +16,11 @@ static deberta_status read_all(study_losses *losses, deberta_error *err)
     return DEBERTA_OK;
 }
 
-int study_losses_open(study_losses *losses, const parsed_options *options)
+int study_losses_open(study_losses *losses, const common_options *options)
 {
     deberta_error error;
-    *losses = (study_losses){.path = options_argument(options, 0)};
-    if (!study_check_options(options) || !options_u64(options, "seed", 1, &losses->seed)) return EXIT_USAGE;
+    *losses = (study_losses){.path = options->arguments[0], .seed = options->seed};
+    if (!study_check_options(options)) return EXIT_USAGE;
     const deberta_status status = read_all(losses, &error);
     return status == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
 }

@@ -18,7 +18,7 @@ typedef struct study_losses {
 } study_losses;
 
 /* Checks the options of a study, then reads argument 0. EXIT_OK or an exit code, after saying why. */
-int study_losses_open(study_losses *losses, const parsed_options *options);
+int study_losses_open(study_losses *losses, const common_options *options);
 void study_losses_close(study_losses *losses);
 
 /* DEBERTA_E_FORMAT if the table lacks the cell. */

@@ -7,10 +7,10 @@
 #include "command/options.h"
 
 /* The last part of the path of argument `place`: what columns and legends call the model. */
-const char *study_model_name(const parsed_options *options, size_t place);
+const char *study_model_name(const common_options *options, size_t place);
 
 /* Opens the model of argument `place`, beside the first one's info. EXIT_OK or an exit code, after saying why. */
-int study_open_beside(const parsed_options *options, size_t place, const deberta_model_info *first,
+int study_open_beside(const common_options *options, size_t place, const deberta_model_info *first,
                       deberta_model **model, deberta_model_info *info);
 
 #endif

@@ -11,7 +11,7 @@
 #include "studies/study_models.h"
 #include "core/base/status.h"
 
-enum { MOST_SENTENCES = 100000, LEAST_PROBE_SEQUENCES = 20, SHORTEST_PHRASE = 6, LONGEST_PHRASE = 40 }; /* tokens */
+enum { LEAST_PROBE_SEQUENCES = 20, SHORTEST_PHRASE = 6, LONGEST_PHRASE = 40 }; /* tokens */
 
 /* ------------------------------------------------------------------------------------------------------------ texts */
 
@@ -176,7 +176,7 @@ static void close_study(positions_study *study)
     study_texts_close(&study->texts);
 }
 
-static int run(const parsed_options *options)
+static int run(const common_options *options)
 {
     positions_study *study = calloc(1, sizeof *study);
     deberta_error error = {0};
@@ -185,10 +185,10 @@ static int run(const parsed_options *options)
         return say_error(options, &error);
     }
     study->options = options;
-    study->model_count = options_argument_count(options);
+    study->seed = options->seed;
+    study->model_count = options->argument_count;
     int code = EXIT_USAGE;
-    if (study_check_options(options) && options_u64(options, "seed", 1, &study->seed))
-        code = study_texts_open(&study->texts, options, MOST_SENTENCES);
+    if (study_check_options(options)) code = study_texts_open(&study->texts, (const study_options *)options);
     if (code == EXIT_OK) code = open_models(study);
     if (code == EXIT_OK)
         code = measure(study, &error) == DEBERTA_OK ? positions_finish(study) : say_error(options, &error);
@@ -197,11 +197,11 @@ static int run(const parsed_options *options)
     return code;
 }
 
-static const option_spec options[] = {
+static const option options[] = {
     STUDY_TEXTS_OPTIONS,
     ABLATE_OPTION,
     STUDY_OPTIONS,
-    {NULL, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 const command study_positions = {
@@ -211,7 +211,7 @@ const command study_positions = {
     .min_arguments = 1,
     .max_arguments = POSITIONS_MOST_MODELS,
     .options = options,
-    .size = sizeof(reading_options),
+    .size = sizeof(study_options),
     .most_outputs = STUDY_MOST_OUTPUTS,
     .example = "  deberta study positions models/demo models/demo-bert --file docs/studies/data/sentences.txt\n",
     .run = run,

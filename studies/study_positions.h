@@ -32,7 +32,7 @@ typedef struct studied_model {
 } studied_model;
 
 typedef struct positions_study {
-    const parsed_options *options;
+    const common_options *options;
     uint64_t seed;
     study_texts texts;
     studied_model models[POSITIONS_MOST_MODELS];

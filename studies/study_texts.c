@@ -69,19 +69,18 @@ static deberta_status lay_side_by_side(study_texts *texts, deberta_error *err)
     return DEBERTA_OK;
 }
 
-int study_texts_open(study_texts *texts, const parsed_options *options, size_t most)
+int study_texts_open(study_texts *texts, const study_options *options)
 {
     static const text_stream_names names = {.text = "text"};
     *texts = (study_texts){0};
     text_stream stream;
     deberta_error error = {0};
-    size_t wanted;
-    if (!options_size(options, "sentences", most, 1, most, &wanted)) return EXIT_USAGE;
-    int status = text_stream_open(&stream, reading_of(options), &names);
-    if (status == EXIT_OK) status = text_batches_open(&texts->model, reading_of(options), 0);
+    const size_t most = options->sentences ? options->sentences : STUDY_MOST_SENTENCES;
+    int status = text_stream_open(&stream, &options->reading, &names);
+    if (status == EXIT_OK) status = text_batches_open(&texts->model, &options->reading, 0);
     if (status == EXIT_OK &&
-        (read_all(texts, &stream, wanted, &error) != DEBERTA_OK || lay_side_by_side(texts, &error) != DEBERTA_OK))
-        status = say_error(options, &error);
+        (read_all(texts, &stream, most, &error) != DEBERTA_OK || lay_side_by_side(texts, &error) != DEBERTA_OK))
+        status = say_error(&options->reading.common, &error);
     text_stream_close(&stream);
     return status;
 }

@@ -9,8 +9,6 @@
 #include "studies/study_models.h"
 #include "core/base/memory_need.h"
 
-enum { MOST_SENTENCES = 100000 };
-
 /* ------------------------------------------------------------------------------------------------------- measuring */
 
 /* Every layer and head, and what the model has of the components but the logits, which are their sum. */
@@ -84,6 +82,11 @@ static deberta_status measure(twins_study *study, deberta_error *err)
 
 /* ------------------------------------------------------------------------------------------------------------- run */
 
+typedef struct twins_options {
+    study_options study;
+    const char *drawn_layers;
+} twins_options;
+
 static int open_models(twins_study *study)
 {
     const text_batches *first = &study->texts.model;
@@ -100,8 +103,8 @@ static int open_models(twins_study *study)
                              TWINS_MOST_LAYERS, layers);
         if (layers > study->layers) study->layers = layers;
     }
-    const char *drawn = options_value(study->options, "layers", "all");
-    return parse_index_list(study->options, &drawn, study->drawn, study->layers) ? EXIT_OK : EXIT_USAGE;
+    const twins_options *o = (const twins_options *)study->options;
+    return parse_index_list(study->options, &o->drawn_layers, study->drawn, study->layers) ? EXIT_OK : EXIT_USAGE;
 }
 
 static void close_study(twins_study *study)
@@ -116,12 +119,12 @@ static void close_study(twins_study *study)
     study_texts_close(&study->texts);
 }
 
-static int run(const parsed_options *options)
+static int run(const common_options *options)
 {
-    twins_study study = {.options = options};
+    twins_study study = {.options = options, .seed = options->seed};
     deberta_error error = {0};
-    if (!study_check_options(options) || !options_u64(options, "seed", 1, &study.seed)) return EXIT_USAGE;
-    int code = study_texts_open(&study.texts, options, MOST_SENTENCES);
+    if (!study_check_options(options)) return EXIT_USAGE;
+    int code = study_texts_open(&study.texts, (const study_options *)options);
     if (code == EXIT_OK) code = open_models(&study);
     if (code == EXIT_OK)
         code = measure(&study, &error) == DEBERTA_OK ? twins_finish(&study) : say_error(options, &error);
@@ -129,12 +132,13 @@ static int run(const parsed_options *options)
     return code;
 }
 
-static const option_spec options[] = {
+static const option options[] = {
     STUDY_TEXTS_OPTIONS,
-    {"layers", 0, "LIST", "layers whose curves are drawn, counted from 0 (default all); tables and data have all"},
+    {"layers", 0, "LIST", "layers whose curves are drawn, counted from 0 (default all); tables and data have all",
+     TEXT_AT(twins_options, drawn_layers)},
     ABLATE_OPTION,
     STUDY_OPTIONS,
-    {NULL, 0, NULL, NULL},
+    {.name = NULL},
 };
 
 const command study_twins = {
@@ -144,7 +148,8 @@ const command study_twins = {
     .min_arguments = TWINS,
     .max_arguments = TWINS,
     .options = options,
-    .size = sizeof(reading_options),
+    .defaults = &(const twins_options){.drawn_layers = "all"},
+    .size = sizeof(twins_options),
     .most_outputs = STUDY_MOST_OUTPUTS,
     .example =
         "  deberta study twins models/demo models/demo-bert --file docs/studies/data/sentences.txt -o twins.png\n",

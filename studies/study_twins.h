@@ -24,7 +24,7 @@ typedef struct twin {
 } twin;
 
 typedef struct twins_study {
-    const parsed_options *options;
+    const common_options *options;
     uint64_t seed;
     study_texts texts;
     twin models[TWINS];

@@ -349,7 +349,7 @@ static deberta_status make_figure(twins_study *study, twins_figure *f, deberta_e
 static deberta_status draw(twins_study *study, twins_figure **figure, deberta_error *err)
 {
     *figure = NULL;
-    if (!options_has(study->options, "out")) return DEBERTA_OK;
+    if (!study->options->outs.count) return DEBERTA_OK;
     *figure = calloc(1, sizeof **figure);
     if (!*figure) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for the figure");
     study->findings.chart = &(*figure)->figure;

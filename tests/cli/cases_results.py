@@ -848,7 +848,7 @@ def report_ablated(bench):
     tensors = read_tensors(bench.path("r/text0.safetensors"))[0]
     assert any(tensors["attn.0.c2p"].values) and not any(tensors["attn.0.p2c"].values)
     about = page_json(open(bench.path("r/index.html"), encoding="utf-8").read(), "page")
-    ablated = {step["command"].split()[1] for step in about["steps"] if "--ablate 'c2p@0:1' --ablate p2c@all" in step["command"].replace("c2p@0:1 ", "'c2p@0:1' ")}
+    ablated = {step["command"].split()[1] for step in about["steps"] if "c2p@0:1,p2c@all" in step["command"]}
     assert ablated >= {"encode", "verify"} and not ablated & {"info", "receptive-field"}, ablated
 
 

@@ -147,6 +147,11 @@ def test_components_words_behind_punctuation(bench):
     equal({row["token"] for row in rows_of(result["classes"])}, {"special", "punctuation", "word"})
 
 
+def test_components_max_tokens(bench):
+    note = json.loads(run(bench, "study", "components", DEMO, "--text", SENTENCES[0], "--max-tokens", "5", "--json"))["note"]
+    contains(note, "1 sentences, 5 tokens")
+
+
 def test_components_losses(bench):
     """The loss without p2p is the one that `study ablate` starts from."""
     given = ("--text", SENTENCES[0], "--text", SENTENCES[1], "--json")
