@@ -9,6 +9,8 @@
 #   --no-install   never installs: prints the command that would
 #   --no-viz       without figures (cairo, pango, libpng)
 #
+# CC chooses the compiler. Without apt-get nothing is installed: the packages are named.
+#
 # SPDX-License-Identifier: MIT
 set -eu
 cd "$(dirname "$0")"
@@ -20,27 +22,37 @@ for argument in "$@"; do
     --full) full=1 ;;
     --no-install) install=0 ;;
     --no-viz) viz=disabled ;;
-    -h|--help) sed -n '2,10s/^# \{0,1\}//p' "$0"; exit 0 ;;
+    -h|--help) sed -n '2,12s/^# \{0,1\}//p' "$0"; exit 0 ;;
     *) echo "build.sh: unknown argument '$argument' (see ./build.sh --help)" >&2; exit 2 ;;
     esac
 done
 
+refuse() { echo "build.sh: $1" >&2; exit 4; }
+[ "$(uname -s)" = Linux ] || refuse "this is $(uname -s); needed is Linux on x86-64 or aarch64 (on Windows inside WSL, elsewhere in a container: Containerfile)"
+
 # What is needed, as "how to see that it is there" and the Debian package that brings it.
-packages=
+packages= fonts=
 need() {
     package=$1; shift
     "$@" >/dev/null 2>&1 || packages="$packages $package"
 }
+need_font() {
+    package=$1; shift
+    "$@" >/dev/null 2>&1 || fonts="$fonts $package"
+}
+cc=${CC:-cc}
 has_command() { command -v "$1"; }
 has_library() { command -v pkg-config && pkg-config --exists "$@"; }
-has_font() { [ -n "$(ls -d /usr/share/fonts/$1 2>/dev/null)" ]; }
+has_font() { [ -n "$(find -L /usr/share/fonts /usr/local/share/fonts "${HOME:-/root}/.local/share/fonts" -name "$1" 2>/dev/null | head -n 1)" ]; }
+has_header() { echo "#include <$1>" | $cc -E -; }
 has_package() { dpkg -s "$1" 2>/dev/null | grep -q '^Status: install ok installed'; }
+has_module() { /usr/bin/python3 -c "import $1" || python3 -c "import $1"; }
 
 clang_major() { if has_command clang >/dev/null; then clang -dumpversion | cut -d. -f1; else echo 14; fi; }
 has_clang_sanitizer() { ls "$(clang --print-resource-dir)"/lib/linux/libclang_rt.asan-*.a; }
 
-need gcc has_command gcc
-need libc6-dev test -e /usr/include/stdio.h
+need gcc has_command "${cc%% *}"
+need libc6-dev has_header stdio.h
 need pkg-config has_command pkg-config
 need meson has_command meson
 need ninja-build has_command ninja
@@ -49,21 +61,21 @@ need libjansson-dev has_library jansson
 need libzip-dev has_library libzip
 need libpcre2-dev has_library libpcre2-8
 if [ $viz = enabled ]; then
-    need libcairo2-dev has_library cairo
-    need libpango1.0-dev has_library pangocairo
+    need libcairo2-dev has_library cairo cairo-pdf
+    need libpango1.0-dev has_library pangocairo harfbuzz
     need libpng-dev has_library libpng
-    need fonts-dejavu-core has_font truetype/dejavu
-    need fonts-noto-core has_font truetype/noto/NotoSansDevanagari-Regular.ttf
-    need fonts-droid-fallback has_font 'truetype/droid*/DroidSansFallback*'
-    need fonts-noto-color-emoji has_font truetype/noto/NotoColorEmoji.ttf
+    need_font fonts-dejavu-core has_font DejaVuSans.ttf
+    need_font fonts-noto-core has_font 'NotoSansDevanagari*'
+    need_font fonts-droid-fallback has_font 'DroidSansFallback*'
+    need_font fonts-noto-color-emoji has_font 'NotoColorEmoji*'
 fi
 if [ $action = test ]; then
     need libcmocka-dev has_library cmocka
-    need libsleef-dev test -e /usr/include/sleef.h -o -e "/usr/include/$(gcc -dumpmachine 2>/dev/null)/sleef.h"
+    need libsleef-dev has_header sleef.h
     need python3 has_command python3
     need git has_command git
     need binutils has_command objdump
-    need python3-sentencepiece has_package python3-sentencepiece
+    need python3-sentencepiece has_module sentencepiece
 fi
 if [ $action = test ] && [ $full = 1 ]; then
     need clang has_command clang
@@ -81,25 +93,58 @@ if [ $action = test ] && [ $full = 1 ]; then
     grep -q avx512vl /proc/cpuinfo || { need bochs has_command bochs; need lz4 has_command lz4; }
 fi
 
-if [ -n "$packages" ]; then
-    sudo=; [ "$(id -u)" = 0 ] || sudo='sudo '
-    architecture=; case $packages in *:arm64*) architecture='dpkg --add-architecture arm64 && ' ;; esac
-    command="${sudo}sh -c '${architecture}apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends$packages'"
-    if [ $install = 0 ] || ! command -v apt-get >/dev/null; then
-        echo "build.sh: missing, by their Debian names:$packages" >&2
-        echo "on Debian or Ubuntu: $command" >&2
+# All that a build needs, as each family of systems calls it. rpm finds a library by the name that pkg-config knows.
+rpm_libraries="'pkgconfig(hwloc)' 'pkgconfig(jansson)' 'pkgconfig(libzip)' 'pkgconfig(libpcre2-8)'"
+rpm_figures="'pkgconfig(cairo)' 'pkgconfig(pangocairo)' 'pkgconfig(libpng)'"
+arch_figures="cairo pango libpng ttf-dejavu noto-fonts"
+if [ $viz = disabled ]; then rpm_figures= arch_figures=; fi
+if [ $action = test ]; then rpm_libraries="$rpm_libraries 'pkgconfig(cmocka)'" arch_figures="$arch_figures cmocka python git"; fi
+sudo=; [ "$(id -u)" = 0 ] || sudo='sudo '
+tell_other_systems() {
+    if has_command dnf >/dev/null; then
+        echo "on Fedora: ${sudo}dnf install gcc pkgconf-pkg-config meson ninja-build $rpm_libraries $rpm_figures"
+    elif has_command zypper >/dev/null; then
+        echo "on openSUSE: ${sudo}zypper install gcc pkg-config meson ninja $rpm_libraries $rpm_figures"
+    elif has_command pacman >/dev/null; then
+        echo "on Arch: ${sudo}pacman -S --needed gcc pkgconf meson ninja hwloc jansson libzip pcre2 $arch_figures"
+    fi >&2
+}
+
+missing=$packages
+if has_command apt-get >/dev/null && [ $install = 1 ]; then missing="$packages$fonts" fonts=; fi
+if [ -n "$missing" ]; then
+    architecture=; case $missing in *:arm64*) architecture='dpkg --add-architecture arm64 && ' ;; esac
+    command="${sudo}sh -c '${architecture}apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends$missing'"
+    if ! has_command apt-get >/dev/null; then
+        echo "build.sh: missing, by their Debian names:$missing" >&2
+        tell_other_systems
         exit 4
+    elif [ $install = 0 ]; then
+        echo "build.sh: missing:$missing" >&2
+        refuse "to install them: $command"
     fi
-    echo "installing:$packages"
+    echo "installing:$missing"
     log=${TMPDIR:-/tmp}/deberta-install.log
-    eval "$command" >"$log" 2>&1 || { tail -n 15 "$log" >&2; echo "build.sh: this failed: $command" >&2; exit 4; }
+    eval "$command" >"$log" 2>&1 || { tail -n 15 "$log" >&2; refuse "this failed: $command"; }
+fi
+[ -z "$fonts" ] || echo "build.sh: note: not found (Debian's names):$fonts; figures show a box for a character that no font has" >&2
+
+# What is there may be too old: below NEEDED FOUND.
+below() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n 1)" = "$2" ] && [ "$1" != "$2" ]; }
+version=$(meson --version)
+below 1.0 "$version" && refuse "meson $version is too old, needed is 1.0 or later: pipx install meson"
+version=$($cc -dumpversion)
+if $cc --version | grep -qi clang; then
+    below 14 "$version" && refuse "clang $version is too old, needed is 14 or later: CC=clang-14 ./build.sh"
+else
+    below 12 "$version" && refuse "gcc $version is too old, needed is 12 or later: CC=gcc-12 ./build.sh, where a gcc-12 is installed"
 fi
 
 tests=disabled; [ $action = test ] && tests=enabled
 options="-Dviz=$viz"
 if [ ! -e build/build.ninja ]; then
     # Where a Debian system looks for libraries. Meson asks dpkg-dev, and without it installs into lib64, where nothing looks.
-    multiarch=$(gcc -print-multiarch 2>/dev/null || true)
+    multiarch=$($cc -print-multiarch 2>/dev/null || true)
     # shellcheck disable=SC2086
     meson setup build $options -Dtests=$tests --buildtype=release ${multiarch:+--libdir=lib/$multiarch}
 else

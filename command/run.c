@@ -62,6 +62,28 @@ void fill_session_options(const common_options *options, deberta_session_options
                                                  .ablation_count = options->ablation_count};
 }
 
+/* Whether a path that does not exist reads like ORGANISATION/NAME of a hub: two words, and the first is no folder here.
+ */
+static bool is_hub_name(const char *path)
+{
+    const char *slash = strchr(path, '/');
+    static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    if (!slash || slash == path || *path == '.' || strspn(path, word) != (size_t)(slash - path)) return false;
+    if (!slash[1] || slash[1 + strspn(slash + 1, word)] || strlen(path) > 80) return false;
+    char folder[81];
+    struct stat about;
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    return stat(folder, &about) != 0;
+}
+
+static void tell_download(deberta_error *error, const char *path)
+{
+    snprintf(error->message, sizeof error->message,
+             "%s: no such folder; to download the model of that name: hf download %s '*.json' spm.model merges.txt "
+             "bpe_encoder.bin 'model*.safetensors' pytorch_model.bin 'pytorch_model-*.bin' --local-dir %s",
+             path, path, strchr(path, '/') + 1);
+}
+
 /* What people type first is the name of a model on a hub, or a path with a mistake in it. */
 static bool is_model_place(const parsed_options *options, const char *path)
 {
@@ -73,6 +95,8 @@ static bool is_model_place(const parsed_options *options, const char *path)
     const int reason = stat(path, &about) == 0 ? 0 : errno;
     if (*path == 0)
         snprintf(error.message, sizeof error.message, "the name of the model is empty; %s", expected);
+    else if (reason == ENOENT && is_hub_name(path))
+        tell_download(&error, path);
     else if (reason == ENOENT)
         snprintf(error.message, sizeof error.message, "%.300s: no such folder; %s", path, expected);
     else if (reason == 0 && !S_ISDIR(about.st_mode))
@@ -102,7 +126,7 @@ static void note_stale(const parsed_options *options, const deberta_model *model
     const deberta_model_info info = *deberta_model_describe(model);
     if (info.packed != DEBERTA_PACKED_STALE) return;
     say_note(options,
-             "note: %s/%s is not of these weights or not of this version, and is passed over (renew it: deberta "
+             "note: %s/%s is not of these weights or not of this version, and is ignored (renew it: deberta "
              "pack %s)",
              info.name, DEBERTA_PACKED_FILE_NAME, info.name);
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define KEPT (DEBERTA_PROBABILITIES + 1) /* a later library may show more components: they are passed over */
+#define KEPT (DEBERTA_PROBABILITIES + 1) /* a later library may show more components: they are ignored */
 #define SEEN 1                           /* no status of the library, so it can only come from us */
 
 typedef struct head_view {

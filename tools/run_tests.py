@@ -210,6 +210,7 @@ def meson_tests(title, build, arguments=(), environment=None):
 def build_in(build, *arguments, targets=()):
     """Configures if need be, and builds, everything or these targets."""
     begin = time.time()
+    arguments = ("-Dtests=enabled", *arguments)
     configured = os.path.exists(os.path.join(ROOT, build, "build.ninja"))
     changeable = [a for a in arguments if not a.startswith(("--cross-file", "--native-file"))]
     configure = ["meson", "configure", build, *changeable] if configured else ["meson", "setup", build, *arguments]
@@ -302,7 +303,7 @@ def avx512_emulated():
 
 def options():
     say("a build without figures and its tests, warnings are errors")
-    if build_in("build-no-viz", "-Dviz=disabled", "-Dtests=enabled", "--werror", "--buildtype=release"):
+    if build_in("build-no-viz", "-Dviz=disabled", "--werror", "--buildtype=release"):
         meson_tests("without viz", "build-no-viz", ["--setup", "quick", "--suite", "unit", "--suite", "cli", "--no-suite", "long"])
         lint("build-no-viz", "--objects")
 

@@ -24,7 +24,11 @@ TABLE = [
     ("completion-unknown", ["completion", "csh"], 2, ["csh", "bash", "zsh", "fish"]),
     # ---- models
     ("model-missing-folder", ["info", "nofolder"], 3, ["nofolder", "no such folder", "synthetic:"]),
-    ("model-hub-name", ["info", "microsoft/deberta-v3-base"], 3, ["microsoft/deberta-v3-base", "no such folder"]),
+    ("model-hub-name", ["info", "microsoft/deberta-v3-base"], 3, ["no such folder", "hf download microsoft/deberta-v3-base '*.json'", "--local-dir deberta-v3-base"]),
+    ("model-hub-name-elsewhere", ["encode", "org-1/n_a.me", "--ids", "1", "-o", "x.safetensors"], 3, ["hf download org-1/n_a.me", "--local-dir n_a.me"]),
+    ("model-path-in-folder", ["info", "d/model"], 3, ["d/model: no such folder; MODEL is a folder"]),
+    ("model-path-deep", ["info", "a/b/c"], 3, ["a/b/c: no such folder; MODEL is a folder"]),
+    ("model-path-strange", ["info", "a b/c"], 3, ["a b/c: no such folder; MODEL is a folder"]),
     ("model-empty-name", ["info", ""], 3, ["MODEL", "empty"]),
     ("model-is-file", ["info", "f"], 3, ["f", "file", "folder"]),
     ("model-empty-folder", ["info", "."], 3, ["config.json"]),

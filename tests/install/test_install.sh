@@ -79,6 +79,13 @@ done
 expect 'example: both give the same' same_answers example 'token 7: '
 expect 'example_text: both give the same' same_answers example_text me "$source/models/demo"
 expect 'example_attention: both give the same' same_answers example_attention 'll           \[SEP\]         0.476' "$source/models/demo" 2 0
+# The examples of --help name models/demo: they are typed in the installed folder.
+in_share() { cd "$prefix/share/deberta" && LD_LIBRARY_PATH=$libdir "$prefix/bin/deberta" "$@"; }
+expect 'the installed model' in_share fill-mask models/demo --text 'the [MASK]'
+expect 'the completion of bash' bash -c ". '$prefix/share/bash-completion/completions/deberta' && complete -p deberta"
+expect 'the completion of zsh' grep -q '^#compdef deberta' "$prefix/share/zsh/site-functions/_deberta"
+expect 'the completion of fish' grep -q 'complete -c deberta' "$prefix/share/fish/vendor_completions.d/deberta.fish"
+expect 'the installed examples' cmp "$source/docs/example_text.c" "$prefix/share/doc/deberta/examples/example_text.c"
 expect 'the installed program' env LD_LIBRARY_PATH="$libdir" "$prefix/bin/deberta" --version
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
