@@ -373,18 +373,44 @@ static size_t bar_count(const attention_plan *p)
     return bars;
 }
 
-/* Side by side under the panels, or one above the other in a narrow space. Returns the y beneath; draws only if draw is
- * set. */
+/* The column that has all panels of a kind, or SIZE_MAX. */
+static size_t column_of(const attention_plan *p, heatmap_kind kind)
+{
+    size_t column = SIZE_MAX;
+    for (size_t k = 0; k < attention_panel_count(p->spec); k++) {
+        if (!p->spec->panels[k].values || p->spec->panels[k].kind != kind) continue;
+        if (column != SIZE_MAX && column != k % p->spec->grid_columns) return SIZE_MAX;
+        column = k % p->spec->grid_columns;
+    }
+    return column;
+}
+
+/* Whether every bar has a column of its own to stand under, wide enough for it. */
+static bool bars_have_columns(const attention_plan *p)
+{
+    bool fits = p->lines_per_row == 1 && p->panel_width >= 40 && bar_count(p) > 1;
+    for (heatmap_kind kind = 0; kind < HEATMAP_KINDS && fits; kind++)
+        if (p->panels_of[kind] && p->spec->scales[kind].policy != HEATMAP_PANEL) fits = column_of(p, kind) != SIZE_MAX;
+    for (heatmap_kind kind = 0; kind < HEATMAP_KINDS && fits; kind++)
+        for (heatmap_kind other = 0; other < kind; other++)
+            if (p->panels_of[kind] && p->panels_of[other]) fits = fits && column_of(p, kind) != column_of(p, other);
+    return fits;
+}
+
+/* Each under its panels where every kind has a column of its own; else side by side, or one above the other in a narrow
+ * space. Returns the y beneath; draws only if draw is set. */
 static double place_bars(draw_list *list, const attention_plan *p, double x, double y, double width, bool draw)
 {
     size_t bars = bar_count(p), placed = 0;
-    bool stacked = width / (double)(bars ? bars : 1) < 45;
+    const bool own = bars_have_columns(p), stacked = !own && width / (double)(bars ? bars : 1) < 45;
     double each = stacked ? width : fmin((width - 6 * (double)(bars - 1)) / (double)bars, 80), tallest = 0;
+    if (own) each = fmin(p->panel_width, 80);
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
         if (!p->panels_of[kind] || p->spec->scales[kind].policy == HEATMAP_PANEL) continue;
         char title[HEATMAP_UNIT_BYTES];
         unit_of(p->spec, kind, title);
         double left = stacked ? x : x + (double)placed * (each + 6);
+        if (own) left = p->left + (double)column_of(p, kind) * (p->panel_width + p->right_bar + p->gap_across);
         heatmap_legend legend = {.title = title,
                                  .scale = &p->shared[kind],
                                  .map = palette_find(palette_name_of(p->spec, kind)),

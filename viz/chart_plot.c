@@ -23,6 +23,7 @@ typedef struct series_look {
     draw_dash dash;
     int marker;
     bool open; /* an outlined marker on white */
+    double width;
 } series_look;
 
 /* Colour, marker and dash change together, so that any one of them tells the series apart. Where colours begin again
@@ -31,8 +32,11 @@ static series_look look_of(const chart_series *series, size_t place)
 {
     static const draw_dash dashes[] = {DRAW_SOLID, DRAW_DASHED, DRAW_DASH_DOT, DRAW_DOTTED};
     const size_t number = series->look ? series->look - 1 : place, shifted = number + number / PALETTE_SERIES_COUNT;
-    return (series_look){palette_series(number), dashes[shifted % 4], (int)(shifted % MARKER_KINDS),
-                         shifted / MARKER_KINDS % 2 == 1};
+    return (series_look){.colour = series->faint ? rule_grey : palette_series(number),
+                         .dash = series->faint ? DRAW_SOLID : dashes[(series->dash ? series->dash - 1 : shifted) % 4],
+                         .marker = (int)(shifted % MARKER_KINDS),
+                         .open = shifted / MARKER_KINDS % 2 == 1,
+                         .width = series->faint ? 0.5 : 1.0};
 }
 
 static draw_colour faded(draw_colour colour, uint8_t alpha)
@@ -62,7 +66,7 @@ static void draw_marker(draw_list *list, double x, double y, const series_look *
 double chart_plot_sample(draw_list *list, const chart_series *series, size_t place, double x, double y)
 {
     series_look look = look_of(series, place);
-    const draw_pen pen = {look.colour, 1.0, look.dash};
+    const draw_pen pen = {look.colour, look.width, look.dash};
     double width = series->kind == CHART_BARS ? 3.2 : series->kind == CHART_POINTS ? 2.2 : 6.5;
     if (!list) return width;
     if (series->kind == CHART_BARS) draw_box(list, (draw_rect){x, y - 1, width, 2}, look.colour, NULL);
@@ -248,7 +252,7 @@ static void draw_runs(draw_list *list, const chart_plot *p, const chart_series *
         if (area) /* back along the upper side */
             for (size_t i = last; i > first; i--)
                 points[used++] = plot_point(p, chart_series_x(series, i - 1), series->high[i - 1]);
-        const draw_pen pen = {look->colour, 1.0, look->dash};
+        const draw_pen pen = {look->colour, look->width, look->dash};
         if (area && used > 2) draw_path(list, points, used, DRAW_CLOSED, faded(look->colour, 60), NULL);
         if (!area && used > 1) draw_path(list, points, used, DRAW_OPEN, nothing, &pen);
         if (!area && used == 1 && series->kind == CHART_CURVE) /* with nothing to be joined to it would not be seen */

@@ -43,24 +43,39 @@ tick_set ticks_whole(double low, double high, size_t most)
     return linear_from(low, high, most, fmax(1, pow(10, floor(log10((high - low) / (double)most)))));
 }
 
+/* The values digit * 10^k of a range. */
+static tick_set digits_of_decades(double low, double high, const double *digits, size_t count)
+{
+    tick_set ticks = {0};
+    for (double k = floor(log10(low)); k <= ceil(log10(high)); k++)
+        for (size_t i = 0; i < count && ticks.count < TICKS_MAX; i++) {
+            const double value = digits[i] * pow(10, k);
+            if (value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9)) ticks.at[ticks.count++] = value;
+        }
+    return ticks;
+}
+
+/* Powers of the base, or every second, third ... of them. */
+static tick_set powers(double low, double high, double base, size_t most)
+{
+    const double first = ceil(log(low) / log(base) - 1e-9), last = floor(log(high) / log(base) + 1e-9);
+    const double stride = ceil((last - first + 1) / (double)most);
+    tick_set ticks = {0};
+    for (double k = first; k <= last && ticks.count < TICKS_MAX; k += stride) ticks.at[ticks.count++] = pow(base, k);
+    return ticks;
+}
+
 tick_set ticks_log(double low, double high, double base, size_t most)
 {
+    static const double digits[] = {1, 2, 5}, thirds[] = {1, 3};
     assert(0 < low && low < high && most >= 2);
     if (most > TICKS_MAX) most = TICKS_MAX;
-    double first = ceil(log(low) / log(base) - 1e-9), last = floor(log(high) / log(base) + 1e-9);
-    tick_set ticks = {0};
-    if (base == 10 && 3 * (last - first + 2) <= (double)most) { /* room for 1, 2 and 5 of every decade */
-        static const double digits[] = {1, 2, 5};
-        for (double k = first - 1; k <= last; k++)
-            for (size_t i = 0; i < 3; i++) {
-                double value = digits[i] * pow(10, k);
-                if (value >= low * (1 - 1e-9) && value <= high * (1 + 1e-9)) ticks.at[ticks.count++] = value;
-            }
-    } else {
-        double stride = ceil((last - first + 1) / (double)most);
-        for (double k = first; k <= last && ticks.count < TICKS_MAX; k += stride)
-            ticks.at[ticks.count++] = pow(base, k);
-    }
+    const bool decades = base == 10 && high / low >= 8 && 3 * log10(high / low) < TICKS_MAX; /* shorter: linear */
+    tick_set ticks = decades ? digits_of_decades(low, high, digits, 3) : (tick_set){0};
+    if (ticks.count >= 2 && ticks.count <= most) return ticks;
+    if (decades) ticks = digits_of_decades(low, high, thirds, 2);
+    if (ticks.count >= 2 && ticks.count <= most) return ticks;
+    ticks = powers(low, high, base, most);
     return ticks.count >= 2 ? ticks : ticks_linear(low, high, most); /* a short stretch: linear ticks say more */
 }
 

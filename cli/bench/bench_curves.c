@@ -57,7 +57,8 @@ static double speedup(const bench_results *results, const bench_result *r)
 /* A panel whose series are still being added; `panel` is NULL if there is none. */
 typedef struct curve_panel {
     chart_panel *panel;
-    chart_series *series; /* room for three a group */
+    chart_series *series;    /* room for three a group */
+    bench_group **member_of; /* the groups of the first series */
 } curve_panel;
 
 /* One series for each group that has at least two known values along the axis. */
@@ -66,9 +67,10 @@ static curve_panel add_curves(bench_drawing *drawing, const curve *what)
     const bench_results *results = drawing->results;
     const bench_result **members = bench_take(drawing, results->count * sizeof *members);
     chart_series *series = bench_take(drawing, 3 * drawing->group_count * sizeof *series);
+    bench_group **member_of = bench_take(drawing, drawing->group_count * sizeof *member_of);
     size_t used = 0, fixed = 0;
     bool same_slice = true;
-    for (size_t g = 0; g < drawing->group_count && members && series; g++) {
+    for (size_t g = 0; g < drawing->group_count && members && series && member_of; g++) {
         const size_t found = bench_slice(drawing, &drawing->groups[g], what->axis, members);
         columns c;
         size_t count = 0;
@@ -91,12 +93,14 @@ static curve_panel add_curves(bench_drawing *drawing, const curve *what)
                                         .low = what->spread ? c.low : NULL,
                                         .high = what->spread ? c.high : NULL,
                                         .count = count,
-                                        .look = g + 1};
+                                        .look = drawing->groups[g].look,
+                                        .dash = drawing->groups[g].dash};
+        member_of[used - 1] = &drawing->groups[g];
     }
     chart_panel *panel = used ? bench_add_panel(drawing) : NULL;
     if (!panel) return (curve_panel){0};
     for (size_t s = 0; s < used; s++) {
-        bench_group *group = &drawing->groups[series[s].look - 1];
+        bench_group *group = member_of[s];
         series[s].name = bench_legend_name(drawing, group);
         group->listed = group->listed || drawing->panel_count == 1;
     }
@@ -111,15 +115,16 @@ static curve_panel add_curves(bench_drawing *drawing, const curve *what)
               .from_zero = !what->logarithm},
         .series = series,
         .series_count = used};
-    return (curve_panel){panel, series};
+    return (curve_panel){panel, series, member_of};
 }
 
 static void add_series(curve_panel *at, chart_series series) { at->series[at->panel->series_count++] = series; }
 
 static void explain_bars(bench_drawing *drawing)
 {
-    if (!drawing->note)
-        bench_add_note(drawing, "Points are medians; error bars reach from the fastest sample to the 95th percentile.");
+    static const char explanation[] =
+        "Points are medians; error bars reach from the fastest sample to the 95th percentile.";
+    if (!drawing->note || !strstr(drawing->note, explanation)) bench_add_note(drawing, explanation);
 }
 
 /* The fastest that the machine could do the useful work of a series, where its peak was measured: for the group that
@@ -152,7 +157,7 @@ static void add_peak_line(bench_drawing *drawing, curve_panel *at)
                                   .x = c.x,
                                   .y = c.y,
                                   .count = count,
-                                  .look = drawing->group_count + 1});
+                                  .faint = true});
 }
 
 deberta_status bench_fill_latency(bench_drawing *drawing, deberta_error *err)
@@ -176,7 +181,7 @@ static void add_slope(bench_drawing *drawing, curve_panel *at, size_t index)
     if (!fit.valid || !take_columns(drawing, &c, 2)) return;
     c.x[1] = points->x[points->count - 1];
     for (size_t k = 0; k < 2; k++) c.y[k] = fit.coefficient[0] + fit.coefficient[1] * c.x[k];
-    const char *group = drawing->groups[points->look - 1].name,
+    const char *group = at->member_of[index]->name,
                *slope = bench_text(drawing, "%s: %.3g ms a layer (off by at most %.1f %%)", group, fit.coefficient[1],
                                    100 * fit.worst);
     points->kind = CHART_POINTS;
@@ -185,7 +190,7 @@ static void add_slope(bench_drawing *drawing, curve_panel *at, size_t index)
     } else {
         bench_add_note(drawing, bench_text(drawing, "%s.", slope));
     }
-    add_series(at, (chart_series){.kind = CHART_CURVE, .x = c.x, .y = c.y, .count = 2, .look = points->look});
+    add_series(at, (chart_series){.kind = CHART_CURVE, .x = c.x, .y = c.y, .count = 2, .look = points->look, .dash = points->dash});
 }
 
 deberta_status bench_fill_layers(bench_drawing *drawing, deberta_error *err)
@@ -208,7 +213,8 @@ deberta_status bench_fill_memory(bench_drawing *drawing, deberta_error *err)
     chart_panel *panel = add_curves(drawing, &peak).panel;
     chart_rule *rule = panel && loading > 0 ? bench_take(drawing, sizeof *rule) : NULL;
     if (rule) {
-        *rule = (chart_rule){.at = loading, .name = "while the model is opened"};
+        *rule = (chart_rule){.at = loading}; /* named in the note: a name in the panel would stand on the data */
+        bench_add_note(drawing, bench_text(drawing, "Dashed line of the memory: %.0f MB while the model is opened.", loading));
         panel->rules = rule;
         panel->rule_count = 1;
     }
@@ -243,7 +249,7 @@ static void add_speedup_bars(bench_drawing *drawing)
 deberta_status bench_fill_speedup(bench_drawing *drawing, deberta_error *err)
 {
     (void)err;
-    static const chart_rule scalar = {.at = 1, .name = "scalar"};
+    static const chart_rule scalar = {.at = 1};
     const curve what = {"speed-up", "times faster than scalar", TREND_LENGTH, speedup, false, false};
     chart_panel *panel = add_curves(drawing, &what).panel;
     if (!panel) add_speedup_bars(drawing);

@@ -136,7 +136,42 @@ const char *bench_point_name(bench_drawing *drawing, const bench_result *result)
     return add_facets(drawing, name, result, 0);
 }
 
+void bench_name_machine(bench_drawing *drawing)
+{
+    const machine_sheet *sheet = &drawing->results->sheet;
+    const char *model = facet_varies(drawing->results, MODEL) ? "" : drawing->results->result[0].model;
+    const char *slash = strrchr(model, '/'); /* of a folder its last part */
+    const char *cores = sheet->topology.cores
+                            ? bench_text(drawing, ", %s", bench_count_text(drawing, sheet->topology.cores, "core"))
+                            : "";
+    if (*sheet->cpu)
+        bench_add_note(drawing, bench_text(drawing, "%s%son %s%s.", slash ? slash + 1 : model, *model ? " " : "",
+                                           sheet->cpu, cores));
+}
+
 /* ---------------------------------------------------------------------------------------------------------- groups */
+
+/* As the groups before it that are the same engine, or a colour of its own; the dash is the place of its number of
+ * threads among theirs. */
+static void choose_look(const bench_drawing *drawing, bench_group *group)
+{
+    const unsigned axes = BENCH_LAYERS | BENCH_LENGTH;
+    size_t looks = 0;
+    for (const bench_group *g = drawing->groups; g < group; g++) {
+        looks = g->look > looks ? g->look : looks;
+        if (!group->look && bench_result_alike(g->first, group->first, axes | BENCH_THREADS)) group->look = g->look;
+    }
+    if (!group->look) group->look = looks + 1;
+    if (!facet_varies(drawing->results, THREADS)) return;
+    size_t fewer = 0; /* other numbers of threads, below this one */
+    for (size_t k = 0; k < drawing->results->count; k++) {
+        const bench_result *r = &drawing->results->result[k];
+        bool first = r->threads < group->first->threads;
+        for (size_t j = 0; j < k && first; j++) first = drawing->results->result[j].threads != r->threads;
+        fewer += first;
+    }
+    group->dash = fewer + 1;
+}
 
 void bench_find_groups(bench_drawing *drawing)
 {
@@ -149,7 +184,9 @@ void bench_find_groups(bench_drawing *drawing)
             known = trend_same_series(drawing->groups[g].first, r, TREND_LAYERS | TREND_LENGTH);
         if (known) continue;
         const char *name = add_facets(drawing, "", r, 1u << ISA | 1u << THREADS);
-        drawing->groups[drawing->group_count++] = (bench_group){.first = r, .name = name};
+        bench_group *group = &drawing->groups[drawing->group_count++];
+        *group = (bench_group){.first = r, .name = name};
+        choose_look(drawing, group);
     }
 }
 

@@ -16,7 +16,8 @@
 typedef struct bench_group {
     const bench_result *first;
     const char *name; /* what tells it from the other groups: "avx2, 1 thread" */
-    bool listed;      /* in the legend of an earlier panel */
+    size_t look, dash; /* of its series: a colour an engine, a dash a number of threads where that varies */
+    bool listed;       /* in the legend of an earlier panel */
 } bench_group;
 
 typedef struct bench_drawing {
@@ -38,6 +39,8 @@ void bench_release(bench_drawing *drawing);
 /* printf into memory of the drawing; "" if there is none. */
 const char *bench_text(bench_drawing *drawing, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Under the figure: what was measured where, as far as it is the same for all results. */
+void bench_name_machine(bench_drawing *drawing);
 /* Another sentence under the figure. */
 void bench_add_note(bench_drawing *drawing, const char *sentence);
 

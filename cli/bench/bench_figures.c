@@ -68,7 +68,10 @@ static bool is_empty(const bench_drawing *drawing) { return drawing->panel_count
 /* The kind that was asked for; or all curves; or, without any curve, what a single point can show. */
 static deberta_status fill(bench_drawing *drawing, const bench_figure_kind *kind, deberta_error *err)
 {
-    if (drawing->results->count) bench_find_groups(drawing);
+    if (drawing->results->count) {
+        bench_find_groups(drawing);
+        bench_name_machine(drawing);
+    }
     if (kind) DEBERTA_TRY(kind->fill(drawing, err));
     for (const bench_figure_kind *k = bench_figure_kinds; !kind && k->name; k++)
         if (k->is_curve) DEBERTA_TRY(k->fill(drawing, err));
