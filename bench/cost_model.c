@@ -23,6 +23,14 @@ const char *cost_stage_name(profile_stage stage)
     return (unsigned)stage < PROFILE_STAGES ? names[stage] : "unknown";
 }
 
+const char *cost_part_name(profile_part part)
+{
+    static const char *const names[PROFILE_PARTS] = {
+        [PROFILE_QK] = "qk",     [PROFILE_C2P] = "c2p",         [PROFILE_P2C] = "p2c",
+        [PROFILE_BIAS] = "bias", [PROFILE_SOFTMAX] = "softmax", [PROFILE_PV] = "pv"};
+    return (unsigned)part < PROFILE_PARTS ? names[part] : "unknown";
+}
+
 /* ------------------------------------------------------------------------------------------------------- table rows */
 
 typedef struct row_counts {
@@ -53,12 +61,16 @@ static deberta_status count_rows(row_counts *counts, const position_rule *rule, 
 
 /* ----------------------------------------------------------------------------------------------------------- stages */
 
-/* Which position terms are computed. */
-static double position_terms(const deberta_model_info *model, term_selection terms)
+/* Which position terms are computed: 1 or 0 each. */
+typedef struct position_terms {
+    double c2p, p2c;
+} position_terms;
+
+static position_terms terms_of(const deberta_model_info *model, term_selection terms)
 {
-    if (model->relative_rows == 0) return 0;
-    return (model->has_c2p && term_is_selected(terms, DEBERTA_C2P)) +
-           (model->has_p2c && term_is_selected(terms, DEBERTA_P2C));
+    if (model->relative_rows == 0) return (position_terms){0};
+    return (position_terms){.c2p = model->has_c2p && term_is_selected(terms, DEBERTA_C2P),
+                            .p2c = model->has_p2c && term_is_selected(terms, DEBERTA_P2C)};
 }
 
 static void add(cost_stage *stage, double flops, double floats)
@@ -85,13 +97,18 @@ static void add_linear_stages(cost *c, const deberta_model_info *m, double token
 }
 
 /* One sequence, but for the position tables, which the batch reads once. */
-static void add_attention(cost *c, const deberta_model_info *m, double n, double layers, double terms, row_counts rows)
+static void add_attention(cost *c, const deberta_model_info *m, double n, double layers, position_terms has,
+                          row_counts rows)
 {
     cost_stage *stage = &c->stage[PROFILE_ATTENTION];
-    double h = (double)m->hidden_size;
-    add(stage, layers * 4 * n * n * h, layers * n * 4 * h);
-    stage->flops += layers * terms * 2 * n * rows.in_use * h;
-    stage->reachable_flops += layers * terms * 2 * n * rows.reachable * h;
+    const double h = (double)m->hidden_size, pairs = layers * 2 * n * n * h, strip = layers * 2 * n * rows.in_use * h;
+    add(stage, 2 * pairs, layers * n * 4 * h);
+    stage->flops += (has.c2p + has.p2c) * strip;
+    stage->reachable_flops += layers * (has.c2p + has.p2c) * 2 * n * rows.reachable * h;
+    c->part_flops[PROFILE_QK] += pairs;
+    c->part_flops[PROFILE_PV] += pairs;
+    c->part_flops[PROFILE_C2P] += has.c2p * strip;
+    c->part_flops[PROFILE_P2C] += has.p2c * strip;
 }
 
 static void sum_up(cost *c)
@@ -108,12 +125,13 @@ deberta_status cost_model_compute(cost *result, const deberta_model_info *model,
 {
     *result = (cost){0};
     position_rule rule = position_rule_of(model, reference);
-    double layers = (double)point->layers, terms = position_terms(model, point->terms), tokens = 0, most_rows = 0;
+    const position_terms has = terms_of(model, point->terms);
+    double layers = (double)point->layers, terms = has.c2p + has.p2c, tokens = 0, most_rows = 0;
     for (size_t s = 0; s < point->sequences; s++) {
         double n = (double)point->lengths[s];
         row_counts rows = {0};
         if (terms > 0) DEBERTA_TRY(count_rows(&rows, &rule, point->lengths[s], err));
-        add_attention(result, model, n, layers, terms, rows);
+        add_attention(result, model, n, layers, has, rows);
         if (rows.in_use > most_rows) most_rows = rows.in_use; /* those of shorter sequences are among them */
         result->table_rows += rows.in_use * n;
         result->reachable_rows += rows.reachable * n;

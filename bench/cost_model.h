@@ -34,6 +34,7 @@ typedef struct cost_stage {
 
 typedef struct cost {
     cost_stage stage[PROFILE_STAGES], total;
+    double part_flops[PROFILE_PARTS]; /* of the attention stage */
     double table_rows,
         reachable_rows; /* S, and its average over the queries; of a batch: averages weighted by tokens */
 } cost;
@@ -44,5 +45,6 @@ deberta_status cost_model_compute(cost *result, const deberta_model_info *model,
 
 /* "embed", "qkv" ...: names of stages in tables and files. */
 const char *cost_stage_name(profile_stage stage);
+const char *cost_part_name(profile_part part);
 
 #endif

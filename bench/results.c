@@ -263,8 +263,24 @@ static void add_stage(text_table *table, const char *name, const bench_stage *st
     } else {
         text_table_add(table, "%s", "");
     }
+    if (stage->bytes < 0) { /* not counted */
+        text_table_add(table, "%s", "");
+        text_table_add(table, "%s", "");
+        return;
+    }
     text_table_add(table, "%.2f", 1e-6 * stage->bytes);
     text_table_add(table, "%.2f", stage->seconds > 0 ? 1e-9 * stage->bytes / stage->seconds : 0);
+}
+
+static void add_parts(text_table *table, const bench_result *r, double peak)
+{
+    for (int p = 0; p < PROFILE_PARTS; p++) {
+        char name[32];
+        bench_stage part = r->parts[p];
+        part.bytes = -1;
+        snprintf(name, sizeof name, "- %s", cost_part_name((profile_part)p));
+        if (part.seconds > 0) add_stage(table, name, &part, r->breakdown_s, peak);
+    }
 }
 
 static deberta_status print_breakdown(const bench_results *results, const bench_result *r, FILE *out,
@@ -284,6 +300,7 @@ static deberta_status print_breakdown(const bench_results *results, const bench_
         if (stage->seconds == 0 && s == PROFILE_TASKS) continue;
         if (stage->seconds == 0 && stage->bytes == 0) continue;
         add_stage(&table, cost_stage_name((profile_stage)s), stage, r->breakdown_s, peak);
+        if (s == PROFILE_ATTENTION) add_parts(&table, r, peak);
         total.gflop += stage->gflop;
         total.bytes += stage->bytes;
     }

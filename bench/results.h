@@ -38,8 +38,9 @@ typedef struct bench_result {
     uint64_t checksum;      /* of the bits of the last hidden state */
     bool has_breakdown;
     bench_stage breakdown[PROFILE_STAGES];
-    double waiting_s;   /* threads without work: wall time minus the stages */
-    double breakdown_s; /* wall time of the encode that the breakdown is of */
+    bench_stage parts[PROFILE_PARTS]; /* of attention; bytes: not counted */
+    double waiting_s;                 /* threads without work: wall time minus the stages */
+    double breakdown_s;               /* wall time of the encode that the breakdown is of */
 } bench_result;
 
 typedef struct bench_results {

@@ -124,6 +124,11 @@ static void get_breakdown(const json_t *object, bench_result *r)
         r->breakdown[s].gflop = get_number(stage, "gflop");
         r->breakdown[s].bytes = get_number(stage, "bytes");
     }
+    const json_t *parts = json_object_get(json_object_get(stages, cost_stage_name(PROFILE_ATTENTION)), "parts");
+    for (int p = 0; p < PROFILE_PARTS; p++) {
+        const json_t *part = json_object_get(parts, cost_part_name((profile_part)p));
+        r->parts[p] = (bench_stage){.seconds = get_number(part, "s"), .gflop = get_number(part, "gflop")};
+    }
     r->waiting_s = get_number(json_object_get(stages, "waiting"), "s");
     r->breakdown_s = get_number(object, "breakdown_s");
 }

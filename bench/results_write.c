@@ -140,6 +140,15 @@ static void put_environment(writer w, const bench_results *report)
     for (size_t i = 0; i < s->note_count; i++) append(notes, json_clean_text(s->notes[i]), w.failed);
 }
 
+static void put_parts(writer w, const bench_result *r)
+{
+    for (int p = 0; p < PROFILE_PARTS; p++) {
+        writer part = put_object(w, cost_part_name((profile_part)p));
+        put_number(part, "s", r->parts[p].seconds);
+        put_number(part, "gflop", r->parts[p].gflop);
+    }
+}
+
 static void put_breakdown(writer w, const bench_result *r)
 {
     writer stages = put_object(w, "breakdown");
@@ -148,6 +157,7 @@ static void put_breakdown(writer w, const bench_result *r)
         put_number(stage, "s", r->breakdown[s].seconds);
         put_number(stage, "gflop", r->breakdown[s].gflop);
         put_number(stage, "bytes", r->breakdown[s].bytes);
+        if (s == PROFILE_ATTENTION) put_parts(put_object(stage, "parts"), r);
     }
     put_number(put_object(stages, "waiting"), "s", r->waiting_s);
     put_number(w, "breakdown_s", r->breakdown_s);

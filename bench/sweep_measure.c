@@ -274,45 +274,59 @@ deberta_status sweep_sample_all(sweep *s, deberta_error *err)
 
 /* ----------------------------------------------------------------------------------------------------------- stages */
 
-enum { PROFILED_ENCODES = 5 };
+/* Of several encodes with clocks on the one counts that took most nearly as long as the median without: it is the same
+ * work at the same luck, whole (medians of single stages would not add up to anything). More are taken as long as
+ * none is near, because somebody else was at work. */
+enum { LEAST_PROFILED = 5, MOST_PROFILED = 60 };
+#define NEAR_ENOUGH           0.03
+#define MOST_PROFILED_SECONDS 5
 
 typedef struct profiled_encode {
-    double seconds, stage[PROFILE_STAGES];
+    double seconds, stage[PROFILE_STAGES], part[PROFILE_PARTS];
 } profiled_encode;
-
-static int by_seconds(const void *left, const void *right)
-{
-    double a = ((const profiled_encode *)left)->seconds, b = ((const profiled_encode *)right)->seconds;
-    return (a > b) - (a < b);
-}
 
 /* Thread-seconds of a stage over the number of threads are its share of the wall time. */
 static void collect_stages(const profile *found, profiled_encode *one)
 {
-    memset(one->stage, 0, sizeof one->stage);
     for (size_t lane = 0; lane < found->threads; lane++) {
         for (int stage = 0; stage < PROFILE_STAGES; stage++)
             one->stage[stage] += found->lanes[lane].seconds[stage] / (double)found->threads;
+        for (int part = 0; part < PROFILE_PARTS; part++)
+            one->part[part] += found->lanes[lane].parts[part] / (double)found->threads;
     }
 }
 
-/* The median encode, whole: medians of single stages would not add up to anything. */
-static deberta_status profile_session(sweep *s, sweep_point *p, deberta_session *session, deberta_error *err)
+static deberta_status profile_once(const sweep *s, const sweep_point *p, deberta_session *session, profiled_encode *one,
+                                   deberta_error *err)
 {
-    profiled_encode encodes[PROFILED_ENCODES];
     deberta_outputs outputs;
     profile *found = session_profile(session);
-    if (!found) DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "this session keeps no times of stages");
-    for (int i = -1; i < PROFILED_ENCODES; i++) { /* the first one does not count */
-        profiled_encode *one = &encodes[i < 0 ? 0 : i];
-        memset(found->lanes, 0, found->threads * sizeof *found->lanes);
-        if (s->options->cold) empty_caches(s);
-        DEBERTA_TRY(encode(s, p, session, &outputs, &one->seconds, err));
-        collect_stages(found, one);
+    *one = (profiled_encode){0};
+    memset(found->lanes, 0, found->threads * sizeof *found->lanes);
+    if (s->options->cold) empty_caches(s);
+    DEBERTA_TRY(encode(s, p, session, &outputs, &one->seconds, err));
+    collect_stages(found, one);
+    return DEBERTA_OK;
+}
+
+static deberta_status profile_session(sweep *s, sweep_point *p, deberta_session *session, deberta_error *err)
+{
+    statistics_summary time;
+    profiled_encode one, best = {0};
+    double spent = 0;
+    if (!session_profile(session)) DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "this session keeps no times of stages");
+    DEBERTA_TRY(statistics_summarize(&time, p->samples, p->taken, err));
+    DEBERTA_TRY(profile_once(s, p, session, &one, err)); /* does not count */
+    for (size_t k = 0; k < MOST_PROFILED; k++) {
+        const bool is_near = fabs(best.seconds / time.median - 1) <= NEAR_ENOUGH;
+        if (k >= LEAST_PROFILED && (is_near || spent > MOST_PROFILED_SECONDS)) break;
+        DEBERTA_TRY(profile_once(s, p, session, &one, err));
+        spent += one.seconds;
+        if (k == 0 || fabs(one.seconds - time.median) < fabs(best.seconds - time.median)) best = one;
     }
-    qsort(encodes, PROFILED_ENCODES, sizeof *encodes, by_seconds);
-    p->profiled_seconds = encodes[PROFILED_ENCODES / 2].seconds;
-    memcpy(p->stage_seconds, encodes[PROFILED_ENCODES / 2].stage, sizeof p->stage_seconds);
+    p->profiled_seconds = best.seconds;
+    memcpy(p->stage_seconds, best.stage, sizeof p->stage_seconds);
+    memcpy(p->part_seconds, best.part, sizeof p->part_seconds);
     p->profiled = true;
     return DEBERTA_OK;
 }
@@ -323,6 +337,7 @@ deberta_status sweep_profile_all(sweep *s, deberta_error *err)
         sweep_point *p = &s->list.points[i];
         deberta_session *session = NULL;
         deberta_error inner = {0};
+        if (p->taken == 0) continue;
         sweep_tell(s, "stages", true);
         set_starts(s, p);
         deberta_status status = open_session(s, p, true, &session, &inner);

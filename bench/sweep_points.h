@@ -25,7 +25,7 @@ typedef struct sweep_point {
     uint64_t checksum;
     bool varies; /* an encode gave other bits than the first */
     bool profiled;
-    double stage_seconds[PROFILE_STAGES], profiled_seconds;
+    double stage_seconds[PROFILE_STAGES], part_seconds[PROFILE_PARTS], profiled_seconds;
 } sweep_point;
 
 typedef struct sweep_points {

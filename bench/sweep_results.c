@@ -17,6 +17,8 @@ static void fill_breakdown(bench_result *r, const sweep_point *p)
         r->breakdown[stage].gflop = 1e-9 * p->cost.stage[stage].flops;
         r->breakdown[stage].bytes = p->cost.stage[stage].bytes;
     }
+    for (int part = 0; part < PROFILE_PARTS; part++)
+        r->parts[part] = (bench_stage){.seconds = p->part_seconds[part], .gflop = 1e-9 * p->cost.part_flops[part]};
     r->waiting_s = fmax(0, r->waiting_s);
 }
 
@@ -90,7 +92,21 @@ static void check_agreement(const sweep *s, bench_results *results)
     }
 }
 
-#define SCATTER 0.03
+#define SCATTER          0.03
+#define BREAKDOWN_IS_FAR 0.05
+
+/* Clocks cost little, so an encode with them that took longer was disturbed. */
+static void note_far_breakdowns(bench_results *results)
+{
+    size_t far = 0;
+    for (size_t i = 0; i < results->count; i++) {
+        const bench_result *r = &results->result[i];
+        far += r->has_breakdown && fabs(r->breakdown_s / r->time.median - 1) > BREAKDOWN_IS_FAR;
+    }
+    if (far)
+        machine_note(&results->sheet, "breakdowns of %zu of %zu points are of encodes more than %.0f %% off the median",
+                     far, results->count, 100 * BREAKDOWN_IS_FAR);
+}
 
 static void note_scatter(bench_results *results)
 {
@@ -115,5 +131,6 @@ deberta_status sweep_collect(const sweep *s, bench_results *results, deberta_err
         DEBERTA_TRY(fill_result(r, s, &s->list.points[i], &results->sheet.roofs, err));
     }
     note_scatter(results);
+    note_far_breakdowns(results);
     return DEBERTA_OK;
 }

@@ -190,7 +190,9 @@ static void add_slope(bench_drawing *drawing, curve_panel *at, size_t index)
     } else {
         bench_add_note(drawing, bench_text(drawing, "%s.", slope));
     }
-    add_series(at, (chart_series){.kind = CHART_CURVE, .x = c.x, .y = c.y, .count = 2, .look = points->look, .dash = points->dash});
+    add_series(at,
+               (chart_series){
+                   .kind = CHART_CURVE, .x = c.x, .y = c.y, .count = 2, .look = points->look, .dash = points->dash});
 }
 
 deberta_status bench_fill_layers(bench_drawing *drawing, deberta_error *err)
@@ -214,7 +216,8 @@ deberta_status bench_fill_memory(bench_drawing *drawing, deberta_error *err)
     chart_rule *rule = panel && loading > 0 ? bench_take(drawing, sizeof *rule) : NULL;
     if (rule) {
         *rule = (chart_rule){.at = loading}; /* named in the note: a name in the panel would stand on the data */
-        bench_add_note(drawing, bench_text(drawing, "Dashed line of the memory: %.0f MB while the model is opened.", loading));
+        bench_add_note(drawing,
+                       bench_text(drawing, "Dashed line of the memory: %.0f MB while the model is opened.", loading));
         panel->rules = rule;
         panel->rule_count = 1;
     }

@@ -15,7 +15,7 @@
 
 typedef struct bench_group {
     const bench_result *first;
-    const char *name; /* what tells it from the other groups: "avx2, 1 thread" */
+    const char *name;  /* what tells it from the other groups: "avx2, 1 thread" */
     size_t look, dash; /* of its series: a colour an engine, a dash a number of threads where that varies */
     bool listed;       /* in the legend of an earlier panel */
 } bench_group;

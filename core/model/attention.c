@@ -15,6 +15,17 @@ unsigned attention_terms_of(const deberta_session *s)
     return 1u << DEBERTA_C2C | (s->has_c2p ? 1u << DEBERTA_C2P : 0) | (s->has_p2c ? 1u << DEBERTA_P2C : 0);
 }
 
+/* ------------------------------------------------------------------------------------------------------------ clock */
+
+static double part_start(const deberta_session *s) { return profile_start(session_profiling(s)); }
+
+/* The scratch tells whose time it is. */
+static double part_lap(const deberta_session *s, const worker_scratch *scratch, profile_part part, double start)
+{
+    profile *times = session_profiling(s);
+    return times ? profile_lap_part(times, (size_t)(scratch - s->workers), part, start) : 0;
+}
+
 /* ------------------------------------------------------------------------------------------------------------- head */
 
 attention_head attention_head_of(const deberta_session *s, size_t layer, size_t sequence, size_t head)
@@ -184,7 +195,9 @@ static void far_chunk(const logits_job *job, enum far_side side, size_t row, siz
         size_t side_floats = round_up(job->head->n, PANEL);
         task.outer_row = job->head->far_p2c + (side == FAR_LEFT ? 0 : side_floats) + panel * PANEL;
     }
+    const double time = part_start(s);
     s->kernels.gemm_f32(&task);
+    part_lap(s, job->scratch, PROFILE_QK, time);
 }
 
 /* Any number of such panels: where attention is observed, all keys are one call. */
@@ -220,6 +233,7 @@ static void general_tiles(const logits_job *job, size_t row, size_t rows, size_t
     position_map_rows(map, distance - (ptrdiff_t)(panels * PANEL) + 1, distance + (ptrdiff_t)rows - 1, &first_row,
                       &last_row);
     size_t table_rows = last_row - first_row + 1;
+    double time = part_start(s);
     if (job->p2c) {
         gemm_task task = {
             .rows = table_rows,
@@ -234,6 +248,7 @@ static void general_tiles(const logits_job *job, size_t row, size_t rows, size_t
             .c_panel_stride = table_rows * PANEL,
         };
         s->kernels.gemm_f32(&task);
+        time = part_lap(s, scratch, PROFILE_P2C, time);
     }
     for (size_t p = 0; p < panels; p++) {
         ptrdiff_t place = distance - (ptrdiff_t)(p * PANEL);
@@ -252,6 +267,7 @@ static void general_tiles(const logits_job *job, size_t row, size_t rows, size_t
         };
         s->kernels.position_bias_f32(&task);
     }
+    time = part_lap(s, scratch, PROFILE_BIAS, time);
     if (!job->c2c) {
         copy_tiles(job, rows, panel, panels);
         return;
@@ -261,6 +277,7 @@ static void general_tiles(const logits_job *job, size_t row, size_t rows, size_t
     task.ld_residual = PANEL;
     task.residual_panel_stride = rows * PANEL;
     s->kernels.gemm_f32(&task);
+    part_lap(s, scratch, PROFILE_QK, time);
 }
 
 static size_t clamp_count(ptrdiff_t count, size_t most) { return count < 0 ? 0 : minimum((size_t)count, most); }
@@ -313,8 +330,10 @@ void attention_logits(const deberta_session *s, const attention_head *head, cons
     };
     size_t first = job.first_panel, end = ceiling_divide(first_key + keys, PANEL);
     if (!job.c2p && !job.p2c) {
+        const double time = part_start(s);
         gemm_task task = content_task(&job, 0, queries->count, first, end - first);
         s->kernels.gemm_f32(&task);
+        part_lap(s, scratch, PROFILE_QK, time);
         return;
     }
     job.far = job.c2c && has_far_pairs(&s->positions, head->n);
@@ -345,11 +364,16 @@ void attention_block(const deberta_session *s, const attention_head *head, const
 {
     size_t rows = queries->count, lds = row_stride(minimum(round_up(head->n, PANEL), KEY_CHUNK));
     unsigned terms = attention_terms_of(s);
-    if (s->has_c2p) attention_strip(s, head, queries, scratch);
+    double time = part_start(s);
+    if (s->has_c2p) {
+        attention_strip(s, head, queries, scratch);
+        part_lap(s, scratch, PROFILE_C2P, time);
+    }
     for (size_t key = 0; key < head->n; key += KEY_CHUNK) {
         size_t keys = minimum(KEY_CHUNK, head->n - key);
         bool first = key == 0, last = key + keys == head->n;
         attention_logits(s, head, queries, key, keys, terms, scratch->logits, lds, scratch);
+        time = part_start(s);
         softmax_task softmax = {
             .rows = rows,
             .keys = keys,
@@ -362,6 +386,7 @@ void attention_block(const deberta_session *s, const attention_head *head, const
             .first = first,
         };
         s->kernels.softmax_f32(&softmax);
+        time = part_lap(s, scratch, PROFILE_SOFTMAX, time);
         if (last) invert_totals(scratch->total, rows);
         gemm_task mix = {
             .rows = rows,
@@ -379,6 +404,7 @@ void attention_block(const deberta_session *s, const attention_head *head, const
             .row_scale = last ? scratch->total : NULL,
         };
         s->kernels.gemm_f32(&mix);
+        part_lap(s, scratch, PROFILE_PV, time);
     }
     if (s->recording) record_softmax(s, queries, scratch);
 }

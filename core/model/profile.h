@@ -32,8 +32,20 @@ typedef enum profile_stage {
     PROFILE_STAGES
 } profile_stage;
 
+/* What PROFILE_ATTENTION is made of. Far tiles, whose bias is a column plus a row, are all in q·k. */
+typedef enum profile_part {
+    PROFILE_QK,   /* q·k, and adding the bias to it */
+    PROFILE_C2P,  /* strips: queries with the rows of the table that they reach */
+    PROFILE_P2C,  /* rows of the table with keys */
+    PROFILE_BIAS, /* both read at the distance of each pair, and added */
+    PROFILE_SOFTMAX,
+    PROFILE_PV,
+    PROFILE_PARTS
+} profile_part;
+
 typedef struct profile_lane {
     _Alignas(64) double seconds[PROFILE_STAGES]; /* of one thread; on its own cache line */
+    double parts[PROFILE_PARTS];
 } profile_lane;
 
 /* Filled by the encoder, read and set to zero by the caller between two calls of deberta_encode. */
@@ -50,6 +62,15 @@ static inline double profile_lap(profile *p, size_t worker, profile_stage stage,
     if (!p) return 0;
     double now = clock_seconds();
     p->lanes[worker].seconds[stage] += now - start;
+    return now;
+}
+
+/* The same for a part of attention, whose time is in its stage as well. */
+static inline double profile_lap_part(profile *p, size_t worker, profile_part part, double start)
+{
+    if (!p) return 0;
+    double now = clock_seconds();
+    p->lanes[worker].parts[part] += now - start;
     return now;
 }
 

@@ -124,6 +124,7 @@ static void test_json_round_trip(void **state)
     ragged->lengths[0] = 16, ragged->lengths[1] = 7;
     results.result[0].has_breakdown = true;
     results.result[0].breakdown[PROFILE_QKV] = (bench_stage){.seconds = 0.001, .gflop = 1.5, .bytes = 4096};
+    results.result[0].parts[PROFILE_SOFTMAX] = (bench_stage){.seconds = 0.002, .gflop = 0.5};
     results.result[0].waiting_s = 0.0002;
     char *text = text_of(as_json, &results);
     deberta_error err = {0};
@@ -143,6 +144,8 @@ static void test_json_round_trip(void **state)
     assert_true(back.sheet.roofs.roof[0].typical_share == 0.75);
     assert_true(back.load_s == 0.25 && back.load_peak_rss_bytes == 12345);
     assert_true(back.result[0].breakdown[PROFILE_QKV].gflop == 1.5);
+    assert_true(back.result[0].parts[PROFILE_SOFTMAX].seconds == 0.002 &&
+                back.result[0].parts[PROFILE_SOFTMAX].gflop == 0.5);
     free(text);
     free(again);
     bench_results_free(&results);
@@ -287,6 +290,8 @@ static void test_breakdown_adds_up(void **state)
     r->has_breakdown = true;
     r->breakdown[PROFILE_QKV] = (bench_stage){.seconds = 0.010, .gflop = 1.5, .bytes = 2e6};
     r->breakdown[PROFILE_FEED_FORWARD] = (bench_stage){.seconds = 0.025, .gflop = 2.5, .bytes = 4e6};
+    r->breakdown[PROFILE_ATTENTION].bytes = 1;
+    r->parts[PROFILE_PV] = (bench_stage){.seconds = 0.002, .gflop = 0.2};
     r->breakdown_s = 0.040;
     r->waiting_s = 0.005;
     char *text = text_of(as_breakdowns, &results);
@@ -298,6 +303,11 @@ static void test_breakdown_adds_up(void **state)
     assert_int_equal(sscanf(qkv, " qkv %lf %lf %lf %lf %lf %lf %lf", &ms, &percent, &gflop, &rate, &peak, &mb, &gbs),
                      7);
     assert_true(ms == 10 && percent == 25 && gflop == 1.5 && rate == 150 && peak == 75 && mb == 2 && gbs == 0.2);
+    double pv[2] = {0};
+    assert_non_null(strstr(text, "\n- pv"));
+    assert_int_equal(sscanf(strstr(text, "\n- pv"), " - pv %lf %lf", &pv[0], &pv[1]), 2);
+    assert_true(pv[0] == 2 && pv[1] == 5);
+    assert_null(strstr(text, "softmax"));
     assert_int_equal(sscanf(all, " all %lf %lf %lf %lf %lf", &ms, &percent, &gflop, &rate, &peak), 5);
     assert_true(ms == 40 && percent == 100 && gflop == 4 && rate == 100 && peak == 50);
     assert_int_equal(sscanf(waiting, " waiting %lf %lf", &ms, &percent), 2);

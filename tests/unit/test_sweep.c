@@ -109,6 +109,17 @@ static void test_variants_of_attention(void **state)
         double sum = 0;
         for (int s = 0; s < PROFILE_STAGES; s++) sum += r->breakdown[s].seconds;
         assert_true(sum > 0.5 * r->breakdown_s && sum <= 1.001 * r->breakdown_s);
+        double parts = 0; /* the same of attention */
+        for (int p = 0; p < PROFILE_PARTS; p++) parts += r->parts[p].seconds;
+        assert_true(parts > 0 && parts <= 1.001 * r->breakdown[PROFILE_ATTENTION].seconds);
+        const bool positions = strcmp(r->attention, "full") == 0;
+        assert_int_equal(r->parts[PROFILE_C2P].seconds > 0 && r->parts[PROFILE_P2C].seconds > 0, positions);
+        assert_true(r->parts[PROFILE_QK].seconds > 0 && r->parts[PROFILE_SOFTMAX].seconds > 0 &&
+                    r->parts[PROFILE_PV].seconds > 0);
+        assert_true(r->parts[PROFILE_QK].gflop == r->parts[PROFILE_PV].gflop);
+        double gflop = 0;
+        for (int p = 0; p < PROFILE_PARTS; p++) gflop += r->parts[p].gflop;
+        assert_true(fabs(gflop / r->breakdown[PROFILE_ATTENTION].gflop - 1) < 1e-12);
         assert_true(r->breakdown[PROFILE_FEED_FORWARD].seconds > 0);
         assert_int_equal(r->breakdown[PROFILE_POSITIONS].seconds > 0, i == 1);
     }
