@@ -16,7 +16,9 @@
 typedef deberta_span text_span;
 
 typedef deberta_token_role token_role;
-enum { TOKEN_TEXT = DEBERTA_TOKEN_TEXT, TOKEN_SPELLED = DEBERTA_TOKEN_SPELLED, TOKEN_FRAME = DEBERTA_TOKEN_FRAME };
+#define TOKEN_TEXT    DEBERTA_TOKEN_TEXT
+#define TOKEN_SPELLED DEBERTA_TOKEN_SPELLED
+#define TOKEN_FRAME   DEBERTA_TOKEN_FRAME
 
 typedef struct token_list {
     size_t count;

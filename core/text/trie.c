@@ -100,7 +100,7 @@ static int compare_keys(const void *a, const void *b)
 deberta_status trie_build(trie *t, trie_key *keys, size_t count, const char *where, deberta_error *err)
 {
     *t = (trie){0};
-    qsort(keys, count, sizeof *keys, compare_keys);
+    if (count > 0) qsort(keys, count, sizeof *keys, compare_keys);
     for (size_t i = 1; i < count; i++)
         if (compare_keys(&keys[i - 1], &keys[i]) == 0)
             DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: piece '%s' is already defined", where,
