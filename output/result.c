@@ -16,15 +16,23 @@ result *result_new(const char *schema)
     return r;
 }
 
+static void free_table(result_table *table)
+{
+    for (size_t c = 0; c < table->cell_count; c++) free(table->cells[c].text);
+    for (size_t c = 0; table->own_columns && c < table->column_count; c++)
+        free((char *)(uintptr_t)table->own_columns[c].name);
+    free(table->own_columns);
+    free(table->cells);
+    free(table);
+}
+
 void result_free(result **place)
 {
     result *r = *place;
     if (!r) return;
     for (size_t k = 0; k < r->part_count; k++) {
         result_table *table = r->parts[k].table;
-        for (size_t c = 0; table && c < table->cell_count; c++) free(table->cells[c].text);
-        if (table) free(table->cells);
-        free(table);
+        if (table) free_table(table);
         free(r->parts[k].line);
     }
     free(r->parts);
@@ -69,9 +77,26 @@ result_table *result_add_table(result *r, const char *name, const char *title, c
         return NULL;
     }
     *table = (result_table){.owner = r, .name = name, .title = title, .columns = columns};
-    while (columns[table->column_count].name) table->column_count++;
+    while (columns && columns[table->column_count].name) table->column_count++;
     part->table = table;
     return table;
+}
+
+void result_add_column(result_table *table, column_type type, const char *format, const char *name, ...)
+{
+    if (!table) return;
+    result_column *columns =
+        grown(table->own_columns, &table->column_capacity, table->column_count + 1, sizeof *columns);
+    char *own_name = NULL;
+    va_list arguments;
+    va_start(arguments, name);
+    if (!columns || vasprintf(&own_name, name, arguments) < 0) {
+        table->owner->failed = true;
+        own_name = NULL;
+    }
+    va_end(arguments);
+    if (columns) table->columns = table->own_columns = columns;
+    if (own_name) columns[table->column_count++] = (result_column){.name = own_name, .type = type, .format = format};
 }
 
 void result_set_shape(result_table *table, result_shape shape)

@@ -69,8 +69,12 @@ void result_free(result **r);
 json_t *result_json(result *r);
 /* A line of text (without its line break). */
 void result_say(result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* name: of the JSON member, or NULL: in none. title: a line above it, or NULL. columns must outlive the result. */
+/* name: of the JSON member, or NULL: in none. title: a line above it, or NULL. columns must outlive the result;
+ * NULL: result_add_column makes them. */
 result_table *result_add_table(result *r, const char *name, const char *title, const result_column *columns);
+/* One more column of a table that was added with NULL for columns, before its first cell; the name is copied. */
+void result_add_column(result_table *table, column_type type, const char *format, const char *name, ...)
+    __attribute__((format(printf, 4, 5)));
 void result_set_shape(result_table *table, result_shape shape); /* default ROWS_AS_OBJECTS */
 /* The table that CSV shows; hidden: text, Markdown and LaTeX leave it out. */
 void result_set_data(result *r, result_table *table, bool hidden);

@@ -16,6 +16,8 @@ struct result_table {
     const char *name, *title;
     const result_column *columns; /* [column_count] */
     size_t column_count;
+    result_column *own_columns; /* owned, with their names; NULL: columns are the caller's */
+    size_t column_capacity;
     result_shape shape;
     bool hidden; /* in CSV and JSON only */
     result_cell *cells;

@@ -108,7 +108,7 @@ static json_t *json_of_table(const result_table *table)
     json_t *columns = json_array();
     for (size_t c = 0; c < table->column_count; c++)
         if (!(table->columns[c].not_in & NOT_IN_JSON))
-            json_array_append_new(columns, json_string(table->columns[c].name));
+            json_array_append_new(columns, json_clean_text(table->columns[c].name));
     return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
 }
 

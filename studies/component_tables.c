@@ -60,52 +60,51 @@ static bool is_empty(const components_study *study, const share_place *place)
 
 /* ----------------------------------------------------------------------------------------------------------- tables */
 
-/* The terms of one place into a table and the data. */
-static deberta_status add_terms(components_study *study, text_table *table, const share_place *place, const char *group,
-                                const char *name, deberta_error *err)
+/* The terms of one place into a table and the data. name: of a place that is no head. */
+static deberta_status add_terms(components_study *study, result_table *table, const share_place *place,
+                                const char *group, const char *name, deberta_error *err)
 {
-    text_table *data = &study->findings.data;
+    result_table *data = study->findings.data;
     for (int term = 0; term < SHARE_TERMS; term++) {
         bootstrap_interval share;
         if (term == SHARE_P2P && !study->has_p2p) continue;
         DEBERTA_TRY(find_share(study, place, term, &share, err));
-        text_table_add(table, "%.1f %% (%.1f-%.1f)", 100 * share.value, 100 * share.low, 100 * share.high);
-        text_table_add(data, "%s", group);
-        text_table_add(data, place->layer == EVERY_LAYER ? "all" : "%ld", place->layer);
-        text_table_add(data, "%s", name);
-        text_table_add(data, "%s", term_names[term]);
-        text_table_add(data, "%.6f", share.value);
-        text_table_add(data, "%.6f", share.low);
-        text_table_add(data, "%.6f", share.high);
+        cell_text(table, "%.1f %% (%.1f-%.1f)", 100 * share.value, 100 * share.low, 100 * share.high);
+        cell_text(data, "%s", group);
+        study_cell_index(data, place->layer);
+        if (place->group == SHARE_BY_HEAD)
+            study_cell_index(data, place->end - place->first > 1 ? -1 : (long)place->first);
+        else
+            cell_text(data, "%s", name);
+        cell_text(data, "%s", term_names[term]);
+        study_cell_interval(data, &share);
     }
     return DEBERTA_OK;
 }
 
-static text_table *add_table(components_study *study, const char *name, const char *title, const char *first,
-                             const char *second)
+static result_table *add_table(components_study *study, const char *name, const char *title, const char *first,
+                               const char *second)
 {
-    const size_t columns = 1 + (second != NULL) + ATTENTION_TERMS + study->has_p2p;
-    text_table *table = study_add_table(&study->findings, name, title, columns);
-    text_table_add(table, "%s", first);
-    if (second) text_table_add(table, "%s", second);
-    for (int term = 0; term < ATTENTION_TERMS; term++) text_table_add(table, "%s", term_names[term]);
-    if (study->has_p2p) text_table_add(table, "p2p, if added");
+    result_table *table = study_add_table(&study->findings, name, title, NULL);
+    result_add_column(table, second ? COLUMN_INTEGER : COLUMN_TEXT, NULL, "%s", first);
+    if (second) result_add_column(table, COLUMN_INTEGER, NULL, "%s", second);
+    for (int term = 0; term < ATTENTION_TERMS; term++)
+        result_add_column(table, COLUMN_TEXT, NULL, "%s", term_names[term]);
+    if (study->has_p2p) result_add_column(table, COLUMN_TEXT, NULL, "p2p, if added");
     return table;
 }
 
 static deberta_status tabulate_heads(components_study *study, deberta_error *err)
 {
-    text_table *table = add_table(study, "shares", "Share of the variance of the scores", "layer", "head");
+    result_table *table = add_table(study, "shares", "Share of the variance of the scores", "layer", "head");
     for (size_t layer = 0; layer < study->share.layers; layer++) {
         for (size_t head = 0; head <= study->share.heads; head++) {
             const bool all = head == study->share.heads;
             const share_place place = {SHARE_BY_HEAD, all ? 0 : head, all ? study->share.heads : head + 1, (long)layer};
-            char name[SHARE_NAME_BYTES];
-            snprintf(name, sizeof name, all ? "all" : "%zu", head);
             if (all && study->share.heads == 1) continue;
-            text_table_add(table, "%zu", layer);
-            text_table_add(table, "%s", name);
-            DEBERTA_TRY(add_terms(study, table, &place, "head", name, err));
+            cell_integer(table, (int64_t)layer);
+            study_cell_index(table, all ? -1 : (long)head);
+            DEBERTA_TRY(add_terms(study, table, &place, "head", NULL, err));
         }
     }
     return DEBERTA_OK;
@@ -123,23 +122,21 @@ static void name_place(share_group group, size_t index, char name[SHARE_NAME_BYT
 static deberta_status tabulate_group(components_study *study, share_group group, size_t count, const char *title,
                                      const char *name, deberta_error *err)
 {
-    text_table *table = add_table(study, group == SHARE_BY_DISTANCE ? "distances" : "classes", title,
-                                  group == SHARE_BY_DISTANCE ? "key" : "token", NULL);
-    text_table unseen = text_table_make(1);
+    result_table *table = add_table(study, group == SHARE_BY_DISTANCE ? "distances" : "classes", title,
+                                    group == SHARE_BY_DISTANCE ? "key" : "token", NULL);
     deberta_status status = DEBERTA_OK;
     for (size_t index = 0; index < count && status == DEBERTA_OK; index++) {
         share_place place = {group, index, index + 1, EVERY_LAYER};
         char text[SHARE_NAME_BYTES];
         if (is_empty(study, &place)) continue;
         name_place(group, index, text);
-        text_table_add(table, "%s", text);
+        cell_text(table, "%s", text);
         status = add_terms(study, table, &place, name, text, err);
         for (size_t layer = 0; layer < study->share.layers && status == DEBERTA_OK; layer++) {
             place.layer = (long)layer;
-            status = add_terms(study, &unseen, &place, name, text, err);
+            status = add_terms(study, NULL, &place, name, text, err);
         }
     }
-    text_table_free(&unseen);
     return status;
 }
 
@@ -147,30 +144,32 @@ static deberta_status tabulate_losses(components_study *study, deberta_error *er
 {
     static const char *const names[COMPONENT_LOSSES] = {"as it is", "with p2p, row(r) on both sides",
                                                         "with p2p, row(r) and row(-r)"};
-    text_table *table =
-        study_add_table(&study->findings, "losses", "Masked-LM loss with the position-to-position term", 3);
-    text_table_add_titles(table, (const char *const[]){"model", "loss (nats)", "change"});
+    static const result_column columns[] = {
+        STUDY_TEXT_COLUMN("model"), STUDY_TEXT_COLUMN("loss (nats)"), STUDY_TEXT_COLUMN("change"), {.name = NULL}};
+    result_table *table =
+        study_add_table(&study->findings, "losses", "Masked-LM loss with the position-to-position term", columns);
     for (size_t k = 0; k < COMPONENT_LOSSES; k++) {
         bootstrap_interval loss, change;
         for (size_t s = 0; s < study->texts.count; s++) study->parts[s] = study->losses[k][s] - study->losses[0][s];
         DEBERTA_TRY(bootstrap_ratio(&loss, study->losses[k], study->masks, study->texts.count, study->seed, err));
         DEBERTA_TRY(bootstrap_ratio(&change, study->parts, study->masks, study->texts.count, study->seed, err));
-        text_table_add(table, "%s", names[k]);
-        text_table_add(table, "%.4f (%.4f, %.4f)", loss.value, loss.low, loss.high);
+        cell_text(table, "%s", names[k]);
+        cell_text(table, "%.4f (%.4f, %.4f)", loss.value, loss.low, loss.high);
         if (k)
-            text_table_add(table, "%+.4f (%+.4f, %+.4f)", change.value, change.low, change.high);
+            cell_text(table, "%+.4f (%+.4f, %+.4f)", change.value, change.low, change.high);
         else
-            text_table_add(table, "%s", "");
+            cell_none(table);
     }
     return DEBERTA_OK;
 }
 
 deberta_status component_tables_make(components_study *study, deberta_error *err)
 {
+    static const result_column columns[] = {
+        STUDY_TEXT_COLUMN("group"), STUDY_COUNT_COLUMN("layer"), STUDY_TEXT_COLUMN("name"), STUDY_TEXT_COLUMN("term"),
+        STUDY_REAL_COLUMN("share"), STUDY_REAL_COLUMN("low"),    STUDY_REAL_COLUMN("high"), {.name = NULL}};
     study_findings *findings = &study->findings;
-    findings->data = text_table_make(7);
-    text_table_add_titles(&findings->data,
-                          (const char *const[]){"group", "layer", "name", "term", "share", "low", "high"});
+    study_set_data(findings, columns);
     DEBERTA_TRY(tabulate_heads(study, err));
     DEBERTA_TRY(tabulate_group(study, SHARE_BY_DISTANCE, SHARE_DISTANCES, "By the place of the key", "distance", err));
     DEBERTA_TRY(

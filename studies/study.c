@@ -10,17 +10,47 @@
 #include "core/base/status.h"
 #include "output/json_text.h"
 
-text_table *study_add_table(study_findings *findings, const char *name, const char *title, size_t columns)
+result_table *study_add_table(study_findings *findings, const char *name, const char *title,
+                              const result_column *columns)
 {
-    study_table *added = &findings->tables[findings->table_count++];
-    *added = (study_table){.name = name, .title = title, .table = text_table_make(columns)};
-    return &added->table;
+    if (!findings->tables) findings->tables = result_new("deberta-study/1");
+    result_table *table = result_add_table(findings->tables, name, title, columns);
+    result_set_shape(table, ROWS_AS_ARRAYS);
+    return table;
+}
+
+void study_set_data(study_findings *findings, const result_column *columns)
+{
+    findings->data = study_add_table(findings, "data", NULL, columns);
+    result_set_data(findings->tables, findings->data, true);
+}
+
+void study_cell_text(result_table *table, const char *text)
+{
+    if (*text)
+        cell_text(table, "%s", text);
+    else
+        cell_none(table);
+}
+
+void study_cell_index(result_table *table, long index)
+{
+    if (index < 0)
+        cell_text(table, "all");
+    else
+        cell_integer(table, index);
+}
+
+void study_cell_interval(result_table *data, const bootstrap_interval *found)
+{
+    cell_real(data, found->value);
+    cell_real(data, found->low);
+    cell_real(data, found->high);
 }
 
 void study_findings_free(study_findings *findings)
 {
-    for (size_t k = 0; k < findings->table_count; k++) text_table_free(&findings->tables[k].table);
-    text_table_free(&findings->data);
+    result_free(&findings->tables);
     *findings = (study_findings){0};
 }
 
@@ -94,96 +124,42 @@ static int draw(const common_options *options, const study_findings *findings)
 
 /* -------------------------------------------------------------------------------------------------------- printing */
 
-/* A cell that is a number as a whole is one in JSON too. */
-static json_t *json_of_cell(const char *cell)
+/* What is said beside the tables: how they came about, and the note under them. */
+static void say_provenance(const common_options *options, study_findings *findings)
 {
-    char *end;
-    if (!*cell) return json_null();
-    const double value = strtod(cell, &end);
-    if (*end || !(value - value == 0)) return json_clean_text(cell);
-    return strpbrk(cell, ".eE") ? json_real(value) : json_integer((json_int_t)value);
-}
-
-static json_t *json_of_table(const text_table *table)
-{
-    json_t *columns = json_array(), *rows = json_array(), *row = NULL;
-    for (size_t k = 0; k < table->count; k++) {
-        if (k < table->columns) {
-            json_array_append_new(columns, json_clean_text(table->cells[k]));
-            continue;
-        }
-        if (k % table->columns == 0) json_array_append_new(rows, row = json_array());
-        json_array_append_new(row, json_of_cell(table->cells[k]));
-    }
-    return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
-}
-
-static bool write_json(const common_options *options, const study_findings *findings, FILE *out)
-{
+    json_t *object = result_json(findings->tables);
     char *line = options_command_line(options, false);
-    json_t *object = json_pack("{s:s, s:s, s:o}", "schema", "deberta-study/1", "study", command_word(options->command),
-                               "command", json_clean_text(line ? line : ""));
+    json_object_set_new(object, "study", json_string(command_word(options->command)));
+    json_object_set_new(object, "command", json_clean_text(line ? line : ""));
+    json_object_set_new(object, "note", json_clean_text(findings->note));
+    if (*findings->note) result_say(findings->tables, "%s", findings->note);
     free(line);
-    bool fits = json_object_set_new(object, "note", json_clean_text(findings->note)) == 0;
-    for (size_t k = 0; k < findings->table_count; k++)
-        fits = json_object_set_new(object, findings->tables[k].name, json_of_table(&findings->tables[k].table)) == 0 &&
-               fits;
-    fits = json_object_set_new(object, "data", json_of_table(&findings->data)) == 0 && fits;
-    if (fits) return run_write_json(out, object);
-    json_decref(object);
-    return false;
-}
-
-static bool write_tables(const study_findings *findings, FILE *out, text_table_style style)
-{
-    for (size_t k = 0; k < findings->table_count; k++) {
-        const study_table *table = &findings->tables[k];
-        if (k) fputc('\n', out);
-        if (table->title) fprintf(out, "%s\n\n", table->title);
-        if (!text_table_print(&table->table, out, style)) return false;
-    }
-    if (*findings->note) fprintf(out, "\n%s\n", findings->note);
-    return true;
-}
-
-static bool write_format(const common_options *options, const study_findings *findings, FILE *out, table_format format)
-{
-    if (format == FORMAT_CSV) return text_table_print(&findings->data, out, TEXT_TABLE_CSV);
-    if (format == FORMAT_JSON) return write_json(options, findings, out);
-    return write_tables(findings, out, table_format_style(format));
 }
 
 /* path NULL: standard output. */
 static int write_to(const common_options *options, const study_findings *findings, const char *path,
                     table_format format)
 {
+    static const result_format formats[] = {[FORMAT_TABLE] = RESULT_TEXT,
+                                            [FORMAT_MARKDOWN] = RESULT_MARKDOWN,
+                                            [FORMAT_CSV] = RESULT_CSV,
+                                            [FORMAT_JSON] = RESULT_JSON};
     text_output output;
+    deberta_error error;
     const int status = text_output_open(options, path, &output);
     if (status != EXIT_OK) return status;
-    if (write_format(options, findings, output.file, format)) return text_output_close(options, &output);
+    if (result_write(findings->tables, output.file, formats[format], &error) == DEBERTA_OK)
+        return text_output_close(options, &output);
     text_output_discard(&output);
-    deberta_error error;
-    status_fail(&error, DEBERTA_E_MEMORY, "out of memory for the tables");
     return say_error(options, &error);
 }
 
-static bool is_complete(const study_findings *findings)
-{
-    bool failed = findings->data.failed;
-    for (size_t k = 0; k < findings->table_count; k++) failed = failed || findings->tables[k].table.failed;
-    return !failed;
-}
-
-int study_finish(const common_options *options, const study_findings *findings)
+int study_finish(const common_options *options, study_findings *findings)
 {
     table_format format;
     const char *data = ((const study_options *)options)->data;
     if (!read_format(options, &format)) return EXIT_USAGE;
-    if (!is_complete(findings)) {
-        deberta_error error;
-        status_fail(&error, DEBERTA_E_MEMORY, "out of memory for the tables");
-        return say_error(options, &error);
-    }
+    say_provenance(options, findings);
     int status = draw(options, findings);
     if (status == EXIT_OK && data) status = write_to(options, findings, data, FORMAT_CSV);
     return status == EXIT_OK ? write_to(options, findings, NULL, format) : status;

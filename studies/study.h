@@ -8,33 +8,46 @@
 #ifndef STUDIES_STUDY_H
 #define STUDIES_STUDY_H
 
-#include "output/text_table.h"
+#include "output/result.h"
 #include "command/input/text_stream.h"
 #include "command/table_format.h"
 #include "viz/attention_figure.h"
 #include "viz/chart.h"
+#include "analysis/bootstrap.h"
 
-enum { STUDY_MOST_TABLES = 6 };
-
-typedef struct study_table {
-    const char *name;  /* of the JSON member: "shares" */
-    const char *title; /* above the table, or NULL */
-    text_table table;
-} study_table;
-
-/* Everything is owned but texts and the figure, which must live until study_finish returns. */
+/* The tables are owned; texts and the figure must live until study_finish returns. */
 typedef struct study_findings {
-    study_table tables[STUDY_MOST_TABLES];
-    size_t table_count;
-    text_table data;
-    char note[1024]; /* under the tables: what was measured, on how much. May be empty */
+    result *tables;     /* NULL before the first */
+    result_table *data; /* one row an observation; one of the tables */
+    char note[1024];    /* under the tables: what was measured, on how much. May be empty */
     /* At most one of these; both NULL: the study draws nothing. Paths and provenance are added here. */
     const chart_figure *chart;
     const attention_figure *maps;
 } study_findings;
 
-/* Adds a table and returns it, to be filled: the first `columns` cells are titles. At most STUDY_MOST_TABLES. */
-text_table *study_add_table(study_findings *findings, const char *name, const char *title, size_t columns);
+/* As result_add_table. */
+result_table *study_add_table(study_findings *findings, const char *name, const char *title,
+                              const result_column *columns);
+/* Begins the data. */
+void study_set_data(study_findings *findings, const result_column *columns);
+#define STUDY_TEXT_COLUMN(name_)                                                                                       \
+    {                                                                                                                  \
+        .name = (name_), .type = COLUMN_TEXT                                                                           \
+    }
+#define STUDY_COUNT_COLUMN(name_)                                                                                      \
+    {                                                                                                                  \
+        .name = (name_), .type = COLUMN_INTEGER                                                                        \
+    }
+#define STUDY_REAL_COLUMN(name_)                                                                                       \
+    {                                                                                                                  \
+        .name = (name_), .type = COLUMN_REAL, .format = "%.6f"                                                         \
+    }
+/* A text that is not known where it is empty. */
+void study_cell_text(result_table *table, const char *text);
+/* A layer or a head; below 0: all of them. */
+void study_cell_index(result_table *table, long index);
+/* value, low and high: three cells. What is no number is not known. */
+void study_cell_interval(result_table *data, const bootstrap_interval *found);
 void study_findings_free(study_findings *findings);
 
 /* What every study is asked; those that want more begin their struct with it. */
@@ -48,7 +61,7 @@ enum { STUDY_MOST_SENTENCES = 100000, STUDY_MOST_OUTPUTS = 8 };
 /* Wrong values of the options below, before anything is computed. False after saying so. */
 bool study_check_options(const common_options *options);
 /* Draws, writes and prints what was asked for. EXIT_OK or an exit code, after saying why. */
-int study_finish(const common_options *options, const study_findings *findings);
+int study_finish(const common_options *options, study_findings *findings);
 
 #define STUDY_OPTIONS                                                                                                  \
     {"format",                                                                                                         \

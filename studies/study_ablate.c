@@ -105,21 +105,13 @@ static double share_of(const ablate_study *study, const deberta_ablation *unit)
     return whole > 0 ? part / whole : NAN;
 }
 
-static void add_index(text_table *table, size_t index)
-{
-    if (index == DEBERTA_EVERY)
-        text_table_add(table, "all");
-    else
-        text_table_add(table, "%zu", index);
-}
-
 /* One intervention into table and data. */
-static deberta_status report_unit(ablate_study *study, size_t index, bootstrap_interval *logits, text_table *table,
+static deberta_status report_unit(ablate_study *study, size_t index, bootstrap_interval *logits, result_table *table,
                                   deberta_error *err)
 {
     const deberta_ablation *unit = &study->interventions[index];
     const size_t sentences = study->texts.count;
-    text_table *data = &study->findings.data;
+    result_table *data = study->findings.data;
     bootstrap_interval loss;
     DEBERTA_TRY(bootstrap_ratio(&loss, study->effects.loss_change + index * sentences, study->masks, sentences,
                                 study->seed, err));
@@ -127,17 +119,13 @@ static deberta_status report_unit(ablate_study *study, size_t index, bootstrap_i
                                 study->seed, err));
     study->losses[index] = loss.value;
     study->shares[index] = share_of(study, unit);
-    text_table_add(table, "%+.4f (%+.4f, %+.4f)", loss.value, loss.low, loss.high);
-    add_index(data, unit->layer);
-    add_index(data, unit->head);
-    text_table_add(data, "%s", term_names[unit->term]);
-    text_table_add_known(data, 6, study->shares[index], !isnan(study->shares[index]));
-    text_table_add(data, "%.6f", loss.value);
-    text_table_add(data, "%.6f", loss.low);
-    text_table_add(data, "%.6f", loss.high);
-    text_table_add(data, "%.6f", logits->value);
-    text_table_add(data, "%.6f", logits->low);
-    text_table_add(data, "%.6f", logits->high);
+    cell_text(table, "%+.4f (%+.4f, %+.4f)", loss.value, loss.low, loss.high);
+    study_cell_index(data, (long)unit->layer);
+    study_cell_index(data, (long)unit->head);
+    cell_text(data, "%s", term_names[unit->term]);
+    cell_real(data, study->shares[index]);
+    study_cell_interval(data, &loss);
+    study_cell_interval(data, logits);
     return DEBERTA_OK;
 }
 
@@ -148,31 +136,42 @@ static size_t count_terms(const ablate_study *study)
 
 static deberta_status tabulate_effects(ablate_study *study, deberta_error *err)
 {
+    static const result_column columns[] = {STUDY_COUNT_COLUMN("layer"),
+                                            STUDY_COUNT_COLUMN("head"),
+                                            STUDY_TEXT_COLUMN("term"),
+                                            STUDY_REAL_COLUMN("share"),
+                                            STUDY_REAL_COLUMN("loss_change"),
+                                            STUDY_REAL_COLUMN("loss_low"),
+                                            STUDY_REAL_COLUMN("loss_high"),
+                                            STUDY_REAL_COLUMN("logit_change"),
+                                            STUDY_REAL_COLUMN("logit_low"),
+                                            STUDY_REAL_COLUMN("logit_high"),
+                                            {.name = NULL}};
     const size_t terms = count_terms(study);
-    text_table *table = study_add_table(&study->findings, "effects",
-                                        "Change of the loss per masked token without a term (95 % interval), and mean "
-                                        "change of the logits",
-                                        2 + 2 * terms);
-    study->findings.data = text_table_make(10);
-    text_table_add_titles(&study->findings.data,
-                          (const char *const[]){"layer", "head", "term", "share", "loss_change", "loss_low",
-                                                "loss_high", "logit_change", "logit_low", "logit_high"});
-    text_table_add(table, "layer");
-    text_table_add(table, "head");
-    for (size_t k = 0; k < terms; k++) text_table_add(table, "%s", term_names[study->interventions[k].term]);
-    for (size_t k = 0; k < terms; k++) text_table_add(table, "%s logits", term_names[study->interventions[k].term]);
+    result_table *table =
+        study_add_table(&study->findings, "effects",
+                        "Change of the loss per masked token without a term (95 % interval), and mean "
+                        "change of the logits",
+                        NULL);
+    study_set_data(&study->findings, columns);
+    result_add_column(table, COLUMN_INTEGER, NULL, "layer");
+    result_add_column(table, COLUMN_INTEGER, NULL, "head");
+    for (size_t k = 0; k < terms; k++)
+        result_add_column(table, COLUMN_TEXT, NULL, "%s", term_names[study->interventions[k].term]);
+    for (size_t k = 0; k < terms; k++)
+        result_add_column(table, COLUMN_REAL, "%.3f", "%s logits", term_names[study->interventions[k].term]);
     for (size_t first = 0; first < study->count; first += terms) {
         bootstrap_interval logits[ATTENTION_TERMS];
-        add_index(table, study->interventions[first].layer);
-        add_index(table, study->interventions[first].head);
+        study_cell_index(table, (long)study->interventions[first].layer);
+        study_cell_index(table, (long)study->interventions[first].head);
         for (size_t k = 0; k < terms; k++) DEBERTA_TRY(report_unit(study, first + k, &logits[k], table, err));
-        for (size_t k = 0; k < terms; k++) text_table_add(table, "%.3f", logits[k].value);
+        for (size_t k = 0; k < terms; k++) cell_real(table, logits[k].value);
     }
     return DEBERTA_OK;
 }
 
 /* Does the share of the variance foretell the effect? Among the heads, of one term (or all: ATTENTION_TERMS). */
-static void add_correlation(ablate_study *study, text_table *table, int term, double *x, double *y)
+static void add_correlation(ablate_study *study, result_table *table, int term, double *x, double *y)
 {
     size_t count = 0;
     for (size_t k = 0; k < study->count; k++) {
@@ -182,24 +181,28 @@ static void add_correlation(ablate_study *study, text_table *table, int term, do
         y[count++] = study->losses[k];
     }
     const double rho = rank_correlation(x, y, count);
-    text_table_add(table, "%s", term < ATTENTION_TERMS ? term_names[term] : "all");
-    text_table_add(table, "%zu", count);
-    text_table_add_known(table, 2, rho, !isnan(rho)); /* there is none where all shares are equal: a single term */
-    if (count > 3 && !isnan(rho))                     /* Fisher's transformation */
-        text_table_add(table, "%.2f to %.2f", tanh(atanh(rho) - 1.96 / sqrt((double)count - 3)),
-                       tanh(atanh(rho) + 1.96 / sqrt((double)count - 3)));
+    cell_text(table, "%s", term < ATTENTION_TERMS ? term_names[term] : "all");
+    cell_integer(table, (int64_t)count);
+    cell_real(table, rho);        /* there is none where all shares are equal: a single term */
+    if (count > 3 && !isnan(rho)) /* Fisher's transformation */
+        cell_text(table, "%.2f to %.2f", tanh(atanh(rho) - 1.96 / sqrt((double)count - 3)),
+                  tanh(atanh(rho) + 1.96 / sqrt((double)count - 3)));
     else
-        text_table_add(table, "%s", "");
+        cell_none(table);
 }
 
 static deberta_status tabulate_prediction(ablate_study *study, deberta_error *err)
 {
+    static const result_column columns[] = {STUDY_TEXT_COLUMN("term"),
+                                            STUDY_COUNT_COLUMN("heads"),
+                                            {.name = "rho", .type = COLUMN_REAL, .format = "%.2f"},
+                                            STUDY_TEXT_COLUMN("95 %"),
+                                            {.name = NULL}};
     double *x = calloc(2 * study->count, sizeof *x);
     if (!x) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    text_table *table =
+    result_table *table =
         study_add_table(&study->findings, "prediction",
-                        "Rank correlation of a term's share of the variance with the change of the loss", 4);
-    text_table_add_titles(table, (const char *const[]){"term", "heads", "rho", "95 %"});
+                        "Rank correlation of a term's share of the variance with the change of the loss", columns);
     for (int term = 0; term <= ATTENTION_TERMS; term++)
         if (term == ATTENTION_TERMS || study->has_term[term]) add_correlation(study, table, term, x, x + study->count);
     free(x);

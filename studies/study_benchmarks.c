@@ -146,19 +146,21 @@ static const published *find_result(const benchmarks_study *study, const char *r
 
 static void add_results(benchmarks_study *study)
 {
-    text_table *table =
-        study_add_table(&study->findings, "results", "Published results (%); * not verified", 1 + study->rows.count);
-    text_table_add(table, "model");
-    for (size_t r = 0; r < study->rows.count; r++) text_table_add(table, "%s", study->rows.names[r]);
+    result_table *table = study_add_table(&study->findings, "results", "Published results (%); * not verified", NULL);
+    result_add_column(table, COLUMN_TEXT, NULL, "model");
+    for (size_t r = 0; r < study->rows.count; r++)
+        result_add_column(table, COLUMN_REAL, "%.1f", "%s", study->rows.names[r]);
     for (size_t m = 0; m < study->models.count; m++) {
-        text_table_add(table, "%s", study->models.names[m]);
+        cell_text(table, "%s", study->models.names[m]);
         for (size_t r = 0; r < study->rows.count; r++) {
             const published *result = find_result(study, study->rows.names[r], study->models.names[m]);
             study->bars[m * study->rows.count + r] = result ? result->value : NAN;
-            if (result)
-                text_table_add(table, "%.1f%s", result->value, strcmp(result->verified, "yes") == 0 ? "" : "*");
+            if (result && strcmp(result->verified, "yes") == 0)
+                cell_real(table, result->value);
+            else if (result)
+                cell_text(table, "%.1f*", result->value);
             else
-                text_table_add(table, "-");
+                cell_text(table, "-");
         }
     }
 }
@@ -184,33 +186,42 @@ static void describe_quoted(const benchmarks_study *study, const published *quot
 static void add_quoted(benchmarks_study *study)
 {
     if (!study->quoted) return;
-    text_table *table = study_add_table(&study->findings, "quoted", "Numbers quoted elsewhere", 4);
-    const char *const titles[] = {"quoted as", "value", "by", "finding"};
-    text_table_add_titles(table, titles);
+    static const result_column columns[] = {STUDY_TEXT_COLUMN("quoted as"),
+                                            {.name = "value", .type = COLUMN_REAL, .format = "%.1f"},
+                                            STUDY_TEXT_COLUMN("by"),
+                                            STUDY_TEXT_COLUMN("finding"),
+                                            {.name = NULL}};
+    result_table *table = study_add_table(&study->findings, "quoted", "Numbers quoted elsewhere", columns);
     for (size_t k = 0; k < study->count; k++) {
         const published *quoted = &study->results[k];
         char finding[3 * TEXT_BYTES];
         if (!is_quoted(quoted)) continue;
         describe_quoted(study, quoted, finding, sizeof finding);
-        text_table_add(table, "%s (%s)", quoted->benchmark, quoted->metric);
-        text_table_add(table, "%.1f", quoted->value);
-        text_table_add(table, "%s", quoted->source);
-        text_table_add(table, "%s", finding);
+        cell_text(table, "%s (%s)", quoted->benchmark, quoted->metric);
+        cell_real(table, quoted->value);
+        cell_text(table, "%s", quoted->source);
+        cell_text(table, "%s", finding);
     }
 }
 
 static void add_data(benchmarks_study *study)
 {
-    study->findings.data = text_table_make(FIELDS);
-    for (size_t f = 0; f < FIELDS; f++) text_table_add(&study->findings.data, "%s", field_names[f]);
+    static const result_column columns[] = {STUDY_TEXT_COLUMN("benchmark"),
+                                            STUDY_TEXT_COLUMN("metric"),
+                                            STUDY_TEXT_COLUMN("model"),
+                                            {.name = "value", .type = COLUMN_REAL, .format = "%.1f"},
+                                            STUDY_TEXT_COLUMN("verified"),
+                                            STUDY_TEXT_COLUMN("source"),
+                                            {.name = NULL}};
+    study_set_data(&study->findings, columns);
     for (size_t k = 0; k < study->count; k++) {
         const published *result = &study->results[k];
-        text_table_add(&study->findings.data, "%s", result->benchmark);
-        text_table_add(&study->findings.data, "%s", result->metric);
-        text_table_add(&study->findings.data, "%s", result->model);
-        text_table_add(&study->findings.data, "%.1f", result->value);
-        text_table_add(&study->findings.data, "%s", result->verified);
-        text_table_add(&study->findings.data, "%s", result->source);
+        cell_text(study->findings.data, "%s", result->benchmark);
+        cell_text(study->findings.data, "%s", result->metric);
+        cell_text(study->findings.data, "%s", result->model);
+        cell_real(study->findings.data, result->value);
+        study_cell_text(study->findings.data, result->verified);
+        study_cell_text(study->findings.data, result->source);
     }
 }
 

@@ -77,20 +77,20 @@ static deberta_status compute(clipping_study *study, deberta_error *err)
 
 static void add_data(clipping_study *study, size_t k, size_t context, const char *what, const bootstrap_interval *found)
 {
-    text_table *data = &study->findings.data;
-    text_table_add(data, "%zu", distances[k]);
-    text_table_add(data, "%zu", contexts[context]);
-    text_table_add(data, "%s", what);
+    result_table *data = study->findings.data;
+    cell_integer(data, (int64_t)distances[k]);
+    cell_integer(data, (int64_t)contexts[context]);
+    cell_text(data, "%s", what);
     study_losses_add_data(data, found, study->seeds);
 }
 
 static void tabulate_contexts(clipping_study *study, const char *name, const char *title, bool differences)
 {
-    text_table *table = study_add_table(&study->findings, name, title, 1 + CONTEXTS);
-    text_table_add(table, "k");
-    for (size_t c = 0; c < CONTEXTS; c++) text_table_add(table, "context %zu", contexts[c]);
+    result_table *table = study_add_table(&study->findings, name, title, NULL);
+    result_add_column(table, COLUMN_INTEGER, NULL, "k");
+    for (size_t c = 0; c < CONTEXTS; c++) result_add_column(table, COLUMN_TEXT, NULL, "context %zu", contexts[c]);
     for (size_t k = 0; k < DISTANCES; k++) {
-        text_table_add(table, "%zu", distances[k]);
+        cell_integer(table, (int64_t)distances[k]);
         for (size_t c = 0; c < CONTEXTS; c++) {
             const bootstrap_interval *found = differences ? &study->to_longest[k][c] : &study->mean[k][c];
             study_losses_add(table, found, differences);
@@ -101,19 +101,19 @@ static void tabulate_contexts(clipping_study *study, const char *name, const cha
 
 static void tabulate_readings(clipping_study *study)
 {
-    text_table *table = study_add_table(&study->findings, "readings",
-                                        "Change of the loss when the trained table is read in other buckets", 4);
-    text_table_add(table, "trained k");
-    text_table_add(table, "read as");
-    text_table_add(table, "context %zu", contexts[TRAINED_CONTEXT]);
-    text_table_add(table, "context %zu", contexts[LAST_CONTEXT]);
+    result_table *table = study_add_table(&study->findings, "readings",
+                                          "Change of the loss when the trained table is read in other buckets", NULL);
+    result_add_column(table, COLUMN_INTEGER, NULL, "trained k");
+    result_add_column(table, COLUMN_TEXT, NULL, "read as");
+    result_add_column(table, COLUMN_TEXT, NULL, "context %zu", contexts[TRAINED_CONTEXT]);
+    result_add_column(table, COLUMN_TEXT, NULL, "context %zu", contexts[LAST_CONTEXT]);
     for (size_t k = 0; k < DISTANCES; k++) {
         for (size_t r = 0; r < READINGS; r++) {
             if (!study->has_reading[k][r]) continue;
             char reading[32] = "log buckets";
             if (r < LOG_READING) snprintf(reading, sizeof reading, "clipped at %zu", distances[r]);
-            text_table_add(table, "%zu", distances[k]);
-            text_table_add(table, "%s", reading);
+            cell_integer(table, (int64_t)distances[k]);
+            cell_text(table, "%s", reading);
             for (size_t where = 0; where < 2; where++) {
                 study_losses_add(table, &study->reread[k][r][where], true);
                 add_data(study, k, where ? LAST_CONTEXT : TRAINED_CONTEXT, reading, &study->reread[k][r][where]);
@@ -124,9 +124,11 @@ static void tabulate_readings(clipping_study *study)
 
 static void tabulate(clipping_study *study)
 {
-    static const char *const titles[] = {"k", "context", "what", "value", "low", "high", "seeds"};
-    study->findings.data = text_table_make(sizeof titles / sizeof *titles);
-    text_table_add_titles(&study->findings.data, titles);
+    static const result_column columns[] = {STUDY_COUNT_COLUMN("k"),     STUDY_COUNT_COLUMN("context"),
+                                            STUDY_TEXT_COLUMN("what"),   STUDY_REAL_COLUMN("value"),
+                                            STUDY_REAL_COLUMN("low"),    STUDY_REAL_COLUMN("high"),
+                                            STUDY_COUNT_COLUMN("seeds"), {.name = NULL}};
+    study_set_data(&study->findings, columns);
     tabulate_contexts(study, "losses", "Held-out loss of masked characters (nats); trained on contexts of 128", false);
     tabulate_contexts(study, "differences", "Against k 128", true);
     tabulate_readings(study);

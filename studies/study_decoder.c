@@ -192,7 +192,7 @@ static size_t count_of(const decoder_study *study, size_t kind)
 
 /* Cells of a kind's row: each decoder, then what the Enhanced Mask Decoder has over the head and over itself without
  * the information. The formats take value, low and high. */
-static deberta_status add_decoders(decoder_study *study, text_table *table, size_t kind,
+static deberta_status add_decoders(decoder_study *study, result_table *table, size_t kind,
                                    double (*number)(const decoder_item *, int), double factor, const char *value_format,
                                    const char *difference_format, deberta_error *err)
 {
@@ -201,23 +201,31 @@ static deberta_status add_decoders(decoder_study *study, text_table *table, size
         bootstrap_interval mean;
         DEBERTA_TRY(mean_of(study, kind, number, columns[c][0], columns[c][1], &mean, err));
         if (isnan(mean.value)) /* no item is of this kind */
-            text_table_add(table, "%s", "");
+            cell_none(table);
         else
-            text_table_add(table, columns[c][1] < 0 ? value_format : difference_format, factor * mean.value,
-                           factor * mean.low, factor * mean.high);
+            cell_text(table, columns[c][1] < 0 ? value_format : difference_format, factor * mean.value,
+                      factor * mean.low, factor * mean.high);
     }
     return DEBERTA_OK;
 }
 
+static void add_decoder_columns(result_table *table, bool with_items)
+{
+    result_add_column(table, COLUMN_TEXT, NULL, "position of");
+    if (with_items) result_add_column(table, COLUMN_INTEGER, NULL, "items");
+    for (int d = 0; d < DECODERS; d++) result_add_column(table, COLUMN_TEXT, NULL, "%s", decoder_titles[d]);
+    result_add_column(table, COLUMN_TEXT, NULL, "EMD - head");
+    result_add_column(table, COLUMN_TEXT, NULL, "EMD - one position");
+}
+
 static deberta_status add_accuracy(decoder_study *study, deberta_error *err)
 {
-    text_table *table = study_add_table(&study->findings, "accuracy",
-                                        "Which of the two words is more probable: the one that belongs here, in %", 7);
-    text_table_add_titles(table, (const char *const[]){"position of", "items", decoder_titles[0], decoder_titles[1],
-                                                       decoder_titles[2], "EMD - head", "EMD - one position"});
+    result_table *table = study_add_table(
+        &study->findings, "accuracy", "Which of the two words is more probable: the one that belongs here, in %", NULL);
+    add_decoder_columns(table, true);
     for (size_t kind = 0; kind <= ALL; kind++) {
-        text_table_add(table, "%s", kind_names[kind]);
-        text_table_add(table, "%zu", count_of(study, kind));
+        cell_text(table, "%s", kind_names[kind]);
+        cell_integer(table, (int64_t)(count_of(study, kind)));
         DEBERTA_TRY(
             add_decoders(study, table, kind, was_right, 100, "%.1f (%.1f to %.1f)", "%+.1f (%+.1f to %+.1f)", err));
         for (int d = 0; d < DECODERS; d++) {
@@ -233,12 +241,11 @@ static deberta_status add_accuracy(decoder_study *study, deberta_error *err)
 
 static deberta_status add_probabilities(decoder_study *study, deberta_error *err)
 {
-    text_table *table = study_add_table(&study->findings, "log_probability",
-                                        "Mean log probability of the word that belongs here, in nats", 6);
-    text_table_add_titles(table, (const char *const[]){"position of", decoder_titles[0], decoder_titles[1],
-                                                       decoder_titles[2], "EMD - head", "EMD - one position"});
+    result_table *table = study_add_table(&study->findings, "log_probability",
+                                          "Mean log probability of the word that belongs here, in nats", NULL);
+    add_decoder_columns(table, false);
     for (size_t kind = 0; kind <= ALL; kind++) {
-        text_table_add(table, "%s", kind_names[kind]);
+        cell_text(table, "%s", kind_names[kind]);
         DEBERTA_TRY(
             add_decoders(study, table, kind, log_right, 1, "%.2f (%.2f to %.2f)", "%+.2f (%+.2f to %+.2f)", err));
     }
@@ -248,10 +255,18 @@ static deberta_status add_probabilities(decoder_study *study, deberta_error *err
 /* Are the two masks of a sentence told apart? The smallest difference also in units of float32's rounding. */
 static deberta_status add_differences(decoder_study *study, deberta_error *err)
 {
-    text_table *table = study_add_table(&study->findings, "two_masks",
-                                        "The two masks of a sentence: largest difference of a logit; eps = 2^-23", 7);
-    text_table_add_titles(table, (const char *const[]){"position of", "decoder", "sentences", "with equal logits",
-                                                       "smallest", "median", "smallest, in eps x largest logit"});
+    static const result_column columns[] = {
+        STUDY_TEXT_COLUMN("position of"),
+        STUDY_TEXT_COLUMN("decoder"),
+        STUDY_COUNT_COLUMN("sentences"),
+        STUDY_COUNT_COLUMN("with equal logits"),
+        {.name = "smallest", .type = COLUMN_REAL, .format = "%.2f"},
+        {.name = "median", .type = COLUMN_REAL, .format = "%.2f"},
+        {.name = "smallest, in eps x largest logit", .type = COLUMN_REAL, .format = "%.2g"},
+        {.name = NULL}};
+    result_table *table =
+        study_add_table(&study->findings, "two_masks",
+                        "The two masks of a sentence: largest difference of a logit; eps = 2^-23", columns);
     double *values = malloc(study->items.context_count * sizeof *values);
     if (!values) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t kind = 0; kind < KINDS; kind++) {
@@ -266,13 +281,13 @@ static deberta_status add_differences(decoder_study *study, deberta_error *err)
                 in_eps = fmin(in_eps, found / (FLT_EPSILON * study->scales[c]));
             }
             if (!count) continue;
-            text_table_add(table, "%s", kind_names[kind]);
-            text_table_add(table, "%s", decoder_titles[d]);
-            text_table_add(table, "%zu", count);
-            text_table_add(table, "%zu", equal);
-            text_table_add(table, "%.2f", quantile(values, count, 0));
-            text_table_add(table, "%.2f", quantile(values, count, 0.5));
-            text_table_add(table, "%.2g", in_eps);
+            cell_text(table, "%s", kind_names[kind]);
+            cell_text(table, "%s", decoder_titles[d]);
+            cell_integer(table, (int64_t)count);
+            cell_integer(table, (int64_t)equal);
+            cell_real(table, quantile(values, count, 0));
+            cell_real(table, quantile(values, count, 0.5));
+            cell_real(table, in_eps);
         }
     }
     free(values);
@@ -281,23 +296,25 @@ static deberta_status add_differences(decoder_study *study, deberta_error *err)
 
 static void add_data(decoder_study *study)
 {
-    text_table *data = &study->findings.data;
-    *data = text_table_make(8);
-    text_table_add_titles(data, (const char *const[]){"kind", "sentence", "mask", "word", "other", "decoder",
-                                                      "log_p_word", "log_p_other"});
+    static const result_column columns[] = {
+        STUDY_TEXT_COLUMN("kind"),       STUDY_TEXT_COLUMN("sentence"),    STUDY_COUNT_COLUMN("mask"),
+        STUDY_TEXT_COLUMN("word"),       STUDY_TEXT_COLUMN("other"),       STUDY_TEXT_COLUMN("decoder"),
+        STUDY_REAL_COLUMN("log_p_word"), STUDY_REAL_COLUMN("log_p_other"), {.name = NULL}};
+    study_set_data(&study->findings, columns);
+    result_table *data = study->findings.data;
     for (size_t k = 0; k < study->result_count; k++) {
         const decoder_item *item = &study->results[k];
         const decoder_context *context = &study->items.contexts[item->context];
         const decoder_pair *pair = &study->items.frames[context->frame].pairs[item->pair];
         for (int d = 0; d < DECODERS; d++) {
-            text_table_add(data, "%s", kind_of(study, item));
-            text_table_add(data, "%s", context->text);
-            text_table_add(data, "%zu", item->place + 1);
-            text_table_add(data, "%s", pair->words[item->place]);
-            text_table_add(data, "%s", pair->words[1 - item->place]);
-            text_table_add(data, "%s", decoder_names[d]);
-            text_table_add(data, "%.6f", item->right[d]);
-            text_table_add(data, "%.6f", item->other[d]);
+            cell_text(data, "%s", kind_of(study, item));
+            cell_text(data, "%s", context->text);
+            cell_integer(data, (int64_t)(item->place + 1));
+            cell_text(data, "%s", pair->words[item->place]);
+            cell_text(data, "%s", pair->words[1 - item->place]);
+            cell_text(data, "%s", decoder_names[d]);
+            cell_real(data, item->right[d]);
+            cell_real(data, item->other[d]);
         }
     }
 }

@@ -43,28 +43,33 @@ static deberta_status compute(grid_study *study, deberta_error *err)
 static void tabulate(grid_study *study)
 {
     study_findings *findings = &study->findings;
-    static const char *const titles[] = {
-        "terms",           "absolute positions",        "loss",
-        "best-worst seed", "against full with decoder", "against positions at the input"};
-    static const char *const data_titles[] = {"terms", "positions", "against", "value", "low", "high", "seeds"};
-    text_table *table = study_add_table(findings, "cells", "Held-out loss of masked characters (nats)", 6);
-    findings->data = text_table_make(7);
-    text_table_add_titles(table, titles);
-    text_table_add_titles(&findings->data, data_titles);
+    static const result_column columns[] = {STUDY_TEXT_COLUMN("terms"),
+                                            STUDY_TEXT_COLUMN("absolute positions"),
+                                            STUDY_TEXT_COLUMN("loss"),
+                                            STUDY_TEXT_COLUMN("best-worst seed"),
+                                            STUDY_TEXT_COLUMN("against full with decoder"),
+                                            STUDY_TEXT_COLUMN("against positions at the input"),
+                                            {.name = NULL}};
+    static const result_column data_columns[] = {STUDY_TEXT_COLUMN("terms"),   STUDY_TEXT_COLUMN("positions"),
+                                                 STUDY_TEXT_COLUMN("against"), STUDY_REAL_COLUMN("value"),
+                                                 STUDY_REAL_COLUMN("low"),     STUDY_REAL_COLUMN("high"),
+                                                 STUDY_COUNT_COLUMN("seeds"),  {.name = NULL}};
+    result_table *table = study_add_table(findings, "cells", "Held-out loss of masked characters (nats)", columns);
+    study_set_data(findings, data_columns);
     for (size_t k = 0; k < CELLS; k++) {
-        text_table_add(table, "%s", cells[k].terms);
-        text_table_add(table, "%s", cells[k].positions);
+        cell_text(table, "%s", cells[k].terms);
+        cell_text(table, "%s", cells[k].positions);
         study_losses_add(table, &study->mean[k], false);
-        text_table_add(table, "%.3f-%.3f", study->cell[k]->lowest, study->cell[k]->highest);
+        cell_text(table, "%.3f-%.3f", study->cell[k]->lowest, study->cell[k]->highest);
         study_losses_add(table, &study->to_full[k], true);
         study_losses_add(table, &study->to_bert[k], true);
         const bootstrap_interval *const found[] = {&study->mean[k], &study->to_full[k], &study->to_bert[k]};
         static const char *const against[] = {"", "full with decoder", "positions at the input"};
         for (size_t f = 0; f < 3; f++) {
-            text_table_add(&findings->data, "%s", cells[k].terms);
-            text_table_add(&findings->data, "%s", cells[k].positions);
-            text_table_add(&findings->data, "%s", against[f]);
-            study_losses_add_data(&findings->data, found[f], study->cell[k]->seeds);
+            cell_text(findings->data, "%s", cells[k].terms);
+            cell_text(findings->data, "%s", cells[k].positions);
+            study_cell_text(findings->data, against[f]);
+            study_losses_add_data(findings->data, found[f], study->cell[k]->seeds);
         }
     }
     study_losses_note(&study->losses, study->cell[0]->seeds, findings->note, sizeof findings->note);

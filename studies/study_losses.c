@@ -49,22 +49,20 @@ deberta_status study_losses_mean(study_losses *losses, const loss_cell *cell, co
     return bootstrap_ratio(mean, losses->differences, NULL, losses->table.texts, losses->seed, err);
 }
 
-void study_losses_add(text_table *table, const bootstrap_interval *mean, bool is_difference)
+void study_losses_add(result_table *table, const bootstrap_interval *mean, bool is_difference)
 {
     if (!is_difference)
-        text_table_add(table, "%.3f (%.3f-%.3f)", mean->value, mean->low, mean->high);
+        cell_text(table, "%.3f (%.3f-%.3f)", mean->value, mean->low, mean->high);
     else if (mean->value == 0 && mean->low == 0 && mean->high == 0) /* a cell against itself */
-        text_table_add(table, "0");
+        cell_integer(table, 0);
     else
-        text_table_add(table, "%+.3f (%+.3f to %+.3f)", mean->value, mean->low, mean->high);
+        cell_text(table, "%+.3f (%+.3f to %+.3f)", mean->value, mean->low, mean->high);
 }
 
-void study_losses_add_data(text_table *data, const bootstrap_interval *mean, size_t seeds)
+void study_losses_add_data(result_table *data, const bootstrap_interval *mean, size_t seeds)
 {
-    text_table_add(data, "%.6f", mean->value);
-    text_table_add(data, "%.6f", mean->low);
-    text_table_add(data, "%.6f", mean->high);
-    text_table_add(data, "%zu", seeds);
+    study_cell_interval(data, mean);
+    cell_integer(data, (int64_t)seeds);
 }
 
 void study_losses_note(const study_losses *losses, size_t seeds, char *note, size_t size)

@@ -5,7 +5,7 @@
 #define STUDIES_STUDY_LOSSES_H
 
 #include "analysis/bootstrap.h"
-#include "output/text_table.h"
+#include "output/result.h"
 #include "command/options.h"
 #include "analysis/loss_table.h"
 
@@ -29,9 +29,9 @@ deberta_status study_losses_mean(study_losses *losses, const loss_cell *cell, co
                                  bootstrap_interval *mean, deberta_error *err);
 
 /* "1.817 (1.790-1.845)", or with a sign: "+0.021 (+0.015 to +0.027)", "0" against itself. */
-void study_losses_add(text_table *table, const bootstrap_interval *mean, bool is_difference);
+void study_losses_add(result_table *table, const bootstrap_interval *mean, bool is_difference);
 /* value, low, high, seeds: the last four columns of a row of data */
-void study_losses_add_data(text_table *data, const bootstrap_interval *mean, size_t seeds);
+void study_losses_add_data(result_table *data, const bootstrap_interval *mean, size_t seeds);
 void study_losses_note(const study_losses *losses, size_t seeds, char *note, size_t size);
 
 #endif

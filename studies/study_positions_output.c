@@ -16,26 +16,29 @@ static size_t most_layers(const positions_study *study)
     return most;
 }
 
-static void add_point(text_table *table, const layer_curve *curve, size_t layer)
+static void add_point(result_table *table, const layer_curve *curve, size_t layer)
 {
-    text_table_add(table, "%.3f (%.3f-%.3f)", curve->value[layer], curve->low[layer], curve->high[layer]);
+    cell_text(table, "%.3f (%.3f-%.3f)", curve->value[layer], curve->low[layer], curve->high[layer]);
 }
 
-static void add_variant_titles(const positions_study *study, text_table *table, const char *first)
+static void add_variant_titles(const positions_study *study, result_table *table, const char *first)
 {
-    text_table_add(table, "%s", first);
+    result_add_column(table, COLUMN_INTEGER, NULL, "%s", first);
     for (size_t k = 0; k < study->model_count; k++)
         for (size_t c = 0; c < POSITION_CHANGES; c++)
-            text_table_add(table, "%s: %s", study->models[k].name, change_names[c]);
+            result_add_column(table, COLUMN_TEXT, NULL, "%s: %s", study->models[k].name, change_names[c]);
 }
 
 /* Hidden states have one layer more than attention: H[0]. */
 static void tabulate_by_layer(positions_study *study, const char *name, const char *title, bool attention)
 {
-    text_table *table = study_add_table(&study->findings, name, title, 1 + study->model_count * POSITION_CHANGES);
+    result_table *table = study_add_table(&study->findings, name, title, NULL);
     add_variant_titles(study, table, "layer");
     for (size_t layer = 0; layer < most_layers(study) + !attention; layer++) {
-        text_table_add(table, attention ? "%zu" : "H[%zu]", layer);
+        if (attention)
+            cell_integer(table, (int64_t)layer);
+        else
+            cell_text(table, "H[%zu]", layer);
         for (size_t k = 0; k < study->model_count; k++) {
             const studied_model *model = &study->models[k];
             for (size_t c = 0; c < POSITION_CHANGES; c++) {
@@ -43,7 +46,7 @@ static void tabulate_by_layer(positions_study *study, const char *name, const ch
                 if (layer < model->info.layers + !attention)
                     add_point(table, attention ? &model->attention[variant] : &model->moved[variant], layer);
                 else
-                    text_table_add(table, "-");
+                    cell_text(table, "-");
             }
         }
     }
@@ -51,11 +54,11 @@ static void tabulate_by_layer(positions_study *study, const char *name, const ch
 
 static void tabulate_by_amount(positions_study *study)
 {
-    text_table *table = study_add_table(&study->findings, "amounts", "The last layer, by how many positions or tokens",
-                                        1 + study->model_count * POSITION_CHANGES);
+    result_table *table =
+        study_add_table(&study->findings, "amounts", "The last layer, by how many positions or tokens", NULL);
     add_variant_titles(study, table, "amount");
     for (size_t a = 0; a < POSITION_AMOUNTS; a++) {
-        text_table_add(table, "%zu", position_amounts[a]);
+        cell_integer(table, (int64_t)position_amounts[a]);
         for (size_t k = 0; k < study->model_count; k++)
             for (size_t c = 0; c < POSITION_CHANGES; c++)
                 add_point(table, &study->models[k].moved[c * POSITION_AMOUNTS + a], study->models[k].info.layers);
@@ -64,43 +67,45 @@ static void tabulate_by_amount(positions_study *study)
 
 static void tabulate_probes(positions_study *study)
 {
-    text_table *table =
-        study_add_table(&study->findings, "probes", "R2 of the token's position from its row, held-out windows",
-                        1 + study->model_count);
-    text_table_add(table, "layer");
-    for (size_t k = 0; k < study->model_count; k++) text_table_add(table, "%s", study->models[k].name);
+    result_table *table =
+        study_add_table(&study->findings, "probes", "R2 of the token's position from its row, held-out windows", NULL);
+    result_add_column(table, COLUMN_TEXT, NULL, "layer");
+    for (size_t k = 0; k < study->model_count; k++)
+        result_add_column(table, COLUMN_TEXT, NULL, "%s", study->models[k].name);
     for (size_t layer = 0; layer <= most_layers(study); layer++) {
-        text_table_add(table, "H[%zu]", layer);
+        cell_text(table, "H[%zu]", layer);
         for (size_t k = 0; k < study->model_count; k++) {
             if (layer <= study->models[k].info.layers)
                 add_point(table, &study->models[k].r2, layer);
             else
-                text_table_add(table, "-");
+                cell_text(table, "-");
         }
     }
 }
 
-static void add_data(text_table *data, const studied_model *model, const char *what, const char *change, size_t amount,
-                     const layer_curve *curve, size_t layers)
+static void add_data(result_table *data, const studied_model *model, const char *what, const char *change,
+                     size_t amount, const layer_curve *curve, size_t layers)
 {
     for (size_t layer = 0; layer < layers; layer++) {
-        text_table_add(data, "%s", model->name);
-        text_table_add(data, "%s", what);
-        text_table_add(data, "%s", change);
-        text_table_add(data, "%zu", amount);
-        text_table_add(data, "%zu", layer);
-        text_table_add(data, "%.6f", curve->value[layer]);
-        text_table_add(data, "%.6f", curve->low[layer]);
-        text_table_add(data, "%.6f", curve->high[layer]);
+        cell_text(data, "%s", model->name);
+        cell_text(data, "%s", what);
+        study_cell_text(data, change);
+        cell_integer(data, (int64_t)amount);
+        cell_integer(data, (int64_t)layer);
+        cell_real(data, curve->value[layer]);
+        cell_real(data, curve->low[layer]);
+        cell_real(data, curve->high[layer]);
     }
 }
 
 static void collect_data(positions_study *study)
 {
-    static const char *const titles[] = {"model", "what", "change", "amount", "layer", "value", "low", "high"};
-    text_table *data = &study->findings.data;
-    *data = text_table_make(sizeof titles / sizeof *titles);
-    text_table_add_titles(data, titles);
+    static const result_column columns[] = {
+        STUDY_TEXT_COLUMN("model"),   STUDY_TEXT_COLUMN("what"),   STUDY_TEXT_COLUMN("change"),
+        STUDY_COUNT_COLUMN("amount"), STUDY_COUNT_COLUMN("layer"), STUDY_REAL_COLUMN("value"),
+        STUDY_REAL_COLUMN("low"),     STUDY_REAL_COLUMN("high"),   {.name = NULL}};
+    study_set_data(&study->findings, columns);
+    result_table *data = study->findings.data;
     for (size_t k = 0; k < study->model_count; k++) {
         const studied_model *model = &study->models[k];
         for (size_t v = 0; v < POSITION_VARIANTS; v++) {

@@ -48,18 +48,15 @@ static deberta_status find_place(twins_study *study, const twin *model, size_t l
 
 /* ---------------------------------------------------------------------------------------------------------- tables */
 
-static void add_data(twins_study *study, const twin *model, const char *what, size_t layer, long head, const char *at,
-                     const bootstrap_interval *found)
+/* Begins a row of the data: the caller adds where, and the value with its interval. */
+static result_table *begin_data(twins_study *study, const twin *model, const char *what, size_t layer, long head)
 {
-    text_table *data = &study->findings.data;
-    text_table_add(data, "%s", model->name);
-    text_table_add(data, "%s", what);
-    text_table_add(data, "%zu", layer);
-    text_table_add(data, head == ALL_HEADS ? "all" : "%ld", head);
-    text_table_add(data, "%s", at);
-    text_table_add(data, "%.6f", found->value);
-    text_table_add_known(data, 6, found->low, isfinite(found->low)); /* curves have no interval */
-    text_table_add_known(data, 6, found->high, isfinite(found->high));
+    result_table *data = study->findings.data;
+    cell_text(data, "%s", model->name);
+    cell_text(data, "%s", what);
+    cell_integer(data, (int64_t)layer);
+    study_cell_index(data, head);
+    return data;
 }
 
 static size_t most_heads(const twins_study *study)
@@ -68,23 +65,25 @@ static size_t most_heads(const twins_study *study)
     return first > second ? first : second;
 }
 
-static deberta_status add_head(twins_study *study, text_table *table, size_t layer, long head, deberta_error *err)
+static deberta_status add_head(twins_study *study, result_table *table, size_t layer, long head, deberta_error *err)
 {
-    text_table_add(table, "%zu", layer);
-    text_table_add(table, head == ALL_HEADS ? "all" : "%ld", head);
+    cell_integer(table, (int64_t)layer);
+    study_cell_index(table, head);
     for (size_t m = 0; m < TWINS; m++) {
         const twin *model = &study->models[m];
         const bool there = layer < model->info.layers && (head == ALL_HEADS || (size_t)head < model->info.heads);
         for (spread_number number = 0; number < SPREAD_NUMBERS; number++) {
             bootstrap_interval found;
             if (!there) {
-                text_table_add(table, "-");
+                cell_text(table, "-");
                 continue;
             }
             DEBERTA_TRY(find_number(study, model, NULL, layer, head, number, &found, err));
-            text_table_add(table, number == SPREAD_OFFSET ? "%+.2f (%+.2f to %+.2f)" : "%.2f (%.2f to %.2f)",
-                           found.value, found.low, found.high);
-            add_data(study, model, number_names[number], layer, head, "", &found);
+            cell_text(table, number == SPREAD_OFFSET ? "%+.2f (%+.2f to %+.2f)" : "%.2f (%.2f to %.2f)", found.value,
+                      found.low, found.high);
+            result_table *data = begin_data(study, model, number_names[number], layer, head);
+            cell_none(data);
+            study_cell_interval(data, &found);
         }
     }
     return DEBERTA_OK;
@@ -92,14 +91,13 @@ static deberta_status add_head(twins_study *study, text_table *table, size_t lay
 
 static deberta_status tabulate_heads(twins_study *study, deberta_error *err)
 {
-    text_table *table = study_add_table(&study->findings, "heads",
-                                        "Entropy (bits), mean distance and mean offset (tokens; > 0: to the left)",
-                                        2 + TWINS * SPREAD_NUMBERS);
-    text_table_add(table, "layer");
-    text_table_add(table, "head");
+    result_table *table = study_add_table(
+        &study->findings, "heads", "Entropy (bits), mean distance and mean offset (tokens; > 0: to the left)", NULL);
+    result_add_column(table, COLUMN_INTEGER, NULL, "layer");
+    result_add_column(table, COLUMN_INTEGER, NULL, "head");
     for (size_t m = 0; m < TWINS; m++)
         for (int number = 0; number < SPREAD_NUMBERS; number++)
-            text_table_add(table, "%s: %s", study->models[m].name, number_names[number]);
+            result_add_column(table, COLUMN_TEXT, NULL, "%s: %s", study->models[m].name, number_names[number]);
     for (size_t layer = 0; layer < study->layers; layer++) {
         for (size_t head = 0; head < most_heads(study); head++)
             DEBERTA_TRY(add_head(study, table, layer, (long)head, err));
@@ -112,24 +110,25 @@ static deberta_status tabulate_heads(twins_study *study, deberta_error *err)
 static deberta_status tabulate_differences(twins_study *study, deberta_error *err)
 {
     const twin *a = &study->models[0], *b = &study->models[1];
-    text_table *table =
-        study_add_table(&study->findings, "differences", "The first model minus the second, means over heads", 3);
-    text_table_add(table, "layer");
-    text_table_add(table, "entropy (bits)");
-    text_table_add(table, "distance (tokens)");
+    static const result_column columns[] = {STUDY_COUNT_COLUMN("layer"),
+                                            STUDY_TEXT_COLUMN("entropy (bits)"),
+                                            STUDY_TEXT_COLUMN("distance (tokens)"),
+                                            {.name = NULL}};
+    result_table *table =
+        study_add_table(&study->findings, "differences", "The first model minus the second, means over heads", columns);
     for (size_t layer = 0; layer < a->info.layers && layer < b->info.layers; layer++) {
-        text_table_add(table, "%zu", layer);
+        cell_integer(table, (int64_t)layer);
         for (spread_number number = SPREAD_ENTROPY; number <= SPREAD_DISTANCE; number++) {
             bootstrap_interval found;
             DEBERTA_TRY(find_number(study, a, b, layer, ALL_HEADS, number, &found, err));
-            text_table_add(table, "%+.2f (%+.2f to %+.2f)", found.value, found.low, found.high);
+            cell_text(table, "%+.2f (%+.2f to %+.2f)", found.value, found.low, found.high);
         }
     }
     return DEBERTA_OK;
 }
 
 /* Of one model and place in all layers: cells of a row, and data. */
-static deberta_status add_place(twins_study *study, text_table *table, const twin *model, size_t place,
+static deberta_status add_place(twins_study *study, result_table *table, const twin *model, size_t place,
                                 deberta_error *err)
 {
     char name[SHARE_NAME_BYTES];
@@ -137,12 +136,14 @@ static deberta_status add_place(twins_study *study, text_table *table, const twi
     for (size_t layer = 0; layer < study->layers; layer++) {
         bootstrap_interval found;
         if (layer >= model->info.layers) {
-            text_table_add(table, "-");
+            cell_text(table, "-");
             continue;
         }
         DEBERTA_TRY(find_place(study, model, layer, place, &found, err));
-        text_table_add(table, "%.1f", found.value);
-        add_data(study, model, "place", layer, ALL_HEADS, name, &found);
+        cell_real(table, found.value);
+        result_table *data = begin_data(study, model, "place", layer, ALL_HEADS);
+        cell_text(data, "%s", name);
+        study_cell_interval(data, &found);
     }
     return DEBERTA_OK;
 }
@@ -156,17 +157,16 @@ static bool is_empty(const twins_study *study, size_t place)
 
 static deberta_status tabulate_places(twins_study *study, deberta_error *err)
 {
-    text_table *table = study_add_table(&study->findings, "places", "Where attention goes, in % of a layer's",
-                                        1 + TWINS * study->layers);
-    text_table_add(table, "key");
+    result_table *table = study_add_table(&study->findings, "places", "Where attention goes, in % of a layer's", NULL);
+    result_add_column(table, COLUMN_TEXT, NULL, "key");
     for (size_t m = 0; m < TWINS; m++)
         for (size_t layer = 0; layer < study->layers; layer++)
-            text_table_add(table, "%s: %zu", study->models[m].name, layer);
+            result_add_column(table, COLUMN_REAL, "%.1f", "%s: %zu", study->models[m].name, layer);
     for (size_t place = 0; place < SPREAD_PLACES; place++) {
         char name[SHARE_NAME_BYTES];
         if (is_empty(study, place)) continue;
         attention_spread_place_name(place, name);
-        text_table_add(table, "%s", name);
+        cell_text(table, "%s", name);
         for (size_t m = 0; m < TWINS; m++) DEBERTA_TRY(add_place(study, table, &study->models[m], place, err));
     }
     return DEBERTA_OK;
@@ -183,11 +183,10 @@ static void add_curves(twins_study *study)
                 if (c == DEBERTA_LOGITS || !component_is_in(c, &model->info)) continue;
                 for (ptrdiff_t r = -reach; r <= reach; r++) {
                     const double mean = distance_sample_mean(attention_spread_profile(&model->spread, layer, c), r);
-                    char at[24];
                     if (!isfinite(mean)) continue;
-                    snprintf(at, sizeof at, "%td", r);
-                    add_data(study, model, deberta_component_name(c), layer, ALL_HEADS, at,
-                             &(bootstrap_interval){mean, NAN, NAN});
+                    result_table *data = begin_data(study, model, deberta_component_name(c), layer, ALL_HEADS);
+                    cell_integer(data, r);
+                    study_cell_interval(data, &(bootstrap_interval){mean, NAN, NAN});
                 }
             }
     }
@@ -195,10 +194,12 @@ static void add_curves(twins_study *study)
 
 static deberta_status tabulate(twins_study *study, deberta_error *err)
 {
-    static const char *const titles[] = {"model", "what", "layer", "head", "at", "value", "low", "high"};
+    static const result_column columns[] = {
+        STUDY_TEXT_COLUMN("model"), STUDY_TEXT_COLUMN("what"), STUDY_COUNT_COLUMN("layer"),
+        STUDY_COUNT_COLUMN("head"), STUDY_COUNT_COLUMN("at"),  STUDY_REAL_COLUMN("value"),
+        STUDY_REAL_COLUMN("low"),   STUDY_REAL_COLUMN("high"), {.name = NULL}};
     study_findings *findings = &study->findings;
-    findings->data = text_table_make(sizeof titles / sizeof *titles);
-    text_table_add_titles(&findings->data, titles);
+    study_set_data(findings, columns);
     DEBERTA_TRY(tabulate_heads(study, err));
     DEBERTA_TRY(tabulate_differences(study, err));
     DEBERTA_TRY(tabulate_places(study, err));

@@ -45,6 +45,37 @@ static void assert_writes(result *r, result_format format, const char *expected)
     free(text);
 }
 
+/* Columns that only the data knows, of a table in rows without names. */
+static void test_columns_can_be_added(void **state)
+{
+    (void)state;
+    result *r = result_new(NULL);
+    result_table *table = result_add_table(r, "means", NULL, NULL);
+    result_set_shape(table, ROWS_AS_ARRAYS);
+    result_add_column(table, COLUMN_TEXT, NULL, "model");
+    for (int k = 0; k < 2; k++) result_add_column(table, COLUMN_REAL, "%.1f", "layer %d", k);
+    cell_text(table, "tiny");
+    cell_real(table, 0.25);
+    cell_text(table, "-");
+    assert_int_equal(result_table_rows(table), 1);
+    assert_writes(r, RESULT_CSV, "model,layer 0,layer 1\ntiny,0.2,-\n");
+    json_t *means = NULL;
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_int_equal(result_write(r, out, RESULT_JSON, NULL), DEBERTA_OK);
+    fclose(out);
+    json_t *whole = json_loads(text, 0, NULL);
+    assert_int_equal(json_unpack(whole, "{s:o}", "means", &means), 0);
+    json_t *expected =
+        json_pack("{s:[s,s,s], s:[[s,f,s]]}", "columns", "model", "layer 0", "layer 1", "rows", "tiny", 0.25, "-");
+    assert_true(json_equal(means, expected));
+    json_decref(expected);
+    json_decref(whole);
+    free(text);
+    result_free(&r);
+}
+
 static void test_sentences_and_tables_stand_in_order(void **state)
 {
     (void)state;
@@ -140,6 +171,7 @@ static void test_no_result_is_an_error_at_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_columns_can_be_added),
         cmocka_unit_test(test_sentences_and_tables_stand_in_order),
         cmocka_unit_test(test_csv_has_names_and_every_column),
         cmocka_unit_test(test_latex_has_tables_alone),
