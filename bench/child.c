@@ -1,7 +1,8 @@
-/* SPDX-License-Identifier: MIT */
+/* Work in a process of its own, whose answer comes back through shared memory. SPDX-License-Identifier: MIT */
 #include "bench/child.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -14,6 +15,27 @@ typedef struct shared_answer {
     deberta_error error;
     _Alignas(max_align_t) unsigned char bytes[];
 } shared_answer;
+
+typedef struct child_task {
+    child_work work;
+    const void *context;
+    shared_answer *shared;
+} child_task;
+
+static void *run_task(void *argument)
+{
+    const child_task *task = argument;
+    task->shared->status = task->work(task->context, task->shared->bytes, &task->shared->error);
+    return NULL;
+}
+
+/* In a thread that is new to this process: GCC's OpenMP keeps for each thread the team that has worked for it, and of
+ * one that has come through a fork it would wait for workers that only the parent has. */
+static bool run_in_new_thread(child_task *task)
+{
+    pthread_t thread;
+    return pthread_create(&thread, NULL, run_task, task) == 0 && pthread_join(thread, NULL) == 0;
+}
 
 static deberta_status judge(int code, const char *what, deberta_error *err)
 {
@@ -50,7 +72,7 @@ deberta_status child_run(child_work work, const void *context, void *answer, siz
     if (child == 0) {
         /* whoever stops the program does not mean a measurement of seconds to go on without it */
         if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
-        shared->status = work(context, shared->bytes, &shared->error);
+        if (!run_in_new_thread(&(child_task){work, context, shared})) _exit(1);
         _exit(0); /* not exit: buffered output and handlers are the parent's */
     }
     deberta_status status;

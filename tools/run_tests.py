@@ -311,7 +311,7 @@ def options():
 def openmp():
     say("loops on OpenMP, warnings are errors")
     if build_in("build-openmp", "-Dthreads=openmp", "-Dviz=disabled", "--werror", "--buildtype=release"):
-        meson_tests("threads", "build-openmp", ["--suite", "unit", "parallel", "session", "weight_loader", "pack"])
+        meson_tests("threads", "build-openmp", ["--suite", "unit", "child", "parallel", "session", "weight_loader", "pack"])
         meson_tests("golden results, one arithmetic", "build-openmp", ["--setup", "quick", "--suite", "golden", "--no-suite", "long"])
 
 

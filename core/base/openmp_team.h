@@ -1,7 +1,8 @@
 /* Loops on OpenMP's threads, for programs that have them running anyway (meson option -Dthreads=openmp).
  *
  * How long its threads spin between two loops, and where they run, is up to the environment of the whole process
- * (OMP_WAIT_POLICY, GOMP_SPINCOUNT, KMP_BLOCKTIME, OMP_PROC_BIND): docs/benchmarking.md has what that costs.
+ * (OMP_WAIT_POLICY, GOMP_SPINCOUNT, KMP_BLOCKTIME, OMP_PROC_BIND): docs/benchmarking.md has what that costs. A thread
+ * that has run loops before a fork() hangs in its next one in the child, with GCC's library; a new thread does not.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_BASE_OPENMP_TEAM_H
