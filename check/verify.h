@@ -70,7 +70,7 @@ deberta_status verify_model(verify_report *report, const verify_options *options
                             const int32_t *ids, const size_t *starts, size_t sequences, deberta_error *err);
 
 /* A sequence computed by other means must give the same bits as the scalar tier with one thread: 1, 2 and 3 threads,
- * in the company of other sequences, with padding behind it, while being observed. */
+ * in a batch with other sequences, with padding after it, while being observed. */
 deberta_status verify_invariance(verify_report *report, const verify_options *options, const char *path,
                                  const char *label, const int32_t *ids, size_t tokens, deberta_error *err);
 

@@ -13,9 +13,9 @@ static const struct {
     size_t threads;
     bool company, padding, observed;
 } ways[] = {
-    {"1 thread", 1, false, false, false},         {"2 threads", 2, false, false, false},
-    {"3 threads", 3, false, false, false},        {"in company", 2, true, false, false},
-    {"padding behind it", 2, false, true, false}, {"while observed", 2, false, false, true},
+    {"1 thread", 1, false, false, false},        {"2 threads", 2, false, false, false},
+    {"3 threads", 3, false, false, false},       {"in a batch", 2, true, false, false},
+    {"padding after it", 2, false, true, false}, {"while observed", 2, false, false, true},
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 

@@ -72,7 +72,7 @@ static const option_group groups[] = FIGURE_GROUPS(part, look);
 
 const figure_kind figure_value_weighted = {
     FIGURE_COMMAND(
-        "value-weighted", "attention times the norm of the values behind the output projection (Kobayashi et al. 2020)",
+        "value-weighted", "attention times the norm of the values after the output projection (Kobayashi et al. 2020)",
         FIGURE_TEXT " --layers 2 --heads 0,1 -o weighted.pdf", groups, FIRST_HEAD, .components = SHOW_PROBABILITIES),
     .hidden = true,
     .draw = draw,

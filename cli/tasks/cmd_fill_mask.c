@@ -1,4 +1,4 @@
-/* `deberta fill-mask`: what belongs behind each [MASK], as the Enhanced Mask Decoder says, or the same head without it,
+/* `deberta fill-mask`: what belongs at each [MASK], as the Enhanced Mask Decoder says, or the same head without it,
  * or both side by side. The product with the vocabulary runs only for the masks. SPDX-License-Identifier: MIT */
 #include <stdlib.h>
 #include <string.h>
@@ -234,7 +234,7 @@ static const option options[] = {
 
 const command command_fill_mask = {
     .name = "fill-mask",
-    .summary = "what belongs behind each [MASK] of a text",
+    .summary = "what belongs at each [MASK] of a text",
     .arguments = "MODEL",
     .min_arguments = 1,
     .max_arguments = 1,

@@ -101,7 +101,7 @@ static deberta_status add_special(deberta_tokenizer *t, deberta_special which, c
     if (token.id < 0) token.id = (int32_t)t->vocabulary_size;
     if (token.id > ADDED_TOKEN_MAX_ID)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT,
-                     "%s: '%s' would get the id %d, behind all others; the largest possible is %d", QUOTE(folder),
+                     "%s: '%s' would get the id %d, after all others; the largest possible is %d", QUOTE(folder),
                      QUOTE(token.text), (int)token.id, ADDED_TOKEN_MAX_ID);
 
     /* "a [MASK] b" must be a, [MASK], " b" in v1, whose words begin with their space. */

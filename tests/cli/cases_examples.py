@@ -72,6 +72,36 @@ def examples(bench):
     assert ran >= 30, f"only {ran} examples were found"
 
 
+def commands_in(path):
+    """Those of the fenced blocks of a page, with lines that go on joined."""
+    with open(path, encoding="utf-8") as file:
+        blocks = re.findall(r"^```sh\n(.*?)^```", file.read(), re.M | re.S)
+    lines = "\n".join(blocks).replace("\\\n", " ").split("\n")
+    return [line.split(" #")[0] for line in lines if line.startswith("build/deberta ")]
+
+
+def pages_of_newcomers(bench):
+    """The commands of README and tutorial as one would type them, and the answers that the tutorial shows."""
+    needs_figures(bench)
+    for folder in ("models", "docs"):
+        os.symlink(os.path.join(bench.root, folder), bench.path(folder))
+    ran, said = [], ""
+    for page in ("README.md", os.path.join("docs", "tutorial.md")):
+        for line in commands_in(os.path.join(bench.root, page)):
+            words = shlex.split(line)[1:]
+            if words[:2] in (["study", "ablate"], ["info", "deberta-v3-base"]):
+                continue
+            said += bench.fine(*words).out
+            ran.append(words[0])
+    assert ran == ["attention", "encode", "info", "tokenize", "fill-mask", "attention", "attention", "fill-mask", "fill-mask", "attention", "encode"], ran
+    with open(os.path.join(bench.root, "docs", "tutorial.md"), encoding="utf-8") as file:
+        rows = re.findall(r"^\| (?:nothing|c2\w in all layers) \| (.*) \|$", file.read(), re.M)
+    answers = [(word.strip('"'), share) for row in rows for word, share in re.findall(r'(\S+) (0\.\d{3})', row)]
+    assert len(answers) == 9 and all(f"  {share}  {word}\n" in said for word, share in answers), (answers, said)
+    for name in ("head.pdf", "head.csv", "head.tex", "heads.png", "states.safetensors"):
+        assert os.path.getsize(bench.path(name)) > 0, name
+
+
 def output_chooses_the_format(bench):
     sweep = ["bench", "synthetic:v3-xsmall,layers=1,vocab=50", "--no-peak", *SWEEP]
     for name, begin in (("a.json", "{"), ("a.csv", "model,engine"), ("a.txt", "deberta ")):
@@ -84,4 +114,4 @@ def output_chooses_the_format(bench):
 
 
 def tests(_settings):
-    return [("format-of-output", output_chooses_the_format), ("examples", examples)]
+    return [("format-of-output", output_chooses_the_format), ("examples", examples), ("examples-of-pages", pages_of_newcomers)]

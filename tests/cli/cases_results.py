@@ -381,7 +381,7 @@ def verify_everything(bench):
             for suffix in ("", " huge", " ties", " subnormal", " constant"):
                 assert (kernel + suffix, tier["isa"]) in rows, kernel + suffix
         for model in ("v1", "v2", "v3", "edges", "ties"):
-            for way in ("1 thread", "2 threads", "3 threads", "in company", "padding behind it", "while observed", "layer 0 p2c"):
+            for way in ("1 thread", "2 threads", "3 threads", "in a batch", "padding after it", "while observed", "layer 0 p2c"):
                 if (way, tier["isa"]) == ("1 thread", "scalar"):  # what the others are compared with
                     assert (f"{model} {way}", "scalar") not in rows
                     continue
