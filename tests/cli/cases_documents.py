@@ -1,6 +1,7 @@
 """What is written about the program against what it says of itself: the man page, the README, the help and completion scripts.
 SPDX-License-Identifier: MIT
 """
+import glob
 import json
 import os
 import re
@@ -139,6 +140,28 @@ def claims(bench):
                 assert f" {option} " in page, (number, option)
 
 
+def anchors_of(text):
+    """The names that a page's headings get on the web: lower case, without punctuation, blanks as dashes."""
+    titles = re.findall(r"^#+ (.*)$", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
+    return {re.sub(r"[^\w\- ]", "", title.replace("`", "").lower()).replace(" ", "-") for title in titles}
+
+
+def links(bench):
+    """Every link from one page to another leads to a file that is there, and to a heading that it has."""
+    pages = glob.glob("*.md", root_dir=bench.root) + glob.glob("docs/**/*.md", root_dir=bench.root, recursive=True)
+    texts, found = {}, 0
+    for page in pages:
+        with open(os.path.join(bench.root, page), encoding="utf-8") as file:
+            texts[page] = file.read()
+    for page, text in texts.items():
+        for link, anchor in re.findall(r"\]\(([^)#:\s]*)(?:#([^)\s]+))?\)", text):
+            target = os.path.normpath(os.path.join(os.path.dirname(page), link)) if link else page
+            found += 1
+            assert os.path.exists(os.path.join(bench.root, target)), f"{page}: {link} does not exist"
+            assert not anchor or target not in texts or anchor in anchors_of(texts[target]), f"{page}: {target} has no heading #{anchor}"
+    assert found > 100, found
+
+
 def readme(bench):
     with open(os.path.join(bench.root, "README.md"), encoding="utf-8") as file:
         text = file.read()
@@ -146,10 +169,6 @@ def readme(bench):
         assert " " in name or f"`{name}" in text, f"the README has no row for {name}"
     for word in ("./build.sh demo", "./build.sh test", "not yet"):
         assert word in text, word
-    for link in re.findall(r"\]\(([^)#:]+)\)", text):
-        if link.startswith("models/"):
-            continue  # the bundled model may be absent from a checkout
-        assert os.path.exists(os.path.join(bench.root, link)), f"{link} does not exist"
     with open(os.path.join(bench.root, "docs", "images", "attention.png"), "rb") as file:
         assert len(file.read()) < 200_000
 
@@ -191,6 +210,7 @@ def tests(settings):
     yield "documents/man-page", man_page
     yield "documents/man-page-form", man_page_form
     yield "documents/help", help_texts
+    yield "documents/links", links
     yield "documents/readme", readme
     yield "documents/claims", claims
     yield "documents/completions", completions
