@@ -163,7 +163,7 @@ typedef struct deberta_pack_options {
 
 /* Writes <path>/deberta.packed, as large as the weights in float32: what opening makes of the checkpoint.
  * deberta_model_open maps it from then on, so that opening takes next to no time and memory is shared by all processes
- * that do; results are the same bits. It is passed over when the checkpoint's files are no longer those of which it was
+ * that do; results are the same bits. It is ignored when the checkpoint's files are no longer those of which it was
  * made (by name, size and time of modification), when it is of another version of this library, and for a model of
  * fewer layers. */
 DEBERTA_API deberta_status deberta_model_pack(const char *path, const deberta_pack_options *options,
@@ -175,7 +175,7 @@ DEBERTA_API void deberta_model_free(deberta_model **model);
 typedef enum deberta_packed {
     DEBERTA_PACKED_NONE = 0, /* no deberta.packed */
     DEBERTA_PACKED_MAPPED,   /* in use */
-    DEBERTA_PACKED_STALE     /* there, but not what this library makes of this checkpoint: passed over */
+    DEBERTA_PACKED_STALE     /* there, but not what this library makes of this checkpoint: ignored */
 } deberta_packed;
 
 typedef struct deberta_model_info {
@@ -292,7 +292,7 @@ DEBERTA_API deberta_status deberta_session_predict_bytes(size_t *bytes, const de
 
 /* ---------------------------------------------------------------------------------------------------------- encode */
 
-/* Hidden states behind one layer, of all tokens of the batch. */
+/* Hidden states after one layer, of all tokens of the batch. */
 typedef struct deberta_hidden_block {
     size_t layer; /* 0 = the embeddings, which the first layer starts from; L = the last one's output */
     size_t tokens, columns, stride;
@@ -368,10 +368,10 @@ DEBERTA_API deberta_status deberta_session_check_finite(const deberta_session *s
 
 /* An output head of the model. (heads elsewhere, without a word before it, are those of attention.) */
 typedef enum deberta_task {
-    DEBERTA_TASK_MLM = 0, /* masked language model on H[L]: [positions][V] */
-    DEBERTA_TASK_MLM_EMD, /* the same behind the Enhanced Mask Decoder; needs DEBERTA_KEEP_DECODER_INPUT: [positions][V]
-                           */
-    DEBERTA_TASK_RTD,     /* replaced-token detection: [positions][1], the logit of "was replaced" */
+    DEBERTA_TASK_MLM = 0,  /* masked language model on H[L]: [positions][V] */
+    DEBERTA_TASK_MLM_EMD,  /* the same after the Enhanced Mask Decoder; needs DEBERTA_KEEP_DECODER_INPUT: [positions][V]
+                            */
+    DEBERTA_TASK_RTD,      /* replaced-token detection: [positions][1], the logit of "was replaced" */
     DEBERTA_TASK_SEQUENCE, /* sequence classification: positions are sequence numbers, [positions][labels] */
     DEBERTA_TASK_TOKEN,    /* token classification: [positions][labels] */
     DEBERTA_TASK_QA,       /* [positions][2]: start, end */
