@@ -1,6 +1,7 @@
 /* `deberta pack`: what opening computes, kept beside the weights. SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
 #include "command/run.h"
+#include "command/unfinished.h"
 #include "output/json_text.h"
 
 static json_t *describe(const deberta_model_info *info)
@@ -45,7 +46,10 @@ static int confirm(const common_options *options)
 static void remove_on_signal(void *context, const char *path)
 {
     (void)context;
-    run_remove_on_signal(path);
+    if (path)
+        unfinished_add(path);
+    else
+        unfinished_done();
 }
 
 static int run(const common_options *options)

@@ -9,7 +9,7 @@ bool output_paths_read(const parsed_options *options, output_paths *paths)
 {
     *paths = (output_paths){0};
     const char *path;
-    for (size_t k = 0; (path = options_nth_value(options, "out", k)); k++) {
+    for (size_t k = 0; (path = k < options->outs.count ? options->outs.items[k] : NULL); k++) {
         if (run_is_figure_path(path)) {
 #if !HAVE_VIZ
             say_usage(options, "--out: '%s' is a picture, and this program was built without figures", path);

@@ -5,6 +5,7 @@
 
 #include "cli/commands.h"
 #include "command/run.h"
+#include "command/unfinished.h"
 #include "explorer/explorer.h"
 #include "studies/studies.h"
 
@@ -112,7 +113,7 @@ static int run_command(const command *command, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
-    run_install_signal_handlers();
+    unfinished_install_handlers();
     if (argc < 2) {
         print_overview(stderr);
         return EXIT_USAGE;

@@ -10,6 +10,7 @@
 #include "cli/encode/encode_logits.h"
 #include "command/input/input.h"
 #include "command/run.h"
+#include "command/unfinished.h"
 #include "core/base/path.h"
 #include "core/io/export.h"
 #include "output/json_text.h"
@@ -218,13 +219,13 @@ static deberta_status write_file(encode_job *job, const char *path, deberta_erro
     const size_t note_count = sizeof notes / sizeof *notes - (ablations ? 0 : 1);
     export_file *file;
     DEBERTA_TRY(export_safetensors(&file, path, job->tensors, job->count, notes, note_count, err));
-    run_remove_on_signal(export_temporary(file));
+    unfinished_add(export_temporary(file));
     deberta_status status = write_values(job, file, err);
     if (status == DEBERTA_OK)
         status = export_finish(&file, err);
     else
         export_discard(&file);
-    run_remove_on_signal(NULL);
+    unfinished_done();
     return status;
 }
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "command/run.h"
+#include "command/unfinished.h"
 #include "core/base/grow.h"
 #include "core/base/path.h"
 #include "core/base/status.h"
@@ -188,7 +189,7 @@ deberta_status corpus_output_open(corpus_output *output, const char *path, const
     DEBERTA_TRY(measure_header(output, err));
     if (output->resumable) return open_resumable(output, settings, progress, err);
     DEBERTA_TRY(atomic_file_open(&output->whole, output->path, err));
-    run_remove_on_signal(atomic_file_temporary(output->whole));
+    unfinished_add(atomic_file_temporary(output->whole));
     DEBERTA_TRY(atomic_file_stream(&output->file, output->whole, err));
     if (fseeko(output->file, (off_t)output->header_bytes, SEEK_SET) != 0) return cannot_write(output, err);
     return DEBERTA_OK;
@@ -269,7 +270,7 @@ deberta_status corpus_output_finish(corpus_output *output, deberta_error *err)
     if (output->resumable) return finish_resumable(output, err);
     output->file = NULL;
     const deberta_status status = atomic_file_commit(&output->whole, err);
-    run_remove_on_signal(NULL);
+    unfinished_done();
     return status;
 }
 
@@ -277,7 +278,7 @@ void corpus_output_close(corpus_output *output)
 {
     if (output->whole) {
         atomic_file_discard(&output->whole);
-        run_remove_on_signal(NULL);
+        unfinished_done();
     } else if (output->file) {
         fclose(output->file);
     }

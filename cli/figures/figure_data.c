@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "command/run.h"
+#include "command/unfinished.h"
 #include "core/base/path.h"
 #include "output/text_table.h"
 
@@ -108,7 +109,7 @@ static deberta_status write_csv(const figure_data *data, const char *path, atomi
 {
     FILE *out;
     DEBERTA_TRY(atomic_file_open(file, path, err));
-    run_remove_on_signal(atomic_file_temporary(*file)); /* a long text takes seconds */
+    unfinished_add(atomic_file_temporary(*file)); /* a long text takes seconds */
     DEBERTA_TRY(atomic_file_stream(&out, *file, err));
     if (data->matrix_count)
         csv_matrices(out, data);
@@ -232,7 +233,7 @@ static deberta_status write_safetensors(const figure_data *data, const char *pat
     export_tensor *tensors = options_take(data->options, data->matrix_count + data->column_count, sizeof *tensors);
     const size_t count = declare(data, tensors);
     DEBERTA_TRY(export_safetensors(file, path, tensors, count, notes.notes, notes.count, err));
-    run_remove_on_signal(export_temporary(*file));
+    unfinished_add(export_temporary(*file));
     return write_values(data, *file, err);
 }
 
@@ -257,7 +258,7 @@ deberta_status figure_data_commit(figure_data_file *file, deberta_error *err)
     deberta_status status = DEBERTA_OK;
     if (file->csv) status = atomic_file_commit(&file->csv, err);
     if (file->tensors) status = export_finish(&file->tensors, err);
-    run_remove_on_signal(NULL);
+    unfinished_done();
     return status;
 }
 
@@ -265,5 +266,5 @@ void figure_data_discard(figure_data_file *file)
 {
     atomic_file_discard(&file->csv);
     export_discard(&file->tensors);
-    run_remove_on_signal(NULL);
+    unfinished_done();
 }

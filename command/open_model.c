@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "command/open_model.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void fill_model_options(const common_options *options, deberta_model_options *model_options)
+{
+    *model_options = (deberta_model_options){.struct_size = sizeof *model_options,
+                                             .reference = (deberta_reference)options->reference,
+                                             .threads = options->threads,
+                                             .memory_limit_bytes = options->memory_limit_bytes};
+}
+
+void fill_session_options(const common_options *options, deberta_session_options *session_options)
+{
+    *session_options = (deberta_session_options){.struct_size = sizeof *session_options,
+                                                 .isa = options->isa,
+                                                 .threads = options->threads,
+                                                 .memory_limit_bytes = options->memory_limit_bytes,
+                                                 .ablations = options->ablations,
+                                                 .ablation_count = options->ablation_count};
+}
+
+/* Whether a path that does not exist reads like ORGANISATION/NAME of a hub: two words, and the first is no folder here.
+ */
+static bool is_hub_name(const char *path)
+{
+    const char *slash = strchr(path, '/');
+    static const char word[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.";
+    if (!slash || slash == path || *path == '.' || strspn(path, word) != (size_t)(slash - path)) return false;
+    if (!slash[1] || slash[1 + strspn(slash + 1, word)] || strlen(path) > 80) return false;
+    char folder[81];
+    struct stat about;
+    snprintf(folder, sizeof folder, "%.*s", (int)(slash - path), path);
+    return stat(folder, &about) != 0;
+}
+
+static void tell_download(deberta_error *error, const char *path)
+{
+    snprintf(error->message, sizeof error->message,
+             "%s: no such folder; to download the model of that name: hf download %s '*.json' spm.model merges.txt "
+             "bpe_encoder.bin 'model*.safetensors' pytorch_model.bin 'pytorch_model-*.bin' --local-dir %s",
+             path, path, strchr(path, '/') + 1);
+}
+
+/* What people type first is the name of a model on a hub, or a path with a mistake in it. */
+static bool is_model_place(const common_options *options, const char *path)
+{
+    static const char expected[] =
+        "MODEL is a folder with config.json and weights, or synthetic:<shape> such as synthetic:v3-base";
+    struct stat about;
+    deberta_error error = {.code = DEBERTA_E_FILE};
+    if (strncmp(path, "synthetic:", 10) == 0) return true;
+    const int reason = stat(path, &about) == 0 ? 0 : errno;
+    if (*path == 0)
+        snprintf(error.message, sizeof error.message, "the name of the model is empty; %s", expected);
+    else if (reason == ENOENT && is_hub_name(path))
+        tell_download(&error, path);
+    else if (reason == ENOENT)
+        snprintf(error.message, sizeof error.message, "%.300s: no such folder; %s", path, expected);
+    else if (reason == 0 && !S_ISDIR(about.st_mode))
+        snprintf(error.message, sizeof error.message, "%.300s: is a file; %s", path, expected);
+    else
+        return true; /* whatever else there is to say, the library says */
+    say_error(options, &error);
+    return false;
+}
+
+bool run_is_model_place(const common_options *options) { return is_model_place(options, options->arguments[0]); }
+
+/* Every session would say so too, but only then, and not that it is the command line that is wrong. */
+static int check_what_is_ablated(const common_options *options, const deberta_model *model)
+{
+    deberta_session_options session_options;
+    deberta_error error;
+    size_t bytes;
+    fill_session_options(options, &session_options);
+    session_options.memory_limit_bytes = 0;
+    if (deberta_session_predict_bytes(&bytes, model, &session_options, &error) == DEBERTA_OK) return EXIT_OK;
+    return say_usage(options, "--ablate: %s", error.message);
+}
+
+static void note_stale(const common_options *options, const deberta_model *model)
+{
+    const deberta_model_info info = *deberta_model_describe(model);
+    if (info.packed != DEBERTA_PACKED_STALE) return;
+    say_note(options,
+             "note: %s/%s is not of these weights or not of this version, and is ignored (renew it: deberta "
+             "pack %s)",
+             info.name, DEBERTA_PACKED_FILE_NAME, info.name);
+}
+
+static int open_model(const common_options *options, const char *path, bool describe_only, deberta_model **model)
+{
+    deberta_model_options model_options;
+    deberta_error error = {0};
+    fill_model_options(options, &model_options);
+    model_options.describe_only = describe_only;
+    if (!is_model_place(options, path)) return EXIT_INPUT;
+    if (deberta_model_open(model, path, &model_options, &error) != DEBERTA_OK) return say_error(options, &error);
+    note_stale(options, *model);
+    const int status = check_what_is_ablated(options, *model);
+    if (status != EXIT_OK) deberta_model_free(model);
+    return status;
+}
+
+int run_open_model(const common_options *options, deberta_model **model)
+{
+    return open_model(options, options->arguments[0], false, model);
+}
+
+int run_open_model_at(const common_options *options, const char *path, deberta_model **model)
+{
+    return open_model(options, path, false, model);
+}
+
+int run_describe_model(const common_options *options, deberta_model **model)
+{
+    return open_model(options, options->arguments[0], true, model);
+}

@@ -1,0 +1,40 @@
+/* A bar on stderr. SPDX-License-Identifier: MIT */
+#include "command/progress.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "core/base/clock.h"
+
+progress_bar progress_begin(const common_options *options, const char *what, size_t total)
+{
+    const bool enabled = options->progress != PROGRESS_NEVER && !options->quiet && isatty(STDERR_FILENO);
+    return (progress_bar){.what = what, .enabled = enabled, .began = clock_seconds(), .total = total};
+}
+
+void progress_step(progress_bar *bar, size_t done, const char *detail)
+{
+    if (!bar->enabled) return;
+    const double t = clock_seconds(), elapsed = t - bar->began;
+    if (elapsed < 1 || t - bar->last < 0.1) return;
+    bar->last = t;
+    bar->shown = true;
+    if (!bar->total) { /* a pipe: nobody knows its end */
+        fprintf(stderr, "\r\033[K%s  %s", bar->what, detail ? detail : "");
+        fflush(stderr);
+        return;
+    }
+    const double fraction = (double)done / (double)bar->total;
+    char cells[25];
+    for (int k = 0; k < 24; k++) cells[k] = k < (int)(fraction * 24) ? '#' : '.';
+    cells[24] = 0;
+    fprintf(stderr, "\r\033[K%s [%s] %3.0f %%  %.0f s left  %s", bar->what, cells, 100 * fraction,
+            done ? elapsed / (double)done * (double)(bar->total - done) : 0.0, detail ? detail : "");
+    fflush(stderr);
+}
+
+void progress_end(progress_bar *bar)
+{
+    if (bar->shown) fprintf(stderr, "\r\033[K");
+    bar->shown = false;
+}

@@ -1,0 +1,18 @@
+/* A bar on stderr, shown once the work has taken a second, on a terminal only. SPDX-License-Identifier: MIT */
+#ifndef COMMAND_PROGRESS_H
+#define COMMAND_PROGRESS_H
+
+#include "command/options.h"
+
+typedef struct progress_bar {
+    const char *what;
+    bool shown, enabled;
+    double began, last;
+    size_t total; /* 0: not known */
+} progress_bar;
+
+progress_bar progress_begin(const common_options *options, const char *what, size_t total);
+void progress_step(progress_bar *bar, size_t done, const char *detail); /* detail may be NULL */
+void progress_end(progress_bar *bar);
+
+#endif

@@ -1,0 +1,153 @@
+/* Where results go, whole or not at all. SPDX-License-Identifier: MIT */
+#include "command/text_output.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "command/unfinished.h"
+#include "core/base/path.h"
+#include "core/base/status.h"
+#include "core/io/quote.h"
+
+static deberta_status open_output(text_output *output, deberta_error *err)
+{
+    struct stat about;
+    /* A device or a pipe keeps its place: a rename would put a file there. */
+    if (stat(output->path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode)) {
+        output->file = fopen(output->path, "w");
+        if (output->file) return DEBERTA_OK;
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: %s", QUOTE(output->path), strerror(errno));
+    }
+    DEBERTA_TRY(atomic_file_open(&output->whole, output->path, err));
+    unfinished_add(atomic_file_temporary(output->whole));
+    return atomic_file_stream(&output->file, output->whole, err);
+}
+
+int text_output_open(const common_options *options, const char *path, text_output *output)
+{
+    deberta_error error = {0};
+    *output = (text_output){.file = stdout};
+    if (!path || strcmp(path, "-") == 0) return EXIT_OK;
+    *output = (text_output){.path = path};
+    if (open_output(output, &error) == DEBERTA_OK) return EXIT_OK;
+    text_output_discard(output);
+    return say_error(options, &error);
+}
+
+void text_output_discard(text_output *output)
+{
+    if (output->whole) {
+        atomic_file_discard(&output->whole);
+        unfinished_done();
+    } else if (output->path && output->file) {
+        fclose(output->file);
+    }
+    *output = (text_output){0};
+}
+
+static deberta_status close_device(const text_output *output, deberta_error *err)
+{
+    const bool written = ferror(output->file) == 0;
+    if (fclose(output->file) == 0 && written) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: %s", QUOTE(output->path), strerror(errno));
+}
+
+int text_output_close(const common_options *options, text_output *output)
+{
+    if (!output->path) return EXIT_OK; /* main checks stdout */
+    deberta_error error = {0};
+    const deberta_status status =
+        output->whole ? atomic_file_commit(&output->whole, &error) : close_device(output, &error);
+    unfinished_done();
+    *output = (text_output){0};
+    return status == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
+}
+
+/* --------------------------------------------------------------------------------------------------- names of files */
+
+bool run_is_figure_path(const char *path)
+{
+    return path_has_suffix(path, ".png") || path_has_suffix(path, ".svg") || path_has_suffix(path, ".pdf");
+}
+
+bool run_check_figure_paths(const common_options *options)
+{
+    for (size_t k = 0; k < options->outs.count; k++) {
+        if (run_is_figure_path(options->outs.items[k])) continue;
+        say_usage(options, "--out: unknown suffix in '%s', expected .png, .svg or .pdf", options->outs.items[k]);
+        return false;
+    }
+    return true;
+}
+
+bool run_is_picture_path(const char *path)
+{
+    static const char *const others[] = {".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".eps", ".ps"};
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        if (path_has_suffix(path, others[k])) return true;
+    return run_is_figure_path(path);
+}
+
+bool run_check_text_out(const common_options *options)
+{
+    return options->command->most_outputs > 1 || !option_is_common(options_find(options->command, "out")) ||
+           run_check_text_path(options);
+}
+
+bool run_check_text_path(const common_options *options)
+{
+    const char *path = options_out(options);
+    if (!path || !run_is_picture_path(path)) return true;
+    const command *const *sub = options->command->subcommands;
+    while (sub && *sub && strcmp(command_word(*sub), "plot") != 0) sub++;
+    if (sub && *sub)
+        say_usage(options, "--out: '%s' is a picture's name, and what goes there is text; `deberta %s` draws it", path,
+                  (*sub)->name);
+    else
+        say_usage(options, "--out: '%s' is a picture's name, and what goes there is text%s", path,
+                  options_find(options->command, "plot") ? "; --plot FILE draws the figure" : "");
+    return false;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ JSON */
+
+int run_print_json(const common_options *options, json_t *object)
+{
+    return run_print_json_to(options, options_out(options), object);
+}
+
+int run_print_json_to(const common_options *options, const char *path, json_t *object)
+{
+    text_output output;
+    int status = text_output_open(options, path, &output);
+    if (status == EXIT_OK) {
+        if (run_write_json(output.file, object)) return text_output_close(options, &output);
+        text_output_discard(&output);
+        return say_no_memory(options);
+    }
+    json_decref(object);
+    return status;
+}
+
+static bool write_json(FILE *out, json_t *object, size_t flags)
+{
+    const bool whole = json_dumpf(object, out, flags | JSON_REAL_PRECISION(9)) == 0;
+    json_decref(object);
+    return (whole && fputc('\n', out) != EOF) || ferror(out);
+}
+
+bool run_write_json(FILE *out, json_t *object) { return write_json(out, object, JSON_INDENT(2)); }
+bool run_write_json_line(FILE *out, json_t *object) { return write_json(out, object, 0); }
+
+void format_bytes(char text[32], double bytes)
+{
+    static const char *const units[] = {"B", "KB", "MB", "GB", "TB"};
+    size_t unit = 0;
+    while (bytes >= 1000 && unit + 1 < sizeof units / sizeof *units) {
+        bytes /= 1000;
+        unit++;
+    }
+    snprintf(text, 32, bytes < 10 && unit ? "%.1f %s" : "%.0f %s", bytes, units[unit]);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+#include "command/unfinished.h"
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_FILES = 24, PATH_BYTES = 4096 };
+
+/* A slot counts while its flag is set; the flag is set last and cleared first. */
+static struct {
+    char path[PATH_BYTES];
+    volatile sig_atomic_t used;
+} slots[MOST_FILES];
+
+void unfinished_add(const char *path)
+{
+    if (strlen(path) >= PATH_BYTES) return;
+    for (size_t k = 0; k < MOST_FILES; k++) {
+        if (slots[k].used) continue;
+        strcpy(slots[k].path, path);
+        slots[k].used = 1;
+        return;
+    }
+}
+
+void unfinished_done(void)
+{
+    for (size_t k = 0; k < MOST_FILES; k++) slots[k].used = 0;
+}
+
+static void remove_and_raise(int signal_number)
+{
+    for (size_t k = 0; k < MOST_FILES; k++)
+        if (slots[k].used) unlink(slots[k].path);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+void unfinished_install_handlers(void)
+{
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is a write that fails, and is reported as one */
+    const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+    for (size_t k = 0; k < sizeof signals / sizeof *signals; k++) {
+        struct sigaction action = {.sa_handler = remove_and_raise}, before;
+        sigemptyset(&action.sa_mask);
+        if (sigaction(signals[k], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(signals[k], &action, NULL);
+    }
+}

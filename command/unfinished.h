@@ -1,0 +1,14 @@
+/* Files that a signal must remove: results appear whole or not at all. The one place of the program that has state of
+ * its own, because a signal handler has nothing else. SPDX-License-Identifier: MIT */
+#ifndef COMMAND_UNFINISHED_H
+#define COMMAND_UNFINISHED_H
+
+/* From now on SIGINT, SIGTERM, SIGHUP and SIGPIPE remove the file. Of more than 24 at a time the later ones stay. */
+void unfinished_add(const char *path);
+/* All of them are complete, or gone. */
+void unfinished_done(void);
+/* Installs the handlers that do so and raise the signal again. What the parent process ignores stays ignored. SIGXFSZ
+ * is ignored, so that a limit on file sizes is an error with a name. Called once by main. */
+void unfinished_install_handlers(void);
+
+#endif
