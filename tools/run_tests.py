@@ -178,8 +178,9 @@ def listed_tests(build, arguments):
 def meson_tests(title, build, arguments=(), environment=None):
     begin = time.time()
     expected = listed_tests(build, arguments)
-    setups = [a for b, a in zip(arguments, arguments[1:]) if b == "--setup"]
-    log, counted = (os.path.join(ROOT, build, "meson-logs", "testlog" + "".join("-" + s for s in setups) + end) for end in (".json", ".junit.xml"))
+    # meson names its log after the wrapper or the setup.
+    names = [a.split()[0] for b, a in zip(arguments, arguments[1:]) if b in ("--setup", "--wrapper")]
+    log, counted = (os.path.join(ROOT, build, "meson-logs", "testlog" + "".join("-" + n for n in names) + end) for end in (".json", ".junit.xml"))
     for old in (log, counted):
         if os.path.exists(old):
             os.remove(old)
