@@ -4,18 +4,6 @@
 
 #include "cli/bench/bench_drawing.h"
 
-/* Columns of numbers for one series. */
-typedef struct columns {
-    double *x, *y, *low, *high;
-} columns;
-
-static bool take_columns(bench_drawing *drawing, columns *c, size_t count)
-{
-    double *memory = bench_take(drawing, 4 * count * sizeof *memory);
-    *c = (columns){memory, memory + count, memory + 2 * count, memory + 3 * count};
-    return memory != NULL;
-}
-
 /* What a panel shows of a result; a value that is not known is not positive. */
 typedef struct curve {
     const char *title, *label;
@@ -54,71 +42,63 @@ static double speedup(const bench_results *results, const bench_result *r)
     return 0;
 }
 
-/* A panel whose series are still being added; `panel` is NULL if there is none. */
-typedef struct curve_panel {
-    chart_panel *panel;
-    chart_series *series;    /* room for three a group */
-    bench_group **member_of; /* the groups of the first series */
-} curve_panel;
-
-/* One series for each group that has at least two known values along the axis. */
-static curve_panel add_curves(bench_drawing *drawing, const curve *what)
+/* The known values of some results as points of a new series; false, and no series, for less than two places. */
+static bool add_curve(bench_drawing *drawing, const curve *what, bench_group *group, const bench_result *const *members,
+                      size_t found)
 {
-    const bench_results *results = drawing->results;
-    const bench_result **members = bench_take(drawing, results->count * sizeof *members);
-    chart_series *series = bench_take(drawing, 3 * drawing->group_count * sizeof *series);
-    bench_group **member_of = bench_take(drawing, drawing->group_count * sizeof *member_of);
-    size_t used = 0, fixed = 0;
-    bool same_slice = true;
-    for (size_t g = 0; g < drawing->group_count && members && series && member_of; g++) {
-        const size_t found = bench_slice(drawing, &drawing->groups[g], what->axis, members);
-        columns c;
-        size_t count = 0;
-        if (!take_columns(drawing, &c, found)) return (curve_panel){0};
-        for (size_t k = 0; k < found; k++) {
-            const double value = what->value(results, members[k]);
-            if (!(value > 0)) continue;
-            c.x[count] = (double)(what->axis == TREND_LAYERS ? members[k]->layers : members[k]->n);
-            c.low[count] = value * members[k]->time.minimum / members[k]->time.median;
-            c.high[count] = value * members[k]->time.p95 / members[k]->time.median;
-            c.y[count++] = value;
-        }
-        if (count < 2 || c.x[0] == c.x[count - 1]) continue;
-        const size_t slice = what->axis == TREND_LAYERS ? members[0]->n : members[0]->layers;
-        same_slice = same_slice && (used == 0 || fixed == slice);
-        fixed = slice;
-        series[used++] = (chart_series){.kind = CHART_LINE,
-                                        .x = c.x,
-                                        .y = c.y,
-                                        .low = what->spread ? c.low : NULL,
-                                        .high = what->spread ? c.high : NULL,
-                                        .count = count,
-                                        .look = drawing->groups[g].look,
-                                        .dash = drawing->groups[g].dash};
-        member_of[used - 1] = &drawing->groups[g];
+    chart_columns *c = &drawing->chart;
+    const double first = (double)(what->axis == TREND_LAYERS ? members[0]->layers : members[0]->n);
+    bool is_curve = false;
+    chart_add_series(c, (chart_series){.kind = CHART_LINE, .look = group->look, .dash = group->dash});
+    for (size_t k = 0; k < found; k++) {
+        const statistics_summary *time = &members[k]->time;
+        const double x = (double)(what->axis == TREND_LAYERS ? members[k]->layers : members[k]->n);
+        const double value = what->value(drawing->results, members[k]);
+        if (!(value > 0)) continue;
+        if (what->spread)
+            chart_add_spread(c, x, value, value * time->minimum / time->median, value * time->p95 / time->median);
+        else
+            chart_add_point(c, x, value);
+        is_curve = is_curve || x != first;
     }
-    chart_panel *panel = used ? bench_add_panel(drawing) : NULL;
-    if (!panel) return (curve_panel){0};
-    for (size_t s = 0; s < used; s++) {
-        bench_group *group = member_of[s];
-        series[s].name = bench_legend_name(drawing, group);
-        group->listed = group->listed || drawing->panel_count == 1;
-    }
-    const bool layers = what->axis == TREND_LAYERS;
-    const char *const slice =
-        layers ? bench_text(drawing, "n = %zu", fixed) : bench_count_text(drawing, fixed, "layer");
-    *panel = (chart_panel){
-        .title = same_slice ? bench_text(drawing, "%s, %s", what->title, slice) : what->title,
-        .x = {.label = layers ? "layers" : "tokens", .scale = layers ? CHART_WHOLE : CHART_LOG2, .from_zero = layers},
-        .y = {.label = what->label,
-              .scale = what->logarithm ? CHART_LOG10 : CHART_LINEAR,
-              .from_zero = !what->logarithm},
-        .series = series,
-        .series_count = used};
-    return (curve_panel){panel, series, member_of};
+    chart_series *series = chart_last_series(c);
+    is_curve = is_curve && series && series->count > 1;
+    if (is_curve)
+        series->name = bench_legend_name(drawing, group);
+    else
+        chart_drop_series(c);
+    return is_curve;
 }
 
-static void add_series(curve_panel *at, chart_series series) { at->series[at->panel->series_count++] = series; }
+/* A panel with one series for each group that has at least two known values along the axis; false: there is none. */
+static bool add_curves(bench_drawing *drawing, const curve *what)
+{
+    chart_columns *c = &drawing->chart;
+    const bool layers = what->axis == TREND_LAYERS;
+    const bench_result **members = chart_take(c, drawing->results->count * sizeof *members);
+    size_t used = 0, fixed = 0;
+    bool same_slice = true;
+    chart_add_panel(c, (chart_panel){.x = {.label = layers ? "layers" : "tokens",
+                                           .scale = layers ? CHART_WHOLE : CHART_LOG2,
+                                           .from_zero = layers},
+                                     .y = {.label = what->label,
+                                           .scale = what->logarithm ? CHART_LOG10 : CHART_LINEAR,
+                                           .from_zero = !what->logarithm}});
+    for (size_t g = 0; g < drawing->group_count && members; g++) {
+        const size_t found = bench_slice(drawing, &drawing->groups[g], what->axis, members);
+        if (!found || !add_curve(drawing, what, &drawing->groups[g], members, found)) continue;
+        const size_t slice = layers ? members[0]->n : members[0]->layers;
+        same_slice = same_slice && (used == 0 || fixed == slice);
+        fixed = slice;
+        used++;
+    }
+    chart_panel *panel = used ? chart_last_panel(c) : NULL;
+    if (!panel) return false;
+    const char *slice = layers ? chart_text(c, "n = %zu", fixed) : bench_count_text(drawing, fixed, "layer");
+    panel->title = same_slice ? chart_text(c, "%s, %s", what->title, slice) : what->title;
+    drawing->panel_count++;
+    return true;
+}
 
 static void explain_bars(bench_drawing *drawing)
 {
@@ -129,9 +109,9 @@ static void explain_bars(bench_drawing *drawing)
 
 /* The fastest that the machine could do the useful work of a series, where its peak was measured: for the group that
  * has the highest peak. */
-static void add_peak_line(bench_drawing *drawing, curve_panel *at)
+static void add_peak_line(bench_drawing *drawing)
 {
-    const bench_result **members = bench_take(drawing, drawing->results->count * sizeof *members);
+    const bench_result **members = chart_take(&drawing->chart, drawing->results->count * sizeof *members);
     const bench_group *best = NULL;
     double highest = 0;
     for (size_t g = 0; g < drawing->group_count && members; g++) {
@@ -142,67 +122,58 @@ static void add_peak_line(bench_drawing *drawing, curve_panel *at)
             highest = peak;
         }
     }
-    columns c;
-    if (!best || !take_columns(drawing, &c, drawing->results->count)) return;
-    size_t count = 0, found = bench_slice(drawing, best, TREND_LENGTH, members);
-    for (size_t k = 0; k < found; k++) {
-        if (!(members[k]->gflop > 0)) continue;
-        c.x[count] = (double)members[k]->n;
-        c.y[count++] = 1e3 * members[k]->gflop / highest;
-    }
-    const char *threads = bench_count_text(drawing, best->first->threads, "thread");
-    add_series(at, (chart_series){.name = bench_text(drawing, "at the measured peak of %s, %s: %.0f GFLOP/s",
-                                                     best->first->isa, threads, highest),
-                                  .kind = CHART_CURVE,
-                                  .x = c.x,
-                                  .y = c.y,
-                                  .count = count,
-                                  .faint = true});
+    if (!best) return;
+    chart_add_series(
+        &drawing->chart,
+        (chart_series){.name =
+                           chart_text(&drawing->chart, "at the measured peak of %s, %s: %.0f GFLOP/s", best->first->isa,
+                                      bench_count_text(drawing, best->first->threads, "thread"), highest),
+                       .kind = CHART_CURVE,
+                       .faint = true});
+    for (size_t k = 0, found = bench_slice(drawing, best, TREND_LENGTH, members); k < found; k++)
+        if (members[k]->gflop > 0)
+            chart_add_point(&drawing->chart, (double)members[k]->n, 1e3 * members[k]->gflop / highest);
 }
 
 deberta_status bench_fill_latency(bench_drawing *drawing, deberta_error *err)
 {
     (void)err;
     const curve what = {"latency", "median latency (ms)", TREND_LENGTH, latency_ms, true, true};
-    curve_panel at = add_curves(drawing, &what);
-    if (!at.panel) return DEBERTA_OK;
-    add_peak_line(drawing, &at);
+    if (!add_curves(drawing, &what)) return DEBERTA_OK;
+    add_peak_line(drawing);
     explain_bars(drawing);
     return DEBERTA_OK;
 }
 
 /* The line through the points of a series and its slope: the same fit as in the tables of `bench`. The slope stands in
  * the legend, or in the note where an earlier panel has the legend. */
-static void add_slope(bench_drawing *drawing, curve_panel *at, size_t index)
+static void add_slope(bench_drawing *drawing, size_t index)
 {
-    chart_series *points = &at->series[index];
-    const statistics_fit fit = statistics_fit_polynomial(points->x, points->y, points->count, 1);
-    columns c;
-    if (!fit.valid || !take_columns(drawing, &c, 2)) return;
-    c.x[1] = points->x[points->count - 1];
-    for (size_t k = 0; k < 2; k++) c.y[k] = fit.coefficient[0] + fit.coefficient[1] * c.x[k];
-    const char *group = at->member_of[index]->name,
-               *slope = bench_text(drawing, "%s: %.3g ms a layer (off by at most %.1f %%)", group, fit.coefficient[1],
-                                   100 * fit.worst);
-    points->kind = CHART_POINTS;
-    if (points->name) {
-        points->name = slope;
-    } else {
-        bench_add_note(drawing, bench_text(drawing, "%s.", slope));
-    }
-    add_series(at,
-               (chart_series){
-                   .kind = CHART_CURVE, .x = c.x, .y = c.y, .count = 2, .look = points->look, .dash = points->dash});
+    chart_columns *c = &drawing->chart;
+    const chart_series points = *chart_nth_series(c, index);
+    const statistics_fit fit = statistics_fit_polynomial(points.x, points.y, points.count, 1);
+    if (!fit.valid) return;
+    const double last = points.x[points.count - 1];
+    const char *slope = chart_text(c, "%s: %.3g ms a layer (off by at most %.1f %%)",
+                                   bench_group_of(drawing, &points)->name, fit.coefficient[1], 100 * fit.worst);
+    chart_add_series(c, (chart_series){.kind = CHART_CURVE, .look = points.look, .dash = points.dash});
+    chart_add_point(c, 0, fit.coefficient[0]);
+    chart_add_point(c, last, fit.coefficient[0] + fit.coefficient[1] * last);
+    chart_series *changed = chart_nth_series(c, index);
+    changed->kind = CHART_POINTS;
+    if (changed->name)
+        changed->name = slope;
+    else
+        bench_add_note(drawing, chart_text(c, "%s.", slope));
 }
 
 deberta_status bench_fill_layers(bench_drawing *drawing, deberta_error *err)
 {
     (void)err;
     const curve what = {"latency", "median latency (ms)", TREND_LAYERS, latency_ms, true, false};
-    curve_panel at = add_curves(drawing, &what);
-    if (!at.panel) return DEBERTA_OK;
+    if (!add_curves(drawing, &what)) return DEBERTA_OK;
     explain_bars(drawing);
-    for (size_t s = 0, count = at.panel->series_count; s < count; s++) add_slope(drawing, &at, s);
+    for (size_t s = 0, count = chart_series_count(&drawing->chart); s < count; s++) add_slope(drawing, s);
     return DEBERTA_OK;
 }
 
@@ -212,14 +183,11 @@ deberta_status bench_fill_memory(bench_drawing *drawing, deberta_error *err)
     const curve peak = {"memory", "peak of the process (MB)", TREND_LENGTH, peak_mb, false, false},
                 workspace = {"workspace", "of the session (MB)", TREND_LENGTH, workspace_mb, false, true};
     const double loading = 1e-6 * (double)drawing->results->load_peak_rss_bytes;
-    chart_panel *panel = add_curves(drawing, &peak).panel;
-    chart_rule *rule = panel && loading > 0 ? bench_take(drawing, sizeof *rule) : NULL;
-    if (rule) {
-        *rule = (chart_rule){.at = loading}; /* named in the note: a name in the panel would stand on the data */
-        bench_add_note(drawing,
-                       bench_text(drawing, "Dashed line of the memory: %.0f MB while the model is opened.", loading));
-        panel->rules = rule;
-        panel->rule_count = 1;
+    if (add_curves(drawing, &peak) && loading > 0) {
+        /* named in the note: a name in the panel would stand on the data */
+        chart_add_rule(&drawing->chart, (chart_rule){.at = loading});
+        bench_add_note(drawing, chart_text(&drawing->chart,
+                                           "Dashed line of the memory: %.0f MB while the model is opened.", loading));
     }
     add_curves(drawing, &workspace);
     return DEBERTA_OK;
@@ -229,35 +197,28 @@ deberta_status bench_fill_memory(bench_drawing *drawing, deberta_error *err)
 static void add_speedup_bars(bench_drawing *drawing)
 {
     const bench_results *results = drawing->results;
-    figure_label *labels = bench_take(drawing, results->count * sizeof *labels);
-    chart_series *bars = bench_take(drawing, sizeof *bars);
-    double *y = bench_take(drawing, results->count * sizeof *y);
+    chart_columns *c = &drawing->chart;
     size_t count = 0;
-    for (size_t k = 0; k < results->count && labels && bars && y; k++) {
+    chart_add_panel(c, (chart_panel){.title = "speed-up",
+                                     .x = {.scale = CHART_CATEGORIES},
+                                     .y = {.label = "times faster than scalar"}});
+    chart_add_series(c, (chart_series){.kind = CHART_BARS});
+    for (size_t k = 0; k < results->count; k++) {
         const double value = speedup(results, &results->result[k]);
         if (!(value > 0)) continue;
-        labels[count].text = bench_point_name(drawing, &results->result[k]);
-        y[count++] = value;
+        chart_add_category(c, bench_point_name(drawing, &results->result[k]));
+        chart_add_point(c, (double)count++, value);
     }
-    chart_panel *panel = count ? bench_add_panel(drawing) : NULL;
-    if (!panel) return;
-    *bars = (chart_series){.kind = CHART_BARS, .y = y, .count = count};
-    *panel = (chart_panel){.title = "speed-up",
-                           .x = {.scale = CHART_CATEGORIES, .categories = labels, .category_count = count},
-                           .y = {.label = "times faster than scalar"},
-                           .series = bars,
-                           .series_count = 1};
+    drawing->panel_count += count > 0;
 }
 
 deberta_status bench_fill_speedup(bench_drawing *drawing, deberta_error *err)
 {
     (void)err;
-    static const chart_rule scalar = {.at = 1};
     const curve what = {"speed-up", "times faster than scalar", TREND_LENGTH, speedup, false, false};
-    chart_panel *panel = add_curves(drawing, &what).panel;
-    if (!panel) add_speedup_bars(drawing);
-    if (!panel) return DEBERTA_OK;
-    panel->rules = &scalar;
-    panel->rule_count = 1;
+    if (add_curves(drawing, &what))
+        chart_add_rule(&drawing->chart, (chart_rule){.at = 1});
+    else
+        add_speedup_bars(drawing);
     return DEBERTA_OK;
 }

@@ -1,71 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/bench/bench_drawing.h"
 
-#include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
-
-/* ---------------------------------------------------------------------------------------------------------- memory */
-
-void *bench_take(bench_drawing *drawing, size_t bytes)
-{
-    void **memory = grown(drawing->memory, &drawing->memory_capacity, drawing->memory_count + 1, sizeof *memory);
-    if (memory) drawing->memory = memory;
-    void *piece = memory ? calloc(1, bytes + 1) : NULL;
-    if (piece) {
-        drawing->memory[drawing->memory_count++] = piece;
-    } else {
-        drawing->failed = true;
-    }
-    return piece;
-}
-
-void bench_release(bench_drawing *drawing)
-{
-    for (size_t k = 0; k < drawing->memory_count; k++) free(drawing->memory[k]);
-    free(drawing->memory);
-    free(drawing->panels);
-}
-
-const char *bench_text(bench_drawing *drawing, const char *format, ...)
-{
-    va_list arguments;
-    va_start(arguments, format);
-    const int length = vsnprintf(NULL, 0, format, arguments);
-    va_end(arguments);
-    char *text = length > 0 ? bench_take(drawing, (size_t)length) : NULL;
-    if (!text) return "";
-    va_start(arguments, format);
-    vsnprintf(text, (size_t)length + 1, format, arguments);
-    va_end(arguments);
-    return text;
-}
+/* ----------------------------------------------------------------------------------------------------------- names */
 
 const char *bench_count_text(bench_drawing *drawing, size_t count, const char *what)
 {
-    return bench_text(drawing, "%zu %s%s", count, what, count == 1 ? "" : "s");
+    return chart_text(&drawing->chart, "%zu %s%s", count, what, count == 1 ? "" : "s");
 }
 
 void bench_add_note(bench_drawing *drawing, const char *sentence)
 {
-    drawing->note = drawing->note ? bench_text(drawing, "%s %s", drawing->note, sentence) : sentence;
+    drawing->note = drawing->note ? chart_text(&drawing->chart, "%s %s", drawing->note, sentence) : sentence;
 }
-
-chart_panel *bench_add_panel(bench_drawing *drawing)
-{
-    chart_panel *panels = grown(drawing->panels, &drawing->panel_capacity, drawing->panel_count + 1, sizeof *panels);
-    if (!panels) {
-        drawing->failed = true;
-        return NULL;
-    }
-    drawing->panels = panels;
-    drawing->panels[drawing->panel_count] = (chart_panel){0};
-    return &drawing->panels[drawing->panel_count++];
-}
-
-/* ----------------------------------------------------------------------------------------------------------- names */
 
 /* What identifies a result, in the order in which a name has it. */
 typedef enum facet { ENGINE, ISA, THREADS, MODEL, PRECISION, ATTENTION, POSITION_CACHE, BATCH, COLD, FACETS } facet;
@@ -108,7 +56,7 @@ static const char *add_facets(bench_drawing *drawing, const char *name, const be
         if (!*text || !(always & 1u << which || facet_varies(drawing->results, which))) continue;
         if (which == ISA && strcmp(text, "native") == 0) continue; /* another engine, which chooses for itself */
         const char *separator = !*name ? "" : has_engine && which == ISA ? " " : ", ";
-        name = bench_text(drawing, "%s%s%s", name, separator, text);
+        name = chart_text(&drawing->chart, "%s%s%s", name, separator, text);
         has_engine = has_engine || which == ENGINE;
     }
     return name;
@@ -118,10 +66,11 @@ static const char *add_facets(bench_drawing *drawing, const char *name, const be
 static const char *ragged_name(bench_drawing *drawing, const bench_result *result)
 {
     enum { MOST_LISTED = 4 };
-    if (result->batch > MOST_LISTED) return bench_text(drawing, "%zu texts, longest %zu", result->batch, result->n);
+    if (result->batch > MOST_LISTED)
+        return chart_text(&drawing->chart, "%zu texts, longest %zu", result->batch, result->n);
     const char *name = "";
     for (size_t k = 0; k < result->batch; k++)
-        name = bench_text(drawing, "%s%s%zu", name, k ? "+" : "", result->lengths[k]);
+        name = chart_text(&drawing->chart, "%s%s%zu", name, k ? "+" : "", result->lengths[k]);
     return name;
 }
 
@@ -131,8 +80,10 @@ const char *bench_point_name(bench_drawing *drawing, const bench_result *result)
     bool layers_vary = false;
     for (size_t k = 0; k < results->count; k++)
         layers_vary = layers_vary || results->result[k].layers != results->result[0].layers;
-    const char *name = result->lengths ? ragged_name(drawing, result) : bench_text(drawing, "n = %zu", result->n);
-    if (layers_vary) name = bench_text(drawing, "%s, %s", name, bench_count_text(drawing, result->layers, "layer"));
+    const char *name =
+        result->lengths ? ragged_name(drawing, result) : chart_text(&drawing->chart, "n = %zu", result->n);
+    if (layers_vary)
+        name = chart_text(&drawing->chart, "%s, %s", name, bench_count_text(drawing, result->layers, "layer"));
     return add_facets(drawing, name, result, 0);
 }
 
@@ -141,12 +92,12 @@ void bench_name_machine(bench_drawing *drawing)
     const machine_sheet *sheet = &drawing->results->sheet;
     const char *model = facet_varies(drawing->results, MODEL) ? "" : drawing->results->result[0].model;
     const char *slash = strrchr(model, '/'); /* of a folder its last part */
-    const char *cores = sheet->topology.cores
-                            ? bench_text(drawing, ", %s", bench_count_text(drawing, sheet->topology.cores, "core"))
-                            : "";
+    const char *cores = sheet->topology.cores ? chart_text(&drawing->chart, ", %s",
+                                                           bench_count_text(drawing, sheet->topology.cores, "core"))
+                                              : "";
     if (*sheet->cpu)
-        bench_add_note(drawing, bench_text(drawing, "%s%son %s%s.", slash ? slash + 1 : model, *model ? " " : "",
-                                           sheet->cpu, cores));
+        bench_add_note(drawing, chart_text(&drawing->chart, "%s%son %s%s.", slash ? slash + 1 : model,
+                                           *model ? " " : "", sheet->cpu, cores));
 }
 
 /* ---------------------------------------------------------------------------------------------------------- groups */
@@ -176,7 +127,7 @@ static void choose_look(const bench_drawing *drawing, bench_group *group)
 void bench_find_groups(bench_drawing *drawing)
 {
     const bench_results *results = drawing->results;
-    drawing->groups = bench_take(drawing, results->count * sizeof *drawing->groups);
+    drawing->groups = chart_take(&drawing->chart, results->count * sizeof *drawing->groups);
     for (size_t k = 0; k < results->count && drawing->groups; k++) {
         const bench_result *r = &results->result[k];
         bool known = r->lengths != NULL; /* a ragged batch has no length to be drawn over */
@@ -190,9 +141,18 @@ void bench_find_groups(bench_drawing *drawing)
     }
 }
 
-const char *bench_legend_name(const bench_drawing *drawing, const bench_group *group)
+const char *bench_legend_name(const bench_drawing *drawing, bench_group *group)
 {
-    return drawing->panel_count > 1 && group->listed ? NULL : group->name;
+    const bool first = drawing->panel_count == 0, named = first || !group->listed;
+    group->listed = group->listed || first;
+    return named ? group->name : NULL;
+}
+
+const bench_group *bench_group_of(const bench_drawing *drawing, const chart_series *series)
+{
+    const bench_group *group = drawing->groups;
+    while (group->look != series->look || group->dash != series->dash) group++;
+    return group;
 }
 
 static size_t along(const bench_result *r, trend_axis axis) { return axis == TREND_LAYERS ? r->layers : r->n; }

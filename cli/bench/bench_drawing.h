@@ -11,7 +11,7 @@
 #include "bench/results.h"
 #include "bench/trends.h"
 #include "viz/attention_figure.h"
-#include "viz/chart.h"
+#include "viz/chart_columns.h"
 
 typedef struct bench_group {
     const bench_result *first;
@@ -24,32 +24,23 @@ typedef struct bench_drawing {
     const bench_results *results;
     bench_group *groups;
     size_t group_count;
-    chart_panel *panels;
-    size_t panel_count, panel_capacity, columns; /* columns 0: as many as fit */
-    attention_figure grid;                       /* drawn instead of panels if it has panels of its own */
-    const char *note;                            /* under the figure; NULL: none */
-    void **memory;                               /* everything that panels point to */
-    size_t memory_count, memory_capacity;
-    bool failed; /* out of memory */
+    chart_columns chart;   /* the panels, and the memory of all of this */
+    size_t panel_count;    /* that have series */
+    attention_figure grid; /* drawn instead of panels if it has panels of its own */
+    const char *note;      /* under the figure; NULL: none */
 } bench_drawing;
-
-/* Zeroed memory that lives as long as the drawing; NULL sets `failed`. */
-void *bench_take(bench_drawing *drawing, size_t bytes);
-void bench_release(bench_drawing *drawing);
-/* printf into memory of the drawing; "" if there is none. */
-const char *bench_text(bench_drawing *drawing, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* Under the figure: what was measured where, as far as it is the same for all results. */
 void bench_name_machine(bench_drawing *drawing);
 /* Another sentence under the figure. */
 void bench_add_note(bench_drawing *drawing, const char *sentence);
 
-/* The next panel, where it is until one more is added; NULL sets `failed`. */
-chart_panel *bench_add_panel(bench_drawing *drawing);
 /* Of results that are not empty. */
 void bench_find_groups(bench_drawing *drawing);
-/* Name of a group for the legend of a panel; NULL where an earlier panel of the figure lists it. */
-const char *bench_legend_name(const bench_drawing *drawing, const bench_group *group);
+/* Name of a group for the legend of the panel that is begun; NULL where an earlier panel of the figure lists it. */
+const char *bench_legend_name(const bench_drawing *drawing, bench_group *group);
+/* Whose colour and dash the series has. */
+const bench_group *bench_group_of(const bench_drawing *drawing, const chart_series *series);
 
 /* The results of a group along one axis, ascending, at the value of the other axis that has most of them (of several,
  * the largest). members: room for all results. */

@@ -38,29 +38,16 @@ const bench_figure_kind *bench_figure_kind_of(int name)
 
 /* ---------------------------------------------------------------------------------------------------------- saving */
 
-static deberta_status save_layout(figure_layout layout, const void *what, const figure_style *style,
-                                  const char *const *paths, size_t path_count, deberta_error *err)
-{
-    return path_count ? figure_save(layout, what, style, paths, path_count, NULL, err)
-                      : figure_check(layout, what, style, err);
-}
-
 /* Without paths it is only seen whether there is room for the figure. */
 static deberta_status save(bench_drawing *drawing, const figure_style *style, const char *const *paths,
                            size_t path_count, deberta_error *err)
 {
     figure_style noted = *style;
     noted.note = drawing->note;
-    if (drawing->grid.panels) {
-        drawing->grid.style = noted;
-        return save_layout(attention_layout, &drawing->grid, &noted, paths, path_count, err);
-    }
-    const chart_figure figure = {.style = noted,
-                                 .panels = drawing->panels,
-                                 .panel_count = drawing->panel_count,
-                                 .columns = drawing->columns,
-                                 .panel_letters = drawing->panel_count > 1};
-    return save_layout(chart_layout, &figure, &noted, paths, path_count, err);
+    if (!drawing->grid.panels) return chart_columns_draw(&drawing->chart, &noted, paths, path_count, err);
+    drawing->grid.style = noted;
+    return path_count ? figure_attention(&drawing->grid, paths, path_count, NULL, err)
+                      : figure_check(attention_layout, &drawing->grid, &noted, err);
 }
 
 static bool is_empty(const bench_drawing *drawing) { return drawing->panel_count == 0 && !drawing->grid.panels; }
@@ -76,7 +63,7 @@ static deberta_status fill(bench_drawing *drawing, const bench_figure_kind *kind
     for (const bench_figure_kind *k = bench_figure_kinds; !kind && k->name; k++)
         if (k->is_curve) DEBERTA_TRY(k->fill(drawing, err));
     if (!kind && is_empty(drawing)) DEBERTA_TRY(bench_fill_breakdown(drawing, err));
-    if (drawing->failed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    if (drawing->chart.failed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     return DEBERTA_OK;
 }
 
@@ -87,7 +74,7 @@ deberta_status bench_figures_can_draw(const bench_results *results, const bench_
     deberta_status status = fill(&drawing, kind, err);
     *can = !is_empty(&drawing);
     if (status == DEBERTA_OK && *can) status = save(&drawing, style, NULL, 0, err);
-    bench_release(&drawing);
+    chart_columns_free(&drawing.chart);
     return status;
 }
 
@@ -108,6 +95,6 @@ deberta_status bench_figures_draw(const bench_results *results, const bench_figu
 {
     bench_drawing drawing = {.results = results};
     const deberta_status status = draw(&drawing, kind, style, paths, path_count, err);
-    bench_release(&drawing);
+    chart_columns_free(&drawing.chart);
     return status;
 }

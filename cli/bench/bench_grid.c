@@ -30,8 +30,8 @@ static size_t place_of(const size_t *values, size_t value)
 static bool find_axes(bench_drawing *drawing, grid_axes *axes)
 {
     const bench_results *results = drawing->results;
-    axes->lengths = bench_take(drawing, results->count * sizeof *axes->lengths);
-    axes->layers = bench_take(drawing, results->count * sizeof *axes->layers);
+    axes->lengths = chart_take(&drawing->chart, results->count * sizeof *axes->lengths);
+    axes->layers = chart_take(&drawing->chart, results->count * sizeof *axes->layers);
     for (size_t k = 0; k < results->count && axes->lengths && axes->layers; k++) {
         if (results->result[k].lengths) continue;
         insert_once(axes->lengths, &axes->length_count, results->result[k].n);
@@ -49,7 +49,7 @@ typedef struct grid_points {
 static bool find_points(bench_drawing *drawing, const bench_group *group, grid_points *points)
 {
     const bench_results *results = drawing->results;
-    double *memory = bench_take(drawing, 3 * results->count * sizeof *memory);
+    double *memory = chart_take(&drawing->chart, 3 * results->count * sizeof *memory);
     *points = (grid_points){memory, memory + results->count, memory + 2 * results->count, 0};
     for (size_t k = 0; k < results->count && memory; k++) {
         const bench_result *r = &results->result[k];
@@ -69,19 +69,20 @@ static const char *surface_text(bench_drawing *drawing, const statistics_surface
     for (size_t a = 0; a < 2; a++) {
         for (size_t k = 0; k <= s->degree; k++) {
             const double c = s->coefficient[a][k];
-            parts[a] = bench_text(drawing, "%s%s%.3g%s", parts[a],
+            parts[a] = chart_text(&drawing->chart, "%s%s%.3g%s", parts[a],
                                   k == 0 ? (c < 0 ? DRAW_MINUS : "") : (c < 0 ? " " DRAW_MINUS " " : " + "), fabs(c),
                                   powers[k]);
         }
     }
-    return bench_text(drawing, "%s + layers · (%s) ms, off by at most %.1f %%", parts[0], parts[1], 100 * s->worst);
+    return chart_text(&drawing->chart, "%s + layers · (%s) ms, off by at most %.1f %%", parts[0], parts[1],
+                      100 * s->worst);
 }
 
 /* Two panels of a group: milliseconds, and percent of the measured time. Cells that were not measured stay NaN. */
 static bool add_group(bench_drawing *drawing, const grid_axes *axes, const bench_group *group, attention_panel *panels)
 {
     const size_t cells = axes->length_count * axes->layer_count;
-    float *values = bench_take(drawing, 2 * cells * sizeof *values);
+    float *values = chart_take(&drawing->chart, 2 * cells * sizeof *values);
     grid_points points;
     if (!values || !find_points(drawing, group, &points)) return false;
     for (size_t k = 0; k < 2 * cells; k++) values[k] = NAN;
@@ -99,14 +100,15 @@ static bool add_group(bench_drawing *drawing, const grid_axes *axes, const bench
     panels[1] =
         (attention_panel){fitted ? values + cells : NULL, axes->layer_count, "residual of the fit", HEATMAP_SIGNED};
     if (fitted)
-        bench_add_note(drawing, bench_text(drawing, "Fit, %s: %s.", group->name, surface_text(drawing, &surface)));
+        bench_add_note(drawing,
+                       chart_text(&drawing->chart, "Fit, %s: %s.", group->name, surface_text(drawing, &surface)));
     return true;
 }
 
 static const figure_label *number_labels(bench_drawing *drawing, const size_t *values, size_t count)
 {
-    figure_label *labels = bench_take(drawing, count * sizeof *labels);
-    for (size_t k = 0; k < count && labels; k++) labels[k].text = bench_text(drawing, "%zu", values[k]);
+    figure_label *labels = chart_take(&drawing->chart, count * sizeof *labels);
+    for (size_t k = 0; k < count && labels; k++) labels[k].text = chart_text(&drawing->chart, "%zu", values[k]);
     return labels;
 }
 
@@ -114,8 +116,8 @@ deberta_status bench_fill_grid(bench_drawing *drawing, deberta_error *err)
 {
     (void)err;
     grid_axes axes = {0};
-    attention_panel *panels = bench_take(drawing, 2 * drawing->group_count * sizeof *panels);
-    const char **titles = bench_take(drawing, drawing->group_count * sizeof *titles);
+    attention_panel *panels = chart_take(&drawing->chart, 2 * drawing->group_count * sizeof *panels);
+    const char **titles = chart_take(&drawing->chart, drawing->group_count * sizeof *titles);
     if (!panels || !titles || !find_axes(drawing, &axes)) return DEBERTA_OK;
     for (size_t g = 0; g < drawing->group_count; g++) {
         if (!add_group(drawing, &axes, &drawing->groups[g], &panels[2 * g])) return DEBERTA_OK;

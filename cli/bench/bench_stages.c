@@ -35,7 +35,7 @@ static part_list find_parts(bench_drawing *drawing)
         list.names[part] = "waiting";
         if (part == WAITING) continue;
         list.look[part] = stage_looks[used++];
-        const char *name = bench_text(drawing, "%s", cost_stage_name((profile_stage)part));
+        const char *name = chart_text(&drawing->chart, "%s", cost_stage_name((profile_stage)part));
         for (char *at = strchr(name, '_'); at; at = strchr(at, '_')) *at = ' ';
         list.names[part] = name;
     }
@@ -55,31 +55,27 @@ typedef struct stacks {
 /* One stack a result: of milliseconds, or of percent. */
 static void add_stacks(bench_drawing *drawing, const part_list *parts, const stacks *of, bool percent)
 {
-    chart_series *series = bench_take(drawing, PARTS * sizeof *series);
-    size_t used = 0;
-    for (size_t part = 0; part < PARTS && series; part++) {
-        double *y = parts->names[part] ? bench_take(drawing, of->count * sizeof *y) : NULL;
-        if (!y) continue;
+    chart_columns *c = &drawing->chart;
+    chart_add_panel(
+        c,
+        (chart_panel){
+            .title = of->title,
+            .x = {.label = of->axis, .scale = CHART_CATEGORIES, .categories = of->labels, .category_count = of->count},
+            .y = {.label = percent ? "% of an encode" : "one encode (ms)", .high = percent ? 100 : 0},
+            .stacked = true});
+    for (size_t part = 0; part < PARTS; part++) {
+        if (!parts->names[part]) continue;
+        chart_add_series(c, (chart_series){.name = parts->names[part], .kind = CHART_BARS, .look = parts->look[part]});
         for (size_t k = 0; k < of->count; k++)
-            y[k] = part_seconds(of->results[k], part) * (percent ? 100 / of->results[k]->breakdown_s : 1e3);
-        series[used++] = (chart_series){
-            .name = parts->names[part], .kind = CHART_BARS, .y = y, .count = of->count, .look = parts->look[part]};
+            chart_add_point(c, (double)k,
+                            part_seconds(of->results[k], part) * (percent ? 100 / of->results[k]->breakdown_s : 1e3));
     }
-    chart_panel *panel = used ? bench_add_panel(drawing) : NULL;
-    if (!panel) return;
-    *panel = (chart_panel){
-        .title = of->title,
-        .x = {.label = of->axis, .scale = CHART_CATEGORIES, .categories = of->labels, .category_count = of->count},
-        .y = {.label = percent ? "% of an encode" : "one encode (ms)"},
-        .series = series,
-        .series_count = used,
-        .stacked = true};
-    if (percent) panel->y.high = 100;
+    drawing->panel_count += chart_series_count(c) > 0;
 }
 
 static void add_both(bench_drawing *drawing, const part_list *parts, const stacks *of)
 {
-    drawing->columns = 2;
+    drawing->chart.across = 2;
     add_stacks(drawing, parts, of, false);
     add_stacks(drawing, parts, of, true);
 }
@@ -87,8 +83,8 @@ static void add_both(bench_drawing *drawing, const part_list *parts, const stack
 /* A group over its lengths, or over its numbers of layers if it has one length; false if it has one of both. */
 static bool add_group(bench_drawing *drawing, const part_list *parts, const bench_group *group)
 {
-    const bench_result **members = bench_take(drawing, drawing->results->count * sizeof *members);
-    figure_label *labels = bench_take(drawing, drawing->results->count * sizeof *labels);
+    const bench_result **members = chart_take(&drawing->chart, drawing->results->count * sizeof *members);
+    figure_label *labels = chart_take(&drawing->chart, drawing->results->count * sizeof *labels);
     stacks of = {.results = members, .labels = labels};
     trend_axis axis = TREND_LENGTH;
     for (; members && labels; axis = TREND_LAYERS) {
@@ -101,9 +97,9 @@ static bool add_group(bench_drawing *drawing, const part_list *parts, const benc
     if (of.count < 2) return false;
     const bool layers = axis == TREND_LAYERS;
     for (size_t k = 0; k < of.count; k++)
-        labels[k].text = bench_text(drawing, "%zu", layers ? members[k]->layers : members[k]->n);
-    of.title = bench_text(drawing, "%s, %s", group->name,
-                          layers ? bench_text(drawing, "n = %zu", members[0]->n)
+        labels[k].text = chart_text(&drawing->chart, "%zu", layers ? members[k]->layers : members[k]->n);
+    of.title = chart_text(&drawing->chart, "%s, %s", group->name,
+                          layers ? chart_text(&drawing->chart, "n = %zu", members[0]->n)
                                  : bench_count_text(drawing, members[0]->layers, "layer"));
     of.axis = layers ? "layers" : "tokens";
     add_both(drawing, parts, &of);
@@ -114,8 +110,8 @@ static bool add_group(bench_drawing *drawing, const part_list *parts, const benc
 static void add_single_results(bench_drawing *drawing, const part_list *parts)
 {
     const bench_results *all = drawing->results;
-    const bench_result **results = bench_take(drawing, all->count * sizeof *results);
-    figure_label *labels = bench_take(drawing, all->count * sizeof *labels);
+    const bench_result **results = chart_take(&drawing->chart, all->count * sizeof *results);
+    figure_label *labels = chart_take(&drawing->chart, all->count * sizeof *labels);
     stacks of = {.results = results, .labels = labels, .title = "time by stage"};
     for (size_t k = 0; k < all->count && results && labels; k++) {
         if (!all->result[k].has_breakdown) continue;
@@ -152,65 +148,59 @@ static bool find_roof(roof *found, const bench_results *results, const bench_res
     return found->gflops > 0 && found->gbs > 0;
 }
 
-/* A stage at every length: longer texts have more work for every byte of weights. */
-static chart_series stage_points(bench_drawing *drawing, const bench_result *const *members, size_t count,
-                                 profile_stage stage)
+/* A stage at every length: longer texts have more work for every byte of weights. False, and no series, where it has no
+ * point. */
+static bool add_stage_points(chart_columns *c, const bench_result *const *members, size_t count, profile_stage stage,
+                             chart_series like)
 {
-    double *x = bench_take(drawing, 2 * count * sizeof *x), *y = x ? x + count : NULL;
-    chart_series points = {.kind = CHART_LINE, .x = x, .y = y};
-    for (size_t k = 0; k < count && x; k++) {
+    chart_add_series(c, like);
+    for (size_t k = 0; k < count; k++) {
         const bench_stage *s = &members[k]->breakdown[stage];
-        if (!members[k]->has_breakdown || !(s->gflop > 0 && s->bytes > 0 && s->seconds > 0)) continue;
-        x[points.count] = 1e9 * s->gflop / s->bytes;
-        y[points.count++] = s->gflop / s->seconds;
+        if (members[k]->has_breakdown && s->gflop > 0 && s->bytes > 0 && s->seconds > 0)
+            chart_add_point(c, 1e9 * s->gflop / s->bytes, s->gflop / s->seconds);
     }
-    return points;
+    const chart_series *added = chart_last_series(c);
+    if (added && added->count) return true;
+    chart_drop_series(c);
+    return false;
 }
 
 /* Memory at the left, arithmetic at the right, from the lowest to the highest intensity that is drawn. */
-static chart_series roof_curve(bench_drawing *drawing, const roof *limit, const chart_series *series, size_t count)
+static void add_roof_curve(chart_columns *c, const roof *limit)
 {
     const double ridge = limit->gflops / limit->gbs;
-    double low = ridge, high = ridge, *x = bench_take(drawing, 6 * sizeof *x);
-    if (!x) return (chart_series){.kind = CHART_CURVE};
-    for (size_t s = 0; s < count; s++) {
-        for (size_t k = 0; k < series[s].count; k++) {
-            low = fmin(low, series[s].x[k]);
-            high = fmax(high, series[s].x[k]);
+    double low = ridge, high = ridge;
+    for (size_t s = 0; s < chart_series_count(c); s++) {
+        const chart_series *series = chart_nth_series(c, s);
+        for (size_t k = 0; k < series->count; k++) {
+            low = fmin(low, series->x[k]);
+            high = fmax(high, series->x[k]);
         }
     }
     const double at[] = {low / 1.5, ridge, high * 1.5};
-    for (size_t k = 0; k < 3; k++) {
-        x[k] = at[k];
-        x[3 + k] = fmin(limit->gflops, at[k] * limit->gbs);
-    }
-    return (chart_series){
-        .name = "measured limits", .kind = CHART_CURVE, .x = x, .y = x + 3, .count = 3, .look = DARK_LOOK};
+    chart_add_series(c, (chart_series){.name = "measured limits", .kind = CHART_CURVE, .look = DARK_LOOK});
+    for (size_t k = 0; k < 3; k++) chart_add_point(c, at[k], fmin(limit->gflops, at[k] * limit->gbs));
 }
 
 static void add_roofline(bench_drawing *drawing, const bench_group *group, const part_list *parts)
 {
-    const bench_result **members = bench_take(drawing, drawing->results->count * sizeof *members);
-    chart_series *series = bench_take(drawing, (PROFILE_STAGES + 1) * sizeof *series);
+    chart_columns *c = &drawing->chart;
+    const bench_result **members = chart_take(c, drawing->results->count * sizeof *members);
     roof limit;
-    size_t used = 0;
-    if (!members || !series || !find_roof(&limit, drawing->results, group->first)) return;
+    bool any = false;
+    if (!members || !find_roof(&limit, drawing->results, group->first)) return;
     const size_t count = bench_slice(drawing, group, TREND_LENGTH, members);
-    for (int stage = 0; stage < PROFILE_STAGES; stage++) {
-        series[used] = stage_points(drawing, members, count, (profile_stage)stage);
-        if (series[used].count == 0) continue;
-        series[used].name = parts->names[stage];
-        series[used++].look = parts->look[stage];
-    }
-    chart_panel *panel = used ? bench_add_panel(drawing) : NULL;
-    if (!panel) return;
-    series[used] = roof_curve(drawing, &limit, series, used);
-    *panel =
-        (chart_panel){.title = bench_text(drawing, "%s: %.0f GFLOP/s, %.0f GB/s", group->name, limit.gflops, limit.gbs),
-                      .x = {.label = "FLOP a byte", .scale = CHART_LOG10},
-                      .y = {.label = "GFLOP/s", .scale = CHART_LOG10},
-                      .series = series,
-                      .series_count = used + 1};
+    chart_add_panel(
+        c, (chart_panel){.title = chart_text(c, "%s: %.0f GFLOP/s, %.0f GB/s", group->name, limit.gflops, limit.gbs),
+                         .x = {.label = "FLOP a byte", .scale = CHART_LOG10},
+                         .y = {.label = "GFLOP/s", .scale = CHART_LOG10}});
+    for (int stage = 0; stage < PROFILE_STAGES; stage++)
+        any = add_stage_points(
+                  c, members, count, (profile_stage)stage,
+                  (chart_series){.name = parts->names[stage], .kind = CHART_LINE, .look = parts->look[stage]}) ||
+              any;
+    if (any) add_roof_curve(c, &limit);
+    drawing->panel_count += any;
 }
 
 deberta_status bench_fill_roofline(bench_drawing *drawing, deberta_error *err)
@@ -219,7 +209,7 @@ deberta_status bench_fill_roofline(bench_drawing *drawing, deberta_error *err)
     const part_list parts = find_parts(drawing);
     for (size_t g = 0; g < drawing->group_count; g++) add_roofline(drawing, &drawing->groups[g], &parts);
     if (drawing->panel_count == 0) return DEBERTA_OK;
-    drawing->columns = drawing->panel_count == 1 ? 1 : 2;
+    drawing->chart.across = drawing->panel_count == 1 ? 1 : 2;
     bench_add_note(drawing, "Bytes are the least that a stage must move if nothing stays in a cache between stages; "
                             "where weights do, a point may lie above the slope. Lines join the lengths, longer texts "
                             "to the right.");

@@ -22,7 +22,7 @@ static double part_start(const deberta_session *s) { return profile_start(sessio
 /* The scratch tells whose time it is. */
 static double part_lap(const deberta_session *s, const worker_scratch *scratch, profile_part part, double start)
 {
-    profile *times = session_profiling(s);
+    const profile *times = session_profiling(s);
     return times ? profile_lap_part(times, (size_t)(scratch - s->workers), part, start) : 0;
 }
 

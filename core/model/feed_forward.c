@@ -100,7 +100,7 @@ static void block_task(void *context, size_t part, size_t worker)
     const feed_forward_job *whole = context;
     deberta_session *s = whole->session;
     const kernels *table = &s->kernels;
-    profile *times = session_profiling(s);
+    const profile *times = session_profiling(s);
     double time = profile_start(times);
     size_t start = part_start(whole->rows, whole->parts, part),
            rows = part_start(whole->rows, whole->parts, part + 1) - start;
@@ -156,7 +156,7 @@ static void activate_task(void *context, size_t part, size_t worker)
 static void run_steps(feed_forward_job *job)
 {
     deberta_session *s = job->session;
-    profile *times = session_profiling(s);
+    const profile *times = session_profiling(s);
     double time = profile_start(times);
     linear_run_parallel(&s->kernels, s->executor, &job->output, 1);
     for_rows(job, first_norm_task);

@@ -57,7 +57,7 @@ typedef struct profile {
 static inline double profile_start(const profile *p) { return p ? clock_seconds() : 0; }
 
 /* Adds the time since `start` to a stage of this thread; returns now, the start of what follows. */
-static inline double profile_lap(profile *p, size_t worker, profile_stage stage, double start)
+static inline double profile_lap(const profile *p, size_t worker, profile_stage stage, double start)
 {
     if (!p) return 0;
     double now = clock_seconds();
@@ -66,7 +66,7 @@ static inline double profile_lap(profile *p, size_t worker, profile_stage stage,
 }
 
 /* The same for a part of attention, whose time is in its stage as well. */
-static inline double profile_lap_part(profile *p, size_t worker, profile_part part, double start)
+static inline double profile_lap_part(const profile *p, size_t worker, profile_part part, double start)
 {
     if (!p) return 0;
     double now = clock_seconds();
@@ -76,7 +76,7 @@ static inline double profile_lap_part(profile *p, size_t worker, profile_part pa
 
 /* The same for a stage that all threads share, between two of their loops: their waiting for each other counts as
  * theirs. */
-static inline double profile_lap_all(profile *p, profile_stage stage, double start)
+static inline double profile_lap_all(const profile *p, profile_stage stage, double start)
 {
     if (!p) return 0;
     double now = clock_seconds();

@@ -97,7 +97,7 @@ static inline size_t session_sequence_length(const deberta_session *session, siz
 }
 
 /* Profile of the session, NULL when off: what profile_start and profile_lap take. */
-static inline profile *session_profiling(deberta_session *session)
+static inline const profile *session_profiling(const deberta_session *session)
 {
     return session->internal.profile ? &session->profile : NULL;
 }

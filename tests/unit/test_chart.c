@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "tests/unit/golden_trace.h"
-#include "viz/chart.h"
+#include "viz/chart_columns.h"
 #include "viz/chart_axis.h"
 #include "viz/ticks.h"
 
@@ -38,6 +38,8 @@ static void round_ticks(void **state)
     assert_ticks(ticks_log(16, 4096, 2, 5), (double[]){16, 64, 256, 1024, 4096}, 5);
     assert_ticks(ticks_log(0.5, 200, 10, 4), (double[]){1, 10, 100}, 3);
     assert_ticks(ticks_log(1, 100, 10, 15), (double[]){1, 2, 5, 10, 20, 50, 100}, 7);
+    assert_ticks(ticks_log(1.6, 57, 10, 6), (double[]){2, 5, 10, 20, 50}, 5);
+    assert_ticks(ticks_log(0.2, 80, 10, 6), (double[]){0.3, 1, 3, 10, 30}, 5);
     assert_ticks(ticks_log(30, 60, 10, 4), (double[]){30, 40, 50, 60}, 4); /* no power of ten inside */
     assert_int_equal(ticks_linear(0, 1e-300, 5).count > 1, 1);
     for (size_t most = 2; most < 200; most++) /* never more than asked for, never more than fit */
@@ -291,9 +293,42 @@ static void wrong_charts_are_refused(void **state)
     assert_int_equal(lay_out(&spec, &notes), DEBERTA_E_ARGUMENT);
 }
 
+/* Arrays grow while points are added; what came to nothing is left out. */
+static void columns_become_panels(void **state)
+{
+    (void)state;
+    chart_columns c = {0};
+    chart_add_panel(&c, (chart_panel){.title = "empty"});
+    chart_add_series(&c, (chart_series){.name = "no points"});
+    chart_add_panel(&c, (chart_panel){.title = chart_text(&c, "panel %d", 2), .x = {.scale = CHART_CATEGORIES}});
+    chart_add_series(&c, (chart_series){.name = "points", .kind = CHART_LINE});
+    for (int k = 0; k < 1000; k++) chart_add_point(&c, k, 2 * k);
+    chart_add_series(&c, (chart_series){.name = "dropped"});
+    chart_add_point(&c, 1, 1);
+    chart_drop_series(&c);
+    chart_add_series(&c, (chart_series){.name = "spread", .kind = CHART_BAND});
+    chart_add_spread(&c, 7, 0, -1, 1);
+    chart_add_category(&c, "a");
+    chart_add_rule(&c, (chart_rule){.at = 3});
+    chart_nth_series(&c, 0)->name = "renamed";
+    size_t count;
+    const chart_panel *panels = chart_columns_panels(&c, &count);
+    assert_int_equal(count, 1);
+    assert_string_equal(panels->title, "panel 2");
+    assert_int_equal(panels->series_count, 2);
+    assert_string_equal(panels->series[0].name, "renamed");
+    assert_int_equal(panels->series[0].count, 1000);
+    assert_true(panels->series[0].x[999] == 999 && panels->series[0].y[999] == 1998 && !panels->series[0].low);
+    assert_true(panels->series[1].count == 1 && panels->series[1].low[0] == -1 && panels->series[1].high[0] == 1);
+    assert_true(panels->x.category_count == 1 && strcmp(panels->x.categories[0].text, "a") == 0);
+    assert_true(panels->rule_count == 1 && panels->rules[0].at == 3);
+    chart_columns_free(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_become_panels),
         cmocka_unit_test(round_ticks),
         cmocka_unit_test(numbers_are_short),
         cmocka_unit_test(latency_golden),

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: MIT */
+#include "viz/chart_columns.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/base/grow.h"
+
+enum { COLUMN_X, COLUMN_Y, COLUMN_LOW, COLUMN_HIGH, COLUMNS };
+
+struct chart_column_series {
+    chart_series series;
+    double *numbers[COLUMNS];
+    size_t capacity[COLUMNS];
+    bool spread; /* low and high were given */
+};
+
+struct chart_column_panel {
+    chart_panel panel;
+    chart_column_series *series;
+    size_t series_count, series_capacity;
+    figure_label *categories;
+    size_t category_capacity;
+    chart_rule *rules;
+    size_t rule_capacity;
+};
+
+/* ---------------------------------------------------------------------------------------------------------- memory */
+
+/* One more element of a growing array; NULL sets `failed`. */
+#define GROW(c, array, capacity, count) grow_by_one(c, (void **)&(array), &(capacity), (count), sizeof *(array))
+
+static bool grow_by_one(chart_columns *c, void **array, size_t *capacity, size_t count, size_t bytes)
+{
+    void *more = grown(*array, capacity, count + 1, bytes);
+    if (more) *array = more;
+    c->failed = c->failed || !more;
+    return more != NULL;
+}
+
+void *chart_take(chart_columns *c, size_t bytes)
+{
+    void *piece = GROW(c, c->memory, c->memory_capacity, c->memory_count) ? calloc(1, bytes + 1) : NULL;
+    if (piece)
+        c->memory[c->memory_count++] = piece;
+    else
+        c->failed = true;
+    return piece;
+}
+
+const char *chart_text(chart_columns *c, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    const int length = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    char *text = length > 0 ? chart_take(c, (size_t)length) : NULL;
+    if (!text) return "";
+    va_start(arguments, format);
+    vsnprintf(text, (size_t)length + 1, format, arguments);
+    va_end(arguments);
+    return text;
+}
+
+static void free_series(chart_column_series *series)
+{
+    for (size_t k = 0; k < COLUMNS; k++) free(series->numbers[k]);
+}
+
+void chart_columns_free(chart_columns *c)
+{
+    for (size_t p = 0; p < c->panel_count; p++) {
+        for (size_t s = 0; s < c->panels[p].series_count; s++) free_series(&c->panels[p].series[s]);
+        free(c->panels[p].series);
+        free(c->panels[p].categories);
+        free(c->panels[p].rules);
+    }
+    free(c->panels);
+    for (size_t k = 0; k < c->memory_count; k++) free(c->memory[k]);
+    free(c->memory);
+    *c = (chart_columns){0};
+}
+
+/* ---------------------------------------------------------------------------------------------------------- adding */
+
+static chart_column_panel *last_panel(const chart_columns *c)
+{
+    return c->failed || !c->panel_count ? NULL : &c->panels[c->panel_count - 1];
+}
+
+static chart_column_series *last_series(const chart_columns *c)
+{
+    chart_column_panel *panel = last_panel(c);
+    return panel && panel->series_count ? &panel->series[panel->series_count - 1] : NULL;
+}
+
+void chart_add_panel(chart_columns *c, chart_panel panel)
+{
+    if (GROW(c, c->panels, c->panel_capacity, c->panel_count))
+        c->panels[c->panel_count++] = (chart_column_panel){.panel = panel};
+}
+
+void chart_add_series(chart_columns *c, chart_series series)
+{
+    chart_column_panel *panel = last_panel(c);
+    if (panel && GROW(c, panel->series, panel->series_capacity, panel->series_count))
+        panel->series[panel->series_count++] = (chart_column_series){.series = series};
+}
+
+static void add_numbers(chart_columns *c, const double numbers[COLUMNS], bool spread)
+{
+    chart_column_series *to = last_series(c);
+    if (!to) return;
+    for (size_t k = 0; k < COLUMNS; k++) {
+        if (!GROW(c, to->numbers[k], to->capacity[k], to->series.count)) return;
+        to->numbers[k][to->series.count] = numbers[k];
+    }
+    to->spread = to->spread || spread;
+    to->series.count++;
+}
+
+void chart_add_point(chart_columns *c, double x, double y)
+{
+    add_numbers(c, (const double[COLUMNS]){x, y, y, y}, false);
+}
+
+void chart_add_spread(chart_columns *c, double x, double y, double low, double high)
+{
+    add_numbers(c, (const double[COLUMNS]){x, y, low, high}, true);
+}
+
+void chart_add_category(chart_columns *c, const char *name)
+{
+    chart_column_panel *to = last_panel(c);
+    if (to && GROW(c, to->categories, to->category_capacity, to->panel.x.category_count))
+        to->categories[to->panel.x.category_count++] = (figure_label){.text = name};
+}
+
+void chart_add_rule(chart_columns *c, chart_rule rule)
+{
+    chart_column_panel *to = last_panel(c);
+    if (to && GROW(c, to->rules, to->rule_capacity, to->panel.rule_count)) to->rules[to->panel.rule_count++] = rule;
+}
+
+/* -------------------------------------------------------------------------------------------------------- changing */
+
+chart_panel *chart_last_panel(chart_columns *c)
+{
+    chart_column_panel *panel = last_panel(c);
+    return panel ? &panel->panel : NULL;
+}
+
+/* Its arrays may have moved when it grew. */
+static chart_series *settled(chart_column_series *s)
+{
+    s->series.x = s->numbers[COLUMN_X];
+    s->series.y = s->numbers[COLUMN_Y];
+    s->series.low = s->spread ? s->numbers[COLUMN_LOW] : NULL;
+    s->series.high = s->spread ? s->numbers[COLUMN_HIGH] : NULL;
+    return &s->series;
+}
+
+chart_series *chart_nth_series(chart_columns *c, size_t index)
+{
+    chart_column_panel *panel = last_panel(c);
+    return panel && index < panel->series_count ? settled(&panel->series[index]) : NULL;
+}
+
+size_t chart_series_count(const chart_columns *c)
+{
+    const chart_column_panel *panel = last_panel(c);
+    return panel ? panel->series_count : 0;
+}
+
+chart_series *chart_last_series(chart_columns *c) { return chart_nth_series(c, chart_series_count(c) - 1); }
+
+void chart_drop_series(chart_columns *c)
+{
+    chart_column_panel *panel = last_panel(c);
+    if (panel && panel->series_count) free_series(&panel->series[--panel->series_count]);
+}
+
+/* --------------------------------------------------------------------------------------------------------- drawing */
+
+/* False where no series of it has points. */
+static bool settle_panel(chart_columns *c, chart_column_panel *from, chart_panel *to)
+{
+    *to = from->panel;
+    chart_series *series = chart_take(c, from->series_count * sizeof *series);
+    for (size_t s = 0; s < from->series_count && series; s++)
+        if (from->series[s].series.count) series[to->series_count++] = *settled(&from->series[s]);
+    to->series = series;
+    if (from->categories) to->x.categories = from->categories;
+    if (from->rules) to->rules = from->rules;
+    return to->series_count > 0;
+}
+
+const chart_panel *chart_columns_panels(chart_columns *c, size_t *count)
+{
+    chart_panel *panels = chart_take(c, c->panel_count * sizeof *panels);
+    *count = 0;
+    for (size_t p = 0; p < c->panel_count && panels; p++) *count += settle_panel(c, &c->panels[p], &panels[*count]);
+    if (c->failed) *count = 0;
+    return panels;
+}
+
+deberta_status chart_columns_draw(chart_columns *c, const figure_style *style, const char *const *paths,
+                                  size_t path_count, deberta_error *err)
+{
+    chart_figure figure = {.style = *style, .columns = c->across, .panel_height = c->panel_height};
+    figure.panels = chart_columns_panels(c, &figure.panel_count);
+    figure.panel_letters = figure.panel_count > 1;
+    if (c->failed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    return path_count ? figure_chart(&figure, paths, path_count, NULL, err)
+                      : figure_check(chart_layout, &figure, style, err);
+}

@@ -1,0 +1,67 @@
+/* A chart from columns of numbers: panels, their series and the points of those are added one after the other; the
+ * memory of all of it belongs to the columns.
+ *
+ *     chart_columns c = {0};
+ *     chart_add_panel(&c, (chart_panel){.title = "latency", .x = {.label = "tokens", .scale = CHART_LOG2}});
+ *     chart_add_series(&c, (chart_series){.name = "avx2", .kind = CHART_LINE});
+ *     for (...) chart_add_spread(&c, n, median, fastest, p95);              // or chart_add_point
+ *     status = chart_columns_draw(&c, &style, paths, path_count, err);
+ *     chart_columns_free(&c);
+ *
+ * Series without points and panels without series are left out. What runs out of memory is remembered, and said when
+ * the chart is drawn.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef VIZ_CHART_COLUMNS_H
+#define VIZ_CHART_COLUMNS_H
+
+#include "viz/chart.h"
+
+typedef struct chart_column_series chart_column_series;
+typedef struct chart_column_panel chart_column_panel;
+
+typedef struct chart_columns {
+    chart_column_panel *panels;
+    size_t panel_count, panel_capacity;
+    void **memory;
+    size_t memory_count, memory_capacity;
+    bool failed;         /* out of memory */
+    size_t across;       /* of the figure: panels side by side; 0: as many as fit */
+    double panel_height; /* mm; 0: from the width */
+} chart_columns;
+
+void chart_columns_free(chart_columns *c);
+/* Zeroed memory that lives as long as the columns; NULL sets `failed`. */
+void *chart_take(chart_columns *c, size_t bytes);
+/* printf into such memory; "" if there is none. */
+const char *chart_text(chart_columns *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* series, categories, rules and edges of the panel may be set already, or are added. */
+void chart_add_panel(chart_columns *c, chart_panel panel);
+/* To the last panel; x, y, low and high are added. */
+void chart_add_series(chart_columns *c, chart_series series);
+/* To the last series. */
+void chart_add_point(chart_columns *c, double x, double y);
+void chart_add_spread(chart_columns *c, double x, double y, double low, double high);
+/* A category of the last panel, and a rule across it; names are not copied. */
+void chart_add_category(chart_columns *c, const char *name);
+void chart_add_rule(chart_columns *c, chart_rule rule);
+
+/* The last panel, and the last of its series as it is so far, to be read or changed; NULL where memory ran out or
+ * there is none. Valid until something is added. */
+chart_panel *chart_last_panel(chart_columns *c);
+chart_series *chart_last_series(chart_columns *c);
+/* Series number `index` of the last panel. */
+chart_series *chart_nth_series(chart_columns *c, size_t index);
+size_t chart_series_count(const chart_columns *c);
+/* Takes the last series away again: it has turned out to be none. */
+void chart_drop_series(chart_columns *c);
+
+/* All panels that have series; they live as long as the columns. *count 0 where memory ran out. */
+const chart_panel *chart_columns_panels(chart_columns *c, size_t *count);
+/* One figure of all panels, as figure_chart; letters stand before the titles of several. Without paths it is only seen
+ * whether there is room for it. */
+deberta_status chart_columns_draw(chart_columns *c, const figure_style *style, const char *const *paths,
+                                  size_t path_count, deberta_error *err);
+
+#endif
