@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/results.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "bench/result_fields.h"
 
 static const struct {
     term_selection terms;
@@ -67,155 +68,58 @@ void bench_results_free(bench_results *results)
 
 /* ------------------------------------------------------------------------------------------------ tables of results */
 
-enum { CELL_BYTES = 256 };
-
-static double mebibytes(size_t bytes) { return (double)bytes / (1 << 20); }
-
-/* "16+40+128" for a ragged batch. Cut at the end of the cell. */
-static void write_lengths(char *cell, const bench_result *r)
+/* "16+40+128" for a ragged batch, else nothing. Cut at the end of the cell. */
+static void write_lengths(char cell[RECORD_CELL_BYTES], const bench_result *r)
 {
     size_t used = 0;
     *cell = '\0';
-    for (size_t i = 0; r->lengths && i < r->batch && used < CELL_BYTES; i++)
-        used += (size_t)snprintf(cell + used, CELL_BYTES - used, "%s%zu", i ? "+" : "", r->lengths[i]);
+    for (size_t i = 0; r->lengths && i < r->batch && used < RECORD_CELL_BYTES; i++)
+        used += (size_t)snprintf(cell + used, RECORD_CELL_BYTES - used, "%s%zu", i ? "+" : "", r->lengths[i]);
 }
 
-static void write_n(char *cell, const bench_result *r)
+static bool is_length(const record_field *field) { return strcmp(field->name, "n") == 0; }
+
+/* People read times with four figures that mean something, down to ten microseconds, and of a ragged batch all lengths.
+ */
+static void write_cell(char cell[RECORD_CELL_BYTES], const record_field *field, const bench_result *r, bool people)
 {
-    if (r->lengths) {
+    const int digits = r->time.median >= 1e-3 ? 3 : r->time.median >= 1e-4 ? 4 : 5;
+    if (people && is_length(field) && r->lengths)
         write_lengths(cell, r);
-    } else {
-        snprintf(cell, CELL_BYTES, "%zu", r->n);
-    }
+    else
+        record_cell(cell, field, r, people, digits);
 }
-
-/* A column: its title for people, its name in CSV (NULL: not there), and how its cell is written. An empty cell means
- * unknown. */
-typedef struct column {
-    const char *title, *name;
-    bool identifies; /* says what was measured: left out of the table for people where all rows agree */
-    void (*write)(char *cell, const bench_result *r);
-} column;
-
-#define WRITER(name, ...)                                                                                              \
-    static void name(char *cell, const bench_result *r) { snprintf(cell, CELL_BYTES, __VA_ARGS__); }
-/* The same, but empty where the value is 0, that is, not measured. */
-#define WRITER_IF(name, value, ...)                                                                                    \
-    static void name(char *cell, const bench_result *r)                                                                \
-    {                                                                                                                  \
-        *cell = '\0';                                                                                                  \
-        if (value) snprintf(cell, CELL_BYTES, __VA_ARGS__);                                                            \
-    }
-
-/* Four figures that mean something, down to ten microseconds. */
-static int digits_of_ms(const bench_result *r) { return r->time.median >= 1e-3 ? 3 : r->time.median >= 1e-4 ? 4 : 5; }
-
-WRITER(write_model, "%s", r->model)
-WRITER(write_engine, "%s", r->engine)
-WRITER(write_isa, "%s", r->isa)
-WRITER(write_precision, "%s", r->precision)
-WRITER(write_attention, "%s", r->attention)
-WRITER(write_cache, "%s", r->position_cache ? "on" : "off")
-WRITER(write_temperature, "%s", r->cold ? "cold" : "warm")
-WRITER(write_threads, "%zu", r->threads)
-WRITER(write_layers, "%zu", r->layers)
-WRITER(write_batch, "%zu", r->batch)
-WRITER(write_longest, "%zu", r->n)
-WRITER(write_tokens, "%zu", r->tokens)
-WRITER(write_count, "%zu", r->time.count)
-WRITER(write_median_ms, "%.*f", digits_of_ms(r), 1e3 * r->time.median)
-WRITER(write_mad_ms, "%.*f", digits_of_ms(r), 1e3 * r->time.mad)
-WRITER(write_min_ms, "%.*f", digits_of_ms(r), 1e3 * r->time.minimum)
-WRITER(write_p95_ms, "%.*f", digits_of_ms(r), 1e3 * r->time.p95)
-WRITER(write_median, "%.9g", r->time.median)
-WRITER(write_mad, "%.9g", r->time.mad)
-WRITER(write_min, "%.9g", r->time.minimum)
-WRITER(write_p95, "%.9g", r->time.p95)
-WRITER(write_low, "%.9g", r->time.low)
-WRITER(write_high, "%.9g", r->time.high)
-WRITER_IF(write_gflop, r->gflop > 0, "%.6g", r->gflop)
-WRITER_IF(write_reachable, r->gflop_reachable > 0, "%.6g", r->gflop_reachable)
-WRITER_IF(write_gflops, r->gflops > 0, "%.1f", r->gflops)
-WRITER_IF(write_percent, r->peak_fraction > 0, "%.1f", 100 * r->peak_fraction)
-WRITER_IF(write_fraction, r->peak_fraction > 0, "%.6g", r->peak_fraction)
-WRITER_IF(write_tokens_per_s, r->tokens_per_s > 0, "%.0f", r->tokens_per_s)
-WRITER_IF(write_rss_mib, r->peak_rss_bytes, "%.1f", mebibytes(r->peak_rss_bytes))
-WRITER_IF(write_workspace_mib, r->workspace_bytes, "%.1f", mebibytes(r->workspace_bytes))
-WRITER_IF(write_rss, r->peak_rss_bytes, "%zu", r->peak_rss_bytes)
-WRITER_IF(write_workspace, r->workspace_bytes, "%zu", r->workspace_bytes)
-WRITER(write_others, "%.3f", r->other_cores)
-WRITER_IF(write_checksum, r->checksum, "%016" PRIx64, r->checksum)
-
-static const column columns[] = {
-    {"model", "model", true, write_model},
-    {"engine", "engine", true, write_engine},
-    {"precision", "precision", true, write_precision},
-    {"isa", "isa", true, write_isa},
-    {"threads", "threads", true, write_threads},
-    {"attention", "attention", true, write_attention},
-    {"position cache", "position_cache", true, write_cache},
-    {"caches", "caches", true, write_temperature},
-    {"layers", "layers", true, write_layers},
-    {"batch", "batch", true, write_batch},
-    {"n", NULL, true, write_n},
-    {NULL, "n", false, write_longest},
-    {NULL, "lengths", false, write_lengths},
-    {NULL, "tokens", false, write_tokens},
-    {"median ms", NULL, false, write_median_ms},
-    {"MAD ms", NULL, false, write_mad_ms},
-    {"min ms", NULL, false, write_min_ms},
-    {"p95 ms", NULL, false, write_p95_ms},
-    {"samples", "repetitions", false, write_count},
-    {NULL, "min_s", false, write_min},
-    {NULL, "median_s", false, write_median},
-    {NULL, "mad_s", false, write_mad},
-    {NULL, "p95_s", false, write_p95},
-    {NULL, "median_low_s", false, write_low},
-    {NULL, "median_high_s", false, write_high},
-    {NULL, "gflop", false, write_gflop},
-    {NULL, "gflop_reachable", false, write_reachable},
-    {"GFLOP/s", "gflops", false, write_gflops},
-    {"% of peak", NULL, false, write_percent},
-    {NULL, "peak_fraction", false, write_fraction},
-    {"tokens/s", "tokens_per_s", false, write_tokens_per_s},
-    {"workspace MiB", NULL, false, write_workspace_mib},
-    {"peak RSS MiB", NULL, false, write_rss_mib},
-    {NULL, "workspace_bytes", false, write_workspace},
-    {NULL, "peak_rss_bytes", false, write_rss},
-    {NULL, "other_cores", false, write_others},
-    {NULL, "checksum", false, write_checksum},
-};
-enum { COLUMNS = sizeof columns / sizeof *columns };
 
 /* True if all rows agree; then `cell` holds what they say. */
-static bool is_constant(const bench_results *results, const column *c, char *cell)
+static bool is_constant(const bench_results *results, const record_field *field, char cell[RECORD_CELL_BYTES])
 {
-    char other[CELL_BYTES];
-    c->write(cell, &results->result[0]);
+    char other[RECORD_CELL_BYTES];
+    write_cell(cell, field, &results->result[0], true);
     for (size_t i = 1; i < results->count; i++) {
-        c->write(other, &results->result[i]);
+        write_cell(other, field, &results->result[i], true);
         if (strcmp(cell, other) != 0) return false;
     }
     return true;
 }
 
-/* Lengths are what one looks for first, so they stay even if there is only one. */
-static bool is_shown(const bench_results *results, const column *c, text_table_style style)
+/* People see what differs and what was found. Lengths are what one looks for first, so they stay even if there is only
+ * one. */
+static bool is_shown(const bench_results *results, const record_field *field, bool people)
 {
-    char cell[CELL_BYTES];
-    if (style == TEXT_TABLE_CSV) return c->name != NULL;
-    if (!c->title) return false;
-    if (c->write == write_n || !is_constant(results, c, cell)) return true;
-    return !c->identifies && *cell;
+    char cell[RECORD_CELL_BYTES];
+    if (!people) return true;
+    if (!field->title) return false;
+    if (is_length(field) || !is_constant(results, field, cell)) return true;
+    return !field->identifies && *cell;
 }
 
 static void print_caption(const bench_results *results, FILE *out)
 {
-    char cell[CELL_BYTES];
+    char cell[RECORD_CELL_BYTES];
     const char *separator = "";
-    for (size_t c = 0; c < COLUMNS; c++) {
-        if (!columns[c].identifies || columns[c].write == write_n || !is_constant(results, &columns[c], cell)) continue;
-        fprintf(out, "%s%s %s", separator, columns[c].title, cell);
+    for (const record_field *field = bench_result_fields; field->name; field++) {
+        if (!field->identifies || !is_constant(results, field, cell)) continue;
+        fprintf(out, "%s%s %s", separator, field->title, cell);
         separator = ", ";
     }
     fputs("\n\n", out);
@@ -223,23 +127,25 @@ static void print_caption(const bench_results *results, FILE *out)
 
 deberta_status bench_results_print(const bench_results *results, FILE *out, text_table_style style, deberta_error *err)
 {
-    if (results->count == 0) return DEBERTA_OK;
-    bool shown[COLUMNS];
+    const bool people = style != TEXT_TABLE_CSV;
+    const record_field *shown[64];
     size_t count = 0;
-    for (size_t c = 0; c < COLUMNS; c++) count += shown[c] = is_shown(results, &columns[c], style);
-    text_table table = text_table_make(count);
-    for (size_t c = 0; c < COLUMNS; c++) {
-        if (shown[c]) text_table_add(&table, "%s", style == TEXT_TABLE_CSV ? columns[c].name : columns[c].title);
-    }
+    if (results->count == 0) return DEBERTA_OK;
+    for (const record_field *field = bench_result_fields; field->name; field++)
+        if (is_shown(results, field, people)) shown[count++] = field;
+    text_table table = text_table_make(count + !people);
+    for (size_t c = 0; c < count; c++) text_table_add(&table, "%s", people ? shown[c]->title : shown[c]->name);
+    if (!people) text_table_add(&table, "lengths");
     for (size_t i = 0; i < results->count; i++) {
-        for (size_t c = 0; c < COLUMNS; c++) {
-            char cell[CELL_BYTES];
-            if (!shown[c]) continue;
-            columns[c].write(cell, &results->result[i]);
+        char cell[RECORD_CELL_BYTES];
+        for (size_t c = 0; c < count; c++) {
+            write_cell(cell, shown[c], &results->result[i], people);
             text_table_add(&table, "%s", cell);
         }
+        write_lengths(cell, &results->result[i]);
+        if (!people) text_table_add(&table, "%s", cell);
     }
-    if (style != TEXT_TABLE_CSV) print_caption(results, out);
+    if (people) print_caption(results, out);
     return text_table_finish(&table, out, style, err);
 }
 
@@ -290,8 +196,9 @@ static deberta_status print_breakdown(const bench_results *results, const bench_
     deberta_isa isa = DEBERTA_ISA_AUTO;
     deberta_isa_from_name(&isa, r->isa, NULL);
     double peak = machine_peak_gflops(&results->sheet.roofs, isa, r->threads);
-    char n[CELL_BYTES];
-    write_n(n, r);
+    char n[RECORD_CELL_BYTES];
+    snprintf(n, sizeof n, "%zu", r->n);
+    if (r->lengths) write_lengths(n, r);
     text_table table = text_table_make(sizeof titles / sizeof *titles);
     text_table_add_titles(&table, titles);
     bench_stage total = {0};

@@ -9,14 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "bench/results.h"
-#include "core/base/utf8.h"
-
-static void get_text(const json_t *object, const char *name, char *text, size_t capacity_bytes)
-{
-    const char *found = json_string_value(json_object_get(object, name));
-    if (found) utf8_copy(text, capacity_bytes, found);
-}
+#include "bench/result_fields.h"
 
 static double get_number(const json_t *object, const char *name)
 {
@@ -27,12 +20,6 @@ static size_t get_size(const json_t *object, const char *name)
 {
     double value = get_number(object, name);
     return value > 0 && value < 1e18 ? (size_t)value : 0;
-}
-
-static bool get_flag(const json_t *object, const char *name, bool fallback)
-{
-    const json_t *found = json_object_get(object, name);
-    return json_is_boolean(found) ? json_is_true(found) : fallback;
 }
 
 static void get_tiers(const json_t *environment, char *text, size_t capacity_bytes)
@@ -70,41 +57,9 @@ static void get_roofs(const json_t *environment, machine_roofs *roofs)
 static void get_environment(const json_t *e, bench_results *report)
 {
     machine_sheet *s = &report->sheet;
-    topology_info *t = &s->topology;
-#define TEXT(name, member) get_text(e, name, member, sizeof member)
-    TEXT("version", s->version);
-    TEXT("commit", s->commit);
-    TEXT("date", s->date);
-    TEXT("command", report->command);
-    TEXT("compiler", s->compiler);
-    TEXT("flags", s->flags);
-    TEXT("cpu", s->cpu);
-    TEXT("architecture", s->architecture);
-    TEXT("system", s->system);
-    TEXT("isa", s->isa);
-    TEXT("governor", s->governor);
-#undef TEXT
+    record_read(report, bench_environment_fields, e);
+    record_read(report, bench_cache_fields, json_object_get(e, "caches"));
     get_tiers(e, s->tiers, sizeof s->tiers);
-    s->dirty = get_flag(e, "dirty", false);
-    s->virtual_machine = get_flag(e, "virtual_machine", false);
-    t->cores = get_size(e, "cores");
-    t->logical = get_size(e, "logical");
-    t->packages = get_size(e, "packages");
-    t->numa_nodes = get_size(e, "numa_nodes");
-    t->usable_cores = get_size(e, "usable_cores");
-    t->cpu_quota = get_number(e, "cpu_quota");
-    const json_t *caches = json_object_get(e, "caches");
-    t->l1d_bytes = get_size(caches, "l1d_bytes");
-    t->l2_bytes = get_size(caches, "l2_bytes");
-    t->l3_bytes = get_size(caches, "l3_bytes");
-    s->memory_bytes = get_size(e, "memory_bytes");
-    s->load = get_number(e, "load");
-    s->clock_ghz = get_number(e, "clock_ghz");
-    s->clock_ghz_after = get_number(e, "clock_ghz_after");
-    s->activity.others = get_number(e, "other_cores");
-    s->activity.stolen = get_number(e, "stolen_cores");
-    report->load_s = get_number(e, "load_s");
-    report->load_peak_rss_bytes = get_size(e, "load_peak_rss_bytes");
     get_roofs(e, &s->roofs);
     size_t index;
     json_t *note;
@@ -120,14 +75,11 @@ static void get_breakdown(const json_t *object, bench_result *r)
     r->has_breakdown = json_is_object(stages);
     for (int s = 0; s < PROFILE_STAGES; s++) {
         const json_t *stage = json_object_get(stages, cost_stage_name((profile_stage)s));
-        r->breakdown[s].seconds = get_number(stage, "s");
-        r->breakdown[s].gflop = get_number(stage, "gflop");
-        r->breakdown[s].bytes = get_number(stage, "bytes");
+        record_read(&r->breakdown[s], bench_stage_fields, stage);
     }
     const json_t *parts = json_object_get(json_object_get(stages, cost_stage_name(PROFILE_ATTENTION)), "parts");
     for (int p = 0; p < PROFILE_PARTS; p++) {
-        const json_t *part = json_object_get(parts, cost_part_name((profile_part)p));
-        r->parts[p] = (bench_stage){.seconds = get_number(part, "s"), .gflop = get_number(part, "gflop")};
+        record_read(&r->parts[p], bench_part_fields, json_object_get(parts, cost_part_name((profile_part)p)));
     }
     r->waiting_s = get_number(json_object_get(stages, "waiting"), "s");
     r->breakdown_s = get_number(object, "breakdown_s");
@@ -171,36 +123,11 @@ static deberta_status get_result(const json_t *object, bench_result *r, const ch
     snprintf(r->engine, sizeof r->engine, "deberta");
     snprintf(r->precision, sizeof r->precision, "float32");
     snprintf(r->attention, sizeof r->attention, "full");
-#define TEXT(name, member) get_text(object, name, member, sizeof member)
-    TEXT("model", r->model);
-    TEXT("engine", r->engine);
-    TEXT("isa", r->isa);
-    TEXT("precision", r->precision);
-    TEXT("attention", r->attention);
-#undef TEXT
-    r->position_cache = get_flag(object, "position_cache", true);
-    r->cold = get_flag(object, "cold", false);
-    r->threads = get_size(object, "threads");
-    r->layers = get_size(object, "layers");
-    r->n = get_size(object, "n");
-    r->batch = get_size(object, "batch");
-    r->tokens = get_size(object, "tokens");
+    record_read(r, bench_result_fields, object);
     if (!*r->model || r->n == 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: results[%zu] has no model or no n", where, index);
     if (r->batch == 0) r->batch = 1;
     if (r->tokens == 0) r->tokens = r->n * r->batch;
-    r->other_cores = get_number(object, "other_cores");
-    r->gflop = get_number(object, "gflop");
-    r->gflop_reachable = get_number(object, "gflop_reachable");
-    r->table_rows = get_number(object, "table_rows");
-    r->reachable_rows = get_number(object, "reachable_rows");
-    r->gflops = get_number(object, "gflops");
-    r->peak_fraction = get_number(object, "peak_fraction");
-    r->tokens_per_s = get_number(object, "tokens_per_s");
-    r->peak_rss_bytes = get_size(object, "peak_rss_bytes");
-    r->workspace_bytes = get_size(object, "workspace_bytes");
-    const char *checksum = json_string_value(json_object_get(object, "checksum"));
-    r->checksum = checksum ? strtoull(checksum, NULL, 16) : 0;
     get_breakdown(object, r);
     DEBERTA_TRY(get_lengths(json_object_get(object, "lengths"), r, where, index, err));
     return get_samples(object, r, where, index, err);

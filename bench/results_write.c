@@ -1,12 +1,11 @@
 /* The JSON of a report: one member a fact, units in the names. results_read.c reads back the same.
  *
  * SPDX-License-Identifier: MIT */
-#include <inttypes.h>
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
 
-#include "bench/results.h"
+#include "bench/result_fields.h"
 #include "bench/trends.h"
 #include "output/json_text.h"
 
@@ -32,6 +31,11 @@ static void put_flag(writer w, const char *name, bool value) { put(w, name, json
 static void put_number(writer w, const char *name, double value)
 {
     put(w, name, isfinite(value) ? json_real(value) : json_null());
+}
+
+static void put_record(writer w, const record_field *fields, const void *record)
+{
+    if (!record_write(w.object, fields, record)) *w.failed = true;
 }
 
 static writer put_object(writer w, const char *name)
@@ -101,41 +105,11 @@ static void put_peaks(writer w, const machine_sheet *s)
 static void put_environment(writer w, const bench_results *report)
 {
     const machine_sheet *s = &report->sheet;
-    const topology_info *t = &s->topology;
-    put_text(w, "version", s->version);
-    put_text(w, "commit", s->commit);
-    put_flag(w, "dirty", s->dirty);
-    put_text(w, "date", s->date);
-    put_text(w, "command", report->command);
-    put_text(w, "compiler", s->compiler);
-    put_text(w, "flags", s->flags);
-    put_text(w, "cpu", s->cpu);
-    put_text(w, "architecture", s->architecture);
-    put_text(w, "system", s->system);
-    put_flag(w, "virtual_machine", s->virtual_machine);
+    put_record(w, bench_environment_fields, report);
+    put_record(put_object(w, "caches"), bench_cache_fields, report);
     put_tiers(w, s->tiers);
-    put_text(w, "isa", s->isa);
-    put_size(w, "cores", t->cores);
-    put_size(w, "logical", t->logical);
-    put_size(w, "packages", t->packages);
-    put_size(w, "numa_nodes", t->numa_nodes);
-    put_size(w, "usable_cores", t->usable_cores);
-    put_number(w, "cpu_quota", t->cpu_quota);
-    writer caches = put_object(w, "caches");
-    put_size(caches, "l1d_bytes", t->l1d_bytes);
-    put_size(caches, "l2_bytes", t->l2_bytes);
-    put_size(caches, "l3_bytes", t->l3_bytes);
-    put_size(w, "memory_bytes", s->memory_bytes);
-    put_text(w, "governor", s->governor);
-    put_number(w, "load", s->load);
-    put_number(w, "clock_ghz", s->clock_ghz);
-    put_number(w, "clock_ghz_after", s->clock_ghz_after);
-    put_number(w, "other_cores", s->activity.others);
-    put_number(w, "stolen_cores", s->activity.stolen);
     put_peaks(w, s);
     put_roofs(w, &s->roofs);
-    put_number(w, "load_s", report->load_s);
-    put_size(w, "load_peak_rss_bytes", report->load_peak_rss_bytes);
     json_t *notes = put_array(w, "notes");
     for (size_t i = 0; i < s->note_count; i++) append(notes, json_clean_text(s->notes[i]), w.failed);
 }
@@ -143,9 +117,7 @@ static void put_environment(writer w, const bench_results *report)
 static void put_parts(writer w, const bench_result *r)
 {
     for (int p = 0; p < PROFILE_PARTS; p++) {
-        writer part = put_object(w, cost_part_name((profile_part)p));
-        put_number(part, "s", r->parts[p].seconds);
-        put_number(part, "gflop", r->parts[p].gflop);
+        put_record(put_object(w, cost_part_name((profile_part)p)), bench_part_fields, &r->parts[p]);
     }
 }
 
@@ -154,9 +126,7 @@ static void put_breakdown(writer w, const bench_result *r)
     writer stages = put_object(w, "breakdown");
     for (int s = 0; s < PROFILE_STAGES; s++) {
         writer stage = put_object(stages, cost_stage_name((profile_stage)s));
-        put_number(stage, "s", r->breakdown[s].seconds);
-        put_number(stage, "gflop", r->breakdown[s].gflop);
-        put_number(stage, "bytes", r->breakdown[s].bytes);
+        put_record(stage, bench_stage_fields, &r->breakdown[s]);
         if (s == PROFILE_ATTENTION) put_parts(put_object(stage, "parts"), r);
     }
     put_number(put_object(stages, "waiting"), "s", r->waiting_s);
@@ -166,44 +136,13 @@ static void put_breakdown(writer w, const bench_result *r)
 static json_t *result_object(const bench_result *r, bool *failed)
 {
     writer w = {.object = json_object(), .failed = failed};
-    char checksum[17];
-    snprintf(checksum, sizeof checksum, "%016" PRIx64, r->checksum);
-    put_text(w, "model", r->model);
-    put_text(w, "engine", r->engine);
-    put_text(w, "isa", r->isa);
-    put_text(w, "precision", r->precision);
-    put_size(w, "threads", r->threads);
-    put_size(w, "batch", r->batch);
-    put_size(w, "n", r->n);
-    put_size(w, "tokens", r->tokens);
+    put_record(w, bench_result_fields, r);
     if (r->lengths) {
         json_t *lengths = put_array(w, "lengths");
         for (size_t i = 0; i < r->batch; i++) append(lengths, json_integer((json_int_t)r->lengths[i]), failed);
     }
-    put_size(w, "layers", r->layers);
-    put_text(w, "attention", r->attention);
-    put_flag(w, "position_cache", r->position_cache);
-    put_flag(w, "cold", r->cold);
-    put_size(w, "repetitions", r->time.count);
     json_t *samples = put_array(w, "samples_s");
     for (size_t i = 0; i < r->time.count; i++) append(samples, json_real(r->samples[i]), failed);
-    put_number(w, "min_s", r->time.minimum);
-    put_number(w, "median_s", r->time.median);
-    put_number(w, "median_low_s", r->time.low);
-    put_number(w, "median_high_s", r->time.high);
-    put_number(w, "mad_s", r->time.mad);
-    put_number(w, "p95_s", r->time.p95);
-    put_number(w, "other_cores", r->other_cores);
-    put_number(w, "gflop", r->gflop);
-    put_number(w, "gflop_reachable", r->gflop_reachable);
-    put_number(w, "table_rows", r->table_rows);
-    put_number(w, "reachable_rows", r->reachable_rows);
-    put_number(w, "gflops", r->gflops);
-    put_number(w, "peak_fraction", r->peak_fraction > 0 ? r->peak_fraction : NAN);
-    put_number(w, "tokens_per_s", r->tokens_per_s);
-    put_size(w, "peak_rss_bytes", r->peak_rss_bytes);
-    put_size(w, "workspace_bytes", r->workspace_bytes);
-    put_text(w, "checksum", checksum);
     if (r->has_breakdown) put_breakdown(w, r);
     return w.object;
 }

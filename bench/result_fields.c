@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/result_fields.h"
+
+static const char *const temperatures[] = {"warm", "cold"};
+
+/* The table for people has milliseconds, percent and MiB; files have SI units, which are in the names. */
+#define MILLISECONDS .scale = 1e3, .digits = RECORD_DIGITS_OF_ROW
+#define MEBIBYTES    .scale = 1.0 / (1 << 20), .digits = 1, .unknown_is_zero = true
+#define IDENTIFIES   .identifies = true
+#define KNOWN_IF_SET .unknown_is_zero = true
+#define END                                                                                                            \
+    {                                                                                                                  \
+        NULL, NULL, RECORD_IS_TEXT, .at = 0                                                                            \
+    }
+
+const record_field bench_result_fields[] = {
+    {"model", "model", RECORD_TEXT(bench_result, model), IDENTIFIES},
+    {"engine", "engine", RECORD_TEXT(bench_result, engine), IDENTIFIES},
+    {"precision", "precision", RECORD_TEXT(bench_result, precision), IDENTIFIES},
+    {"isa", "isa", RECORD_TEXT(bench_result, isa), IDENTIFIES},
+    {"threads", "threads", RECORD_SIZE(bench_result, threads), IDENTIFIES},
+    {"attention", "attention", RECORD_TEXT(bench_result, attention), IDENTIFIES},
+    {"position_cache", "position cache", RECORD_FLAG(bench_result, position_cache), IDENTIFIES, .fallback = true},
+    {"cold", "caches", RECORD_FLAG(bench_result, cold), IDENTIFIES, .words = temperatures},
+    {"layers", "layers", RECORD_SIZE(bench_result, layers), IDENTIFIES},
+    {"batch", "batch", RECORD_SIZE(bench_result, batch), IDENTIFIES},
+    {"n", "n", RECORD_SIZE(bench_result, n)},
+    {"tokens", NULL, RECORD_SIZE(bench_result, tokens)},
+    {"median_s", "median ms", RECORD_NUMBER(bench_result, time.median), MILLISECONDS},
+    {"mad_s", "MAD ms", RECORD_NUMBER(bench_result, time.mad), MILLISECONDS},
+    {"min_s", "min ms", RECORD_NUMBER(bench_result, time.minimum), MILLISECONDS},
+    {"p95_s", "p95 ms", RECORD_NUMBER(bench_result, time.p95), MILLISECONDS},
+    {"repetitions", "samples", RECORD_SIZE(bench_result, time.count)},
+    {"median_low_s", NULL, RECORD_NUMBER(bench_result, time.low)},
+    {"median_high_s", NULL, RECORD_NUMBER(bench_result, time.high)},
+    {"gflop", NULL, RECORD_NUMBER(bench_result, gflop)},
+    {"gflop_reachable", NULL, RECORD_NUMBER(bench_result, gflop_reachable)},
+    {"table_rows", NULL, RECORD_NUMBER(bench_result, table_rows)},
+    {"reachable_rows", NULL, RECORD_NUMBER(bench_result, reachable_rows)},
+    {"gflops", "GFLOP/s", RECORD_NUMBER(bench_result, gflops), .digits = 1, KNOWN_IF_SET},
+    {"peak_fraction", "% of peak", RECORD_NUMBER(bench_result, peak_fraction), .scale = 100, .digits = 1, KNOWN_IF_SET},
+    {"tokens_per_s", "tokens/s", RECORD_NUMBER(bench_result, tokens_per_s), KNOWN_IF_SET},
+    {"workspace_bytes", "workspace MiB", RECORD_SIZE(bench_result, workspace_bytes), MEBIBYTES},
+    {"peak_rss_bytes", "peak RSS MiB", RECORD_SIZE(bench_result, peak_rss_bytes), MEBIBYTES},
+    {"other_cores", NULL, RECORD_NUMBER(bench_result, other_cores)},
+    {"checksum", NULL, RECORD_BITS(bench_result, checksum)},
+    END,
+};
+
+const record_field bench_environment_fields[] = {
+    {"version", NULL, RECORD_TEXT(bench_results, sheet.version)},
+    {"commit", NULL, RECORD_TEXT(bench_results, sheet.commit)},
+    {"dirty", NULL, RECORD_FLAG(bench_results, sheet.dirty)},
+    {"date", NULL, RECORD_TEXT(bench_results, sheet.date)},
+    {"command", NULL, RECORD_TEXT(bench_results, command)},
+    {"compiler", NULL, RECORD_TEXT(bench_results, sheet.compiler)},
+    {"flags", NULL, RECORD_TEXT(bench_results, sheet.flags)},
+    {"cpu", NULL, RECORD_TEXT(bench_results, sheet.cpu)},
+    {"architecture", NULL, RECORD_TEXT(bench_results, sheet.architecture)},
+    {"system", NULL, RECORD_TEXT(bench_results, sheet.system)},
+    {"virtual_machine", NULL, RECORD_FLAG(bench_results, sheet.virtual_machine)},
+    {"isa", NULL, RECORD_TEXT(bench_results, sheet.isa)},
+    {"cores", NULL, RECORD_SIZE(bench_results, sheet.topology.cores)},
+    {"logical", NULL, RECORD_SIZE(bench_results, sheet.topology.logical)},
+    {"packages", NULL, RECORD_SIZE(bench_results, sheet.topology.packages)},
+    {"numa_nodes", NULL, RECORD_SIZE(bench_results, sheet.topology.numa_nodes)},
+    {"usable_cores", NULL, RECORD_SIZE(bench_results, sheet.topology.usable_cores)},
+    {"cpu_quota", NULL, RECORD_NUMBER(bench_results, sheet.topology.cpu_quota)},
+    {"memory_bytes", NULL, RECORD_SIZE(bench_results, sheet.memory_bytes)},
+    {"governor", NULL, RECORD_TEXT(bench_results, sheet.governor)},
+    {"load", NULL, RECORD_NUMBER(bench_results, sheet.load)},
+    {"clock_ghz", NULL, RECORD_NUMBER(bench_results, sheet.clock_ghz)},
+    {"clock_ghz_after", NULL, RECORD_NUMBER(bench_results, sheet.clock_ghz_after)},
+    {"other_cores", NULL, RECORD_NUMBER(bench_results, sheet.activity.others)},
+    {"stolen_cores", NULL, RECORD_NUMBER(bench_results, sheet.activity.stolen)},
+    {"load_s", NULL, RECORD_NUMBER(bench_results, load_s)},
+    {"load_peak_rss_bytes", NULL, RECORD_SIZE(bench_results, load_peak_rss_bytes)},
+    END,
+};
+
+const record_field bench_cache_fields[] = {
+    {"l1d_bytes", NULL, RECORD_SIZE(bench_results, sheet.topology.l1d_bytes)},
+    {"l2_bytes", NULL, RECORD_SIZE(bench_results, sheet.topology.l2_bytes)},
+    {"l3_bytes", NULL, RECORD_SIZE(bench_results, sheet.topology.l3_bytes)},
+    END,
+};
+
+const record_field bench_stage_fields[] = {
+    {"s", NULL, RECORD_NUMBER(bench_stage, seconds)},
+    {"gflop", NULL, RECORD_NUMBER(bench_stage, gflop)},
+    {"bytes", NULL, RECORD_NUMBER(bench_stage, bytes)},
+    END,
+};
+
+const record_field bench_part_fields[] = {
+    {"s", NULL, RECORD_NUMBER(bench_stage, seconds)},
+    {"gflop", NULL, RECORD_NUMBER(bench_stage, gflop)},
+    END,
+};

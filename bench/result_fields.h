@@ -1,0 +1,18 @@
+/* What is in bench results, described once: for the writer and the reader of the JSON, for CSV and for tables. Inside
+ * of results*.c.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef BENCH_RESULT_FIELDS_H
+#define BENCH_RESULT_FIELDS_H
+
+#include "bench/results.h"
+#include "output/record.h"
+
+/* Of a bench_result, but for its samples, lengths and breakdown. */
+extern const record_field bench_result_fields[];
+/* Of bench_results: the environment, but for tiers, roofs and notes; and its object "caches". */
+extern const record_field bench_environment_fields[], bench_cache_fields[];
+/* Of a bench_stage; a part of a stage has only the first two. */
+extern const record_field bench_stage_fields[], bench_part_fields[];
+
+#endif

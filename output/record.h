@@ -1,0 +1,56 @@
+/* A C struct whose members are described once: from the description come its JSON, the reader of that JSON, and the
+ * cells of CSV files and of tables for people.
+ *
+ *     static const record_field fields[] = {
+ *         {"threads", "threads", RECORD_SIZE(bench_result, threads)},
+ *         {"median_s", "median ms", RECORD_NUMBER(bench_result, time.median), .scale = 1e3, .digits = 3},
+ *         {NULL},
+ *     };
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef OUTPUT_RECORD_H
+#define OUTPUT_RECORD_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef enum record_type {
+    RECORD_IS_TEXT,   /* char [bytes] */
+    RECORD_IS_SIZE,   /* size_t */
+    RECORD_IS_NUMBER, /* double; JSON null where it is not finite */
+    RECORD_IS_FLAG,   /* bool */
+    RECORD_IS_BITS    /* uint64_t: 16 hexadecimal digits in a text */
+} record_type;
+
+typedef struct record_field {
+    const char *name;  /* in JSON and CSV; NULL ends a list */
+    const char *title; /* of the column for people; NULL: not shown to them */
+    record_type type;
+    size_t at, bytes;         /* offset and size of the member */
+    double scale;             /* for people: times this; 0: as it is */
+    int digits;               /* for people: behind the point; RECORD_DIGITS_OF_ROW: as the caller says */
+    bool identifies;          /* what it is of, not what was found */
+    bool unknown_is_zero;     /* 0: an empty cell; of a RECORD_IS_NUMBER, JSON null too */
+    bool fallback;            /* of a flag that is absent from the JSON */
+    const char *const *words; /* of a flag, for people: of false, of true; NULL: off, on */
+} record_field;
+
+enum { RECORD_DIGITS_OF_ROW = -1, RECORD_CELL_BYTES = 256 };
+
+#define RECORD_MEMBER(S, member, T)                                                                                    \
+    .at = offsetof(S, member) + 0 * sizeof(&((S *)0)->member == (T *)0), .bytes = sizeof(((S *)0)->member)
+#define RECORD_TEXT(S, member)   RECORD_IS_TEXT, .at = offsetof(S, member), .bytes = sizeof(((S *)0)->member)
+#define RECORD_SIZE(S, member)   RECORD_IS_SIZE, RECORD_MEMBER(S, member, size_t)
+#define RECORD_NUMBER(S, member) RECORD_IS_NUMBER, RECORD_MEMBER(S, member, double)
+#define RECORD_FLAG(S, member)   RECORD_IS_FLAG, RECORD_MEMBER(S, member, bool)
+#define RECORD_BITS(S, member)   RECORD_IS_BITS, RECORD_MEMBER(S, member, uint64_t)
+
+/* Adds all fields as members; false if memory ran out. */
+bool record_write(json_t *object, const record_field *fields, const void *record);
+/* Members that are absent, or of another type, are 0, empty or the fallback. */
+void record_read(void *record, const record_field *fields, const json_t *object);
+/* One cell, for people or for CSV; empty where the value is unknown. digits: of RECORD_DIGITS_OF_ROW. */
+void record_cell(char cell[RECORD_CELL_BYTES], const record_field *field, const void *record, bool people, int digits);
+
+#endif
