@@ -314,10 +314,7 @@ deberta_isa deberta_session_isa(const deberta_session *session) { return session
 size_t deberta_session_threads(const deberta_session *session) { return session->threads; }
 size_t deberta_session_memory_bytes(const deberta_session *session) { return session->arena.capacity_bytes; }
 
-profile *session_profile(deberta_session *session)
-{
-    return session->internal.profile ? &session->profile : NULL;
-}
+profile *session_profile(deberta_session *session) { return session->internal.profile ? &session->profile : NULL; }
 
 deberta_status deberta_session_check_finite(const deberta_session *s, deberta_error *err)
 {
