@@ -97,8 +97,6 @@ void batch_file_close(batch_file **file_place)
     *file_place = NULL;
 }
 
-size_t batch_file_steps(const batch_file *file) { return file->steps; }
-
 /* Without looking at masks: what there can be at most. */
 size_t batch_file_most_tokens(const batch_file *file) { return file->sequences * file->columns; }
 
@@ -107,7 +105,7 @@ size_t batch_file_most_tokens(const batch_file *file) { return file->sequences *
 /* A step while it is read: as the file has it, row by row. */
 typedef struct raw_step {
     const batch_file *file;
-    size_t step, width;
+    size_t number, step, width;     /* of the run; in the file */
     int64_t *values[BATCH_TENSORS]; /* of a step; NULL: not there */
     float *targets, *delta;
     size_t *lengths, *shard_of, *order;
@@ -206,24 +204,6 @@ static deberta_status measure_sequences(raw_step *raw, deberta_error *err)
     return DEBERTA_OK;
 }
 
-/* Longest first, each to the shard with the fewest tokens; of equals the lower number. */
-static void deal(raw_step *raw, size_t shards)
-{
-    const size_t count = raw->file->sequences;
-    size_t filled[MAX_ROW_PARTS] = {0};
-    for (size_t i = 0; i < count; i++) raw->shard_of[i] = shards;
-    for (size_t dealt = 0; dealt < count; dealt++) {
-        size_t longest = count, least = 0;
-        for (size_t i = 0; i < count; i++)
-            if (raw->shard_of[i] == shards && (longest == count || raw->lengths[i] > raw->lengths[longest]))
-                longest = i;
-        for (size_t shard = 1; shard < shards; shard++)
-            if (filled[shard] < filled[least]) least = shard;
-        raw->shard_of[longest] = least;
-        filled[least] += raw->lengths[longest];
-    }
-}
-
 static bool allocate_batch(const raw_step *raw, size_t shards, step_batch *batch)
 {
     const batch_file *file = raw->file;
@@ -288,8 +268,10 @@ static deberta_status build(raw_step *raw, size_t shards, step_batch *batch, deb
 {
     const batch_file *file = raw->file;
     size_t sequence = 0;
-    *batch = (step_batch){
-        .sequences = file->sequences, .choices = file->choices, .questions = file->sequences / file->choices};
+    *batch = (step_batch){.sequences = file->sequences,
+                          .choices = file->choices,
+                          .questions = file->sequences / file->choices,
+                          .epoch = (double)(raw->number + 1) / (double)file->steps};
     for (size_t i = 0; i < file->sequences; i++) batch->tokens += raw->lengths[i];
     if (!allocate_batch(raw, shards, batch)) return no_memory(err);
     for (size_t shard = 0; shard < shards; shard++) {
@@ -308,14 +290,14 @@ static deberta_status build(raw_step *raw, size_t shards, step_batch *batch, deb
 deberta_status batch_file_read(const batch_file *file, size_t step, size_t shards, size_t width, step_batch *batch,
                                deberta_error *err)
 {
-    raw_step raw = {.file = file, .step = step % file->steps, .width = width};
+    raw_step raw = {.file = file, .number = step, .step = step % file->steps, .width = width};
     *batch = (step_batch){0};
     raw.lengths = calloc(file->sequences, sizeof *raw.lengths);
     raw.shard_of = calloc(file->sequences, sizeof *raw.shard_of);
     deberta_status status = raw.lengths && raw.shard_of ? read_raw(&raw, err) : no_memory(err);
     if (status == DEBERTA_OK) status = measure_sequences(&raw, err);
     if (status == DEBERTA_OK) {
-        deal(&raw, shards);
+        step_batch_deal(raw.lengths, file->sequences, shards, raw.shard_of);
         status = build(&raw, shards, batch, err);
     }
     free_raw(&raw);
@@ -323,22 +305,10 @@ deberta_status batch_file_read(const batch_file *file, size_t step, size_t shard
     return status;
 }
 
-void step_batch_free(step_batch *batch)
+static deberta_status read_source(void *context, size_t step, size_t shards, size_t width, step_batch *batch,
+                                  deberta_error *err)
 {
-    free(batch->starts);
-    free(batch->shard_bounds);
-    free(batch->origin);
-    free(batch->ids);
-    free(batch->mask);
-    free(batch->token_types);
-    free(batch->positions);
-    free(batch->sampled_ids);
-    free(batch->labels);
-    free(batch->sequence_labels);
-    free(batch->targets);
-    free(batch->starts_of_answer);
-    free(batch->ends_of_answer);
-    free(batch->question_labels);
-    free(batch->delta);
-    *batch = (step_batch){0};
+    return batch_file_read(context, step, shards, width, batch, err);
 }
+
+batch_source batch_file_source(batch_file *file) { return (batch_source){.context = file, .read = read_source}; }

@@ -13,14 +13,12 @@ typedef struct batch_file batch_file;
 deberta_status batch_file_open(batch_file **file, const char *path, bool has_steps, step_task task, deberta_error *err);
 void batch_file_close(batch_file **file);
 
-size_t batch_file_steps(const batch_file *file);
 /* Tokens of the longest step: what a learner must have room for. */
 size_t batch_file_most_tokens(const batch_file *file);
 
-/* The step's sequences, dealt to shards: longest first, each to the shard with the fewest tokens; in a shard in
- * ascending number. width: the hidden size, which `delta` must have. Release with step_batch_free. */
+/* Steps beyond the last begin again with the first. width: the hidden size, which `delta` must have. */
 deberta_status batch_file_read(const batch_file *file, size_t step, size_t shards, size_t width, step_batch *batch,
                                deberta_error *err);
-void step_batch_free(step_batch *batch);
+batch_source batch_file_source(batch_file *file);
 
 #endif

@@ -48,8 +48,9 @@ static void begin_line(FILE *log, size_t step, double loss)
 static deberta_status end_line(FILE *log, const char *folder, const step_report *report, double began,
                                deberta_error *err)
 {
-    fprintf(log, "\"learning_rate\": %.17g, \"tokens\": %zu, \"labelled\": %zu, \"seconds\": %.3f}\n",
-            report->learning_rate, report->result.tokens, report->result.labelled, clock_seconds() - began);
+    fprintf(log, "\"learning_rate\": %.17g, \"sequences\": %zu, \"tokens\": %zu, \"labelled\": %zu, ",
+            report->learning_rate, report->sequences, report->result.tokens, report->result.labelled);
+    fprintf(log, "\"epoch\": %.17g, \"seconds\": %.3f}\n", report->epoch, clock_seconds() - began);
     if (fflush(log) != 0) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(folder), strerror(errno));
     return DEBERTA_OK;
 }

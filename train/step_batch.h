@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/base/status.h"
+
 enum { NOT_LABELLED = -100 };
 
 typedef struct step_batch {
@@ -23,9 +25,23 @@ typedef struct step_batch {
     int32_t *starts_of_answer, *ends_of_answer; /* [sequences] */
     size_t choices;                             /* sequences of a question */
     size_t questions;
+    double epoch;             /* how often the data has been gone through behind this step */
     int32_t *question_labels; /* [questions] */
     int32_t *sampled_ids;     /* [tokens]: what a discriminator reads */
     float *delta;             /* [tokens][h]: where the ascent of SiFT begins */
 } step_batch;
+
+void step_batch_free(step_batch *batch);
+
+/* Which shard every sequence goes to: longest first, each to the shard with the fewest tokens; of equals the lower
+ * number. In a shard sequences lie in ascending number. */
+void step_batch_deal(const size_t *lengths, size_t count, size_t shards, size_t *shard_of);
+
+/* Where the batch of a step (from 0) comes from. width: the hidden size. Release with step_batch_free. */
+typedef struct batch_source {
+    void *context;
+    deberta_status (*read)(void *context, size_t step, size_t shards, size_t width, step_batch *batch,
+                           deberta_error *err);
+} batch_source;
 
 #endif

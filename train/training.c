@@ -18,7 +18,9 @@ deberta_status training_gradients(const training *t, size_t step, step_report *r
     step_batch batch;
     learner *l = t->learner;
     *report = (step_report){.step = step + 1};
-    DEBERTA_TRY(batch_file_read(t->batches, step, l->options.parts, l->model->config.hidden_size, &batch, err));
+    DEBERTA_TRY(t->batches.read(t->batches.context, step, l->options.parts, l->model->config.hidden_size, &batch, err));
+    report->sequences = batch.sequences;
+    report->epoch = batch.epoch;
     deberta_status status = run_batch(t, &batch, &report->result, err);
     step_batch_free(&batch);
     DEBERTA_TRY(status);

@@ -4,12 +4,12 @@
 #ifndef TRAIN_TRAINING_H
 #define TRAIN_TRAINING_H
 
-#include "train/batch_file.h"
 #include "train/optimizer.h"
+#include "train/step.h"
 
 typedef struct training {
     learner *learner;
-    const batch_file *batches; /* used round and round */
+    batch_source batches;
     step_options options;
     optimizer optimizer;
     void (*on_gradients)(void *context); /* before they are looked at; NULL: nothing to do */
@@ -18,6 +18,8 @@ typedef struct training {
 
 typedef struct step_report {
     size_t step; /* counted from 1 */
+    size_t sequences;
+    double epoch; /* of step_batch */
     step_result result;
     double learning_rate, gradient_norm; /* the norm before clipping */
 } step_report;

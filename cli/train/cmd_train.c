@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/train/train_options.h"
+#include "cli/train/train_data.h"
 #include "command/run.h"
 #include "train/run_folder.h"
 
@@ -12,7 +12,7 @@ typedef struct train_job {
     const train_options *options;
     training_pair pair;
     training *model; /* &pair.discriminator */
-    batch_file *batches;
+    train_data data;
     progress_bar progress;
 } train_job;
 
@@ -20,15 +20,18 @@ static const char *model_folder(const train_job *job) { return job->options->com
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
 
-/* mlm_emd where the model has it, if nothing was asked for. */
-static deberta_status choose_head(const train_job *job, training *run, const char *folder, deberta_error *err)
+/* What the data must fit, and mlm_emd where the model has it, if nothing was asked for. */
+static deberta_status describe_model(const train_job *job, training *run, train_target *target, deberta_error *err)
 {
     const deberta_model_options options = {.struct_size = sizeof options, .describe_only = 1};
     deberta_model *model = NULL;
+    DEBERTA_TRY(deberta_model_open(&model, target->folder, &options, err));
     run->options.decodes = job->options->head == TRAIN_HEAD_MLM_EMD;
-    if (run->options.task != STEP_MLM || job->options->head != TRAIN_HEAD_AUTO) return DEBERTA_OK;
-    DEBERTA_TRY(deberta_model_open(&model, folder, &options, err));
-    run->options.decodes = deberta_task_width(model, DEBERTA_TASK_MLM_EMD) > 0;
+    if (run->options.task == STEP_MLM && job->options->head == TRAIN_HEAD_AUTO)
+        run->options.decodes = deberta_task_width(model, DEBERTA_TASK_MLM_EMD) > 0;
+    const bool reads_positions = model->config.position_biased_input || run->options.decodes;
+    target->vocabulary = model->config.vocabulary_size;
+    target->places = reads_positions ? model->config.max_positions : 0;
     deberta_model_free(&model);
     return DEBERTA_OK;
 }
@@ -38,29 +41,31 @@ static deberta_status open_training(const train_job *job, training *run, const c
     const train_options *o = job->options;
     const size_t passes = o->sift > 0 ? 2 : 1;
     const optimizer_options recipe = train_recipe(o);
-    DEBERTA_TRY(choose_head(job, run, folder, err));
-    run->batches = job->batches;
+    run->batches = job->data.source;
     const learner_options options = {
         .threads = o->common.threads,
-        .max_tokens = passes * batch_file_most_tokens(job->batches),
+        .max_tokens = passes * job->data.most_tokens,
         .parts = o->shards,
         .isa = o->common.isa,
         .reference = (deberta_reference)o->common.reference,
         .decodes = run->options.decodes,
     };
     DEBERTA_TRY(learner_open(&run->learner, folder, &options, err));
-    if (!o->batches) return DEBERTA_OK;
+    if (!train_runs(o)) return DEBERTA_OK;
     return optimizer_open(&run->optimizer, &run->learner->set, run->learner->model->config.layers, &recipe, err);
 }
 
 static deberta_status open_job(train_job *job, deberta_error *err)
 {
     const train_options *o = job->options;
-    const bool runs = o->batches != NULL;
-    DEBERTA_TRY(batch_file_open(&job->batches, runs ? o->batches : o->batch, runs, job->model->options.task, err));
-    DEBERTA_TRY(open_training(job, job->model, model_folder(job), err));
+    train_target target = {.folder = model_folder(job), .task = job->model->options.task},
+                 generator = {.folder = o->generator};
+    DEBERTA_TRY(describe_model(job, job->model, &target, err));
+    DEBERTA_TRY(train_data_open(&job->data, o, &target, err));
+    DEBERTA_TRY(open_training(job, job->model, target.folder, err));
     if (!o->generator) return DEBERTA_OK;
     job->pair.generator.options.task = STEP_MLM;
+    DEBERTA_TRY(describe_model(job, &job->pair.generator, &generator, err));
     DEBERTA_TRY(open_training(job, &job->pair.generator, o->generator, err));
     return pair_open(&job->pair, err);
 }
@@ -72,7 +77,7 @@ static void close_job(train_job *job)
         optimizer_free(&both[i]->optimizer);
         learner_free(&both[i]->learner);
     }
-    batch_file_close(&job->batches);
+    train_data_close(&job->data);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- one step */
@@ -167,7 +172,7 @@ static int run_task(const common_options *common, step_task task)
     if (!run_is_model_place(common)) return EXIT_INPUT;
     if (open_job(&job, &error) != DEBERTA_OK)
         status = say_error(common, &error);
-    else if (o->batches)
+    else if (train_runs(o))
         status = run_all_steps(&job);
     else
         status = o->generator ? run_one_pair(&job) : run_one_step(&job);
@@ -184,21 +189,27 @@ static int run_choice(const common_options *options) { return run_task(options, 
 static int run_token(const common_options *options) { return run_task(options, STEP_TOKEN); }
 static int run_qa(const common_options *options) { return run_task(options, STEP_ANSWER); }
 
-#define TASK(word_, summary_, table_, run_)                                                                            \
+#define TASK(word_, summary_, table_, run_, example_)                                                                  \
     {                                                                                                                  \
         .name = word_, .summary = summary_, .arguments = "MODEL", .min_arguments = 1, .max_arguments = 1,              \
-        .options = table_, .size = sizeof(train_options), .defaults = &train_defaults,                                 \
-        .example = "  deberta " word_ " deberta-v3-small --dropout 0 --batch batch.safetensors --json\n", .run = run_  \
+        .options = table_, .size = sizeof(train_options), .defaults = &train_defaults, .example = example_,            \
+        .run = run_                                                                                                    \
     }
-static const command train_mlm = TASK("train mlm", "the masked language model", train_mlm_options_table, run_mlm);
-static const command train_rtd =
-    TASK("train rtd", "a discriminator of replaced tokens", train_rtd_options_table, run_rtd);
+#define BATCH_EXAMPLE(word_) "  deberta " word_ " deberta-v3-small --dropout 0 --batch batch.safetensors --json\n"
+static const command train_mlm =
+    TASK("train mlm", "the masked language model", train_mlm_options_table, run_mlm,
+         "  deberta train mlm deberta-v3-small --dropout 0 --text corpus.txt --steps 1000 --out trained\n");
+static const command train_rtd = TASK("train rtd", "a discriminator of replaced tokens", train_rtd_options_table,
+                                      run_rtd, BATCH_EXAMPLE("train rtd"));
 static const command finetune_sequence =
-    TASK("finetune sequence", "classes, or one value, of texts", train_sift_options_table, run_sequence);
-static const command finetune_choice =
-    TASK("finetune choice", "the right one of several texts", train_options_table, run_choice);
-static const command finetune_token = TASK("finetune token", "classes of tokens", train_sift_options_table, run_token);
-static const command finetune_qa = TASK("finetune qa", "the answer's place in a text", train_options_table, run_qa);
+    TASK("finetune sequence", "classes, or one value, of texts", train_sift_options_table, run_sequence,
+         BATCH_EXAMPLE("finetune sequence"));
+static const command finetune_choice = TASK("finetune choice", "the right one of several texts", train_options_table,
+                                            run_choice, BATCH_EXAMPLE("finetune choice"));
+static const command finetune_token =
+    TASK("finetune token", "classes of tokens", train_sift_options_table, run_token, BATCH_EXAMPLE("finetune token"));
+static const command finetune_qa =
+    TASK("finetune qa", "the answer's place in a text", train_options_table, run_qa, BATCH_EXAMPLE("finetune qa"));
 
 static const command *const train_commands[] = {&train_mlm, &train_rtd, NULL};
 static const command *const finetune_commands[] = {&finetune_sequence, &finetune_choice, &finetune_token, &finetune_qa,

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/train/train_options.h"
 
-#define MOST_STEPS 1000000000
+#include "train/masking.h"
+
+#define MOST_STEPS  1000000000
+#define MOST_TOKENS 16777216
 
 static const char *const head_words[] = {"auto", "mlm", "mlm_emd", NULL};
 static const char *const optimizer_words[] = {"adamw", "xadam", NULL};
 static const char *const sharing_words[] = {"gdes", NULL};
+static const char *const masking_words[] = {"ngram", "uniform", NULL};
 static const char *const schedule_words[] = {"linear", "microsoft", "constant", NULL};
 
 const train_options train_defaults = {
@@ -19,10 +23,11 @@ const train_options train_defaults = {
     .epsilon = 1e-6,
     .clip = 1,
     .layer_decay = 1,
+    .max_ngram = 1,
 };
 
 /* Rows that all tasks have: data, then the recipe of a run. */
-#define TRAIN_OPTIONS                                                                                                  \
+#define TRAIN_OPTIONS(STEPS_NEED)                                                                                      \
     {"batch",                                                                                                          \
      0,                                                                                                                \
      "FILE",                                                                                                           \
@@ -47,7 +52,7 @@ const train_options train_defaults = {
          "N",                                                                                                          \
          "updates of the run; the trained model and log.jsonl go to the folder --out",                                 \
          SIZE_AT(train_options, steps, 1, MOST_STEPS),                                                                 \
-         .needs = "batches"},                                                                                          \
+         .needs = STEPS_NEED},                                                                                         \
         {"dropout", 0, "P", "must be 0: there is no dropout yet", NUMBER_AT(train_options, dropout, 0, 1)},            \
         {"shards", 0, "N", "parts that sums over tokens are cut into, a power of two (default 16)",                    \
          SIZE_AT(train_options, shards, 1, MAX_ROW_PARTS)},                                                            \
@@ -72,14 +77,28 @@ const train_options train_defaults = {
     }
 
 const option train_options_table[] = {
-    TRAIN_OPTIONS,
+    TRAIN_OPTIONS("batches"),
     {NULL},
 };
 
 const option train_mlm_options_table[] = {
     {"head", 0, "NAME", "mlm or mlm_emd; auto (default) is mlm_emd where the model has it",
      CHOICE_AT(train_options, head, head_words)},
-    TRAIN_OPTIONS,
+    {"text", 0, "FILE", "a run on these texts, one a line, documents between empty lines; may be repeated",
+     TEXTS_AT(train_options, texts), .needs = "steps", .not_with = "batch batches"},
+    {"sequence-tokens", 0, "N", "length of sequences with their frame (default 512, or what the model has places for)",
+     SIZE_AT(train_options, sequence_tokens, 3, MOST_TOKENS), .needs = "text"},
+    {"batch-sequences", 0, "N", "sequences of a step (default 16, if there is no --batch-tokens)",
+     SIZE_AT(train_options, batch_sequences, 1, MOST_TOKENS), .needs = "text"},
+    {"batch-tokens", 0, "N", "a step ends before the sequence that would exceed N tokens",
+     SIZE_AT(train_options, batch_tokens, 3, MOST_TOKENS), .needs = "text"},
+    {"masking", 0, "NAME", "ngram (default), Microsoft's, or uniform", CHOICE_AT(train_options, masking, masking_words),
+     .needs = "text"},
+    {"max-ngram", 0, "N", "words of the longest masked stretch (default 1: pieces, one by one)",
+     SIZE_AT(train_options, max_ngram, 1, MASKING_MOST_NGRAM), .needs = "text"},
+    {"seed", 0, "N", "of the order of the texts and the masking (default 0)",
+     SIZE_AT(train_options, seed, 0, UINT32_MAX), .needs = "text"},
+    TRAIN_OPTIONS("batches text"),
     {NULL},
 };
 
@@ -89,24 +108,26 @@ const option train_rtd_options_table[] = {
     {"sharing", 0, "NAME", "how tables are shared: gdes, by difference, is the only way so far",
      CHOICE_AT(train_options, sharing, sharing_words), .needs = "generator"},
     {"rtd-weight", 0, "W", "of the loss (default 50)", NUMBER_AT(train_options, rtd_weight, 0, 1e9)},
-    TRAIN_OPTIONS,
+    TRAIN_OPTIONS("batches"),
     {NULL},
 };
 
 const option train_sift_options_table[] = {
     {"sift", 0, "W", "scale-invariant fine-tuning: weight of the distance to a moved input",
      NUMBER_AT(train_options, sift, 0, 1e9)},
-    TRAIN_OPTIONS,
+    TRAIN_OPTIONS("batches"),
     {NULL},
 };
 
 int train_options_check(const train_options *o)
 {
-    if (!o->batch && !o->batches)
+    if (!o->batch && !train_runs(o))
         return say_usage(&o->common, "expected --batch FILE, or --batches FILE --steps N --out FOLDER");
-    if (o->batches && !options_out(&o->common)) return say_usage(&o->common, "--steps needs --out FOLDER");
+    if (train_runs(o) && !options_out(&o->common)) return say_usage(&o->common, "--steps needs --out FOLDER");
     if (o->dropout != 0) return option_wrong(&o->common, &o->dropout, "there is no dropout yet: give --dropout 0");
     if (o->shards & (o->shards - 1)) return option_wrong(&o->common, &o->shards, "%zu is no power of two", o->shards);
+    if (o->masking == MASKING_UNIFORM && option_given(&o->common, &o->max_ngram))
+        return option_wrong(&o->common, &o->max_ngram, "uniform masking has no n-grams");
     if (o->warmup > 0 && o->warmup > o->steps)
         return option_wrong(&o->common, &o->warmup, "%zu steps of warm-up, but %zu steps", o->warmup, o->steps);
     return EXIT_OK;

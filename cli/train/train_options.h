@@ -10,10 +10,11 @@ typedef enum train_head { TRAIN_HEAD_AUTO, TRAIN_HEAD_MLM, TRAIN_HEAD_MLM_EMD } 
 typedef struct train_options {
     common_options common;
     const char *batch, *batches, *gradients, *generator;
-    size_t steps, warmup, shards;
+    text_list texts;
+    size_t steps, warmup, shards, sequence_tokens, batch_sequences, batch_tokens, max_ngram, seed;
     double dropout, rtd_weight, sift;
     double learning_rate, weight_decay, beta1, beta2, epsilon, clip, layer_decay;
-    int head, optimizer, schedule, sharing;
+    int head, optimizer, schedule, sharing, masking;
 } train_options;
 
 extern const train_options train_defaults;
@@ -22,6 +23,8 @@ extern const option train_options_table[], train_mlm_options_table[], train_rtd_
 
 /* Whether the options make sense together: one step, or a run. EXIT_OK or the exit code, after saying why. */
 int train_options_check(const train_options *options);
+/* Whether it is a run rather than one step. */
+static inline bool train_runs(const train_options *options) { return options->batches || options->texts.count > 0; }
 optimizer_options train_recipe(const train_options *options);
 
 #endif

@@ -104,6 +104,53 @@ def test_run(bench):
     assert result.code != 0 and "not empty" in result.err, result.describe()
 
 
+TEXTS = "The cat sat on the mat and looked at the dog.\n\nThe weather today is cold and rainy in the north.\n\nSeven sailors sold their silver spoons to a stranger.\n"
+
+
+def read_log(bench, folder):
+    with open(bench.path(f"{folder}/log.jsonl"), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def test_texts(bench):
+    """Three sentences are learned by heart; threads and instruction sets do not show."""
+    demo = os.path.join(bench.root, "models", "demo")
+    bench.write("corpus.txt", TEXTS)
+    words = ["train", "mlm", demo, *TRAIN, "--text", "corpus.txt", "--sequence-tokens", "32", "--learning-rate", "0.001"]
+    bench.fine(*words, "--steps", "60", "--warmup", "6", "--batch-sequences", "12", "--masking", "uniform", "--out", "heart")
+    log = read_log(bench, "heart")
+    assert sum(line["loss"] for line in log[:4]) / 4 > 2 and sum(line["loss"] for line in log[-20:]) / 20 < 0.1, log
+    assert [line["sequences"] for line in log] == [12] * 60 and log[-1]["epoch"] == 240 and log[0]["labelled"] > 12
+    models = set()
+    for threads, isa in (("1", "auto"), ("2", "scalar"), ("5", "auto")):
+        bench.fine(*words, "--steps", "3", "--batch-tokens", "40", "--max-ngram", "3", "--seed", "7", "--threads", threads, "--isa", isa, "--out", f"t{threads}")
+        with open(bench.path(f"t{threads}/model.safetensors"), "rb") as file:
+            models.add(file.read())
+    assert len(models) == 1
+    assert all(line["tokens"] <= 40 for line in read_log(bench, "t1"))
+
+
+def test_bad_texts(bench):
+    demo = os.path.join(bench.root, "models", "demo")
+    bench.write("corpus.txt", TEXTS)
+    bench.write("empty.txt", "\n\n")
+    with open(bench.path("broken.txt"), "wb") as file:
+        file.write(b"fine\nbro\xffken\n")
+    run = ["--steps", "3", "--out", "x"]
+    for words, code, parts in ((["--text", "corpus.txt"], 2, ["--text", "--steps"]), (["--text", "corpus.txt", "--steps", "3"], 2, ["--out FOLDER"]),
+                               (["--text", "corpus.txt", "--batches", "b", *run], 2, ["--text", "--batches"]),
+                               (["--text", "corpus.txt", "--masking", "uniform", "--max-ngram", "3", *run], 2, ["--max-ngram"]),
+                               (["--text", "empty.txt", *run], 3, ["empty.txt", "no text"]),
+                               (["--text", "broken.txt", *run], 3, ["broken.txt, line 2"]),
+                               (["--text", "corpus.txt", "--sequence-tokens", "9999", *run], 2, ["9999", "position table", "512"]),
+                               (["--text", "corpus.txt", "--batch-tokens", "4", *run], 3, ["at most 4"])):
+        result = bench.run("train", "mlm", demo, *TRAIN, *words)
+        assert result.code == code and all(part in result.err for part in parts), result.describe()
+        assert not os.path.exists(bench.path("x")), result.describe()
+    result = bench.run("finetune", "sequence", demo, *TRAIN, "--text", "corpus.txt")
+    assert result.code == 2 and "train mlm" in result.err, result.describe()
+
+
 def refused(bench, name, words, change, code, *parts):
     folder = case(bench, name)
     batch = tensors(os.path.join(folder, "batch.safetensors"))

@@ -97,10 +97,10 @@ static deberta_status keep_gradients(const learner *l, train_outcome *outcome, d
     return DEBERTA_OK;
 }
 
-static deberta_status run_step(const train_case *c, learner *l, const batch_file *file, train_outcome *outcome,
+static deberta_status run_step(const train_case *c, learner *l, batch_file *file, train_outcome *outcome,
                                deberta_error *err)
 {
-    const training run = {.learner = l, .batches = file, .options = c->options};
+    const training run = {.learner = l, .batches = batch_file_source(file), .options = c->options};
     step_report report;
     DEBERTA_TRY(training_gradients(&run, 0, &report, err));
     outcome->loss = report.result.loss;

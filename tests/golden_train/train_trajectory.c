@@ -91,7 +91,7 @@ deberta_status trajectory_run(const train_case *c, const json_t *entry, size_t t
     batch_file *file = NULL;
     *outcome = (trajectory_outcome){0};
     deberta_status status = batch_file_open(&file, c->batch, true, c->options.task, err);
-    run.batches = file;
+    run.batches = batch_file_source(file);
     if (status == DEBERTA_OK) status = train_case_learner(c, file, DEBERTA_ISA_AUTO, threads, &run.learner, err);
     if (status == DEBERTA_OK) status = run_steps(c, entry, &run, outcome, err);
     optimizer_free(&run.optimizer);

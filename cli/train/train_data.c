@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/train/train_data.h"
+
+#include "core/base/integers.h"
+
+enum { DEFAULT_SEQUENCE_TOKENS = 512, DEFAULT_BATCH_SEQUENCES = 16 };
+
+/* ------------------------------------------------------------------------------------------------------------ texts */
+
+static deberta_status check_fit(const train_options *o, const train_target *target, const deberta_tokenizer *tokenizer,
+                                deberta_error *err)
+{
+    const size_t pieces = deberta_tokenizer_vocabulary_size(tokenizer);
+    if (pieces > target->vocabulary)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: its tokenizer has %zu ids, its word table %zu rows", target->folder,
+                     pieces, target->vocabulary);
+    if (deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK) < 0)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: its tokenizer has no [MASK]", target->folder);
+    if (target->places && o->sequence_tokens > target->places)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--sequence-tokens %zu: the position table of %s has %zu rows",
+                     o->sequence_tokens, target->folder, target->places);
+    return DEBERTA_OK;
+}
+
+static size_t sequence_tokens(const train_options *o, const train_target *target)
+{
+    if (o->sequence_tokens) return o->sequence_tokens;
+    return target->places ? minimum(target->places, DEFAULT_SEQUENCE_TOKENS) : DEFAULT_SEQUENCE_TOKENS;
+}
+
+static deberta_status draw_batches(train_data *data, const train_options *o, const deberta_tokenizer *tokenizer,
+                                   deberta_error *err)
+{
+    const drawn_options options = {
+        .masking = {.kind = (masking_kind)o->masking,
+                    .max_ngram = o->max_ngram,
+                    .mask_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK),
+                    .vocabulary = deberta_tokenizer_vocabulary_size(tokenizer)},
+        .seed = (uint32_t)o->seed,
+        .batch_sequences = o->batch_sequences || o->batch_tokens ? o->batch_sequences : DEFAULT_BATCH_SEQUENCES,
+        .batch_tokens = o->batch_tokens,
+    };
+    DEBERTA_TRY(drawn_batches_open(&data->drawn, &data->corpus, &options, err));
+    data->source = drawn_batches_source(data->drawn);
+    data->most_tokens = drawn_batches_most_tokens(data->drawn);
+    return DEBERTA_OK;
+}
+
+static deberta_status open_texts(train_data *data, const train_options *o, const train_target *target,
+                                 deberta_error *err)
+{
+    deberta_tokenizer *tokenizer = NULL;
+    DEBERTA_TRY(deberta_tokenizer_open(&tokenizer, target->folder, err));
+    deberta_status status = check_fit(o, target, tokenizer, err);
+    for (size_t i = 0; status == DEBERTA_OK && i < o->texts.count; i++)
+        status = corpus_add_file(&data->corpus, o->texts.items[i], tokenizer, sequence_tokens(o, target), err);
+    if (status == DEBERTA_OK) status = draw_batches(data, o, tokenizer, err);
+    deberta_tokenizer_free(&tokenizer);
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- files */
+
+static deberta_status open_file(train_data *data, const train_options *o, const train_target *target,
+                                deberta_error *err)
+{
+    const bool runs = o->batches != NULL;
+    DEBERTA_TRY(batch_file_open(&data->file, runs ? o->batches : o->batch, runs, target->task, err));
+    data->source = batch_file_source(data->file);
+    data->most_tokens = batch_file_most_tokens(data->file);
+    return DEBERTA_OK;
+}
+
+deberta_status train_data_open(train_data *data, const train_options *o, const train_target *target, deberta_error *err)
+{
+    return o->texts.count ? open_texts(data, o, target, err) : open_file(data, o, target, err);
+}
+
+void train_data_close(train_data *data)
+{
+    batch_file_close(&data->file);
+    drawn_batches_close(&data->drawn);
+    corpus_free(&data->corpus);
+}

@@ -1,0 +1,31 @@
+/* What is trained on: prepared batches, or batches drawn from texts. SPDX-License-Identifier: MIT */
+#ifndef CLI_TRAIN_TRAIN_DATA_H
+#define CLI_TRAIN_TRAIN_DATA_H
+
+#include "cli/train/train_options.h"
+#include "train/batch_file.h"
+#include "train/drawn_batches.h"
+
+/* One of the two is open. */
+typedef struct train_data {
+    batch_file *file;
+    corpus corpus;
+    drawn_batches *drawn;
+    batch_source source;
+    size_t most_tokens; /* of a step */
+} train_data;
+
+/* The model that is trained, as far as data must fit it. */
+typedef struct train_target {
+    const char *folder;
+    step_task task;
+    size_t vocabulary;
+    size_t places; /* of the position table, where it is read; 0: sequences may have any length */
+} train_target;
+
+/* Close it also after a failure. Zero-initialised at first. */
+deberta_status train_data_open(train_data *data, const train_options *options, const train_target *target,
+                               deberta_error *err);
+void train_data_close(train_data *data);
+
+#endif

@@ -1,0 +1,222 @@
+/* What a masked language model is trained on: counters, shuffling, masking, sequences of a corpus. Expected draws are
+ * from a second implementation in Python, written from the formulas of docs/training.md. SPDX-License-Identifier: MIT
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "train/drawn_batches.h"
+
+enum { TOKENS = 48, VOCABULARY = 1000, HIDDEN = 99, SEQUENCES = 12, SHARDS = 4 };
+
+/* The vectors that the authors of Random123 publish. */
+static void test_philox(void **state)
+{
+    (void)state;
+    const struct {
+        uint32_t fill, words[COUNTER_WORDS];
+    } cases[] = {{0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+                 {UINT32_MAX, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const uint32_t fill = cases[i].fill, counter[COUNTER_WORDS] = {fill, fill, fill, fill};
+        uint32_t words[COUNTER_WORDS];
+        philox4x32(counter, (counter_key){fill, fill}, words);
+        assert_memory_equal(words, cases[i].words, sizeof words);
+    }
+}
+
+static void test_shuffle(void **state)
+{
+    (void)state;
+    static const size_t expected[2][SEQUENCES] = {{4, 7, 11, 0, 8, 6, 2, 1, 10, 3, 5, 9},
+                                                  {2, 4, 7, 5, 0, 11, 10, 6, 9, 3, 8, 1}};
+    for (uint32_t epoch = 0; epoch < 2; epoch++) {
+        size_t order[SEQUENCES];
+        counter_shuffle(order, SEQUENCES, (counter_key){7, epoch});
+        assert_memory_equal(order, expected[epoch], sizeof order);
+    }
+}
+
+static void test_masking(void **state)
+{
+    (void)state;
+    const struct {
+        masking_kind kind;
+        size_t max_ngram, count;
+        int32_t places[7], ids[7];
+    } cases[] = {
+        {MASKING_NGRAM, 1, 7, {1, 10, 13, 20, 27, 31, 42}, {99, 99, 487, 99, 99, 491, 264}},
+        {MASKING_NGRAM, 3, 7, {3, 4, 5, 24, 30, 31, 32}, {99, 99, 46, 99, 130, 99, 99}},
+        {MASKING_UNIFORM, 1, 7, {12, 23, 26, 28, 37, 39, 45}, {99, 123, 99, 99, 99, 99, 99}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const masking_options options = {cases[i].kind, cases[i].max_ngram, HIDDEN, VOCABULARY};
+        counter_draws draws = {.key = {5, 3}, .place = 2, .site = SITE_MASKING};
+        int32_t ids[TOKENS], labels[TOKENS];
+        uint8_t begins[TOKENS];
+        size_t found = 0;
+        for (int32_t t = 0; t < TOKENS; t++) {
+            ids[t] = t == 0 ? 1 : t == TOKENS - 1 ? 2 : 100 + t;
+            begins[t] = t % 3 != 2;
+        }
+        assert_int_equal(mask_sequence(&options, &draws, TOKENS, ids, begins, labels, NULL), DEBERTA_OK);
+        for (int32_t t = 0; t < TOKENS; t++) {
+            const int32_t before = t == 0 ? 1 : t == TOKENS - 1 ? 2 : 100 + t;
+            if (labels[t] == NOT_LABELLED) {
+                assert_int_equal(ids[t], before);
+                continue;
+            }
+            assert_int_equal(labels[t], before);
+            assert_int_equal(t, cases[i].places[found]);
+            assert_int_equal(ids[t], cases[i].ids[found++]);
+        }
+        assert_int_equal(found, cases[i].count);
+    }
+}
+
+/* A frame alone has nothing to guess; a single piece is always labelled. */
+static void test_short_texts(void **state)
+{
+    (void)state;
+    for (masking_kind kind = MASKING_NGRAM; kind <= MASKING_UNIFORM; kind++) {
+        const masking_options options = {kind, 1, HIDDEN, VOCABULARY};
+        counter_draws draws = {.site = SITE_MASKING};
+        const uint8_t begins[3] = {1, 1, 1};
+        int32_t ids[3] = {1, 7, 2}, labels[3];
+        assert_int_equal(mask_sequence(&options, &draws, 3, ids, begins, labels, NULL), DEBERTA_OK);
+        assert_int_equal(labels[1], 7);
+        assert_int_equal(mask_sequence(&options, &draws, 2, ids, begins, labels, NULL), DEBERTA_OK);
+        assert_int_equal(labels[0], NOT_LABELLED);
+        assert_int_equal(labels[1], NOT_LABELLED);
+    }
+}
+
+/* ----------------------------------------------------------------------------------------------------------- corpus */
+
+static void read_corpus(corpus *texts, const char *content, size_t most_tokens)
+{
+    char path[] = "/tmp/deberta-corpus-XXXXXX";
+    deberta_tokenizer *tokenizer = NULL;
+    deberta_error error = {0};
+    const int file = mkstemp(path);
+    assert_true(file >= 0 && write(file, content, strlen(content)) == (ssize_t)strlen(content));
+    close(file);
+    assert_int_equal(deberta_tokenizer_open(&tokenizer, "models/demo", &error), DEBERTA_OK);
+    if (corpus_add_file(texts, path, tokenizer, most_tokens, &error) != DEBERTA_OK) fail_msg("%s", error.message);
+    deberta_tokenizer_free(&tokenizer);
+    unlink(path);
+}
+
+/* Lines of a document are joined, documents are not; nothing is lost at a cut. */
+static void test_corpus(void **state)
+{
+    (void)state;
+    corpus joined = {0}, parts = {0};
+    read_corpus(&joined, "The cat sat on the mat.\r\nIt slept.\r\n\r\n\r\nThe dog barked.", 512);
+    read_corpus(&parts, "The cat sat on the mat.\nIt slept.\n\nThe dog barked.\n", 5);
+    assert_int_equal(joined.sequences, 2);
+    assert_int_equal(joined.starts[2], joined.tokens);
+    assert_true(parts.sequences > 3);
+    assert_int_equal(parts.longest, 5);
+    size_t at = 1, document = 0;
+    for (size_t i = 0; i < parts.sequences; i++) {
+        const size_t first = parts.starts[i], end = parts.starts[i + 1];
+        assert_int_equal(parts.ids[first], parts.begin_id);
+        assert_int_equal(parts.ids[end - 1], parts.end_id);
+        for (size_t t = first + 1; t + 1 < end; t++, at++) {
+            assert_int_equal(parts.ids[t], joined.ids[at]);
+            assert_int_equal(parts.begins[t], joined.begins[at]);
+        }
+        if (joined.ids[at] == joined.end_id) at = joined.starts[++document] + 1;
+    }
+    assert_int_equal(document, 2);
+    corpus_free(&joined);
+    corpus_free(&parts);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- batches */
+
+static void read_step(drawn_batches *batches, size_t step, step_batch *batch)
+{
+    const batch_source source = drawn_batches_source(batches);
+    assert_int_equal(source.read(source.context, step, SHARDS, 0, batch, NULL), DEBERTA_OK);
+}
+
+/* Steps asked for in any order are the same; an epoch has every sequence once. */
+static void test_steps(void **state)
+{
+    (void)state;
+    enum { STEPS = 8, STEP_SEQUENCES = 3 };
+    corpus texts = {0};
+    drawn_batches *batches = NULL;
+    step_batch inorder[STEPS], again;
+    char content[SEQUENCES * 32] = "";
+    for (size_t i = 0; i < SEQUENCES; i++)
+        snprintf(content + strlen(content), sizeof content - strlen(content), "%.*s end\n\n", (int)(2 + i),
+                 "aaaaaaaaaaaaaa");
+    read_corpus(&texts, content, 32);
+    const drawn_options options = {.masking = {MASKING_NGRAM, 1, HIDDEN, VOCABULARY},
+                                   .batch_sequences = STEP_SEQUENCES};
+    assert_int_equal(texts.sequences, SEQUENCES);
+    assert_int_equal(drawn_batches_open(&batches, &texts, &options, NULL), DEBERTA_OK);
+    for (size_t step = 0; step < STEPS; step++) read_step(batches, step, &inorder[step]);
+    size_t tokens = 0;
+    for (size_t step = 0; step < SEQUENCES / STEP_SEQUENCES; step++) tokens += inorder[step].tokens;
+    assert_int_equal(tokens, texts.tokens);
+    assert_true(inorder[SEQUENCES / STEP_SEQUENCES - 1].epoch == 1 && inorder[STEPS - 1].epoch == 2);
+    const size_t others[] = {5, 2, 2, 7, 0};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const step_batch *was = &inorder[others[i]];
+        read_step(batches, others[i], &again);
+        assert_int_equal(again.tokens, was->tokens);
+        assert_memory_equal(again.ids, was->ids, was->tokens * sizeof *was->ids);
+        assert_memory_equal(again.labels, was->labels, was->tokens * sizeof *was->labels);
+        step_batch_free(&again);
+    }
+    for (size_t step = 0; step < STEPS; step++) step_batch_free(&inorder[step]);
+    drawn_batches_close(&batches);
+    corpus_free(&texts);
+}
+
+/* A step ends before the sequence that would exceed the limit, and the next begins with it. */
+static void test_token_limit(void **state)
+{
+    (void)state;
+    corpus texts = {0};
+    drawn_batches *batches = NULL;
+    step_batch batch;
+    size_t sequences = 0, tokens = 0;
+    read_corpus(&texts, "One two three four five six.\n\nSeven.\n\nEight nine ten.\n\nEleven twelve.\n", 32);
+    const drawn_options options = {.masking = {MASKING_NGRAM, 1, HIDDEN, VOCABULARY},
+                                   .batch_tokens = texts.longest + 3};
+    assert_int_equal(drawn_batches_open(&batches, &texts, &options, NULL), DEBERTA_OK);
+    assert_int_equal(drawn_batches_most_tokens(batches), texts.longest + 3);
+    for (size_t step = 0; step < 40; step++) {
+        read_step(batches, step, &batch);
+        assert_true(batch.sequences > 0 && batch.tokens <= texts.longest + 3);
+        sequences += batch.sequences;
+        tokens += batch.tokens;
+        step_batch_free(&batch);
+    }
+    assert_true(sequences / texts.sequences * texts.tokens <= tokens);
+    drawn_batches_close(&batches);
+    const drawn_options small = {.masking = options.masking, .batch_tokens = texts.longest - 1};
+    assert_int_equal(drawn_batches_open(&batches, &texts, &small, NULL), DEBERTA_E_ARGUMENT);
+    corpus_free(&texts);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_philox),      cmocka_unit_test(test_shuffle), cmocka_unit_test(test_masking),
+        cmocka_unit_test(test_short_texts), cmocka_unit_test(test_corpus),  cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_token_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

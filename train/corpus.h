@@ -1,0 +1,27 @@
+/* Texts as sequences of ids, in memory: one text a line; lines of a document, which an empty line ends, are joined and
+ * cut into [CLS] n - 2 pieces [SEP]. The last sequence of a document may be short.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_CORPUS_H
+#define TRAIN_CORPUS_H
+
+#include "core/text/tokenizer.h"
+
+/* Zero-initialised at first. */
+typedef struct corpus {
+    int32_t *ids;
+    uint8_t *begins; /* whether a word begins with this piece */
+    size_t tokens, ids_capacity, begins_capacity;
+    size_t *starts; /* [sequences + 1] */
+    size_t sequences, starts_capacity;
+    size_t longest; /* tokens of a sequence */
+    int32_t begin_id, end_id;
+} corpus;
+
+/* Appends the sequences of a file, at most `most_tokens` (3 or more) long, frame included. A spelled "[MASK]" is text
+ * like other. Broken UTF-8 is an error. */
+deberta_status corpus_add_file(corpus *corpus, const char *path, const deberta_tokenizer *tokenizer, size_t most_tokens,
+                               deberta_error *err);
+void corpus_free(corpus *corpus);
+
+#endif

@@ -1,0 +1,42 @@
+/* Random numbers without a state: Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011) of a key and a counter, which say
+ * what the number is for. So nothing depends on threads, on shards or on where a run was interrupted
+ * (docs/training.md).
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_COUNTERS_H
+#define TRAIN_COUNTERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { COUNTER_WORDS = 4 };
+
+/* What numbers are for: the highest bits of the last word of the counter. */
+typedef enum counter_site { SITE_MASKING = 16, SITE_SHUFFLING = 19 } counter_site;
+
+enum { COUNTER_SITE_SHIFT = 26 };
+
+typedef struct counter_key {
+    uint32_t seed, step; /* or the epoch */
+} counter_key;
+
+void philox4x32(const uint32_t counter[COUNTER_WORDS], counter_key key, uint32_t words[COUNTER_WORDS]);
+
+/* Numbers one after the other, of one place and site. */
+typedef struct counter_draws {
+    counter_key key;
+    uint32_t place; /* such as the number of a sequence in the step */
+    counter_site site;
+    uint64_t drawn;
+    uint32_t words[COUNTER_WORDS];
+} counter_draws;
+
+/* [0, 1): a word times 2^-32. */
+double counter_fraction(counter_draws *draws);
+/* 0 ... count - 1, for counts up to 2^32. */
+size_t counter_below(counter_draws *draws, size_t count);
+
+/* Fisher and Yates: a permutation of 0 ... count - 1 (count below 2^32), of this key (seed, epoch). */
+void counter_shuffle(size_t *order, size_t count, counter_key key);
+
+#endif

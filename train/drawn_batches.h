@@ -1,0 +1,30 @@
+/* Batches of a masked language model, drawn from a corpus: sequences in an order that every epoch shuffles anew, masked
+ * anew every time. The batch of a step follows from the options and its number alone.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_DRAWN_BATCHES_H
+#define TRAIN_DRAWN_BATCHES_H
+
+#include "train/corpus.h"
+#include "train/masking.h"
+#include "train/step_batch.h"
+
+typedef struct drawn_options {
+    masking_options masking;
+    uint32_t seed;
+    size_t batch_sequences, batch_tokens; /* what a step ends before; 0: no such limit. One of them is given */
+} drawn_options;
+
+typedef struct drawn_batches drawn_batches;
+
+/* The corpus must stay. DEBERTA_E_ARGUMENT if a sequence has more tokens than a step may have. */
+deberta_status drawn_batches_open(drawn_batches **batches, const corpus *corpus, const drawn_options *options,
+                                  deberta_error *err);
+void drawn_batches_close(drawn_batches **batches);
+
+/* Tokens that a step has at most. */
+size_t drawn_batches_most_tokens(const drawn_batches *batches);
+
+batch_source drawn_batches_source(drawn_batches *batches);
+
+#endif
