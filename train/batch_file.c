@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/cpu.h"
+#include "core/base/sha256.h"
 #include "core/io/mapped_file.h"
 #include "core/io/quote.h"
 #include "core/io/safetensors.h"
@@ -303,6 +305,14 @@ deberta_status batch_file_read(const batch_file *file, size_t step, size_t shard
     free_raw(&raw);
     if (status != DEBERTA_OK) step_batch_free(batch);
     return status;
+}
+
+void batch_file_digest(const batch_file *file, char digest[65])
+{
+    sha256 hash;
+    sha256_begin(&hash, cpu_features());
+    sha256_add(&hash, file->map.bytes, file->map.size_bytes);
+    sha256_finish(&hash, digest);
 }
 
 static deberta_status read_source(void *context, size_t step, size_t shards, size_t width, step_batch *batch,

@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/cpu.h"
 #include "core/base/grow.h"
 #include "core/base/integers.h"
+#include "core/base/sha256.h"
 #include "core/io/mapped_file.h"
 
 /* A file while it is read. */
@@ -119,6 +121,19 @@ deberta_status corpus_add_file(corpus *c, const char *path, const deberta_tokeni
     token_list_free(&r.line);
     mapped_file_close(&r.file);
     return status;
+}
+
+void corpus_digest(const corpus *c, char digest[65])
+{
+    sha256 hash;
+    sha256_begin(&hash, cpu_features());
+    for (size_t i = 0; i <= c->sequences; i++) {
+        const uint64_t start = c->starts[i];
+        sha256_add(&hash, &start, sizeof start);
+    }
+    sha256_add(&hash, c->ids, c->tokens * sizeof *c->ids);
+    sha256_add(&hash, c->begins, c->tokens * sizeof *c->begins);
+    sha256_finish(&hash, digest);
 }
 
 void corpus_free(corpus *c)

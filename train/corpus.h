@@ -22,6 +22,8 @@ typedef struct corpus {
  * like other. Broken UTF-8 is an error. */
 deberta_status corpus_add_file(corpus *corpus, const char *path, const deberta_tokenizer *tokenizer, size_t most_tokens,
                                deberta_error *err);
+/* SHA-256 of lengths, ids and words. */
+void corpus_digest(const corpus *corpus, char digest[65]);
 void corpus_free(corpus *corpus);
 
 #endif

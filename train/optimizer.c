@@ -109,12 +109,25 @@ static void adam_part(void *context, size_t index, size_t worker)
     loop->table->adam_f32(&task);
 }
 
-void optimizer_step(optimizer *o, parameter_set *set, double norm, const kernels *table, executor *threads)
+/* Powers are products, one factor a step: those of a run that goes on are those of one that was never interrupted. */
+static void count_step(optimizer *o)
 {
-    const double rate = o->options.learning_rate * schedule_factor(&o->options, o->done);
     o->done++;
     o->beta1_power *= o->options.beta1;
     o->beta2_power *= o->options.beta2;
+}
+
+void optimizer_set_done(optimizer *o, size_t done)
+{
+    o->done = 0;
+    o->beta1_power = o->beta2_power = 1;
+    while (o->done < done) count_step(o);
+}
+
+void optimizer_step(optimizer *o, parameter_set *set, double norm, const kernels *table, executor *threads)
+{
+    const double rate = o->options.learning_rate * schedule_factor(&o->options, o->done);
+    count_step(o);
     for (size_t i = 0; i < set->count; i++) {
         parameter *p = &set->items[i];
         if (!p->trained) continue;

@@ -35,6 +35,9 @@ deberta_status optimizer_open(optimizer *optimizer, const parameter_set *set, si
                               const optimizer_options *options, deberta_error *err);
 void optimizer_free(optimizer *optimizer);
 
+/* As behind so many steps; the moments are set by others. */
+void optimizer_set_done(optimizer *optimizer, size_t done);
+
 /* What the learning rate is multiplied with when `done` steps are behind. */
 double schedule_factor(const optimizer_options *options, size_t done);
 

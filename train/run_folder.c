@@ -6,11 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "core/base/clock.h"
+#include "core/base/integers.h"
 #include "core/io/quote.h"
-
-enum { PATH_BYTES = 4096 };
 
 deberta_status run_folder_prepare(const char *folder, deberta_error *err)
 {
@@ -30,13 +30,27 @@ deberta_status run_folder_prepare(const char *folder, deberta_error *err)
 
 /* ---------------------------------------------------------------------------------------------------------------- log */
 
-static deberta_status open_log(FILE **log, const char *folder, deberta_error *err)
+/* Keeps the lines of the steps that are behind. */
+static deberta_status cut_log(FILE *log, const char *path, size_t lines, deberta_error *err)
 {
-    char path[PATH_BYTES];
-    snprintf(path, sizeof path, "%s/log.jsonl", folder);
-    *log = fopen(path, "w");
-    if (!*log) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(path), strerror(errno));
+    int character = 0;
+    while (lines > 0 && (character = getc(log)) != EOF) lines -= character == '\n';
+    if (lines > 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s lacks %zu lines of the steps behind", QUOTE(path), lines);
+    fflush(log);
+    if (fseek(log, 0, SEEK_CUR) != 0 || ftruncate(fileno(log), ftell(log)) != 0)
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(path), strerror(errno));
     return DEBERTA_OK;
+}
+
+static deberta_status open_log(FILE **log, const char *folder, size_t lines, deberta_error *err)
+{
+    char path[RUN_PATH_BYTES];
+    snprintf(path, sizeof path, "%s/log.jsonl", folder);
+    *log = fopen(path, lines > 0 ? "r+" : "w");
+    if (!*log) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(path), strerror(errno));
+    const deberta_status status = lines > 0 ? cut_log(*log, path, lines, err) : DEBERTA_OK;
+    if (status != DEBERTA_OK) fclose(*log);
+    return status;
 }
 
 static void begin_line(FILE *log, size_t step, double loss)
@@ -55,75 +69,67 @@ static deberta_status end_line(FILE *log, const char *folder, const step_report 
     return DEBERTA_OK;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- one model */
+/* ------------------------------------------------------------------------------------------------------------ steps */
 
-static deberta_status run_step(training *run, FILE *log, const char *folder, step_report *report, deberta_error *err)
+static deberta_status step_model(training *model, FILE *log, const char *folder, step_report *report,
+                                 deberta_error *err)
 {
     const double began = clock_seconds();
-    DEBERTA_TRY(training_step(run, report, err));
+    DEBERTA_TRY(training_step(model, report, err));
     begin_line(log, report->step, report->result.loss);
-    if (run->options.sift_weight > 0) fprintf(log, "\"loss_clean\": %.17g, ", report->result.head_loss);
+    if (model->options.sift_weight > 0) fprintf(log, "\"loss_clean\": %.17g, ", report->result.head_loss);
     fprintf(log, "\"gradient_norm\": %.17g, ", report->gradient_norm);
     return end_line(log, folder, report, began, err);
 }
 
-deberta_status run_folder_train(training *run, const char *folder, const char *source_folder, step_listener on_step,
-                                void *context, deberta_error *err)
-{
-    FILE *log;
-    step_report report;
-    bool goes_on = true;
-    deberta_status status = open_log(&log, folder, err);
-    if (status != DEBERTA_OK) return status;
-    while (status == DEBERTA_OK && goes_on && run->optimizer.done < run->optimizer.options.steps) {
-        status = run_step(run, log, folder, &report, err);
-        if (status == DEBERTA_OK && on_step) goes_on = on_step(context, &report) == 0;
-    }
-    fclose(log);
-    return status == DEBERTA_OK ? save_model(folder, source_folder, &run->learner->set, err) : status;
-}
-
-/* ------------------------------------------------------------------------------------------------------------- a pair */
-
-static deberta_status run_pair_step(training_pair *pair, FILE *log, const char *folder, pair_report *report,
-                                    deberta_error *err)
+static deberta_status step_pair(training_pair *pair, FILE *log, const char *folder, step_report *report,
+                                deberta_error *err)
 {
     const double began = clock_seconds();
-    DEBERTA_TRY(pair_step(pair, report, err));
-    begin_line(log, report->generator.step, report->loss);
-    fprintf(log, "\"loss_generator\": %.17g, \"loss_discriminator\": %.17g, ", report->generator.result.head_loss,
-            report->discriminator.result.head_loss);
+    pair_report both;
+    DEBERTA_TRY(pair_step(pair, &both, err));
+    *report = both.discriminator;
+    begin_line(log, both.generator.step, both.loss);
+    fprintf(log, "\"loss_generator\": %.17g, \"loss_discriminator\": %.17g, ", both.generator.result.head_loss,
+            both.discriminator.result.head_loss);
     fprintf(log, "\"gradient_norm_generator\": %.17g, \"gradient_norm_discriminator\": %.17g, ",
-            report->generator.gradient_norm, report->discriminator.gradient_norm);
-    return end_line(log, folder, &report->generator, began, err);
+            both.generator.gradient_norm, both.discriminator.gradient_norm);
+    return end_line(log, folder, &both.generator, began, err);
 }
 
-static deberta_status save_part(const char *folder, const char *name, const char *source_folder,
-                                const parameter_set *set, deberta_error *err)
+static deberta_status take_step(const training_run *run, FILE *log, bool *goes_on, deberta_error *err)
 {
-    char path[PATH_BYTES];
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    DEBERTA_TRY(run_folder_prepare(path, err));
-    return save_model(path, source_folder, set, err);
+    step_report report;
+    DEBERTA_TRY(run->parts.pair ? step_pair(run->parts.pair, log, run->folder, &report, err)
+                                : step_model(run->parts.items[0].training, log, run->folder, &report, err));
+    if (run->on_step && run->on_step(run->context, &report) != 0) *goes_on = false;
+    return DEBERTA_OK;
 }
 
-deberta_status run_folder_train_pair(training_pair *pair, const char *folder, const char *generator_folder,
-                                     const char *discriminator_folder, step_listener on_step, void *context,
-                                     deberta_error *err)
+static deberta_status take_steps(const training_run *run, FILE *log, deberta_error *err)
+{
+    const optimizer *optimizer = &run->parts.items[0].training->optimizer;
+    const size_t steps = optimizer->options.steps, end = run->stop_at ? minimum(run->stop_at, steps) : steps;
+    bool goes_on = true;
+    while (goes_on && optimizer->done < end) {
+        DEBERTA_TRY(take_step(run, log, &goes_on, err));
+        const bool stops = !goes_on || optimizer->done == end,
+                   due = run->checkpoint_every && optimizer->done % run->checkpoint_every == 0;
+        if (optimizer->done < steps && (stops || due))
+            DEBERTA_TRY(run_checkpoint_write(&run->parts, run->folder, run->recipe, run->keep, err));
+    }
+    return DEBERTA_OK;
+}
+
+deberta_status run_folder_train(const training_run *run, bool *finished, deberta_error *err)
 {
     FILE *log;
-    pair_report report;
-    bool goes_on = true;
-    const optimizer *optimizer = &pair->generator.optimizer;
-    deberta_status status = open_log(&log, folder, err);
-    if (status != DEBERTA_OK) return status;
-    while (status == DEBERTA_OK && goes_on && optimizer->done < optimizer->options.steps) {
-        status = run_pair_step(pair, log, folder, &report, err);
-        if (status == DEBERTA_OK && on_step) goes_on = on_step(context, &report.discriminator) == 0;
-    }
+    const optimizer *optimizer = &run->parts.items[0].training->optimizer;
+    *finished = false;
+    DEBERTA_TRY(open_log(&log, run->folder, optimizer->done, err));
+    const deberta_status status = take_steps(run, log, err);
     fclose(log);
     DEBERTA_TRY(status);
-    pair_share_tables(pair);
-    DEBERTA_TRY(save_part(folder, "generator", generator_folder, &pair->generator.learner->set, err));
-    return save_part(folder, "discriminator", discriminator_folder, &pair->discriminator.learner->set, err);
+    *finished = optimizer->done == optimizer->options.steps;
+    return *finished ? run_parts_save(&run->parts, run->folder, err) : DEBERTA_OK;
 }

@@ -1,26 +1,31 @@
-/* A training run in a folder: log.jsonl, one line a step, and at the end the model as any program opens it.
+/* A training run in a folder: log.jsonl, one line a step; checkpoints; and at the end the model as any program opens
+ * it.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef TRAIN_RUN_FOLDER_H
 #define TRAIN_RUN_FOLDER_H
 
-#include "train/pair.h"
-#include "train/save.h"
+#include "train/run_checkpoint.h"
+
+/* Told of each step (of a pair: of the discriminator's). Other than 0 stops behind it, with a checkpoint. */
+typedef int (*step_listener)(void *context, const step_report *report);
+
+typedef struct training_run {
+    run_parts parts;
+    const char *folder;
+    const json_t *recipe;    /* all that decides about bits */
+    size_t checkpoint_every; /* steps; 0: only where the run is stopped */
+    size_t keep;             /* checkpoints */
+    size_t stop_at;          /* steps; 0: runs to the end */
+    step_listener on_step;
+    void *context;
+} training_run;
 
 /* A folder that is new or empty. */
 deberta_status run_folder_prepare(const char *folder, deberta_error *err);
 
-/* All steps of the recipe. on_step is told of each; other than 0 stops behind it, and the model is saved as it is then.
- * A step that fails leaves the log of those before it, and no model. */
-typedef int (*step_listener)(void *context, const step_report *report);
-
-deberta_status run_folder_train(training *training, const char *folder, const char *source_folder,
-                                step_listener on_step, void *context, deberta_error *err);
-
-/* The same of a pair, whose models go to folder/generator and folder/discriminator. on_step is told of the
- * discriminator. */
-deberta_status run_folder_train_pair(training_pair *pair, const char *folder, const char *generator_folder,
-                                     const char *discriminator_folder, step_listener on_step, void *context,
-                                     deberta_error *err);
+/* From the step where the optimisers are to the last of the recipe, or until it is stopped; *finished tells which. Log
+ * lines of later steps are removed first. A step that fails leaves the log of those before it, and no model. */
+deberta_status run_folder_train(const training_run *run, bool *finished, deberta_error *err);
 
 #endif

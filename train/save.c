@@ -8,6 +8,7 @@
 #include "core/io/atomic_file.h"
 #include "core/io/export.h"
 #include "core/io/mapped_file.h"
+#include "core/io/safetensors.h"
 
 enum { NAME_BYTES = TENSOR_MAX_NAME_BYTES + 32, PATH_BYTES = 4096 };
 
@@ -86,6 +87,77 @@ deberta_status save_gradients(const char *path, const named_loss *losses, size_t
     if (status == DEBERTA_OK)
         status = finish(&file, write_gradients(file, losses, loss_count, sets, set_count, err), err);
     free_names(&list);
+    return status;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- moments */
+
+static void moments_path(char path[PATH_BYTES], const char *folder)
+{
+    snprintf(path, PATH_BYTES, "%s/training.safetensors", folder);
+}
+
+static deberta_status write_moments(export_file *file, const parameter_set *set, const optimizer *optimizer,
+                                    deberta_error *err)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const size_t count = set->items[i].count;
+        DEBERTA_TRY(export_write(file, 2 * i, 0, optimizer->moments[i].m, count, err));
+        DEBERTA_TRY(export_write(file, 2 * i + 1, 0, optimizer->moments[i].v, count, err));
+    }
+    return DEBERTA_OK;
+}
+
+deberta_status save_moments(const char *folder, const parameter_set *set, const optimizer *optimizer,
+                            deberta_error *err)
+{
+    char path[PATH_BYTES];
+    tensor_names list;
+    export_file *file = NULL;
+    moments_path(path, folder);
+    deberta_status status = begin_names(&list, 2 * set->count + 1, err);
+    if (status == DEBERTA_OK) {
+        for (size_t i = 0; i < set->count; i++) {
+            add_parameter(&list, "m.", &set->items[i]);
+            add_parameter(&list, "v.", &set->items[i]);
+        }
+        status = export_safetensors(&file, path, list.tensors, list.count, NULL, 0, err);
+    }
+    if (status == DEBERTA_OK) status = finish(&file, write_moments(file, set, optimizer, err), err);
+    free_names(&list);
+    return status;
+}
+
+static deberta_status read_moment(float *values, const tensor_list *list, const mapped_file *map, const char *prefix,
+                                  const parameter *p, deberta_error *err)
+{
+    char name[NAME_BYTES];
+    snprintf(name, sizeof name, "%s%s", prefix, p->stored_name);
+    for (size_t i = 0; i < list->count; i++) {
+        const stored_tensor *stored = &list->items[i];
+        if (strcmp(stored->tensor.name, name) != 0) continue;
+        if (stored->tensor.dtype != DTYPE_F32 || stored->tensor.elements != p->count) break;
+        tensor_convert_f32(values, stored, map->bytes, 0, p->count);
+        return DEBERTA_OK;
+    }
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s', float32 %s, is missing", map->name.text, name,
+                 shape_describe(p->shape, p->rank).text);
+}
+
+deberta_status read_moments(const char *folder, const parameter_set *set, optimizer *optimizer, deberta_error *err)
+{
+    char path[PATH_BYTES];
+    mapped_file map;
+    tensor_list list = {0};
+    moments_path(path, folder);
+    DEBERTA_TRY(mapped_file_open(&map, path, err));
+    deberta_status status = safetensors_list(&list, map.bytes, map.size_bytes, map.name.text, err);
+    for (size_t i = 0; status == DEBERTA_OK && i < set->count; i++) {
+        status = read_moment(optimizer->moments[i].m, &list, &map, "m.", &set->items[i], err);
+        if (status == DEBERTA_OK) status = read_moment(optimizer->moments[i].v, &list, &map, "v.", &set->items[i], err);
+    }
+    tensor_list_free(&list);
+    mapped_file_close(&map);
     return status;
 }
 

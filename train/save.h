@@ -20,6 +20,11 @@ typedef struct named_set {
 deberta_status save_gradients(const char *path, const named_loss *losses, size_t loss_count, const named_set *sets,
                               size_t set_count, deberta_error *err);
 
+/* training.safetensors: m.NAME and v.NAME (F32, stored name and shape) of every tensor of the set; and back. */
+deberta_status save_moments(const char *folder, const parameter_set *set, const optimizer *optimizer,
+                            deberta_error *err);
+deberta_status read_moments(const char *folder, const parameter_set *set, optimizer *optimizer, deberta_error *err);
+
 /* model.safetensors, float32, in the names of the files it came from, and copies of config.json and of the tokenizer's
  * files. The folder must exist. */
 deberta_status save_model(const char *folder, const char *source_folder, const parameter_set *set, deberta_error *err);

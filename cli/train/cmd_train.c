@@ -1,11 +1,15 @@
 /* `deberta train` and `deberta finetune`: gradients of a batch, or a run of updates. SPDX-License-Identifier: MIT */
 #include <math.h>
+#include <signal.h>
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/train/train_data.h"
+#include "cli/train/train_recipe.h"
 #include "command/run.h"
 #include "train/run_folder.h"
+#include "train/save.h"
+
+enum { EXIT_INTERRUPTED = 130 }; /* 128 + SIGINT, as shells say it */
 
 /* With a generator, a pair; without, the discriminator's place is that of the model that is trained, whatever it is. */
 typedef struct train_job {
@@ -13,6 +17,8 @@ typedef struct train_job {
     training_pair pair;
     training *model; /* &pair.discriminator */
     train_data data;
+    json_t *recipe;
+    run_checkpoint checkpoint; /* where the run goes on; step 0: from the beginning */
     progress_bar progress;
 } train_job;
 
@@ -36,7 +42,8 @@ static deberta_status describe_model(const train_job *job, training *run, train_
     return DEBERTA_OK;
 }
 
-static deberta_status open_training(const train_job *job, training *run, const char *folder, deberta_error *err)
+static deberta_status open_training(const train_job *job, training *run, const char *folder, const char *part,
+                                    deberta_error *err)
 {
     const train_options *o = job->options;
     const size_t passes = o->sift > 0 ? 2 : 1;
@@ -50,24 +57,52 @@ static deberta_status open_training(const train_job *job, training *run, const c
         .reference = (deberta_reference)o->common.reference,
         .decodes = run->options.decodes,
     };
-    DEBERTA_TRY(learner_open(&run->learner, folder, &options, err));
+    char resumed[RUN_PATH_BYTES];
+    run_checkpoint_part(&job->checkpoint, part, resumed);
+    DEBERTA_TRY(learner_open(&run->learner, job->checkpoint.step ? resumed : folder, &options, err));
     if (!train_runs(o)) return DEBERTA_OK;
     return optimizer_open(&run->optimizer, &run->learner->set, run->learner->model->config.layers, &recipe, err);
+}
+
+/* The recipe of a run, and the checkpoint that it goes on from. */
+static deberta_status open_run(train_job *job, deberta_error *err)
+{
+    const train_options *o = job->options;
+    if (!train_runs(o)) return DEBERTA_OK;
+    DEBERTA_TRY(train_recipe_describe(&job->recipe, o, &job->data, &job->model->options, err));
+    return o->resume ? run_checkpoint_find(&job->checkpoint, options_out(&o->common), job->recipe, err) : DEBERTA_OK;
+}
+
+static deberta_status open_pair(train_job *job, const train_target *target, deberta_error *err)
+{
+    train_target generator = {.folder = job->options->generator};
+    job->pair.generator.options.task = STEP_MLM;
+    DEBERTA_TRY(describe_model(job, &job->pair.generator, &generator, err));
+    DEBERTA_TRY(open_training(job, job->model, target->folder, "discriminator", err));
+    DEBERTA_TRY(open_training(job, &job->pair.generator, generator.folder, "generator", err));
+    return pair_open(&job->pair, err);
+}
+
+static run_parts parts_of(train_job *job)
+{
+    const char *generator = job->options->generator;
+    if (!generator) return (run_parts){.items = {{"", model_folder(job), job->model}}, .count = 1};
+    return (run_parts){.items = {{"generator", generator, &job->pair.generator},
+                                 {"discriminator", model_folder(job), &job->pair.discriminator}},
+                       .count = 2,
+                       .pair = &job->pair};
 }
 
 static deberta_status open_job(train_job *job, deberta_error *err)
 {
     const train_options *o = job->options;
-    train_target target = {.folder = model_folder(job), .task = job->model->options.task},
-                 generator = {.folder = o->generator};
+    train_target target = {.folder = model_folder(job), .task = job->model->options.task};
     DEBERTA_TRY(describe_model(job, job->model, &target, err));
     DEBERTA_TRY(train_data_open(&job->data, o, &target, err));
-    DEBERTA_TRY(open_training(job, job->model, target.folder, err));
-    if (!o->generator) return DEBERTA_OK;
-    job->pair.generator.options.task = STEP_MLM;
-    DEBERTA_TRY(describe_model(job, &job->pair.generator, &generator, err));
-    DEBERTA_TRY(open_training(job, &job->pair.generator, o->generator, err));
-    return pair_open(&job->pair, err);
+    DEBERTA_TRY(open_run(job, err));
+    DEBERTA_TRY(o->generator ? open_pair(job, &target, err) : open_training(job, job->model, target.folder, "", err));
+    const run_parts parts = parts_of(job);
+    return job->checkpoint.step ? run_checkpoint_read(&job->checkpoint, &parts, err) : DEBERTA_OK;
 }
 
 static void close_job(train_job *job)
@@ -78,6 +113,7 @@ static void close_job(train_job *job)
         learner_free(&both[i]->learner);
     }
     train_data_close(&job->data);
+    json_decref(job->recipe);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- one step */
@@ -132,6 +168,26 @@ static int run_one_pair(train_job *job)
 
 /* ------------------------------------------------------------------------------------------------------------- a run */
 
+/* The step at hand is finished, and a checkpoint written. A second signal ends the program at once. */
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int signal_number)
+{
+    (void)signal_number;
+    interrupted = 1;
+}
+
+static void watch_signals(void)
+{
+    const int signals[] = {SIGINT, SIGTERM};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction action = {.sa_handler = interrupt, .sa_flags = (int)SA_RESETHAND | SA_RESTART}, before;
+        sigemptyset(&action.sa_mask);
+        if (sigaction(signals[i], NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+            sigaction(signals[i], &action, NULL);
+    }
+}
+
 static int show_step(void *context, const step_report *report)
 {
     train_job *job = context;
@@ -139,25 +195,36 @@ static int show_step(void *context, const step_report *report)
     snprintf(detail, sizeof detail, "loss %.4f  rate %.2e  norm %.3g", report->result.loss, report->learning_rate,
              report->gradient_norm);
     progress_step(&job->progress, report->step, detail);
-    return 0;
+    return interrupted;
 }
 
 static int run_all_steps(train_job *job)
 {
     deberta_error error = {0};
+    bool finished = false;
     const train_options *o = job->options;
-    const char *folder = options_out(&o->common);
-    deberta_status status = run_folder_prepare(folder, &error);
-    if (status != DEBERTA_OK) return say_error(&o->common, &error);
+    const training_run run = {
+        .parts = parts_of(job),
+        .folder = options_out(&o->common),
+        .recipe = job->recipe,
+        .checkpoint_every = o->checkpoint_every,
+        .keep = o->keep,
+        .stop_at = o->stop_at,
+        .on_step = show_step,
+        .context = job,
+    };
+    if (!o->resume && run_folder_prepare(run.folder, &error) != DEBERTA_OK) return say_error(&o->common, &error);
+    watch_signals();
     job->progress = progress_begin(&o->common, "steps", o->steps);
-    if (o->generator)
-        status = run_folder_train_pair(&job->pair, folder, o->generator, model_folder(job), show_step, job, &error);
-    else
-        status = run_folder_train(job->model, folder, model_folder(job), show_step, job, &error);
+    const deberta_status status = run_folder_train(&run, &finished, &error);
     progress_end(&job->progress);
     if (status != DEBERTA_OK) return say_error(&o->common, &error);
-    say_note(&o->common, "%zu steps; what was trained is in %s", o->steps, folder);
-    return EXIT_OK;
+    const size_t done = run.parts.items[0].training->optimizer.done;
+    if (finished)
+        say_note(&o->common, "%zu steps; what was trained is in %s", o->steps, run.folder);
+    else
+        say_note(&o->common, "stopped behind step %zu of %zu; --resume goes on", done, o->steps);
+    return finished || !interrupted ? EXIT_OK : EXIT_INTERRUPTED;
 }
 
 static int run_task(const common_options *common, step_task task)

@@ -76,6 +76,14 @@ deberta_status train_data_open(train_data *data, const train_options *o, const t
     return o->texts.count ? open_texts(data, o, target, err) : open_file(data, o, target, err);
 }
 
+void train_data_digest(const train_data *data, char digest[65])
+{
+    if (data->file)
+        batch_file_digest(data->file, digest);
+    else
+        corpus_digest(&data->corpus, digest);
+}
+
 void train_data_close(train_data *data)
 {
     batch_file_close(&data->file);

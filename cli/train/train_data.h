@@ -26,6 +26,8 @@ typedef struct train_target {
 /* Close it also after a failure. Zero-initialised at first. */
 deberta_status train_data_open(train_data *data, const train_options *options, const train_target *target,
                                deberta_error *err);
+/* SHA-256 of what is read. */
+void train_data_digest(const train_data *data, char digest[65]);
 void train_data_close(train_data *data);
 
 #endif

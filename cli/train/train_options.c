@@ -24,6 +24,7 @@ const train_options train_defaults = {
     .clip = 1,
     .layer_decay = 1,
     .max_ngram = 1,
+    .keep = 2,
 };
 
 /* Rows that all tasks have: data, then the recipe of a run. */
@@ -53,6 +54,30 @@ const train_options train_defaults = {
          "updates of the run; the trained model and log.jsonl go to the folder --out",                                 \
          SIZE_AT(train_options, steps, 1, MOST_STEPS),                                                                 \
          .needs = STEPS_NEED},                                                                                         \
+        {"checkpoint-every",                                                                                           \
+         0,                                                                                                            \
+         "N",                                                                                                          \
+         "steps after which a checkpoint is written (default: only where a run stops)",                                \
+         SIZE_AT(train_options, checkpoint_every, 1, MOST_STEPS),                                                      \
+         .needs = "steps"},                                                                                            \
+        {"keep",                                                                                                       \
+         0,                                                                                                            \
+         "N",                                                                                                          \
+         "the latest checkpoints, older ones are removed (default 2)",                                                 \
+         SIZE_AT(train_options, keep, 1, MOST_STEPS),                                                                  \
+         .needs = "steps"},                                                                                            \
+        {"stop-at",                                                                                                    \
+         0,                                                                                                            \
+         "N",                                                                                                          \
+         "write a checkpoint behind step N and stop; the schedule stays that of all steps",                            \
+         SIZE_AT(train_options, stop_at, 1, MOST_STEPS),                                                               \
+         .needs = "steps"},                                                                                            \
+        {"resume",                                                                                                     \
+         0,                                                                                                            \
+         NULL,                                                                                                         \
+         "go on from the latest checkpoint of the folder --out",                                                       \
+         FLAG_AT(train_options, resume),                                                                               \
+         .needs = "steps"},                                                                                            \
         {"dropout", 0, "P", "must be 0: there is no dropout yet", NUMBER_AT(train_options, dropout, 0, 1)},            \
         {"shards", 0, "N", "parts that sums over tokens are cut into, a power of two (default 16)",                    \
          SIZE_AT(train_options, shards, 1, MAX_ROW_PARTS)},                                                            \

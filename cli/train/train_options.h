@@ -11,7 +11,9 @@ typedef struct train_options {
     common_options common;
     const char *batch, *batches, *gradients, *generator;
     text_list texts;
-    size_t steps, warmup, shards, sequence_tokens, batch_sequences, batch_tokens, max_ngram, seed;
+    size_t steps, warmup, shards, sequence_tokens, batch_sequences, batch_tokens, max_ngram, seed, checkpoint_every,
+        keep, stop_at;
+    bool resume;
     double dropout, rtd_weight, sift;
     double learning_rate, weight_decay, beta1, beta2, epsilon, clip, layer_decay;
     int head, optimizer, schedule, sharing, masking;

@@ -3,9 +3,13 @@
 SPDX-License-Identifier: MIT
 """
 import array
+import hashlib
 import json
 import os
+import signal
 import struct
+import subprocess
+import time
 
 TRAIN = ("--dropout", "0")
 
@@ -128,6 +132,91 @@ def test_texts(bench):
             models.add(file.read())
     assert len(models) == 1
     assert all(line["tokens"] <= 40 for line in read_log(bench, "t1"))
+
+
+def digest(bench, path):
+    with open(bench.path(path), "rb") as file:
+        return hashlib.sha256(file.read()).hexdigest()
+
+
+def log_without_time(bench, folder):
+    return [{name: value for name, value in line.items() if name != "seconds"} for line in read_log(bench, folder)]
+
+
+def test_resume(bench):
+    """A run that is stopped behind any step and goes on, with other threads, ends with the same bits and the same log."""
+    demo = os.path.join(bench.root, "models", "demo")
+    bench.write("corpus.txt", TEXTS)
+    words = ["train", "mlm", demo, *TRAIN, "--text", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "4", "--learning-rate", "0.001", "--steps", "6"]
+    bench.fine(*words, "--threads", "1", "--checkpoint-every", "1", "--out", "whole")
+    assert sorted(name for name in os.listdir(bench.path("whole")) if name.startswith("checkpoint")) == ["checkpoint-000004", "checkpoint-000005"], "the last two are kept"
+    for step, threads in ((1, "1"), (2, "2"), (3, "5"), (4, "1"), (5, "2")):
+        out = f"cut{step}"
+        stopped = bench.fine(*words, "--stop-at", str(step), "--threads", "2", "--out", out)
+        assert f"step {step} of 6" in stopped.err and not os.path.exists(bench.path(f"{out}/model.safetensors")), stopped.describe()
+        with open(bench.path(f"{out}/log.jsonl"), "a", encoding="utf-8") as file:
+            file.write('{"step": 99}\n')  # a step whose checkpoint was never written
+        bench.fine(*words, "--resume", "--threads", threads, "--out", out)
+        assert digest(bench, f"{out}/model.safetensors") == digest(bench, "whole/model.safetensors"), step
+        assert log_without_time(bench, out) == log_without_time(bench, "whole"), step
+    for name in ("model", "training"):
+        assert digest(bench, f"cut5/checkpoint-000005/{name}.safetensors") == digest(bench, f"whole/checkpoint-000005/{name}.safetensors")
+    bench.fine("info", "whole/checkpoint-000005")
+
+
+def test_resume_pair(bench):
+    folder = case(bench, "12-v3-rtd-gdes")
+    batch = {name: (dtype, [1, *shape], values) for name, (dtype, shape, values) in tensors(os.path.join(folder, "batch.safetensors")).items()}
+    write(bench.path("batches.safetensors"), batch)
+    words = ["train", "rtd", os.path.join(folder, "discriminator"), "--generator", os.path.join(folder, "generator"), *TRAIN,
+             "--batches", "batches.safetensors", "--steps", "4", "--learning-rate", "0.01"]
+    bench.fine(*words, "--out", "whole")
+    bench.fine(*words, "--out", "cut", "--stop-at", "2")
+    bench.fine(*words, "--out", "cut", "--resume")
+    for part in ("generator", "discriminator"):
+        assert digest(bench, f"cut/{part}/model.safetensors") == digest(bench, f"whole/{part}/model.safetensors"), part
+    assert log_without_time(bench, "cut") == log_without_time(bench, "whole")
+
+
+def test_resume_refused(bench):
+    demo = os.path.join(bench.root, "models", "demo")
+    bench.write("corpus.txt", TEXTS)
+    words = ["train", "mlm", demo, *TRAIN, "--text", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "2", "--steps", "3", "--out", "run"]
+    result = bench.run(*words, "--resume")
+    assert result.code in (3, 4) and "run" in result.err, result.describe()
+    bench.fine(*words, "--stop-at", "1")
+    before = digest(bench, "run/log.jsonl")
+    for change, parts in ((["--learning-rate", "0.5"], ["learning-rate 0.0001, now 0.5"]), (["--seed", "3", "--clip", "2"], ["seed 0, now 3", "clip 1.0, now 2.0"]),
+                          (["--text", "corpus.txt"], ["data"])):
+        result = bench.run(*words, *change, "--resume")
+        assert result.code == 3 and all(part in result.err for part in ["checkpoint-000001", *parts]), result.describe()
+    assert digest(bench, "run/log.jsonl") == before
+    with open(bench.path("run/checkpoint-000001/training.safetensors"), "r+b") as file:
+        file.truncate(1000)
+    result = bench.run(*words, "--resume")
+    assert result.code == 3 and "training.safetensors" in result.err, result.describe()
+    os.remove(bench.path("run/checkpoint-000001/training.json"))
+    result = bench.run(*words, "--resume")
+    assert result.code == 3 and "no checkpoint" in result.err, result.describe()
+
+
+def test_interrupt(bench):
+    """Ctrl-C: the step is finished, a checkpoint written, 130; what goes on from there ends as if nothing had been."""
+    demo = os.path.join(bench.root, "models", "demo")
+    bench.write("corpus.txt", TEXTS)
+    words = ["train", "mlm", demo, *TRAIN, "--text", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "4", "--steps", "30"]
+    run = bench.start(*words, "--out", "cut", stderr=subprocess.PIPE, text=True)
+    log = bench.path("cut/log.jsonl")
+    until = time.monotonic() + 60
+    while time.monotonic() < until and not (os.path.exists(log) and os.path.getsize(log) > 0):
+        time.sleep(0.01)
+    run.send_signal(signal.SIGINT)
+    said = run.communicate(timeout=120)[1]
+    assert run.returncode == 130 and "--resume" in said, (run.returncode, said)
+    assert len(read_log(bench, "cut")) < 30
+    bench.fine(*words, "--out", "cut", "--resume")
+    bench.fine(*words, "--out", "whole")
+    assert digest(bench, "cut/model.safetensors") == digest(bench, "whole/model.safetensors")
 
 
 def test_bad_texts(bench):

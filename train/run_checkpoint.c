@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/run_checkpoint.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "core/base/integers.h"
+#include "core/io/atomic_file.h"
+#include "core/io/json_file.h"
+#include "train/save.h"
+
+enum { MOST_OPEN_FOLDERS = 8, DIFFERENCES_BYTES = 400 };
+
+#define STATE_FILE "training.json"
+
+static void join(char path[RUN_PATH_BYTES], const char *folder, const char *name)
+{
+    snprintf(path, RUN_PATH_BYTES, *name ? "%s/%s" : "%s", folder, name);
+}
+
+static deberta_status system_error(const char *path, const char *what, deberta_error *err)
+{
+    return status_fail(err, DEBERTA_E_SYSTEM, "%s: %s: %s", QUOTE(path), what, strerror(errno));
+}
+
+/* ---------------------------------------------------------------------------------------------------------- folders */
+
+static deberta_status make_folder(const char *path, deberta_error *err)
+{
+    if (mkdir(path, 0777) == 0 || errno == EEXIST) return DEBERTA_OK;
+    return system_error(path, "cannot make this folder", err);
+}
+
+static int remove_entry(const char *path, const struct stat *about, int kind, struct FTW *place)
+{
+    (void)about, (void)kind, (void)place;
+    return remove(path);
+}
+
+static deberta_status remove_folder(const char *path, deberta_error *err)
+{
+    if (nftw(path, remove_entry, MOST_OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT) return DEBERTA_OK;
+    return system_error(path, "cannot be removed", err);
+}
+
+static int sync_entry(const char *path, const struct stat *about, int kind, struct FTW *place)
+{
+    (void)about, (void)kind, (void)place;
+    const int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return -1;
+    const int result = fsync(file);
+    close(file);
+    return result;
+}
+
+static deberta_status sync_folder(const char *path, deberta_error *err)
+{
+    if (nftw(path, sync_entry, MOST_OPEN_FOLDERS, FTW_DEPTH | FTW_PHYS) == 0) return DEBERTA_OK;
+    return system_error(path, "cannot be brought to the disk", err);
+}
+
+/* The step in the name of a whole checkpoint, 0 if it is none. */
+static size_t step_of(const char *folder, const char *name)
+{
+    char path[RUN_PATH_BYTES], state[RUN_PATH_BYTES], expected[64];
+    static const char prefix[] = "checkpoint-";
+    if (strncmp(name, prefix, sizeof prefix - 1) != 0) return 0;
+    const size_t step = (size_t)strtoull(name + sizeof prefix - 1, NULL, 10);
+    snprintf(expected, sizeof expected, "%s%06zu", prefix, step);
+    join(path, folder, name);
+    join(state, path, STATE_FILE);
+    return strcmp(name, expected) == 0 && access(state, R_OK) == 0 ? step : 0;
+}
+
+/* The latest checkpoint before step `below`, 0 if there is none. */
+static deberta_status latest(size_t *step, const char *folder, size_t below, deberta_error *err)
+{
+    DIR *entries = opendir(folder);
+    const struct dirent *entry;
+    *step = 0;
+    if (!entries) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(folder), strerror(errno));
+    while ((entry = readdir(entries))) {
+        const size_t found = step_of(folder, entry->d_name);
+        if (found < below) *step = maximum(*step, found);
+    }
+    closedir(entries);
+    return DEBERTA_OK;
+}
+
+static void checkpoint_name(char path[RUN_PATH_BYTES], const char *folder, size_t step)
+{
+    snprintf(path, RUN_PATH_BYTES, "%s/checkpoint-%06zu", folder, step);
+}
+
+static deberta_status remove_older(const char *folder, size_t step, size_t keep, deberta_error *err)
+{
+    char path[RUN_PATH_BYTES];
+    for (size_t kept = 1; step > 0; kept++) {
+        DEBERTA_TRY(latest(&step, folder, step, err));
+        checkpoint_name(path, folder, step);
+        if (step > 0 && kept >= keep) DEBERTA_TRY(remove_folder(path, err));
+    }
+    return DEBERTA_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- writing */
+
+static size_t steps_behind(const run_parts *parts) { return parts->items[0].training->optimizer.done; }
+
+deberta_status run_parts_save(const run_parts *parts, const char *folder, deberta_error *err)
+{
+    if (parts->pair) pair_share_tables(parts->pair);
+    for (size_t i = 0; i < parts->count; i++) {
+        char path[RUN_PATH_BYTES];
+        const run_part *part = &parts->items[i];
+        join(path, folder, part->name);
+        DEBERTA_TRY(make_folder(path, err));
+        DEBERTA_TRY(save_model(path, part->source_folder, &part->training->learner->set, err));
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status write_state(const char *folder, size_t step, const json_t *recipe, deberta_error *err)
+{
+    char path[RUN_PATH_BYTES];
+    atomic_file *file = NULL;
+    json_t *state = json_pack("{s:I, s:O}", "step", (json_int_t)step, "recipe", recipe);
+    char *text = state ? json_dumps(state, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    json_decref(state);
+    if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the recipe of a checkpoint");
+    join(path, folder, STATE_FILE);
+    deberta_status status = atomic_file_open(&file, path, err);
+    if (status == DEBERTA_OK) status = atomic_file_write(file, 0, text, strlen(text), err);
+    if (status == DEBERTA_OK)
+        status = atomic_file_commit(&file, err);
+    else
+        atomic_file_discard(&file);
+    free(text);
+    return status;
+}
+
+static deberta_status fill_folder(const run_parts *parts, const char *folder, const json_t *recipe, deberta_error *err)
+{
+    DEBERTA_TRY(make_folder(folder, err));
+    DEBERTA_TRY(run_parts_save(parts, folder, err));
+    for (size_t i = 0; i < parts->count; i++) {
+        char path[RUN_PATH_BYTES];
+        const training *training = parts->items[i].training;
+        join(path, folder, parts->items[i].name);
+        DEBERTA_TRY(save_moments(path, &training->learner->set, &training->optimizer, err));
+    }
+    DEBERTA_TRY(write_state(folder, steps_behind(parts), recipe, err));
+    return sync_folder(folder, err);
+}
+
+deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const json_t *recipe, size_t keep,
+                                    deberta_error *err)
+{
+    char unfinished[RUN_PATH_BYTES], path[RUN_PATH_BYTES];
+    const size_t step = steps_behind(parts);
+    join(unfinished, folder, ".checkpoint");
+    checkpoint_name(path, folder, step);
+    DEBERTA_TRY(remove_folder(unfinished, err));
+    DEBERTA_TRY(fill_folder(parts, unfinished, recipe, err));
+    DEBERTA_TRY(remove_folder(path, err));
+    if (rename(unfinished, path) != 0) return system_error(path, "cannot be given its name", err);
+    return remove_older(folder, step, keep, err);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- reading */
+
+static char *show(const json_t *value)
+{
+    return value ? json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6)) : NULL;
+}
+
+/* "seed 1, now 2; ...": both recipes have the same members, unless a file was made by other hands. */
+static deberta_status compare_recipes(const char *path, const json_t *was, const json_t *now, deberta_error *err)
+{
+    char differences[DIFFERENCES_BYTES] = "";
+    const char *key;
+    const json_t *value;
+    json_object_foreach((json_t *)now, key, value)
+    {
+        const json_t *before = json_object_get(was, key);
+        const size_t length = strlen(differences);
+        if (json_equal(before, value)) continue;
+        char *one = show(before), *other = show(value);
+        snprintf(differences + length, sizeof differences - length, "%s%s %s, now %s", length ? "; " : "", key,
+                 one ? QUOTE(one) : "missing", other ? QUOTE(other) : "missing");
+        free(one);
+        free(other);
+    }
+    if (!*differences) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s is of another run: %s", QUOTE(path), differences);
+}
+
+deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, const json_t *recipe, deberta_error *err)
+{
+    static const json_limits limits = {.bytes = 1 << 20, .depth = 8, .values = 1000};
+    char path[RUN_PATH_BYTES];
+    json_t *state = NULL;
+    DEBERTA_TRY(latest(&found->step, folder, SIZE_MAX, err));
+    if (!found->step) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s has no checkpoint to go on from", QUOTE(folder));
+    checkpoint_name(found->path, folder, found->step);
+    join(path, found->path, STATE_FILE);
+    DEBERTA_TRY(json_file_read(&state, path, &limits, err));
+    deberta_status status = DEBERTA_OK;
+    if (json_integer_value(json_object_get(state, "step")) != (json_int_t)found->step)
+        status = status_fail(err, DEBERTA_E_FORMAT, "%s: 'step' is not %zu", QUOTE(path), found->step);
+    else
+        status = compare_recipes(found->path, json_object_get(state, "recipe"), recipe, err);
+    json_decref(state);
+    return status;
+}
+
+void run_checkpoint_part(const run_checkpoint *checkpoint, const char *name, char path[RUN_PATH_BYTES])
+{
+    join(path, checkpoint->path, name);
+}
+
+deberta_status run_checkpoint_read(const run_checkpoint *checkpoint, const run_parts *parts, deberta_error *err)
+{
+    for (size_t i = 0; i < parts->count; i++) {
+        char path[RUN_PATH_BYTES];
+        training *training = parts->items[i].training;
+        run_checkpoint_part(checkpoint, parts->items[i].name, path);
+        DEBERTA_TRY(read_moments(path, &training->learner->set, &training->optimizer, err));
+        optimizer_set_done(&training->optimizer, checkpoint->step);
+    }
+    return DEBERTA_OK;
+}

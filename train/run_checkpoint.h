@@ -1,0 +1,48 @@
+/* Checkpoints of a run: folders checkpoint-NNNNNN with all that going on needs. Of a model: what save_model writes and
+ * training.safetensors (m.NAME, v.NAME). Of a pair: the same in generator and discriminator. At last training.json: the
+ * steps that are behind, and the recipe. A checkpoint is made under another name, brought to the disk, then renamed.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_RUN_CHECKPOINT_H
+#define TRAIN_RUN_CHECKPOINT_H
+
+#include <jansson.h>
+
+#include "train/pair.h"
+
+enum { RUN_PATH_BYTES = 4096 };
+
+/* What is trained: one model, or the two of a pair. */
+typedef struct run_part {
+    const char *name; /* of its folder; "": none of its own */
+    const char *source_folder;
+    training *training;
+} run_part;
+
+typedef struct run_parts {
+    run_part items[2];
+    size_t count;
+    training_pair *pair; /* NULL: one model */
+} run_parts;
+
+typedef struct run_checkpoint {
+    size_t step; /* updates that are behind */
+    char path[RUN_PATH_BYTES];
+} run_checkpoint;
+
+/* The models into a folder that exists. */
+deberta_status run_parts_save(const run_parts *parts, const char *folder, deberta_error *err);
+
+/* Then removes all but the `keep` latest checkpoints of the folder. */
+deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const json_t *recipe, size_t keep,
+                                    deberta_error *err);
+
+/* The latest whole checkpoint of a folder, and whether it is of this recipe: if not, the message names the members that
+ * differ. */
+deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, const json_t *recipe, deberta_error *err);
+/* Where the part of a checkpoint lies. */
+void run_checkpoint_part(const run_checkpoint *checkpoint, const char *name, char path[RUN_PATH_BYTES]);
+/* Moments and steps, for parts that were opened from the checkpoint. */
+deberta_status run_checkpoint_read(const run_checkpoint *checkpoint, const run_parts *parts, deberta_error *err);
+
+#endif
