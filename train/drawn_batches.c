@@ -26,6 +26,13 @@ static deberta_status no_memory(deberta_error *err)
     return status_fail(err, DEBERTA_E_MEMORY, "no memory for a batch");
 }
 
+static void order_epoch(drawn_batches *d)
+{
+    const counter_key key = {d->options.seed, (uint32_t)d->place.epoch};
+    for (size_t i = 0; d->options.in_order && i < d->corpus->sequences; i++) d->order[i] = i;
+    if (!d->options.in_order) counter_shuffle(d->order, d->corpus->sequences, key);
+}
+
 /* ---------------------------------------------------------------------------------------------------------- opening */
 
 deberta_status drawn_batches_open(drawn_batches **result, const corpus *corpus, const drawn_options *options,
@@ -44,7 +51,7 @@ deberta_status drawn_batches_open(drawn_batches **result, const corpus *corpus, 
         drawn_batches_close(&d);
         return no_memory(err);
     }
-    counter_shuffle(d->order, corpus->sequences, (counter_key){options->seed, 0});
+    order_epoch(d);
     *result = d;
     return DEBERTA_OK;
 }
@@ -89,6 +96,7 @@ static bool add_member(drawn_batches *d, size_t sequence)
 static bool is_full(const drawn_batches *d, size_t tokens)
 {
     const size_t next = length_of(d->corpus, d->order[d->place.at]);
+    if (d->options.in_order && d->place.at == 0 && d->count > 0) return true;
     return (d->options.batch_sequences && d->count == d->options.batch_sequences) ||
            (d->options.batch_tokens && tokens + next > d->options.batch_tokens);
 }
@@ -104,7 +112,7 @@ static bool choose_members(drawn_batches *d)
         if (++d->place.at < d->corpus->sequences) continue;
         d->place.at = 0;
         d->place.epoch++;
-        counter_shuffle(d->order, d->corpus->sequences, (counter_key){d->options.seed, (uint32_t)d->place.epoch});
+        order_epoch(d);
     }
     d->place.step++;
     return true;
@@ -117,7 +125,7 @@ static bool go_to(drawn_batches *d, size_t step)
     if (step + 1 == d->place.step) return true; /* once more */
     if (step < d->place.step) {
         d->place = (draw_place){0};
-        counter_shuffle(d->order, d->corpus->sequences, (counter_key){d->options.seed, 0});
+        order_epoch(d);
     }
     while (fine && d->place.step <= step) fine = choose_members(d);
     return fine;

@@ -12,6 +12,7 @@
 typedef struct drawn_options {
     masking_options masking;
     uint32_t seed;
+    bool in_order;                        /* held-out texts: not shuffled, and no step goes over the end of an epoch */
     size_t batch_sequences, batch_tokens; /* what a step ends before; 0: no such limit. One of them is given */
 } drawn_options;
 

@@ -20,9 +20,11 @@ enum { MOST_OPEN_FOLDERS = 8, DIFFERENCES_BYTES = 400 };
 
 #define STATE_FILE "training.json"
 
+/* A path that is too long becomes an empty one, which cannot be opened. */
 static void join(char path[RUN_PATH_BYTES], const char *folder, const char *name)
 {
-    snprintf(path, RUN_PATH_BYTES, *name ? "%s/%s" : "%s", folder, name);
+    const int length = snprintf(path, RUN_PATH_BYTES, "%s%s%s", folder, *name ? "/" : "", name);
+    if (length >= RUN_PATH_BYTES) *path = 0;
 }
 
 static deberta_status system_error(const char *path, const char *what, deberta_error *err)
@@ -96,7 +98,9 @@ static deberta_status latest(size_t *step, const char *folder, size_t below, deb
 
 static void checkpoint_name(char path[RUN_PATH_BYTES], const char *folder, size_t step)
 {
-    snprintf(path, RUN_PATH_BYTES, "%s/checkpoint-%06zu", folder, step);
+    char name[32];
+    snprintf(name, sizeof name, "checkpoint-%06zu", step);
+    join(path, folder, name);
 }
 
 static deberta_status remove_older(const char *folder, size_t step, size_t keep, deberta_error *err)

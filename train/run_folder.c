@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -30,27 +31,44 @@ deberta_status run_folder_prepare(const char *folder, deberta_error *err)
 
 /* ---------------------------------------------------------------------------------------------------------------- log */
 
-/* Keeps the lines of the steps that are behind. */
-static deberta_status cut_log(FILE *log, const char *path, size_t lines, deberta_error *err)
+/* Where the first line of a step that is not behind begins; -1: the log does not reach that far. */
+static long end_of_steps(FILE *log, size_t done)
 {
-    int character = 0;
-    while (lines > 0 && (character = getc(log)) != EOF) lines -= character == '\n';
-    if (lines > 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s lacks %zu lines of the steps behind", QUOTE(path), lines);
-    fflush(log);
-    if (fseek(log, 0, SEEK_CUR) != 0 || ftruncate(fileno(log), ftell(log)) != 0)
+    char *line = NULL;
+    size_t capacity = 0, step = 0, last = 0;
+    long end = 0;
+    while (getline(&line, &capacity, log) > 0 && sscanf(line, "{\"step\": %zu,", &step) == 1 && step <= done) {
+        last = step;
+        end = ftell(log);
+    }
+    free(line);
+    return last == done ? end : -1;
+}
+
+static deberta_status cut_log(FILE *log, const char *path, size_t done, deberta_error *err)
+{
+    const long end = end_of_steps(log, done);
+    if (end < 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s does not reach step %zu", QUOTE(path), done);
+    if (fseek(log, end, SEEK_SET) != 0 || ftruncate(fileno(log), end) != 0)
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(path), strerror(errno));
     return DEBERTA_OK;
 }
 
-static deberta_status open_log(FILE **log, const char *folder, size_t lines, deberta_error *err)
+static deberta_status open_log(FILE **log, const char *folder, size_t done, deberta_error *err)
 {
     char path[RUN_PATH_BYTES];
     snprintf(path, sizeof path, "%s/log.jsonl", folder);
-    *log = fopen(path, lines > 0 ? "r+" : "w");
+    *log = fopen(path, done > 0 ? "r+" : "w");
     if (!*log) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(path), strerror(errno));
-    const deberta_status status = lines > 0 ? cut_log(*log, path, lines, err) : DEBERTA_OK;
+    const deberta_status status = done > 0 ? cut_log(*log, path, done, err) : DEBERTA_OK;
     if (status != DEBERTA_OK) fclose(*log);
     return status;
+}
+
+static deberta_status flush_log(FILE *log, const char *folder, deberta_error *err)
+{
+    if (fflush(log) != 0) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(folder), strerror(errno));
+    return DEBERTA_OK;
 }
 
 static void begin_line(FILE *log, size_t step, double loss)
@@ -65,8 +83,7 @@ static deberta_status end_line(FILE *log, const char *folder, const step_report 
     fprintf(log, "\"learning_rate\": %.17g, \"sequences\": %zu, \"tokens\": %zu, \"labelled\": %zu, ",
             report->learning_rate, report->sequences, report->result.tokens, report->result.labelled);
     fprintf(log, "\"epoch\": %.17g, \"seconds\": %.3f}\n", report->epoch, clock_seconds() - began);
-    if (fflush(log) != 0) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(folder), strerror(errno));
-    return DEBERTA_OK;
+    return flush_log(log, folder, err);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ steps */
@@ -106,6 +123,20 @@ static deberta_status take_step(const training_run *run, FILE *log, bool *goes_o
     return DEBERTA_OK;
 }
 
+static deberta_status evaluate(const training_run *run, FILE *log, deberta_error *err)
+{
+    held_out_report report;
+    const training *model = run->parts.items[0].training;
+    const size_t done = model->optimizer.done;
+    if (!run->held_out || (done < model->optimizer.options.steps && (!run->eval_every || done % run->eval_every)))
+        return DEBERTA_OK;
+    DEBERTA_TRY(training_evaluate(model, run->held_out, &report, err));
+    fprintf(log, "{\"step\": %zu, \"eval_loss\": %.17g, \"eval_sequences\": %zu, \"eval_tokens\": %zu, ", done,
+            report.loss, report.sequences, report.tokens);
+    fprintf(log, "\"eval_labelled\": %zu}\n", report.labelled);
+    return flush_log(log, run->folder, err);
+}
+
 static deberta_status take_steps(const training_run *run, FILE *log, deberta_error *err)
 {
     const optimizer *optimizer = &run->parts.items[0].training->optimizer;
@@ -113,6 +144,7 @@ static deberta_status take_steps(const training_run *run, FILE *log, deberta_err
     bool goes_on = true;
     while (goes_on && optimizer->done < end) {
         DEBERTA_TRY(take_step(run, log, &goes_on, err));
+        DEBERTA_TRY(evaluate(run, log, err));
         const bool stops = !goes_on || optimizer->done == end,
                    due = run->checkpoint_every && optimizer->done % run->checkpoint_every == 0;
         if (optimizer->done < steps && (stops || due))

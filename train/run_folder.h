@@ -13,10 +13,12 @@ typedef int (*step_listener)(void *context, const step_report *report);
 typedef struct training_run {
     run_parts parts;
     const char *folder;
-    const json_t *recipe;    /* all that decides about bits */
-    size_t checkpoint_every; /* steps; 0: only where the run is stopped */
-    size_t keep;             /* checkpoints */
-    size_t stop_at;          /* steps; 0: runs to the end */
+    const json_t *recipe;         /* all that decides about bits */
+    size_t checkpoint_every;      /* steps; 0: only where the run is stopped */
+    size_t keep;                  /* checkpoints */
+    size_t stop_at;               /* steps; 0: runs to the end */
+    const batch_source *held_out; /* whose loss is logged at the end, and every eval_every steps; NULL: none */
+    size_t eval_every;            /* 0: only at the end */
     step_listener on_step;
     void *context;
 } training_run;

@@ -95,7 +95,7 @@ deberta_status step_run(learner *l, const step_batch *batch, const step_options 
     executor_begin(l->session->executor);
     relative_table_begin(l);
     const deberta_status status = run_head(l, batch, options, &head, err);
-    if (status == DEBERTA_OK) encoder_backward(l, batch, decoded);
+    if (status == DEBERTA_OK && !options->loss_only) encoder_backward(l, batch, decoded);
     executor_end(l->session->executor);
     DEBERTA_TRY(status);
     const double weight = options->task == STEP_RTD ? (double)options->rtd_weight : 1;

@@ -17,6 +17,7 @@ typedef struct step_options {
     bool reads_sampled; /* replaced tokens: the ids are those that a generator has sampled */
     class_pairs pairs;
     float sift_weight;
+    bool loss_only; /* the encoder gets no gradients */
 } step_options;
 
 typedef struct step_result {
@@ -25,7 +26,8 @@ typedef struct step_result {
     size_t tokens, labelled;
 } step_result;
 
-/* Clears the gradients of learner->set and fills them. The batch has as many shards as the learner has parts. */
+/* Clears the gradients of learner->set and fills them (with loss_only they mean nothing). The batch has as many shards
+ * as the learner has parts. */
 deberta_status step_run(learner *learner, const step_batch *batch, const step_options *options, step_result *result,
                         deberta_error *err);
 

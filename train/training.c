@@ -33,6 +33,34 @@ deberta_status training_gradients(const training *t, size_t step, step_report *r
                  wrong ? "' is the first tensor with a gradient that is not finite" : "");
 }
 
+deberta_status training_evaluate(const training *t, const batch_source *held_out, held_out_report *report,
+                                 deberta_error *err)
+{
+    learner *l = t->learner;
+    step_options options = t->options;
+    double sum = 0;
+    bool ended = false;
+    options.loss_only = true;
+    *report = (held_out_report){0};
+    for (size_t step = 0; !ended; step++) {
+        step_batch batch;
+        step_result result = {0};
+        DEBERTA_TRY(
+            held_out->read(held_out->context, step, l->options.parts, l->model->config.hidden_size, &batch, err));
+        ended = batch.epoch >= 1;
+        report->sequences += batch.sequences;
+        deberta_status status = step_check(l, &batch, &options, err);
+        if (status == DEBERTA_OK) status = step_run(l, &batch, &options, &result, err);
+        step_batch_free(&batch);
+        DEBERTA_TRY(status);
+        sum += result.loss * (double)result.labelled;
+        report->tokens += result.tokens;
+        report->labelled += result.labelled;
+    }
+    report->loss = sum / (double)report->labelled;
+    return DEBERTA_OK;
+}
+
 deberta_status training_step(training *t, step_report *report, deberta_error *err)
 {
     learner *l = t->learner;

@@ -31,4 +31,13 @@ deberta_status training_gradients(const training *training, size_t step, step_re
 /* That, and the update. Nothing is changed on failure. */
 deberta_status training_step(training *training, step_report *report, deberta_error *err);
 
+typedef struct held_out_report {
+    double loss; /* mean over what is labelled in all batches */
+    size_t sequences, tokens, labelled;
+} held_out_report;
+
+/* The loss of all batches up to the end of an epoch, weights staying as they are. */
+deberta_status training_evaluate(const training *training, const batch_source *held_out, held_out_report *report,
+                                 deberta_error *err);
+
 #endif

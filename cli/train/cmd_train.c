@@ -210,6 +210,8 @@ static int run_all_steps(train_job *job)
         .checkpoint_every = o->checkpoint_every,
         .keep = o->keep,
         .stop_at = o->stop_at,
+        .held_out = job->data.held_out ? &job->data.held_out_source : NULL,
+        .eval_every = o->eval_every,
         .on_step = show_step,
         .context = job,
     };

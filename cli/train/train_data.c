@@ -43,6 +43,19 @@ static deberta_status draw_batches(train_data *data, const train_options *o, con
     DEBERTA_TRY(drawn_batches_open(&data->drawn, &data->corpus, &options, err));
     data->source = drawn_batches_source(data->drawn);
     data->most_tokens = drawn_batches_most_tokens(data->drawn);
+    if (!o->held_out.count) return DEBERTA_OK;
+    drawn_options in_order = options;
+    in_order.in_order = true;
+    DEBERTA_TRY(drawn_batches_open(&data->held_out, &data->held_out_corpus, &in_order, err));
+    data->held_out_source = drawn_batches_source(data->held_out);
+    data->most_tokens = maximum(data->most_tokens, drawn_batches_most_tokens(data->held_out));
+    return DEBERTA_OK;
+}
+
+static deberta_status read_texts(corpus *to, const text_list *files, const deberta_tokenizer *tokenizer, size_t tokens,
+                                 deberta_error *err)
+{
+    for (size_t i = 0; i < files->count; i++) DEBERTA_TRY(corpus_add_file(to, files->items[i], tokenizer, tokens, err));
     return DEBERTA_OK;
 }
 
@@ -52,8 +65,9 @@ static deberta_status open_texts(train_data *data, const train_options *o, const
     deberta_tokenizer *tokenizer = NULL;
     DEBERTA_TRY(deberta_tokenizer_open(&tokenizer, target->folder, err));
     deberta_status status = check_fit(o, target, tokenizer, err);
-    for (size_t i = 0; status == DEBERTA_OK && i < o->texts.count; i++)
-        status = corpus_add_file(&data->corpus, o->texts.items[i], tokenizer, sequence_tokens(o, target), err);
+    const size_t tokens = sequence_tokens(o, target);
+    if (status == DEBERTA_OK) status = read_texts(&data->corpus, &o->texts, tokenizer, tokens, err);
+    if (status == DEBERTA_OK) status = read_texts(&data->held_out_corpus, &o->held_out, tokenizer, tokens, err);
     if (status == DEBERTA_OK) status = draw_batches(data, o, tokenizer, err);
     deberta_tokenizer_free(&tokenizer);
     return status;
@@ -88,5 +102,7 @@ void train_data_close(train_data *data)
 {
     batch_file_close(&data->file);
     drawn_batches_close(&data->drawn);
+    drawn_batches_close(&data->held_out);
     corpus_free(&data->corpus);
+    corpus_free(&data->held_out_corpus);
 }

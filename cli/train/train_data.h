@@ -9,9 +9,9 @@
 /* One of the two is open. */
 typedef struct train_data {
     batch_file *file;
-    corpus corpus;
-    drawn_batches *drawn;
-    batch_source source;
+    corpus corpus, held_out_corpus;
+    drawn_batches *drawn, *held_out; /* held_out: NULL if nothing is evaluated */
+    batch_source source, held_out_source;
     size_t most_tokens; /* of a step */
 } train_data;
 

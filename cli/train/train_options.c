@@ -123,6 +123,10 @@ const option train_mlm_options_table[] = {
      SIZE_AT(train_options, max_ngram, 1, MASKING_MOST_NGRAM), .needs = "text"},
     {"seed", 0, "N", "of the order of the texts and the masking (default 0)",
      SIZE_AT(train_options, seed, 0, UINT32_MAX), .needs = "text"},
+    {"eval", 0, "FILE", "held-out texts, whose loss is logged at the end; may be repeated",
+     TEXTS_AT(train_options, held_out), .needs = "text"},
+    {"eval-every", 0, "N", "log it every N steps as well", SIZE_AT(train_options, eval_every, 1, MOST_STEPS),
+     .needs = "eval"},
     TRAIN_OPTIONS("batches text"),
     {NULL},
 };

@@ -10,9 +10,9 @@ typedef enum train_head { TRAIN_HEAD_AUTO, TRAIN_HEAD_MLM, TRAIN_HEAD_MLM_EMD } 
 typedef struct train_options {
     common_options common;
     const char *batch, *batches, *gradients, *generator;
-    text_list texts;
+    text_list texts, held_out;
     size_t steps, warmup, shards, sequence_tokens, batch_sequences, batch_tokens, max_ngram, seed, checkpoint_every,
-        keep, stop_at;
+        keep, stop_at, eval_every;
     bool resume;
     double dropout, rtd_weight, sift;
     double learning_rate, weight_decay, beta1, beta2, epsilon, clip, layer_decay;

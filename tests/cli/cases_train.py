@@ -200,6 +200,31 @@ def test_resume_refused(bench):
     assert result.code == 3 and "no checkpoint" in result.err, result.describe()
 
 
+def test_held_out(bench):
+    """The loss of held-out texts is that of a step on the trained model, and looking at it changes nothing."""
+    demo = os.path.join(bench.root, "models", "demo")
+    bench.write("corpus.txt", TEXTS)
+    bench.write("other.txt", "A dog and a cat were friends.\n\nIt rained all day in the city.\n\nShe sold her boat.\n")
+    words = ["train", "mlm", demo, *TRAIN, "--text", "corpus.txt", "--sequence-tokens", "16", "--batch-sequences", "2", "--steps", "5"]
+    held_out = ["--eval", "other.txt", "--eval-every", "2"]
+    bench.fine(*words, "--out", "plain")
+    bench.fine(*words, *held_out, "--threads", "2", "--out", "whole")
+    assert digest(bench, "plain/model.safetensors") == digest(bench, "whole/model.safetensors")
+    log = read_log(bench, "whole")
+    found = [line for line in log if "eval_loss" in line]
+    assert [line["step"] for line in found] == [2, 4, 5] and len(log) == 8 and len({line["eval_loss"] for line in found}) == 3, log
+    assert all(line["eval_sequences"] == 3 and line["eval_labelled"] >= 3 for line in found)
+    bench.fine(*words, *held_out, "--stop-at", "4", "--out", "cut")
+    bench.fine(*words, *held_out, "--resume", "--out", "cut")
+    assert log_without_time(bench, "cut") == log_without_time(bench, "whole")
+    # a run of a step with rate 0 on these texts alone, all in one batch, has the same masks only by number; so one sequence
+    bench.write("one.txt", "She sold her boat to the man.\n")
+    one = ["train", "mlm", demo, *TRAIN, "--text", "one.txt", "--eval", "one.txt", "--batch-sequences", "1", "--steps", "1", "--learning-rate", "0"]
+    bench.fine(*one, "--out", "one")
+    step, evaluated = read_log(bench, "one")
+    assert step["loss"] == evaluated["eval_loss"] and step["labelled"] == evaluated["eval_labelled"], (step, evaluated)
+
+
 def test_interrupt(bench):
     """Ctrl-C: the step is finished, a checkpoint written, 130; what goes on from there ends as if nothing had been."""
     demo = os.path.join(bench.root, "models", "demo")
@@ -231,7 +256,7 @@ def test_bad_texts(bench):
                                (["--text", "corpus.txt", "--masking", "uniform", "--max-ngram", "3", *run], 2, ["--max-ngram"]),
                                (["--text", "empty.txt", *run], 3, ["empty.txt", "no text"]),
                                (["--text", "broken.txt", *run], 3, ["broken.txt, line 2"]),
-                               (["--text", "corpus.txt", "--sequence-tokens", "9999", *run], 2, ["9999", "position table", "512"]),
+                               (["--text", "corpus.txt", "--sequence-tokens", "9999", *run], 3, ["9999", "position table", "512"]),
                                (["--text", "corpus.txt", "--batch-tokens", "4", *run], 3, ["at most 4"])):
         result = bench.run("train", "mlm", demo, *TRAIN, *words)
         assert result.code == code and all(part in result.err for part in parts), result.describe()
