@@ -1,4 +1,5 @@
 /* From the text of an option to its typed value. SPDX-License-Identifier: MIT */
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ const option common_option_table[] = {
      CHOICE_AT(common_options, progress, moments), .role = OPTION_TALKS},
     {"help", 'h', NULL, "this text", FLAG_AT(common_options, help)},
     {"version", 'V', NULL, "the program's version", FLAG_AT(common_options, version)},
-    {NULL, 0, NULL, NULL, .type = OPTION_UNTYPED},
+    {.name = NULL},
 };
 
 /* -------------------------------------------------------------------------------------------------------- one value */
@@ -129,7 +130,7 @@ static int fill_one(common_options *options, const given_option *given)
     const option *row = given->option;
     void *target = (char *)options + given->offset + row->at;
     switch (row->type) {
-    case OPTION_UNTYPED: return EXIT_OK;
+    case OPTION_UNTYPED: assert(!"a row without a type"); return EXIT_OK;
     case OPTION_FLAG: *(bool *)target = true; return EXIT_OK;
     case OPTION_TEXT: *(const char **)target = given->value; return EXIT_OK;
     case OPTION_TEXTS: return append_text(options, given->value, target);

@@ -69,16 +69,16 @@ struct common_options {
 };
 
 typedef enum option_type {
-    OPTION_UNTYPED,
-    OPTION_FLAG,   /* bool */
-    OPTION_TEXT,   /* const char *; NULL: not given */
-    OPTION_TEXTS,  /* text_list */
-    OPTION_SIZE,   /* size_t, from low to high */
-    OPTION_U64,    /* uint64_t */
-    OPTION_NUMBER, /* double, from least to most */
-    OPTION_BYTES,  /* size_t, with suffixes K, M, G, T */
-    OPTION_CHOICE, /* int or an enumeration: the place in choices */
-    OPTION_PARSED  /* anything, by a function of its own */
+    OPTION_UNTYPED, /* ends a table; no row with a name has it */
+    OPTION_FLAG,    /* bool */
+    OPTION_TEXT,    /* const char *; NULL: not given */
+    OPTION_TEXTS,   /* text_list */
+    OPTION_SIZE,    /* size_t, from low to high */
+    OPTION_U64,     /* uint64_t */
+    OPTION_NUMBER,  /* double, from least to most */
+    OPTION_BYTES,   /* size_t, with suffixes K, M, G, T */
+    OPTION_CHOICE,  /* int or an enumeration: the place in choices */
+    OPTION_PARSED   /* anything, by a function of its own */
 } option_type;
 
 /* What an option has to do with how results came about (options_command_line). */
@@ -209,7 +209,5 @@ int say_no_memory(const common_options *options);
 int say_usage(const common_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* A note on stderr unless --quiet. */
 void say_note(const common_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
-#include "command/option_lookup.h"
 
 #endif

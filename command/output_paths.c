@@ -5,7 +5,7 @@
 
 #include "command/run.h"
 
-bool output_paths_read(const parsed_options *options, output_paths *paths)
+bool output_paths_read(const common_options *options, output_paths *paths)
 {
     *paths = (output_paths){0};
     const char *path;
@@ -31,7 +31,7 @@ bool output_paths_read(const parsed_options *options, output_paths *paths)
 }
 
 #if HAVE_VIZ
-int output_paths_draw(const parsed_options *options, const output_paths *paths, output_drawing draw, const void *what,
+int output_paths_draw(const common_options *options, const output_paths *paths, output_drawing draw, const void *what,
                       const char *title, const char *note)
 {
     if (!paths->figure_count) return EXIT_OK;

@@ -15,7 +15,7 @@ typedef struct output_paths {
 } output_paths;
 
 /* False after saying that there are two texts, or a picture in a program without figures. */
-bool output_paths_read(const parsed_options *options, output_paths *paths);
+bool output_paths_read(const common_options *options, output_paths *paths);
 
 #if HAVE_VIZ
 #include "viz/figure.h"
@@ -23,7 +23,7 @@ bool output_paths_read(const parsed_options *options, output_paths *paths);
 /* Draws `what` into the pictures, with the command line as provenance. EXIT_OK or an exit code, after saying why. */
 typedef deberta_status (*output_drawing)(const void *what, const figure_style *style, const char *const *paths,
                                          size_t path_count, deberta_error *err);
-int output_paths_draw(const parsed_options *options, const output_paths *paths, output_drawing draw, const void *what,
+int output_paths_draw(const common_options *options, const output_paths *paths, output_drawing draw, const void *what,
                       const char *title, const char *note);
 #endif
 

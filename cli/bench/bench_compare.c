@@ -107,7 +107,7 @@ static const option table[] = {
      FLAG_AT(compare_options, any_environment)},
     BENCH_FORMAT_OPTION("table (default), md, csv or json; without it, what --out ends in",
                         table_format_names_no_latex),
-    {NULL, .type = OPTION_UNTYPED},
+    {.name = NULL},
 };
 
 const command command_bench_compare = {

@@ -68,7 +68,7 @@ static const option table[] = {
     {"cold", 0, NULL, "other weights for gemm at each call, more of them than caches hold",
      FLAG_AT(kernel_options, cold)},
     BENCH_FORMAT_OPTION("table (default), md or csv; without it, what --out ends in", table_format_names_no_json),
-    {NULL, .type = OPTION_UNTYPED},
+    {.name = NULL},
 };
 
 const command command_bench_kernel = {

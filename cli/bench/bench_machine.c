@@ -45,7 +45,7 @@ static const option table[] = {
     BENCH_THREADS_OPTION(machine_options, threads, "1 and all"),
     BENCH_FORMAT_OPTION("table (default), md, csv or json; without it, what --out ends in",
                         table_format_names_no_latex),
-    {NULL, .type = OPTION_UNTYPED},
+    {.name = NULL},
 };
 
 const command command_bench_machine = {

@@ -122,7 +122,7 @@ static const option table[] = {
      "into a file of its own; list: what they show",
      CHOICE_AT(plot_options, figure, bench_figure_names), .alias = "plot"},
     FIGURE_STYLE_ROWS(plot_options, style),
-    {NULL, .type = OPTION_UNTYPED},
+    {.name = NULL},
 };
 
 const command command_bench_plot = {

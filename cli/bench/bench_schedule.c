@@ -39,7 +39,7 @@ static const option table[] = {
     {"reps", 0, "N", "rehearsals and encodes, of which the fastest count (default 5)",
      SIZE_AT(schedule_command_options, reps, 1, 1000)},
     BENCH_FORMAT_OPTION("table (default), md or csv; without it, what --out ends in", table_format_names_no_json),
-    {NULL, .type = OPTION_UNTYPED},
+    {.name = NULL},
 };
 
 const command command_bench_schedule = {

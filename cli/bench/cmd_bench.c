@@ -85,7 +85,7 @@ static const option table[] = {
     {"no-peak", 0, NULL, "do not measure the machine's limits first", FLAG_AT(bench_options, sweep.skip_roofs)},
     BENCH_FORMAT_OPTION("table (default), md, csv or json; without it, what --out ends in",
                         table_format_names_no_latex),
-    {NULL, .type = OPTION_UNTYPED},
+    {.name = NULL},
 };
 
 /* What the table cannot fill: pointers into the options, and what every command has. */
