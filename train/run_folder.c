@@ -137,6 +137,14 @@ static deberta_status evaluate(const training_run *run, FILE *log, deberta_error
     return flush_log(log, run->folder, err);
 }
 
+/* The log first: going on needs its lines up to the checkpoint. */
+static deberta_status write_checkpoint(const training_run *run, FILE *log, deberta_error *err)
+{
+    if (fsync(fileno(log)) != 0)
+        DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s/log.jsonl: %s", QUOTE(run->folder), strerror(errno));
+    return run_checkpoint_write(&run->parts, run->folder, run->recipe, run->keep, err);
+}
+
 static deberta_status take_steps(const training_run *run, FILE *log, deberta_error *err)
 {
     const optimizer *optimizer = &run->parts.items[0].training->optimizer;
@@ -147,8 +155,7 @@ static deberta_status take_steps(const training_run *run, FILE *log, deberta_err
         DEBERTA_TRY(evaluate(run, log, err));
         const bool stops = !goes_on || optimizer->done == end,
                    due = run->checkpoint_every && optimizer->done % run->checkpoint_every == 0;
-        if (optimizer->done < steps && (stops || due))
-            DEBERTA_TRY(run_checkpoint_write(&run->parts, run->folder, run->recipe, run->keep, err));
+        if (optimizer->done < steps && (stops || due)) DEBERTA_TRY(write_checkpoint(run, log, err));
     }
     return DEBERTA_OK;
 }

@@ -3,7 +3,7 @@
 
 #include "core/base/integers.h"
 
-enum { DEFAULT_SEQUENCE_TOKENS = 512, DEFAULT_BATCH_SEQUENCES = 16 };
+enum { DEFAULT_SEQUENCE_TOKENS = 512 };
 
 /* ------------------------------------------------------------------------------------------------------------ texts */
 
@@ -37,7 +37,7 @@ static deberta_status draw_batches(train_data *data, const train_options *o, con
                     .mask_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK),
                     .vocabulary = deberta_tokenizer_vocabulary_size(tokenizer)},
         .seed = (uint32_t)o->seed,
-        .batch_sequences = o->batch_sequences || o->batch_tokens ? o->batch_sequences : DEFAULT_BATCH_SEQUENCES,
+        .batch_sequences = train_batch_sequences(o),
         .batch_tokens = o->batch_tokens,
     };
     DEBERTA_TRY(drawn_batches_open(&data->drawn, &data->corpus, &options, err));

@@ -6,6 +6,8 @@
 #define MOST_STEPS  1000000000
 #define MOST_TOKENS 16777216
 
+enum { DEFAULT_BATCH_SEQUENCES = 16 };
+
 static const char *const head_words[] = {"auto", "mlm", "mlm_emd", NULL};
 static const char *const optimizer_words[] = {"adamw", "xadam", NULL};
 static const char *const sharing_words[] = {"gdes", NULL};
@@ -160,6 +162,11 @@ int train_options_check(const train_options *o)
     if (o->warmup > 0 && o->warmup > o->steps)
         return option_wrong(&o->common, &o->warmup, "%zu steps of warm-up, but %zu steps", o->warmup, o->steps);
     return EXIT_OK;
+}
+
+size_t train_batch_sequences(const train_options *o)
+{
+    return o->batch_sequences || o->batch_tokens ? o->batch_sequences : DEFAULT_BATCH_SEQUENCES;
 }
 
 optimizer_options train_recipe(const train_options *o)

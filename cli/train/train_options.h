@@ -27,6 +27,8 @@ extern const option train_options_table[], train_mlm_options_table[], train_rtd_
 int train_options_check(const train_options *options);
 /* Whether it is a run rather than one step. */
 static inline bool train_runs(const train_options *options) { return options->batches || options->texts.count > 0; }
+/* The limit of a step in sequences, 0: none. */
+size_t train_batch_sequences(const train_options *options);
 optimizer_options train_recipe(const train_options *options);
 
 #endif

@@ -44,7 +44,7 @@ static void add_drawing(json_t *recipe, const train_options *o)
     json_object_set_new(recipe, "seed", count(o->seed));
     json_object_set_new(recipe, "masking", json_integer(o->masking));
     json_object_set_new(recipe, "max-ngram", count(o->max_ngram));
-    json_object_set_new(recipe, "batch-sequences", count(o->batch_sequences));
+    json_object_set_new(recipe, "batch-sequences", count(train_batch_sequences(o)));
     json_object_set_new(recipe, "batch-tokens", count(o->batch_tokens));
 }
 

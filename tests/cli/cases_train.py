@@ -191,6 +191,11 @@ def test_resume_refused(bench):
         result = bench.run(*words, *change, "--resume")
         assert result.code == 3 and all(part in result.err for part in ["checkpoint-000001", *parts]), result.describe()
     assert digest(bench, "run/log.jsonl") == before
+    os.rename(bench.path("run/log.jsonl"), bench.path("run/kept"))
+    bench.write("run/log.jsonl", "")
+    result = bench.run(*words, "--resume")
+    assert result.code == 3 and "log.jsonl does not reach step 1" in result.err, result.describe()
+    os.rename(bench.path("run/kept"), bench.path("run/log.jsonl"))
     with open(bench.path("run/checkpoint-000001/training.safetensors"), "r+b") as file:
         file.truncate(1000)
     result = bench.run(*words, "--resume")
