@@ -54,29 +54,37 @@ static bool read_item(const ablate_item *item, deberta_ablation *ablation)
            (!colon || read_index(colon + 1, end, &ablation->head));
 }
 
-int ablate_parse(common_options *options, const char *list, void *target)
+/* member: what the option fills, for messages. */
+static int append_list(const common_options *options, const void *member, const char *list, ablation_list *ablated)
 {
-    (void)target; /* three members of the common options */
-    size_t count = 1;
+    size_t count = ablated->count + 1;
     for (const char *c = list; *c; c++) count += *c == ',';
-    deberta_ablation *ablations = options_allocate(options, (options->ablation_count + count) * sizeof *ablations);
-    const size_t bytes = strlen(list) + (options->ablate_text ? strlen(options->ablate_text) : 0) + 2;
-    char *text = options_allocate(options, bytes);
-    if (!ablations || !text) return say_no_memory(options);
-    if (options->ablation_count) memcpy(ablations, options->ablations, options->ablation_count * sizeof *ablations);
-    count = options->ablation_count;
+    deberta_ablation *items = options_take(options, count, sizeof *items);
+    if (ablated->count) memcpy(items, ablated->items, ablated->count * sizeof *items);
     for (const char *at = list; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         const ablate_item item = {.text = at, .length = strcspn(at, ",")};
-        if (read_item(&item, &ablations[count++])) continue;
-        return say_usage(options,
-                         "--ablate: expected term[=zero|=mean]@layer[:head] with term c2c, c2p or p2c, layer and head "
-                         "a number or all; found '%.*s'",
-                         (int)item.length, item.text);
+        if (!read_item(&item, &items[ablated->count++]))
+            return option_wrong(options, member,
+                                "expected term[=zero|=mean]@layer[:head] with term c2c, c2p or p2c, layer and head "
+                                "a number or all; found '%.*s'",
+                                (int)item.length, item.text);
     }
-    snprintf(text, bytes, "%s%s%s", options->ablate_text ? options->ablate_text : "", options->ablate_text ? "," : "",
-             list);
-    options->ablations = ablations;
-    options->ablation_count = count;
-    options->ablate_text = text;
+    ablated->items = items;
+    ablated->text = ablated->text ? options_text(options, "%s,%s", ablated->text, list) : list;
     return EXIT_OK;
+}
+
+int ablation_list_parse(common_options *options, const char *list, void *target)
+{
+    return append_list(options, target, list, target);
+}
+
+int ablate_parse(common_options *options, const char *list, void *target)
+{
+    ablation_list ablated = {options->ablations, options->ablation_count, options->ablate_text};
+    const int status = append_list(options, target, list, &ablated); /* target is the first of three members */
+    options->ablations = ablated.items;
+    options->ablation_count = ablated.count;
+    options->ablate_text = ablated.text;
+    return status;
 }

@@ -10,6 +10,14 @@
 
 #include "command/options.h"
 
+/* Interventions, and how they were typed; of an option of its own. */
+typedef struct ablation_list {
+    const deberta_ablation *items; /* [count] */
+    size_t count;
+    const char *text; /* NULL: none */
+} ablation_list;
+int ablation_list_parse(common_options *options, const char *list, void *target);
+
 /* Appends to ablations, ablation_count and ablate_text of the common options. What the model has is checked when it is
  * opened. */
 int ablate_parse(common_options *options, const char *list, void *target);

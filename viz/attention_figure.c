@@ -18,7 +18,7 @@ static const draw_colour special_grey = {145, 145, 145, 255}, nothing = {0, 0, 0
 
 static const char *palette_name_of(const attention_figure *spec, heatmap_kind kind)
 {
-    static const char *const defaults[] = {"polar", "cividis", "viridis", "viridis"};
+    static const char *const defaults[] = {"polar", "blues", "viridis", "viridis"};
     return spec->palettes[kind] ? spec->palettes[kind] : defaults[kind];
 }
 
@@ -251,14 +251,42 @@ static void draw_cell_numbers(draw_list *list, const attention_plan *p, size_t i
     }
 }
 
+/* What is drawn may be narrower than the page: cells do not grow without end. */
+static void crop_page(const draw_list *list, attention_plan *p)
+{
+    const double step = p->panel_width + p->right_bar + p->gap_across, last = p->left + (double)(p->across - 1) * step;
+    double right = last + p->panel_width + p->right_bar + p->right;
+    for (size_t i = p->across - 1; i < attention_panel_count(p->spec) && p->spec->panels[i].title; i += p->across)
+        right = fmax(right, last + draw_measure(list, p->spec->panels[i].title, &p->bold) + 1);
+    p->style.width_mm = figure_page_width(&p->style, right);
+}
+
 /* A title may run on over the gap to the next panel, or to the edge of the page. */
+static double title_room(const attention_plan *p)
+{
+    return p->across > 1 ? p->panel_width + p->right_bar + p->gap_across - 1
+                         : p->style.width_mm - attention_margin - p->left;
+}
+
+static bool titles_fit(const draw_list *list, const attention_plan *p)
+{
+    const double letter = p->spec->panel_letters ? draw_measure(list, "m", &p->bold) + 1.2 : 0;
+    const draw_font *font = p->spec->panel_letters ? &p->font : &p->bold;
+    bool fit = true;
+    for (size_t i = 0; i < attention_panel_count(p->spec) && fit; i++) {
+        const char *title = p->spec->panels[i].title;
+        fit = !title || letter + draw_measure(list, title, font) <= title_room(p);
+    }
+    return fit;
+}
+
 static void draw_panel_title(draw_list *list, const attention_plan *p, size_t index, size_t number, double x, double y)
 {
     char letter[8];
     figure_letter(number, letter);
-    double room = p->across > 1 ? p->panel_width + p->right_bar + p->gap_across - 1 : p->style.width_mm;
-    figure_panel_title(list, &p->style, p->spec->panel_letters ? letter : NULL, p->spec->panels[index].title, x,
-                       y - 1.1, fmin(room, p->style.width_mm - attention_margin - x));
+    const char *title = p->short_titles ? p->spec->short_titles[index] : p->spec->panels[index].title;
+    figure_panel_title(list, &p->style, p->spec->panel_letters ? letter : NULL, title, x, y - 1.1,
+                       fmin(title_room(p), p->style.width_mm - attention_margin - x));
 }
 
 static void draw_panel(draw_list *list, const attention_plan *p, size_t index, double x, double y)
@@ -385,10 +413,12 @@ static size_t column_of(const attention_plan *p, heatmap_kind kind)
     return column;
 }
 
+static const double narrowest_bar = 22; /* mm, under a panel; its title is broken */
+
 /* Whether every bar has a column of its own to stand under, wide enough for it. */
 static bool bars_have_columns(const attention_plan *p)
 {
-    bool fits = p->lines_per_row == 1 && p->panel_width >= 40 && bar_count(p) > 1;
+    bool fits = p->lines_per_row == 1 && p->panel_width >= narrowest_bar && bar_count(p) > 1;
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS && fits; kind++)
         if (p->panels_of[kind] && p->spec->scales[kind].policy != HEATMAP_PANEL) fits = column_of(p, kind) != SIZE_MAX;
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS && fits; kind++)
@@ -481,6 +511,8 @@ deberta_status attention_layout(draw_list *list, const void *attention, figure_n
     DEBERTA_TRY_OR_FAIL(status, prepare_cells(&p, notes, err));
     DEBERTA_TRY_OR_FAIL(status, choose_scales(&p, notes, err));
     DEBERTA_TRY_OR_FAIL(status, plan_cell_numbers(list, &p, err));
+    crop_page(list, &p);
+    p.short_titles = spec->short_titles && !titles_fit(list, &p);
     double top = figure_title(list, &p.style);
     draw_panels(list, &p, top);
     double bottom = draw_below(list, &p, notes, top);

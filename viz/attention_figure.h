@@ -13,7 +13,7 @@
 typedef struct attention_panel {
     const float *values; /* [queries][stride]; NULL leaves the place empty */
     size_t stride;
-    const char *title; /* "c2c", "probabilities" */
+    const char *title; /* "content to content" */
     heatmap_kind kind;
 } attention_panel;
 
@@ -30,8 +30,10 @@ typedef struct attention_figure {
     const attention_panel *panels; /* [grid_rows][grid_columns]: a row per layer and head, a column per component */
     size_t grid_rows, grid_columns;
     const char *const *row_titles; /* [grid_rows], "layer 3, head 5" */
-    size_t columns;                /* panels side by side; 0: as many as leave room for the tokens */
-    bool panel_letters;            /* a, b, c ... before the titles */
+    /* [grid_rows][grid_columns], "c2c": in all panels where the title of one has no room; NULL: titles are cut */
+    const char *const *short_titles;
+    size_t columns;     /* panels side by side; 0: as many as leave room for the tokens */
+    bool panel_letters; /* a, b, c ... before the titles */
 
     size_t queries, keys;
     const figure_label *query_labels, *key_labels; /* [queries], [keys]; NULL: positions */
@@ -49,7 +51,7 @@ typedef struct attention_figure {
 
     bool keep_row_mean;                   /* signed panels: do not subtract the mean over keys */
     heatmap_choice scales[HEATMAP_KINDS]; /* by kind of panel */
-    const char *palettes[HEATMAP_KINDS];  /* NULL: polar, cividis, viridis, viridis */
+    const char *palettes[HEATMAP_KINDS];  /* NULL: polar, blues, viridis, viridis */
     const char *units[HEATMAP_KINDS];     /* for the colour bars; NULL: "logit", "probability", "value", "value" */
 } attention_figure;
 

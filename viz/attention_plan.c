@@ -112,7 +112,8 @@ static size_t pool_of(const attention_plan *p, double cell)
     return cell >= p->pixel ? 1 : pooled < 1e9 ? (size_t)pooled : (size_t)1000000000;
 }
 
-/* The geometry for `across` panels side by side: tokens in full type if they fit, in small type, or positions. */
+/* The geometry for `across` panels side by side: tokens in full type if they fit, in small type, in the smallest one
+ * where labels may shrink, or positions. */
 static void measure(const draw_list *list, attention_plan *p, size_t across)
 {
     const attention_figure *spec = p->spec;
@@ -121,10 +122,13 @@ static void measure(const draw_list *list, attention_plan *p, size_t across)
     p->across = across;
     p->lines_per_row = (spec->grid_columns + across - 1) / across;
     p->right_bar = own_bars ? 5 + draw_measure(list, DRAW_MINUS "0.00", &p->small) : 0;
-    for (int attempt = labelled ? 0 : 2; attempt < 3; attempt++) {
-        p->tokens = attempt < 2 && spec->query_labels;
-        p->key_tokens = attempt < 2 && spec->key_labels;
-        p->label = attempt == 0 ? p->font : p->small;
+    enum { FULL_TYPE, SMALL_TYPE, SMALLEST_TYPE, POSITIONS };
+    for (int attempt = labelled ? FULL_TYPE : POSITIONS; attempt <= POSITIONS; attempt++) {
+        if (attempt == SMALLEST_TYPE && !p->shrinks) continue;
+        p->tokens = attempt < POSITIONS && spec->query_labels;
+        p->key_tokens = attempt < POSITIONS && spec->key_labels;
+        p->label = attempt == FULL_TYPE ? p->font : p->small;
+        if (attempt == SMALLEST_TYPE) p->label.size = FIGURE_SMALLEST_TYPE;
         measure_width(list, p, across);
         if (attention_plan_shows_tokens(p) && labels_fit(p)) break;
     }
@@ -147,21 +151,24 @@ static bool leaves_one_over(size_t panels, size_t across)
     return across < panels && panels % across == 1 && across > 2;
 }
 
-/* As many panels side by side as leave room for the tokens; if they fit in no arrangement on a page, positions and as
- * many as leave a pixel for every cell; if even that is too much, the most compact arrangement. */
+/* As many panels side by side as leave room for the tokens, smaller type only where no arrangement fits on a page
+ * without or the columns were chosen; then positions, and as many as leave a pixel for every cell; if even that is too
+ * much, the most compact arrangement. */
 static void arrange(const draw_list *list, attention_plan *p)
 {
     size_t most = p->spec->grid_columns;
+    p->shrinks = p->spec->columns > 0;
     if (p->spec->columns) {
         measure(list, p, p->spec->columns < most ? p->spec->columns : most);
         return;
     }
-    for (size_t across = most; across > 0; across--) {
-        measure(list, p, across);
-        if (attention_plan_shows_tokens(p) && !leaves_one_over(most, across) && p->room >= smallest_panel &&
-            panels_height(p) < tallest_figure)
-            return;
-    }
+    for (int pass = 0; pass < 2; pass++, p->shrinks = true)
+        for (size_t across = most; across > 0; across--) {
+            measure(list, p, across);
+            if (attention_plan_shows_tokens(p) && !leaves_one_over(most, across) && p->room >= smallest_panel &&
+                panels_height(p) < tallest_figure)
+                return;
+        }
     for (size_t across = most; across > 0; across--) {
         measure(list, p, across);
         if (p->pool == 1 && p->row_pool == 1 && !leaves_one_over(most, across) && p->room >= smallest_panel &&

@@ -14,6 +14,7 @@ typedef struct attention_plan {
     const attention_figure *spec;
     figure_style style;
     draw_font font, small, bold, label;
+    bool shrinks; /* labels may be as small as FIGURE_SMALLEST_TYPE */
 
     size_t across, lines_per_row;                        /* panels side by side; lines that one grid row takes */
     bool tokens, key_tokens;                             /* rows, columns show tokens; else positions */
@@ -21,7 +22,8 @@ typedef struct attention_plan {
     double left, right;                                  /* before the first panel of a line and after the last */
     double right_bar, room;                              /* for a panel's own colour bar; for its cells */
     double panel_width, panel_height, cell, cell_height; /* cell: its width */
-    bool level;     /* key labels stand level, not turned, because they are no wider than a cell */
+    bool level; /* key labels stand level, not turned, because they are no wider than a cell */
+    bool short_titles;
     bool annotated; /* numbers stand in the cells */
     double gap_across, gap_down, row_gap, title_height,
         label_height;      /* label_height: of the rotated tokens under a panel */

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+enum { MOST_CELLS = 64 }; /* on a side, drawn one by one; more are an image */
+
 typedef struct svg_writer {
     byte_buffer *out;
     size_t clips;
@@ -120,10 +122,37 @@ static void svg_disc(void *self, draw_point centre, double radius, draw_colour f
 }
 
 /* One pixel a cell; "pixelated" keeps viewers from smoothing it, optimizeSpeed is what older ones understand. */
+/* Cells of one colour beside each other are one rectangle of a path. Viewers that smooth images, librsvg among them,
+ * draw these as they are. */
+static void svg_cells(byte_buffer *out, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns)
+{
+    byte_buffer_text(out, "<g shape-rendering=\"crispEdges\" transform=\"translate(");
+    byte_buffer_number(out, rect.x / DRAW_MM_PER_PT, 3);
+    byte_buffer_text(out, " ");
+    byte_buffer_number(out, rect.y / DRAW_MM_PER_PT, 3);
+    byte_buffer_text(out, ") scale(");
+    byte_buffer_number(out, rect.width / DRAW_MM_PER_PT / (double)columns, 6);
+    byte_buffer_text(out, " ");
+    byte_buffer_number(out, rect.height / DRAW_MM_PER_PT / (double)rows, 6);
+    byte_buffer_text(out, ")\">\n");
+    for (size_t i = 0; i < rows; i++)
+        for (size_t j = 0, end; j < columns; j = end) {
+            const uint8_t *cell = rgb + 3 * (i * columns + j);
+            for (end = j + 1; end < columns && memcmp(cell, rgb + 3 * (i * columns + end), 3) == 0;) end++;
+            byte_buffer_format(out, "<path d=\"M%zu %zuh%zuv1h-%zuz\" fill=\"#%02x%02x%02x\"/>\n", j, i, end - j,
+                               end - j, cell[0], cell[1], cell[2]);
+        }
+    byte_buffer_text(out, "</g>\n");
+}
+
 static void svg_image(void *self, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns)
 {
     svg_writer *writer = self;
     byte_buffer png = {0};
+    if (rows <= MOST_CELLS && columns <= MOST_CELLS) {
+        svg_cells(writer->out, rect, rgb, rows, columns);
+        return;
+    }
     if (writer->status == DEBERTA_OK) writer->status = png_encode(rgb, rows, columns, 0, NULL, 0, &png, writer->err);
     byte_buffer_text(writer->out, "<image");
     rect_attributes(writer->out, rect);

@@ -5,6 +5,7 @@
 #include "viz/figure.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +36,7 @@ deberta_status figure_check_style(const figure_style *style, deberta_error *err)
     if (!(s.dpi >= 36 && s.dpi <= 2400))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure resolution %g dpi, expected 36 to 2400", s.dpi);
     if (!(s.font_size >= FIGURE_SMALLEST_TYPE && s.font_size <= 24))
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure type %g pt, expected 6 to 24", s.font_size);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "figure type %g pt, expected 5 to 24", s.font_size);
     return DEBERTA_OK;
 }
 
@@ -45,13 +46,19 @@ draw_font figure_font(const figure_style *style) { return (draw_font){style->fon
 
 draw_font figure_small_font(const figure_style *style)
 {
-    double size = style->font_size - 1;
-    return (draw_font){size < FIGURE_SMALLEST_TYPE ? FIGURE_SMALLEST_TYPE : size, text_colour, false, false};
+    const double size = style->font_size >= 6 ? fmax(style->font_size - 1, 6) : FIGURE_SMALLEST_TYPE;
+    return (draw_font){size, text_colour, false, false};
 }
 
 draw_font figure_bold_font(const figure_style *style)
 {
     return (draw_font){style->font_size, text_colour, true, false};
+}
+
+double figure_page_width(const figure_style *style, double content)
+{
+    const double narrowest = fmin(60, style->width_mm); /* for titles and notes */
+    return content < 0.9 * style->width_mm ? fmax(content, narrowest) : style->width_mm;
 }
 
 double figure_title(draw_list *list, const figure_style *style)
@@ -81,7 +88,7 @@ double figure_write_notes(draw_list *list, const figure_style *style, double y, 
     byte_buffer_append(text, "", 1);
     if (text->failed)
         draw_fail(list);
-    else if (text->size_bytes > 1)
+    else if (text->size_bytes > 1 && !style->no_notes)
         y = footnote(list, style, y, (const char *)text->data);
     byte_buffer_free(text);
     return y;
@@ -270,14 +277,17 @@ static deberta_status lay_out(figure_layout layout, const void *what, const figu
     return draw_status(*list, err);
 }
 
-deberta_status figure_check(figure_layout layout, const void *what, const figure_style *style, deberta_error *err)
+deberta_status figure_check(figure_layout layout, const void *what, const figure_style *style, figure_notes *notes,
+                            deberta_error *err)
 {
     DEBERTA_TRY(figure_check_style(style, err));
     const figure_style filled = figure_defaults(style);
-    figure_notes notes = {0};
+    figure_notes own_notes = {0};
     draw_ruler ruler = {0};
     draw_list *list = NULL;
-    const deberta_status status = lay_out(layout, what, &filled, &ruler, &list, &notes, err);
+    const deberta_status status = lay_out(layout, what, &filled, &ruler, &list, notes ? notes : &own_notes, err);
+    if (notes && status == DEBERTA_OK) notes->page_width = draw_page_width(list);
+    if (notes && status == DEBERTA_OK) notes->page_height = draw_page_height(list);
     draw_list_free(&list);
     draw_cairo_ruler_free(&ruler);
     return status;
@@ -318,6 +328,7 @@ deberta_status figure_save(figure_layout layout, const void *what, const figure_
     DEBERTA_TRY_OR_FAIL(status, lay_out(layout, what, &filled, &ruler, &list, told, err));
     told->missing_glyphs = draw_cairo_missing_glyphs(list, &ruler);
     told->page_height = draw_page_height(list);
+    told->page_width = draw_page_width(list);
     for (size_t i = 0; i < path_count; i++)
         DEBERTA_TRY_OR_FAIL(status, encode(list, &ruler, &filled, outputs[i].format, &outputs[i].bytes, err));
     DEBERTA_TRY_OR_FAIL(status, write_outputs(outputs, path_count, err));

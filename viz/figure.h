@@ -13,12 +13,14 @@
 
 /* Members set to 0 or NULL mean the default. */
 typedef struct figure_style {
-    double width_mm;  /* 174, a page; a column is 85 */
+    double width_mm;  /* 174, a page; a column is 85. Figures that need less are narrower (figure_page_width) */
     double dpi;       /* 300: resolution of a PNG, and how fine long inputs are pooled in every format */
-    double font_size; /* 7 pt; nothing is ever set smaller than 6 */
+    double font_size; /* 7 pt; nothing is ever set smaller than 5, and than 6 only where that was chosen or where
+                         tokens would not fit otherwise */
     const char *font; /* families in order of preference, separated by commas */
     const char *title;
     const char *note;                   /* an own sentence under the figure */
+    bool no_notes;                      /* nothing is written there */
     const provenance_entry *provenance; /* PNG text chunks, PDF subject, SVG metadata */
     size_t provenance_count;
 } figure_style;
@@ -31,26 +33,30 @@ typedef struct figure_label {
 
 /* What the reader of a figure must be told; each is also written into the figure or its colour bar. */
 typedef struct figure_notes {
-    size_t clipped;        /* cells outside the scale */
-    size_t not_a_number;   /* cells, hatched */
-    size_t infinite;       /* cells, hatched */
-    size_t not_positive;   /* cells on a logarithmic scale, hatched */
-    size_t pooled;         /* columns that share one drawn cell, and rows unless pooled_rows; 0 or 1: none */
-    size_t pooled_rows;    /* 0: as many */
-    size_t missing_glyphs; /* characters that no installed font has; not in the figure, they are seen there */
-    bool positions;        /* tokens did not fit; axes show positions */
-    double page_height;    /* mm; not in the figure either */
+    size_t clipped;                 /* cells outside the scale */
+    size_t not_a_number;            /* cells, hatched */
+    size_t infinite;                /* cells, hatched */
+    size_t not_positive;            /* cells on a logarithmic scale, hatched */
+    size_t pooled;                  /* columns that share one drawn cell, and rows unless pooled_rows; 0 or 1: none */
+    size_t pooled_rows;             /* 0: as many */
+    size_t missing_glyphs;          /* characters that no installed font has; not in the figure, they are seen there */
+    bool positions;                 /* tokens did not fit; axes show positions */
+    double page_width, page_height; /* mm; not in the figure either */
 } figure_notes;
 
 /* One letter's height of space, and the fonts of a figure. */
-enum { FIGURE_SMALLEST_TYPE = 6 };
+enum { FIGURE_SMALLEST_TYPE = 5 };
 figure_style figure_defaults(const figure_style *style);
 draw_font figure_font(const figure_style *style);       /* text */
 draw_font figure_small_font(const figure_style *style); /* numbers, notes */
 draw_font figure_bold_font(const figure_style *style);  /* panel titles */
 
-/* DEBERTA_E_ARGUMENT for a width outside 30-1000 mm, a resolution outside 36-2400 dpi or type outside 6-24 pt. */
+/* DEBERTA_E_ARGUMENT for a width outside 30-1000 mm, a resolution outside 36-2400 dpi or type outside 5-24 pt. */
 deberta_status figure_check_style(const figure_style *style, deberta_error *err);
+
+/* The width of a page for a figure that is `content` wide: as asked for, or without the empty part at the right where
+ * that would be more than a tenth. */
+double figure_page_width(const figure_style *style, double content);
 
 /* Draws the title at the top, if any, and returns where the figure may begin. */
 double figure_title(draw_list *list, const figure_style *style);
@@ -68,8 +74,9 @@ void figure_letter(size_t index, char text[8]);
 /* Draws the figure that `what` describes on the list, sets the page size, and fills notes. */
 typedef deberta_status (*figure_layout)(draw_list *list, const void *what, figure_notes *notes, deberta_error *err);
 
-/* Whether the figure can be laid out: for several that are to appear together or not at all. */
-deberta_status figure_check(figure_layout layout, const void *what, const figure_style *style, deberta_error *err);
+/* Whether the figure can be laid out: for several that are to appear together or not at all. notes may be NULL. */
+deberta_status figure_check(figure_layout layout, const void *what, const figure_style *style, figure_notes *notes,
+                            deberta_error *err);
 
 /* Runs layout once and saves the drawing into every path, by suffix: .png .svg .pdf. All files are complete or none is
  * touched: suffixes are checked first, and that no path stands there twice; bytes are made in memory, written beside

@@ -65,6 +65,7 @@ static void measure(const draw_list *list, plan *p)
     if (each >= 1 && each * drawn >= 0.85 * pixels) pixels = each * drawn; /* even cells where that costs little */
     p->width = pixels * pixel;
     p->height = p->width * (double)spec->queries / (double)spec->keys;
+    p->style.width_mm = figure_page_width(&p->style, p->left + (double)spec->heads * (p->width + gap) - gap + margin);
 }
 
 /* All heads, then the one scale for them. */
@@ -152,7 +153,7 @@ deberta_status head_grid_layout(draw_list *list, const void *grid, figure_notes 
     plan p = {.spec = spec, .style = figure_defaults(&spec->style)};
     p.font = figure_font(&p.style);
     p.small = figure_small_font(&p.style);
-    p.map = palette_find(spec->palette ? spec->palette : spec->kind == HEATMAP_SIGNED ? "polar" : "cividis");
+    p.map = palette_find(spec->palette ? spec->palette : spec->kind == HEATMAP_SIGNED ? "polar" : "blues");
     measure(list, &p);
     if (p.width < 1.5)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,

@@ -16,7 +16,7 @@ typedef struct head_grid {
     heatmap_kind kind;
     bool keep_row_mean;   /* as in attention_figure */
     heatmap_choice scale; /* HEATMAP_PANEL is no choice here: the grid is for comparing */
-    const char *palette;  /* NULL: polar for signed values, else cividis */
+    const char *palette;  /* NULL: polar for signed values, else blues */
     const char *unit;     /* NULL: "logit" or "probability" */
 } head_grid;
 

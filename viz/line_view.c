@@ -213,6 +213,10 @@ deberta_status line_view_layout(draw_list *list, const void *view, figure_notes 
             err, DEBERTA_E_ARGUMENT,
             "%zu line views side by side leave %.1f mm for the lines in %g mm: fewer of them or a wider figure",
             spec->panel_count, fmax(p.gap, 0), p.style.width_mm);
+    each = p.query_width + p.gap + p.key_width + 2;
+    p.style.width_mm = figure_page_width(&p.style, 2 * margin + (double)spec->panel_count * each +
+                                                       4 * (double)(spec->panel_count - 1));
+    each = (p.style.width_mm - 2 * margin - 4 * (double)(spec->panel_count - 1)) / (double)spec->panel_count;
     p.rows = (double)(spec->queries > spec->keys ? spec->queries : spec->keys);
     if (p.rows * p.pitch > 2000)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a line view of %.0f tokens would be %.0f mm high", p.rows,

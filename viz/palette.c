@@ -10,6 +10,8 @@
  * a moderate negative from a large positive value: for strictly grey print a sequential map on signed data does (dark,
  * grey, light).
  *
+ * blues and greys: made for this program, from white, as the paper is, to a dark end.
+ *
  * SPDX-License-Identifier: MIT */
 #include "viz/palette.h"
 
@@ -73,6 +75,8 @@ static const palette palettes[] = {
      "fed799fed89afdda9cfddc9efddea0fde0a1fde2a3fde3a5fde5a7fde7a9fde9aafdebacfcecaefceeb0fcf0b2fcf2b4fcf4b6fcf6b8"
      "fcf7b9fcf9bbfcfbbdfcfdbf",
      256, 256, false},
+    {"blues", "ffffffe3edf8c3d9ee9bc0e26fa3d34684bf2766a5124a8405305f", 9, 256, false},
+    {"greys", "ffffff141414", 2, 256, false},
     {"polar",
      "002752003365003f77004c8901599c0166ae1974be3482c94a8fd3609ddc76abe38cb9eaa2c7efb9d5f4d0e3f8e7f1fcfffffffff4ee"
      "ffe8dcffdccbfdd1bbfbc5acf8ba9ef5ae90f2a383ef9776eb8b6ae7805ee37352de6747da5a3dd54c33d03c2a",
@@ -87,8 +91,8 @@ const palette *palette_find(const char *name)
     return NULL;
 }
 
-const char *palette_names(void) { return "viridis, cividis, magma, polar"; }
-const char *const palette_list[] = {"viridis", "cividis", "magma", "polar", NULL};
+const char *palette_names(void) { return "viridis, cividis, magma, blues, greys, polar"; }
+const char *const palette_list[] = {"viridis", "cividis", "magma", "blues", "greys", "polar", NULL};
 bool palette_is_diverging(const palette *map) { return map->diverging; }
 
 static unsigned hex_digit(char c) { return c <= '9' ? (unsigned)(c - '0') : (unsigned)(c - 'a' + 10); }

@@ -1,7 +1,8 @@
 /* Colours: maps from a number in [0, 1] to a colour, and the fixed set for the series of a chart.
  *
- * Sequential maps (viridis, cividis, magma) have 256 levels and luminance that only grows, so they read in greyscale
- * and with every colour vision. The diverging map (polar) has 257 levels, so that zero is exactly white.
+ * Sequential maps have 256 levels and luminance that only grows (viridis, cividis, magma) or, from white to one colour,
+ * only falls (blues, greys), so they read in greyscale and with every colour vision. The diverging map (polar) has 257
+ * levels, so that zero is exactly white.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef VIZ_PALETTE_H

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "cli/figures/figure_data.h"
-#include "command/ablate.h"
 #include "command/input/input.h"
 #include "command/run.h"
 #include "core/base/path.h"
@@ -24,7 +23,11 @@ const option attention_input_rows[] = {
     NO_MORE_ROWS,
 };
 
-const option attention_page_rows[] = {FIGURE_STYLE_ROWS(attention_options, style), NO_MORE_ROWS};
+const option attention_page_rows[] = {
+    FIGURE_STYLE_ROWS(attention_options, style),
+    {"anonymous", 0, NULL, "no file names the model, the text or the command", FLAG_AT(attention_options, anonymous)},
+    NO_MORE_ROWS,
+};
 
 const option attention_file_rows[] = {
     {"out", 'o', "FILE", "the figure: .png, .svg or .pdf; may be repeated", TEXTS_AT(common_options, outs),

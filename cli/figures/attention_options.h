@@ -9,6 +9,7 @@
 
 #include "cli/figures/figure_style.h"
 #include "cli/figures/token_view.h"
+#include "command/ablate.h"
 #include "viz/attention_figure.h"
 
 /* Sets of components, a bit each. */
@@ -42,6 +43,7 @@ typedef struct attention_options {
     token_view_choice shown;    /* --tokens, --words, --drop-special */
     size_t query;               /* a token of the text; SIZE_MAX: none is chosen */
     const char *against;        /* another model */
+    ablation_list against_ablated;
     double threshold, ribbon;
     int measure, form, statistic; /* figure_measure, figure_form, figure_statistic */
 
@@ -53,6 +55,7 @@ typedef struct attention_options {
     size_t columns; /* side by side; 0: as many as fit */
 
     figure_style style;
+    bool anonymous;
     const char *data, *latex; /* files, or NULL */
 } attention_options;
 
@@ -107,7 +110,7 @@ int mark_parse(common_options *options, const char *text, void *target);
      "to percentile P (default 99), clipped cells counted; LOW,HIGH: signed panels if LOW < 0, else the others, and " \
      "above 0 with --log; may be repeated", PARSED_AT(attention_options, scales, scale_parse)}
 #define PALETTE_ROW \
-    {"palette", 0, "NAME", "of what cannot be negative: viridis, cividis (default), magma, polar", \
+    {"palette", 0, "NAME", "of what cannot be negative: blues (default), greys, viridis, cividis, magma, polar", \
      CHOICE_AT(attention_options, palette, palette_list)}
 #define SIGNED_PALETTE_ROW \
     {"signed-palette", 0, "NAME", "of signed panels: the same names (default polar, which is diverging)", \

@@ -66,6 +66,7 @@ static int draw_mean(figure_source *source, figure_sheet *sheet)
 {
     panel_column columns[DEBERTA_COMPONENT_COUNT];
     attention_panel panels[DEBERTA_COMPONENT_COUNT];
+    const char *short_titles[DEBERTA_COMPONENT_COUNT];
     attention_figure figure;
     int status = source_encode(source);
     if (status != EXIT_OK) return status;
@@ -78,9 +79,11 @@ static int draw_mean(figure_source *source, figure_sheet *sheet)
     figure.grid_rows = 1;
     figure.grid_columns = component_columns(source, columns);
     figure.panels = panels;
+    figure.short_titles = short_titles;
     for (size_t c = 0; c < figure.grid_columns; c++) {
         columns[c].rule = TOKEN_VIEW_SHOWN;
         panels[c] = panels_add(sheet, &columns[c], no_index, no_index, average(source, columns[c].component));
+        short_titles[c] = columns[c].short_title;
     }
     return panels_finish(sheet, &figure);
 }

@@ -26,12 +26,14 @@ static int draw(figure_source *source, figure_sheet *sheet)
     static const char *const titles[ATTENTION_TERMS] = {
         "\u0394p of content to content", "\u0394p of content to position", "\u0394p of position to content"};
     static const char *const names[ATTENTION_TERMS] = {"delta_c2c", "delta_c2p", "delta_p2c"};
+    static const char *const short_titles[ATTENTION_TERMS] = {"\u0394p of c2c", "\u0394p of c2p", "\u0394p of p2c"};
     panel_column columns[1 + ATTENTION_TERMS] = {component_column(source, DEBERTA_PROBABILITIES)};
     size_t count = 1;
     attention_figure figure;
     for (deberta_component c = 0; c <= DEBERTA_P2C; c++)
         if (source->components[c])
-            columns[count++] = (panel_column){names[c], titles[c], HEATMAP_SIGNED, TOKEN_VIEW_SUM_KEYS, c};
+            columns[count++] =
+                (panel_column){names[c], titles[c], HEATMAP_SIGNED, TOKEN_VIEW_SUM_KEYS, c, short_titles[c]};
     int status = source_encode(source);
     if (status != EXIT_OK) return status;
     sheet_note(sheet, "\u0394p: softmax of all terms minus softmax without this one. ");

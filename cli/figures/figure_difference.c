@@ -1,15 +1,18 @@
-/* `attention difference`: one text minus another, or one model minus another. SPDX-License-Identifier: MIT */
+/* `attention difference`: one text minus another, one model minus another, or a model before minus after an ablation.
+ * SPDX-License-Identifier: MIT */
 #include <math.h>
 #include <string.h>
 
 #include "cli/figures/figure_kind.h"
 #include "cli/figures/figure_panels.h"
 
-/* What is subtracted. */
+/* What is subtracted; or, where the source is ablated and this is not, what is subtracted from. */
 typedef struct other_side {
-    deberta_model *model; /* NULL: the source's */
+    common_options options; /* the source's, with the ablations of this side */
+    deberta_model *model;   /* NULL: the source's */
     deberta_model_info info;
-    deberta_session *session; /* of that model */
+    deberta_session *session; /* NULL: the source's */
+    bool before;              /* an ablation: this side minus the source */
     token_view view;
     bool own_view; /* else the source's */
     capture capture;
@@ -42,7 +45,12 @@ static int choose_shared(figure_source *source, figure_sheet *sheet, const deber
         if (own_has == component_is_in(c, other)) continue;
         const deberta_model_info *lacking = own_has ? other : &source->info;
         if (by_name && asked->components >> c & 1) return refuse_component(source, lacking, c);
-        if (!by_name) sheet_note(sheet, "%s has no %s. ", lacking->name, deberta_component_name(c));
+        if (!by_name)
+            sheet_note(sheet, "%s has no %s. ",
+                       !asked->anonymous ? lacking->name
+                       : own_has         ? "The second model"
+                                         : "The first model",
+                       deberta_component_name(c));
         source->components[c] = false;
     }
     return EXIT_OK;
@@ -52,16 +60,31 @@ static int choose_shared(figure_source *source, figure_sheet *sheet, const deber
 static int open_other_model(figure_source *source, figure_sheet *sheet, other_side *other)
 {
     const deberta_model_info *own = &source->info, *its = &other->info;
-    int status = source_open_model(source, source->asked->against, &other->model, &other->info);
+    other->options = *source->options;
+    other->options.ablations = source->asked->against_ablated.items;
+    other->options.ablation_count = source->asked->against_ablated.count;
+    int status = source_open_model(source, &other->options, source->asked->against, &other->model, &other->info);
     if (status == EXIT_OK && its->vocabulary_size != own->vocabulary_size)
         status = option_wrong(source->options, &source->asked->against,
                               "%s knows %zu tokens, %s %zu: ids would mean other things", its->name,
                               its->vocabulary_size, own->name, own->vocabulary_size);
     if (status == EXIT_OK) status = choose_shared(source, sheet, its);
     if (status == EXIT_OK)
-        status = source_open_session(source, other->model, DEBERTA_OBSERVE_ATTENTION, &other->session);
+        status = source_open_session(source, &other->options, other->model, DEBERTA_OBSERVE_ATTENTION, &other->session);
     other->view = source->view;
     return status;
+}
+
+/* The same text in the model as it is. */
+static int open_unablated(figure_source *source, other_side *other)
+{
+    other->options = *source->options;
+    other->options.ablations = NULL;
+    other->options.ablation_count = 0;
+    other->info = source->info;
+    other->view = source->view;
+    other->before = true;
+    return source_open_session(source, &other->options, source->model, DEBERTA_OBSERVE_ATTENTION, &other->session);
 }
 
 /* The other one of two texts: of equal length, and the same after the choice of tokens. */
@@ -71,8 +94,8 @@ static int open_other_text(const figure_source *source, other_side *other)
     deberta_error error = {0};
     if (rows != 2)
         return say_usage(source->options,
-                         "give two texts (--text A --text B) or a second model (--against "
-                         "MODEL); there %s %zu %s",
+                         "give two texts (--text A --text B), a second model (--against MODEL) or an ablation; "
+                         "there %s %zu %s",
                          rows == 1 ? "is" : "are", rows, rows == 1 ? "text" : "texts");
     other->info = source->info;
     other->own_view = true;
@@ -91,7 +114,7 @@ static int encode_other(figure_source *source, other_side *other)
     const int status = source_open_capture(source, &other->info, &other->view, &other->capture);
     if (status != EXIT_OK) return status;
     const deberta_observer observer = capture_observer(&other->capture);
-    return source_observe(source, other->model ? other->session : source->session, other->view.row, &observer);
+    return source_observe(source, other->session ? other->session : source->session, other->view.row, &observer);
 }
 
 /* "mall", or "mall/shop" where the texts differ. */
@@ -116,7 +139,7 @@ static int subtract(void *context, const figure_source *source, size_t index, co
     const float *a = source_matrix(source, layer, head, column->component),
                 *b = source_matrix_of(source, &other->capture, &other->view, layer, head, column->component);
     float *difference = options_take(source->options, cells, sizeof *difference);
-    for (size_t c = 0; c < cells; c++) difference[c] = a[c] - b[c];
+    for (size_t c = 0; c < cells; c++) difference[c] = other->before ? b[c] - a[c] : a[c] - b[c];
     *shown = difference;
     return EXIT_OK;
 }
@@ -143,25 +166,73 @@ static void style_probabilities(attention_figure *figure)
     figure->units[HEATMAP_RANGE] = "difference of probability";
 }
 
+/* What both sides have in common is said: a blank panel would leave it open. */
+static void say_identical(figure_sheet *sheet, attention_figure *figure)
+{
+    const common_options *options = sheet->source->options;
+    const size_t count = figure->grid_rows * figure->grid_columns, cells = figure->queries * figure->keys;
+    attention_panel *panels = options_take(options, count, sizeof *panels);
+    const char **short_titles = options_take(options, count, sizeof *short_titles);
+    size_t identical = 0;
+    for (size_t k = 0; k < count; k++) {
+        bool zero = true;
+        panels[k] = figure->panels[k];
+        short_titles[k] = figure->short_titles[k];
+        for (size_t c = 0; c < cells && zero; c++) zero = panels[k].values[c] == 0;
+        if (!zero) continue;
+        panels[k].title = options_text(options, "%s: identical", panels[k].title);
+        short_titles[k] = options_text(options, "%s: identical", short_titles[k]);
+        identical++;
+    }
+    figure->panels = panels;
+    figure->short_titles = short_titles;
+    if (identical < count) return;
+    sheet_note(sheet, "Both sides are identical. ");
+    say_note(options, "note: both sides are identical, every difference is 0");
+}
+
+static void tell(figure_sheet *sheet, const other_side *other)
+{
+    const figure_source *source = sheet->source;
+    const attention_options *asked = source->asked;
+    if (other->before) {
+        sheet_note(sheet, "Before minus after the ablation. ");
+        sheet_caption(sheet, "Attention without an ablation minus attention with it (%s). ",
+                      source->options->ablate_text);
+        if (!asked->style.title)
+            sheet->style.title =
+                options_text(source->options, "before minus after ablating %s", source->options->ablate_text);
+        return;
+    }
+    sheet_caption(sheet, "Difference of attention between two %s. ", asked->against ? "models" : "texts");
+    if (!asked->against)
+        sheet_note(sheet, "%s text minus the %s. ", source->view.row ? "Second" : "First",
+                   source->view.row ? "first" : "second");
+    else if (asked->anonymous)
+        sheet_note(sheet, "The first model minus the second. ");
+    else
+        sheet_note(sheet, "%s minus %s. ", source->info.name, asked->against);
+    if (asked->against_ablated.text)
+        sheet_note(sheet, "Ablated in the second model: %s. ", asked->against_ablated.text);
+    else if (asked->against && source->options->ablate_text)
+        sheet_note(sheet, "The second model is not ablated. ");
+}
+
 static int encode_both(figure_source *source, figure_sheet *sheet, other_side *other)
 {
     const heatmap_choice *positive = &source->asked->scales[HEATMAP_POSITIVE];
-    const char *against = source->asked->against;
     if (positive->policy == HEATMAP_FIXED)
         return option_wrong(source->options, &source->asked->scales,
                             "differences have both signs, expected limits such as -0.5,0.5, found '%g,%g'",
                             positive->low, positive->high);
-    int status = against ? open_other_model(source, sheet, other) : open_other_text(source, other);
+    const bool ablation = source->input.rows == 1 && source->options->ablation_count > 0;
+    int status = source->asked->against ? open_other_model(source, sheet, other)
+                 : ablation             ? open_unablated(source, other)
+                                        : open_other_text(source, other);
     if (status == EXIT_OK) status = source_encode(source);
     if (status == EXIT_OK) status = encode_other(source, other);
-    if (status != EXIT_OK) return status;
-    if (against)
-        sheet_note(sheet, "%s minus %s. ", source->info.name, against);
-    else
-        sheet_note(sheet, "%s text minus the %s. ", source->view.row ? "Second" : "First",
-                   source->view.row ? "first" : "second");
-    sheet_caption(sheet, "Difference of attention between two %s. ", against ? "models" : "texts");
-    return EXIT_OK;
+    if (status == EXIT_OK) tell(sheet, other);
+    return status;
 }
 
 static int draw_both(figure_source *source, figure_sheet *sheet, other_side *other)
@@ -182,6 +253,8 @@ static int draw_both(figure_source *source, figure_sheet *sheet, other_side *oth
     status = panels_of_heads(sheet, &figure, columns, count, subtract, other);
     if (status != EXIT_OK) return status;
     style_probabilities(&figure);
+    say_identical(sheet, &figure);
+    figure.style = sheet->style;
     figure.query_labels = figure.key_labels = join_labels(source, other);
     sheet->data.row_labels = sheet->data.column_labels = figure.query_labels;
     return panels_finish(sheet, &figure);
@@ -195,20 +268,22 @@ static int draw(figure_source *source, figure_sheet *sheet)
     return status;
 }
 
-static const option part[] = {PART_ROWS,
-                              COMPONENTS_ROW,
-                              {"against", 0, "MODEL",
-                               "what is subtracted; what both have is compared. Without it, two texts",
-                               TEXT_AT(attention_options, against)},
-                              NO_MORE_ROWS};
+static const option part[] = {
+    PART_ROWS,
+    COMPONENTS_ROW,
+    {"against", 0, "MODEL", "what is subtracted; what both have is compared. Without it, two texts",
+     TEXT_AT(attention_options, against)},
+    {"against-ablate", 0, "LIST", "take terms out of the model that is subtracted; --ablate is of the first alone",
+     PARSED_AT(attention_options, against_ablated, ablation_list_parse), .needs = "against"},
+    NO_MORE_ROWS};
 static const option look[] = {SCALE_ROW, SIGNED_PALETTE_ROW, CENTER_ROW, ANNOTATE_ROW,
                               MARK_ROW,  LETTERS_ROW,        LAYOUT_ROW, NO_MORE_ROWS};
 static const option_group groups[] = FIGURE_GROUPS(part, look);
 
 const figure_kind figure_difference = {
-    FIGURE_COMMAND("difference", "one text minus another of equal length, or one model minus another",
-                   FIGURE_TEXT " --against models/demo-bert -o difference.pdf", groups, FIRST_HEAD,
-                   .components = SHOW_ALL),
+    FIGURE_COMMAND(
+        "difference", "one text minus another of equal length, one model minus another, or before minus after --ablate",
+        FIGURE_TEXT " --against models/demo-bert -o difference.pdf", groups, FIRST_HEAD, .components = SHOW_ALL),
     .all_rows = true,
     .draw = draw,
 };

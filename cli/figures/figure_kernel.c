@@ -66,7 +66,8 @@ static int run_text(kernel_work *w, size_t row)
 static int run_texts(kernel_work *w)
 {
     figure_source *source = w->source;
-    int status = source_open_session(source, source->model, DEBERTA_OBSERVE_ATTENTION, &source->session);
+    int status =
+        source_open_session(source, source->options, source->model, DEBERTA_OBSERVE_ATTENTION, &source->session);
     progress_bar bar = progress_begin(source->options, "kernel", source->input.rows);
     for (size_t row = 0; row < source->input.rows && status == EXIT_OK; row++) {
         if (source->input.row[row].tokens == 0) continue;

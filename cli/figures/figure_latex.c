@@ -58,13 +58,19 @@ static void put_caption(const figure_sheet *sheet, FILE *out)
     const char *text = provenance_of(sheet, "Text"), *pair = provenance_of(sheet, "Pair"),
                *digest = provenance_of(sheet, "Model SHA-256"), *note = sheet->style.note;
     if (sheet->caption) put_text(out, sheet->caption);
-    fputs(sheet->caption ? " Model: \\texttt{" : "Model: \\texttt{", out);
-    put_text(out, source->info.name);
-    fputs("}", out);
-    if (digest) fprintf(out, " (SHA-256 %.12s\\ldots)", digest);
-    fputs(text ? "; text: ``" : "; ids: ", out);
-    put_text(out, text ? text : provenance_of(sheet, "Input ids"));
-    if (text) fputs("''", out);
+    const char *model = provenance_of(sheet, "Model"), *ids = provenance_of(sheet, "Input ids");
+    fputs(sheet->caption ? " Model: " : "Model: ", out);
+    if (model) {
+        fputs("\\texttt{", out);
+        put_text(out, model);
+        fputs("} ", out);
+    }
+    if (digest) fprintf(out, "(SHA-256 %.12s\\ldots)", digest);
+    if (text || ids) {
+        fputs(text ? "; text: ``" : "; ids: ", out);
+        put_text(out, text ? text : ids);
+        if (text) fputs("''", out);
+    }
     if (pair) {
         fputs(" and ``", out);
         put_text(out, pair);
@@ -85,18 +91,19 @@ static void put_label(FILE *out, const char *figure)
     for (; *name && name != dot; name++) fputc(strchr("\\{}$&#%^~, ", *name) ? '-' : *name, out);
 }
 
-deberta_status figure_latex_write(const figure_sheet *sheet, atomic_file **file, deberta_error *err)
+deberta_status figure_latex_write(const figure_sheet *sheet, double width, atomic_file **file, deberta_error *err)
 {
-    const figure_style style = figure_defaults(&sheet->style);
     const char *path = sheet->source->asked->latex, *figure = figure_latex_includes(&sheet->source->options->outs),
-               *environment = style.width_mm > 100 ? "figure*" : "figure";
+               *environment = width > 100 ? "figure*" : "figure";
     FILE *out;
     DEBERTA_TRY(atomic_file_open(file, path, err));
     DEBERTA_TRY(atomic_file_stream(&out, *file, err));
-    fputs("% deberta " DEBERTA_VERSION_TEXT "; needs \\usepackage{graphicx}. Made by\n% ", out);
-    for (const char *c = provenance_of(sheet, "Command"); *c; c++) fputc(*c == '\n' ? ' ' : *c, out);
-    fprintf(out, "\n\\begin{%s}\n  \\centering\n  \\includegraphics[width=%gmm]{%s}\n  \\caption{", environment,
-            style.width_mm, seen_from(path, figure));
+    fputs("% deberta " DEBERTA_VERSION_TEXT "; needs \\usepackage{graphicx}.", out);
+    const char *command = provenance_of(sheet, "Command");
+    if (command) fputs(" Made by\n% ", out);
+    for (const char *c = command; c && *c; c++) fputc(*c == '\n' ? ' ' : *c, out);
+    fprintf(out, "\n\\begin{%s}\n  \\centering\n  \\includegraphics[width=%gmm]{%s}\n  \\caption{", environment, width,
+            seen_from(path, figure));
     put_caption(sheet, out);
     fputs("}\n  \\label{", out);
     put_label(out, figure);

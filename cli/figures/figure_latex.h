@@ -8,7 +8,7 @@
 
 /* Which of the paths LaTeX can include: a PDF, else a PNG; NULL for none. */
 const char *figure_latex_includes(const text_list *paths);
-/* Opens and writes the file, which has its name when it is committed. */
-deberta_status figure_latex_write(const figure_sheet *sheet, atomic_file **file, deberta_error *err);
+/* Opens and writes the file, which has its name when it is committed. width: of the figure, mm. */
+deberta_status figure_latex_write(const figure_sheet *sheet, double width, atomic_file **file, deberta_error *err);
 
 #endif

@@ -20,6 +20,7 @@ panel_column component_column(const figure_source *source, deberta_component com
 {
     return (panel_column){.name = deberta_component_name(component),
                           .title = component_title(component),
+                          .short_title = deberta_component_name(component),
                           .kind = component_kind(source->asked, component),
                           .rule = token_view_rule_of(component),
                           .component = component};
@@ -76,7 +77,7 @@ int panels_open(const figure_sheet *sheet, attention_figure *figure)
         const int chosen = kind == HEATMAP_SIGNED ? asked->signed_palette : asked->palette;
         if (chosen >= 0) figure->palettes[kind] = palette_list[chosen];
     }
-    if (asked->palette < 0) figure->palettes[HEATMAP_LOG] = "cividis"; /* probabilities in both */
+    if (asked->palette < 0) figure->palettes[HEATMAP_LOG] = "blues"; /* probabilities in both */
     return find_marks(source, figure);
 }
 
@@ -100,12 +101,26 @@ int captured_matrix(void *context, const figure_source *source, size_t index, co
     return EXIT_OK;
 }
 
+/* Whether the session computed this component of the head without what belongs to it. */
+static bool is_ablated(const figure_source *source, size_t index, deberta_component component)
+{
+    for (size_t k = 0; k < source->options->ablation_count; k++) {
+        const deberta_ablation *ablation = &source->options->ablations[k];
+        if (ablation->term == component &&
+            (ablation->layer == DEBERTA_EVERY || ablation->layer == source_layer(source, index)) &&
+            (ablation->head == DEBERTA_EVERY || ablation->head == source_head(source, index)))
+            return true;
+    }
+    return false;
+}
+
 int panels_of_heads(figure_sheet *sheet, attention_figure *figure, const panel_column *columns, size_t count,
                     panel_matrix matrix, void *context)
 {
     const figure_source *source = sheet->source;
     const size_t heads = source_heads(source);
     const char **titles = options_take(source->options, heads, sizeof *titles);
+    const char **short_titles = options_take(source->options, heads * count, sizeof *short_titles);
     attention_panel *panels = options_take(source->options, heads * count, sizeof *panels);
     for (size_t k = 0; k < heads; k++) {
         titles[k] = source_head_title(source, k);
@@ -113,12 +128,16 @@ int panels_of_heads(figure_sheet *sheet, attention_figure *figure, const panel_c
             const float *whole = NULL;
             const int status = matrix(context, source, k, &columns[c], &whole);
             if (status != EXIT_OK) return status;
-            panels[k * count + c] =
-                panels_add(sheet, &columns[c], source_layer(source, k), source_head(source, k), whole);
+            attention_panel *panel = &panels[k * count + c];
+            *panel = panels_add(sheet, &columns[c], source_layer(source, k), source_head(source, k), whole);
+            const char *addition = is_ablated(source, k, columns[c].component) ? " (ablated)" : "";
+            panel->title = options_text(source->options, "%s%s", panel->title, addition);
+            short_titles[k * count + c] = options_text(source->options, "%s%s", columns[c].short_title, addition);
         }
     }
     figure->panels = panels;
     figure->row_titles = titles;
+    figure->short_titles = short_titles;
     figure->grid_rows = heads;
     figure->grid_columns = count;
     return EXIT_OK;
@@ -143,11 +162,35 @@ bool panels_take_limits(const figure_source *source, const heatmap_choice scales
     return false;
 }
 
+/* Says that tokens did not fit, and what would show them. */
+static void tell_positions(const figure_sheet *sheet, const attention_figure *figure)
+{
+    const common_options *options = sheet->source->options;
+    const double width = figure_defaults(&figure->style).width_mm;
+    attention_figure other = *figure;
+    for (other.columns = figure->grid_columns; other.columns > 0; other.columns--) {
+        figure_notes notes = {0};
+        deberta_error error;
+        if (figure_check(attention_layout, &other, &other.style, &notes, &error) != DEBERTA_OK || notes.positions)
+            continue;
+        say_note(options, "note: the tokens do not fit at %g mm, axes show positions; --layout %zu shows tokens", width,
+                 other.columns);
+        return;
+    }
+    say_note(options,
+             "note: %zu tokens do not fit at %g mm, axes show positions; --tokens A:B shows a part with tokens",
+             figure->keys, width);
+}
+
 int panels_finish(const figure_sheet *sheet, const attention_figure *figure)
 {
     bool drawn[HEATMAP_KINDS] = {false};
     for (size_t k = 0; k < figure->grid_rows * figure->grid_columns; k++)
         if (figure->panels[k].values) drawn[figure->panels[k].kind] = true;
     if (!panels_take_limits(sheet->source, figure->scales, drawn)) return EXIT_USAGE;
-    return sheet_finish(sheet, attention_layout, figure);
+    figure_notes notes = {0};
+    const int status = sheet_write(sheet, attention_layout, figure, &notes);
+    if (status == EXIT_OK && notes.positions && figure->key_labels == sheet->source->view.labels)
+        tell_positions(sheet, figure);
+    return status;
 }

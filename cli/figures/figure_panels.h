@@ -14,6 +14,7 @@ typedef struct panel_column {
     heatmap_kind kind;
     token_view_rule rule; /* how the tokens of a word become one */
     deberta_component component;
+    const char *short_title; /* where titles have no room: "c2c" */
 } panel_column;
 
 /* "content to content": the title of a panel. */

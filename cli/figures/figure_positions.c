@@ -45,8 +45,8 @@ static int finish(figure_sheet *sheet, const float *whole, const panel_column *c
 
 static int draw_distances(figure_source *source, figure_sheet *sheet)
 {
-    static const panel_column column = {"distance", "relative distance i \u2212 j", HEATMAP_SIGNED, TOKEN_VIEW_SHOWN,
-                                        DEBERTA_COMPONENT_COUNT};
+    static const panel_column column = {"distance",       "relative distance i \u2212 j", HEATMAP_SIGNED,
+                                        TOKEN_VIEW_SHOWN, DEBERTA_COMPONENT_COUNT,        NULL};
     const size_t n = source->view.span[1];
     float *whole = options_take(source->options, n * n, sizeof *whole);
     position_distances(whole, n);
@@ -56,8 +56,8 @@ static int draw_distances(figure_source *source, figure_sheet *sheet)
 
 static int draw_rows(figure_source *source, figure_sheet *sheet)
 {
-    static const panel_column column = {"row", "row \u03b4(i,j) of the relative table", HEATMAP_RANGE, TOKEN_VIEW_SHOWN,
-                                        DEBERTA_COMPONENT_COUNT};
+    static const panel_column column = {
+        "row", "row \u03b4(i,j) of the relative table", HEATMAP_RANGE, TOKEN_VIEW_SHOWN, DEBERTA_COMPONENT_COUNT, NULL};
     const size_t n = source->view.span[1];
     float *whole = options_take(source->options, n * n, sizeof *whole);
     position_rule rule;

@@ -71,16 +71,25 @@ static void add_columns(figure_sheet *sheet, const shares *s)
     head_map_column(sheet, "kl_uniform_bits", s->total);
 }
 
+/* Where nothing is negative, half of a diverging scale would stay unused. */
+static heatmap_kind kind_of_values(const figure_source *source, const shares *s)
+{
+    for (deberta_component t = 0; t <= DEBERTA_P2C; t++)
+        for (size_t k = 0; k < source_heads(source) && source->components[t]; k++)
+            if (s->values[source->asked->measure][t][k] < 0) return HEATMAP_SIGNED;
+    return HEATMAP_POSITIVE;
+}
+
 static int draw_maps(figure_sheet *sheet, const shares *s, attention_figure *figure)
 {
     const figure_source *source = sheet->source;
     const measure_look *look = &looks[source->asked->measure];
+    const heatmap_kind kind = kind_of_values(source, s);
     attention_panel panels[ATTENTION_TERMS];
     for (deberta_component t = 0; t <= DEBERTA_P2C; t++)
         if (source->components[t])
             panels[figure->grid_columns++] =
-                head_map_panel(source, deberta_component_name(t), look->adds_up ? HEATMAP_SIGNED : HEATMAP_POSITIVE,
-                               s->values[source->asked->measure][t]);
+                head_map_panel(source, deberta_component_name(t), kind, s->values[source->asked->measure][t]);
     figure->panels = panels;
     figure->units[HEATMAP_SIGNED] = figure->units[HEATMAP_POSITIVE] = look->unit;
     return panels_finish(sheet, figure);

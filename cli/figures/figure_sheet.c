@@ -69,16 +69,18 @@ static int add_provenance(figure_sheet *sheet)
         return say_error(options, &error);
     add(sheet, "Software", "deberta " DEBERTA_VERSION_TEXT);
     add(sheet, "Figure", figure_name(source));
-    add(sheet, "Model", source->info.name);
+    if (!source->asked->anonymous) add(sheet, "Model", source->info.name);
     add(sheet, "Model SHA-256", options_text(options, "%s", digest));
-    add(sheet, "Text", input->texts ? input->texts[source->view.row] : NULL);
-    add(sheet, "Pair", input->pairs ? input->pairs[source->view.row] : NULL);
-    add(sheet, "Input ids", list_ids(source));
+    if (!source->asked->anonymous) {
+        add(sheet, "Text", input->texts ? input->texts[source->view.row] : NULL);
+        add(sheet, "Pair", input->pairs ? input->pairs[source->view.row] : NULL);
+        add(sheet, "Input ids", list_ids(source));
+    }
     add(sheet, "Layers", list_indices(options, source->layers, source->layer_count));
     add(sheet, "Heads", list_indices(options, source->heads, source->head_count));
     if (option_given(options, &options->seed))
         add(sheet, "Seed", options_text(options, "%llu", (unsigned long long)options->seed));
-    add(sheet, "Command", command);
+    if (!source->asked->anonymous) add(sheet, "Command", command);
     sheet->style.provenance = sheet->provenance;
     return EXIT_OK;
 }
@@ -109,12 +111,23 @@ void sheet_caption(figure_sheet *sheet, const char *format, ...)
     va_end(arguments);
 }
 
+/* In picture, title and caption: the model as it is looks different. */
+static void say_ablated(figure_sheet *sheet)
+{
+    const common_options *options = sheet->source->options;
+    const char *title = sheet->style.title;
+    sheet_note(sheet, "Ablated: %s. ", options->ablate_text);
+    sheet->style.title =
+        options_text(options, title ? "%s (ablated: %s)" : "%sablated: %s", title ? title : "", options->ablate_text);
+}
+
 int sheet_open(figure_sheet *sheet, const figure_source *source)
 {
     const attention_options *asked = source->asked;
     char text[512];
     *sheet = (figure_sheet){.source = source, .style = asked->style, .data = {.options = source->options}};
     figure_style_note_font(source->options, &sheet->style);
+    if (source->options->ablate_text) say_ablated(sheet);
     token_view_describe(&source->view, &asked->shown, text, sizeof text);
     if (*text) sheet_note(sheet, "%s", text);
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {
@@ -160,7 +173,11 @@ static deberta_status write_all(const figure_sheet *sheet, figure_layout layout,
     if (asked->data)
         DEBERTA_TRY(figure_data_write(&sheet->data, asked->data, sheet->provenance, sheet->style.provenance_count,
                                       &files->data, err));
-    if (asked->latex) DEBERTA_TRY(figure_latex_write(sheet, &files->latex, err));
+    if (asked->latex) {
+        figure_notes page = {0};
+        DEBERTA_TRY(figure_check(layout, figure, &sheet->style, &page, err));
+        DEBERTA_TRY(figure_latex_write(sheet, page.page_width, &files->latex, err));
+    }
     if (outs->count) DEBERTA_TRY(figure_save(layout, figure, &sheet->style, outs->items, outs->count, notes, err));
     DEBERTA_TRY(figure_data_commit(&files->data, err));
     return files->latex ? atomic_file_commit(&files->latex, err) : DEBERTA_OK;
@@ -169,27 +186,32 @@ static deberta_status write_all(const figure_sheet *sheet, figure_layout layout,
 static void tell(const common_options *options, const figure_notes *notes)
 {
     if (notes->missing_glyphs)
-        say_note(options, "deberta attention: no installed font has %zu of the characters; boxes stand for them",
+        say_note(options, "note: no installed font has %zu of the characters; boxes stand for them",
                  notes->missing_glyphs);
     if (notes->page_height > HIGHEST_PAGE_MM)
         say_note(options,
-                 "deberta attention: the figure is %.0f mm high, more than a page has: --layers, --heads, --tokens and "
+                 "note: the figure is %.0f mm high, more than a page has: --layers, --heads, --tokens and "
                  "--layout make it smaller, attention grid draws every head small",
                  notes->page_height);
 }
 
 int sheet_finish(const figure_sheet *sheet, figure_layout layout, const void *figure)
 {
+    figure_notes notes = {0};
+    return sheet_write(sheet, layout, figure, &notes);
+}
+
+int sheet_write(const figure_sheet *sheet, figure_layout layout, const void *figure, figure_notes *notes)
+{
     const common_options *options = sheet->source->options;
     if (sheet->source->asked->latex && !figure_latex_includes(&options->outs))
         return say_usage(options, "--latex includes a .pdf or a .png: give --out FILE.pdf too");
     side_files files = {0};
-    figure_notes notes = {0};
     deberta_error error = {0};
-    const deberta_status status = write_all(sheet, layout, figure, &files, &notes, &error);
+    const deberta_status status = write_all(sheet, layout, figure, &files, notes, &error);
     figure_data_discard(&files.data);
     atomic_file_discard(&files.latex);
     if (status != DEBERTA_OK) return source_fail(sheet->source, &error);
-    tell(options, &notes);
+    tell(options, notes);
     return EXIT_OK;
 }

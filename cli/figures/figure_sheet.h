@@ -33,5 +33,7 @@ void sheet_add_numbers(figure_sheet *sheet, const char *name, const double *numb
 
 /* Writes figure, data and LaTeX file, all or none, and says on stderr what the reader of the figure cannot see. */
 int sheet_finish(const figure_sheet *sheet, figure_layout layout, const void *figure);
+/* The same; notes: what the figure's reader must be told. */
+int sheet_write(const figure_sheet *sheet, figure_layout layout, const void *figure, figure_notes *notes);
 
 #endif

@@ -68,7 +68,7 @@ int source_open(figure_source *source, const attention_options *asked, bool all_
     const common_options *options = &asked->reading.common;
     deberta_error error = {0};
     *source = (figure_source){.asked = asked, .options = options};
-    int status = source_open_model(source, options->arguments[0], &source->model, &source->info);
+    int status = source_open_model(source, options, options->arguments[0], &source->model, &source->info);
     if (status == EXIT_OK) status = input_read(&asked->reading, options->arguments[0], &source->info, &source->input);
     if (status != EXIT_OK) return status;
     if (source->input.rows > 1 && !all_rows && !option_given(options, &asked->row))
@@ -87,20 +87,22 @@ void source_close(figure_source *source)
     deberta_model_free(&source->model);
 }
 
-int source_open_model(figure_source *source, const char *path, deberta_model **model, deberta_model_info *info)
+int source_open_model(figure_source *source, const common_options *options, const char *path, deberta_model **model,
+                      deberta_model_info *info)
 {
-    const int status = run_open_model_at(source->options, path, model);
+    const int status = run_open_model_at(options, path, model);
     if (status != EXIT_OK) return status;
     *info = *deberta_model_describe(*model);
     source->model_bytes += info->memory_bytes;
     return EXIT_OK;
 }
 
-int source_open_session(figure_source *source, const deberta_model *model, unsigned features, deberta_session **session)
+int source_open_session(figure_source *source, const common_options *options, const deberta_model *model,
+                        unsigned features, deberta_session **session)
 {
     deberta_session_options session_options;
     deberta_error error = {0};
-    fill_session_options(source->options, &session_options);
+    fill_session_options(options, &session_options);
     session_options.features = features;
     session_options.max_tokens = 1;
     for (size_t r = 0; r < source->input.rows; r++)
@@ -176,7 +178,7 @@ int source_observe(figure_source *source, deberta_session *session, size_t row, 
 int source_encode(figure_source *source)
 {
     const unsigned features = DEBERTA_OBSERVE_ATTENTION | (source->hidden ? DEBERTA_OBSERVE_HIDDEN : 0);
-    int status = source_open_session(source, source->model, features, &source->session);
+    int status = source_open_session(source, source->options, source->model, features, &source->session);
     if (status == EXIT_OK) status = source_open_capture(source, &source->info, &source->view, &source->capture);
     if (status != EXIT_OK) return status;
     const deberta_observer observer = capture_observer(&source->capture);

@@ -36,11 +36,12 @@ void source_close(figure_source *source);
 /* Encodes the row into source->capture. */
 int source_encode(figure_source *source);
 
-/* The parts of that, for figures of several texts or models. */
-int source_open_model(figure_source *source, const char *path, deberta_model **model, deberta_model_info *info);
+/* The parts of that, for figures of several texts or models. options: the source's, or a copy with other ablations. */
+int source_open_model(figure_source *source, const common_options *options, const char *path, deberta_model **model,
+                      deberta_model_info *info);
 /* A session for any one row of the input. features: DEBERTA_OBSERVE_*. */
-int source_open_session(figure_source *source, const deberta_model *model, unsigned features,
-                        deberta_session **session);
+int source_open_session(figure_source *source, const common_options *options, const deberta_model *model,
+                        unsigned features, deberta_session **session);
 /* A capture of the selection for the view's text, allocated. The info must stay as long as the capture. */
 int source_open_capture(figure_source *source, const deberta_model_info *info, const token_view *view,
                         capture *capture);

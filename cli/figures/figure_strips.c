@@ -140,7 +140,7 @@ static int draw_types(figure_source *source, figure_sheet *sheet)
         component_column(source, DEBERTA_C2C),
         component_column(source, DEBERTA_C2P),
         component_column(source, DEBERTA_P2C),
-        {"p2p", "position to position", HEATMAP_SIGNED, TOKEN_VIEW_MEAN, DEBERTA_COMPONENT_COUNT}};
+        {"p2p", "position to position", HEATMAP_SIGNED, TOKEN_VIEW_MEAN, DEBERTA_COMPONENT_COUNT, "p2p"}};
     four_types types = {.reference = NULL};
     attention_figure figure;
     if (!source->info.has_c2p || !source->info.has_p2c)

@@ -43,9 +43,9 @@ static void choose_scale(attention_figure *figure)
 
 static int draw(figure_source *source, figure_sheet *sheet)
 {
-    const panel_column columns[2] = {
-        component_column(source, DEBERTA_PROBABILITIES),
-        {"value_weighted", "weighted by the values", HEATMAP_RANGE, TOKEN_VIEW_SUM_KEYS, DEBERTA_PROBABILITIES}};
+    const panel_column columns[2] = {component_column(source, DEBERTA_PROBABILITIES),
+                                     {"value_weighted", "weighted by the values", HEATMAP_RANGE, TOKEN_VIEW_SUM_KEYS,
+                                      DEBERTA_PROBABILITIES, "weighted"}};
     value_norms norms = {.of_layer =
                              options_take(source->options, source->info.heads * source->view.span[1], sizeof(double))};
     attention_figure figure;
@@ -57,7 +57,7 @@ static int draw(figure_source *source, figure_sheet *sheet)
     sheet_caption(sheet, "Attention, and the norm of what it writes for each key (Kobayashi et al. 2020). ");
     status = panels_open(sheet, &figure);
     figure.units[HEATMAP_RANGE] = "norm of \u03b1 v W\u2092";
-    if (!figure.palettes[HEATMAP_RANGE]) figure.palettes[HEATMAP_RANGE] = "cividis";
+    if (!figure.palettes[HEATMAP_RANGE]) figure.palettes[HEATMAP_RANGE] = "blues";
     if (status == EXIT_OK) status = figure_reference_open(source, &norms.reference);
     if (status == EXIT_OK) status = panels_of_heads(sheet, &figure, columns, 2, matrix_of, &norms);
     reference_free(&norms.reference);

@@ -60,7 +60,9 @@ class Drawing:
         self.fills = {t.text: t.get("fill") for t in root.iter(SVG + "text")}
         self.panels, self.bars = {}, []
         for group in root.iter(SVG + "g"):
-            image = group.find(SVG + "image")
+            image, cells = group.find(SVG + "image"), group.find(SVG + "g[@shape-rendering]")
+            if cells is not None:
+                self.panels[group.get("aria-label")] = [value * self.scale for value in self.place_of_cells(cells)]
             if image is None:
                 continue
             place = [float(image.get(key)) * self.scale for key in ("x", "y", "width", "height")]
@@ -71,6 +73,13 @@ class Drawing:
                                   [t.text for t in group.iter(SVG + "text")]))
             else:
                 self.panels[group.get("aria-label")] = place
+
+    @staticmethod
+    def place_of_cells(group):
+        """Of cells that are rectangles, which are 1 wide and high before they are scaled."""
+        x, y, across, down = (float(number) for number in re.findall(r"[\d.]+", group.get("transform")))
+        runs = [tuple(map(int, re.match(r"M(\d+) (\d+)h(\d+)", path.get("d")).groups())) for path in group.iter(SVG + "path")]
+        return x, y, across * max(column + cells for column, _, cells in runs), down * (1 + max(row for _, row, _ in runs))
 
     def cell(self, panel, i, j, n):
         x, y, width, height = self.panels[panel]
@@ -359,7 +368,7 @@ def test_bad_input(bench):
             ((*ids, "--scale", "robust:20", "-o", "a.png"), 2, ["--scale", "robust:20"]),
             ((*ids, "--scale", "1,nan", "-o", "a.png"), 2, ["--scale", "nan"]),
             ((*ids, "--scale", "-1,1", "--components", "probs", "-o", "a.png"), 2, ["--scale", "signed"]),
-            ((*ids, "--palette", "jet", "-o", "a.png"), 2, ["--palette", "'jet'", "viridis, cividis, magma, polar"]),
+            ((*ids, "--palette", "jet", "-o", "a.png"), 2, ["--palette", "'jet'", "viridis, cividis, magma, blues, greys, polar"]),
             ((*ids, "--signed-palette", "", "-o", "a.png"), 2, ["--signed-palette", "polar"]),
             ((*ids, "--mark", "3,0", "-o", "a.png"), 2, ["--mark", "'3,0'", "3"]),
             ((*ids, "--mark", "1,2,3", "-o", "a.png"), 2, ["--mark", "'1,2,3'"]),

@@ -473,6 +473,76 @@ def wrong_use(bench):
     wrong(["side by side", "fewer"], "--figure", "lines", "--layers", "all", "--heads", "all")
 
 
+def ablated(bench):
+    """A figure of an intervention says so wherever it goes; before minus after is the model minus the ablated one, cell by cell."""
+    part = ["--text", TEXT, "--layers", "2,3", "--heads", "1"]
+    bench.fine("attention", demo(bench), *part, "--ablate", "c2p@2:1", "-o", "a.svg", "-o", "a.png", "--latex", "a.tex")
+    svg = bench.read("a.svg")
+    for words in (">ablated: c2p@2:1</text>", ">Ablated: c2p@2:1.</text>", ">c2p (ablated)</text>", ">c2p</text>"):
+        assert words in svg, words
+    assert "Ablated: c2p@2:1." in bench.read("a.tex")
+    bench.fine("attention", "difference", demo(bench), *part, "--ablate", "c2p@2:1", "--data", "d.csv", "-o", "d.svg")
+    for name, more in (("before", []), ("after", ["--ablate", "c2p@2:1"])):
+        bench.fine("attention", demo(bench), *part, *more, "--data", name + ".csv")
+    tables = [list(csv.DictReader(bench.read(name + ".csv").splitlines())) for name in ("d", "before", "after")]
+    moved = 0
+    for difference, before, after in zip(*tables, strict=True):
+        for name in ("c2c", "c2p", "p2c", "logits", "probs"):
+            near(float(difference[name]), float(before[name]) - float(after[name]), (name, place(difference)), 1e-6)
+        moved += abs(float(difference["probs"])) > 1e-3
+    assert moved > 50, moved
+    svg = bench.read("d.svg")
+    assert "before minus after ablating c2p@2:1" in svg and svg.count(": identical</text>") == 2, "c2c and p2c of the ablated layer do not change"
+    twice = ["--against", demo(bench), "--against-ablate", "c2p@2:1"]
+    bench.fine("attention", "difference", demo(bench), *part, *twice, "--data", "e.csv")
+    assert bench.read("e.csv") == bench.read("d.csv"), "--against-ablate is of the other side alone"
+    said = bench.fine("attention", "difference", demo(bench), *part, "--ablate", "c2p@2:1", *twice, "-o", "i.svg").err
+    assert "both sides are identical" in said and "Both sides are identical." in bench.read("i.svg")
+    check_message(bench.run("attention", "difference", demo(bench), *part, "--against-ablate", "c2p@0", "-o", "x.svg"), 2, ["--against-ablate needs --against"])
+    check_message(bench.run("attention", "difference", demo(bench), *part, *twice[:3], "c9p@0", "-o", "x.svg"), 2, ["--against-ablate", "'c9p@0'"])
+
+
+def narrow_columns(bench):
+    """Words stay readable in one column; where they cannot, the program says what would."""
+    text = "The committee could not agree on who should lead it this year"
+    ask = [demo(bench), "--text", text, "--words", "--drop-special", "--components", "c2c,c2p,p2c"]
+    said = bench.fine("attention", *ask, "--width-mm", "85", "--layout", "3", "-o", "a.svg").err
+    svg = bench.read("a.svg")
+    assert not said and svg.count(">committee</text>") == 4 and ">c2p</text>" in svg and ">content to position</text>" not in svg
+    assert min(float(size) for size in re.findall(r'font-size="([\d.]+)"', svg)) >= 5
+    said = bench.fine("attention", *ask, "--width-mm", "60", "--layout", "3", "-o", "b.svg").err
+    assert "do not fit at 60 mm" in said and "--layout " in said, said
+    columns = re.search(r"--layout (\d+)", said).group(1)
+    assert not bench.fine("attention", *ask, "--width-mm", "60", "--layout", columns, "-o", "c.svg").err and ">committee</text>" in bench.read("c.svg")
+    bench.fine("attention", *ask, "--no-notes", "--font-size", "9", "-o", "d.svg", "--latex", "d.tex", "-o", "d.pdf")
+    svg = bench.read("d.svg")
+    assert "Pieces are merged" not in svg and "Pieces are merged" in bench.read("d.tex")
+    assert 'font-size="9"' in svg
+
+
+def cropped(bench):
+    """The page ends where the figure does, and LaTeX is told."""
+    bench.fine("attention", "entropy", demo(bench), "--text", TEXT, "-o", "e.svg", "-o", "e.pdf", "--latex", "e.tex")
+    width = float(re.search(r'width="([\d.]+)mm"', bench.read("e.svg")).group(1))
+    assert 90 < width < 130, width
+    assert abs(float(re.search(r"width=([\d.]+)mm", bench.read("e.tex")).group(1)) - width) < 0.01
+
+
+def anonymous(bench):
+    names = ["a.png", "a.svg", "a.pdf", "a.tex", "a.safetensors"]
+    ask = ["--text", TEXT, "--against", demo(bench) + "-bert", "--title", "T"]
+    outputs = ["-o", "a.png", "-o", "a.svg", "-o", "a.pdf", "--latex", "a.tex", "--data", "a.safetensors"]
+    for more in ([], ["--anonymous"]):
+        bench.fine("attention", "difference", demo(bench), *ask, *more, *outputs)
+        for name in names:
+            with open(bench.path(name), "rb") as file:
+                data = file.read()
+            if name == "a.pdf":  # its Subject is UTF-16
+                data = data.replace(b"\0", b"")
+            shown = [word for word in (b"demo", TEXT.encode(), b"--text") if word in data]
+            assert bool(shown) != bool(more), (name, more, shown)
+
+
 def two_spellings(bench):
     """A kind is a command; --figure KIND is the same, and gives the same bytes."""
     for name, arguments in (("a.svg", ("lines", demo(bench))), ("b.svg", (demo(bench), "--figure", "lines")), ("c.svg", (demo(bench), "--figure=lines"))):
@@ -496,7 +566,7 @@ def figures_beyond_a_page(bench):
 def tests(settings):
     for test in (grid, means, rollout, shares, entropy, distance, bucket_edges, delta, difference, query, line_view, value_weighted, token_numbers,
                  numbers_of_heads, distances_across_gaps, limits_of_differences, limits_that_nothing_takes, shown_tokens, every_model,
-                 figures_beyond_a_page, two_spellings, repeatable, wrong_use):
+                 figures_beyond_a_page, ablated, narrow_columns, cropped, anonymous, two_spellings, repeatable, wrong_use):
         def wrapped(bench, test=test):
             needs_figures(bench)
             test(bench)

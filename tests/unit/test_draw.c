@@ -165,7 +165,7 @@ static void svg_is_escaped_and_turns_around_for_arabic(void **state)
     assert_non_null(strstr(svg, "<entry key=\"text\">1 &lt; 2 &amp; &quot;x&quot;</entry>"));
     assert_non_null(strstr(svg, "font-family=\"Some &quot;Font&quot;\""));
     assert_non_null(strstr(svg, "width=\"80mm\" height=\"60mm\""));
-    assert_non_null(strstr(svg, "image-rendering"));
+    assert_non_null(strstr(svg, "crispEdges"));
     /* The right end of a leftward text is its start. */
     const char *arabic = strstr(svg, "direction=\"rtl\"");
     assert_non_null(arabic);
@@ -175,6 +175,31 @@ static void svg_is_escaped_and_turns_around_for_arabic(void **state)
     assert_true(anchor == NULL || anchor > arabic);
     byte_buffer_free(&out);
     draw_list_free(&list);
+}
+
+static byte_buffer svg_of_image(size_t rows, size_t columns)
+{
+    static uint8_t rgb[3 * 65] = {255, 0, 0, 255, 0, 0, 0, 0, 255};
+    draw_list *list = new_list(draw_trace_ruler());
+    byte_buffer out = {0};
+    draw_image(list, (draw_rect){0, 0, 30, 20}, rgb, rows, columns);
+    assert_int_equal(draw_svg(list, "f", "t", NULL, 0, &out, NULL), DEBERTA_OK);
+    byte_buffer_append(&out, "", 1);
+    draw_list_free(&list);
+    return out;
+}
+
+/* Viewers that smooth images would blur them. */
+static void svg_draws_few_cells_as_rectangles(void **state)
+{
+    (void)state;
+    byte_buffer few = svg_of_image(1, 3), many = svg_of_image(1, 65);
+    assert_non_null(strstr((const char *)few.data, "<path d=\"M0 0h2v1h-2z\" fill=\"#ff0000\"/>"));
+    assert_non_null(strstr((const char *)few.data, "<path d=\"M2 0h1v1h-1z\" fill=\"#0000ff\"/>"));
+    assert_null(strstr((const char *)few.data, "<image"));
+    assert_non_null(strstr((const char *)many.data, "image-rendering"));
+    byte_buffer_free(&few);
+    byte_buffer_free(&many);
 }
 
 static long widest_image(const byte_buffer *pdf)
@@ -274,6 +299,7 @@ int main(void)
         cmocka_unit_test(texts_are_cut_between_characters),
         cmocka_unit_test(cut_text_fits),
         cmocka_unit_test(hatching_stays_inside),
+        cmocka_unit_test(svg_draws_few_cells_as_rectangles),
         cmocka_unit_test(svg_is_escaped_and_turns_around_for_arabic),
         cmocka_unit_test(pdf_has_embedded_fonts_and_no_date),
         cmocka_unit_test(missing_glyphs_are_counted),

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "viz/chart.h"
 #include "viz/attention_figure.h"
 
 static char folder[64];
@@ -198,10 +199,11 @@ static void too_large_a_picture_is_refused(void **state)
     char path[128];
     const char *paths[] = {in_folder("huge.png", path)};
     deberta_error err = {0};
-    attention_figure spec = sample();
-    spec.style.width_mm = 1000;
-    spec.style.dpi = 2400;
-    assert_int_equal(figure_attention(&spec, paths, 1, NULL, &err), DEBERTA_E_ARGUMENT);
+    const double heights[] = {1, 2};
+    const chart_series series = {.kind = CHART_BARS, .y = heights, .count = 2};
+    const chart_panel panel = {.series = &series, .series_count = 1};
+    const chart_figure spec = {.style = {.width_mm = 1000, .dpi = 2400}, .panels = &panel, .panel_count = 1};
+    assert_int_equal(figure_chart(&spec, paths, 1, NULL, &err), DEBERTA_E_ARGUMENT);
     assert_non_null(strstr(err.message, "32767"));
 }
 

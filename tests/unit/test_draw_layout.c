@@ -1,5 +1,5 @@
 /* What a reader must be able to take for granted, for every kind of figure, several widths and real fonts: all text
- * lies on the page, no two texts overlap, and no type is smaller than 6 pt.
+ * lies on the page, no two texts overlap, and no type is smaller than 5 pt.
  *
  * SPDX-License-Identifier: MIT */
 #include <setjmp.h>
@@ -68,7 +68,7 @@ static void check(const char *name, figure_layout layout, const void *what, draw
     if (layout(list, what, &notes, &err) != DEBERTA_OK) fail_msg("%s: %s", name, err.message);
     draw_replay(list, &(draw_methods){.text = collect_text}, &all);
     assert_in_range(all.count, 1, TEXTS_MAX - 1);
-    if (all.smallest_type < 6) fail_msg("%s: type of %g pt", name, all.smallest_type);
+    if (all.smallest_type < FIGURE_SMALLEST_TYPE) fail_msg("%s: type of %g pt", name, all.smallest_type);
     for (size_t i = 0; i < all.count; i++) {
         const text_box *a = &all.boxes[i];
         if (a->left < 0 || a->top < 0 || a->right > draw_page_width(list) || a->bottom > draw_page_height(list))

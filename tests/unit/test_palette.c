@@ -36,21 +36,24 @@ static void known_colours(void **state)
     assert_colour(table[0], 0x00, 0x00, 0x04);
     assert_colour(table[255], 0xfc, 0xfd, 0xbf);
     assert_null(palette_find("jet"));
+    for (size_t k = 0; palette_list[k]; k++) assert_non_null(palette_find(palette_list[k]));
 }
 
-static void sequential_maps_only_get_lighter(void **state)
+static void sequential_maps_go_one_way(void **state)
 {
     (void)state;
-    static const char *const names[] = {"viridis", "cividis", "magma"};
-    for (size_t k = 0; k < 3; k++) {
+    static const char *const names[] = {"viridis", "cividis", "magma", "blues", "greys"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         draw_colour table[PALETTE_LEVELS_MAX];
         const palette *map = palette_find(names[k]);
         size_t levels = palette_table(map, table);
         assert_false(palette_is_diverging(map));
+        const double way = palette_grey(table[levels - 1]) - palette_grey(table[0]), sign = way > 0 ? 1 : -1;
         for (size_t i = 1; i < levels; i++) /* 8 bits round: a step back of less than one grey level is none */
-            if (palette_grey(table[i]) < palette_grey(table[i - 1]) - 0.5 / 255)
-                fail_msg("%s darkens at %zu", names[k], i);
-        assert_true(palette_grey(table[levels - 1]) - palette_grey(table[0]) > 0.6);
+            if (sign * (palette_grey(table[i]) - palette_grey(table[i - 1])) < -0.5 / 255)
+                fail_msg("%s turns back at %zu", names[k], i);
+        assert_true(sign * way > 0.6);
+        if (way < 0) assert_colour(table[0], 255, 255, 255); /* paper */
     }
 }
 
@@ -111,7 +114,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_colours),
-        cmocka_unit_test(sequential_maps_only_get_lighter),
+        cmocka_unit_test(sequential_maps_go_one_way),
         cmocka_unit_test(diverging_map_has_white_in_the_middle_and_tells_signs_apart),
         cmocka_unit_test(positions_become_levels),
         cmocka_unit_test(series_neighbours_differ_in_greyscale),
