@@ -261,11 +261,11 @@ static void crop_page(const draw_list *list, attention_plan *p)
     p->style.width_mm = figure_page_width(&p->style, right);
 }
 
-/* A title may run on over the gap to the next panel, or to the edge of the page. */
-static double title_room(const attention_plan *p)
+/* A title may run on over the gap to the next panel, or to the edge of the page. x: where it begins. */
+static double title_room(const attention_plan *p, double x)
 {
-    return p->across > 1 ? p->panel_width + p->right_bar + p->gap_across - 1
-                         : p->style.width_mm - attention_margin - p->left;
+    const double to_edge = p->style.width_mm - attention_margin - x;
+    return p->across > 1 ? fmin(p->panel_width + p->right_bar + p->gap_across - 1, to_edge) : to_edge;
 }
 
 static bool titles_fit(const draw_list *list, const attention_plan *p)
@@ -275,7 +275,9 @@ static bool titles_fit(const draw_list *list, const attention_plan *p)
     bool fit = true;
     for (size_t i = 0; i < attention_panel_count(p->spec) && fit; i++) {
         const char *title = p->spec->panels[i].title;
-        fit = !title || letter + draw_measure(list, title, font) <= title_room(p);
+        const size_t column = i % p->spec->grid_columns % p->across;
+        const double x = p->left + (double)column * (p->panel_width + p->right_bar + p->gap_across);
+        fit = !title || letter + draw_measure(list, title, font) <= title_room(p, x);
     }
     return fit;
 }
@@ -285,8 +287,7 @@ static void draw_panel_title(draw_list *list, const attention_plan *p, size_t in
     char letter[8];
     figure_letter(number, letter);
     const char *title = p->short_titles ? p->spec->short_titles[index] : p->spec->panels[index].title;
-    figure_panel_title(list, &p->style, p->spec->panel_letters ? letter : NULL, title, x, y - 1.1,
-                       fmin(title_room(p), p->style.width_mm - attention_margin - x));
+    figure_panel_title(list, &p->style, p->spec->panel_letters ? letter : NULL, title, x, y - 1.1, title_room(p, x));
 }
 
 static void draw_panel(draw_list *list, const attention_plan *p, size_t index, double x, double y)
@@ -441,13 +442,14 @@ static double place_bars(draw_list *list, const attention_plan *p, double x, dou
         unit_of(p->spec, kind, title);
         double left = stacked ? x : x + (double)placed * (each + 6);
         if (own) left = p->left + (double)column_of(p, kind) * (p->panel_width + p->right_bar + p->gap_across);
-        heatmap_legend legend = {.title = title,
-                                 .scale = &p->shared[kind],
-                                 .map = palette_find(palette_name_of(p->spec, kind)),
-                                 .font = p->font,
-                                 .small = p->small,
-                                 .width = each,
-                                 .room = fmin(each + 4, p->style.width_mm - attention_margin - left)};
+        heatmap_legend legend = {
+            .title = title,
+            .scale = &p->shared[kind],
+            .map = palette_find(palette_name_of(p->spec, kind)),
+            .font = p->font,
+            .small = p->small,
+            .width = each,
+            .room = fmin(own ? each + p->gap_across - 1.5 : each + 4, p->style.width_mm - attention_margin - left)};
         double height = heatmap_legend_height(list, &legend);
         if (draw) heatmap_legend_draw(list, &legend, left, y);
         if (stacked)

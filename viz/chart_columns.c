@@ -213,5 +213,5 @@ deberta_status chart_columns_draw(chart_columns *c, const figure_style *style, c
     figure.panel_letters = figure.panel_count > 1;
     if (c->failed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     return path_count ? figure_chart(&figure, paths, path_count, NULL, err)
-                      : figure_check(chart_layout, &figure, style, err);
+                      : figure_check(chart_layout, &figure, style, NULL, err);
 }

@@ -38,16 +38,6 @@ const bench_figure_kind *bench_figure_kind_of(int name)
 
 /* ---------------------------------------------------------------------------------------------------------- saving */
 
-<<<<<<< HEAD
-=======
-static deberta_status save_layout(figure_layout layout, const void *what, const figure_style *style,
-                                  const char *const *paths, size_t path_count, deberta_error *err)
-{
-    return path_count ? figure_save(layout, what, style, paths, path_count, NULL, err)
-                      : figure_check(layout, what, style, NULL, err);
-}
-
->>>>>>> 6b0d1d8 (Figures that a paper prints as they are)
 /* Without paths it is only seen whether there is room for the figure. */
 static deberta_status save(bench_drawing *drawing, const figure_style *style, const char *const *paths,
                            size_t path_count, deberta_error *err)
@@ -57,7 +47,7 @@ static deberta_status save(bench_drawing *drawing, const figure_style *style, co
     if (!drawing->grid.panels) return chart_columns_draw(&drawing->chart, &noted, paths, path_count, err);
     drawing->grid.style = noted;
     return path_count ? figure_attention(&drawing->grid, paths, path_count, NULL, err)
-                      : figure_check(attention_layout, &drawing->grid, &noted, err);
+                      : figure_check(attention_layout, &drawing->grid, &noted, NULL, err);
 }
 
 static bool is_empty(const bench_drawing *drawing) { return drawing->panel_count == 0 && !drawing->grid.panels; }
