@@ -20,7 +20,12 @@ static deberta_status open_output(text_output *output, deberta_error *err)
         if (output->file) return DEBERTA_OK;
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot be written: %s", QUOTE(output->path), strerror(errno));
     }
-    DEBERTA_TRY(atomic_file_open(&output->whole, output->path, err));
+    unfinished_hold();
+    const deberta_status made = atomic_file_open(&output->whole, output->path, err);
+    if (made != DEBERTA_OK) {
+        unfinished_release();
+        return made;
+    }
     unfinished_add(atomic_file_temporary(output->whole));
     return atomic_file_stream(&output->file, output->whole, err);
 }

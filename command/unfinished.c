@@ -15,28 +15,42 @@ static struct {
     volatile sig_atomic_t used;
 } slots[MOST_FILES];
 
+static volatile sig_atomic_t held, waiting; /* waiting: the signal that came meanwhile, or 0 */
+
+static void remove_and_raise(int signal_number)
+{
+    if (held) {
+        waiting = signal_number;
+        return;
+    }
+    for (size_t k = 0; k < MOST_FILES; k++)
+        if (slots[k].used) unlink(slots[k].path);
+    signal(signal_number, SIG_DFL);
+    raise(signal_number);
+}
+
+void unfinished_hold(void) { held = 1; }
+
+void unfinished_release(void)
+{
+    held = 0;
+    if (waiting) remove_and_raise(waiting);
+}
+
 void unfinished_add(const char *path)
 {
-    if (strlen(path) >= PATH_BYTES) return;
-    for (size_t k = 0; k < MOST_FILES; k++) {
+    for (size_t k = 0; k < MOST_FILES && strlen(path) < PATH_BYTES; k++) {
         if (slots[k].used) continue;
         strcpy(slots[k].path, path);
         slots[k].used = 1;
-        return;
+        break;
     }
+    unfinished_release();
 }
 
 void unfinished_done(void)
 {
     for (size_t k = 0; k < MOST_FILES; k++) slots[k].used = 0;
-}
-
-static void remove_and_raise(int signal_number)
-{
-    for (size_t k = 0; k < MOST_FILES; k++)
-        if (slots[k].used) unlink(slots[k].path);
-    signal(signal_number, SIG_DFL);
-    raise(signal_number);
 }
 
 void unfinished_install_handlers(void)

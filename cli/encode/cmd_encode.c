@@ -218,7 +218,12 @@ static deberta_status write_file(encode_job *job, const char *path, deberta_erro
                                  {"ablate", ablations}};
     const size_t note_count = sizeof notes / sizeof *notes - (ablations ? 0 : 1);
     export_file *file;
-    DEBERTA_TRY(export_safetensors(&file, path, job->tensors, job->count, notes, note_count, err));
+    unfinished_hold();
+    const deberta_status made = export_safetensors(&file, path, job->tensors, job->count, notes, note_count, err);
+    if (made != DEBERTA_OK) {
+        unfinished_release();
+        return made;
+    }
     unfinished_add(export_temporary(file));
     deberta_status status = write_values(job, file, err);
     if (status == DEBERTA_OK)

@@ -108,7 +108,12 @@ static void csv_columns(FILE *out, const figure_data *data)
 static deberta_status write_csv(const figure_data *data, const char *path, atomic_file **file, deberta_error *err)
 {
     FILE *out;
-    DEBERTA_TRY(atomic_file_open(file, path, err));
+    unfinished_hold();
+    const deberta_status made = atomic_file_open(file, path, err);
+    if (made != DEBERTA_OK) {
+        unfinished_release();
+        return made;
+    }
     unfinished_add(atomic_file_temporary(*file)); /* a long text takes seconds */
     DEBERTA_TRY(atomic_file_stream(&out, *file, err));
     if (data->matrix_count)
@@ -232,7 +237,12 @@ static deberta_status write_safetensors(const figure_data *data, const char *pat
     collect_notes(&notes, data, provenance, provenance_count);
     export_tensor *tensors = options_take(data->options, data->matrix_count + data->column_count, sizeof *tensors);
     const size_t count = declare(data, tensors);
-    DEBERTA_TRY(export_safetensors(file, path, tensors, count, notes.notes, notes.count, err));
+    unfinished_hold();
+    const deberta_status made = export_safetensors(file, path, tensors, count, notes.notes, notes.count, err);
+    if (made != DEBERTA_OK) {
+        unfinished_release();
+        return made;
+    }
     unfinished_add(export_temporary(*file));
     return write_values(data, *file, err);
 }
