@@ -118,14 +118,14 @@ static int encode_other(figure_source *source, other_side *other)
 }
 
 /* "mall", or "mall/shop" where the texts differ. */
-static const figure_label *join_labels(const figure_source *source, const other_side *other)
+static const figure_label *join_labels(const figure_source *source, const figure_label *own, const figure_label *its)
 {
     const size_t count = source->view.count;
     figure_label *labels = options_take(source->options, count, sizeof *labels);
     for (size_t t = 0; t < count; t++) {
-        const char *own = source->view.labels[t].text, *its = other->view.labels[t].text;
-        labels[t] = source->view.labels[t];
-        if (strcmp(own, its) != 0) labels[t].text = options_text(source->options, "%s/%s", own, its);
+        labels[t] = own[t];
+        if (strcmp(own[t].text, its[t].text) != 0)
+            labels[t].text = options_text(source->options, "%s/%s", own[t].text, its[t].text);
     }
     return labels;
 }
@@ -255,8 +255,8 @@ static int draw_both(figure_source *source, figure_sheet *sheet, other_side *oth
     style_probabilities(&figure);
     say_identical(sheet, &figure);
     figure.style = sheet->style;
-    figure.query_labels = figure.key_labels = join_labels(source, other);
-    sheet->data.row_labels = sheet->data.column_labels = figure.query_labels;
+    figure.query_labels = figure.key_labels = join_labels(source, source->view.labels, other->view.labels);
+    sheet->data.row_labels = sheet->data.column_labels = join_labels(source, source->view.names, other->view.names);
     return panels_finish(sheet, &figure);
 }
 

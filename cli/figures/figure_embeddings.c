@@ -47,7 +47,7 @@ static void measure(figure_sheet *sheet, embedding_parts *parts)
     const size_t count = source->view.count;
     sheet->data.row_axis = "token";
     sheet->data.column_axis = "dimension";
-    sheet->data.row_labels = source->view.labels;
+    sheet->data.row_labels = source->view.names;
     sheet->data.row_numbers = token_view_numbers(&source->view);
     for (int p = 0; p < PARTS; p++) {
         const float *shown = parts->shown[p] = figure_view_rows(source, parts->whole[p], parts->width);
@@ -84,7 +84,8 @@ static deberta_status layout(draw_list *list, const void *what, figure_notes *no
 /* A line of type for each token, as long as that is not higher than wide. */
 static double cell_aspect(const figure_source *source, size_t width)
 {
-    const double across = 45; /* mm of a panel, about: three side by side */
+    /* mm of a panel, about: three side by side, and tokens */
+    const double across = (figure_defaults(&source->asked->style).width_mm - 39) / PARTS;
     return fmin(fmin(3.2, 120 / (double)source->view.count) * (double)width / across, ATTENTION_MOST_ASPECT);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/figures/figure_panels.h"
 
+#include <math.h>
 #include <string.h>
 
 const char *component_title(deberta_component component)
@@ -160,6 +161,16 @@ bool panels_take_limits(const figure_source *source, const heatmap_choice scales
     else
         return true;
     return false;
+}
+
+void panels_begin_at_zero(attention_figure *figure)
+{
+    double most = 0;
+    for (size_t k = 0; k < figure->grid_rows * figure->grid_columns; k++)
+        for (size_t c = 0; c < figure->queries * figure->keys && figure->panels[k].kind == HEATMAP_RANGE; c++)
+            most = fmax(most, (double)figure->panels[k].values[c]);
+    if (figure->scales[HEATMAP_RANGE].policy == HEATMAP_SHARED && most > 0)
+        figure->scales[HEATMAP_RANGE] = (heatmap_choice){.policy = HEATMAP_FIXED, .low = 0, .high = most};
 }
 
 /* Says that tokens did not fit, and what would show them. */

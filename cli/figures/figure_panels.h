@@ -44,6 +44,8 @@ int panels_of_heads(figure_sheet *sheet, attention_figure *figure, const panel_c
 /* False after saying which limits of --scale no panel takes: no such kind is drawn, or it cannot be. */
 bool panels_take_limits(const figure_source *source, const heatmap_choice scales[HEATMAP_KINDS],
                         const bool drawn[HEATMAP_KINDS]);
+/* A scale of HEATMAP_RANGE that is the default begins at 0: for quantities that cannot be negative. */
+void panels_begin_at_zero(attention_figure *figure);
 /* Checks the limits, then sheet_finish. */
 int panels_finish(const figure_sheet *sheet, const attention_figure *figure);
 

@@ -26,7 +26,7 @@ static void open_table(const figure_source *source, query_table *table)
         table->layer[line] = (double)source_layer(source, line / n);
         table->head[line] = (double)source_head(source, line / n);
         table->key[line] = (double)source->view.tokens[line % n];
-        table->label[line] = source->view.labels[line % n].text;
+        table->label[line] = source->view.names[line % n].text;
     }
 }
 

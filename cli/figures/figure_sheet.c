@@ -146,7 +146,7 @@ void sheet_add_matrix(figure_sheet *sheet, const char *name, size_t layer, size_
     const token_view *view = &sheet->source->view;
     sheet->data.row_axis = "query";
     sheet->data.column_axis = "key";
-    sheet->data.row_labels = sheet->data.column_labels = view->labels;
+    sheet->data.row_labels = sheet->data.column_labels = view->names;
     sheet->data.row_numbers = sheet->data.column_numbers = token_view_numbers(view);
     figure_data_add_matrix(&sheet->data, (figure_matrix){name, layer, head, values, view->count, view->count});
 }

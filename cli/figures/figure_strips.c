@@ -19,7 +19,8 @@ static int open_strips(figure_source *source, position_rule *rule, reference_mod
 /* A line of type for each token, as far as two strips still stand on a page. */
 static double cell_aspect(const figure_source *source, size_t rows)
 {
-    const double width = 150, most = 90, few = 22; /* mm, about */
+    /* mm, about; beside the panel stand tokens */
+    const double width = figure_defaults(&source->asked->style).width_mm - 24, most = 90, few = 22;
     const double height = fmin(fmax(3.2 * (double)source->view.count, few), most);
     return fmin(height / (double)source->view.count * (double)rows / width, ATTENTION_MOST_ASPECT);
 }
@@ -89,7 +90,7 @@ static int draw_strips(figure_source *source, figure_sheet *sheet)
     sheet_caption(sheet, "Position terms of every row of the relative table, before they are gathered. ");
     sheet->data.row_axis = "token";
     sheet->data.column_axis = "table_row";
-    sheet->data.row_labels = source->view.labels;
+    sheet->data.row_labels = source->view.names;
     sheet->data.row_numbers = token_view_numbers(&source->view);
     status = panels_open(sheet, &figure);
     arrange_strips(source, 2 * rule.span, &figure);

@@ -1,6 +1,4 @@
 /* `attention value-weighted`: attention times the norm of what it moves. SPDX-License-Identifier: MIT */
-#include <math.h>
-
 #include "cli/figures/figure_kind.h"
 #include "cli/figures/figure_panels.h"
 #include "cli/figures/figure_reference.h"
@@ -30,17 +28,6 @@ static int matrix_of(void *context, const figure_source *source, size_t index, c
     return EXIT_OK;
 }
 
-/* From 0, as the probabilities. */
-static void choose_scale(attention_figure *figure)
-{
-    double most = 0;
-    for (size_t k = 1; k < 2 * figure->grid_rows; k += 2)
-        for (size_t c = 0; c < figure->queries * figure->keys; c++)
-            most = fmax(most, (double)figure->panels[k].values[c]);
-    if (figure->scales[HEATMAP_RANGE].policy == HEATMAP_SHARED && most > 0)
-        figure->scales[HEATMAP_RANGE] = (heatmap_choice){.policy = HEATMAP_FIXED, .low = 0, .high = most};
-}
-
 static int draw(figure_source *source, figure_sheet *sheet)
 {
     const panel_column columns[2] = {component_column(source, DEBERTA_PROBABILITIES),
@@ -62,7 +49,7 @@ static int draw(figure_source *source, figure_sheet *sheet)
     if (status == EXIT_OK) status = panels_of_heads(sheet, &figure, columns, 2, matrix_of, &norms);
     reference_free(&norms.reference);
     if (status != EXIT_OK) return status;
-    choose_scale(&figure);
+    panels_begin_at_zero(&figure);
     return panels_finish(sheet, &figure);
 }
 

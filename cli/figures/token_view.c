@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/figures/token_view.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "command/input/token_label.h"
 #include "core/base/utf8.h"
+
+/* What SentencePiece has before characters that it does not know: a bar as high as the type. */
+static const char lone_space[] = "\u2581";
 
 token_view_rule token_view_rule_of(deberta_component component)
 {
@@ -81,14 +85,41 @@ static void choose_tokens(token_view *view, const input_batch *input, const toke
     view->whole = view->count == n;
 }
 
+/* Whether a piece stands inside a word: it would look like a word of its own. Punctuation does not. */
+static bool is_inside(const token_view *view, const input_batch *input, size_t token)
+{
+    const size_t place = view->first_token + token;
+    const unsigned char first = (unsigned char)*input->labels[place];
+    return (isalnum(first) || first >= 0x80) && !begins_word(input, view->row, token) &&
+           strcmp(input->labels[place - 1], lone_space) != 0;
+}
+
+static char *drawn_label(const token_view *view, const input_batch *input, size_t token, const char *name)
+{
+    const deberta_tokens *list = tokens_of(input, view->row);
+    char *label = NULL;
+    if (!list || list->roles[token] != DEBERTA_TOKEN_TEXT) return strdup(name);
+    if (strcmp(name, lone_space) == 0) return strdup("\u2423");
+    if (!is_inside(view, input, token)) return strdup(name);
+    return asprintf(&label, "\u00b7%s", name) < 0 ? NULL : label;
+}
+
+static bool is_unknown(const input_batch *input, size_t token)
+{
+    return input->tokenizer && input->ids[token] == deberta_tokenizer_special_id(input->tokenizer, DEBERTA_SPECIAL_UNK);
+}
+
 static deberta_status label_tokens(token_view *view, const input_batch *input, const token_view_choice *choice,
                                    deberta_error *err)
 {
     const deberta_tokens *list = tokens_of(input, view->row);
     for (size_t k = 0; k < view->count; k++) {
         const size_t token = view->tokens[k];
-        view->labels[k] = (figure_label){.text = label_of(view, input, choice, k),
-                                         .special = input->special[view->first_token + token]};
+        char *name = label_of(view, input, choice, k);
+        const bool special = input->special[view->first_token + token] || is_unknown(input, view->first_token + token);
+        view->names[k] = (figure_label){.text = name, .special = special};
+        view->labels[k] =
+            (figure_label){.text = name ? drawn_label(view, input, token, name) : NULL, .special = special};
         if (!view->labels[k].text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
         if (k > 0 && !view->boundary && list && list->segments > 1 && list->token_types[token]) view->boundary = k;
     }
@@ -115,8 +146,9 @@ deberta_status token_view_make(token_view *view, const input_batch *input, size_
     view->starts = calloc(n + 1, sizeof *view->starts);
     view->members = calloc(n, sizeof *view->members);
     view->tokens = calloc(n, sizeof *view->tokens);
+    view->names = calloc(n, sizeof *view->names);
     view->labels = calloc(n, sizeof *view->labels);
-    if (!view->starts || !view->members || !view->tokens || !view->labels)
+    if (!view->starts || !view->members || !view->tokens || !view->names || !view->labels)
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     choose_tokens(view, input, choice);
     if (view->count == 0)
@@ -126,7 +158,11 @@ deberta_status token_view_make(token_view *view, const input_batch *input, size_
 
 void token_view_free(token_view *view)
 {
-    for (size_t k = 0; view->labels && k < view->count; k++) free((char *)view->labels[k].text);
+    for (size_t k = 0; view->names && view->labels && k < view->count; k++) {
+        free((char *)view->names[k].text);
+        free((char *)view->labels[k].text);
+    }
+    free(view->names);
     free(view->labels);
     free(view->starts);
     free(view->members);

@@ -24,7 +24,8 @@ typedef struct token_view {
     size_t *starts;       /* [count + 1] into members */
     size_t *members;      /* tokens of the text, ascending */
     size_t *tokens;       /* [count] the token of the text that each begins with */
-    figure_label *labels; /* [count]; their texts belong to the view */
+    figure_label *names;  /* [count] what the data calls them; their texts belong to the view, as those of labels */
+    figure_label *labels; /* [count] what stands beside rows: "·ll" for a piece inside a word, grey what is no word */
     size_t boundary;      /* what the second segment begins with; 0: there is none to be seen */
     bool whole;           /* shows every token as it is */
 } token_view;

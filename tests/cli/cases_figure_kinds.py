@@ -520,6 +520,18 @@ def narrow_columns(bench):
     assert 'font-size="9"' in svg
 
 
+def pieces(bench):
+    """A piece inside a word is marked in the picture, not in the data; what the model does not know is grey."""
+    bench.fine("attention", demo(bench), "--text", "a mall, \u65e5\u672c", "-o", "p.svg", "--data", "p.csv")
+    svg = bench.read("p.svg")
+    for label, fill in (("ma", "141414"), ("\u00b7ll", "141414"), ("[CLS]", "919191")):
+        assert re.search(f'fill="#{fill}"[^>]*>{re.escape(label)}</text>', svg), label
+    labels = {line["key_label"] for line in csv.DictReader(bench.read("p.csv").splitlines())}
+    assert {"ma", "ll", ","} <= labels and not any(label.startswith("\u00b7") for label in labels), labels
+    unknown = labels - {"[CLS]", "[SEP]", "a", "ma", "ll", ","}
+    assert unknown and all(re.search(f'fill="#919191"[^>]*>{re.escape(label)}</text>', svg) or label == "\u2581" for label in unknown), unknown
+
+
 def cropped(bench):
     """The page ends where the figure does, and LaTeX is told."""
     bench.fine("attention", "entropy", demo(bench), "--text", TEXT, "-o", "e.svg", "-o", "e.pdf", "--latex", "e.tex")
@@ -566,7 +578,7 @@ def figures_beyond_a_page(bench):
 def tests(settings):
     for test in (grid, means, rollout, shares, entropy, distance, bucket_edges, delta, difference, query, line_view, value_weighted, token_numbers,
                  numbers_of_heads, distances_across_gaps, limits_of_differences, limits_that_nothing_takes, shown_tokens, every_model,
-                 figures_beyond_a_page, ablated, narrow_columns, cropped, anonymous, two_spellings, repeatable, wrong_use):
+                 figures_beyond_a_page, ablated, narrow_columns, pieces, cropped, anonymous, two_spellings, repeatable, wrong_use):
         def wrapped(bench, test=test):
             needs_figures(bench)
             test(bench)
