@@ -79,7 +79,7 @@ int scale_parse(common_options *options, const char *text, void *target);
 int mark_parse(common_options *options, const char *text, void *target);
 
 /* clang-format off */
-#define NO_MORE_ROWS {NULL}
+#define NO_MORE_ROWS {.name = NULL}
 #define HEADS_ROWS \
     {"layers", 0, "LIST", "layers, counted from 0: all, or such as 0,3-5", TEXT_AT(attention_options, layers)}, \
     {"heads", 0, "LIST", "heads, counted from 0, in the same way", TEXT_AT(attention_options, heads)}

@@ -105,7 +105,7 @@ const train_options train_defaults = {
 
 const option train_options_table[] = {
     TRAIN_OPTIONS("batches"),
-    {NULL},
+    {.name = NULL},
 };
 
 const option train_mlm_options_table[] = {
@@ -130,7 +130,7 @@ const option train_mlm_options_table[] = {
     {"eval-every", 0, "N", "log it every N steps as well", SIZE_AT(train_options, eval_every, 1, MOST_STEPS),
      .needs = "eval"},
     TRAIN_OPTIONS("batches text"),
-    {NULL},
+    {.name = NULL},
 };
 
 const option train_rtd_options_table[] = {
@@ -140,14 +140,14 @@ const option train_rtd_options_table[] = {
      CHOICE_AT(train_options, sharing, sharing_words), .needs = "generator"},
     {"rtd-weight", 0, "W", "of the loss (default 50)", NUMBER_AT(train_options, rtd_weight, 0, 1e9)},
     TRAIN_OPTIONS("batches"),
-    {NULL},
+    {.name = NULL},
 };
 
 const option train_sift_options_table[] = {
     {"sift", 0, "W", "scale-invariant fine-tuning: weight of the distance to a moved input",
      NUMBER_AT(train_options, sift, 0, 1e9)},
     TRAIN_OPTIONS("batches"),
-    {NULL},
+    {.name = NULL},
 };
 
 int train_options_check(const train_options *o)
