@@ -12,7 +12,7 @@ from unittest import SkipTest
 from xml.etree import ElementTree
 
 from browser import Browser, find_chromium
-from helpers import DEMO, check, equal, read_tensors, wait_until
+from helpers import DEMO, check, equal, has_figures, read_tensors, wait_until
 
 TEXT = "the captain saw a 👩‍👩‍👧 and wrote مرحبا on <b>paper</b>"
 
@@ -295,7 +295,7 @@ def without_terms(bench, browser):
     same(probabilities_without(tensors, 0, 1, 4, ["c2p"])[2], "c2p out of this head")
     same(ablated["attn.0.probs"].values[(1 * n + 4) * n + 2], "as --ablate has it")
     check("without c2p" in page.text("#matrix-title") and "c2p@0:1" in page.text("#keep-note") and "not recomputed" in page.text("#keep-note"), page.text("#keep-note"))
-    check("--ablate c2p@0:1 " in page.text("#view-command"), page.text("#view-command"))
+    check(not has_figures(bench) or "--ablate c2p@0:1 " in page.text("#view-command"), page.text("#view-command"))
     browser.press("l")
     same(expected(tensors, 0, 2, 4, 2, True)["probs"], "another head is as it was")
     set_box(browser, "#keep-scope", "layer")
@@ -337,6 +337,8 @@ def views(bench, browser):
         check(file.read(8) == b"\x89PNG\r\n\x1a\n", "PNG")
 
     def run_command(what):
+        if not has_figures(bench):
+            return  # the page then names no command
         name, *words = shlex.split(page.text("#view-command").split("\n")[0])
         equal(name, "deberta", what)
         bench.fine(*words)
@@ -412,7 +414,7 @@ def keys_alone(bench, browser):
     browser.press("ArrowRight")
     browser.press("ArrowRight")
     check_cell(page, tensors, 0, 0, 0, 1, "a cell by keys alone")
-    for name in ("save-svg", "copy-command"):
+    for name in ("save-svg", *["copy-command"] * has_figures(bench)):
         tab_to(name)
 
 
