@@ -83,7 +83,7 @@ deberta_status child_run(child_work work, const void *context, void *answer, siz
         if (status == DEBERTA_OK) {
             status = shared->status;
             if (status != DEBERTA_OK) status_fail(err, status, "%s", shared->error.message);
-            memcpy(answer, shared->bytes, answer_bytes);
+            if (answer_bytes) memcpy(answer, shared->bytes, answer_bytes);
         }
     }
     munmap(shared, bytes);

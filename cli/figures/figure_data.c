@@ -165,9 +165,10 @@ static void add_labels(note_list *list, const char *axis, const figure_label *la
 
 static void add_numbers(note_list *list, const char *axis, const size_t *numbers, size_t count)
 {
+    if (!numbers) return;
     json_t *array = json_array();
-    for (size_t k = 0; numbers && k < count; k++) json_array_append_new(array, json_integer((json_int_t)numbers[k]));
-    if (numbers) add_list(list, options_text(list->options, "%s_numbers", axis), array);
+    for (size_t k = 0; k < count; k++) json_array_append_new(array, json_integer((json_int_t)numbers[k]));
+    add_list(list, options_text(list->options, "%s_numbers", axis), array);
 }
 
 static void add_texts(note_list *list, const figure_column *column, size_t count)
