@@ -158,9 +158,10 @@ static void add_list(note_list *list, const char *key, json_t *array)
 
 static void add_labels(note_list *list, const char *axis, const figure_label *labels, size_t count)
 {
+    if (!labels) return;
     json_t *array = json_array();
-    for (size_t k = 0; labels && k < count; k++) json_array_append_new(array, json_string(clean(list, labels[k].text)));
-    if (labels) add_list(list, options_text(list->options, "%s_labels", axis), array);
+    for (size_t k = 0; k < count; k++) json_array_append_new(array, json_string(clean(list, labels[k].text)));
+    add_list(list, options_text(list->options, "%s_labels", axis), array);
 }
 
 static void add_numbers(note_list *list, const char *axis, const size_t *numbers, size_t count)
