@@ -22,11 +22,8 @@ static deberta_status open_output(text_output *output, deberta_error *err)
     }
     unfinished_hold();
     const deberta_status made = atomic_file_open(&output->whole, output->path, err);
-    if (made != DEBERTA_OK) {
-        unfinished_release();
-        return made;
-    }
-    unfinished_add(atomic_file_temporary(output->whole));
+    unfinished_add(made == DEBERTA_OK ? atomic_file_temporary(output->whole) : NULL);
+    DEBERTA_TRY(made);
     return atomic_file_stream(&output->file, output->whole, err);
 }
 

@@ -31,21 +31,16 @@ static void remove_and_raise(int signal_number)
 
 void unfinished_hold(void) { held = 1; }
 
-void unfinished_release(void)
-{
-    held = 0;
-    if (waiting) remove_and_raise(waiting);
-}
-
 void unfinished_add(const char *path)
 {
-    for (size_t k = 0; k < MOST_FILES && strlen(path) < PATH_BYTES; k++) {
+    for (size_t k = 0; path && k < MOST_FILES && strlen(path) < PATH_BYTES; k++) {
         if (slots[k].used) continue;
         strcpy(slots[k].path, path);
         slots[k].used = 1;
         break;
     }
-    unfinished_release();
+    held = 0;
+    if (waiting) remove_and_raise(waiting);
 }
 
 void unfinished_done(void)

@@ -3,13 +3,12 @@
 #ifndef COMMAND_UNFINISHED_H
 #define COMMAND_UNFINISHED_H
 
-/* Signals wait from here until unfinished_add or unfinished_release: none comes between the making of a file and the
- * list of those to be removed. */
+/* Signals wait from here until unfinished_add: none comes between the making of a file and the list of those to be
+ * removed. */
 void unfinished_hold(void);
-void unfinished_release(void);
 
 /* From now on SIGINT, SIGTERM, SIGHUP and SIGPIPE remove the file. Of more than 24 at a time the later ones stay. Ends
- * a hold. */
+ * a hold; NULL does nothing else: the file could not be made. */
 void unfinished_add(const char *path);
 /* All of them are complete, or gone. */
 void unfinished_done(void);

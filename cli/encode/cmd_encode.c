@@ -220,11 +220,8 @@ static deberta_status write_file(encode_job *job, const char *path, deberta_erro
     export_file *file;
     unfinished_hold();
     const deberta_status made = export_safetensors(&file, path, job->tensors, job->count, notes, note_count, err);
-    if (made != DEBERTA_OK) {
-        unfinished_release();
-        return made;
-    }
-    unfinished_add(export_temporary(file));
+    unfinished_add(made == DEBERTA_OK ? export_temporary(file) : NULL);
+    DEBERTA_TRY(made);
     deberta_status status = write_values(job, file, err);
     if (status == DEBERTA_OK)
         status = export_finish(&file, err);

@@ -190,11 +190,8 @@ deberta_status corpus_output_open(corpus_output *output, const char *path, const
     if (output->resumable) return open_resumable(output, settings, progress, err);
     unfinished_hold();
     const deberta_status made = atomic_file_open(&output->whole, output->path, err);
-    if (made != DEBERTA_OK) {
-        unfinished_release();
-        return made;
-    }
-    unfinished_add(atomic_file_temporary(output->whole));
+    unfinished_add(made == DEBERTA_OK ? atomic_file_temporary(output->whole) : NULL);
+    DEBERTA_TRY(made);
     DEBERTA_TRY(atomic_file_stream(&output->file, output->whole, err));
     if (fseeko(output->file, (off_t)output->header_bytes, SEEK_SET) != 0) return cannot_write(output, err);
     return DEBERTA_OK;

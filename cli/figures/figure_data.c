@@ -110,11 +110,8 @@ static deberta_status write_csv(const figure_data *data, const char *path, atomi
     FILE *out;
     unfinished_hold();
     const deberta_status made = atomic_file_open(file, path, err);
-    if (made != DEBERTA_OK) {
-        unfinished_release();
-        return made;
-    }
-    unfinished_add(atomic_file_temporary(*file)); /* a long text takes seconds */
+    unfinished_add(made == DEBERTA_OK ? atomic_file_temporary(*file) : NULL); /* a long text takes seconds */
+    DEBERTA_TRY(made);
     DEBERTA_TRY(atomic_file_stream(&out, *file, err));
     if (data->matrix_count)
         csv_matrices(out, data);
@@ -241,11 +238,8 @@ static deberta_status write_safetensors(const figure_data *data, const char *pat
     const size_t count = declare(data, tensors);
     unfinished_hold();
     const deberta_status made = export_safetensors(file, path, tensors, count, notes.notes, notes.count, err);
-    if (made != DEBERTA_OK) {
-        unfinished_release();
-        return made;
-    }
-    unfinished_add(export_temporary(*file));
+    unfinished_add(made == DEBERTA_OK ? export_temporary(*file) : NULL);
+    DEBERTA_TRY(made);
     return write_values(data, *file, err);
 }
 
