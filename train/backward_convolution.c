@@ -61,21 +61,8 @@ void convolution_backward(learner *l)
     neighbour_loop loop = {.learner = l, .width = config->convolution_width, .stride = config->convolution_width * hs};
     float *d_hidden = l->passes[0].d_output, *d_sum = l->d_input, *d_product = l->d_first;
     clear_holes(l, d_hidden, hs, hidden);
-    const layernorm_backward_task norm = {
-        .rows = s->tokens,
-        .n = hidden,
-        .dx = d_sum,
-        .normal = l->forward.convolution_sum,
-        .x = l->forward.convolution_sum,
-        .dy = d_hidden,
-        .gamma = l->model->convolution_norm.gamma,
-        .lddx = hs,
-        .ld_normal = hs,
-        .ldx = hs,
-        .lddy = hs,
-        .eps = config->layer_norm_eps,
-    };
-    norm_backward_run(&norm, &s->kernels, s->executor);
+    norm_backward(l, s->tokens, hidden, &l->model->convolution_norm, l->forward.convolution_sum, hs, d_hidden, hs,
+                  d_sum, hs);
     norm_gradient(l, &l->model->convolution_norm, hidden, l->forward.convolution_sum, hs, d_hidden, hs, parts);
     clear_holes(l, d_sum, hs, hidden);
     memcpy(d_hidden, d_sum, s->tokens * hs * sizeof *d_hidden);

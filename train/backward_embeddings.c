@@ -36,21 +36,8 @@ void embeddings_backward(learner *l, const step_batch *batch)
     const row_parts parts = {l->part_bounds, l->options.parts};
     float *d_sum = l->passes[0].d_normed, *d_narrow = l->passes[0].d_attention_sum;
     clear_holes(l, l->d_input, hs, config->hidden_size);
-    const layernorm_backward_task norm = {
-        .rows = s->tokens,
-        .n = config->hidden_size,
-        .dx = d_sum,
-        .normal = l->forward.embedded,
-        .x = l->forward.embedded,
-        .dy = l->d_input,
-        .gamma = l->model->embedding_norm.gamma,
-        .lddx = ns,
-        .ld_normal = hs,
-        .ldx = hs,
-        .lddy = hs,
-        .eps = config->layer_norm_eps,
-    };
-    norm_backward_run(&norm, &s->kernels, s->executor);
+    norm_backward(l, s->tokens, config->hidden_size, &l->model->embedding_norm, l->forward.embedded, hs, l->d_input, hs,
+                  d_sum, ns);
     norm_gradient(l, &l->model->embedding_norm, config->hidden_size, l->forward.embedded, hs, l->d_input, hs, parts);
     if (l->edit_backward) l->edit_backward(l->edit_context, d_sum, ns);
     if (!l->weights_wanted) return;

@@ -89,13 +89,12 @@ void input_gradient(const learner *l, const packed_matrix *transposed, size_t ro
 
 /* ------------------------------------------------------------------------------------------------------ one pass back */
 
-static void norm_backward(const learner *l, size_t rows, const layer_norm *norm, float *sum, size_t ld_sum,
-                          const float *dy, size_t lddy, float *dx, size_t lddx)
+void norm_backward(const learner *l, size_t rows, size_t columns, const layer_norm *norm, float *sum, size_t ld_sum,
+                   const float *dy, size_t lddy, float *dx, size_t lddx)
 {
-    const model_config *config = &l->model->config;
     const layernorm_backward_task task = {
         .rows = rows,
-        .n = config->hidden_size,
+        .n = columns,
         .dx = dx,
         .normal = sum,
         .x = sum,
@@ -105,7 +104,7 @@ static void norm_backward(const learner *l, size_t rows, const layer_norm *norm,
         .ld_normal = ld_sum,
         .ldx = ld_sum,
         .lddy = lddy,
-        .eps = config->layer_norm_eps,
+        .eps = l->model->config.layer_norm_eps,
     };
     norm_backward_run(&task, learner_kernels(l), l->session->executor);
 }
@@ -139,16 +138,16 @@ static void feed_forward_backward(learner *l, size_t index, const layer_pass *pa
     const model_layer *layer = &l->model->layers[index];
     const transposed_layer *transposed = &l->transposed[index];
     const size_t ns = s->normed_stride, hs = s->hidden_stride;
-    norm_backward(l, pass->rows, &layer->output_norm, pass->record->output_sum, hs, pass->d_output, hs,
-                  pass->d_output_sum, ns);
+    norm_backward(l, pass->rows, l->model->config.hidden_size, &layer->output_norm, pass->record->output_sum, hs,
+                  pass->d_output, hs, pass->d_output_sum, ns);
     input_gradient_plus(l, &transposed->output, pass->rows, pass->d_output_sum, ns, pass->d_inner, s->inner_stride,
                         NULL, 0);
     activation_loop loop = {.learner = l, .pass = pass};
     parallel_for(s->executor, pass->rows, activation_task, &loop);
     input_gradient_plus(l, &transposed->intermediate, pass->rows, pass->d_inner, s->inner_stride, pass->d_normed, ns,
                         pass->d_output_sum, ns);
-    norm_backward(l, pass->rows, &layer->attention_norm, pass->record->attention_sum, ns, pass->d_normed, ns,
-                  pass->d_attention_sum, ns);
+    norm_backward(l, pass->rows, l->model->config.hidden_size, &layer->attention_norm, pass->record->attention_sum, ns,
+                  pass->d_normed, ns, pass->d_attention_sum, ns);
     input_gradient_plus(l, &transposed->attention_output, pass->rows, pass->d_attention_sum, ns, pass->d_context,
                         s->context_stride, NULL, 0);
 }

@@ -24,6 +24,9 @@ void matrix_gradient(learner *learner, const packed_matrix *matrix, const float 
 /* dx = dy W, the matrix transposed. */
 void input_gradient(const learner *learner, const packed_matrix *transposed, size_t rows, const float *dy, size_t lddy,
                     float *dx, size_t lddx);
+/* dx of a norm whose sum is given and becomes x before the gain; dx may be dy. */
+void norm_backward(const learner *learner, size_t rows, size_t columns, const layer_norm *norm, float *sum,
+                   size_t ld_sum, const float *dy, size_t lddy, float *dx, size_t lddx);
 /* Of a norm's gain and bias: normal is x before the gain. */
 void norm_gradient(learner *learner, const layer_norm *norm, size_t columns, const float *normal, size_t ld_normal,
                    const float *dy, size_t lddy, row_parts parts);

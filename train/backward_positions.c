@@ -35,11 +35,10 @@ static void total_row(void *context, size_t task, size_t worker)
 
 /* --------------------------------------------------------------------------------------------------------- projections */
 
-/* dW += d(PK)' R for the outputs from `first` on of the packed gradient at hand. */
-static void add_shared(learner *l, const packed_matrix *matrix, size_t first, const float *d_table, row_parts rows)
+/* d(table)' R and the sum of the rows of d(table) into the second packed gradient. */
+static void project_table(learner *l, const packed_matrix *matrix, const float *d_table, row_parts rows)
 {
-    const size_t ld = row_stride(matrix->depth), width = l->heads_width;
-    float *to = l->weight + first * ld, *vector = l->vector + first;
+    const size_t width = l->heads_width;
     const weight_product product = {
         .a = d_table,
         .lda = width,
@@ -48,12 +47,20 @@ static void add_shared(learner *l, const packed_matrix *matrix, size_t first, co
         .ldb = l->model->hidden_stride,
         .panels = ceiling_divide(matrix->depth, PANEL),
         .c = l->second_weight,
-        .ldc = ld,
+        .ldc = row_stride(matrix->depth),
         .parts = rows,
     };
     const column_sum sum = {.a = d_table, .lda = width, .n = width, .parts = rows, .y = l->second_vector};
     weight_product_run(&product, learner_kernels(l), l->session->executor);
     column_sum_run(&sum, learner_kernels(l), l->session->executor);
+}
+
+/* dW += d(PK)' R for the outputs from `first` on of the packed gradient at hand. */
+static void add_shared(learner *l, const packed_matrix *matrix, size_t first, const float *d_table, row_parts rows)
+{
+    const size_t ld = row_stride(matrix->depth), width = l->heads_width;
+    float *to = l->weight + first * ld, *vector = l->vector + first;
+    project_table(l, matrix, d_table, rows);
     for (size_t e = 0; e < width * ld; e++) to[e] += l->second_weight[e];
     for (size_t e = 0; e < width; e++) vector[e] += l->second_vector[e];
 }
@@ -61,22 +68,8 @@ static void add_shared(learner *l, const packed_matrix *matrix, size_t first, co
 /* Projections of their own have their gradient from here alone. */
 static void add_separate(learner *l, const packed_matrix *matrix, const float *d_table, row_parts rows)
 {
-    const size_t ld = row_stride(matrix->depth), width = l->heads_width;
-    const weight_product product = {
-        .a = d_table,
-        .lda = width,
-        .columns = width,
-        .b = l->model->relative_table,
-        .ldb = l->model->hidden_stride,
-        .panels = ceiling_divide(matrix->depth, PANEL),
-        .c = l->second_weight,
-        .ldc = ld,
-        .parts = rows,
-    };
-    const column_sum sum = {.a = d_table, .lda = width, .n = width, .parts = rows, .y = l->second_vector};
-    weight_product_run(&product, learner_kernels(l), l->session->executor);
-    column_sum_run(&sum, learner_kernels(l), l->session->executor);
-    bindings_add_matrix(&l->bindings, matrix, l->second_weight, ld, l->second_vector);
+    project_table(l, matrix, d_table, rows);
+    bindings_add_matrix(&l->bindings, matrix, l->second_weight, row_stride(matrix->depth), l->second_vector);
 }
 
 /* dR += d(table) W, W the outputs from `first` on of what is transposed. */

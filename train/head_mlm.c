@@ -162,21 +162,7 @@ static void transform_backward(learner *l, const head_rows *rows, const float *x
     const model_tasks *heads = &l->model->tasks;
     const size_t ns = s->normed_stride, width = config->embedding_size;
     const row_parts parts = {rows->bounds, l->options.parts};
-    const layernorm_backward_task norm = {
-        .rows = rows->count,
-        .n = width,
-        .dx = d_g,
-        .normal = g,
-        .x = g,
-        .dy = d_t,
-        .gamma = heads->mlm_norm.gamma,
-        .lddx = ns,
-        .ld_normal = ns,
-        .ldx = ns,
-        .lddy = ns,
-        .eps = config->layer_norm_eps,
-    };
-    norm_backward_run(&norm, &s->kernels, s->executor);
+    norm_backward(l, rows->count, width, &heads->mlm_norm, g, ns, d_t, ns, d_g, ns);
     norm_gradient(l, &heads->mlm_norm, width, g, ns, d_t, ns, parts);
     activate_rows_backward(&s->kernels, config->hidden_activation, d_g, u, ns, rows->count, width);
     matrix_gradient(l, &heads->mlm_dense, d_g, ns, x, ldx, parts);

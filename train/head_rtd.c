@@ -80,21 +80,7 @@ deberta_status head_rtd(learner *l, const step_batch *batch, float weight, head_
     activate_rows_backward(&s->kernels, config->hidden_activation, d_g, u, ns, rows.count, hidden);
     matrix_gradient(l, &heads->rtd_dense, d_g, ns, y, ns, parts);
     input_gradient(l, &l->transposed_rtd_dense, rows.count, d_g, ns, d_y, ns);
-    const layernorm_backward_task norm = {
-        .rows = rows.count,
-        .n = hidden,
-        .dx = d_sum,
-        .normal = sum,
-        .x = sum,
-        .dy = d_y,
-        .gamma = heads->rtd_norm.gamma,
-        .lddx = ns,
-        .ld_normal = ns,
-        .ldx = ns,
-        .lddy = ns,
-        .eps = config->layer_norm_eps,
-    };
-    norm_backward_run(&norm, &s->kernels, s->executor);
+    norm_backward(l, rows.count, hidden, &heads->rtd_norm, sum, ns, d_y, ns, d_sum, ns);
     norm_gradient(l, &heads->rtd_norm, hidden, sum, ns, d_y, ns, parts);
     head_scatter(l, &rows, d_sum, ns);
     scatter_to_first(l, &rows, d_sum, u);
