@@ -194,6 +194,17 @@ static void print_zsh(FILE *out)
                  "if [ \"$funcstack[1]\" = _deberta ]; then _deberta \"$@\"; else compdef _deberta deberta; fi\n");
 }
 
+/** ` -d 'TEXT'`, the end of a line: fish knows two escapes inside single quotes. */
+static void put_fish_description(FILE *out, const char *text)
+{
+    fputs(" -d '", out);
+    for (const char *c = text; *c; c++) {
+        if (*c == '\'' || *c == '\\') fputc('\\', out);
+        fputc(*c, out);
+    }
+    fputs("'\n", out);
+}
+
 static void put_fish_option(FILE *out, const command *command, const option *option)
 {
     const char *words = choices_of(option);
@@ -209,28 +220,26 @@ static void put_fish_option(FILE *out, const command *command, const option *opt
     if (option->letter) fprintf(out, " -s %c", option->letter);
     if (option->value) fputs(words ? " -x" : " -r", out);
     if (words) fprintf(out, " -a '%s'", words);
-    fputs(" -d '", out);
-    for (const char *c = option->help; *c; c++) {
-        if (*c == '\'' || *c == '\\') fputc('\\', out);
-        fputc(*c, out);
-    }
-    fputs("'\n", out);
+    put_fish_description(out, option->help);
 }
 
 static void put_fish_options(FILE *out, const command *command)
 {
-    if (strchr(command->name, ' '))
-        fprintf(out, "complete -c deberta -f -n '__fish_seen_subcommand_from %.*s' -a %s -d '%s'\n",
-                (int)strcspn(command->name, " "), command->name, command_word(command), command->summary);
+    if (strchr(command->name, ' ')) {
+        fprintf(out, "complete -c deberta -f -n '__fish_seen_subcommand_from %.*s' -a %s",
+                (int)strcspn(command->name, " "), command->name, command_word(command));
+        put_fish_description(out, command->summary);
+    }
     each_option(out, command, put_fish_option);
 }
 
 static void print_fish(FILE *out)
 {
     fprintf(out, "# deberta completion fish: put it into ~/.config/fish/completions/deberta.fish\n");
-    for (size_t k = 0; commands[k]; k++)
-        fprintf(out, "complete -c deberta -f -n __fish_use_subcommand -a %s -d '%s'\n", commands[k]->name,
-                commands[k]->summary);
+    for (size_t k = 0; commands[k]; k++) {
+        fprintf(out, "complete -c deberta -f -n __fish_use_subcommand -a %s", commands[k]->name);
+        put_fish_description(out, commands[k]->summary);
+    }
     each_command(out, put_fish_options);
 }
 
