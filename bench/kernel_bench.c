@@ -359,7 +359,7 @@ void kernel_measurements_free(kernel_measurements *found)
 /* --------------------------------------------------------------------------------------------------------- printing */
 
 deberta_status kernel_bench_print(const kernel_measurements *found, const kernel_problems *problems, FILE *out,
-                                  text_table_style style, deberta_error *err)
+                                  result_format format, deberta_error *err)
 {
     static const char *const titles[] = {"problem", "isa",       "kernel", "median us",  "MAD us",   "min us",
                                          "GFLOP/s", "% of peak", "GB/s",   "ns/element", "speed-up", "ULP"};
@@ -380,5 +380,5 @@ deberta_status kernel_bench_print(const kernel_measurements *found, const kernel
         text_table_add_known(&table, 2, m->speed_up, m->speed_up > 0);
         text_table_add_known(&table, 2, m->worst_ulp, m->worst_ulp > 0);
     }
-    return text_table_finish(&table, out, style, err);
+    return text_table_finish(&table, out, format, err);
 }

@@ -85,6 +85,6 @@ deberta_status kernel_bench_run(kernel_measurements *found, const kernel_problem
                                 const kernel_bench_options *options, deberta_error *err);
 void kernel_measurements_free(kernel_measurements *found);
 deberta_status kernel_bench_print(const kernel_measurements *found, const kernel_problems *problems, FILE *out,
-                                  text_table_style style, deberta_error *err);
+                                  result_format format, deberta_error *err);
 
 #endif

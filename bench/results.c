@@ -125,9 +125,9 @@ static void print_caption(const bench_results *results, FILE *out)
     fputs("\n\n", out);
 }
 
-deberta_status bench_results_print(const bench_results *results, FILE *out, text_table_style style, deberta_error *err)
+deberta_status bench_results_print(const bench_results *results, FILE *out, result_format format, deberta_error *err)
 {
-    const bool people = style != TEXT_TABLE_CSV;
+    const bool people = format != RESULT_CSV;
     const record_field *shown[64];
     size_t count = 0;
     if (results->count == 0) return DEBERTA_OK;
@@ -146,7 +146,7 @@ deberta_status bench_results_print(const bench_results *results, FILE *out, text
         if (!people) text_table_add(&table, "%s", cell);
     }
     if (people) print_caption(results, out);
-    return text_table_finish(&table, out, style, err);
+    return text_table_finish(&table, out, format, err);
 }
 
 /* ------------------------------------------------------------------------------------------------------- breakdowns */
@@ -190,7 +190,7 @@ static void add_parts(text_table *table, const bench_result *r, double peak)
 }
 
 static deberta_status print_breakdown(const bench_results *results, const bench_result *r, FILE *out,
-                                      text_table_style style, deberta_error *err)
+                                      result_format format, deberta_error *err)
 {
     static const char *const titles[] = {"stage", "ms", "% of time", "GFLOP", "GFLOP/s", "% of peak", "MB", "GB/s"};
     deberta_isa isa = DEBERTA_ISA_AUTO;
@@ -214,22 +214,22 @@ static deberta_status print_breakdown(const bench_results *results, const bench_
     add_stage(&table, "waiting", &(bench_stage){.seconds = r->waiting_s}, r->breakdown_s, peak);
     total.seconds = r->breakdown_s;
     add_stage(&table, "all", &total, r->breakdown_s, peak);
-    if (style != TEXT_TABLE_CSV) {
+    if (format != RESULT_CSV) {
         fprintf(out, "n = %s, batch %zu, %zu layers, %s, %zu thread%s, attention %s, position cache %s\n\n", n,
                 r->batch, r->layers, r->isa, r->threads, r->threads == 1 ? "" : "s", r->attention,
                 r->position_cache ? "on" : "off");
     }
-    DEBERTA_TRY(text_table_finish(&table, out, style, err));
+    DEBERTA_TRY(text_table_finish(&table, out, format, err));
     fputc('\n', out);
     return DEBERTA_OK;
 }
 
-deberta_status bench_results_print_breakdowns(const bench_results *results, FILE *out, text_table_style style,
+deberta_status bench_results_print_breakdowns(const bench_results *results, FILE *out, result_format format,
                                               deberta_error *err)
 {
     for (size_t i = 0; i < results->count; i++) {
         if (results->result[i].has_breakdown)
-            DEBERTA_TRY(print_breakdown(results, &results->result[i], out, style, err));
+            DEBERTA_TRY(print_breakdown(results, &results->result[i], out, format, err));
     }
     return DEBERTA_OK;
 }
@@ -254,7 +254,7 @@ void bench_results_print_environment(const bench_results *results, FILE *out)
     for (size_t i = 0; i < s->note_count; i++) fprintf(out, "%s%s\n", i ? "         " : "not quiet: ", s->notes[i]);
 }
 
-deberta_status bench_results_print_roofs(const machine_roofs *roofs, FILE *out, text_table_style style,
+deberta_status bench_results_print_roofs(const machine_roofs *roofs, FILE *out, result_format format,
                                          deberta_error *err)
 {
     bool measured[DEBERTA_ISA_COUNT] = {false}, bandwidth = false;
@@ -285,5 +285,5 @@ deberta_status bench_results_print_roofs(const machine_roofs *roofs, FILE *out, 
             text_table_add(&table, "%.1f", roofs->roof[i].triad_gbs);
         }
     }
-    return text_table_finish(&table, out, style, err);
+    return text_table_finish(&table, out, format, err);
 }

@@ -62,14 +62,14 @@ void bench_results_free(bench_results *results);
 
 /* One row a result. The plain and the Markdown table leave out what is the same in all rows, and say it once above; CSV
  * has everything, in units of the JSON. */
-deberta_status bench_results_print(const bench_results *results, FILE *out, text_table_style style, deberta_error *err);
+deberta_status bench_results_print(const bench_results *results, FILE *out, result_format format, deberta_error *err);
 /* One table a result that has a breakdown. */
-deberta_status bench_results_print_breakdowns(const bench_results *results, FILE *out, text_table_style style,
+deberta_status bench_results_print_breakdowns(const bench_results *results, FILE *out, result_format format,
                                               deberta_error *err);
 /* The machine in a few lines, and why its numbers may be off. */
 void bench_results_print_environment(const bench_results *results, FILE *out);
 /* Roofs by number of threads. */
-deberta_status bench_results_print_roofs(const machine_roofs *roofs, FILE *out, text_table_style style,
+deberta_status bench_results_print_roofs(const machine_roofs *roofs, FILE *out, result_format format,
                                          deberta_error *err);
 
 #define BENCH_RESULTS_SCHEMA "deberta-bench/1" /* of the JSON */

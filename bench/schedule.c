@@ -213,7 +213,7 @@ void schedule_free(schedule *result)
     *result = (schedule){0};
 }
 
-deberta_status schedule_print(const schedule *result, FILE *out, text_table_style style, deberta_error *err)
+deberta_status schedule_print(const schedule *result, FILE *out, result_format format, deberta_error *err)
 {
     static const char *const titles[] = {"n",        "threads",      "loops",       "tasks",   "serial ms",
                                          "busy ms",  "span ms",      "starts ms",   "time ms", "measured ms",
@@ -236,5 +236,5 @@ deberta_status schedule_print(const schedule *result, FILE *out, text_table_styl
         text_table_add(&table, "%.1f", 100 * p->efficiency);
         text_table_add(&table, "%.1f", p->weights_gbs);
     }
-    return text_table_finish(&table, out, style, err);
+    return text_table_finish(&table, out, format, err);
 }

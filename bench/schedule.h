@@ -52,6 +52,6 @@ typedef struct schedule {
 
 deberta_status schedule_run(schedule *result, const schedule_options *options, deberta_error *err);
 void schedule_free(schedule *result);
-deberta_status schedule_print(const schedule *result, FILE *out, text_table_style style, deberta_error *err);
+deberta_status schedule_print(const schedule *result, FILE *out, result_format format, deberta_error *err);
 
 #endif

@@ -6,7 +6,9 @@
 
 #include "cli/commands.h"
 #include "command/input/context_advice.h"
-#include "command/run.h"
+#include "command/open_model.h"
+#include "command/options.h"
+#include "command/text_output.h"
 #include "core/base/cpu.h"
 #include "core/base/topology.h"
 #include "output/json_text.h"
@@ -176,7 +178,7 @@ static int run(const common_options *options)
     fill_model_options(options, &model_options);
     if (topology_read(&topology, &error) != DEBERTA_OK) return say_error(options, &error);
     if (options->argument_count) {
-        const int status = run_describe_model(options, &model);
+        const int status = open_description(options, &model);
         if (status != EXIT_OK) return status;
     }
     json_t *about_model = model ? describe_model(model) : NULL;
@@ -187,7 +189,7 @@ static int run(const common_options *options)
         json_t *object = json_pack("{s:s, s:o, s:o, s:o}", "version", deberta_version(), "tiers", describe_tiers(),
                                    "topology", describe_topology(&topology), "kernels", describe_kernels(options->isa));
         if (about_model) json_object_set(object, "model", about_model);
-        status = run_print_json(options, object);
+        status = print_json(options, object);
     } else {
         text_output output;
         status = text_output_open(options, options_out(options), &output);

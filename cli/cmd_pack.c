@@ -1,6 +1,8 @@
 /* `deberta pack`: what opening computes, kept beside the weights. SPDX-License-Identifier: MIT */
 #include "cli/commands.h"
-#include "command/run.h"
+#include "command/open_model.h"
+#include "command/options.h"
+#include "command/text_output.h"
 #include "command/unfinished.h"
 #include "output/json_text.h"
 
@@ -12,7 +14,7 @@ static json_t *describe(const deberta_model_info *info)
 
 static int print(const common_options *options, const deberta_model_info *info)
 {
-    if (options->json) return run_print_json(options, describe(info));
+    if (options->json) return print_json(options, describe(info));
     text_output output;
     char size[32];
     int status = text_output_open(options, options_out(options), &output);
@@ -28,7 +30,7 @@ static int confirm(const common_options *options)
 {
     deberta_model *model = NULL;
     deberta_model_info info;
-    int status = run_describe_model(options, &model);
+    int status = open_description(options, &model);
     if (status != EXIT_OK) return status;
     info = *deberta_model_describe(model);
     if (info.packed == DEBERTA_PACKED_MAPPED) {
@@ -55,7 +57,7 @@ static void remove_on_signal(void *context, const char *path)
 static int run(const common_options *options)
 {
     deberta_error error = {0};
-    if (!run_is_model_place(options)) return EXIT_INPUT;
+    if (!check_model_place(options)) return EXIT_INPUT;
     const deberta_pack_options packing = {.struct_size = sizeof packing,
                                           .threads = options->threads,
                                           .memory_limit_bytes = options->memory_limit_bytes,

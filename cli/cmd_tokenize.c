@@ -1,7 +1,9 @@
 /* `deberta tokenize`: ids, tokens and offsets of texts. Needs the tokenizer's files only. SPDX-License-Identifier: MIT
  */
 #include "cli/commands.h"
-#include "command/run.h"
+#include "command/open_model.h"
+#include "command/options.h"
+#include "command/text_output.h"
 #include "command/input/input.h"
 
 static json_t *spans_of(const deberta_tokens *list, const deberta_span *spans)
@@ -46,7 +48,7 @@ static int print(const common_options *options, const input_batch *input, text_o
     bool fits = true;
     for (size_t r = 0; fits && r < input->rows; r++) {
         if (options->json)
-            fits = run_write_json_line(output->file, describe(input->token_lists[r]));
+            fits = write_json_line(output->file, describe(input->token_lists[r]));
         else
             print_table(output->file, input->token_lists[r]);
     }
@@ -59,7 +61,7 @@ static int run(const common_options *options)
 {
     input_batch input;
     text_output output;
-    if (!run_is_model_place(options)) return EXIT_INPUT;
+    if (!check_model_place(options)) return EXIT_INPUT;
     int status = input_read(reading_of(options), options->arguments[0], NULL, &input);
     if (status != EXIT_OK) return status;
     status = text_output_open(options, options_out(options), &output);

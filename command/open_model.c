@@ -69,7 +69,7 @@ static bool is_model_place(const common_options *options, const char *path)
     return false;
 }
 
-bool run_is_model_place(const common_options *options) { return is_model_place(options, options->arguments[0]); }
+bool check_model_place(const common_options *options) { return is_model_place(options, options->arguments[0]); }
 
 /* Every session would say so too, but only then, and not that it is the command line that is wrong. */
 static int check_what_is_ablated(const common_options *options, const deberta_model *model)
@@ -93,7 +93,7 @@ static void note_stale(const common_options *options, const deberta_model *model
              info.name, DEBERTA_PACKED_FILE_NAME, info.name);
 }
 
-static int open_model(const common_options *options, const char *path, bool describe_only, deberta_model **model)
+static int open_place(const common_options *options, const char *path, bool describe_only, deberta_model **model)
 {
     deberta_model_options model_options;
     deberta_error error = {0};
@@ -107,17 +107,17 @@ static int open_model(const common_options *options, const char *path, bool desc
     return status;
 }
 
-int run_open_model(const common_options *options, deberta_model **model)
+int open_model(const common_options *options, deberta_model **model)
 {
-    return open_model(options, options->arguments[0], false, model);
+    return open_place(options, options->arguments[0], false, model);
 }
 
-int run_open_model_at(const common_options *options, const char *path, deberta_model **model)
+int open_model_at(const common_options *options, const char *path, deberta_model **model)
 {
-    return open_model(options, path, false, model);
+    return open_place(options, path, false, model);
 }
 
-int run_describe_model(const common_options *options, deberta_model **model)
+int open_description(const common_options *options, deberta_model **model)
 {
-    return open_model(options, options->arguments[0], true, model);
+    return open_place(options, options->arguments[0], true, model);
 }

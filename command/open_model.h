@@ -9,12 +9,12 @@ void fill_model_options(const common_options *options, deberta_model_options *mo
 /* From --isa, --threads, --memory-limit, --ablate. max_tokens and features are the caller's. */
 void fill_session_options(const common_options *options, deberta_session_options *session_options);
 /* Whether there is something at the first argument that could be a model; false after saying what was expected. */
-bool run_is_model_place(const common_options *options);
+bool check_model_place(const common_options *options);
 /* Opens the first argument. EXIT_OK or the exit code, after saying why. */
-int run_open_model(const common_options *options, deberta_model **model);
+int open_model(const common_options *options, deberta_model **model);
 /* The same without its weights, for describing it. */
-int run_describe_model(const common_options *options, deberta_model **model);
+int open_description(const common_options *options, deberta_model **model);
 /* The same of a model named elsewhere on the command line. */
-int run_open_model_at(const common_options *options, const char *path, deberta_model **model);
+int open_model_at(const common_options *options, const char *path, deberta_model **model);
 
 #endif

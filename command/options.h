@@ -63,7 +63,7 @@ struct common_options {
     const deberta_ablation *ablations; /* --ablate, [ablation_count] */
     size_t ablation_count;
     const char *ablate_text;  /* as typed, for provenance; NULL: none */
-    int format;               /* --format, a table_format (command/table_format.h) */
+    int format;               /* --format, a result_format (command/result_format.h) */
     bool latex;               /* the same as --format latex */
     struct option_scan *scan; /* what was typed, and the memory that lives as long as this struct */
 };

@@ -3,20 +3,21 @@
 
 #include <stdlib.h>
 
-#include "command/run.h"
+#include "command/options.h"
+#include "command/text_output.h"
 
 bool output_paths_read(const common_options *options, output_paths *paths)
 {
     *paths = (output_paths){0};
     const char *path;
     for (size_t k = 0; (path = k < options->outs.count ? options->outs.items[k] : NULL); k++) {
-        if (run_is_figure_path(path)) {
+        if (is_figure_path(path)) {
 #if !HAVE_VIZ
             say_usage(options, "--out: '%s' is a picture, and this program was built without figures", path);
             return false;
 #endif
             paths->figures[paths->figure_count++] = path;
-        } else if (run_is_picture_path(path)) {
+        } else if (is_picture_path(path)) {
             say_usage(options, "--out: unknown suffix in '%s': pictures end in .png, .svg or .pdf", path);
             return false;
         } else if (paths->text) {

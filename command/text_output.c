@@ -67,41 +67,49 @@ int text_output_close(const common_options *options, text_output *output)
     return status == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
 }
 
+int text_output_finish(const common_options *options, text_output *output, deberta_status status,
+                       const deberta_error *error)
+{
+    if (status == DEBERTA_OK) return text_output_close(options, output);
+    text_output_discard(output);
+    return say_error(options, error);
+}
+
 /* --------------------------------------------------------------------------------------------------- names of files */
 
-bool run_is_figure_path(const char *path)
+bool is_figure_path(const char *path)
 {
     return path_has_suffix(path, ".png") || path_has_suffix(path, ".svg") || path_has_suffix(path, ".pdf");
 }
 
-bool run_check_figure_paths(const common_options *options)
+bool check_figure_paths(const common_options *options)
 {
     for (size_t k = 0; k < options->outs.count; k++) {
-        if (run_is_figure_path(options->outs.items[k])) continue;
+        if (is_figure_path(options->outs.items[k])) continue;
         say_usage(options, "--out: unknown suffix in '%s', expected .png, .svg or .pdf", options->outs.items[k]);
         return false;
     }
     return true;
 }
 
-bool run_is_picture_path(const char *path)
+bool is_picture_path(const char *path)
 {
     static const char *const others[] = {".jpg", ".jpeg", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".eps", ".ps"};
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)
         if (path_has_suffix(path, others[k])) return true;
-    return run_is_figure_path(path);
+    return is_figure_path(path);
 }
 
-bool run_check_text_out(const common_options *options)
+bool check_text_out(const common_options *options)
 {
     return options->command->most_outputs > 1 || !option_is_common(options_find(options->command, "out")) ||
-           run_check_text_path(options);
+           check_text_path(options);
 }
 
-bool run_check_text_path(const common_options *options)
+bool check_text_path(const common_options *options)
 {
     const char *path = options_out(options);
-    if (!path || !run_is_picture_path(path)) return true;
+    if (!path || !is_picture_path(path)) return true;
     const command *const *sub = options->command->subcommands;
     while (sub && *sub && strcmp(command_word(*sub), "plot") != 0) sub++;
     if (sub && *sub)
@@ -115,17 +123,17 @@ bool run_check_text_path(const common_options *options)
 
 /* ------------------------------------------------------------------------------------------------------------ JSON */
 
-int run_print_json(const common_options *options, json_t *object)
+int print_json(const common_options *options, json_t *object)
 {
-    return run_print_json_to(options, options_out(options), object);
+    return print_json_to(options, options_out(options), object);
 }
 
-int run_print_json_to(const common_options *options, const char *path, json_t *object)
+int print_json_to(const common_options *options, const char *path, json_t *object)
 {
     text_output output;
     int status = text_output_open(options, path, &output);
     if (status == EXIT_OK) {
-        if (run_write_json(output.file, object)) return text_output_close(options, &output);
+        if (write_json(output.file, object)) return text_output_close(options, &output);
         text_output_discard(&output);
         return say_no_memory(options);
     }
@@ -133,15 +141,15 @@ int run_print_json_to(const common_options *options, const char *path, json_t *o
     return status;
 }
 
-static bool write_json(FILE *out, json_t *object, size_t flags)
+static bool dump_json(FILE *out, json_t *object, size_t flags)
 {
     const bool whole = json_dumpf(object, out, flags | JSON_REAL_PRECISION(9)) == 0;
     json_decref(object);
     return (whole && fputc('\n', out) != EOF) || ferror(out);
 }
 
-bool run_write_json(FILE *out, json_t *object) { return write_json(out, object, JSON_INDENT(2)); }
-bool run_write_json_line(FILE *out, json_t *object) { return write_json(out, object, 0); }
+bool write_json(FILE *out, json_t *object) { return dump_json(out, object, JSON_INDENT(2)); }
+bool write_json_line(FILE *out, json_t *object) { return dump_json(out, object, 0); }
 
 void format_bytes(char text[32], double bytes)
 {

@@ -19,25 +19,28 @@ typedef struct text_output {
 int text_output_open(const common_options *options, const char *path, text_output *output);
 int text_output_close(const common_options *options, text_output *output);
 void text_output_discard(text_output *output);
+/* Closes what was written well, or throws it away and says the error. The exit code. */
+int text_output_finish(const common_options *options, text_output *output, deberta_status status,
+                       const deberta_error *error);
 
 /* Does the name end in .png, .svg or .pdf? */
-bool run_is_figure_path(const char *path);
+bool is_figure_path(const char *path);
 /* Or like a picture of a kind that is not drawn here? Text under such a name opens nowhere. */
-bool run_is_picture_path(const char *path);
+bool is_picture_path(const char *path);
 /* Whether --out does not end like a picture, for commands that print there. False after saying so. */
-bool run_check_text_path(const common_options *options);
+bool check_text_path(const common_options *options);
 /* The same for a command that writes one --out, the common one. */
-bool run_check_text_out(const common_options *options);
+bool check_text_out(const common_options *options);
 /* Whether every --out ends like a figure; for before anything is computed. False after saying what was expected. */
-bool run_check_figure_paths(const common_options *options);
+bool check_figure_paths(const common_options *options);
 
 /* Prints and releases. */
-int run_print_json(const common_options *options, json_t *object);
-int run_print_json_to(const common_options *options, const char *path, json_t *object); /* path: as above */
+int print_json(const common_options *options, json_t *object);
+int print_json_to(const common_options *options, const char *path, json_t *object); /* path: as above */
 /* Into a file that is open, indented or on one line (results that come one a text); releases. False if memory ran out
  * for the object or its text; what cannot be written is found by whoever closes the file. */
-bool run_write_json(FILE *out, json_t *object);
-bool run_write_json_line(FILE *out, json_t *object);
+bool write_json(FILE *out, json_t *object);
+bool write_json_line(FILE *out, json_t *object);
 
 /* Bytes for people: "344 MB". */
 void format_bytes(char text[32], double bytes);

@@ -15,7 +15,9 @@
 #include "explorer/explorer.h"
 #include "command/input/input.h"
 #include "explorer/explorer_page.h"
-#include "command/run.h"
+#include "command/open_model.h"
+#include "command/options.h"
+#include "command/text_output.h"
 
 typedef enum skipped { SKIP_LATENCY, SKIP_VERIFY, SKIP_RECEPTIVE_FIELD, SKIP_COUNT } skipped;
 
@@ -299,7 +301,7 @@ static bool check_sweep_layers(const explorer_job *job, const deberta_model_info
 static int check_against_model(explorer_job *job)
 {
     deberta_model *model;
-    int status = run_describe_model(job->options, &model);
+    int status = open_description(job->options, &model);
     if (status != EXIT_OK) return status;
     const deberta_model_info info = *deberta_model_describe(model);
     deberta_error error;
@@ -403,7 +405,7 @@ static int run_job(explorer_job *job)
 {
     if (job->options->json)
         return say_usage(job->options, "--json: the folder has a JSON file of every step, whatever is asked for");
-    if (!run_is_model_place(job->options)) return EXIT_INPUT;
+    if (!check_model_place(job->options)) return EXIT_INPUT;
     int status = read_input(job);
     if (status == EXIT_OK) status = check_against_model(job);
     if (status == EXIT_OK) status = make_folder(job->contents.folder);

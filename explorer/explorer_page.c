@@ -5,7 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "command/run.h"
+#include "command/options.h"
+#include "command/text_output.h"
 #include "core/base/status.h"
 #include "output/json_text.h"
 #include "output/byte_buffer.h"

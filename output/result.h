@@ -24,8 +24,7 @@
 #include <stdio.h>
 
 #include "core/base/status.h"
-
-typedef enum result_format { RESULT_TEXT, RESULT_MARKDOWN, RESULT_CSV, RESULT_JSON, RESULT_LATEX } result_format;
+#include "output/result_format.h"
 
 typedef enum column_type {
     COLUMN_TEXT,

@@ -31,10 +31,6 @@ static void add_cell(text_table *to, const result_column *column, const result_c
 /* False if memory ran out; nothing is printed then. */
 static bool print_table(const result_table *table, FILE *out, result_format format)
 {
-    static const text_table_style styles[] = {[RESULT_TEXT] = TEXT_TABLE_PLAIN,
-                                              [RESULT_MARKDOWN] = TEXT_TABLE_MARKDOWN,
-                                              [RESULT_CSV] = TEXT_TABLE_CSV,
-                                              [RESULT_LATEX] = TEXT_TABLE_LATEX};
     size_t shown = 0;
     for (size_t c = 0; c < table->column_count; c++) shown += !(table->columns[c].not_in & 1u << format);
     text_table cells = text_table_make(shown);
@@ -47,7 +43,7 @@ static bool print_table(const result_table *table, FILE *out, result_format form
         const result_column *column = &table->columns[k % table->column_count];
         if (!(column->not_in & 1u << format)) add_cell(&cells, column, &table->cells[k]);
     }
-    const bool printed = text_table_print(&cells, out, styles[format]);
+    const bool printed = text_table_print(&cells, out, format);
     text_table_free(&cells);
     return printed;
 }

@@ -168,14 +168,15 @@ static void print_latex(const text_table *table, FILE *out)
     fputs("\\bottomrule\n\\end{tabular}\n", out);
 }
 
-bool text_table_print(const text_table *table, FILE *out, text_table_style style)
+bool text_table_print(const text_table *table, FILE *out, result_format format)
 {
     if (table->failed) return false;
-    switch (style) {
-    case TEXT_TABLE_PLAIN: print_plain(table, out); break;
-    case TEXT_TABLE_MARKDOWN: print_markdown(table, out); break;
-    case TEXT_TABLE_CSV: print_csv(table, out); break;
-    case TEXT_TABLE_LATEX: print_latex(table, out); break;
+    switch (format) {
+    case RESULT_JSON:
+    case RESULT_TEXT: print_plain(table, out); break;
+    case RESULT_MARKDOWN: print_markdown(table, out); break;
+    case RESULT_CSV: print_csv(table, out); break;
+    case RESULT_LATEX: print_latex(table, out); break;
     }
     return true;
 }
@@ -187,9 +188,9 @@ void text_table_free(text_table *table)
     *table = (text_table){0};
 }
 
-deberta_status text_table_finish(text_table *table, FILE *out, text_table_style style, deberta_error *err)
+deberta_status text_table_finish(text_table *table, FILE *out, result_format format, deberta_error *err)
 {
-    bool printed = text_table_print(table, out, style);
+    bool printed = text_table_print(table, out, format);
     text_table_free(table);
     if (!printed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a table");
     return DEBERTA_OK;

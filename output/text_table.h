@@ -8,13 +8,7 @@
 #include <stdio.h>
 
 #include "core/base/status.h"
-
-typedef enum text_table_style {
-    TEXT_TABLE_PLAIN,
-    TEXT_TABLE_MARKDOWN,
-    TEXT_TABLE_CSV,
-    TEXT_TABLE_LATEX
-} text_table_style;
+#include "output/result_format.h"
 
 typedef struct text_table {
     char **cells; /* owned, row by row; the first row holds the titles */
@@ -29,15 +23,15 @@ void text_table_add(text_table *table, const char *format, ...) __attribute__((f
 void text_table_add_titles(text_table *table, const char *const *titles);
 /* A number with so many decimals, or an empty cell for what is not known. */
 void text_table_add_known(text_table *table, int decimals, double value, bool known);
-/* Numbers, and what looks like one, are set to the right. False if memory ran out on the way, and then nothing is
- * printed. */
-bool text_table_print(const text_table *table, FILE *out, text_table_style style);
+/* In every format but JSON. Numbers, and what looks like one, are set to the right. False if memory ran out on the way,
+ * and then nothing is printed. */
+bool text_table_print(const text_table *table, FILE *out, result_format format);
 void text_table_free(text_table *table);
 /* One cell, for files too long to be a table: as RFC 4180 has it, with quotes around what holds a comma, a quote or a
  * line end; and as LaTeX sets it. */
 void print_csv_cell(const char *cell, FILE *out);
 void print_latex_cell(const char *cell, FILE *out);
 /* Both, with the one failure as a message. */
-deberta_status text_table_finish(text_table *table, FILE *out, text_table_style style, deberta_error *err);
+deberta_status text_table_finish(text_table *table, FILE *out, result_format format, deberta_error *err);
 
 #endif

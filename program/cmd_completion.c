@@ -3,7 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command/run.h"
+#include "command/options.h"
+#include "command/text_output.h"
 
 /* The words that an option takes, separated by blanks; NULL: anything. */
 static const char *choices_of(const option *option)

@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "command/run.h"
+#include "command/options.h"
+#include "command/text_output.h"
 #include "command/unfinished.h"
 #include "explorer/explorer.h"
 #include "studies/studies.h"
@@ -106,7 +107,7 @@ static int run_command(const command *command, int argc, char **argv)
     common_options *options;
     int status = options_parse(&options, command, argc, argv);
     if (!options) return status;
-    status = run_check_text_out(options) ? command->run(options) : EXIT_USAGE;
+    status = check_text_out(options) ? command->run(options) : EXIT_USAGE;
     options_free(&options);
     return status;
 }

@@ -2,7 +2,8 @@
  * own. SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "command/run.h"
+#include "command/options.h"
+#include "command/text_output.h"
 #include "studies/studies.h"
 
 static const command *const studies[] = {
@@ -18,7 +19,7 @@ static int print_list(const common_options *options)
         for (size_t k = 0; studies[k]; k++)
             json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", command_word(studies[k]), "summary",
                                                   studies[k]->summary, "claims", studies[k]->claims));
-        return run_print_json(options, list);
+        return print_json(options, list);
     }
     text_output output;
     const int status = text_output_open(options, options_out(options), &output);

@@ -5,8 +5,9 @@
 #include <string.h>
 #include <strings.h>
 
-#include "command/run.h"
-#include "command/table_format.h"
+#include "command/options.h"
+#include "command/text_output.h"
+#include "command/result_output.h"
 #include "core/base/status.h"
 #include "output/json_text.h"
 
@@ -57,23 +58,23 @@ void study_findings_free(study_findings *findings)
 /* --------------------------------------------------------------------------------------------------------- options */
 
 /* Markdown unless asked: the numbers of a study end up in a page. */
-static bool read_format(const common_options *options, table_format *format)
+static bool read_format(const common_options *options, result_format *format)
 {
-    if (!table_format_read(options, format)) return false;
-    if (*format == FORMAT_TABLE && !option_given(options, &options->format)) *format = FORMAT_MARKDOWN;
+    if (!result_format_read(options, format)) return false;
+    if (*format == RESULT_TEXT && !option_given(options, &options->format)) *format = RESULT_MARKDOWN;
     return true;
 }
 
 bool study_check_options(const common_options *options)
 {
-    table_format format;
+    result_format format;
     if (!read_format(options, &format)) return false;
     const study_options *study = (const study_options *)options;
     if (!HAVE_VIZ && options->outs.count) {
         say_usage(options, "--out: this program was built without figures");
         return false;
     }
-    if (!run_check_figure_paths(options)) return false;
+    if (!check_figure_paths(options)) return false;
     const char *slash = study->data ? strrchr(study->data, '/') : NULL,
                *suffix = study->data ? strrchr(slash ? slash : study->data, '.') : NULL;
     if (!suffix || strcasecmp(suffix, ".csv") == 0) return true; /* a device or a pipe has none */
@@ -136,31 +137,13 @@ static void say_provenance(const common_options *options, study_findings *findin
     free(line);
 }
 
-/* path NULL: standard output. */
-static int write_to(const common_options *options, const study_findings *findings, const char *path,
-                    table_format format)
-{
-    static const result_format formats[] = {[FORMAT_TABLE] = RESULT_TEXT,
-                                            [FORMAT_MARKDOWN] = RESULT_MARKDOWN,
-                                            [FORMAT_CSV] = RESULT_CSV,
-                                            [FORMAT_JSON] = RESULT_JSON};
-    text_output output;
-    deberta_error error;
-    const int status = text_output_open(options, path, &output);
-    if (status != EXIT_OK) return status;
-    if (result_write(findings->tables, output.file, formats[format], &error) == DEBERTA_OK)
-        return text_output_close(options, &output);
-    text_output_discard(&output);
-    return say_error(options, &error);
-}
-
 int study_finish(const common_options *options, study_findings *findings)
 {
-    table_format format;
+    result_format format;
     const char *data = ((const study_options *)options)->data;
     if (!read_format(options, &format)) return EXIT_USAGE;
     say_provenance(options, findings);
     int status = draw(options, findings);
-    if (status == EXIT_OK && data) status = write_to(options, findings, data, FORMAT_CSV);
-    return status == EXIT_OK ? write_to(options, findings, NULL, format) : status;
+    if (status == EXIT_OK && data) status = print_result(options, data, findings->tables, RESULT_CSV);
+    return status == EXIT_OK ? print_result(options, NULL, findings->tables, format) : status;
 }

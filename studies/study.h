@@ -10,7 +10,7 @@
 
 #include "output/result.h"
 #include "command/input/text_stream.h"
-#include "command/table_format.h"
+#include "command/result_output.h"
 #include "viz/attention_figure.h"
 #include "viz/chart.h"
 #include "analysis/bootstrap.h"
@@ -68,7 +68,7 @@ int study_finish(const common_options *options, study_findings *findings);
      0,                                                                                                                \
      "NAME",                                                                                                           \
      "table, md (default), csv (the data) or json",                                                                    \
-     CHOICE_AT(common_options, format, table_format_names_no_latex),                                                   \
+     CHOICE_AT(common_options, format, result_format_names_no_latex),                                                  \
      .role = OPTION_SHOWS},                                                                                            \
         {"data",                                                                                                       \
          0,                                                                                                            \

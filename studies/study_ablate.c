@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "analysis/bootstrap.h"
-#include "command/run.h"
+#include "command/options.h"
+#include "command/progress.h"
 #include "studies/studies.h"
 #include "studies/study.h"
 #include "studies/study_texts.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command/run.h"
+#include "command/options.h"
 #include "studies/studies.h"
 #include "studies/study.h"
 #include "core/base/byte_order_mark.h"

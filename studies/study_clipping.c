@@ -2,7 +2,7 @@
  * trained on, and with their tables read in other buckets. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 
-#include "command/run.h"
+#include "command/options.h"
 #include "studies/studies.h"
 #include "studies/study.h"
 #include "studies/study_losses.h"

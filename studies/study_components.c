@@ -5,7 +5,8 @@
 
 #include <stdlib.h>
 
-#include "command/run.h"
+#include "command/options.h"
+#include "command/progress.h"
 #include "studies/studies.h"
 #include "studies/token_class.h"
 #include "core/base/status.h"

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "analysis/bootstrap.h"
-#include "command/run.h"
+#include "command/options.h"
+#include "command/progress.h"
 #include "studies/decoder_items.h"
 #include "studies/studies.h"
 #include "studies/study.h"

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command/run.h"
+#include "command/options.h"
 #include "studies/studies.h"
 #include "studies/study.h"
 #include "studies/study_losses.h"

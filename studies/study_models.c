@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-#include "command/run.h"
+#include "command/open_model.h"
+#include "command/options.h"
 
 const char *study_model_name(const common_options *options, size_t place)
 {
@@ -15,7 +16,7 @@ int study_open_beside(const common_options *options, size_t place, const deberta
                       deberta_model **model, deberta_model_info *info)
 {
     const char *path = options->arguments[place];
-    const int status = run_open_model_at(options, path, model);
+    const int status = open_model_at(options, path, model);
     if (status != EXIT_OK) return status;
     *info = *deberta_model_describe(*model);
     if (info->vocabulary_size == first->vocabulary_size) return EXIT_OK;

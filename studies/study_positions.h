@@ -5,7 +5,8 @@
 #ifndef STUDIES_STUDY_POSITIONS_H
 #define STUDIES_STUDY_POSITIONS_H
 
-#include "command/run.h"
+#include "command/options.h"
+#include "command/progress.h"
 #include "studies/study.h"
 #include "studies/study_texts.h"
 #include "analysis/position_probe.h"

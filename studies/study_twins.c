@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "command/progress.h"
 #include "command/input/input.h"
 #include "studies/studies.h"
 #include "studies/study_models.h"

@@ -5,7 +5,7 @@
 #ifndef STUDIES_STUDY_TWINS_H
 #define STUDIES_STUDY_TWINS_H
 
-#include "command/run.h"
+#include "command/options.h"
 #include "studies/study.h"
 #include "studies/study_texts.h"
 #include "analysis/attention_spread.h"

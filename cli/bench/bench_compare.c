@@ -74,11 +74,11 @@ static deberta_status compare(compare_list *list, const compare_job *job, const 
                  job->a.names[0], job->b.names[0]);
 }
 
-static int print(const compare_list *list, const compare_job *job, const compare_options *o, table_format format)
+static int print(const compare_list *list, const compare_job *job, const compare_options *o, result_format format)
 {
     result *r = result_new("deberta-compare/1");
     compare_describe(r, list, &job->a, &job->b, facets[o->by]);
-    const int code = bench_print_result(&o->common, r, format);
+    const int code = print_result(&o->common, options_out(&o->common), r, format);
     result_free(&r);
     return code;
 }
@@ -89,8 +89,8 @@ static int run(const common_options *options)
     compare_job job = {0};
     compare_list list = {0};
     deberta_error error = {0};
-    table_format format;
-    if (!table_format_read(options, &format)) return EXIT_USAGE;
+    result_format format;
+    if (!result_format_read(options, &format)) return EXIT_USAGE;
     int code = find_sides(&job, o);
     if (code != EXIT_OK) return code;
     const deberta_status status = compare(&list, &job, o, &error);
@@ -106,7 +106,7 @@ static const option table[] = {
     {"any-environment", 0, NULL, "compare results of unlike machines all the same",
      FLAG_AT(compare_options, any_environment)},
     BENCH_FORMAT_OPTION("table (default), md, csv or json; without it, what --out ends in",
-                        table_format_names_no_latex),
+                        result_format_names_no_latex),
     {.name = NULL},
 };
 

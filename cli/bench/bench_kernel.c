@@ -4,6 +4,7 @@
 
 #include "bench/kernel_bench.h"
 #include "cli/bench/bench_options.h"
+#include "command/text_output.h"
 
 typedef struct kernel_options {
     common_options common;
@@ -27,7 +28,7 @@ static deberta_status read_problems(kernel_problems *problems, const common_opti
 }
 
 static deberta_status measure(const kernel_problems *problems, const kernel_options *o, const isa_list *isas, FILE *out,
-                              table_format format, deberta_error *err)
+                              result_format format, deberta_error *err)
 {
     const size_t one = 1;
     machine_roofs roofs = {0};
@@ -36,7 +37,7 @@ static deberta_status measure(const kernel_problems *problems, const kernel_opti
     const kernel_bench_options bench = {
         .isas = isas->values, .isa_count = isas->count, .samples = o->reps, .cold = o->cold, .roofs = &roofs};
     deberta_status status = kernel_bench_run(&found, problems, &bench, err);
-    if (status == DEBERTA_OK) status = kernel_bench_print(&found, problems, out, table_format_style(format), err);
+    if (status == DEBERTA_OK) status = kernel_bench_print(&found, problems, out, format, err);
     kernel_measurements_free(&found);
     return status;
 }
@@ -47,8 +48,8 @@ static int run(const common_options *options)
     kernel_problems problems = {0};
     deberta_error error = {0};
     isa_list isas = o->isas;
-    table_format format;
-    if (bench_default_isas(options, &isas) != EXIT_OK || !table_format_read_no_json(options, &format))
+    result_format format;
+    if (bench_default_isas(options, &isas) != EXIT_OK || !result_format_read_no_json(options, &format))
         return EXIT_USAGE;
     text_output output = {0};
     deberta_status status = read_problems(&problems, options, &error);
@@ -56,7 +57,7 @@ static int run(const common_options *options)
         status == DEBERTA_OK ? text_output_open(options, options_out(options), &output) : say_error(options, &error);
     if (code == EXIT_OK) {
         status = measure(&problems, o, &isas, output.file, format, &error);
-        code = bench_finish_output(options, &output, status, &error);
+        code = text_output_finish(options, &output, status, &error);
     }
     kernel_problems_free(&problems);
     return code;
@@ -67,7 +68,7 @@ static const option table[] = {
     {"reps", 0, "N", "samples of a problem and tier (default 15)", SIZE_AT(kernel_options, reps, 1, 10000)},
     {"cold", 0, NULL, "other weights for gemm at each call, more of them than caches hold",
      FLAG_AT(kernel_options, cold)},
-    BENCH_FORMAT_OPTION("table (default), md or csv; without it, what --out ends in", table_format_names_no_json),
+    BENCH_FORMAT_OPTION("table (default), md or csv; without it, what --out ends in", result_format_names_no_json),
     {.name = NULL},
 };
 

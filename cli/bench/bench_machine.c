@@ -1,5 +1,6 @@
 /* `deberta bench machine`: what the machine can do. SPDX-License-Identifier: MIT */
 #include "cli/bench/bench_options.h"
+#include "command/text_output.h"
 
 typedef struct machine_options {
     common_options common;
@@ -19,11 +20,11 @@ static deberta_status measure(bench_results *results, const machine_options *o, 
     return DEBERTA_OK;
 }
 
-static deberta_status print(const bench_results *results, FILE *out, table_format format, deberta_error *err)
+static deberta_status print(const bench_results *results, FILE *out, result_format format, deberta_error *err)
 {
-    if (format == FORMAT_JSON) return bench_results_write_json(results, out, err);
-    if (format != FORMAT_CSV) bench_results_print_environment(results, out);
-    return bench_results_print_roofs(&results->sheet.roofs, out, table_format_style(format), err);
+    if (format == RESULT_JSON) return bench_results_write_json(results, out, err);
+    if (format != RESULT_CSV) bench_results_print_environment(results, out);
+    return bench_results_print_roofs(&results->sheet.roofs, out, format, err);
 }
 
 static int run(const common_options *options)
@@ -32,19 +33,19 @@ static int run(const common_options *options)
     bench_results results = {0};
     deberta_error error = {0};
     text_output output;
-    table_format format;
-    if (!table_format_read(options, &format)) return EXIT_USAGE;
+    result_format format;
+    if (!result_format_read(options, &format)) return EXIT_USAGE;
     const int code = text_output_open(options, options_out(options), &output);
     if (code != EXIT_OK) return code;
     deberta_status status = measure(&results, o, &error);
     if (status == DEBERTA_OK) status = print(&results, output.file, format, &error);
-    return bench_finish_output(options, &output, status, &error);
+    return text_output_finish(options, &output, status, &error);
 }
 
 static const option table[] = {
     BENCH_THREADS_OPTION(machine_options, threads, "1 and all"),
     BENCH_FORMAT_OPTION("table (default), md, csv or json; without it, what --out ends in",
-                        table_format_names_no_latex),
+                        result_format_names_no_latex),
     {.name = NULL},
 };
 

@@ -93,26 +93,3 @@ void bench_note_command(const common_options *options, bench_results *results)
     if (line) utf8_copy(results->command, sizeof results->command, line);
     free(line);
 }
-
-int bench_print_result(const common_options *options, const result *r, table_format format)
-{
-    static const result_format formats[] = {[FORMAT_TABLE] = RESULT_TEXT,
-                                            [FORMAT_MARKDOWN] = RESULT_MARKDOWN,
-                                            [FORMAT_CSV] = RESULT_CSV,
-                                            [FORMAT_JSON] = RESULT_JSON,
-                                            [FORMAT_LATEX] = RESULT_LATEX};
-    deberta_error error = {0};
-    text_output output;
-    const int code = text_output_open(options, options_out(options), &output);
-    if (code != EXIT_OK) return code;
-    const deberta_status status = result_write(r, output.file, formats[format], &error);
-    return bench_finish_output(options, &output, status, &error);
-}
-
-int bench_finish_output(const common_options *options, text_output *output, deberta_status status,
-                        const deberta_error *error)
-{
-    if (status == DEBERTA_OK) return text_output_close(options, output);
-    text_output_discard(output);
-    return say_error(options, error);
-}

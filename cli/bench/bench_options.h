@@ -6,8 +6,9 @@
 
 #include "bench/results.h"
 #include "bench/sweep.h"
-#include "command/run.h"
-#include "command/table_format.h"
+#include "command/options.h"
+#include "command/text_output.h"
+#include "command/result_output.h"
 #include "output/result.h"
 
 typedef struct isa_list {
@@ -50,11 +51,5 @@ int bench_default_isas(const common_options *options, isa_list *list);
 
 /* The command line into the results, without --out. */
 void bench_note_command(const common_options *options, bench_results *results);
-
-/* A result into --out, in that format; the exit code. */
-int bench_print_result(const common_options *options, const result *r, table_format format);
-/* Closes what was written, or throws it away and says why; the exit code. */
-int bench_finish_output(const common_options *options, text_output *output, deberta_status status,
-                        const deberta_error *error);
 
 #endif

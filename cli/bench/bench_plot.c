@@ -5,6 +5,7 @@
 #include "cli/bench/bench_figures.h"
 #include "cli/bench/bench_options.h"
 #include "cli/figures/figure_style.h"
+#include "command/text_output.h"
 
 enum { MOST_PATHS = 16 };
 
@@ -24,7 +25,7 @@ typedef struct plot_job {
 static int print_kinds(const common_options *options)
 {
     text_output output;
-    if (!run_check_text_path(options)) return EXIT_USAGE;
+    if (!check_text_path(options)) return EXIT_USAGE;
     const int status = text_output_open(options, options_out(options), &output);
     if (status != EXIT_OK) return status;
     for (const bench_figure_kind *kind = bench_figure_kinds; kind->name; kind++)

@@ -1,6 +1,7 @@
 /* `deberta bench schedule`: what the encoder would make of more cores. SPDX-License-Identifier: MIT */
 #include "bench/schedule.h"
 #include "cli/bench/bench_options.h"
+#include "command/text_output.h"
 
 typedef struct schedule_command_options {
     common_options common;
@@ -22,15 +23,15 @@ static int run(const common_options *options)
     };
     schedule found = {0};
     deberta_error error = {0};
-    table_format format;
+    result_format format;
     text_output output;
-    if (!table_format_read_no_json(options, &format)) return EXIT_USAGE;
+    if (!result_format_read_no_json(options, &format)) return EXIT_USAGE;
     int code = text_output_open(options, options_out(options), &output);
     if (code != EXIT_OK) return code;
     deberta_status status = schedule_run(&found, &wanted, &error);
-    if (status == DEBERTA_OK) status = schedule_print(&found, output.file, table_format_style(format), &error);
+    if (status == DEBERTA_OK) status = schedule_print(&found, output.file, format, &error);
     schedule_free(&found);
-    return bench_finish_output(options, &output, status, &error);
+    return text_output_finish(options, &output, status, &error);
 }
 
 static const option table[] = {
@@ -38,7 +39,7 @@ static const option table[] = {
     BENCH_THREADS_OPTION(schedule_command_options, threads, "1,2,4,8,16"),
     {"reps", 0, "N", "rehearsals and encodes, of which the fastest count (default 5)",
      SIZE_AT(schedule_command_options, reps, 1, 1000)},
-    BENCH_FORMAT_OPTION("table (default), md or csv; without it, what --out ends in", table_format_names_no_json),
+    BENCH_FORMAT_OPTION("table (default), md or csv; without it, what --out ends in", result_format_names_no_json),
     {.name = NULL},
 };
 

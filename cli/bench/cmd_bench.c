@@ -5,6 +5,9 @@
 #include "bench/trends.h"
 #include "cli/bench/bench_options.h"
 #include "cli/commands.h"
+#include "command/open_model.h"
+#include "command/progress.h"
+#include "command/text_output.h"
 
 enum { MOST_MIXES = 64, MOST_TERMS = 4 };
 
@@ -84,7 +87,7 @@ static const option table[] = {
     {"pin", 0, NULL, "bind threads to cores", FLAG_AT(bench_options, sweep.pin_threads)},
     {"no-peak", 0, NULL, "do not measure the machine's limits first", FLAG_AT(bench_options, sweep.skip_roofs)},
     BENCH_FORMAT_OPTION("table (default), md, csv or json; without it, what --out ends in",
-                        table_format_names_no_latex),
+                        result_format_names_no_latex),
     {.name = NULL},
 };
 
@@ -128,26 +131,26 @@ static bool show_progress(void *context, const sweep_state *state)
     return true;
 }
 
-static deberta_status print_sweep(const bench_results *results, FILE *out, table_format format, deberta_error *err)
+static deberta_status print_sweep(const bench_results *results, FILE *out, result_format format, deberta_error *err)
 {
-    if (format == FORMAT_JSON) return bench_results_write_json(results, out, err);
-    if (format != FORMAT_CSV) bench_results_print_environment(results, out);
-    DEBERTA_TRY(bench_results_print(results, out, table_format_style(format), err));
-    if (format == FORMAT_CSV) return DEBERTA_OK;
-    DEBERTA_TRY(bench_results_print_breakdowns(results, out, table_format_style(format), err));
+    if (format == RESULT_JSON) return bench_results_write_json(results, out, err);
+    if (format != RESULT_CSV) bench_results_print_environment(results, out);
+    DEBERTA_TRY(bench_results_print(results, out, format, err));
+    if (format == RESULT_CSV) return DEBERTA_OK;
+    DEBERTA_TRY(bench_results_print_breakdowns(results, out, format, err));
     return trends_print(results, out, err);
 }
 
 /* For who finds nothing on the screen. */
-static void tell_what_was_written(const common_options *options, const bench_results *results, table_format format)
+static void tell_what_was_written(const common_options *options, const bench_results *results, result_format format)
 {
     const char *path = options_out(options);
     if (!path || strcmp(path, "-") == 0) return;
     say_note(options, "deberta bench: %zu point%s of %s in %s (%s)", results->count, results->count == 1 ? "" : "s",
-             options->arguments[0], path, table_format_names[format]);
+             options->arguments[0], path, result_format_names[format]);
 }
 
-static int measure(const common_options *options, sweep_options *sweep, table_format format)
+static int measure(const common_options *options, sweep_options *sweep, result_format format)
 {
     bench_results results = {0};
     deberta_error error = {0};
@@ -162,7 +165,7 @@ static int measure(const common_options *options, sweep_options *sweep, table_fo
     progress_end(&bar);
     bench_note_command(options, &results);
     if (done == DEBERTA_OK) done = print_sweep(&results, output.file, format, &error);
-    status = bench_finish_output(options, &output, done, &error);
+    status = text_output_finish(options, &output, done, &error);
     if (status == EXIT_OK) tell_what_was_written(options, &results, format);
     if (status == EXIT_OK && results.disagreements) {
         fprintf(stderr, "deberta bench: %zu points computed something else than they had to; see the notes\n",
@@ -177,10 +180,10 @@ static int run(const common_options *options)
 {
     sweep_options sweep;
     isa_list isas;
-    table_format format;
-    if (complete((const bench_options *)options, &sweep, &isas) != EXIT_OK || !table_format_read(options, &format))
+    result_format format;
+    if (complete((const bench_options *)options, &sweep, &isas) != EXIT_OK || !result_format_read(options, &format))
         return EXIT_USAGE;
-    if (!run_is_model_place(options)) return EXIT_INPUT;
+    if (!check_model_place(options)) return EXIT_INPUT;
     return fits_model(options, &sweep) ? measure(options, &sweep, format) : EXIT_USAGE;
 }
 

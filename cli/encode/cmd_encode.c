@@ -9,7 +9,9 @@
 #include "cli/encode/encode_corpus.h"
 #include "cli/encode/encode_logits.h"
 #include "command/input/input.h"
-#include "command/run.h"
+#include "command/open_model.h"
+#include "command/options.h"
+#include "command/text_output.h"
 #include "command/unfinished.h"
 #include "core/base/path.h"
 #include "core/io/export.h"
@@ -296,7 +298,7 @@ static int run_job(encode_job *job)
         return say_usage(job->options, "--out: expected a name that ends in .safetensors, .npy or .jsonl, found '%s'",
                          path);
     fill_session_options(job->options, &session_options);
-    int status = run_open_model(job->options, &job->model);
+    int status = open_model(job->options, &job->model);
     if (status != EXIT_OK) return status;
     job->info = *deberta_model_describe(job->model);
     if ((status = input_read(&job->o->reading, job->options->arguments[0], &job->info, &job->input)) != EXIT_OK)
@@ -309,8 +311,7 @@ static int run_job(encode_job *job)
     if (job->o->logits)
         for (int head = 0; head < DEBERTA_TASK_COUNT; head++) job->heads[head] = job->info.tasks_present & 1u << head;
     if (encode(job, &session_options, path, &error) != DEBERTA_OK) return say_error(job->options, &error);
-    if (job->options->json && !run_write_json_line(stdout, describe_file(job, path)))
-        return say_no_memory(job->options);
+    if (job->options->json && !write_json_line(stdout, describe_file(job, path))) return say_no_memory(job->options);
     return EXIT_OK;
 }
 

@@ -9,7 +9,6 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "command/run.h"
 #include "command/unfinished.h"
 #include "core/base/grow.h"
 #include "core/base/path.h"

@@ -7,7 +7,8 @@
 
 #include "cli/encode/corpus_output.h"
 #include "cli/tasks/task_output.h"
-#include "command/run.h"
+#include "command/options.h"
+#include "command/progress.h"
 #include "command/input/text_batches.h"
 #include "core/base/clock.h"
 #include "core/base/grow.h"

@@ -8,7 +8,8 @@
 
 #include "cli/figures/figure_data.h"
 #include "command/input/input.h"
-#include "command/run.h"
+#include "command/options.h"
+#include "command/text_output.h"
 #include "core/base/path.h"
 
 const char *const figure_measures[] = {"variance", "shapley", "kl", NULL},
@@ -43,7 +44,7 @@ int attention_options_check(const attention_options *asked)
 {
     const common_options *common = &asked->reading.common;
     if (common->json) return say_usage(common, "--json: figures are no JSON; --data FILE.csv has their numbers");
-    if (!run_check_figure_paths(common)) return EXIT_USAGE;
+    if (!check_figure_paths(common)) return EXIT_USAGE;
     if (asked->data && !figure_data_knows_suffix(asked->data))
         return option_wrong(common, &asked->data, "unknown suffix in '%s', expected .csv or .safetensors", asked->data);
     if (asked->latex && !path_has_suffix(asked->latex, ".tex"))

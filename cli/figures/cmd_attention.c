@@ -4,7 +4,8 @@
 
 #include "cli/commands.h"
 #include "cli/figures/figure_kind.h"
-#include "command/run.h"
+#include "command/options.h"
+#include "command/text_output.h"
 
 #define KIND_COMMAND(name) &figure_##name.command,
 static const command *const kinds[] = {FIGURE_EACH(KIND_COMMAND) NULL};
@@ -30,7 +31,7 @@ int figure_run(const common_options *options) { return draw(options, (const figu
 static int print_kinds(const common_options *options)
 {
     text_output output;
-    if (!run_check_text_path(options)) return EXIT_USAGE;
+    if (!check_text_path(options)) return EXIT_USAGE;
     const int status = text_output_open(options, options_out(options), &output);
     if (status != EXIT_OK) return status;
     for (size_t k = 0; kinds[k]; k++) fprintf(output.file, "%-16s %s\n", command_word(kinds[k]), kinds[k]->summary);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "command/run.h"
+#include "command/options.h"
 #include "viz/chart.h"
 
 enum { WIDE_MM = 120 /* room for two charts side by side */, LONGEST_LINEAR = 40, MOST_EDGES = 30 };

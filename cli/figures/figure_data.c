@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "command/run.h"
+#include "command/options.h"
 #include "command/unfinished.h"
 #include "core/base/path.h"
 #include "output/text_table.h"

@@ -4,7 +4,8 @@
 #include "analysis/distance_sample.h"
 #include "cli/figures/distance_curves.h"
 #include "cli/figures/figure_kind.h"
-#include "command/run.h"
+#include "command/options.h"
+#include "command/progress.h"
 
 typedef struct kernel_work {
     figure_source *source;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/figures/figure_reference.h"
 
-#include "command/run.h"
+#include "command/open_model.h"
+#include "command/options.h"
 
 int figure_reference_open(const figure_source *source, reference_model **reference)
 {

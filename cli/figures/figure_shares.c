@@ -2,7 +2,8 @@
 #include "analysis/attention_terms.h"
 #include "cli/figures/figure_kind.h"
 #include "cli/figures/head_map.h"
-#include "command/run.h"
+#include "command/options.h"
+#include "command/progress.h"
 
 /* How a measure is told. Variance shares and Shapley values can be negative and add up to something; KL neither. */
 typedef struct measure_look {

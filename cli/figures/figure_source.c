@@ -4,7 +4,8 @@
 #include <string.h>
 
 #include "command/input/input.h"
-#include "command/run.h"
+#include "command/open_model.h"
+#include "command/options.h"
 #include "core/base/memory_need.h"
 
 const char *figure_name(const figure_source *source)
@@ -90,7 +91,7 @@ void source_close(figure_source *source)
 int source_open_model(figure_source *source, const common_options *options, const char *path, deberta_model **model,
                       deberta_model_info *info)
 {
-    const int status = run_open_model_at(options, path, model);
+    const int status = open_model_at(options, path, model);
     if (status != EXIT_OK) return status;
     *info = *deberta_model_describe(*model);
     source->model_bytes += info->memory_bytes;

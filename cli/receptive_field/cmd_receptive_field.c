@@ -7,7 +7,10 @@
 #include "cli/commands.h"
 #include "command/input/input.h"
 #include "cli/receptive_field/receptive_field_output.h"
-#include "command/run.h"
+#include "command/open_model.h"
+#include "command/options.h"
+#include "command/progress.h"
+#include "command/text_output.h"
 #if HAVE_VIZ
 #include "cli/receptive_field/receptive_field_figure.h"
 #endif
@@ -141,7 +144,7 @@ static int influence(const field_request *request, field_findings *f)
 
 static int print(const common_options *options, const field_findings *f)
 {
-    if (options->json) return run_print_json(options, field_findings_json(f));
+    if (options->json) return print_json(options, field_findings_json(f));
     text_output output;
     const int status = text_output_open(options, options_out(options), &output);
     if (status != EXIT_OK) return status;
@@ -201,7 +204,7 @@ static int check_ablations(const common_options *options)
 {
     deberta_model *model = NULL;
     if (!options->ablation_count) return EXIT_OK;
-    const int status = run_describe_model(options, &model); /* refuses what this model does not have */
+    const int status = open_description(options, &model); /* refuses what this model does not have */
     deberta_model_free(&model);
     return status;
 }
@@ -216,7 +219,7 @@ static int run(const common_options *options)
                                .layers = request->layers,
                                .reference = (deberta_reference)options->reference};
     if (check_request(request) != EXIT_OK) return EXIT_USAGE;
-    if (!run_is_model_place(options)) return EXIT_INPUT;
+    if (!check_model_place(options)) return EXIT_INPUT;
     if (receptive_field_read_config(&findings.config, findings.model, &error) != DEBERTA_OK)
         return say_error(options, &error);
     int status = check_ablations(options);

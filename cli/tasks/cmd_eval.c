@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "cli/tasks/eval_output.h"
 #include "cli/tasks/task_run.h"
+#include "command/text_output.h"
 #include "command/output_paths.h"
 #include "core/base/status.h"
 
@@ -13,7 +14,7 @@ enum { MOST_FILES = 64, LABEL_BYTES = 32 };
 
 typedef struct eval_job {
     output_paths paths;
-    table_format format;
+    result_format format;
     eval_findings findings;
     char (*made_up)[LABEL_BYTES]; /* names of labels that have none */
 } eval_job;
@@ -90,7 +91,7 @@ static deberta_status finish(task_run *run, FILE *out, deberta_error *err)
     job->findings.bad = run->bad;
     if (confusion_score(&job->findings.confusion).texts == 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "none of the lines can be used");
-    const bool fits = job->format == FORMAT_JSON ? run_write_json(out, eval_json(&job->findings))
+    const bool fits = job->format == RESULT_JSON ? write_json(out, eval_json(&job->findings))
                                                  : eval_print(&job->findings, out, job->format);
     if (!fits) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     return DEBERTA_OK;
@@ -154,7 +155,7 @@ static int run(const common_options *options)
         .names = {.text = "text", .file_arguments = true}, .split = split, .answer = answer, .finish = finish};
     eval_job job = {0};
     task_run run;
-    if (!output_paths_read(options, &job.paths) || !table_format_read(options, &job.format) || !check_files(options))
+    if (!output_paths_read(options, &job.paths) || !result_format_read(options, &job.format) || !check_files(options))
         return EXIT_USAGE;
     int status = task_run_open(&run, reading_of(options), 0);
     run.out = job.paths.text;
@@ -178,7 +179,7 @@ static int run(const common_options *options)
 
 static const option options[] = {
     TEXT_BATCHES_OPTIONS,
-    TABLE_FORMAT_OPTIONS,
+    RESULT_FORMAT_OPTIONS,
     {.name = NULL},
 };
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/tasks/task_output.h"
+#include "output/text_table.h"
 #include "core/base/status.h"
 
 json_t *eval_json(const eval_findings *findings)
@@ -31,7 +32,7 @@ json_t *eval_json(const eval_findings *findings)
                      "macro_f1", score.macro_f1, "classes", classes, "labels", labels, "confusion", rows);
 }
 
-static bool print_classes(const eval_findings *findings, FILE *out, text_table_style style)
+static bool print_classes(const eval_findings *findings, FILE *out, result_format style)
 {
     static const char *const titles[] = {"index", "label", "texts", "answers", "precision", "recall", "F1"};
     text_table table = text_table_make(sizeof titles / sizeof *titles);
@@ -52,7 +53,7 @@ static bool print_classes(const eval_findings *findings, FILE *out, text_table_s
 }
 
 /* Rows are what is right, columns what was answered. */
-static bool print_confusions(const confusion *c, FILE *out, text_table_style style)
+static bool print_confusions(const confusion *c, FILE *out, result_format style)
 {
     text_table table = text_table_make(c->labels + 1);
     text_table_add(&table, "right");
@@ -69,11 +70,11 @@ static bool print_confusions(const confusion *c, FILE *out, text_table_style sty
     return fine;
 }
 
-bool eval_print(const eval_findings *findings, FILE *out, table_format format)
+bool eval_print(const eval_findings *findings, FILE *out, result_format format)
 {
     const classification_score score = confusion_score(&findings->confusion);
-    const text_table_style style = table_format_style(format);
-    if (format == FORMAT_CSV || format == FORMAT_LATEX) return print_classes(findings, out, style);
+    const result_format style = format;
+    if (format == RESULT_CSV || format == RESULT_LATEX) return print_classes(findings, out, style);
     fprintf(out, "accuracy %.1f %% (95 %%: %.1f to %.1f), %zu of %zu; always the most frequent label: %.1f %%\n",
             100 * score.accuracy, 100 * score.low, 100 * score.high, score.hits, score.texts, 100 * score.majority);
     fprintf(out, "macro F1 %.3f, over the labels that occur\n", score.macro_f1);

@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "command/table_format.h"
+#include "command/result_output.h"
 #include "analysis/classification.h"
 
 typedef struct eval_findings {
@@ -18,7 +18,7 @@ typedef struct eval_findings {
  */
 json_t *eval_json(const eval_findings *findings);
 /* In every format but JSON; CSV and LaTeX are the table of the classes alone. False if memory ran out. */
-bool eval_print(const eval_findings *findings, FILE *out, table_format format);
+bool eval_print(const eval_findings *findings, FILE *out, result_format format);
 
 #if HAVE_VIZ
 #include "viz/figure.h"

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli/tasks/task_output.h"
+#include "command/progress.h"
 #include "core/base/grow.h"
 #include "core/base/status.h"
 

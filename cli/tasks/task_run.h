@@ -10,7 +10,8 @@
 #ifndef CLI_TASKS_TASK_RUN_H
 #define CLI_TASKS_TASK_RUN_H
 
-#include "command/run.h"
+#include "command/options.h"
+#include "command/text_output.h"
 #include "command/input/text_batches.h"
 
 typedef struct task_text {

@@ -5,7 +5,10 @@
 
 #include "cli/commands.h"
 #include "cli/train/train_recipe.h"
-#include "command/run.h"
+#include "command/open_model.h"
+#include "command/options.h"
+#include "command/progress.h"
+#include "command/text_output.h"
 #include "train/run_folder.h"
 #include "train/save.h"
 
@@ -123,9 +126,9 @@ static int print_step(const train_job *job, const step_report *report, double lo
     const common_options *options = &job->options->common;
     const step_result *result = &report->result;
     if (options->json)
-        return run_print_json(options, json_pack("{s:f, s:I, s:I, s:f}", "loss", loss, "tokens",
-                                                 (json_int_t)result->tokens, "labelled", (json_int_t)result->labelled,
-                                                 "gradient_norm", report->gradient_norm));
+        return print_json(options,
+                          json_pack("{s:f, s:I, s:I, s:f}", "loss", loss, "tokens", (json_int_t)result->tokens,
+                                    "labelled", (json_int_t)result->labelled, "gradient_norm", report->gradient_norm));
     text_output output;
     const int status = text_output_open(options, options_out(options), &output);
     if (status != EXIT_OK) return status;
@@ -238,7 +241,7 @@ static int run_task(const common_options *common, step_task task)
         (step_options){.task = task, .rtd_weight = (float)o->rtd_weight, .sift_weight = (float)o->sift};
     int status = train_options_check(o);
     if (status != EXIT_OK) return status;
-    if (!run_is_model_place(common)) return EXIT_INPUT;
+    if (!check_model_place(common)) return EXIT_INPUT;
     if (open_job(&job, &error) != DEBERTA_OK)
         status = say_error(common, &error);
     else if (train_runs(o))

@@ -7,7 +7,9 @@
 #include "cli/commands.h"
 #include "command/input/input.h"
 #include "command/output_paths.h"
-#include "command/run.h"
+#include "command/open_model.h"
+#include "command/options.h"
+#include "command/text_output.h"
 #include "cli/verify/verify_against.h"
 #include "cli/verify/verify_output.h"
 #include "core/base/path.h"
@@ -102,7 +104,7 @@ static deberta_status verify_standard(verify_report *report, const verify_option
 /* ---------------------------------------------------------------------------------------------------------- output */
 
 typedef struct verify_output {
-    table_format format;
+    result_format format;
     output_paths paths;
 } verify_output;
 
@@ -110,8 +112,7 @@ static int print_report(const common_options *options, const verify_output *to, 
                         const verify_report *report)
 {
     text_output output;
-    if (to->format == FORMAT_JSON)
-        return run_print_json_to(options, to->paths.text, verify_report_json(report, verify));
+    if (to->format == RESULT_JSON) return print_json_to(options, to->paths.text, verify_report_json(report, verify));
     const int status = text_output_open(options, to->paths.text, &output);
     if (status != EXIT_OK) return status;
     if (verify_report_print(report, verify, output.file, to->format)) return text_output_close(options, &output);
@@ -156,7 +157,7 @@ static bool check_mutation_output(const common_options *options, const verify_ou
         say_usage(options, "--out: '%s' is a picture, and --mutate draws none", to->paths.figures[0]);
         return false;
     }
-    if (to->format == FORMAT_TABLE || to->format == FORMAT_JSON) return true;
+    if (to->format == RESULT_TEXT || to->format == RESULT_JSON) return true;
     say_usage(options, "--mutate prints text or JSON, and is asked for another format by --format, --latex or what "
                        "--out ends in");
     return false;
@@ -173,7 +174,7 @@ static json_t *describe_mutations(void)
 static int list_mutations(const common_options *options, const verify_output *to)
 {
     text_output output;
-    if (to->format == FORMAT_JSON) return run_print_json_to(options, to->paths.text, describe_mutations());
+    if (to->format == RESULT_JSON) return print_json_to(options, to->paths.text, describe_mutations());
     const int status = text_output_open(options, to->paths.text, &output);
     if (status != EXIT_OK) return status;
     for (const mutation *m = mutation_list(); m->name; m++) fprintf(output.file, "%s %s\n", m->name, m->description);
@@ -184,11 +185,11 @@ static int print_verdict(const common_options *options, const verify_output *to,
                          const verify_report *report)
 {
     const bool caught = report->failures > 0;
-    if (to->format == FORMAT_JSON)
-        return run_print_json_to(options, to->paths.text,
-                                 json_pack("{s:s, s:s, s:b, s:I, s:I}", "schema", "deberta-verify-mutation/1",
-                                           "mutation", name, "caught", caught, "checks", (json_int_t)report->count,
-                                           "failures", (json_int_t)report->failures));
+    if (to->format == RESULT_JSON)
+        return print_json_to(options, to->paths.text,
+                             json_pack("{s:s, s:s, s:b, s:I, s:I}", "schema", "deberta-verify-mutation/1", "mutation",
+                                       name, "caught", caught, "checks", (json_int_t)report->count, "failures",
+                                       (json_int_t)report->failures));
     text_output output;
     const int status = text_output_open(options, to->paths.text, &output);
     if (status != EXIT_OK) return status;
@@ -235,7 +236,7 @@ static int verify_one(const verify_request *request, const verify_options *verif
     const reading_options *reading = &request->reading;
     input_batch input = {0};
     deberta_model *model = NULL;
-    int status = run_open_model(options, &model);
+    int status = open_model(options, &model);
     if (status != EXIT_OK) return status;
     const deberta_model_info info = *deberta_model_describe(model);
     deberta_model_free(&model);
@@ -278,7 +279,7 @@ static int run(const common_options *options)
     deberta_error error = {0};
     verify_output output;
     int status = EXIT_OK;
-    if (check_request(request) != EXIT_OK || !table_format_read(options, &output.format) ||
+    if (check_request(request) != EXIT_OK || !result_format_read(options, &output.format) ||
         !output_paths_read(options, &output.paths))
         return EXIT_USAGE;
     if (request->mutate) return mutate(options, &verify, &output, request->mutate);
@@ -315,7 +316,7 @@ static const option options[] = {
     {"mutate", 0, "NAME",
      "put a fault into the engine: exit 1 if it is noticed, 0 if not; `list` names them; text or JSON",
      TEXT_AT(verify_request, mutate)},
-    TABLE_FORMAT_OPTIONS,
+    RESULT_FORMAT_OPTIONS,
     {.name = NULL},
 };
 

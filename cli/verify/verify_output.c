@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/verify/verify_output.h"
+#include "output/text_table.h"
 
 #include <string.h>
 
@@ -106,10 +107,10 @@ static void add_error_cells(text_table *table, const verify_row *row, bool wide)
     if (wide) text_table_add(table, "%s", row->where);
 }
 
-static bool print_table(const verify_report *report, FILE *out, table_format format)
+static bool print_table(const verify_report *report, FILE *out, result_format format)
 {
     /* Where the worst is takes a third of a line: in the plain table only failures say it. */
-    const bool wide = format == FORMAT_CSV || format == FORMAT_MARKDOWN;
+    const bool wide = format == RESULT_CSV || format == RESULT_MARKDOWN;
     static const char *const titles[] = {"what",  "isa",   "values",    "bits differ", "worst",
                                          "p99.9", "limit", "worst ULP", "p99.9 ULP",   "worst at"};
     enum { BITS = 3 };
@@ -127,7 +128,7 @@ static bool print_table(const verify_report *report, FILE *out, table_format for
         if (!report->errors_only) text_table_add(&table, "%zu", row->differing);
         add_error_cells(&table, row, wide);
     }
-    const bool fine = text_table_print(&table, out, table_format_style(format));
+    const bool fine = text_table_print(&table, out, format);
     text_table_free(&table);
     return fine;
 }
@@ -179,9 +180,9 @@ static void print_growth(const verify_report *report, FILE *out)
     }
 }
 
-bool verify_report_print(const verify_report *report, const verify_options *verify, FILE *out, table_format format)
+bool verify_report_print(const verify_report *report, const verify_options *verify, FILE *out, result_format format)
 {
-    const bool text = format == FORMAT_TABLE || format == FORMAT_MARKDOWN;
+    const bool text = format == RESULT_TEXT || format == RESULT_MARKDOWN;
     if (text) {
         fprintf(out, "errors against float64 in eps x sum of |terms| (kernels) or eps x largest magnitude (models), "
                      "eps = 2^-23,\nand in units of the last place of each value\n\n");

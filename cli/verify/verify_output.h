@@ -5,13 +5,13 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "command/table_format.h"
+#include "command/result_output.h"
 #include "check/verify.h"
 
 /* {"schema": "deberta-verify/1", "checks", "failures", "tiers": [...], "results": [...]} */
 json_t *verify_report_json(const verify_report *report, const verify_options *verify);
 /* In every format but JSON. Tiers that agree in every number share a row. False if memory ran out. */
-bool verify_report_print(const verify_report *report, const verify_options *verify, FILE *out, table_format format);
+bool verify_report_print(const verify_report *report, const verify_options *verify, FILE *out, result_format format);
 
 #if HAVE_VIZ
 #include "viz/figure.h"

@@ -9,7 +9,7 @@
 
 #include "core/base/path.h"
 #include "core/base/status.h"
-#include "command/run.h"
+#include "command/options.h"
 #include "command/input/text_source.h"
 #include "command/input/token_label.h"
 #include "core/io/input_file.h"

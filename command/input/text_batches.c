@@ -5,7 +5,8 @@
 #include <string.h>
 
 #include "command/input/input.h"
-#include "command/run.h"
+#include "command/open_model.h"
+#include "command/options.h"
 #include "core/base/clock.h"
 #include "core/base/status.h"
 
@@ -21,7 +22,7 @@ static int open_tokenizer(text_batches *batches)
     const char *folder = options->arguments[0];
     if (strncmp(folder, "synthetic:", 10) == 0)
         return say_usage(options, "a made-up model has no tokenizer, so it cannot read texts");
-    if (!run_is_model_place(options)) return EXIT_INPUT;
+    if (!check_model_place(options)) return EXIT_INPUT;
     if (deberta_tokenizer_open(&batches->tokenizer, folder, &error) == DEBERTA_OK) return EXIT_OK;
     return say_error(options, &error);
 }
@@ -35,7 +36,7 @@ int text_batches_open(text_batches *batches, const reading_options *options, uns
     batches->session_options.features = features;
     /* The tokenizer first: it is quick, and its absence should not show after a large model was packed. */
     int status = open_tokenizer(batches);
-    if (status == EXIT_OK) status = run_open_model(&options->common, &batches->model);
+    if (status == EXIT_OK) status = open_model(&options->common, &batches->model);
     if (status != EXIT_OK) return status;
     batches->info = *deberta_model_describe(batches->model);
     if (!input_token_limit(options, &batches->info, &batches->cut)) return EXIT_USAGE;

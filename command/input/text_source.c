@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "command/run.h"
+#include "command/options.h"
 #include "command/input/text_stream.h"
 #include "core/base/grow.h"
 #include "core/base/status.h"

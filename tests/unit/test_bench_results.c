@@ -89,20 +89,20 @@ __attribute__((noinline)) static char *text_of(deberta_status (*print)(const ben
 static deberta_status as_json(const bench_results *r, FILE *out) { return bench_results_write_json(r, out, NULL); }
 static deberta_status as_plain(const bench_results *r, FILE *out)
 {
-    return bench_results_print(r, out, TEXT_TABLE_PLAIN, NULL);
+    return bench_results_print(r, out, RESULT_TEXT, NULL);
 }
 static deberta_status as_markdown(const bench_results *r, FILE *out)
 {
-    return bench_results_print(r, out, TEXT_TABLE_MARKDOWN, NULL);
+    return bench_results_print(r, out, RESULT_MARKDOWN, NULL);
 }
 static deberta_status as_csv(const bench_results *r, FILE *out)
 {
-    return bench_results_print(r, out, TEXT_TABLE_CSV, NULL);
+    return bench_results_print(r, out, RESULT_CSV, NULL);
 }
 static deberta_status as_trends(const bench_results *r, FILE *out) { return trends_print(r, out, NULL); }
 static deberta_status as_breakdowns(const bench_results *r, FILE *out)
 {
-    return bench_results_print_breakdowns(r, out, TEXT_TABLE_PLAIN, NULL);
+    return bench_results_print_breakdowns(r, out, RESULT_TEXT, NULL);
 }
 
 static deberta_status read_text(bench_results *results, const char *text, deberta_error *err)
@@ -377,7 +377,7 @@ static void test_long_cells_are_whole(void **state)
     text_table_add(&table, "%s", word);
     FILE *out = open_memstream(&text, &length);
     assert_non_null(out);
-    assert_true(text_table_print(&table, out, TEXT_TABLE_CSV));
+    assert_true(text_table_print(&table, out, RESULT_CSV));
     fclose(out);
     assert_int_equal(length, sizeof word); /* a line end in place of the NUL */
     free(text);

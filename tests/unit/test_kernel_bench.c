@@ -122,7 +122,7 @@ static void test_every_operation_runs(void **state)
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
-    assert_int_equal(kernel_bench_print(&found, &list, out, TEXT_TABLE_CSV, NULL), DEBERTA_OK);
+    assert_int_equal(kernel_bench_print(&found, &list, out, RESULT_CSV, NULL), DEBERTA_OK);
     fclose(out);
     assert_non_null(strstr(text, "\npack rows=19 depth=7,scalar,"));
     free(text);

@@ -1,30 +1,29 @@
-/* --format, --json and, where a command has it, --latex: how a command prints its tables. SPDX-License-Identifier: MIT
- */
-#ifndef COMMAND_TABLE_FORMAT_H
-#define COMMAND_TABLE_FORMAT_H
+/* How a command prints its result, and where: --format, --json and, where a command has it, --latex.
+ * SPDX-License-Identifier: MIT */
+#ifndef COMMAND_RESULT_OUTPUT_H
+#define COMMAND_RESULT_OUTPUT_H
 
-#include "output/text_table.h"
 #include "command/options.h"
+#include "output/result.h"
 
-typedef enum table_format { FORMAT_TABLE, FORMAT_MARKDOWN, FORMAT_CSV, FORMAT_JSON, FORMAT_LATEX } table_format;
-
-extern const char *const table_format_names[], *const table_format_names_no_latex[],
-                                                   *const table_format_names_no_json[];
+extern const char *const result_format_names[], *const result_format_names_no_latex[],
+                                                    *const result_format_names_no_json[];
 
 /* What the options say; without them, what --out ends in. False after saying that there is no such format, or that two
  * were asked for. */
-bool table_format_read(const common_options *options, table_format *format);
+bool result_format_read(const common_options *options, result_format *format);
 /* The same for what is a table alone. */
-bool table_format_read_no_json(const common_options *options, table_format *format);
-/* Of anything but JSON. */
-text_table_style table_format_style(table_format format);
+bool result_format_read_no_json(const common_options *options, result_format *format);
 
-#define TABLE_FORMAT_OPTIONS                                                                                           \
+/* The result into a file, or for path NULL to stdout. The exit code. */
+int print_result(const common_options *options, const char *path, const result *r, result_format format);
+
+#define RESULT_FORMAT_OPTIONS                                                                                          \
     {"format",                                                                                                         \
      0,                                                                                                                \
      "NAME",                                                                                                           \
      "table (default), md, csv, json or latex; without it, what --out ends in",                                        \
-     CHOICE_AT(common_options, format, table_format_names),                                                            \
+     CHOICE_AT(common_options, format, result_format_names),                                                           \
      .role = OPTION_SHOWS},                                                                                            \
     {                                                                                                                  \
         "latex", 0, NULL, "the same as --format latex: a booktabs table, printed or in --out; takes no file",          \
