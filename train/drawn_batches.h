@@ -5,15 +5,14 @@
 #ifndef TRAIN_DRAWN_BATCHES_H
 #define TRAIN_DRAWN_BATCHES_H
 
+#include "train/batch_order.h"
 #include "train/corpus.h"
 #include "train/masking.h"
 #include "train/step_batch.h"
 
 typedef struct drawn_options {
     masking_options masking;
-    uint32_t seed;
-    bool in_order;                        /* held-out texts: not shuffled, and no step goes over the end of an epoch */
-    size_t batch_sequences, batch_tokens; /* what a step ends before; 0: no such limit. One of them is given */
+    batch_order_options order;
 } drawn_options;
 
 typedef struct drawn_batches drawn_batches;

@@ -36,16 +36,14 @@ static deberta_status draw_batches(train_data *data, const train_options *o, con
                     .max_ngram = o->max_ngram,
                     .mask_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK),
                     .vocabulary = deberta_tokenizer_vocabulary_size(tokenizer)},
-        .seed = (uint32_t)o->seed,
-        .batch_sequences = train_batch_sequences(o),
-        .batch_tokens = o->batch_tokens,
+        .order = {.seed = (uint32_t)o->seed, .batch_items = train_batch_sequences(o), .batch_tokens = o->batch_tokens},
     };
     DEBERTA_TRY(drawn_batches_open(&data->drawn, &data->corpus, &options, err));
     data->source = drawn_batches_source(data->drawn);
     data->most_tokens = drawn_batches_most_tokens(data->drawn);
     if (!o->held_out.count) return DEBERTA_OK;
     drawn_options in_order = options;
-    in_order.in_order = true;
+    in_order.order.in_order = true;
     DEBERTA_TRY(drawn_batches_open(&data->held_out, &data->held_out_corpus, &in_order, err));
     data->held_out_source = drawn_batches_source(data->held_out);
     data->most_tokens = maximum(data->most_tokens, drawn_batches_most_tokens(data->held_out));

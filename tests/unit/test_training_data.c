@@ -162,7 +162,7 @@ static void test_steps(void **state)
                  "aaaaaaaaaaaaaa");
     read_corpus(&texts, content, 32);
     const drawn_options options = {.masking = {MASKING_NGRAM, 1, HIDDEN, VOCABULARY},
-                                   .batch_sequences = STEP_SEQUENCES};
+                                   .order = {.batch_items = STEP_SEQUENCES}};
     assert_int_equal(texts.sequences, SEQUENCES);
     assert_int_equal(drawn_batches_open(&batches, &texts, &options, NULL), DEBERTA_OK);
     for (size_t step = 0; step < STEPS; step++) read_step(batches, step, &inorder[step]);
