@@ -194,7 +194,7 @@ static void test_token_limit(void **state)
     size_t sequences = 0, tokens = 0;
     read_corpus(&texts, "One two three four five six.\n\nSeven.\n\nEight nine ten.\n\nEleven twelve.\n", 32);
     const drawn_options options = {.masking = {MASKING_NGRAM, 1, HIDDEN, VOCABULARY},
-                                   .batch_tokens = texts.longest + 3};
+                                   .order = {.batch_tokens = texts.longest + 3}};
     assert_int_equal(drawn_batches_open(&batches, &texts, &options, NULL), DEBERTA_OK);
     assert_int_equal(drawn_batches_most_tokens(batches), texts.longest + 3);
     for (size_t step = 0; step < 40; step++) {
@@ -206,7 +206,7 @@ static void test_token_limit(void **state)
     }
     assert_true(sequences / texts.sequences * texts.tokens <= tokens);
     drawn_batches_close(&batches);
-    const drawn_options small = {.masking = options.masking, .batch_tokens = texts.longest - 1};
+    const drawn_options small = {.masking = options.masking, .order = {.batch_tokens = texts.longest - 1}};
     assert_int_equal(drawn_batches_open(&batches, &texts, &small, NULL), DEBERTA_E_ARGUMENT);
     corpus_free(&texts);
 }
