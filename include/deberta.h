@@ -508,6 +508,134 @@ DEBERTA_API const char *deberta_kernel_name(deberta_isa isa, size_t kernel, cons
 DEBERTA_API size_t deberta_position_row(const deberta_model_info *info, deberta_reference reference,
                                         ptrdiff_t distance);
 
+/* ------------------------------------------------------------------------------------------------------- training */
+
+/* A trainer holds one model, or a generator and a discriminator of replaced tokens: weights in float32, gradients, the
+ * optimiser's moments, and what is trained on. What is computed, and in which order, is in docs/training.md. It serves
+ * one call at a time.
+ *
+ *     deberta_trainer_options options = DEBERTA_TRAINER_DEFAULTS;
+ *     const char *texts[] = {"corpus.txt"};
+ *     options.model = "deberta-v3-small", options.texts = texts, options.text_count = 1;
+ *     options.steps = 1000, options.folder = "trained";
+ *     if (deberta_trainer_open(&trainer, &options, &error) != DEBERTA_OK || ...
+ *         deberta_trainer_run(trainer, NULL, NULL, &finished, &error) != DEBERTA_OK) puts(error.message);
+ *     deberta_trainer_free(&trainer);                                                   // docs/example_training.c */
+typedef struct deberta_trainer deberta_trainer;
+
+typedef enum deberta_training_task {
+    DEBERTA_TRAIN_MLM = 0,
+    DEBERTA_TRAIN_RTD,
+    DEBERTA_TRAIN_SEQUENCE,
+    DEBERTA_TRAIN_CHOICE,
+    DEBERTA_TRAIN_TOKEN,
+    DEBERTA_TRAIN_QA
+} deberta_training_task;
+
+typedef enum deberta_training_head {
+    DEBERTA_TRAIN_HEAD_AUTO = 0, /* mlm_emd where the model has it */
+    DEBERTA_TRAIN_HEAD_MLM,
+    DEBERTA_TRAIN_HEAD_MLM_EMD
+} deberta_training_head;
+
+typedef enum deberta_optimizer { DEBERTA_ADAMW = 0, DEBERTA_XADAM } deberta_optimizer;
+typedef enum deberta_schedule {
+    DEBERTA_SCHEDULE_LINEAR = 0,
+    DEBERTA_SCHEDULE_MICROSOFT,
+    DEBERTA_SCHEDULE_CONSTANT
+} deberta_schedule;
+typedef enum deberta_masking { DEBERTA_MASKING_NGRAM = 0, DEBERTA_MASKING_UNIFORM } deberta_masking;
+
+/* Begin with DEBERTA_TRAINER_DEFAULTS: 0 is a value here, such as a weight decay of 0. */
+typedef struct deberta_trainer_options {
+    size_t struct_size;
+    deberta_training_task task;
+    const char *model;     /* a folder; of a pair the discriminator's */
+    const char *generator; /* a folder; NULL: one model is trained */
+
+    /* What is trained on: one of the three. */
+    const char *batch;        /* safetensors: ids and labels of one step, for deberta_trainer_gradients */
+    const char *batches;      /* the same with a leading axis of steps, used round and round */
+    const char *const *texts; /* [text_count]: files, one text a line, documents between empty lines */
+    size_t text_count;
+    const char *const
+        *held_out; /* [held_out_count]: texts whose loss is logged at the end and every eval_every steps */
+    size_t held_out_count;
+
+    /* How texts are drawn. */
+    size_t sequence_tokens;               /* 0: 512, or what the model has places for */
+    size_t batch_sequences, batch_tokens; /* what a step ends before; both 0: 16 sequences */
+    deberta_masking masking;
+    size_t max_ngram;
+    size_t seed; /* below 2^32 */
+
+    /* A step. */
+    deberta_training_head head;
+    deberta_reference reference;
+    double rtd_weight, sift_weight;
+    size_t shards; /* a power of two */
+
+    /* Updates; steps 0: gradients alone. */
+    deberta_optimizer optimizer;
+    deberta_schedule schedule;
+    double learning_rate, weight_decay, beta1, beta2, epsilon, layer_decay;
+    double clip; /* largest norm; 0: any */
+    size_t steps, warmup;
+
+    /* A run in a folder. */
+    const char *folder;
+    int resume;                                         /* from its latest checkpoint */
+    size_t checkpoint_every, keep, stop_at, eval_every; /* steps, 0: never; keep: checkpoints */
+
+    /* No bit depends on these. */
+    deberta_isa isa;
+    size_t threads;
+} deberta_trainer_options;
+
+#define DEBERTA_TRAINER_DEFAULTS                                                                                       \
+    {                                                                                                                  \
+        .struct_size = sizeof(deberta_trainer_options), .max_ngram = 1, .rtd_weight = 50, .shards = 16,                \
+        .learning_rate = 1e-4, .weight_decay = 0.01, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6, .layer_decay = 1,  \
+        .clip = 1, .keep = 2                                                                                           \
+    }
+
+/* What became of a step. */
+typedef struct deberta_training_step {
+    size_t step;  /* counted from 1 */
+    size_t steps; /* of the whole run */
+    double loss;  /* what the gradients are those of; of a pair the generator's + weight times the discriminator's */
+    double loss_clean;                         /* with sift_weight: without the moved input */
+    double loss_generator, loss_discriminator; /* of a pair */
+    double gradient_norm;                      /* before clipping; of a pair that of both together, which are: */
+    double gradient_norm_generator, gradient_norm_discriminator;
+    double learning_rate;
+    double epoch; /* of the texts */
+    size_t sequences, tokens, labelled;
+} deberta_training_step;
+
+/* Opens models and data; with resume also the checkpoint, whose recipe must be the same. DEBERTA_E_ARGUMENT: options
+ * that do not fit each other, sequences that do not fit the model, another recipe. DEBERTA_E_UNSUPPORTED: a head that
+ * the model lacks. */
+DEBERTA_API deberta_status deberta_trainer_open(deberta_trainer **trainer, const deberta_trainer_options *options,
+                                                deberta_error *err);
+DEBERTA_API void deberta_trainer_free(deberta_trainer **trainer);
+/* Updates that are behind. */
+DEBERTA_API size_t deberta_trainer_steps_done(const deberta_trainer *trainer);
+/* Gradients of the step that is next, no update. path: NULL, or the safetensors file for losses and gradients. */
+DEBERTA_API deberta_status deberta_trainer_gradients(deberta_trainer *trainer, const char *path,
+                                                     deberta_training_step *step, deberta_error *err);
+/* One update, without files. DEBERTA_E_FORMAT: a loss or gradient that is not finite; nothing is changed then. */
+DEBERTA_API deberta_status deberta_trainer_step(deberta_trainer *trainer, deberta_training_step *step,
+                                                deberta_error *err);
+/* All updates to the last, or to stop_at, with log, checkpoints and at last the model in options.folder, which must be
+ * new or empty unless it is gone on from. on_step: NULL, or told of each; other than 0 stops behind it with a
+ * checkpoint. *finished: whether the last step is behind. */
+DEBERTA_API deberta_status deberta_trainer_run(deberta_trainer *trainer,
+                                               int (*on_step)(void *context, const deberta_training_step *step),
+                                               void *context, int *finished, deberta_error *err);
+/* The model as any program opens it, into a folder that exists; of a pair into generator/ and discriminator/ in it. */
+DEBERTA_API deberta_status deberta_trainer_save(const deberta_trainer *trainer, const char *folder, deberta_error *err);
+
 #endif
 
 #ifdef __cplusplus

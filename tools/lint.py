@@ -39,7 +39,7 @@ MAY_INCLUDE = {
     "bench": ["include/", "core/", "output/", "reference/sleef_math.h", "bench/"],  # SLEEF: rows beside ours
     "command": PROGRAM,
     "studies": [*PROGRAM, "studies/"],
-    "cli": [*PROGRAM, "reference/", "train/", "cli/"],
+    "cli": [*PROGRAM, "reference/", "cli/"],
     "explorer": [*PROGRAM, "cli/", "explorer/"],
     "program": [*PROGRAM, "studies/", "cli/", "explorer/"],
     "tests": ROOMS,

@@ -116,8 +116,6 @@ static deberta_status remove_older(const char *folder, size_t step, size_t keep,
 
 /* ---------------------------------------------------------------------------------------------------------- writing */
 
-static size_t steps_behind(const run_parts *parts) { return parts->items[0].training->optimizer.done; }
-
 deberta_status run_parts_save(const run_parts *parts, const char *folder, deberta_error *err)
 {
     if (parts->pair) pair_share_tables(parts->pair);
@@ -160,7 +158,7 @@ static deberta_status fill_folder(const run_parts *parts, const char *folder, co
         join(path, folder, parts->items[i].name);
         DEBERTA_TRY(save_moments(path, &training->learner->set, &training->optimizer, err));
     }
-    DEBERTA_TRY(write_state(folder, steps_behind(parts), recipe, err));
+    DEBERTA_TRY(write_state(folder, run_parts_done(parts), recipe, err));
     return sync_folder(folder, err);
 }
 
@@ -168,7 +166,7 @@ deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, 
                                     deberta_error *err)
 {
     char unfinished[RUN_PATH_BYTES], path[RUN_PATH_BYTES];
-    const size_t step = steps_behind(parts);
+    const size_t step = run_parts_done(parts);
     join(unfinished, folder, ".checkpoint");
     checkpoint_name(path, folder, step);
     DEBERTA_TRY(remove_folder(unfinished, err));

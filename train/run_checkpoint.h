@@ -8,22 +8,9 @@
 
 #include <jansson.h>
 
-#include "train/pair.h"
+#include "train/run_step.h"
 
 enum { RUN_PATH_BYTES = 4096 };
-
-/* What is trained: one model, or the two of a pair. */
-typedef struct run_part {
-    const char *name; /* of its folder; "": none of its own */
-    const char *source_folder;
-    training *training;
-} run_part;
-
-typedef struct run_parts {
-    run_part items[2];
-    size_t count;
-    training_pair *pair; /* NULL: one model */
-} run_parts;
 
 typedef struct run_checkpoint {
     size_t step; /* updates that are behind */

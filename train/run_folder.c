@@ -71,55 +71,35 @@ static deberta_status flush_log(FILE *log, const char *folder, deberta_error *er
     return DEBERTA_OK;
 }
 
-static void begin_line(FILE *log, size_t step, double loss)
+static deberta_status write_line(FILE *log, const training_run *run, const deberta_training_step *step, double seconds,
+                                 deberta_error *err)
 {
-    fprintf(log, "{\"step\": %zu, \"loss\": %.17g, ", step, loss);
-}
-
-/* What is in every line, and its end. */
-static deberta_status end_line(FILE *log, const char *folder, const step_report *report, double began,
-                               deberta_error *err)
-{
+    fprintf(log, "{\"step\": %zu, \"loss\": %.17g, ", step->step, step->loss);
+    if (run->parts.items[0].training->options.sift_weight > 0)
+        fprintf(log, "\"loss_clean\": %.17g, ", step->loss_clean);
+    if (run->parts.pair) {
+        fprintf(log, "\"loss_generator\": %.17g, \"loss_discriminator\": %.17g, ", step->loss_generator,
+                step->loss_discriminator);
+        fprintf(log, "\"gradient_norm_generator\": %.17g, \"gradient_norm_discriminator\": %.17g, ",
+                step->gradient_norm_generator, step->gradient_norm_discriminator);
+    } else {
+        fprintf(log, "\"gradient_norm\": %.17g, ", step->gradient_norm);
+    }
     fprintf(log, "\"learning_rate\": %.17g, \"sequences\": %zu, \"tokens\": %zu, \"labelled\": %zu, ",
-            report->learning_rate, report->sequences, report->result.tokens, report->result.labelled);
-    fprintf(log, "\"epoch\": %.17g, \"seconds\": %.3f}\n", report->epoch, clock_seconds() - began);
-    return flush_log(log, folder, err);
+            step->learning_rate, step->sequences, step->tokens, step->labelled);
+    fprintf(log, "\"epoch\": %.17g, \"seconds\": %.3f}\n", step->epoch, seconds);
+    return flush_log(log, run->folder, err);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ steps */
 
-static deberta_status step_model(training *model, FILE *log, const char *folder, step_report *report,
-                                 deberta_error *err)
-{
-    const double began = clock_seconds();
-    DEBERTA_TRY(training_step(model, report, err));
-    begin_line(log, report->step, report->result.loss);
-    if (model->options.sift_weight > 0) fprintf(log, "\"loss_clean\": %.17g, ", report->result.head_loss);
-    fprintf(log, "\"gradient_norm\": %.17g, ", report->gradient_norm);
-    return end_line(log, folder, report, began, err);
-}
-
-static deberta_status step_pair(training_pair *pair, FILE *log, const char *folder, step_report *report,
-                                deberta_error *err)
-{
-    const double began = clock_seconds();
-    pair_report both;
-    DEBERTA_TRY(pair_step(pair, &both, err));
-    *report = both.discriminator;
-    begin_line(log, both.generator.step, both.loss);
-    fprintf(log, "\"loss_generator\": %.17g, \"loss_discriminator\": %.17g, ", both.generator.result.head_loss,
-            both.discriminator.result.head_loss);
-    fprintf(log, "\"gradient_norm_generator\": %.17g, \"gradient_norm_discriminator\": %.17g, ",
-            both.generator.gradient_norm, both.discriminator.gradient_norm);
-    return end_line(log, folder, &both.generator, began, err);
-}
-
 static deberta_status take_step(const training_run *run, FILE *log, bool *goes_on, deberta_error *err)
 {
-    step_report report;
-    DEBERTA_TRY(run->parts.pair ? step_pair(run->parts.pair, log, run->folder, &report, err)
-                                : step_model(run->parts.items[0].training, log, run->folder, &report, err));
-    if (run->on_step && run->on_step(run->context, &report) != 0) *goes_on = false;
+    deberta_training_step step;
+    const double began = clock_seconds();
+    DEBERTA_TRY(run_parts_step(&run->parts, &step, err));
+    DEBERTA_TRY(write_line(log, run, &step, clock_seconds() - began, err));
+    if (run->on_step && run->on_step(run->context, &step) != 0) *goes_on = false;
     return DEBERTA_OK;
 }
 

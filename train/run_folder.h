@@ -7,8 +7,8 @@
 
 #include "train/run_checkpoint.h"
 
-/* Told of each step (of a pair: of the discriminator's). Other than 0 stops behind it, with a checkpoint. */
-typedef int (*step_listener)(void *context, const step_report *report);
+/* Told of each step. Other than 0 stops behind it, with a checkpoint. */
+typedef int (*step_listener)(void *context, const deberta_training_step *step);
 
 typedef struct training_run {
     run_parts parts;

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/train/train_options.h"
 
-#include "train/masking.h"
-
 #define MOST_STEPS  1000000000
 #define MOST_TOKENS 16777216
 
-enum { DEFAULT_BATCH_SEQUENCES = 16 };
+/* The library checks them again: what it accepts stands in include/deberta.h. */
+enum { MOST_SHARDS = 64, MOST_NGRAM = 16 };
 
 static const char *const head_words[] = {"auto", "mlm", "mlm_emd", NULL};
 static const char *const optimizer_words[] = {"adamw", "xadam", NULL};
@@ -15,18 +14,7 @@ static const char *const masking_words[] = {"ngram", "uniform", NULL};
 static const char *const schedule_words[] = {"linear", "microsoft", "constant", NULL};
 
 const train_options train_defaults = {
-    .dropout = 1, /* not given: see train_options_check */
-    .rtd_weight = 50,
-    .shards = DEFAULT_SHARDS,
-    .learning_rate = 1e-4,
-    .weight_decay = 0.01,
-    .beta1 = 0.9,
-    .beta2 = 0.999,
-    .epsilon = 1e-6,
-    .clip = 1,
-    .layer_decay = 1,
-    .max_ngram = 1,
-    .keep = 2,
+    .trainer = DEBERTA_TRAINER_DEFAULTS, .dropout = 1, /* not given: see train_options_check */
 };
 
 /* Rows that all tasks have: data, then the recipe of a run. */
@@ -35,7 +23,7 @@ const train_options train_defaults = {
      0,                                                                                                                \
      "FILE",                                                                                                           \
      "one step: ids and labels, safetensors; gradients, no update",                                                    \
-     TEXT_AT(train_options, batch),                                                                                    \
+     TEXT_AT(train_options, trainer.batch),                                                                            \
      .not_with = "batches steps"},                                                                                     \
         {"gradients",                                                                                                  \
          0,                                                                                                            \
@@ -48,31 +36,31 @@ const train_options train_defaults = {
          0,                                                                                                            \
          "FILE",                                                                                                       \
          "a run: the same with a leading axis of steps, used round and round",                                         \
-         TEXT_AT(train_options, batches),                                                                              \
+         TEXT_AT(train_options, trainer.batches),                                                                      \
          .needs = "steps"},                                                                                            \
         {"steps",                                                                                                      \
          0,                                                                                                            \
          "N",                                                                                                          \
          "updates of the run; the trained model and log.jsonl go to the folder --out",                                 \
-         SIZE_AT(train_options, steps, 1, MOST_STEPS),                                                                 \
+         SIZE_AT(train_options, trainer.steps, 1, MOST_STEPS),                                                         \
          .needs = STEPS_NEED},                                                                                         \
         {"checkpoint-every",                                                                                           \
          0,                                                                                                            \
          "N",                                                                                                          \
          "steps after which a checkpoint is written (default: only where a run stops)",                                \
-         SIZE_AT(train_options, checkpoint_every, 1, MOST_STEPS),                                                      \
+         SIZE_AT(train_options, trainer.checkpoint_every, 1, MOST_STEPS),                                              \
          .needs = "steps"},                                                                                            \
         {"keep",                                                                                                       \
          0,                                                                                                            \
          "N",                                                                                                          \
          "the latest checkpoints, older ones are removed (default 2)",                                                 \
-         SIZE_AT(train_options, keep, 1, MOST_STEPS),                                                                  \
+         SIZE_AT(train_options, trainer.keep, 1, MOST_STEPS),                                                          \
          .needs = "steps"},                                                                                            \
         {"stop-at",                                                                                                    \
          0,                                                                                                            \
          "N",                                                                                                          \
          "write a checkpoint behind step N and stop; the schedule stays that of all steps",                            \
-         SIZE_AT(train_options, stop_at, 1, MOST_STEPS),                                                               \
+         SIZE_AT(train_options, trainer.stop_at, 1, MOST_STEPS),                                                       \
          .needs = "steps"},                                                                                            \
         {"resume",                                                                                                     \
          0,                                                                                                            \
@@ -82,25 +70,27 @@ const train_options train_defaults = {
          .needs = "steps"},                                                                                            \
         {"dropout", 0, "P", "must be 0: there is no dropout yet", NUMBER_AT(train_options, dropout, 0, 1)},            \
         {"shards", 0, "N", "parts that sums over tokens are cut into, a power of two (default 16)",                    \
-         SIZE_AT(train_options, shards, 1, MAX_ROW_PARTS)},                                                            \
+         SIZE_AT(train_options, trainer.shards, 1, MOST_SHARDS)},                                                      \
         {"optimizer", 0, "NAME", "adamw (default) or xadam, Microsoft's",                                              \
-         CHOICE_AT(train_options, optimizer, optimizer_words)},                                                        \
-        {"learning-rate", 0, "RATE", "at its peak (default 1e-4)", NUMBER_AT(train_options, learning_rate, 0, 1e6)},   \
+         CHOICE_AT(train_options, trainer.optimizer, optimizer_words)},                                                \
+        {"learning-rate", 0, "RATE", "at its peak (default 1e-4)",                                                     \
+         NUMBER_AT(train_options, trainer.learning_rate, 0, 1e6)},                                                     \
         {"schedule", 0, "NAME", "linear (default), microsoft or constant",                                             \
-         CHOICE_AT(train_options, schedule, schedule_words)},                                                          \
+         CHOICE_AT(train_options, trainer.schedule, schedule_words)},                                                  \
         {"warmup", 0, "N", "steps in which the rate rises from 0 (default 0)",                                         \
-         SIZE_AT(train_options, warmup, 0, MOST_STEPS)},                                                               \
+         SIZE_AT(train_options, trainer.warmup, 0, MOST_STEPS)},                                                       \
         {"weight-decay", 0, "D", "of all but biases and norms (default 0.01)",                                         \
-         NUMBER_AT(train_options, weight_decay, 0, 1)},                                                                \
-        {"beta1", 0, "B", "decay of the first moment (default 0.9)", NUMBER_AT(train_options, beta1, 0, 1)},           \
-        {"beta2", 0, "B", "decay of the second moment (default 0.999)", NUMBER_AT(train_options, beta2, 0, 1)},        \
+         NUMBER_AT(train_options, trainer.weight_decay, 0, 1)},                                                        \
+        {"beta1", 0, "B", "decay of the first moment (default 0.9)", NUMBER_AT(train_options, trainer.beta1, 0, 1)},   \
+        {"beta2", 0, "B", "decay of the second moment (default 0.999)",                                                \
+         NUMBER_AT(train_options, trainer.beta2, 0, 1)},                                                               \
         {"epsilon", 0, "E", "added to the root of the second moment (default 1e-6)",                                   \
-         NUMBER_AT(train_options, epsilon, 0, 1)},                                                                     \
+         NUMBER_AT(train_options, trainer.epsilon, 0, 1)},                                                             \
         {"clip", 0, "NORM", "largest norm of the gradients (default 1; 0: any)",                                       \
-         NUMBER_AT(train_options, clip, 0, 1e30)},                                                                     \
+         NUMBER_AT(train_options, trainer.clip, 0, 1e30)},                                                             \
     {                                                                                                                  \
         "layer-decay", 0, "D", "a layer's rate is D times that of the layer above (default 1)",                        \
-            NUMBER_AT(train_options, layer_decay, 0, 1)                                                                \
+            NUMBER_AT(train_options, trainer.layer_decay, 0, 1)                                                        \
     }
 
 const option train_options_table[] = {
@@ -110,24 +100,24 @@ const option train_options_table[] = {
 
 const option train_mlm_options_table[] = {
     {"head", 0, "NAME", "mlm or mlm_emd; auto (default) is mlm_emd where the model has it",
-     CHOICE_AT(train_options, head, head_words)},
+     CHOICE_AT(train_options, trainer.head, head_words)},
     {"text", 0, "FILE", "a run on these texts, one a line, documents between empty lines; may be repeated",
      TEXTS_AT(train_options, texts), .needs = "steps", .not_with = "batch batches"},
     {"sequence-tokens", 0, "N", "length of sequences with their frame (default 512, or what the model has places for)",
-     SIZE_AT(train_options, sequence_tokens, 3, MOST_TOKENS), .needs = "text"},
+     SIZE_AT(train_options, trainer.sequence_tokens, 3, MOST_TOKENS), .needs = "text"},
     {"batch-sequences", 0, "N", "sequences of a step (default 16, if there is no --batch-tokens)",
-     SIZE_AT(train_options, batch_sequences, 1, MOST_TOKENS), .needs = "text"},
+     SIZE_AT(train_options, trainer.batch_sequences, 1, MOST_TOKENS), .needs = "text"},
     {"batch-tokens", 0, "N", "a step ends before the sequence that would exceed N tokens",
-     SIZE_AT(train_options, batch_tokens, 3, MOST_TOKENS), .needs = "text"},
-    {"masking", 0, "NAME", "ngram (default), Microsoft's, or uniform", CHOICE_AT(train_options, masking, masking_words),
-     .needs = "text"},
+     SIZE_AT(train_options, trainer.batch_tokens, 3, MOST_TOKENS), .needs = "text"},
+    {"masking", 0, "NAME", "ngram (default), Microsoft's, or uniform",
+     CHOICE_AT(train_options, trainer.masking, masking_words), .needs = "text"},
     {"max-ngram", 0, "N", "words of the longest masked stretch (default 1: pieces, one by one)",
-     SIZE_AT(train_options, max_ngram, 1, MASKING_MOST_NGRAM), .needs = "text"},
+     SIZE_AT(train_options, trainer.max_ngram, 1, MOST_NGRAM), .needs = "text"},
     {"seed", 0, "N", "of the order of the texts and the masking (default 0)",
-     SIZE_AT(train_options, seed, 0, UINT32_MAX), .needs = "text"},
+     SIZE_AT(train_options, trainer.seed, 0, UINT32_MAX), .needs = "text"},
     {"eval", 0, "FILE", "held-out texts, whose loss is logged at the end; may be repeated",
      TEXTS_AT(train_options, held_out), .needs = "text"},
-    {"eval-every", 0, "N", "log it every N steps as well", SIZE_AT(train_options, eval_every, 1, MOST_STEPS),
+    {"eval-every", 0, "N", "log it every N steps as well", SIZE_AT(train_options, trainer.eval_every, 1, MOST_STEPS),
      .needs = "eval"},
     TRAIN_OPTIONS("batches text"),
     {.name = NULL},
@@ -135,53 +125,49 @@ const option train_mlm_options_table[] = {
 
 const option train_rtd_options_table[] = {
     {"generator", 0, "MODEL", "train this masked language model as well; tables are shared by difference",
-     TEXT_AT(train_options, generator)},
+     TEXT_AT(train_options, trainer.generator)},
     {"sharing", 0, "NAME", "how tables are shared: gdes, by difference, is the only way so far",
      CHOICE_AT(train_options, sharing, sharing_words), .needs = "generator"},
-    {"rtd-weight", 0, "W", "of the loss (default 50)", NUMBER_AT(train_options, rtd_weight, 0, 1e9)},
+    {"rtd-weight", 0, "W", "of the loss (default 50)", NUMBER_AT(train_options, trainer.rtd_weight, 0, 1e9)},
     TRAIN_OPTIONS("batches"),
     {.name = NULL},
 };
 
 const option train_sift_options_table[] = {
     {"sift", 0, "W", "scale-invariant fine-tuning: weight of the distance to a moved input",
-     NUMBER_AT(train_options, sift, 0, 1e9)},
+     NUMBER_AT(train_options, trainer.sift_weight, 0, 1e9)},
     TRAIN_OPTIONS("batches"),
     {.name = NULL},
 };
 
 int train_options_check(const train_options *o)
 {
-    if (!o->batch && !train_runs(o))
+    const deberta_trainer_options *t = &o->trainer;
+    if (!t->batch && !train_runs(o))
         return say_usage(&o->common, "expected --batch FILE, or --batches FILE --steps N --out FOLDER");
     if (train_runs(o) && !options_out(&o->common)) return say_usage(&o->common, "--steps needs --out FOLDER");
     if (o->dropout != 0) return option_wrong(&o->common, &o->dropout, "there is no dropout yet: give --dropout 0");
-    if (o->shards & (o->shards - 1)) return option_wrong(&o->common, &o->shards, "%zu is no power of two", o->shards);
-    if (o->masking == MASKING_UNIFORM && option_given(&o->common, &o->max_ngram))
-        return option_wrong(&o->common, &o->max_ngram, "uniform masking has no n-grams");
-    if (o->warmup > 0 && o->warmup > o->steps)
-        return option_wrong(&o->common, &o->warmup, "%zu steps of warm-up, but %zu steps", o->warmup, o->steps);
+    if (t->shards & (t->shards - 1)) return option_wrong(&o->common, &t->shards, "%zu is no power of two", t->shards);
+    if (t->masking == DEBERTA_MASKING_UNIFORM && option_given(&o->common, &t->max_ngram))
+        return option_wrong(&o->common, &t->max_ngram, "uniform masking has no n-grams");
+    if (t->warmup > 0 && t->warmup > t->steps)
+        return option_wrong(&o->common, &t->warmup, "%zu steps of warm-up, but %zu steps", t->warmup, t->steps);
     return EXIT_OK;
 }
 
-size_t train_batch_sequences(const train_options *o)
+deberta_trainer_options train_trainer_options(const train_options *o, deberta_training_task task)
 {
-    return o->batch_sequences || o->batch_tokens ? o->batch_sequences : DEFAULT_BATCH_SEQUENCES;
-}
-
-optimizer_options train_recipe(const train_options *o)
-{
-    return (optimizer_options){
-        .kind = (optimizer_kind)o->optimizer,
-        .schedule = (schedule_kind)o->schedule,
-        .learning_rate = o->learning_rate,
-        .beta1 = o->beta1,
-        .beta2 = o->beta2,
-        .epsilon = o->epsilon,
-        .weight_decay = o->weight_decay,
-        .clip = o->clip,
-        .layer_decay = o->layer_decay,
-        .steps = o->steps,
-        .warmup = o->warmup,
-    };
+    deberta_trainer_options t = o->trainer;
+    t.task = task;
+    t.model = o->common.arguments[0];
+    t.texts = o->texts.items;
+    t.text_count = o->texts.count;
+    t.held_out = o->held_out.items;
+    t.held_out_count = o->held_out.count;
+    t.reference = (deberta_reference)o->common.reference;
+    t.folder = train_runs(o) ? options_out(&o->common) : NULL;
+    t.resume = o->resume;
+    t.isa = o->common.isa;
+    t.threads = o->common.threads;
+    return t;
 }

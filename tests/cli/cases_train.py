@@ -187,6 +187,7 @@ def test_resume_refused(bench):
     bench.fine(*words, "--stop-at", "1")
     before = digest(bench, "run/log.jsonl")
     for change, parts in ((["--learning-rate", "0.5"], ["learning-rate 0.0001, now 0.5"]), (["--seed", "3", "--clip", "2"], ["seed 0, now 3", "clip 1.0, now 2.0"]),
+                          (["--schedule", "constant", "--masking", "uniform"], ['schedule "linear", now "constant"', 'masking "ngram", now "uniform"']),
                           (["--text", "corpus.txt"], ["data"])):
         result = bench.run(*words, *change, "--resume")
         assert result.code == 3 and all(part in result.err for part in ["checkpoint-000001", *parts]), result.describe()

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/train/train_data.h"
+#include "train/trainer_data.h"
 
 #include "core/base/integers.h"
 
-enum { DEFAULT_SEQUENCE_TOKENS = 512 };
+enum { DEFAULT_SEQUENCE_TOKENS = 512, DEFAULT_BATCH_SEQUENCES = 16 };
+
+size_t trainer_batch_sequences(const deberta_trainer_options *o)
+{
+    return o->batch_sequences || o->batch_tokens ? o->batch_sequences : DEFAULT_BATCH_SEQUENCES;
+}
 
 /* ------------------------------------------------------------------------------------------------------------ texts */
 
-static deberta_status check_fit(const train_options *o, const train_target *target, const deberta_tokenizer *tokenizer,
-                                deberta_error *err)
+static deberta_status check_fit(const deberta_trainer_options *o, const trainer_target *target,
+                                const deberta_tokenizer *tokenizer, deberta_error *err)
 {
     const size_t pieces = deberta_tokenizer_vocabulary_size(tokenizer);
     if (pieces > target->vocabulary)
@@ -17,31 +22,33 @@ static deberta_status check_fit(const train_options *o, const train_target *targ
     if (deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK) < 0)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s: its tokenizer has no [MASK]", target->folder);
     if (target->places && o->sequence_tokens > target->places)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--sequence-tokens %zu: the position table of %s has %zu rows",
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "sequences of %zu tokens: the position table of %s has %zu rows",
                      o->sequence_tokens, target->folder, target->places);
     return DEBERTA_OK;
 }
 
-static size_t sequence_tokens(const train_options *o, const train_target *target)
+static size_t sequence_tokens(const deberta_trainer_options *o, const trainer_target *target)
 {
     if (o->sequence_tokens) return o->sequence_tokens;
     return target->places ? minimum(target->places, DEFAULT_SEQUENCE_TOKENS) : DEFAULT_SEQUENCE_TOKENS;
 }
 
-static deberta_status draw_batches(train_data *data, const train_options *o, const deberta_tokenizer *tokenizer,
-                                   deberta_error *err)
+static deberta_status draw_batches(trainer_data *data, const deberta_trainer_options *o,
+                                   const deberta_tokenizer *tokenizer, deberta_error *err)
 {
     const drawn_options options = {
         .masking = {.kind = (masking_kind)o->masking,
                     .max_ngram = o->max_ngram,
                     .mask_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK),
                     .vocabulary = deberta_tokenizer_vocabulary_size(tokenizer)},
-        .order = {.seed = (uint32_t)o->seed, .batch_items = train_batch_sequences(o), .batch_tokens = o->batch_tokens},
+        .order = {.seed = (uint32_t)o->seed,
+                  .batch_items = trainer_batch_sequences(o),
+                  .batch_tokens = o->batch_tokens},
     };
     DEBERTA_TRY(drawn_batches_open(&data->drawn, &data->corpus, &options, err));
     data->source = drawn_batches_source(data->drawn);
     data->most_tokens = drawn_batches_most_tokens(data->drawn);
-    if (!o->held_out.count) return DEBERTA_OK;
+    if (!o->held_out_count) return DEBERTA_OK;
     drawn_options in_order = options;
     in_order.order.in_order = true;
     DEBERTA_TRY(drawn_batches_open(&data->held_out, &data->held_out_corpus, &in_order, err));
@@ -50,22 +57,23 @@ static deberta_status draw_batches(train_data *data, const train_options *o, con
     return DEBERTA_OK;
 }
 
-static deberta_status read_texts(corpus *to, const text_list *files, const deberta_tokenizer *tokenizer, size_t tokens,
-                                 deberta_error *err)
+static deberta_status read_texts(corpus *to, const char *const *files, size_t count, const deberta_tokenizer *tokenizer,
+                                 size_t tokens, deberta_error *err)
 {
-    for (size_t i = 0; i < files->count; i++) DEBERTA_TRY(corpus_add_file(to, files->items[i], tokenizer, tokens, err));
+    for (size_t i = 0; i < count; i++) DEBERTA_TRY(corpus_add_file(to, files[i], tokenizer, tokens, err));
     return DEBERTA_OK;
 }
 
-static deberta_status open_texts(train_data *data, const train_options *o, const train_target *target,
+static deberta_status open_texts(trainer_data *data, const deberta_trainer_options *o, const trainer_target *target,
                                  deberta_error *err)
 {
     deberta_tokenizer *tokenizer = NULL;
     DEBERTA_TRY(deberta_tokenizer_open(&tokenizer, target->folder, err));
     deberta_status status = check_fit(o, target, tokenizer, err);
     const size_t tokens = sequence_tokens(o, target);
-    if (status == DEBERTA_OK) status = read_texts(&data->corpus, &o->texts, tokenizer, tokens, err);
-    if (status == DEBERTA_OK) status = read_texts(&data->held_out_corpus, &o->held_out, tokenizer, tokens, err);
+    if (status == DEBERTA_OK) status = read_texts(&data->corpus, o->texts, o->text_count, tokenizer, tokens, err);
+    if (status == DEBERTA_OK)
+        status = read_texts(&data->held_out_corpus, o->held_out, o->held_out_count, tokenizer, tokens, err);
     if (status == DEBERTA_OK) status = draw_batches(data, o, tokenizer, err);
     deberta_tokenizer_free(&tokenizer);
     return status;
@@ -73,7 +81,7 @@ static deberta_status open_texts(train_data *data, const train_options *o, const
 
 /* ------------------------------------------------------------------------------------------------------------- files */
 
-static deberta_status open_file(train_data *data, const train_options *o, const train_target *target,
+static deberta_status open_file(trainer_data *data, const deberta_trainer_options *o, const trainer_target *target,
                                 deberta_error *err)
 {
     const bool runs = o->batches != NULL;
@@ -83,12 +91,13 @@ static deberta_status open_file(train_data *data, const train_options *o, const 
     return DEBERTA_OK;
 }
 
-deberta_status train_data_open(train_data *data, const train_options *o, const train_target *target, deberta_error *err)
+deberta_status trainer_data_open(trainer_data *data, const deberta_trainer_options *o, const trainer_target *target,
+                                 deberta_error *err)
 {
-    return o->texts.count ? open_texts(data, o, target, err) : open_file(data, o, target, err);
+    return o->text_count ? open_texts(data, o, target, err) : open_file(data, o, target, err);
 }
 
-void train_data_digest(const train_data *data, char digest[65])
+void trainer_data_digest(const trainer_data *data, char digest[65])
 {
     if (data->file)
         batch_file_digest(data->file, digest);
@@ -96,7 +105,7 @@ void train_data_digest(const train_data *data, char digest[65])
         corpus_digest(&data->corpus, digest);
 }
 
-void train_data_close(train_data *data)
+void trainer_data_close(trainer_data *data)
 {
     batch_file_close(&data->file);
     drawn_batches_close(&data->drawn);

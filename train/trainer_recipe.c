@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/train/train_recipe.h"
+#include "train/trainer_recipe.h"
 
 #include "core/io/checkpoint.h"
+
+static const char *const task_names[] = {"mlm", "rtd", "sequence", "choice", "token", "qa"},
+                         *const optimizer_names[] = {"adamw", "xadam"},
+                         *const schedule_names[] = {"linear", "microsoft", "constant"},
+                         *const masking_names[] = {"ngram", "uniform"}, *const reference_names[] = {"microsoft", "hf"};
 
 static json_t *count(size_t value) { return json_integer((json_int_t)value); }
 
@@ -14,11 +19,11 @@ static deberta_status digest_model(char digest[65], const char *folder, deberta_
     return status;
 }
 
-static void add_optimizer(json_t *recipe, const train_options *o)
+static void add_optimizer(json_t *recipe, const deberta_trainer_options *o)
 {
     json_object_set_new(recipe, "steps", count(o->steps));
-    json_object_set_new(recipe, "optimizer", json_integer(o->optimizer));
-    json_object_set_new(recipe, "schedule", json_integer(o->schedule));
+    json_object_set_new(recipe, "optimizer", json_string(optimizer_names[o->optimizer]));
+    json_object_set_new(recipe, "schedule", json_string(schedule_names[o->schedule]));
     json_object_set_new(recipe, "warmup", count(o->warmup));
     json_object_set_new(recipe, "learning-rate", json_real(o->learning_rate));
     json_object_set_new(recipe, "weight-decay", json_real(o->weight_decay));
@@ -29,35 +34,35 @@ static void add_optimizer(json_t *recipe, const train_options *o)
     json_object_set_new(recipe, "layer-decay", json_real(o->layer_decay));
 }
 
-static void add_step(json_t *recipe, const train_options *o, const step_options *step)
+static void add_step(json_t *recipe, const deberta_trainer_options *o, const step_options *step)
 {
-    json_object_set_new(recipe, "command", json_string(o->common.command->name));
+    json_object_set_new(recipe, "task", json_string(task_names[o->task]));
     json_object_set_new(recipe, "decodes", json_boolean(step->decodes));
-    json_object_set_new(recipe, "reference", json_integer(o->common.reference));
+    json_object_set_new(recipe, "reference", json_string(reference_names[o->reference]));
     json_object_set_new(recipe, "rtd-weight", json_real(o->rtd_weight));
-    json_object_set_new(recipe, "sift", json_real(o->sift));
+    json_object_set_new(recipe, "sift", json_real(o->sift_weight));
     json_object_set_new(recipe, "shards", count(o->shards));
 }
 
-static void add_drawing(json_t *recipe, const train_options *o)
+static void add_drawing(json_t *recipe, const deberta_trainer_options *o)
 {
     json_object_set_new(recipe, "seed", count(o->seed));
-    json_object_set_new(recipe, "masking", json_integer(o->masking));
+    json_object_set_new(recipe, "masking", json_string(masking_names[o->masking]));
     json_object_set_new(recipe, "max-ngram", count(o->max_ngram));
-    json_object_set_new(recipe, "batch-sequences", count(train_batch_sequences(o)));
+    json_object_set_new(recipe, "batch-sequences", count(trainer_batch_sequences(o)));
     json_object_set_new(recipe, "batch-tokens", count(o->batch_tokens));
 }
 
-deberta_status train_recipe_describe(json_t **result, const train_options *o, const train_data *data,
-                                     const step_options *step, deberta_error *err)
+deberta_status trainer_recipe_describe(json_t **result, const deberta_trainer_options *o, const trainer_data *data,
+                                       const step_options *step, deberta_error *err)
 {
     char texts[65], model[65], generator[65] = "";
     json_t *recipe = json_object();
     *result = recipe;
     if (!recipe) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a recipe");
-    DEBERTA_TRY(digest_model(model, o->common.arguments[0], err));
+    DEBERTA_TRY(digest_model(model, o->model, err));
     if (o->generator) DEBERTA_TRY(digest_model(generator, o->generator, err));
-    train_data_digest(data, texts);
+    trainer_data_digest(data, texts);
     add_step(recipe, o, step);
     add_optimizer(recipe, o);
     add_drawing(recipe, o);
@@ -65,4 +70,21 @@ deberta_status train_recipe_describe(json_t **result, const train_options *o, co
     json_object_set_new(recipe, "model", json_string(model));
     json_object_set_new(recipe, "generator", json_string(generator));
     return DEBERTA_OK;
+}
+
+optimizer_options trainer_optimizer(const deberta_trainer_options *o)
+{
+    return (optimizer_options){
+        .kind = (optimizer_kind)o->optimizer,
+        .schedule = (schedule_kind)o->schedule,
+        .learning_rate = o->learning_rate,
+        .beta1 = o->beta1,
+        .beta2 = o->beta2,
+        .epsilon = o->epsilon,
+        .weight_decay = o->weight_decay,
+        .clip = o->clip,
+        .layer_decay = o->layer_decay,
+        .steps = o->steps,
+        .warmup = o->warmup,
+    };
 }

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT */
+#include "train/run_step.h"
+
+#include <math.h>
+
+size_t run_parts_done(const run_parts *parts) { return parts->items[0].training->optimizer.done; }
+
+static deberta_training_step describe(const run_parts *parts, const step_report *report)
+{
+    return (deberta_training_step){
+        .step = report->step,
+        .steps = parts->items[0].training->optimizer.options.steps,
+        .loss = report->result.loss,
+        .loss_clean = report->result.head_loss,
+        .gradient_norm = report->gradient_norm,
+        .learning_rate = report->learning_rate,
+        .epoch = report->epoch,
+        .sequences = report->sequences,
+        .tokens = report->result.tokens,
+        .labelled = report->result.labelled,
+    };
+}
+
+static deberta_training_step describe_pair(const run_parts *parts, const pair_report *report)
+{
+    deberta_training_step step = describe(parts, &report->generator);
+    step.loss = report->loss;
+    step.loss_generator = report->generator.result.head_loss;
+    step.loss_discriminator = report->discriminator.result.head_loss;
+    step.gradient_norm_generator = report->generator.gradient_norm;
+    step.gradient_norm_discriminator = report->discriminator.gradient_norm;
+    step.gradient_norm = sqrt(step.gradient_norm_generator * step.gradient_norm_generator +
+                              step.gradient_norm_discriminator * step.gradient_norm_discriminator);
+    return step;
+}
+
+deberta_status run_parts_step(const run_parts *parts, deberta_training_step *step, deberta_error *err)
+{
+    step_report report;
+    pair_report both;
+    if (parts->pair) {
+        DEBERTA_TRY(pair_step(parts->pair, &both, err));
+        *step = describe_pair(parts, &both);
+        return DEBERTA_OK;
+    }
+    DEBERTA_TRY(training_step(parts->items[0].training, &report, err));
+    *step = describe(parts, &report);
+    return DEBERTA_OK;
+}
+
+deberta_status run_parts_gradients(const run_parts *parts, deberta_training_step *step, deberta_error *err)
+{
+    step_report report;
+    pair_report both;
+    const size_t done = run_parts_done(parts);
+    if (parts->pair) {
+        DEBERTA_TRY(pair_gradients(parts->pair, done, &both, err));
+        *step = describe_pair(parts, &both);
+        return DEBERTA_OK;
+    }
+    DEBERTA_TRY(training_gradients(parts->items[0].training, done, &report, err));
+    *step = describe(parts, &report);
+    return DEBERTA_OK;
+}

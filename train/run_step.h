@@ -1,0 +1,29 @@
+/* What a run trains, one model or a pair, and one step of it.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_RUN_STEP_H
+#define TRAIN_RUN_STEP_H
+
+#include "train/pair.h"
+
+/* What is trained: one model, or the two of a pair. */
+typedef struct run_part {
+    const char *name; /* of its folder; "": none of its own */
+    const char *source_folder;
+    training *training;
+} run_part;
+
+typedef struct run_parts {
+    run_part items[2];
+    size_t count;
+    training_pair *pair; /* NULL: one model */
+} run_parts;
+
+/* Updates that are behind. */
+size_t run_parts_done(const run_parts *parts);
+/* An update of all parts. */
+deberta_status run_parts_step(const run_parts *parts, deberta_training_step *step, deberta_error *err);
+/* The gradients of the step that is next, no update. */
+deberta_status run_parts_gradients(const run_parts *parts, deberta_training_step *step, deberta_error *err);
+
+#endif

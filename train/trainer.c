@@ -1,0 +1,265 @@
+/* deberta_trainer_*: models, data, recipe and run of a training, behind the public header. SPDX-License-Identifier: MIT
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/run_folder.h"
+#include "train/save.h"
+#include "train/trainer_recipe.h"
+
+/* With a generator, a pair; without, the discriminator's place is that of the model that is trained, whatever it is.
+ * Strings of the options are the caller's until the trainer is open, copies of them afterwards. */
+struct deberta_trainer {
+    deberta_trainer_options options;
+    char *model, *generator, *folder;
+    training_pair pair;
+    run_parts parts;
+    trainer_data data;
+    json_t *recipe;
+    run_checkpoint checkpoint; /* where the run goes on; step 0: from the beginning */
+};
+
+static training *main_training(deberta_trainer *t) { return &t->pair.discriminator; }
+
+/* ---------------------------------------------------------------------------------------------------------- options */
+
+static deberta_status check_choices(const deberta_trainer_options *o, deberta_error *err)
+{
+    const struct {
+        const char *name;
+        unsigned value, most;
+    } choices[] = {{"task", o->task, DEBERTA_TRAIN_QA},
+                   {"head", o->head, DEBERTA_TRAIN_HEAD_MLM_EMD},
+                   {"optimizer", o->optimizer, DEBERTA_XADAM},
+                   {"schedule", o->schedule, DEBERTA_SCHEDULE_CONSTANT},
+                   {"masking", o->masking, DEBERTA_MASKING_UNIFORM},
+                   {"reference", o->reference, DEBERTA_REFERENCE_HF}};
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+        if (choices[i].value > choices[i].most)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_options: %s is %u, expected 0 to %u",
+                         choices[i].name, choices[i].value, choices[i].most);
+    return DEBERTA_OK;
+}
+
+static deberta_status check_options(const deberta_trainer_options *o, deberta_error *err)
+{
+    const int sources = (o->batch != NULL) + (o->batches != NULL) + (o->text_count > 0);
+    DEBERTA_TRY(check_choices(o, err));
+    if (!o->model) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_options: no model");
+    if (sources != 1)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a trainer needs one of batch, batches and texts, found %d", sources);
+    if (o->shards == 0 || o->shards > MAX_ROW_PARTS || (o->shards & (o->shards - 1)))
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu shards, expected a power of two up to %d", o->shards, MAX_ROW_PARTS);
+    if (o->warmup > 0 && o->warmup > o->steps)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu steps of warm-up, but %zu steps", o->warmup, o->steps);
+    if (o->max_ngram == 0 || o->max_ngram > MASKING_MOST_NGRAM)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "max_ngram is %zu, expected 1 to %d", o->max_ngram, MASKING_MOST_NGRAM);
+    if (o->seed > UINT32_MAX) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "seed %zu is not below 2^32", o->seed);
+    if (o->resume && !o->folder) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "resume needs the folder of the run");
+    return DEBERTA_OK;
+}
+
+static bool copy_text(char **copy, const char **text)
+{
+    if (!*text) return true;
+    *copy = strdup(*text);
+    *text = *copy;
+    return *copy != NULL;
+}
+
+/* Lists of files are read while opening and not kept. */
+static deberta_status keep_options(deberta_trainer *t, deberta_error *err)
+{
+    deberta_trainer_options *o = &t->options;
+    if (copy_text(&t->model, &o->model) && copy_text(&t->generator, &o->generator) && copy_text(&t->folder, &o->folder))
+        return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a trainer");
+}
+
+/* ---------------------------------------------------------------------------------------------------------- opening */
+
+/* What the data must fit, and mlm_emd where the model has it, if nothing was asked for. */
+static deberta_status describe_model(const deberta_trainer *t, training *run, trainer_target *target,
+                                     deberta_error *err)
+{
+    const deberta_model_options options = {.struct_size = sizeof options, .describe_only = 1};
+    deberta_model *model = NULL;
+    DEBERTA_TRY(deberta_model_open(&model, target->folder, &options, err));
+    run->options.decodes = t->options.head == DEBERTA_TRAIN_HEAD_MLM_EMD;
+    if (run->options.task == STEP_MLM && t->options.head == DEBERTA_TRAIN_HEAD_AUTO)
+        run->options.decodes = deberta_task_width(model, DEBERTA_TASK_MLM_EMD) > 0;
+    const bool reads_positions = model->config.position_biased_input || run->options.decodes;
+    target->vocabulary = model->config.vocabulary_size;
+    target->places = reads_positions ? model->config.max_positions : 0;
+    deberta_model_free(&model);
+    return DEBERTA_OK;
+}
+
+static deberta_status open_training(const deberta_trainer *t, training *run, const char *folder, const char *part,
+                                    deberta_error *err)
+{
+    const deberta_trainer_options *o = &t->options;
+    const size_t passes = o->sift_weight > 0 ? 2 : 1;
+    const optimizer_options recipe = trainer_optimizer(o);
+    run->batches = t->data.source;
+    const learner_options options = {
+        .threads = o->threads,
+        .max_tokens = passes * t->data.most_tokens,
+        .parts = o->shards,
+        .isa = o->isa,
+        .reference = o->reference,
+        .decodes = run->options.decodes,
+    };
+    char resumed[RUN_PATH_BYTES];
+    run_checkpoint_part(&t->checkpoint, part, resumed);
+    DEBERTA_TRY(learner_open(&run->learner, t->checkpoint.step ? resumed : folder, &options, err));
+    if (o->steps == 0) return DEBERTA_OK;
+    return optimizer_open(&run->optimizer, &run->learner->set, run->learner->model->config.layers, &recipe, err);
+}
+
+/* The recipe of a run, and the checkpoint that it goes on from. */
+static deberta_status open_run(deberta_trainer *t, deberta_error *err)
+{
+    const deberta_trainer_options *o = &t->options;
+    if (o->steps == 0) return DEBERTA_OK;
+    DEBERTA_TRY(trainer_recipe_describe(&t->recipe, o, &t->data, &main_training(t)->options, err));
+    return o->resume ? run_checkpoint_find(&t->checkpoint, o->folder, t->recipe, err) : DEBERTA_OK;
+}
+
+static deberta_status open_pair(deberta_trainer *t, const trainer_target *target, deberta_error *err)
+{
+    trainer_target generator = {.folder = t->generator};
+    t->pair.generator.options.task = STEP_MLM;
+    DEBERTA_TRY(describe_model(t, &t->pair.generator, &generator, err));
+    DEBERTA_TRY(open_training(t, &t->pair.discriminator, target->folder, "discriminator", err));
+    DEBERTA_TRY(open_training(t, &t->pair.generator, generator.folder, "generator", err));
+    return pair_open(&t->pair, err);
+}
+
+static run_parts parts_of(deberta_trainer *t)
+{
+    if (!t->generator) return (run_parts){.items = {{"", t->model, main_training(t)}}, .count = 1};
+    return (run_parts){
+        .items = {{"generator", t->generator, &t->pair.generator}, {"discriminator", t->model, &t->pair.discriminator}},
+        .count = 2,
+        .pair = &t->pair};
+}
+
+static deberta_status open_trainer(deberta_trainer *t, deberta_error *err)
+{
+    training *run = main_training(t);
+    DEBERTA_TRY(check_options(&t->options, err));
+    DEBERTA_TRY(keep_options(t, err));
+    run->options = (step_options){.task = (step_task)t->options.task,
+                                  .rtd_weight = (float)t->options.rtd_weight,
+                                  .sift_weight = (float)t->options.sift_weight};
+    trainer_target target = {.folder = t->model, .task = run->options.task};
+    DEBERTA_TRY(describe_model(t, run, &target, err));
+    DEBERTA_TRY(trainer_data_open(&t->data, &t->options, &target, err));
+    DEBERTA_TRY(open_run(t, err));
+    DEBERTA_TRY(t->generator ? open_pair(t, &target, err) : open_training(t, run, t->model, "", err));
+    t->parts = parts_of(t);
+    return t->checkpoint.step ? run_checkpoint_read(&t->checkpoint, &t->parts, err) : DEBERTA_OK;
+}
+
+deberta_status deberta_trainer_open(deberta_trainer **result, const deberta_trainer_options *options,
+                                    deberta_error *err)
+{
+    if (!result || !options)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_open needs a place for the trainer, and options");
+    *result = NULL;
+    deberta_trainer *t = calloc(1, sizeof *t);
+    if (!t) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a trainer");
+    deberta_status status = copy_struct(&t->options, options, sizeof t->options, "deberta_trainer_options", err);
+    if (status == DEBERTA_OK) status = open_trainer(t, err);
+    if (status == DEBERTA_OK)
+        *result = t;
+    else
+        deberta_trainer_free(&t);
+    return status;
+}
+
+void deberta_trainer_free(deberta_trainer **place)
+{
+    if (!place || !*place) return;
+    deberta_trainer *t = *place;
+    training *const both[] = {&t->pair.generator, &t->pair.discriminator};
+    for (size_t i = 0; i < 2; i++) {
+        optimizer_free(&both[i]->optimizer);
+        learner_free(&both[i]->learner);
+    }
+    trainer_data_close(&t->data);
+    json_decref(t->recipe);
+    free(t->model);
+    free(t->generator);
+    free(t->folder);
+    free(t);
+    *place = NULL;
+}
+
+/* ------------------------------------------------------------------------------------------------------------ steps */
+
+size_t deberta_trainer_steps_done(const deberta_trainer *t) { return run_parts_done(&t->parts); }
+
+static deberta_status write_gradients(const deberta_trainer *t, const char *path, const deberta_training_step *step,
+                                      deberta_error *err)
+{
+    if (t->generator) {
+        const named_loss losses[] = {{"loss", step->loss},
+                                     {"loss.generator", step->loss_generator},
+                                     {"loss.discriminator", step->loss_discriminator}};
+        const named_set sets[] = {{"grad.generator.", &t->pair.generator.learner->set},
+                                  {"grad.discriminator.", &t->pair.discriminator.learner->set}};
+        return save_gradients(path, losses, 3, sets, 2, err);
+    }
+    const named_loss losses[] = {{"loss", step->loss}, {"loss.clean", step->loss_clean}};
+    const named_set set = {"grad.", &t->pair.discriminator.learner->set};
+    return save_gradients(path, losses, t->options.sift_weight > 0 ? 2 : 1, &set, 1, err);
+}
+
+deberta_status deberta_trainer_gradients(deberta_trainer *t, const char *path, deberta_training_step *step,
+                                         deberta_error *err)
+{
+    if (!t || !step) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_gradients needs a trainer and a step");
+    DEBERTA_TRY(run_parts_gradients(&t->parts, step, err));
+    return path ? write_gradients(t, path, step, err) : DEBERTA_OK;
+}
+
+deberta_status deberta_trainer_step(deberta_trainer *t, deberta_training_step *step, deberta_error *err)
+{
+    if (!t || !step) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_step needs a trainer and a step");
+    if (run_parts_done(&t->parts) >= t->options.steps)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "all %zu steps of the run are behind", t->options.steps);
+    return run_parts_step(&t->parts, step, err);
+}
+
+deberta_status deberta_trainer_run(deberta_trainer *t, int (*on_step)(void *context, const deberta_training_step *step),
+                                   void *context, int *finished, deberta_error *err)
+{
+    bool ended = false;
+    if (!t || !finished || !t->folder || t->options.steps == 0)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_run needs a trainer with steps and a folder");
+    const deberta_trainer_options *o = &t->options;
+    const training_run run = {
+        .parts = t->parts,
+        .folder = t->folder,
+        .recipe = t->recipe,
+        .checkpoint_every = o->checkpoint_every,
+        .keep = o->keep,
+        .stop_at = o->stop_at,
+        .held_out = t->data.held_out ? &t->data.held_out_source : NULL,
+        .eval_every = o->eval_every,
+        .on_step = on_step,
+        .context = context,
+    };
+    if (!o->resume) DEBERTA_TRY(run_folder_prepare(run.folder, err));
+    const deberta_status status = run_folder_train(&run, &ended, err);
+    *finished = ended;
+    return status;
+}
+
+deberta_status deberta_trainer_save(const deberta_trainer *t, const char *folder, deberta_error *err)
+{
+    if (!t || !folder) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_save needs a trainer and a folder");
+    return run_parts_save(&t->parts, folder, err);
+}
