@@ -44,10 +44,10 @@
  * deberta_model_info, deberta_hidden_block, deberta_attention_block and deberta_tokens, which only the library makes:
  * read them through the pointer, without copies. A program may run with an earlier or a later library than the header
  * it was compiled with; an earlier one refuses a struct in which something is set that it does not know, instead of
- * ignoring it. deberta_error, deberta_ablation and deberta_span stay as they are. Enumerations may get more values
- * before their _COUNT, which is that of this header: pass over values that you do not know. Members of options set to 0
- * mean the default, NULL for options means all defaults. Counts are size_t, in elements; sizes in bytes have names that
- * end in _bytes.
+ * ignoring it. deberta_error, deberta_ablation, deberta_tensor and deberta_span stay as they are. Enumerations may get
+ * more values before their _COUNT, which is that of this header: pass over values that you do not know. Members of
+ * options set to 0 mean the default, NULL for options means all defaults. Counts are size_t, in elements; sizes in
+ * bytes have names that end in _bytes.
  *
  * Letters: n tokens of a sequence, h hidden size, A heads, d head size, L layers, V vocabulary.
  *
@@ -149,6 +149,37 @@ typedef struct deberta_model_options {
  * unknown key is an error that lists them. */
 DEBERTA_API deberta_status deberta_model_open(deberta_model **model, const char *path,
                                               const deberta_model_options *options, deberta_error *err);
+
+/* Of weights; what a file calls F32, F16, BF16 and F64. */
+typedef enum deberta_dtype {
+    DEBERTA_FLOAT32 = 0,
+    DEBERTA_FLOAT16,
+    DEBERTA_BFLOAT16,
+    DEBERTA_FLOAT64,
+    DEBERTA_DTYPE_COUNT
+} deberta_dtype;
+
+/* Weights in the caller's memory. */
+typedef struct deberta_tensor {
+    const char *name; /* as a checkpoint has it: "deberta.encoder.layer.0.output.dense.weight", or without "deberta." */
+    const void *values;
+    deberta_dtype dtype;
+    size_t rank;           /* at most 8 */
+    const size_t *shape;   /* [rank] */
+    const size_t *strides; /* [rank], in elements; NULL: row-major without gaps */
+} deberta_tensor;
+
+/* A model of which another program holds the weights. config_json: the text of its config.json. name: what messages
+ * call it. Names and shapes are checked as those of a file are; that values has so many elements, the caller vouches
+ * for.
+ *
+ * All values are read while opening and may then go, but for two tables that are read row by row as long as the model
+ * lives and must stay as they are: embeddings.word_embeddings.weight, and cls.predictions.decoder.weight where it is
+ * given. DEBERTA_E_ARGUMENT: NULL where something is needed, an unknown dtype, a rank above 8, an unprintable name. */
+DEBERTA_API deberta_status deberta_model_open_memory(deberta_model **model, const char *name, const char *config_json,
+                                                     const deberta_tensor *tensors, size_t count,
+                                                     const deberta_model_options *options, deberta_error *err);
+
 #define DEBERTA_PACKED_FILE_NAME "deberta.packed"
 
 typedef struct deberta_pack_options {
@@ -203,7 +234,7 @@ DEBERTA_API const deberta_model_info *deberta_model_describe(const deberta_model
 /* The name that id2label gives the class of that number, or NULL. */
 DEBERTA_API const char *deberta_model_label(const deberta_model *model, size_t label);
 /* SHA-256 of the checkpoint's files as 64 hex digits and a NUL: what a result was made of. Reads them all. Empty for a
- * made-up model, which has no files. */
+ * made-up model and one of weights in memory, which have no files. */
 DEBERTA_API deberta_status deberta_model_digest(const deberta_model *model, char digest[65], deberta_error *err);
 
 /* --------------------------------------------------------------------------------------------------------- session */

@@ -150,7 +150,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Renames all entries, sorts them, and refuses what would then be ambiguous. */
-static deberta_status name_entries(checkpoint *c, deberta_error *err)
+deberta_status checkpoint_name_entries(checkpoint *c, deberta_error *err)
 {
     name_prefix prefix = {0};
     DEBERTA_TRY(find_prefix(c, &prefix, err));
@@ -189,7 +189,7 @@ static deberta_status strike_off(const checkpoint *c, json_t *map, const char *n
 }
 
 /* All tensors of all files; with a map only those that it puts into the file they are in. */
-static deberta_status list_entries(checkpoint *c, json_t *map, deberta_error *err)
+deberta_status checkpoint_list_entries(checkpoint *c, json_t *map, deberta_error *err)
 {
     size_t total = 0;
     for (size_t f = 0; f < c->file_count; f++) total += contents_of(&c->files[f])->count;
@@ -247,7 +247,7 @@ static deberta_status open_sharded(checkpoint *c, const char *name, bool torch, 
     json_t *index = NULL, *map = NULL;
     deberta_status status = json_file_read(&index, path, &index_limits, err);
     if (status == DEBERTA_OK) status = read_map(c, index, QUOTE(path), torch, &map, err);
-    if (status == DEBERTA_OK) status = list_entries(c, map, err);
+    if (status == DEBERTA_OK) status = checkpoint_list_entries(c, map, err);
     if (status == DEBERTA_OK) status = check_struck_off(map, QUOTE(path), err);
     json_decref(index);
     free(path);
@@ -291,7 +291,7 @@ static deberta_status open_files(checkpoint *c, deberta_error *err)
     DEBERTA_TRY(find_kind(c, &kind, err));
     if (kind->sharded) return open_sharded(c, kind->name, kind->torch, err);
     DEBERTA_TRY(open_single(c, kind->name, kind->torch, err));
-    return list_entries(c, NULL, err);
+    return checkpoint_list_entries(c, NULL, err);
 }
 
 deberta_status checkpoint_open(checkpoint **result, const char *folder, deberta_error *err)
@@ -303,7 +303,7 @@ deberta_status checkpoint_open(checkpoint **result, const char *folder, deberta_
     if (!c || !c->folder) status = status_fail(err, DEBERTA_E_MEMORY, "%s: no memory for reading it", QUOTE(folder));
     if (status == DEBERTA_OK) status = read_config_facts(c, err);
     if (status == DEBERTA_OK) status = open_files(c, err);
-    if (status == DEBERTA_OK) status = name_entries(c, err);
+    if (status == DEBERTA_OK) status = checkpoint_name_entries(c, err);
     if (status != DEBERTA_OK) {
         checkpoint_close(&c);
         return status;
@@ -319,6 +319,7 @@ void checkpoint_close(checkpoint **closed)
     for (size_t i = 0; i < c->file_count; i++) {
         torch_file_close(&c->files[i].torch);
         tensor_list_free(&c->files[i].contents);
+        free(c->files[i].memory);
         mapped_file_close(&c->files[i].map);
         free(c->files[i].name);
     }

@@ -18,6 +18,12 @@
 typedef struct checkpoint checkpoint;
 
 deberta_status checkpoint_open(checkpoint **checkpoint, const char *folder, deberta_error *err);
+/* The same of tensors that lie in the caller's memory, which stays the caller's: it must not change while it is read.
+ * name: what messages call it. */
+deberta_status checkpoint_open_memory(checkpoint **checkpoint, const char *name, const deberta_tensor *tensors,
+                                      size_t count, deberta_error *err);
+/* No files: nothing to digest, to stamp or to pack beside. */
+bool checkpoint_is_memory(const checkpoint *checkpoint);
 void checkpoint_close(checkpoint **checkpoint);
 
 /* Where messages say that a tensor is missing: the weight file, or the folder if there are several. */

@@ -4,6 +4,8 @@
 #ifndef CORE_IO_CHECKPOINT_PARTS_H
 #define CORE_IO_CHECKPOINT_PARTS_H
 
+#include <jansson.h>
+
 #include "core/io/checkpoint.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
@@ -12,8 +14,9 @@
 typedef struct weight_file {
     char *name; /* base name */
     mapped_file map;
-    torch_file *torch;    /* NULL: safetensors */
-    tensor_list contents; /* of a safetensors file; a torch file keeps its own */
+    torch_file *torch;    /* NULL: safetensors, or no file at all */
+    tensor_list contents; /* of a safetensors file or of memory; a torch file keeps its own */
+    const void **memory;  /* no file: where each storage lies, the caller's. NULL: a file */
 } weight_file;
 
 /* `public` comes first: callers hold pointers to it. */
@@ -40,5 +43,10 @@ struct checkpoint {
     size_t count;
     char *renamed; /* names that are not a part of a stored one */
 };
+
+/* Lists what the files hold under canonical names, sorted; refuses what would be ambiguous. map: of an index, or NULL.
+ */
+deberta_status checkpoint_list_entries(checkpoint *c, json_t *map, deberta_error *err);
+deberta_status checkpoint_name_entries(checkpoint *c, deberta_error *err);
 
 #endif

@@ -64,12 +64,18 @@ static deberta_status check_range(const tensor *t, size_t first, size_t count, d
                  first, first, count, t->elements);
 }
 
+/* The storage of a tensor that is in no torch file. */
+static const uint8_t *bytes_of(const entry *one)
+{
+    return one->file->memory ? one->file->memory[one->stored->storage] : one->file->map.bytes;
+}
+
 /* The storage of the tensor in memory until `release`. */
 static deberta_status acquire(const tensor *t, const uint8_t **storage, deberta_error *err)
 {
     const entry *one = entry_of(t);
     if (one->file->torch) return torch_file_acquire(one->file->torch, one->stored->storage, storage, err);
-    *storage = one->file->map.bytes;
+    *storage = bytes_of(one);
     return DEBERTA_OK;
 }
 
@@ -97,7 +103,7 @@ const float *checkpoint_view_f32(const checkpoint *c, const tensor *t)
 {
     (void)c;
     const entry *one = entry_of(t);
-    return one->file->torch ? NULL : tensor_view_f32(one->stored, one->file->map.bytes);
+    return one->file->torch ? NULL : tensor_view_f32(one->stored, bytes_of(one));
 }
 
 void checkpoint_forget(const checkpoint *c, const tensor *t)
@@ -106,6 +112,6 @@ void checkpoint_forget(const checkpoint *c, const tensor *t)
     const entry *one = entry_of(t);
     if (one->file->torch)
         torch_file_forget(one->file->torch, one->stored->storage);
-    else
+    else if (!one->file->memory)
         mapped_file_forget(&one->file->map, one->stored->offset_bytes, one->stored->size_bytes);
 }

@@ -62,5 +62,6 @@ deberta_status deberta_model_digest(const deberta_model *model, char digest[65],
     if (!model || !digest)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_model_digest needs a model and a place for 65 characters");
     digest[0] = '\0';
-    return model->checkpoint ? checkpoint_digest(model->checkpoint, digest, err) : DEBERTA_OK;
+    const bool has_files = model->checkpoint && !checkpoint_is_memory(model->checkpoint);
+    return has_files ? checkpoint_digest(model->checkpoint, digest, err) : DEBERTA_OK;
 }

@@ -86,6 +86,10 @@ typedef struct model_internal_options {
     bool pass_over_packed;          /* make the packed weights although a file may hold them */
     const weight_source *weights;   /* in place of the files' tensors; the folder still gives the configuration */
     const load_listener *listener;
+    /* In place of a folder: a config.json and the tensors, in the caller's memory; the path is a name */
+    const char *config_json;
+    const deberta_tensor *tensors;
+    size_t tensor_count;
 } model_internal_options;
 
 deberta_status model_open_internal(deberta_model **model, const char *path, const deberta_model_options *options,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/dispatch.h"
+#include "core/io/quote.h"
 #include "core/model/convolution.h"
 #include "core/model/packed_file.h"
 #include "core/model/load_layers.h"
@@ -53,11 +54,21 @@ static deberta_status settle(deberta_model *model, const deberta_model_options *
     return DEBERTA_OK;
 }
 
+static deberta_status open_memory(deberta_model *model, const char *name, const model_internal_options *internal,
+                                  deberta_error *err)
+{
+    DEBERTA_TRY(config_parse(&model->config, internal->config_json, strlen(internal->config_json), QUOTE(name), err));
+    DEBERTA_TRY(checkpoint_open_memory(&model->checkpoint, name, internal->tensors, internal->tensor_count, err));
+    model->files = weight_source_of_checkpoint(model->checkpoint);
+    return DEBERTA_OK;
+}
+
 static deberta_status open_source(deberta_model *model, const char *path, const model_internal_options *internal,
                                   deberta_error *err)
 {
     model->name = strdup(path);
     if (!model->name) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a model's name");
+    if (internal->config_json) return open_memory(model, path, internal, err);
     if (synthetic_names(path)) {
         DEBERTA_TRY(synthetic_parse(&model->config, &model->synthetic, path, err));
         model->files = weight_source_of_synthetic(&model->synthetic, model->name);
@@ -151,7 +162,8 @@ static deberta_status find_packed(deberta_model *model, const model_internal_opt
     *contents = NULL;
     bool others =
         model->config.layers < model->stored_layers || internal->decorate || internal->keep_position_projections;
-    if (!model->checkpoint || others || internal->pass_over_packed) return DEBERTA_OK;
+    if (!model->checkpoint || checkpoint_is_memory(model->checkpoint)) return DEBERTA_OK;
+    if (others || internal->pass_over_packed) return DEBERTA_OK;
     return packed_file_map(model->checkpoint, model->memory_bytes, &model->packed_file, contents, &model->packed, err);
 }
 
@@ -211,6 +223,18 @@ deberta_status deberta_model_open(deberta_model **model, const char *path, const
                                   deberta_error *err)
 {
     return model_open_internal(model, path, options, &(model_internal_options){0}, err);
+}
+
+deberta_status deberta_model_open_memory(deberta_model **model, const char *name, const char *config_json,
+                                         const deberta_tensor *tensors, size_t count,
+                                         const deberta_model_options *options, deberta_error *err)
+{
+    if (model) *model = NULL;
+    if (!model || !name || !config_json || !tensors)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "deberta_model_open_memory needs a place for the model, a name, a config and tensors");
+    const model_internal_options internal = {.config_json = config_json, .tensors = tensors, .tensor_count = count};
+    return model_open_internal(model, name, options, &internal, err);
 }
 
 deberta_status deberta_model_pack(const char *path, const deberta_pack_options *given, deberta_error *err)

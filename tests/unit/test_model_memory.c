@@ -1,0 +1,206 @@
+/* A model of weights in memory is the model of the file that they came from; only its word table is needed afterwards.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "tests/unit/io_helpers.h"
+
+#include "core/base/sha256.h"
+#include "core/base/cpu.h"
+#include "core/io/checkpoint.h"
+
+enum { TOKENS = 7, MOST_TENSORS = 400 };
+
+static const char *const cases[] = {"01-v1-both-n33",        "08-v1-talking-head", "11-v2-b4-n33-noshare",
+                                    "22-v2-embedproj-types", "29-v3-seqcls",       "32-v3-mlm-legacy",
+                                    "33-v3-mlm-emd",         "36-v3-rtd"};
+
+/* A model's weights as a program has them. */
+typedef struct memory_model {
+    deberta_tensor tensors[MOST_TENSORS];
+    size_t shapes[MOST_TENSORS][8], strides[MOST_TENSORS][8];
+    float *values[MOST_TENSORS];
+    char *names[MOST_TENSORS];
+    size_t count;
+    char *config;
+} memory_model;
+
+static char *read_text(const char *folder, const char *name)
+{
+    char path[600];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "rb");
+    char *text = calloc(1, 1 << 16);
+    assert_non_null(file);
+    assert_true(fread(text, 1, (1 << 16) - 1, file) > 0);
+    fclose(file);
+    return text;
+}
+
+static const char *folder_of(const char *name)
+{
+    static char folder[600];
+    char golden[512];
+    snprintf(folder, sizeof folder, "%s/%s", golden_folder(golden), name);
+    return folder;
+}
+
+/* All weights as float32 under the names that the file has, matrices transposed in memory: their strides say so. */
+static void take_weights(memory_model *m, const char *folder)
+{
+    checkpoint *files = NULL;
+    deberta_error error;
+    if (checkpoint_open(&files, folder, &error) != DEBERTA_OK) fail_msg("%s", error.message);
+    m->config = read_text(folder, "config.json");
+    for (size_t i = 0; i < checkpoint_count(files); i++) {
+        const tensor *stored = checkpoint_at(files, i);
+        if (!dtype_is_floating(stored->dtype)) continue;
+        const size_t k = m->count++, rows = stored->rank == 2 ? stored->shape[0] : 1, columns = stored->elements / rows;
+        float *values = malloc((stored->elements + 1) * sizeof *values);
+        m->values[k] = malloc((stored->elements + 1) * sizeof *values);
+        m->names[k] = strdup(checkpoint_stored_name(stored));
+        assert_int_equal(checkpoint_read_f32(files, stored, 0, stored->elements, values, NULL), DEBERTA_OK);
+        for (size_t e = 0; e < stored->elements; e++) m->values[k][e % columns * rows + e / columns] = values[e];
+        free(values);
+        memcpy(m->shapes[k], stored->shape, stored->rank * sizeof(size_t));
+        m->strides[k][0] = 1;
+        m->strides[k][1] = rows;
+        m->tensors[k] = (deberta_tensor){.name = m->names[k],
+                                         .values = m->values[k],
+                                         .rank = stored->rank,
+                                         .shape = m->shapes[k],
+                                         .strides = stored->rank == 2 ? m->strides[k] : NULL};
+    }
+    checkpoint_close(&files);
+}
+
+static void free_weights(memory_model *m)
+{
+    for (size_t k = 0; k < m->count; k++) {
+        free(m->values[k]);
+        free(m->names[k]);
+    }
+    free(m->config);
+    free(m);
+}
+
+/* What stays must be the only thing that is read later. */
+static void spoil_all_but_tables(const memory_model *m)
+{
+    for (size_t k = 0; k < m->count; k++) {
+        if (strstr(m->names[k], "word_embeddings") || strstr(m->names[k], "decoder.weight")) continue;
+        size_t elements = 1;
+        for (size_t d = 0; d < m->tensors[k].rank; d++) elements *= m->shapes[k][d];
+        memset(m->values[k], 0xff, elements * sizeof(float));
+    }
+}
+
+/* SHA-256 of the last hidden state and of the logits of every head. */
+static void digest_of(const deberta_model *model, char digest[65])
+{
+    deberta_session *session = NULL;
+    const int32_t ids[TOKENS] = {1, 3, 5, 7, 9, 11, 2};
+    const size_t starts[] = {0, 3, TOKENS}, positions[] = {0, 1};
+    const deberta_model_info *info = deberta_model_describe(model);
+    deberta_session_options options = {
+        .struct_size = sizeof options, .max_tokens = TOKENS, .threads = 2, .features = DEBERTA_KEEP_DECODER_INPUT};
+    deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 2};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
+    sha256 hash;
+    assert_int_equal(deberta_session_create(&session, model, &options, NULL), DEBERTA_OK);
+    assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
+    sha256_begin(&hash, cpu_features());
+    for (size_t t = 0; t < TOKENS; t++)
+        sha256_add(&hash, outputs.hidden + t * outputs.hidden_stride, info->hidden_size * sizeof(float));
+    for (int task = 0; task < DEBERTA_TASK_COUNT; task++) {
+        const size_t width = deberta_task_width(model, (deberta_task)task);
+        float *logits = calloc(2 * width + 1, sizeof *logits);
+        if (width > 0)
+            assert_int_equal(deberta_task_logits(session, (deberta_task)task, positions, 2, logits, width, NULL),
+                             DEBERTA_OK);
+        sha256_add(&hash, logits, 2 * width * sizeof(float));
+        free(logits);
+    }
+    sha256_finish(&hash, digest);
+    deberta_session_free(&session);
+}
+
+static void same_as_the_file(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        deberta_error error;
+        deberta_model *stored = NULL, *held = NULL;
+        char expected[65], found[65];
+        memory_model *m = calloc(1, sizeof *m);
+        const char *folder = folder_of(cases[i]);
+        take_weights(m, folder);
+        if (deberta_model_open(&stored, folder, NULL, &error) != DEBERTA_OK) fail_msg("%s", error.message);
+        if (deberta_model_open_memory(&held, "held", m->config, m->tensors, m->count, NULL, &error) != DEBERTA_OK)
+            fail_msg("%s: %s", cases[i], error.message);
+        spoil_all_but_tables(m);
+        digest_of(stored, expected);
+        digest_of(held, found);
+        if (strcmp(found, expected) != 0) fail_msg("%s: other results from memory than from the file", cases[i]);
+        assert_string_equal(deberta_model_describe(held)->name, "held");
+        assert_int_equal(deberta_model_digest(held, found, NULL), DEBERTA_OK);
+        assert_string_equal(found, "");
+        deberta_model_free(&stored);
+        deberta_model_free(&held);
+        free_weights(m);
+    }
+}
+
+/* Changes one thing about the tensors, and expects a sentence. */
+static void refuse(memory_model *m, size_t count, const char *config, deberta_status expected, const char *words)
+{
+    deberta_error error = {0};
+    deberta_model *model = (deberta_model *)m;
+    assert_int_equal(deberta_model_open_memory(&model, "held", config, m->tensors, count, NULL, &error), expected);
+    assert_null(model);
+    if (!strstr(error.message, words)) fail_msg("'%s' lacks '%s'", error.message, words);
+}
+
+static void what_is_refused(void **state)
+{
+    (void)state;
+    memory_model *m = calloc(1, sizeof *m);
+    take_weights(m, folder_of("16-v3-b256-n33"));
+    deberta_tensor *first = &m->tensors[0];
+    const deberta_tensor saved = *first;
+    deberta_error error;
+    deberta_model *model = NULL;
+    assert_int_equal(deberta_model_open_memory(&model, NULL, m->config, m->tensors, m->count, NULL, &error),
+                     DEBERTA_E_ARGUMENT);
+    refuse(m, m->count, "{", DEBERTA_E_FORMAT, "held");
+    refuse(m, 0, m->config, DEBERTA_E_FORMAT, "is missing");
+    first->name = NULL;
+    refuse(m, m->count, m->config, DEBERTA_E_ARGUMENT, "tensor 0 has no name");
+    first->name = "a\nb";
+    refuse(m, m->count, m->config, DEBERTA_E_ARGUMENT, "control characters");
+    first->name = m->names[1];
+    refuse(m, m->count, m->config, DEBERTA_E_FORMAT, "is there twice");
+    *first = saved;
+    first->dtype = (deberta_dtype)9;
+    refuse(m, m->count, m->config, DEBERTA_E_ARGUMENT, "has dtype 9");
+    *first = saved;
+    first->rank = 9;
+    refuse(m, m->count, m->config, DEBERTA_E_ARGUMENT, "has rank 9");
+    *first = saved;
+    first->values = NULL;
+    refuse(m, m->count, m->config, DEBERTA_E_ARGUMENT, "has no values");
+    *first = saved;
+    const size_t huge[2] = {SIZE_MAX / 2, 5};
+    first->shape = huge;
+    first->rank = 2;
+    refuse(m, m->count, m->config, DEBERTA_E_ARGUMENT, "more than any memory");
+    const size_t other[2] = {3, 5};
+    first->shape = other;
+    refuse(m, m->count, m->config, DEBERTA_E_FORMAT, "held: tensor '");
+    *first = saved;
+    free_weights(m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(same_as_the_file), cmocka_unit_test(what_is_refused)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
