@@ -531,6 +531,49 @@ DEBERTA_API deberta_status deberta_session_check_within(const deberta_model *mod
 DEBERTA_API deberta_status deberta_session_create_within(deberta_session **session, const deberta_model *model,
                                                          const deberta_session_options *options, size_t kept_bytes,
                                                          deberta_error *err);
+/* What logits say. probabilities[k] = exp(logits[k]) / sum, in double. */
+DEBERTA_API void deberta_softmax(double *probabilities, const float *logits, size_t count);
+DEBERTA_API double deberta_sigmoid(double logit);
+/* Indices of the `top` largest values, descending; equal ones in ascending order. Returns how many, at most count. */
+DEBERTA_API size_t deberta_rank(size_t *ranked, size_t top, const double *values, size_t count);
+
+typedef struct deberta_place {
+    deberta_span bytes, characters;
+} deberta_place;
+/* Where a token lies in its segment, without the space that belongs to it. */
+DEBERTA_API deberta_place deberta_token_place(const deberta_tokens *tokens, size_t token, const char *text);
+
+typedef struct deberta_entity {
+    deberta_place place;
+    const char *type;   /* the label without its prefix ("PER" of "B-PER"), the model's; NULL: the label has no name */
+    size_t label;       /* of its first unit */
+    size_t units;       /* words or tokens */
+    double probability; /* mean over its units */
+} deberta_entity;
+
+typedef enum deberta_entity_units { DEBERTA_ENTITIES_BY_WORD = 0, DEBERTA_ENTITIES_BY_TOKEN } deberta_entity_units;
+
+/* entities: room for one a token; *count: how many were found, in the order of the text. logits: DEBERTA_TASK_TOKEN of
+ * all tokens, [tokens][labels]. Fails for want of memory only. */
+DEBERTA_API deberta_status deberta_entities(deberta_entity *entities, size_t *count, const deberta_model *model,
+                                            const deberta_tokens *tokens, const char *text, size_t text_bytes,
+                                            const float *logits, deberta_entity_units units, deberta_error *err);
+
+typedef struct deberta_answer {
+    size_t first_token, last_token;
+    deberta_place place; /* in the context */
+    double probability;  /* of begin times that of end */
+} deberta_answer;
+
+/* Tokens of the second segment: without any, no answer can be in it. */
+DEBERTA_API size_t deberta_context_tokens(const deberta_tokens *tokens);
+/* The *count most probable spans of at most `longest` tokens, and how many there are. Begin and end are softmaxes over
+ * the tokens of the context and [CLS], which stands for "no answer". logits: DEBERTA_TASK_QA of all tokens,
+ * [tokens][2]. Fails for want of memory only. */
+DEBERTA_API deberta_status deberta_answers(deberta_answer *answers, size_t *count, double *no_answer,
+                                           const deberta_tokens *tokens, const char *context, const float *logits,
+                                           size_t longest, deberta_error *err);
+
 /* Name of the kernel of that number, from 0, and in *from what a session of the tier runs for it ("avx2",
  * "scalar_fma"). NULL beyond the last kernel, and for a tier that cannot be used here. */
 DEBERTA_API const char *deberta_kernel_name(deberta_isa isa, size_t kernel, const char **from);

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "command/input/token_place.h"
 #include "core/base/utf8.h"
 
 static bool holds_only_punctuation(const char *text, size_t bytes)
@@ -21,7 +20,7 @@ static bool holds_only_punctuation(const char *text, size_t bytes)
 static bool is_punctuation(const deberta_tokens *list, size_t index, const char *text)
 {
     static const char space[] = "\xE2\x96\x81"; /* SentencePiece's */
-    deberta_span span = token_place_of(list, index, text).bytes;
+    deberta_span span = deberta_token_place(list, index, text).bytes;
     if (span.begin == span.end) {
         const char *own = deberta_tokens_text(list, index, NULL);
         if (strncmp(own, space, strlen(space)) == 0) own += strlen(space);
@@ -37,7 +36,7 @@ token_class token_class_of(const deberta_tokens *list, size_t index, const char 
     if (list->roles[index] != DEBERTA_TOKEN_TEXT) return TOKEN_CLASS_SPECIAL;
     if (is_punctuation(list, index, text)) return TOKEN_CLASS_PUNCTUATION;
     const size_t begin = list->byte_spans[index].begin;
-    const bool behind_space = begin < token_place_of(list, index, text).bytes.begin;
+    const bool behind_space = begin < deberta_token_place(list, index, text).bytes.begin;
     const bool behind_mark =
         index > 0 && list->roles[index - 1] == DEBERTA_TOKEN_TEXT && is_punctuation(list, index - 1, text);
     return begin == 0 || behind_space || behind_mark ? TOKEN_CLASS_WORD : TOKEN_CLASS_CONTINUATION;

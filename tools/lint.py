@@ -24,6 +24,7 @@ PROGRAM = ["include/", "core/base/", "core/io/", "output/", "analysis/", "check/
 MAY_INCLUDE = {
     "include": [],
     "core/base": ["include/", "core/base/"],
+    "core/answer": ["include/", "core/base/", "core/answer/"],
     "core/io": ["include/", "core/base/", "core/io/"],
     "core/text": ["include/", "core/base/", "core/io/", "core/text/"],
     "core/model": ["include/", "core/"],

@@ -267,7 +267,7 @@ static text_piece cut_window(const corpus_job *job, const corpus_text *text, siz
     ids[count + 1] = list->ids[list->count - 1];
     memset(types, 0, (count + FRAME_TOKENS) * sizeof *types);
     if (count)
-        row->characters = (deberta_span){token_place_of(list, first, text->record.text).characters.begin,
+        row->characters = (deberta_span){deberta_token_place(list, first, text->record.text).characters.begin,
                                          list->character_spans[first + count - 1].end};
     return (text_piece){.ids = ids, .types = types, .tokens = count + FRAME_TOKENS};
 }

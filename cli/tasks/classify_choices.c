@@ -55,8 +55,8 @@ static deberta_status keep_scores(void *context, const text_piece *pieces, size_
 static json_t *describe(const choice_job *job)
 {
     json_t *array = json_array();
-    softmax_of(job->probabilities, job->scores, job->count);
-    const size_t count = rank_values(job->ranked, job->top, job->probabilities, job->count);
+    deberta_softmax(job->probabilities, job->scores, job->count);
+    const size_t count = deberta_rank(job->ranked, job->top, job->probabilities, job->count);
     for (size_t k = 0; k < count; k++) {
         const size_t choice = job->ranked[k];
         json_array_append_new(array, json_pack("{s:o, s:I, s:f, s:f}", "choice",

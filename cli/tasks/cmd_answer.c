@@ -19,95 +19,34 @@ typedef struct answer_job {
     size_t top, longest; /* tokens of an answer */
 } answer_job;
 
-typedef struct answer_span {
-    size_t begin, end; /* tokens, both inside */
-    double score;
-} answer_span;
-
-/* The softmaxes of one text: index 0 is [CLS], index k is the token first + k - 1. */
-typedef struct span_scores {
-    size_t first, count; /* tokens of the context */
-    double *begin, *end; /* [count + 1] */
-} span_scores;
-
-static void find_context(const deberta_tokens *list, span_scores *scores)
-{
-    scores->first = scores->count = 0;
-    for (size_t t = 0; t < list->count; t++) {
-        if (list->token_types[t] != 1 || list->roles[t] == DEBERTA_TOKEN_FRAME) continue;
-        if (scores->count++ == 0) scores->first = t;
-    }
-}
-
 static deberta_status look(task_run *run, task_text *text, deberta_error *err)
 {
     (void)run;
-    span_scores scores;
-    find_context(text->tokens, &scores);
-    return scores.count ? DEBERTA_OK : text_record_spoil(&text->record, err, "the context holds no tokens");
+    if (deberta_context_tokens(text->tokens) > 0) return DEBERTA_OK;
+    return text_record_spoil(&text->record, err, "the context holds no tokens");
 }
 
-static deberta_status score(span_scores *scores, const task_text *text, const float *logits, deberta_error *err)
+static json_t *describe_span(const task_text *text, const deberta_answer *span)
 {
-    find_context(text->tokens, scores);
-    const size_t room = scores->count + 1;
-    float *column = malloc(room * sizeof *column);
-    scores->begin = malloc(room * sizeof *scores->begin);
-    scores->end = malloc(room * sizeof *scores->end);
-    const bool fine = column && scores->begin && scores->end;
-    for (size_t side = 0; fine && side < 2; side++) {
-        column[0] = logits[side];
-        for (size_t k = 0; k < scores->count; k++) column[k + 1] = logits[2 * (scores->first + k) + side];
-        softmax_of(side ? scores->end : scores->begin, column, room);
-    }
-    free(column);
-    if (!fine) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    return DEBERTA_OK;
-}
-
-/* The best spans in descending order; of equal ones the first. */
-static size_t best_spans(const answer_job *job, const span_scores *scores, answer_span *spans)
-{
-    size_t held = 0;
-    for (size_t b = 1; b <= scores->count; b++)
-        for (size_t e = b; e <= scores->count && e < b + job->longest; e++) {
-            const answer_span span = {scores->first + b - 1, scores->first + e - 1, scores->begin[b] * scores->end[e]};
-            if (held == job->top && !(span.score > spans[held - 1].score)) continue;
-            size_t place = held < job->top ? held++ : held - 1;
-            for (; place > 0 && span.score > spans[place - 1].score; place--) spans[place] = spans[place - 1];
-            spans[place] = span;
-        }
-    return held;
-}
-
-static json_t *describe_span(const task_text *text, const answer_span *span)
-{
-    const char *context = text->record.pair;
-    const token_place first = token_place_of(text->tokens, span->begin, context);
-    const token_place last = token_place_of(text->tokens, span->end, context);
-    const deberta_span bytes = {first.bytes.begin,
-                                last.bytes.end > first.bytes.begin ? last.bytes.end : first.bytes.begin};
-    const deberta_span characters = {first.characters.begin, last.characters.end > first.characters.begin
-                                                                 ? last.characters.end
-                                                                 : first.characters.begin};
-    return json_pack("{s:o, s:o, s:o, s:f}", "text", json_clean_string(context + bytes.begin, bytes.end - bytes.begin),
-                     "characters", json_span(characters), "bytes", json_span(bytes), "probability", span->score);
+    const deberta_span bytes = span->place.bytes;
+    return json_pack("{s:o, s:o, s:o, s:f}", "text",
+                     json_clean_string(text->record.pair + bytes.begin, bytes.end - bytes.begin), "characters",
+                     json_span(span->place.characters), "bytes", json_span(bytes), "probability", span->probability);
 }
 
 static deberta_status describe(const answer_job *job, task_text *text, const float *logits, deberta_error *err)
 {
-    span_scores scores = {0};
-    answer_span *spans = malloc((job->top + 1) * sizeof *spans);
-    deberta_status status = spans ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
-    if (status == DEBERTA_OK) status = score(&scores, text, logits, err);
+    size_t count = job->top;
+    double no_answer = 0;
+    deberta_answer *spans = malloc((job->top + 1) * sizeof *spans);
+    if (!spans) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    const deberta_status status =
+        deberta_answers(spans, &count, &no_answer, text->tokens, text->record.pair, logits, job->longest, err);
     if (status == DEBERTA_OK) {
         json_t *answers = json_array();
-        const size_t count = best_spans(job, &scores, spans);
         for (size_t k = 0; k < count; k++) json_array_append_new(answers, describe_span(text, &spans[k]));
-        text->answer = json_pack("{s:o, s:f}", "answers", answers, "no_answer", scores.begin[0] * scores.end[0]);
+        text->answer = json_pack("{s:o, s:f}", "answers", answers, "no_answer", no_answer);
     }
-    free(scores.begin);
-    free(scores.end);
     free(spans);
     return status;
 }

@@ -22,9 +22,9 @@ static json_t *describe(const task_run *run, const float *logits, double *scores
 {
     const classify_job *job = run->context;
     if (job->labels == 1 && !job->multi_label) return json_pack("{s:f}", "score", (double)logits[0]);
-    softmax_of(scores, logits, job->labels);
-    for (size_t k = 0; job->multi_label && k < job->labels; k++) scores[k] = sigmoid_of(logits[k]);
-    const size_t count = rank_values(ranked, job->top, scores, job->labels);
+    deberta_softmax(scores, logits, job->labels);
+    for (size_t k = 0; job->multi_label && k < job->labels; k++) scores[k] = deberta_sigmoid(logits[k]);
+    const size_t count = deberta_rank(ranked, job->top, scores, job->labels);
     json_t *array = json_array();
     for (size_t k = 0; k < count; k++) {
         char buffer[32];

@@ -17,7 +17,7 @@ static json_t *describe_token(const task_text *text, size_t token, double probab
 {
     size_t bytes;
     const char *name = deberta_tokens_text(text->tokens, token, &bytes);
-    const token_place place = token_place_of(text->tokens, token, text->record.text);
+    const deberta_place place = deberta_token_place(text->tokens, token, text->record.text);
     return json_pack("{s:I, s:o, s:o, s:o, s:f, s:b}", "index", (json_int_t)token, "token",
                      json_clean_string(name, bytes), "characters", json_span(place.characters), "bytes",
                      json_span(place.bytes), "probability", probability, "replaced", probability > threshold);
@@ -34,9 +34,9 @@ static deberta_status describe(const task_run *run, task_text *text, const float
         json_t *tokens = json_array();
         /* The frame is nobody's text: it ranks behind everything. */
         for (size_t t = 0; t < count; t++)
-            scores[t] = text->tokens->roles[t] == DEBERTA_TOKEN_FRAME ? -1 : sigmoid_of(logits[t]);
+            scores[t] = text->tokens->roles[t] == DEBERTA_TOKEN_FRAME ? -1 : deberta_sigmoid(logits[t]);
         if (job->top)
-            shown = rank_values(order, job->top < count ? job->top : count, scores, count);
+            shown = deberta_rank(order, job->top < count ? job->top : count, scores, count);
         else
             for (; shown < count; shown++) order[shown] = shown;
         for (size_t k = 0; k < shown; k++)

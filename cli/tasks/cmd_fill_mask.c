@@ -45,7 +45,7 @@ static json_t *describe_candidates(const task_run *run, const double *probabilit
 {
     size_t ranked[MOST_CANDIDATES];
     json_t *array = json_array();
-    const size_t count = rank_values(ranked, top, probabilities, vocabulary);
+    const size_t count = deberta_rank(ranked, top, probabilities, vocabulary);
     for (size_t k = 0; k < count; k++) {
         const int32_t id = (int32_t)ranked[k];
         char *text = NULL;
@@ -76,7 +76,7 @@ static deberta_status decode(task_run *run, const task_batch *batch, size_t deco
     for (size_t k = 0; k < count; k++) positions[k] = batch->starts[places[k].text] + places[k].token;
     if (status == DEBERTA_OK) status = task_run_logits(batch, decoder_heads[decoder], positions, count, logits, err);
     for (size_t k = 0; status == DEBERTA_OK && k < count; k++) {
-        softmax_of(probabilities, logits + k * vocabulary, vocabulary);
+        deberta_softmax(probabilities, logits + k * vocabulary, vocabulary);
         json_object_set_new(candidates[k], decoder_names[decoder],
                             describe_candidates(run, probabilities, vocabulary, job->top));
     }
@@ -92,7 +92,7 @@ static deberta_status answer_masks(task_run *run, const task_batch *batch, const
     json_t *candidates[MASKS_AT_ONCE];
     for (size_t k = 0; k < count; k++) {
         task_text *text = batch->texts[places[k].text];
-        const token_place place = token_place_of(text->tokens, places[k].token, text->record.text);
+        const deberta_place place = deberta_token_place(text->tokens, places[k].token, text->record.text);
         if (!text->answer) text->answer = json_pack("{s:[]}", "masks");
         candidates[k] = json_object();
         json_array_append_new(json_object_get(text->answer, "masks"),

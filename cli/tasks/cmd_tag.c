@@ -1,9 +1,6 @@
 /* `deberta tag`: labels of tokens, grouped to entities.
  *
- * Labels may carry a scheme: B- begins an entity, I- goes on, E- and L- end it, S- and U- are one of a single word; O
- * is none. Labels without a prefix make one entity of neighbours that agree. A word has the label of its first token,
- * because that is the one that such models are trained on; --grouping simple lets every token speak for itself, as
- * token-wise trained models want.
+ * How they are grouped: core/answer/entities.c.
  *
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
@@ -13,7 +10,6 @@
 #include "cli/tasks/task_output.h"
 #include "cli/tasks/task_run.h"
 #include "core/base/status.h"
-#include "core/base/utf8.h"
 
 typedef enum grouping { GROUPING_FIRST, GROUPING_SIMPLE, GROUPING_NONE } grouping;
 
@@ -22,140 +18,54 @@ typedef struct tag_job {
     size_t labels, top; /* top 0: all entities, or the best label of each token */
 } tag_job;
 
-/* A word or a token: what has one label. */
-typedef struct tagged_unit {
-    token_place place;
-    size_t label;
-    double probability;
-} tagged_unit;
-
-typedef struct entity {
-    token_place place;
-    const char *type;
-    size_t units;
-    double probability; /* mean over its units */
-} entity;
-
-/* ------------------------------------------------------------------------------------------------------------ units */
-
-/* Whether the character at, or the one before, a place between two characters is punctuation. */
-static bool touches_punctuation(const char *text, size_t bytes, size_t place)
-{
-    uint32_t character = 0, before = 0;
-    size_t at = place;
-    while (at > 0 && utf8_is_continuation(text[--at])) continue;
-    if (place > 0) utf8_decode(text + at, place - at, &before);
-    if (place < bytes) utf8_decode(text + place, bytes - place, &character);
-    return utf8_is_punctuation(character) || utf8_is_punctuation(before);
-}
-
-/* Does a new word begin here? Behind a space and on both sides of punctuation, where corpora of this kind split too. */
-static bool begins_word(const task_text *text, const token_place *place, const tagged_unit *before)
-{
-    const size_t begin = place->bytes.begin;
-    return !before || begin > before->place.bytes.end ||
-           touches_punctuation(text->record.text, text->record.text_bytes, begin);
-}
-
-/* probabilities: scratch [labels]. Returns how many units were written, at most one a token. */
-static size_t collect_units(const tag_job *job, const task_text *text, const float *logits, double *probabilities,
-                            tagged_unit *units)
-{
-    size_t count = 0, best;
-    for (size_t t = 0; t < text->tokens->count; t++) {
-        const token_place place = token_place_of(text->tokens, t, text->record.text);
-        /* the frame, lone space marks, all but one of the tokens that share a character */
-        if (text->tokens->roles[t] == DEBERTA_TOKEN_FRAME || place.bytes.begin >= place.bytes.end) continue;
-        if (job->grouping == GROUPING_FIRST && !begins_word(text, &place, count ? &units[count - 1] : NULL)) {
-            units[count - 1].place.bytes.end = place.bytes.end;
-            units[count - 1].place.characters.end = place.characters.end;
-            continue;
-        }
-        softmax_of(probabilities, logits + t * job->labels, job->labels);
-        rank_values(&best, 1, probabilities, job->labels);
-        units[count++] = (tagged_unit){place, best, probabilities[best]};
-    }
-    return count;
-}
-
-/* --------------------------------------------------------------------------------------------------------- entities */
-
-/* "B-PER" is 'B' and "PER"; "PER" is 0 and "PER"; "O" is 'O' and "". */
-static char split_label(const char *label, const char **type)
-{
-    *type = label;
-    if (strcmp(label, "O") == 0) {
-        *type = "";
-        return 'O';
-    }
-    if (label[0] == 0 || label[1] != '-' || !strchr("BIELSU", label[0])) return 0;
-    *type = label + 2;
-    return label[0];
-}
-
-/* Writes at most one entity a unit. label_buffer: one a unit, for labels without a name. */
-static size_t group(const task_run *run, const tagged_unit *units, size_t count, char (*label_buffers)[32],
-                    entity *entities)
-{
-    size_t found = 0;
-    bool open = false;
-    for (size_t k = 0; k < count; k++) {
-        const char *type, *label = task_run_label(run->batches.model, units[k].label, label_buffers[k]);
-        const char prefix = split_label(label, &type);
-        const bool alone = prefix == 'S' || prefix == 'U';
-        if (prefix == 'O') {
-            open = false;
-            continue;
-        }
-        if (open && prefix != 'B' && !alone && strcmp(entities[found - 1].type, type) == 0) {
-            entity *last = &entities[found - 1];
-            last->place.bytes.end = units[k].place.bytes.end;
-            last->place.characters.end = units[k].place.characters.end;
-            last->probability += (units[k].probability - last->probability) / (double)++last->units;
-        } else {
-            entities[found++] = (entity){units[k].place, type, 1, units[k].probability};
-        }
-        open = !alone && prefix != 'E' && prefix != 'L';
-    }
-    return found;
-}
-
-static json_t *describe_place(const task_text *text, const token_place *place)
+static json_t *describe_place(const task_text *text, const deberta_place *place)
 {
     return json_pack("{s:o, s:o, s:o}", "text",
                      json_clean_string(text->record.text + place->bytes.begin, place->bytes.end - place->bytes.begin),
                      "characters", json_span(place->characters), "bytes", json_span(place->bytes));
 }
 
-static deberta_status describe_entities(const task_run *run, task_text *text, const tagged_unit *units, size_t count,
-                                        deberta_error *err)
+static void add_entity(const task_run *run, const task_text *text, const deberta_entity *e, json_t *array)
+{
+    char buffer[32];
+    const char *type = e->type ? e->type : task_run_label(run->batches.model, e->label, buffer);
+    json_t *object = describe_place(text, &e->place);
+    json_object_set_new(object, "label", json_clean_string(type, strlen(type)));
+    json_object_set_new(object, "probability", json_real(e->probability));
+    json_array_append_new(array, object);
+}
+
+/* The most probable ones, or all in the order of the text. */
+static void add_entities(const task_run *run, task_text *text, const deberta_entity *entities, size_t found,
+                         double *scores, size_t *order)
 {
     const tag_job *job = run->context;
-    entity *entities = calloc(count + 1, sizeof *entities);
-    char(*label_buffers)[32] = calloc(count + 1, sizeof *label_buffers);
-    double *scores = calloc(count + 1, sizeof *scores);
-    size_t *order = calloc(count + 1, sizeof *order), shown = 0;
+    size_t shown = 0;
+    json_t *array = json_array();
+    for (size_t k = 0; k < found; k++) scores[k] = entities[k].probability;
+    if (job->top)
+        shown = deberta_rank(order, job->top < found ? job->top : found, scores, found);
+    else
+        for (; shown < found; shown++) order[shown] = shown;
+    for (size_t k = 0; k < shown; k++) add_entity(run, text, &entities[order[k]], array);
+    text->answer = json_pack("{s:o}", "entities", array);
+}
+
+static deberta_status describe_entities(const task_run *run, task_text *text, const float *logits, deberta_error *err)
+{
+    const tag_job *job = run->context;
+    const size_t room = text->tokens->count + 1;
+    deberta_entity *entities = calloc(room, sizeof *entities);
+    double *scores = calloc(room, sizeof *scores);
+    size_t *order = calloc(room, sizeof *order), found = 0;
     deberta_status status =
-        entities && label_buffers && scores && order ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
-    if (status == DEBERTA_OK) {
-        json_t *array = json_array();
-        const size_t found = group(run, units, count, label_buffers, entities);
-        for (size_t k = 0; k < found; k++) scores[k] = entities[k].probability;
-        if (job->top)
-            shown = rank_values(order, job->top < found ? job->top : found, scores, found);
-        else
-            for (; shown < found; shown++) order[shown] = shown;
-        for (size_t k = 0; k < shown; k++) {
-            const entity *e = &entities[order[k]];
-            json_t *object = describe_place(text, &e->place);
-            json_object_set_new(object, "label", json_clean_string(e->type, strlen(e->type)));
-            json_object_set_new(object, "probability", json_real(e->probability));
-            json_array_append_new(array, object);
-        }
-        text->answer = json_pack("{s:o}", "entities", array);
-    }
+        entities && scores && order ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+    if (status == DEBERTA_OK)
+        status = deberta_entities(
+            entities, &found, run->batches.model, text->tokens, text->record.text, text->record.text_bytes, logits,
+            job->grouping == GROUPING_FIRST ? DEBERTA_ENTITIES_BY_WORD : DEBERTA_ENTITIES_BY_TOKEN, err);
+    if (status == DEBERTA_OK) add_entities(run, text, entities, found, scores, order);
     free(entities);
-    free(label_buffers);
     free(scores);
     free(order);
     return status;
@@ -176,10 +86,10 @@ static deberta_status describe_tokens(const task_run *run, task_text *text, cons
         size_t bytes;
         char buffer[32];
         const char *name = deberta_tokens_text(text->tokens, t, &bytes);
-        const token_place place = token_place_of(text->tokens, t, text->record.text);
+        const deberta_place place = deberta_token_place(text->tokens, t, text->record.text);
         json_t *labels = json_array(), *object = describe_place(text, &place);
-        softmax_of(probabilities, logits + t * job->labels, job->labels);
-        rank_values(ranked, top, probabilities, job->labels);
+        deberta_softmax(probabilities, logits + t * job->labels, job->labels);
+        deberta_rank(ranked, top, probabilities, job->labels);
         for (size_t k = 0; k < top; k++) {
             const char *label = task_run_label(run->batches.model, ranked[k], buffer);
             json_array_append_new(labels, json_pack("{s:o, s:f}", "label", json_clean_string(label, strlen(label)),
@@ -197,15 +107,11 @@ static deberta_status describe_tokens(const task_run *run, task_text *text, cons
 static deberta_status describe(const task_run *run, task_text *text, const float *logits, deberta_error *err)
 {
     const tag_job *job = run->context;
+    if (job->grouping != GROUPING_NONE) return describe_entities(run, text, logits, err);
     double *probabilities = malloc(job->labels * sizeof *probabilities);
-    tagged_unit *units = calloc(text->tokens->count, sizeof *units);
-    deberta_status status = probabilities && units ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
-    if (status == DEBERTA_OK && job->grouping == GROUPING_NONE)
-        status = describe_tokens(run, text, logits, probabilities, err);
-    else if (status == DEBERTA_OK)
-        status = describe_entities(run, text, units, collect_units(job, text, logits, probabilities, units), err);
+    if (!probabilities) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    const deberta_status status = describe_tokens(run, text, logits, probabilities, err);
     free(probabilities);
-    free(units);
     return status;
 }
 

@@ -1,37 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/tasks/task_output.h"
 
-#include <math.h>
 #include <stdlib.h>
 
 #include "core/base/utf8.h"
 
 enum { MARKED_CONTEXT_BYTES = 60, PLACE_COLUMN = 20 };
-
-/* --------------------------------------------------------------------------------------------------------- rankings */
-
-void softmax_of(double *probabilities, const float *logits, size_t count)
-{
-    double largest = -INFINITY, sum = 0;
-    for (size_t k = 0; k < count; k++) largest = fmax(largest, logits[k]);
-    for (size_t k = 0; k < count; k++) sum += probabilities[k] = exp(logits[k] - largest);
-    for (size_t k = 0; k < count; k++) probabilities[k] /= sum;
-}
-
-double sigmoid_of(double logit) { return 1 / (1 + exp(-logit)); }
-
-/* A sorted list of the best so far: nearly every value of a large vocabulary stops at its last place. */
-size_t rank_values(size_t *ranked, size_t top, const double *values, size_t count)
-{
-    size_t held = 0;
-    for (size_t k = 0; k < count; k++) {
-        if (held == top && (top == 0 || !(values[k] > values[ranked[held - 1]]))) continue;
-        size_t place = held < top ? held++ : held - 1;
-        for (; place > 0 && values[k] > values[ranked[place - 1]]; place--) ranked[place] = ranked[place - 1];
-        ranked[place] = k;
-    }
-    return held;
-}
 
 /* ----------------------------------------------------------------------------------------------------------- places */
 

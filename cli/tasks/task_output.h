@@ -1,4 +1,4 @@
-/* Numbers into rankings, and pieces of text into JSON and onto a terminal.
+/* Pieces of text into JSON and onto a terminal.
  *
  * Texts come from anywhere: broken UTF-8 becomes U+FFFD, and what is printed holds no control characters.
  *
@@ -9,14 +9,8 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "include/deberta.h"
 #include "output/json_text.h"
-#include "command/input/token_place.h"
-
-/* probabilities[k] = exp(logits[k]) / sum, in double. */
-void softmax_of(double *probabilities, const float *logits, size_t count);
-double sigmoid_of(double logit);
-/* Indices of the `top` largest values, descending; equal ones in ascending order. Returns how many, at most count. */
-size_t rank_values(size_t *ranked, size_t top, const double *values, size_t count);
 
 json_t *json_span(deberta_span span);     /* [begin, end] */
 deberta_span span_of(const json_t *item); /* back from its "bytes" */

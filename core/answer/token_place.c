@@ -1,11 +1,10 @@
-/* SPDX-License-Identifier: MIT */
-#include "command/input/token_place.h"
-
+/* Where in a text its tokens lie. SPDX-License-Identifier: MIT */
 #include "core/base/utf8.h"
+#include "include/deberta.h"
 
-token_place token_place_of(const deberta_tokens *list, size_t token, const char *text)
+deberta_place deberta_token_place(const deberta_tokens *tokens, size_t token, const char *text)
 {
-    token_place place = {list->byte_spans[token], list->character_spans[token]};
+    deberta_place place = {tokens->byte_spans[token], tokens->character_spans[token]};
     while (place.bytes.begin < place.bytes.end) {
         uint32_t character;
         const size_t length = utf8_decode(text + place.bytes.begin, place.bytes.end - place.bytes.begin, &character);
