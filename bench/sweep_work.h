@@ -1,5 +1,5 @@
-/* A sweep at work, for the files that do its parts: sweep_progress.c, sweep_measure.c and sweep_results.c, and sweep.c
- * above them.
+/* A sweep at work, for the files that do its parts: sweep_progress.c, sweep_measure.c and sweep_results.c, and
+ * sweep_run.c above them.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef BENCH_SWEEP_WORK_H

@@ -2,6 +2,8 @@
 #ifndef COMMAND_OPTION_SCAN_H
 #define COMMAND_OPTION_SCAN_H
 
+#include <stdarg.h>
+
 #include "command/options.h"
 
 typedef struct given_option {
@@ -32,6 +34,12 @@ typedef struct found_option {
     size_t offset;
 } found_option;
 found_option option_find(const command *command, const char *name, size_t length, char letter);
+
+/* A tier by name into options->isa; one that cannot run here is wrong usage. source: "--isa" or the variable's name. */
+int common_isa_read(common_options *options, const char *source, const char *name);
+
+/* say_usage of an option by its name, or NULL. */
+int say_usage_of(const common_options *options, const char *name, const char *format, va_list arguments);
 
 /* The row that fills a member of the command's struct; NULL: none does. */
 const option *option_of_member(const common_options *options, const void *member);

@@ -7,51 +7,6 @@
 #include <sys/stat.h>
 
 #include "command/option_scan.h"
-#include "core/base/topology.h"
-
-/* -------------------------------------------------------------------------------------------------- common options */
-
-/* A tier by name; one that cannot run here is wrong usage. source: "--isa" or the variable's name. */
-static int read_isa(common_options *options, const char *source, const char *name, deberta_isa *isa)
-{
-    deberta_error error;
-    if (deberta_isa_from_name(isa, name, &error) != DEBERTA_OK)
-        return say_usage(options, "%s: %s", source, error.message);
-    const char *missing = *isa == DEBERTA_ISA_AUTO ? NULL : deberta_isa_missing(*isa);
-    return missing ? say_usage(options, "%s: %s cannot run here: %s", source, name, missing) : EXIT_OK;
-}
-
-static int parse_isa(common_options *options, const char *text, void *target)
-{
-    return read_isa(options, "--isa", text, target);
-}
-
-static const char *const tiers[] = {"auto", "scalar", "avx2", "avx512", "neon", NULL},
-                         *const references[] = {"microsoft", "hf", NULL}, *const moments[] = {"auto", "never", NULL};
-
-const char *reference_name(int reference) { return references[reference]; }
-
-const option common_option_table[] = {
-    {"isa", 0, "NAME", "kernels to use: auto (default), scalar, avx2, avx512, neon; also from DEBERTA_ISA",
-     PARSED_AT(common_options, isa, parse_isa), .choices = tiers},
-    {"threads", 't', "N", "threads; 0 = OMP_NUM_THREADS, else physical cores this process may use (default)",
-     SIZE_AT(common_options, threads, 0, TOPOLOGY_MAX_WORKERS)},
-    {"reference", 0, "NAME", "distances beyond the table: microsoft (clamp first, default) or hf",
-     CHOICE_AT(common_options, reference, references)},
-    {"seed", 0, "N", "seed of what is drawn at random; made-up weights have theirs in the name (seed=)",
-     U64_AT(common_options, seed)},
-    {"memory-limit", 0, "BYTES", "refuse before running what would need more, model included (suffixes K, M, G)",
-     BYTES_AT(common_options, memory_limit_bytes)},
-    {"json", 0, NULL, "results as JSON", FLAG_AT(common_options, json), .role = OPTION_SHOWS},
-    {"out", 'o', "PATH", "where results go; default standard output", TEXTS_AT(common_options, outs),
-     .role = OPTION_OUTPUT},
-    {"quiet", 'q', NULL, "no notes on stderr", FLAG_AT(common_options, quiet), .role = OPTION_TALKS},
-    {"progress", 0, "WHEN", "progress on stderr: auto (on a terminal) or never",
-     CHOICE_AT(common_options, progress, moments), .role = OPTION_TALKS},
-    {"help", 'h', NULL, "this text", FLAG_AT(common_options, help)},
-    {"version", 'V', NULL, "the program's version", FLAG_AT(common_options, version)},
-    {.name = NULL},
-};
 
 /* -------------------------------------------------------------------------------------------------------- one value */
 
@@ -231,5 +186,5 @@ int option_values_fill(common_options *options)
         option_given(options, &options->isa))
         return status;
     const char *name = getenv("DEBERTA_ISA"); /* a variable that is set to nothing is not set */
-    return name && *name ? read_isa(options, "DEBERTA_ISA", name, &options->isa) : EXIT_OK;
+    return name && *name ? common_isa_read(options, "DEBERTA_ISA", name) : EXIT_OK;
 }

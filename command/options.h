@@ -49,7 +49,8 @@ typedef enum progress_when { PROGRESS_AUTO, PROGRESS_NEVER } progress_when;
 /* What every command takes; the first member of each command's own struct. */
 struct common_options {
     const command *command;
-    const char *const *arguments; /* [argument_count] positional ones; NULL after the last */
+    const struct command *const *commands; /* of the program, NULL-terminated; NULL: not known */
+    const char *const *arguments;          /* [argument_count] positional ones; NULL after the last */
     size_t argument_count;
     deberta_isa isa; /* --isa or DEBERTA_ISA */
     size_t threads;  /* 0: as in deberta_session_options */
@@ -151,13 +152,14 @@ struct command {
 };
 
 extern const option common_option_table[];
-extern const command *const commands[]; /* NULL-terminated; of the program */
 
 /* ------------------------------------------------------------------------------------------------------- parsing */
 
 /* Parses, or prints why not and returns EXIT_USAGE; --help and --version print and return EXIT_OK with *options NULL.
+ * commands: all of the program, among which the message about an unknown option looks for one that has it; may be NULL.
  */
-int options_parse(common_options **options, const command *command, int argc, char **argv);
+int options_parse(common_options **options, const command *command, const struct command *const *commands, int argc,
+                  char **argv);
 void options_free(common_options **options);
 /* Whether the option that fills this member of the command's struct was on the command line. */
 bool option_given(const common_options *options, const void *member);

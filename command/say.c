@@ -4,17 +4,12 @@
 
 #include "command/option_scan.h"
 
-static void say(const common_options *options, const char *name, const char *format, va_list arguments)
+int say_usage_of(const common_options *options, const char *name, const char *format, va_list arguments)
 {
     fprintf(stderr, "deberta %s: ", options->command->name);
     if (name) fprintf(stderr, "--%s: ", name);
     vfprintf(stderr, format, arguments);
-    fputc('\n', stderr);
-}
-
-static int point_to_help(const common_options *options)
-{
-    fprintf(stderr, "see: deberta %s --help\n", options->command->name);
+    fprintf(stderr, "\nsee: deberta %s --help\n", options->command->name);
     return EXIT_USAGE;
 }
 
@@ -22,19 +17,9 @@ int say_usage(const common_options *options, const char *format, ...)
 {
     va_list arguments;
     va_start(arguments, format);
-    say(options, NULL, format, arguments);
+    const int status = say_usage_of(options, NULL, format, arguments);
     va_end(arguments);
-    return point_to_help(options);
-}
-
-int option_wrong(const common_options *options, const void *member, const char *format, ...)
-{
-    const option *row = option_of_member(options, member);
-    va_list arguments;
-    va_start(arguments, format);
-    say(options, row ? row->name : NULL, format, arguments);
-    va_end(arguments);
-    return point_to_help(options);
+    return status;
 }
 
 int say_error(const common_options *options, const deberta_error *error)

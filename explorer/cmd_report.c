@@ -133,7 +133,7 @@ static int run_step(explorer_job *job, const char *title, const command *command
     if (list->failed)
         fprintf(stderr, "deberta report: out of memory\n");
     else
-        status = options_parse(&options, command, list->count, (char **)(uintptr_t)list->words);
+        status = options_parse(&options, command, job->options->commands, list->count, (char **)(uintptr_t)list->words);
     if (options) {
         say_note(job->options, "%s ...", title);
         explorer_step *step = &job->steps[job->contents.step_count++];

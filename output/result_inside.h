@@ -1,4 +1,4 @@
-/* What a result holds. Private to result.c and result_write.c. SPDX-License-Identifier: MIT */
+/* What a result holds. Private to result_fill.c and result_write.c. SPDX-License-Identifier: MIT */
 #ifndef OUTPUT_RESULT_INSIDE_H
 #define OUTPUT_RESULT_INSIDE_H
 

@@ -19,7 +19,7 @@ static const char *choices_of(const option *option)
 /* Commands of one word and, right before the command they belong to, those of two. */
 typedef void (*command_visit)(FILE *out, const command *command);
 
-static void each_command(FILE *out, command_visit visit)
+static void each_command(FILE *out, const command *const *commands, command_visit visit)
 {
     for (size_t k = 0; commands[k]; k++) {
         for (const command *const *sub = commands[k]->subcommands; sub && *sub; sub++) visit(out, *sub);
@@ -66,7 +66,7 @@ static void put_name(FILE *out, const command *command, const option *option)
     if (option->letter) fprintf(out, " -%c", option->letter);
 }
 
-static void print_commands(FILE *out)
+static void print_commands(FILE *out, const command *const *commands)
 {
     for (size_t k = 0; commands[k]; k++) fprintf(out, "%s%s", k ? " " : "", commands[k]->name);
 }
@@ -97,18 +97,18 @@ static void put_bash_words(FILE *out, const command *command)
     fprintf(out, "' -- \"$word\")); return; fi ;;\n");
 }
 
-static void print_bash(FILE *out)
+static void print_bash(FILE *out, const command *const *commands)
 {
     fprintf(
         out,
         "# deberta completion bash: source it, or put it into ~/.local/share/bash-completion/completions/deberta\n"
         "_deberta()\n{\n    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} options= values=\n"
         "    COMPREPLY=()\n    if [ \"$COMP_CWORD\" = 1 ]; then\n        COMPREPLY=($(compgen -W '");
-    print_commands(out);
+    print_commands(out, commands);
     fprintf(out, " --help --version' -- \"$word\"))\n        return\n    fi\n    case ${COMP_WORDS[1]} in\n");
-    each_command(out, put_bash_words);
+    each_command(out, commands, put_bash_words);
     fprintf(out, "    esac\n    case \"${COMP_WORDS[1]} ${COMP_WORDS[2]} \" in\n");
-    each_command(out, put_bash_options);
+    each_command(out, commands, put_bash_options);
     fprintf(out,
             "    esac\n    if [ \"$values\" ]; then COMPREPLY=($(compgen -W \"$values\" -- \"$word\")); return; fi\n"
             "    case $word in\n    -*) COMPREPLY=($(compgen -W \"$options\" -- \"$word\")) ;;\n"
@@ -178,7 +178,7 @@ static void put_zsh_command(FILE *out, const command *command)
     fprintf(out, " ;;\n        esac ;;\n");
 }
 
-static void print_zsh(FILE *out)
+static void print_zsh(FILE *out, const command *const *commands)
 {
     fprintf(out,
             "#compdef deberta\n# deberta completion zsh: put it into a folder of $fpath as _deberta\n_deberta() {\n"
@@ -190,7 +190,7 @@ static void print_zsh(FILE *out)
     }
     fprintf(out, "    )\n    if (( CURRENT == 2 )); then\n        _describe command commands\n        return\n    fi\n"
                  "    local name=$words[2]\n    shift words\n    (( CURRENT-- ))\n    case $name in\n");
-    each_command(out, put_zsh_command);
+    each_command(out, commands, put_zsh_command);
     fprintf(out, "    esac\n}\n"
                  "if [ \"$funcstack[1]\" = _deberta ]; then _deberta \"$@\"; else compdef _deberta deberta; fi\n");
 }
@@ -234,21 +234,21 @@ static void put_fish_options(FILE *out, const command *command)
     each_option(out, command, put_fish_option);
 }
 
-static void print_fish(FILE *out)
+static void print_fish(FILE *out, const command *const *commands)
 {
     fprintf(out, "# deberta completion fish: put it into ~/.config/fish/completions/deberta.fish\n");
     for (size_t k = 0; commands[k]; k++) {
         fprintf(out, "complete -c deberta -f -n __fish_use_subcommand -a %s", commands[k]->name);
         put_fish_description(out, commands[k]->summary);
     }
-    each_command(out, put_fish_options);
+    each_command(out, commands, put_fish_options);
 }
 
 static int run(const common_options *options)
 {
     static const struct {
         const char *name;
-        void (*print)(FILE *out);
+        void (*print)(FILE *out, const command *const *commands);
     } shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
     const char *shell = options->arguments[0];
     for (size_t k = 0; k < sizeof shells / sizeof *shells; k++) {
@@ -256,7 +256,7 @@ static int run(const common_options *options)
         text_output output;
         const int status = text_output_open(options, options_out(options), &output);
         if (status != EXIT_OK) return status;
-        shells[k].print(output.file);
+        shells[k].print(output.file, options->commands);
         return text_output_close(options, &output);
     }
     return say_usage(options, "expected bash, zsh or fish, found '%s'", shell);

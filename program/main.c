@@ -10,9 +10,9 @@
 #include "explorer/explorer.h"
 #include "studies/studies.h"
 
-extern const command command_completion; /* cmd_completion.c, which reads the list below */
+extern const command command_completion; /* cmd_completion.c */
 
-const command *const commands[] = {
+static const command *const commands[] = {
     &command_info,
     &command_bench,
     &command_verify,
@@ -105,7 +105,7 @@ static void complain_of_command(const char *name)
 static int run_command(const command *command, int argc, char **argv)
 {
     common_options *options;
-    int status = options_parse(&options, command, argc, argv);
+    int status = options_parse(&options, command, commands, argc, argv);
     if (!options) return status;
     status = check_text_out(options) ? command->run(options) : EXIT_USAGE;
     options_free(&options);

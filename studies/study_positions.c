@@ -1,6 +1,6 @@
 /* `deberta study positions`: relative and absolute positions, seen in hidden states and attention of two models.
  * SPDX-License-Identifier: MIT */
-#include "studies/study_positions.h"
+#include "studies/study_positions_output.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analysis/bootstrap.h"
-#include "studies/study_positions.h"
+#include "studies/study_positions_output.h"
 
 enum { SHOWN_AMOUNT = 1 }; /* of position_amounts, in tables by layer */
 

@@ -1,6 +1,6 @@
 /* `deberta study twins`: how attention is spread and how far it reaches, in two models of one tokenizer side by side.
  * SPDX-License-Identifier: MIT */
-#include "studies/study_twins.h"
+#include "studies/study_twins_output.h"
 
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "studies/study_twins.h"
+#include "studies/study_twins_output.h"
 #include "analysis/bootstrap.h"
 
 enum { ALL_HEADS = -1 };

@@ -8,6 +8,7 @@ left out without it. --objects: only these. --format: also what clang-format 14 
 
 SPDX-License-Identifier: MIT
 """
+import json
 import os
 import re
 import shutil
@@ -27,9 +28,9 @@ MAY_INCLUDE = {
     "core/answer": ["include/", "core/base/", "core/answer/"],
     "core/io": ["include/", "core/base/", "core/io/"],
     "core/text": ["include/", "core/base/", "core/io/", "core/text/"],
-    "core/model": ["include/", "core/"],
+    "core/model": ["include/", "core/base/", "core/io/", "core/text/", "core/model/", "core/kernels.h", "core/dispatch.h"],
     "train": ["include/", "core/", "train/"],
-    "core": ["include/", "core/"],
+    "core": ["include/", "core/base/", "core/kernels.h", "core/dispatch.h"],
     "simd": ["core/kernels.h", "simd/"],
     "output": ["include/", "core/base/", "core/io/", "output/"],
     "viz": ["include/deberta.h", "core/base/grow.h", "core/base/path.h", "core/base/random.h", "core/base/status.h", "core/base/utf8.h", "core/io/atomic_file.h", "output/", "viz/"],
@@ -45,6 +46,10 @@ MAY_INCLUDE = {
     "program": [*PROGRAM, "studies/", "cli/", "explorer/"],
     "tests": ROOMS,
 }
+
+# What a room may call without including it: the table of kernels is filled by the tiers, which know the table alone; configurations and
+# rules of positions are values that headers of analysis/ hand out.
+MAY_CALL = {"core": ["simd/"], "cli": ["core/model/config.h", "core/model/positions.h"]}
 
 # A library is known in one place only.
 LIBRARY_HOMES = {
@@ -115,6 +120,35 @@ def check_includes(path, text):
                     check(any(path.startswith(h) for h in homes), f"{where}: belongs in {homes or 'tests only'}")
             if room == "simd":
                 check(target in SIMD_SYSTEM_HEADERS, f"{where}: not among the headers that kernels may use")
+
+
+def unit_of(path):
+    """foo.c and foo.h are one unit."""
+    return os.path.splitext(path)[0]
+
+
+def include_arrows(paths):
+    """{unit: {unit whose header it includes}}"""
+    arrows = {unit_of(path): set() for path in paths}
+    for path in paths:
+        for target in re.findall(r'^\s*#\s*include\s*"([^"]+)"', read(path), re.M):
+            beside = os.path.normpath(os.path.join(os.path.dirname(path), target))
+            arrows[unit_of(path)] |= {unit_of(t) for t in (target, beside) if unit_of(t) in arrows}
+        arrows[unit_of(path)].discard(unit_of(path))
+    return arrows
+
+
+def check_circles(arrows, what):
+    """No unit needs itself by way of others. What is left when units without arrows are taken away again and again lies on a circle or
+    between two; from there, each step to a unit that is left too, one comes back to where one was."""
+    left = {unit: set(targets) for unit, targets in arrows.items()}
+    while free := [unit for unit, targets in left.items() if not targets & left.keys()]:
+        for unit in free:
+            del left[unit]
+    trail = []
+    while left and (not trail or trail[-1] not in trail[:-1]):
+        trail.append(min(left[trail[-1]] & left.keys()) if trail else min(left))
+    check(not left, f"a circle of {what}: {' -> '.join(trail[trail.index(trail[-1]):] if trail else [])}")
 
 
 def check_hygiene(path, text):
@@ -222,6 +256,57 @@ def check_objects(build):
     check(exported and not strangers, f"libdeberta.so exports {strangers[:5]}: only deberta_* may leave the library")
 
 
+def reaches(room, target):
+    """Whether a room may include another, directly or by way of others."""
+    seen, waiting = set(), [room]
+    while waiting:
+        here = waiting.pop()
+        if here not in seen:
+            seen.add(here)
+            waiting += [r for r in MAY_INCLUDE if any((r + "/").startswith(prefix) for prefix in MAY_INCLUDE[here])]
+    return target in seen
+
+
+def call_arrows(build):
+    """{(unit, unit): names that the first takes from the second}, of all units but tests, from the symbols of their objects. A name that
+    several units define (a main) says nothing."""
+    with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as f:
+        commands = json.load(f)
+    units = {}
+    for command in commands:
+        source = os.path.relpath(os.path.join(command["directory"], command["file"]), ROOT)
+        path = os.path.join(build, command["output"])
+        if room_of(source) not in (None, "tests") and os.path.exists(path):
+            units[path] = unit_of(source)
+    defined, needed = {}, {}
+    for line in output_of("nm", "-A", "-g", *units).split("\n"):
+        if line.strip():
+            path, kind, name = line.split(":")[0], line.split()[-2], line.split()[-1]
+            (needed if kind == "U" else defined).setdefault(name, set()).add(units[path])
+    arrows = {}
+    for name in needed.keys() & defined.keys():
+        for user in needed[name] - defined[name] if len(defined[name]) == 1 else ():
+            arrows.setdefault((user, *defined[name]), set()).add(name)
+    return arrows
+
+
+def check_calls(build):
+    """Calls go where includes may go. Functions of the public header may be called by whoever may include it, unless the room that has
+    them lies above the caller's."""
+    includes = include_arrows([path for path in list_sources() if path.endswith((".c", ".h"))])
+    calls = call_arrows(build)
+    check(len(calls) > 500, f"{len(calls)} calls between units found: too few to be all")
+    for (user, owner), names in sorted(calls.items()):
+        room = room_of(user)
+        open_rooms = MAY_INCLUDE[room] + MAY_CALL.get(room, [])
+        allowed = room == room_of(owner) or any(owner.startswith(unit_of(prefix)) for prefix in open_rooms)
+        public = "include/" in open_rooms and not reaches(room_of(owner), room)
+        strangers = sorted(name for name in names if not (allowed or (public and name.startswith("deberta_"))))
+        check(not strangers, f"{user}.c calls {', '.join(strangers)} of {owner}.c: {room} may not include that (dependency direction)")
+        includes.setdefault(user, set()).add(owner)
+    check_circles(includes, "includes and calls")
+
+
 def check_sources(format_too):
     everything = list_sources()
     code = [path for path in everything if path.endswith((".c", ".h", ".py", ".sh", ".js", ".css", ".html", "meson.build"))]
@@ -231,6 +316,7 @@ def check_sources(format_too):
         if path.endswith((".c", ".h")):
             check_includes(path, text)
     c_files = [path for path in code if path.endswith((".c", ".h"))]
+    check_circles(include_arrows(c_files), "includes")
     check_unique_names(c_files)
     check_citations(code + [path for path in everything if path.endswith((".md", ".tsv"))])
     if format_too:
@@ -252,6 +338,7 @@ def main():
         check_sources("--format" in options)
     if os.path.exists(os.path.join(build, "libdeberta.so")):
         check_objects(build)
+        check_calls(build)
     else:
         left_out.append(f"the objects, {build} has no libdeberta.so")
     for failure in failures:

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "train/backward_layer.h"
 #include "train/products.h"
 
 /* ------------------------------------------------------------------------------------------------- the tree of parts */

@@ -8,7 +8,6 @@
 #include "train/backward_layer.h"
 #include "train/heads.h"
 #include "train/losses.h"
-#include "train/sift.h"
 
 typedef struct class_job {
     learner *learner;
@@ -149,7 +148,7 @@ static double dot(const float *a, const float *b, size_t n)
 static double pair_gradients(const class_job *job, float *t, float *s, int32_t label, double *loss, float per_label,
                              float per_row)
 {
-    enum { MOST = SIFT_MOST_CLASSES };
+    enum { MOST = PAIRS_MOST_CLASSES };
     const kernels *table = learner_kernels(job->learner);
     const size_t classes = job->learner->model->tasks.labels;
     float clean[MOST], moved[MOST];

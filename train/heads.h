@@ -40,6 +40,8 @@ deberta_status head_rtd(learner *learner, const step_batch *batch, float weight,
 /* Heads with a few classes: sequence, choice, token, question answering. */
 typedef enum class_task { CLASSES_OF_SEQUENCE, CLASSES_OF_CHOICE, CLASSES_OF_TOKEN, CLASSES_OF_ANSWER } class_task;
 
+enum { PAIRS_MOST_CLASSES = 1024 };
+
 /* Pairs of rows, inside each part the clean ones and then their moved copies (SiFT). */
 typedef enum class_pairs {
     NO_PAIRS,

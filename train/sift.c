@@ -172,9 +172,9 @@ static deberta_status check(const learner *l, const step_batch *batch, const ste
     const bool fits = options->task == STEP_SEQUENCE || options->task == STEP_TOKEN;
     if (!fits || l->model->tasks.labels < 2)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "SiFT needs classes of sequences or of tokens");
-    if (l->model->tasks.labels > SIFT_MOST_CLASSES)
+    if (l->model->tasks.labels > PAIRS_MOST_CLASSES)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "SiFT with %zu classes: at most %d", l->model->tasks.labels,
-                     SIFT_MOST_CLASSES);
+                     PAIRS_MOST_CLASSES);
     if (!batch->delta) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "SiFT needs the tensor 'delta': where its ascent begins");
     return DEBERTA_OK;
 }

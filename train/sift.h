@@ -8,8 +8,6 @@
 
 #include "train/step.h"
 
-enum { SIFT_MOST_CLASSES = 1024 };
-
 /* As step_run. batch->delta is where the ascent begins. The learner has room for twice the tokens. result->head_loss is
  * that of the clean pass. */
 deberta_status sift_step_run(learner *learner, const step_batch *batch, const step_options *options,

@@ -1,5 +1,5 @@
 /* Where the parts of an attention figure stand: how many panels fit side by side, with tokens or positions as labels,
- * in cells of which size. Inside of attention_figure.c, which draws by it.
+ * in cells of which size. Inside of attention_layout.c, which draws by it.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef VIZ_ATTENTION_PLAN_H

@@ -1,4 +1,5 @@
-/* One axis of a chart panel: its range from the data, its ticks, and where a value lies on it. Inside of chart.c.
+/* One axis of a chart panel: its range from the data, its ticks, and where a value lies on it. Inside of
+ * chart_layout.c.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef VIZ_CHART_AXIS_H

@@ -1,5 +1,5 @@
 /* The inside of one chart panel: grid, bars, ribbons, lines, markers, names, and the numbers around it. Inside of
- * chart.c.
+ * chart_layout.c.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef VIZ_CHART_PLOT_H

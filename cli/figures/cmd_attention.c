@@ -10,23 +10,6 @@
 #define KIND_COMMAND(name) &figure_##name.command,
 static const command *const kinds[] = {FIGURE_EACH(KIND_COMMAND) NULL};
 
-static int draw(const common_options *options, const figure_kind *kind)
-{
-    const attention_options *asked = (const attention_options *)options;
-    figure_source source = {0};
-    figure_sheet sheet;
-    int status = attention_options_check(asked);
-    if (status != EXIT_OK) return status;
-    status = source_open(&source, asked, kind->all_rows);
-    source.hidden = kind->hidden;
-    if (status == EXIT_OK) status = sheet_open(&sheet, &source);
-    if (status == EXIT_OK) status = kind->draw(&source, &sheet);
-    source_close(&source);
-    return status;
-}
-
-int figure_run(const common_options *options) { return draw(options, (const figure_kind *)options->command); }
-
 /* `attention list`: name and summary of each kind. */
 static int print_kinds(const common_options *options)
 {
@@ -49,7 +32,7 @@ static int run(const common_options *options)
         return option_wrong(options, &asked->figure, "there is no kind '%s'; deberta attention list names them",
                             asked->figure);
     if (!first) return say_usage(options, "expected MODEL, a folder or synthetic:<shape>");
-    return draw(options, &figure_components);
+    return figure_draw(options, &figure_components);
 }
 
 const command command_attention = {

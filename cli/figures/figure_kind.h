@@ -25,7 +25,9 @@ FIGURE_EACH(FIGURE_DECLARE)
 /* `deberta attention` without a kind takes the same. */
 extern const option_group figure_components_groups[];
 
-/* Of the command of a kind: opens, draws, closes. */
+/* Opens, draws, closes. */
+int figure_draw(const common_options *options, const figure_kind *kind);
+/* The same for the kind whose command the options are of. */
 int figure_run(const common_options *options);
 
 #define FIRST_HEAD .layers = "0", .heads = "0"

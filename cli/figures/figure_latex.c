@@ -25,10 +25,10 @@ static void put_text(FILE *out, const char *text)
     }
 }
 
-static const char *provenance_of(const figure_sheet *sheet, const char *key)
+static const char *provenance_of(const figure_style *style, const char *key)
 {
-    for (size_t k = 0; k < sheet->style.provenance_count; k++)
-        if (strcmp(sheet->provenance[k].key, key) == 0) return sheet->provenance[k].value;
+    for (size_t k = 0; k < style->provenance_count; k++)
+        if (strcmp(style->provenance[k].key, key) == 0) return style->provenance[k].value;
     return NULL;
 }
 
@@ -52,14 +52,13 @@ const char *figure_latex_includes(const text_list *paths)
     return found;
 }
 
-static void put_caption(const figure_sheet *sheet, FILE *out)
+static void put_caption(const figure_source *source, const figure_style *style, const char *caption, FILE *out)
 {
-    const figure_source *source = sheet->source;
-    const char *text = provenance_of(sheet, "Text"), *pair = provenance_of(sheet, "Pair"),
-               *digest = provenance_of(sheet, "Model SHA-256"), *note = sheet->style.note;
-    if (sheet->caption) put_text(out, sheet->caption);
-    const char *model = provenance_of(sheet, "Model"), *ids = provenance_of(sheet, "Input ids");
-    fputs(sheet->caption ? " Model: " : "Model: ", out);
+    const char *text = provenance_of(style, "Text"), *pair = provenance_of(style, "Pair"),
+               *digest = provenance_of(style, "Model SHA-256"), *note = style->note;
+    if (caption) put_text(out, caption);
+    const char *model = provenance_of(style, "Model"), *ids = provenance_of(style, "Input ids");
+    fputs(caption ? " Model: " : "Model: ", out);
     if (model) {
         fputs("\\texttt{", out);
         put_text(out, model);
@@ -76,8 +75,8 @@ static void put_caption(const figure_sheet *sheet, FILE *out)
         put_text(out, pair);
         fputs("''", out);
     }
-    fprintf(out, "; layer%s %s, head%s %s.", source->layer_count == 1 ? "" : "s", provenance_of(sheet, "Layers"),
-            source->head_count == 1 ? "" : "s", provenance_of(sheet, "Heads"));
+    fprintf(out, "; layer%s %s, head%s %s.", source->layer_count == 1 ? "" : "s", provenance_of(style, "Layers"),
+            source->head_count == 1 ? "" : "s", provenance_of(style, "Heads"));
     if (!note) return;
     fputc(' ', out);
     put_text(out, note);
@@ -91,20 +90,21 @@ static void put_label(FILE *out, const char *figure)
     for (; *name && name != dot; name++) fputc(strchr("\\{}$&#%^~, ", *name) ? '-' : *name, out);
 }
 
-deberta_status figure_latex_write(const figure_sheet *sheet, double width, atomic_file **file, deberta_error *err)
+deberta_status figure_latex_write(const figure_source *source, const figure_style *style, const char *caption,
+                                  double width, atomic_file **file, deberta_error *err)
 {
-    const char *path = sheet->source->asked->latex, *figure = figure_latex_includes(&sheet->source->options->outs),
+    const char *path = source->asked->latex, *figure = figure_latex_includes(&source->options->outs),
                *environment = width > 100 ? "figure*" : "figure";
     FILE *out;
     DEBERTA_TRY(atomic_file_open(file, path, err));
     DEBERTA_TRY(atomic_file_stream(&out, *file, err));
     fputs("% deberta " DEBERTA_VERSION_TEXT "; needs \\usepackage{graphicx}.", out);
-    const char *command = provenance_of(sheet, "Command");
+    const char *command = provenance_of(style, "Command");
     if (command) fputs(" Made by\n% ", out);
     for (const char *c = command; c && *c; c++) fputc(*c == '\n' ? ' ' : *c, out);
     fprintf(out, "\n\\begin{%s}\n  \\centering\n  \\includegraphics[width=%gmm]{%s}\n  \\caption{", environment, width,
             seen_from(path, figure));
-    put_caption(sheet, out);
+    put_caption(source, style, caption, out);
     fputs("}\n  \\label{", out);
     put_label(out, figure);
     fprintf(out, "}\n\\end{%s}\n", environment);

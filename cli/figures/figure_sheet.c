@@ -176,7 +176,8 @@ static deberta_status write_all(const figure_sheet *sheet, figure_layout layout,
     if (asked->latex) {
         figure_notes page = {0};
         DEBERTA_TRY(figure_check(layout, figure, &sheet->style, &page, err));
-        DEBERTA_TRY(figure_latex_write(sheet, page.page_width, &files->latex, err));
+        DEBERTA_TRY(
+            figure_latex_write(sheet->source, &sheet->style, sheet->caption, page.page_width, &files->latex, err));
     }
     if (outs->count) DEBERTA_TRY(figure_save(layout, figure, &sheet->style, outs->items, outs->count, notes, err));
     DEBERTA_TRY(figure_data_commit(&files->data, err));

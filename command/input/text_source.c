@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "command/options.h"
-#include "command/input/text_stream.h"
 #include "core/base/grow.h"
 #include "core/base/status.h"
 

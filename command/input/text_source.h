@@ -2,7 +2,8 @@
 #ifndef COMMAND_INPUT_TEXT_SOURCE_H
 #define COMMAND_INPUT_TEXT_SOURCE_H
 
-#include "command/input/input.h"
+#include "command/input/input_batch.h"
+#include "command/input/text_stream.h"
 
 /* Sets rows, texts, text_bytes, pairs and pair_bytes from the whole of a text_stream, in which a line that cannot be
  * used is an error. EXIT_OK or the exit code, after saying why. */

@@ -2,7 +2,7 @@
 #ifndef COMMAND_INPUT_TOKEN_LABEL_H
 #define COMMAND_INPUT_TOKEN_LABEL_H
 
-#include "command/input/input.h"
+#include "command/input/input_batch.h"
 
 /* The text of a row that the spans of a token refer to: of a pair, the first or the second. */
 const char *token_segment(const input_batch *input, size_t row, size_t column);

@@ -4,11 +4,7 @@
 #ifndef CORE_BASE_SHA256_H
 #define CORE_BASE_SHA256_H
 
-#include <stddef.h>
-#include <stdint.h>
-
-/* Works `count` blocks of 64 bytes into the state. */
-typedef void sha256_compress(uint32_t state[8], const uint8_t *blocks, size_t count);
+#include "core/base/sha256_compress.h"
 
 typedef struct sha256 {
     uint32_t state[8];
@@ -23,10 +19,5 @@ void sha256_begin(sha256 *hash, unsigned features);
 void sha256_add(sha256 *hash, const void *bytes, size_t count_bytes);
 /* 64 lower-case hex digits and a terminator. */
 void sha256_finish(sha256 *hash, char digest[65]);
-
-/* The first 32 bits of the fractional parts of the cube roots of the first 64 primes. */
-extern const uint32_t sha256_round_constants[64];
-/* Only on a processor with CPU_SHA256. */
-sha256_compress sha256_compress_by_instructions;
 
 #endif

@@ -2,7 +2,7 @@
  * them, so that the program runs everywhere; CPU_SHA256 says where they may be called.
  *
  * SPDX-License-Identifier: MIT */
-#include "core/base/sha256.h"
+#include "core/base/sha256_compress.h"
 
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>

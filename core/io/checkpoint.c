@@ -223,6 +223,13 @@ static deberta_status check_struck_off(json_t *map, const char *where, deberta_e
     return DEBERTA_OK;
 }
 
+deberta_status checkpoint_path(const checkpoint *c, const char *name, char **path, deberta_error *err)
+{
+    *path = path_join(c->folder, name);
+    if (!*path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for a path", QUOTE(c->folder));
+    return DEBERTA_OK;
+}
+
 static file_facts facts_of(const char *path)
 {
     struct stat status;

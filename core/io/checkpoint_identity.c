@@ -1,21 +1,15 @@
 /* What says which checkpoint it is: its content, or its files as the file system describes them.
  *
  * SPDX-License-Identifier: MIT */
+#include "core/io/checkpoint.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/cpu.h"
-#include "core/base/path.h"
 #include "core/base/sha256.h"
 #include "core/io/checkpoint_parts.h"
-
-deberta_status checkpoint_path(const checkpoint *c, const char *name, char **path, deberta_error *err)
-{
-    *path = path_join(c->folder, name);
-    if (!*path) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for a path", QUOTE(c->folder));
-    return DEBERTA_OK;
-}
 
 deberta_status checkpoint_digest(const checkpoint *c, char digest[65], deberta_error *err)
 {

@@ -2,6 +2,8 @@
  * those of files.
  *
  * SPDX-License-Identifier: MIT */
+#include "core/io/checkpoint.h"
+
 #include <stdlib.h>
 #include <string.h>
 

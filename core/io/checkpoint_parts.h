@@ -6,7 +6,6 @@
 
 #include <jansson.h>
 
-#include "core/io/checkpoint.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
 #include "core/io/torch_file.h"
@@ -46,7 +45,7 @@ struct checkpoint {
 
 /* Lists what the files hold under canonical names, sorted; refuses what would be ambiguous. map: of an index, or NULL.
  */
-deberta_status checkpoint_list_entries(checkpoint *c, json_t *map, deberta_error *err);
-deberta_status checkpoint_name_entries(checkpoint *c, deberta_error *err);
+deberta_status checkpoint_list_entries(struct checkpoint *c, json_t *map, deberta_error *err);
+deberta_status checkpoint_name_entries(struct checkpoint *c, deberta_error *err);
 
 #endif

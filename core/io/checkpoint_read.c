@@ -1,6 +1,8 @@
 /* Finding tensors of an open checkpoint, and reading them.
  *
  * SPDX-License-Identifier: MIT */
+#include "core/io/checkpoint.h"
+
 #include <string.h>
 
 #include "core/io/checkpoint_parts.h"

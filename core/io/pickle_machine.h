@@ -1,5 +1,5 @@
 /* The stack machine that runs a pickle: its memory, its stack and memo, its containers. pickle_tensors.c builds tensors
- * on it, pickle.c knows the opcodes. Only for these.
+ * on it, pickle_read.c knows the opcodes. Only for these.
  *
  * Values live in a few growing pools; containers are chains of cells in one of them. There is no recursion and no
  * reference counting: everything is released at once.

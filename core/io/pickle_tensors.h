@@ -1,5 +1,5 @@
 /* The opcodes of a pickle that make storages and tensors, and the only names that mean anything here. Only for
- * pickle.c.
+ * pickle_read.c.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_IO_PICKLE_TENSORS_H

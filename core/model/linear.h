@@ -42,7 +42,7 @@ enum {
     LINEAR_ROW_SPLIT = 96, /* with this many rows a thread, threads get rows; below, columns: weights are read once */
 };
 
-/* Below the split all threads share inner rows that are planned for LINEAR_MAX_ROWS a thread (session.c). */
+/* Below the split all threads share inner rows that are planned for LINEAR_MAX_ROWS a thread (session_create.c). */
 _Static_assert(LINEAR_MAX_ROWS >= LINEAR_ROW_SPLIT, "rows of a thread below the split fit its block");
 
 /* On all threads: several products over the same rows, as if their panels were one matrix. */

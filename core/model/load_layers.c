@@ -298,14 +298,13 @@ static deberta_status load_convolution(weight_loader *loader, deberta_model *mod
                      config->hidden_size, err);
 }
 
-deberta_status load_parts(weight_loader *loader, deberta_model *model, position_workspace *workspace,
-                          deberta_error *err)
+deberta_status load_encoder(weight_loader *loader, deberta_model *model, position_workspace *workspace,
+                            deberta_error *err)
 {
     loader->counting = true;
     loader->prefix[0] = '\0';
     DEBERTA_TRY(load_embeddings(loader, model, err));
     DEBERTA_TRY(load_relative_table(loader, model, err));
     DEBERTA_TRY(load_layers(loader, model, workspace, err));
-    DEBERTA_TRY(load_convolution(loader, model, err));
-    return load_tasks(loader, model, err);
+    return load_convolution(loader, model, err);
 }

@@ -1,5 +1,5 @@
-/* The parts of a model by the names of their tensors (SPEC 9): one walk that checks, measures or reads
- * (weight_loader.h).
+/* The parts of an encoder by the names of their tensors (SPEC 9): one walk that checks, measures or reads
+ * (weight_loader.h), and that load_tasks ends.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_MODEL_LOAD_LAYERS_H
@@ -19,11 +19,9 @@ typedef struct position_workspace {
 void position_workspace_carve(position_workspace *workspace, const deberta_model *model);
 
 /* In the pass that the loader is set to. The model's configuration is settled before. */
-deberta_status load_parts(weight_loader *loader, deberta_model *model, position_workspace *workspace,
-                          deberta_error *err);
+deberta_status load_encoder(weight_loader *loader, deberta_model *model, position_workspace *workspace,
+                            deberta_error *err);
 
-/* Its last part: which tasks the files have heads for, and their weights. */
-deberta_status load_tasks(weight_loader *loader, deberta_model *model, deberta_error *err);
 /* A layer norm, of which there are some in every part. */
 static inline deberta_status load_norm(weight_loader *loader, layer_norm *norm, const char *gamma, const char *beta,
                                        size_t count, deberta_error *err)

@@ -1,4 +1,6 @@
 /* Which output heads the files hold, and their tensors (SPEC 8). SPDX-License-Identifier: MIT */
+#include "core/model/load_tasks.h"
+
 #include <string.h>
 
 #include "core/io/quote.h"

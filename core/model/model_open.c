@@ -8,6 +8,7 @@
 #include "core/model/convolution.h"
 #include "core/model/packed_file.h"
 #include "core/model/load_layers.h"
+#include "core/model/load_tasks.h"
 
 /* v1 is known by its fused projection; a config that says otherwise describes another file (SPEC 9). */
 static deberta_status settle_version(deberta_model *model, deberta_error *err)
@@ -82,6 +83,13 @@ static deberta_status open_source(deberta_model *model, const char *path, const 
     DEBERTA_TRY(checkpoint_open(&model->checkpoint, path, err));
     model->files = weight_source_of_checkpoint(model->checkpoint);
     return DEBERTA_OK;
+}
+
+static deberta_status load_parts(weight_loader *loader, deberta_model *model, position_workspace *workspace,
+                                 deberta_error *err)
+{
+    DEBERTA_TRY(load_encoder(loader, model, workspace, err));
+    return load_tasks(loader, model, err);
 }
 
 /* All that is known without weights: each is there and fits, and how much memory they will take. */

@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "core/base/grow.h"
-#include "core/text/workspace.h"
 
 const char *token_list_text(const token_list *list, size_t index, size_t *bytes)
 {
@@ -33,7 +32,7 @@ void token_list_free(token_list *list)
     free(list->char_spans);
     free(list->text_places);
     free(list->texts);
-    token_workspace_free(&list->workspace);
+    if (list->workspace) list->free_workspace(list->workspace);
     *list = (token_list){0};
 }
 

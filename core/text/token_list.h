@@ -20,6 +20,8 @@ typedef deberta_token_role token_role;
 #define TOKEN_SPELLED DEBERTA_TOKEN_SPELLED
 #define TOKEN_FRAME   DEBERTA_TOKEN_FRAME
 
+typedef struct token_workspace token_workspace;
+
 typedef struct token_list {
     size_t count;
     int32_t *ids;
@@ -41,7 +43,8 @@ typedef struct token_list {
     char *texts;
     text_span *text_places; /* in texts, without the terminating NUL */
     size_t capacity, texts_bytes, texts_capacity;
-    struct token_workspace *workspace;
+    token_workspace *workspace; /* freed by the function beside it */
+    void (*free_workspace)(token_workspace *workspace);
 } token_list;
 
 /* The token as the vocabulary writes it ("\u2581the", "\u0120the"), except that SentencePiece reports an unknown

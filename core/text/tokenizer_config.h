@@ -8,7 +8,6 @@
 #include <jansson.h>
 
 #include "core/text/added_tokens.h"
-#include "core/text/tokenizer.h"
 
 typedef struct special_token {
     char *text;                              /* NULL: not named in any file */

@@ -1,4 +1,5 @@
-/* What a tokenizer is made of, for the files that are one: tokenizer.c and tokenizer_decode.c.
+/* What a tokenizer is made of, for the files that are one: tokenizer.c, tokenizer_encode.c and
+ * tokenizer_decode.c.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_TEXT_TOKENIZER_INSIDE_H
@@ -6,7 +7,6 @@
 
 #include "core/text/added_tokens.h"
 #include "core/text/byte_bpe.h"
-#include "core/text/tokenizer.h"
 #include "core/text/sentencepiece.h"
 
 struct deberta_tokenizer {

@@ -1,4 +1,5 @@
-/* Executors: the choice of a build, and the queue of those who share one. SPDX-License-Identifier: MIT */
+/* Making executors: the kind that this build prefers, with as many threads as were asked for.
+ * SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <stdlib.h>
 
@@ -43,13 +44,6 @@ deberta_status executor_create(executor **made, size_t threads, bool pin, const 
 #endif
 }
 
-void executor_free(executor **old)
-{
-    executor *freed = *old;
-    *old = NULL;
-    if (freed) freed->kind->free(freed);
-}
-
 deberta_status deberta_threads_create(deberta_threads **made, size_t count, int pin, deberta_error *err)
 {
     if (!made) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_threads_create needs a place for the threads");
@@ -75,38 +69,3 @@ void deberta_threads_free(deberta_threads **threads)
 }
 
 size_t deberta_threads_count(const deberta_threads *threads) { return threads->executor->threads; }
-
-deberta_status executor_init(executor *made, const executor_kind *kind, size_t threads, deberta_error *err)
-{
-    *made = (executor){.kind = kind, .threads = threads};
-    if (pthread_mutex_init(&made->lock, NULL) != 0) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "the system refuses a mutex");
-    if (pthread_cond_init(&made->next, NULL) == 0) return DEBERTA_OK;
-    pthread_mutex_destroy(&made->lock);
-    DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "the system refuses a condition variable");
-}
-
-void executor_finish(executor *old)
-{
-    pthread_cond_destroy(&old->next);
-    pthread_mutex_destroy(&old->lock);
-}
-
-/* A queue, because a mutex alone would mostly go back to who has just released it: with two sessions that encode one
- * text after the other, one would hardly ever have its turn. */
-void executor_begin(executor *by)
-{
-    pthread_mutex_lock(&by->lock);
-    const size_t mine = by->queued++;
-    while (by->served != mine) pthread_cond_wait(&by->next, &by->lock);
-    pthread_mutex_unlock(&by->lock);
-    if (by->kind->hurry) by->kind->hurry(by);
-}
-
-void executor_end(executor *by)
-{
-    if (by->kind->rest) by->kind->rest(by);
-    pthread_mutex_lock(&by->lock);
-    by->served++;
-    if (by->served != by->queued) pthread_cond_broadcast(&by->next);
-    pthread_mutex_unlock(&by->lock);
-}

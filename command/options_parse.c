@@ -1,72 +1,9 @@
 /* Scanning a command line into options and arguments. SPDX-License-Identifier: MIT */
-#include "command/options.h"
-
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "command/option_scan.h"
-
-/* ----------------------------------------------------------------------------------------------------------- tables */
-
-/* The groups of a command that has them, or the one table of one that has not. */
-static option_group nth_group(const command *command, size_t index)
-{
-    static const option_group none = {NULL, 0, NULL};
-    if (command->groups) return command->groups[index];
-    return index == 0 && command->options ? (option_group){command->options, 0, NULL} : none;
-}
-
-void options_visit(const command *command, void (*visit)(void *context, const option_group *group), void *context)
-{
-    option_group group;
-    for (size_t k = 0; (group = nth_group(command, k)).options; k++) visit(context, &group);
-    const option_group common = {common_option_table, 0, "common options"};
-    visit(context, &common);
-}
-
-static bool is_called(const char *candidate, const char *name, size_t length)
-{
-    return candidate && strlen(candidate) == length && strncmp(candidate, name, length) == 0;
-}
-
-static const option *find_in(const option *table, const char *name, size_t length, char letter)
-{
-    for (; table->name; table++)
-        if (name ? is_called(table->name, name, length) || is_called(table->alias, name, length)
-                 : table->letter == letter)
-            return table;
-    return NULL;
-}
-
-found_option option_find(const command *command, const char *name, size_t length, char letter)
-{
-    option_group group;
-    for (size_t k = 0; (group = nth_group(command, k)).options; k++) {
-        const option *found = find_in(group.options, name, length, letter);
-        if (found) return (found_option){found, group.offset};
-    }
-    return (found_option){find_in(common_option_table, name, length, letter), 0};
-}
-
-const option *options_find(const command *command, const char *name)
-{
-    return option_find(command, name, strlen(name), 0).option;
-}
-
-const char *command_word(const command *subcommand)
-{
-    const char *space = strchr(subcommand->name, ' ');
-    return space ? space + 1 : subcommand->name;
-}
-
-bool option_is_common(const option *row)
-{
-    const option *common = common_option_table;
-    while (common->name && common != row) common++;
-    return common->name != NULL;
-}
 
 /* ------------------------------------------------------------------------------------------------ unknown options */
 
@@ -97,14 +34,15 @@ static void add_taker(taker_list *takers, const command *command, const char *na
 }
 
 /* The commands of the same first word that take the option: "bench, bench kernel". */
-static taker_list find_takers(const command *command, const char *name, size_t length, char letter)
+static taker_list find_takers(const common_options *options, const char *name, size_t length, char letter)
 {
-    const size_t first_word = strcspn(command->name, " ");
+    const char *own = options->command->name;
+    const size_t first_word = strcspn(own, " ");
     taker_list takers = {0};
-    for (size_t k = 0; commands[k]; k++) {
-        if (strncmp(commands[k]->name, command->name, first_word) != 0 || commands[k]->name[first_word]) continue;
-        add_taker(&takers, commands[k], name, length, letter);
-        for (const struct command *const *sub = commands[k]->subcommands; sub && *sub; sub++)
+    for (const command *const *of = options->commands; of && *of; of++) {
+        if (strncmp((*of)->name, own, first_word) != 0 || (*of)->name[first_word]) continue;
+        add_taker(&takers, *of, name, length, letter);
+        for (const command *const *sub = (*of)->subcommands; sub && *sub; sub++)
             add_taker(&takers, *sub, name, length, letter);
     }
     return takers;
@@ -112,7 +50,7 @@ static taker_list find_takers(const command *command, const char *name, size_t l
 
 static int refuse_unknown(const common_options *options, const char *text, const char *name, size_t length)
 {
-    const taker_list takers = find_takers(options->command, name, length, 0);
+    const taker_list takers = find_takers(options, name, length, 0);
     if (takers.used)
         return say_usage(options, "%.*s: %s does not take it; these do: %s", (int)(name + length - text), text,
                          command_word(options->command), takers.text);
@@ -124,7 +62,7 @@ static int refuse_unknown(const common_options *options, const char *text, const
 
 static int refuse_unknown_letter(const common_options *options, char letter)
 {
-    const taker_list takers = find_takers(options->command, NULL, 0, letter);
+    const taker_list takers = find_takers(options, NULL, 0, letter);
     if (!takers.used) return say_usage(options, "unknown option '-%c'", letter);
     return say_usage(options, "-%c: %s does not take it; these do: %s", letter, command_word(options->command),
                      takers.text);
@@ -234,13 +172,14 @@ static int parse(common_options *options)
 }
 
 /* The struct in its first state, with room for all that could be typed. NULL: out of memory. */
-static common_options *new_options(const command *command, int argc, char **argv)
+static common_options *new_options(const command *command, const struct command *const *commands, int argc, char **argv)
 {
     common_options *options = calloc(1, command->size ? command->size : sizeof *options);
     if (!options) return NULL;
     if (command->defaults) memcpy(options, command->defaults, command->size);
     options->seed = 1;
     options->command = command;
+    options->commands = commands;
     options->scan = calloc(1, sizeof *options->scan);
     if (!options->scan) {
         free(options);
@@ -255,10 +194,11 @@ static common_options *new_options(const command *command, int argc, char **argv
     return options;
 }
 
-int options_parse(common_options **out, const command *command, int argc, char **argv)
+int options_parse(common_options **out, const command *command, const struct command *const *commands, int argc,
+                  char **argv)
 {
     *out = NULL;
-    common_options *options = new_options(command, argc, argv);
+    common_options *options = new_options(command, commands, argc, argv);
     if (!options) {
         fprintf(stderr, "deberta: out of memory\n");
         return EXIT_SYSTEM;
@@ -272,96 +212,4 @@ int options_parse(common_options **out, const command *command, int argc, char *
         *out = options;
     if (!*out) options_free(&options);
     return status;
-}
-
-void options_free(common_options **options)
-{
-    if (!*options) return;
-    option_scan *scan = (*options)->scan;
-    while (scan->memory) {
-        option_memory *piece = scan->memory;
-        scan->memory = piece->next;
-        free(piece);
-    }
-    free(scan->given);
-    free(scan->arguments);
-    free(scan);
-    free(*options);
-    *options = NULL;
-}
-
-void *options_allocate(const common_options *options, size_t bytes)
-{
-    option_memory *piece = calloc(1, sizeof *piece + bytes);
-    if (!piece) return NULL;
-    piece->next = options->scan->memory;
-    options->scan->memory = piece;
-    return piece->bytes;
-}
-
-void *options_take(const common_options *options, size_t count, size_t bytes_each)
-{
-    size_t bytes;
-    void *taken = __builtin_mul_overflow(count, bytes_each, &bytes) || bytes > SIZE_MAX / 2
-                      ? NULL
-                      : options_allocate(options, bytes);
-    if (!taken) exit(say_no_memory(options));
-    return taken;
-}
-
-const char *options_text(const common_options *options, const char *format, ...)
-{
-    va_list arguments, again;
-    va_start(arguments, format);
-    va_copy(again, arguments);
-    const int length = vsnprintf(NULL, 0, format, arguments);
-    char *text = options_take(options, (size_t)length + 1, 1);
-    vsnprintf(text, (size_t)length + 1, format, again);
-    va_end(again);
-    va_end(arguments);
-    return text;
-}
-
-bool option_given(const common_options *options, const void *member)
-{
-    const size_t at = (size_t)((const char *)member - (const char *)options);
-    for (size_t k = 0; k < options->scan->given_count; k++) {
-        const given_option *given = &options->scan->given[k];
-        if (given->option->type != OPTION_UNTYPED && given->offset + given->option->at == at) return true;
-    }
-    return false;
-}
-
-typedef struct member_search {
-    size_t at;
-    const option *found;
-} member_search;
-
-static void look_for_member(void *context, const option_group *group)
-{
-    member_search *search = context;
-    for (const option *row = group->options; row->name && !search->found; row++)
-        if (row->type != OPTION_UNTYPED && group->offset + row->at == search->at) search->found = row;
-}
-
-const option *option_of_member(const common_options *options, const void *member)
-{
-    member_search search = {.at = (size_t)((const char *)member - (const char *)options)};
-    options_visit(options->command, look_for_member, &search);
-    return search.found;
-}
-
-const char *option_name(const common_options *options, const void *member)
-{
-    return option_of_member(options, member)->name;
-}
-
-bool option_exists(const common_options *options, const void *member)
-{
-    return option_of_member(options, member) != NULL;
-}
-
-const char *options_out(const common_options *options)
-{
-    return options->outs.count ? options->outs.items[options->outs.count - 1] : NULL;
 }

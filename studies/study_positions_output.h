@@ -2,8 +2,8 @@
  * figure.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef STUDIES_STUDY_POSITIONS_H
-#define STUDIES_STUDY_POSITIONS_H
+#ifndef STUDIES_STUDY_POSITIONS_OUTPUT_H
+#define STUDIES_STUDY_POSITIONS_OUTPUT_H
 
 #include "command/options.h"
 #include "command/progress.h"

@@ -2,8 +2,8 @@
  * figure.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef STUDIES_STUDY_TWINS_H
-#define STUDIES_STUDY_TWINS_H
+#ifndef STUDIES_STUDY_TWINS_OUTPUT_H
+#define STUDIES_STUDY_TWINS_OUTPUT_H
 
 #include "command/options.h"
 #include "studies/study.h"

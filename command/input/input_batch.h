@@ -1,0 +1,42 @@
+/* One ragged batch that remembers how the user gave it.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef COMMAND_INPUT_INPUT_BATCH_H
+#define COMMAND_INPUT_INPUT_BATCH_H
+
+#include <stdbool.h>
+
+#include "include/deberta.h"
+
+/* One row of the input as the user gave it. */
+typedef struct input_row {
+    size_t first_column, tokens; /* the columns that are encoded */
+    size_t sequence;             /* which sequence of the batch that is; SIZE_MAX for a row that is all padding */
+} input_row;
+
+typedef struct input_batch {
+    size_t rows, columns; /* B, N: shorter rows are padded to the longest */
+    input_row *row;       /* [rows] */
+    size_t sequences, tokens;
+    int32_t *ids;
+    size_t *sequence_starts;             /* [sequences + 1] */
+    int32_t *token_types, *position_ids; /* NULL: the default */
+    uint8_t *mask;                       /* NULL: no holes */
+    char **labels;                       /* [tokens] what figures write beside a row: "7", or the token */
+    bool *special;                       /* [tokens] framing and other special tokens */
+
+    /* Only from texts: */
+    deberta_tokenizer *tokenizer; /* NULL for ids */
+    deberta_tokens **token_lists; /* [rows] */
+    char **texts, **pairs;        /* [rows]; pairs may be NULL or hold NULL */
+    size_t *text_bytes, *pair_bytes;
+} input_batch;
+
+void input_free(input_batch *input);
+/* The batch for deberta_encode; borrows. */
+deberta_batch input_as_batch(const input_batch *input);
+/* Names the first id or token type that the model has no row for, by its place in the source. */
+deberta_status input_check(const input_batch *input, const deberta_model_info *info, const char *source,
+                           deberta_error *err);
+
+#endif

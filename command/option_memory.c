@@ -1,0 +1,54 @@
+/* What lives as long as the options of a command. SPDX-License-Identifier: MIT */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "command/option_scan.h"
+
+void options_free(common_options **options)
+{
+    if (!*options) return;
+    option_scan *scan = (*options)->scan;
+    while (scan->memory) {
+        option_memory *piece = scan->memory;
+        scan->memory = piece->next;
+        free(piece);
+    }
+    free(scan->given);
+    free(scan->arguments);
+    free(scan);
+    free(*options);
+    *options = NULL;
+}
+
+void *options_allocate(const common_options *options, size_t bytes)
+{
+    option_memory *piece = calloc(1, sizeof *piece + bytes);
+    if (!piece) return NULL;
+    piece->next = options->scan->memory;
+    options->scan->memory = piece;
+    return piece->bytes;
+}
+
+void *options_take(const common_options *options, size_t count, size_t bytes_each)
+{
+    size_t bytes;
+    void *taken = __builtin_mul_overflow(count, bytes_each, &bytes) || bytes > SIZE_MAX / 2
+                      ? NULL
+                      : options_allocate(options, bytes);
+    if (!taken) exit(say_no_memory(options));
+    return taken;
+}
+
+const char *options_text(const common_options *options, const char *format, ...)
+{
+    va_list arguments, again;
+    va_start(arguments, format);
+    va_copy(again, arguments);
+    const int length = vsnprintf(NULL, 0, format, arguments);
+    char *text = options_take(options, (size_t)length + 1, 1);
+    vsnprintf(text, (size_t)length + 1, format, again);
+    va_end(again);
+    va_end(arguments);
+    return text;
+}
