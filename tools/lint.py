@@ -159,6 +159,7 @@ def check_hygiene(path, text):
         check("SPDX-License-Identifier: MIT" in text[:6000], f"{path}: no SPDX line")
     if path.endswith((".c", ".h")):
         check(not re.search(r"^\s*#\s*if\s+0\b", text, re.M), f"{path}: #if 0")
+        check(path.startswith("check/") or "MUTATION" not in text, f"{path}: MUTATION outside check/: nothing else knows of deliberate mistakes")
     if path.startswith(("core/", "simd/", "output/", "reference/", "analysis/", "check/", "bench/", "viz/", "train/")) and path.endswith(".c") and path not in PROGRAMS:
         found = set(re.findall(r"^[^/\n*]*\b(abort|exit|_exit|printf|puts|putchar|perror)\s*\(", text, re.M))
         if path == "bench/child.c":

@@ -16,7 +16,7 @@
 #include "core/base/sort.h"
 #include "core/dispatch.h"
 #include "tests/golden_train/train_case.h"
-#include "tests/golden_train/train_mutations.h"
+#include "tests/golden_train/planted_faults.h"
 #include "tests/golden_train/train_trajectory.h"
 
 enum { MOST_TENSORS = 4096 };
@@ -153,10 +153,10 @@ static void run_trajectory(const char *folder, const char *name, const json_t *e
     train_case_close(&c);
 }
 
-/* -------------------------------------------------------------------------------------------------------- mutations */
+/* --------------------------------------------------------------------------------------------------- planted faults */
 
 /* Whether a case notices the mistake: a gradient beyond the bar. */
-static bool notices(const char *folder, const char *name, const json_t *entry, const train_mutation *mutation,
+static bool notices(const char *folder, const char *name, const json_t *entry, const planted_fault *fault,
                     double *worst)
 {
     train_case c;
@@ -164,7 +164,7 @@ static bool notices(const char *folder, const char *name, const json_t *entry, c
     tally ignored = {0};
     *worst = 0;
     if (open_or_say(&c, folder, name, entry, &ignored)) {
-        c.spoil = mutation->spoil;
+        c.spoil = fault->spoil;
         if (run_or_say(&c, DEBERTA_ISA_AUTO, 1, &outcome))
             for (size_t i = 0; i < outcome.tensor_count; i++) {
                 const train_tensor *tensor = &outcome.tensors[i];
@@ -177,14 +177,14 @@ static bool notices(const char *folder, const char *name, const json_t *entry, c
     return !(*worst <= WORST_RATIO);
 }
 
-static void run_mutations(const char *folder, const json_t *manifest, tally *counts)
+static void run_faults(const char *folder, const json_t *manifest, tally *counts)
 {
-    for (const train_mutation *mutation = train_mutations; mutation->name; mutation++) {
+    for (const planted_fault *fault = planted_faults; fault->name; fault++) {
         double worst = 0;
-        const json_t *entry = json_object_get(manifest, mutation->case_name);
-        const bool caught = entry && notices(folder, mutation->case_name, entry, mutation, &worst);
-        printf("%-6s %-24s by %s: %.3g of the bar's 4; %s\n", caught ? "caught" : "MISSED", mutation->name,
-               mutation->case_name, worst, mutation->description);
+        const json_t *entry = json_object_get(manifest, fault->case_name);
+        const bool caught = entry && notices(folder, fault->case_name, entry, fault, &worst);
+        printf("%-6s %-24s by %s: %.3g of the bar's 4; %s\n", caught ? "caught" : "MISSED", fault->name,
+               fault->case_name, worst, fault->description);
         *(caught ? &counts->passed : &counts->failed) += 1;
     }
 }
@@ -257,7 +257,7 @@ int main(int argc, char **argv)
     if (options.mutate) {
         snprintf(path, sizeof path, "%s/manifest.json", options.folder);
         json_t *manifest = json_load_file(path, 0, NULL);
-        run_mutations(options.folder, manifest, &counts);
+        run_faults(options.folder, manifest, &counts);
         json_decref(manifest);
     } else {
         run_all(&options, &counts);

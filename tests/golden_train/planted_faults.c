@@ -1,7 +1,7 @@
 /* Most are planted in the learner's table of kernels.
  *
  * SPDX-License-Identifier: MIT */
-#include "tests/golden_train/train_mutations.h"
+#include "tests/golden_train/planted_faults.h"
 
 #include <math.h>
 #include <string.h>
@@ -124,7 +124,7 @@ static void query_not_scaled(learner *l)
 /* dX of the last layer's first feed-forward product takes the layer before for its own. */
 static void other_layers_weights(learner *l) { l->transposed[1].intermediate = l->transposed[0].intermediate; }
 
-const train_mutation train_mutations[] = {
+const planted_fault planted_faults[] = {
     {"softmax_without_sum", "03-v3-mlm-emd", "dS = P dP", plant_softmax_without_sum},
     {"softmax_without_mask", "08-v2-conv-token", "holes take part in the backward softmax", plant_softmax_without_mask},
     {"norm_of_constants", "15-v2-plain-absolute", "mean and variance taken for constants", plant_norm_of_constants},
