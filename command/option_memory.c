@@ -4,16 +4,25 @@
 #include <stdlib.h>
 
 #include "command/option_scan.h"
+#include "command/unfinished.h"
+
+option_memory *options_mark(const common_options *options) { return options->scan->memory; }
+
+void options_release(const common_options *options, option_memory *mark)
+{
+    option_memory *next;
+    for (option_memory *piece = options->scan->memory; piece != mark; piece = next) {
+        next = piece->next;
+        free(piece);
+    }
+    options->scan->memory = mark;
+}
 
 void options_free(common_options **options)
 {
     if (!*options) return;
     option_scan *scan = (*options)->scan;
-    while (scan->memory) {
-        option_memory *piece = scan->memory;
-        scan->memory = piece->next;
-        free(piece);
-    }
+    options_release(*options, NULL);
     free(scan->given);
     free(scan->arguments);
     free(scan);
@@ -36,8 +45,9 @@ void *options_take(const common_options *options, size_t count, size_t bytes_eac
     void *taken = __builtin_mul_overflow(count, bytes_each, &bytes) || bytes > SIZE_MAX / 2
                       ? NULL
                       : options_allocate(options, bytes);
-    if (!taken) exit(say_no_memory(options));
-    return taken;
+    if (taken) return taken;
+    unfinished_remove();
+    exit(say_no_memory(options));
 }
 
 const char *options_text(const common_options *options, const char *format, ...)

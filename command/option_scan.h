@@ -13,10 +13,10 @@ typedef struct given_option {
 } given_option;
 
 /* What options_allocate gave, newest first; the memory follows. */
-typedef struct option_memory {
+struct option_memory {
     struct option_memory *next;
     max_align_t bytes[];
-} option_memory;
+};
 
 typedef struct option_scan {
     int argc;

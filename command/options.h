@@ -37,6 +37,7 @@ enum { EXIT_OK = 0, EXIT_CHECK_FAILED = 1, EXIT_USAGE = 2, EXIT_INPUT = 3, EXIT_
 typedef struct command command;
 typedef struct common_options common_options;
 typedef struct option option;
+typedef struct option_memory option_memory;
 
 /* All values of an option that may be repeated, in order. */
 typedef struct text_list {
@@ -167,10 +168,13 @@ bool option_given(const common_options *options, const void *member);
 bool option_exists(const common_options *options, const void *member);
 /* Zeroed memory that lives as long as the options; NULL when there is none. */
 void *options_allocate(const common_options *options, size_t bytes);
-/* The same for an array, and a printed text. Without memory they say so and end the program (EXIT_SYSTEM): for a
- * command that has opened no output yet. */
+/* The same for an array, and a printed text. Without memory they say so, remove what is unfinished among the outputs
+ * and end the program (EXIT_SYSTEM). */
 void *options_take(const common_options *options, size_t count, size_t bytes_each);
 const char *options_text(const common_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* options_release frees what was taken since options_mark: for the memory of one text among many. */
+option_memory *options_mark(const common_options *options);
+void options_release(const common_options *options, option_memory *mark);
 /* The command line as a shell would take it again, without what is only said meanwhile; with_outputs: with the options
  * that say where results go and how they are written. NULL: out of memory. The caller frees it. */
 char *options_command_line(const common_options *options, bool with_outputs);

@@ -5,6 +5,9 @@
 
 #include "command/options.h"
 #include "command/text_output.h"
+#if HAVE_VIZ
+#include "viz/figure.h"
+#endif
 
 bool output_paths_read(const common_options *options, output_paths *paths)
 {
@@ -31,11 +34,11 @@ bool output_paths_read(const common_options *options, output_paths *paths)
     return true;
 }
 
-#if HAVE_VIZ
-int output_paths_draw(const common_options *options, const output_paths *paths, output_drawing draw, const void *what,
-                      const char *title, const char *note)
+int output_draw(const common_options *options, const char *const *paths, size_t path_count, output_drawing draw,
+                const void *what, const char *title, const char *note)
 {
-    if (!paths->figure_count) return EXIT_OK;
+#if HAVE_VIZ
+    if (!path_count) return EXIT_OK;
     deberta_error error = {0};
     char *line = options_command_line(options, false);
     const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
@@ -44,10 +47,13 @@ int output_paths_draw(const common_options *options, const output_paths *paths, 
                                 .note = note,
                                 .provenance = provenance,
                                 .provenance_count = sizeof provenance / sizeof *provenance};
-    const deberta_status status = draw(what, &style, paths->figures, paths->figure_count, &error);
+    const deberta_status status = draw(what, &style, paths, path_count, &error);
     free(line);
     if (status == DEBERTA_OK) return EXIT_OK;
     const int code = say_error(options, &error);
     return status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code;
-}
+#else
+    (void)options, (void)paths, (void)path_count, (void)draw, (void)what, (void)title, (void)note;
+    return EXIT_OK;
 #endif
+}

@@ -17,14 +17,19 @@ static struct {
 
 static volatile sig_atomic_t held, waiting; /* waiting: the signal that came meanwhile, or 0 */
 
+void unfinished_remove(void)
+{
+    for (size_t k = 0; k < MOST_FILES; k++)
+        if (slots[k].used) unlink(slots[k].path);
+}
+
 static void remove_and_raise(int signal_number)
 {
     if (held) {
         waiting = signal_number;
         return;
     }
-    for (size_t k = 0; k < MOST_FILES; k++)
-        if (slots[k].used) unlink(slots[k].path);
+    unfinished_remove();
     signal(signal_number, SIG_DFL);
     raise(signal_number);
 }

@@ -12,6 +12,8 @@ void unfinished_hold(void);
 void unfinished_add(const char *path);
 /* All of them are complete, or gone. */
 void unfinished_done(void);
+/* Removes them now: the program is about to end. */
+void unfinished_remove(void);
 /* Installs the handlers that do so and raise the signal again. What the parent process ignores stays ignored. SIGXFSZ
  * is ignored, so that a limit on file sizes is an error with a name. Called once by main. */
 void unfinished_install_handlers(void);

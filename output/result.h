@@ -33,12 +33,14 @@ typedef enum column_type {
     COLUMN_FLAG /* yes, no; true and false in JSON */
 } column_type;
 
-/* Formats that leave a column out. */
+/* Formats that leave a column or a table out. */
 enum {
     NOT_IN_TEXT = 1 << RESULT_TEXT,
     NOT_IN_CSV = 1 << RESULT_CSV,
     NOT_IN_JSON = 1 << RESULT_JSON,
-    NOT_IN_TABLES = 1 << RESULT_TEXT | 1 << RESULT_MARKDOWN | 1 << RESULT_LATEX
+    NOT_IN_LATEX = 1 << RESULT_LATEX,
+    NOT_IN_TABLES = 1 << RESULT_TEXT | 1 << RESULT_MARKDOWN | 1 << RESULT_LATEX,
+    CSV_SAYS_TITLE = 1 << 8 /* of a column: CSV calls it as people do */
 };
 
 typedef struct result_column {
@@ -47,7 +49,7 @@ typedef struct result_column {
     column_type type;
     const char *format; /* how printf shows one number of COLUMN_REAL ("%.3f") or COLUMN_INTEGER ("%+" PRId64); NULL:
                            "%g", "%" PRId64 */
-    unsigned not_in;    /* NOT_IN_* */
+    unsigned not_in;    /* NOT_IN_*, CSV_SAYS_TITLE */
 } result_column;
 
 typedef enum result_shape {
@@ -75,6 +77,7 @@ result_table *result_add_table(result *r, const char *name, const char *title, c
 void result_add_column(result_table *table, column_type type, const char *format, const char *name, ...)
     __attribute__((format(printf, 4, 5)));
 void result_set_shape(result_table *table, result_shape shape); /* default ROWS_AS_OBJECTS */
+void result_leave_out(result_table *table, unsigned not_in);    /* NOT_IN_* */
 /* The table that CSV shows; hidden: text, Markdown and LaTeX leave it out. */
 void result_set_data(result *r, result_table *table, bool hidden);
 

@@ -104,11 +104,16 @@ void result_set_shape(result_table *table, result_shape shape)
     if (table) table->shape = shape;
 }
 
+void result_leave_out(result_table *table, unsigned not_in)
+{
+    if (table) table->not_in = not_in;
+}
+
 void result_set_data(result *r, result_table *table, bool hidden)
 {
     if (!r || !table) return;
     r->data = table;
-    table->hidden = hidden;
+    if (hidden) result_leave_out(table, NOT_IN_TABLES);
 }
 
 size_t result_table_rows(const result_table *table)

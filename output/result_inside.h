@@ -19,7 +19,7 @@ struct result_table {
     result_column *own_columns; /* owned, with their names; NULL: columns are the caller's */
     size_t column_capacity;
     result_shape shape;
-    bool hidden; /* in CSV and JSON only */
+    unsigned not_in; /* NOT_IN_* */
     result_cell *cells;
     size_t cell_count, cell_capacity;
 };

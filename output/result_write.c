@@ -37,7 +37,9 @@ static bool print_table(const result_table *table, FILE *out, result_format form
     for (size_t c = 0; c < table->column_count; c++) {
         const result_column *column = &table->columns[c];
         if (column->not_in & 1u << format) continue;
-        text_table_add(&cells, "%s", column->title && format != RESULT_CSV ? column->title : column->name);
+        text_table_add(&cells, "%s",
+                       column->title && (format != RESULT_CSV || column->not_in & CSV_SAYS_TITLE) ? column->title
+                                                                                                  : column->name);
     }
     for (size_t k = 0; k < table->cell_count; k++) {
         const result_column *column = &table->columns[k % table->column_count];
@@ -54,7 +56,7 @@ static bool print_parts(const result *r, FILE *out, result_format format)
     bool fits = true, after_table = false, first = true;
     for (size_t k = 0; k < r->part_count && fits; k++) {
         const result_part *part = &r->parts[k];
-        if (part->table ? part->table->hidden : format == RESULT_LATEX) continue;
+        if (part->table ? part->table->not_in & 1u << format : format == RESULT_LATEX) continue;
         if (!first && (after_table || part->table)) fputc('\n', out);
         if (part->table && part->table->title && format != RESULT_LATEX) fprintf(out, "%s\n\n", part->table->title);
         if (part->table)

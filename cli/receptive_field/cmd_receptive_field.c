@@ -11,9 +11,7 @@
 #include "command/options.h"
 #include "command/progress.h"
 #include "command/text_output.h"
-#if HAVE_VIZ
-#include "cli/receptive_field/receptive_field_figure.h"
-#endif
+#include "command/output_paths.h"
 
 enum {
     MOST_LAYERS = 512, /* composing takes time that grows with the square of it */
@@ -152,43 +150,23 @@ static int print(const common_options *options, const field_findings *f)
     return text_output_close(options, &output);
 }
 
-#if HAVE_VIZ
 static int plot(const field_request *request, const field_findings *f)
 {
     const common_options *options = &request->reading.common;
-    if (!request->plots.count) return EXIT_OK;
-    char *line = options_command_line(options, false), note[256];
-    const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
-                                           {"Command", line ? line : ""}};
-    snprintf(
-        note, sizeof note,
+    const char *note = options_text(
+        options,
         "K = %zu. Attention is global; unambiguous relative position is what is bounded. Formulas give a number of "
         "tokens; beside the band half of it is drawn to each side.",
         f->field.rule.span);
-    const figure_style style = {.title = f->model,
-                                .note = note,
-                                .provenance = provenance,
-                                .provenance_count = sizeof provenance / sizeof *provenance};
-    deberta_error error = {0};
-    const deberta_status status = receptive_field_draw(f, &style, request->plots.items, request->plots.count, &error);
-    free(line);
-    if (status == DEBERTA_OK) return EXIT_OK;
-    const int code = say_error(options, &error);
-    return status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code;
+    return output_draw(options, request->plots.items, request->plots.count, DRAWING(receptive_field_draw), f, f->model,
+                       note);
 }
-#else
-static int plot(const field_request *request, const field_findings *f)
-{
-    (void)f;
-    return request->plots.count
-               ? option_wrong(&request->reading.common, &request->plots, "this program was built without figures")
-               : EXIT_OK;
-}
-#endif
 
 static int check_request(const field_request *request)
 {
     const common_options *options = &request->reading.common;
+    if (!HAVE_VIZ && request->plots.count)
+        return option_wrong(options, &request->plots, "this program was built without figures");
     if (request->plots.count > MOST_PLOTS)
         return option_wrong(options, &request->plots, "at most %d figures at once", MOST_PLOTS);
     if (!request->influence && (request->reading.texts.count || request->reading.ids.count))

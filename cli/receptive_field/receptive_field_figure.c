@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/receptive_field/receptive_field_figure.h"
+#include "cli/receptive_field/receptive_field_output.h"
 
 #include "viz/chart_columns.h"
 
@@ -183,9 +183,10 @@ static void add_influence_reach(chart_columns *c, const field_findings *f)
         chart_add_point(c, (double)l + 1, (double)((l + 1) * f->field.run_left));
 }
 
-deberta_status receptive_field_draw(const field_findings *findings, const figure_style *style, const char *const *paths,
+deberta_status receptive_field_draw(const void *what, const figure_style *style, const char *const *paths,
                                     size_t path_count, deberta_error *err)
 {
+    const field_findings *findings = what;
     chart_columns c = {.across = 2};
     add_bands(&c, findings);
     add_widths(&c, findings);

@@ -28,6 +28,11 @@ typedef struct field_findings {
 
 void field_findings_free(field_findings *findings);
 
+/* The band over the layers, the quoted formulas beside it, and the bucket function. findings: field_findings. */
+struct figure_style;
+deberta_status receptive_field_draw(const void *findings, const struct figure_style *style, const char *const *paths,
+                                    size_t path_count, deberta_error *err);
+
 json_t *field_findings_json(const field_findings *findings);
 void field_findings_print(const field_findings *findings, FILE *out);
 

@@ -13,8 +13,7 @@ typedef struct choice_job {
     deberta_tokens **tokens; /* [count] of the text at hand, with each choice */
     text_piece *pieces;      /* [count] */
     float *scores;           /* [count] */
-    double *probabilities;
-    size_t *ranked;
+    double *probabilities;   /* [count] */
     task_run *run;
 } choice_job;
 
@@ -56,11 +55,11 @@ static json_t *describe(const choice_job *job)
 {
     json_t *array = json_array();
     deberta_softmax(job->probabilities, job->scores, job->count);
-    const size_t count = deberta_rank(job->ranked, job->top, job->probabilities, job->count);
+    size_t *chosen;
+    const size_t count = task_run_choose(job->run, job->top, job->probabilities, job->count, &chosen);
     for (size_t k = 0; k < count; k++) {
-        const size_t choice = job->ranked[k];
-        json_array_append_new(array, json_pack("{s:o, s:I, s:f, s:f}", "choice",
-                                               json_clean_string(job->choices[choice], strlen(job->choices[choice])),
+        const size_t choice = chosen[k];
+        json_array_append_new(array, json_pack("{s:o, s:I, s:f, s:f}", "choice", json_clean_text(job->choices[choice]),
                                                "index", (json_int_t)choice, "score", (double)job->scores[choice],
                                                "probability", job->probabilities[choice]));
     }
@@ -74,9 +73,11 @@ static deberta_status look(task_run *run, task_text *text, deberta_error *err)
     for (size_t k = 0; k < job->count && !text->record.problem; k++)
         DEBERTA_TRY(tokenize_choice(job, &text->record, k, err));
     if (text->record.problem) return DEBERTA_OK;
-    DEBERTA_TRY(text_batches_run(&run->batches, job->pieces, job->count, keep_scores, job, err));
-    text->answer = describe(job);
-    return DEBERTA_OK;
+    option_memory *mark = options_mark(run->options);
+    const deberta_status status = text_batches_run(&run->batches, job->pieces, job->count, keep_scores, job, err);
+    if (status == DEBERTA_OK) text->answer = describe(job);
+    options_release(run->options, mark);
+    return status;
 }
 
 static void print(FILE *out, const task_run *run, const task_text *text)
@@ -87,43 +88,31 @@ static void print(FILE *out, const task_run *run, const task_text *text)
     print_probabilities(out, json_object_get(text->answer, "choices"), "choice");
 }
 
-static int refuse_width(const task_run *run)
+static int begin(task_run *run)
 {
-    deberta_error error = {.code = DEBERTA_E_UNSUPPORTED};
-    snprintf(error.message, sizeof error.message,
-             "%s: its classifier has %zu outputs; --choice needs one with a single output, as models for multiple "
-             "choice have",
-             run->batches.info.name, run->batches.info.sequence_labels);
+    choice_job *job = run->context;
+    const deberta_model_info *info = &run->batches.info;
+    deberta_error error;
+    const int status = task_run_require(run, DEBERTA_TASK_SEQUENCE);
+    job->run = run;
+    if (status != EXIT_OK || info->sequence_labels == 1) return status;
+    status_fail(&error, DEBERTA_E_UNSUPPORTED,
+                "%s: its classifier has %zu outputs; --choice needs one with a single output, as models for multiple "
+                "choice have",
+                info->name, info->sequence_labels);
     return say_error(run->options, &error);
 }
 
-static bool allocate(choice_job *job)
+int classify_choices_run(const common_options *options, const text_list *choices, size_t top)
 {
-    job->tokens = calloc(job->count, sizeof *job->tokens);
-    job->pieces = calloc(job->count, sizeof *job->pieces);
-    job->scores = calloc(job->count, sizeof *job->scores);
-    job->probabilities = calloc(job->count, sizeof *job->probabilities);
-    job->ranked = calloc(job->count, sizeof *job->ranked);
-    return job->tokens && job->pieces && job->scores && job->probabilities && job->ranked;
-}
-
-static void release(choice_job *job)
-{
-    for (size_t k = 0; job->tokens && k < job->count; k++) deberta_tokens_free(&job->tokens[k]);
-    free(job->tokens);
-    free(job->pieces);
-    free(job->scores);
-    free(job->probabilities);
-    free(job->ranked);
-}
-
-int classify_choices_run(task_run *run, const text_list *choices, size_t top)
-{
-    static const task_command command = {.names = {.text = "text"}, .look = look, .print = print};
-    choice_job job = {.run = run, .choices = choices->items, .count = choices->count};
-    if (run->batches.info.sequence_labels != 1) return refuse_width(run);
-    job.top = top < job.count ? top : job.count;
-    const int status = allocate(&job) ? task_run_all(run, &command, &job) : say_no_memory(run->options);
-    release(&job);
+    static const task_command command = {.names = {.text = "text"}, .begin = begin, .look = look, .print = print};
+    const size_t count = choices->count;
+    choice_job job = {.choices = choices->items, .count = count, .top = top};
+    job.tokens = options_take(options, count, sizeof *job.tokens);
+    job.pieces = options_take(options, count, sizeof *job.pieces);
+    job.scores = options_take(options, count, sizeof *job.scores);
+    job.probabilities = options_take(options, count, sizeof *job.probabilities);
+    const int status = task_run_all(options, &command, &job);
+    for (size_t k = 0; k < count; k++) deberta_tokens_free(&job.tokens[k]);
     return status;
 }

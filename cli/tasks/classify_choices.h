@@ -8,6 +8,6 @@
 #include "cli/tasks/task_run.h"
 
 /* Every text with every choice instead of task_run_all; `top` of them are shown. */
-int classify_choices_run(task_run *run, const text_list *choices, size_t top);
+int classify_choices_run(const common_options *options, const text_list *choices, size_t top);
 
 #endif

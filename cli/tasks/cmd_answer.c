@@ -15,9 +15,10 @@
 
 enum { MOST_ANSWERS = 1000, LONGEST_ANSWER = 30 };
 
-typedef struct answer_job {
-    size_t top, longest; /* tokens of an answer */
-} answer_job;
+typedef struct answer_options {
+    reading_options reading;
+    size_t top, max_answer; /* max_answer: tokens */
+} answer_options;
 
 static deberta_status look(task_run *run, task_text *text, deberta_error *err)
 {
@@ -34,32 +35,18 @@ static json_t *describe_span(const task_text *text, const deberta_answer *span)
                      json_span(span->place.characters), "bytes", json_span(bytes), "probability", span->probability);
 }
 
-static deberta_status describe(const answer_job *job, task_text *text, const float *logits, deberta_error *err)
+static deberta_status describe(task_run *run, task_text *text, const float *logits, deberta_error *err)
 {
-    size_t count = job->top;
+    const answer_options *o = (const answer_options *)run->options;
+    size_t count = o->top;
     double no_answer = 0;
-    deberta_answer *spans = malloc((job->top + 1) * sizeof *spans);
-    if (!spans) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    const deberta_status status =
-        deberta_answers(spans, &count, &no_answer, text->tokens, text->record.pair, logits, job->longest, err);
-    if (status == DEBERTA_OK) {
-        json_t *answers = json_array();
-        for (size_t k = 0; k < count; k++) json_array_append_new(answers, describe_span(text, &spans[k]));
-        text->answer = json_pack("{s:o, s:f}", "answers", answers, "no_answer", no_answer);
-    }
-    free(spans);
-    return status;
-}
-
-static deberta_status answer(task_run *run, const task_batch *batch, deberta_error *err)
-{
-    float *logits;
-    DEBERTA_TRY(task_run_token_logits(batch, DEBERTA_TASK_QA, &logits, err));
-    deberta_status status = DEBERTA_OK;
-    for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++)
-        status = describe(run->context, batch->texts[k], logits + 2 * batch->starts[k], err);
-    free(logits);
-    return status;
+    deberta_answer *spans = options_take(run->options, o->top, sizeof *spans);
+    DEBERTA_TRY(
+        deberta_answers(spans, &count, &no_answer, text->tokens, text->record.pair, logits, o->max_answer, err));
+    json_t *answers = json_array();
+    for (size_t k = 0; k < count; k++) json_array_append_new(answers, describe_span(text, &spans[k]));
+    text->answer = json_pack("{s:o, s:f}", "answers", answers, "no_answer", no_answer);
+    return DEBERTA_OK;
 }
 
 /* "No answer" takes its place in the order of probabilities. */
@@ -82,29 +69,16 @@ static void print(FILE *out, const task_run *run, const task_text *text)
     }
 }
 
-typedef struct answer_options {
-    reading_options reading;
-    size_t top, max_answer;
-} answer_options;
-
 static int run(const common_options *options)
 {
-    const answer_options *o = (const answer_options *)options;
     static const task_command command = {
         .names = {.text = "question", .pair = "context", .pair_required = true, .share_pair = true},
+        .task = DEBERTA_TASK_QA,
         .look = look,
-        .answer = answer,
+        .describe = describe,
         .print = print,
     };
-    answer_job job;
-    task_run run;
-    job.top = o->top;
-    job.longest = o->max_answer;
-    int status = task_run_open(&run, &o->reading, 0);
-    if (status == EXIT_OK) status = task_run_require(&run, DEBERTA_TASK_QA);
-    if (status == EXIT_OK) status = task_run_all(&run, &command, &job);
-    task_run_close(&run);
-    return status;
+    return task_run_all(options, &command, NULL);
 }
 
 static const option options[] = {

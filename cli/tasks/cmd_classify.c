@@ -12,48 +12,38 @@
 
 enum { MOST_LABELS = 1 << 20 };
 
-typedef struct classify_job {
-    size_t labels, top;
+typedef struct classify_options {
+    reading_options reading;
+    text_list choices;
     bool multi_label; /* each label by itself */
-} classify_job;
+    size_t top;
+} classify_options;
+
+static int begin(task_run *run) { return task_run_check_labels(run, run->batches.info.sequence_labels); }
 
 /* One row of logits into an answer. A classifier with a single row is a regression: its value is no probability. */
-static json_t *describe(const task_run *run, const float *logits, double *scores, size_t *ranked)
+static deberta_status describe(task_run *run, task_text *text, const float *logits, deberta_error *err)
 {
-    const classify_job *job = run->context;
-    if (job->labels == 1 && !job->multi_label) return json_pack("{s:f}", "score", (double)logits[0]);
-    deberta_softmax(scores, logits, job->labels);
-    for (size_t k = 0; job->multi_label && k < job->labels; k++) scores[k] = deberta_sigmoid(logits[k]);
-    const size_t count = deberta_rank(ranked, job->top, scores, job->labels);
+    (void)err;
+    const classify_options *o = (const classify_options *)run->options;
+    const size_t labels = run->batches.info.sequence_labels;
+    if (labels == 1 && !o->multi_label) {
+        text->answer = json_pack("{s:f}", "score", (double)logits[0]);
+        return DEBERTA_OK;
+    }
+    double *scores = options_take(run->options, labels, sizeof *scores);
+    size_t *chosen;
     json_t *array = json_array();
-    for (size_t k = 0; k < count; k++) {
+    deberta_softmax(scores, logits, labels);
+    for (size_t k = 0; o->multi_label && k < labels; k++) scores[k] = deberta_sigmoid(logits[k]);
+    for (size_t k = 0, count = task_run_choose(run, o->top, scores, labels, &chosen); k < count; k++) {
         char buffer[32];
-        const char *label = task_run_label(run->batches.model, ranked[k], buffer);
-        json_array_append_new(array, json_pack("{s:o, s:I, s:f}", "label", json_clean_string(label, strlen(label)),
-                                               "index", (json_int_t)ranked[k], "probability", scores[ranked[k]]));
+        const char *label = task_run_label(run->batches.model, chosen[k], buffer);
+        json_array_append_new(array, json_pack("{s:o, s:I, s:f}", "label", json_clean_text(label), "index",
+                                               (json_int_t)chosen[k], "probability", scores[chosen[k]]));
     }
-    return json_pack("{s:o}", "labels", array);
-}
-
-static deberta_status answer(task_run *run, const task_batch *batch, deberta_error *err)
-{
-    const classify_job *job = run->context;
-    size_t *sequences = malloc(batch->count * sizeof *sequences), *ranked = malloc((job->top + 1) * sizeof *ranked);
-    float *logits = malloc(batch->count * job->labels * sizeof *logits);
-    double *scores = malloc(job->labels * sizeof *scores);
-    deberta_status status =
-        sequences && ranked && logits && scores ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
-    if (status == DEBERTA_OK) {
-        for (size_t k = 0; k < batch->count; k++) sequences[k] = k;
-        status = task_run_logits(batch, DEBERTA_TASK_SEQUENCE, sequences, batch->count, logits, err);
-    }
-    for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++)
-        batch->texts[k]->answer = describe(run, logits + k * job->labels, scores, ranked);
-    free(sequences);
-    free(ranked);
-    free(logits);
-    free(scores);
-    return status;
+    text->answer = json_pack("{s:o}", "labels", array);
+    return DEBERTA_OK;
 }
 
 static void print(FILE *out, const task_run *run, const task_text *text)
@@ -70,35 +60,17 @@ static void print(FILE *out, const task_run *run, const task_text *text)
     print_probabilities(out, json_object_get(text->answer, "labels"), "label");
 }
 
-typedef struct classify_options {
-    reading_options reading;
-    text_list choices;
-    bool multi_label;
-    size_t top;
-} classify_options;
-
 static int run(const common_options *options)
 {
     const classify_options *o = (const classify_options *)options;
-    static const task_command command = {.names = {.text = "text", .pair = "pair"}, .answer = answer, .print = print};
-    classify_job job = {.multi_label = o->multi_label, .top = o->top};
-    task_run run;
+    static const task_command command = {.names = {.text = "text", .pair = "pair"},
+                                         .task = DEBERTA_TASK_SEQUENCE,
+                                         .begin = begin,
+                                         .describe = describe,
+                                         .print = print};
     if (o->choices.count == 1) return option_wrong(options, &o->choices, "give at least two");
-    int status = task_run_open(&run, &o->reading, 0);
-    if (status == EXIT_OK) status = task_run_require(&run, DEBERTA_TASK_SEQUENCE);
-    if (status == EXIT_OK && o->choices.count) {
-        status = classify_choices_run(&run, &o->choices, job.top);
-        task_run_close(&run);
-        return status;
-    }
-    if (status == EXIT_OK) {
-        job.labels = run.batches.info.sequence_labels;
-        if (job.top > job.labels) job.top = job.labels;
-        status = task_run_check_labels(&run, job.labels);
-    }
-    if (status == EXIT_OK) status = task_run_all(&run, &command, &job);
-    task_run_close(&run);
-    return status;
+    return o->choices.count ? classify_choices_run(options, &o->choices, o->top)
+                            : task_run_all(options, &command, NULL);
 }
 
 static const option options[] = {

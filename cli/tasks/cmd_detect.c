@@ -8,10 +8,11 @@
 #include "cli/tasks/task_run.h"
 #include "core/base/status.h"
 
-typedef struct detect_job {
-    double threshold;
+typedef struct detect_options {
+    reading_options reading;
     size_t top; /* 0: all tokens, in the order of the text */
-} detect_job;
+    double threshold;
+} detect_options;
 
 static json_t *describe_token(const task_text *text, size_t token, double probability, double threshold)
 {
@@ -23,51 +24,32 @@ static json_t *describe_token(const task_text *text, size_t token, double probab
                      json_span(place.bytes), "probability", probability, "replaced", probability > threshold);
 }
 
-static deberta_status describe(const task_run *run, task_text *text, const float *logits, deberta_error *err)
+static deberta_status describe(task_run *run, task_text *text, const float *logits, deberta_error *err)
 {
-    const detect_job *job = run->context;
+    (void)err;
+    const detect_options *o = (const detect_options *)run->options;
     const size_t count = text->tokens->count;
-    double *scores = malloc(count * sizeof *scores);
-    size_t *order = malloc(count * sizeof *order), shown = 0;
-    deberta_status status = scores && order ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
-    if (status == DEBERTA_OK) {
-        json_t *tokens = json_array();
-        /* The frame is nobody's text: it ranks behind everything. */
-        for (size_t t = 0; t < count; t++)
-            scores[t] = text->tokens->roles[t] == DEBERTA_TOKEN_FRAME ? -1 : deberta_sigmoid(logits[t]);
-        if (job->top)
-            shown = deberta_rank(order, job->top < count ? job->top : count, scores, count);
-        else
-            for (; shown < count; shown++) order[shown] = shown;
-        for (size_t k = 0; k < shown; k++)
-            if (scores[order[k]] >= 0)
-                json_array_append_new(tokens, describe_token(text, order[k], scores[order[k]], job->threshold));
-        text->answer = json_pack("{s:o}", "tokens", tokens);
-    }
-    free(scores);
-    free(order);
-    return status;
-}
-
-static deberta_status answer(task_run *run, const task_batch *batch, deberta_error *err)
-{
-    float *logits;
-    DEBERTA_TRY(task_run_token_logits(batch, DEBERTA_TASK_RTD, &logits, err));
-    deberta_status status = DEBERTA_OK;
-    for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++)
-        status = describe(run, batch->texts[k], logits + batch->starts[k], err);
-    free(logits);
-    return status;
+    double *scores = options_take(run->options, count, sizeof *scores);
+    size_t *chosen;
+    json_t *tokens = json_array();
+    /* The frame is nobody's text: it ranks behind everything. */
+    for (size_t t = 0; t < count; t++)
+        scores[t] = text->tokens->roles[t] == DEBERTA_TOKEN_FRAME ? -1 : deberta_sigmoid(logits[t]);
+    for (size_t k = 0, shown = task_run_choose(run, o->top, scores, count, &chosen); k < shown; k++)
+        if (scores[chosen[k]] >= 0)
+            json_array_append_new(tokens, describe_token(text, chosen[k], scores[chosen[k]], o->threshold));
+    text->answer = json_pack("{s:o}", "tokens", tokens);
+    return DEBERTA_OK;
 }
 
 /* The text with its suspects marked, and a line for each; with --top for each of those. */
 static void print(FILE *out, const task_run *run, const task_text *text)
 {
-    const detect_job *job = run->context;
+    const detect_options *o = (const detect_options *)run->options;
     size_t k;
     json_t *token, *shown = json_array();
     json_array_foreach(json_object_get(text->answer, "tokens"), k,
-                       token) if (job->top || json_is_true(json_object_get(token, "replaced")))
+                       token) if (o->top || json_is_true(json_object_get(token, "replaced")))
         json_array_append(shown, token);
     print_all_marked(out, text->record.text, text->record.text_bytes, shown);
     fputc('\n', out);
@@ -76,27 +58,15 @@ static void print(FILE *out, const task_run *run, const task_text *text)
         fprintf(out, "  %.3f  ", json_number_value(json_object_get(token, "probability")));
         print_place(out, text->record.text, token);
     }
-    if (json_array_size(shown) == 0) fprintf(out, "  nothing above %g\n", job->threshold);
+    if (json_array_size(shown) == 0) fprintf(out, "  nothing above %g\n", o->threshold);
     json_decref(shown);
 }
 
-typedef struct detect_options {
-    reading_options reading;
-    size_t top; /* 0: all, in the order of the text */
-    double threshold;
-} detect_options;
-
 static int run(const common_options *options)
 {
-    const detect_options *o = (const detect_options *)options;
-    static const task_command command = {.names = {.text = "text"}, .answer = answer, .print = print};
-    detect_job job = {.top = o->top, .threshold = o->threshold};
-    task_run run;
-    int status = task_run_open(&run, &o->reading, 0);
-    if (status == EXIT_OK) status = task_run_require(&run, DEBERTA_TASK_RTD);
-    if (status == EXIT_OK) status = task_run_all(&run, &command, &job);
-    task_run_close(&run);
-    return status;
+    static const task_command command = {
+        .names = {.text = "text"}, .task = DEBERTA_TASK_RTD, .describe = describe, .print = print};
+    return task_run_all(options, &command, NULL);
 }
 
 static const option options[] = {

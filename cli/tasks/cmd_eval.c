@@ -8,15 +8,15 @@
 #include "cli/tasks/task_run.h"
 #include "command/text_output.h"
 #include "command/output_paths.h"
+#include "command/result_output.h"
 #include "core/base/status.h"
 
-enum { MOST_FILES = 64, LABEL_BYTES = 32 };
+enum { MOST_FILES = 64 };
 
 typedef struct eval_job {
     output_paths paths;
     result_format format;
     eval_findings findings;
-    char (*made_up)[LABEL_BYTES]; /* names of labels that have none */
 } eval_job;
 
 /* By name or, where no label has that name, by number. SIZE_MAX: neither. */
@@ -64,25 +64,15 @@ static deberta_status split(task_run *run, task_text *text, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static deberta_status answer(task_run *run, const task_batch *batch, deberta_error *err)
+static deberta_status describe(task_run *run, task_text *text, const float *logits, deberta_error *err)
 {
-    eval_job *job = run->context;
-    const size_t labels = job->findings.confusion.labels;
-    size_t *sequences = malloc(batch->count * sizeof *sequences);
-    float *logits = malloc(batch->count * labels * sizeof *logits);
-    deberta_status status = sequences && logits ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
-    for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++) sequences[k] = k;
-    if (status == DEBERTA_OK)
-        status = task_run_logits(batch, DEBERTA_TASK_SEQUENCE, sequences, batch->count, logits, err);
-    for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++) {
-        size_t best = 0;
-        for (size_t label = 1; label < labels; label++)
-            if (logits[k * labels + label] > logits[k * labels + best]) best = label;
-        confusion_add(&job->findings.confusion, batch->texts[k]->label, best);
-    }
-    free(sequences);
-    free(logits);
-    return status;
+    (void)err;
+    confusion *c = &((eval_job *)run->context)->findings.confusion;
+    size_t best = 0;
+    for (size_t label = 1; label < c->labels; label++)
+        if (logits[label] > logits[best]) best = label;
+    confusion_add(c, text->label, best);
+    return DEBERTA_OK;
 }
 
 static deberta_status finish(task_run *run, FILE *out, deberta_error *err)
@@ -91,53 +81,42 @@ static deberta_status finish(task_run *run, FILE *out, deberta_error *err)
     job->findings.bad = run->bad;
     if (confusion_score(&job->findings.confusion).texts == 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "none of the lines can be used");
-    const bool fits = job->format == RESULT_JSON ? write_json(out, eval_json(&job->findings))
-                                                 : eval_print(&job->findings, out, job->format);
-    if (!fits) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    return DEBERTA_OK;
+    result *r = eval_result(&job->findings);
+    const deberta_status status = result_write(r, out, job->format, err);
+    result_free(&r);
+    return status;
 }
 
-static int make_labels(eval_job *job, const task_run *run)
+static int begin(task_run *run)
 {
+    eval_job *job = run->context;
     deberta_error error = {0};
     const size_t labels = run->batches.info.sequence_labels;
-    if (labels < 2) {
+    run->out = job->paths.text;
+    const int status = task_run_check_labels(run, labels);
+    if (status != EXIT_OK) return status;
+    if (labels < 2)
         status_fail(&error, DEBERTA_E_UNSUPPORTED, "%s: a head with one output is a regression, not a classifier",
                     run->batches.info.name);
+    if (labels < 2 || confusion_create(&job->findings.confusion, labels, &error) != DEBERTA_OK)
         return say_error(run->options, &error);
-    }
-    const char **names = calloc(labels, sizeof *names);
+    const char **names = options_take(run->options, labels, sizeof *names);
+    char buffer[32];
+    for (size_t k = 0; k < labels; k++) /* they outlive the model */
+        names[k] = options_text(run->options, "%s", task_run_label(run->batches.model, k, buffer));
     job->findings.names = names;
-    job->made_up = calloc(labels, sizeof *job->made_up);
-    if (!names || !job->made_up) status_fail(&error, DEBERTA_E_MEMORY, "out of memory");
-    if (!names || !job->made_up || confusion_create(&job->findings.confusion, labels, &error) != DEBERTA_OK)
-        return say_error(run->options, &error);
-    for (size_t k = 0; k < labels; k++) names[k] = task_run_label(run->batches.model, k, job->made_up[k]);
     return EXIT_OK;
 }
 
-#if HAVE_VIZ
-static deberta_status draw(const void *what, const figure_style *style, const char *const *paths, size_t path_count,
-                           deberta_error *err)
+static int draw(const common_options *options, const eval_job *job)
 {
-    return eval_figure_draw(what, style, paths, path_count, err);
-}
-
-static int draw_findings(const task_run *run, const eval_job *job)
-{
-    char title[300];
     const classification_score score = confusion_score(&job->findings.confusion);
-    snprintf(title, sizeof title, "%s: accuracy %.1f %% (95 %%: %.1f to %.1f) of %zu texts", run->batches.info.name,
-             100 * score.accuracy, 100 * score.low, 100 * score.high, score.texts);
-    return output_paths_draw(run->options, &job->paths, draw, &job->findings, title, NULL);
+    const char *title =
+        options_text(options, "%s: accuracy %.1f %% (95 %%: %.1f to %.1f) of %zu texts", options->arguments[0],
+                     100 * score.accuracy, 100 * score.low, 100 * score.high, score.texts);
+    return output_draw(options, job->paths.figures, job->paths.figure_count, DRAWING(eval_figure_draw), &job->findings,
+                       title, NULL);
 }
-#else
-static int draw_findings(const task_run *run, const eval_job *job)
-{
-    (void)run, (void)job;
-    return EXIT_OK;
-}
-#endif
 
 static bool check_files(const common_options *options)
 {
@@ -151,29 +130,24 @@ static bool check_files(const common_options *options)
 
 static int run(const common_options *options)
 {
-    static const task_command command = {
-        .names = {.text = "text", .file_arguments = true}, .split = split, .answer = answer, .finish = finish};
+    static const task_command command = {.names = {.text = "text", .file_arguments = true},
+                                         .task = DEBERTA_TASK_SEQUENCE,
+                                         .begin = begin,
+                                         .split = split,
+                                         .describe = describe,
+                                         .finish = finish};
     eval_job job = {0};
-    task_run run;
     if (!output_paths_read(options, &job.paths) || !result_format_read(options, &job.format) || !check_files(options))
         return EXIT_USAGE;
-    int status = task_run_open(&run, reading_of(options), 0);
-    run.out = job.paths.text;
-    if (status == EXIT_OK) status = task_run_require(&run, DEBERTA_TASK_SEQUENCE);
-    if (status == EXIT_OK) status = task_run_check_labels(&run, run.batches.info.sequence_labels);
-    if (status == EXIT_OK) status = make_labels(&job, &run);
-    if (status == EXIT_OK) status = task_run_all(&run, &command, &job);
+    int status = task_run_all(options, &command, &job);
     /* Bad lines among good ones are reported and the scores stand; without any good one there is nothing to draw. */
     const bool some_bad =
         status == EXIT_INPUT && job.findings.bad && confusion_score(&job.findings.confusion).texts > 0;
     if (status == EXIT_OK || some_bad) {
-        const int drawn = draw_findings(&run, &job);
+        const int drawn = draw(options, &job);
         if (drawn != EXIT_OK) status = drawn;
     }
     confusion_free(&job.findings.confusion);
-    free((void *)job.findings.names);
-    free(job.made_up);
-    task_run_close(&run);
     return status;
 }
 

@@ -13,9 +13,15 @@ enum { DECODERS = 2, MASKS_AT_ONCE = 64, MOST_CANDIDATES = 1000 };
 static const deberta_task decoder_heads[DECODERS] = {DEBERTA_TASK_MLM_EMD, DEBERTA_TASK_MLM};
 static const char *const decoder_names[DECODERS + 1] = {"emd", "plain", NULL};
 
+typedef struct fill_mask_options {
+    reading_options reading;
+    size_t top;
+    int mlm_decoder;
+    bool compare;
+} fill_mask_options;
+
 typedef struct fill_job {
     bool used[DECODERS];
-    size_t top;
     int32_t mask_id;
     const char *mask;
 } fill_job;
@@ -41,47 +47,40 @@ static deberta_status look(task_run *run, task_text *text, deberta_error *err)
     return text_batches_check_length(&run->batches, &text->record, last + 1, info->max_positions, err);
 }
 
-static json_t *describe_candidates(const task_run *run, const double *probabilities, size_t vocabulary, size_t top)
+static json_t *describe_candidate(const task_run *run, int32_t id, double probability)
 {
-    size_t ranked[MOST_CANDIDATES];
-    json_t *array = json_array();
-    const size_t count = deberta_rank(ranked, top, probabilities, vocabulary);
-    for (size_t k = 0; k < count; k++) {
-        const int32_t id = (int32_t)ranked[k];
-        char *text = NULL;
-        size_t token_bytes = 0, text_bytes = 0;
-        const char *token = deberta_tokenizer_token(run->batches.tokenizer, id, &token_bytes);
-        if (token && deberta_detokenize(&text, &text_bytes, run->batches.tokenizer, &id, 1, NULL) != DEBERTA_OK)
-            text = NULL;
-        /* rows of the table behind the last token have no name */
-        json_array_append_new(array, json_pack("{s:i, s:o, s:o, s:f}", "id", (int)id, "token",
-                                               token ? json_clean_string(token, token_bytes) : json_null(), "text",
-                                               text ? json_clean_string(text, text_bytes) : json_null(), "probability",
-                                               probabilities[ranked[k]]));
-        deberta_free(text);
-    }
-    return array;
+    char *text = NULL;
+    size_t token_bytes = 0, text_bytes = 0;
+    const char *token = deberta_tokenizer_token(run->batches.tokenizer, id, &token_bytes);
+    if (token && deberta_detokenize(&text, &text_bytes, run->batches.tokenizer, &id, 1, NULL) != DEBERTA_OK)
+        text = NULL;
+    /* rows of the table behind the last token have no name */
+    json_t *candidate = json_pack("{s:i, s:o, s:o, s:f}", "id", (int)id, "token",
+                                  token ? json_clean_string(token, token_bytes) : json_null(), "text",
+                                  text ? json_clean_string(text, text_bytes) : json_null(), "probability", probability);
+    deberta_free(text);
+    return candidate;
 }
 
 /* The candidates of one decoder for some masks of the batch, into objects that hold those of the other one already. */
 static deberta_status decode(task_run *run, const task_batch *batch, size_t decoder, const mask_place *places,
                              size_t count, json_t **candidates, deberta_error *err)
 {
-    const fill_job *job = run->context;
-    const size_t vocabulary = run->batches.info.vocabulary_size;
-    size_t positions[MASKS_AT_ONCE];
-    float *logits = malloc(count * vocabulary * sizeof *logits);
-    double *probabilities = malloc(vocabulary * sizeof *probabilities);
-    deberta_status status = logits && probabilities ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+    const size_t vocabulary = run->batches.info.vocabulary_size, top = ((const fill_mask_options *)run->options)->top;
+    size_t positions[MASKS_AT_ONCE], *chosen;
+    option_memory *mark = options_mark(run->options);
+    float *logits = options_take(run->options, count, vocabulary * sizeof *logits);
+    double *probabilities = options_take(run->options, vocabulary, sizeof *probabilities);
     for (size_t k = 0; k < count; k++) positions[k] = batch->starts[places[k].text] + places[k].token;
-    if (status == DEBERTA_OK) status = task_run_logits(batch, decoder_heads[decoder], positions, count, logits, err);
+    const deberta_status status = task_run_logits(batch, decoder_heads[decoder], positions, count, logits, err);
     for (size_t k = 0; status == DEBERTA_OK && k < count; k++) {
+        json_t *array = json_array();
         deberta_softmax(probabilities, logits + k * vocabulary, vocabulary);
-        json_object_set_new(candidates[k], decoder_names[decoder],
-                            describe_candidates(run, probabilities, vocabulary, job->top));
+        for (size_t c = 0, found = task_run_choose(run, top, probabilities, vocabulary, &chosen); c < found; c++)
+            json_array_append_new(array, describe_candidate(run, (int32_t)chosen[c], probabilities[chosen[c]]));
+        json_object_set_new(candidates[k], decoder_names[decoder], array);
     }
-    free(logits);
-    free(probabilities);
+    options_release(run->options, mark);
     return status;
 }
 
@@ -184,40 +183,28 @@ static void print(FILE *out, const task_run *run, const task_text *text)
 
 /* -------------------------------------------------------------------------------------------------------- the command */
 
-typedef struct fill_mask_options {
-    reading_options reading;
-    size_t top;
-    int mlm_decoder;
-    bool compare;
-} fill_mask_options;
-
-static int choose_decoders(const task_run *run, const fill_mask_options *o, fill_job *job)
+static int begin(task_run *run)
 {
+    const fill_mask_options *o = (const fill_mask_options *)run->options;
+    fill_job *job = run->context;
     const bool has_emd = run->batches.info.tasks_present & 1u << DEBERTA_TASK_MLM_EMD;
     const bool plain = o->mlm_decoder == 1 || (!has_emd && !option_given(run->options, &o->mlm_decoder));
     job->used[plain] = true;
     if (o->compare) job->used[0] = job->used[1] = true;
     for (size_t d = DECODERS; d-- > 0;)
         if (job->used[d] && task_run_require(run, decoder_heads[d]) != EXIT_OK) return EXIT_INPUT;
+    job->mask_id = deberta_tokenizer_special_id(run->batches.tokenizer, DEBERTA_SPECIAL_MASK);
+    job->mask = deberta_tokenizer_token(run->batches.tokenizer, job->mask_id, NULL);
+    if (job->used[0]) run->batches.session_options.features |= DEBERTA_KEEP_DECODER_INPUT;
     return EXIT_OK;
 }
 
 static int run(const common_options *options)
 {
-    const fill_mask_options *o = (const fill_mask_options *)options;
-    static const task_command command = {.names = {.text = "text"}, .look = look, .answer = answer, .print = print};
-    fill_job job = {.top = o->top};
-    task_run run;
-    int status = task_run_open(&run, &o->reading, 0);
-    if (status == EXIT_OK) status = choose_decoders(&run, o, &job);
-    if (status == EXIT_OK) {
-        job.mask_id = deberta_tokenizer_special_id(run.batches.tokenizer, DEBERTA_SPECIAL_MASK);
-        job.mask = deberta_tokenizer_token(run.batches.tokenizer, job.mask_id, NULL);
-        if (job.used[0]) run.batches.session_options.features |= DEBERTA_KEEP_DECODER_INPUT;
-        status = task_run_all(&run, &command, &job);
-    }
-    task_run_close(&run);
-    return status;
+    static const task_command command = {
+        .names = {.text = "text"}, .begin = begin, .look = look, .answer = answer, .print = print};
+    fill_job job = {0};
+    return task_run_all(options, &command, &job);
 }
 
 static const option options[] = {

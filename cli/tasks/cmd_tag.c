@@ -12,11 +12,15 @@
 #include "core/base/status.h"
 
 typedef enum grouping { GROUPING_FIRST, GROUPING_SIMPLE, GROUPING_NONE } grouping;
+static const char *const groupings[] = {"first", "simple", "none", NULL};
 
-typedef struct tag_job {
-    grouping grouping;
-    size_t labels, top; /* top 0: all entities, or the best label of each token */
-} tag_job;
+typedef struct tag_options {
+    reading_options reading;
+    size_t top; /* 0: all entities, or the best label of each token */
+    int grouping;
+} tag_options;
+
+static const tag_options *options_of(const task_run *run) { return (const tag_options *)run->options; }
 
 static json_t *describe_place(const task_text *text, const deberta_place *place)
 {
@@ -25,106 +29,73 @@ static json_t *describe_place(const task_text *text, const deberta_place *place)
                      "characters", json_span(place->characters), "bytes", json_span(place->bytes));
 }
 
-static void add_entity(const task_run *run, const task_text *text, const deberta_entity *e, json_t *array)
+static json_t *describe_entity(const task_run *run, const task_text *text, const deberta_entity *e)
 {
     char buffer[32];
     const char *type = e->type ? e->type : task_run_label(run->batches.model, e->label, buffer);
     json_t *object = describe_place(text, &e->place);
-    json_object_set_new(object, "label", json_clean_string(type, strlen(type)));
+    json_object_set_new(object, "label", json_clean_text(type));
     json_object_set_new(object, "probability", json_real(e->probability));
-    json_array_append_new(array, object);
+    return object;
 }
 
 /* The most probable ones, or all in the order of the text. */
-static void add_entities(const task_run *run, task_text *text, const deberta_entity *entities, size_t found,
-                         double *scores, size_t *order)
-{
-    const tag_job *job = run->context;
-    size_t shown = 0;
-    json_t *array = json_array();
-    for (size_t k = 0; k < found; k++) scores[k] = entities[k].probability;
-    if (job->top)
-        shown = deberta_rank(order, job->top < found ? job->top : found, scores, found);
-    else
-        for (; shown < found; shown++) order[shown] = shown;
-    for (size_t k = 0; k < shown; k++) add_entity(run, text, &entities[order[k]], array);
-    text->answer = json_pack("{s:o}", "entities", array);
-}
-
 static deberta_status describe_entities(const task_run *run, task_text *text, const float *logits, deberta_error *err)
 {
-    const tag_job *job = run->context;
-    const size_t room = text->tokens->count + 1;
-    deberta_entity *entities = calloc(room, sizeof *entities);
-    double *scores = calloc(room, sizeof *scores);
-    size_t *order = calloc(room, sizeof *order), found = 0;
-    deberta_status status =
-        entities && scores && order ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
-    if (status == DEBERTA_OK)
-        status = deberta_entities(
-            entities, &found, run->batches.model, text->tokens, text->record.text, text->record.text_bytes, logits,
-            job->grouping == GROUPING_FIRST ? DEBERTA_ENTITIES_BY_WORD : DEBERTA_ENTITIES_BY_TOKEN, err);
-    if (status == DEBERTA_OK) add_entities(run, text, entities, found, scores, order);
-    free(entities);
-    free(scores);
-    free(order);
-    return status;
+    const size_t tokens = text->tokens->count;
+    deberta_entity *entities = options_take(run->options, tokens, sizeof *entities);
+    double *scores = options_take(run->options, tokens, sizeof *scores);
+    size_t *chosen, found;
+    DEBERTA_TRY(deberta_entities(
+        entities, &found, run->batches.model, text->tokens, text->record.text, text->record.text_bytes, logits,
+        options_of(run)->grouping == GROUPING_FIRST ? DEBERTA_ENTITIES_BY_WORD : DEBERTA_ENTITIES_BY_TOKEN, err));
+    json_t *array = json_array();
+    for (size_t k = 0; k < found; k++) scores[k] = entities[k].probability;
+    for (size_t k = 0, shown = task_run_choose(run, options_of(run)->top, scores, found, &chosen); k < shown; k++)
+        json_array_append_new(array, describe_entity(run, text, &entities[chosen[k]]));
+    text->answer = json_pack("{s:o}", "entities", array);
+    return DEBERTA_OK;
 }
 
 /* ----------------------------------------------------------------------------------------------------------- tokens */
 
-static deberta_status describe_tokens(const task_run *run, task_text *text, const float *logits, double *probabilities,
-                                      deberta_error *err)
+static json_t *describe_labels(const task_run *run, const float *logits)
 {
-    const tag_job *job = run->context;
-    const size_t top = job->top == 0 ? 1 : job->top < job->labels ? job->top : job->labels;
-    size_t *ranked = malloc(top * sizeof *ranked);
-    if (!ranked) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    const size_t labels = run->batches.info.token_labels, top = options_of(run)->top;
+    double *probabilities = options_take(run->options, labels, sizeof *probabilities);
+    size_t *chosen;
+    json_t *array = json_array();
+    deberta_softmax(probabilities, logits, labels);
+    for (size_t k = 0, count = task_run_choose(run, top ? top : 1, probabilities, labels, &chosen); k < count; k++) {
+        char buffer[32];
+        const char *label = task_run_label(run->batches.model, chosen[k], buffer);
+        json_array_append_new(
+            array, json_pack("{s:o, s:f}", "label", json_clean_text(label), "probability", probabilities[chosen[k]]));
+    }
+    return array;
+}
+
+static void describe_tokens(const task_run *run, task_text *text, const float *logits)
+{
     json_t *tokens = json_array();
     for (size_t t = 0; t < text->tokens->count; t++) {
         if (text->tokens->roles[t] == DEBERTA_TOKEN_FRAME) continue;
         size_t bytes;
-        char buffer[32];
         const char *name = deberta_tokens_text(text->tokens, t, &bytes);
         const deberta_place place = deberta_token_place(text->tokens, t, text->record.text);
-        json_t *labels = json_array(), *object = describe_place(text, &place);
-        deberta_softmax(probabilities, logits + t * job->labels, job->labels);
-        deberta_rank(ranked, top, probabilities, job->labels);
-        for (size_t k = 0; k < top; k++) {
-            const char *label = task_run_label(run->batches.model, ranked[k], buffer);
-            json_array_append_new(labels, json_pack("{s:o, s:f}", "label", json_clean_string(label, strlen(label)),
-                                                    "probability", probabilities[ranked[k]]));
-        }
+        json_t *object = describe_place(text, &place);
         json_object_set_new(object, "token", json_clean_string(name, bytes));
-        json_object_set_new(object, "labels", labels);
+        json_object_set_new(object, "labels", describe_labels(run, logits + t * run->batches.info.token_labels));
         json_array_append_new(tokens, object);
     }
-    free(ranked);
     text->answer = json_pack("{s:o}", "tokens", tokens);
+}
+
+static deberta_status describe(task_run *run, task_text *text, const float *logits, deberta_error *err)
+{
+    if (options_of(run)->grouping != GROUPING_NONE) return describe_entities(run, text, logits, err);
+    describe_tokens(run, text, logits);
     return DEBERTA_OK;
-}
-
-static deberta_status describe(const task_run *run, task_text *text, const float *logits, deberta_error *err)
-{
-    const tag_job *job = run->context;
-    if (job->grouping != GROUPING_NONE) return describe_entities(run, text, logits, err);
-    double *probabilities = malloc(job->labels * sizeof *probabilities);
-    if (!probabilities) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    const deberta_status status = describe_tokens(run, text, logits, probabilities, err);
-    free(probabilities);
-    return status;
-}
-
-static deberta_status answer(task_run *run, const task_batch *batch, deberta_error *err)
-{
-    const tag_job *job = run->context;
-    float *logits;
-    DEBERTA_TRY(task_run_token_logits(batch, DEBERTA_TASK_TOKEN, &logits, err));
-    deberta_status status = DEBERTA_OK;
-    for (size_t k = 0; status == DEBERTA_OK && k < batch->count; k++)
-        status = describe(run, batch->texts[k], logits + batch->starts[k] * job->labels, err);
-    free(logits);
-    return status;
 }
 
 /* ---------------------------------------------------------------------------------------------------- for a person */
@@ -176,8 +147,7 @@ static void print_item(FILE *out, const task_text *text, const json_t *item, siz
 /* The text with its entities marked, and a line for each. */
 static void print(FILE *out, const task_run *run, const task_text *text)
 {
-    const tag_job *job = run->context;
-    const bool tokens = job->grouping == GROUPING_NONE;
+    const bool tokens = options_of(run)->grouping == GROUPING_NONE;
     const json_t *items = json_object_get(text->answer, tokens ? "tokens" : "entities");
     const size_t width = widest_label(items, tokens);
     size_t k;
@@ -188,29 +158,13 @@ static void print(FILE *out, const task_run *run, const task_text *text)
     json_array_foreach(items, k, item) print_item(out, text, item, width, tokens);
 }
 
-static const char *const groupings[] = {"first", "simple", "none", NULL};
-
-typedef struct tag_options {
-    reading_options reading;
-    size_t top; /* 0: all */
-    int grouping;
-} tag_options;
+static int begin(task_run *run) { return task_run_check_labels(run, run->batches.info.token_labels); }
 
 static int run(const common_options *options)
 {
-    const tag_options *o = (const tag_options *)options;
-    static const task_command command = {.names = {.text = "text"}, .answer = answer, .print = print};
-    tag_job job = {.top = o->top, .grouping = (grouping)o->grouping};
-    task_run run;
-    int status = task_run_open(&run, &o->reading, 0);
-    if (status == EXIT_OK) status = task_run_require(&run, DEBERTA_TASK_TOKEN);
-    if (status == EXIT_OK) {
-        job.labels = run.batches.info.token_labels;
-        status = task_run_check_labels(&run, job.labels);
-    }
-    if (status == EXIT_OK) status = task_run_all(&run, &command, &job);
-    task_run_close(&run);
-    return status;
+    static const task_command command = {
+        .names = {.text = "text"}, .task = DEBERTA_TASK_TOKEN, .begin = begin, .describe = describe, .print = print};
+    return task_run_all(options, &command, NULL);
 }
 
 static const option options[] = {

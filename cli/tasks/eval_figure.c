@@ -2,10 +2,11 @@
 #include "cli/tasks/eval_output.h"
 #include "viz/chart_columns.h"
 
-deberta_status eval_figure_draw(const eval_findings *findings, const figure_style *style, const char *const *paths,
+deberta_status eval_figure_draw(const void *what, const figure_style *style, const char *const *paths,
                                 size_t path_count, deberta_error *err)
 {
     static const char *const names[] = {"precision", "recall", "F1"};
+    const eval_findings *findings = what;
     const confusion *counts = &findings->confusion;
     chart_columns c = {.panel_height = 50};
     chart_add_panel(&c, (chart_panel){.x = {.label = "label", .scale = CHART_CATEGORIES},

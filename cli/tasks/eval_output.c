@@ -1,86 +1,75 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/tasks/eval_output.h"
 
-#include <stdlib.h>
-#include <string.h>
+#include "output/json_text.h"
 
-#include "cli/tasks/task_output.h"
-#include "output/text_table.h"
-#include "core/base/status.h"
+/* A hit is a class's recall and precision at once: people have these. */
+static const result_column class_columns[] = {{"index", NULL, COLUMN_INTEGER, NULL, 0},
+                                              {"label", NULL, COLUMN_TEXT, NULL, 0},
+                                              {"texts", NULL, COLUMN_INTEGER, NULL, 0},
+                                              {"answers", NULL, COLUMN_INTEGER, NULL, 0},
+                                              {"hits", NULL, COLUMN_INTEGER, NULL, NOT_IN_TABLES | NOT_IN_CSV},
+                                              {"precision", NULL, COLUMN_REAL, "%.3f", 0},
+                                              {"recall", NULL, COLUMN_REAL, "%.3f", 0},
+                                              {"f1", "F1", COLUMN_REAL, "%.3f", CSV_SAYS_TITLE},
+                                              {.name = NULL}};
 
-json_t *eval_json(const eval_findings *findings)
+static void add_classes(result *r, const eval_findings *findings)
 {
-    const confusion *c = &findings->confusion;
-    const classification_score score = confusion_score(c);
-    json_t *classes = json_array(), *labels = json_array(), *rows = json_array();
-    for (size_t k = 0; k < c->labels; k++) {
-        const class_score one = confusion_class(c, k);
-        json_t *row = json_array();
-        for (size_t answered = 0; answered < c->labels; answered++)
-            json_array_append_new(row, json_integer((json_int_t)confusion_at(c, k, answered)));
-        json_array_append_new(rows, row);
-        json_array_append_new(labels, json_clean_string(findings->names[k], strlen(findings->names[k])));
-        json_array_append_new(classes, json_pack("{s:o, s:I, s:I, s:I, s:I, s:f, s:f, s:f}", "label",
-                                                 json_clean_string(findings->names[k], strlen(findings->names[k])),
-                                                 "index", (json_int_t)k, "texts", (json_int_t)one.texts, "answers",
-                                                 (json_int_t)one.answers, "hits", (json_int_t)one.hits, "precision",
-                                                 one.precision, "recall", one.recall, "f1", one.f1));
-    }
-    return json_pack("{s:s, s:I, s:I, s:I, s:f, s:[f, f], s:f, s:f, s:o, s:o, s:o}", "schema", "deberta-eval/1",
-                     "texts", (json_int_t)score.texts, "bad", (json_int_t)findings->bad, "hits", (json_int_t)score.hits,
-                     "accuracy", score.accuracy, "accuracy_interval", score.low, score.high, "majority", score.majority,
-                     "macro_f1", score.macro_f1, "classes", classes, "labels", labels, "confusion", rows);
-}
-
-static bool print_classes(const eval_findings *findings, FILE *out, result_format style)
-{
-    static const char *const titles[] = {"index", "label", "texts", "answers", "precision", "recall", "F1"};
-    text_table table = text_table_make(sizeof titles / sizeof *titles);
-    text_table_add_titles(&table, titles);
+    result_table *table = result_add_table(r, "classes", NULL, class_columns);
     for (size_t k = 0; k < findings->confusion.labels; k++) {
         const class_score one = confusion_class(&findings->confusion, k);
-        text_table_add(&table, "%zu", k);
-        text_table_add(&table, "%s", findings->names[k]);
-        text_table_add(&table, "%zu", one.texts);
-        text_table_add(&table, "%zu", one.answers);
-        text_table_add(&table, "%.3f", one.precision);
-        text_table_add(&table, "%.3f", one.recall);
-        text_table_add(&table, "%.3f", one.f1);
+        cell_integer(table, (int64_t)k);
+        cell_text(table, "%s", findings->names[k]);
+        cell_integer(table, (int64_t)one.texts);
+        cell_integer(table, (int64_t)one.answers);
+        cell_integer(table, (int64_t)one.hits);
+        cell_real(table, one.precision);
+        cell_real(table, one.recall);
+        cell_real(table, one.f1);
     }
-    const bool fine = text_table_print(&table, out, style);
-    text_table_free(&table);
-    return fine;
+    result_set_data(r, table, false);
 }
 
 /* Rows are what is right, columns what was answered. */
-static bool print_confusions(const confusion *c, FILE *out, result_format style)
+static void add_confusions(result *r, const eval_findings *findings)
 {
-    text_table table = text_table_make(c->labels + 1);
-    text_table_add(&table, "right");
-    for (size_t k = 0; k < c->labels; k++) text_table_add(&table, "%zu", k);
+    const confusion *c = &findings->confusion;
+    json_t *labels = json_array(), *rows = json_array();
+    result_table *table = result_add_table(r, NULL, "right (rows) and answered (columns), by index", NULL);
+    result_leave_out(table, NOT_IN_LATEX);
+    result_add_column(table, COLUMN_INTEGER, NULL, "right");
+    for (size_t k = 0; k < c->labels; k++) result_add_column(table, COLUMN_INTEGER, NULL, "%zu", k);
     for (size_t right = 0; right < c->labels; right++) {
-        text_table_add(&table, "%zu", right);
+        json_t *row = json_array();
+        cell_integer(table, (int64_t)right);
         for (size_t answered = 0; answered < c->labels; answered++) {
             const size_t count = confusion_at(c, right, answered);
-            text_table_add(&table, count ? "%zu" : ".", count);
+            json_array_append_new(row, json_integer((json_int_t)count));
+            cell_text(table, count ? "%zu" : ".", count);
         }
+        json_array_append_new(rows, row);
+        json_array_append_new(labels, json_clean_text(findings->names[right]));
     }
-    const bool fine = text_table_print(&table, out, style);
-    text_table_free(&table);
-    return fine;
+    json_object_set_new(result_json(r), "labels", labels);
+    json_object_set_new(result_json(r), "confusion", rows);
 }
 
-bool eval_print(const eval_findings *findings, FILE *out, result_format format)
+result *eval_result(const eval_findings *findings)
 {
     const classification_score score = confusion_score(&findings->confusion);
-    const result_format style = format;
-    if (format == RESULT_CSV || format == RESULT_LATEX) return print_classes(findings, out, style);
-    fprintf(out, "accuracy %.1f %% (95 %%: %.1f to %.1f), %zu of %zu; always the most frequent label: %.1f %%\n",
-            100 * score.accuracy, 100 * score.low, 100 * score.high, score.hits, score.texts, 100 * score.majority);
-    fprintf(out, "macro F1 %.3f, over the labels that occur\n", score.macro_f1);
-    if (findings->bad) fprintf(out, "%zu line%s could not be used\n", findings->bad, findings->bad == 1 ? "" : "s");
-    fputc('\n', out);
-    if (!print_classes(findings, out, style)) return false;
-    fprintf(out, "\nright (rows) and answered (columns), by index\n\n");
-    return print_confusions(&findings->confusion, out, style);
+    result *r = result_new("deberta-eval/1");
+    json_t *about =
+        json_pack("{s:I, s:I, s:I, s:f, s:[f, f], s:f, s:f}", "texts", (json_int_t)score.texts, "bad",
+                  (json_int_t)findings->bad, "hits", (json_int_t)score.hits, "accuracy", score.accuracy,
+                  "accuracy_interval", score.low, score.high, "majority", score.majority, "macro_f1", score.macro_f1);
+    json_object_update(result_json(r), about);
+    json_decref(about);
+    result_say(r, "accuracy %.1f %% (95 %%: %.1f to %.1f), %zu of %zu; always the most frequent label: %.1f %%",
+               100 * score.accuracy, 100 * score.low, 100 * score.high, score.hits, score.texts, 100 * score.majority);
+    result_say(r, "macro F1 %.3f, over the labels that occur", score.macro_f1);
+    if (findings->bad) result_say(r, "%zu line%s could not be used", findings->bad, findings->bad == 1 ? "" : "s");
+    add_classes(r, findings);
+    add_confusions(r, findings);
+    return r;
 }

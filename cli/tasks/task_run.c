@@ -13,25 +13,6 @@
 
 enum { WINDOW_TEXTS = 512, WINDOW_BYTES = 1 << 20 };
 
-int task_run_open(task_run *run, const reading_options *options, unsigned features)
-{
-    *run = (task_run){.options = &options->common, .out = options_out(&options->common)};
-    return text_batches_open(&run->batches, options, features);
-}
-
-void task_run_close(task_run *run)
-{
-    for (size_t k = 0; k < run->capacity; k++) {
-        text_record_free(&run->texts[k].record);
-        deberta_tokens_free(&run->texts[k].tokens);
-        json_decref(run->texts[k].answer);
-    }
-    free(run->texts);
-    text_output_discard(&run->output);
-    text_stream_close(&run->stream);
-    text_batches_close(&run->batches);
-}
-
 int task_run_require(const task_run *run, deberta_task task)
 {
     deberta_error error = {.code = DEBERTA_E_UNSUPPORTED};
@@ -89,19 +70,13 @@ deberta_status task_run_logits(const task_batch *batch, deberta_task task, const
     return DEBERTA_OK;
 }
 
-deberta_status task_run_token_logits(const task_batch *batch, deberta_task task, float **logits, deberta_error *err)
+size_t task_run_choose(const task_run *run, size_t top, const double *values, size_t count, size_t **chosen)
 {
-    const size_t tokens = batch->starts[batch->count], width = deberta_task_width(batch->model, task);
-    size_t *positions = malloc(tokens * sizeof *positions);
-    *logits = calloc(tokens, width * sizeof **logits);
-    deberta_status status = positions && *logits ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
-    for (size_t t = 0; status == DEBERTA_OK && t < tokens; t++) positions[t] = t;
-    if (status == DEBERTA_OK) status = task_run_logits(batch, task, positions, tokens, *logits, err);
-    free(positions);
-    if (status == DEBERTA_OK) return DEBERTA_OK;
-    free(*logits);
-    *logits = NULL;
-    return status;
+    if (top > count) top = count;
+    *chosen = options_take(run->options, top ? top : count, sizeof **chosen);
+    if (top) return deberta_rank(*chosen, top, values, count);
+    for (size_t k = 0; k < count; k++) (*chosen)[k] = k;
+    return count;
 }
 
 /* -------------------------------------------------------------------------------------------------- windows of texts */
@@ -148,24 +123,40 @@ static deberta_status read_window(task_run *run, bool *end, deberta_error *err)
     return DEBERTA_OK;
 }
 
+static deberta_status describe_batch(task_run *run, const task_batch *batch, deberta_error *err)
+{
+    const deberta_task task = run->command->task;
+    const bool whole = task == DEBERTA_TASK_SEQUENCE;
+    const size_t width = deberta_task_width(batch->model, task),
+                 rows = whole ? batch->count : batch->starts[batch->count];
+    size_t *positions = options_take(run->options, rows, sizeof *positions);
+    float *logits = options_take(run->options, rows, width * sizeof *logits);
+    for (size_t k = 0; k < rows; k++) positions[k] = k;
+    DEBERTA_TRY(task_run_logits(batch, task, positions, rows, logits, err));
+    for (size_t k = 0; k < batch->count; k++)
+        DEBERTA_TRY(run->command->describe(run, batch->texts[k], logits + (whole ? k : batch->starts[k]) * width, err));
+    return DEBERTA_OK;
+}
+
 static deberta_status answer_batch(void *context, const text_piece *pieces, size_t count, const size_t *starts,
                                    const deberta_outputs *outputs, deberta_error *err)
 {
     (void)outputs;
     task_run *run = context;
+    option_memory *mark = options_mark(run->options);
     task_batch batch = {.session = run->batches.session, .model = run->batches.model, .count = count, .starts = starts};
-    if (!(batch.texts = malloc(count * sizeof *batch.texts))) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    batch.texts = options_take(run->options, count, sizeof *batch.texts);
     for (size_t k = 0; k < count; k++) batch.texts[k] = &run->texts[pieces[k].index];
-    const deberta_status status = run->command->answer(run, &batch, err);
-    free(batch.texts);
+    const deberta_status status = (run->command->describe ? describe_batch : run->command->answer)(run, &batch, err);
+    options_release(run->options, mark);
     return status;
 }
 
 static deberta_status answer_window(task_run *run, deberta_error *err)
 {
     size_t count = 0;
-    text_piece *pieces = calloc(run->count + 1, sizeof *pieces);
-    if (!pieces) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    option_memory *mark = options_mark(run->options);
+    text_piece *pieces = options_take(run->options, run->count, sizeof *pieces);
     for (size_t k = 0; k < run->count; k++) {
         const deberta_tokens *tokens = run->texts[k].tokens;
         if (run->texts[k].record.problem || run->texts[k].answer) continue;
@@ -173,7 +164,7 @@ static deberta_status answer_window(task_run *run, deberta_error *err)
             (text_piece){.ids = tokens->ids, .types = tokens->token_types, .tokens = tokens->count, .index = k};
     }
     const deberta_status status = text_batches_run(&run->batches, pieces, count, answer_batch, run, err);
-    free(pieces);
+    options_release(run->options, mark);
     return status;
 }
 
@@ -254,17 +245,43 @@ static int run_windows(task_run *run)
     return EXIT_OK;
 }
 
-int task_run_all(task_run *run, const task_command *command, void *context)
+static int open_run(task_run *run)
 {
-    run->command = command;
-    run->context = context;
-    int status = text_stream_open(&run->stream, reading_of(run->options), &command->names);
-    if (status == EXIT_OK) status = text_output_open(run->options, run->out, &run->output);
-    if (status == EXIT_OK) status = run_windows(run);
-    if (status == EXIT_OK && command->finish) {
-        deberta_error error = {0};
-        if (command->finish(run, run->output.file, &error) != DEBERTA_OK) status = say_error(run->options, &error);
+    const task_command *command = run->command;
+    int status = text_batches_open(&run->batches, reading_of(run->options), 0);
+    if (status == EXIT_OK && command->describe) status = task_run_require(run, command->task);
+    if (status == EXIT_OK && command->begin) status = command->begin(run);
+    if (status == EXIT_OK) status = text_stream_open(&run->stream, reading_of(run->options), &command->names);
+    return status == EXIT_OK ? text_output_open(run->options, run->out, &run->output) : status;
+}
+
+static int finish_run(task_run *run)
+{
+    deberta_error error = {0};
+    if (run->command->finish && run->command->finish(run, run->output.file, &error) != DEBERTA_OK)
+        return say_error(run->options, &error);
+    return text_output_close(run->options, &run->output);
+}
+
+static void close_run(task_run *run)
+{
+    for (size_t k = 0; k < run->capacity; k++) {
+        text_record_free(&run->texts[k].record);
+        deberta_tokens_free(&run->texts[k].tokens);
+        json_decref(run->texts[k].answer);
     }
-    if (status == EXIT_OK) status = text_output_close(run->options, &run->output);
-    return status == EXIT_OK && run->bad ? EXIT_INPUT : status;
+    free(run->texts);
+    text_output_discard(&run->output);
+    text_stream_close(&run->stream);
+    text_batches_close(&run->batches);
+}
+
+int task_run_all(const common_options *options, const task_command *command, void *context)
+{
+    task_run run = {.options = options, .out = options_out(options), .command = command, .context = context};
+    int status = open_run(&run);
+    if (status == EXIT_OK) status = run_windows(&run);
+    if (status == EXIT_OK) status = finish_run(&run);
+    close_run(&run);
+    return status == EXIT_OK && run.bad ? EXIT_INPUT : status;
 }

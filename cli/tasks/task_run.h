@@ -1,10 +1,10 @@
 /* What the commands over output heads share: open model and tokenizer, read texts, encode them in batches, answer in
  * order.
  *
- * A command says what it needs and gives three functions: look at a tokenized text (and perhaps refuse it), answer a
- * batch, print one answer for a person. Answers are JSON objects; with --json they are printed one a line, and a text
- * that could not be answered has a line with "error". Such a text is reported with its place, the others go on, and the
- * exit code is EXIT_INPUT.
+ * A command says what it needs and gives three functions: look at a tokenized text (and perhaps refuse it), describe
+ * what the logits say of one, print one answer for a person. Answers are JSON objects; with --json they are printed one
+ * a line, and a text that could not be answered has a line with "error". Such a text is reported with its place, the
+ * others go on, and the exit code is EXIT_INPUT.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CLI_TASKS_TASK_RUN_H
@@ -26,7 +26,7 @@ typedef struct task_run {
     const common_options *options;
     text_batches batches;
     text_stream stream;
-    const char *out; /* where answers go: --out, unless the command has something else in mind */
+    const char *out; /* where answers go: --out, unless `begin` has something else in mind */
     text_output output;
     task_text *texts; /* [capacity] one window of the input, in order */
     size_t count, capacity;
@@ -46,25 +46,31 @@ typedef struct task_batch {
 
 typedef struct task_command {
     text_stream_names names;
+    deberta_task task; /* of describe: the checkpoint must hold its head */
+    /* The model is open: what is wrong with it, as an exit code after saying so; may be NULL. */
+    int (*begin)(task_run *run);
     /* Takes apart what a line holds besides its text, before that is tokenized; may spoil the record; may be NULL. */
     deberta_status (*split)(task_run *run, task_text *text, deberta_error *err);
     /* May be NULL. May spoil the record, or answer it by itself: then it is in no batch. */
     deberta_status (*look)(task_run *run, task_text *text, deberta_error *err);
+    /* Answers one text from its rows of logits: one a token, or of DEBERTA_TASK_SEQUENCE one. What it takes of the
+     * options is freed behind the batch. */
+    deberta_status (*describe)(task_run *run, task_text *text, const float *logits, deberta_error *err);
+    /* Instead of describe: answers a batch. */
     deberta_status (*answer)(task_run *run, const task_batch *batch, deberta_error *err);
     void (*print)(FILE *out, const task_run *run, const task_text *text); /* NULL: answers are not printed one by one */
     /* Behind the last text; may be NULL. */
     deberta_status (*finish)(task_run *run, FILE *out, deberta_error *err);
 } task_command;
 
-/* EXIT_OK or an exit code, after saying why; task_run_close in any case. */
-int task_run_open(task_run *run, const reading_options *options, unsigned features);
-/* Does the checkpoint hold the head? If not, says which it has. */
+/* Opens the model, reads, answers and prints everything from the first text to the last. EXIT_OK or an exit code, after
+ * saying why. The options begin with reading_options. */
+int task_run_all(const common_options *options, const task_command *command, void *context);
+
+/* For `begin`. Does the checkpoint hold the head? If not, says which it has. */
 int task_run_require(const task_run *run, deberta_task task);
 /* Do the names in id2label fit the rows of the classifier? */
 int task_run_check_labels(const task_run *run, size_t labels);
-/* Everything from the first text to the last. */
-int task_run_all(task_run *run, const task_command *command, void *context);
-void task_run_close(task_run *run);
 
 /* The label's name, or "LABEL_<k>" in the buffer where the config has none. */
 const char *task_run_label(const deberta_model *model, size_t label, char buffer[32]);
@@ -72,8 +78,8 @@ const char *task_run_label(const deberta_model *model, size_t label, char buffer
  * (DEBERTA_E_FORMAT): they come from damaged weights, and no ranking of them means anything. */
 deberta_status task_run_logits(const task_batch *batch, deberta_task task, const size_t *positions, size_t count,
                                float *logits, deberta_error *err);
-/* The same for all tokens of the batch; [tokens][width], to be freed. */
-deberta_status task_run_token_logits(const task_batch *batch, deberta_task task, float **logits, deberta_error *err);
+/* The `top` best of [count] values, best first; of top 0 all in their order. Returns how many. */
+size_t task_run_choose(const task_run *run, size_t top, const double *values, size_t count, size_t **chosen);
 
 /* --top, at most `most`, into that member of a command's struct. */
 #define TASK_TOP_ROW(S, most, help)                                                                                    \

@@ -120,26 +120,13 @@ static int print_report(const common_options *options, const verify_output *to, 
     return say_no_memory(options);
 }
 
-#if HAVE_VIZ
-static deberta_status draw(const void *what, const figure_style *style, const char *const *paths, size_t path_count,
-                           deberta_error *err)
-{
-    return verify_figure_draw(what, style, paths, path_count, err);
-}
-
 static int draw_report(const common_options *options, const output_paths *paths, const verify_report *report)
 {
-    return output_paths_draw(options, paths, draw, report, "errors against float64, by layer",
-                             report->failures ? "eps = 2⁻²³. Checks failed: this is the first tier."
-                                              : "eps = 2⁻²³, on every tier.");
+    return output_draw(options, paths->figures, paths->figure_count, DRAWING(verify_figure_draw), report,
+                       "errors against float64, by layer",
+                       report->failures ? "eps = 2⁻²³. Checks failed: this is the first tier."
+                                        : "eps = 2⁻²³, on every tier.");
 }
-#else
-static int draw_report(const common_options *options, const output_paths *paths, const verify_report *report)
-{
-    (void)options, (void)paths, (void)report;
-    return EXIT_OK;
-}
-#endif
 
 static void print_repeat_command(const common_options *options)
 {

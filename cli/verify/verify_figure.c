@@ -62,9 +62,10 @@ static bool is_first_of_model(const verify_report *report, size_t k)
     return true;
 }
 
-deberta_status verify_figure_draw(const verify_report *report, const figure_style *style, const char *const *paths,
+deberta_status verify_figure_draw(const void *found, const figure_style *style, const char *const *paths,
                                   size_t path_count, deberta_error *err)
 {
+    const verify_report *report = found;
     chart_columns c = {0};
     const verify_row *only = NULL;
     size_t models = 0, panels;

@@ -13,13 +13,10 @@ json_t *verify_report_json(const verify_report *report, const verify_options *ve
 /* In every format but JSON. Tiers that agree in every number share a row. False if memory ran out. */
 bool verify_report_print(const verify_report *report, const verify_options *verify, FILE *out, result_format format);
 
-#if HAVE_VIZ
-#include "viz/figure.h"
-
 /* A line a quantity, over the layers: of one model the median, the 99.9th percentile and the worst, of several the
- * second. DEBERTA_E_ARGUMENT if nothing has a layer. */
-deberta_status verify_figure_draw(const verify_report *report, const figure_style *style, const char *const *paths,
+ * second. DEBERTA_E_ARGUMENT if nothing has a layer. report: verify_report. */
+struct figure_style;
+deberta_status verify_figure_draw(const void *report, const struct figure_style *style, const char *const *paths,
                                   size_t path_count, deberta_error *err);
-#endif
 
 #endif
