@@ -38,7 +38,7 @@ MAY_INCLUDE = {
     "reference": ["include/", "core/base/", "core/io/", "core/model/config.h", "core/model/synthetic.h", "reference/"],
     "analysis": ["include/", "core/", "reference/", "analysis/"],
     "check": ["include/", "core/", "reference/", "analysis/", "check/"],
-    "bench": ["include/", "core/", "output/", "reference/sleef_math.h", "bench/"],  # SLEEF: rows beside ours
+    "bench": ["include/", "core/", "train/", "output/", "reference/sleef_math.h", "bench/"],  # SLEEF: rows beside ours
     "command": PROGRAM,
     "studies": [*PROGRAM, "studies/"],
     "cli": [*PROGRAM, "reference/", "cli/"],

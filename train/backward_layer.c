@@ -150,6 +150,7 @@ static void feed_forward_backward(learner *l, size_t index, const layer_pass *pa
                   pass->d_normed, ns, pass->d_attention_sum, ns);
     input_gradient_plus(l, &transposed->attention_output, pass->rows, pass->d_attention_sum, ns, pass->d_context,
                         s->context_stride, NULL, 0);
+    stage_lap(l->clock, TRAINING_INPUT_GRADIENTS);
 }
 
 /* ------------------------------------------------------------------------------------------------- weights of a layer */
@@ -210,6 +211,7 @@ static void feed_forward_gradients(learner *l, size_t index, const pass_list *li
                   GATHER(list, d_normed, ns, to[1]), ns, parts);
     matrix_gradient(l, &layer->attention_output, GATHER(list, d_attention_sum, ns, to[0]), ns,
                     GATHER(list, record->context, s->context_stride, to[1]), s->context_stride, parts);
+    stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
 }
 
 /* -------------------------------------------------------------------------------------------------- an ordinary layer */
@@ -246,6 +248,7 @@ void layer_backward(learner *l, size_t index)
     };
     attention_backward_begin(l, index);
     attention_backward_run(&attention);
+    stage_lap(l->clock, TRAINING_ATTENTION_BACKWARD);
 
     const pass_list list = list_passes(l, pass, NULL);
     const packed_matrix *qkv = &l->model->layers[index].qkv;
@@ -253,11 +256,15 @@ void layer_backward(learner *l, size_t index)
     if (l->weights_wanted) {
         part_gradient(l, qkv, 0, qkv->outputs, l->d_qkv, l->qkv_stride, pass->record->input, s->hidden_stride,
                       (row_parts){l->part_bounds, l->options.parts});
+        stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
         positions_backward(l, index);
+        stage_lap(l->clock, TRAINING_TABLE_GRADIENTS);
         bindings_add_matrix(&l->bindings, qkv, l->weight, row_stride(qkv->depth), l->vector);
+        stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
     }
     input_gradient_plus(l, &l->transposed[index].qkv, s->tokens, l->d_qkv, l->qkv_stride, l->d_input, s->hidden_stride,
                         pass->d_attention_sum, s->normed_stride);
+    stage_lap(l->clock, TRAINING_INPUT_GRADIENTS);
 }
 
 /* ------------------------------------------------------------------------------------------------------- the decoder */
@@ -301,6 +308,7 @@ static void decoder_pass_backward(learner *l, layer_pass *pass, const size_t *ru
         .continues = continues,
     };
     attention_backward_run(&attention);
+    stage_lap(l->clock, TRAINING_ATTENTION_BACKWARD);
     const range_product product = {
         .matrix = &l->transposed[index].qkv,
         .depth = l->heads_width,
@@ -313,6 +321,7 @@ static void decoder_pass_backward(learner *l, layer_pass *pass, const size_t *ru
         .ld_residual = l->session->normed_stride,
     };
     range_product_run(&product, learner_kernels(l), l->session->executor);
+    stage_lap(l->clock, TRAINING_INPUT_GRADIENTS);
 }
 
 /* The queries' weights see the rows of both passes, those of keys and values all tokens. */
@@ -326,8 +335,11 @@ static void decoder_qkv_gradients(learner *l, const pass_list *list)
                   (row_parts){list->bounds, l->options.parts});
     part_gradient(l, qkv, width, 2 * width, l->d_qkv + width, l->qkv_stride, s->decoder_input, s->hidden_stride,
                   (row_parts){l->part_bounds, l->options.parts});
+    stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
     positions_backward(l, index);
+    stage_lap(l->clock, TRAINING_TABLE_GRADIENTS);
     bindings_add_matrix(&l->bindings, qkv, l->weight, row_stride(qkv->depth), l->vector);
+    stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
 }
 
 /* dKV: through keys and values; the first pass's queries add theirs at the labelled rows. */
@@ -349,6 +361,7 @@ static void decoder_input_gradient(learner *l, const size_t *positions, size_t r
     for (size_t i = 0; i < rows; i++)
         for (size_t e = 0; e < l->model->config.hidden_size; e++)
             l->d_input[positions[i] * s->hidden_stride + e] += d_first[i * s->hidden_stride + e];
+    stage_lap(l->clock, TRAINING_INPUT_GRADIENTS);
 }
 
 void decoder_backward(learner *l, const size_t *positions, size_t rows, const size_t *bounds)

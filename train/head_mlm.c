@@ -133,6 +133,7 @@ static deberta_status vocabulary_run(vocabulary_job *job, head_result *result, d
     parallel_for(executor, job->rows->count, loss_task, job);
     result->labelled = job->rows->count;
     result->loss = sum_of_losses(l->losses, job->rows->bounds, l->options.parts) / (double)job->rows->count;
+    stage_lap(l->clock, TRAINING_HEAD);
     parallel_for(executor, ceiling_divide(model->config.embedding_size, PANEL), d_t_task, job);
     word_gradients(job, words);
     return DEBERTA_OK;
@@ -185,6 +186,7 @@ deberta_status head_mlm(learner *l, const step_batch *batch, bool decodes, head_
     if (runs_decoder) {
         DEBERTA_TRY(decoder_check(s, rows.tokens, rows.count, err));
         decoder_run(s, rows.tokens, rows.count);
+        stage_lap(l->clock, TRAINING_DECODER);
         x = s->decoder_rows;
         ldx = s->hidden_stride;
     } else {
@@ -196,12 +198,14 @@ deberta_status head_mlm(learner *l, const step_batch *batch, bool decodes, head_
     DEBERTA_TRY(vocabulary_run(&job, result, err));
     if (runs_decoder) {
         transform_backward(l, &rows, x, ldx, u, g, d_t, d_g, l->passes[1].d_output, s->hidden_stride);
+        stage_lap(l->clock, TRAINING_HEAD_BACKWARD);
         decoder_backward(l, rows.tokens, rows.count, rows.bounds);
         decoder_positions(l, &rows);
     } else {
         float *dx = l->passes[0].d_output_sum;
         transform_backward(l, &rows, x, ldx, u, g, d_t, d_g, dx, s->normed_stride);
         head_scatter(l, &rows, dx, s->normed_stride);
+        stage_lap(l->clock, TRAINING_HEAD_BACKWARD);
     }
     return DEBERTA_OK;
 }

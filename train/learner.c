@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/model/linear.h"
+#include "train/parameters_made.h"
 #include "train/products.h"
 
 /* ---------------------------------------------------------------------------------------------------------- carving */
@@ -283,7 +284,8 @@ deberta_status learner_open(learner **result, const char *folder, const learner_
     if (!l) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for training");
     l->options = *options;
     l->weights_wanted = true;
-    DEBERTA_TRY_OR_FAIL(status, parameter_set_read(&l->set, folder, err));
+    DEBERTA_TRY_OR_FAIL(status, synthetic_names(folder) ? parameter_set_make(&l->set, folder, err)
+                                                        : parameter_set_read(&l->set, folder, err));
     DEBERTA_TRY_OR_FAIL(status, open_model(l, folder, err));
     l->options.decodes = options->decodes && !l->model->config.position_biased_input;
     DEBERTA_TRY_OR_FAIL(status, open_session(l, err));

@@ -18,6 +18,7 @@
 #include "train/bindings.h"
 #include "train/query_run.h"
 #include "train/parameters.h"
+#include "train/stage_clock.h"
 
 enum {
     VOCABULARY_WORDS = 64, /* of the word table that a thread works on at a time */
@@ -123,6 +124,7 @@ typedef struct learner {
     void (*edit_backward)(void *context, float *d_rows, size_t ld);
     void *edit_context;
     bool weights_wanted; /* false: gradients of activations only (SiFT's ascent) */
+    stage_clock *clock;  /* NULL: nobody asks */
 } learner;
 
 /* On failure *result is NULL. */

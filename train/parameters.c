@@ -9,6 +9,16 @@
 
 /* ---------------------------------------------------------------------------------------------------------- reading */
 
+deberta_status parameter_allocate(parameter *p, deberta_error *err)
+{
+    p->values = calloc(p->count + 1, sizeof *p->values);
+    p->gradient = calloc(p->count + 1, sizeof *p->gradient);
+    if (!p->name || !p->stored_name || !p->values || !p->gradient) {
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for tensor '%s' and its gradient", p->name ? p->name : "");
+    }
+    return DEBERTA_OK;
+}
+
 static deberta_status read_parameter(parameter *p, const checkpoint *files, const tensor *stored, deberta_error *err)
 {
     p->name = strdup(stored->name);
@@ -17,11 +27,7 @@ static deberta_status read_parameter(parameter *p, const checkpoint *files, cons
     memcpy(p->shape, stored->shape, sizeof p->shape);
     p->count = stored->elements;
     p->trained = strncmp(stored->name, "proj.", 5) != 0; /* Microsoft's NER head, which is read but not trained */
-    p->values = calloc(p->count + 1, sizeof *p->values);
-    p->gradient = calloc(p->count + 1, sizeof *p->gradient);
-    if (!p->name || !p->stored_name || !p->values || !p->gradient) {
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for tensor '%s' and its gradient", stored->name);
-    }
+    DEBERTA_TRY(parameter_allocate(p, err));
     return checkpoint_read_f32(files, stored, 0, p->count, p->values, err);
 }
 

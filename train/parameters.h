@@ -21,6 +21,9 @@ typedef struct parameter_set {
     size_t count;
 } parameter_set;
 
+/* Zeros for values and gradient; name and count are set. */
+deberta_status parameter_allocate(parameter *parameter, deberta_error *err);
+
 /* Reads all floating-point tensors of a folder. On failure *set is empty. */
 deberta_status parameter_set_read(parameter_set *set, const char *folder, deberta_error *err);
 void parameter_set_free(parameter_set *set);

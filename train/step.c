@@ -72,7 +72,9 @@ static void encoder_backward(learner *l, const step_batch *batch, bool decoded)
         if (layers > 0) hand_down(l);
     }
     relative_table_end(l);
+    stage_lap(l->clock, TRAINING_TABLE_GRADIENTS);
     embeddings_backward(l, batch);
+    stage_lap(l->clock, TRAINING_EMBEDDING_GRADIENTS);
 }
 
 static void take_bounds(learner *l, const step_batch *batch)
@@ -88,13 +90,17 @@ deberta_status step_run(learner *l, const step_batch *batch, const step_options 
 {
     head_result head = {0};
     const bool decoded = options->task == STEP_MLM && l->options.decodes;
+    stage_lap(l->clock, TRAINING_BATCH);
     take_bounds(l, batch);
     l->ids = options->reads_sampled ? batch->sampled_ids : batch->ids;
     parameter_set_clear_gradients(&l->set);
+    stage_lap(l->clock, TRAINING_CLEAR);
     DEBERTA_TRY(forward(l, batch, err));
+    stage_lap(l->clock, TRAINING_FORWARD);
     executor_begin(l->session->executor);
     relative_table_begin(l);
     const deberta_status status = run_head(l, batch, options, &head, err);
+    stage_lap(l->clock, TRAINING_HEAD);
     if (status == DEBERTA_OK && !options->loss_only) encoder_backward(l, batch, decoded);
     executor_end(l->session->executor);
     DEBERTA_TRY(status);

@@ -18,6 +18,7 @@ deberta_status training_gradients(const training *t, size_t step, step_report *r
     step_batch batch;
     learner *l = t->learner;
     *report = (step_report){.step = step + 1};
+    stage_begin(l->clock);
     DEBERTA_TRY(t->batches.read(t->batches.context, step, l->options.parts, l->model->config.hidden_size, &batch, err));
     report->sequences = batch.sequences;
     report->epoch = batch.epoch;
@@ -26,6 +27,7 @@ deberta_status training_gradients(const training *t, size_t step, step_report *r
     DEBERTA_TRY(status);
     if (t->on_gradients) t->on_gradients(t->context);
     report->gradient_norm = parameter_set_norm(&l->set);
+    stage_lap(l->clock, TRAINING_NORM);
     if (isfinite(report->result.loss) && isfinite(report->gradient_norm)) return DEBERTA_OK;
     const parameter *wrong = parameter_set_not_finite(&l->set);
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "step %zu: the loss is %g, the norm of the gradients %g%s%s%s", step + 1,
@@ -68,5 +70,8 @@ deberta_status training_step(training *t, step_report *report, deberta_error *er
     DEBERTA_TRY(training_gradients(t, t->optimizer.done, report, err));
     report->learning_rate = rate;
     optimizer_step(&t->optimizer, &l->set, report->gradient_norm, learner_kernels(l), l->session->executor);
-    return learner_take_parameters(l, err);
+    stage_lap(l->clock, TRAINING_UPDATE);
+    const deberta_status status = learner_take_parameters(l, err);
+    stage_lap(l->clock, TRAINING_PACK);
+    return status;
 }

@@ -191,6 +191,7 @@ static const command *const subcommands[] = {
     &command_bench_machine,
     &command_bench_kernel,
     &command_bench_schedule,
+    &command_bench_train,
     &command_bench_compare,
 #if HAVE_VIZ
     &command_bench_plot,
@@ -200,7 +201,8 @@ static const command *const subcommands[] = {
 
 const command command_bench = {
     .name = "bench",
-    .summary = "latency sweeps over length, layers, threads and tiers; also: machine, kernel, schedule, compare, plot",
+    .summary =
+        "latency sweeps over length, layers, threads and tiers; also: machine, kernel, schedule, train, compare, plot",
     .arguments = "MODEL",
     .min_arguments = 1,
     .max_arguments = 1,

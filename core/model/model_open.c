@@ -72,7 +72,8 @@ static deberta_status open_source(deberta_model *model, const char *path, const 
     if (internal->config_json) return open_memory(model, path, internal, err);
     if (synthetic_names(path)) {
         DEBERTA_TRY(synthetic_parse(&model->config, &model->synthetic, path, err));
-        model->files = weight_source_of_synthetic(&model->synthetic, model->name);
+        model->files =
+            internal->weights ? *internal->weights : weight_source_of_synthetic(&model->synthetic, model->name);
         return DEBERTA_OK;
     }
     DEBERTA_TRY(config_read(&model->config, path, err));

@@ -311,3 +311,32 @@ def test_wrong_use(bench):
                          (["train", "mlm", folder, *TRAIN, "--batches", batch, "--steps", "3", "--warmup", "4", "--out", "x"], ["--warmup"])):
         result = bench.run(*words)
         assert result.code == 2 and all(part in result.err for part in parts), result.describe()
+
+
+def test_bench_train(bench):
+    model = "synthetic:v3-small,layers=2,hidden=48,heads=3,intermediate=80,vocab=97,positions=32,buckets=8,lm=1"
+    words = ["bench", "train", model, "-n", "24", "-b", "3", "--reps", "2", "--threads", "1"]
+    found = json.loads(bench.fine(*words, "--json").out)
+    assert found["schema"] == "deberta-bench-train/1" and found["tokens"] == 72 and 1 <= found["labelled"] <= 40 and found["decoder"]
+    stages = {row["stage"]: row for row in found["stages"]}
+    assert len(found["step_seconds"]) == 2 and abs(sum(row["percent"] for row in found["stages"]) - 100) < 1e-6
+    assert stages["forward"]["gflop"] > 0 and stages["norm"]["gflop"] is None and found["peak_gflops"] > 0
+    # by hand: one whole layer, and keys and values of the last; projections, products of pairs, and strips of the rows that 24 tokens reach
+    linear = 2 * 72 * (4 * 48 * 48 + 2 * 48 * 80)
+    rows = 16 - 1
+    attention = 3 * (4 * 24 * 24 * 48 + 2 * 2 * 24 * rows * 48)
+    assert abs(stages["forward"]["gflop"] * 1e9 - linear - attention) < 1, (stages["forward"], linear + attention)
+    weights = {row["memory"]: row["bytes"] for row in found["memory"]}
+    assert weights["weights and gradients"] == weights["moments"] > 2 * 4 * 97 * 48
+    plain = json.loads(bench.fine(*words, "--json", "--head", "mlm", "--no-peak").out)
+    assert not plain["decoder"] and plain["peak_gflops"] is None
+    text = bench.fine(*words, "--no-peak").out
+    assert "weight gradients" in text and "tokens/s" in text
+    assert bench.fine(*words, "--no-peak", "--format", "csv").out.count("\n") == 1 + len(stages)
+    said = bench.run(*words[:3], "--shards", "3")
+    assert said.code == 2 and "--shards: expected a power of two, found 3" in said.err, said.err
+    said = bench.run("bench", "train", model.replace(",lm=1", ""))
+    assert said.code != 0 and "has no head" in said.err, said.err
+    batch = os.path.join(case(bench, "03-v3-mlm-emd"), "batch.safetensors")
+    said = bench.run("train", "mlm", model, *TRAIN, "--batches", batch, "--steps", "1", "--out", "run")
+    assert said.code != 0 and "a made-up model has no files" in said.err and not os.path.exists(bench.path("run")), said.err

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: MIT */
+#include "bench/training_bench.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "core/base/clock.h"
+#include "core/base/random.h"
+
+/* ----------------------------------------------------------------------------------------------------------- a batch */
+
+typedef struct made_batches {
+    const training_bench_options *options;
+    size_t vocabulary;
+} made_batches;
+
+static bool allocate_batch(step_batch *batch, size_t shards)
+{
+    batch->starts = calloc(batch->sequences + 1, sizeof *batch->starts);
+    batch->shard_bounds = calloc(shards + 1, sizeof *batch->shard_bounds);
+    batch->origin = calloc(batch->sequences, sizeof *batch->origin);
+    batch->ids = calloc(batch->tokens, sizeof *batch->ids);
+    batch->mask = malloc(batch->tokens * sizeof *batch->mask);
+    batch->labels = calloc(batch->tokens, sizeof *batch->labels);
+    return batch->starts && batch->shard_bounds && batch->origin && batch->ids && batch->mask && batch->labels;
+}
+
+/* Sequences are equally long: the first ones go to the first shards. */
+static void deal(const training_bench_options *o, size_t shards, step_batch *batch)
+{
+    size_t place = 0;
+    for (size_t shard = 0; shard < shards; shard++) {
+        for (size_t i = shard; i < o->sequences; i += shards) {
+            batch->origin[place] = i;
+            batch->starts[place + 1] = batch->starts[place] + o->tokens;
+            place++;
+        }
+        batch->shard_bounds[shard + 1] = place;
+    }
+}
+
+static deberta_status make_batch(void *context, size_t step, size_t shards, size_t width, step_batch *batch,
+                                 deberta_error *err)
+{
+    const made_batches *made = context;
+    const training_bench_options *o = made->options;
+    uint64_t state = o->seed + step;
+    (void)width;
+    *batch = (step_batch){
+        .sequences = o->sequences, .tokens = o->sequences * o->tokens, .choices = 1, .questions = o->sequences};
+    if (!allocate_batch(batch, shards)) {
+        step_batch_free(batch);
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a batch of %zu tokens", o->sequences * o->tokens);
+    }
+    deal(o, shards, batch);
+    memset(batch->mask, 1, batch->tokens);
+    for (size_t t = 0; t < batch->tokens; t++) {
+        batch->ids[t] = (int32_t)random_below(&state, made->vocabulary);
+        batch->labels[t] = (double)random_below(&state, 1 << 20) < o->labelled * (1 << 20) || t == 0
+                               ? (int32_t)random_below(&state, made->vocabulary)
+                               : NOT_LABELLED;
+    }
+    return DEBERTA_OK;
+}
+
+/* ---------------------------------------------------------------------------------------------------------- measuring */
+
+static deberta_status take_samples(training_measurement *found, training *t, size_t repetitions, deberta_error *err)
+{
+    stage_clock clock = {0};
+    step_report report;
+    DEBERTA_TRY(training_step(t, &report, err)); /* touches all memory */
+    t->learner->clock = &clock;
+    for (size_t i = 0; i < repetitions; i++) {
+        const double began = clock_seconds(), began_processor = clock_processor_seconds();
+        DEBERTA_TRY(training_step(t, &report, err));
+        found->seconds[i] = clock_seconds() - began;
+        found->processor[i] = clock_processor_seconds() - began_processor;
+    }
+    t->learner->clock = NULL;
+    found->tokens = report.result.tokens;
+    found->labelled = report.result.labelled;
+    for (size_t stage = 0; stage < TRAINING_STAGES; stage++) {
+        found->stage_seconds[stage] = clock.seconds[stage] / (double)repetitions;
+        found->stage_processor[stage] = clock.processor[stage] / (double)repetitions;
+    }
+    return DEBERTA_OK;
+}
+
+static void note_memory(training_memory *memory, const learner *l)
+{
+    struct rusage usage;
+    size_t weights = 0;
+    for (size_t i = 0; i < l->set.count; i++) weights += l->set.items[i].count;
+    getrusage(RUSAGE_SELF, &usage);
+    *memory = (training_memory){
+        .weights_bytes = 2 * weights * sizeof(float),
+        .moments_bytes = 2 * weights * sizeof(float),
+        .model_bytes = l->model->memory_bytes,
+        .session_bytes = deberta_session_memory_bytes(l->session),
+        .learner_bytes = l->arena.capacity_bytes,
+        .logits_bytes = l->logits_capacity * sizeof(float),
+        .peak_rss_bytes = (size_t)usage.ru_maxrss * 1024,
+    };
+}
+
+size_t training_memory_plan(const training_memory *m)
+{
+    return m->weights_bytes + m->moments_bytes + m->model_bytes + m->session_bytes + m->learner_bytes + m->logits_bytes;
+}
+
+/* -------------------------------------------------------------------------------------------------------------- all */
+
+static deberta_status open_training(training *t, const training_bench_options *o, deberta_error *err)
+{
+    const learner_options options = {.threads = o->threads,
+                                     .max_tokens = o->sequences * o->tokens,
+                                     .parts = o->shards,
+                                     .isa = o->isa,
+                                     .reference = o->reference,
+                                     .decodes = o->decodes};
+    /* a rate of nearly nothing: the work is the same, and no step runs away */
+    const optimizer_options recipe = {.schedule = SCHEDULE_CONSTANT,
+                                      .learning_rate = 1e-8,
+                                      .beta1 = 0.9,
+                                      .beta2 = 0.999,
+                                      .epsilon = 1e-6,
+                                      .weight_decay = 0.01,
+                                      .clip = 1,
+                                      .layer_decay = 1,
+                                      .steps = o->repetitions + 1};
+    DEBERTA_TRY(learner_open(&t->learner, o->model, &options, err));
+    t->options = (step_options){.task = STEP_MLM, .decodes = t->learner->options.decodes};
+    return optimizer_open(&t->optimizer, &t->learner->set, t->learner->model->config.layers, &recipe, err);
+}
+
+static deberta_status measure(training_measurement *found, training *t, const training_bench_options *o,
+                              deberta_error *err)
+{
+    const learner *l = t->learner;
+    *found =
+        (training_measurement){.threads = l->options.threads, .count = o->repetitions, .decodes = t->options.decodes};
+    snprintf(found->isa, sizeof found->isa, "%s", l->session->kernels.gemm_f32_isa);
+    found->seconds = calloc(o->repetitions, sizeof *found->seconds);
+    found->processor = calloc(o->repetitions, sizeof *found->processor);
+    if (!found->seconds || !found->processor)
+        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for %zu samples", o->repetitions);
+    made_batches made = {.options = o, .vocabulary = l->model->config.vocabulary_size};
+    t->batches = (batch_source){.context = &made, .read = make_batch};
+    DEBERTA_TRY(take_samples(found, t, o->repetitions, err));
+    note_memory(&found->memory, l);
+    const training_shape shape = {
+        .sequences = o->sequences, .tokens = o->tokens, .labelled = found->labelled, .decodes = t->options.decodes};
+    return training_cost_compute(&found->cost, deberta_model_describe(l->model), o->reference, &shape, err);
+}
+
+deberta_status training_bench_run(training_measurement *found, const training_bench_options *o, deberta_error *err)
+{
+    training t = {0};
+    *found = (training_measurement){0};
+    deberta_status status = open_training(&t, o, err);
+    if (status == DEBERTA_OK) status = measure(found, &t, o, err);
+    if (status != DEBERTA_OK) training_measurement_free(found);
+    optimizer_free(&t.optimizer);
+    learner_free(&t.learner);
+    return status;
+}
+
+void training_measurement_free(training_measurement *found)
+{
+    free(found->seconds);
+    free(found->processor);
+    *found = (training_measurement){0};
+}

@@ -1,0 +1,45 @@
+/* Steps of training, measured: seconds by stage, work, memory. The batch is made up: sequences of one length, of which
+ * so many tokens are labelled.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef BENCH_TRAINING_BENCH_H
+#define BENCH_TRAINING_BENCH_H
+
+#include "bench/training_cost.h"
+#include "train/training.h"
+
+typedef struct training_bench_options {
+    const char *model;
+    deberta_reference reference;
+    deberta_isa isa;
+    size_t threads, sequences, tokens, shards, repetitions; /* tokens: of a sequence; threads 0: the default */
+    double labelled;                                        /* share of the tokens */
+    bool decodes;                                           /* behind the Enhanced Mask Decoder, where there is one */
+    uint64_t seed;
+} training_bench_options;
+
+typedef struct training_memory {
+    size_t weights_bytes; /* with gradients */
+    size_t moments_bytes, model_bytes, session_bytes, learner_bytes, logits_bytes;
+    size_t peak_rss_bytes; /* of the process, opening included */
+} training_memory;
+
+typedef struct training_measurement {
+    char isa[16];
+    size_t threads, tokens, labelled, count;
+    bool decodes;
+    double *seconds;                                                         /* [count]: of each step */
+    double *processor;                                                       /* [count]: of all threads */
+    double stage_seconds[TRAINING_STAGES], stage_processor[TRAINING_STAGES]; /* a step, mean */
+    training_cost cost;
+    training_memory memory;
+} training_measurement;
+
+/* The first step is not counted. */
+deberta_status training_bench_run(training_measurement *found, const training_bench_options *options,
+                                  deberta_error *err);
+void training_measurement_free(training_measurement *found);
+
+size_t training_memory_plan(const training_memory *memory); /* all but the peak */
+
+#endif
