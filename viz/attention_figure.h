@@ -32,6 +32,9 @@ typedef struct attention_figure {
     const char *const *row_titles; /* [grid_rows], "layer 3, head 5" */
     /* [grid_rows][grid_columns], "c2c": in all panels where the title of one has no room; NULL: titles are cut */
     const char *const *short_titles;
+    /* [grid_rows][grid_columns] or NULL: a word in place of the cells, which then have no part in a scale
+     * ("identical"), or NULL */
+    const char *const *words;
     size_t columns;     /* panels side by side; 0: as many as leave room for the tokens */
     bool panel_letters; /* a, b, c ... before the titles */
 

@@ -1,16 +1,19 @@
 /* Left to right a line of panels is: row title (rotated), "query" (rotated), token labels, panels. Tokens stand beside
- * the leftmost panel and beneath the lowest one of each column only: panels share their axes.
+ * the leftmost panel and beneath the lowest one of each column only: panels share their axes. Where a grid row takes
+ * several lines, and where the width is scarce, its title stands above it.
  *
  * SPDX-License-Identifier: MIT */
 #include "viz/attention_plan.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "viz/ticks.h"
 
 /* Lengths in mm. */
-static const double widest_cell = 10, widest_annotated_cell = 15, tallest_figure = 250, smallest_panel = 12,
-                    pleasant_panel = 24, tallest_page = 2000;
+static const double widest_cell = 10, widest_annotated_cell = 15, tallest_figure = 250, pleasant_figure = 150,
+                    smallest_panel = 10, pleasant_panel = 24, tallest_page = 2000;
+static const double tallest_beside_bar = 45; /* of the panels that a colour bar stands beside */
 
 /* Stops at the longest that is shown: measuring thousands of tokens would cost more than the drawing. */
 double attention_label_width(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font)
@@ -41,6 +44,51 @@ static double even_cell(double room, size_t count, double pixel)
 
 double attention_plan_snap(const attention_plan *p, double mm) { return round(mm / p->pixel) * p->pixel; }
 
+const char *attention_palette(const attention_figure *spec, heatmap_kind kind)
+{
+    static const char *const defaults[] = {"polar", "blues", "viridis", "viridis"};
+    return spec->palettes[kind] ? spec->palettes[kind] : defaults[kind];
+}
+
+void attention_unit(const attention_figure *spec, heatmap_kind kind, char text[HEATMAP_UNIT_BYTES])
+{
+    heatmap_unit_text(spec->units[kind], kind, spec->keep_row_mean, text);
+}
+
+bool attention_has_cells(const attention_figure *spec, size_t index)
+{
+    return spec->panels[index].values && !(spec->words && spec->words[index]);
+}
+
+bool attention_plan_has_bar(const attention_plan *p, heatmap_kind kind)
+{
+    return p->panels_of[kind] && p->spec->scales[kind].policy != HEATMAP_PANEL;
+}
+
+size_t attention_plan_bars(const attention_plan *p)
+{
+    size_t bars = 0;
+    for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) bars += attention_plan_has_bar(p, kind);
+    return bars;
+}
+
+double attention_plan_x(const attention_plan *p, size_t column)
+{
+    return p->left + (double)column * (p->panel_width + p->right_bar + p->gap_across);
+}
+
+/* From one line of a grid row to the next, and what a grid row has besides its lines. */
+static double line_step(const attention_plan *p) { return p->title_height + p->panel_height + p->gap_down; }
+static double row_extra(const attention_plan *p) { return p->header + p->row_gap; }
+
+double attention_plan_y(const attention_plan *p, double top, size_t row, size_t line)
+{
+    return top + (double)(row * p->lines_per_row + line) * line_step(p) + (double)row * row_extra(p) + p->header +
+           p->title_height;
+}
+
+double attention_plan_name_gap(const attention_plan *p) { return 0.24 * p->label.size; }
+
 double attention_plan_axis_height(const attention_plan *p)
 {
     return p->label_height + 2 + draw_type_height(&p->font) + 0.5;
@@ -67,21 +115,21 @@ static bool labels_fit(const attention_plan *p)
 static void measure_width(const draw_list *list, attention_plan *p, size_t across)
 {
     const attention_figure *spec = p->spec;
-    double titles = spec->row_titles ? draw_type_height(&p->bold) + 1.2 : 0, axis = draw_type_height(&p->font) + 1.2;
+    double titles = spec->row_titles && !p->titles_above ? draw_type_height(&p->bold) + 1.2 : 0,
+           axis = draw_type_height(&p->font) + attention_plan_name_gap(p);
     double labels = p->tokens ? attention_label_width(list, spec->query_labels, spec->queries, &p->label)
                               : attention_number_width(list, spec->query_numbers, spec->queries, &p->label) + 1;
     /* The last number under a panel reaches beyond it, towards its neighbour or the edge of the page. */
     double overhang = p->key_tokens ? 0 : attention_number_width(list, spec->key_numbers, spec->keys, &p->label) / 2;
     p->left = attention_plan_snap(p, attention_margin + titles + axis + labels + 1);
-    p->right = attention_margin + (p->right_bar > 0 ? 0 : overhang);
+    p->right = attention_margin + (p->right_bar > 0 ? 0 : overhang) + p->side_bar;
     /* The first number reaches out too, unless it is a single 0. */
     p->gap_across = 2.5 + (spec->key_numbers ? 2 : 1) * overhang;
     double gaps = (double)(across - 1) * p->gap_across;
     p->room = (p->style.width_mm - p->right - p->left - gaps) / (double)across - p->right_bar;
     /* One or two tokens get larger cells: a panel is not smaller than its titles where there is room. */
-    const bool annotated = spec->annotate || spec->annotate_if_room;
-    double widest = fmax(annotated ? widest_annotated_cell : widest_cell, pleasant_panel / (double)spec->keys);
-    p->cell = fmin(even_cell(p->room, spec->keys, p->pixel), widest);
+    double widest = fmax(spec->annotate ? widest_annotated_cell : widest_cell, pleasant_panel / (double)spec->keys);
+    p->cell = fmin(even_cell(p->room, spec->keys, p->pixel), fmin(widest, p->largest_cell));
     p->cell_height = p->cell * (spec->cell_aspect > 0 ? spec->cell_aspect : 1);
     p->level = p->key_tokens && attention_label_width(list, spec->key_labels, spec->keys, &p->label) + 1 <= p->cell;
     p->panel_width = p->cell * (double)spec->keys;
@@ -100,9 +148,9 @@ static void measure_height(const draw_list *list, attention_plan *p)
         turned ? attention_label_width(list, spec->key_labels, spec->keys, &p->label) : draw_type_height(&p->label) + 1;
     p->title_height = has_titles(spec) ? draw_type_height(&p->bold) + 1.3 : 1;
     p->gap_down = 2.2;
-    /* A line that is not full lets the tokens of the panel above hang into it; they end before the next row begins. */
-    bool ragged = p->lines_per_row > 1 && spec->grid_columns % p->across;
-    p->row_gap = ragged ? fmax(0, attention_plan_axis_height(p) - p->title_height - p->panel_height) : 0;
+    const bool headed = spec->row_titles && p->titles_above;
+    p->header = headed ? draw_type_height(&p->bold) + (spec->grid_rows > 1 ? 2.2 : 1) : 0; /* a rule parts several */
+    p->row_gap = headed ? 2 : 0;
 }
 
 /* Labels that leave no room for cells: everything in one, and whoever checks the plan says so. */
@@ -112,8 +160,18 @@ static size_t pool_of(const attention_plan *p, double cell)
     return cell >= p->pixel ? 1 : pooled < 1e9 ? (size_t)pooled : (size_t)1000000000;
 }
 
+/* A title that is longer than its row is high has its place above. */
+static bool titles_need_width(const draw_list *list, const attention_plan *p)
+{
+    bool longer = false;
+    for (size_t row = 0; p->spec->row_titles && row < p->spec->grid_rows && !longer; row++)
+        longer = p->spec->row_titles[row] && draw_measure(list, p->spec->row_titles[row], &p->bold) >
+                                                 (p->title_height + p->panel_height) * (double)p->lines_per_row;
+    return longer;
+}
+
 /* The geometry for `across` panels side by side: tokens in full type if they fit, in small type, in the smallest one
- * where labels may shrink, or positions. */
+ * where labels may shrink, in this beneath the titles of the rows, or positions. */
 static void measure(const draw_list *list, attention_plan *p, size_t across)
 {
     const attention_figure *spec = p->spec;
@@ -122,17 +180,24 @@ static void measure(const draw_list *list, attention_plan *p, size_t across)
     p->across = across;
     p->lines_per_row = (spec->grid_columns + across - 1) / across;
     p->right_bar = own_bars ? 5 + draw_measure(list, DRAW_MINUS "0.00", &p->small) : 0;
-    enum { FULL_TYPE, SMALL_TYPE, SMALLEST_TYPE, POSITIONS };
+    const bool block = p->lines_per_row > 1 && spec->grid_rows > 1;
+    enum { FULL_TYPE, SMALL_TYPE, SMALLEST_TYPE, TITLES_ABOVE, POSITIONS };
     for (int attempt = labelled ? FULL_TYPE : POSITIONS; attempt <= POSITIONS; attempt++) {
-        if (attempt == SMALLEST_TYPE && !p->shrinks) continue;
+        if ((attempt == SMALLEST_TYPE || attempt == TITLES_ABOVE) && !p->shrinks) continue;
+        p->titles_above = block || attempt == TITLES_ABOVE;
         p->tokens = attempt < POSITIONS && spec->query_labels;
         p->key_tokens = attempt < POSITIONS && spec->key_labels;
         p->label = attempt == FULL_TYPE ? p->font : p->small;
-        if (attempt == SMALLEST_TYPE) p->label.size = FIGURE_SMALLEST_TYPE;
+        if (attempt == SMALLEST_TYPE || attempt == TITLES_ABOVE) p->label.size = FIGURE_SMALLEST_TYPE;
         measure_width(list, p, across);
         if (attention_plan_shows_tokens(p) && labels_fit(p)) break;
     }
     measure_height(list, p);
+    if (!p->titles_above && titles_need_width(list, p)) {
+        p->titles_above = true;
+        measure_width(list, p, across);
+        measure_height(list, p);
+    }
     p->pool = pool_of(p, p->cell);
     p->row_pool = pool_of(p, p->cell_height);
 }
@@ -140,9 +205,8 @@ static void measure(const draw_list *list, attention_plan *p, size_t across)
 /* From the first panel title to below the name of the key axis. */
 static double panels_height(const attention_plan *p)
 {
-    double lines = (double)(p->spec->grid_rows * p->lines_per_row);
-    return lines * (p->title_height + p->panel_height) + (lines - 1) * p->gap_down +
-           (double)(p->spec->grid_rows - 1) * p->row_gap + attention_plan_axis_height(p);
+    return attention_plan_y(p, 0, p->spec->grid_rows - 1, p->lines_per_row - 1) + p->panel_height +
+           attention_plan_axis_height(p);
 }
 
 /* Five panels as 4 + 1 look worse than as 3 + 2. */
@@ -151,39 +215,128 @@ static bool leaves_one_over(size_t panels, size_t across)
     return across < panels && panels % across == 1 && across > 2;
 }
 
+static bool pleasant(const attention_plan *p)
+{
+    return !leaves_one_over(p->spec->grid_columns, p->across) && p->room >= smallest_panel &&
+           panels_height(p) < tallest_figure;
+}
+
+/* The smallest cell in which labels of this size (pt) and numbers have their place. */
+static double least_cell(const draw_list *list, const attention_plan *p, double size)
+{
+    const attention_figure *spec = p->spec;
+    double least = attention_plan_shows_tokens(p) ? 0.92 * size * DRAW_MM_PER_PT : p->pixel;
+    if (spec->annotate || spec->annotate_if_room)
+        least = fmax(least, 1.05 * draw_measure(list, DRAW_MINUS "0.00", &p->small));
+    return ceil(least / p->pixel) * p->pixel;
+}
+
+/* Smaller cells where the panels would be higher than this, as far as labels of this size allow. */
+static void limit_height(const draw_list *list, attention_plan *p, double highest, double size)
+{
+    const double height = panels_height(p), lines = (double)(p->spec->grid_rows * p->lines_per_row),
+                 aspect = p->cell_height / p->cell;
+    if (height <= highest) return;
+    const double cell_height = p->cell_height - (height - highest) / (lines * (double)p->spec->queries),
+                 cell = floor(cell_height / aspect / p->pixel) * p->pixel;
+    p->largest_cell = fmin(p->cell, fmax(cell, least_cell(list, p, size)));
+    measure(list, p, p->across);
+}
+
+/* Fewer and fewer panels side by side, until the arrangement pleases and has tokens, or at least a pixel a cell. */
+static bool arrange_pleasantly(const draw_list *list, attention_plan *p, size_t least, bool tokens)
+{
+    for (size_t across = p->spec->grid_columns; across >= least; across--) {
+        p->largest_cell = INFINITY;
+        measure(list, p, across);
+        if (tokens && p->shrinks && attention_plan_shows_tokens(p))
+            limit_height(list, p, tallest_figure - 1, FIGURE_SMALLEST_TYPE);
+        const bool readable = tokens ? attention_plan_shows_tokens(p) : p->pool == 1 && p->row_pool == 1;
+        if (readable && pleasant(p)) return true;
+    }
+    return false;
+}
+
 /* As many panels side by side as leave room for the tokens, smaller type only where no arrangement fits on a page
- * without or the columns were chosen; then positions, and as many as leave a pixel for every cell; if even that is too
- * much, the most compact arrangement. */
+ * without, or where it keeps the panels of each of several heads on one line; then positions, and as many as leave a
+ * pixel for every cell; if even that is too much, the most compact arrangement. */
 static void arrange(const draw_list *list, attention_plan *p)
 {
-    size_t most = p->spec->grid_columns;
-    p->shrinks = p->spec->columns > 0;
+    const size_t most = p->spec->grid_columns;
+    p->shrinks = true;
+    p->largest_cell = INFINITY;
     if (p->spec->columns) {
         measure(list, p, p->spec->columns < most ? p->spec->columns : most);
         return;
     }
-    for (int pass = 0; pass < 2; pass++, p->shrinks = true)
-        for (size_t across = most; across > 0; across--) {
-            measure(list, p, across);
-            if (attention_plan_shows_tokens(p) && !leaves_one_over(most, across) && p->room >= smallest_panel &&
-                panels_height(p) < tallest_figure)
-                return;
-        }
-    for (size_t across = most; across > 0; across--) {
-        measure(list, p, across);
-        if (p->pool == 1 && p->row_pool == 1 && !leaves_one_over(most, across) && p->room >= smallest_panel &&
-            panels_height(p) < tallest_figure)
-            return;
-    }
+    if (p->spec->grid_rows > 1 && arrange_pleasantly(list, p, most, true)) return;
+    p->shrinks = false;
+    if (arrange_pleasantly(list, p, 1, true)) return;
+    p->shrinks = true;
+    if (arrange_pleasantly(list, p, 1, true) || arrange_pleasantly(list, p, 1, false)) return;
+    p->largest_cell = INFINITY;
     for (size_t across = most; across > 0; across--) {
         measure(list, p, across);
         if (p->room >= smallest_panel) return;
     }
 }
 
+static const double side_numbers = 1.5; /* mm, between bar and numbers */
+
+heatmap_kind attention_plan_only_kind(const attention_plan *p)
+{
+    heatmap_kind kind = 0;
+    while (!attention_plan_has_bar(p, kind)) kind++;
+    return kind;
+}
+
+/* The title of the bar in one line or two: "logit," and what was subtracted. */
+size_t attention_plan_side_title(const attention_plan *p, char lines[2][HEATMAP_UNIT_BYTES])
+{
+    attention_unit(p->spec, attention_plan_only_kind(p), lines[0]);
+    char *comma = strstr(lines[0], ", ");
+    if (!comma) return 1;
+    strcpy(lines[1], comma + 2);
+    comma[1] = 0;
+    return 2;
+}
+
+double attention_plan_leading(const attention_plan *p) { return 1.25 * draw_type_height(&p->font); }
+
+/* The width that the only colour bar takes beside the panels, and the height that it needs there. */
+static void side_bar_size(const draw_list *list, const attention_plan *p, double *width, double *height)
+{
+    char lines[2][HEATMAP_UNIT_BYTES];
+    const size_t count = attention_plan_side_title(p, lines);
+    *width = attention_side_gap + attention_side_bar + side_numbers +
+             draw_measure(list, DRAW_MINUS "0.000", &p->small) + (double)count * attention_plan_leading(p);
+    *height = 20;
+    for (size_t k = 0; k < count; k++) *height = fmax(*height, draw_measure(list, lines[k], &p->font));
+}
+
+/* The only bar of a single low line of panels stands beside it, where tokens keep their type and its title has room. */
+static void try_side_bar(const draw_list *list, attention_plan *p)
+{
+    const attention_plan below = *p;
+    if (attention_plan_bars(p) != 1 || p->spec->grid_rows * p->lines_per_row > 1 || p->right_bar > 0) return;
+    if (p->panel_height > tallest_beside_bar) return;
+    double least;
+    side_bar_size(list, p, &p->side_bar, &least);
+    measure(list, p, p->across);
+    const bool same_labels = p->tokens == below.tokens && p->key_tokens == below.key_tokens &&
+                             p->label.size == below.label.size && p->titles_above == below.titles_above &&
+                             p->pool == below.pool && p->row_pool == below.row_pool;
+    if (!same_labels || p->room < smallest_panel || p->panel_height < least) *p = below;
+}
+
 deberta_status attention_plan_arrange(attention_plan *p, const draw_list *list, deberta_error *err)
 {
+    for (size_t i = 0; i < attention_panel_count(p->spec); i++)
+        p->panels_of[p->spec->panels[i].kind] += attention_has_cells(p->spec, i);
     arrange(list, p);
+    const bool chosen = p->spec->columns && p->spec->grid_rows * p->lines_per_row > 2; /* high on purpose */
+    limit_height(list, p, chosen ? tallest_figure : pleasant_figure, p->label.size);
+    try_side_bar(list, p);
     if (p->room < smallest_panel / 3)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
                      "%zu panels side by side leave no room in %g mm: fewer columns or a wider figure", p->across,

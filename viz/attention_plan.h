@@ -1,5 +1,6 @@
 /* Where the parts of an attention figure stand: how many panels fit side by side, with tokens or positions as labels,
- * in cells of which size. Inside of attention_layout.c, which draws by it.
+ * in cells of which size. attention_layout.c draws the panels by it, attention_axes.c and attention_bars.c what stands
+ * around them.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef VIZ_ATTENTION_PLAN_H
@@ -10,24 +11,31 @@
 /* In mm. */
 static const double attention_margin = 0.5, attention_longest_label = 20;
 
+static const double attention_side_gap = 2, attention_side_bar = 2; /* of a bar at the side: before it, its width */
+
+static const draw_colour attention_ink = {40, 40, 40, 255};
+
 typedef struct attention_plan {
     const attention_figure *spec;
     figure_style style;
     draw_font font, small, bold, label;
     bool shrinks; /* labels may be as small as FIGURE_SMALLEST_TYPE */
 
-    size_t across, lines_per_row;                        /* panels side by side; lines that one grid row takes */
-    bool tokens, key_tokens;                             /* rows, columns show tokens; else positions */
-    double pixel;                                        /* of a PNG, in mm: panels begin and end on whole ones */
-    double left, right;                                  /* before the first panel of a line and after the last */
-    double right_bar, room;                              /* for a panel's own colour bar; for its cells */
+    size_t across, lines_per_row; /* panels side by side; lines that one grid row takes */
+    bool tokens, key_tokens;      /* rows, columns show tokens; else positions */
+    double pixel;                 /* of a PNG, in mm: panels begin and end on whole ones */
+    double largest_cell;          /* the width that a cell may have, in mm */
+    double left, right;           /* before the first panel of a line and after the last */
+    double side_bar;              /* the part of `right` for the only colour bar; 0: bars stand under the panels */
+    double right_bar, room;       /* for a panel's own colour bar; for its cells */
     double panel_width, panel_height, cell, cell_height; /* cell: its width */
     bool level; /* key labels stand level, not turned, because they are no wider than a cell */
     bool short_titles;
-    bool annotated; /* numbers stand in the cells */
-    double gap_across, gap_down, row_gap, title_height,
-        label_height;      /* label_height: of the rotated tokens under a panel */
-    size_t pool, row_pool; /* columns and rows that share a drawn cell */
+    bool titles_above; /* each grid row has its title above it, else rotated at the left */
+    bool annotated;    /* numbers stand in the cells */
+    double gap_across, gap_down, row_gap, header, title_height; /* header: of a title above a grid row */
+    double label_height;                                        /* of the rotated tokens under a panel */
+    size_t pool, row_pool;                                      /* columns and rows that share a drawn cell */
 
     heatmap_cells *cells;  /* [grid_rows * grid_columns] */
     heatmap_scale *scales; /* the same, each panel's */
@@ -45,12 +53,36 @@ static inline size_t attention_panel_count(const attention_figure *spec)
 deberta_status attention_plan_arrange(attention_plan *plan, const draw_list *list, deberta_error *err);
 
 bool attention_plan_shows_tokens(const attention_plan *plan);
+/* Whether a panel has cells: not an empty place, nor a word instead. */
+bool attention_has_cells(const attention_figure *spec, size_t index);
+/* Upper left corner of a panel; top: of the first grid row. */
+double attention_plan_x(const attention_plan *plan, size_t column);
+double attention_plan_y(const attention_plan *plan, double top, size_t row, size_t line);
 /* Panels begin on whole pixels: nearest-neighbour cells would otherwise differ by one. */
 double attention_plan_snap(const attention_plan *plan, double mm);
+/* Between "query" and the labels beside the rows. */
+double attention_plan_name_gap(const attention_plan *plan);
 /* Tokens or numbers under a panel, and the name of the axis. */
 double attention_plan_axis_height(const attention_plan *plan);
+/* Whether the panels of this kind share a colour bar, and how many such bars there are. */
+bool attention_plan_has_bar(const attention_plan *plan, heatmap_kind kind);
+size_t attention_plan_bars(const attention_plan *plan);
+/* The kind of the only bar, and its title for the side in one line or two: "logit," and what was subtracted. */
+heatmap_kind attention_plan_only_kind(const attention_plan *plan);
+size_t attention_plan_side_title(const attention_plan *plan, char lines[2][HEATMAP_UNIT_BYTES]);
+/* From one of these lines to the next. */
+double attention_plan_leading(const attention_plan *plan);
+/* What the colours of a kind are, and what they mean. */
+const char *attention_palette(const attention_figure *spec, heatmap_kind kind);
+void attention_unit(const attention_figure *spec, heatmap_kind kind, char text[HEATMAP_UNIT_BYTES]);
 /* Of the widest label as it is shown, and of the largest number (numbers NULL: 0, 1, 2 ...). */
 double attention_label_width(const draw_list *list, const figure_label *labels, size_t count, const draw_font *font);
 double attention_number_width(const draw_list *list, const size_t *numbers, size_t count, const draw_font *font);
+
+/* Beside the first panel of a line, and under the lowest panel of a column; (x, y): the panel's upper left corner. */
+void attention_draw_left_axis(draw_list *list, const attention_plan *plan, double y);
+void attention_draw_lower_axis(draw_list *list, const attention_plan *plan, double x, double y);
+/* Colour bars and notes. Returns the y beneath. */
+double attention_draw_bars(draw_list *list, const attention_plan *plan, const figure_notes *notes, double top);
 
 #endif

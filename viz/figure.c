@@ -18,6 +18,10 @@
 
 /* --------------------------------------------------------------------------------------------------------- style */
 
+/* Times and what has its shapes, then any other. */
+static const char *const serif_families = "TeX Gyre Termes, Nimbus Roman, Liberation Serif, Times New Roman, "
+                                          "STIX Two Text, Noto Serif, DejaVu Serif, serif";
+
 figure_style figure_defaults(const figure_style *style)
 {
     figure_style filled = *style;
@@ -25,6 +29,7 @@ figure_style figure_defaults(const figure_style *style)
     if (filled.dpi == 0) filled.dpi = 300;
     if (filled.font_size == 0) filled.font_size = 7;
     if (!filled.font || !*filled.font) filled.font = "Noto Sans, DejaVu Sans, sans-serif";
+    if (strcmp(filled.font, "serif") == 0) filled.font = serif_families;
     return filled;
 }
 
@@ -58,7 +63,7 @@ draw_font figure_bold_font(const figure_style *style)
 double figure_page_width(const figure_style *style, double content)
 {
     const double narrowest = fmin(60, style->width_mm); /* for titles and notes */
-    return content < 0.9 * style->width_mm ? fmax(content, narrowest) : style->width_mm;
+    return content < 0.97 * style->width_mm ? fmax(content, narrowest) : style->width_mm;
 }
 
 double figure_title(draw_list *list, const figure_style *style)

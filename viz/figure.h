@@ -17,7 +17,7 @@ typedef struct figure_style {
     double dpi;       /* 300: resolution of a PNG, and how fine long inputs are pooled in every format */
     double font_size; /* 7 pt; nothing is ever set smaller than 5, and than 6 only where that was chosen or where
                          tokens would not fit otherwise */
-    const char *font; /* families in order of preference, separated by commas */
+    const char *font; /* families in order of preference, separated by commas; "serif": Times or its relatives */
     const char *title;
     const char *note;                   /* an own sentence under the figure */
     bool no_notes;                      /* nothing is written there */
@@ -55,7 +55,7 @@ draw_font figure_bold_font(const figure_style *style);  /* panel titles */
 deberta_status figure_check_style(const figure_style *style, deberta_error *err);
 
 /* The width of a page for a figure that is `content` wide: as asked for, or without the empty part at the right where
- * that would be more than a tenth. */
+ * that would be seen. */
 double figure_page_width(const figure_style *style, double content);
 
 /* Draws the title at the top, if any, and returns where the figure may begin. */

@@ -352,6 +352,14 @@ static void bar_points(draw_list *list, draw_rect bar, bool vertical, const heat
                   high, pen);
 }
 
+/* On a scale that is symmetric about zero a number and its opposite take the same room: both stand there or none. */
+static double number_width(const draw_list *list, const heatmap_scale *scale, double value,
+                           const char text[TICK_TEXT_BYTES], const draw_font *font)
+{
+    const double sign = scale->low == -scale->high && value > 0 ? draw_measure(list, DRAW_MINUS, font) : 0;
+    return draw_measure(list, text, font) + sign;
+}
+
 void heatmap_colour_bar(draw_list *list, draw_rect bar, bool vertical, const heatmap_scale *scale, const palette *map,
                         const draw_font *font)
 {
@@ -371,9 +379,10 @@ void heatmap_colour_bar(draw_list *list, draw_rect bar, bool vertical, const hea
         double along = heatmap_position(scale, false, ticks.at[i]) * length;
         /* Numbers at the ends of a horizontal bar stay within it, so that it may reach the edge of the page. */
         draw_anchor anchor = i >= 2 ? DRAW_MIDDLE : i == 0 ? DRAW_START : DRAW_END;
-        double width = draw_measure(list, text, font), from = along - (anchor == DRAW_MIDDLE ? width / 2
-                                                                       : anchor == DRAW_END  ? width
-                                                                                             : 0);
+        double width = number_width(list, scale, ticks.at[i], text, font),
+               from = along - (anchor == DRAW_MIDDLE ? width / 2
+                               : anchor == DRAW_END  ? width
+                                                     : 0);
         double low = vertical ? along - 0.7 * line : from - 0.8,
                high = vertical ? along + 0.7 * line : from + width + 0.8;
         bool free_place = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/figures/distance_curves.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "command/options.h"
@@ -95,6 +96,8 @@ static bucket_edges edges_of(const figure_source *source, size_t reach)
 
 /* -------------------------------------------------------------------------------------------------------- drawing */
 
+static const char *const probability = "probability";
+
 /* No series: nothing of the kind was chosen. */
 static chart_panel make_panel(const figure_sheet *sheet, const distance_curves *curves, const bucket_edges *edges,
                               size_t index, bool probabilities)
@@ -107,7 +110,7 @@ static chart_panel make_panel(const figure_sheet *sheet, const distance_curves *
     chart_panel panel = {.title = source_head_title(source, index),
                          .x = {.label = "relative distance i \u2212 j",
                                .scale = curves->reach <= LONGEST_LINEAR ? CHART_WHOLE : CHART_SIGNED_LOG},
-                         .y = {.label = probabilities ? "probability" : source->unit},
+                         .y = {.label = probabilities ? probability : source->unit},
                          .series = series,
                          .rules = &zero,
                          .rule_count = 1,
@@ -115,16 +118,34 @@ static chart_panel make_panel(const figure_sheet *sheet, const distance_curves *
                          .edge_count = edges->count};
     for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
         if (!source->components[c] || (c == DEBERTA_PROBABILITIES) != probabilities) continue;
-        series[panel.series_count++] = (chart_series){.name = deberta_component_name(c),
-                                                      .kind = CHART_CURVE,
-                                                      .x = sheet->data.columns[2].numbers + first,
-                                                      .y = curves->column[c][middle] + first,
-                                                      .low = curves->column[c][DISTANCE_LOW] + first,
-                                                      .high = curves->column[c][DISTANCE_HIGH] + first,
-                                                      .count = curves->entries,
-                                                      .look = (size_t)c + 1};
+        series[panel.series_count++] =
+            (chart_series){.name = probabilities ? "probabilities" : deberta_component_name(c),
+                           .kind = CHART_CURVE,
+                           .x = sheet->data.columns[2].numbers + first,
+                           .y = curves->column[c][middle] + first,
+                           .low = curves->column[c][DISTANCE_LOW] + first,
+                           .high = curves->column[c][DISTANCE_HIGH] + first,
+                           .count = curves->entries,
+                           .look = (size_t)c + 1};
     }
     return panel;
+}
+
+/* Heads are compared: panels of the same quantity reach as far. */
+static void share_axes(chart_panel *panels, size_t count, const char *quantity)
+{
+    double low = 0, high = 0;
+    for (size_t k = 0; k < count; k++)
+        for (size_t s = 0; s < panels[k].series_count && panels[k].y.label == quantity; s++)
+            for (size_t at = 0; at < panels[k].series[s].count; at++) {
+                low = fmin(low, panels[k].series[s].low[at]); /* which ignore distances without pairs: NaN */
+                high = fmax(high, panels[k].series[s].high[at]);
+            }
+    for (size_t k = 0; k < count && low < high; k++) {
+        if (panels[k].y.label != quantity) continue;
+        panels[k].y.low = 1.04 * low;
+        panels[k].y.high = 1.04 * high;
+    }
 }
 
 static void tell(figure_sheet *sheet, const bucket_edges *edges, const char *over)
@@ -153,6 +174,8 @@ int distance_curves_draw(figure_sheet *sheet, const distance_curves *curves, boo
         }
         if (!chart.columns && chart.panel_count == before + 2 && wide) chart.columns = 2; /* a line is a head */
     }
+    share_axes(panels, chart.panel_count, source->unit);
+    share_axes(panels, chart.panel_count, probability);
     tell(sheet, &edges, over);
     chart.style = sheet->style;
     return sheet_finish(sheet, chart_layout, &chart);

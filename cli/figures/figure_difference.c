@@ -166,27 +166,62 @@ static void style_probabilities(attention_figure *figure)
     figure->units[HEATMAP_RANGE] = "difference of probability";
 }
 
-/* What both sides have in common is said: a blank panel would leave it open. */
+/* "layer 0, head 1; layer 1, head 1" */
+static const char *list_rows(const common_options *options, const attention_figure *figure, const bool *identical)
+{
+    const char *list = "";
+    for (size_t row = 0; row < figure->grid_rows; row++)
+        if (identical[row]) list = options_text(options, "%s%s%s", list, *list ? "; " : "", figure->row_titles[row]);
+    return list;
+}
+
+/* Moves the rows together that are not identical, or keeps the first where all are. */
+static void leave_out_rows(const common_options *options, attention_figure *figure, const bool *identical)
+{
+    const size_t columns = figure->grid_columns;
+    attention_panel *panels = options_take(options, figure->grid_rows * columns, sizeof *panels);
+    const char **short_titles = options_take(options, figure->grid_rows * columns, sizeof *short_titles),
+               **words = options_take(options, figure->grid_rows * columns, sizeof *words),
+               **titles = options_take(options, figure->grid_rows, sizeof *titles);
+    size_t kept = 0;
+    for (size_t row = 0; row < figure->grid_rows; row++) {
+        if (identical[row]) continue;
+        for (size_t c = 0; c < columns; c++) {
+            panels[kept * columns + c] = figure->panels[row * columns + c];
+            short_titles[kept * columns + c] = figure->short_titles[row * columns + c];
+            words[kept * columns + c] = figure->words[row * columns + c];
+        }
+        titles[kept++] = figure->row_titles[row];
+    }
+    figure->grid_rows = kept ? kept : 1;
+    if (!kept) return;
+    figure->panels = panels;
+    figure->short_titles = short_titles;
+    figure->words = words;
+    figure->row_titles = titles;
+}
+
+/* What both sides have in common is said, not drawn: a blank panel would leave it open. */
 static void say_identical(figure_sheet *sheet, attention_figure *figure)
 {
     const common_options *options = sheet->source->options;
-    const size_t count = figure->grid_rows * figure->grid_columns, cells = figure->queries * figure->keys;
-    attention_panel *panels = options_take(options, count, sizeof *panels);
-    const char **short_titles = options_take(options, count, sizeof *short_titles);
-    size_t identical = 0;
-    for (size_t k = 0; k < count; k++) {
-        bool zero = true;
-        panels[k] = figure->panels[k];
-        short_titles[k] = figure->short_titles[k];
-        for (size_t c = 0; c < cells && zero; c++) zero = panels[k].values[c] == 0;
-        if (!zero) continue;
-        panels[k].title = options_text(options, "%s: identical", panels[k].title);
-        short_titles[k] = options_text(options, "%s: identical", short_titles[k]);
-        identical++;
+    const size_t rows = figure->grid_rows, columns = figure->grid_columns, cells = figure->queries * figure->keys;
+    const char **words = options_take(options, rows * columns, sizeof *words);
+    bool *identical = options_take(options, rows, sizeof *identical);
+    size_t left_out = 0;
+    for (size_t row = 0; row < rows; row++) {
+        identical[row] = true;
+        for (size_t k = row * columns; k < (row + 1) * columns; k++) {
+            words[k] = panel_is_zero(&figure->panels[k], cells) ? "identical" : NULL;
+            identical[row] = identical[row] && words[k];
+        }
+        left_out += identical[row];
     }
-    figure->panels = panels;
-    figure->short_titles = short_titles;
-    if (identical < count) return;
+    figure->words = words;
+    if (figure->row_titles && left_out > 0 && left_out < rows)
+        sheet_note(sheet, "Both sides are identical in %s. ", list_rows(options, figure, identical));
+    if (figure->row_titles && left_out > 0) leave_out_rows(options, figure, identical);
+    if (left_out < rows) return;
     sheet_note(sheet, "Both sides are identical. ");
     say_note(options, "note: both sides are identical, every difference is 0");
 }

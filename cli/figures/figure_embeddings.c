@@ -100,6 +100,7 @@ static int describe_panels(const figure_sheet *sheet, const embedding_parts *par
     for (int p = 0; p < PARTS; p++)
         panels[p] = (attention_panel){parts->shown[p], parts->width, titles[p], HEATMAP_SIGNED};
     figure->panels = panels;
+    figure->short_titles = part_names;
     figure->grid_rows = 1;
     figure->grid_columns = figure->columns = PARTS;
     figure->keys = parts->width;

@@ -28,14 +28,13 @@ static int draw(figure_source *source, figure_sheet *sheet)
     sheet_caption(sheet, "Entropy of the attention of each head, and the distance and direction it looks. ");
     status = head_map_open(sheet, &figure);
     if (status != EXIT_OK) return status;
-    /* colour bars stand in the order of the kinds: panels too, so that each is above its own */
     const attention_panel panels[3] = {head_map_panel(source, "direction", HEATMAP_SIGNED, offset),
                                        head_map_panel(source, "distance", HEATMAP_POSITIVE, distance),
                                        head_map_panel(source, "entropy", HEATMAP_RANGE, entropy)};
     figure.panels = panels;
     figure.grid_columns = 3;
-    figure.units[HEATMAP_SIGNED] = options_text(source->options, "mean i \u2212 j (%s; > 0: to the left)", unit);
-    figure.units[HEATMAP_POSITIVE] = options_text(source->options, "mean |i \u2212 j| (%s)", unit);
+    figure.units[HEATMAP_SIGNED] = options_text(source->options, "i \u2212 j (%s; > 0: left)", unit);
+    figure.units[HEATMAP_POSITIVE] = options_text(source->options, "|i \u2212 j| (%s)", unit);
     figure.units[HEATMAP_RANGE] = "entropy (bits)";
     head_map_column(sheet, "entropy_bits", entropy);
     head_map_column(sheet, "mean_distance", distance);

@@ -80,7 +80,7 @@ static int draw(figure_source *source, figure_sheet *sheet)
     figure.units[HEATMAP_POSITIVE] = options_text(source->options, "error, %s", source->unit);
     figure.units[HEATMAP_RANGE] = figure.units[HEATMAP_LOG] = "error of a probability";
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++)
-        if (!figure.palettes[kind]) figure.palettes[kind] = "magma";
+        if (!figure.palettes[kind]) figure.palettes[kind] = "greys"; /* blue are the values themselves */
     const size_t count = component_columns(source, columns);
     for (size_t c = 0; c < count; c++) {
         columns[c].name = options_text(source->options, "%s_error", columns[c].name);

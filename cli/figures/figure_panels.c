@@ -115,32 +115,60 @@ static bool is_ablated(const figure_source *source, size_t index, deberta_compon
     return false;
 }
 
+bool panel_is_zero(const attention_panel *panel, size_t cells)
+{
+    bool zero = true;
+    for (size_t c = 0; c < cells && zero; c++) zero = panel->values[c] == 0;
+    return zero;
+}
+
+/* Panels of one column stand one after the other: each has the head as its title, and the colour bar says what it is.
+ */
+static void flow_panels(const figure_source *source, attention_figure *figure, const panel_column *column)
+{
+    figure->grid_columns = figure->grid_rows;
+    figure->grid_rows = 1;
+    figure->row_titles = NULL;
+    if (column->component < DEBERTA_PROBABILITIES)
+        figure->units[column->kind] =
+            options_text(source->options, "%s, %s", column->short_title, figure->units[column->kind]);
+}
+
 int panels_of_heads(figure_sheet *sheet, attention_figure *figure, const panel_column *columns, size_t count,
                     panel_matrix matrix, void *context)
 {
     const figure_source *source = sheet->source;
+    const common_options *options = source->options;
     const size_t heads = source_heads(source);
-    const char **titles = options_take(source->options, heads, sizeof *titles);
-    const char **short_titles = options_take(source->options, heads * count, sizeof *short_titles);
-    attention_panel *panels = options_take(source->options, heads * count, sizeof *panels);
+    const bool flows = count == 1 && heads > 1;
+    const char **titles = options_take(options, heads, sizeof *titles);
+    const char **short_titles = options_take(options, heads * count, sizeof *short_titles);
+    const char **words = options_take(options, heads * count, sizeof *words);
+    attention_panel *panels = options_take(options, heads * count, sizeof *panels);
     for (size_t k = 0; k < heads; k++) {
+        const size_t layer = source_layer(source, k), head = source_head(source, k);
         titles[k] = source_head_title(source, k);
         for (size_t c = 0; c < count; c++) {
+            const size_t place = k * count + c;
             const float *whole = NULL;
             const int status = matrix(context, source, k, &columns[c], &whole);
             if (status != EXIT_OK) return status;
-            attention_panel *panel = &panels[k * count + c];
-            *panel = panels_add(sheet, &columns[c], source_layer(source, k), source_head(source, k), whole);
-            const char *addition = is_ablated(source, k, columns[c].component) ? " (ablated)" : "";
-            panel->title = options_text(source->options, "%s%s", panel->title, addition);
-            short_titles[k * count + c] = options_text(source->options, "%s%s", columns[c].short_title, addition);
+            panels[place] = panels_add(sheet, &columns[c], layer, head, whole);
+            const bool ablated = is_ablated(source, k, columns[c].component);
+            const char *addition = ablated ? " (ablated)" : "";
+            if (ablated && panel_is_zero(&panels[place], figure->queries * figure->keys)) words[place] = "all 0";
+            panels[place].title = options_text(options, "%s%s", flows ? titles[k] : panels[place].title, addition);
+            short_titles[place] = flows ? options_text(options, "L%zu H%zu%s", layer, head, addition)
+                                        : options_text(options, "%s%s", columns[c].short_title, addition);
         }
     }
     figure->panels = panels;
     figure->row_titles = titles;
     figure->short_titles = short_titles;
+    figure->words = words;
     figure->grid_rows = heads;
     figure->grid_columns = count;
+    if (flows) flow_panels(source, figure, columns);
     return EXIT_OK;
 }
 
@@ -201,7 +229,7 @@ int panels_finish(const figure_sheet *sheet, const attention_figure *figure)
     if (!panels_take_limits(sheet->source, figure->scales, drawn)) return EXIT_USAGE;
     figure_notes notes = {0};
     const int status = sheet_write(sheet, attention_layout, figure, &notes);
-    if (status == EXIT_OK && notes.positions && figure->key_labels == sheet->source->view.labels)
-        tell_positions(sheet, figure);
+    const bool of_tokens = figure->key_labels && figure->key_numbers == token_view_numbers(&sheet->source->view);
+    if (status == EXIT_OK && notes.positions && of_tokens) tell_positions(sheet, figure);
     return status;
 }

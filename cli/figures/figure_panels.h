@@ -37,10 +37,13 @@ typedef int (*panel_matrix)(void *context, const figure_source *source, size_t i
 /* As captured; needs no context. */
 int captured_matrix(void *context, const figure_source *source, size_t index, const panel_column *column,
                     const float **whole);
-/* A row of panels for each head, with its title. */
+/* A row of panels for each head, with its title; of one column one panel after the other. A panel of an ablated term
+ * says so, in words where it is 0 everywhere. */
 int panels_of_heads(figure_sheet *sheet, attention_figure *figure, const panel_column *columns, size_t count,
                     panel_matrix matrix, void *context);
 
+/* Whether a panel of this many cells is 0 everywhere. */
+bool panel_is_zero(const attention_panel *panel, size_t cells);
 /* False after saying which limits of --scale no panel takes: no such kind is drawn, or it cannot be. */
 bool panels_take_limits(const figure_source *source, const heatmap_choice scales[HEATMAP_KINDS],
                         const bool drawn[HEATMAP_KINDS]);

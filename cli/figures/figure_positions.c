@@ -24,16 +24,11 @@ static int finish(figure_sheet *sheet, const float *whole, const panel_column *c
     attention_figure figure;
     const int status = panels_open(sheet, &figure);
     if (status != EXIT_OK) return status;
-    /* One cell tells how to read the others. */
-    const attention_mark middle = {view->count / 2, view->count / 4};
-    if (!figure.mark_count) {
-        figure.marks = &middle;
-        figure.mark_count = 1;
-    }
     if (source->asked->shown.words) sheet_note(sheet, "Positions of words are those of their first pieces. ");
-    sheet_note(sheet, "The marked cell: query \u201c%s\u201d, key \u201c%s\u201d, %g. ",
-               view->labels[figure.marks->query].text, view->labels[figure.marks->key].text,
-               (double)panel.values[figure.marks->query * view->count + figure.marks->key]);
+    for (size_t k = 0; k < figure.mark_count; k++)
+        sheet_note(sheet, "%s: query \u201c%s\u201d, key \u201c%s\u201d, %g. ", k ? "Another" : "The marked cell",
+                   view->labels[figure.marks[k].query].text, view->labels[figure.marks[k].key].text,
+                   (double)panel.values[figure.marks[k].query * view->count + figure.marks[k].key]);
     figure.style = sheet->style;
     figure.panels = &panel;
     figure.grid_rows = figure.grid_columns = 1;

@@ -97,8 +97,8 @@ static int draw(figure_source *source, figure_sheet *sheet)
     const char *unit = options_text(source->options, "%s%s", source->unit,
                                     asked->centre == CENTRE_NONE ? "" : ", row mean subtracted");
     for (size_t k = 0; k < heads; k++) {
-        panels[k] = (chart_panel){.title = options_text(source->options, "%s: query %s", source_head_title(source, k),
-                                                        source->view.labels[query].text),
+        panels[k] = (chart_panel){.title = options_text(source->options, "%s: query \u201c%s\u201d",
+                                                        source_head_title(source, k), source->view.labels[query].text),
                                   .x = {.label = "key",
                                         .scale = CHART_CATEGORIES,
                                         .categories = source->view.labels,

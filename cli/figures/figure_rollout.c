@@ -80,12 +80,16 @@ static int draw(figure_source *source, figure_sheet *sheet)
 }
 
 static const option part[] = {PART_ROWS, NO_MORE_ROWS};
+/* Later layers are pale beside the first, which is half diagonal: each panel has its own scale unless another is asked
+ * for. */
 static const option look[] = {SCALE_ROW, PALETTE_ROW, LOG_ROW,    ANNOTATE_ROW,
                               MARK_ROW,  LETTERS_ROW, LAYOUT_ROW, NO_MORE_ROWS};
 static const option_group groups[] = FIGURE_GROUPS(part, look);
 
 const figure_kind figure_rollout = {
-    FIGURE_COMMAND("rollout", "attention rollout (Abnar and Zuidema 2020) from the input to each chosen layer",
-                   FIGURE_TEXT " --layers 0,2,4 -o rollout.pdf", groups, EVERY_HEAD, .components = SHOW_PROBABILITIES),
+    FIGURE_COMMAND(
+        "rollout", "attention rollout (Abnar and Zuidema 2020) from the input to each chosen layer",
+        FIGURE_TEXT " --layers 0,2,4 -o rollout.pdf", groups, EVERY_HEAD, .components = SHOW_PROBABILITIES,
+        .scales = {[HEATMAP_POSITIVE] = {.policy = HEATMAP_PANEL}, [HEATMAP_LOG] = {.policy = HEATMAP_PANEL}}),
     .draw = draw,
 };

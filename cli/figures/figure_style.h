@@ -13,7 +13,7 @@
         {"width-mm", 0, "MM", "width on paper: 85 a column, 174 a page (default)",                                     \
          NUMBER_AT(S, member.width_mm, 30, 1000)},                                                                     \
         {"dpi", 0, "N", "resolution of a PNG (default 300)", NUMBER_AT(S, member.dpi, 36, 2400)},                      \
-        {"font", 0, "FAMILY", "type of labels", TEXT_AT(S, member.font)},                                              \
+        {"font", 0, "FAMILY", "type of labels; serif: Times, or what stands in for it", TEXT_AT(S, member.font)},      \
         {"font-size", 0, "PT", "size of labels, 5 to 24 (default 7); numbers and notes are 1 pt smaller",              \
          NUMBER_AT(S, member.font_size, 5, 24)},                                                                       \
     {                                                                                                                  \

@@ -30,6 +30,7 @@ int head_map_open(figure_sheet *sheet, attention_figure *figure)
     figure->key_axis = "head";
     figure->boundary_count = figure->mark_count = 0;
     figure->keep_row_mean = true;
+    figure->annotate_if_room = true;
     figure->grid_rows = 1;
     for (size_t k = 0; k < source_heads(source); k++) {
         layers[k] = (double)source_layer(source, k);

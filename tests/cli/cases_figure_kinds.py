@@ -478,7 +478,7 @@ def ablated(bench):
     part = ["--text", TEXT, "--layers", "2,3", "--heads", "1"]
     bench.fine("attention", demo(bench), *part, "--ablate", "c2p@2:1", "-o", "a.svg", "-o", "a.png", "--latex", "a.tex")
     svg = bench.read("a.svg")
-    for words in (">ablated: c2p@2:1</text>", ">Ablated: c2p@2:1.</text>", ">c2p (ablated)</text>", ">c2p</text>"):
+    for words in (">ablated: c2p@2:1</text>", ">Ablated: c2p@2:1.</text>", ">c2p (ablated)</text>", ">c2p</text>", ">all 0</text>"):
         assert words in svg, words
     assert "Ablated: c2p@2:1." in bench.read("a.tex")
     bench.fine("attention", "difference", demo(bench), *part, "--ablate", "c2p@2:1", "--data", "d.csv", "-o", "d.svg")
@@ -492,7 +492,11 @@ def ablated(bench):
         moved += abs(float(difference["probs"])) > 1e-3
     assert moved > 50, moved
     svg = bench.read("d.svg")
-    assert "before minus after ablating c2p@2:1" in svg and svg.count(": identical</text>") == 2, "c2c and p2c of the ablated layer do not change"
+    assert "before minus after ablating c2p@2:1" in svg and svg.count(">identical</text>") == 2, "c2c and p2c of the ablated layer do not change"
+    bench.fine("attention", "difference", demo(bench), "--text", TEXT, "--layers", "all", "--heads", "1", "--ablate", "c2p@2:1", "-o", "f.svg")
+    svg = bench.read("f.svg")
+    assert "identical in layer 0, head 1; layer 1, head 1." in svg, "what comes before the ablation is said"
+    assert [f">layer {k}, head 1</text>" in svg for k in range(5)] == [False, False, True, True, True], "and not drawn"
     twice = ["--against", demo(bench), "--against-ablate", "c2p@2:1"]
     bench.fine("attention", "difference", demo(bench), *part, *twice, "--data", "e.csv")
     assert bench.read("e.csv") == bench.read("d.csv"), "--against-ablate is of the other side alone"
@@ -532,11 +536,31 @@ def pieces(bench):
     assert unknown and all(re.search(f'fill="#919191"[^>]*>{re.escape(label)}</text>', svg) or label == "\u2581" for label in unknown), unknown
 
 
+def blocks(bench):
+    """Heads keep together, and tokens stand once beside each line and once under each column."""
+    ask = ["--text", TEXT, "--layers", "2", "--heads", "0,1"]
+    heads = [">layer 2, head 0</text>", ">layer 2, head 1</text>"]
+    for width, lines, columns in (("174", 2, 5), ("85", 4, 3)):
+        said = bench.fine("attention", demo(bench), *ask, "--width-mm", width, "-o", "h.svg").err
+        svg = bench.read("h.svg")
+        assert not said and all(svg.count(head) == 1 for head in heads), said
+        assert svg.count(">store</text>") == lines + columns, (width, svg.count(">store</text>"))
+        height = float(re.search(r' height="([\d.]+)mm"', svg).group(1))
+        assert height < 260, height
+    bench.fine("attention", demo(bench), *ask[:-1], "all", "--components", "c2p", "-o", "f.svg")
+    svg = bench.read("f.svg")
+    assert "c2p, logit / sqrt(3d), row mean" in svg and all(f">layer 2, head {k}</text>" in svg for k in range(3)), "one after the other"
+    tops = re.findall(r'<text[^>]* y="([\d.]+)"[^>]*>layer 2, head \d</text>', svg)
+    assert len(set(tops)) == 1, ("side by side", tops)
+
+
 def cropped(bench):
     """The page ends where the figure does, and LaTeX is told."""
     bench.fine("attention", "entropy", demo(bench), "--text", TEXT, "-o", "e.svg", "-o", "e.pdf", "--latex", "e.tex")
     width = float(re.search(r'width="([\d.]+)mm"', bench.read("e.svg")).group(1))
     assert 90 < width < 130, width
+    svg = bench.read("e.svg")
+    assert re.search(r">\d\.\d\d</text>", svg), "heads are few enough for numbers"
     assert abs(float(re.search(r"width=([\d.]+)mm", bench.read("e.tex")).group(1)) - width) < 0.01
 
 
@@ -578,7 +602,7 @@ def figures_beyond_a_page(bench):
 def tests(settings):
     for test in (grid, means, rollout, shares, entropy, distance, bucket_edges, delta, difference, query, line_view, value_weighted, token_numbers,
                  numbers_of_heads, distances_across_gaps, limits_of_differences, limits_that_nothing_takes, shown_tokens, every_model,
-                 figures_beyond_a_page, ablated, narrow_columns, pieces, cropped, anonymous, two_spellings, repeatable, wrong_use):
+                 figures_beyond_a_page, ablated, narrow_columns, pieces, blocks, cropped, anonymous, two_spellings, repeatable, wrong_use):
         def wrapped(bench, test=test):
             needs_figures(bench)
             test(bench)

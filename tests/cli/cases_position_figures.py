@@ -55,6 +55,8 @@ def rows_and_distances(bench):
     with open(bench.path("d.svg"), encoding="utf-8") as file:
         svg = file.read()
     assert "The marked cell: query \u201cbeside\u201d, key \u201cnew\u201d, 3." in svg
+    bench.fine("attention", "distances", demo(bench), "--text", TEXT, "-o", "u.svg")
+    assert "marked cell" not in bench.read("u.svg"), "no cell is marked that nobody asked for"
     assert svg.count(">\u221210</text>") >= 1 and svg.count(">0</text>") >= 11, "numbers in the cells"
 
 

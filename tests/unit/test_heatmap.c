@@ -192,6 +192,24 @@ static void attention_golden(void **state)
     golden_trace_check("attention_own_scales", attention_layout, &spec);
 }
 
+/* A word in place of the cells: the other panel's scale is its own, and the place has a pale frame. */
+static void words_golden(void **state)
+{
+    (void)state;
+    float values[] = {1, 2, 3, -4}, large[] = {1000, 0, 0, 0};
+    const attention_panel panels[] = {{values, 2, "c2c", HEATMAP_SIGNED}, {large, 2, "c2p", HEATMAP_SIGNED}};
+    const char *const words[] = {NULL, "identical"};
+    const attention_figure spec = {.style = {.width_mm = 120},
+                                   .panels = panels,
+                                   .grid_rows = 1,
+                                   .grid_columns = 2,
+                                   .words = words,
+                                   .queries = 2,
+                                   .keys = 2,
+                                   .keep_row_mean = true};
+    golden_trace_check("attention_words", attention_layout, &spec);
+}
+
 static void unusual_cells_golden(void **state)
 {
     (void)state;
@@ -518,8 +536,8 @@ static void wrong_wishes_are_refused(void **state)
     layout_notes(&bad, DEBERTA_E_ARGUMENT); /* numbers do not fit */
     bad = good, bad.keys = 5;
     layout_notes(&bad, DEBERTA_E_ARGUMENT); /* rows of 4 values */
-    static attention_panel many[400];
-    bad = good, bad.panels = many, bad.grid_rows = 400;
+    static attention_panel many[2000];
+    bad = good, bad.panels = many, bad.grid_rows = 2000;
     layout_notes(&bad, DEBERTA_E_ARGUMENT); /* metres of paper */
 }
 
@@ -532,6 +550,7 @@ int main(void)
         cmocka_unit_test(scales),
         cmocka_unit_test(positions),
         cmocka_unit_test(attention_golden),
+        cmocka_unit_test(words_golden),
         cmocka_unit_test(unusual_cells_golden),
         cmocka_unit_test(head_grid_golden),
         cmocka_unit_test(line_view_golden),
