@@ -5,25 +5,43 @@
 #include <string.h>
 #include <strings.h>
 
-#include "command/options.h"
+#include "command/open_model.h"
 #include "command/text_output.h"
-#include "command/result_output.h"
-#include "core/base/status.h"
 #include "output/json_text.h"
 
-result_table *study_add_table(study_findings *findings, const char *name, const char *title,
-                              const result_column *columns)
+/* ---------------------------------------------------------------------------------------------------------- numbers */
+
+bootstrap_interval study_ratio(const study *s, const double *parts, const double *wholes, size_t count)
 {
-    if (!findings->tables) findings->tables = result_new("deberta-study/1");
-    result_table *table = result_add_table(findings->tables, name, title, columns);
+    bootstrap_interval found;
+    deberta_error error;
+    if (bootstrap_ratio(&found, parts, wholes, count, s->options->seed, &error) != DEBERTA_OK)
+        exit(say_error(s->options, &error));
+    return found;
+}
+
+bootstrap_interval study_sentence_ratio(const study *s) { return study_ratio(s, s->parts, s->wholes, s->texts.count); }
+
+const char *study_resamples(const study *s)
+{
+    return options_text(s->options, "%d resamples, seed %llu", BOOTSTRAP_RESAMPLES,
+                        (unsigned long long)s->options->seed);
+}
+
+/* ----------------------------------------------------------------------------------------------------------- tables */
+
+result_table *study_add_table(study *s, const char *name, const char *title, const result_column *columns)
+{
+    if (!s->tables) s->tables = result_new("deberta-study/1");
+    result_table *table = result_add_table(s->tables, name, title, columns);
     result_set_shape(table, ROWS_AS_ARRAYS);
     return table;
 }
 
-void study_set_data(study_findings *findings, const result_column *columns)
+void study_set_data(study *s, const result_column *columns)
 {
-    findings->data = study_add_table(findings, "data", NULL, columns);
-    result_set_data(findings->tables, findings->data, true);
+    s->data = study_add_table(s, "data", NULL, columns);
+    result_set_data(s->tables, s->data, true);
 }
 
 void study_cell_text(result_table *table, const char *text)
@@ -49,10 +67,9 @@ void study_cell_interval(result_table *data, const bootstrap_interval *found)
     cell_real(data, found->high);
 }
 
-void study_findings_free(study_findings *findings)
+void study_add_point(study *s, double x, const bootstrap_interval *found)
 {
-    result_free(&findings->tables);
-    *findings = (study_findings){0};
+    chart_add_spread(&s->chart, x, found->value, found->low, found->high);
 }
 
 /* --------------------------------------------------------------------------------------------------------- options */
@@ -65,85 +82,131 @@ static bool read_format(const common_options *options, result_format *format)
     return true;
 }
 
-bool study_check_options(const common_options *options)
+/* Wrong values, before anything is computed. False after saying so. */
+static bool check_options(const common_options *options, result_format *format)
 {
-    result_format format;
-    if (!read_format(options, &format)) return false;
-    const study_options *study = (const study_options *)options;
+    if (!read_format(options, format)) return false;
+    const study_options *own = (const study_options *)options;
     if (!HAVE_VIZ && options->outs.count) {
         say_usage(options, "--out: this program was built without figures");
         return false;
     }
     if (!check_figure_paths(options)) return false;
-    const char *slash = study->data ? strrchr(study->data, '/') : NULL,
-               *suffix = study->data ? strrchr(slash ? slash : study->data, '.') : NULL;
+    const char *slash = own->data ? strrchr(own->data, '/') : NULL,
+               *suffix = own->data ? strrchr(slash ? slash : own->data, '.') : NULL;
     if (!suffix || strcasecmp(suffix, ".csv") == 0) return true; /* a device or a pipe has none */
-    option_wrong(options, &study->data, "unknown suffix in '%s', expected .csv", study->data);
+    option_wrong(options, &own->data, "unknown suffix in '%s', expected .csv", own->data);
     return false;
 }
 
 /* --------------------------------------------------------------------------------------------------------- figures */
 
 #if HAVE_VIZ
-static deberta_status draw_to(const study_findings *findings, const provenance_entry *provenance, size_t entries,
-                              const text_list *paths, deberta_error *err)
+static deberta_status draw_to(study *s, const text_list *paths, const figure_style *style, deberta_error *err)
 {
-    if (findings->chart) {
-        chart_figure figure = *findings->chart;
-        figure.style.provenance = provenance;
-        figure.style.provenance_count = entries;
-        return figure_chart(&figure, paths->items, paths->count, NULL, err);
-    }
-    attention_figure figure = *findings->maps;
-    figure.style.provenance = provenance;
-    figure.style.provenance_count = entries;
+    if (!s->maps) return chart_columns_draw(&s->chart, style, paths->items, paths->count, err);
+    attention_figure figure = *s->maps;
+    figure.style = *style;
     return figure_attention(&figure, paths->items, paths->count, NULL, err);
 }
 
-static int draw(const common_options *options, const study_findings *findings)
+static int draw(study *s)
 {
+    const common_options *options = s->options;
     if (!options->outs.count) return EXIT_OK;
-    if (!findings->chart && !findings->maps) return say_usage(options, "--out: this study draws no figure");
+    if (!s->chart.panel_count && !s->maps) return say_usage(options, "--out: this study draws no figure");
     char *line = options_command_line(options, false);
     const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
                                            {"Command", line ? line : ""}};
+    figure_style style = s->style;
+    style.provenance = provenance;
+    style.provenance_count = sizeof provenance / sizeof *provenance;
     deberta_error error = {0};
-    const deberta_status status =
-        draw_to(findings, provenance, sizeof provenance / sizeof *provenance, &options->outs, &error);
+    const deberta_status status = draw_to(s, &options->outs, &style, &error);
     free(line);
     if (status == DEBERTA_OK) return EXIT_OK;
     const int code = say_error(options, &error);
     return status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code;
 }
 #else
-static int draw(const common_options *options, const study_findings *findings)
+static int draw(study *s)
 {
-    (void)options, (void)findings;
-    return EXIT_OK; /* refused by study_check_options */
+    (void)s;
+    return EXIT_OK; /* refused by check_options */
 }
 #endif
 
 /* -------------------------------------------------------------------------------------------------------- printing */
 
 /* What is said beside the tables: how they came about, and the note under them. */
-static void say_provenance(const common_options *options, study_findings *findings)
+static void say_provenance(const study *s)
 {
-    json_t *object = result_json(findings->tables);
-    char *line = options_command_line(options, false);
-    json_object_set_new(object, "study", json_string(command_word(options->command)));
+    json_t *object = result_json(s->tables);
+    char *line = options_command_line(s->options, false);
+    json_object_set_new(object, "study", json_string(command_word(s->options->command)));
     json_object_set_new(object, "command", json_clean_text(line ? line : ""));
-    json_object_set_new(object, "note", json_clean_text(findings->note));
-    if (*findings->note) result_say(findings->tables, "%s", findings->note);
+    json_object_set_new(object, "note", json_clean_text(s->note));
+    result_say(s->tables, "%s", s->note);
     free(line);
 }
 
-int study_finish(const common_options *options, study_findings *findings)
+static int finish(study *s, result_format format)
 {
+    const char *data = ((const study_options *)s->options)->data;
+    say_provenance(s);
+    int status = draw(s);
+    if (status == EXIT_OK && data) status = print_result(s->options, data, s->tables, RESULT_CSV);
+    return status == EXIT_OK ? print_result(s->options, NULL, s->tables, format) : status;
+}
+
+/* --------------------------------------------------------------------------------------------------------- running */
+
+/* The model of argument `place`, beside the first. */
+static int open_beside(study *s, size_t place)
+{
+    studied_model *model = &s->models[place];
+    const deberta_model_info *first = &s->models[0].info;
+    const char *const *paths = s->options->arguments;
+    const int status = open_model_at(s->options, paths[place], &model->model);
+    if (status != EXIT_OK) return status;
+    model->info = *deberta_model_describe(model->model);
+    if (model->info.vocabulary_size == first->vocabulary_size) return EXIT_OK;
+    return say_usage(s->options,
+                     "%s: expected a model with the tokenizer of %s, found a vocabulary of %zu instead of %zu",
+                     paths[place], paths[0], model->info.vocabulary_size, first->vocabulary_size);
+}
+
+static int open_sentences(study *s)
+{
+    const study_options *o = (const study_options *)s->options;
+    int status = study_texts_open(&s->texts, &o->reading, o->sentences ? o->sentences : STUDY_MOST_SENTENCES);
+    if (status != EXIT_OK) return status;
+    s->parts = options_take(s->options, s->texts.count, sizeof *s->parts);
+    s->wholes = options_take(s->options, s->texts.count, sizeof *s->wholes);
+    s->models[0] = (studied_model){.model = s->texts.model.model, .info = s->texts.model.info};
+    s->model_count = s->options->argument_count;
+    for (size_t k = 0; k < s->model_count && status == EXIT_OK; k++) {
+        const char *path = s->options->arguments[k], *slash = strrchr(path, '/');
+        s->models[k].name = slash && slash[1] ? slash + 1 : path;
+        if (k) status = open_beside(s, k);
+    }
+    return status;
+}
+
+int study_run(const common_options *options, const study_plan *plan)
+{
+    study *s = options_take(options, 1, plan->size);
     result_format format;
-    const char *data = ((const study_options *)options)->data;
-    if (!read_format(options, &format)) return EXIT_USAGE;
-    say_provenance(options, findings);
-    int status = draw(options, findings);
-    if (status == EXIT_OK && data) status = print_result(options, data, findings->tables, RESULT_CSV);
-    return status == EXIT_OK ? print_result(options, NULL, findings->tables, format) : status;
+    deberta_error error = {0};
+    s->options = options;
+    if (!check_options(options, &format)) return EXIT_USAGE;
+    int code = plan->of_sentences ? open_sentences(s) : EXIT_OK;
+    if (code == EXIT_OK && plan->open) code = plan->open(s);
+    if (code == EXIT_OK) code = plan->work(s, &error) == DEBERTA_OK ? finish(s, format) : say_error(options, &error);
+    if (plan->close) plan->close(s);
+    chart_columns_free(&s->chart);
+    result_free(&s->tables);
+    for (size_t k = 1; k < s->model_count; k++) deberta_model_free(&s->models[k].model); /* the first is the texts' */
+    if (plan->of_sentences) study_texts_close(&s->texts);
+    return code;
 }

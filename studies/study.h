@@ -1,35 +1,76 @@
-/* What studies share: how they are asked and how they answer.
+/* What studies share: how they are asked, the frame that runs them, and how they answer.
  *
  * A study prints short tables for people (--format table, md), all of what it found as JSON (--format json, --json), or
  * its data, one row an observation, as CSV (--format csv). --data writes the same CSV into a file, -o draws the figure.
- * A study fills study_findings and calls study_finish; it opens no file and knows no format.
+ * A study is a struct that begins with a `study`, and a study_plan; it fills tables, data, chart and note, opens no
+ * file and knows no format. Its memory comes from options_take. What fails for want of memory alone ends the program,
+ * as that does: nothing is written before all is known.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef STUDIES_STUDY_H
 #define STUDIES_STUDY_H
 
-#include "output/result.h"
-#include "command/input/text_stream.h"
-#include "command/result_output.h"
-#include "viz/attention_figure.h"
-#include "viz/chart.h"
 #include "analysis/bootstrap.h"
+#include "command/result_output.h"
+#include "output/result.h"
+#include "studies/study_texts.h"
+#include "viz/attention_figure.h"
+#include "viz/chart_columns.h"
 
-/* The tables are owned; texts and the figure must live until study_finish returns. */
-typedef struct study_findings {
+/* What every study is asked; those that want more begin their struct with it. */
+typedef struct study_options {
+    reading_options reading;
+    const char *data; /* NULL: not written */
+    size_t sentences; /* 0: all, up to STUDY_MOST_SENTENCES */
+} study_options;
+enum { STUDY_MOST_SENTENCES = 100000, STUDY_MOST_OUTPUTS = 8, STUDY_MOST_MODELS = 2 };
+
+/* Models that stand side by side: the first one's tokenizer makes the ids of all. */
+typedef struct studied_model {
+    const char *name; /* the last part of its path: what columns and legends call it */
+    deberta_model *model;
+    deberta_model_info info;
+} studied_model;
+
+typedef struct study {
+    const common_options *options;
+    /* Of a study of sentences, opened before its work: */
+    study_texts texts;
+    studied_model models[STUDY_MOST_MODELS]; /* the arguments; the first is that of the texts */
+    size_t model_count;
+    double *parts, *wholes; /* [sentences] for study_sentence_ratio */
+    /* What was found: */
     result *tables;     /* NULL before the first */
     result_table *data; /* one row an observation; one of the tables */
-    char note[1024];    /* under the tables: what was measured, on how much. May be empty */
-    /* At most one of these; both NULL: the study draws nothing. Paths and provenance are added here. */
-    const chart_figure *chart;
+    const char *note;   /* under the tables: what was measured, on how much */
+    /* At most one of these; neither: the study draws nothing. Provenance is added. */
+    chart_columns chart;
     const attention_figure *maps;
-} study_findings;
+    figure_style style; /* of the chart */
+} study;
+
+typedef struct study_plan {
+    size_t size;                                      /* of the study's struct, which begins with zeros */
+    bool of_sentences;                                /* the models and texts of the command line are opened */
+    int (*open)(study *);                             /* EXIT_OK or an exit code, after saying why; NULL: none */
+    deberta_status (*work)(study *, deberta_error *); /* measures, fills tables and figure */
+    void (*close)(study *);                           /* also after a failure; NULL: none */
+} study_plan;
+
+/* Checks the options, opens, works, draws, writes, prints, closes. */
+int study_run(const common_options *options, const study_plan *plan);
+
+/* sum of parts / sum of wholes over `count` units, as bootstrap_ratio, drawn with --seed. */
+bootstrap_interval study_ratio(const study *s, const double *parts, const double *wholes, size_t count);
+/* Of study.parts and study.wholes, over the sentences. */
+bootstrap_interval study_sentence_ratio(const study *s);
+/* "1000 resamples, seed 1", for a note. */
+const char *study_resamples(const study *s);
 
 /* As result_add_table. */
-result_table *study_add_table(study_findings *findings, const char *name, const char *title,
-                              const result_column *columns);
+result_table *study_add_table(study *s, const char *name, const char *title, const result_column *columns);
 /* Begins the data. */
-void study_set_data(study_findings *findings, const result_column *columns);
+void study_set_data(study *s, const result_column *columns);
 #define STUDY_TEXT_COLUMN(name_)                                                                                       \
     {                                                                                                                  \
         .name = (name_), .type = COLUMN_TEXT                                                                           \
@@ -42,26 +83,16 @@ void study_set_data(study_findings *findings, const result_column *columns);
     {                                                                                                                  \
         .name = (name_), .type = COLUMN_REAL, .format = "%.6f"                                                         \
     }
+/* The last three columns of most data. */
+#define STUDY_INTERVAL_COLUMNS STUDY_REAL_COLUMN("value"), STUDY_REAL_COLUMN("low"), STUDY_REAL_COLUMN("high")
 /* A text that is not known where it is empty. */
 void study_cell_text(result_table *table, const char *text);
 /* A layer or a head; below 0: all of them. */
 void study_cell_index(result_table *table, long index);
 /* value, low and high: three cells. What is no number is not known. */
 void study_cell_interval(result_table *data, const bootstrap_interval *found);
-void study_findings_free(study_findings *findings);
-
-/* What every study is asked; those that want more begin their struct with it. */
-typedef struct study_options {
-    reading_options reading;
-    const char *data; /* NULL: not written */
-    size_t sentences; /* 0: all, up to STUDY_MOST_SENTENCES */
-} study_options;
-enum { STUDY_MOST_SENTENCES = 100000, STUDY_MOST_OUTPUTS = 8 };
-
-/* Wrong values of the options below, before anything is computed. False after saying so. */
-bool study_check_options(const common_options *options);
-/* Draws, writes and prints what was asked for. EXIT_OK or an exit code, after saying why. */
-int study_finish(const common_options *options, study_findings *findings);
+/* A point of the chart's last series with its interval. */
+void study_add_point(study *s, double x, const bootstrap_interval *found);
 
 #define STUDY_OPTIONS                                                                                                  \
     {"format",                                                                                                         \
@@ -79,5 +110,14 @@ int study_finish(const common_options *options, study_findings *findings);
     {                                                                                                                  \
         "out", 'o', "FILE", "draw the figure: .png, .svg, .pdf; may be repeated", TEXTS_AT(common_options, outs),      \
             .role = OPTION_OUTPUT                                                                                      \
+    }
+#define STUDY_TEXTS_OPTIONS                                                                                            \
+    {"file", 'f', "FILE", "sentences, one a line; - is standard input; may be repeated",                               \
+     TEXTS_AT(reading_options, files)},                                                                                \
+        {"text", 0, "TEXT", "a sentence; may be repeated", TEXTS_AT(reading_options, texts)},                          \
+        {"sentences", 0, "N", "only the first N of them", SIZE_AT(study_options, sentences, 1, STUDY_MOST_SENTENCES)}, \
+    {                                                                                                                  \
+        "max-tokens", 0, "N", "cut longer ones to N tokens, frame included. Nothing is cut otherwise",                 \
+            PARSED_AT(reading_options, max_tokens, token_limit_parse)                                                  \
     }
 #endif

@@ -1,55 +1,73 @@
 /* `deberta study positions`: relative and absolute positions, seen in hidden states and attention of two models.
  * SPDX-License-Identifier: MIT */
-#include "studies/study_positions_output.h"
-
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "analysis/bootstrap.h"
+#include "analysis/position_probe.h"
+#include "analysis/position_shift.h"
+#include "command/progress.h"
 #include "studies/studies.h"
-#include "studies/study_models.h"
-#include "core/base/status.h"
+#include "studies/study.h"
 
-enum { LEAST_PROBE_SEQUENCES = 20, SHORTEST_PHRASE = 6, LONGEST_PHRASE = 40 }; /* tokens */
+enum {
+    PROBE_TOKENS = 128, /* of a sequence, frame included */
+    LEAST_PROBE_SEQUENCES = 20,
+    SHORTEST_PHRASE = 6, /* tokens */
+    LONGEST_PHRASE = 40,
+    SHOWN_AMOUNT = 1 /* of position_amounts, in tables by layer */
+};
+
+/* Of a model; intervals by layer, those of hidden states from H[0]. */
+typedef struct model_findings {
+    position_shift shift;
+    position_probe probe;
+    bootstrap_interval *moved[POSITION_VARIANTS], *attention[POSITION_VARIANTS], *r2;
+} model_findings;
+
+typedef struct positions_study {
+    study study;
+    model_findings found[STUDY_MOST_MODELS];
+    int32_t *phrase_tokens, *windows; /* [windows][PROBE_TOKENS] */
+    size_t *phrase_starts, phrases, window_count, longest_phrase;
+    progress_bar bar;
+    size_t done; /* encoded sequences before the part under way */
+} positions_study;
 
 /* ------------------------------------------------------------------------------------------------------------ texts */
 
 /* Sentences of middle length, without their frames, are the phrases; all sentences on end, cut into windows of one
  * length and framed again, are what the probes see: a window begins anywhere in a sentence, so that content says little
  * about the position. */
-static deberta_status cut_texts(positions_study *study, deberta_error *err)
+static deberta_status cut_texts(positions_study *s, deberta_error *err)
 {
-    const study_texts *texts = &study->texts;
-    const size_t all = texts->starts[texts->count], inner = POSITIONS_PROBE_TOKENS - 2;
-    study->phrase_tokens = malloc((all + 1) * sizeof *study->phrase_tokens);
-    study->phrase_starts = calloc(texts->count + 1, sizeof *study->phrase_starts);
-    study->windows = malloc((all / inner + 1) * POSITIONS_PROBE_TOKENS * sizeof *study->windows);
-    if (!study->phrase_tokens || !study->phrase_starts || !study->windows)
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for %zu tokens", all);
+    const study_texts *texts = &s->study.texts;
+    const size_t all = texts->starts[texts->count], inner = PROBE_TOKENS - 2;
+    s->phrase_tokens = options_take(s->study.options, all, sizeof *s->phrase_tokens);
+    s->phrase_starts = options_take(s->study.options, texts->count + 1, sizeof *s->phrase_starts);
+    s->windows = options_take(s->study.options, (all / inner + 1) * PROBE_TOKENS, sizeof *s->windows);
     size_t filled = 0;
     for (size_t k = 0; k < texts->count; k++) {
         const int32_t *ids = texts->ids + texts->starts[k] + 1;
         const size_t count = texts->lists[k]->count - 2;
         for (size_t i = 0; i < count; i++, filled++)
-            study->windows[filled / inner * POSITIONS_PROBE_TOKENS + 1 + filled % inner] = ids[i];
+            s->windows[filled / inner * PROBE_TOKENS + 1 + filled % inner] = ids[i];
         if (count < SHORTEST_PHRASE || count > LONGEST_PHRASE) continue;
-        const size_t start = study->phrase_starts[study->phrases++];
-        memcpy(study->phrase_tokens + start, ids, count * sizeof *ids);
-        study->phrase_starts[study->phrases] = start + count;
-        if (count > study->longest_phrase) study->longest_phrase = count;
+        const size_t start = s->phrase_starts[s->phrases++];
+        memcpy(s->phrase_tokens + start, ids, count * sizeof *ids);
+        s->phrase_starts[s->phrases] = start + count;
+        if (count > s->longest_phrase) s->longest_phrase = count;
     }
-    study->window_count = filled / inner;
-    for (size_t k = 0; k < study->window_count; k++) {
-        study->windows[k * POSITIONS_PROBE_TOKENS] = texts->ids[0];
-        study->windows[(k + 1) * POSITIONS_PROBE_TOKENS - 1] = texts->ids[texts->lists[0]->count - 1];
+    s->window_count = filled / inner;
+    for (size_t k = 0; k < s->window_count; k++) {
+        s->windows[k * PROBE_TOKENS] = texts->ids[0];
+        s->windows[(k + 1) * PROBE_TOKENS - 1] = texts->ids[texts->lists[0]->count - 1];
     }
-    if (study->window_count < LEAST_PROBE_SEQUENCES)
+    if (s->window_count < LEAST_PROBE_SEQUENCES)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the probes need %d windows of %zu tokens; these texts fill %zu",
-                     LEAST_PROBE_SEQUENCES, inner, study->window_count);
-    if (study->phrases < 2)
+                     LEAST_PROBE_SEQUENCES, inner, s->window_count);
+    if (s->phrases < 2)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "expected at least 2 texts of %d to %d tokens, found %zu",
-                     SHORTEST_PHRASE, LONGEST_PHRASE, study->phrases);
+                     SHORTEST_PHRASE, LONGEST_PHRASE, s->phrases);
     return DEBERTA_OK;
 }
 
@@ -57,144 +75,275 @@ static deberta_status cut_texts(positions_study *study, deberta_error *err)
 
 static void show_progress(void *context, size_t done)
 {
-    positions_study *study = context;
-    progress_step(&study->bar, study->done + done, NULL);
+    positions_study *s = context;
+    progress_step(&s->bar, s->done + done, NULL);
 }
 
-static deberta_status encode_model(positions_study *study, studied_model *model, deberta_error *err)
+static deberta_status encode_model(positions_study *s, size_t m, deberta_error *err)
 {
+    const studied_model *model = &s->study.models[m];
     deberta_session *session = NULL;
-    deberta_session_options options = study->texts.model.session_options;
-    const size_t batch = position_shift_tokens(study->longest_phrase);
-    options.max_tokens = batch > POSITIONS_PROBE_TOKENS ? batch : POSITIONS_PROBE_TOKENS;
+    deberta_session_options options = s->study.texts.model.session_options;
+    const size_t batch = position_shift_tokens(s->longest_phrase);
+    options.max_tokens = batch > PROBE_TOKENS ? batch : PROBE_TOKENS;
     options.features = DEBERTA_OBSERVE_HIDDEN | DEBERTA_OBSERVE_ATTENTION;
     DEBERTA_TRY(deberta_session_create_within(&session, model->model, &options, 0, err));
     const position_shift_input shift = {.session = session,
                                         .model = &model->info,
-                                        .tokens = study->phrase_tokens,
-                                        .starts = study->phrase_starts,
-                                        .phrases = study->phrases,
-                                        .first = study->windows[0],
-                                        .last = study->windows[POSITIONS_PROBE_TOKENS - 1],
+                                        .tokens = s->phrase_tokens,
+                                        .starts = s->phrase_starts,
+                                        .phrases = s->phrases,
+                                        .first = s->windows[0],
+                                        .last = s->windows[PROBE_TOKENS - 1],
                                         .progress = show_progress,
-                                        .context = study};
+                                        .context = s};
     const position_probe_input probe = {.session = session,
                                         .model = &model->info,
-                                        .ids = study->windows,
-                                        .sequences = study->window_count,
-                                        .tokens = POSITIONS_PROBE_TOKENS,
+                                        .ids = s->windows,
+                                        .sequences = s->window_count,
+                                        .tokens = PROBE_TOKENS,
                                         .progress = show_progress,
-                                        .context = study};
-    deberta_status status = position_shift_measure(&model->shift, &shift, err);
-    study->done += study->phrases;
-    if (status == DEBERTA_OK) status = position_probe_measure(&model->probe, &probe, err);
-    study->done += study->window_count;
+                                        .context = s};
+    deberta_status status = position_shift_measure(&s->found[m].shift, &shift, err);
+    s->done += s->phrases;
+    if (status == DEBERTA_OK) status = position_probe_measure(&s->found[m].probe, &probe, err);
+    s->done += s->window_count;
     deberta_session_free(&session);
     return status;
 }
 
-static void set_point(layer_curve *curve, size_t layer, double value, double low, double high)
+/* Distances as a part of that between two tokens, by layer. */
+static bootstrap_interval *find_moved(const study *s, const position_shift *shift, size_t variant)
 {
-    curve->value[layer] = value;
-    curve->low[layer] = low;
-    curve->high[layer] = high;
+    bootstrap_interval *found = options_take(s->options, shift->layers + 1, sizeof *found);
+    for (size_t layer = 0; layer <= shift->layers; layer++) {
+        const double *moved = shift->moved + (variant * (shift->layers + 1) + layer) * shift->phrases;
+        const bootstrap_interval squares =
+            study_ratio(s, moved, shift->spread + layer * shift->phrases, shift->phrases);
+        found[layer] = (bootstrap_interval){sqrt(squares.value), sqrt(squares.low), sqrt(squares.high)};
+    }
+    return found;
 }
 
-/* From sums by phrase and window to a number with its interval: distances as a part of that between two tokens. */
-static deberta_status find_intervals(positions_study *study, studied_model *model, deberta_error *err)
+static bootstrap_interval *find_attention(const study *s, const position_shift *shift, size_t variant)
 {
-    const position_shift *shift = &model->shift;
-    const position_probe *probe = &model->probe;
-    bootstrap_interval found;
-    for (size_t v = 0; v < POSITION_VARIANTS; v++) {
-        for (size_t layer = 0; layer <= shift->layers; layer++) {
-            const double *moved = shift->moved + (v * (shift->layers + 1) + layer) * shift->phrases;
-            DEBERTA_TRY(bootstrap_ratio(&found, moved, shift->spread + layer * shift->phrases, shift->phrases,
-                                        study->seed, err));
-            set_point(&model->moved[v], layer, sqrt(found.value), sqrt(found.low), sqrt(found.high));
-            if (layer == shift->layers) continue;
-            DEBERTA_TRY(bootstrap_ratio(&found, shift->attention + (v * shift->layers + layer) * shift->phrases, NULL,
-                                        shift->phrases, study->seed, err));
-            set_point(&model->attention[v], layer, found.value, found.low, found.high);
-        }
-    }
+    bootstrap_interval *found = options_take(s->options, shift->layers, sizeof *found);
+    for (size_t layer = 0; layer < shift->layers; layer++)
+        found[layer] =
+            study_ratio(s, shift->attention + (variant * shift->layers + layer) * shift->phrases, NULL, shift->phrases);
+    return found;
+}
+
+static bootstrap_interval *find_r2(const study *s, const position_probe *probe)
+{
+    bootstrap_interval *found = options_take(s->options, probe->layers, sizeof *found);
     for (size_t layer = 0; layer < probe->layers; layer++) {
-        DEBERTA_TRY(bootstrap_ratio(&found, probe->errors + layer * probe->tested,
-                                    probe->deviations + layer * probe->tested, probe->tested, study->seed, err));
-        set_point(&model->r2, layer, 1 - found.value, 1 - found.high, 1 - found.low);
+        const bootstrap_interval rest = study_ratio(s, probe->errors + layer * probe->tested,
+                                                    probe->deviations + layer * probe->tested, probe->tested);
+        found[layer] = (bootstrap_interval){1 - rest.value, 1 - rest.high, 1 - rest.low};
     }
-    return DEBERTA_OK;
+    return found;
 }
 
-static deberta_status measure(positions_study *study, deberta_error *err)
+static deberta_status measure(positions_study *s, deberta_error *err)
 {
-    DEBERTA_TRY(cut_texts(study, err));
-    study->bar =
-        progress_begin(study->options, "sequences", study->model_count * (study->phrases + study->window_count));
+    const size_t models = s->study.model_count;
     deberta_status status = DEBERTA_OK;
-    for (size_t k = 0; status == DEBERTA_OK && k < study->model_count; k++)
-        status = encode_model(study, &study->models[k], err);
-    progress_end(&study->bar);
-    for (size_t k = 0; status == DEBERTA_OK && k < study->model_count; k++)
-        status = find_intervals(study, &study->models[k], err);
+    s->bar = progress_begin(s->study.options, "sequences", models * (s->phrases + s->window_count));
+    for (size_t m = 0; status == DEBERTA_OK && m < models; m++) status = encode_model(s, m, err);
+    progress_end(&s->bar);
+    for (size_t m = 0; status == DEBERTA_OK && m < models; m++) {
+        model_findings *found = &s->found[m];
+        for (size_t v = 0; v < POSITION_VARIANTS; v++) {
+            found->moved[v] = find_moved(&s->study, &found->shift, v);
+            found->attention[v] = find_attention(&s->study, &found->shift, v);
+        }
+        found->r2 = find_r2(&s->study, &found->probe);
+    }
     return status;
+}
+
+/* ----------------------------------------------------------------------------------------------------------- tables */
+
+static const char *const change_names[POSITION_CHANGES] = {"ids later", "before", "after"};
+
+static size_t layers_of(const positions_study *s, size_t m) { return s->study.models[m].info.layers; }
+
+static size_t most_layers(const positions_study *s)
+{
+    size_t most = 0;
+    for (size_t m = 0; m < s->study.model_count; m++)
+        if (layers_of(s, m) > most) most = layers_of(s, m);
+    return most;
+}
+
+/* Nothing where the model has no such layer. */
+static void add_number(result_table *table, const bootstrap_interval *numbers, size_t layer, size_t layers)
+{
+    if (layer < layers)
+        cell_text(table, "%.3f (%.3f-%.3f)", numbers[layer].value, numbers[layer].low, numbers[layer].high);
+    else
+        cell_text(table, "-");
+}
+
+static void add_variant_titles(const positions_study *s, result_table *table, const char *first)
+{
+    result_add_column(table, COLUMN_INTEGER, NULL, "%s", first);
+    for (size_t m = 0; m < s->study.model_count; m++)
+        for (size_t c = 0; c < POSITION_CHANGES; c++)
+            result_add_column(table, COLUMN_TEXT, NULL, "%s: %s", s->study.models[m].name, change_names[c]);
+}
+
+/* Hidden states have one layer more than attention: H[0]. */
+static void tabulate_by_layer(positions_study *s, const char *name, const char *title, bool attention)
+{
+    result_table *table = study_add_table(&s->study, name, title, NULL);
+    add_variant_titles(s, table, "layer");
+    for (size_t layer = 0; layer < most_layers(s) + !attention; layer++) {
+        if (attention)
+            cell_integer(table, (int64_t)layer);
+        else
+            cell_text(table, "H[%zu]", layer);
+        for (size_t m = 0; m < s->study.model_count; m++)
+            for (size_t v = SHOWN_AMOUNT; v < POSITION_VARIANTS; v += POSITION_AMOUNTS)
+                add_number(table, attention ? s->found[m].attention[v] : s->found[m].moved[v], layer,
+                           layers_of(s, m) + !attention);
+    }
+}
+
+static void tabulate_by_amount(positions_study *s)
+{
+    result_table *table =
+        study_add_table(&s->study, "amounts", "The last layer, by how many positions or tokens", NULL);
+    add_variant_titles(s, table, "amount");
+    for (size_t a = 0; a < POSITION_AMOUNTS; a++) {
+        cell_integer(table, (int64_t)position_amounts[a]);
+        for (size_t m = 0; m < s->study.model_count; m++)
+            for (size_t v = a; v < POSITION_VARIANTS; v += POSITION_AMOUNTS)
+                add_number(table, s->found[m].moved[v], layers_of(s, m), layers_of(s, m) + 1);
+    }
+}
+
+static void tabulate_probes(positions_study *s)
+{
+    result_table *table =
+        study_add_table(&s->study, "probes", "R2 of the token's position from its row, held-out windows", NULL);
+    result_add_column(table, COLUMN_TEXT, NULL, "layer");
+    for (size_t m = 0; m < s->study.model_count; m++)
+        result_add_column(table, COLUMN_TEXT, NULL, "%s", s->study.models[m].name);
+    for (size_t layer = 0; layer <= most_layers(s); layer++) {
+        cell_text(table, "H[%zu]", layer);
+        for (size_t m = 0; m < s->study.model_count; m++) add_number(table, s->found[m].r2, layer, layers_of(s, m) + 1);
+    }
+}
+
+static void add_data(const study *s, size_t m, const char *what, const char *change, size_t amount,
+                     const bootstrap_interval *numbers, size_t layers)
+{
+    for (size_t layer = 0; layer < layers; layer++) {
+        cell_text(s->data, "%s", s->models[m].name);
+        cell_text(s->data, "%s", what);
+        study_cell_text(s->data, change);
+        cell_integer(s->data, (int64_t)amount);
+        cell_integer(s->data, (int64_t)layer);
+        study_cell_interval(s->data, &numbers[layer]);
+    }
+}
+
+static void collect_data(positions_study *s)
+{
+    static const result_column columns[] = {STUDY_TEXT_COLUMN("model"),
+                                            STUDY_TEXT_COLUMN("what"),
+                                            STUDY_TEXT_COLUMN("change"),
+                                            STUDY_COUNT_COLUMN("amount"),
+                                            STUDY_COUNT_COLUMN("layer"),
+                                            STUDY_INTERVAL_COLUMNS,
+                                            {.name = NULL}};
+    study_set_data(&s->study, columns);
+    for (size_t m = 0; m < s->study.model_count; m++) {
+        const size_t layers = layers_of(s, m);
+        for (size_t v = 0; v < POSITION_VARIANTS; v++) {
+            const char *change = change_names[v / POSITION_AMOUNTS];
+            const size_t amount = position_amounts[v % POSITION_AMOUNTS];
+            add_data(&s->study, m, "hidden", change, amount, s->found[m].moved[v], layers + 1);
+            add_data(&s->study, m, "attention", change, amount, s->found[m].attention[v], layers);
+        }
+        add_data(&s->study, m, "probe", "", 0, s->found[m].r2, layers + 1);
+    }
+}
+
+static void tabulate(positions_study *s)
+{
+    const common_options *options = s->study.options;
+    tabulate_by_layer(
+        s, "hidden",
+        options_text(options, "Movement of hidden states, %zu positions or tokens (1: as far as two tokens are apart)",
+                     position_amounts[SHOWN_AMOUNT]),
+        false);
+    tabulate_by_amount(s);
+    tabulate_by_layer(s, "attention", "Movement of attention inside the phrase, same amount (total variation, 0 to 1)",
+                      true);
+    tabulate_probes(s);
+    collect_data(s);
+    s->study.note = options_text(
+        options, "%zu phrases, %zu windows of %d tokens (%zu held out); 95 %% intervals over phrases and windows (%s).",
+        s->phrases, s->window_count, PROBE_TOKENS, s->found[0].probe.tested, study_resamples(&s->study));
+}
+
+/* ----------------------------------------------------------------------------------------------------------- figure */
+
+/* Every panel shows the same models, so one legend serves all. variant POSITION_VARIANTS: the probes. */
+static void add_panel(positions_study *s, const char *title, const char *label, size_t variant)
+{
+    chart_columns *chart = &s->study.chart;
+    chart_add_panel(chart, (chart_panel){.title = title,
+                                         .x = {.label = "layer", .scale = CHART_WHOLE},
+                                         .y = {.label = label, .from_zero = true}});
+    for (size_t m = 0; m < s->study.model_count; m++) {
+        const bootstrap_interval *numbers = variant < POSITION_VARIANTS ? s->found[m].moved[variant] : s->found[m].r2;
+        chart_add_series(chart, (chart_series){.name = s->study.models[m].name, .kind = CHART_LINE});
+        for (size_t layer = 0; layer <= layers_of(s, m); layer++)
+            study_add_point(&s->study, (double)layer, &numbers[layer]);
+    }
+}
+
+static void fill_chart(positions_study *s)
+{
+    static const char *const titles[POSITION_CHANGES] = {"position ids 16 later", "16 tokens before",
+                                                         "16 tokens after"};
+    s->study.chart.across = 2;
+    s->study.chart.panel_height = 32;
+    for (size_t c = 0; c < POSITION_CHANGES; c++)
+        add_panel(s, titles[c], "movement", c * POSITION_AMOUNTS + SHOWN_AMOUNT);
+    add_panel(s, "position read back", "held-out R²", POSITION_VARIANTS);
 }
 
 /* -------------------------------------------------------------------------------------------------------------- run */
 
-static int open_models(positions_study *study)
+static deberta_status work(study *base, deberta_error *err)
 {
-    for (size_t k = 0; k < study->model_count; k++) {
-        studied_model *model = &study->models[k];
-        model->name = study_model_name(study->options, k);
-        if (k == 0) {
-            model->model = study->texts.model.model;
-            model->info = study->texts.model.info;
-        } else {
-            const int status =
-                study_open_beside(study->options, k, &study->texts.model.info, &model->model, &model->info);
-            if (status != EXIT_OK) return status;
-        }
-        if (model->info.layers >= POSITIONS_MOST_LAYERS)
-            return say_usage(study->options, "%s: expected at most %d layers, found %zu", model->name,
-                             POSITIONS_MOST_LAYERS - 1, model->info.layers);
-    }
-    return EXIT_OK;
+    positions_study *s = (positions_study *)base;
+    DEBERTA_TRY(cut_texts(s, err));
+    DEBERTA_TRY(measure(s, err));
+    tabulate(s);
+    fill_chart(s);
+    return DEBERTA_OK;
 }
 
-static void close_study(positions_study *study)
+static void close_findings(study *base)
 {
-    for (size_t k = 0; k < study->model_count; k++) {
-        position_shift_free(&study->models[k].shift);
-        position_probe_free(&study->models[k].probe);
-        if (k > 0) deberta_model_free(&study->models[k].model);
+    positions_study *s = (positions_study *)base;
+    for (size_t m = 0; m < STUDY_MOST_MODELS; m++) {
+        position_shift_free(&s->found[m].shift);
+        position_probe_free(&s->found[m].probe);
     }
-    free(study->phrase_tokens);
-    free(study->phrase_starts);
-    free(study->windows);
-    study_findings_free(&study->findings);
-    study_texts_close(&study->texts);
 }
 
 static int run(const common_options *options)
 {
-    positions_study *study = calloc(1, sizeof *study);
-    deberta_error error = {0};
-    if (!study) {
-        status_fail(&error, DEBERTA_E_MEMORY, "out of memory");
-        return say_error(options, &error);
-    }
-    study->options = options;
-    study->seed = options->seed;
-    study->model_count = options->argument_count;
-    int code = EXIT_USAGE;
-    if (study_check_options(options)) code = study_texts_open(&study->texts, (const study_options *)options);
-    if (code == EXIT_OK) code = open_models(study);
-    if (code == EXIT_OK)
-        code = measure(study, &error) == DEBERTA_OK ? positions_finish(study) : say_error(options, &error);
-    close_study(study);
-    free(study);
-    return code;
+    return study_run(options,
+                     &(const study_plan){
+                         .size = sizeof(positions_study), .of_sentences = true, .work = work, .close = close_findings});
 }
 
 static const option options[] = {
@@ -209,7 +358,7 @@ const command study_positions = {
     .summary = "what a shift of position moves, and where position can be read back, in two models",
     .arguments = "MODEL [OTHER]",
     .min_arguments = 1,
-    .max_arguments = POSITIONS_MOST_MODELS,
+    .max_arguments = STUDY_MOST_MODELS,
     .options = options,
     .size = sizeof(study_options),
     .most_outputs = STUDY_MOST_OUTPUTS,

@@ -69,18 +69,17 @@ static deberta_status lay_side_by_side(study_texts *texts, deberta_error *err)
     return DEBERTA_OK;
 }
 
-int study_texts_open(study_texts *texts, const study_options *options)
+int study_texts_open(study_texts *texts, const reading_options *options, size_t most)
 {
     static const text_stream_names names = {.text = "text"};
     *texts = (study_texts){0};
     text_stream stream;
     deberta_error error = {0};
-    const size_t most = options->sentences ? options->sentences : STUDY_MOST_SENTENCES;
-    int status = text_stream_open(&stream, &options->reading, &names);
-    if (status == EXIT_OK) status = text_batches_open(&texts->model, &options->reading, 0);
+    int status = text_stream_open(&stream, options, &names);
+    if (status == EXIT_OK) status = text_batches_open(&texts->model, options, 0);
     if (status == EXIT_OK &&
         (read_all(texts, &stream, most, &error) != DEBERTA_OK || lay_side_by_side(texts, &error) != DEBERTA_OK))
-        status = say_error(&options->reading.common, &error);
+        status = say_error(&options->common, &error);
     text_stream_close(&stream);
     return status;
 }
@@ -124,13 +123,12 @@ deberta_batch study_texts_batch(const study_texts *texts, size_t first, size_t e
                            .sequences = end - first};
 }
 
-deberta_status study_texts_hide(const study_texts *texts, uint64_t seed, masked_texts *masked, double **masks,
+deberta_status study_texts_hide(const study_texts *texts, uint64_t seed, masked_texts *masked, double *masks,
                                 deberta_error *err)
 {
     static const double rate = 0.15;
     uint8_t *maskable = calloc(texts->starts[texts->count] + 1, 1);
-    *masks = calloc(texts->count, sizeof **masks);
-    deberta_status status = maskable && *masks ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
+    deberta_status status = maskable ? DEBERTA_OK : status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t k = 0; status == DEBERTA_OK && k < texts->count; k++)
         for (size_t t = 0; t < texts->lists[k]->count; t++)
             maskable[texts->starts[k] + t] = texts->lists[k]->roles[t] == DEBERTA_TOKEN_TEXT;
@@ -140,6 +138,6 @@ deberta_status study_texts_hide(const study_texts *texts, uint64_t seed, masked_
                                    seed, err);
     free(maskable);
     for (size_t k = 0; status == DEBERTA_OK && k < texts->count; k++)
-        (*masks)[k] = (double)masked_texts_masks(masked, k, k + 1);
+        masks[k] = (double)masked_texts_masks(masked, k, k + 1);
     return status;
 }

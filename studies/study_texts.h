@@ -5,7 +5,6 @@
 #define STUDIES_STUDY_TEXTS_H
 
 #include "command/input/text_batches.h"
-#include "studies/study.h"
 #include "analysis/masked_texts.h"
 
 typedef struct study_texts {
@@ -17,9 +16,9 @@ typedef struct study_texts {
     int32_t *ids;           /* [starts[count]] */
 } study_texts;
 
-/* Opens the model and its tokenizer and reads texts, as many as --sentences says. A text that the model
- * cannot take ends it, with its place: a study says on what it was made. EXIT_OK or an exit code, after saying why. */
-int study_texts_open(study_texts *texts, const study_options *options);
+/* Opens the model and its tokenizer and reads texts, as many as `most`. A text that the model cannot take ends it, with
+ * its place: a study says on what it was made. EXIT_OK or an exit code, after saying why. */
+int study_texts_open(study_texts *texts, const reading_options *options, size_t most);
 void study_texts_close(study_texts *texts);
 
 /* Where the batch that begins with sentence `first` ends: as many as fit in `tokens`, at least one. */
@@ -31,18 +30,8 @@ size_t study_texts_largest_batch(const study_texts *texts, size_t tokens);
  * [end - first + 1]. */
 deberta_batch study_texts_batch(const study_texts *texts, size_t first, size_t end, size_t *starts_room);
 
-/* 15 % of each sentence's own tokens behind [MASK], at least one; masks [count], to be freed: how many in each. */
-deberta_status study_texts_hide(const study_texts *texts, uint64_t seed, masked_texts *masked, double **masks,
+/* 15 % of each sentence's own tokens behind [MASK], at least one; masks [count]: how many in each. */
+deberta_status study_texts_hide(const study_texts *texts, uint64_t seed, masked_texts *masked, double *masks,
                                 deberta_error *err);
-
-#define STUDY_TEXTS_OPTIONS                                                                                            \
-    {"file", 'f', "FILE", "sentences, one a line; - is standard input; may be repeated",                               \
-     TEXTS_AT(reading_options, files)},                                                                                \
-        {"text", 0, "TEXT", "a sentence; may be repeated", TEXTS_AT(reading_options, texts)},                          \
-        {"sentences", 0, "N", "only the first N of them", SIZE_AT(study_options, sentences, 1, STUDY_MOST_SENTENCES)}, \
-    {                                                                                                                  \
-        "max-tokens", 0, "N", "cut longer ones to N tokens, frame included. Nothing is cut otherwise",                 \
-            PARSED_AT(reading_options, max_tokens, token_limit_parse)                                                  \
-    }
 
 #endif

@@ -28,6 +28,7 @@ typedef struct chart_columns {
     bool failed;         /* out of memory */
     size_t across;       /* of the figure: panels side by side; 0: as many as fit */
     double panel_height; /* mm; 0: from the width */
+    bool no_letters;     /* before the titles of several panels */
 } chart_columns;
 
 void chart_columns_free(chart_columns *c);
