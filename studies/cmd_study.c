@@ -6,11 +6,8 @@
 #include "command/text_output.h"
 #include "studies/studies.h"
 
-static const command *const studies[] = {
-    &study_ablate,     &study_benchmarks, &study_clipping,
-    &study_components, &study_decoder,    &study_grid,
-    &study_positions,  &study_twins,      NULL,
-};
+#define STUDY_COMMAND(name) &study_##name,
+static const command *const studies[] = {STUDY_EACH(STUDY_COMMAND) NULL};
 
 static int print_list(const common_options *options)
 {

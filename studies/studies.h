@@ -1,11 +1,13 @@
-/* Every study of `deberta study`; each lives in its own study_<name>.c. SPDX-License-Identifier: MIT */
+/* Every study of `deberta study`; each lives in its own study_<name>.c, and
+ * study_list.h comes from the build. SPDX-License-Identifier: MIT */
 #ifndef STUDIES_STUDIES_H
 #define STUDIES_STUDIES_H
 
 #include "command/options.h"
+#include "studies/study_list.h"
 
 extern const command command_study; /* lists them */
-extern const command study_ablate, study_benchmarks, study_clipping, study_components, study_decoder, study_grid,
-    study_positions, study_twins;
+#define STUDY_DECLARE(name) extern const command study_##name;
+STUDY_EACH(STUDY_DECLARE)
 
 #endif

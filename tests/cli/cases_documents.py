@@ -61,17 +61,21 @@ def man_page(bench):
         raise SkipTest("built without figures: the page describes the whole program")
     documented = [name.replace("\\-", "-") for name in re.findall(r"^\.SS (.+)$", page, re.M)]
     kinds = [name for name in commands if name.startswith("attention ")]  # their options stand in its section
-    assert sorted(documented + kinds) == sorted(commands), f"the page has {documented}, the program {list(commands)}"
+    studies = [name for name in commands if name.startswith("study ")]  # a section of its own only for options of its own
+    assert sorted({*documented, *kinds, *studies}) == sorted(commands), f"the page has {documented}, the program {list(commands)}"
     helps = {name: bench.fine(*name.split(), "--help").out for name in commands}
     common = options_of(helps["info"], "\ncommon options:\n")
     assert man_options(section_of(page, ".SH COMMON OPTIONS")) == common
-    for name in documented:
-        told = man_options(section_of(page, f".SS {name}".replace("-", "\\-")))
+    told_of = {name: man_options(section_of(page, f".SS {name}".replace("-", "\\-"))) for name in documented}
+    for name in sorted({*documented, *studies} - {"study"}):
+        shared = told_of["study"] if name in studies else {}
+        told = told_of.get(name, {})
         own = {o: about for part in [name, *(kinds if name == "attention" else [])] for o, about in own_options(helps[part]).items()}
+        told = {**{option: shared[option] for option in own if option in shared}, **told}
         differing = sorted(option for option in {*told, *own} if told.get(option) != own.get(option))
         assert not differing, f"docs/deberta.1, {name}: " + "; ".join(
             f"--{o}: the page has {told.get(o, 'nothing')}, --help {own.get(o, 'nothing')} (letter, value)" for o in differing)
-    for name in commands:
+    for name in documented + kinds:
         assert f"deberta {name}".replace("-", "\\-") in page, name
     for word in ("DEBERTA_ISA", "EXIT STATUS", "SIGPIPE"):
         assert word in page, word
