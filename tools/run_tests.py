@@ -15,6 +15,7 @@ Stages, all of them after `build/` has been built:
     clang             a release build with the second compiler: kernels, golden results, one arithmetic
     sanitizers        clang's address and undefined-behaviour sanitizers over the whole suite
     threads           the compiler's thread sanitizer over the tests in which threads meet
+    contributing      the diffs of CONTRIBUTING.md, applied to a copy that is built and run
 
 Emulated and sanitized programs run as `meson test --setup quick` would: fewer sizes, no long tests (tests/meson.build).
 Says which tiers ran, and how. The last line is `N passed, N failed, N skipped`.
@@ -342,6 +343,11 @@ def threads():
         run("one arithmetic, a sample", ["setarch", "-R", "build-threads/tests/golden/identity", "--folder", "tests/golden", "--quick", "--golden"])
 
 
+def contributing():
+    say("what CONTRIBUTING.md shows, tried")
+    run("its diffs", [sys.executable, "tools/try_contributing.py"], of_tiers=False)
+
+
 # Name, what does it, the command without which it is skipped, whether --full takes it on this machine.
 STAGES = [
     ("native", native, "meson", True),
@@ -353,6 +359,7 @@ STAGES = [
     ("clang", clang, "clang", True),
     ("sanitizers", sanitizers, "clang", True),
     ("threads", threads, "setarch", True),
+    ("contributing", contributing, "meson", True),
 ]
 
 

@@ -4,6 +4,7 @@
 #ifndef CLI_FIGURES_FIGURE_KIND_H
 #define CLI_FIGURES_FIGURE_KIND_H
 
+#include "cli/figure_list.h"
 #include "cli/figures/figure_sheet.h"
 
 typedef struct figure_kind {
@@ -15,10 +16,6 @@ typedef struct figure_kind {
     int (*draw)(figure_source *source, figure_sheet *sheet);
 } figure_kind;
 
-#define FIGURE_EACH(kind)                                                                                              \
-    kind(components) kind(grid) kind(mean) kind(rollout) kind(shares) kind(entropy) kind(distance) kind(delta)         \
-        kind(difference) kind(query) kind(lines) kind(value_weighted) kind(four_types) kind(strips) kind(rows)         \
-            kind(distances) kind(kernel) kind(embeddings) kind(error)
 #define FIGURE_DECLARE(name) extern const figure_kind figure_##name;
 FIGURE_EACH(FIGURE_DECLARE)
 

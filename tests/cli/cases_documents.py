@@ -75,6 +75,8 @@ def man_page(bench):
         differing = sorted(option for option in {*told, *own} if told.get(option) != own.get(option))
         assert not differing, f"docs/deberta.1, {name}: " + "; ".join(
             f"--{o}: the page has {told.get(o, 'nothing')}, --help {own.get(o, 'nothing')} (letter, value)" for o in differing)
+    of_studies = {option for name in studies for option in own_options(helps[name])}
+    assert set(told_of["study"]) <= of_studies, f"no study takes {set(told_of['study']) - of_studies}"
     for name in documented + kinds:
         assert f"deberta {name}".replace("-", "\\-") in page, name
     for word in ("DEBERTA_ISA", "EXIT STATUS", "SIGPIPE"):

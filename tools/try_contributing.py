@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""Does what CONTRIBUTING.md shows still work? Applies its diffs to a copy of the tree, builds that, and runs the commands below each diff.
+
+    tools/try_contributing.py [FOLDER]
+
+FOLDER holds the copy and its build, and is kept; without it both are temporary. A diff that touches more than three files fails: adding
+something must not mean searching for all the places that know of it. Needs meson and ninja.
+The last line is `N passed, N failed`.
+
+SPDX-License-Identifier: MIT
+"""
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+MOST_FILES = 3
+# A diff, and the commands that show what it has added.
+EXAMPLE = re.compile(r"^```diff\n(.*?)^```\n.*?^```sh\n(.*?)^```$", re.M | re.S)
+
+
+def copy_tree(folder):
+    """What git knows, with the changes that are not committed yet."""
+    names = subprocess.run(["git", "-C", ROOT, "ls-files", "-co", "--exclude-standard", "-z"], capture_output=True, check=True).stdout
+    present = b"\0".join(name for name in names.split(b"\0") if name and os.path.exists(os.path.join(ROOT.encode(), name)))
+    packed = subprocess.run(["tar", "-C", ROOT, "--null", "-T", "-", "-cf", "-"], input=present, capture_output=True, check=True).stdout
+    os.makedirs(folder, exist_ok=True)
+    subprocess.run(["tar", "-C", folder, "-xf", "-"], input=packed, check=True)
+
+
+def files_of(diff):
+    """[(path, [hunk, ...])], a hunk being its lines with their first characters."""
+    parts = re.split(r"^(?:--- a/\S+\n)?\+\+\+ b/(\S+)\n", diff, flags=re.M)[1:]
+    return [(path, [hunk for hunk in re.split(r"^@@.*\n", body, flags=re.M) if hunk]) for path, body in zip(parts[::2], parts[1::2])]
+
+
+def side(hunk, signs):
+    return "".join(line[1:] for line in hunk.splitlines(keepends=True) if line[0] in signs)
+
+
+def apply(folder, path, hunks):
+    """A file that is not there yet becomes the new side; elsewhere the old side of each hunk must stand in the file once."""
+    place = os.path.join(folder, path)
+    if not os.path.exists(place):
+        text = side(hunks[0], "+")
+    else:
+        with open(place, encoding="utf-8") as file:
+            text = file.read()
+        for hunk in hunks:
+            old = side(hunk, " -")
+            assert text.count(old) == 1, f"{path}: these lines stand in it {text.count(old)} times:\n{old}"
+            text = text.replace(old, side(hunk, " +"))
+    with open(place, "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def shell(folder, command):
+    environment = {**os.environ, "PATH": os.path.join(folder, "build") + os.pathsep + os.environ["PATH"]}
+    done = subprocess.run(["sh", "-ec", command], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    ran_tests = not re.search(r"^0 passed", done.stdout, re.M)
+    assert done.returncode == 0 and ran_tests, f"{command}\n{done.stdout[-4000:]}"
+
+
+def try_all(folder):
+    counts = {True: 0, False: 0}
+
+    def attempt(what, function, *arguments):
+        try:
+            function(*arguments)
+            fine = True
+        except (AssertionError, subprocess.CalledProcessError) as failure:
+            fine = False
+            print(f"CONTRIBUTING.md, {what}: {failure}")
+        counts[fine] += 1
+        return fine
+
+    def add(diff):
+        files = files_of(diff)
+        assert 0 < len(files) <= MOST_FILES, f"touches {len(files)} files, at most {MOST_FILES} should be needed"
+        for path, hunks in files:
+            apply(folder, path, hunks)
+
+    copy_tree(folder)
+    with open(os.path.join(ROOT, "CONTRIBUTING.md"), encoding="utf-8") as file:
+        sections = re.split(r"^## ", file.read(), flags=re.M)
+    examples = [(section.split("\n")[0], *found) for section in sections for found in EXAMPLE.findall(section)]
+    attempt("as a whole", lambda: shell(ROOT, f"test {len(examples)} -ge 3"))
+    tried = [(what, commands) for what, diff, commands in examples if attempt(what, add, diff)]
+    if attempt("building", shell, folder, "[ -e build/build.ninja ] || meson setup build -Dtests=disabled --werror; ninja -C build deberta"):
+        for what, commands in tried:
+            for command in commands.strip().split("\n"):
+                attempt(what, shell, folder, command)
+    print(f"{counts[True]} passed, {counts[False]} failed")
+    return counts[False] == 0
+
+
+def main():
+    if len(sys.argv) > 2 or sys.argv[1:] in (["-h"], ["--help"]):
+        print(__doc__)
+        return 2
+    if len(sys.argv) == 2:
+        return 0 if try_all(os.path.abspath(sys.argv[1])) else 1
+    with tempfile.TemporaryDirectory() as folder:
+        return 0 if try_all(folder) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
