@@ -45,14 +45,14 @@ static double legend_rows(draw_list *list, const chart_panel *panel, const figur
     for (size_t s = 0; s < panel->series_count; s++) {
         const chart_series *series = &panel->series[s];
         if (!series->name) continue;
-        double sample = chart_plot_sample(NULL, series, s, 0, 0);
+        double sample = chart_series_sample(NULL, series, s, 0, 0);
         double width = fmin(draw_measure(list, series->name, &font), room - sample - gap);
         if (x > left && x + sample + gap + width > left + room) {
             x = left;
             y += row;
         }
         if (draw) {
-            chart_plot_sample(list, series, s, x, y + row / 2);
+            chart_series_sample(list, series, s, x, y + row / 2);
             draw_text_within(list, series->name,
                              (draw_place){x + sample + gap, y + row / 2, DRAW_START, DRAW_CENTRE, 0}, &font,
                              width + 0.01);

@@ -1,18 +1,11 @@
-/* The inside of one chart panel: grid, bars, ribbons, lines, markers, names, and the numbers around it. Inside of
+/* The inside of one chart panel: grid, series, rules, and the numbers around it. Inside of
  * chart_layout.c.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef VIZ_CHART_PLOT_H
 #define VIZ_CHART_PLOT_H
 
-#include "viz/chart_axis.h"
-
-typedef struct chart_plot {
-    const chart_panel *panel;
-    draw_rect area;
-    chart_axis_map x, y;
-    draw_font font, small;
-} chart_plot;
+#include "viz/chart_series.h"
 
 /* Axes of a panel for a plot area of that place and size. */
 chart_plot chart_plot_make(const draw_list *list, const chart_panel *panel, const figure_style *style, draw_rect area);
@@ -24,9 +17,5 @@ void chart_plot_draw(draw_list *list, const chart_plot *plot, figure_notes *note
 /* Space that the numbers and names of the axes take outside the area. */
 double chart_plot_left(const draw_list *list, const chart_plot *plot);
 double chart_plot_below(const draw_list *list, const chart_plot *plot);
-
-/* How series number place of a panel looks, drawn for a legend with its left end at (x, y); returns the width of that.
- * With no list it only tells the width. */
-double chart_plot_sample(draw_list *list, const chart_series *series, size_t place, double x, double y);
 
 #endif

@@ -43,7 +43,7 @@ typedef struct draw_pen {
 typedef struct draw_font {
     double size; /* pt */
     draw_colour colour;
-    bool bold, italic;
+    bool bold;
 } draw_font;
 
 typedef enum draw_anchor { DRAW_START, DRAW_MIDDLE, DRAW_END } draw_anchor;

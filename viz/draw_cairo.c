@@ -52,7 +52,6 @@ static PangoLayoutLine *lay_out(cairo_ruler *ruler, const char *text, size_t len
     PangoFontDescription *description = pango_font_description_new();
     pango_font_description_set_family_static(description, ruler->families);
     pango_font_description_set_weight(description, font->bold ? PANGO_WEIGHT_BOLD : PANGO_WEIGHT_NORMAL);
-    pango_font_description_set_style(description, font->italic ? PANGO_STYLE_ITALIC : PANGO_STYLE_NORMAL);
     pango_font_description_set_absolute_size(description, font->size * PANGO_SCALE);
     pango_layout_set_font_description(ruler->layout, description);
     pango_font_description_free(description);

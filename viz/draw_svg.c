@@ -205,7 +205,6 @@ static void svg_text(void *self, const char *text, draw_place place, const draw_
     }
     attribute(out, "font-size", font->size);
     if (font->bold) byte_buffer_text(out, " font-weight=\"bold\"");
-    if (font->italic) byte_buffer_text(out, " font-style=\"italic\"");
     colour_attribute(out, "fill", font->colour);
     if (along != DRAW_START) byte_buffer_format(out, " text-anchor=\"%s\"", along == DRAW_MIDDLE ? "middle" : "end");
     if (leftwards) byte_buffer_text(out, " direction=\"rtl\" unicode-bidi=\"embed\"");

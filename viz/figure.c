@@ -47,18 +47,15 @@ deberta_status figure_check_style(const figure_style *style, deberta_error *err)
 
 static const draw_colour text_colour = {20, 20, 20, 255}, note_colour = {90, 90, 90, 255};
 
-draw_font figure_font(const figure_style *style) { return (draw_font){style->font_size, text_colour, false, false}; }
+draw_font figure_font(const figure_style *style) { return (draw_font){style->font_size, text_colour, false}; }
 
 draw_font figure_small_font(const figure_style *style)
 {
     const double size = style->font_size >= 6 ? fmax(style->font_size - 1, 6) : FIGURE_SMALLEST_TYPE;
-    return (draw_font){size, text_colour, false, false};
+    return (draw_font){size, text_colour, false};
 }
 
-draw_font figure_bold_font(const figure_style *style)
-{
-    return (draw_font){style->font_size, text_colour, true, false};
-}
+draw_font figure_bold_font(const figure_style *style) { return (draw_font){style->font_size, text_colour, true}; }
 
 double figure_page_width(const figure_style *style, double content)
 {
@@ -69,7 +66,7 @@ double figure_page_width(const figure_style *style, double content)
 double figure_title(draw_list *list, const figure_style *style)
 {
     if (!style->title || !*style->title) return 0;
-    draw_font font = {style->font_size + 1.5, text_colour, true, false};
+    draw_font font = {style->font_size + 1.5, text_colour, true};
     double leading = 1.3 * font.size * DRAW_MM_PER_PT;
     draw_group(list, "title");
     draw_place place = {0.5, 0.5, DRAW_START, DRAW_CAP, 0};

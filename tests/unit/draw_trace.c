@@ -110,7 +110,7 @@ static void trace_text(void *self, const char *text, draw_place place, const dra
     if (place.degrees != 0) numbers(self, &place.degrees, 1);
     byte_buffer_text(self, " size");
     numbers(self, &font->size, 1);
-    byte_buffer_format(self, "%s%s", font->bold ? " bold" : "", font->italic ? " italic" : "");
+    byte_buffer_text(self, font->bold ? " bold" : "");
     colour(self, "colour", font->colour);
     byte_buffer_text(self, " width");
     numbers(self, &width, 1);

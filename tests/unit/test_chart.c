@@ -122,11 +122,10 @@ static void curves_golden(void **state)
     static const chart_rule rules[] = {{true, 0, "same token"}};
     const double r[] = {-100, -10, 0, 10, 100}, y[] = {0, 1, NAN, 1, 0}, low[] = {-1, 0, 1, 0, -1},
                  high[] = {1, 2, 3, 2, 1}, edges[] = {-50, 50};
-    static const char *const names[] = {"p", "q", "r", "s", "t"};
     const chart_series series[] = {
         {.name = "c2p", .kind = CHART_CURVE, .x = r, .y = y, .low = low, .high = high, .count = 5},
         {.name = "band", .kind = CHART_BAND, .x = r, .low = low, .high = high, .count = 5},
-        {.kind = CHART_POINTS, .x = r, .y = high, .count = 5, .point_names = names}};
+        {.kind = CHART_POINTS, .x = r, .y = high, .count = 5}};
     const chart_panel panel = {.x = {.label = "distance", .scale = CHART_SIGNED_LOG},
                                .series = series,
                                .series_count = 3,
@@ -221,7 +220,7 @@ static void axes_end_at_zero(void **state)
     } cases[] = {{{0.01, 1}, 0, 1.0396},        {{0, 1}, 0, 1.04},    {{-1, -0.01}, -1.0396, 0}, {{-1, 0}, -1.04, 0},
                  {{-0.01, 1}, -0.0504, 1.0404}, {{0.3, 0.3}, 0, 0.8}, {{0, 0}, 0, 0.5}};
     draw_list *list = NULL;
-    const draw_font font = {6, {0}, false, false};
+    const draw_font font = {6, {0}, false};
     assert_int_equal(draw_list_create(&list, draw_trace_ruler(), NULL), DEBERTA_OK);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const chart_series series = {.y = cases[i].values, .count = 2};

@@ -15,7 +15,7 @@
 #include "viz/draw_cairo.h"
 #include "viz/draw_svg.h"
 
-static const draw_font seven = {7, {0, 0, 0, 255}, false, false};
+static const draw_font seven = {7, {0, 0, 0, 255}, false};
 static const draw_pen thin = {{10, 20, 30, 255}, 0.5, DRAW_DASHED};
 
 static draw_list *new_list(draw_ruler ruler)

@@ -17,6 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/unit/png_reader.h"
 #include "viz/chart.h"
 #include "viz/attention_figure.h"
 

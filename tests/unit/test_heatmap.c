@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tests/unit/png_reader.h"
 #include "tests/unit/golden_trace.h"
 #include "viz/attention_figure.h"
 #include "viz/draw_cairo.h"

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "tests/unit/png_reader.h"
 #include "viz/png_metadata.h"
 
 enum { ROWS = 5, COLUMNS = 7 };

@@ -1,6 +1,6 @@
 /* For developers: draws every kind of figure from made-up numbers into a folder, to be looked at after a change.
  *
- *     build/viz/gallery FOLDER [png|svg|pdf]
+ *     build/tests/unit/gallery FOLDER [png|svg|pdf]
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
@@ -275,12 +275,11 @@ static void cost_pages(void)
     double intensity[] = {0.1, 80.0 / 20, 100}, roof[] = {2, 80, 80}, scalar_x[] = {0.1, 10.0 / 20, 100},
            scalar_roof[] = {2, 10, 10};
     double kx[] = {0.25, 0.5, 1.1, 12, 14, 40}, ky[] = {3.6, 8, 17, 71, 60, 74};
-    static const char *const names[] = {"LayerNorm", "softmax", "GELU", "QKV", "strip c2p", "FFN"};
     static const chart_rule rules[] = {{false, 128, "nominal peak, 1 core"}};
     chart_series roofline[] = {
         {.name = "AVX-512 roof (measured)", .kind = CHART_CURVE, .x = intensity, .y = roof, .count = 3},
         {.name = "scalar roof (measured)", .kind = CHART_CURVE, .x = scalar_x, .y = scalar_roof, .count = 3},
-        {.name = "stage", .kind = CHART_POINTS, .x = kx, .y = ky, .count = 6, .point_names = names}};
+        {.name = "stage", .kind = CHART_POINTS, .x = kx, .y = ky, .count = 6}};
     chart_panel roofs = {.x = {.label = "arithmetic intensity (FLOP / byte)", .scale = CHART_LOG10},
                          .y = {.label = "GFLOP/s", .scale = CHART_LOG10},
                          .series = roofline,
