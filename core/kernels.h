@@ -256,6 +256,25 @@ typedef struct adam_task {
     bool coupled;
 } adam_task;
 
+/* Dropout by counters (docs/training.md): for every row i and column c < n
+ *
+ *     x = w < threshold ? 0 : x scale,   w = word c mod 4 of Philox4x32-10 with key (seed, step) and
+ *                                            counter (first + c / 4, of[i].place, of[i].sequence, of[i].site)
+ *
+ * Exact but for the product's rounding. */
+typedef struct dropout_row {
+    uint32_t place, sequence, site;
+} dropout_row;
+
+typedef struct dropout_task {
+    size_t rows, n;
+    float *x;
+    size_t ldx;
+    const dropout_row *of; /* [rows] */
+    uint32_t first, seed, step, threshold;
+    float scale;
+} dropout_task;
+
 #define KERNEL_LIST(X)                                                                                                 \
     /* see gemm_task */                                                                                                \
     X(gemm_f32, (const gemm_task *task))                                                                               \
@@ -292,7 +311,9 @@ typedef struct adam_task {
     /* see fold_runs_task */                                                                                           \
     X(fold_runs_f32, (const fold_runs_task *task))                                                                     \
     /* see adam_task */                                                                                                \
-    X(adam_f32, (const adam_task *task))
+    X(adam_f32, (const adam_task *task))                                                                               \
+    /* see dropout_task */                                                                                             \
+    X(dropout_f32, (const dropout_task *task))
 
 typedef struct kernels {
     /* Rows and panels of the usual register tile: callers that cut work into blocks prefer multiples. */

@@ -359,6 +359,18 @@ static void record_softmax(const deberta_session *s, const attention_queries *qu
     memcpy(s->recording->inverse_total + row, scratch->total, queries->count * sizeof(float));
 }
 
+/* Of a recorded pass: the totals stay those of all keys. */
+static void drop_probabilities(const deberta_session *s, const attention_head *head, const attention_queries *queries,
+                               size_t key, size_t keys, size_t lds, const worker_scratch *scratch)
+{
+    const layer_record *record = s->recording;
+    if (!record || !s->internal.record->dropout) return;
+    const dropout_place place = {
+        .site = DROPOUT_PROBABILITIES, .layer = record->layer, .pass = record->pass, .head = head->head};
+    dropout_probabilities(&s->kernels, s->internal.record->dropout, &place, scratch->logits, lds,
+                          head->first_token + queries->first, queries->count, key, keys);
+}
+
 void attention_block(const deberta_session *s, const attention_head *head, const attention_queries *queries,
                      float *context, size_t ld_context, worker_scratch *scratch)
 {
@@ -388,6 +400,7 @@ void attention_block(const deberta_session *s, const attention_head *head, const
         s->kernels.softmax_f32(&softmax);
         time = part_lap(s, scratch, PROFILE_SOFTMAX, time);
         if (last) invert_totals(scratch->total, rows);
+        drop_probabilities(s, head, queries, key, keys, lds, scratch);
         gemm_task mix = {
             .rows = rows,
             .depth = keys,

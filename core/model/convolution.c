@@ -35,13 +35,16 @@ static float *product_rows(const deberta_session *s, size_t *ld)
     return record ? record->convolution : s->context;
 }
 
-/* Row t of the products, which becomes the sum before the norm; a recorded product stays. */
+/* Row t of the products, which becomes the sum before the norm; a recorded product stays, as dropout leaves it. */
 static float *sum_row(const deberta_session *s, size_t t)
 {
     const forward_record *record = s->internal.record;
     size_t ld;
     float *product = product_rows(s, &ld) + t * ld;
     if (!record) return product;
+    if (record->dropout)
+        dropout_rows(&s->kernels, record->dropout, &(dropout_place){.site = DROPOUT_CONVOLUTION}, product, ld,
+                     s->model->config.hidden_size, t, 1);
     float *sum = record->convolution_sum + t * s->hidden_stride;
     memcpy(sum, product, s->model->config.hidden_size * sizeof *sum);
     return sum;

@@ -81,6 +81,9 @@ static void embed_task(void *context, size_t task, size_t worker)
     for (size_t i = 0; i < rows; i++) {
         if (!s->mask[first + i]) memset(hidden + i * s->hidden_stride, 0, config->hidden_size * sizeof *hidden);
     }
+    if (s->internal.record && s->internal.record->dropout)
+        dropout_rows(&s->kernels, s->internal.record->dropout, &(dropout_place){.site = DROPOUT_EMBEDDINGS}, hidden,
+                     s->hidden_stride, config->hidden_size, first, rows);
     profile_lap(session_profiling(s), worker, PROFILE_EMBED, time);
 }
 

@@ -37,6 +37,8 @@ typedef struct feed_forward_job {
     size_t rows, parts; /* parts: of the loop at hand */
     linear_product output, first, second;
     activation separate;       /* an activation that the product does not apply itself */
+    const dropout_plan *drops; /* NULL, or the residuals are added behind dropout */
+    size_t start;              /* number of the first row */
     float *x, *normed, *inner; /* what the norms write, and what `second` reads */
 } feed_forward_job;
 
@@ -50,6 +52,28 @@ static void record_job(feed_forward_job *job, size_t start)
     job->first.gelu = false;
     job->separate = s->model->config.hidden_activation;
     job->second.c = s->recording->output_sum + start * s->hidden_stride;
+    job->drops = s->internal.record->dropout;
+    job->start = start;
+    if (!job->drops) return;
+    job->output.residual = NULL;
+    job->second.residual = NULL;
+}
+
+/* Rows [first, first + rows) of a product without its residual. */
+static void drop_and_add(const feed_forward_job *job, dropout_site site, const linear_product *product,
+                         const float *residual, size_t ld_residual, size_t first, size_t rows)
+{
+    const deberta_session *s = job->session;
+    const layer_record *record = s->recording;
+    const size_t hidden = s->model->config.hidden_size;
+    float *to = product->c + first * product->ldc;
+    if (!job->drops) return;
+    const dropout_place place = {
+        .site = site, .layer = record->layer, .pass = record->pass, .tokens = record->tokens};
+    dropout_rows(&s->kernels, job->drops, &place, to, product->ldc, hidden, job->start + first, rows);
+    for (size_t i = 0; i < rows; i++)
+        for (size_t e = 0; e < hidden; e++)
+            to[i * product->ldc + e] += residual[(first + i) * ld_residual + e];
 }
 
 /* Rows from `start` on: context ... inner point at the first of them. */
@@ -109,11 +133,13 @@ static void block_task(void *context, size_t part, size_t worker)
                                     normed, s->workers[worker].inner);
 
     linear_run(table, &job.output);
+    drop_and_add(&job, DROPOUT_ATTENTION, &job.output, x, s->hidden_stride, 0, rows);
     norm_rows(s, &job.layer->attention_norm, job.output.c, normed, s->normed_stride, rows);
     time = profile_lap(times, worker, PROFILE_ATTENTION_OUTPUT, time);
     linear_run(table, &job.first);
     activate_inner(&job, 0, rows);
     linear_run(table, &job.second);
+    drop_and_add(&job, DROPOUT_FEED_FORWARD, &job.second, normed, s->normed_stride, 0, rows);
     norm_rows(s, &job.layer->output_norm, job.second.c, x, s->hidden_stride, rows);
     profile_lap(times, worker, PROFILE_FEED_FORWARD, time);
 }
@@ -132,6 +158,7 @@ static void first_norm_task(void *context, size_t part, size_t worker)
     (void)worker;
     const feed_forward_job *job = context;
     size_t start = part_start(job->rows, job->parts, part), rows = part_start(job->rows, job->parts, part + 1) - start;
+    drop_and_add(job, DROPOUT_ATTENTION, &job->output, job->x, job->session->hidden_stride, start, rows);
     norm_rows(job->session, &job->layer->attention_norm, job->output.c + start * job->output.ldc,
               job->normed + start * job->output.ldc, job->output.ldc, rows);
 }
@@ -141,6 +168,7 @@ static void second_norm_task(void *context, size_t part, size_t worker)
     (void)worker;
     const feed_forward_job *job = context;
     size_t start = part_start(job->rows, job->parts, part), rows = part_start(job->rows, job->parts, part + 1) - start;
+    drop_and_add(job, DROPOUT_FEED_FORWARD, &job->second, job->normed, job->session->normed_stride, start, rows);
     norm_rows(job->session, &job->layer->output_norm, job->second.c + start * job->second.ldc,
               job->x + start * job->second.ldc, job->second.ldc, rows);
 }

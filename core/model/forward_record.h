@@ -7,10 +7,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/model/dropout.h"
+
 /* What a run through a layer leaves for the way back. The session works in queries ... context and in normed instead of
  * in memory of its own, in the same layouts; the other pieces are filled beside. Rows: tokens, or those of a pass of
  * the decoder. Strides are the session's. */
 typedef struct layer_record {
+    size_t layer, pass;   /* pass: of the decoder */
+    const size_t *tokens; /* of each row; NULL: row i is token i */
     float *input; /* [rows][hidden_stride] */
     float *queries, *context;
     float *keys, *values;           /* NULL in a pass of the decoder, which has the layer's */
@@ -34,6 +38,7 @@ typedef struct forward_record {
      * from several threads. */
     void (*edit_embedded)(void *context, float *rows, size_t first, size_t count);
     void *edit_context;
+    const dropout_plan *dropout; /* NULL: none. The relative table is dropped where its projections are folded */
 } forward_record;
 
 #endif

@@ -64,6 +64,10 @@ VF vf vf_blend4(vf a, vf b) { return _mm256_blend_ps(a, b, 0xF0); }
 VF vi vi_load(const int32_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 VF vi vi_set1(int32_t a) { return _mm256_set1_epi32(a); }
 VF vi vi_sub(vi a, vi b) { return _mm256_sub_epi32(a, b); }
+VF vi vi_xor(vi a, vi b) { return _mm256_xor_si256(a, b); }
+VF vi vi_multiply_even(vi a, vi b) { return _mm256_mul_epu32(a, b); }
+VF vi vi_odd(vi a) { return _mm256_srli_epi64(a, 32); }
+VF void vi_store(void *p, vi a) { _mm256_storeu_si256((__m256i *)p, a); }
 VF vf vf_permute(vf a, vi index) { return _mm256_permutevar8x32_ps(a, index); }
 VF vf vf_gather(const float *p, vi index) { return _mm256_i32gather_ps(p, index, 4); }
 

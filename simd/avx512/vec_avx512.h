@@ -61,6 +61,10 @@ VF vf vf_blend8(vf a, vf b) { return _mm512_mask_blend_ps(0xFF00, a, b); }
 VF vi vi_load(const int32_t *p) { return _mm512_loadu_si512(p); }
 VF vi vi_set1(int32_t a) { return _mm512_set1_epi32(a); }
 VF vi vi_sub(vi a, vi b) { return _mm512_sub_epi32(a, b); }
+VF vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
+VF vi vi_multiply_even(vi a, vi b) { return _mm512_mul_epu32(a, b); }
+VF vi vi_odd(vi a) { return _mm512_srli_epi64(a, 32); }
+VF void vi_store(void *p, vi a) { _mm512_storeu_si512(p, a); }
 VF vf vf_permute(vf a, vi index) { return _mm512_permutexvar_ps(index, a); }
 VF vf vf_gather(const float *p, vi index) { return _mm512_i32gather_ps(index, p, 4); }
 

@@ -59,6 +59,13 @@ VF vf vf_blend2(vf a, vf b) { return vbslq_f32((uint32x4_t){0, 0, ~0u, ~0u}, b, 
 VF vi vi_load(const int32_t *p) { return vld1q_s32(p); }
 VF vi vi_set1(int32_t a) { return vdupq_n_s32(a); }
 VF vi vi_sub(vi a, vi b) { return vsubq_s32(a, b); }
+VF vi vi_xor(vi a, vi b) { return veorq_s32(a, b); }
+VF vi vi_multiply_even(vi a, vi b)
+{
+    return vreinterpretq_s32_u64(vmull_u32(vmovn_u64(vreinterpretq_u64_s32(a)), vmovn_u64(vreinterpretq_u64_s32(b))));
+}
+VF vi vi_odd(vi a) { return vreinterpretq_s32_u64(vshrq_n_u64(vreinterpretq_u64_s32(a), 32)); }
+VF void vi_store(void *p, vi a) { vst1q_s32((int32_t *)p, a); }
 VF vf vf_permute(vf a, vi index) /* a table look-up works on bytes: lane k of index selects bytes 4k ... 4k + 3 */
 {
     const uint32x4_t bytes = vmlaq_n_u32(vdupq_n_u32(0x03020100u), vreinterpretq_u32_s32(index), 0x04040404u);

@@ -191,4 +191,37 @@ static void SUFFIXED(adam_f32)(const adam_task *task)
     }
 }
 
+/* ---------------------------------------------------------------------------------------------------------- dropout */
+
+/* Philox4x32-10 (Salmon, Moraes, Dror, Shaw 2011), in place. */
+static void random_words(uint32_t counter[4], uint32_t key, uint32_t other_key)
+{
+    for (int round = 0; round < 10; round++) {
+        const uint64_t even = UINT64_C(0xD2511F53) * counter[0], odd = UINT64_C(0xCD9E8D57) * counter[2];
+        counter[0] = (uint32_t)(odd >> 32) ^ counter[1] ^ key;
+        counter[1] = (uint32_t)odd;
+        counter[2] = (uint32_t)(even >> 32) ^ counter[3] ^ other_key;
+        counter[3] = (uint32_t)even;
+        key += 0x9E3779B9;
+        other_key += 0xBB67AE85;
+    }
+}
+
+static void SUFFIXED(dropout_f32)(const dropout_task *task)
+{
+    for (size_t i = 0; i < task->rows; i++) {
+        float *x = task->x + i * task->ldx;
+        uint32_t words[4];
+        for (size_t c = 0; c < task->n; c++) {
+            const dropout_row *of = &task->of[i];
+            const uint32_t counter[4] = {task->first + (uint32_t)(c / 4), of->place, of->sequence, of->site};
+            if (c % 4 == 0) {
+                memcpy(words, counter, sizeof words);
+                random_words(words, task->seed, task->step);
+            }
+            x[c] = words[c % 4] < task->threshold ? 0 : x[c] * task->scale;
+        }
+    }
+}
+
 #endif

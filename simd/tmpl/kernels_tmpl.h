@@ -23,6 +23,7 @@
 #include "simd/tmpl/row_tmpl.h"
 #include "simd/tmpl/gemm_tn_tmpl.h"
 #include "simd/tmpl/training_row_tmpl.h"
+#include "simd/tmpl/dropout_tmpl.h"
 
 /* The only symbol of the object. */
 void VF_NAME(kernels_init)(kernels *table)

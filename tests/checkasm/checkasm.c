@@ -110,6 +110,7 @@ const kernel_check checks[] = {
     {SLOT_softmax_backward_f32, "softmax_backward_f32/sizes", check_softmax_backward},
     {SLOT_fold_runs_f32, "fold_runs_f32/maps", check_fold_runs},
     {SLOT_adam_f32, "adam_f32/sizes", check_adam},
+    {SLOT_dropout_f32, "dropout_f32/sizes", check_dropout},
 };
 const size_t check_count = sizeof checks / sizeof *checks;
 

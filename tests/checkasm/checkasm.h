@@ -196,6 +196,7 @@ void check_activate_backward(test_run *run);
 void check_softmax_backward(test_run *run);
 void check_fold_runs(test_run *run);
 void check_adam(test_run *run);
+void check_dropout(test_run *run);
 
 /* Fastest first: which scalar tier the others are compared with. */
 tier_id scalar_tier(void);

@@ -113,6 +113,20 @@ static void adam_with_the_other_decay(const adam_task *t)
     sound.adam_f32(&changed);
 }
 
+static void dropout_of_another_step(const dropout_task *t)
+{
+    dropout_task changed = *t;
+    changed.step++;
+    sound.dropout_f32(&changed);
+}
+
+static void dropout_without_scale(const dropout_task *t)
+{
+    dropout_task changed = *t;
+    changed.scale = 1;
+    sound.dropout_f32(&changed);
+}
+
 #define FAULTS(X)                                                                                                      \
     X(gemm_tn_f32, BITS, gemm_tn_without_a_tree)                                                                       \
     X(gemm_tn_f32, GROSS, gemm_tn_starts_from_zero)                                                                    \
@@ -126,7 +140,9 @@ static void adam_with_the_other_decay(const adam_task *t)
     X(activate_backward_f32, GROSS, activate_backward_by_tanh)                                                         \
     X(softmax_backward_f32, GROSS, softmax_backward_without_delta)                                                     \
     X(softmax_backward_f32, GROSS, softmax_backward_without_mask)                                                      \
-    X(adam_f32, GROSS, adam_with_the_other_decay)
+    X(adam_f32, GROSS, adam_with_the_other_decay)                                                                      \
+    X(dropout_f32, GROSS, dropout_of_another_step)                                                                     \
+    X(dropout_f32, GROSS, dropout_without_scale)
 
 FAULTS(PLANT_FAULT)
 

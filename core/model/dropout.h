@@ -1,0 +1,57 @@
+/* Dropout of a forward pass that is learned from, and of its way back: what is dropped follows from counters alone
+ * (docs/training.md), so both ask again instead of keeping masks.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_MODEL_DROPOUT_H
+#define CORE_MODEL_DROPOUT_H
+
+#include "core/kernels.h"
+
+/* Where: the highest bits of a counter's last word. */
+typedef enum dropout_site {
+    DROPOUT_EMBEDDINGS = 0,
+    DROPOUT_TABLE = 1,
+    DROPOUT_PROBABILITIES = 2,
+    DROPOUT_ATTENTION = 3,
+    DROPOUT_FEED_FORWARD = 4,
+    DROPOUT_CONVOLUTION = 5,
+    DROPOUT_POOLER = 6,
+    DROPOUT_CLASSIFIER = 7,
+} dropout_site;
+
+/* Probabilities below 1. */
+typedef struct dropout_rates {
+    double hidden, attention, pooler, classifier;
+} dropout_rates;
+
+/* The numbers of a step. */
+typedef struct dropout_plan {
+    dropout_rates rates;
+    uint32_t seed, step;
+    uint32_t model;            /* 0, or 32 << 26 for a generator: added to every last word */
+    const dropout_row *tokens; /* [tokens]: place in the sequence, number of the sequence; site: pass << 24 */
+} dropout_plan;
+
+typedef struct dropout_place {
+    dropout_site site;
+    size_t layer, pass, head;
+    const size_t *tokens; /* of each row; NULL: row i is token i */
+} dropout_place;
+
+/* Rows [first, first + count) of x, which is at the first of them. Nothing where the probability is 0. */
+void dropout_rows(const kernels *table, const dropout_plan *plan, const dropout_place *place, float *x, size_t ld,
+                  size_t columns, size_t first, size_t count);
+
+/* Probabilities of `rows` neighbouring queries, the first of them token `token`, and of keys [key, key + keys) of its
+ * sequence; key is a multiple of 4. */
+void dropout_probabilities(const kernels *table, const dropout_plan *plan, const dropout_place *place, float *x,
+                           size_t ld, size_t token, size_t rows, size_t key, size_t keys);
+
+/* The relative table as a layer sees it, in natural order. */
+void dropout_table(const kernels *table, const dropout_plan *plan, size_t layer, float *x, size_t ld, size_t columns,
+                   size_t rows);
+
+/* The probability at a site. */
+double dropout_rate(const dropout_plan *plan, dropout_site site);
+
+#endif
