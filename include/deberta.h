@@ -641,9 +641,10 @@ typedef struct deberta_trainer_options {
     size_t batch_sequences, batch_tokens; /* what a step ends before; both 0: 16 sequences */
     deberta_masking masking;
     size_t max_ngram;
-    size_t seed; /* below 2^32 */
 
     /* A step. */
+    size_t seed;    /* of all that is drawn: order, masks, dropout; below 2^32 */
+    double dropout; /* below 1, at all places; negative: what the model's config.json says of each */
     deberta_training_head head;
     deberta_reference reference;
     double rtd_weight, sift_weight;
@@ -668,7 +669,7 @@ typedef struct deberta_trainer_options {
 
 #define DEBERTA_TRAINER_DEFAULTS                                                                                       \
     {                                                                                                                  \
-        .struct_size = sizeof(deberta_trainer_options), .max_ngram = 1, .rtd_weight = 50, .shards = 16,                \
+        .struct_size = sizeof(deberta_trainer_options), .max_ngram = 1, .dropout = -1, .rtd_weight = 50, .shards = 16, \
         .learning_rate = 1e-4, .weight_decay = 0.01, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6, .layer_decay = 1,  \
         .clip = 1, .keep = 2                                                                                           \
     }

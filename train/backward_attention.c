@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/model/attention.h"
+#include "train/step_dropout.h"
 
 /* One head of one sequence at work, with its table gradients. */
 typedef struct head_work {
@@ -111,6 +112,18 @@ static float *d_keys_of(const chunk_work *c, size_t which)
            head->head * l->model->padded_head;
 }
 
+/* P, or what reaches it from behind dropout. */
+static void drop_scores(const chunk_work *c, float *scores)
+{
+    const learner *l = c->work->job->learner;
+    const layer_record *record = c->work->job->record;
+    const dropout_place place = {
+        .site = DROPOUT_PROBABILITIES, .layer = record->layer, .pass = record->pass, .head = c->work->head.head};
+    if (step_drops(l))
+        dropout_probabilities(learner_kernels(l), &l->dropout, &place, scores, c->lds,
+                              c->work->head.first_token + c->queries.first, c->queries.count, c->key, c->keys);
+}
+
 /* P into the logits' place and dS into scratch->gradients. */
 static void make_scores(const chunk_work *c)
 {
@@ -134,6 +147,7 @@ static void make_scores(const chunk_work *c)
         .c_panel_stride = PANEL,
     };
     s->kernels.gemm_f32(&products);
+    drop_scores(c, scratch->gradients);
     const softmax_backward_task softmax = {
         .rows = c->queries.count,
         .keys = c->keys,
@@ -147,6 +161,7 @@ static void make_scores(const chunk_work *c)
         .delta = c->keys < work->head.n ? scratch->delta : NULL,
     };
     s->kernels.softmax_backward_f32(&softmax);
+    drop_scores(c, scratch->forward.logits); /* values get from what was mixed */
 }
 
 /* c [columns][ldc] += a' b, over rows of both, in panels of the head. */

@@ -4,6 +4,7 @@
 #include "core/model/feed_forward.h"
 #include "train/backward_embeddings.h"
 #include "train/backward_layer.h"
+#include "train/step_dropout.h"
 
 /* The `width` rows of H[0] that token t saw, zeros outside its sequence; or, back, what they get from it. */
 typedef struct neighbour_loop {
@@ -69,6 +70,7 @@ void convolution_backward(learner *l)
     memcpy(d_product, d_sum, s->tokens * hs * sizeof *d_product);
     activate_rows_backward(&s->kernels, config->convolution_activation, d_product, l->forward.convolution, hs,
                            s->tokens, hidden);
+    step_dropout_rows(l, &(dropout_place){.site = DROPOUT_CONVOLUTION}, d_product, hs, hidden, s->tokens);
     clear_holes(l, d_product, hs, hidden);
     parallel_for(s->executor, s->sequences, gather_sequence, &loop);
     matrix_gradient(l, &l->model->convolution, d_product, hs, l->columns, loop.stride, parts);

@@ -2,6 +2,7 @@
 #include "train/backward_embeddings.h"
 
 #include "train/backward_layer.h"
+#include "train/step_dropout.h"
 #include "train/table_rows.h"
 
 /* d_rows [tokens][ld] to the tables that a token's embedding is the sum of. A hole has not been looked up; the row of
@@ -36,6 +37,7 @@ void embeddings_backward(learner *l, const step_batch *batch)
     const row_parts parts = {l->part_bounds, l->options.parts};
     float *d_sum = l->passes[0].d_normed, *d_narrow = l->passes[0].d_attention_sum;
     clear_holes(l, l->d_input, hs, config->hidden_size);
+    step_dropout_rows(l, &(dropout_place){.site = DROPOUT_EMBEDDINGS}, l->d_input, hs, config->hidden_size, s->tokens);
     norm_backward(l, s->tokens, config->hidden_size, &l->model->embedding_norm, l->forward.embedded, hs, l->d_input, hs,
                   d_sum, ns);
     norm_gradient(l, &l->model->embedding_norm, config->hidden_size, l->forward.embedded, hs, l->d_input, hs, parts);

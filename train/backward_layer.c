@@ -7,6 +7,7 @@
 #include "core/model/feed_forward.h"
 #include "train/backward_attention.h"
 #include "train/backward_positions.h"
+#include "train/step_dropout.h"
 
 /* ---------------------------------------------------------------------------------------------------- small helpers */
 
@@ -131,8 +132,16 @@ static void activation_task(void *context, size_t row, size_t worker)
                            config->intermediate_size);
 }
 
+/* The gradient of a product, from that of the sum with its residual. */
+static float *behind_dropout(const learner *l, const layer_pass *pass, dropout_site site, float *d_sum, float *to)
+{
+    const layer_record *record = pass->record;
+    const dropout_place place = {.site = site, .layer = record->layer, .pass = record->pass, .tokens = record->tokens};
+    return step_dropout_copy(l, &place, d_sum, l->session->normed_stride, pass->rows, to);
+}
+
 /* From the output of the layer to the context of its attention. The sums before the norms become x̂. */
-static void feed_forward_backward(learner *l, size_t index, const layer_pass *pass)
+static void feed_forward_backward(learner *l, size_t index, layer_pass *pass)
 {
     const deberta_session *s = l->session;
     const model_layer *layer = &l->model->layers[index];
@@ -140,7 +149,8 @@ static void feed_forward_backward(learner *l, size_t index, const layer_pass *pa
     const size_t ns = s->normed_stride, hs = s->hidden_stride;
     norm_backward(l, pass->rows, l->model->config.hidden_size, &layer->output_norm, pass->record->output_sum, hs,
                   pass->d_output, hs, pass->d_output_sum, ns);
-    input_gradient_plus(l, &transposed->output, pass->rows, pass->d_output_sum, ns, pass->d_inner, s->inner_stride,
+    pass->d_output_product = behind_dropout(l, pass, DROPOUT_FEED_FORWARD, pass->d_output_sum, pass->dropped[0]);
+    input_gradient_plus(l, &transposed->output, pass->rows, pass->d_output_product, ns, pass->d_inner, s->inner_stride,
                         NULL, 0);
     activation_loop loop = {.learner = l, .pass = pass};
     parallel_for(s->executor, pass->rows, activation_task, &loop);
@@ -148,7 +158,8 @@ static void feed_forward_backward(learner *l, size_t index, const layer_pass *pa
                         pass->d_output_sum, ns);
     norm_backward(l, pass->rows, l->model->config.hidden_size, &layer->attention_norm, pass->record->attention_sum, ns,
                   pass->d_normed, ns, pass->d_attention_sum, ns);
-    input_gradient_plus(l, &transposed->attention_output, pass->rows, pass->d_attention_sum, ns, pass->d_context,
+    pass->d_attention_product = behind_dropout(l, pass, DROPOUT_ATTENTION, pass->d_attention_sum, pass->dropped[1]);
+    input_gradient_plus(l, &transposed->attention_output, pass->rows, pass->d_attention_product, ns, pass->d_context,
                         s->context_stride, NULL, 0);
     stage_lap(l->clock, TRAINING_INPUT_GRADIENTS);
 }
@@ -203,13 +214,13 @@ static void feed_forward_gradients(learner *l, size_t index, const pass_list *li
     if (!l->weights_wanted) return;
     norm_gradient(l, &layer->output_norm, hidden, GATHER(list, record->output_sum, hs, to[0]), hs,
                   GATHER(list, d_output, hs, to[1]), hs, parts);
-    matrix_gradient(l, &layer->output, GATHER(list, d_output_sum, ns, to[0]), ns,
+    matrix_gradient(l, &layer->output, GATHER(list, d_output_product, ns, to[0]), ns,
                     GATHER(list, activated, s->inner_stride, to[1]), s->inner_stride, parts);
     matrix_gradient(l, &layer->intermediate, GATHER(list, d_inner, s->inner_stride, to[0]), s->inner_stride,
                     GATHER(list, record->normed, ns, to[1]), ns, parts);
     norm_gradient(l, &layer->attention_norm, hidden, GATHER(list, record->attention_sum, ns, to[0]), ns,
                   GATHER(list, d_normed, ns, to[1]), ns, parts);
-    matrix_gradient(l, &layer->attention_output, GATHER(list, d_attention_sum, ns, to[0]), ns,
+    matrix_gradient(l, &layer->attention_output, GATHER(list, d_attention_product, ns, to[0]), ns,
                     GATHER(list, record->context, s->context_stride, to[1]), s->context_stride, parts);
     stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "train/products.h"
+#include "train/step_dropout.h"
 
 /* ------------------------------------------------------------------------------------------------- the tree of parts */
 
@@ -35,14 +36,15 @@ static void total_row(void *context, size_t task, size_t worker)
 /* --------------------------------------------------------------------------------------------------------- projections */
 
 /* d(table)' R and the sum of the rows of d(table) into the second packed gradient. */
-static void project_table(learner *l, const packed_matrix *matrix, const float *d_table, row_parts rows)
+static void project_table(learner *l, const packed_matrix *matrix, const float *seen, const float *d_table,
+                          row_parts rows)
 {
     const size_t width = l->heads_width;
     const weight_product product = {
         .a = d_table,
         .lda = width,
         .columns = width,
-        .b = l->model->relative_table,
+        .b = seen,
         .ldb = l->model->hidden_stride,
         .panels = ceiling_divide(matrix->depth, PANEL),
         .c = l->second_weight,
@@ -55,24 +57,27 @@ static void project_table(learner *l, const packed_matrix *matrix, const float *
 }
 
 /* dW += d(PK)' R for the outputs from `first` on of the packed gradient at hand. */
-static void add_shared(learner *l, const packed_matrix *matrix, size_t first, const float *d_table, row_parts rows)
+static void add_shared(learner *l, const packed_matrix *matrix, size_t first, const float *seen, const float *d_table,
+                       row_parts rows)
 {
     const size_t ld = row_stride(matrix->depth), width = l->heads_width;
     float *to = l->weight + first * ld, *vector = l->vector + first;
-    project_table(l, matrix, d_table, rows);
+    project_table(l, matrix, seen, d_table, rows);
     for (size_t e = 0; e < width * ld; e++) to[e] += l->second_weight[e];
     for (size_t e = 0; e < width; e++) vector[e] += l->second_vector[e];
 }
 
 /* Projections of their own have their gradient from here alone. */
-static void add_separate(learner *l, const packed_matrix *matrix, const float *d_table, row_parts rows)
+static void add_separate(learner *l, const packed_matrix *matrix, const float *seen, const float *d_table,
+                         row_parts rows)
 {
-    project_table(l, matrix, d_table, rows);
+    project_table(l, matrix, seen, d_table, rows);
     bindings_add_matrix(&l->bindings, matrix, l->second_weight, row_stride(matrix->depth), l->second_vector);
 }
 
 /* dR += d(table) W, W the outputs from `first` on of what is transposed. */
-static void add_to_table(const learner *l, const packed_matrix *transposed, size_t first, const float *d_table)
+static void add_to_table(const learner *l, const packed_matrix *transposed, size_t first, const float *d_table,
+                         float *to)
 {
     const range_product product = {
         .matrix = transposed,
@@ -81,7 +86,7 @@ static void add_to_table(const learner *l, const packed_matrix *transposed, size
         .rows = l->model->relative_rows,
         .a = d_table,
         .lda = l->heads_width,
-        .c = l->d_table,
+        .c = to,
         .ldc = l->session->hidden_stride,
         .accumulate = true,
     };
@@ -98,14 +103,21 @@ void positions_backward(learner *l, size_t index)
     const float *d_keys = l->table_totals, *d_queries = l->table_totals + rows * l->heads_width;
     const bool shared = model->config.share_att_key;
     if (rows == 0) return;
+    const float *seen = step_dropout_table(l, index);
     parallel_for(l->session->executor, 2 * rows, total_row, l);
-    if (model->has_c2p && shared) add_shared(l, &layer->qkv, l->heads_width, d_keys, whole);
-    if (model->has_c2p && !shared) add_separate(l, &layer->position_key, d_keys, whole);
-    if (model->has_p2c && shared) add_shared(l, &layer->qkv, 0, d_queries, whole);
-    if (model->has_p2c && !shared) add_separate(l, &layer->position_query, d_queries, whole);
+    if (model->has_c2p && shared) add_shared(l, &layer->qkv, l->heads_width, seen, d_keys, whole);
+    if (model->has_c2p && !shared) add_separate(l, &layer->position_key, seen, d_keys, whole);
+    if (model->has_p2c && shared) add_shared(l, &layer->qkv, 0, seen, d_queries, whole);
+    if (model->has_p2c && !shared) add_separate(l, &layer->position_query, seen, d_queries, whole);
+    /* Behind dropout a layer's share is dropped before it is added. */
+    float *to = step_drops(l) ? l->table_work : l->d_table;
+    if (step_drops(l)) memset(to, 0, rows * l->session->hidden_stride * sizeof *to);
     if (model->has_c2p)
-        add_to_table(l, shared ? &transposed->qkv : &transposed->position_key, shared ? l->heads_width : 0, d_keys);
-    if (model->has_p2c) add_to_table(l, shared ? &transposed->qkv : &transposed->position_query, 0, d_queries);
+        add_to_table(l, shared ? &transposed->qkv : &transposed->position_key, shared ? l->heads_width : 0, d_keys, to);
+    if (model->has_p2c) add_to_table(l, shared ? &transposed->qkv : &transposed->position_query, 0, d_queries, to);
+    if (!step_drops(l)) return;
+    step_dropout_table_gradient(l, index, to);
+    for (size_t e = 0; e < rows * l->session->hidden_stride; e++) l->d_table[e] += to[e];
 }
 
 /* ---------------------------------------------------------------------------------------------------------- the table */

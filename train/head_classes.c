@@ -8,6 +8,7 @@
 #include "train/backward_layer.h"
 #include "train/heads.h"
 #include "train/losses.h"
+#include "train/step_dropout.h"
 
 typedef struct class_job {
     learner *learner;
@@ -193,6 +194,14 @@ static void losses_of_pairs(const class_job *job)
 
 /* ---------------------------------------------------------------------------------------------------------- the head */
 
+/* Rows of the head behind dropout, or their gradients. */
+static void drop_rows(const class_job *job, dropout_site site, float *rows)
+{
+    const learner *l = job->learner;
+    const dropout_place place = {.site = site, .tokens = job->rows.tokens};
+    step_dropout_rows(l, &place, rows, l->session->normed_stride, l->model->config.hidden_size, job->rows.count);
+}
+
 /* Rows of H[L] -> logits. x: the rows; u: before the pooler's activation; g: what the classifier reads, which is x
  * where there is no pooler. */
 static const float *logits_of(const class_job *job, float *x, float *u, float *g)
@@ -204,11 +213,15 @@ static const float *logits_of(const class_job *job, float *x, float *u, float *g
     const float *read = x;
     head_gather(l, &job->rows, x);
     if (reads_sequences(job->task)) {
+        drop_rows(job, DROPOUT_POOLER, x);
         const linear_product pooler = linear_plain(&l->model->tasks.pooler, count, x, ns, u, ns);
         linear_run_parallel(&s->kernels, s->executor, &pooler, 1);
         memcpy(g, u, count * ns * sizeof *g);
         activate_rows(&s->kernels, config->pooler_activation, g, ns, count, config->hidden_size);
+        drop_rows(job, DROPOUT_CLASSIFIER, g);
         read = g;
+    } else if (job->task == CLASSES_OF_TOKEN) {
+        drop_rows(job, DROPOUT_CLASSIFIER, x);
     }
     const linear_product classifier = linear_plain(job->classifier, count, read, ns, l->logits, job->stride);
     linear_run_parallel(&s->kernels, s->executor, &classifier, 1);
@@ -225,6 +238,7 @@ static void classes_backward(const class_job *job, const float *x, const float *
     float *d_read = l->passes[0].d_normed, *dx = l->passes[0].d_attention_sum;
     matrix_gradient(l, job->classifier, l->logits, job->stride, read, ns, parts);
     input_gradient(l, job->transposed, count, l->logits, job->stride, d_read, ns);
+    if (job->task != CLASSES_OF_ANSWER) drop_rows(job, DROPOUT_CLASSIFIER, d_read);
     if (!reads_sequences(job->task)) {
         head_scatter(l, &job->rows, d_read, ns);
         return;
@@ -232,6 +246,7 @@ static void classes_backward(const class_job *job, const float *x, const float *
     activate_rows_backward(&s->kernels, config->pooler_activation, d_read, u, ns, count, config->hidden_size);
     matrix_gradient(l, &l->model->tasks.pooler, d_read, ns, x, ns, parts);
     input_gradient(l, &l->transposed_pooler, count, d_read, ns, dx, ns);
+    drop_rows(job, DROPOUT_POOLER, dx);
     head_scatter(l, &job->rows, dx, ns);
 }
 

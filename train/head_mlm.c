@@ -184,6 +184,7 @@ deberta_status head_mlm(learner *l, const step_batch *batch, bool decodes, head_
     size_t ldx = s->normed_stride;
     const bool runs_decoder = decodes && !l->model->config.position_biased_input;
     if (runs_decoder) {
+        for (size_t pass = 0; pass < DECODER_PASSES; pass++) l->decoder_records[pass].tokens = rows.tokens;
         DEBERTA_TRY(decoder_check(s, rows.tokens, rows.count, err));
         decoder_run(s, rows.tokens, rows.count);
         stage_lap(l->clock, TRAINING_DECODER);

@@ -58,11 +58,12 @@ static void carve_transposed(learner *l, arena *memory)
     l->weight = take_floats(memory, l->weight_floats, 1);
 }
 
-static void carve_record(learner *l, arena *memory, layer_record *record, bool has_keys)
+static void carve_record(learner *l, arena *memory, layer_record *record, size_t layer, bool has_keys)
 {
     const deberta_session *s = l->session;
     const size_t rows = l->tokens_capacity, heads = l->model->config.heads;
     *record = (layer_record){
+        .layer = layer,
         .input = take_floats(memory, rows, s->hidden_stride),
         .queries = take_floats(memory, rows, l->heads_width),
         .keys = has_keys ? take_floats(memory, rows, l->heads_width) : NULL,
@@ -85,10 +86,12 @@ static void carve_records(learner *l, arena *memory)
     l->records = arena_take(memory, config->layers, sizeof *l->records);
     for (size_t i = 0; i < config->layers; i++) {
         layer_record measured;
-        carve_record(l, memory, l->records ? &l->records[i] : &measured, true);
+        carve_record(l, memory, l->records ? &l->records[i] : &measured, i, true);
     }
-    for (size_t pass = 0; l->options.decodes && pass < DECODER_PASSES; pass++)
-        carve_record(l, memory, &l->decoder_records[pass], false);
+    for (size_t pass = 0; l->options.decodes && pass < DECODER_PASSES; pass++) {
+        carve_record(l, memory, &l->decoder_records[pass], config->layers - 1, false);
+        l->decoder_records[pass].pass = pass;
+    }
     l->forward = (forward_record){
         .layers = l->records,
         .decoder = l->decoder_records,
@@ -135,6 +138,8 @@ static void carve_pass(learner *l, arena *memory, layer_pass *pass)
         .d_output_sum = take_floats(memory, rows, s->normed_stride),
         .d_attention_sum = take_floats(memory, rows, s->normed_stride),
         .d_normed = take_floats(memory, rows, s->normed_stride),
+        .dropped = {take_floats(memory, l->options.drops ? rows : 0, s->normed_stride),
+                    take_floats(memory, l->options.drops ? rows : 0, s->normed_stride)},
         .activated = take_floats(memory, rows, s->inner_stride),
         .d_inner = take_floats(memory, rows, s->inner_stride),
         .d_context = take_floats(memory, rows, s->context_stride),
@@ -175,6 +180,10 @@ static void carve_gradients(learner *l, arena *memory)
     l->table_normal = take_floats(memory, table_rows, s->hidden_stride);
     l->second_weight = take_floats(memory, table_rows ? l->heads_width : 0, s->hidden_stride);
     l->second_vector = take_floats(memory, l->heads_width, 1);
+    l->dropout_tokens = arena_take(memory, l->options.drops ? rows : 0, sizeof *l->dropout_tokens);
+    l->dropped_table = take_floats(memory, l->options.drops ? table_rows : 0, l->model->hidden_stride);
+    l->dropped_reversed = take_floats(memory, l->options.drops ? table_rows : 0, l->model->hidden_stride);
+    l->fold_workspace = take_floats(memory, l->options.drops ? table_rows : 0, l->heads_width);
     l->runs = arena_take(memory, rows, sizeof *l->runs);
     l->vector = take_floats(memory, widest, 1);
 }
@@ -272,6 +281,7 @@ static void fill_transposed(learner *l)
 deberta_status learner_take_parameters(learner *l, deberta_error *err)
 {
     DEBERTA_TRY(model_read_again(l->model, learner_kernels(l), l->session->executor, err));
+    l->folded_with_dropout = false;
     fill_transposed(l);
     return DEBERTA_OK;
 }

@@ -51,6 +51,7 @@ typedef struct learner_options {
     deberta_isa isa;
     deberta_reference reference;
     bool decodes; /* the loss reads the Enhanced Mask Decoder, and nothing reads H[L] */
+    bool drops;   /* a step may have dropout */
 } learner_options;
 
 /* One run through a layer, backwards: its record, and the gradients of what lies between its pieces. The decoder runs
@@ -61,9 +62,12 @@ typedef struct layer_pass {
     const size_t *bounds;                             /* [parts + 1] of the rows */
     float *d_output;                                  /* [rows][hidden_stride] */
     float *d_output_sum, *d_attention_sum, *d_normed; /* [rows][normed_stride]: before and behind the norms */
-    float *activated, *d_inner;                       /* [rows][inner_stride]: act(u), du */
-    float *d_context;                                 /* [rows][context_stride] */
-    float *d_queries;                                 /* of the decoder: [rows][row_stride(A dp)] */
+    /* The same before the norms of what is behind dropout; without it these are those. */
+    float *d_output_product, *d_attention_product;
+    float *dropped[2];          /* [rows][normed_stride]: their own memory */
+    float *activated, *d_inner; /* [rows][inner_stride]: act(u), du */
+    float *d_context;           /* [rows][context_stride] */
+    float *d_queries;           /* of the decoder: [rows][row_stride(A dp)] */
 } layer_pass;
 
 typedef struct learner {
@@ -110,6 +114,12 @@ typedef struct learner {
     float *vector;              /* as long as the longest row: gradient of a bias */
     query_run *runs;            /* [T] */
     attention_scratch *workers; /* [threads] */
+
+    /* Dropout of the step at hand: forward.dropout is this plan, or NULL. */
+    dropout_plan dropout;
+    dropout_row *dropout_tokens;                              /* [T] */
+    float *dropped_table, *dropped_reversed, *fold_workspace; /* of one layer: [2K][hidden_stride]; of a fold */
+    bool folded_with_dropout;                                 /* what the layers have as projections of the table */
 
     /* The step at hand. */
     size_t part_bounds[MAX_ROW_PARTS + 1];     /* in tokens */

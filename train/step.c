@@ -6,6 +6,7 @@
 #include "train/backward_embeddings.h"
 #include "train/backward_layer.h"
 #include "train/backward_positions.h"
+#include "train/step_dropout.h"
 
 static deberta_status forward(learner *l, const step_batch *batch, deberta_error *err)
 {
@@ -85,6 +86,20 @@ static void take_bounds(learner *l, const step_batch *batch)
     }
 }
 
+static void begin_dropout(learner *l, const step_batch *batch, const step_options *options)
+{
+    enum { GENERATOR_SITES = 32 };
+    const dropout_rates *rates = &options->dropout;
+    const bool any = rates->hidden > 0 || rates->attention > 0 || rates->pooler > 0 || rates->classifier > 0;
+    const dropout_plan plan = {
+        .rates = *rates,
+        .seed = options->seed,
+        .step = (uint32_t)options->number,
+        .model = options->is_generator ? (uint32_t)GENERATOR_SITES << DROPOUT_SITE_SHIFT : 0,
+    };
+    step_dropout_begin(l, batch, any && !options->loss_only ? &plan : NULL);
+}
+
 deberta_status step_run(learner *l, const step_batch *batch, const step_options *options, step_result *result,
                         deberta_error *err)
 {
@@ -95,6 +110,7 @@ deberta_status step_run(learner *l, const step_batch *batch, const step_options 
     l->ids = options->reads_sampled ? batch->sampled_ids : batch->ids;
     parameter_set_clear_gradients(&l->set);
     stage_lap(l->clock, TRAINING_CLEAR);
+    begin_dropout(l, batch, options);
     DEBERTA_TRY(forward(l, batch, err));
     stage_lap(l->clock, TRAINING_FORWARD);
     executor_begin(l->session->executor);

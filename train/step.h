@@ -17,7 +17,11 @@ typedef struct step_options {
     bool reads_sampled; /* replaced tokens: the ids are those that a generator has sampled */
     class_pairs pairs;
     float sift_weight;
-    bool loss_only; /* the encoder gets no gradients */
+    dropout_rates dropout; /* not where only the loss is wanted */
+    uint32_t seed;
+    size_t number;     /* of the step, from 0 */
+    bool is_generator; /* its random numbers are others than the discriminator's */
+    bool loss_only;    /* the encoder gets no gradients */
 } step_options;
 
 typedef struct step_result {

@@ -16,6 +16,7 @@ typedef struct step_batch {
     size_t sequences, tokens;
     size_t *starts;                             /* [sequences + 1] */
     size_t *shard_bounds;                       /* [shards + 1], in sequences */
+    uint8_t *passes;                            /* [sequences]: of SiFT; NULL: 0 */
     size_t *origin;                             /* [sequences]: number in the step, before they were dealt to shards */
     int32_t *ids, *token_types, *positions;     /* [tokens]; token_types and positions may be NULL */
     uint8_t *mask;                              /* [tokens] */

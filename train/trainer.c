@@ -58,6 +58,7 @@ static deberta_status check_options(const deberta_trainer_options *o, deberta_er
     if (o->folder && o->model && synthetic_names(o->model))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: a made-up model has no files that a trained one could take over",
                      o->model);
+    if (!(o->dropout < 1)) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "dropout %g is not below 1", o->dropout);
     if (o->resume && !o->folder) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "resume needs the folder of the run");
     return DEBERTA_OK;
 }
@@ -81,6 +82,18 @@ static deberta_status keep_options(deberta_trainer *t, deberta_error *err)
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
 
+static deberta_status choose_dropout(const deberta_trainer *t, const model_config *config, const char *folder,
+                                     dropout_rates *rates, deberta_error *err)
+{
+    const double all = t->options.dropout;
+    *rates = (dropout_rates){all, all, all, all};
+    if (all < 0)
+        *rates = (dropout_rates){config->hidden_dropout, config->attention_dropout, config->pooler_dropout,
+                                 config->classifier_dropout};
+    if (rates->hidden >= 0 && rates->attention >= 0 && rates->pooler >= 0 && rates->classifier >= 0) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: a dropout of its config.json is no number from 0 to below 1", folder);
+}
+
 /* What the data must fit, and mlm_emd where the model has it, if nothing was asked for. */
 static deberta_status describe_model(const deberta_trainer *t, training *run, trainer_target *target,
                                      deberta_error *err)
@@ -94,8 +107,10 @@ static deberta_status describe_model(const deberta_trainer *t, training *run, tr
     const bool reads_positions = model->config.position_biased_input || run->options.decodes;
     target->vocabulary = model->config.vocabulary_size;
     target->places = reads_positions ? model->config.max_positions : 0;
+    run->options.seed = (uint32_t)t->options.seed;
+    const deberta_status status = choose_dropout(t, &model->config, target->folder, &run->options.dropout, err);
     deberta_model_free(&model);
-    return DEBERTA_OK;
+    return status;
 }
 
 static deberta_status open_training(const deberta_trainer *t, training *run, const char *folder, const char *part,
@@ -104,6 +119,7 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
     const deberta_trainer_options *o = &t->options;
     const size_t passes = o->sift_weight > 0 ? 2 : 1;
     const optimizer_options recipe = trainer_optimizer(o);
+    const dropout_rates *rates = &run->options.dropout;
     run->batches = t->data.source;
     const learner_options options = {
         .threads = o->threads,
@@ -112,6 +128,7 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
         .isa = o->isa,
         .reference = o->reference,
         .decodes = run->options.decodes,
+        .drops = rates->hidden > 0 || rates->attention > 0 || rates->pooler > 0 || rates->classifier > 0,
     };
     char resumed[RUN_PATH_BYTES];
     run_checkpoint_part(&t->checkpoint, part, resumed);
@@ -125,17 +142,15 @@ static deberta_status open_run(deberta_trainer *t, deberta_error *err)
 {
     const deberta_trainer_options *o = &t->options;
     if (o->steps == 0) return DEBERTA_OK;
-    DEBERTA_TRY(trainer_recipe_describe(&t->recipe, o, &t->data, &main_training(t)->options, err));
+    DEBERTA_TRY(trainer_recipe_describe(&t->recipe, o, &t->data, &main_training(t)->options,
+                                        t->generator ? &t->pair.generator.options : NULL, err));
     return o->resume ? run_checkpoint_find(&t->checkpoint, o->folder, t->recipe, err) : DEBERTA_OK;
 }
 
 static deberta_status open_pair(deberta_trainer *t, const trainer_target *target, deberta_error *err)
 {
-    trainer_target generator = {.folder = t->generator};
-    t->pair.generator.options.task = STEP_MLM;
-    DEBERTA_TRY(describe_model(t, &t->pair.generator, &generator, err));
     DEBERTA_TRY(open_training(t, &t->pair.discriminator, target->folder, "discriminator", err));
-    DEBERTA_TRY(open_training(t, &t->pair.generator, generator.folder, "generator", err));
+    DEBERTA_TRY(open_training(t, &t->pair.generator, t->generator, "generator", err));
     return pair_open(&t->pair, err);
 }
 
@@ -156,8 +171,10 @@ static deberta_status open_trainer(deberta_trainer *t, deberta_error *err)
     run->options = (step_options){.task = (step_task)t->options.task,
                                   .rtd_weight = (float)t->options.rtd_weight,
                                   .sift_weight = (float)t->options.sift_weight};
-    trainer_target target = {.folder = t->model, .task = run->options.task};
+    trainer_target target = {.folder = t->model, .task = run->options.task}, generator = {.folder = t->generator};
     DEBERTA_TRY(describe_model(t, run, &target, err));
+    t->pair.generator.options = (step_options){.task = STEP_MLM, .is_generator = true};
+    if (t->generator) DEBERTA_TRY(describe_model(t, &t->pair.generator, &generator, err));
     DEBERTA_TRY(trainer_data_open(&t->data, &t->options, &target, err));
     DEBERTA_TRY(open_run(t, err));
     DEBERTA_TRY(t->generator ? open_pair(t, &target, err) : open_training(t, run, t->model, "", err));

@@ -34,6 +34,12 @@ static void add_optimizer(json_t *recipe, const deberta_trainer_options *o)
     json_object_set_new(recipe, "layer-decay", json_real(o->layer_decay));
 }
 
+/* Hidden rows, probabilities, before the pooler, before the classifier. */
+static json_t *describe_dropout(const dropout_rates *rates)
+{
+    return json_pack("[f, f, f, f]", rates->hidden, rates->attention, rates->pooler, rates->classifier);
+}
+
 static void add_step(json_t *recipe, const deberta_trainer_options *o, const step_options *step)
 {
     json_object_set_new(recipe, "task", json_string(task_names[o->task]));
@@ -54,7 +60,7 @@ static void add_drawing(json_t *recipe, const deberta_trainer_options *o)
 }
 
 deberta_status trainer_recipe_describe(json_t **result, const deberta_trainer_options *o, const trainer_data *data,
-                                       const step_options *step, deberta_error *err)
+                                       const step_options *step, const step_options *generator_step, deberta_error *err)
 {
     char texts[65], model[65], generator[65] = "";
     json_t *recipe = json_object();
@@ -66,6 +72,8 @@ deberta_status trainer_recipe_describe(json_t **result, const deberta_trainer_op
     add_step(recipe, o, step);
     add_optimizer(recipe, o);
     add_drawing(recipe, o);
+    json_object_set_new(recipe, "dropout", describe_dropout(&step->dropout));
+    if (generator_step) json_object_set_new(recipe, "generator-dropout", describe_dropout(&generator_step->dropout));
     json_object_set_new(recipe, "data", json_string(texts));
     json_object_set_new(recipe, "model", json_string(model));
     json_object_set_new(recipe, "generator", json_string(generator));

@@ -12,6 +12,7 @@ optimizer_options trainer_optimizer(const deberta_trainer_options *options);
 
 /* All options of a run but those that no bit depends on, and digests of data and models. Choices stand by name. */
 deberta_status trainer_recipe_describe(json_t **recipe, const deberta_trainer_options *options,
-                                       const trainer_data *data, const step_options *step, deberta_error *err);
+                                       const trainer_data *data, const step_options *step,
+                                       const step_options *generator, deberta_error *err);
 
 #endif

@@ -6,11 +6,14 @@
 #include "train/sift.h"
 #include "train/step_check.h"
 
-static deberta_status run_batch(const training *t, const step_batch *batch, step_result *result, deberta_error *err)
+static deberta_status run_batch(const training *t, size_t number, const step_batch *batch, step_result *result,
+                                deberta_error *err)
 {
-    DEBERTA_TRY(step_check(t->learner, batch, &t->options, err));
-    return t->options.sift_weight > 0 ? sift_step_run(t->learner, batch, &t->options, result, err)
-                                      : step_run(t->learner, batch, &t->options, result, err);
+    step_options options = t->options;
+    options.number = number;
+    DEBERTA_TRY(step_check(t->learner, batch, &options, err));
+    return options.sift_weight > 0 ? sift_step_run(t->learner, batch, &options, result, err)
+                                   : step_run(t->learner, batch, &options, result, err);
 }
 
 deberta_status training_gradients(const training *t, size_t step, step_report *report, deberta_error *err)
@@ -22,7 +25,7 @@ deberta_status training_gradients(const training *t, size_t step, step_report *r
     DEBERTA_TRY(t->batches.read(t->batches.context, step, l->options.parts, l->model->config.hidden_size, &batch, err));
     report->sequences = batch.sequences;
     report->epoch = batch.epoch;
-    deberta_status status = run_batch(t, &batch, &report->result, err);
+    deberta_status status = run_batch(t, step, &batch, &report->result, err);
     step_batch_free(&batch);
     DEBERTA_TRY(status);
     if (t->on_gradients) t->on_gradients(t->context);

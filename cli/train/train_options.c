@@ -14,7 +14,7 @@ static const char *const masking_words[] = {"ngram", "uniform", NULL};
 static const char *const schedule_words[] = {"linear", "microsoft", "constant", NULL};
 
 const train_options train_defaults = {
-    .trainer = DEBERTA_TRAINER_DEFAULTS, .dropout = 1, /* not given: see train_options_check */
+    .trainer = DEBERTA_TRAINER_DEFAULTS,
 };
 
 /* Rows that all tasks have: data, then the recipe of a run. */
@@ -68,7 +68,10 @@ const train_options train_defaults = {
          "go on from the latest checkpoint of the folder --out",                                                       \
          FLAG_AT(train_options, resume),                                                                               \
          .needs = "steps"},                                                                                            \
-        {"dropout", 0, "P", "must be 0: there is no dropout yet", NUMBER_AT(train_options, dropout, 0, 1)},            \
+        {"dropout", 0, "P", "dropped at all places (default: at each what config.json says)",                          \
+         NUMBER_AT(train_options, trainer.dropout, 0, 0.99)},                                                          \
+        {"seed", 0, "N", "of all that is drawn: order of texts, masks, dropout (default 0)",                           \
+         SIZE_AT(train_options, trainer.seed, 0, UINT32_MAX)},                                                         \
         {"shards", 0, "N", "parts that sums over tokens are cut into, a power of two (default 16)",                    \
          SIZE_AT(train_options, trainer.shards, 1, MOST_SHARDS)},                                                      \
         {"optimizer", 0, "NAME", "adamw (default) or xadam, Microsoft's",                                              \
@@ -113,8 +116,6 @@ const option train_mlm_options_table[] = {
      CHOICE_AT(train_options, trainer.masking, masking_words), .needs = "text"},
     {"max-ngram", 0, "N", "words of the longest masked stretch (default 1: pieces, one by one)",
      SIZE_AT(train_options, trainer.max_ngram, 1, MOST_NGRAM), .needs = "text"},
-    {"seed", 0, "N", "of the order of the texts and the masking (default 0)",
-     SIZE_AT(train_options, trainer.seed, 0, UINT32_MAX), .needs = "text"},
     {"eval", 0, "FILE", "held-out texts, whose loss is logged at the end; may be repeated",
      TEXTS_AT(train_options, held_out), .needs = "text"},
     {"eval-every", 0, "N", "log it every N steps as well", SIZE_AT(train_options, trainer.eval_every, 1, MOST_STEPS),
@@ -146,7 +147,6 @@ int train_options_check(const train_options *o)
     if (!t->batch && !train_runs(o))
         return say_usage(&o->common, "expected --batch FILE, or --batches FILE --steps N --out FOLDER");
     if (train_runs(o) && !options_out(&o->common)) return say_usage(&o->common, "--steps needs --out FOLDER");
-    if (o->dropout != 0) return option_wrong(&o->common, &o->dropout, "there is no dropout yet: give --dropout 0");
     if (t->shards & (t->shards - 1)) return option_wrong(&o->common, &t->shards, "%zu is no power of two", t->shards);
     if (t->masking == DEBERTA_MASKING_UNIFORM && option_given(&o->common, &t->max_ngram))
         return option_wrong(&o->common, &t->max_ngram, "uniform masking has no n-grams");

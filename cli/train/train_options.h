@@ -10,7 +10,6 @@ typedef struct train_options {
     text_list texts, held_out;
     const char *gradients;
     bool resume;
-    double dropout;
     int sharing;
 } train_options;
 

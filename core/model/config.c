@@ -181,6 +181,29 @@ static deberta_status read_pooler(model_config *config, const config_source *sou
     return read_activation(source, "pooler_hidden_act", &config->pooler_activation);
 }
 
+/* ---------------------------------------------------------------------------------------------------------- dropout */
+
+/* Inference does not need it, so a strange value is kept for training to refuse. */
+static double read_dropout(const config_source *source, const char *key, double otherwise)
+{
+    const json_t *value = present(source->object, key);
+    if (!value) return otherwise;
+    const double probability = json_number_value(value);
+    return json_is_number(value) && probability >= 0 && probability < 1 ? probability : -1;
+}
+
+static void read_dropouts(model_config *config, const config_source *source)
+{
+    const json_t *pooling = present(source->object, "pooling");
+    config_source inner = *source;
+    inner.object = pooling;
+    config->hidden_dropout = read_dropout(source, "hidden_dropout_prob", 0.1);
+    config->attention_dropout = read_dropout(source, "attention_probs_dropout_prob", 0.1);
+    config->pooler_dropout = pooling ? read_dropout(&inner, "dropout", 0) : 0;
+    config->pooler_dropout = read_dropout(source, "pooler_dropout", config->pooler_dropout);
+    config->classifier_dropout = read_dropout(source, "cls_dropout", config->hidden_dropout);
+}
+
 /* ------------------------------------------------------------------------------------------------ relative position */
 
 /* Is the piece of text, without blanks around it and in any case, this word? */
@@ -432,6 +455,7 @@ static deberta_status read_all(model_config *config, config_source *source)
     DEBERTA_TRY(read_epsilon(config, source));
     DEBERTA_TRY(read_activation(source, "hidden_act", &config->hidden_activation));
     DEBERTA_TRY(read_pooler(config, source));
+    read_dropouts(config, source);
     DEBERTA_TRY(read_positions(config, source));
     DEBERTA_TRY(read_convolution(config, source));
     DEBERTA_TRY(read_padding(config, source));

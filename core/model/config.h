@@ -45,6 +45,8 @@ typedef struct model_config {
     char **label_names;                           /* [labels], entries may be NULL; owned */
     char *architecture;                           /* architectures[0] or NULL; owned */
     int pad_token_id;
+    /* For training alone; -1 where the file has something that is no probability below 1. */
+    double hidden_dropout, attention_dropout, pooler_dropout, classifier_dropout;
 } model_config;
 
 /* Reads folder/config.json. On failure *config is left empty and nothing needs to be freed. */

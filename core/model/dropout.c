@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/model/dropout.h"
 
-enum { BLOCK_ROWS = 32, SITE_SHIFT = 26, PASS_SHIFT = 24, LAYER_SHIFT = 12 };
+enum { BLOCK_ROWS = 32 };
 
 double dropout_rate(const dropout_plan *plan, dropout_site site)
 {
@@ -20,8 +20,8 @@ double dropout_rate(const dropout_plan *plan, dropout_site site)
 
 static uint32_t last_word(const dropout_plan *plan, const dropout_place *place)
 {
-    return plan->model + ((uint32_t)place->site << SITE_SHIFT) + ((uint32_t)place->pass << PASS_SHIFT) +
-           ((uint32_t)place->layer << LAYER_SHIFT) + (uint32_t)place->head;
+    return plan->model + ((uint32_t)place->site << DROPOUT_SITE_SHIFT) + ((uint32_t)place->pass << DROPOUT_PASS_SHIFT) +
+           ((uint32_t)place->layer << DROPOUT_LAYER_SHIFT) + (uint32_t)place->head;
 }
 
 static dropout_task task_of(const dropout_plan *plan, dropout_site site, const dropout_row *of)

@@ -7,6 +7,9 @@
 
 #include "core/kernels.h"
 
+/* Of a counter's last word. */
+enum { DROPOUT_SITE_SHIFT = 26, DROPOUT_PASS_SHIFT = 24, DROPOUT_LAYER_SHIFT = 12 };
+
 /* Where: the highest bits of a counter's last word. */
 typedef enum dropout_site {
     DROPOUT_EMBEDDINGS = 0,

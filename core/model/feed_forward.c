@@ -68,12 +68,10 @@ static void drop_and_add(const feed_forward_job *job, dropout_site site, const l
     const size_t hidden = s->model->config.hidden_size;
     float *to = product->c + first * product->ldc;
     if (!job->drops) return;
-    const dropout_place place = {
-        .site = site, .layer = record->layer, .pass = record->pass, .tokens = record->tokens};
+    const dropout_place place = {.site = site, .layer = record->layer, .pass = record->pass, .tokens = record->tokens};
     dropout_rows(&s->kernels, job->drops, &place, to, product->ldc, hidden, job->start + first, rows);
     for (size_t i = 0; i < rows; i++)
-        for (size_t e = 0; e < hidden; e++)
-            to[i * product->ldc + e] += residual[(first + i) * ld_residual + e];
+        for (size_t e = 0; e < hidden; e++) to[i * product->ldc + e] += residual[(first + i) * ld_residual + e];
 }
 
 /* Rows from `start` on: context ... inner point at the first of them. */

@@ -15,7 +15,7 @@
 typedef struct layer_record {
     size_t layer, pass;   /* pass: of the decoder */
     const size_t *tokens; /* of each row; NULL: row i is token i */
-    float *input; /* [rows][hidden_stride] */
+    float *input;         /* [rows][hidden_stride] */
     float *queries, *context;
     float *keys, *values;           /* NULL in a pass of the decoder, which has the layer's */
     float *maximum, *inverse_total; /* [A][tokens]: of the softmax of every query */

@@ -21,12 +21,14 @@ typedef struct direction_case {
     const char *folder;
     step_task task;
     size_t lengths[2];
+    double dropout; /* the same masks on both sides of a difference */
+    bool decodes;
 } direction_case;
 
 typedef struct direction_batch {
     step_batch batch;
     size_t starts[3], shard_bounds[DEFAULT_SHARDS + 1], origin[2];
-    int32_t *ids, *labels, ends[2];
+    int32_t *ids, *labels, ends[2], classes[2];
     uint8_t *mask;
 } direction_batch;
 
@@ -46,6 +48,7 @@ static void make_batch(direction_batch *b, const direction_case *c, size_t vocab
     for (size_t i = 0; i < 2; i++) {
         b->starts[i + 1] = b->starts[i] + c->lengths[i];
         b->origin[i] = i;
+        b->classes[i] = (int32_t)i;
         b->ends[i] = (int32_t)(c->lengths[i] - 1 - i);
     }
     for (size_t shard = 0; shard <= DEFAULT_SHARDS; shard++) b->shard_bounds[shard] = shard < 2 ? shard : 2;
@@ -57,6 +60,7 @@ static void make_batch(direction_batch *b, const direction_case *c, size_t vocab
                             .ids = b->ids,
                             .mask = b->mask,
                             .labels = b->labels,
+                            .sequence_labels = b->classes,
                             .starts_of_answer = b->ends,
                             .ends_of_answer = b->ends,
                             .choices = 1,
@@ -107,9 +111,17 @@ static void run_case(const char *root, const direction_case *c, size_t *passed, 
     deberta_error error = {0};
     learner *l = NULL;
     direction_batch b = {0};
-    const learner_options opening = {
-        .threads = 2, .max_tokens = c->lengths[0] + c->lengths[1], .parts = DEFAULT_SHARDS};
-    const step_options options = {.task = c->task, .rtd_weight = 1};
+    const learner_options opening = {.threads = 2,
+                                     .max_tokens = c->lengths[0] + c->lengths[1],
+                                     .parts = DEFAULT_SHARDS,
+                                     .decodes = c->decodes,
+                                     .drops = c->dropout > 0};
+    const step_options options = {.task = c->task,
+                                  .rtd_weight = 1,
+                                  .decodes = c->decodes,
+                                  .seed = 3,
+                                  .number = 5,
+                                  .dropout = {c->dropout, c->dropout, c->dropout, c->dropout}};
     snprintf(folder, sizeof folder, "%s/%s", root, c->folder);
     if (learner_open(&l, folder, &opening, &error) != DEBERTA_OK) {
         printf("FAILED %s: %s\n", c->folder, error.message);
@@ -139,8 +151,8 @@ static void run_case(const char *root, const direction_case *c, size_t *passed, 
         free(copies);
     }
     const bool fine = worst <= TOLERANCE && looked >= 10;
-    printf("%-6s %s of %zu and %zu tokens: %zu tensors, at most %.2f %% off, in %s\n", fine ? "ok" : "FAILED",
-           c->folder, c->lengths[0], c->lengths[1], looked, 100 * worst, where);
+    printf("%-6s %s of %zu and %zu tokens, dropout %g: %zu tensors, at most %.2f %% off, in %s\n",
+           fine ? "ok" : "FAILED", c->folder, c->lengths[0], c->lengths[1], c->dropout, looked, 100 * worst, where);
     *(fine ? passed : failed) += 1;
     free(b.ids);
     free(b.labels);
@@ -151,9 +163,16 @@ static void run_case(const char *root, const direction_case *c, size_t *passed, 
 int main(int argc, char **argv)
 {
     static const direction_case cases[] = {
-        {"10-v3-qa", STEP_ANSWER, {130, 40}},         {"10-v3-qa", STEP_ANSWER, {700, 300}},
-        {"10-v3-qa", STEP_ANSWER, {513, 512}},        {"11-v3-rtd", STEP_RTD, {1100, 20}},
+        {"10-v3-qa", STEP_ANSWER, {130, 40}},
+        {"10-v3-qa", STEP_ANSWER, {700, 300}},
+        {"10-v3-qa", STEP_ANSWER, {513, 512}},
+        {"11-v3-rtd", STEP_RTD, {1100, 20}},
         {"08-v2-conv-token", STEP_TOKEN, {600, 129}},
+        {"10-v3-qa", STEP_ANSWER, {700, 40}, .dropout = 0.1},
+        {"11-v3-rtd", STEP_RTD, {60, 20}, .dropout = 0.3},
+        {"08-v2-conv-token", STEP_TOKEN, {100, 29}, .dropout = 0.2},
+        {"07-v1-sequence-types", STEP_SEQUENCE, {30, 20}, .dropout = 0.2},
+        {"03-v3-mlm-emd", STEP_MLM, {40, 20}, .dropout = 0.2, .decodes = true},
     };
     size_t passed = 0, failed = 0;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
