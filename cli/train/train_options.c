@@ -70,8 +70,6 @@ const train_options train_defaults = {
          .needs = "steps"},                                                                                            \
         {"dropout", 0, "P", "dropped at all places (default: at each what config.json says)",                          \
          NUMBER_AT(train_options, trainer.dropout, 0, 0.99)},                                                          \
-        {"seed", 0, "N", "of all that is drawn: order of texts, masks, dropout (default 0)",                           \
-         SIZE_AT(train_options, trainer.seed, 0, UINT32_MAX)},                                                         \
         {"shards", 0, "N", "parts that sums over tokens are cut into, a power of two (default 16)",                    \
          SIZE_AT(train_options, trainer.shards, 1, MOST_SHARDS)},                                                      \
         {"optimizer", 0, "NAME", "adamw (default) or xadam, Microsoft's",                                              \
@@ -165,6 +163,7 @@ deberta_trainer_options train_trainer_options(const train_options *o, deberta_tr
     t.held_out = o->held_out.items;
     t.held_out_count = o->held_out.count;
     t.reference = (deberta_reference)o->common.reference;
+    t.seed = o->common.seed;
     t.folder = train_runs(o) ? options_out(&o->common) : NULL;
     t.resume = o->resume;
     t.isa = o->common.isa;

@@ -143,6 +143,28 @@ def log_without_time(bench, folder):
     return [{name: value for name, value in line.items() if name != "seconds"} for line in read_log(bench, folder)]
 
 
+def test_dropout(bench):
+    """What is dropped depends on seed and step alone: not on threads, instruction set, or where a run was cut."""
+    folder = case(bench, "03-v3-mlm-emd")
+    losses = {}
+    for words in ([], ["--dropout", "0"], ["--dropout", "0.1"], ["--seed", "1"]):  # its config.json says 0.1
+        said = bench.fine("train", "mlm", folder, *words, "--batch", os.path.join(folder, "batch.safetensors"), "--json")
+        losses[" ".join(words)] = json.loads(said.out)["loss"]
+    assert losses[""] == losses["--dropout 0.1"] and len(set(losses.values())) == 3, losses
+    demo = os.path.join(bench.root, "models", "demo")
+    bench.write("corpus.txt", TEXTS)
+    words = ["train", "mlm", demo, "--dropout", "0.2", "--text", "corpus.txt", "--eval", "corpus.txt", "--sequence-tokens", "24", "--batch-sequences", "3",
+             "--learning-rate", "0.001", "--steps", "4"]
+    for threads, isa, out in (("1", "auto", "a"), ("3", "scalar", "b")):
+        bench.fine(*words, "--threads", threads, "--isa", isa, "--out", out)
+    bench.fine(*words, "--stop-at", "2", "--out", "c")
+    bench.fine(*words, "--resume", "--out", "c")
+    assert len({digest(bench, f"{out}/model.safetensors") for out in "abc"}) == 1
+    assert log_without_time(bench, "c") == log_without_time(bench, "a")
+    result = bench.run(*words, "--dropout", "0.1", "--resume", "--out", "c")
+    assert result.code == 3 and "dropout [0.2" in result.err and "no checkpoint" not in result.err, result.describe()
+
+
 def test_resume(bench):
     """A run that is stopped behind any step and goes on, with other threads, ends with the same bits and the same log."""
     demo = os.path.join(bench.root, "models", "demo")
@@ -305,7 +327,7 @@ def test_wrong_use(bench):
     batch = os.path.join(folder, "batch.safetensors")
     for words, parts in ((["train"], ["mlm or rtd"]), (["finetune"], ["sequence, choice, token or qa"]),
                          (["train", "mlm", folder, *TRAIN], ["--batch", "--batches"]),
-                         (["train", "mlm", folder, "--batch", batch], ["--dropout 0"]),
+                         (["train", "mlm", folder, "--batch", batch, "--dropout", "1"], ["--dropout"]),
                          (["train", "mlm", folder, *TRAIN, "--batch", batch, "--shards", "3"], ["power of two"]),
                          (["train", "mlm", folder, *TRAIN, "--batches", batch, "--steps", "3"], ["--out FOLDER"]),
                          (["train", "mlm", folder, *TRAIN, "--batches", batch, "--steps", "3", "--warmup", "4", "--out", "x"], ["--warmup"])):

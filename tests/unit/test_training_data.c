@@ -9,8 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <math.h>
 #include <cmocka.h>
 
+#include "core/dispatch.h"
+#include "core/model/dropout.h"
 #include "train/drawn_batches.h"
 
 enum { TOKENS = 48, VOCABULARY = 1000, HIDDEN = 99, SEQUENCES = 12, SHARDS = 4 };
@@ -211,12 +214,59 @@ static void test_token_limit(void **state)
     corpus_free(&texts);
 }
 
+enum { DROPPED_ROWS = 500, DROPPED_COLUMNS = 191 };
+
+/* Means and variances of masks lie where those of independent draws do, and a token's mask is its own: the same behind
+ * other tokens, another at another place, site, layer, head, pass and step. */
+static void test_dropout(void **state)
+{
+    (void)state;
+    static float x[DROPPED_ROWS][DROPPED_COLUMNS], once[DROPPED_COLUMNS];
+    static dropout_row tokens[DROPPED_ROWS];
+    kernels table;
+    const double p = 0.2, n = DROPPED_ROWS * DROPPED_COLUMNS;
+    dropout_plan plan = {.rates = {p, p, p, p}, .seed = 3, .step = 4, .tokens = tokens};
+    dropout_place place = {.site = DROPOUT_FEED_FORWARD, .layer = 2};
+    double sum = 0, squares = 0, neighbours = 0;
+    assert_int_equal(kernels_select(&table, DEBERTA_ISA_AUTO, NULL), DEBERTA_OK);
+    for (uint32_t t = 0; t < DROPPED_ROWS; t++) tokens[t] = (dropout_row){t % 100, t / 100, 0};
+    for (size_t i = 0; i < DROPPED_ROWS; i++)
+        for (size_t c = 0; c < DROPPED_COLUMNS; c++) x[i][c] = 1;
+    dropout_rows(&table, &plan, &place, x[0], DROPPED_COLUMNS, DROPPED_COLUMNS, 0, DROPPED_ROWS);
+    for (size_t i = 0; i < DROPPED_ROWS; i++)
+        for (size_t c = 0; c < DROPPED_COLUMNS; c++) {
+            assert_true(x[i][c] == 0 || x[i][c] == 1.25f);
+            sum += (double)x[i][c];
+            squares += (double)x[i][c] * (double)x[i][c];
+            if (c > 0) neighbours += ((double)x[i][c] - 1) * ((double)x[i][c - 1] - 1);
+        }
+    const double variance = p / (1 - p); /* of a value; that of its square is 0.39 */
+    assert_true(fabs(sum / n - 1) < 5 * sqrt(variance / n));
+    assert_true(fabs(squares / n - 1 / (1 - p)) < 5 * sqrt(0.40 / n));
+    assert_true(fabs(neighbours / n) < 5 * variance / sqrt(n));
+    const size_t alone = 321;
+    for (size_t change = 0; change < 8; change++) {
+        const dropout_row token = {tokens[alone].place + (change == 1), tokens[alone].sequence + (change == 2),
+                                   (uint32_t)(change == 3) << DROPOUT_PASS_SHIFT};
+        dropout_plan other = plan;
+        dropout_place there = place;
+        other.tokens = &token;
+        other.step += change == 4;
+        other.model = (uint32_t)(change == 5) << 31;
+        there.layer += change == 6;
+        there.site = change == 7 ? DROPOUT_ATTENTION : there.site;
+        for (size_t c = 0; c < DROPPED_COLUMNS; c++) once[c] = 1;
+        dropout_rows(&table, &other, &there, once, DROPPED_COLUMNS, DROPPED_COLUMNS, 0, 1);
+        assert_int_equal(memcmp(once, x[alone], sizeof once) == 0, change == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_philox),      cmocka_unit_test(test_shuffle), cmocka_unit_test(test_masking),
-        cmocka_unit_test(test_short_texts), cmocka_unit_test(test_corpus),  cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_token_limit),
+        cmocka_unit_test(test_philox),  cmocka_unit_test(test_dropout),     cmocka_unit_test(test_shuffle),
+        cmocka_unit_test(test_masking), cmocka_unit_test(test_short_texts), cmocka_unit_test(test_corpus),
+        cmocka_unit_test(test_steps),   cmocka_unit_test(test_token_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
