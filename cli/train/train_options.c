@@ -163,7 +163,7 @@ deberta_trainer_options train_trainer_options(const train_options *o, deberta_tr
     t.held_out = o->held_out.items;
     t.held_out_count = o->held_out.count;
     t.reference = (deberta_reference)o->common.reference;
-    t.seed = o->common.seed;
+    t.seed = option_given(&o->common, &o->common.seed) ? o->common.seed : 0;
     t.folder = train_runs(o) ? options_out(&o->common) : NULL;
     t.resume = o->resume;
     t.isa = o->common.isa;
