@@ -70,3 +70,15 @@ int print_result(const common_options *options, const char *path, const result *
     const deberta_status status = result_write(r, output.file, format, &error);
     return text_output_finish(options, &output, status, &error);
 }
+
+int finish_result(const common_options *options, const char *path, result *r, result_format format)
+{
+    const int code = print_result(options, path, r, format);
+    result_free(&r);
+    return code;
+}
+
+int finish_text_or_json(const common_options *options, result *r)
+{
+    return finish_result(options, options_out(options), r, options->json ? RESULT_JSON : RESULT_TEXT);
+}

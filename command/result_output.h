@@ -17,6 +17,10 @@ bool result_format_read_no_json(const common_options *options, result_format *fo
 
 /* The result into a file, or for path NULL to stdout. The exit code. */
 int print_result(const common_options *options, const char *path, const result *r, result_format format);
+/* The same for a result that is needed no more, and is freed. */
+int finish_result(const common_options *options, const char *path, result *r, result_format format);
+/* The same of a command that has text and, with --json, JSON, into --out. */
+int finish_text_or_json(const common_options *options, result *r);
 
 #define RESULT_FORMAT_OPTIONS                                                                                          \
     {"format",                                                                                                         \

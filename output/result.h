@@ -68,8 +68,11 @@ void result_free(result **r);
 
 /* The JSON object, for members that are no table. The result's. */
 json_t *result_json(result *r);
-/* A line of text (without its line break). */
+/* One such member; takes the value. */
+void result_set(result *r, const char *name, json_t *value);
+/* A line of text (without its line break), and more of the last line. */
 void result_say(result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void result_say_more(result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* name: of the JSON member, or NULL: in none. title: a line above it, or NULL. columns must outlive the result;
  * NULL: result_add_column makes them. */
 result_table *result_add_table(result *r, const char *name, const char *title, const result_column *columns);

@@ -43,6 +43,11 @@ void result_free(result **place)
 
 json_t *result_json(result *r) { return r ? r->json : NULL; }
 
+void result_set(result *r, const char *name, json_t *value)
+{
+    if (json_object_set_new(result_json(r), name, value) != 0 && r) r->failed = true;
+}
+
 static result_part *add_part(result *r)
 {
     result_part *parts = r ? grown(r->parts, &r->part_capacity, r->part_count + 1, sizeof *parts) : NULL;
@@ -66,6 +71,24 @@ void result_say(result *r, const char *format, ...)
         r->failed = true;
     }
     va_end(arguments);
+}
+
+void result_say_more(result *r, const char *format, ...)
+{
+    char *more = NULL, *line = NULL;
+    result_part *last = r && r->part_count ? &r->parts[r->part_count - 1] : NULL;
+    if (!last || !last->line) return;
+    va_list arguments;
+    va_start(arguments, format);
+    if (vasprintf(&more, format, arguments) < 0) more = NULL;
+    va_end(arguments);
+    if (!more || asprintf(&line, "%s%s", last->line, more) < 0) {
+        r->failed = true;
+    } else {
+        free(last->line);
+        last->line = line;
+    }
+    free(more);
 }
 
 result_table *result_add_table(result *r, const char *name, const char *title, const result_column *columns)

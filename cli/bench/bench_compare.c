@@ -78,9 +78,7 @@ static int print(const compare_list *list, const compare_job *job, const compare
 {
     result *r = result_new("deberta-compare/1");
     compare_describe(r, list, &job->a, &job->b, facets[o->by]);
-    const int code = print_result(&o->common, options_out(&o->common), r, format);
-    result_free(&r);
-    return code;
+    return finish_result(&o->common, options_out(&o->common), r, format);
 }
 
 static int run(const common_options *options)

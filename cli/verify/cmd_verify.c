@@ -9,6 +9,7 @@
 #include "command/output_paths.h"
 #include "command/open_model.h"
 #include "command/options.h"
+#include "command/result_output.h"
 #include "command/text_output.h"
 #include "cli/verify/verify_against.h"
 #include "cli/verify/verify_output.h"
@@ -108,18 +109,6 @@ typedef struct verify_output {
     output_paths paths;
 } verify_output;
 
-static int print_report(const common_options *options, const verify_output *to, const verify_options *verify,
-                        const verify_report *report)
-{
-    text_output output;
-    if (to->format == RESULT_JSON) return print_json_to(options, to->paths.text, verify_report_json(report, verify));
-    const int status = text_output_open(options, to->paths.text, &output);
-    if (status != EXIT_OK) return status;
-    if (verify_report_print(report, verify, output.file, to->format)) return text_output_close(options, &output);
-    text_output_discard(&output);
-    return say_no_memory(options);
-}
-
 static int draw_report(const common_options *options, const output_paths *paths, const verify_report *report)
 {
     return output_draw(options, paths->figures, paths->figure_count, DRAWING(verify_figure_draw), report,
@@ -172,17 +161,14 @@ static int print_verdict(const common_options *options, const verify_output *to,
                          const verify_report *report)
 {
     const bool caught = report->failures > 0;
-    if (to->format == RESULT_JSON)
-        return print_json_to(options, to->paths.text,
-                             json_pack("{s:s, s:s, s:b, s:I, s:I}", "schema", "deberta-verify-mutation/1", "mutation",
-                                       name, "caught", caught, "checks", (json_int_t)report->count, "failures",
-                                       (json_int_t)report->failures));
-    text_output output;
-    const int status = text_output_open(options, to->paths.text, &output);
-    if (status != EXIT_OK) return status;
-    fprintf(output.file, "%s: %s (%zu of %zu checks failed)\n", name, caught ? "caught" : "missed", report->failures,
-            report->count);
-    return text_output_close(options, &output);
+    result *r = result_new("deberta-verify-mutation/1");
+    result_set(r, "mutation", json_string(name));
+    result_set(r, "caught", json_boolean(caught));
+    result_set(r, "checks", json_integer((json_int_t)report->count));
+    result_set(r, "failures", json_integer((json_int_t)report->failures));
+    result_say(r, "%s: %s (%zu of %zu checks failed)", name, caught ? "caught" : "missed", report->failures,
+               report->count);
+    return finish_result(options, to->paths.text, r, to->format);
 }
 
 /* 1 when the fault was noticed, 0 when it was missed: the exit codes of a check that is itself checked. */
@@ -280,7 +266,8 @@ static int run(const common_options *options)
         status = say_error(options, &error);
     }
     if (status == EXIT_OK) status = draw_report(options, &output.paths, &report);
-    if (status == EXIT_OK) status = print_report(options, &output, &verify, &report);
+    if (status == EXIT_OK)
+        status = finish_result(options, output.paths.text, verify_result(&report, &verify), output.format);
     if (status == EXIT_OK && report.failures) {
         print_repeat_command(options);
         status = EXIT_CHECK_FAILED;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/verify/verify_output.h"
-#include "output/text_table.h"
 
 #include <string.h>
 
@@ -41,15 +40,17 @@ static json_t *describe_tier(deberta_isa isa, bool verified)
     return object;
 }
 
-json_t *verify_report_json(const verify_report *report, const verify_options *verify)
+static void describe(const verify_report *report, const verify_options *verify, result *r)
 {
     json_t *rows = json_array(), *tiers = json_array();
     for (size_t k = 0; k < report->count; k++)
         json_array_append_new(rows, describe_row(&report->rows[k], report->errors_only));
     for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++)
         json_array_append_new(tiers, describe_tier((deberta_isa)t, verify->tiers[t]));
-    return json_pack("{s:s, s:I, s:I, s:o, s:o}", "schema", "deberta-verify/1", "checks", (json_int_t)report->count,
-                     "failures", (json_int_t)report->failures, "tiers", tiers, "results", rows);
+    result_set(r, "checks", json_integer((json_int_t)report->count));
+    result_set(r, "failures", json_integer((json_int_t)report->failures));
+    result_set(r, "tiers", tiers);
+    result_set(r, "results", rows);
 }
 
 /* ------------------------------------------------------------------------------------------------------------ text */
@@ -57,21 +58,20 @@ json_t *verify_report_json(const verify_report *report, const verify_options *ve
 /* "scalar_fma" is scalar's, for processors with FMA. */
 static bool is_of_tier(const char *kernel, const char *tier) { return strncmp(kernel, tier, strlen(tier)) == 0; }
 
-static void print_tiers(const verify_options *verify, FILE *out)
+static void say_tiers(const verify_options *verify, result *r)
 {
     for (int t = DEBERTA_ISA_SCALAR; t < DEBERTA_ISA_COUNT; t++) {
         const deberta_isa isa = (deberta_isa)t;
         const char *missing = deberta_isa_missing(isa), *own = deberta_isa_name(isa), *name, *from;
         if (missing || !verify->tiers[t]) {
-            fprintf(out, "tier %s: not verified, %s\n", own, missing ? missing : "not asked for");
+            result_say(r, "tier %s: not verified, %s", own, missing ? missing : "not asked for");
             continue;
         }
         size_t slots = 0, of_its_own = 0;
         for (; deberta_kernel_name(isa, slots, &from); slots++) of_its_own += is_of_tier(from, own);
-        fprintf(out, "tier %s: %zu of %zu kernels are its own", own, of_its_own, slots);
+        result_say(r, "tier %s: %zu of %zu kernels are its own", own, of_its_own, slots);
         for (size_t k = 0; (name = deberta_kernel_name(isa, k, &from)); k++)
-            if (!is_of_tier(from, own)) fprintf(out, ", %s is %s", name, from);
-        fputc('\n', out);
+            if (!is_of_tier(from, own)) result_say_more(r, ", %s is %s", name, from);
     }
 }
 
@@ -95,60 +95,60 @@ static bool tiers_of(const verify_report *report, size_t k, char text[64])
     return true;
 }
 
-static void add_error_cells(text_table *table, const verify_row *row, bool wide)
-{
-    const double numbers[] = {row->worst, row->percentile_999, row->limit, row->worst_ulp, row->ulp_999};
-    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
-        if (row->has_error)
-            text_table_add(table, "%.3g", numbers[k]);
-        else
-            text_table_add(table, "%s", "");
+/* Where the worst is takes a third of a line: in the plain table only failures say it. Errors are texts, since they may
+ * be infinite. */
+#define SUBJECT_COLUMNS                                                                                                \
+    {"what", NULL, COLUMN_TEXT, NULL, 0}, {"isa", NULL, COLUMN_TEXT, NULL, 0},                                         \
+    {                                                                                                                  \
+        "values", NULL, COLUMN_INTEGER, NULL, 0                                                                        \
     }
-    if (wide) text_table_add(table, "%s", row->where);
-}
+#define ERROR_COLUMNS                                                                                                  \
+    {"worst", NULL, COLUMN_TEXT, NULL, 0}, {"p99.9", NULL, COLUMN_TEXT, NULL, 0},                                      \
+        {"limit", NULL, COLUMN_TEXT, NULL, 0}, {"worst ULP", NULL, COLUMN_TEXT, NULL, 0},                              \
+        {"p99.9 ULP", NULL, COLUMN_TEXT, NULL, 0}, {"worst at", NULL, COLUMN_TEXT, NULL, NOT_IN_TEXT | NOT_IN_LATEX},  \
+    {                                                                                                                  \
+        .name = NULL                                                                                                   \
+    }
+static const result_column errors_alone[] = {SUBJECT_COLUMNS, ERROR_COLUMNS},
+                           bits_and_errors[] = {
+                               SUBJECT_COLUMNS, {"bits differ", NULL, COLUMN_INTEGER, NULL, 0}, ERROR_COLUMNS};
 
-static bool print_table(const verify_report *report, FILE *out, result_format format)
+static void add_table(const verify_report *report, result *r)
 {
-    /* Where the worst is takes a third of a line: in the plain table only failures say it. */
-    const bool wide = format == RESULT_CSV || format == RESULT_MARKDOWN;
-    static const char *const titles[] = {"what",  "isa",   "values",    "bits differ", "worst",
-                                         "p99.9", "limit", "worst ULP", "p99.9 ULP",   "worst at"};
-    enum { BITS = 3 };
-    const size_t columns = sizeof titles / sizeof *titles - !wide;
-    text_table table = text_table_make(columns - report->errors_only);
+    result_table *table = result_add_table(r, NULL, NULL, report->errors_only ? errors_alone : bits_and_errors);
     char tiers[64];
-    for (size_t k = 0; k < columns; k++)
-        if (k != BITS || !report->errors_only) text_table_add(&table, "%s", titles[k]);
     for (size_t k = 0; k < report->count; k++) {
         const verify_row *row = &report->rows[k];
         if (!tiers_of(report, k, tiers)) continue;
-        text_table_add(&table, "%s", row->subject);
-        text_table_add(&table, "%s", tiers);
-        text_table_add(&table, "%zu", row->values);
-        if (!report->errors_only) text_table_add(&table, "%zu", row->differing);
-        add_error_cells(&table, row, wide);
+        cell_text(table, "%s", row->subject);
+        cell_text(table, "%s", tiers);
+        cell_integer(table, (int64_t)row->values);
+        if (!report->errors_only) cell_integer(table, (int64_t)row->differing);
+        const double errors[] = {row->worst, row->percentile_999, row->limit, row->worst_ulp, row->ulp_999};
+        for (size_t e = 0; e < sizeof errors / sizeof *errors; e++)
+            if (row->has_error)
+                cell_text(table, "%.3g", errors[e]);
+            else
+                cell_none(table);
+        cell_text(table, "%s", row->where);
     }
-    const bool fine = text_table_print(&table, out, format);
-    text_table_free(&table);
-    return fine;
 }
 
-static void print_failures(const verify_report *report, FILE *out)
+static void say_failures(const verify_report *report, result *r)
 {
     for (size_t k = 0; k < report->count; k++) {
         const verify_row *row = &report->rows[k];
         if (row->passed) continue;
-        fprintf(out, "FAILED %s, %s: ", row->subject, deberta_isa_name(row->tier));
+        result_say(r, "FAILED %s, %s: ", row->subject, deberta_isa_name(row->tier));
         if (!report->errors_only)
-            fprintf(out, "%zu of %zu values have other bits than scalar%s", row->differing, row->values,
-                    row->has_error ? "; " : "");
-        if (row->has_error) fprintf(out, "error %.3g, limit %.3g, at %s", row->worst, row->limit, row->where);
-        fputc('\n', out);
+            result_say_more(r, "%zu of %zu values have other bits than scalar%s", row->differing, row->values,
+                            row->has_error ? "; " : "");
+        if (row->has_error) result_say_more(r, "error %.3g, limit %.3g, at %s", row->worst, row->limit, row->where);
     }
 }
 
 /* The one that comes nearest to its limit. */
-static void print_worst(const verify_report *report, FILE *out)
+static void say_worst(const verify_report *report, result *r)
 {
     const verify_row *worst = NULL;
     for (size_t k = 0; k < report->count; k++) {
@@ -157,44 +157,39 @@ static void print_worst(const verify_report *report, FILE *out)
             worst = row;
     }
     if (worst)
-        fprintf(out, "nearest to its limit: %s, %.3g of %.3g, at %s\n", worst->subject, worst->worst, worst->limit,
-                worst->where);
+        result_say(r, "nearest to its limit: %s, %.3g of %.3g, at %s", worst->subject, worst->worst, worst->limit,
+                   worst->where);
 }
 
 /* p99.9 of one quantity of one model, layer after layer. */
-static void print_growth(const verify_report *report, FILE *out)
+static void say_growth(const verify_report *report, result *r)
 {
     for (size_t k = 0; k < report->count; k++) {
         const verify_row *first = &report->rows[k];
         if (strcmp(first->place.quantity, "hidden") != 0 || first->place.layer != 0 || !first->has_error) continue;
         if (k > 0 && first->tier != report->rows[0].tier) continue;
-        fprintf(out, "growth%s%s, p99.9 of hidden states by layer:", *first->place.model ? " in " : "",
-                first->place.model);
+        result_say(r, "growth%s%s, p99.9 of hidden states by layer:", *first->place.model ? " in " : "",
+                   first->place.model);
         for (size_t j = k; j < report->count; j++) {
             const verify_row *row = &report->rows[j];
             if (row->tier == first->tier && strcmp(row->place.model, first->place.model) == 0 &&
                 strcmp(row->place.quantity, "hidden") == 0)
-                fprintf(out, " %.3g", row->percentile_999);
+                result_say_more(r, " %.3g", row->percentile_999);
         }
-        fputc('\n', out);
     }
 }
 
-bool verify_report_print(const verify_report *report, const verify_options *verify, FILE *out, result_format format)
+result *verify_result(const verify_report *report, const verify_options *verify)
 {
-    const bool text = format == RESULT_TEXT || format == RESULT_MARKDOWN;
-    if (text) {
-        fprintf(out, "errors against float64 in eps x sum of |terms| (kernels) or eps x largest magnitude (models), "
-                     "eps = 2^-23,\nand in units of the last place of each value\n\n");
-        print_tiers(verify, out);
-        fputc('\n', out);
-    }
-    if (!print_table(report, out, format)) return false;
-    if (!text) return true;
-    fputc('\n', out);
-    print_failures(report, out);
-    print_growth(report, out);
-    print_worst(report, out);
-    fprintf(out, "%zu checks, %zu failed\n", report->count, report->failures);
-    return true;
+    result *r = result_new("deberta-verify/1");
+    describe(report, verify, r);
+    result_say(r, "errors against float64 in eps x sum of |terms| (kernels) or eps x largest magnitude (models), "
+                  "eps = 2^-23,\nand in units of the last place of each value\n");
+    say_tiers(verify, r);
+    add_table(report, r);
+    say_failures(report, r);
+    say_growth(report, r);
+    say_worst(report, r);
+    result_say(r, "%zu checks, %zu failed", report->count, report->failures);
+    return r;
 }

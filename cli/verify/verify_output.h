@@ -2,16 +2,12 @@
 #ifndef CLI_VERIFY_VERIFY_OUTPUT_H
 #define CLI_VERIFY_VERIFY_OUTPUT_H
 
-#include <jansson.h>
-#include <stdio.h>
-
-#include "command/result_output.h"
 #include "check/verify.h"
+#include "output/result.h"
 
-/* {"schema": "deberta-verify/1", "checks", "failures", "tiers": [...], "results": [...]} */
-json_t *verify_report_json(const verify_report *report, const verify_options *verify);
-/* In every format but JSON. Tiers that agree in every number share a row. False if memory ran out. */
-bool verify_report_print(const verify_report *report, const verify_options *verify, FILE *out, result_format format);
+/* {"schema": "deberta-verify/1", "checks", "failures", "tiers": [...], "results": [...]}; in the other formats tiers
+ * that agree in every number share a row. The caller frees it. */
+result *verify_result(const verify_report *report, const verify_options *verify);
 
 /* A line a quantity, over the layers: of one model the median, the 99.9th percentile and the worst, of several the
  * second. DEBERTA_E_ARGUMENT if nothing has a layer. report: verify_report. */
