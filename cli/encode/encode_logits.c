@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "core/base/status.h"
+
 /* The asked positions, and the row of the tensor where the logits of each belong. */
 typedef struct logits_places {
     size_t count;
@@ -48,7 +50,7 @@ static void list_places(logits_places *places, const input_batch *input, deberta
 }
 
 deberta_status encode_logits(deberta_session *session, const deberta_model *model, deberta_task task,
-                             const input_batch *input, size_t block_bytes, export_file *file, size_t tensor,
+                             const input_batch *input, size_t block_bytes, logits_visit visit, void *context,
                              deberta_error *err)
 {
     if (input->tokens == 0) return DEBERTA_OK;
@@ -65,7 +67,7 @@ deberta_status encode_logits(deberta_session *session, const deberta_model *mode
         count = places.count - done < block ? places.count - done : block;
         status = deberta_task_logits(session, task, places.positions + done, count, logits, width, err);
         for (size_t i = 0; status == DEBERTA_OK && i < count; i++)
-            status = export_write(file, tensor, places.rows[done + i] * width, logits + i * width, width, err);
+            status = visit(context, places.rows[done + i], places.positions[done + i], logits + i * width, err);
     }
     free(logits);
     free(places.positions);
