@@ -18,8 +18,10 @@ enum { SWEEP_DEFAULT_REPETITIONS = 7, SWEEP_MAX_SAMPLES = 10000, SWEEP_DEFAULT_L
 #define SWEEP_DEFAULT_MIN_SECONDS 0.2
 
 typedef struct sweep_state {
-    const char *what; /* "opening the model", "limits of the machine", "memory", "time", "stages" */
-    double done;      /* share of the whole that is behind us, 0 ... 1; grows */
+    /* "opening the model", "limits of the machine", or "memory", "time", "stages" of a point: "time: n = 128, batch 1,
+     * 5 layers, avx2, 1 thread, attention full". Valid during the call. */
+    const char *what;
+    double done; /* share of the whole that is done, 0 ... 1; grows */
     double elapsed_s;
     double remaining_s; /* estimate; negative: unknown yet */
 } sweep_state;

@@ -123,7 +123,7 @@ deberta_status sweep_probe_all(sweep *s, deberta_error *err)
         sweep_point *p = &s->list.points[i];
         deberta_error inner = {0};
         probe_answer answer = {0};
-        sweep_tell(s, "memory", true);
+        sweep_tell(s, "memory", p);
         set_starts(s, p);
         probe_request request = {.sweep = s, .point = p};
         deberta_status status =
@@ -221,7 +221,7 @@ static deberta_status take_samples(sweep *s, sweep_point *p, deberta_session *se
         if (s->options->cold) empty_caches(s);
         DEBERTA_TRY(encode(s, p, session, &outputs, &p->samples[p->taken], err));
         p->taken++;
-        if (p->estimate > SLOW_SECONDS) sweep_tell(s, "time", true);
+        if (p->estimate > SLOW_SECONDS) sweep_tell(s, "time", p);
     }
     machine_counters after = machine_read_counters();
     double wall = after.wall - before.wall;
@@ -263,7 +263,7 @@ deberta_status sweep_sample_all(sweep *s, deberta_error *err)
         for (size_t i = 0; i < s->list.count && status == DEBERTA_OK && !s->stopped; i++) {
             sweep_point *p = &s->list.points[order[i]];
             if (p->samples && p->taken == p->wanted) continue;
-            sweep_tell(s, "time", true);
+            sweep_tell(s, "time", p);
             if (!s->stopped) status = visit(s, p, err);
             again = true;
         }
@@ -338,7 +338,7 @@ deberta_status sweep_profile_all(sweep *s, deberta_error *err)
         deberta_session *session = NULL;
         deberta_error inner = {0};
         if (p->taken == 0) continue;
-        sweep_tell(s, "stages", true);
+        sweep_tell(s, "stages", p);
         set_starts(s, p);
         deberta_status status = open_session(s, p, true, &session, &inner);
         if (status == DEBERTA_OK) status = profile_session(s, p, session, &inner);

@@ -1,5 +1,6 @@
 /* How far a sweep is, and how long it will take. SPDX-License-Identifier: MIT */
 #include <math.h>
+#include <stdio.h>
 
 #include "bench/sweep_work.h"
 #include "bench/timer.h"
@@ -27,11 +28,15 @@ static double remaining_seconds(const sweep *s)
     return sum;
 }
 
-void sweep_tell(sweep *s, const char *what, bool knows_points)
+void sweep_tell(sweep *s, const char *what, const sweep_point *point)
 {
     if (!s->options->progress) return;
+    char where[160], text[200];
     sweep_state state = {.what = what, .elapsed_s = timer_now() - s->began, .remaining_s = -1};
-    if (knows_points) {
+    if (point) {
+        sweep_point_describe(point, where, sizeof where);
+        snprintf(text, sizeof text, "%s: %s", what, where);
+        state.what = text;
         state.remaining_s = remaining_seconds(s);
         s->reported = fmax(s->reported, state.elapsed_s / (state.elapsed_s + state.remaining_s));
     }

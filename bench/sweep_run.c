@@ -62,7 +62,7 @@ static deberta_status measure_roofs(sweep *s, machine_sheet *sheet, deberta_erro
 
 static deberta_status run(sweep *s, bench_results *results, deberta_error *err)
 {
-    sweep_tell(s, "opening the model", false);
+    sweep_tell(s, "opening the model", NULL);
     double opening = timer_now();
     DEBERTA_TRY(open_model(s, err));
     results->load_s = timer_now() - opening;
@@ -70,7 +70,7 @@ static deberta_status run(sweep *s, bench_results *results, deberta_error *err)
     DEBERTA_TRY(
         sweep_points_make(&s->list, s->options, &s->info, executor_default_threads(&results->sheet.topology), err));
     DEBERTA_TRY(make_input(s, err));
-    sweep_tell(s, "limits of the machine", false);
+    sweep_tell(s, "limits of the machine", NULL);
     DEBERTA_TRY(measure_roofs(s, &results->sheet, err));
     DEBERTA_TRY(sweep_probe_all(s, err));
     if (s->options->cold) DEBERTA_TRY(sweep_prepare_cold(s, &results->sheet.topology, err));

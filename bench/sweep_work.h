@@ -38,8 +38,8 @@ static inline uint64_t sweep_random(sweep *s)
     return s->random * 0x2545F4914F6CDD1D;
 }
 
-/* Reports to the caller, who may stop the sweep by it. */
-void sweep_tell(sweep *s, const char *what, bool knows_points);
+/* Reports to the caller, who may stop the sweep by it. point: at work on this one, NULL before there are any. */
+void sweep_tell(sweep *s, const char *what, const sweep_point *point);
 
 /* Each point once, in a process of its own: memory, checksum, a first idea of its time. */
 deberta_status sweep_probe_all(sweep *s, deberta_error *err);

@@ -137,7 +137,8 @@ static int refuse_surplus(const common_options *options)
     if (last && last->value[0] == '-')
         return say_usage(options, "unexpected argument '%s': --%s needs a value (%s) and took '%s'", surplus,
                          last->option->name, last->option->value, last->value);
-    return say_usage(options, "unexpected argument '%s'", surplus);
+    const bool is_text = strchr(surplus, ' ') && options_find(options->command, "text");
+    return say_usage(options, "unexpected argument '%s'%s", surplus, is_text ? "; a text is given with --text" : "");
 }
 
 static bool was_given(const option_scan *scan, const char *common_name)

@@ -113,12 +113,11 @@ static double draw_chart_notes(draw_list *list, const figure_style *style, const
 
 /* What stands around a plot area, for all panels alike, so that areas line up. */
 typedef struct surroundings {
-    double left, right, above, below; /* above: the title, and the panel's own legend over it */
-    double legend;
+    double left, right, above, below; /* above: the title */
 } surroundings;
 
 static surroundings measure_surroundings(draw_list *list, const chart_figure *spec, const figure_style *style,
-                                         bool shared, double width, double height)
+                                         double width, double height)
 {
     surroundings around = {.above = 1.4};
     draw_font bold = figure_bold_font(style), small = figure_small_font(style);
@@ -130,21 +129,43 @@ static surroundings measure_surroundings(draw_list *list, const chart_figure *sp
         around.right =
             fmax(around.right, chart_axis_numbers_width(list, &p.x, &small) / 2); /* of a number at the very end */
         if (panel->title || spec->panel_letters) around.above = fmax(around.above, 1.4 + draw_type_height(&bold));
-        if (!shared) around.legend = fmax(around.legend, legend_rows(list, panel, style, 0, 0, width, false));
     }
-    around.above += around.legend > 0 ? around.legend + 0.8 : 0;
     return around;
 }
 
+/* The highest of the legends over the panels of a line, and the space under it. */
+static double line_legend(draw_list *list, const chart_figure *spec, const figure_style *style, size_t first,
+                          size_t columns, double width)
+{
+    double highest = 0;
+    for (size_t k = first; k < first + columns && k < spec->panel_count; k++)
+        highest = fmax(highest, legend_rows(list, &spec->panels[k], style, 0, 0, width, false));
+    return highest > 0 ? highest + 0.8 : 0;
+}
+
+/* Side by side as many as are 50 mm wide, or 38 where that would be more than three lines; lines of equal length where
+ * that takes no more of them. */
+static size_t choose_columns(const chart_figure *spec, const figure_style *style)
+{
+    const size_t count = spec->panel_count;
+    if (spec->columns) return spec->columns < count ? spec->columns : count;
+    size_t columns = (size_t)fmax(1, style->width_mm / 50);
+    if (count > 3 * columns) columns = (size_t)fmax(1, style->width_mm / 38);
+    if (columns > count) columns = count;
+    const size_t lines = (count + columns - 1) / columns;
+    return (count + lines - 1) / lines;
+}
+
 static void draw_panel(draw_list *list, const chart_figure *spec, const figure_style *style, size_t index,
-                       draw_rect area, double legend, bool shared, figure_notes *notes)
+                       draw_rect area, bool shared, figure_notes *notes)
 {
     const chart_panel *panel = &spec->panels[index];
     chart_plot p = chart_plot_make(list, panel, style, area);
     char letter[8];
     figure_letter(index, letter);
     draw_group(list, panel->title ? panel->title : "chart");
-    double raised = shared ? 1.4 : legend + 2; /* over the panel's own legend */
+    const double legend = shared ? 0 : legend_rows(list, panel, style, 0, 0, area.width, false);
+    double raised = legend > 0 ? legend + 2 : 1.4; /* over the panel's own legend */
     figure_panel_title(list, style, spec->panel_letters ? letter : NULL, panel->title, area.x, area.y - raised,
                        area.width);
     if (!shared) legend_rows(list, panel, style, area.x, area.y - 1 - legend, area.width, true);
@@ -157,14 +178,13 @@ deberta_status chart_layout(draw_list *list, const void *chart, figure_notes *no
     const chart_figure *spec = chart;
     DEBERTA_TRY(check_chart(spec, err));
     figure_style style = figure_defaults(&spec->style);
-    size_t columns = spec->columns ? spec->columns : (size_t)fmax(1, style.width_mm / 50);
-    if (columns > spec->panel_count) columns = spec->panel_count;
+    const size_t columns = choose_columns(spec, &style);
     double each = (style.width_mm - 2 * margin) / (double)columns, width = each, height = 30;
     surroundings around = {0};
     bool shared = legend_is_shared(spec);
     for (int pass = 0; pass < 2; pass++) { /* margins depend on the ticks, the ticks on the width */
         height = spec->panel_height > 0 ? spec->panel_height : fmin(fmax(0.62 * width, 25), 90);
-        around = measure_surroundings(list, spec, &style, shared, width, height);
+        around = measure_surroundings(list, spec, &style, width, height);
         width = each - around.left - around.right - (columns > 1 ? 2 : 0);
     }
     if (width < 10)
@@ -176,14 +196,17 @@ deberta_status chart_layout(draw_list *list, const void *chart, figure_notes *no
     double full = style.width_mm - 2 * margin,
            legend = shared ? legend_rows(list, &spec->panels[0], &style, margin, top, full, true) : 0;
     top += legend > 0 ? legend + 0.8 : 0;
-    size_t rows = (spec->panel_count + columns - 1) / columns;
-    double step = around.above + height + around.below + 3;
+    double own = 0;
     for (size_t k = 0; k < spec->panel_count; k++) {
-        draw_rect area = {margin + (double)(k % columns) * each + around.left,
-                          top + (double)(k / columns) * step + around.above, width, height};
-        draw_panel(list, spec, &style, k, area, around.legend, shared, notes);
+        if (k % columns == 0) {
+            if (k > 0) top += height + around.below + 3;
+            own = shared ? 0 : line_legend(list, spec, &style, k, columns, width);
+            top += around.above + own;
+        }
+        draw_rect area = {margin + (double)(k % columns) * each + around.left, top, width, height};
+        draw_panel(list, spec, &style, k, area, shared, notes);
     }
-    double bottom = draw_chart_notes(list, &style, notes, top + (double)rows * step - 3);
+    double bottom = draw_chart_notes(list, &style, notes, top + height + around.below);
     draw_set_page(list, style.width_mm, bottom + margin);
     return DEBERTA_OK;
 }

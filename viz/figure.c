@@ -106,8 +106,9 @@ void figure_panel_title(draw_list *list, const figure_style *style, const char *
         x += step;
         room -= step;
     }
-    if (title)
-        draw_text_within(list, title, (draw_place){x, y, DRAW_START, DRAW_BASELINE, 0}, letter ? &plain : &bold, room);
+    draw_font font = letter ? plain : bold;
+    while (title && font.size > FIGURE_SMALLEST_TYPE && draw_measure(list, title, &font) > room) font.size -= 0.5;
+    if (title) draw_text_within(list, title, (draw_place){x, y, DRAW_START, DRAW_BASELINE, 0}, &font, room);
 }
 
 void figure_cell_notes(const figure_notes *notes, byte_buffer *text)

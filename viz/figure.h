@@ -63,7 +63,8 @@ double figure_title(draw_list *list, const figure_style *style);
 /* Writes text and style->note as a footnote at y, small and grey, broken to the page width, if there is anything to
  * say. Returns the y beneath; empties text. */
 double figure_write_notes(draw_list *list, const figure_style *style, double y, byte_buffer *text);
-/* Title of a panel, baseline at (x, y): bold, or in plain type after a bold letter (NULL: none). Cut to room. */
+/* Title of a panel, baseline at (x, y): bold, or in plain type after a bold letter (NULL: none). Smaller, and then
+ * cut, where room is scarce. */
 void figure_panel_title(draw_list *list, const figure_style *style, const char *letter, const char *title, double x,
                         double y, double room);
 /* Appends a sentence for every note about cells (pooled, clipped, not finite), each ending in a space. */

@@ -2,6 +2,7 @@
  * A config.json is enough, but for --behaviour and --influence. SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "command/ablate.h"
 #include "cli/commands.h"
@@ -158,8 +159,9 @@ static int plot(const field_request *request, const field_findings *f)
         "K = %zu. Attention is global; unambiguous relative position is what is bounded. Formulas give a number of "
         "tokens; beside the band half of it is drawn to each side.",
         f->field.rule.span);
-    return output_draw(options, request->plots.items, request->plots.count, DRAWING(receptive_field_draw), f, f->model,
-                       note);
+    const char *slash = strrchr(f->model, '/'); /* of a folder its name, not where it is */
+    return output_draw(options, request->plots.items, request->plots.count, DRAWING(receptive_field_draw), f,
+                       slash && slash[1] ? slash + 1 : f->model, note);
 }
 
 static int check_request(const field_request *request)

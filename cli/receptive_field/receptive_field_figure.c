@@ -52,14 +52,33 @@ static void add_bands(chart_columns *c, const field_findings *f)
         }
 }
 
+static bool same_widths(const field_findings *f, int one, int other)
+{
+    bool same = true;
+    for (size_t n = 1; n <= f->layers && same; n++) same = width_of(f, one, n) == width_of(f, other, n);
+    return same;
+}
+
+/* "run = unique set = 161": definitions that agree are one line, named for all of them. NULL: named before. */
+static const char *definitions_name(chart_columns *c, const field_findings *f, int definition)
+{
+    const char *names = definition_titles[definition];
+    for (int k = 0; k < definition; k++)
+        if (same_widths(f, k, definition)) return NULL;
+    for (int k = definition + 1; k < FIELD_DEFINITIONS; k++)
+        if (same_widths(f, k, definition)) names = chart_text(c, "%s = %s", names, definition_titles[k]);
+    return chart_text(c, "%s = %.0f", names, width_of(f, definition, f->layers));
+}
+
 static void add_widths(chart_columns *c, const field_findings *f)
 {
     chart_add_panel(c, (chart_panel){.title = "how many, and the quoted formulas",
                                      .x = layer_axis,
                                      .y = {.label = "tokens", .from_zero = true}});
     for (int k = 0; k < FIELD_DEFINITIONS; k++) {
-        const char *name = chart_text(c, "%s = %.0f", definition_titles[k], width_of(f, k, f->layers));
-        chart_add_series(c, (chart_series){.name = name, .kind = CHART_LINE});
+        const char *name = definitions_name(c, f, k);
+        if (!name) continue;
+        chart_add_series(c, (chart_series){.name = name, .kind = CHART_LINE, .look = (size_t)k + 1});
         for (size_t n = 1; n <= f->layers; n++) chart_add_point(c, (double)n, width_of(f, k, n));
     }
     for (int k = 0; k < FIELD_FORMULAS; k++) {

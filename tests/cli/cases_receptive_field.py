@@ -138,6 +138,8 @@ def test_figures(bench):
         bench.fine("receptive-field", ".", "--plot", "field." + suffix)
         check(os.path.getsize("field." + suffix) > 1000, f"--plot .{suffix}")
     bench.expect(2, "receptive-field", ".", "--plot", "field.doc")
+    bench.fine("receptive-field", os.path.join(bench.root, "models", "demo"), "--plot", "demo.svg")
+    contains(bench.read("demo.svg"), ">run = unique set = contiguous = hull = 161<", ">demo</text>")  # one line for what agrees, no path
     check_drawn_aliases(bench)
 
 

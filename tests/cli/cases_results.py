@@ -714,7 +714,7 @@ def progress_on_a_terminal(bench):
         bench.start("bench", "synthetic:v3-xsmall,vocab=50,layers=4", "-n", "256", "--reps", "3", "--min-time", "1.5", "--no-peak",
                     stdout=subprocess.DEVNULL, stderr=stderr).wait(timeout=120)
         found = said()
-    assert b"s left" in found, found
+    assert b"s left" in found and b"time: n = 256, batch 1, 4 layers" in found, found
 
 
 def progress_that_is_not_wanted(bench):

@@ -233,6 +233,50 @@ static void axes_end_at_zero(void **state)
 }
 
 /* Nothing to be joined to: as a line it would not be seen. */
+/* Where the titles of four panels begin: (x, y) each, and the page. */
+static size_t title_places(const chart_figure *spec, double places[][2])
+{
+    draw_list *list = NULL;
+    figure_notes notes = {0};
+    size_t found = 0;
+    assert_int_equal(draw_list_create(&list, draw_trace_ruler(), NULL), DEBERTA_OK);
+    assert_int_equal(chart_layout(list, spec, &notes, NULL), DEBERTA_OK);
+    byte_buffer trace = {0};
+    assert_int_equal(draw_trace(list, &trace, NULL), DEBERTA_OK);
+    byte_buffer_append(&trace, "", 1);
+    for (const char *line = (const char *)trace.data; line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+        const size_t length = strcspn(line, "\n");
+        if (length < 8 || strncmp(line + length - 7, "\"title\"", 7) != 0 || strncmp(line, "text ", 5) != 0) continue;
+        assert_int_equal(sscanf(line, "text %lf %lf", &places[found][0], &places[found][1]), 2);
+        found++;
+    }
+    byte_buffer_free(&trace);
+    draw_list_free(&list);
+    return found;
+}
+
+/* No panel alone in the last of two lines, two beside each other in a column of a paper, and no title far above its
+ * axes because the panel beside it has a legend. */
+static void panels_stand_in_even_lines(void **state)
+{
+    (void)state;
+    static const char long_name[] = "a name that takes a line of its own";
+    const double y[] = {1, 2, 3};
+    const chart_series named[] = {{.name = long_name, .y = y, .count = 3}, {.name = long_name + 2, .y = y, .count = 3}},
+                       lone = {.name = "one", .y = y, .count = 3};
+    chart_panel panels[4];
+    double at[8][2];
+    for (size_t k = 0; k < 4; k++)
+        panels[k] = (chart_panel){.title = "title", .series = k ? &lone : named, .series_count = k ? 1 : 2};
+    const double widths[] = {174, 85};
+    for (size_t w = 0; w < 2; w++) {
+        const chart_figure spec = {.style = {.width_mm = widths[w]}, .panels = panels, .panel_count = 4};
+        assert_int_equal(title_places(&spec, at), 4);
+        assert_true(at[0][0] == at[2][0] && at[1][0] == at[3][0] && at[0][0] < at[1][0]);
+        assert_true(at[0][1] < at[1][1] && at[2][1] == at[3][1] && at[1][1] < at[2][1]);
+    }
+}
+
 static void a_lone_point_of_a_curve_is_drawn(void **state)
 {
     (void)state;
@@ -336,6 +380,7 @@ int main(void)
         cmocka_unit_test(points_that_cannot_be_drawn_are_counted),
         cmocka_unit_test(forty_series_look_different),
         cmocka_unit_test(axes_end_at_zero),
+        cmocka_unit_test(panels_stand_in_even_lines),
         cmocka_unit_test(a_lone_point_of_a_curve_is_drawn),
         cmocka_unit_test(odd_data_still_make_a_chart),
         cmocka_unit_test(wrong_charts_are_refused),
