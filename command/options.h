@@ -179,6 +179,16 @@ void options_release(const common_options *options, option_memory *mark);
  * that say where results go and how they are written. NULL: out of memory. The caller frees it. */
 char *options_command_line(const common_options *options, bool with_outputs);
 
+/* A command called by another: its struct in its first state with one argument. Freed with options_free, not before
+ * what it was given. */
+common_options *options_begin(const command *command, const common_options *caller, const char *argument);
+/* The option that fills a member of the struct, as if it had been typed; text NULL: a flag. */
+void option_give(common_options *options, const void *member, const char *text);
+/* The option of this name as the caller was given it, if it was. member: of the caller. */
+void option_inherit(common_options *options, const common_options *caller, const void *member);
+/* Fills the members and runs the command. Its exit code. */
+int options_run(common_options *options);
+
 /* "microsoft" or "hf". */
 const char *reference_name(int reference);
 /* The last --out, or NULL: standard output. */

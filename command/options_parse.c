@@ -1,4 +1,5 @@
 /* Scanning a command line into options and arguments. SPDX-License-Identifier: MIT */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -213,4 +214,45 @@ int options_parse(common_options **out, const command *command, const struct com
         *out = options;
     if (!*out) options_free(&options);
     return status;
+}
+
+/* ------------------------------------------------------------------------------------- a command called by another */
+
+enum { MOST_GIVEN = 32 }; /* to one call */
+
+common_options *options_begin(const command *command, const common_options *caller, const char *argument)
+{
+    common_options *options = new_options(command, caller->commands, MOST_GIVEN, NULL);
+    if (!options) exit(say_no_memory(caller));
+    options->scan->arguments[options->argument_count++] = argument;
+    return options;
+}
+
+static void give(common_options *options, found_option found, const char *text)
+{
+    option_scan *scan = options->scan;
+    assert(found.option && !found.option->value == !text && scan->given_count < MOST_GIVEN);
+    scan->given[scan->given_count++] = (given_option){found.option, found.offset, text};
+}
+
+void option_give(common_options *options, const void *member, const char *text)
+{
+    const option *row = option_of_member(options, member);
+    assert(row);
+    give(options, option_find(options->command, row->name, strlen(row->name), 0), text);
+}
+
+void option_inherit(common_options *options, const common_options *caller, const void *member)
+{
+    for (size_t k = 0; option_given(caller, member) && k < caller->scan->given_count; k++) {
+        const given_option *given = &caller->scan->given[k];
+        if (given->option != option_of_member(caller, member)) continue;
+        give(options, option_find(options->command, given->option->name, strlen(given->option->name), 0), given->value);
+    }
+}
+
+int options_run(common_options *options)
+{
+    const int status = option_values_fill(options);
+    return status == EXIT_OK ? options->command->run(options) : status;
 }

@@ -21,17 +21,12 @@ extern const size_t explorer_html_bytes, explorer_css_bytes, explorer_js_bytes;
 enum { CELLS_BUDGET_BYTES = 29000000 };
 
 typedef struct page_writer {
+    const common_options *options;
     FILE *out;
     const explorer_contents *contents;
     deberta_error error;
     deberta_status status;
 } page_writer;
-
-char *explorer_path(const char *folder, const char *name)
-{
-    char *path = NULL;
-    return asprintf(&path, "%s/%s", folder, name) < 0 ? NULL : path;
-}
 
 const char *explorer_document_name(explorer_document document)
 {
@@ -105,17 +100,16 @@ static json_t *describe_series(void)
     return list;
 }
 
-static void add_file(json_t *list, const char *folder, const char *name, const char *what)
+static void add_file(const page_writer *page, json_t *list, const char *name, const char *what)
 {
     struct stat about;
-    char *path = explorer_path(folder, name);
-    if (path && stat(path, &about) == 0 && S_ISREG(about.st_mode))
+    const char *path = options_text(page->options, "%s/%s", page->contents->folder, name);
+    if (stat(path, &about) == 0 && S_ISREG(about.st_mode))
         json_array_append_new(
             list, json_pack("{s:s, s:s, s:I}", "name", name, "what", what, "bytes", (json_int_t)about.st_size));
-    free(path);
 }
 
-static json_t *describe_files(const explorer_contents *contents)
+static json_t *describe_files(const page_writer *page)
 {
     static const struct {
         explorer_document document;
@@ -130,17 +124,18 @@ static json_t *describe_files(const explorer_contents *contents)
         {DOCUMENT_LAYERS, "layers.json", "latency against layers, raw samples"},
         {DOCUMENT_LAYERS, "layers.png", "latency against layers, drawn"},
     };
+    const explorer_contents *contents = page->contents;
     json_t *list = json_array();
     for (size_t k = 0; k < contents->text_count; k++) {
         const explorer_text *text = &contents->texts[k];
         const size_t folder = strlen(contents->folder) + 1;
-        add_file(list, contents->folder, text->data + folder, "exact components and probabilities, float32");
-        add_file(list, contents->folder, text->figure + folder, "figure");
-        add_file(list, contents->folder, text->document + folder, "figure for print");
+        add_file(page, list, text->data + folder, "exact components and probabilities, float32");
+        add_file(page, list, text->figure + folder, "figure");
+        add_file(page, list, text->document + folder, "figure for print");
     }
     for (size_t k = 0; k < sizeof files / sizeof *files; k++)
-        if (contents->has_document[files[k].document]) add_file(list, contents->folder, files[k].name, files[k].what);
-    add_file(list, contents->folder, "commands.sh", "every command that made this folder");
+        if (contents->has_document[files[k].document]) add_file(page, list, files[k].name, files[k].what);
+    add_file(page, list, "commands.sh", "every command that made this folder");
     return list;
 }
 
@@ -163,13 +158,10 @@ static void put_documents(page_writer *page)
     for (int k = 0; k < DOCUMENT_COUNT; k++) {
         if (!page->contents->has_document[k]) continue;
         const char *document = explorer_document_name((explorer_document)k);
-        char name[32];
-        snprintf(name, sizeof name, "%s.json", document);
-        char *path = explorer_path(page->contents->folder, name);
-        json_t *value = path ? json_load_file(path, 0, NULL) : NULL;
+        json_t *value =
+            json_load_file(options_text(page->options, "%s/%s.json", page->contents->folder, document), 0, NULL);
         if (value) put_json(page, document, value);
         json_decref(value);
-        free(path);
     }
 }
 
@@ -188,7 +180,7 @@ static void put_data(page_writer *page)
         json_pack("{s:o, s:s, s:{s:s, s:s}, s:o, s:o, s:o, s:o, s:o}", "model", json_clean_text(contents->model),
                   "version", deberta_version(), "printed", "layers", contents->printed_layers, "heads",
                   contents->printed_heads, "palettes", describe_palettes(), "series", describe_series(), "texts", texts,
-                  "files", describe_files(contents), "steps", describe_steps(contents));
+                  "files", describe_files(page), "steps", describe_steps(contents));
     put_json(page, "page", about);
     json_decref(about);
 }
@@ -237,18 +229,11 @@ static void put_template(page_writer *page)
 int explorer_page_write(const common_options *options, const explorer_contents *contents)
 {
     text_output output = {0};
-    char *path = explorer_path(contents->folder, "index.html");
-    int status = path ? text_output_open(options, path, &output) : EXIT_SYSTEM;
-    if (status == EXIT_OK) {
-        page_writer page = {.out = output.file, .contents = contents};
-        put_template(&page);
-        if (page.status == DEBERTA_OK) {
-            status = text_output_close(options, &output);
-        } else {
-            text_output_discard(&output);
-            status = say_error(options, &page.error);
-        }
-    }
-    free(path);
-    return status;
+    const int status = text_output_open(options, options_text(options, "%s/index.html", contents->folder), &output);
+    if (status != EXIT_OK) return status;
+    page_writer page = {.options = options, .out = output.file, .contents = contents};
+    put_template(&page);
+    if (page.status == DEBERTA_OK) return text_output_close(options, &output);
+    text_output_discard(&output);
+    return say_error(options, &page.error);
 }

@@ -36,7 +36,5 @@ typedef struct explorer_contents {
 /* Writes folder/index.html from what lies in the folder. EXIT_OK or an exit code, after saying why. */
 int explorer_page_write(const common_options *options, const explorer_contents *contents);
 const char *explorer_document_name(explorer_document document);
-/* folder/name, in new memory. */
-char *explorer_path(const char *folder, const char *name);
 
 #endif

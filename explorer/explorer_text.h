@@ -9,8 +9,8 @@
 
 typedef struct explorer_text {
     const input_batch *input;
-    size_t row;                     /* of the input */
-    char *data, *figure, *document; /* paths: safetensors as `encode` writes them, PNG, PDF */
+    size_t row;                           /* of the input */
+    const char *data, *figure, *document; /* paths: safetensors as `encode` writes them, PNG, PDF */
 } explorer_text;
 
 /* Puts the attention of every layer and head into the page, one element each (id "cells-<text>-<layer>-<head>",

@@ -16,6 +16,17 @@ typedef struct isa_list {
     size_t count;
 } isa_list;
 
+enum { BENCH_MOST_MIXES = 64, BENCH_MOST_TERMS = 4 };
+
+/* Of a sweep, `deberta bench MODEL`. */
+typedef struct bench_options {
+    common_options common;
+    sweep_options sweep;
+    size_list mixes[BENCH_MOST_MIXES];
+    term_selection terms[BENCH_MOST_TERMS];
+    isa_list isas;
+} bench_options;
+
 extern const command command_bench_machine, command_bench_kernel, command_bench_schedule, command_bench_train,
     command_bench_compare, command_bench_plot; /* the last in a program with figures */
 

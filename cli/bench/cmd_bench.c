@@ -9,16 +9,6 @@
 #include "command/progress.h"
 #include "command/text_output.h"
 
-enum { MOST_MIXES = 64, MOST_TERMS = 4 };
-
-typedef struct bench_options {
-    common_options common;
-    sweep_options sweep;
-    size_list mixes[MOST_MIXES];
-    term_selection terms[MOST_TERMS];
-    isa_list isas;
-} bench_options;
-
 /* ----------------------------------------------------------------------------------------------------------- options */
 
 static int parse_batches(common_options *options, const char *text, void *list)
@@ -35,7 +25,7 @@ static int parse_mix(common_options *options, const char *text, void *mixes)
 {
     bench_options *o = (bench_options *)options;
     size_list *next = (size_list *)mixes + o->sweep.mix_count;
-    if (o->sweep.mix_count == MOST_MIXES) return option_wrong(options, mixes, "too many");
+    if (o->sweep.mix_count == BENCH_MOST_MIXES) return option_wrong(options, mixes, "too many");
     ++o->sweep.mix_count;
     return bench_parse_repeated(options, "--mix", text, 1 << 24, next);
 }
@@ -50,7 +40,7 @@ static int parse_terms(common_options *options, const char *text, void *target)
         deberta_error error;
         at += *at == ',' && at != text;
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
-        if (o->sweep.term_count == MOST_TERMS)
+        if (o->sweep.term_count == BENCH_MOST_TERMS)
             return option_wrong(options, target, "more than the four kinds there are");
         if (term_selection_from_name(&terms[o->sweep.term_count++], name, &error) != DEBERTA_OK)
             return option_wrong(options, target, "%s", error.message);

@@ -7,6 +7,7 @@
 #include "command/ablate.h"
 #include "cli/commands.h"
 #include "command/input/input.h"
+#include "cli/receptive_field/receptive_field_options.h"
 #include "cli/receptive_field/receptive_field_output.h"
 #include "command/open_model.h"
 #include "command/options.h"
@@ -24,15 +25,6 @@ enum {
     DEFAULT_BEHAVIOUR_LAYERS = 4,
     DEFAULT_BEHAVIOUR_TOKENS = 2200, /* v1's window over two layers fits */
 };
-
-typedef struct field_request {
-    reading_options reading; /* texts or ids: where influence is measured */
-    size_t tokens;           /* 0: distances of texts of any length */
-    size_t layers;           /* 0: the model's */
-    text_list plots;
-    bool behaviour, influence, rows;
-    size_t behaviour_layers, behaviour_tokens, influence_tokens, influence_sources;
-} field_request;
 
 static deberta_status find_out(field_findings *f, deberta_error *err)
 {
