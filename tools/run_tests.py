@@ -16,6 +16,7 @@ Stages, all of them after `build/` has been built:
     sanitizers        clang's address and undefined-behaviour sanitizers over the whole suite
     threads           the compiler's thread sanitizer over the tests in which threads meet
     contributing      the diffs of CONTRIBUTING.md, applied to a copy that is built and run
+    python            the Python package from its wheel, beside transformers, in an environment of its own (build-python)
 
 Emulated and sanitized programs run as `meson test --setup quick` would: fewer sizes, no long tests (tests/meson.build).
 Says which tiers ran, and how. The last line is `N passed, N failed, N skipped`.
@@ -348,6 +349,11 @@ def contributing():
     run("its diffs", [sys.executable, "tools/try_contributing.py"], of_tiers=False)
 
 
+def python_package():
+    say("the Python package, installed from its wheel")
+    run("tests/python", [sys.executable, "tests/python/run.py"], timeout=3000, of_tiers=False)
+
+
 # Name, what does it, the command without which it is skipped, whether --full takes it on this machine.
 STAGES = [
     ("native", native, "meson", True),
@@ -360,6 +366,7 @@ STAGES = [
     ("sanitizers", sanitizers, "clang", True),
     ("threads", threads, "setarch", True),
     ("contributing", contributing, "meson", True),
+    ("python", python_package, "ninja", True),
 ]
 
 

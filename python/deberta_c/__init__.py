@@ -1,0 +1,18 @@
+"""DeBERTa v1, v2 and v3 encoders on the CPU, and what happens inside them.
+
+    import deberta_c
+    m = deberta_c.Model("models/demo")
+    states = m.encode("a new store", components="all")
+    pipe = deberta_c.accelerate(transformers.pipeline("zero-shot-classification", model=...))
+
+SPDX-License-Identifier: MIT
+"""
+from ._abi import ask as _ask
+from ._errors import (ArgumentError, Error, FileError, FormatError, OutOfMemoryError, SystemRefusedError, UnsupportedError)
+from ._model import Model, Tokens
+from ._program import Figure, attention_figure, bench
+from .accelerate import accelerate, restore
+
+__version__: str = _ask("version").decode()
+__all__ = ["Model", "Tokens", "Figure", "accelerate", "restore", "attention_figure", "bench", "Error", "ArgumentError", "FileError",
+           "FormatError", "OutOfMemoryError", "SystemRefusedError", "UnsupportedError"]

@@ -1,0 +1,32 @@
+"""What the library refuses, each with its sentence. SPDX-License-Identifier: MIT"""
+
+
+class Error(Exception):
+    """Base of all; the text is one sentence: what, where, found, expected."""
+
+
+class ArgumentError(Error, ValueError):
+    """A wrong call: an id outside the vocabulary, an empty batch, a closed model."""
+
+
+class FileError(Error, OSError):
+    """A file is missing or unreadable."""
+
+
+class FormatError(Error, ValueError):
+    """A file is damaged, or not what its name says."""
+
+
+class UnsupportedError(Error, NotImplementedError):
+    """Understood, but not done."""
+
+
+class OutOfMemoryError(Error, MemoryError):
+    """Out of memory, or above the caller's limit."""
+
+
+class SystemRefusedError(Error, OSError):
+    """The operating system refused something else: a thread, a write."""
+
+
+ERRORS = {-1: ArgumentError, -2: FileError, -3: FormatError, -4: UnsupportedError, -5: OutOfMemoryError, -6: SystemRefusedError}

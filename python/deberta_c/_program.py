@@ -1,0 +1,92 @@
+"""What the program that comes with this package does best: measure, draw, describe. SPDX-License-Identifier: MIT
+
+Measuring must not share a process with Python, and drawing and receptive fields are no part of the library; their JSON and SVG are
+contracts (docs/json.md)."""
+from __future__ import annotations
+
+import html
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence
+
+from ._abi import HERE
+from ._errors import ERRORS, Error
+
+PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(HERE / "deberta")
+_CODES = {2: -1, 3: -3, 4: -6}  # exit codes: a wrong command line, bad input, the system
+
+
+def _words(options: Dict[str, Any]) -> List[str]:
+    """threads=2, layers=[0, 3], breakdown=True as --threads 2 --layers 0,3 --breakdown."""
+    words: List[str] = []
+    for name, value in options.items():
+        if value is None or value is False:
+            continue
+        words.append("--" + name.rstrip("_").replace("_", "-"))
+        if value is not True:
+            words.append(",".join(map(str, value)) if isinstance(value, (list, tuple, range)) else str(value))
+    return words
+
+
+def run(*arguments: str, **options: Any) -> bytes:
+    """Standard output of the program; what it refuses is an exception with its sentence."""
+    command = [PROGRAM, *arguments, "--quiet", *_words(options)]
+    try:
+        done = subprocess.run(command, capture_output=True, stdin=subprocess.DEVNULL)
+    except OSError as reason:
+        raise Error(f"{PROGRAM}: cannot be run: {reason.strerror}") from None
+    if done.returncode:
+        sentence = done.stderr.decode("utf-8", "replace").strip()
+        raise ERRORS.get(_CODES.get(done.returncode, 0), Error)(sentence or f"{' '.join(command)} ended with {done.returncode}")
+    return done.stdout
+
+
+def json_of(*arguments: str, **options: Any) -> Dict[str, Any]:
+    found: Dict[str, Any] = json.loads(run(*arguments, "--json", **options))
+    return found
+
+
+def bench(model: str, **options: Any) -> List[Dict[str, Any]]:
+    """Latency of `deberta bench`, one dictionary a point, as pandas.DataFrame takes them: model, isa, threads, layers, batch, n,
+    median_s, samples_s and the others of docs/json.md, deberta-bench/1. options: as of the program (tokens=[16, 128], threads=2)."""
+    rows: List[Dict[str, Any]] = json_of("bench", model, **options)["results"]
+    return rows
+
+
+class Figure:
+    """A figure as SVG; notebooks show it."""
+
+    def __init__(self, svg: bytes, title: str) -> None:
+        self.svg, self.title = svg, title
+
+    def _repr_svg_(self) -> str:
+        return self.svg.decode()
+
+    def _repr_html_(self) -> str:
+        text = self.svg.decode()
+        return f'<figure aria-label="{html.escape(self.title, quote=True)}">{text[text.index("<svg"):]}</figure>'
+
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Writes the SVG."""
+        Path(path).write_bytes(self.svg)
+
+
+def attention_figure(model: str, text: Optional[str] = None, kind: Optional[str] = None, pair: Optional[str] = None,
+                     **options: Any) -> Figure:
+    """A figure of `deberta attention` (docs/figures.md) of a text. kind: components (default), rollout, distances and others.
+    options: as of the program (layers=2, heads=[0, 1], font_size=9)."""
+    words: Sequence[str] = ["attention", *([kind] if kind else []), model, *(["--text", text] if text is not None else []),
+                            *(["--pair", pair] if pair is not None else [])]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "figure.svg"
+        run(*words, "--out", str(path), **options)
+        return Figure(path.read_bytes(), f"attention of: {text}" if text else "attention")
+
+
+def main() -> None:
+    """The program itself, for the command `deberta`."""
+    os.execv(PROGRAM, [PROGRAM, *sys.argv[1:]])

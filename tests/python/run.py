@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""The Python package as somebody gets it: a wheel is built, installed into a virtual environment of its own, and tested there.
+
+    tests/python/run.py [--work FOLDER] [pytest arguments]
+
+FOLDER (default build-python) keeps the environment, which is made anew when requirements.txt changes. Where packages cannot be installed,
+everything is skipped with a sentence. The last line is `N passed, N failed, N skipped`.
+
+SPDX-License-Identifier: MIT
+"""
+import argparse
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+LIMIT = 1200  # seconds for the installation of packages
+
+
+def skip(sentence):
+    print(f"skipped: {sentence}\n0 passed, 0 failed, 1 skipped")
+    sys.exit(0)
+
+
+def environment(work):
+    """Python of a virtual environment that has the requirements."""
+    text = (HERE / "requirements.txt").read_bytes()
+    stamp, folder = work / "requirements.sha256", work / "venv"
+    python = folder / "bin" / "python"
+    digest = hashlib.sha256(text).hexdigest()
+    if stamp.exists() and stamp.read_text() == digest and python.exists():
+        return python
+    shutil.rmtree(folder, ignore_errors=True)
+    try:
+        venv.create(folder, with_pip=True)
+    except (subprocess.CalledProcessError, OSError):
+        skip("this Python makes no virtual environments (Debian: apt-get install python3-venv)")
+    command = [python, "-m", "pip", "install", "-q", "--only-binary=:all:", "-r", HERE / "requirements.txt"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT)
+    except subprocess.TimeoutExpired:
+        skip(f"packages were not installed within {LIMIT} s")
+    if done.returncode:
+        skip("packages cannot be installed here: " + (done.stderr.strip().splitlines() or ["pip said nothing"])[-1])
+    stamp.write_text(digest)
+    return python
+
+
+def build_and_install(python, work):
+    """Installs a fresh wheel; None, or what went wrong."""
+    wheels = work / "wheels"
+    shutil.rmtree(wheels, ignore_errors=True)
+    inside = dict(os.environ, PATH=f"{python.parent}{os.pathsep}{os.environ['PATH']}")
+    for command in ([python, "-m", "pip", "wheel", "-q", "--no-build-isolation", "--no-deps", "-w", wheels, ROOT],
+                    [python, "-m", "pip", "install", "-q", "--no-deps", "--force-reinstall", "--no-index", "--find-links", wheels, "deberta_c"]):
+        done = subprocess.run(command, capture_output=True, text=True, env=inside)
+        if done.returncode:
+            return done.stdout[-3000:] + done.stderr[-3000:]
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser(add_help=True)
+    parser.add_argument("--work", type=Path, default=ROOT / "build-python")
+    options, rest = parser.parse_known_args()
+    work = options.work.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    python = environment(work)
+    problem = build_and_install(python, work)
+    if problem:
+        print(problem + "\n0 passed, 1 failed, 0 skipped")
+        return 1
+    # Not from the source tree, where the package would be found instead of the installed one; PATH has its tools.
+    own = dict(os.environ, PATH=f"{python.parent}{os.pathsep}{os.environ['PATH']}", DEBERTA_WHEELS=str(work / "wheels"))
+    for name in ("PYTHONPATH", "DEBERTA_LIBRARY", "DEBERTA_PROGRAM"):
+        own.pop(name, None)
+    done = subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "-rs", HERE, *rest], cwd=work, env=own,
+                          capture_output=True, text=True)
+    print(done.stdout[-20000:] + done.stderr[-3000:])
+    counts = {word: int(number) for number, word in re.findall(r"(\d+) (passed|failed|skipped|error)", done.stdout.rsplit("\n", 2)[-2] if done.stdout else "")}
+    failed = counts.get("failed", 0) + counts.get("error", 0)
+    print(f"{counts.get('passed', 0)} passed, {failed or int(done.returncode != 0)} failed, {counts.get('skipped', 0)} skipped")
+    return int(done.returncode != 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

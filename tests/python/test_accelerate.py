@@ -1,0 +1,273 @@
+"""accelerate() beside the model as it was: every head class, random configurations, padding, holes, wrong use. SPDX-License-Identifier: MIT"""
+import copy
+import gc
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import deberta_c
+from conftest import DEMO
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+V1, V2 = transformers.DebertaConfig, transformers.DebertaV2Config
+CLASSES = {V1: ["DebertaModel", "DebertaForMaskedLM", "DebertaForSequenceClassification", "DebertaForTokenClassification", "DebertaForQuestionAnswering"],
+           V2: ["DebertaV2Model", "DebertaV2ForMaskedLM", "DebertaV2ForSequenceClassification", "DebertaV2ForTokenClassification",
+                "DebertaV2ForQuestionAnswering", "DebertaV2ForMultipleChoice"]}
+SMALL = {"vocab_size": 200, "hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 3, "intermediate_size": 80, "relative_attention": True,
+         "pos_att_type": ["c2p", "p2c"], "initializer_range": 0.15, "num_labels": 5}
+V3 = {**SMALL, "share_att_key": True, "position_biased_input": False, "position_buckets": 16, "norm_rel_ebd": "layer_norm", "type_vocab_size": 0}
+
+
+def made(name, config, seed=0):
+    torch.manual_seed(seed)
+    return getattr(transformers, name)(config).eval()
+
+
+def padded(rows, columns, vocabulary, seed, types=0, holes=False, left=False):
+    rng = np.random.default_rng(seed)
+    ids = rng.integers(4, vocabulary, (rows, columns))
+    lengths = rng.integers(2, columns + 1, rows)
+    lengths[0] = columns
+    mask = np.arange(columns) < lengths[:, None]
+    if holes:
+        mask &= rng.random((rows, columns)) > 0.2
+        mask[:, 0] = True
+    if left:
+        mask = mask[:, ::-1].copy()
+    given = {"input_ids": torch.tensor(np.where(mask, ids, 0)), "attention_mask": torch.tensor(mask.astype(np.int64))}
+    if types:
+        given["token_type_ids"] = torch.tensor(rng.integers(0, types, (rows, columns)))
+    return given
+
+
+def agree(before, after, mask, bar=3e-5):
+    """Everything that the outputs hold, where tokens are real."""
+    assert type(before) is type(after) and list(before.keys()) == list(after.keys())
+    real = mask.bool()
+    for name in before.keys():
+        pairs = zip(before[name], after[name]) if isinstance(before[name], tuple) else [(before[name], after[name])]
+        for a, b in pairs:
+            assert a.shape == b.shape and a.dtype == b.dtype, name
+            if name == "attentions":
+                both = real[:, None, :, None] & real[:, None, None, :]
+                a, b = a * both, b * both
+            elif a.dim() >= 2 and a.shape[:2] == real.shape:
+                a, b = a[real], b[real]
+            assert (a - b).abs().max() <= bar * max(1.0, float(a.abs().max())), name
+
+
+@pytest.mark.parametrize("name", CLASSES[V1] + CLASSES[V2])
+def test_every_head_class(name):
+    config = V1(**SMALL, type_vocab_size=2) if name in CLASSES[V1] else V2(**V3)
+    config.num_labels = 2 if "QuestionAnswering" in name else 5
+    model = made(name, config)
+    given = padded(5, 19, 200, 1, types=2, holes=True)
+    if "MultipleChoice" in name:
+        given = {k: v.view(1, 5, 19) for k, v in given.items()}
+    asked = {} if "MultipleChoice" in name else {"output_hidden_states": True, "output_attentions": True}
+    with torch.no_grad():
+        before, plain = model(**given, **asked), model(**given, return_dict=False)
+    assert deberta_c.accelerate(model, keep=True) is model
+    with torch.no_grad():
+        after, after_plain = model(**given, **asked), model(**given, return_dict=False)
+    agree(before, after, given["attention_mask"])
+    assert len(plain) == len(after_plain)
+    deberta_c.restore(model)
+    with torch.no_grad():
+        assert all(torch.equal(a, b) for a, b in zip(model(**given, return_dict=False), plain))
+
+
+def random_config(seed):
+    rng = np.random.default_rng(seed)
+    heads = int(rng.integers(1, 5))
+    hidden = heads * int(rng.choice([8, 12, 16, 20, 64]))
+    v1 = seed % 3 == 0
+    options = {"vocab_size": 150, "hidden_size": hidden, "num_hidden_layers": int(rng.integers(1, 5)), "num_attention_heads": heads,
+               "intermediate_size": int(rng.integers(3, 9)) * 16, "hidden_act": str(rng.choice(["gelu", "relu", "gelu_new", "silu"])),
+               "relative_attention": bool(rng.random() < 0.85), "pos_att_type": [["c2p"], ["p2c"], ["c2p", "p2c"]][rng.integers(3)],
+               "position_biased_input": bool(rng.random() < 0.4), "type_vocab_size": int(rng.choice([0, 2])), "max_position_embeddings": 96,
+               "max_relative_positions": int(rng.choice([-1, 24])), "initializer_range": 0.12, "layer_norm_eps": float(rng.choice([1e-7, 1e-5]))}
+    if v1:
+        return V1(**options, talking_head=False)
+    return V2(**options, share_att_key=bool(rng.random() < 0.6), position_buckets=int(rng.choice([-1, 8, 16])),
+              norm_rel_ebd=str(rng.choice(["none", "layer_norm"])), conv_kernel_size=int(rng.choice([0, 3])), conv_act="gelu")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_configurations(seed):
+    """As many tokens as there are positions, so that the far distances are met; left padding too."""
+    config = random_config(seed)
+    model = made("DebertaModel" if isinstance(config, V1) else "DebertaV2Model", config, seed)
+    given = padded(4, 70, 150, seed, types=config.type_vocab_size, holes=seed % 4 == 1, left=seed % 4 == 2)
+    asked = {"output_hidden_states": True, "output_attentions": config.relative_attention}
+    with torch.no_grad():
+        before = model(**given, **asked)
+        deberta_c.accelerate(model)
+        agree(before, model(**given, **asked), given["attention_mask"], 1e-4)
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16", "float64"])
+def test_other_dtypes(kind):
+    """Computed in float32 from the stored values; outputs have the model's type."""
+    model = made("DebertaV2ForSequenceClassification", V2(**V3))
+    given = padded(3, 12, 200, 3)
+    model = model.to(getattr(torch, kind))
+    wide = copy.deepcopy(model).double()
+    deberta_c.accelerate(model)
+    with torch.no_grad():
+        hidden = model.deberta(**given).last_hidden_state
+        exact = wide.deberta(**given).last_hidden_state
+    real = given["attention_mask"].bool()
+    assert hidden.dtype == getattr(torch, kind)
+    assert (hidden.double() - exact)[real].abs().max() < {"float16": 4e-3, "bfloat16": 4e-2, "float64": 1e-4}[kind] * exact.abs().max()
+
+
+def test_the_demo():
+    model = transformers.DebertaV2ForSequenceClassification.from_pretrained(DEMO, dtype=torch.float32).eval()
+    ours = deberta_c.Model(DEMO, reference="hf")
+    given = padded(6, 40, 6000, 5)
+    with torch.no_grad():
+        before = model(**given, output_hidden_states=True)
+        agree(before, deberta_c.accelerate(model)(**given, output_hidden_states=True), given["attention_mask"])
+        hidden = model.deberta(**given).last_hidden_state
+    rows = [row[m.bool()].numpy() for row, m in zip(given["input_ids"], given["attention_mask"])]
+    for k, one in enumerate(ours.encode(rows)["hidden_states.5"]):
+        assert np.array_equal(one, hidden[k, :len(one)].numpy()), "other bits than of the same weights from the file"
+
+
+def test_padding_costs_nothing():
+    """Rows of padding are zero, a text without tokens is, and work follows the real tokens."""
+    model = deberta_c.accelerate(made("DebertaV2Model", V2(**V3)))
+    given = padded(3, 9, 200, 2)
+    given["attention_mask"][1] = 0
+    with torch.no_grad():
+        out = model(**given, output_hidden_states=True, output_attentions=True)
+    assert not out.last_hidden_state[given["attention_mask"] == 0].any() and not out.attentions[0][1].any()
+    seen = model.encoder.accelerated.session._batch
+    assert seen.sequences == 2
+
+
+def test_in_place_of_the_encoder_of_a_pipeline():
+    tokenizer = transformers.AutoTokenizer.from_pretrained(DEMO)
+    config = V2(**{**V3, "vocab_size": 6000}, id2label={0: "entailment", 1: "neutral", 2: "contradiction"}, label2id={"entailment": 0, "neutral": 1, "contradiction": 2})
+    config.num_labels = 3
+    model = made("DebertaV2ForSequenceClassification", config)
+    pipe = transformers.pipeline("zero-shot-classification", model=model, tokenizer=tokenizer, device="cpu")
+    labels = ["whales", "shops", "wars"]
+    before = pipe(["Call me Ishmael.", "a new store opened beside the mall"], candidate_labels=labels)
+    assert deberta_c.accelerate(pipe) is pipe
+    after = pipe(["Call me Ishmael.", "a new store opened beside the mall"], candidate_labels=labels)
+    for a, b in zip(before, after):
+        assert a["labels"] == b["labels"] and np.allclose(a["scores"], b["scores"], atol=1e-5)
+    ner = transformers.pipeline("token-classification", model=made("DebertaV2ForTokenClassification", config), tokenizer=tokenizer, device="cpu")
+    before = ner("Ada Lovelace was born in London.")
+    after = deberta_c.accelerate(ner)("Ada Lovelace was born in London.")
+    assert [one["entity"] for one in before] == [one["entity"] for one in after]
+
+
+def test_cross_encoder(tmp_path):
+    sentence_transformers = pytest.importorskip("sentence_transformers")
+    config = V2(**{**V3, "vocab_size": 6000, "num_labels": 1})
+    made("DebertaV2ForSequenceClassification", config).save_pretrained(tmp_path)
+    transformers.AutoTokenizer.from_pretrained(DEMO).save_pretrained(tmp_path)
+    model = sentence_transformers.CrossEncoder(str(tmp_path), device="cpu")
+    pairs = [("who sails?", "Call me Ishmael."), ("what opened?", "a new store opened beside the new mall, and everybody went there")]
+    before = model.predict(pairs)
+    assert np.allclose(before, deberta_c.accelerate(model).predict(pairs), atol=1e-5)
+
+
+def test_gliner(tmp_path):
+    gliner = pytest.importorskip("gliner")
+    made("DebertaV2Model", V2(**{**V3, "vocab_size": 6100})).save_pretrained(tmp_path)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(DEMO)
+    tokenizer.save_pretrained(tmp_path)
+    torch.manual_seed(0)
+    config = {"model_name": str(tmp_path), "hidden_size": 48, "max_width": 4, "span_mode": "markerV0", "max_len": 64}
+    model = gliner.GLiNER.load_from_config(config).eval()
+    text, labels = "Ada Lovelace was born in London.", ["person", "city"]
+    before = model.predict_entities(text, labels, threshold=0.0)
+    after = deberta_c.accelerate(model).predict_entities(text, labels, threshold=0.0)
+    assert [(e["start"], e["end"], e["label"]) for e in before] == [(e["start"], e["end"], e["label"]) for e in after] and before
+    assert np.allclose([e["score"] for e in before], [e["score"] for e in after], atol=1e-4)
+
+
+def test_what_is_refused(tmp_path):
+    model = made("DebertaV2ForSequenceClassification", V2(**V3))
+    given = padded(2, 8, 200, 4)
+    with pytest.raises(deberta_c.UnsupportedError, match="training mode"):
+        deberta_c.accelerate(model.train())
+    deberta_c.accelerate(model.eval())
+    assert deberta_c.accelerate(model) is model, "twice is once"
+    model.to("cpu"), model.float(), model.eval()
+    refused = [(lambda: model.half(), "stays"), (lambda: model.to(torch.float64), "stays"), (lambda: model.to("meta"), "stays"), (lambda: model.train(), "does not train"),
+               (lambda: copy.deepcopy(model), "copied"), (lambda: model.save_pretrained(tmp_path), "library's"), (lambda: deberta_c.restore(model), "keep=True"),
+               (lambda: model(inputs_embeds=torch.zeros(1, 3, 48)), "inputs_embeds"), (lambda: model(given["input_ids"], attention_mask=given["attention_mask"] * 0.5), "0 and 1"),
+               (lambda: model.deberta(given["input_ids"], attention_mask=torch.ones(2, 8, 8)), "3 dimensions"), (lambda: model.deberta(given["input_ids"] + 500), "vocabulary"),
+               (lambda: model.deberta(given["input_ids"], attention_mask=torch.ones(2, 7)), "shape"), (lambda: model.deberta(given["input_ids"][0]), "expected integers"),
+               (lambda: deberta_c.accelerate(torch.nn.Linear(2, 2)), "holds no DebertaModel"), (lambda: deberta_c.accelerate("text"), "holds no DebertaModel")]
+    for call, words in refused:
+        with pytest.raises(deberta_c.Error, match=words):
+            call()
+        model.eval()
+        with torch.no_grad():
+            model(**given)
+    assert model.deberta.embeddings.word_embeddings.weight.dtype == torch.float32
+    with pytest.raises(deberta_c.Error, match="is on meta"):
+        deberta_c.accelerate(made("DebertaV2Model", V2(**V3)).to("meta"))
+    other = made("DebertaV2Model", V2(**V3))
+    del other.encoder.layer[0].output.dense.weight
+    with pytest.raises(deberta_c.FormatError, match="'encoder.layer.0.output.dense.weight' is missing"):
+        deberta_c.accelerate(other)
+    model.resize_token_embeddings(210)
+    with pytest.raises(deberta_c.Error, match="word embeddings are others"):
+        model(**given)
+
+
+MEMORY = """
+import gc, threading, time, torch, transformers, deberta_c
+def resident(): return int(open("/proc/self/statm").read().split()[1]) * 4096 / 2**20
+config = transformers.DebertaV2Config(vocab_size=30000, hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072,
+    relative_attention=True, pos_att_type=["p2c", "c2p"], share_att_key=True, position_buckets=256, norm_rel_ebd="layer_norm", position_biased_input=False, type_vocab_size=0)
+torch.set_num_threads(1)
+tiny = transformers.DebertaV2Config(**{**config.to_dict(), "num_hidden_layers": 1, "vocab_size": 100})
+deberta_c.accelerate(transformers.DebertaV2Model(tiny).eval())
+gc.collect()
+base = resident()
+model = transformers.DebertaV2Model(config).eval()
+gc.collect()
+weights = sum(p.numel() * p.element_size() for p in model.parameters()) / 2**20
+peak, stop = [0.0], threading.Event()
+def watch():
+    while not stop.wait(0.002): peak[0] = max(peak[0], resident())
+thread = threading.Thread(target=watch); thread.start()
+deberta_c.accelerate(model)
+stop.set(); thread.join(); gc.collect()
+print(weights, peak[0] - base, resident() - base)
+"""
+
+
+def test_memory():
+    """Twice the weights and 200 MB while it takes over, once afterwards (and what the folded positions and a session take)."""
+    done = subprocess.run([sys.executable, "-c", MEMORY], capture_output=True, text=True, timeout=300)
+    weights, peak, after = map(float, done.stdout.split())
+    assert peak <= 2 * weights + 200, (weights, peak, after)
+    assert after <= 1.25 * weights, (weights, peak, after)
+
+
+def test_no_leak():
+    gc.collect()
+    model = deberta_c.accelerate(made("DebertaV2Model", V2(**V3)))
+    from conftest import resident_kib
+
+    given = padded(2, 8, 200, 4)
+    with torch.no_grad():
+        for _ in range(500):
+            model(**given)
+        before = resident_kib()
+        for _ in range(3000):
+            model(**given)
+    assert resident_kib() - before < 4096

@@ -1,0 +1,357 @@
+"""The package beside the golden results, the program and wrong use. SPDX-License-Identifier: MIT"""
+import gc
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import deberta_c
+from conftest import DEMO, GOLDEN, ROOT, lowest, program_json, read_safetensors, resident_kib
+
+TEXTS = ["a new store opened beside the mall", "Call me Ishmael.", "It was the best of times, it was the worst of times", "Zoë"]
+
+
+@pytest.mark.parametrize("case", sorted(p.name for p in GOLDEN.iterdir() if (p / "expected.safetensors").exists()))
+def test_golden(case):
+    """Every quantity that the case has, by its own name, where tokens are real."""
+    expected = read_safetensors(GOLDEN / case / "expected.safetensors")
+    info = json.loads((GOLDEN / case / "config.json").read_text())
+    with deberta_c.Model(GOLDEN / case, reference="hf") as model:
+        found = model.encode({k: expected[k] for k in ("input_ids", "attention_mask", "token_type_ids") if k in expected},
+                             hidden="all", attention="all", components="all", logits=True)
+    real = expected.get("attention_mask", np.ones_like(expected["input_ids"])).astype(bool)
+    compared = 0
+    for name, values in found.items():
+        if name not in expected or values.shape != expected[name].shape:
+            continue
+        exact = expected[name]
+        rows = real if values.shape[:2] == real.shape else np.ones(len(real), bool)
+        if name.startswith("attn."):
+            both = real[:, None, :, None] & real[:, None, None, :]
+            values, exact, rows = np.where(both, values, 0), np.where(both, exact, 0), np.ones(len(real), bool)
+        assert np.abs(values[rows] - exact[rows]).max() < 3e-5 * max(1, np.abs(exact[rows]).max()), name
+        compared += 1
+    assert compared >= info["num_hidden_layers"] + 1
+
+
+def test_bits_of_program(demo, tmp_path):
+    """The same bits as in the program's file, for one text and for several of unequal lengths."""
+    for texts in ([TEXTS[0]], TEXTS):
+        path = tmp_path / "states.safetensors"
+        words = [word for text in texts for word in ("--text", text)]
+        subprocess.run([deberta_c._program.PROGRAM, "encode", DEMO, *words, "--hidden", "all", "--attention-layers", "all",
+                        "--component-layers", "0,2", "--logits", "-o", path], check=True)
+        stored = read_safetensors(path)
+        found = demo.encode(texts, hidden="all", attention="all", components=[(l, h) for l in (0, 2) for h in range(3)], logits=True)
+        assert set(found) == set(stored) - {"input_ids", "attention_mask"}
+        for name, values in found.items():
+            for k, one in enumerate(values):
+                inside = tuple(slice(0, size) for size in one.shape)
+                assert np.array_equal(one, stored[name][(k, *inside)]), name
+
+
+def test_batches_are_the_same_bits(demo):
+    one_by_one = [demo.encode(text)["hidden_states.5"][0] for text in TEXTS]
+    for tokens in (1, 9, 2048):
+        assert all(np.array_equal(a, b) for a, b in zip(one_by_one, demo.encode(TEXTS, batch_tokens=tokens)["hidden_states.5"]))
+    assert demo.encode([TEXTS[1], TEXTS[1]])["hidden_states.5"].shape == (2, *one_by_one[1].shape)
+
+
+def test_chosen_heads(demo):
+    whole = demo.encode(TEXTS[0], components="all")
+    some = demo.encode(TEXTS[0], hidden=None, components=[(3, 2), (3, 0)])
+    assert set(some) == {"attn.3.c2c", "attn.3.c2p", "attn.3.p2c", "attn.3.logits"}
+    for name, values in some.items():
+        assert np.array_equal(values, whole[name][:, [0, 2]])
+
+
+def test_ids_in_every_shape(demo):
+    tokens = demo.tokenize(TEXTS[0])
+    expected = demo.encode(TEXTS[0])["hidden_states.5"]
+    strided = np.zeros(2 * len(tokens.ids), np.int64)[::2]
+    strided[:] = tokens.ids
+    for ids in (tokens.ids, tokens.ids.tolist(), tokens.ids.astype(np.uint16), strided, [tokens.ids], tokens.ids[None].astype(np.int64),
+                {"input_ids": tokens.ids[None], "attention_mask": np.ones((1, len(tokens.ids)), np.int64)}):
+        assert np.array_equal(demo.encode(ids)["hidden_states.5"], expected)
+    assert tokens.tokens[0] == "[CLS]" and demo.detokenize(tokens.ids) == TEXTS[0]
+    assert [TEXTS[0][b:e].strip() for b, e in tokens.characters][1] == "a"
+
+
+def test_contiguous_ids_are_not_copied(demo):
+    from deberta_c import _inputs
+
+    ids = np.array([1, 11, 442, 2], np.int32)
+    assert _inputs.batch_of_ids(ids)[0].ids is ids
+    types = np.zeros(4, np.int32)
+    assert _inputs.batch_of_ids(ids, types)[0].token_types is types
+
+
+def answers_of(command, *options):
+    found = program_json(command, *options)
+    return [{k: v for k, v in one.items() if k != "line"} for one in found]
+
+
+def close(a, b):
+    if isinstance(a, dict):
+        return set(a) == set(b) and all(close(a[k], b[k]) for k in a)
+    if isinstance(a, list):
+        return len(a) == len(b) and all(map(close, a, b))
+    return abs(a - b) < 1e-9 if isinstance(a, float) else a == b
+
+
+def test_tasks_are_the_program_s(demo):
+    masked = "a new [MASK] opened beside the new [MASK]"
+    (expected,) = answers_of("fill-mask", DEMO, "--text", masked, "--compare")
+    for decoder in ("emd", "plain"):
+        found = demo.fill_mask(masked, decoder=decoder)
+        for one, other in zip(found["masks"], expected["masks"]):
+            assert close({**one, "candidates": None}, {**other, "candidates": None})
+            assert close(one["candidates"], other["candidates"][decoder])
+    assert close(demo.fill_mask(masked), demo.fill_mask(masked, decoder="emd"))
+    assert close(demo.classify(TEXTS), answers_of("classify", DEMO, *[w for t in TEXTS for w in ("--text", t)]))
+    assert close([demo.classify(TEXTS[0], multi_label=True, top=99)], answers_of("classify", DEMO, "--text", TEXTS[0], "--multi-label", "--top", "99"))
+    assert demo.labels[7] == "Moby-Dick"
+
+
+def widened(case, folder):
+    """A golden model whose word table has as many rows as the demo's vocabulary has tokens."""
+    import struct
+
+    tensors = {k: v for k, v in read_safetensors(GOLDEN / case / "model.safetensors").items()}
+    config = json.loads((GOLDEN / case / "config.json").read_text())
+    name = next(k for k in tensors if k.endswith("word_embeddings.weight"))
+    tensors[name] = np.resize(tensors[name], (6000, tensors[name].shape[1]))
+    config["vocab_size"] = 6000
+    if case == "30-v3-token":
+        labels = tensors["classifier.weight"].shape[0]
+        names = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC", "S-ORG", "E-PER", "MISC"]
+        config["id2label"] = {str(k): names[k % len(names)] for k in range(labels)}
+        config["label2id"] = {v: int(k) for k, v in config["id2label"].items()}
+    header, data = {}, b""
+    for key, value in tensors.items():
+        if key.startswith(("cls.", "lm_predictions.")):
+            continue
+        raw = np.ascontiguousarray(value, np.float32).tobytes()
+        header[key] = {"dtype": "F32", "shape": list(value.shape), "data_offsets": [len(data), len(data) + len(raw)]}
+        data += raw
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+    (folder / "config.json").write_text(json.dumps(config))
+    for file in ("spm.model", "tokenizer_config.json", "added_tokens.json"):
+        (folder / file).write_bytes((ROOT / "models" / "demo" / file).read_bytes())
+    return str(folder)
+
+
+def test_tag_answer_detect_are_the_program_s(tmp_path):
+    texts = ["Ada Lovelace, of London, met Zoë Babbage's friends (in Turin) twice.", "a new store"]
+    words = [w for t in texts for w in ("--text", t)]
+    folder = widened("30-v3-token", tmp_path / "tag")
+    with deberta_c.Model(folder) as model:
+        for grouping in ("first", "simple"):
+            found = model.tag(texts, grouping=grouping)
+            assert close(found, answers_of("tag", folder, *words, "--grouping", grouping)) and found[0]["entities"]
+    folder = widened("36-v3-rtd", tmp_path / "detect")
+    with deberta_c.Model(folder) as model:
+        assert close(model.detect(texts), answers_of("detect", folder, *words))
+    folder = widened("31-v3-qa", tmp_path / "answer")
+    with deberta_c.Model(folder) as model:
+        (expected,) = answers_of("answer", folder, "--question", texts[1], "--context", texts[0])
+        assert close(model.answer(texts[1], texts[0]), expected)
+        with pytest.raises(deberta_c.ArgumentError, match="the context holds no tokens"):
+            model.answer("who?", "")
+
+
+def test_ablation(demo):
+    full = demo.encode(TEXTS[0], components=[(3, 1)])
+    with demo.ablate("c2p@3:1"):
+        without = demo.encode(TEXTS[0], components=[(3, 1)])
+        assert not without["attn.3.c2p"].any() and not np.array_equal(without["hidden_states.5"], full["hidden_states.5"])
+        with demo.ablate("c2c=mean@0"):
+            assert not np.array_equal(demo.encode(TEXTS[0])["hidden_states.5"], without["hidden_states.5"])
+        assert np.array_equal(demo.encode(TEXTS[0])["hidden_states.5"], without["hidden_states.5"])
+    assert np.array_equal(demo.encode(TEXTS[0])["hidden_states.5"], full["hidden_states.5"])
+    for wrong in ("c2p", "c2p@x", "p2p@1", "c2p@99", "c2p@0:9"):
+        with pytest.raises(deberta_c.Error), demo.ablate(wrong):
+            pass
+    assert np.array_equal(demo.encode(TEXTS[0])["hidden_states.5"], full["hidden_states.5"])
+
+
+def test_program_rows_and_figures():
+    (row,) = deberta_c.bench(DEMO, tokens=16, threads=1, reps=3, no_peak=True)
+    assert row["n"] == 16 and len(row["samples_s"]) == 3
+    figure = deberta_c.attention_figure(DEMO, "a <new> store", layers=2, heads=0)
+    assert figure._repr_svg_().startswith("<?xml") and figure._repr_html_().startswith('<figure aria-label="attention of: a &lt;new&gt; store"><svg')
+    with deberta_c.Model(DEMO) as model:
+        assert model.receptive_field()["schema"] == "deberta-receptive-field/1"
+    with pytest.raises(deberta_c.ArgumentError, match="unknown option"):
+        deberta_c.bench(DEMO, nonsense=1)
+    with pytest.raises(deberta_c.Error, match="nowhere"):
+        deberta_c.bench("nowhere")
+
+
+# ------------------------------------------------------------------------------------------------------------ wrong use
+
+WRONG = [
+    ([1, 2.5], "type float64, expected integers"), (np.array([[1.0]]), "expected integers"), (["a", 3], "found int"), ([], "the batch is empty"),
+    ([[]], "sequence 0 is empty"), (np.zeros(0, np.int32), "sequence 0 is empty"), (np.zeros((0, 4), np.int32), "the batch is empty"),
+    ([1, 6000, 2], "id 6000 at token 1"), ([-1], "id -1 at token 0"), ([1, 1 << 40], "does not fit into int32"),
+    (np.zeros((1, 2, 3), np.int32), "2 dimensions"), ([1, None], "expected integers"),
+]
+
+
+@pytest.mark.parametrize("wrong, words", WRONG)
+def test_wrong_inputs(demo, wrong, words):
+    with pytest.raises((deberta_c.Error, ValueError), match=words):
+        demo.encode(wrong)
+    assert demo.encode("still works")["hidden_states.5"].shape[2] == 192
+
+
+def test_wrong_options(demo):
+    for options, words in (({"hidden": "some"}, "hidden: expected"), ({"attention": [5]}, "layer 5"), ({"components": [(0, 3)]}, "head 3"),
+                           ({"token_types": [0]}, "expected as many as ids"), ({"mask": np.ones((1, 9), np.uint8)}, "the mask")):
+        with pytest.raises(deberta_c.ArgumentError, match=words):
+            demo.encode([1, 2, 3], **options)
+    for call, words in ((lambda: demo.tag("a"), "has no head 'token'"), (lambda: demo.fill_mask("nothing"), "there is no"),
+                        (lambda: demo.classify(3), "expected a text"), (lambda: demo.classify("a", top=0), "top"), (lambda: demo.tokenize(b"a"), "found bytes")):
+        with pytest.raises(deberta_c.Error, match=words):
+            call()
+    for path, options, kind in (("nowhere", {}, deberta_c.FileError), (DEMO, {"isa": "sse9"}, ValueError), (DEMO, {"memory_limit": 1000}, MemoryError),
+                                (DEMO, {"layers": 99}, ValueError), (DEMO, {"threads": 4096}, ValueError), ("synthetic:v9", {}, ValueError)):
+        with pytest.raises(kind) as refused:
+            deberta_c.Model(path, **options).encode([1])
+        assert isinstance(refused.value, deberta_c.Error) and len(str(refused.value)) > 10
+
+
+def test_closed_model():
+    model = deberta_c.Model(DEMO)
+    other = model.share(threads=1)
+    model.close()
+    with pytest.raises(deberta_c.ArgumentError, match="the model is closed"):
+        model.encode("a")
+    with pytest.raises(deberta_c.ArgumentError, match="the model is closed"):
+        model.info
+    assert other.encode("a")["hidden_states.5"].shape[2] == 192
+    model.close()
+
+
+def test_after_a_fork(demo):
+    demo.encode("a")
+    child = os.fork()
+    if child == 0:
+        try:
+            demo.encode("a")
+            code = 1
+        except deberta_c.ArgumentError as refused:
+            code = 0 if "before a fork" in str(refused) else 2
+        with deberta_c.Model(DEMO, threads=1) as own:
+            code += 4 * (own.encode("a")["hidden_states.5"].shape[2] != 192)
+        del demo
+        gc.collect()
+        os._exit(code)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_one_session_two_threads():
+    """Refused while it works; two sessions of one model work side by side."""
+    model = deberta_c.Model("synthetic:v3-small,vocab=1000", threads=1)
+    other = model.share(threads=1)
+    long = np.ones(400, np.int32)
+    running, results = threading.Event(), []
+
+    def work():
+        running.set()
+        results.append(model.encode(long)["hidden_states.6"])
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    running.wait()
+    time.sleep(0.02)
+    with pytest.raises(deberta_c.ArgumentError, match="the session is at work"):
+        model.encode([1, 2])
+    assert np.array_equal(other.encode(long)["hidden_states.6"], (thread.join(), results[0])[1])
+
+
+def test_two_sessions_run_in_parallel():
+    """Short calls begin and end within a long one of another thread: neither the interpreter nor the library makes them wait."""
+    model = deberta_c.Model("synthetic:v3-small,vocab=1000", threads=1)
+    other = model.share(threads=1)
+    model.encode(np.ones(4000, np.int32)[:8]), other.encode([1])
+    finished = []
+    thread = threading.Thread(target=lambda: finished.append(model.encode(np.ones(4000, np.int32))))
+    thread.start()
+    time.sleep(0.05)
+    for _ in range(5):
+        other.encode([1, 2, 3])
+    assert not finished, "the long call was over before the short ones"
+    thread.join()
+    assert finished
+
+
+INTERRUPTED = """
+import os, signal, sys, threading, time, numpy as np, deberta_c
+model = deberta_c.Model("synthetic:v3-base,vocab=1000", threads=1)
+begin = time.monotonic()
+threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+try:
+    model.encode(np.ones(6000, np.int32))
+    print("not interrupted")
+except KeyboardInterrupt:
+    print("interrupted after", time.monotonic() - begin)
+print(model.encode([1, 2, 3])["hidden_states.12"].shape)
+"""
+
+
+def test_interrupt():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=300)
+    assert done.stdout.startswith("interrupted after") and "(1, 3, 768)" in done.stdout, done.stdout + done.stderr
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+# ------------------------------------------------------------------------------------------------------------ what it costs
+
+
+def test_no_leak(demo):
+    """10,000 calls of everything cheap, failures too, leave the memory where it was."""
+    ids = np.array([1, 11, 442, 2], np.int32)
+
+    def calls(count):
+        for k in range(count):
+            demo.encode(ids)
+            if k % 10 == 0:
+                demo.encode(ids, attention=[0], logits=True)
+                demo.tokenize("a new store")
+                with pytest.raises(deberta_c.Error):
+                    demo.encode([7000])
+                demo.share(threads=1).encode(ids)
+        gc.collect()
+
+    calls(1000)
+    before = resident_kib()
+    calls(10000)
+    assert resident_kib() - before < 2048
+
+
+def test_overhead_of_a_call():
+    """Less than 50 us of processor time over the C call, at 16 tokens. Other processes spoil caches: the quickest tenth counts."""
+    model = deberta_c.Model("synthetic:v3-xsmall,layers=1,vocab=1000", threads=1)
+    ids = np.ones(16, np.int32)
+    model.encode(ids)
+    session, call = model._session, deberta_c._abi.call
+    inside, whole = [], []
+    for _ in range(1000):
+        begin = time.thread_time_ns()
+        call("encode", session._session.handle, session._batch, session._outputs)
+        middle = time.thread_time_ns()
+        model.encode(ids)
+        inside.append(middle - begin)
+        whole.append(time.thread_time_ns() - middle)
+    extra = (np.percentile(whole, 10) - np.percentile(inside, 10)) / 1000
+    assert extra < 50, f"{extra:.0f} us"
