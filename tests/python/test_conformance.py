@@ -1,0 +1,49 @@
+"""The checker for other implementations: ours passes, a wrong one does not. SPDX-License-Identifier: MIT"""
+import re
+import subprocess
+import sys
+
+import pytest
+
+from conftest import GOLDEN, ROOT
+from deberta_c import _program
+
+CASES = ["01-v1-both-n33", "16-v3-b256-n33", "24-v3-b3-ragged", "29-v3-seqcls", "33-v3-mlm-emd", "36-v3-rtd"]
+
+
+def written_by_us(case, path):
+    subprocess.run([_program.PROGRAM, "encode", GOLDEN / case, "--input", GOLDEN / case / "expected.safetensors", "--reference", "hf", "--hidden", "all",
+                    "--attention-layers", "all", "--component-layers", "all", "--logits", "-o", path], check=True)
+
+
+def check(case, path, *options):
+    return subprocess.run([sys.executable, GOLDEN / "check_vectors.py", case, path, *options], capture_output=True, text=True)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_ours_conforms(case, tmp_path):
+    written_by_us(case, tmp_path / "out.safetensors")
+    done = check(case, tmp_path / "out.safetensors", "--bits")
+    assert done.returncode == 0 and "FAIL" not in done.stdout and done.stdout.count("ok   bits of") >= 5, done.stdout + done.stderr
+
+
+def test_a_flipped_bit_and_a_wrong_value_are_noticed(tmp_path):
+    path = tmp_path / "out.safetensors"
+    written_by_us(CASES[1], path)
+    data = bytearray(path.read_bytes())
+    data[-4] ^= 1
+    path.write_bytes(data)
+    assert check(CASES[1], path).returncode == 0
+    assert check(CASES[1], path, "--bits").returncode == 1
+    data[-1] ^= 0x40
+    path.write_bytes(data)
+    assert check(CASES[1], path, "--bits").returncode == 1
+    assert check(CASES[0], path).returncode == 1
+
+
+def test_version_and_length():
+    """Vectors are versioned, and the checker is short enough to be read."""
+    assert re.fullmatch(r"\d+\.\d+\n", (GOLDEN / "VERSION").read_text())
+    lines = (GOLDEN / "check_vectors.py").read_text().splitlines()
+    assert len([line for line in lines if line.strip()]) <= 72
+    assert "check_vectors.py" in (ROOT / "docs" / "conformance.md").read_text()

@@ -1,0 +1,33 @@
+"""docs/tour.ipynb runs from its first cell to its last. SPDX-License-Identifier: MIT"""
+import json
+
+import pytest
+
+import deberta_c
+from conftest import DEMO, ROOT
+
+TOUR = ROOT / "docs" / "tour.ipynb"
+
+
+def test_tour(monkeypatch, tmp_path):
+    nbformat, nbclient = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
+    for name in ("matplotlib", "pandas", "torch", "transformers", "ipykernel"):
+        pytest.importorskip(name)
+    monkeypatch.setenv("DEMO", DEMO)
+    notebook = nbformat.read(TOUR, as_version=4)
+    nbformat.validate(notebook)
+    nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(tmp_path)}}).execute()
+    shown = [output for cell in notebook.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert not [output for output in shown if output.output_type == "error"]
+    assert sum("image/svg+xml" in output.get("data", {}) for output in shown) == 1
+    assert sum("image/png" in output.get("data", {}) for output in shown) == 1
+
+
+def test_tour_is_small_and_stripped():
+    """At most 60 KB; outputs of the two cells with a figure alone."""
+    assert TOUR.stat().st_size <= 60 * 1024
+    for cell in json.loads(TOUR.read_text())["cells"]:
+        if cell["cell_type"] == "code":
+            assert cell["execution_count"] is None
+            assert bool(cell["outputs"]) == ("figure" in cell["metadata"].get("tags", []))
+            assert all(set(output["data"]) <= {"image/svg+xml", "image/png"} for output in cell["outputs"])
