@@ -1,16 +1,29 @@
 /* Reading problem lines. SPDX-License-Identifier: MIT */
+#include "bench/kernel_problems.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/kernel_bench.h"
 #include "core/base/byte_order_mark.h"
 #include "core/kernels.h"
 
 static const char *const operation_names[KERNEL_OPERATIONS] = {
-    [KERNEL_GEMM] = "gemm",       [KERNEL_PACK] = "pack",           [KERNEL_POSITION_BIAS] = "position_bias",
-    [KERNEL_SOFTMAX] = "softmax", [KERNEL_LAYERNORM] = "layernorm", [KERNEL_ACTIVATE] = "activate",
+    [KERNEL_GEMM] = "gemm",
+    [KERNEL_PACK] = "pack",
+    [KERNEL_POSITION_BIAS] = "position_bias",
+    [KERNEL_SOFTMAX] = "softmax",
+    [KERNEL_LAYERNORM] = "layernorm",
+    [KERNEL_ACTIVATE] = "activate",
+    [KERNEL_GEMM_TN] = "gemm_tn",
+    [KERNEL_SUM_ROWS] = "sum_rows",
+    [KERNEL_DOT_ROWS] = "dot_rows",
+    [KERNEL_LAYERNORM_BACKWARD] = "layernorm_backward",
+    [KERNEL_ACTIVATE_BACKWARD] = "activate_backward",
+    [KERNEL_SOFTMAX_BACKWARD] = "softmax_backward",
+    [KERNEL_FOLD_RUNS] = "fold_runs",
+    [KERNEL_ADAM] = "adam",
 };
 
 static const char *const function_names[] = {
@@ -90,9 +103,9 @@ static deberta_status parse_setting(kernel_problem *p, char *word, const char *w
 
 static deberta_status check(const kernel_problem *p, const char *where, deberta_error *err)
 {
-    if (p->operation == KERNEL_GEMM && p->columns % PANEL != 0)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: columns=%zu of gemm is not a multiple of %d", where, p->columns,
-                     PANEL);
+    if ((p->operation == KERNEL_GEMM || p->operation == KERNEL_GEMM_TN) && p->columns % PANEL != 0)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: columns=%zu of %s is not a multiple of %d", where, p->columns,
+                     operation_names[p->operation], PANEL);
     if (p->operation == KERNEL_SOFTMAX && p->columns > KEY_CHUNK)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: softmax takes at most %d columns at once", where, KEY_CHUNK);
     size_t wide = p->columns > p->depth ? p->columns : p->depth;

@@ -6,102 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/base/random.h"
 #include "core/base/status.h"
 #include "core/dispatch.h"
-#include "check/verify.h"
+#include "check/verify_rounds.h"
+#include "check/verify_training.h"
 
-enum { ROWS = 40, COLUMNS = 8 * PANEL, DEPTH = 160, WIDTH = 1000, FLOATS = 1 << 16, TIERS = DEBERTA_ISA_COUNT };
-
-/* What the numbers of a problem are like. */
-typedef enum inputs { ORDINARY, HUGE, TIES, SUBNORMAL, CONSTANT, INPUTS } inputs;
-static const struct {
-    const char *suffix; /* of the report's subject */
-    int rounds;
-} input_kinds[INPUTS] = {{"", 60}, {" huge", 20}, {" ties", 20}, {" subnormal", 20}, {" constant", 20}};
-
-typedef struct kernel_bench {
-    kernels tables[TIERS];
-    bool present[TIERS];
-    uint64_t state;
-    inputs inputs;
-    float *a, *b, *extra; /* inputs, anywhere in their memory */
-    float *out[TIERS];    /* one output a tier; [SCALAR] is the base. Aligned differently on each */
-    float *memory[3 + TIERS];
-    int32_t *table;
-    verify_errors errors[TIERS];
-    size_t values[TIERS], differing[TIERS];
-} kernel_bench;
-
-static size_t below(kernel_bench *k, size_t limit) { return random_below(&k->state, limit); }
-static double uniform(kernel_bench *k) { return random_fraction(&k->state) * 2 - 1; }
-
-/* Half of the sizes lie at the end of somebody's tile, or one beside it. */
-static size_t size_up_to(kernel_bench *k, size_t limit)
+static void round_gemm(verify_rounds *k)
 {
-    size_t tile = PANEL;
-    if (below(k, 2)) return 1 + below(k, limit);
-    const int tier = (int)below(k, TIERS);
-    if (k->present[tier] && below(k, 2)) tile = k->tables[tier].tile_rows;
-    const size_t edge = limit < tile ? limit : tile * (1 + below(k, limit / tile)), size = edge + below(k, 3) - 1;
-    return size < 1 ? 1 : size > limit ? limit : size;
-}
-
-/* Ordinary ones are mostly of unit size, some large, some tiny: what activations look like. */
-static float number(kernel_bench *k)
-{
-    const double u = uniform(k);
-    switch (k->inputs) {
-    case HUGE: return (float)(below(k, 2) ? u * 1e15 : u * 2);
-    case TIES: return u < 0 ? -1.0f : 1.0f;
-    case SUBNORMAL: return (float)(below(k, 2) ? u * 1e-38 : u * 2);
-    default: return (float)(below(k, 50) == 0 ? u * 30 : below(k, 50) == 0 ? u * 1e-4 : u * 2);
-    }
-}
-static void fill(kernel_bench *k, float *x, size_t n)
-{
-    const float same = number(k);
-    for (size_t i = 0; i < n; i++) x[i] = k->inputs == CONSTANT ? same : number(k);
-}
-
-/* Pointers of the next round: everything lies at another address, and on each tier at another. */
-static void shift(kernel_bench *k)
-{
-    float **const inputs[3] = {&k->a, &k->b, &k->extra};
-    for (size_t m = 0; m < 3; m++) *inputs[m] = k->memory[m] + below(k, PANEL);
-    for (int t = 0; t < TIERS; t++)
-        if (k->present[t]) k->out[t] = k->memory[3 + t] + below(k, PANEL);
-}
-
-/* The outputs of all tiers begin alike, so that what a kernel must not touch is compared as well. */
-static void same_start(kernel_bench *k, size_t n)
-{
-    fill(k, k->out[DEBERTA_ISA_SCALAR], n);
-    for (int t = 0; t < TIERS; t++)
-        if (k->present[t] && t != DEBERTA_ISA_SCALAR) memcpy(k->out[t], k->out[DEBERTA_ISA_SCALAR], n * sizeof(float));
-}
-static void compare_bits(kernel_bench *k, size_t n)
-{
-    const float *base = k->out[DEBERTA_ISA_SCALAR];
-    for (int t = 0; t < TIERS; t++) {
-        if (!k->present[t]) continue;
-        k->values[t] += n;
-        for (size_t i = 0; i < n; i++) k->differing[t] += memcmp(&k->out[t][i], &base[i], sizeof(float)) != 0;
-    }
-}
-#define EACH_TIER(t)                                                                                                   \
-    for (int t = 0; t < TIERS; t++)                                                                                    \
-        if (k->present[t])
-
-static void round_gemm(kernel_bench *k)
-{
-    const size_t rows = size_up_to(k, ROWS), panels = 1 + below(k, COLUMNS / PANEL), depth = size_up_to(k, DEPTH);
-    const size_t ld = panels * PANEL + below(k, 9);
-    const bool bias = below(k, 2), residual = below(k, 2);
-    fill(k, k->a, rows * depth);
-    fill(k, k->b, panels * depth * PANEL);
-    fill(k, k->extra, COLUMNS + rows * COLUMNS);
-    same_start(k, rows * ld);
+    const size_t rows = rounds_size(k, ROWS), panels = 1 + rounds_below(k, COLUMNS / PANEL),
+                 depth = rounds_size(k, DEPTH);
+    const size_t ld = panels * PANEL + rounds_below(k, 9);
+    const bool bias = rounds_below(k, 2), residual = rounds_below(k, 2);
+    rounds_fill(k, k->a, rows * depth);
+    rounds_fill(k, k->b, panels * depth * PANEL);
+    rounds_fill(k, k->extra, COLUMNS + rows * COLUMNS);
+    rounds_start(k, rows * ld);
     EACH_TIER(t)
     {
         const gemm_task task = {.rows = rows,
@@ -120,7 +39,7 @@ static void round_gemm(kernel_bench *k)
                                 .residual_panel_stride = PANEL};
         k->tables[t].gemm_f32(&task);
     }
-    compare_bits(k, rows * ld);
+    rounds_compare(k, rows * ld);
     for (size_t i = 0; i < rows; i++)
         for (size_t j = 0; j < panels * PANEL; j++) {
             double sum = 0, terms = 0;
@@ -142,37 +61,37 @@ static void round_gemm(kernel_bench *k)
         }
 }
 
-static void round_pack(kernel_bench *k)
+static void round_pack(verify_rounds *k)
 {
-    const size_t rows = size_up_to(k, ROWS), depth = size_up_to(k, DEPTH), panels = (rows + PANEL - 1) / PANEL;
-    fill(k, k->a, rows * depth);
-    same_start(k, panels * depth * PANEL);
+    const size_t rows = rounds_size(k, ROWS), depth = rounds_size(k, DEPTH), panels = (rows + PANEL - 1) / PANEL;
+    rounds_fill(k, k->a, rows * depth);
+    rounds_start(k, panels * depth * PANEL);
     EACH_TIER(t) k->tables[t].pack_panels_f32(k->out[t], depth * PANEL, k->a, depth, rows, depth);
-    compare_bits(k, panels * depth * PANEL);
+    rounds_compare(k, panels * depth * PANEL);
     for (size_t r = 0; r < panels * PANEL; r++)
         for (size_t d = 0; d < depth; d++) EACH_TIER(t)
     verify_errors_add(&k->errors[t], (double)k->out[t][(r / PANEL * depth + d) * PANEL + r % PANEL],
                       r < rows ? (double)k->a[r * depth + d] : 0, FLT_EPSILON, "row %zu, column %zu", r, d);
 }
 
-static void round_position_bias(kernel_bench *k)
+static void round_position_bias(verify_rounds *k)
 {
     /* A table as log buckets give it, irregular now and then: rows that rise by 0 or 1 (or 2). */
     enum { REACH = 100 };
-    const size_t rows = size_up_to(k, 60);
-    const bool irregular = below(k, 4) == 0;
+    const size_t rows = rounds_size(k, 60);
+    const bool irregular = rounds_below(k, 4) == 0;
     int32_t *row_of = k->table + 2 * REACH, *position_of = row_of + 4 * REACH;
     int32_t row = 0;
     for (int r = -REACH; r <= REACH; r++) {
         row_of[r] = row;
-        row += (int32_t)(irregular ? below(k, 3) : abs(r) < 40 ? 1 : below(k, 2));
+        row += (int32_t)(irregular ? rounds_below(k, 3) : abs(r) < 40 ? 1 : rounds_below(k, 2));
     }
     const int32_t last = row_of[REACH];
     for (int r = -REACH; r <= REACH; r++) position_of[-r] = last - row_of[r];
     const size_t stride = (size_t)last + 1 + PANEL;
-    fill(k, k->a, rows * stride);
-    fill(k, k->b, ((size_t)last + 1) * PANEL);
-    same_start(k, rows * PANEL);
+    rounds_fill(k, k->a, rows * stride);
+    rounds_fill(k, k->b, ((size_t)last + 1) * PANEL);
+    rounds_start(k, rows * PANEL);
     EACH_TIER(t)
     {
         const position_bias_task task = {.rows = rows,
@@ -186,7 +105,7 @@ static void round_position_bias(kernel_bench *k)
                                          .unit_steps = !irregular};
         k->tables[t].position_bias_f32(&task);
     }
-    compare_bits(k, rows * PANEL);
+    rounds_compare(k, rows * PANEL);
     for (size_t i = 0; i < rows; i++)
         for (size_t l = 0; l < PANEL; l++) {
             const int32_t used = row_of[(ptrdiff_t)i - (ptrdiff_t)l];
@@ -198,13 +117,13 @@ static void round_position_bias(kernel_bench *k)
         }
 }
 
-static void round_softmax(kernel_bench *k)
+static void round_softmax(verify_rounds *k)
 {
-    const size_t rows = 1 + below(k, 8), keys = size_up_to(k, KEY_CHUNK), ld = keys + below(k, 5);
-    const bool masked = below(k, 2);
-    same_start(k, rows * ld);
-    memcpy(k->a, k->out[DEBERTA_ISA_SCALAR], rows * ld * sizeof(float));
-    for (size_t j = 0; j < keys; j++) k->extra[j] = masked && below(k, 3) == 0 ? -INFINITY : 0;
+    const size_t rows = 1 + rounds_below(k, 8), keys = rounds_size(k, KEY_CHUNK), ld = keys + rounds_below(k, 5);
+    const bool masked = rounds_below(k, 2);
+    rounds_start(k, rows * ld);
+    rounds_keep(k, k->a, rows * ld);
+    for (size_t j = 0; j < keys; j++) k->extra[j] = masked && rounds_below(k, 3) == 0 ? -INFINITY : 0;
     float maximum[TIERS][8], total[TIERS][8];
     EACH_TIER(t)
     {
@@ -220,7 +139,7 @@ static void round_softmax(kernel_bench *k)
         k->differing[t] += memcmp(maximum[t], maximum[DEBERTA_ISA_SCALAR], rows * sizeof(float)) != 0;
         k->differing[t] += memcmp(total[t], total[DEBERTA_ISA_SCALAR], rows * sizeof(float)) != 0;
     }
-    compare_bits(k, rows * ld);
+    rounds_compare(k, rows * ld);
     for (size_t i = 0; i < rows; i++) {
         double top = -INFINITY, sum = 0;
         for (size_t j = 0; j < keys; j++) top = fmax(top, (double)k->a[i * ld + j] + (double)k->extra[j]);
@@ -236,16 +155,16 @@ static void round_softmax(kernel_bench *k)
     }
 }
 
-static void round_layernorm(kernel_bench *k)
+static void round_layernorm(verify_rounds *k)
 {
-    const size_t rows = 1 + below(k, 8), n = size_up_to(k, WIDTH), ld = n + below(k, 5);
-    const float eps = 1e-7f, shift = below(k, 2) ? 100.0f : 0.0f;
-    fill(k, k->a, rows * ld);
+    const size_t rows = 1 + rounds_below(k, 8), n = rounds_size(k, WIDTH), ld = n + rounds_below(k, 5);
+    const float eps = 1e-7f, shift = rounds_below(k, 2) ? 100.0f : 0.0f;
+    rounds_fill(k, k->a, rows * ld);
     for (size_t i = 0; i < rows * ld; i++) k->a[i] += shift;
-    fill(k, k->extra, 2 * n);
-    same_start(k, rows * ld);
+    rounds_fill(k, k->extra, 2 * n);
+    rounds_start(k, rows * ld);
     EACH_TIER(t) k->tables[t].layernorm_f32(k->out[t], ld, k->a, ld, k->extra, k->extra + n, rows, n, eps);
-    compare_bits(k, rows * ld);
+    rounds_compare(k, rows * ld);
     for (size_t i = 0; i < rows; i++) {
         double mean = 0, magnitude = 0,
                variance = 0; /* the mean is as exact as the numbers that it is made of are small */
@@ -277,14 +196,14 @@ static double exact_activation(kernel_activation function, double x)
     }
 }
 
-static void round_activate(kernel_bench *k)
+static void round_activate(verify_rounds *k)
 {
-    const kernel_activation function = (kernel_activation)below(k, KERNEL_EXP + 1);
-    const size_t n = size_up_to(k, 700);
-    same_start(k, n);
-    memcpy(k->a, k->out[DEBERTA_ISA_SCALAR], n * sizeof(float));
+    const kernel_activation function = (kernel_activation)rounds_below(k, KERNEL_EXP + 1);
+    const size_t n = rounds_size(k, 700);
+    rounds_start(k, n);
+    rounds_keep(k, k->a, n);
     EACH_TIER(t) k->tables[t].activate_f32(k->out[t], n, function);
-    compare_bits(k, n);
+    rounds_compare(k, n);
     for (size_t i = 0; i < n; i++) {
         const double x = (double)k->a[i], exact = exact_activation(function, x);
         const double y = exact > FLT_MAX ? INFINITY : exact;
@@ -296,8 +215,13 @@ static void round_activate(kernel_bench *k)
 }
 
 static const struct {
+    const char *suffix; /* of the report's subject */
+    int rounds;
+} input_kinds[INPUTS] = {{"", 60}, {" huge", 20}, {" ties", 20}, {" subnormal", 20}, {" constant", 20}};
+
+static const struct {
     const char *name;
-    void (*round)(kernel_bench *);
+    void (*round)(verify_rounds *);
     double limit; /* in eps times the scale; the bounds of core/kernels.h for the largest sizes here, in its eps / 2 */
 } checks[] = {
     {"gemm_f32", round_gemm, (DEPTH + 2) / 2.0},
@@ -306,9 +230,17 @@ static const struct {
     {"softmax_f32", round_softmax, 8},
     {"layernorm_f32", round_layernorm, (1.5 * (WIDTH / PANEL + 1) + 16) / 2},
     {"activate_f32", round_activate, 8},
+    {"gemm_tn_f32", round_gemm_tn, (DEPTH + MAX_ROW_PARTS) / 2.0},
+    {"sum_rows_f32", round_sum_rows, (DEPTH + MAX_ROW_PARTS) / 2.0},
+    {"dot_rows_f32", round_dot_rows, (WIDTH / PANEL + 8) / 2.0},
+    {"layernorm_backward_f32", round_layernorm_backward, (4 * (WIDTH / PANEL + 1) + 48) / 2.0},
+    {"activate_backward_f32", round_activate_backward, 8},
+    {"softmax_backward_f32", round_softmax_backward, 8},
+    {"fold_runs_f32", round_fold_runs, (COLUMNS + 1) / 2.0},
+    {"adam_f32", round_adam, 8},
 };
 
-static deberta_status allocate(kernel_bench *k, deberta_error *err)
+static deberta_status allocate(verify_rounds *k, deberta_error *err)
 {
     bool fine = (k->table = calloc(1024, sizeof(int32_t))) != NULL;
     for (int m = 0; m < 3 + TIERS; m++)
@@ -318,12 +250,12 @@ static deberta_status allocate(kernel_bench *k, deberta_error *err)
 }
 
 /* One kernel on one kind of inputs: a row for each tier. */
-static deberta_status check(kernel_bench *k, size_t c, verify_report *report, deberta_error *err)
+static deberta_status check(verify_rounds *k, size_t c, verify_report *report, deberta_error *err)
 {
     memset(k->values, 0, sizeof k->values);
     memset(k->differing, 0, sizeof k->differing);
     for (int round = 0; round < input_kinds[k->inputs].rounds; round++) {
-        shift(k);
+        rounds_shift(k);
         checks[c].round(k);
     }
     EACH_TIER(t)
@@ -336,7 +268,7 @@ static deberta_status check(kernel_bench *k, size_t c, verify_report *report, de
     return DEBERTA_OK;
 }
 
-static deberta_status check_all(kernel_bench *k, verify_report *report, uint64_t seed, deberta_error *err)
+static deberta_status check_all(verify_rounds *k, verify_report *report, uint64_t seed, deberta_error *err)
 {
     DEBERTA_TRY(allocate(k, err));
     for (int kind = 0; kind < INPUTS; kind++)
@@ -350,7 +282,7 @@ static deberta_status check_all(kernel_bench *k, verify_report *report, uint64_t
 
 deberta_status verify_kernels(verify_report *report, const verify_options *options, deberta_error *err)
 {
-    kernel_bench *k = calloc(1, sizeof *k);
+    verify_rounds *k = calloc(1, sizeof *k);
     if (!k) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     deberta_status status = DEBERTA_OK;
     for (int t = DEBERTA_ISA_SCALAR; status == DEBERTA_OK && t < TIERS; t++)

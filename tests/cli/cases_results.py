@@ -367,11 +367,6 @@ def verify_json(bench):
         assert row["isa"] == "scalar" and row["passed"] is True and row["differing"] == 0
 
 
-# `verify` is about the forward pass; what only training calls, checkasm alone tests.
-TRAINING_KERNELS = {"gemm_tn_f32", "sum_rows_f32", "dot_rows_f32", "layernorm_backward_f32", "activate_backward_f32", "softmax_backward_f32",
-                    "fold_runs_f32", "adam_f32"}
-
-
 def verify_everything(bench):
     """Without a model: every kernel, on inputs chosen to hurt too, every way of computing, and which kernels ran."""
     found = json.loads(bench.fine("verify", "--json").out)
@@ -382,7 +377,7 @@ def verify_everything(bench):
     assert all(tier["missing"] for tier in found["tiers"] if not tier["verified"])
     for tier in ran:
         assert tier["kernels"] and all(tier["kernels"].values()), tier
-        for kernel in set(tier["kernels"]) - TRAINING_KERNELS:
+        for kernel in tier["kernels"]:
             for suffix in ("", " huge", " ties", " subnormal", " constant"):
                 assert (kernel + suffix, tier["isa"]) in rows, kernel + suffix
         for model in ("v1", "v2", "v3", "edges", "ties"):

@@ -90,7 +90,16 @@ static void test_every_operation_runs(void **state)
         "softmax rows=3 columns=37",
         "layernorm rows=2 columns=33",
         "activate rows=2 columns=19 function=exp",
+        "gemm_tn rows=19 depth=7 columns=32",
+        "sum_rows rows=19 columns=7",
+        "dot_rows rows=3 columns=37",
+        "layernorm_backward rows=2 columns=33",
+        "activate_backward rows=2 columns=19 function=tanh",
+        "softmax_backward rows=3 columns=37",
+        "fold_runs rows=24 columns=70 distance=-600",
+        "adam columns=100",
     };
+    enum { LINES = sizeof lines / sizeof *lines, ACTIVATE = 5 };
     kernel_problem problems[sizeof lines / sizeof *lines];
     kernel_problems list = {.problems = problems, .count = sizeof lines / sizeof *lines};
     for (size_t i = 0; i < list.count; i++) problems[i] = parsed(lines[i]);
@@ -99,24 +108,27 @@ static void test_every_operation_runs(void **state)
     kernel_measurements found;
     deberta_error err = {0};
     if (kernel_bench_run(&found, &list, &options, &err) != DEBERTA_OK) fail_msg("%s", err.message);
-    assert_int_equal(found.count, 12 + sleef_is_present());
-    for (size_t i = 0; i < 12; i++) {
-        const kernel_measurement *m = &found.measurements[i];
+    assert_int_equal(LINES, KERNEL_OPERATIONS);
+    assert_int_equal(found.count, 2 * LINES + sleef_is_present());
+    const size_t behind = 2 * ACTIVATE + 2; /* where SLEEF's exp is */
+    for (size_t i = 0; i < 2 * LINES; i++) {
+        const kernel_measurement *m = &found.measurements[i < behind ? i : i + sleef_is_present()];
         assert_int_equal(m->problem, i / 2);
         assert_int_equal(m->isa, isas[i % 2]);
         assert_true(m->time.count == 3 && m->time.minimum > 0);
-        assert_true(m->elements > 0 && m->bytes > 0);
+        assert_true(m->work.elements > 0 && m->work.bytes > 0);
         assert_non_null(m->implementation);
-        assert_int_equal(m->worst_ulp > 0, i >= 10); /* 38 values of exp */
+        assert_int_equal(m->worst_ulp > 0, i / 2 == ACTIVATE); /* 38 values of exp */
         assert_true(m->worst_ulp < 2);
     }
     if (sleef_is_present()) {
-        const kernel_measurement *sleef = &found.measurements[12];
+        const kernel_measurement *sleef = &found.measurements[behind];
         assert_string_equal(sleef->implementation, "SLEEF");
         assert_int_equal(sleef->isa, DEBERTA_ISA_AUTO);
-        assert_true(sleef->problem == 5 && sleef->time.minimum > 0 && sleef->worst_ulp > 0 && sleef->worst_ulp <= 1);
+        assert_true(sleef->problem == ACTIVATE && sleef->time.minimum > 0 && sleef->worst_ulp > 0 &&
+                    sleef->worst_ulp <= 1);
     }
-    assert_true(found.measurements[0].gflop == 1e-9 * 2 * 5 * 20 * 48);
+    assert_true(found.measurements[0].work.gflop == 1e-9 * 2 * 5 * 20 * 48);
     assert_true(found.measurements[0].speed_up == 1);
 
     char *text = NULL;

@@ -1,0 +1,415 @@
+/* Kernels of the backward pass and of the optimiser. Scales and limits are those of core/kernels.h.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "check/verify_training.h"
+
+#include <float.h>
+#include <math.h>
+
+#define TESTED(t, at) ((double)k->out[t][at])
+
+/* ------------------------------------------------------------------------------------------------ sums over rows */
+
+/* Cuts of the rows into 1, 2, 4 or 8 parts, some of them empty; the number of parts. */
+static size_t cut(verify_rounds *k, size_t rows, size_t bounds[MAX_ROW_PARTS + 1])
+{
+    const size_t parts = (size_t)1 << rounds_below(k, 4);
+    bounds[0] = 0;
+    for (size_t part = 1; part < parts; part++)
+        bounds[part] = bounds[part - 1] + rounds_below(k, rows - bounds[part - 1] + 1);
+    bounds[parts] = rows;
+    return parts;
+}
+
+/* A sum of products with the sizes of its terms. */
+typedef struct exact_sum {
+    double value, terms;
+} exact_sum;
+
+static void add_term(exact_sum *sum, double term)
+{
+    sum->value += term;
+    sum->terms += fabs(term);
+}
+
+static void add_sum_errors(verify_rounds *k, size_t at, exact_sum want, size_t count, size_t row, size_t column)
+{
+    EACH_TIER(t)
+    verify_errors_add(&k->errors[t], TESTED(t, at), want.value,
+                      FLT_EPSILON * want.terms + FLT_TRUE_MIN * (double)(count + 1), "row %zu, column %zu", row,
+                      column);
+}
+
+void round_gemm_tn(verify_rounds *k)
+{
+    const size_t columns = rounds_size(k, ROWS), panels = 1 + rounds_below(k, COLUMNS / PANEL);
+    const size_t rows = rounds_size(k, DEPTH), width = panels * PANEL, ld = width + rounds_below(k, 9);
+    const bool in_parts = rounds_below(k, 2), accumulate = !in_parts && rounds_below(k, 2);
+    size_t bounds[MAX_ROW_PARTS + 1];
+    const size_t parts = cut(k, rows, bounds);
+    rounds_fill(k, k->a, rows * columns);
+    rounds_fill(k, k->b, rows * width);
+    rounds_start(k, columns * ld);
+    rounds_keep(k, k->extra, columns * ld);
+    EACH_TIER(t)
+    {
+        const gemm_tn_task task = {.columns = columns,
+                                   .panels = panels,
+                                   .a = k->a,
+                                   .lda = columns,
+                                   .b = k->b,
+                                   .ldb = width,
+                                   .b_panel_stride = PANEL,
+                                   .c = k->out[t],
+                                   .ldc = ld,
+                                   .c_panel_stride = PANEL,
+                                   .bounds = in_parts ? bounds : NULL,
+                                   .parts = in_parts ? parts : 0,
+                                   .rows = rows,
+                                   .accumulate = accumulate};
+        k->tables[t].gemm_tn_f32(&task);
+    }
+    rounds_compare(k, columns * ld);
+    for (size_t i = 0; i < columns; i++)
+        for (size_t j = 0; j < width; j++) {
+            exact_sum want = {0};
+            if (accumulate) add_term(&want, (double)k->extra[i * ld + j]);
+            for (size_t r = 0; r < rows; r++)
+                add_term(&want, (double)k->a[r * columns + i] * (double)k->b[r * width + j]);
+            add_sum_errors(k, i * ld + j, want, rows, i, j);
+        }
+}
+
+void round_sum_rows(verify_rounds *k)
+{
+    const size_t n = rounds_size(k, COLUMNS), rows = rounds_size(k, DEPTH), ld = n + rounds_below(k, 5);
+    const bool products = rounds_below(k, 2);
+    size_t bounds[MAX_ROW_PARTS + 1];
+    const size_t parts = cut(k, rows, bounds);
+    rounds_fill(k, k->a, rows * ld);
+    rounds_fill(k, k->b, rows * ld);
+    rounds_start(k, n);
+    EACH_TIER(t)
+    {
+        const sum_rows_task task = {.n = n,
+                                    .a = k->a,
+                                    .b = products ? k->b : NULL,
+                                    .lda = ld,
+                                    .ldb = ld,
+                                    .bounds = bounds,
+                                    .parts = parts,
+                                    .y = k->out[t]};
+        k->tables[t].sum_rows_f32(&task);
+    }
+    rounds_compare(k, n);
+    for (size_t j = 0; j < n; j++) {
+        exact_sum want = {0};
+        for (size_t r = 0; r < rows; r++)
+            add_term(&want, (double)k->a[r * ld + j] * (products ? (double)k->b[r * ld + j] : 1));
+        add_sum_errors(k, j, want, rows, 0, j);
+    }
+}
+
+void round_dot_rows(verify_rounds *k)
+{
+    const size_t rows = rounds_size(k, ROWS), n = rounds_size(k, WIDTH), ld = n + rounds_below(k, 5);
+    rounds_fill(k, k->a, rows * ld);
+    rounds_fill(k, k->b, rows * ld);
+    rounds_start(k, rows);
+    EACH_TIER(t) k->tables[t].dot_rows_f32(k->out[t], k->a, ld, k->b, ld, rows, n);
+    rounds_compare(k, rows);
+    for (size_t i = 0; i < rows; i++) {
+        exact_sum want = {0};
+        for (size_t e = 0; e < n; e++) add_term(&want, (double)k->a[i * ld + e] * (double)k->b[i * ld + e]);
+        add_sum_errors(k, i, want, n, i, 0);
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------------- layer norm */
+
+typedef struct norm_row {
+    const float *x, *dy, *gamma; /* gamma may be NULL */
+    size_t n;
+    double mean, size, r;                      /* size: of x, mean */
+    double average, slope, size_u, size_slope; /* mean(u), mean(u normal) and what they are made of */
+} norm_row;
+
+static double gradient_before_gain(const norm_row *row, size_t e)
+{
+    return (double)row->dy[e] * (row->gamma ? (double)row->gamma[e] : 1);
+}
+
+static void norm_row_sum_up(norm_row *row, double eps)
+{
+    const double n = (double)row->n;
+    double variance = 0;
+    for (size_t e = 0; e < row->n; e++) {
+        row->mean += (double)row->x[e] / n;
+        row->size += fabs((double)row->x[e]) / n;
+    }
+    for (size_t e = 0; e < row->n; e++) variance += pow((double)row->x[e] - row->mean, 2) / n;
+    row->r = 1 / sqrt(variance + eps);
+    for (size_t e = 0; e < row->n; e++) {
+        const double u = gradient_before_gain(row, e), x = (double)row->x[e];
+        row->average += u / n;
+        row->slope += u * (x - row->mean) * row->r / n;
+        row->size_u += fabs(u) / n;
+        row->size_slope += fabs(u) * (fabs(x) + row->size) * row->r / n;
+    }
+}
+
+/* dx lies at the beginning of the output, the normal rows behind it. */
+void round_layernorm_backward(verify_rounds *k)
+{
+    const size_t rows = 1 + rounds_below(k, 8), n = rounds_size(k, WIDTH), ld = n + rounds_below(k, 5);
+    const bool has_gain = rounds_below(k, 2);
+    const float eps = 1e-7f;
+    rounds_fill(k, k->a, rows * ld);
+    rounds_fill(k, k->b, rows * ld);
+    rounds_fill(k, k->extra, n);
+    rounds_start(k, 2 * rows * ld);
+    EACH_TIER(t)
+    {
+        const layernorm_backward_task task = {.rows = rows,
+                                              .n = n,
+                                              .dx = k->out[t],
+                                              .normal = k->out[t] + rows * ld,
+                                              .x = k->a,
+                                              .dy = k->b,
+                                              .gamma = has_gain ? k->extra : NULL,
+                                              .lddx = ld,
+                                              .ld_normal = ld,
+                                              .ldx = ld,
+                                              .lddy = ld,
+                                              .eps = eps};
+        k->tables[t].layernorm_backward_f32(&task);
+    }
+    rounds_compare(k, 2 * rows * ld);
+    for (size_t i = 0; i < rows; i++) {
+        norm_row row = {.x = k->a + i * ld, .dy = k->b + i * ld, .gamma = has_gain ? k->extra : NULL, .n = n};
+        norm_row_sum_up(&row, (double)eps);
+        for (size_t e = 0; e < n; e++) {
+            const double x = (double)row.x[e], normal = (x - row.mean) * row.r, reach = (fabs(x) + row.size) * row.r;
+            const double u = gradient_before_gain(&row, e), smallest = FLT_TRUE_MIN * (1 + row.r);
+            EACH_TIER(t)
+            {
+                verify_errors_add(&k->errors[t], TESTED(t, (rows + i) * ld + e), normal, FLT_EPSILON * reach + smallest,
+                                  "normal row %zu, column %zu", i, e);
+                verify_errors_add(&k->errors[t], TESTED(t, i * ld + e), row.r * (u - row.average - normal * row.slope),
+                                  FLT_EPSILON * row.r * (fabs(u) + row.size_u + reach * row.size_slope) + smallest,
+                                  "row %zu, column %zu", i, e);
+            }
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------------- activations, softmax */
+
+/* s + p s (1 - s) of the logistic s(u), and its size. */
+static exact_sum gate_slope(double u, double p)
+{
+    const double s = 1 / (1 + exp(-u)), w = exp(-fabs(u)) / pow(1 + exp(-fabs(u)), 2);
+    return (exact_sum){s + p * w, (s + fabs(p * w)) * (1 + fabs(u))};
+}
+
+static exact_sum derivative_of(kernel_activation function, double x)
+{
+    const double root = 2 * sqrt(2 / M_PI), cubic = 0.044715;
+    switch (function) {
+    case KERNEL_GELU: return (exact_sum){0.5 * erfc(-x * M_SQRT1_2) + x * exp(-x * x / 2) / sqrt(2 * M_PI), 1};
+    case KERNEL_GELU_TANH: return gate_slope(root * (x + cubic * x * x * x), x * root * (1 + 3 * cubic * x * x));
+    case KERNEL_GELU_QUICK: return gate_slope(1.702 * x, 1.702 * x);
+    case KERNEL_RELU: return (exact_sum){x > 0, 1};
+    case KERNEL_SILU: return gate_slope(x, x);
+    case KERNEL_TANH: return (exact_sum){1 - tanh(x) * tanh(x), 1};
+    case KERNEL_SIGMOID: return (exact_sum){exp(-fabs(x)) / pow(1 + exp(-fabs(x)), 2), 1};
+    default: return (exact_sum){exp(x), exp(x) + FLT_MIN};
+    }
+}
+
+void round_activate_backward(verify_rounds *k)
+{
+    enum { FLAT = 1000, LARGEST_EXPONENT = 80 }; /* beyond FLAT no slope changes; exp and its gradient stay finite */
+    const kernel_activation function = (kernel_activation)rounds_below(k, KERNEL_EXP + 1);
+    const size_t n = rounds_size(k, 700);
+    rounds_fill(k, k->a, n);
+    for (size_t e = 0; function == KERNEL_EXP && e < n; e++) k->a[e] = fminf(k->a[e], LARGEST_EXPONENT);
+    rounds_start(k, n);
+    rounds_keep(k, k->b, n);
+    EACH_TIER(t) k->tables[t].activate_backward_f32(k->out[t], k->a, n, function);
+    rounds_compare(k, n);
+    for (size_t e = 0; e < n; e++) {
+        const double x = fmax(fmin((double)k->a[e], FLAT), -FLAT), dy = (double)k->b[e];
+        exact_sum slope = derivative_of(function, x);
+        if (function != KERNEL_EXP && !(slope.terms <= FLAT)) slope.terms = 1;
+        const double exact = dy * slope.value, want = fabs(exact) > (double)FLT_MAX ? copysign(INFINITY, dy) : exact;
+        EACH_TIER(t)
+        verify_errors_add(&k->errors[t], TESTED(t, e), want, FLT_EPSILON * fabs(dy) * slope.terms + 512 * FLT_TRUE_MIN,
+                          "element %zu", e, 0);
+    }
+}
+
+typedef struct softmax_rows {
+    const float *s, *dp; /* as they were, [rows][ld] */
+    const float *key_bias;
+    float maximum[8], inverse_total[8], delta[8];
+    size_t ld, keys;
+    bool own_delta;
+} softmax_rows;
+
+/* p of a key, and how far its logit lies below the maximum, as far as that matters to the error. */
+static double probability_of(const softmax_rows *rows, size_t i, size_t j, double *below)
+{
+    const double top = (double)rows->maximum[i], s = (double)rows->s[i * rows->ld + j] + (double)rows->key_bias[j];
+    *below = isinf(s) ? 0 : fmin(top - s, 88);
+    return isinf(s) ? 0 : exp(s - top) * (double)rows->inverse_total[i];
+}
+
+static exact_sum delta_of(const softmax_rows *rows, size_t i)
+{
+    exact_sum delta = {(double)rows->delta[i], fabs((double)rows->delta[i])};
+    if (!rows->own_delta) return delta;
+    delta = (exact_sum){0};
+    for (size_t j = 0; j < rows->keys; j++) {
+        double below;
+        const double term = probability_of(rows, i, j, &below) * (double)rows->dp[i * rows->ld + j];
+        delta.value += term;
+        delta.terms += fabs(term) * (2 + below);
+    }
+    return delta;
+}
+
+/* s becomes p at the beginning of the output, dp lies behind it. */
+void round_softmax_backward(verify_rounds *k)
+{
+    const size_t rows = 1 + rounds_below(k, 8), keys = rounds_size(k, KEY_CHUNK), ld = keys + rounds_below(k, 5);
+    const bool masked = rounds_below(k, 2);
+    softmax_rows c = {.s = k->a, .dp = k->a + rows * ld, .key_bias = k->extra, .ld = ld, .keys = keys};
+    c.own_delta = rounds_below(k, 2);
+    rounds_start(k, 2 * rows * ld);
+    rounds_keep(k, k->a, 2 * rows * ld);
+    for (size_t j = 0; j < keys; j++) k->extra[j] = masked && rounds_below(k, 3) == 0 ? -INFINITY : 0;
+    for (size_t i = 0; i < rows; i++) {
+        c.maximum[i] = -INFINITY;
+        for (size_t j = 0; j < keys; j++) c.maximum[i] = fmaxf(c.maximum[i], c.s[i * ld + j] + k->extra[j]);
+        c.inverse_total[i] = isinf(c.maximum[i]) ? 0 : 1 / (float)(1 + rounds_below(k, 10));
+        c.delta[i] = rounds_number(k);
+    }
+    EACH_TIER(t)
+    {
+        const softmax_backward_task task = {.rows = rows,
+                                            .keys = keys,
+                                            .s = k->out[t],
+                                            .dp = k->out[t] + rows * ld,
+                                            .lds = ld,
+                                            .lddp = ld,
+                                            .key_bias = masked ? k->extra : NULL,
+                                            .maximum = c.maximum,
+                                            .inverse_total = c.inverse_total,
+                                            .delta = c.own_delta ? NULL : c.delta};
+        k->tables[t].softmax_backward_f32(&task);
+    }
+    rounds_compare(k, 2 * rows * ld);
+    for (size_t i = 0; i < rows; i++) {
+        const exact_sum delta = delta_of(&c, i);
+        for (size_t j = 0; j < keys; j++) {
+            double below;
+            const double p = probability_of(&c, i, j, &below), dp = (double)c.dp[i * ld + j];
+            const double unit = FLT_EPSILON * (p + 1e-30) * (1 + below);
+            EACH_TIER(t)
+            {
+                verify_errors_add(&k->errors[t], TESTED(t, i * ld + j), p, unit, "p of row %zu, key %zu", i, j);
+                verify_errors_add(&k->errors[t], TESTED(t, (rows + i) * ld + j), p * (dp - delta.value),
+                                  unit * (fabs(dp) + delta.terms + 1e-7), "row %zu, key %zu", i, j);
+            }
+        }
+    }
+}
+
+/* ------------------------------------------------------------------------------------------------ places, optimiser */
+
+void round_fold_runs(verify_rounds *k)
+{
+    enum { PLACES = 256, FIRST = 5 };
+    const size_t rows = rounds_size(k, ROWS), columns = rounds_size(k, COLUMNS);
+    const bool irregular = rounds_below(k, 4) == 0;
+    int32_t *place_of = k->table + rows - 1, place = FIRST;
+    for (ptrdiff_t x = 1 - (ptrdiff_t)rows; x < (ptrdiff_t)columns; x++) {
+        place_of[x] = irregular ? FIRST + (int32_t)rounds_below(k, PLACES) : place;
+        place += (int32_t)rounds_below(k, 2);
+    }
+    rounds_fill(k, k->a, rows * columns);
+    rounds_start(k, rows * PLACES);
+    rounds_keep(k, k->b, rows * PLACES);
+    EACH_TIER(t)
+    {
+        const fold_runs_task task = {.rows = rows,
+                                     .columns = columns,
+                                     .s = k->a,
+                                     .lds = columns,
+                                     .s_panel_stride = PANEL,
+                                     .place_of = place_of,
+                                     .first = FIRST,
+                                     .unit_steps = !irregular,
+                                     .strip = k->out[t],
+                                     .ld_strip = PLACES};
+        k->tables[t].fold_runs_f32(&task);
+    }
+    rounds_compare(k, rows * PLACES);
+    for (size_t i = 0; i < rows; i++) {
+        exact_sum want[PLACES];
+        for (size_t x = 0; x < PLACES; x++) {
+            const double before = (double)k->b[i * PLACES + x];
+            want[x] = (exact_sum){before, fabs(before)};
+        }
+        for (size_t j = 0; j < columns; j++)
+            add_term(&want[place_of[(ptrdiff_t)j - (ptrdiff_t)i] - FIRST], (double)k->a[i * columns + j]);
+        for (size_t x = 0; x < PLACES; x++) add_sum_errors(k, i * PLACES + x, want[x], columns, i, x);
+    }
+}
+
+/* Weights, momentum and second moments lie behind each other in the output. */
+void round_adam(verify_rounds *k)
+{
+    const size_t n = rounds_size(k, 700);
+    adam_task task = {.n = n,
+                      .g = k->a,
+                      .scale = 0.37f,
+                      .b1 = 0.9f,
+                      .c1 = 0.1f,
+                      .b2 = 0.999f,
+                      .c2 = 0.001f,
+                      .eps = 1e-6f,
+                      .rate = -3e-3f,
+                      .inverse_root = 3.1f,
+                      .keep = 0.98f,
+                      .decay = 0.02f,
+                      .coupled = rounds_below(k, 2)};
+    rounds_fill(k, k->a, n);
+    rounds_start(k, 3 * n);
+    EACH_TIER(t)
+    for (size_t e = 2 * n; e < 3 * n; e++) k->out[t][e] = fabsf(k->out[t][e]);
+    rounds_keep(k, k->b, 3 * n);
+    EACH_TIER(t)
+    {
+        task.w = k->out[t], task.m = k->out[t] + n, task.v = k->out[t] + 2 * n;
+        k->tables[t].adam_f32(&task);
+    }
+    rounds_compare(k, 3 * n);
+    const double b1 = (double)task.b1, b2 = (double)task.b2, eps = (double)task.eps, rate = (double)task.rate;
+    for (size_t e = 0; e < n; e++) {
+        const double w = (double)k->b[e], before = (double)k->b[n + e], g = (double)task.scale * (double)k->a[e];
+        const double m = b1 * before + (double)task.c1 * g, size = b1 * fabs(before) + (double)task.c1 * fabs(g);
+        const double v = b2 * (double)k->b[2 * n + e] + (double)task.c2 * g * g;
+        const double root = task.coupled ? sqrt(v) + eps : sqrt(v) * (double)task.inverse_root + eps;
+        const double kept = task.coupled ? w + rate * (double)task.decay * w : (double)task.keep * w;
+        EACH_TIER(t)
+        {
+            verify_errors_add(&k->errors[t], TESTED(t, n + e), m, FLT_EPSILON * size + FLT_TRUE_MIN, "m of %zu", e, 0);
+            verify_errors_add(&k->errors[t], TESTED(t, 2 * n + e), v, FLT_EPSILON * v + FLT_TRUE_MIN, "v of %zu", e, 0);
+            verify_errors_add(&k->errors[t], TESTED(t, e), kept + rate * m / root,
+                              FLT_EPSILON * (fabs(w) + fabs(rate) * size / root) + FLT_TRUE_MIN * (1 + 1 / root),
+                              "weight %zu", e, 0);
+        }
+    }
+}
