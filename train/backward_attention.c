@@ -14,11 +14,19 @@ typedef struct head_work {
     size_t part;
 } head_work;
 
+/* At most QUERY_BLOCK rows of one sequence. They follow each other in memory; in the sequence they are pieces, one for
+ * an ordinary layer, as many as there are runs of labelled tokens for the decoder. */
+typedef struct query_block {
+    size_t row, count;             /* of the record's rows */
+    query_run pieces[QUERY_BLOCK]; /* their rows: of the block */
+    size_t piece_count;
+} query_block;
+
 /* A block of queries and a chunk of keys. */
 typedef struct chunk_work {
     const head_work *work;
-    attention_queries queries;
-    const float *d_context; /* of the block's first row, at the head's columns */
+    const query_block *block;
+    const float *queries, *d_context; /* of the block's first row, at the head's columns */
     float *d_queries;
     size_t key, keys, lds;
 } chunk_work;
@@ -119,9 +127,29 @@ static void drop_scores(const chunk_work *c, float *scores)
     const layer_record *record = c->work->job->record;
     const dropout_place place = {
         .site = DROPOUT_PROBABILITIES, .layer = record->layer, .pass = record->pass, .head = c->work->head.head};
-    if (step_drops(l))
-        dropout_probabilities(learner_kernels(l), &l->dropout, &place, scores, c->lds,
-                              c->work->head.first_token + c->queries.first, c->queries.count, c->key, c->keys);
+    for (size_t i = 0; step_drops(l) && i < c->block->piece_count; i++) {
+        const query_run *piece = &c->block->pieces[i];
+        dropout_probabilities(learner_kernels(l), &l->dropout, &place, scores + piece->row * c->lds, c->lds,
+                              c->work->head.first_token + piece->place, piece->count, c->key, c->keys);
+    }
+}
+
+/* The logits of the forward pass again. A block of one piece keeps its strip from chunk to chunk. */
+static void make_logits(const chunk_work *c)
+{
+    const head_work *work = c->work;
+    const deberta_session *s = work->job->learner->session;
+    const query_block *block = c->block;
+    const size_t dp = s->model->padded_head;
+    worker_scratch *forward = &work->scratch->forward;
+    for (size_t i = 0; i < block->piece_count; i++) {
+        const query_run *piece = &block->pieces[i];
+        const attention_queries queries = {
+            .rows = c->queries + piece->row * dp, .ld = dp, .first = piece->place, .count = piece->count};
+        if (s->has_c2p && (c->key == 0 || block->piece_count > 1)) attention_strip(s, &work->head, &queries, forward);
+        attention_logits(s, &work->head, &queries, c->key, c->keys, attention_terms_of(s),
+                         forward->logits + piece->row * c->lds, c->lds, forward);
+    }
 }
 
 /* P into the logits' place and dS into scratch->gradients. */
@@ -131,11 +159,10 @@ static void make_scores(const chunk_work *c)
     const learner *l = work->job->learner;
     const deberta_session *s = l->session;
     attention_scratch *scratch = work->scratch;
-    const size_t d = l->model->head_size, first = (size_t)(c->queries.rows - s->queries) / l->model->padded_head;
-    attention_logits(s, &work->head, &c->queries, c->key, c->keys, attention_terms_of(s), scratch->forward.logits,
-                     c->lds, &scratch->forward);
+    const size_t d = l->model->head_size, first = (size_t)(c->queries - s->queries) / l->model->padded_head;
+    make_logits(c);
     const gemm_task products = {
-        .rows = c->queries.count,
+        .rows = c->block->count,
         .depth = d,
         .panels = ceiling_divide(c->keys, PANEL),
         .a = c->d_context,
@@ -149,7 +176,7 @@ static void make_scores(const chunk_work *c)
     s->kernels.gemm_f32(&products);
     drop_scores(c, scratch->gradients);
     const softmax_backward_task softmax = {
-        .rows = c->queries.count,
+        .rows = c->block->count,
         .keys = c->keys,
         .s = scratch->forward.logits,
         .dp = scratch->gradients,
@@ -212,10 +239,10 @@ static void content_backward(const chunk_work *c)
     const head_work *work = c->work;
     const learner *l = work->job->learner;
     const attention_scratch *scratch = work->scratch;
-    const size_t count = c->queries.count, n = work->head.n;
+    const size_t count = c->block->count, n = work->head.n;
     add_transposed(c, scratch->forward.logits, c->lds, c->keys, c->d_context, l->session->context_stride, count,
                    d_keys_of(c, 2), l->qkv_stride);
-    add_transposed(c, scratch->gradients, c->lds, c->keys, c->queries.rows, c->queries.ld, count, d_keys_of(c, 1),
+    add_transposed(c, scratch->gradients, c->lds, c->keys, c->queries, l->model->padded_head, count, d_keys_of(c, 1),
                    l->qkv_stride);
     add_product(c, scratch->gradients, c->lds, count, scratch->key_columns + c->key * PANEL, n * PANEL, c->keys,
                 c->d_queries, work->job->ld_queries, c->key > 0);
@@ -224,32 +251,21 @@ static void content_backward(const chunk_work *c)
 /* Rows of the relative table that the chunk's distances reach. */
 static void rows_of_chunk(const chunk_work *c, size_t *first, size_t *count)
 {
+    const query_block *block = c->block;
+    const query_run *last_piece = &block->pieces[block->piece_count - 1];
+    const ptrdiff_t key = (ptrdiff_t)c->key, last_key = key + (ptrdiff_t)c->keys - 1;
+    const ptrdiff_t last_place = (ptrdiff_t)(last_piece->place + last_piece->count) - 1;
     size_t last;
-    const ptrdiff_t place = (ptrdiff_t)c->queries.first, key = (ptrdiff_t)c->key;
-    position_map_rows(&c->work->job->learner->session->positions, place - key - (ptrdiff_t)c->keys + 1,
-                      place - key + (ptrdiff_t)c->queries.count - 1, first, &last);
+    position_map_rows(&c->work->job->learner->session->positions, (ptrdiff_t)block->pieces[0].place - last_key,
+                      last_place - key, first, &last);
     *count = last - *first + 1;
 }
 
-static void fold(const chunk_work *c, const float *s, size_t lds, size_t rows, size_t columns, const int32_t *place_of,
-                 size_t first, size_t places)
+/* Strips of `rows` rows begin as zeros. */
+static void clear_strips(const chunk_work *c, size_t rows, size_t places)
 {
-    const learner *l = c->work->job->learner;
-    float *strip = c->work->scratch->strip;
-    for (size_t i = 0; i < rows; i++) memset(strip + i * l->fold_stride, 0, places * sizeof *strip);
-    const fold_runs_task task = {
-        .rows = rows,
-        .columns = columns,
-        .s = s,
-        .lds = lds,
-        .s_panel_stride = PANEL,
-        .place_of = place_of,
-        .first = (int32_t)first,
-        .unit_steps = l->session->positions.unit_steps,
-        .strip = strip,
-        .ld_strip = l->fold_stride,
-    };
-    l->session->kernels.fold_runs_f32(&task);
+    const size_t ld = c->work->job->learner->fold_stride;
+    for (size_t i = 0; i < rows; i++) memset(c->work->scratch->strip + i * ld, 0, places * sizeof(float));
 }
 
 /* C_ix = sum of dS_ij over the keys j that read place x: dq += C PK, dPK += C' q. */
@@ -258,36 +274,76 @@ static void c2p_backward(const chunk_work *c)
     const head_work *work = c->work;
     const learner *l = work->job->learner;
     const position_map *map = &l->session->positions;
-    const size_t rows = l->model->relative_rows, dp = l->model->padded_head, count = c->queries.count;
-    const float *columns = l->table_columns + work->head.head * rows * dp, *strip = work->scratch->strip;
+    const size_t rows = l->model->relative_rows, dp = l->model->padded_head, count = c->block->count;
+    const float *columns = l->table_columns + work->head.head * rows * dp;
+    float *strip = work->scratch->strip;
     size_t first_row, places;
     rows_of_chunk(c, &first_row, &places);
     const size_t first = (size_t)map->last_row - (first_row + places - 1);
-    fold(c, work->scratch->gradients, c->lds, count, c->keys,
-         map->position_of + ((ptrdiff_t)c->key - (ptrdiff_t)c->queries.first), first, places);
+    clear_strips(c, count, places);
+    for (size_t i = 0; i < c->block->piece_count; i++) {
+        const query_run *piece = &c->block->pieces[i];
+        const fold_runs_task task = {
+            .rows = piece->count,
+            .columns = c->keys,
+            .s = work->scratch->gradients + piece->row * c->lds,
+            .lds = c->lds,
+            .s_panel_stride = PANEL,
+            .place_of = map->position_of + ((ptrdiff_t)c->key - (ptrdiff_t)piece->place),
+            .first = (int32_t)first,
+            .unit_steps = map->unit_steps,
+            .strip = strip + piece->row * l->fold_stride,
+            .ld_strip = l->fold_stride,
+        };
+        l->session->kernels.fold_runs_f32(&task);
+    }
     add_product(c, strip, l->fold_stride, count, columns + first * PANEL, rows * PANEL, places, c->d_queries,
                 work->job->ld_queries, true);
-    add_transposed(c, strip, l->fold_stride, places, c->queries.rows, c->queries.ld, count,
-                   work->scratch->table_keys + first * dp, dp);
+    add_transposed(c, strip, l->fold_stride, places, c->queries, dp, count, work->scratch->table_keys + first * dp, dp);
+}
+
+/* Folds columns [column, column + count) of the turned dS, the first of which is at `place` in the sequence. They begin
+ * a panel or lie inside one. */
+static void fold_turned(const chunk_work *c, size_t first, size_t column, size_t count, size_t place)
+{
+    const learner *l = c->work->job->learner;
+    const position_map *map = &l->session->positions;
+    const fold_runs_task task = {
+        .rows = c->keys,
+        .columns = count,
+        .s = c->work->scratch->turned + column / PANEL * c->keys * PANEL + column % PANEL,
+        .lds = PANEL,
+        .s_panel_stride = c->keys * PANEL,
+        .place_of = map->row_of + ((ptrdiff_t)place - (ptrdiff_t)c->key),
+        .first = (int32_t)first,
+        .unit_steps = map->unit_steps,
+        .strip = c->work->scratch->strip,
+        .ld_strip = l->fold_stride,
+    };
+    l->session->kernels.fold_runs_f32(&task);
 }
 
 /* E_jx = sum of dS_ij over the queries i that read row x: dk += E PQ, dPQ += E' k. */
 static void p2c_backward(const chunk_work *c)
 {
-    enum { TURNED_LD = QUERY_BLOCK + PANEL };
     const head_work *work = c->work;
     const learner *l = work->job->learner;
     const deberta_session *s = l->session;
-    const size_t rows = l->model->relative_rows, dp = l->model->padded_head, count = c->queries.count;
+    const size_t rows = l->model->relative_rows, dp = l->model->padded_head;
     const float *columns = l->table_columns + rows * l->heads_width + work->head.head * rows * dp;
     const float *keys = s->keys + (work->head.head * s->tokens + work->head.first_token + c->key) * dp;
-    float *turned = work->scratch->turned, *strip = work->scratch->strip;
+    float *strip = work->scratch->strip;
     size_t first, places;
     rows_of_chunk(c, &first, &places);
-    for (size_t i = 0; i < count; i++)
-        for (size_t j = 0; j < c->keys; j++) turned[j * TURNED_LD + i] = work->scratch->gradients[i * c->lds + j];
-    fold(c, turned, TURNED_LD, c->keys, count, s->positions.row_of + ((ptrdiff_t)c->queries.first - (ptrdiff_t)c->key),
-         first, places);
+    s->kernels.pack_panels_f32(work->scratch->turned, c->keys * PANEL, work->scratch->gradients, c->lds,
+                               c->block->count, c->keys);
+    clear_strips(c, c->keys, places);
+    for (size_t i = 0; i < c->block->piece_count; i++) {
+        const query_run *piece = &c->block->pieces[i];
+        const size_t into = piece->row % PANEL, begun = into ? minimum(PANEL - into, piece->count) : 0;
+        if (begun > 0) fold_turned(c, first, piece->row, begun, piece->place);
+        if (piece->count > begun) fold_turned(c, first, piece->row + begun, piece->count - begun, piece->place + begun);
+    }
     add_product(c, strip, l->fold_stride, c->keys, columns + first * PANEL, rows * PANEL, places, d_keys_of(c, 1),
                 l->qkv_stride, true);
     add_transposed(c, strip, l->fold_stride, places, keys, dp, c->keys, work->scratch->table_queries + first * dp, dp);
@@ -295,18 +351,16 @@ static void p2c_backward(const chunk_work *c)
 
 /* ------------------------------------------------------------------------------------------------------ blocks, loops */
 
-static void block_backward(const head_work *work, const query_run *run, size_t first, size_t count)
+static void block_backward(const head_work *work, const query_block *block)
 {
     const attention_backward *job = work->job;
     const learner *l = job->learner;
     const deberta_session *s = l->session;
-    const size_t dp = l->model->padded_head, row = run->row + first, column = work->head.head * dp;
+    const size_t dp = l->model->padded_head, row = block->row, column = work->head.head * dp;
     chunk_work chunk = {
         .work = work,
-        .queries = {.rows = s->queries + (work->head.head * s->tokens + row) * dp,
-                    .ld = dp,
-                    .first = run->place + first,
-                    .count = count},
+        .block = block,
+        .queries = s->queries + (work->head.head * s->tokens + row) * dp,
         .d_context = job->d_context + row * s->context_stride + column,
         .d_queries = job->d_queries + row * job->ld_queries + column,
         .lds = s->logits_stride,
@@ -315,14 +369,30 @@ static void block_backward(const head_work *work, const query_run *run, size_t f
      */
     if (work->head.n > KEY_CHUNK)
         s->kernels.dot_rows_f32(work->scratch->delta, chunk.d_context, s->context_stride,
-                                job->record->context + row * s->context_stride + column, s->context_stride, count, dp);
-    if (s->has_c2p) attention_strip(s, &work->head, &chunk.queries, &work->scratch->forward);
+                                job->record->context + row * s->context_stride + column, s->context_stride,
+                                block->count, dp);
     for (; chunk.key < work->head.n; chunk.key += KEY_CHUNK) {
         chunk.keys = minimum(KEY_CHUNK, work->head.n - chunk.key);
         make_scores(&chunk);
         content_backward(&chunk);
         if (s->has_c2p) c2p_backward(&chunk);
         if (s->has_p2c) p2c_backward(&chunk);
+    }
+}
+
+/* The next rows of a sequence's runs: *run is the first that has some left, *done how many of it are behind. */
+static void next_block(query_block *block, const query_run **run, const query_run *end, size_t *done)
+{
+    *block = (query_block){.row = (*run)->row + *done};
+    while (*run < end && block->count < QUERY_BLOCK) {
+        const size_t count = minimum((*run)->count - *done, QUERY_BLOCK - block->count);
+        block->pieces[block->piece_count++] = (query_run){
+            .sequence = (*run)->sequence, .place = (*run)->place + *done, .row = block->count, .count = count};
+        block->count += count;
+        *done += count;
+        if (*done < (*run)->count) return;
+        ++*run;
+        *done = 0;
     }
 }
 
@@ -347,14 +417,18 @@ static void head_task(void *context, size_t task, size_t worker)
     const size_t heads = l->model->config.heads, part = task / heads, head = task % heads;
     head_work work = {.job = job, .scratch = &l->workers[worker], .part = part};
     if (!job->continues) clear_part(job, part, head);
-    for (size_t i = job->run_bounds[part]; i < job->run_bounds[part + 1]; i++) {
-        const query_run *run = &job->runs[i];
-        const bool begins = i == job->run_bounds[part] || run[-1].sequence != run->sequence;
-        const bool ends = i + 1 == job->run_bounds[part + 1] || run[1].sequence != run->sequence;
-        if (begins) begin_sequence(&work, run->sequence, head);
-        for (size_t first = 0; first < run->count; first += QUERY_BLOCK)
-            block_backward(&work, run, first, minimum(QUERY_BLOCK, run->count - first));
-        if (ends) end_sequence(&work);
+    const query_run *run = job->runs + job->run_bounds[part], *end = job->runs + job->run_bounds[part + 1];
+    while (run < end) {
+        const query_run *next = run;
+        size_t done = 0;
+        while (next < end && next->sequence == run->sequence) next++;
+        begin_sequence(&work, run->sequence, head);
+        while (run < next) {
+            query_block block;
+            next_block(&block, &run, next, &done);
+            block_backward(&work, &block);
+        }
+        end_sequence(&work);
     }
 }
 

@@ -117,7 +117,7 @@ static void carve_attention(learner *l, arena *memory, attention_scratch *w)
                     .bias = take_floats(memory, tile * QUERY_BLOCK, PANEL),
                     .logits = take_floats(memory, QUERY_BLOCK, s->logits_stride)},
         .gradients = take_floats(memory, QUERY_BLOCK, s->logits_stride),
-        .turned = take_floats(memory, KEY_CHUNK, QUERY_BLOCK + PANEL),
+        .turned = take_floats(memory, KEY_CHUNK, QUERY_BLOCK),
         .strip = take_floats(memory, KEY_CHUNK, l->fold_stride),
         .delta = take_floats(memory, QUERY_BLOCK, 1),
         .packed_keys = take_floats(memory, n, d),
@@ -210,7 +210,9 @@ static void learner_carve(learner *l, arena *memory)
 static void settle_shapes(learner *l)
 {
     const deberta_model *model = l->model;
-    const size_t rows = model->relative_rows, reach = QUERY_BLOCK + KEY_CHUNK;
+    /* queries of the decoder may come from all over a sequence */
+    const size_t rows = model->relative_rows;
+    const size_t reach = KEY_CHUNK + (l->options.decodes ? l->session->max_tokens : QUERY_BLOCK);
     l->options.threads = deberta_session_threads(l->session);
     l->tokens_capacity = l->session->max_tokens;
     l->heads_width = model->config.heads * model->padded_head;
