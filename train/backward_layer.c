@@ -62,7 +62,7 @@ void matrix_gradient(learner *l, const packed_matrix *matrix, const float *a, si
 {
     if (!l->weights_wanted) return;
     part_gradient(l, matrix, 0, matrix->outputs, a, lda, b, ldb, parts);
-    bindings_add_matrix(&l->bindings, matrix, l->weight, row_stride(matrix->depth), l->vector);
+    bindings_add_matrix(&l->bindings, matrix, l->weight, row_stride(matrix->depth), l->vector, l->session->executor);
 }
 
 static void input_gradient_plus(const learner *l, const packed_matrix *transposed, size_t rows, const float *dy,
@@ -270,7 +270,7 @@ void layer_backward(learner *l, size_t index)
         stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
         positions_backward(l, index);
         stage_lap(l->clock, TRAINING_TABLE_GRADIENTS);
-        bindings_add_matrix(&l->bindings, qkv, l->weight, row_stride(qkv->depth), l->vector);
+        bindings_add_matrix(&l->bindings, qkv, l->weight, row_stride(qkv->depth), l->vector, l->session->executor);
         stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
     }
     input_gradient_plus(l, &l->transposed[index].qkv, s->tokens, l->d_qkv, l->qkv_stride, l->d_input, s->hidden_stride,
@@ -349,7 +349,7 @@ static void decoder_qkv_gradients(learner *l, const pass_list *list)
     stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
     positions_backward(l, index);
     stage_lap(l->clock, TRAINING_TABLE_GRADIENTS);
-    bindings_add_matrix(&l->bindings, qkv, l->weight, row_stride(qkv->depth), l->vector);
+    bindings_add_matrix(&l->bindings, qkv, l->weight, row_stride(qkv->depth), l->vector, l->session->executor);
     stage_lap(l->clock, TRAINING_WEIGHT_GRADIENTS);
 }
 

@@ -72,7 +72,8 @@ static void add_separate(learner *l, const packed_matrix *matrix, const float *s
                          row_parts rows)
 {
     project_table(l, matrix, seen, d_table, rows);
-    bindings_add_matrix(&l->bindings, matrix, l->second_weight, row_stride(matrix->depth), l->second_vector);
+    bindings_add_matrix(&l->bindings, matrix, l->second_weight, row_stride(matrix->depth), l->second_vector,
+                        l->session->executor);
 }
 
 /* dR += d(table) W, W the outputs from `first` on of what is transposed. */

@@ -85,33 +85,52 @@ static size_t packed_column(const matrix_plan *plan, size_t stored_row, size_t c
 
 static void add_row(const matrix_plan *plan, size_t stored_row, double scale, const float *from, float *to)
 {
+    if (plan->input_layout == INPUT_AS_STORED && scale == 1) {
+        for (size_t c = 0; c < plan->columns; c++) to[c] += from[c];
+        return;
+    }
     for (size_t c = 0; c < plan->columns; c++) {
         const float value = from[packed_column(plan, stored_row, c)];
         to[c] += scale == 1 ? value : (float)((double)value * scale);
     }
 }
 
-void bindings_add_matrix(const binding_list *list, const packed_matrix *matrix, const float *gradient, size_t ld,
-                         const float *bias)
+enum { TASK_LANES = 64 };
+
+typedef struct adding {
+    const matrix_binding *binding;
+    const float *gradient, *bias;
+    size_t ld, cuts; /* tasks of a group */
+} adding;
+
+/* Some rows of one group of one tensor. */
+static void add_group(void *context, size_t task, size_t worker)
 {
-    const matrix_binding *binding = find_matrix(list, matrix);
-    if (!binding) return;
-    const matrix_plan *plan = &binding->plan;
-    for (size_t part = 0; part < plan->part_count; part++) {
-        const matrix_part *from = &plan->parts[part];
-        for (size_t group = 0; group < plan->groups; group++) {
-            const size_t output = (part * plan->groups + group) * plan->padded_group;
-            for (size_t lane = 0; lane < plan->group_rows; lane++) {
-                const size_t row = from->first_row + group * from->row_step + lane;
-                add_row(plan, row, from->scale, gradient + (output + lane) * ld,
-                        binding->weights[part]->gradient + row * plan->columns);
-            }
-            if (binding->biases[part] && bias)
-                for (size_t lane = 0; lane < plan->group_rows; lane++) {
-                    float *to = binding->biases[part]->gradient + group * plan->group_rows + lane;
-                    const double value = (double)bias[output + lane];
-                    *to += (float)(value * from->scale);
-                }
-        }
+    const adding *job = context;
+    const matrix_plan *plan = &job->binding->plan;
+    const size_t begin = task % job->cuts * TASK_LANES, end = minimum(begin + TASK_LANES, plan->group_rows);
+    const size_t block = task / job->cuts, part = block / plan->groups, group = block % plan->groups;
+    const size_t output = block * plan->padded_group;
+    const matrix_part *from = &plan->parts[part];
+    const parameter *weights = job->binding->weights[part], *biases = job->binding->biases[part];
+    (void)worker;
+    for (size_t lane = begin; lane < end; lane++) {
+        const size_t row = from->first_row + group * from->row_step + lane;
+        add_row(plan, row, from->scale, job->gradient + (output + lane) * job->ld,
+                weights->gradient + row * plan->columns);
     }
+    for (size_t lane = begin; biases && job->bias && lane < end; lane++) {
+        const double value = (double)job->bias[output + lane];
+        biases->gradient[group * plan->group_rows + lane] += (float)(value * from->scale);
+    }
+}
+
+void bindings_add_matrix(const binding_list *list, const packed_matrix *matrix, const float *gradient, size_t ld,
+                         const float *bias, executor *executor)
+{
+    adding job = {.binding = find_matrix(list, matrix), .gradient = gradient, .bias = bias, .ld = ld};
+    if (!job.binding) return;
+    const matrix_plan *plan = &job.binding->plan;
+    job.cuts = ceiling_divide(plan->group_rows, TASK_LANES);
+    parallel_for(executor, plan->part_count * plan->groups * job.cuts, add_group, &job);
 }

@@ -33,7 +33,7 @@ void bindings_free(binding_list *list);
 /* Adds a gradient of the packed matrix, [outputs][ld] with the columns of its depth, to the gradients of its tensors.
  * Scaled parts, such as the query projection, get their scale here. bias: [outputs] or NULL. */
 void bindings_add_matrix(const binding_list *list, const packed_matrix *matrix, const float *gradient, size_t ld,
-                         const float *bias);
+                         const float *bias, executor *executor);
 
 /* The tensor that became this vector, NULL if none did. */
 parameter *bindings_vector(const binding_list *list, const float *vector);

@@ -21,6 +21,7 @@ typedef struct vocabulary_job {
     const float *words; /* [V][E] */
     float *t, *d_t;     /* [rows][normed_stride] */
     size_t stride;      /* of the logits */
+    size_t panels;      /* of dt, a task */
     float scale;
 } vocabulary_job;
 
@@ -59,43 +60,58 @@ static void loss_task(void *context, size_t row, size_t worker)
                                    1, (size_t)job->batch->labels[job->rows->tokens[row]], job->scale);
 }
 
-/* dt of 16 columns: one chain over all words. */
-static void d_t_task(void *context, size_t panel, size_t worker)
+/* dt of some panels of columns: one chain over all words, of which a chunk at a time is brought into panels. */
+static void d_t_task(void *context, size_t task, size_t worker)
 {
     const vocabulary_job *job = context;
     learner *l = job->learner;
     const deberta_session *s = l->session;
     const size_t width = l->model->config.embedding_size, vocabulary = l->model->config.vocabulary_size;
-    const size_t columns = minimum(PANEL, width - panel * PANEL);
+    const size_t first = task * job->panels, panels = minimum(job->panels, ceiling_divide(width, PANEL) - first);
     float *chunk = l->vocabulary + worker * l->vocabulary_stride;
-    for (size_t first = 0; first < vocabulary; first += VOCABULARY_CHUNK) {
-        const size_t words = minimum(VOCABULARY_CHUNK, vocabulary - first);
-        for (size_t w = 0; w < words; w++) {
-            memset(chunk + w * PANEL, 0, PANEL * sizeof *chunk);
-            memcpy(chunk + w * PANEL, job->words + (first + w) * width + panel * PANEL, columns * sizeof *chunk);
-        }
+    memset(chunk, 0, panels * VOCABULARY_CHUNK * PANEL * sizeof *chunk); /* columns beyond the last */
+    for (size_t word = 0; word < vocabulary; word += VOCABULARY_CHUNK) {
+        const size_t words = minimum(VOCABULARY_CHUNK, vocabulary - word);
+        for (size_t w = 0; w < words; w++)
+            for (size_t panel = 0; panel < panels; panel++) {
+                const size_t column = (first + panel) * PANEL, columns = minimum(PANEL, width - column);
+                memcpy(chunk + (panel * VOCABULARY_CHUNK + w) * PANEL, job->words + (word + w) * width + column,
+                       columns * sizeof *chunk);
+            }
         const gemm_task product = {
             .rows = job->rows->count,
             .depth = words,
-            .panels = 1,
-            .a = l->logits + first,
+            .panels = panels,
+            .a = l->logits + word,
             .lda = job->stride,
             .b = chunk,
-            .c = job->d_t + panel * PANEL,
+            .b_panel_stride = VOCABULARY_CHUNK * PANEL,
+            .c = job->d_t + first * PANEL,
             .ldc = s->normed_stride,
             .c_panel_stride = PANEL,
-            .accumulate = first > 0,
+            .accumulate = word > 0,
         };
         s->kernels.gemm_f32(&product);
     }
 }
 
-/* The output matrix's gradient, some words at a time, as many as learner->weight holds. */
+/* As many panels a task as each thread gets, for every task reads all logits, up to what a cache holds. */
+static void d_t_run(vocabulary_job *job)
+{
+    const learner *l = job->learner;
+    const size_t panels = ceiling_divide(l->model->config.embedding_size, PANEL);
+    job->panels = minimum(VOCABULARY_PANELS, ceiling_divide(panels, l->options.threads));
+    parallel_for(l->session->executor, ceiling_divide(panels, job->panels), d_t_task, job);
+}
+
+/* The output matrix's gradient. Rows of whole panels are written where they belong: nothing has been added there yet.
+ * Others go through learner->weight, as many words at a time as it holds. */
 static void word_gradients(const vocabulary_job *job, parameter *words)
 {
     learner *l = job->learner;
     const size_t width = words->shape[1], ld = row_stride(width), vocabulary = words->shape[0];
-    const size_t at_once = maximum(l->weight_floats / ld, 1);
+    const bool in_place = width % PANEL == 0;
+    const size_t at_once = in_place ? vocabulary : maximum(l->weight_floats / ld, 1);
     const row_parts parts = {job->rows->bounds, l->options.parts};
     for (size_t first = 0; first < vocabulary; first += at_once) {
         const weight_product product = {
@@ -105,13 +121,13 @@ static void word_gradients(const vocabulary_job *job, parameter *words)
             .b = job->t,
             .ldb = l->session->normed_stride,
             .panels = ceiling_divide(width, PANEL),
-            .c = l->weight,
-            .ldc = ld,
+            .c = in_place ? words->gradient : l->weight,
+            .ldc = in_place ? width : ld,
             .parts = parts,
         };
         weight_product_run(&product, learner_kernels(l), l->session->executor);
-        for (size_t w = 0; w < product.columns; w++)
-            for (size_t e = 0; e < width; e++) words->gradient[(first + w) * width + e] += l->weight[w * ld + e];
+        for (size_t w = 0; !in_place && w < product.columns; w++)
+            memcpy(words->gradient + (first + w) * width, l->weight + w * ld, width * sizeof(float));
     }
     parameter *bias = bindings_vector(&l->bindings, l->model->tasks.mlm_bias);
     const column_sum sum = {.a = l->logits, .lda = job->stride, .n = vocabulary, .parts = parts, .y = bias->gradient};
@@ -134,7 +150,7 @@ static deberta_status vocabulary_run(vocabulary_job *job, head_result *result, d
     result->labelled = job->rows->count;
     result->loss = sum_of_losses(l->losses, job->rows->bounds, l->options.parts) / (double)job->rows->count;
     stage_lap(l->clock, TRAINING_HEAD);
-    parallel_for(executor, ceiling_divide(model->config.embedding_size, PANEL), d_t_task, job);
+    d_t_run(job);
     word_gradients(job, words);
     return DEBERTA_OK;
 }

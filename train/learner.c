@@ -151,7 +151,7 @@ static void carve_pass(learner *l, arena *memory, layer_pass *pass)
 static size_t vocabulary_floats(const model_config *config)
 {
     const size_t words = 2 * VOCABULARY_WORDS * round_up(config->embedding_size, PANEL);
-    return maximum(words, VOCABULARY_CHUNK * PANEL) + LINEAR_MAX_ROWS * PANEL;
+    return maximum(words, VOCABULARY_PANELS * VOCABULARY_CHUNK * PANEL) + LINEAR_MAX_ROWS * PANEL;
 }
 
 static void carve_gradients(learner *l, arena *memory)

@@ -22,8 +22,9 @@
 
 enum {
     VOCABULARY_WORDS = 64, /* of the word table that a thread works on at a time */
-    VOCABULARY_CHUNK = 512,
-    QUERY_BLOCK = 128, /* queries of a block of the backward attention: part of the arithmetic */
+    VOCABULARY_CHUNK = 256,
+    VOCABULARY_PANELS = 24, /* of columns of it */
+    QUERY_BLOCK = 128,      /* queries of a block of the backward attention: part of the arithmetic */
     DECODER_PASSES = 2,
     DEFAULT_SHARDS = 16,
 };

@@ -7,43 +7,81 @@
 
 enum { CHUNK = 512 };
 
-/* Exponentials are the kernel's, in float32; sums are double: 16 partials a chunk of 512, chunks in order. */
+/* 16 partials and their tree. */
+static double sum_of_chunk(const float *e, size_t count)
+{
+    double partials[PANEL] = {0};
+    size_t j = 0;
+    for (; j + PANEL <= count; j += PANEL)
+        for (size_t l = 0; l < PANEL; l++) partials[l] += (double)e[j + l];
+    for (size_t l = 0; j < count; j++, l++) partials[l] += (double)e[j];
+    for (size_t half = PANEL / 2; half > 0; half /= 2)
+        for (size_t l = 0; l < half; l++) partials[l] += partials[l + half];
+    return partials[0];
+}
+
+/* Exponentials are the kernel's, in float32; sums are double: chunks of 512 in order. */
 static double exponentials(const kernels *table, float *logits, size_t n, size_t stride, float maximum)
 {
     double total = 0;
     for (size_t first = 0; first < n; first += CHUNK) {
         const size_t count = n - first < CHUNK ? n - first : CHUNK;
-        float e[CHUNK];
-        double partials[PANEL] = {0};
-        for (size_t j = 0; j < count; j++) e[j] = logits[(first + j) * stride] - maximum;
-        table->activate_f32(e, count, KERNEL_EXP);
-        for (size_t j = 0; j < count; j++) {
-            logits[(first + j) * stride] = e[j];
-            partials[j % PANEL] += (double)e[j];
+        float e[CHUNK], *at = logits + first * stride;
+        if (stride == 1) {
+            for (size_t j = 0; j < count; j++) at[j] -= maximum;
+            table->activate_f32(at, count, KERNEL_EXP);
+            total += sum_of_chunk(at, count);
+            continue;
         }
-        for (size_t half = PANEL / 2; half > 0; half /= 2)
-            for (size_t l = 0; l < half; l++) partials[l] += partials[l + half];
-        total += partials[0];
+        for (size_t j = 0; j < count; j++) e[j] = at[j * stride] - maximum;
+        table->activate_f32(e, count, KERNEL_EXP);
+        for (size_t j = 0; j < count; j++) at[j * stride] = e[j];
+        total += sum_of_chunk(e, count);
     }
     return total;
 }
 
+/* 16 at a time: compilers keep the order of a plain loop, and wait for each comparison. */
+static float maximum_of(const float *logits, size_t n, size_t stride)
+{
+    float lanes[PANEL];
+    size_t j = 0;
+    for (size_t l = 0; l < PANEL; l++) lanes[l] = logits[0];
+    for (; stride == 1 && j + PANEL <= n; j += PANEL)
+        for (size_t l = 0; l < PANEL; l++) lanes[l] = lanes[l] < logits[j + l] ? logits[j + l] : lanes[l];
+    for (; j < n; j++) lanes[0] = lanes[0] < logits[j * stride] ? logits[j * stride] : lanes[0];
+    for (size_t l = 1; l < PANEL; l++) lanes[0] = lanes[0] < lanes[l] ? lanes[l] : lanes[0];
+    return lanes[0];
+}
+
+/* exp(l - maximum) in their place; the logarithm of their sum with the maximum back in. */
+static double exponentiate(const kernels *table, float *logits, size_t n, size_t stride, float *inverse)
+{
+    const float maximum = maximum_of(logits, n, stride);
+    const double total = exponentials(table, logits, n, stride, maximum);
+    *inverse = (float)(1 / total);
+    return exact_log(total) + (double)maximum;
+}
+
 double softmax_in_place(const kernels *table, float *logits, size_t n, size_t stride)
 {
-    float maximum = logits[0];
-    for (size_t j = 1; j < n; j++) maximum = maximum < logits[j * stride] ? logits[j * stride] : maximum;
-    const double total = exponentials(table, logits, n, stride, maximum);
-    const float inverse = (float)(1 / total);
+    float inverse;
+    const double log_total = exponentiate(table, logits, n, stride, &inverse);
     for (size_t j = 0; j < n; j++) logits[j * stride] = logits[j * stride] * inverse;
-    return exact_log(total) + (double)maximum;
+    return log_total;
 }
 
 double cross_entropy(const kernels *table, float *logits, size_t n, size_t stride, size_t label, float scale)
 {
+    float inverse;
     const double wanted = (double)logits[label * stride];
-    const double loss = softmax_in_place(table, logits, n, stride) - wanted;
-    logits[label * stride] = logits[label * stride] - 1;
-    for (size_t j = 0; j < n; j++) logits[j * stride] = logits[j * stride] * scale;
+    const double loss = exponentiate(table, logits, n, stride, &inverse) - wanted;
+    const float of_label = (logits[label * stride] * inverse - 1) * scale;
+    if (stride == 1)
+        for (size_t j = 0; j < n; j++) logits[j] = logits[j] * inverse * scale;
+    else
+        for (size_t j = 0; j < n; j++) logits[j * stride] = logits[j * stride] * inverse * scale;
+    logits[label * stride] = of_label;
     return loss;
 }
 

@@ -112,31 +112,70 @@ weight_source parameter_set_source(parameter_set *set)
 
 /* -------------------------------------------------------------------------------------------------------- gradients */
 
-void parameter_set_clear_gradients(parameter_set *set)
+/* Floats and rows that a task has; rows whose sums wait for being added. */
+enum { TASK_FLOATS = 1 << 18, NORM_TASK_ROWS = 64, NORM_ROWS_AT_ONCE = 4096 };
+
+static void clear_task(void *context, size_t task, size_t worker)
 {
-    for (size_t i = 0; i < set->count; i++) memset(set->items[i].gradient, 0, set->items[i].count * sizeof(float));
+    const parameter *p = context;
+    const size_t first = task * TASK_FLOATS, left = p->count - first;
+    (void)worker;
+    memset(p->gradient + first, 0, (left < TASK_FLOATS ? left : TASK_FLOATS) * sizeof(float));
 }
 
+void parameter_set_clear_gradients(parameter_set *set, executor *executor)
+{
+    for (size_t i = 0; i < set->count; i++)
+        parallel_for(executor, (set->items[i].count + TASK_FLOATS - 1) / TASK_FLOATS, clear_task, &set->items[i]);
+}
+
+/* A product of floats is exact in double. */
 static double sum_of_squares(const float *x, size_t count)
 {
     double partials[PANEL] = {0};
-    for (size_t e = 0; e < count; e++) partials[e % PANEL] += (double)x[e] * (double)x[e];
+    size_t e = 0;
+    for (; e + PANEL <= count; e += PANEL)
+        for (size_t l = 0; l < PANEL; l++) partials[l] += (double)x[e + l] * (double)x[e + l];
+    for (size_t l = 0; e < count; e++, l++) partials[l] += (double)x[e] * (double)x[e];
     for (size_t half = PANEL / 2; half > 0; half /= 2)
         for (size_t l = 0; l < half; l++) partials[l] += partials[l + half];
     return partials[0];
 }
 
-double parameter_set_norm(const parameter_set *set)
+typedef struct norm_job {
+    const parameter *parameter;
+    double sums[NORM_ROWS_AT_ONCE];
+    size_t first, rows, columns;
+} norm_job;
+
+static void norm_task(void *context, size_t task, size_t worker)
+{
+    norm_job *job = context;
+    const size_t first = task * NORM_TASK_ROWS, left = job->rows - first;
+    (void)worker;
+    for (size_t row = first; row < first + (left < NORM_TASK_ROWS ? left : NORM_TASK_ROWS); row++)
+        job->sums[row] = sum_of_squares(job->parameter->gradient + (job->first + row) * job->columns, job->columns);
+}
+
+/* Rows on all threads, then added in order. */
+static double squares_of(const parameter *p, executor *executor)
+{
+    const size_t rows = p->rank > 1 ? p->shape[0] : 1;
+    norm_job job = {.parameter = p, .columns = rows ? p->count / rows : 0};
+    double sum = 0;
+    for (; job.first < rows; job.first += NORM_ROWS_AT_ONCE) {
+        job.rows = rows - job.first < NORM_ROWS_AT_ONCE ? rows - job.first : NORM_ROWS_AT_ONCE;
+        parallel_for(executor, (job.rows + NORM_TASK_ROWS - 1) / NORM_TASK_ROWS, norm_task, &job);
+        for (size_t row = 0; row < job.rows; row++) sum += job.sums[row];
+    }
+    return sum;
+}
+
+double parameter_set_norm(const parameter_set *set, executor *executor)
 {
     double sum = 0;
-    for (size_t i = 0; i < set->count; i++) {
-        const parameter *p = &set->items[i];
-        const size_t rows = p->rank > 1 ? p->shape[0] : 1, columns = rows ? p->count / rows : 0;
-        double tensor_sum = 0;
-        for (size_t row = 0; p->trained && row < rows; row++)
-            tensor_sum += sum_of_squares(p->gradient + row * columns, columns);
-        sum += tensor_sum;
-    }
+    for (size_t i = 0; i < set->count; i++)
+        if (set->items[i].trained) sum += squares_of(&set->items[i], executor);
     return sqrt(sum);
 }
 

@@ -34,11 +34,11 @@ weight_source parameter_set_source(parameter_set *set);
 /* NULL if there is none. */
 parameter *parameter_find(const parameter_set *set, const char *name);
 
-void parameter_set_clear_gradients(parameter_set *set);
+void parameter_set_clear_gradients(parameter_set *set, executor *executor);
 
 /* The square root of the sum of all squares of gradients, in double: a row of a tensor in 16 partials and the tree of
  * kernels.h, rows and tensors in order. */
-double parameter_set_norm(const parameter_set *set);
+double parameter_set_norm(const parameter_set *set, executor *executor);
 
 /* The first trained tensor whose gradient is not finite, or NULL. */
 const parameter *parameter_set_not_finite(const parameter_set *set);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { TASK_ROWS = 96, TASK_PANELS = 12, TASK_COLUMNS = 48, SUM_COLUMNS = 64, NORM_ROWS = 16 };
+enum { TASK_ROWS = 96, TASK_PANELS = 12, TASK_COLUMNS = 96, SUM_COLUMNS = 64, NORM_ROWS = 16 };
 
 /* --------------------------------------------------------------------------------------------------------- transposed */
 

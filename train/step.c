@@ -108,7 +108,7 @@ deberta_status step_run(learner *l, const step_batch *batch, const step_options 
     stage_lap(l->clock, TRAINING_BATCH);
     take_bounds(l, batch);
     l->ids = options->reads_sampled ? batch->sampled_ids : batch->ids;
-    parameter_set_clear_gradients(&l->set);
+    parameter_set_clear_gradients(&l->set, l->session->executor);
     stage_lap(l->clock, TRAINING_CLEAR);
     begin_dropout(l, batch, options);
     DEBERTA_TRY(forward(l, batch, err));

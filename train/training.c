@@ -29,7 +29,7 @@ deberta_status training_gradients(const training *t, size_t step, step_report *r
     step_batch_free(&batch);
     DEBERTA_TRY(status);
     if (t->on_gradients) t->on_gradients(t->context);
-    report->gradient_norm = parameter_set_norm(&l->set);
+    report->gradient_norm = parameter_set_norm(&l->set, l->session->executor);
     stage_lap(l->clock, TRAINING_NORM);
     if (isfinite(report->result.loss) && isfinite(report->gradient_norm)) return DEBERTA_OK;
     const parameter *wrong = parameter_set_not_finite(&l->set);

@@ -130,7 +130,7 @@ static void run_case(const char *root, const direction_case *c, size_t *passed, 
     }
     make_batch(&b, c, l->model->config.vocabulary_size);
     loss_of(l, &b, &options);
-    const double whole = parameter_set_norm(&l->set);
+    const double whole = parameter_set_norm(&l->set, l->session->executor);
     double worst = 0;
     const char *where = "";
     size_t looked = 0;
