@@ -208,8 +208,6 @@ const command command_info = {
     .name = "info",
     .summary = "the processor, its tiers and kernels; for a model: its shape, tokenizer, memory and heads",
     .arguments = "[MODEL]",
-    .max_arguments = 1,
-    .options = NULL,
     .example =
         "  deberta info\n  deberta info synthetic:v3-small\n  deberta info deberta-v3-base --json -o model.json\n",
     .run = run,

@@ -70,9 +70,6 @@ const command command_pack = {
     .name = "pack",
     .summary = "pack the weights once, beside the model: opening then maps them",
     .arguments = "MODEL",
-    .min_arguments = 1,
-    .max_arguments = 1,
-    .options = NULL,
     .example = "  deberta pack deberta-v3-base\n",
     .run = run,
 };

@@ -135,15 +135,15 @@ typedef struct option_group {
 } option_group;
 
 struct command {
-    const char *name, *summary; /* the summary is one line, lower case, no full stop */
-    const char *arguments;      /* positional ones as in the usage line, e.g. "MODEL" or "[MODEL]" */
-    size_t min_arguments, max_arguments;
-    const option_group *groups; /* the common options come on top */
-    size_t size;                /* of the command's struct; 0: common_options alone */
-    const void *defaults;       /* its first state, `size` bytes; NULL: zeros */
-    const option *options;      /* one untitled table instead of groups */
-    size_t most_outputs;        /* how often --out may be given; 0 means once */
-    const char *example;        /* whole lines, the way one would type them */
+    const char *name, *summary;          /* the summary is one line, lower case, no full stop */
+    const char *arguments;               /* positional ones as in the usage line, e.g. "MODEL" or "[MODEL]" */
+    size_t min_arguments, max_arguments; /* both 0: as many as these words, of which one in brackets may be missing */
+    const option_group *groups;          /* the common options come on top */
+    size_t size;                         /* of the command's struct; 0: common_options alone */
+    const void *defaults;                /* its first state, `size` bytes; NULL: zeros */
+    const option *options;               /* one untitled table instead of groups */
+    size_t most_outputs;                 /* how often --out may be given; 0 means once */
+    const char *example;                 /* whole lines, the way one would type them */
     int (*run)(const common_options *options);
     /* Commands of two words: the first argument chooses one of these, whose names are "<name> <word>". NULL-terminated,
      * or NULL. If none has that word, the command itself runs. */

@@ -104,6 +104,20 @@ static int scan_option(common_options *options, int *index)
     return EXIT_OK;
 }
 
+/* How many arguments a command takes. */
+static size_t most_arguments(const command *command)
+{
+    size_t words = 0;
+    for (const char *at = command->arguments; *at; at += strcspn(at, " "), at += strspn(at, " ")) words++;
+    return command->max_arguments ? command->max_arguments : words;
+}
+
+static size_t least_arguments(const command *command)
+{
+    if (command->max_arguments) return command->min_arguments;
+    return *command->arguments == '[' ? 0 : most_arguments(command);
+}
+
 static int scan_all(common_options *options)
 {
     option_scan *scan = options->scan;
@@ -116,7 +130,7 @@ static int scan_all(common_options *options)
             const int status = scan_option(options, &index);
             if (status != EXIT_OK) return status;
         } else if (is_argument) {
-            if (options->argument_count == options->command->max_arguments && after_option)
+            if (options->argument_count == most_arguments(options->command) && after_option)
                 scan->surplus_after = &scan->given[scan->given_count - 1];
             scan->arguments[options->argument_count++] = text;
         } else {
@@ -131,7 +145,7 @@ static int scan_all(common_options *options)
  * its value: then the sentence says so. */
 static int refuse_surplus(const common_options *options)
 {
-    const char *surplus = options->arguments[options->command->max_arguments];
+    const char *surplus = options->arguments[most_arguments(options->command)];
     const given_option *last = options->scan->surplus_after;
     if (last && !last->value)
         return say_usage(options, "unexpected argument '%s': --%s takes no value", surplus, last->option->name);
@@ -168,8 +182,8 @@ static int parse(common_options *options)
     options->help = was_given(options->scan, "help"); /* whatever else is wrong */
     options->version = was_given(options->scan, "version");
     if (options->help || options->version) return EXIT_OK;
-    if (options->argument_count < command->min_arguments) return refuse_too_few(command, options);
-    if (options->argument_count > command->max_arguments) return refuse_surplus(options);
+    if (options->argument_count < least_arguments(command)) return refuse_too_few(command, options);
+    if (options->argument_count > most_arguments(command)) return refuse_surplus(options);
     return option_values_fill(options);
 }
 

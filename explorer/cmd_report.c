@@ -240,8 +240,6 @@ const command command_report = {
     .name = "report",
     .summary = "a page to explore in: attention of texts, latency, verification, receptive field",
     .arguments = "MODEL",
-    .min_arguments = 1,
-    .max_arguments = 1,
     .options = options,
     .size = sizeof(report_options),
     .defaults = &(const report_options){.layers = "0", .heads = "0", .lengths = "16-256*2", .reps = 7},

@@ -266,9 +266,6 @@ const command command_completion = {
     .name = "completion",
     .summary = "a completion script for a shell",
     .arguments = "bash|zsh|fish",
-    .min_arguments = 1,
-    .max_arguments = 1,
-    .options = NULL,
     .example = "  source <(deberta completion bash)\n"
                "  deberta completion zsh > ~/.zfunc/_deberta\n"
                "  deberta completion fish > ~/.config/fish/completions/deberta.fish\n",

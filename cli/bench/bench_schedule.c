@@ -47,8 +47,6 @@ const command command_bench_schedule = {
     .name = "bench schedule",
     .summary = "what the schedule of the encoder would make of more cores than this machine has",
     .arguments = "MODEL",
-    .min_arguments = 1,
-    .max_arguments = 1,
     .size = sizeof(schedule_command_options),
     .options = table,
     .example = "  deberta bench schedule synthetic:v3-base,vocab=1000 -n 512 --threads 2,8,16\n",

@@ -194,8 +194,6 @@ const command command_bench = {
     .summary =
         "latency sweeps over length, layers, threads and tiers; also: machine, kernel, schedule, train, compare, plot",
     .arguments = "MODEL",
-    .min_arguments = 1,
-    .max_arguments = 1,
     .size = sizeof(bench_options),
     .defaults = &(const bench_options){.sweep = {.min_seconds = -1}},
     .options = table,

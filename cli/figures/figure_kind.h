@@ -45,8 +45,6 @@ int figure_run(const common_options *options);
         .name = "attention " name_,                                                                                    \
         .summary = summary_,                                                                                           \
         .arguments = "MODEL",                                                                                          \
-        .min_arguments = 1,                                                                                            \
-        .max_arguments = 1,                                                                                            \
         .most_outputs = FIGURE_MOST_PATHS,                                                                             \
         .groups = groups_,                                                                                             \
         .size = sizeof(attention_options),                                                                             \

@@ -237,8 +237,6 @@ const command command_receptive_field = {
     .name = "receptive-field",
     .summary = "which relative positions are unambiguous, and what the quoted formulas are worth",
     .arguments = "MODEL",
-    .min_arguments = 1,
-    .max_arguments = 1,
     .options = options,
     .size = sizeof(field_request),
     .defaults = &(const field_request){.behaviour_layers = DEFAULT_BEHAVIOUR_LAYERS,

@@ -99,8 +99,6 @@ const command command_answer = {
     .name = "answer",
     .summary = "the span of a context that answers a question",
     .arguments = "MODEL",
-    .min_arguments = 1,
-    .max_arguments = 1,
     .options = options,
     .size = sizeof(answer_options),
     .defaults = &(const answer_options){.top = 3, .max_answer = LONGEST_ANSWER},

@@ -91,8 +91,6 @@ const command command_classify = {
     .name = "classify",
     .summary = "classes of texts, of pairs of texts, or which of several choices fits",
     .arguments = "MODEL",
-    .min_arguments = 1,
-    .max_arguments = 1,
     .options = options,
     .size = sizeof(classify_options),
     .defaults = &(const classify_options){.top = 5},

@@ -83,8 +83,6 @@ const command command_detect = {
     .name = "detect",
     .summary = "tokens of a text that look replaced",
     .arguments = "MODEL",
-    .min_arguments = 1,
-    .max_arguments = 1,
     .options = options,
     .size = sizeof(detect_options),
     .defaults = &(const detect_options){.threshold = 0.5},

@@ -223,8 +223,6 @@ const command command_fill_mask = {
     .name = "fill-mask",
     .summary = "what belongs at each [MASK] of a text",
     .arguments = "MODEL",
-    .min_arguments = 1,
-    .max_arguments = 1,
     .options = options,
     .size = sizeof(fill_mask_options),
     .defaults = &(const fill_mask_options){.top = 5},

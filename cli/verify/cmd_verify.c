@@ -298,7 +298,6 @@ const command command_verify = {
     .name = "verify",
     .summary = "every tier bit for bit against scalar, and all of them against float64",
     .arguments = "[MODEL]",
-    .max_arguments = 1,
     .options = options,
     .size = sizeof(verify_request),
     .defaults = &(const verify_request){.tokens = 48},
