@@ -11,7 +11,6 @@
 #include "command/progress.h"
 #include "command/input/text_batches.h"
 #include "core/base/clock.h"
-#include "core/base/grow.h"
 #include "core/base/status.h"
 #include "output/json_text.h"
 
@@ -43,8 +42,8 @@ typedef struct corpus_job {
     double *sums; /* [h] */
 
     /* The chunk: */
-    corpus_text *texts; /* [text_capacity] */
-    size_t text_count, text_capacity;
+    corpus_text *texts; /* [CHUNK_TEXTS] */
+    size_t text_count;
     text_piece *pieces;   /* [row_count], sorted while encoding */
     corpus_row *rows;     /* [row_count] in order */
     size_t *row_vectors;  /* [row_count] where a row's vectors begin */
@@ -201,16 +200,6 @@ static size_t windows_of(const corpus_job *job, size_t tokens)
     return 1 + (tokens - job->window + job->stride - 1) / job->stride;
 }
 
-static corpus_text *add_text(corpus_job *job)
-{
-    const size_t before = job->text_capacity;
-    corpus_text *texts = grown(job->texts, &job->text_capacity, job->text_count + 1, sizeof *texts);
-    if (!texts) return NULL;
-    memset(texts + before, 0, (job->text_capacity - before) * sizeof *texts);
-    job->texts = texts;
-    return &job->texts[job->text_count];
-}
-
 /* Reads and tokenizes until there is enough to sort. */
 static deberta_status read_chunk(corpus_job *job, bool *end, deberta_error *err)
 {
@@ -219,8 +208,7 @@ static deberta_status read_chunk(corpus_job *job, bool *end, deberta_error *err)
     job->text_count = job->row_count = job->vector_count = job->encoded_pieces = 0;
     *end = false;
     while (job->text_count < CHUNK_TEXTS && tokens < CHUNK_BATCHES * job->batches.batch_tokens) {
-        corpus_text *text = add_text(job);
-        if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+        corpus_text *text = &job->texts[job->text_count];
         DEBERTA_TRY(text_stream_next(&job->stream, &text->record, end, err));
         if (*end) return DEBERTA_OK;
         job->text_count++;
@@ -237,21 +225,6 @@ static deberta_status read_chunk(corpus_job *job, bool *end, deberta_error *err)
         if (!text->record.problem) tokens += text->tokens->count + text->rows * (job->window ? job->window : 0);
     }
     return DEBERTA_OK;
-}
-
-static void free_chunk(corpus_job *job)
-{
-    free(job->pieces);
-    free(job->rows);
-    free(job->row_vectors);
-    free(job->ids);
-    free(job->types);
-    free(job->vectors);
-    job->pieces = NULL;
-    job->rows = NULL;
-    job->row_vectors = NULL;
-    job->ids = job->types = NULL;
-    job->vectors = NULL;
 }
 
 /* One window of a text into ids and types, with the text's own frame around it. */
@@ -299,20 +272,19 @@ static size_t lay_out(corpus_job *job)
     return pieces;
 }
 
-static deberta_status arrange_chunk(corpus_job *job, size_t *pieces, deberta_error *err)
+/* Rows, pieces and room for their vectors, until the chunk is written. Returns how many pieces. */
+static size_t arrange_chunk(corpus_job *job)
 {
-    const size_t rows = job->row_count + 1, h = job->batches.info.hidden_size;
-    job->pieces = calloc(rows, sizeof *job->pieces);
-    job->rows = calloc(rows, sizeof *job->rows);
-    job->row_vectors = calloc(rows, sizeof *job->row_vectors);
-    job->ids = calloc(rows * (job->window + 1), sizeof *job->ids);
-    job->types = calloc(rows * (job->window + 1), sizeof *job->types);
-    if (!job->pieces || !job->rows || !job->row_vectors || !job->ids || !job->types)
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    *pieces = lay_out(job);
-    job->vectors = malloc((job->vector_count + 1) * h * sizeof *job->vectors);
-    if (!job->vectors) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    return DEBERTA_OK;
+    const common_options *options = job->options;
+    const size_t rows = job->row_count, h = job->batches.info.hidden_size;
+    job->pieces = options_take(options, rows, sizeof *job->pieces);
+    job->rows = options_take(options, rows, sizeof *job->rows);
+    job->row_vectors = options_take(options, rows, sizeof *job->row_vectors);
+    job->ids = options_take(options, rows, job->window * sizeof *job->ids);
+    job->types = options_take(options, rows, job->window * sizeof *job->types);
+    const size_t pieces = lay_out(job);
+    job->vectors = options_take(options, job->vector_count, h * sizeof *job->vectors);
+    return pieces;
 }
 
 /* --------------------------------------------------------------------------------------------------------- encoding */
@@ -457,12 +429,12 @@ static deberta_status skip_finished(corpus_job *job, deberta_error *err)
 static deberta_status encode_chunks(corpus_job *job, deberta_error *err)
 {
     for (bool end = false; !end;) {
-        size_t pieces = 0;
+        option_memory *mark = options_mark(job->options);
         DEBERTA_TRY(read_chunk(job, &end, err));
-        DEBERTA_TRY(arrange_chunk(job, &pieces, err));
+        const size_t pieces = arrange_chunk(job);
         DEBERTA_TRY(text_batches_run(&job->batches, job->pieces, pieces, keep_batch, job, err));
         DEBERTA_TRY(write_chunk(job, err));
-        free_chunk(job);
+        options_release(job->options, mark);
     }
     return DEBERTA_OK;
 }
@@ -503,8 +475,8 @@ static int run_job(corpus_job *job)
     job->output.width = job->batches.info.hidden_size;
     job->output.windows = job->window != 0;
     job->output.notes = describe_making(job);
-    if (!(job->sums = calloc(job->output.width, sizeof *job->sums)) || !job->output.notes)
-        return say_no_memory(job->options);
+    job->sums = options_take(job->options, job->output.width, sizeof *job->sums);
+    if (!job->output.notes) return say_no_memory(job->options);
     if (encode_all(job, &error) != DEBERTA_OK) return say_error(job->options, &error);
     return job->progress.bad ? EXIT_INPUT : EXIT_OK;
 }
@@ -512,14 +484,12 @@ static int run_job(corpus_job *job)
 int encode_corpus(const encode_options *o)
 {
     corpus_job job = {.o = o, .options = &o->reading.common};
+    job.texts = options_take(job.options, CHUNK_TEXTS, sizeof *job.texts);
     const int status = run_job(&job);
-    free_chunk(&job);
-    for (size_t k = 0; k < job.text_capacity; k++) {
+    for (size_t k = 0; k < CHUNK_TEXTS; k++) {
         text_record_free(&job.texts[k].record);
         deberta_tokens_free(&job.texts[k].tokens);
     }
-    free(job.texts);
-    free(job.sums);
     json_decref(job.output.notes);
     corpus_output_close(&job.output);
     text_stream_close(&job.stream);

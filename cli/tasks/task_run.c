@@ -8,7 +8,6 @@
 
 #include "cli/tasks/task_output.h"
 #include "command/progress.h"
-#include "core/base/grow.h"
 #include "core/base/status.h"
 
 enum { WINDOW_TEXTS = 512, WINDOW_BYTES = 1 << 20 };
@@ -81,16 +80,6 @@ size_t task_run_choose(const task_run *run, size_t top, const double *values, si
 
 /* -------------------------------------------------------------------------------------------------- windows of texts */
 
-static deberta_status grow_window(task_run *run, deberta_error *err)
-{
-    const size_t before = run->capacity;
-    task_text *texts = grown(run->texts, &run->capacity, run->count + 1, sizeof *texts);
-    if (!texts) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    memset(texts + before, 0, (run->capacity - before) * sizeof *texts);
-    run->texts = texts;
-    return DEBERTA_OK;
-}
-
 /* Fills a window, tokenized and looked at. A person at the keyboard gets an answer after each line. */
 static deberta_status read_window(task_run *run, bool *end, deberta_error *err)
 {
@@ -99,7 +88,6 @@ static deberta_status read_window(task_run *run, bool *end, deberta_error *err)
     *end = false;
     run->count = 0;
     while (run->count < WINDOW_TEXTS && bytes < WINDOW_BYTES) {
-        DEBERTA_TRY(grow_window(run, err));
         task_text *text = &run->texts[run->count];
         DEBERTA_TRY(text_stream_next(&run->stream, &text->record, end, err));
         if (*end) break;
@@ -265,12 +253,11 @@ static int finish_run(task_run *run)
 
 static void close_run(task_run *run)
 {
-    for (size_t k = 0; k < run->capacity; k++) {
+    for (size_t k = 0; k < WINDOW_TEXTS; k++) {
         text_record_free(&run->texts[k].record);
         deberta_tokens_free(&run->texts[k].tokens);
         json_decref(run->texts[k].answer);
     }
-    free(run->texts);
     text_output_discard(&run->output);
     text_stream_close(&run->stream);
     text_batches_close(&run->batches);
@@ -279,6 +266,7 @@ static void close_run(task_run *run)
 int task_run_all(const common_options *options, const task_command *command, void *context)
 {
     task_run run = {.options = options, .out = options_out(options), .command = command, .context = context};
+    run.texts = options_take(options, WINDOW_TEXTS, sizeof *run.texts);
     int status = open_run(&run);
     if (status == EXIT_OK) status = run_windows(&run);
     if (status == EXIT_OK) status = finish_run(&run);

@@ -28,8 +28,8 @@ typedef struct task_run {
     text_stream stream;
     const char *out; /* where answers go: --out, unless `begin` has something else in mind */
     text_output output;
-    task_text *texts; /* [capacity] one window of the input, in order */
-    size_t count, capacity;
+    task_text *texts; /* [count] of one window of the input, in order */
+    size_t count;
     size_t read, printed, bad; /* records so far, those that were skipped too; of them so many */
     const struct task_command *command;
     void *context; /* the command's own */
