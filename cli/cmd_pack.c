@@ -2,27 +2,22 @@
 #include "cli/commands.h"
 #include "command/open_model.h"
 #include "command/options.h"
+#include "command/result_output.h"
 #include "command/text_output.h"
 #include "command/unfinished.h"
 #include "output/json_text.h"
 
-static json_t *describe(const deberta_model_info *info)
-{
-    return json_pack("{s:o, s:s, s:I}", "model", json_clean_text(info->name), "file", DEBERTA_PACKED_FILE_NAME, "bytes",
-                     (json_int_t)info->memory_bytes);
-}
-
 static int print(const common_options *options, const deberta_model_info *info)
 {
-    if (options->json) return print_json(options, describe(info));
-    text_output output;
     char size[32];
-    int status = text_output_open(options, options_out(options), &output);
-    if (status != EXIT_OK) return status;
+    result *r = result_new(NULL);
     format_bytes(size, (double)info->memory_bytes);
-    fprintf(output.file, "%s in %s/%s: mapped from now on whenever this model is opened\n", size, info->name,
-            DEBERTA_PACKED_FILE_NAME);
-    return text_output_close(options, &output);
+    result_set(r, "model", json_clean_text(info->name));
+    result_set(r, "file", json_string(DEBERTA_PACKED_FILE_NAME));
+    result_set(r, "bytes", json_integer((json_int_t)info->memory_bytes));
+    result_say(r, "%s in %s/%s: mapped from now on whenever this model is opened", size, info->name,
+               DEBERTA_PACKED_FILE_NAME);
+    return finish_text_or_json(options, r);
 }
 
 /* Looks at the model as every command will from now on: a file that nobody can use must not be called done. */

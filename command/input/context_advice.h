@@ -4,15 +4,11 @@
 #ifndef COMMAND_INPUT_CONTEXT_ADVICE_H
 #define COMMAND_INPUT_CONTEXT_ADVICE_H
 
-#include <jansson.h>
-#include <stdio.h>
-
 #include "include/deberta.h"
+#include "output/result.h"
 
-/* An object with trained_length, position_table_limit (null: none), and for models with relative positions
- * longest_unambiguous_text, contiguous_unique and composed_run. */
-json_t *context_advice(const deberta_model_info *info, deberta_reference reference);
-/* Prints lines for people, with the indentation of `info`. */
-void context_advice_print(FILE *out, const json_t *advice);
+/* Says it with the indentation of `info`, and returns it: an object with trained_length, position_table_limit (null:
+ * none), and for models with relative positions longest_unambiguous_text, contiguous_unique and composed_run. */
+json_t *context_advice(result *r, const deberta_model_info *info, deberta_reference reference);
 
 #endif
