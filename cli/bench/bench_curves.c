@@ -75,7 +75,7 @@ static bool add_curves(bench_drawing *drawing, const curve *what)
 {
     chart_columns *c = &drawing->chart;
     const bool layers = what->axis == TREND_LAYERS;
-    const bench_result **members = chart_take(c, drawing->results->count * sizeof *members);
+    const bench_result **members = options_take(drawing->options, drawing->results->count, sizeof *members);
     size_t used = 0, fixed = 0;
     bool same_slice = true;
     chart_add_panel(c, (chart_panel){.x = {.label = layers ? "layers" : "tokens",
@@ -84,7 +84,7 @@ static bool add_curves(bench_drawing *drawing, const curve *what)
                                      .y = {.label = what->label,
                                            .scale = what->logarithm ? CHART_LOG10 : CHART_LINEAR,
                                            .from_zero = !what->logarithm}});
-    for (size_t g = 0; g < drawing->group_count && members; g++) {
+    for (size_t g = 0; g < drawing->group_count; g++) {
         const size_t found = bench_slice(drawing, &drawing->groups[g], what->axis, members);
         if (!found || !add_curve(drawing, what, &drawing->groups[g], members, found)) continue;
         const size_t slice = layers ? members[0]->n : members[0]->layers;
@@ -94,8 +94,9 @@ static bool add_curves(bench_drawing *drawing, const curve *what)
     }
     chart_panel *panel = used ? chart_last_panel(c) : NULL;
     if (!panel) return false;
-    const char *slice = layers ? chart_text(c, "n = %zu", fixed) : bench_count_text(drawing, fixed, "layer");
-    panel->title = same_slice ? chart_text(c, "%s, %s", what->title, slice) : what->title;
+    const char *slice =
+        layers ? options_text(drawing->options, "n = %zu", fixed) : bench_count_text(drawing, fixed, "layer");
+    panel->title = same_slice ? options_text(drawing->options, "%s, %s", what->title, slice) : what->title;
     drawing->panel_count++;
     return true;
 }
@@ -111,10 +112,10 @@ static void explain_bars(bench_drawing *drawing)
  * has the highest peak. */
 static void add_peak_line(bench_drawing *drawing)
 {
-    const bench_result **members = chart_take(&drawing->chart, drawing->results->count * sizeof *members);
+    const bench_result **members = options_take(drawing->options, drawing->results->count, sizeof *members);
     const bench_group *best = NULL;
     double highest = 0;
-    for (size_t g = 0; g < drawing->group_count && members; g++) {
+    for (size_t g = 0; g < drawing->group_count; g++) {
         const bench_result *r = drawing->groups[g].first;
         const double peak = r->peak_fraction > 0 ? r->gflops / r->peak_fraction : 0;
         if (peak > highest && bench_slice(drawing, &drawing->groups[g], TREND_LENGTH, members) > 1) {
@@ -125,9 +126,9 @@ static void add_peak_line(bench_drawing *drawing)
     if (!best) return;
     chart_add_series(
         &drawing->chart,
-        (chart_series){.name =
-                           chart_text(&drawing->chart, "at the measured peak of %s, %s: %.0f GFLOP/s", best->first->isa,
-                                      bench_count_text(drawing, best->first->threads, "thread"), highest),
+        (chart_series){.name = options_text(drawing->options, "at the measured peak of %s, %s: %.0f GFLOP/s",
+                                            best->first->isa, bench_count_text(drawing, best->first->threads, "thread"),
+                                            highest),
                        .kind = CHART_CURVE,
                        .faint = true});
     for (size_t k = 0, found = bench_slice(drawing, best, TREND_LENGTH, members); k < found; k++)
@@ -135,14 +136,12 @@ static void add_peak_line(bench_drawing *drawing)
             chart_add_point(&drawing->chart, (double)members[k]->n, 1e3 * members[k]->gflop / highest);
 }
 
-deberta_status bench_fill_latency(bench_drawing *drawing, deberta_error *err)
+void bench_fill_latency(bench_drawing *drawing)
 {
-    (void)err;
     const curve what = {"latency", "median latency (ms)", TREND_LENGTH, latency_ms, true, true};
-    if (!add_curves(drawing, &what)) return DEBERTA_OK;
+    if (!add_curves(drawing, &what)) return;
     add_peak_line(drawing);
     explain_bars(drawing);
-    return DEBERTA_OK;
 }
 
 /* The line through the points of a series and its slope: the same fit as in the tables of `bench`. The slope stands in
@@ -154,8 +153,8 @@ static void add_slope(bench_drawing *drawing, size_t index)
     const statistics_fit fit = statistics_fit_polynomial(points.x, points.y, points.count, 1);
     if (!fit.valid) return;
     const double last = points.x[points.count - 1];
-    const char *slope = chart_text(c, "%s: %.3g ms a layer (off by at most %.1f %%)",
-                                   bench_group_of(drawing, &points)->name, fit.coefficient[1], 100 * fit.worst);
+    const char *slope = options_text(drawing->options, "%s: %.3g ms a layer (off by at most %.1f %%)",
+                                     bench_group_of(drawing, &points)->name, fit.coefficient[1], 100 * fit.worst);
     chart_add_series(c, (chart_series){.kind = CHART_CURVE, .look = points.look, .dash = points.dash});
     chart_add_point(c, 0, fit.coefficient[0]);
     chart_add_point(c, last, fit.coefficient[0] + fit.coefficient[1] * last);
@@ -164,33 +163,29 @@ static void add_slope(bench_drawing *drawing, size_t index)
     if (changed->name)
         changed->name = slope;
     else
-        bench_add_note(drawing, chart_text(c, "%s.", slope));
+        bench_add_note(drawing, options_text(drawing->options, "%s.", slope));
 }
 
-deberta_status bench_fill_layers(bench_drawing *drawing, deberta_error *err)
+void bench_fill_layers(bench_drawing *drawing)
 {
-    (void)err;
     const curve what = {"latency", "median latency (ms)", TREND_LAYERS, latency_ms, true, false};
-    if (!add_curves(drawing, &what)) return DEBERTA_OK;
+    if (!add_curves(drawing, &what)) return;
     explain_bars(drawing);
     for (size_t s = 0, count = chart_series_count(&drawing->chart); s < count; s++) add_slope(drawing, s);
-    return DEBERTA_OK;
 }
 
-deberta_status bench_fill_memory(bench_drawing *drawing, deberta_error *err)
+void bench_fill_memory(bench_drawing *drawing)
 {
-    (void)err;
     const curve peak = {"memory", "peak of the process (MB)", TREND_LENGTH, peak_mb, false, false},
                 workspace = {"workspace", "of the session (MB)", TREND_LENGTH, workspace_mb, false, true};
     const double loading = 1e-6 * (double)drawing->results->load_peak_rss_bytes;
     if (add_curves(drawing, &peak) && loading > 0) {
         /* named in the note: a name in the panel would stand on the data */
         chart_add_rule(&drawing->chart, (chart_rule){.at = loading});
-        bench_add_note(drawing, chart_text(&drawing->chart,
-                                           "Dashed line of the memory: %.0f MB while the model is opened.", loading));
+        bench_add_note(drawing, options_text(drawing->options,
+                                             "Dashed line of the memory: %.0f MB while the model is opened.", loading));
     }
     add_curves(drawing, &workspace);
-    return DEBERTA_OK;
 }
 
 /* Results of one length: a bar for each that has a partner. */
@@ -212,13 +207,11 @@ static void add_speedup_bars(bench_drawing *drawing)
     drawing->panel_count += count > 0;
 }
 
-deberta_status bench_fill_speedup(bench_drawing *drawing, deberta_error *err)
+void bench_fill_speedup(bench_drawing *drawing)
 {
-    (void)err;
     const curve what = {"speed-up", "times faster than scalar", TREND_LENGTH, speedup, false, false};
     if (add_curves(drawing, &what))
         chart_add_rule(&drawing->chart, (chart_rule){.at = 1});
     else
         add_speedup_bars(drawing);
-    return DEBERTA_OK;
 }

@@ -7,12 +7,12 @@
 
 const char *bench_count_text(bench_drawing *drawing, size_t count, const char *what)
 {
-    return chart_text(&drawing->chart, "%zu %s%s", count, what, count == 1 ? "" : "s");
+    return options_text(drawing->options, "%zu %s%s", count, what, count == 1 ? "" : "s");
 }
 
 void bench_add_note(bench_drawing *drawing, const char *sentence)
 {
-    drawing->note = drawing->note ? chart_text(&drawing->chart, "%s %s", drawing->note, sentence) : sentence;
+    drawing->note = drawing->note ? options_text(drawing->options, "%s %s", drawing->note, sentence) : sentence;
 }
 
 /* What identifies a result, in the order in which a name has it. */
@@ -56,7 +56,7 @@ static const char *add_facets(bench_drawing *drawing, const char *name, const be
         if (!*text || !(always & 1u << which || facet_varies(drawing->results, which))) continue;
         if (which == ISA && strcmp(text, "native") == 0) continue; /* another engine, which chooses for itself */
         const char *separator = !*name ? "" : has_engine && which == ISA ? " " : ", ";
-        name = chart_text(&drawing->chart, "%s%s%s", name, separator, text);
+        name = options_text(drawing->options, "%s%s%s", name, separator, text);
         has_engine = has_engine || which == ENGINE;
     }
     return name;
@@ -67,10 +67,10 @@ static const char *ragged_name(bench_drawing *drawing, const bench_result *resul
 {
     enum { MOST_LISTED = 4 };
     if (result->batch > MOST_LISTED)
-        return chart_text(&drawing->chart, "%zu texts, longest %zu", result->batch, result->n);
+        return options_text(drawing->options, "%zu texts, longest %zu", result->batch, result->n);
     const char *name = "";
     for (size_t k = 0; k < result->batch; k++)
-        name = chart_text(&drawing->chart, "%s%s%zu", name, k ? "+" : "", result->lengths[k]);
+        name = options_text(drawing->options, "%s%s%zu", name, k ? "+" : "", result->lengths[k]);
     return name;
 }
 
@@ -81,9 +81,9 @@ const char *bench_point_name(bench_drawing *drawing, const bench_result *result)
     for (size_t k = 0; k < results->count; k++)
         layers_vary = layers_vary || results->result[k].layers != results->result[0].layers;
     const char *name =
-        result->lengths ? ragged_name(drawing, result) : chart_text(&drawing->chart, "n = %zu", result->n);
+        result->lengths ? ragged_name(drawing, result) : options_text(drawing->options, "n = %zu", result->n);
     if (layers_vary)
-        name = chart_text(&drawing->chart, "%s, %s", name, bench_count_text(drawing, result->layers, "layer"));
+        name = options_text(drawing->options, "%s, %s", name, bench_count_text(drawing, result->layers, "layer"));
     return add_facets(drawing, name, result, 0);
 }
 
@@ -92,12 +92,12 @@ void bench_name_machine(bench_drawing *drawing)
     const machine_sheet *sheet = &drawing->results->sheet;
     const char *model = facet_varies(drawing->results, MODEL) ? "" : drawing->results->result[0].model;
     const char *slash = strrchr(model, '/'); /* of a folder its last part */
-    const char *cores = sheet->topology.cores ? chart_text(&drawing->chart, ", %s",
-                                                           bench_count_text(drawing, sheet->topology.cores, "core"))
+    const char *cores = sheet->topology.cores ? options_text(drawing->options, ", %s",
+                                                             bench_count_text(drawing, sheet->topology.cores, "core"))
                                               : "";
     if (*sheet->cpu)
-        bench_add_note(drawing, chart_text(&drawing->chart, "%s%son %s%s.", slash ? slash + 1 : model,
-                                           *model ? " " : "", sheet->cpu, cores));
+        bench_add_note(drawing, options_text(drawing->options, "%s%son %s%s.", slash ? slash + 1 : model,
+                                             *model ? " " : "", sheet->cpu, cores));
 }
 
 /* ---------------------------------------------------------------------------------------------------------- groups */
@@ -127,8 +127,8 @@ static void choose_look(const bench_drawing *drawing, bench_group *group)
 void bench_find_groups(bench_drawing *drawing)
 {
     const bench_results *results = drawing->results;
-    drawing->groups = chart_take(&drawing->chart, results->count * sizeof *drawing->groups);
-    for (size_t k = 0; k < results->count && drawing->groups; k++) {
+    drawing->groups = options_take(drawing->options, results->count, sizeof *drawing->groups);
+    for (size_t k = 0; k < results->count; k++) {
         const bench_result *r = &results->result[k];
         bool known = r->lengths != NULL; /* a ragged batch has no length to be drawn over */
         for (size_t g = 0; g < drawing->group_count && !known; g++)

@@ -10,6 +10,7 @@
 
 #include "bench/results.h"
 #include "bench/trends.h"
+#include "command/options.h"
 #include "viz/attention_figure.h"
 #include "viz/chart_columns.h"
 
@@ -21,10 +22,11 @@ typedef struct bench_group {
 } bench_group;
 
 typedef struct bench_drawing {
+    const common_options *options; /* whose memory all of this is but the chart's */
     const bench_results *results;
     bench_group *groups;
     size_t group_count;
-    chart_columns chart;   /* the panels, and the memory of all of this */
+    chart_columns chart;   /* the panels */
     size_t panel_count;    /* that have series */
     attention_figure grid; /* drawn instead of panels if it has panels of its own */
     const char *note;      /* under the figure; NULL: none */
@@ -52,12 +54,12 @@ const char *bench_point_name(bench_drawing *drawing, const bench_result *result)
 /* "12 layers", "1 layer" */
 const char *bench_count_text(bench_drawing *drawing, size_t count, const char *what);
 
-deberta_status bench_fill_latency(bench_drawing *drawing, deberta_error *err);
-deberta_status bench_fill_layers(bench_drawing *drawing, deberta_error *err);
-deberta_status bench_fill_memory(bench_drawing *drawing, deberta_error *err);
-deberta_status bench_fill_speedup(bench_drawing *drawing, deberta_error *err);
-deberta_status bench_fill_grid(bench_drawing *drawing, deberta_error *err);
-deberta_status bench_fill_breakdown(bench_drawing *drawing, deberta_error *err);
-deberta_status bench_fill_roofline(bench_drawing *drawing, deberta_error *err);
+void bench_fill_latency(bench_drawing *drawing);
+void bench_fill_layers(bench_drawing *drawing);
+void bench_fill_memory(bench_drawing *drawing);
+void bench_fill_speedup(bench_drawing *drawing);
+void bench_fill_grid(bench_drawing *drawing);
+void bench_fill_breakdown(bench_drawing *drawing);
+void bench_fill_roofline(bench_drawing *drawing);
 
 #endif

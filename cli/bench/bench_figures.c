@@ -53,48 +53,45 @@ static deberta_status save(bench_drawing *drawing, const figure_style *style, co
 static bool is_empty(const bench_drawing *drawing) { return drawing->panel_count == 0 && !drawing->grid.panels; }
 
 /* The kind that was asked for; or all curves; or, without any curve, what a single point can show. */
-static deberta_status fill(bench_drawing *drawing, const bench_figure_kind *kind, deberta_error *err)
+static bench_drawing fill(const common_options *options, const bench_results *results, const bench_figure_kind *kind)
 {
-    if (drawing->results->count) {
-        bench_find_groups(drawing);
-        bench_name_machine(drawing);
+    bench_drawing drawing = {.options = options, .results = results};
+    if (results->count) {
+        bench_find_groups(&drawing);
+        bench_name_machine(&drawing);
     }
-    if (kind) DEBERTA_TRY(kind->fill(drawing, err));
+    if (kind) kind->fill(&drawing);
     for (const bench_figure_kind *k = bench_figure_kinds; !kind && k->name; k++)
-        if (k->is_curve) DEBERTA_TRY(k->fill(drawing, err));
-    if (!kind && is_empty(drawing)) DEBERTA_TRY(bench_fill_breakdown(drawing, err));
-    if (drawing->chart.failed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    return DEBERTA_OK;
+        if (k->is_curve) k->fill(&drawing);
+    if (!kind && is_empty(&drawing)) bench_fill_breakdown(&drawing);
+    return drawing;
 }
 
-deberta_status bench_figures_can_draw(const bench_results *results, const bench_figure_kind *kind,
-                                      const figure_style *style, bool *can, deberta_error *err)
+deberta_status bench_figures_can_draw(const common_options *options, const bench_results *results,
+                                      const bench_figure_kind *kind, const figure_style *style, bool *can,
+                                      deberta_error *err)
 {
-    bench_drawing drawing = {.results = results};
-    deberta_status status = fill(&drawing, kind, err);
+    bench_drawing drawing = fill(options, results, kind);
     *can = !is_empty(&drawing);
-    if (status == DEBERTA_OK && *can) status = save(&drawing, style, NULL, 0, err);
+    const deberta_status status = *can ? save(&drawing, style, NULL, 0, err) : DEBERTA_OK;
     chart_columns_free(&drawing.chart);
     return status;
 }
 
-static deberta_status draw(bench_drawing *drawing, const bench_figure_kind *kind, const figure_style *style,
-                           const char *const *paths, size_t path_count, deberta_error *err)
+deberta_status bench_figures_draw(const common_options *options, const bench_results *results,
+                                  const bench_figure_kind *kind, const figure_style *style, const char *const *paths,
+                                  size_t path_count, deberta_error *err)
 {
-    DEBERTA_TRY(fill(drawing, kind, err));
-    if (!is_empty(drawing)) return save(drawing, style, paths, path_count, err);
-    if (kind) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: the file holds no %s", kind->name, kind->needs);
-    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
-                 "the results have one length, one number of layers and no breakdown: there is no curve to draw "
-                 "(`deberta bench MODEL -n 16-512*2 --json` measures one)");
-}
-
-deberta_status bench_figures_draw(const bench_results *results, const bench_figure_kind *kind,
-                                  const figure_style *style, const char *const *paths, size_t path_count,
-                                  deberta_error *err)
-{
-    bench_drawing drawing = {.results = results};
-    const deberta_status status = draw(&drawing, kind, style, paths, path_count, err);
+    bench_drawing drawing = fill(options, results, kind);
+    deberta_status status;
+    if (!is_empty(&drawing))
+        status = save(&drawing, style, paths, path_count, err);
+    else if (kind)
+        status = status_fail(err, DEBERTA_E_ARGUMENT, "%s: the file holds no %s", kind->name, kind->needs);
+    else
+        status = status_fail(err, DEBERTA_E_ARGUMENT,
+                             "the results have one length, one number of layers and no breakdown: there is no curve to "
+                             "draw (`deberta bench MODEL -n 16-512*2 --json` measures one)");
     chart_columns_free(&drawing.chart);
     return status;
 }

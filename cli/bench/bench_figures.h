@@ -3,6 +3,7 @@
 #define CLI_BENCH_BENCH_FIGURES_H
 
 #include "bench/results.h"
+#include "command/options.h"
 #include "viz/figure.h"
 
 struct bench_drawing; /* bench_drawing.h */
@@ -11,7 +12,7 @@ struct bench_drawing; /* bench_drawing.h */
  * is, in the words of the command line. */
 typedef struct bench_figure_kind {
     const char *name, *shows, *needs;
-    deberta_status (*fill)(struct bench_drawing *drawing, deberta_error *err);
+    void (*fill)(struct bench_drawing *drawing);
     bool is_curve; /* among the panels of the figure that is drawn if none is asked for */
 } bench_figure_kind;
 
@@ -24,14 +25,15 @@ extern const char *const bench_figure_names[];
 const bench_figure_kind *bench_figure_kind_of(int name);
 /* Whether the results hold what the kind shows. Where they do and the figure has no room on its page, that is an error,
  * DEBERTA_E_ARGUMENT. */
-deberta_status bench_figures_can_draw(const bench_results *results, const bench_figure_kind *kind,
-                                      const figure_style *style, bool *can, deberta_error *err);
+deberta_status bench_figures_can_draw(const common_options *options, const bench_results *results,
+                                      const bench_figure_kind *kind, const figure_style *style, bool *can,
+                                      deberta_error *err);
 
 /* Draws one kind, or for NULL the curves: latency against length and layers, memory, speed-up, as far as the results
  * vary in them; where nothing varies, the breakdown. DEBERTA_E_ARGUMENT with what is missing if there is nothing to
  * draw. */
-deberta_status bench_figures_draw(const bench_results *results, const bench_figure_kind *kind,
-                                  const figure_style *style, const char *const *paths, size_t path_count,
-                                  deberta_error *err);
+deberta_status bench_figures_draw(const common_options *options, const bench_results *results,
+                                  const bench_figure_kind *kind, const figure_style *style, const char *const *paths,
+                                  size_t path_count, deberta_error *err);
 
 #endif

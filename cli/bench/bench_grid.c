@@ -30,9 +30,9 @@ static size_t place_of(const size_t *values, size_t value)
 static bool find_axes(bench_drawing *drawing, grid_axes *axes)
 {
     const bench_results *results = drawing->results;
-    axes->lengths = chart_take(&drawing->chart, results->count * sizeof *axes->lengths);
-    axes->layers = chart_take(&drawing->chart, results->count * sizeof *axes->layers);
-    for (size_t k = 0; k < results->count && axes->lengths && axes->layers; k++) {
+    axes->lengths = options_take(drawing->options, results->count, sizeof *axes->lengths);
+    axes->layers = options_take(drawing->options, results->count, sizeof *axes->layers);
+    for (size_t k = 0; k < results->count; k++) {
         if (results->result[k].lengths) continue;
         insert_once(axes->lengths, &axes->length_count, results->result[k].n);
         insert_once(axes->layers, &axes->layer_count, results->result[k].layers);
@@ -46,19 +46,19 @@ typedef struct grid_points {
     size_t count;
 } grid_points;
 
-static bool find_points(bench_drawing *drawing, const bench_group *group, grid_points *points)
+static grid_points find_points(const bench_drawing *drawing, const bench_group *group)
 {
     const bench_results *results = drawing->results;
-    double *memory = chart_take(&drawing->chart, 3 * results->count * sizeof *memory);
-    *points = (grid_points){memory, memory + results->count, memory + 2 * results->count, 0};
-    for (size_t k = 0; k < results->count && memory; k++) {
+    double *memory = options_take(drawing->options, 3 * results->count, sizeof *memory);
+    grid_points points = {memory, memory + results->count, memory + 2 * results->count, 0};
+    for (size_t k = 0; k < results->count; k++) {
         const bench_result *r = &results->result[k];
         if (!trend_same_series(group->first, r, TREND_LAYERS | TREND_LENGTH)) continue;
-        points->n[points->count] = (double)r->n;
-        points->layers[points->count] = (double)r->layers;
-        points->ms[points->count++] = 1e3 * r->time.median;
+        points.n[points.count] = (double)r->n;
+        points.layers[points.count] = (double)r->layers;
+        points.ms[points.count++] = 1e3 * r->time.median;
     }
-    return memory != NULL;
+    return points;
 }
 
 /* "time = (0.1 + 2e-05 n) + layers (0.3 + 0.001 n + 2e-06 n²) ms" */
@@ -69,22 +69,21 @@ static const char *surface_text(bench_drawing *drawing, const statistics_surface
     for (size_t a = 0; a < 2; a++) {
         for (size_t k = 0; k <= s->degree; k++) {
             const double c = s->coefficient[a][k];
-            parts[a] = chart_text(&drawing->chart, "%s%s%.3g%s", parts[a],
-                                  k == 0 ? (c < 0 ? DRAW_MINUS : "") : (c < 0 ? " " DRAW_MINUS " " : " + "), fabs(c),
-                                  powers[k]);
+            parts[a] = options_text(drawing->options, "%s%s%.3g%s", parts[a],
+                                    k == 0 ? (c < 0 ? DRAW_MINUS : "") : (c < 0 ? " " DRAW_MINUS " " : " + "), fabs(c),
+                                    powers[k]);
         }
     }
-    return chart_text(&drawing->chart, "%s + layers · (%s) ms, off by at most %.1f %%", parts[0], parts[1],
-                      100 * s->worst);
+    return options_text(drawing->options, "%s + layers · (%s) ms, off by at most %.1f %%", parts[0], parts[1],
+                        100 * s->worst);
 }
 
 /* Two panels of a group: milliseconds, and percent of the measured time. Cells that were not measured stay NaN. */
-static bool add_group(bench_drawing *drawing, const grid_axes *axes, const bench_group *group, attention_panel *panels)
+static void add_group(bench_drawing *drawing, const grid_axes *axes, const bench_group *group, attention_panel *panels)
 {
     const size_t cells = axes->length_count * axes->layer_count;
-    float *values = chart_take(&drawing->chart, 2 * cells * sizeof *values);
-    grid_points points;
-    if (!values || !find_points(drawing, group, &points)) return false;
+    float *values = options_take(drawing->options, 2 * cells, sizeof *values);
+    const grid_points points = find_points(drawing, group);
     for (size_t k = 0; k < 2 * cells; k++) values[k] = NAN;
     const statistics_surface surface = statistics_fit_surface(points.n, points.layers, points.ms, points.count);
     const bool fitted = surface.valid && surface.degree > 0;
@@ -101,26 +100,24 @@ static bool add_group(bench_drawing *drawing, const grid_axes *axes, const bench
         (attention_panel){fitted ? values + cells : NULL, axes->layer_count, "residual of the fit", HEATMAP_SIGNED};
     if (fitted)
         bench_add_note(drawing,
-                       chart_text(&drawing->chart, "Fit, %s: %s.", group->name, surface_text(drawing, &surface)));
-    return true;
+                       options_text(drawing->options, "Fit, %s: %s.", group->name, surface_text(drawing, &surface)));
 }
 
 static const figure_label *number_labels(bench_drawing *drawing, const size_t *values, size_t count)
 {
-    figure_label *labels = chart_take(&drawing->chart, count * sizeof *labels);
-    for (size_t k = 0; k < count && labels; k++) labels[k].text = chart_text(&drawing->chart, "%zu", values[k]);
+    figure_label *labels = options_take(drawing->options, count, sizeof *labels);
+    for (size_t k = 0; k < count; k++) labels[k].text = options_text(drawing->options, "%zu", values[k]);
     return labels;
 }
 
-deberta_status bench_fill_grid(bench_drawing *drawing, deberta_error *err)
+void bench_fill_grid(bench_drawing *drawing)
 {
-    (void)err;
     grid_axes axes = {0};
-    attention_panel *panels = chart_take(&drawing->chart, 2 * drawing->group_count * sizeof *panels);
-    const char **titles = chart_take(&drawing->chart, drawing->group_count * sizeof *titles);
-    if (!panels || !titles || !find_axes(drawing, &axes)) return DEBERTA_OK;
+    attention_panel *panels = options_take(drawing->options, 2 * drawing->group_count, sizeof *panels);
+    const char **titles = options_take(drawing->options, drawing->group_count, sizeof *titles);
+    if (!find_axes(drawing, &axes)) return;
     for (size_t g = 0; g < drawing->group_count; g++) {
-        if (!add_group(drawing, &axes, &drawing->groups[g], &panels[2 * g])) return DEBERTA_OK;
+        add_group(drawing, &axes, &drawing->groups[g], &panels[2 * g]);
         titles[g] = drawing->groups[g].name;
     }
     drawing->grid =
@@ -141,5 +138,4 @@ deberta_status bench_fill_grid(bench_drawing *drawing, deberta_error *err)
                            .key_axis = "layers",
                            .keep_row_mean = true,
                            .units = {[HEATMAP_LOG] = "ms", [HEATMAP_SIGNED] = "measured minus fitted, % of measured"}};
-    return DEBERTA_OK;
 }

@@ -34,25 +34,18 @@ static int print_kinds(const common_options *options)
 }
 
 /* sweep.pdf becomes sweep-roofline.pdf; a path without suffix stays, for the figure to refuse. */
-static char *named_path(const common_options *options, const char *path, const char *name)
+static const char *named_path(const common_options *options, const char *path, const char *name)
 {
     const char *folder = strrchr(path, '/'), *suffix = strrchr(folder ? folder : path, '.');
-    if (!suffix) suffix = path + strlen(path);
-    const size_t room = strlen(path) + strlen(name) + 2;
-    char *named = options_allocate(options, room);
-    if (named && *suffix) snprintf(named, room, "%.*s-%s%s", (int)(suffix - path), path, name, suffix);
-    if (named && !*suffix) strcpy(named, path);
-    return named;
+    return suffix ? options_text(options, "%.*s-%s%s", (int)(suffix - path), path, name, suffix) : path;
 }
 
 static deberta_status draw_named(const plot_job *job, const bench_figure_kind *kind, deberta_error *err)
 {
     const text_list *outs = &job->options->outs;
     const char *paths[MOST_PATHS];
-    for (size_t k = 0; k < outs->count; k++)
-        if (!(paths[k] = named_path(job->options, outs->items[k], kind->name)))
-            DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    return bench_figures_draw(&job->results, kind, &job->style, paths, outs->count, err);
+    for (size_t k = 0; k < outs->count; k++) paths[k] = named_path(job->options, outs->items[k], kind->name);
+    return bench_figures_draw(job->options, &job->results, kind, &job->style, paths, outs->count, err);
 }
 
 /* Every kind that the file can show, each into files of its own; none if one of them has no room on its page. */
@@ -62,7 +55,7 @@ static deberta_status draw_all(const plot_job *job, deberta_error *err)
     for (size_t k = 0; bench_figure_kinds[k].name; k++) {
         const bench_figure_kind *kind = &bench_figure_kinds[k];
         bool can;
-        DEBERTA_TRY(bench_figures_can_draw(&job->results, kind, &job->style, &can, err));
+        DEBERTA_TRY(bench_figures_can_draw(job->options, &job->results, kind, &job->style, &can, err));
         if (can)
             drawn |= 1u << k;
         else
@@ -92,8 +85,8 @@ static deberta_status draw(plot_job *job, int figure, deberta_error *err)
     job->style.provenance_count = sizeof provenance / sizeof *provenance;
     const deberta_status status = figure == BENCH_FIGURE_ALL
                                       ? draw_all(job, err)
-                                      : bench_figures_draw(&job->results, bench_figure_kind_of(figure), &job->style,
-                                                           options->outs.items, options->outs.count, err);
+                                      : bench_figures_draw(job->options, &job->results, bench_figure_kind_of(figure),
+                                                           &job->style, options->outs.items, options->outs.count, err);
     free(command_line);
     return status;
 }

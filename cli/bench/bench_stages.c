@@ -35,7 +35,7 @@ static part_list find_parts(bench_drawing *drawing)
         list.names[part] = "waiting";
         if (part == WAITING) continue;
         list.look[part] = stage_looks[used++];
-        const char *name = chart_text(&drawing->chart, "%s", cost_stage_name((profile_stage)part));
+        const char *name = options_text(drawing->options, "%s", cost_stage_name((profile_stage)part));
         for (char *at = strchr(name, '_'); at; at = strchr(at, '_')) *at = ' ';
         list.names[part] = name;
     }
@@ -83,11 +83,11 @@ static void add_both(bench_drawing *drawing, const part_list *parts, const stack
 /* A group over its lengths, or over its numbers of layers if it has one length; false if it has one of both. */
 static bool add_group(bench_drawing *drawing, const part_list *parts, const bench_group *group)
 {
-    const bench_result **members = chart_take(&drawing->chart, drawing->results->count * sizeof *members);
-    figure_label *labels = chart_take(&drawing->chart, drawing->results->count * sizeof *labels);
+    const bench_result **members = options_take(drawing->options, drawing->results->count, sizeof *members);
+    figure_label *labels = options_take(drawing->options, drawing->results->count, sizeof *labels);
     stacks of = {.results = members, .labels = labels};
     trend_axis axis = TREND_LENGTH;
-    for (; members && labels; axis = TREND_LAYERS) {
+    for (;; axis = TREND_LAYERS) {
         const size_t found = bench_slice(drawing, group, axis, members);
         of.count = 0;
         for (size_t k = 0; k < found; k++)
@@ -97,10 +97,10 @@ static bool add_group(bench_drawing *drawing, const part_list *parts, const benc
     if (of.count < 2) return false;
     const bool layers = axis == TREND_LAYERS;
     for (size_t k = 0; k < of.count; k++)
-        labels[k].text = chart_text(&drawing->chart, "%zu", layers ? members[k]->layers : members[k]->n);
-    of.title = chart_text(&drawing->chart, "%s, %s", group->name,
-                          layers ? chart_text(&drawing->chart, "n = %zu", members[0]->n)
-                                 : bench_count_text(drawing, members[0]->layers, "layer"));
+        labels[k].text = options_text(drawing->options, "%zu", layers ? members[k]->layers : members[k]->n);
+    of.title = options_text(drawing->options, "%s, %s", group->name,
+                            layers ? options_text(drawing->options, "n = %zu", members[0]->n)
+                                   : bench_count_text(drawing, members[0]->layers, "layer"));
     of.axis = layers ? "layers" : "tokens";
     add_both(drawing, parts, &of);
     return true;
@@ -110,10 +110,10 @@ static bool add_group(bench_drawing *drawing, const part_list *parts, const benc
 static void add_single_results(bench_drawing *drawing, const part_list *parts)
 {
     const bench_results *all = drawing->results;
-    const bench_result **results = chart_take(&drawing->chart, all->count * sizeof *results);
-    figure_label *labels = chart_take(&drawing->chart, all->count * sizeof *labels);
+    const bench_result **results = options_take(drawing->options, all->count, sizeof *results);
+    figure_label *labels = options_take(drawing->options, all->count, sizeof *labels);
     stacks of = {.results = results, .labels = labels, .title = "time by stage"};
-    for (size_t k = 0; k < all->count && results && labels; k++) {
+    for (size_t k = 0; k < all->count; k++) {
         if (!all->result[k].has_breakdown) continue;
         labels[of.count].text = bench_point_name(drawing, &all->result[k]);
         results[of.count++] = &all->result[k];
@@ -121,14 +121,12 @@ static void add_single_results(bench_drawing *drawing, const part_list *parts)
     if (of.count) add_both(drawing, parts, &of);
 }
 
-deberta_status bench_fill_breakdown(bench_drawing *drawing, deberta_error *err)
+void bench_fill_breakdown(bench_drawing *drawing)
 {
-    (void)err;
     const part_list parts = find_parts(drawing);
     bool any = false;
     for (size_t g = 0; g < drawing->group_count; g++) any = add_group(drawing, &parts, &drawing->groups[g]) || any;
     if (!any) add_single_results(drawing, &parts);
-    return DEBERTA_OK;
 }
 
 /* -------------------------------------------------------------------------------------------------------- roofline */
@@ -185,15 +183,15 @@ static void add_roof_curve(chart_columns *c, const roof *limit)
 static void add_roofline(bench_drawing *drawing, const bench_group *group, const part_list *parts)
 {
     chart_columns *c = &drawing->chart;
-    const bench_result **members = chart_take(c, drawing->results->count * sizeof *members);
+    const bench_result **members = options_take(drawing->options, drawing->results->count, sizeof *members);
     roof limit;
     bool any = false;
-    if (!members || !find_roof(&limit, drawing->results, group->first)) return;
+    if (!find_roof(&limit, drawing->results, group->first)) return;
     const size_t count = bench_slice(drawing, group, TREND_LENGTH, members);
-    chart_add_panel(
-        c, (chart_panel){.title = chart_text(c, "%s: %.0f GFLOP/s, %.0f GB/s", group->name, limit.gflops, limit.gbs),
-                         .x = {.label = "FLOP a byte", .scale = CHART_LOG10},
-                         .y = {.label = "GFLOP/s", .scale = CHART_LOG10}});
+    chart_add_panel(c, (chart_panel){.title = options_text(drawing->options, "%s: %.0f GFLOP/s, %.0f GB/s", group->name,
+                                                           limit.gflops, limit.gbs),
+                                     .x = {.label = "FLOP a byte", .scale = CHART_LOG10},
+                                     .y = {.label = "GFLOP/s", .scale = CHART_LOG10}});
     for (int stage = 0; stage < PROFILE_STAGES; stage++)
         any = add_stage_points(
                   c, members, count, (profile_stage)stage,
@@ -203,15 +201,13 @@ static void add_roofline(bench_drawing *drawing, const bench_group *group, const
     drawing->panel_count += any;
 }
 
-deberta_status bench_fill_roofline(bench_drawing *drawing, deberta_error *err)
+void bench_fill_roofline(bench_drawing *drawing)
 {
-    (void)err;
     const part_list parts = find_parts(drawing);
     for (size_t g = 0; g < drawing->group_count; g++) add_roofline(drawing, &drawing->groups[g], &parts);
-    if (drawing->panel_count == 0) return DEBERTA_OK;
+    if (drawing->panel_count == 0) return;
     drawing->chart.across = drawing->panel_count == 1 ? 1 : 2;
     bench_add_note(drawing, "Bytes are the least that a stage must move if nothing stays in a cache between stages; "
                             "where weights do, a point may lie above the slope. Lines join the lengths, longer texts "
                             "to the right.");
-    return DEBERTA_OK;
 }
