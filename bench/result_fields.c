@@ -85,6 +85,21 @@ const record_field bench_cache_fields[] = {
     END,
 };
 
+/* What was not measured is absent. */
+#define ROOF .digits = 1, .absent_is_zero = true
+
+const record_field bench_roof_fields[] = {
+    {"threads", "threads", RECORD_SIZE(machine_roof, threads)},
+    {"scalar_gflops", "scalar GFLOP/s", RECORD_NUMBER(machine_roof, gflops[DEBERTA_ISA_SCALAR]), ROOF},
+    {"avx2_gflops", "avx2 GFLOP/s", RECORD_NUMBER(machine_roof, gflops[DEBERTA_ISA_AVX2]), ROOF},
+    {"avx512_gflops", "avx512 GFLOP/s", RECORD_NUMBER(machine_roof, gflops[DEBERTA_ISA_AVX512]), ROOF},
+    {"neon_gflops", "neon GFLOP/s", RECORD_NUMBER(machine_roof, gflops[DEBERTA_ISA_NEON]), ROOF},
+    {"read_gbs", "read GB/s", RECORD_NUMBER(machine_roof, read_gbs), ROOF},
+    {"triad_gbs", "triad GB/s", RECORD_NUMBER(machine_roof, triad_gbs), ROOF},
+    {"typical_share", NULL, RECORD_NUMBER(machine_roof, typical_share), ROOF},
+    END,
+};
+
 const record_field bench_stage_fields[] = {
     {"s", NULL, RECORD_NUMBER(bench_stage, seconds)},
     {"gflop", NULL, RECORD_NUMBER(bench_stage, gflop)},

@@ -12,6 +12,8 @@
 extern const record_field bench_result_fields[];
 /* Of bench_results: the environment, but for tiers, roofs and notes; and its object "caches". */
 extern const record_field bench_environment_fields[], bench_cache_fields[];
+/* Of a machine_roof. */
+extern const record_field bench_roof_fields[];
 /* Of a bench_stage; a part of a stage has only the first two. */
 extern const record_field bench_stage_fields[], bench_part_fields[];
 

@@ -92,25 +92,12 @@ static void add_stage(text_table *table, const char *name, const bench_stage *st
     text_table_add(table, "%s", name);
     text_table_add(table, "%.3f", 1e3 * stage->seconds);
     text_table_add(table, "%.1f", 100 * stage->seconds / wall);
-    if (stage->gflop > 0) {
-        text_table_add(table, "%.4f", stage->gflop);
-        text_table_add(table, "%.1f", rate);
-    } else {
-        text_table_add(table, "%s", "");
-        text_table_add(table, "%s", "");
-    }
-    if (stage->gflop > 0 && peak > 0) {
-        text_table_add(table, "%.1f", 100 * rate / peak);
-    } else {
-        text_table_add(table, "%s", "");
-    }
-    if (stage->bytes < 0) { /* not counted */
-        text_table_add(table, "%s", "");
-        text_table_add(table, "%s", "");
-        return;
-    }
-    text_table_add(table, "%.2f", 1e-6 * stage->bytes);
-    text_table_add(table, "%.2f", stage->seconds > 0 ? 1e-9 * stage->bytes / stage->seconds : 0);
+    const bool counted = stage->bytes >= 0;
+    text_table_add_known(table, 4, stage->gflop, stage->gflop > 0);
+    text_table_add_known(table, 1, rate, stage->gflop > 0);
+    text_table_add_known(table, 1, 100 * rate / peak, stage->gflop > 0 && peak > 0);
+    text_table_add_known(table, 2, 1e-6 * stage->bytes, counted);
+    text_table_add_known(table, 2, stage->seconds > 0 ? 1e-9 * stage->bytes / stage->seconds : 0, counted);
 }
 
 static void add_parts(text_table *table, const bench_result *r, double peak)
@@ -189,36 +176,28 @@ void bench_results_print_environment(const bench_results *results, FILE *out)
     for (size_t i = 0; i < s->note_count; i++) fprintf(out, "%s%s\n", i ? "         " : "not quiet: ", s->notes[i]);
 }
 
+static bool is_measured(const machine_roofs *roofs, const record_field *field)
+{
+    bool found = !field->absent_is_zero;
+    for (size_t i = 0; i < roofs->count && !found; i++)
+        found = *(const double *)((const char *)&roofs->roof[i] + field->at) > 0;
+    return found;
+}
+
 deberta_status bench_results_print_roofs(const machine_roofs *roofs, FILE *out, result_format format,
                                          deberta_error *err)
 {
-    bool measured[DEBERTA_ISA_COUNT] = {false}, bandwidth = false;
-    size_t tiers = 0;
+    const record_field *shown[16];
+    size_t count = 0;
     if (roofs->count == 0) return DEBERTA_OK;
-    for (size_t i = 0; i < roofs->count; i++) {
-        for (int isa = 0; isa < DEBERTA_ISA_COUNT; isa++)
-            measured[isa] = measured[isa] || roofs->roof[i].gflops[isa] > 0;
-        bandwidth = bandwidth || roofs->roof[i].read_gbs > 0;
-    }
-    for (int isa = 0; isa < DEBERTA_ISA_COUNT; isa++) tiers += measured[isa];
-    text_table table = text_table_make(1 + tiers + (bandwidth ? 2 : 0));
-    text_table_add(&table, "threads");
-    for (int isa = 0; isa < DEBERTA_ISA_COUNT; isa++) {
-        if (measured[isa]) text_table_add(&table, "%s GFLOP/s", deberta_isa_name((deberta_isa)isa));
-    }
-    if (bandwidth) {
-        text_table_add(&table, "read GB/s");
-        text_table_add(&table, "triad GB/s");
-    }
-    for (size_t i = 0; i < roofs->count; i++) {
-        text_table_add(&table, "%zu", roofs->roof[i].threads);
-        for (int isa = 0; isa < DEBERTA_ISA_COUNT; isa++) {
-            if (measured[isa]) text_table_add(&table, "%.1f", roofs->roof[i].gflops[isa]);
-        }
-        if (bandwidth) {
-            text_table_add(&table, "%.1f", roofs->roof[i].read_gbs);
-            text_table_add(&table, "%.1f", roofs->roof[i].triad_gbs);
-        }
+    for (const record_field *field = bench_roof_fields; field->name; field++)
+        if (field->title && is_measured(roofs, field)) shown[count++] = field;
+    text_table table = text_table_make(count);
+    for (size_t c = 0; c < count; c++) text_table_add(&table, "%s", shown[c]->title);
+    for (size_t k = 0; k < roofs->count * count; k++) {
+        char cell[RECORD_CELL_BYTES];
+        record_cell(cell, shown[k % count], &roofs->roof[k / count], true, 0);
+        text_table_add(&table, "%s", cell);
     }
     return text_table_finish(&table, out, format, err);
 }

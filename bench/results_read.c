@@ -40,16 +40,7 @@ static void get_roofs(const json_t *environment, machine_roofs *roofs)
     json_array_foreach(json_object_get(environment, "roofs"), index, object)
     {
         if (roofs->count == MACHINE_MAX_ROOFS) break;
-        machine_roof *roof = &roofs->roof[roofs->count++];
-        roof->threads = get_size(object, "threads");
-        for (int isa = DEBERTA_ISA_SCALAR; isa < DEBERTA_ISA_COUNT; isa++) {
-            char name[32];
-            snprintf(name, sizeof name, "%s_gflops", deberta_isa_name((deberta_isa)isa));
-            roof->gflops[isa] = get_number(object, name);
-        }
-        roof->read_gbs = get_number(object, "read_gbs");
-        roof->triad_gbs = get_number(object, "triad_gbs");
-        roof->typical_share = get_number(object, "typical_share");
+        record_read(&roofs->roof[roofs->count++], bench_roof_fields, object);
     }
     roofs->stream_bytes = get_size(environment, "stream_bytes");
 }

@@ -25,7 +25,6 @@ static void put(writer w, const char *name, json_t *value)
 
 static void put_text(writer w, const char *name, const char *text) { put(w, name, json_clean_text(text)); }
 static void put_size(writer w, const char *name, size_t value) { put(w, name, json_integer((json_int_t)value)); }
-static void put_flag(writer w, const char *name, bool value) { put(w, name, json_boolean(value)); }
 
 /* Not finite means not known. */
 static void put_number(writer w, const char *name, double value)
@@ -71,17 +70,8 @@ static void put_roofs(writer w, const machine_roofs *roofs)
 {
     json_t *array = put_array(w, "roofs");
     for (size_t i = 0; i < roofs->count; i++) {
-        const machine_roof *roof = &roofs->roof[i];
-        writer one = {.object = json_object(), .failed = w.failed};
-        put_size(one, "threads", roof->threads);
-        for (int isa = DEBERTA_ISA_SCALAR; isa < DEBERTA_ISA_COUNT; isa++) {
-            char name[32];
-            snprintf(name, sizeof name, "%s_gflops", deberta_isa_name((deberta_isa)isa));
-            if (roof->gflops[isa] > 0) put_number(one, name, roof->gflops[isa]);
-        }
-        if (roof->read_gbs > 0) put_number(one, "read_gbs", roof->read_gbs);
-        if (roof->triad_gbs > 0) put_number(one, "triad_gbs", roof->triad_gbs);
-        if (roof->typical_share > 0) put_number(one, "typical_share", roof->typical_share);
+        const writer one = {.object = json_object(), .failed = w.failed};
+        put_record(one, bench_roof_fields, &roofs->roof[i]);
         append(array, one.object, w.failed);
     }
     put_size(w, "stream_bytes", roofs->stream_bytes);
@@ -150,28 +140,21 @@ static json_t *result_object(const bench_result *r, bool *failed)
 static json_t *trend_object(const bench_results *report, const trend *t, bool *failed)
 {
     const bench_result *r = &report->result[t->like];
-    writer w = {.object = json_object(), .failed = failed};
-    put_text(w, "over", t->axis == TREND_LAYERS ? "layers" : "n");
-    put_text(w, "model", r->model);
-    put_text(w, "isa", r->isa);
-    put_size(w, "threads", r->threads);
-    put_size(w, "batch", r->batch);
-    put_text(w, "attention", r->attention);
-    put_flag(w, "position_cache", r->position_cache);
-    if (t->axis == TREND_LAYERS) {
-        put_size(w, "n", r->n);
-    } else {
-        put_size(w, "layers", r->layers);
-    }
-    put_size(w, "from", t->from);
-    put_size(w, "to", t->to);
-    put_size(w, "points", t->points);
+    const bool layers = t->axis == TREND_LAYERS;
+    json_t *object =
+        json_pack("{s:s, s:o, s:s, s:I, s:I, s:s, s:b, s:I, s:I, s:I, s:I}", "over", layers ? "layers" : "n", "model",
+                  json_clean_text(r->model), "isa", r->isa, "threads", (json_int_t)r->threads, "batch",
+                  (json_int_t)r->batch, "attention", r->attention, "position_cache", r->position_cache,
+                  layers ? "n" : "layers", (json_int_t)(layers ? r->n : r->layers), "from", (json_int_t)t->from, "to",
+                  (json_int_t)t->to, "points", (json_int_t)t->points);
+    const writer w = {.object = object, .failed = failed};
+    if (!object) *failed = true;
     json_t *coefficients = t->time.valid ? put_array(w, "coefficients_s") : NULL;
     for (size_t i = 0; i <= t->time.degree && coefficients; i++)
         append(coefficients, json_real(t->time.coefficient[i]), failed);
     if (t->time.valid) put_number(w, "worst_relative_error", t->time.worst);
-    if (t->axis == TREND_LENGTH && t->seconds.valid) put_number(w, "time_exponent", t->seconds.exponent);
-    if (t->axis == TREND_LENGTH && t->memory.valid) put_number(w, "workspace_exponent", t->memory.exponent);
+    if (!layers && t->seconds.valid) put_number(w, "time_exponent", t->seconds.exponent);
+    if (!layers && t->memory.valid) put_number(w, "workspace_exponent", t->memory.exponent);
     return w.object;
 }
 

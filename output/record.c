@@ -30,8 +30,11 @@ static json_t *json_of(const record_field *field, const void *member)
 bool record_write(json_t *object, const record_field *fields, const void *record)
 {
     bool fits = true;
-    for (; fields->name && fits; fields++)
-        fits = json_object_set_new(object, fields->name, json_of(fields, member_of(record, fields))) == 0;
+    for (; fields->name && fits; fields++) {
+        const void *member = member_of(record, fields);
+        if (!fields->absent_is_zero || *(const double *)member != 0)
+            fits = json_object_set_new(object, fields->name, json_of(fields, member)) == 0;
+    }
     return fits;
 }
 
