@@ -4,51 +4,46 @@
 #include <string.h>
 
 #include "command/option_scan.h"
+#include "command/unfinished.h"
+#include "output/byte_buffer.h"
 
-/* Appends a word to a growing text, in quotes where a shell would need them. */
-static bool append_word(char **text, size_t *length, const char *word)
+/* In quotes where a shell would need them. */
+static void add_word(byte_buffer *line, const char *word)
 {
     const bool quote = *word == 0 || strpbrk(word, " \t\n'\"\\$`*?[]{}()<>|&;#!~") != NULL;
-    char *grown = realloc(*text, *length + 4 * strlen(word) + 5);
-    if (!grown) return false;
-    *text = grown;
-    char *end = grown + *length;
-    if (*length) *end++ = ' ';
-    if (quote) *end++ = '\'';
+    byte_buffer_text(line, line->size_bytes ? quote ? " '" : " " : quote ? "'" : "");
     for (; *word; word++) {
-        if (*word == '\'') {
-            memcpy(end, "'\\''", 4);
-            end += 4;
-        } else {
-            *end++ = *word;
-        }
+        if (*word == '\'')
+            byte_buffer_text(line, "'\\''");
+        else
+            byte_buffer_append(line, word, 1);
     }
-    if (quote) *end++ = '\'';
-    *end = 0;
-    *length = (size_t)(end - grown);
-    return true;
+    if (quote) byte_buffer_text(line, "'");
 }
 
-char *options_command_line(const common_options *options, bool with_outputs)
+const char *options_command_line(const common_options *options, bool with_outputs)
 {
     const option_scan *scan = options->scan;
-    char *text = NULL;
-    size_t length = 0;
-    bool fits = append_word(&text, &length, "deberta");
+    byte_buffer line = {0};
+    add_word(&line, "deberta");
     char words[64], *rest = words;
     snprintf(words, sizeof words, "%s", options->command->name);
-    for (const char *word; (word = strsep(&rest, " ")) && fits;) fits = append_word(&text, &length, word);
-    for (size_t k = 0; k < options->argument_count && fits; k++)
-        fits = append_word(&text, &length, options->arguments[k]);
-    for (size_t k = 0; k < scan->given_count && fits; k++) {
+    for (const char *word; (word = strsep(&rest, " "));) add_word(&line, word);
+    for (size_t k = 0; k < options->argument_count; k++) add_word(&line, options->arguments[k]);
+    for (size_t k = 0; k < scan->given_count; k++) {
         const given_option *given = &scan->given[k];
         const option_role role = given->option->role;
         if (role == OPTION_TALKS || (role != OPTION_MAKES && !with_outputs)) continue;
         char name[64];
         snprintf(name, sizeof name, "--%s", given->option->name);
-        fits = append_word(&text, &length, name) && (!given->value || append_word(&text, &length, given->value));
+        add_word(&line, name);
+        if (given->value) add_word(&line, given->value);
     }
-    if (fits) return text;
-    free(text);
-    return NULL;
+    if (line.failed) {
+        unfinished_remove();
+        exit(say_no_memory(options));
+    }
+    const char *text = options_text(options, "%.*s", (int)line.size_bytes, (const char *)line.data);
+    byte_buffer_free(&line);
+    return text;
 }

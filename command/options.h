@@ -176,8 +176,8 @@ const char *options_text(const common_options *options, const char *format, ...)
 option_memory *options_mark(const common_options *options);
 void options_release(const common_options *options, option_memory *mark);
 /* The command line as a shell would take it again, without what is only said meanwhile; with_outputs: with the options
- * that say where results go and how they are written. NULL: out of memory. The caller frees it. */
-char *options_command_line(const common_options *options, bool with_outputs);
+ * that say where results go and how they are written. Lives as long as the options. */
+const char *options_command_line(const common_options *options, bool with_outputs);
 
 /* A command called by another: its struct in its first state with one argument. Freed with options_free, not before
  * what it was given. */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "command/output_paths.h"
 
-#include <stdlib.h>
-
 #include "command/options.h"
 #include "command/text_output.h"
 #if HAVE_VIZ
@@ -35,25 +33,22 @@ bool output_paths_read(const common_options *options, output_paths *paths)
 }
 
 int output_draw(const common_options *options, const char *const *paths, size_t path_count, output_drawing draw,
-                const void *what, const char *title, const char *note)
+                const void *what, const figure_style *style)
 {
 #if HAVE_VIZ
     if (!path_count) return EXIT_OK;
     deberta_error error = {0};
-    char *line = options_command_line(options, false);
     const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
-                                           {"Command", line ? line : ""}};
-    const figure_style style = {.title = title,
-                                .note = note,
-                                .provenance = provenance,
-                                .provenance_count = sizeof provenance / sizeof *provenance};
-    const deberta_status status = draw(what, &style, paths, path_count, &error);
-    free(line);
+                                           {"Command", options_command_line(options, false)}};
+    figure_style told = *style;
+    told.provenance = provenance;
+    told.provenance_count = sizeof provenance / sizeof *provenance;
+    const deberta_status status = draw(what, &told, paths, path_count, &error);
     if (status == DEBERTA_OK) return EXIT_OK;
     const int code = say_error(options, &error);
     return status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code;
 #else
-    (void)options, (void)paths, (void)path_count, (void)draw, (void)what, (void)title, (void)note;
+    (void)options, (void)paths, (void)path_count, (void)draw, (void)what, (void)style;
     return EXIT_OK;
 #endif
 }

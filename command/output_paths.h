@@ -5,6 +5,7 @@
 #define COMMAND_OUTPUT_PATHS_H
 
 #include "command/options.h"
+#include "viz/figure.h"
 
 enum { OUTPUT_PATHS_MOST = 16 }; /* .most_outputs of such a command */
 
@@ -17,14 +18,13 @@ typedef struct output_paths {
 /* False after saying that there are two texts, or a picture in a program without figures. */
 bool output_paths_read(const common_options *options, output_paths *paths);
 
-struct figure_style;
 /* Draws `what` into files whose names end in .png, .svg or .pdf. */
-typedef deberta_status (*output_drawing)(const void *what, const struct figure_style *style, const char *const *paths,
+typedef deberta_status (*output_drawing)(const void *what, const figure_style *style, const char *const *paths,
                                          size_t path_count, deberta_error *err);
-/* Calls it for the pictures, with the command line as provenance. EXIT_OK or an exit code, after saying why. In a
+/* Calls it for the pictures, the command line added as provenance. EXIT_OK or an exit code, after saying why. In a
  * program without figures it does nothing: pictures were refused when the options were read. */
 int output_draw(const common_options *options, const char *const *paths, size_t path_count, output_drawing draw,
-                const void *what, const char *title, const char *note);
+                const void *what, const figure_style *style);
 #if HAVE_VIZ
 #define DRAWING(function) (function)
 #else

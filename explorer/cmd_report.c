@@ -138,8 +138,7 @@ static int write_commands(const explorer_job *job)
             "# deberta is not on the PATH: DEBERTA=build/deberta sh commands.sh\nset -e\n"
             "deberta() { command \"${DEBERTA:-deberta}\" \"$@\"; }\n",
             output.file);
-        for (size_t k = 0; k < job->contents.step_count; k++)
-            fprintf(output.file, "%s\n", job->steps[k].command ? job->steps[k].command : "");
+        for (size_t k = 0; k < job->contents.step_count; k++) fprintf(output.file, "%s\n", job->steps[k].command);
         status = text_output_close(job->options, &output);
     }
     return status;
@@ -172,10 +171,8 @@ static int run(const common_options *options)
     job.contents.texts = job.texts;
     job.contents.steps = job.steps;
     int status = run_job(&job);
-    for (size_t k = 0; k < job.contents.step_count; k++) {
+    for (size_t k = 0; k < job.contents.step_count; k++)
         if (status == EXIT_OK && job.steps[k].failed) status = EXIT_CHECK_FAILED;
-        free(job.steps[k].command);
-    }
     input_free(&job.input);
     return status;
 }

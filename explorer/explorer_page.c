@@ -141,8 +141,8 @@ static json_t *describe_files(const page_writer *page)
 
 static json_t *describe_step(const explorer_step *step)
 {
-    json_t *command = step->command ? json_clean_text(step->command) : json_null();
-    return json_pack("{s:s, s:o, s:b}", "title", step->title, "command", command, "failed", step->failed);
+    return json_pack("{s:s, s:o, s:b}", "title", step->title, "command", json_clean_text(step->command), "failed",
+                     step->failed);
 }
 
 static json_t *describe_steps(const explorer_contents *contents)

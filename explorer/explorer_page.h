@@ -19,8 +19,8 @@ typedef enum explorer_document {
 
 typedef struct explorer_step {
     const char *title;
-    char *command; /* as one would type it */
-    bool failed;   /* the command ran, and what it checked did not hold */
+    const char *command; /* as one would type it */
+    bool failed;         /* the command ran, and what it checked did not hold */
 } explorer_step;
 
 typedef struct explorer_contents {

@@ -55,7 +55,7 @@ static int run_step(explorer_job *job, const char *title, common_options *step)
     for (size_t k = 0; k < sizeof members / sizeof *members; k++) option_inherit(step, options, members[k]);
     say_note(options, "%s ...", title);
     explorer_step *kept = &job->steps[job->contents.step_count++];
-    *kept = (explorer_step){.title = title, .command = options_command_line(step, true)};
+    *kept = (explorer_step){.title = title, .command = options_text(options, "%s", options_command_line(step, true))};
     const int status = options_run(step);
     kept->failed = status == EXIT_CHECK_FAILED;
     options_free(&step);

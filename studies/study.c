@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "command/open_model.h"
+#include "command/output_paths.h"
 #include "command/text_output.h"
 #include "output/json_text.h"
 
@@ -102,39 +103,24 @@ static bool check_options(const common_options *options, result_format *format)
 /* --------------------------------------------------------------------------------------------------------- figures */
 
 #if HAVE_VIZ
-static deberta_status draw_to(study *s, const text_list *paths, const figure_style *style, deberta_error *err)
+static deberta_status draw_to(const void *what, const figure_style *style, const char *const *paths, size_t path_count,
+                              deberta_error *err)
 {
-    if (!s->maps) return chart_columns_draw(&s->chart, style, paths->items, paths->count, err);
+    study *const s = *(study *const *)what;
+    if (!s->maps) return chart_columns_draw(&s->chart, style, paths, path_count, err);
     attention_figure figure = *s->maps;
     figure.style = *style;
-    return figure_attention(&figure, paths->items, paths->count, NULL, err);
+    return figure_attention(&figure, paths, path_count, NULL, err);
 }
+#endif
 
 static int draw(study *s)
 {
-    const common_options *options = s->options;
-    if (!options->outs.count) return EXIT_OK;
-    if (!s->chart.panel_count && !s->maps) return say_usage(options, "--out: this study draws no figure");
-    char *line = options_command_line(options, false);
-    const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
-                                           {"Command", line ? line : ""}};
-    figure_style style = s->style;
-    style.provenance = provenance;
-    style.provenance_count = sizeof provenance / sizeof *provenance;
-    deberta_error error = {0};
-    const deberta_status status = draw_to(s, &options->outs, &style, &error);
-    free(line);
-    if (status == DEBERTA_OK) return EXIT_OK;
-    const int code = say_error(options, &error);
-    return status == DEBERTA_E_ARGUMENT ? EXIT_USAGE : code;
+    const text_list *outs = &s->options->outs;
+    if (outs->count && !s->chart.panel_count && !s->maps)
+        return say_usage(s->options, "--out: this study draws no figure");
+    return output_draw(s->options, outs->items, outs->count, DRAWING(draw_to), &s, &s->style);
 }
-#else
-static int draw(study *s)
-{
-    (void)s;
-    return EXIT_OK; /* refused by check_options */
-}
-#endif
 
 /* -------------------------------------------------------------------------------------------------------- printing */
 
@@ -142,12 +128,10 @@ static int draw(study *s)
 static void say_provenance(const study *s)
 {
     json_t *object = result_json(s->tables);
-    char *line = options_command_line(s->options, false);
     json_object_set_new(object, "study", json_string(command_word(s->options->command)));
-    json_object_set_new(object, "command", json_clean_text(line ? line : ""));
+    json_object_set_new(object, "command", json_clean_text(options_command_line(s->options, false)));
     json_object_set_new(object, "note", json_clean_text(s->note));
     result_say(s->tables, "%s", s->note);
-    free(line);
 }
 
 static int finish(study *s, result_format format)

@@ -89,7 +89,5 @@ int bench_default_isas(const common_options *options, isa_list *list)
 
 void bench_note_command(const common_options *options, bench_results *results)
 {
-    char *line = options_command_line(options, false);
-    if (line) utf8_copy(results->command, sizeof results->command, line);
-    free(line);
+    utf8_copy(results->command, sizeof results->command, options_command_line(options, false));
 }

@@ -71,7 +71,6 @@ static deberta_status draw(plot_job *job, int figure, deberta_error *err)
 {
     const common_options *options = job->options;
     DEBERTA_TRY(bench_results_read_file(&job->results, options->arguments[0], err));
-    char *command_line = options_command_line(options, false);
     const machine_sheet *sheet = &job->results.sheet;
     char commit[sizeof sheet->commit + 8]; /* a build with changes is not that of the commit */
     snprintf(commit, sizeof commit, "%s%s", sheet->commit, sheet->dirty ? "-dirty" : "");
@@ -80,15 +79,12 @@ static deberta_status draw(plot_job *job, int figure, deberta_error *err)
                                            {"Measured with", commit},
                                            {"Measured on", sheet->cpu},
                                            {"Measured at", sheet->date},
-                                           {"Command", command_line ? command_line : ""}};
+                                           {"Command", options_command_line(options, false)}};
     job->style.provenance = provenance;
     job->style.provenance_count = sizeof provenance / sizeof *provenance;
-    const deberta_status status = figure == BENCH_FIGURE_ALL
-                                      ? draw_all(job, err)
+    return figure == BENCH_FIGURE_ALL ? draw_all(job, err)
                                       : bench_figures_draw(job->options, &job->results, bench_figure_kind_of(figure),
                                                            &job->style, options->outs.items, options->outs.count, err);
-    free(command_line);
-    return status;
 }
 
 static int run(const common_options *options)

@@ -60,11 +60,8 @@ static int add_provenance(figure_sheet *sheet)
     const figure_source *source = sheet->source;
     const common_options *options = source->options;
     const input_batch *input = &source->input;
-    char *command_line = options_command_line(options, false), digest[65] = "";
+    char digest[65] = "";
     deberta_error error = {0};
-    if (!command_line) return say_no_memory(options);
-    const char *command = options_text(options, "%s", command_line);
-    free(command_line);
     if (writes_provenance(source->asked) && deberta_model_digest(source->model, digest, &error) != DEBERTA_OK)
         return say_error(options, &error);
     add(sheet, "Software", "deberta " DEBERTA_VERSION_TEXT);
@@ -80,7 +77,7 @@ static int add_provenance(figure_sheet *sheet)
     add(sheet, "Heads", list_indices(options, source->heads, source->head_count));
     if (option_given(options, &options->seed))
         add(sheet, "Seed", options_text(options, "%llu", (unsigned long long)options->seed));
-    if (!source->asked->anonymous) add(sheet, "Command", command);
+    if (!source->asked->anonymous) add(sheet, "Command", options_command_line(options, false));
     sheet->style.provenance = sheet->provenance;
     return EXIT_OK;
 }

@@ -153,7 +153,7 @@ static int plot(const field_request *request, const field_findings *f)
         f->field.rule.span);
     const char *slash = strrchr(f->model, '/'); /* of a folder its name, not where it is */
     return output_draw(options, request->plots.items, request->plots.count, DRAWING(receptive_field_draw), f,
-                       slash && slash[1] ? slash + 1 : f->model, note);
+                       &(const figure_style){.title = slash && slash[1] ? slash + 1 : f->model, .note = note});
 }
 
 static int check_request(const field_request *request)

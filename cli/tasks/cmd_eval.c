@@ -115,7 +115,7 @@ static int draw(const common_options *options, const eval_job *job)
         options_text(options, "%s: accuracy %.1f %% (95 %%: %.1f to %.1f) of %zu texts", options->arguments[0],
                      100 * score.accuracy, 100 * score.low, 100 * score.high, score.texts);
     return output_draw(options, job->paths.figures, job->paths.figure_count, DRAWING(eval_figure_draw), &job->findings,
-                       title, NULL);
+                       &(const figure_style){.title = title});
 }
 
 static bool check_files(const common_options *options)

@@ -111,17 +111,15 @@ typedef struct verify_output {
 
 static int draw_report(const common_options *options, const output_paths *paths, const verify_report *report)
 {
-    return output_draw(options, paths->figures, paths->figure_count, DRAWING(verify_figure_draw), report,
-                       "errors against float64, by layer",
-                       report->failures ? "eps = 2⁻²³. Checks failed: this is the first tier."
-                                        : "eps = 2⁻²³, on every tier.");
+    const figure_style style = {.title = "errors against float64, by layer",
+                                .note = report->failures ? "eps = 2⁻²³. Checks failed: this is the first tier."
+                                                         : "eps = 2⁻²³, on every tier."};
+    return output_draw(options, paths->figures, paths->figure_count, DRAWING(verify_figure_draw), report, &style);
 }
 
 static void print_repeat_command(const common_options *options)
 {
-    char *line = options_command_line(options, false);
-    say_note(options, "repeat: %s", line ? line : "");
-    free(line);
+    say_note(options, "repeat: %s", options_command_line(options, false));
 }
 
 /* ------------------------------------------------------------------------------------------------------- mutations */
