@@ -64,7 +64,7 @@ static deberta_status open_work(sweep_work *work, deberta_error *err)
     const ablation_sweep *sweep = work->sweep;
     size_t tokens, masks, floats;
     masked_texts_largest_batch(sweep->texts, sweep->batch_tokens, &tokens, &masks);
-    DEBERTA_TRY(masked_texts_head(&work->reader.head, sweep->model, err));
+    work->reader.head = sweep->head;
     work->reader.width = deberta_task_width(sweep->model, work->reader.head);
     work->listed = sweep->session_options->ablation_count;
     work->list = malloc((work->listed + 1) * sizeof *work->list);

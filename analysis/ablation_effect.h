@@ -11,6 +11,7 @@ typedef struct ablation_sweep {
     const deberta_model *model;
     const deberta_session_options *session_options; /* isa, threads, limits; its own ablations are the baseline's */
     const masked_texts *texts;
+    deberta_task head;                     /* that is asked: of masked_texts_head */
     const deberta_ablation *interventions; /* [count], one at a time, on top of the baseline's */
     size_t count;
     size_t batch_tokens;

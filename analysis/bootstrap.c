@@ -2,6 +2,7 @@
 #include "analysis/bootstrap.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 
 #include "core/base/random.h"
@@ -31,8 +32,8 @@ deberta_status bootstrap_ratio(bootstrap_interval *interval, const double *parts
     }
     sort_doubles(results, BOOTSTRAP_RESAMPLES);
     *interval = (bootstrap_interval){.value = ratio(part, whole),
-                                     .low = results[BOOTSTRAP_RESAMPLES * 25 / 1000],
-                                     .high = results[BOOTSTRAP_RESAMPLES * 975 / 1000 - 1]};
+                                     .low = count > 1 ? results[BOOTSTRAP_RESAMPLES * 25 / 1000] : NAN,
+                                     .high = count > 1 ? results[BOOTSTRAP_RESAMPLES * 975 / 1000 - 1] : NAN};
     free(results);
     return DEBERTA_OK;
 }

@@ -13,7 +13,7 @@
 
 typedef struct bootstrap_interval {
     double value;     /* of the samples themselves */
-    double low, high; /* percentile interval, 95 % */
+    double low, high; /* percentile interval, 95 %; NaN of one unit: it says nothing about others */
 } bootstrap_interval;
 
 enum { BOOTSTRAP_RESAMPLES = 1000 };

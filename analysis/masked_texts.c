@@ -88,10 +88,14 @@ void masked_texts_largest_batch(const masked_texts *texts, size_t batch_tokens, 
 
 /* ---------------------------------------------------------------------------------------------------------- reading */
 
-deberta_status masked_texts_head(deberta_task *head, const deberta_model *model, deberta_error *err)
+deberta_status masked_texts_head(deberta_task *head, const deberta_model *model, masked_decoder decoder,
+                                 deberta_error *err)
 {
     const deberta_model_info info = *deberta_model_describe(model);
-    *head = info.tasks_present & 1u << DEBERTA_TASK_MLM_EMD ? DEBERTA_TASK_MLM_EMD : DEBERTA_TASK_MLM;
+    const bool has_emd = info.tasks_present & 1u << DEBERTA_TASK_MLM_EMD;
+    *head = decoder != MASKED_DECODER_PLAIN && has_emd ? DEBERTA_TASK_MLM_EMD : DEBERTA_TASK_MLM;
+    if (decoder == MASKED_DECODER_EMD && !has_emd)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no Enhanced Mask Decoder", info.name);
     if (info.tasks_present & 1u << *head) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no masked-LM head, so there is no loss to measure", info.name);
 }
@@ -150,7 +154,7 @@ deberta_status masked_texts_measure(const masked_texts *texts, const deberta_mod
     masked_reader reader = {0};
     size_t masks, floats = 0;
     masked_texts_largest_batch(texts, batch_tokens, &options.max_tokens, &masks);
-    DEBERTA_TRY(masked_texts_head(&reader.head, model, err));
+    DEBERTA_TRY(masked_texts_head(&reader.head, model, MASKED_DECODER_TRAINED, err));
     reader.width = deberta_task_width(model, reader.head);
     if (reader.head == DEBERTA_TASK_MLM_EMD) options.features |= DEBERTA_KEEP_DECODER_INPUT;
     float *logits = size_multiply(masks, reader.width, &floats) ? malloc((floats + 1) * sizeof *logits) : NULL;

@@ -39,9 +39,15 @@ static inline size_t masked_texts_batch_end(const masked_texts *texts, size_t fi
 /* What the largest of these batches has. */
 void masked_texts_largest_batch(const masked_texts *texts, size_t batch_tokens, size_t *tokens, size_t *masks);
 
-/* The head that the model was trained with: behind the Enhanced Mask Decoder where there is one, else on H[L].
- * DEBERTA_E_UNSUPPORTED if it has neither. */
-deberta_status masked_texts_head(deberta_task *head, const deberta_model *model, deberta_error *err);
+/* Which head is asked. */
+typedef enum masked_decoder {
+    MASKED_DECODER_TRAINED, /* that of the training: after the Enhanced Mask Decoder where there is one, else on H[L] */
+    MASKED_DECODER_EMD,     /* after the Enhanced Mask Decoder, which runs the last layer two more times */
+    MASKED_DECODER_PLAIN    /* on H[L] */
+} masked_decoder;
+/* DEBERTA_E_UNSUPPORTED if the model does not have it. */
+deberta_status masked_texts_head(deberta_task *head, const deberta_model *model, masked_decoder decoder,
+                                 deberta_error *err);
 
 /* A session and what it takes to ask its head. */
 typedef struct masked_reader {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "studies/study.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -59,6 +61,20 @@ void study_cell_index(result_table *table, long index)
         cell_text(table, "all");
     else
         cell_integer(table, index);
+}
+
+const char *study_estimate(const char *format, const bootstrap_interval *found, char text[STUDY_ESTIMATE_BYTES])
+{
+    snprintf(text, STUDY_ESTIMATE_BYTES, format, found->value, found->low, found->high);
+    char *interval = isnan(found->low) ? strstr(text, " (") : NULL;
+    if (interval) strcpy(interval, " (one unit, no interval)");
+    return text;
+}
+
+void study_cell_estimate(result_table *table, const char *format, const bootstrap_interval *found)
+{
+    char text[STUDY_ESTIMATE_BYTES];
+    cell_text(table, "%s", study_estimate(format, found, text));
 }
 
 void study_cell_interval(result_table *data, const bootstrap_interval *found)

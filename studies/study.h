@@ -89,6 +89,11 @@ void study_set_data(study *s, const result_column *columns);
 void study_cell_text(result_table *table, const char *text);
 /* A layer or a head; below 0: all of them. */
 void study_cell_index(result_table *table, long index);
+/* "0.31 (0.28-0.34)" by a format that takes value, low and high, these from " (" on; in their place, where there is no
+ * interval, why. */
+enum { STUDY_ESTIMATE_BYTES = 120 };
+const char *study_estimate(const char *format, const bootstrap_interval *found, char text[STUDY_ESTIMATE_BYTES]);
+void study_cell_estimate(result_table *table, const char *format, const bootstrap_interval *found);
 /* value, low and high: three cells. What is no number is not known. */
 void study_cell_interval(result_table *data, const bootstrap_interval *found);
 /* A point of the chart's last series with its interval. */

@@ -13,12 +13,16 @@ static const char *const term_names[ATTENTION_TERMS] = {"c2c", "c2p", "p2c"};
 typedef struct ablate_options {
     study_options study;
     deberta_ablation_kind kind;
+    masked_decoder decoder;
 } ablate_options;
 static const char *const kind_names[] = {[DEBERTA_ABLATE_ZERO] = "zero", [DEBERTA_ABLATE_MEAN] = "mean", NULL};
+static const char *const decoder_names[] = {
+    [MASKED_DECODER_TRAINED] = "auto", [MASKED_DECODER_EMD] = "emd", [MASKED_DECODER_PLAIN] = "plain", NULL};
 
 typedef struct ablate_study {
     study study;
     masked_texts masked;
+    deberta_task head; /* that is asked */
     component_share share;
     deberta_ablation *interventions; /* [count]: heads, layers as a whole, the model as a whole; terms in turn */
     size_t count, terms;             /* terms: those that the model has */
@@ -73,6 +77,7 @@ static deberta_status measure(ablate_study *s, deberta_error *err)
     const ablation_sweep sweep = {.model = model->model,
                                   .session_options = &model->session_options,
                                   .texts = &s->masked,
+                                  .head = s->head,
                                   .interventions = s->interventions,
                                   .count = s->count,
                                   .batch_tokens = BATCH_TOKENS,
@@ -116,7 +121,7 @@ static double report_unit(ablate_study *s, size_t index, result_table *table)
     result_table *data = s->study.data;
     s->losses[index] = loss.value;
     s->shares[index] = share_of(s, unit);
-    cell_text(table, "%+.4f (%+.4f, %+.4f)", loss.value, loss.low, loss.high);
+    study_cell_estimate(table, "%+.4f (%+.4f, %+.4f)", &loss);
     study_cell_index(data, (long)unit->layer);
     study_cell_index(data, (long)unit->head);
     cell_text(data, "%s", term_name(s, index));
@@ -198,13 +203,15 @@ static void write_note(ablate_study *s)
     const common_options *options = s->study.options;
     const size_t count = s->study.texts.count;
     const bootstrap_interval loss = per_mask(s, s->effects.loss);
+    char text[STUDY_ESTIMATE_BYTES];
     s->study.note = options_text(
         options,
-        "Loss of the whole model: %.4f nats (%.4f, %.4f) over %zu masked tokens of %zu sentences (15 %%, seed "
-        "%llu); one term at a time replaced by %s. Intervals over sentences, %d resamples.",
-        loss.value, loss.low, loss.high, masked_texts_masks(&s->masked, 0, count), count,
+        "Loss of the whole model: %s over %zu masked tokens of %zu sentences (15 %%, seed %llu); one term at a time "
+        "replaced by %s. Intervals over sentences, %d resamples. Masked-LM head: %s.",
+        study_estimate("%.4f nats (%.4f, %.4f)", &loss, text), masked_texts_masks(&s->masked, 0, count), count,
         (unsigned long long)options->seed,
-        s->interventions[0].kind == DEBERTA_ABLATE_MEAN ? "its mean over the text" : "zero", BOOTSTRAP_RESAMPLES);
+        s->interventions[0].kind == DEBERTA_ABLATE_MEAN ? "its mean over the text" : "zero", BOOTSTRAP_RESAMPLES,
+        s->head == DEBERTA_TASK_MLM_EMD ? "emd" : "plain");
 }
 
 /* ---------------------------------------------------------------------------------------------------------- drawing */
@@ -258,7 +265,9 @@ static void fill_maps(ablate_study *s)
 static deberta_status work(study *base, deberta_error *err)
 {
     ablate_study *s = (ablate_study *)base;
+    const masked_decoder decoder = ((const ablate_options *)base->options)->decoder;
     plan(s);
+    DEBERTA_TRY(masked_texts_head(&s->head, base->texts.model.model, decoder, err));
     DEBERTA_TRY(study_texts_hide(&base->texts, base->options->seed, &s->masked, s->masks, err));
     DEBERTA_TRY(measure(s, err));
     tabulate_effects(s);
@@ -288,6 +297,10 @@ static const option options[] = {
     ABLATE_OPTION,
     {"kind", 0, "NAME", "what replaces a term: zero (default), or mean: what it says whatever the token is",
      CHOICE_AT(ablate_options, kind, kind_names)},
+    {"mlm-decoder", 0, "NAME",
+     "auto (default): emd where the model has it; emd, the Enhanced Mask Decoder, which runs the last layer two more "
+     "times; plain: the head on the last layer",
+     CHOICE_AT(ablate_options, decoder, decoder_names)},
     STUDY_OPTIONS,
     {.name = NULL},
 };

@@ -91,7 +91,7 @@ static deberta_status prepare_p2p(components_study *s, deberta_error *err)
     deberta_task head;
     if (!model->info.has_c2p || !model->info.has_p2c) return DEBERTA_OK;
     s->has_p2p = true;
-    s->has_losses = masked_texts_head(&head, model->model, NULL) == DEBERTA_OK;
+    s->has_losses = masked_texts_head(&head, model->model, MASKED_DECODER_TRAINED, NULL) == DEBERTA_OK;
     for (int k = 0; k < P2P; k++)
         DEBERTA_TRY(position_term_make(&s->p2p[k], model->model, (position_term_index)k,
                                        study_texts_largest_batch(&s->study.texts, 1), err));
@@ -169,7 +169,8 @@ static void add_terms(const components_study *s, result_table *table, const shar
     for (int term = 0; term < SHARE_TERMS; term++) {
         if (term == SHARE_P2P && !s->has_p2p) continue;
         const bootstrap_interval share = find_share(s, place, term);
-        cell_text(table, "%.1f %% (%.1f-%.1f)", 100 * share.value, 100 * share.low, 100 * share.high);
+        const bootstrap_interval percent = {100 * share.value, 100 * share.low, 100 * share.high};
+        study_cell_estimate(table, "%.1f %% (%.1f-%.1f)", &percent);
         cell_text(data, "%s", group);
         study_cell_index(data, place->layer);
         if (name)
@@ -239,9 +240,9 @@ static void tabulate_losses(components_study *s)
         const bootstrap_interval loss = study_ratio(base, s->losses[k], s->masks, base->texts.count),
                                  change = study_ratio(base, base->parts, s->masks, base->texts.count);
         cell_text(table, "%s", names[k]);
-        cell_text(table, "%.4f (%.4f, %.4f)", loss.value, loss.low, loss.high);
+        study_cell_estimate(table, "%.4f (%.4f, %.4f)", &loss);
         if (k)
-            cell_text(table, "%+.4f (%+.4f, %+.4f)", change.value, change.low, change.high);
+            study_cell_estimate(table, "%+.4f (%+.4f, %+.4f)", &change);
         else
             cell_none(table);
     }

@@ -193,7 +193,7 @@ static void add_decoders(const decoder_study *s, result_table *table, size_t kin
         if (isnan(mean.value)) /* no item is of this kind */
             cell_none(table);
         else
-            cell_text(table, columns[c][1] < 0 ? value_format : difference_format, mean.value, mean.low, mean.high);
+            study_cell_estimate(table, columns[c][1] < 0 ? value_format : difference_format, &mean);
     }
 }
 

@@ -38,11 +38,11 @@ bootstrap_interval loss_study_mean(const loss_study *s, const loss_cell *cell, c
 void loss_study_cell(result_table *table, const bootstrap_interval *mean, bool is_difference)
 {
     if (!is_difference)
-        cell_text(table, "%.3f (%.3f-%.3f)", mean->value, mean->low, mean->high);
-    else if (mean->value == 0 && mean->low == 0 && mean->high == 0) /* a cell against itself */
+        study_cell_estimate(table, "%.3f (%.3f-%.3f)", mean);
+    else if (mean->value == 0 && !(mean->low < 0) && !(mean->high > 0)) /* a cell against itself */
         cell_integer(table, 0);
     else
-        cell_text(table, "%+.3f (%+.3f to %+.3f)", mean->value, mean->low, mean->high);
+        study_cell_estimate(table, "%+.3f (%+.3f to %+.3f)", mean);
 }
 
 void loss_study_note(loss_study *s, size_t seeds)

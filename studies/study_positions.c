@@ -181,7 +181,7 @@ static size_t most_layers(const positions_study *s)
 static void add_number(result_table *table, const bootstrap_interval *numbers, size_t layer, size_t layers)
 {
     if (layer < layers)
-        cell_text(table, "%.3f (%.3f-%.3f)", numbers[layer].value, numbers[layer].low, numbers[layer].high);
+        study_cell_estimate(table, "%.3f (%.3f-%.3f)", &numbers[layer]);
     else
         cell_text(table, "-");
 }

@@ -169,8 +169,8 @@ static void add_head(const twins_study *s, result_table *table, size_t layer, lo
             }
             const bootstrap_interval found = find_number(s, m, -1, layer, head, number);
             *number_of(s, m, layer, head, number) = found;
-            cell_text(table, number == SPREAD_OFFSET ? "%+.2f (%+.2f to %+.2f)" : "%.2f (%.2f to %.2f)", found.value,
-                      found.low, found.high);
+            study_cell_estimate(table, number == SPREAD_OFFSET ? "%+.2f (%+.2f to %+.2f)" : "%.2f (%.2f to %.2f)",
+                                &found);
             result_table *data = begin_data(s, m, number_names[number], layer, head);
             cell_none(data);
             study_cell_interval(data, &found);
@@ -205,7 +205,7 @@ static void tabulate_differences(twins_study *s)
         cell_integer(table, (int64_t)layer);
         for (spread_number number = SPREAD_ENTROPY; number <= SPREAD_DISTANCE; number++) {
             const bootstrap_interval found = find_number(s, 0, 1, layer, ALL_HEADS, number);
-            cell_text(table, "%+.2f (%+.2f to %+.2f)", found.value, found.low, found.high);
+            study_cell_estimate(table, "%+.2f (%+.2f to %+.2f)", &found);
         }
     }
 }

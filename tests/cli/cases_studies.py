@@ -176,7 +176,7 @@ def random_numbers(state):
 
 
 def test_ablate_effects(bench):
-    """The losses from the decoder's logits that `encode --ablate` writes for the masked ids."""
+    """The losses from the logits of both heads that `encode --ablate` writes for the masked ids."""
     numbers = random_numbers(6)
     tokens = json.loads(run(bench, "tokenize", DEMO, "--text", SENTENCES[1], "--json"))["ids"]
     masked, places = list(tokens), []
@@ -186,22 +186,22 @@ def test_ablate_effects(bench):
             places.append(k)
     assert places
 
-    def logits(*extra):
+    def logits(head, *extra):
         path = "o.safetensors"
         run(bench, "encode", DEMO, "--ids", ",".join(map(str, masked)), "--logits", "-o", path, *extra)
-        tensor = read_tensors(path)[0]["logits.mlm_emd"]
+        tensor = read_tensors(path)[0]["logits." + head]
         width = tensor.shape[2]
         return [list(tensor.values[k * width:(k + 1) * width]) for k in places]
 
     def loss(rows):
         return sum(math.log(sum(math.exp(v) for v in row)) - row[tokens[k]] for k, row in zip(places, rows)) / len(rows)
 
-    plain = logits()
-    for kind in ("zero", "mean"):
-        data = rows_of(json.loads(run(bench, "study", "ablate", DEMO, "--text", SENTENCES[1], "--kind", kind, "--seed", 6, "--json"))["data"])
+    for kind, head, more in (("zero", "mlm_emd", ()), ("mean", "mlm_emd", ("--mlm-decoder", "emd")), ("zero", "mlm", ("--mlm-decoder", "plain"))):
+        plain = logits(head)
+        data = rows_of(json.loads(run(bench, "study", "ablate", DEMO, "--text", SENTENCES[1], "--kind", kind, "--seed", 6, *more, "--json"))["data"])
         equal(len(data), (5 * 4 + 1) * 3)
         for row in data[4:len(data):11]:
-            changed = logits("--ablate", "%s=%s@%s:%s" % (row["term"], kind, row["layer"], row["head"]))
+            changed = logits(head, "--ablate", "%s=%s@%s:%s" % (row["term"], kind, row["layer"], row["head"]))
             near(row["loss_change"], loss(changed) - loss(plain), 2e-5, row)
             moved = []
             for before, after in zip(plain, changed):
@@ -222,6 +222,20 @@ def test_ablate_a_single_term(bench):
 
 def test_ablate_needs_a_head(bench):
     contains(run(bench, "study", "ablate", DEMO, "--text", "a", "--kind", "median", code=2), "--kind: expected one of zero, mean")
+    contains(run(bench, "study", "ablate", DEMO, "--text", "a", "--mlm-decoder", "best", code=2), "--mlm-decoder: expected one of auto, emd, plain")
+
+
+def test_one_unit_has_no_interval(bench):
+    """One sentence says nothing about others: no interval of width 0 is printed, and none is in the data."""
+    for name, more in (("ablate", ()), ("components", ()), ("twins", (os.path.join(ROOT, "models", "demo-bert"),))):
+        found = run(bench, "study", name, DEMO, *more, "--text", SENTENCES[0], "--data", "one.csv")
+        contains(found, "(one unit, no interval)")
+        assert "nan" not in found.lower(), found
+        with open(bench.path("one.csv"), encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        low = next(name for name in rows[0] if name.endswith("low"))
+        assert rows and not any(row[low] for row in rows), (name, rows[0])
+        assert "no interval" not in run(bench, "study", name, DEMO, *more, "--text", SENTENCES[0], "--text", SENTENCES[1])
 
 
 def test_ablate_figure(bench):

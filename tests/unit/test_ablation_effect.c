@@ -83,8 +83,9 @@ static void test_ranks(void **state)
 }
 
 /* The loss of a session that was made with these ablations, alone. */
-static void read_loss(const masked_texts *texts, const deberta_model *model, const deberta_ablation *ablations,
-                      size_t count, double loss[SENTENCES], float **logits, size_t *width)
+static void read_loss(const masked_texts *texts, const deberta_model *model, deberta_task head,
+                      const deberta_ablation *ablations, size_t count, double loss[SENTENCES], float **logits,
+                      size_t *width)
 {
     const deberta_session_options options = {.struct_size = sizeof options,
                                              .max_tokens = TOKENS,
@@ -92,9 +93,8 @@ static void read_loss(const masked_texts *texts, const deberta_model *model, con
                                              .features = DEBERTA_KEEP_DECODER_INPUT,
                                              .ablations = ablations,
                                              .ablation_count = count};
-    masked_reader reader = {0};
+    masked_reader reader = {.head = head};
     assert_int_equal(deberta_session_create(&reader.session, model, &options, NULL), DEBERTA_OK);
-    assert_int_equal(masked_texts_head(&reader.head, model, NULL), DEBERTA_OK);
     reader.width = *width = deberta_task_width(model, reader.head);
     *logits = malloc(masked_texts_masks(texts, 0, SENTENCES) * reader.width * sizeof **logits);
     assert_non_null(*logits);
@@ -104,9 +104,9 @@ static void read_loss(const masked_texts *texts, const deberta_model *model, con
 }
 
 /* One session that goes through the interventions, in small batches, on top of a baseline with one of its own. */
-static void test_effects(void **state)
+static void check_effects(masked_decoder decoder, deberta_task expected)
 {
-    (void)state;
+    deberta_task head;
     const deberta_ablation baseline = {.term = DEBERTA_P2C, .layer = 0, .head = 0};
     const deberta_ablation interventions[] = {
         {.term = DEBERTA_C2P, .layer = 1, .head = 1},
@@ -122,11 +122,14 @@ static void test_effects(void **state)
                            "synthetic:v3-base,layers=2,hidden=64,heads=2,intermediate=64,vocab=97,buckets=16,lm=1",
                            NULL, NULL),
         DEBERTA_OK);
+    assert_int_equal(masked_texts_head(&head, model, decoder, NULL), DEBERTA_OK);
+    assert_int_equal(head, expected);
     const deberta_session_options options = {
         .struct_size = sizeof options, .threads = 1, .ablations = &baseline, .ablation_count = 1};
     const ablation_sweep sweep = {.model = model,
                                   .session_options = &options,
                                   .texts = &texts,
+                                  .head = head,
                                   .interventions = interventions,
                                   .count = COUNT,
                                   .batch_tokens = 24};
@@ -135,10 +138,10 @@ static void test_effects(void **state)
     double plain[SENTENCES], changed[SENTENCES];
     float *plain_logits, *logits;
     size_t width;
-    read_loss(&texts, model, &baseline, 1, plain, &plain_logits, &width);
+    read_loss(&texts, model, head, &baseline, 1, plain, &plain_logits, &width);
     for (size_t i = 0; i < COUNT; i++) {
         const deberta_ablation both[] = {baseline, interventions[i]};
-        read_loss(&texts, model, both, 2, changed, &logits, &width);
+        read_loss(&texts, model, head, both, 2, changed, &logits, &width);
         for (size_t k = 0; k < SENTENCES; k++) {
             double change = 0;
             for (size_t m = texts.mask_starts[k]; m < texts.mask_starts[k + 1]; m++) {
@@ -162,12 +165,34 @@ static void test_effects(void **state)
     masked_texts_free(&texts);
 }
 
+static void test_heads_that_are_missing(void **state)
+{
+    (void)state;
+    deberta_model *model = NULL;
+    deberta_task head;
+    deberta_error error;
+    assert_int_equal(deberta_model_open(&model, "synthetic:v3-base,layers=1,hidden=64,heads=2,vocab=97", NULL, NULL),
+                     DEBERTA_OK);
+    assert_int_equal(masked_texts_head(&head, model, MASKED_DECODER_EMD, &error), DEBERTA_E_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "has no Enhanced Mask Decoder"));
+    assert_int_equal(masked_texts_head(&head, model, MASKED_DECODER_PLAIN, &error), DEBERTA_E_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "has no masked-LM head"));
+    deberta_model_free(&model);
+}
+
+static void test_effects(void **state)
+{
+    (void)state;
+    check_effects(MASKED_DECODER_TRAINED, DEBERTA_TASK_MLM_EMD);
+    check_effects(MASKED_DECODER_EMD, DEBERTA_TASK_MLM_EMD);
+    check_effects(MASKED_DECODER_PLAIN, DEBERTA_TASK_MLM);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_masks),
-        cmocka_unit_test(test_loss),
-        cmocka_unit_test(test_ranks),
+        cmocka_unit_test(test_masks),   cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_ranks),   cmocka_unit_test(test_heads_that_are_missing),
         cmocka_unit_test(test_effects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,7 +59,7 @@ static void test_one_unit_of_nothing(void **state)
     const double part = 0, whole = 0;
     bootstrap_interval interval;
     assert_int_equal(bootstrap_ratio(&interval, &part, &whole, 1, 1, NULL), DEBERTA_OK);
-    assert_true(interval.value == 0 && interval.low == 0 && interval.high == 0);
+    assert_true(interval.value == 0 && isnan(interval.low) && isnan(interval.high)); /* says nothing about others */
 }
 
 int main(void)
