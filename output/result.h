@@ -73,8 +73,8 @@ void result_set(result *r, const char *name, json_t *value);
 /* A line of text (without its line break), and more of the last line. */
 void result_say(result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void result_say_more(result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* name: of the JSON member, or NULL: in none. title: a line above it, or NULL. columns must outlive the result;
- * NULL: result_add_column makes them. */
+/* name: of the JSON member, or of one in an object that is set: "per_token.positions"; NULL: in none. title: a line
+ * above it, or NULL. columns must outlive the result; NULL: result_add_column makes them. */
 result_table *result_add_table(result *r, const char *name, const char *title, const result_column *columns);
 /* One more column of a table that was added with NULL for columns, before its first cell; the name is copied. */
 void result_add_column(result_table *table, column_type type, const char *format, const char *name, ...)

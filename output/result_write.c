@@ -110,14 +110,23 @@ static json_t *json_of_table(const result_table *table)
     return json_pack("{s:o, s:o}", "columns", columns, "rows", rows);
 }
 
+/* "per_token.positions": the member "positions" of the member "per_token". */
+static int set_table(json_t *whole, const result_table *table)
+{
+    const char *point = strchr(table->name, '.');
+    char owner_name[64];
+    snprintf(owner_name, sizeof owner_name, "%.*s", (int)(point ? point - table->name : 0), table->name);
+    json_t *owner = point ? json_object_get(whole, owner_name) : whole;
+    return json_object_set_new(owner, point ? point + 1 : table->name, json_of_table(table));
+}
+
 static bool print_json(const result *r, FILE *out)
 {
-    json_t *whole = json_copy(r->json);
+    json_t *whole = json_deep_copy(r->json);
     bool fits = whole != NULL;
     for (size_t k = 0; k < r->part_count && fits; k++) {
         const result_table *table = r->parts[k].table;
-        if (table && table->name && table->shape != ROWS_NOT_IN_JSON)
-            fits = json_object_set_new(whole, table->name, json_of_table(table)) == 0;
+        if (table && table->name && table->shape != ROWS_NOT_IN_JSON) fits = set_table(whole, table) == 0;
     }
     fits = fits && json_dumpf(whole, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0;
     json_decref(whole);

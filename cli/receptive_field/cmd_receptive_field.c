@@ -14,6 +14,7 @@
 #include "command/progress.h"
 #include "command/text_output.h"
 #include "command/output_paths.h"
+#include "command/result_output.h"
 
 enum {
     MOST_LAYERS = 512, /* composing takes time that grows with the square of it */
@@ -133,16 +134,6 @@ static int influence(const field_request *request, field_findings *f)
     return status;
 }
 
-static int print(const common_options *options, const field_findings *f)
-{
-    if (options->json) return print_json(options, field_findings_json(f));
-    text_output output;
-    const int status = text_output_open(options, options_out(options), &output);
-    if (status != EXIT_OK) return status;
-    field_findings_print(f, output.file);
-    return text_output_close(options, &output);
-}
-
 static int plot(const field_request *request, const field_findings *f)
 {
     const common_options *options = &request->reading.common;
@@ -199,7 +190,7 @@ static int run(const common_options *options)
     if (status == EXIT_OK) status = behave(request, &findings);
     if (status == EXIT_OK) status = influence(request, &findings);
     if (status == EXIT_OK) status = plot(request, &findings);
-    if (status == EXIT_OK) status = print(options, &findings);
+    if (status == EXIT_OK) status = finish_text_or_json(options, field_findings_result(&findings));
     if (status == EXIT_OK && findings.behaviour.failures) status = EXIT_CHECK_FAILED;
     field_findings_free(&findings);
     return status;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/receptive_field/receptive_field_output.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,19 +36,6 @@ static seeing_tokens tokens_that_see_all(const field_findings *f)
         if (!seeing.count++) seeing.first = i;
     }
     return seeing;
-}
-
-/* Places in the text that are worth a line: both ends and around the middle. */
-enum { SHOWN_TOKENS = 5 };
-static size_t shown_token(const field_findings *f, size_t k)
-{
-    const size_t last = f->length - 1,
-                 places[SHOWN_TOKENS] = {0, f->length / 4, f->length / 2 - (f->length > 1), f->length / 2, last};
-    return places[k];
-}
-static bool token_is_new(const field_findings *f, size_t k)
-{
-    return k == 0 || shown_token(f, k) > shown_token(f, k - 1);
 }
 
 /* ----------------------------------------------------------------------------------------------------------- JSON */
@@ -129,17 +117,6 @@ static json_t *describe_composed(const composed_field *composed)
     return object;
 }
 
-static json_t *describe_layers(const field_findings *f)
-{
-    json_t *list = json_array();
-    for (size_t n = 1; n <= f->layers; n++) {
-        json_t *object = describe_composed(&f->composed[n - 1]);
-        json_object_set_new(object, "layers", json_size(n));
-        json_array_append_new(list, object);
-    }
-    return list;
-}
-
 static ptrdiff_t formula_excess(const field_findings *f, field_formula formula, field_definition definition)
 {
     return (ptrdiff_t)field_formula_value(formula, f->field.rule.span, f->layers) -
@@ -158,24 +135,6 @@ static json_t *describe_verdict(const field_findings *f, field_formula formula)
         if (excess == 0) json_array_append_new(equals, json_string(name));
     }
     return verdict;
-}
-
-static json_t *describe_tokens(const field_findings *f)
-{
-    json_t *tokens = json_array();
-    for (size_t k = 0; k < SHOWN_TOKENS; k++) {
-        if (!token_is_new(f, k)) continue;
-        size_t unambiguous, own;
-        receptive_field_of_token(&f->field, shown_token(f, k), &unambiguous, &own);
-        json_array_append_new(tokens, json_pack("{s:I, s:I, s:I}", "position", (json_int_t)shown_token(f, k),
-                                                "unambiguous", (json_int_t)unambiguous, "among_own", (json_int_t)own));
-    }
-    const seeing_tokens seeing = tokens_that_see_all(f);
-    json_t *all = seeing.count
-                      ? json_pack("{s:I, s:I, s:I}", "first", (json_int_t)seeing.first, "last",
-                                  (json_int_t)(seeing.first + seeing.count - 1), "count", (json_int_t)seeing.count)
-                      : json_null();
-    return json_pack("{s:o, s:o}", "sees_every_key_uniquely", all, "positions", tokens);
 }
 
 static json_t *describe_behaviour(const behaviour_report *report)
@@ -234,54 +193,55 @@ static json_t *describe_influence(const field_findings *f)
                      "per_layer", layers);
 }
 
-json_t *field_findings_json(const field_findings *f)
+static void describe(const field_findings *f, result *r)
 {
+    static const char meaning[] =
+        "attention is global at every layer; the numbers bound unambiguous relative position, "
+        "not reach. r = i - j; r > 0 is a key to the left of the query";
     json_t *formulas = json_object(), *verdicts = json_object();
-    for (int k = 0; k < FIELD_FORMULAS; k++) {
-        const char *name = field_formula_name((field_formula)k);
-        json_object_set_new(formulas, name,
-                            json_size(field_formula_value((field_formula)k, f->field.rule.span, f->layers)));
-        json_object_set_new(verdicts, name, describe_verdict(f, (field_formula)k));
+    for (field_formula k = 0; k < FIELD_FORMULAS; k++) {
+        const char *name = field_formula_name(k);
+        json_object_set_new(formulas, name, json_size(field_formula_value(k, f->field.rule.span, f->layers)));
+        json_object_set_new(verdicts, name, describe_verdict(f, k));
     }
-    json_t *object = json_pack(
-        "{s:s, s:s, s:o, s:I, s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "schema", "deberta-receptive-field/1",
-        "meaning",
-        "attention is global at every layer; the numbers bound unambiguous relative position, not reach. "
-        "r = i - j; r > 0 is a key to the left of the query",
-        "config", describe_config(f), "k", (json_int_t)f->field.rule.span, "layers", (json_int_t)f->layers, "length",
-        f->length ? json_size(f->length) : json_null(), "slots_used", (json_int_t)f->field.slots_used,
-        "unique_distances", describe_unique(&f->field), "contiguous_unique", describe_run(&f->field), "aliases",
-        describe_rows(f, true), "composed", describe_composed(of_all_layers(f)), "per_layer", describe_layers(f),
-        "formulas", formulas, "verdicts", verdicts);
-    json_object_set_new(object, "paper_pairs",
-                        json_pack("{s:o, s:o}", "unique_distances", describe_unique(&f->paired), "contiguous_unique",
-                                  describe_run(&f->paired)));
-    json_object_set_new(object, "longest_unambiguous_text", json_size(f->longest));
-    if (f->length) json_object_set_new(object, "per_token", describe_tokens(f));
-    if (f->has_behaviour) json_object_set_new(object, "behaviour", describe_behaviour(&f->behaviour));
-    if (f->has_influence) json_object_set_new(object, "influence", describe_influence(f));
-    if (f->all_rows) json_object_set_new(object, "rows", describe_rows(f, false));
-    return object;
+    result_set(r, "meaning", json_string(meaning));
+    result_set(r, "config", describe_config(f));
+    result_set(r, "k", json_size(f->field.rule.span));
+    result_set(r, "layers", json_size(f->layers));
+    result_set(r, "length", f->length ? json_size(f->length) : json_null());
+    result_set(r, "slots_used", json_size(f->field.slots_used));
+    result_set(r, "unique_distances", describe_unique(&f->field));
+    result_set(r, "contiguous_unique", describe_run(&f->field));
+    result_set(r, "aliases", describe_rows(f, true));
+    result_set(r, "composed", describe_composed(of_all_layers(f)));
+    result_set(r, "formulas", formulas);
+    result_set(r, "verdicts", verdicts);
+    result_set(r, "paper_pairs",
+               json_pack("{s:o, s:o}", "unique_distances", describe_unique(&f->paired), "contiguous_unique",
+                         describe_run(&f->paired)));
+    result_set(r, "longest_unambiguous_text", json_size(f->longest));
+    if (f->has_behaviour) result_set(r, "behaviour", describe_behaviour(&f->behaviour));
+    if (f->has_influence) result_set(r, "influence", describe_influence(f));
+    if (f->all_rows) result_set(r, "rows", describe_rows(f, false));
 }
 
 /* ----------------------------------------------------------------------------------------------------------- text */
 
-static void print_head(const field_findings *f, FILE *out)
+static void say_head(const field_findings *f, result *r)
 {
-    fprintf(out, "receptive field of %s\n", f->model);
-    fprintf(out, "K = %zu, %s, %zu layers, distances as %s computes them", f->field.rule.span,
-            f->config.position_buckets ? "logarithmic buckets" : "one row a distance", f->layers,
-            f->reference == DEBERTA_REFERENCE_HF ? "transformers" : "Microsoft");
-    if (f->length) fprintf(out, ", texts of %zu tokens", f->length);
-    fprintf(
-        out,
-        "\n\nAttention is global at every layer: every token sees every other. What is bounded is the range in which "
-        "a\n"
+    result_say(r, "receptive field of %s", f->model);
+    result_say(r, "K = %zu, %s, %zu layers, distances as %s computes them", f->field.rule.span,
+               f->config.position_buckets ? "logarithmic buckets" : "one row a distance", f->layers,
+               f->reference == DEBERTA_REFERENCE_HF ? "transformers" : "Microsoft");
+    if (f->length) result_say_more(r, ", texts of %zu tokens", f->length);
+    result_say(
+        r,
+        "\nAttention is global at every layer: every token sees every other. What is bounded is the range in which a\n"
         "relative position is unambiguous: distances whose table row no other distance shares. These numbers count\n"
-        "that, not reach. r = i - j, query minus key: r > 0 is a key to the left.\n");
+        "that, not reach. r = i - j, query minus key: r > 0 is a key to the left.");
 }
 
-static void print_row(const field_findings *f, size_t index, FILE *out)
+static void say_row(const field_findings *f, size_t index, result *r)
 {
     const field_row *row = &f->field.rows[index];
     char low[24] = "...", high[24] = "...", count[24] = "without end";
@@ -289,133 +249,164 @@ static void print_row(const field_findings *f, size_t index, FILE *out)
     if (!endless(f, index, false)) snprintf(high, sizeof high, "%td", row->highest);
     if (row->count != SIZE_MAX) snprintf(count, sizeof count, "%zu", row->count);
     if (row->count == 1)
-        fprintf(out, "  %6zu  %8td\n", row->row, row->lowest);
+        result_say(r, "  %6zu  %8td", row->row, row->lowest);
     else
-        fprintf(out, "  %6zu  %8s  to %8s  (%s)\n", row->row, low, high, count);
+        result_say(r, "  %6zu  %8s  to %8s  (%s)", row->row, low, high, count);
 }
 
 /* All of them, or the few at both ends of the table. */
-static void print_aliases(const field_findings *f, FILE *out)
+static void say_aliases(const field_findings *f, result *r)
 {
     enum { SHOWN = 4 };
     size_t shared = 0, seen = 0;
     for (size_t k = 0; k < f->field.slots_used; k++) shared += f->field.rows[k].count > 1;
     if (f->all_rows) {
-        fprintf(out, "\nrows of the table   r\n");
-        for (size_t k = 0; k < f->field.slots_used; k++) print_row(f, k, out);
+        result_say(r, "\nrows of the table   r");
+        for (size_t k = 0; k < f->field.slots_used; k++) say_row(f, k, r);
         return;
     }
     if (!shared) {
-        fprintf(out, "  shared rows           none\n");
+        result_say(r, "  shared rows           none");
         return;
     }
-    fprintf(out, "\nrows that several distances share: %zu%s\n", shared,
-            shared > 2 * SHOWN ? " (--rows lists all)" : "");
+    result_say(r, "\nrows that several distances share: %zu%s", shared,
+               shared > 2 * SHOWN ? " (--rows lists all)" : "");
     for (size_t k = 0; k < f->field.slots_used; k++) {
         if (f->field.rows[k].count == 1) continue;
-        if (shared <= 2 * SHOWN || seen < SHOWN || seen >= shared - SHOWN) print_row(f, k, out);
-        if (shared > 2 * SHOWN && seen == SHOWN) fprintf(out, "     ...\n");
+        if (shared <= 2 * SHOWN || seen < SHOWN || seen >= shared - SHOWN) say_row(f, k, r);
+        if (shared > 2 * SHOWN && seen == SHOWN) result_say(r, "     ...");
         seen++;
     }
 }
 
-static void print_layer(const field_findings *f, FILE *out)
+static void say_layer(const field_findings *f, result *r)
 {
     const receptive_field *field = &f->field;
-    fprintf(out, "\none layer\n");
-    fprintf(out, "  rows in use           %zu of %zu\n", field->slots_used, 2 * field->rule.span);
-    fprintf(out, "  unique distances      %zu", field->unique_count);
-    if (field->unique_count) fprintf(out, ", r = %td to %td", field->unique_min, field->unique_max);
-    fprintf(out, "\n  run around 0          %zu keys to the left and %zu to the right, %zu with the token itself\n",
-            field->run_left, field->run_right, field->run_left + field->run_right + 1);
-    fprintf(out,
-            "  pairs (paper's p2c)   %zu unique, %zu keys to the left and %zu to the right: (row(r), row(-r)); both "
-            "implementations read row(r) only\n",
-            f->paired.unique_count, f->paired.run_left, f->paired.run_right);
-    fprintf(out, "  unambiguous texts     up to %zu tokens: every distance in them has a row of its own\n", f->longest);
-    print_aliases(f, out);
+    result_say(r, "\none layer");
+    result_say(r, "  rows in use           %zu of %zu", field->slots_used, 2 * field->rule.span);
+    result_say(r, "  unique distances      %zu", field->unique_count);
+    if (field->unique_count) result_say_more(r, ", r = %td to %td", field->unique_min, field->unique_max);
+    result_say(r, "  run around 0          %zu keys to the left and %zu to the right, %zu with the token itself",
+               field->run_left, field->run_right, field->run_left + field->run_right + 1);
+    result_say(r,
+               "  pairs (paper's p2c)   %zu unique, %zu keys to the left and %zu to the right: (row(r), row(-r)); both "
+               "implementations read row(r) only",
+               f->paired.unique_count, f->paired.run_left, f->paired.run_right);
+    result_say(r, "  unambiguous texts     up to %zu tokens: every distance in them has a row of its own", f->longest);
+    say_aliases(f, r);
 }
 
-static void print_tokens(const field_findings *f, FILE *out)
+/* Places in the text that are worth a line: both ends and around the middle. */
+static void add_tokens(const field_findings *f, result *r)
 {
-    fprintf(out,
-            "\nby token, in a text of %zu\n  token   keys at a row that is unique in the text   ... among this token's "
-            "keys\n",
-            f->length);
-    for (size_t k = 0; k < SHOWN_TOKENS; k++) {
-        size_t unambiguous, own;
-        if (!token_is_new(f, k)) continue;
-        receptive_field_of_token(&f->field, shown_token(f, k), &unambiguous, &own);
-        fprintf(out, "  %5zu   %40zu   %25zu\n", shown_token(f, k), unambiguous, own);
-    }
+    static const result_column columns[] = {
+        {"position", "token", COLUMN_INTEGER, NULL, 0},
+        {"unambiguous", "keys at a row that is unique in the text", COLUMN_INTEGER, NULL, 0},
+        {"among_own", "... among this token's keys", COLUMN_INTEGER, NULL, 0},
+        {.name = NULL}};
+    const size_t last = f->length - 1,
+                 places[] = {0, f->length / 4, f->length / 2 - (f->length > 1), f->length / 2, last};
     const seeing_tokens seeing = tokens_that_see_all(f);
+    json_t *all = seeing.count
+                      ? json_pack("{s:I, s:I, s:I}", "first", (json_int_t)seeing.first, "last",
+                                  (json_int_t)(seeing.first + seeing.count - 1), "count", (json_int_t)seeing.count)
+                      : json_null();
+    result_set(r, "per_token", json_pack("{s:o}", "sees_every_key_uniquely", all));
+    result_say(r, "\nby token, in a text of %zu", f->length);
+    result_table *table = result_add_table(r, "per_token.positions", NULL, columns);
+    for (size_t k = 0; k < sizeof places / sizeof *places; k++) {
+        size_t unambiguous, own;
+        if (k > 0 && places[k] <= places[k - 1]) continue;
+        receptive_field_of_token(&f->field, places[k], &unambiguous, &own);
+        cell_integer(table, (int64_t)places[k]);
+        cell_integer(table, (int64_t)unambiguous);
+        cell_integer(table, (int64_t)own);
+    }
     if (seeing.count == 0)
-        fprintf(out, "  no token sees every key at a row of its own\n");
+        result_say(r, "no token sees every key at a row of its own");
     else if (seeing.count == 1)
-        fprintf(out, "  token %zu alone sees every key at a row of its own\n", seeing.first);
+        result_say(r, "token %zu alone sees every key at a row of its own", seeing.first);
     else
-        fprintf(out, "  tokens %zu to %zu see every key at a row of its own\n", seeing.first,
-                seeing.first + seeing.count - 1);
+        result_say(r, "tokens %zu to %zu see every key at a row of its own", seeing.first,
+                   seeing.first + seeing.count - 1);
 }
 
-static void print_composition(const field_findings *f, FILE *out)
+static void add_composition(const field_findings *f, result *r)
 {
-    fprintf(out, "\nover layers: displacements that are sums of one unambiguous distance a layer\n"
-                 "  run          sums of distances of the run around 0\n"
-                 "  unique set   sums of any unique distances\n"
-                 "  contiguous   those of them around 0 without a gap\n"
-                 "  hull         from the smallest to the largest of them\n\n"
-                 "  layers         run  unique set  contiguous        hull\n");
+    static const result_column columns[] = {{"layers", NULL, COLUMN_INTEGER, NULL, 0},
+                                            {"run", NULL, COLUMN_INTEGER, NULL, 0},
+                                            {"unique_set", "unique set", COLUMN_INTEGER, NULL, 0},
+                                            {"contiguous", NULL, COLUMN_INTEGER, NULL, 0},
+                                            {"hull", NULL, COLUMN_INTEGER, NULL, 0},
+                                            {.name = NULL}};
+    result_say(r, "\nover layers: displacements that are sums of one unambiguous distance a layer\n"
+                  "  run          sums of distances of the run around 0\n"
+                  "  unique set   sums of any unique distances\n"
+                  "  contiguous   those of them around 0 without a gap\n"
+                  "  hull         from the smallest to the largest of them");
+    result_table *table = result_add_table(r, "per_layer", NULL, columns);
     for (size_t n = 1; n <= f->layers; n++) {
-        const composed_field *c = &f->composed[n - 1];
-        fprintf(out, "  %6zu  %10zu  %10zu  %10zu  %10zu\n", n, c->run, c->unique_set, c->contiguous, c->hull);
+        cell_integer(table, (int64_t)n);
+        for (field_definition d = 0; d < FIELD_DEFINITIONS; d++)
+            cell_integer(table, (int64_t)composed_field_value(&f->composed[n - 1], d));
     }
 }
 
-static void print_formulas(const field_findings *f, FILE *out)
+static void add_formulas(const field_findings *f, result *r)
 {
-    fprintf(out, "\nquoted formulas for k = %zu and n = %zu, and by how much they are over or under each definition\n",
-            f->field.rule.span, f->layers);
-    fprintf(out, "  formula         value         run  unique set  contiguous        hull\n");
-    for (int k = 0; k < FIELD_FORMULAS; k++) {
-        fprintf(out, "  %-11s %9zu", field_formula_name((field_formula)k),
-                field_formula_value((field_formula)k, f->field.rule.span, f->layers));
-        for (int d = 0; d < FIELD_DEFINITIONS; d++) {
-            const ptrdiff_t excess = formula_excess(f, (field_formula)k, (field_definition)d);
+    static const result_column columns[] = {{"formula", NULL, COLUMN_TEXT, NULL, 0},
+                                            {"value", NULL, COLUMN_INTEGER, NULL, 0},
+                                            {"run", NULL, COLUMN_INTEGER, "%+" PRId64, 0},
+                                            {"unique set", NULL, COLUMN_INTEGER, "%+" PRId64, 0},
+                                            {"contiguous", NULL, COLUMN_INTEGER, "%+" PRId64, 0},
+                                            {"hull", NULL, COLUMN_INTEGER, "%+" PRId64, 0},
+                                            {.name = NULL}};
+    result_say(r, "quoted formulas for k = %zu and n = %zu, and by how much they are over or under each definition",
+               f->field.rule.span, f->layers);
+    result_table *table = result_add_table(r, NULL, NULL, columns);
+    for (field_formula k = 0; k < FIELD_FORMULAS; k++) {
+        cell_text(table, "%s", field_formula_name(k));
+        cell_integer(table, (int64_t)field_formula_value(k, f->field.rule.span, f->layers));
+        for (field_definition d = 0; d < FIELD_DEFINITIONS; d++) {
+            const ptrdiff_t excess = formula_excess(f, k, d);
             if (excess)
-                fprintf(out, "  %+10td", excess);
+                cell_integer(table, excess);
             else
-                fprintf(out, "  %10s", "equal");
+                cell_text(table, "equal");
         }
-        fputc('\n', out);
     }
 }
 
-static void print_behaviour(const behaviour_report *report, FILE *out)
+static void say_behaviour(const behaviour_report *report, result *r)
 {
     size_t skipped = 0;
-    fprintf(out, "\nbehaviour on the model's weights (changes in eps = 2^-23 times the largest value of the output)\n");
+    result_say(r, "behaviour on the model's weights (changes in eps = 2^-23 times the largest value of the output)");
     for (size_t k = 0; k < report->count; k++) {
         const behaviour_test *test = &report->tests[k];
         skipped += test->skipped != NULL;
-        fprintf(out, "  %-7s %-36s", test->skipped ? "skipped" : test->passed ? "passed" : "FAILED", test->name);
+        result_say(r, "  %-7s %-36s", test->skipped ? "skipped" : test->passed ? "passed" : "FAILED", test->name);
         for (size_t number = 0; number < test->number_count; number++) {
             if (strcmp(test->numbers[number].name, "layers") == 0) continue;
-            fprintf(out, "  %s %.4g", test->numbers[number].name, test->numbers[number].value);
+            result_say_more(r, "  %s %.4g", test->numbers[number].name, test->numbers[number].value);
         }
-        fprintf(out, "%s%s\n", test->skipped ? "  " : "", test->skipped ? test->skipped : "");
+        result_say_more(r, "%s%s", test->skipped ? "  " : "", test->skipped ? test->skipped : "");
     }
-    fprintf(out, "  %zu passed, %zu failed, %zu skipped\n", report->count - report->failures - skipped,
-            report->failures, skipped);
+    result_say(r, "  %zu passed, %zu failed, %zu skipped", report->count - report->failures - skipped, report->failures,
+               skipped);
 }
 
-static void print_influence(const field_findings *f, FILE *out)
+static void add_influence(const field_findings *f, result *r)
 {
+    static const result_column columns[] = {
+        {"layers", NULL, COLUMN_INTEGER, NULL, 0},      {"on itself", NULL, COLUMN_REAL, "%.4g", 0},
+        {"next to it", NULL, COLUMN_REAL, "%.4g", 0},   {"at the run's end", NULL, COLUMN_REAL, "%.4g", 0},
+        {"farthest", NULL, COLUMN_REAL, "%.4g", 0},     {"noise floor", NULL, COLUMN_REAL, "%.2g", 0},
+        {"95 % within", NULL, COLUMN_INTEGER, NULL, 0}, {.name = NULL}};
     const influence_report *influence = &f->influence;
-    fprintf(out,
-            "\ninfluence |d H[n]_i / d H[0]_j| in a text of %zu tokens, %zu of them moved by %.3g of their length\n",
-            influence->tokens, influence->sources, influence->step);
-    fprintf(out, "  layers    on itself   next to it   at the run's end   farthest   noise floor   95 %% within\n");
+    result_say(r,
+               "\ninfluence |d H[n]_i / d H[0]_j| in a text of %zu tokens, %zu of them moved by %.3g of their length",
+               influence->tokens, influence->sources, influence->step);
+    result_table *table = result_add_table(r, NULL, NULL, columns);
     for (size_t l = 0; l < influence->layers; l++) {
         const influence_layer *layer = &influence->layer[l];
         double near = 0, edge = 0;
@@ -424,23 +415,30 @@ static void print_influence(const field_findings *f, FILE *out)
             if (bin->from == 1) near = bin->mean;
             if (bin->from > 0 && bin->from <= (ptrdiff_t)f->field.run_left) edge = bin->mean;
         }
-        fprintf(out, "  %6zu   %10.4g   %10.4g   %16.4g %10.4g   %11.2g   %11zu\n", l + 1, layer->self, near, edge,
-                layer->bin_count ? layer->bins[layer->bin_count - 1].mean : 0, layer->noise_floor, layer->radius95);
+        cell_integer(table, (int64_t)l + 1);
+        cell_real(table, layer->self);
+        cell_real(table, near);
+        cell_real(table, edge);
+        cell_real(table, layer->bin_count ? layer->bins[layer->bin_count - 1].mean : 0);
+        cell_real(table, layer->noise_floor);
+        cell_integer(table, (int64_t)layer->radius95);
     }
     if (influence->checked)
-        fprintf(
-            out,
-            "  against float64: relative error %.2g in the median, %.2g at worst, of %zu influences above the noise\n",
+        result_say(
+            r, "against float64: relative error %.2g in the median, %.2g at worst, of %zu influences above the noise",
             influence->float64_median, influence->float64_worst, influence->float64_values);
 }
 
-void field_findings_print(const field_findings *f, FILE *out)
+result *field_findings_result(const field_findings *f)
 {
-    print_head(f, out);
-    print_layer(f, out);
-    if (f->length) print_tokens(f, out);
-    print_composition(f, out);
-    print_formulas(f, out);
-    if (f->has_behaviour) print_behaviour(&f->behaviour, out);
-    if (f->has_influence) print_influence(f, out);
+    result *r = result_new("deberta-receptive-field/1");
+    describe(f, r);
+    say_head(f, r);
+    say_layer(f, r);
+    if (f->length) add_tokens(f, r);
+    add_composition(f, r);
+    add_formulas(f, r);
+    if (f->has_behaviour) say_behaviour(&f->behaviour, r);
+    if (f->has_influence) add_influence(f, r);
+    return r;
 }

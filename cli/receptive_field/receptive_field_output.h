@@ -4,12 +4,10 @@
 #ifndef CLI_RECEPTIVE_FIELD_RECEPTIVE_FIELD_OUTPUT_H
 #define CLI_RECEPTIVE_FIELD_RECEPTIVE_FIELD_OUTPUT_H
 
-#include <jansson.h>
-#include <stdio.h>
-
 #include "analysis/behaviour.h"
 #include "analysis/influence.h"
 #include "analysis/receptive_field.h"
+#include "output/result.h"
 
 typedef struct field_findings {
     const char *model;
@@ -33,7 +31,7 @@ struct figure_style;
 deberta_status receptive_field_draw(const void *findings, const struct figure_style *style, const char *const *paths,
                                     size_t path_count, deberta_error *err);
 
-json_t *field_findings_json(const field_findings *findings);
-void field_findings_print(const field_findings *findings, FILE *out);
+/* The caller frees it. */
+result *field_findings_result(const field_findings *findings);
 
 #endif
