@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "command/option_scan.h"
 #include "command/unfinished.h"
@@ -48,6 +49,14 @@ void *options_take(const common_options *options, size_t count, size_t bytes_eac
     if (taken) return taken;
     unfinished_remove();
     exit(say_no_memory(options));
+}
+
+void *options_grown(const common_options *options, void *items, size_t *capacity, size_t count, size_t bytes_each)
+{
+    if (count < *capacity) return items;
+    *capacity = 2 * *capacity + 16;
+    void *larger = options_take(options, *capacity, bytes_each);
+    return count ? memcpy(larger, items, count * bytes_each) : larger;
 }
 
 const char *options_text(const common_options *options, const char *format, ...)

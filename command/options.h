@@ -171,6 +171,8 @@ void *options_allocate(const common_options *options, size_t bytes);
 /* The same for an array, and a printed text. Without memory they say so, remove what is unfinished among the outputs
  * and end the program (EXIT_SYSTEM). */
 void *options_take(const common_options *options, size_t count, size_t bytes_each);
+/* `items` or a larger copy of its `count` elements, with room for one more: doubled where *capacity is reached. */
+void *options_grown(const common_options *options, void *items, size_t *capacity, size_t count, size_t bytes_each);
 const char *options_text(const common_options *options, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* options_release frees what was taken since options_mark: for the memory of one text among many. */
 option_memory *options_mark(const common_options *options);

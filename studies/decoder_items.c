@@ -1,36 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "studies/decoder_items.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "core/base/grow.h"
 #include "core/base/status.h"
 #include "core/io/quote.h"
 
 enum { SENTENCE_BYTES = 512, MOST_ALTERNATIVES = 4096 };
-
-void decoder_items_free(decoder_items *items)
-{
-    for (size_t f = 0; f < items->frame_count; f++) free(items->frames[f].pairs);
-    for (size_t c = 0; c < items->context_count; c++) {
-        free(items->contexts[c].text);
-        free(items->contexts[c].ids);
-    }
-    free(items->frames);
-    free(items->contexts);
-    *items = (decoder_items){0};
-}
-
-/* Room for one more of `count`; the array grows. */
-static deberta_status reserve(void *array, size_t *capacity, size_t count, size_t bytes, deberta_error *err)
-{
-    void **items = array;
-    void *larger = grown(*items, capacity, count + 1, bytes);
-    if (!larger) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    *items = larger;
-    return DEBERTA_OK;
-}
 
 /* ----------------------------------------------------------------------------------------------------------- words */
 
@@ -67,7 +43,8 @@ static deberta_status add_pair(decoder_items *items, decoder_frame *frame, const
         items->skipped_pairs++;
         return DEBERTA_OK;
     }
-    DEBERTA_TRY(reserve(&frame->pairs, &frame->pair_capacity, frame->pair_count, sizeof *frame->pairs, err));
+    frame->pairs =
+        options_grown(items->options, frame->pairs, &frame->pair_capacity, frame->pair_count, sizeof *frame->pairs);
     frame->pairs[frame->pair_count++] = pair;
     return DEBERTA_OK;
 }
@@ -139,25 +116,22 @@ static deberta_status add_context(decoder_items *items, const deberta_tokenizer 
                                   deberta_error *err)
 {
     deberta_tokens *list = NULL;
-    DEBERTA_TRY(
-        reserve(&items->contexts, &items->context_capacity, items->context_count, sizeof *items->contexts, err));
-    decoder_context *context = &items->contexts[items->context_count];
-    *context = (decoder_context){.frame = items->frame_count - 1};
     const deberta_text text = {.struct_size = sizeof text, .text = s->text, .text_bytes = s->bytes};
-    deberta_status status = deberta_tokenize(&list, tokenizer, &text, err);
-    if (status != DEBERTA_OK) return status;
-    context->text = strdup(s->text);
-    context->ids = malloc(list->count * sizeof *context->ids);
-    context->tokens = list->count;
-    items->context_count++;
+    DEBERTA_TRY(deberta_tokenize(&list, tokenizer, &text, err));
+    items->contexts = options_grown(items->options, items->contexts, &items->context_capacity, items->context_count,
+                                    sizeof *items->contexts);
+    decoder_context *context = &items->contexts[items->context_count++];
+    *context = (decoder_context){.frame = items->frame_count - 1,
+                                 .text = options_text(items->options, "%s", s->text),
+                                 .ids = options_take(items->options, list->count, sizeof *context->ids),
+                                 .tokens = list->count};
     size_t masks = 0;
     const int32_t mask_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK);
-    for (size_t t = 0; context->ids && t < list->count; t++) {
+    for (size_t t = 0; t < list->count; t++) {
         context->ids[t] = list->ids[t];
         if (list->ids[t] == mask_id && masks < DECODER_MASKS) context->masks[masks++] = t;
     }
     deberta_tokens_free(&list);
-    if (!context->text || !context->ids) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     return DEBERTA_OK;
 }
 
@@ -181,7 +155,8 @@ static deberta_status add_frame(decoder_items *items, const deberta_tokenizer *t
     if (!pairs) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "expected kind, tab, template, tab, pairs");
     *template ++ = *pairs++ = 0;
     DEBERTA_TRY(check_kind(line, err));
-    DEBERTA_TRY(reserve(&items->frames, &items->frame_capacity, items->frame_count, sizeof *items->frames, err));
+    items->frames =
+        options_grown(items->options, items->frames, &items->frame_capacity, items->frame_count, sizeof *items->frames);
     decoder_frame *frame = &items->frames[items->frame_count++];
     *frame = (decoder_frame){0};
     snprintf(frame->kind, sizeof frame->kind, "%s", line);
@@ -215,10 +190,10 @@ static deberta_status add_record(decoder_items *items, const deberta_tokenizer *
     DEBERTA_FAIL(err, status, "%s: %s", place, error.message);
 }
 
-deberta_status decoder_items_read(decoder_items *items, text_stream *stream, const deberta_tokenizer *tokenizer,
-                                  deberta_error *err)
+deberta_status decoder_items_read(decoder_items *items, const common_options *options, text_stream *stream,
+                                  const deberta_tokenizer *tokenizer, deberta_error *err)
 {
-    *items = (decoder_items){0};
+    *items = (decoder_items){.options = options};
     for (bool end = false; !end;) {
         text_record record;
         deberta_status status = text_stream_next(stream, &record, &end, err);

@@ -27,12 +27,13 @@ typedef struct decoder_frame {
 /* One sentence of a frame. */
 typedef struct decoder_context {
     size_t frame;
-    char *text;
+    const char *text;
     int32_t *ids;
     size_t tokens, masks[DECODER_MASKS];
 } decoder_context;
 
 typedef struct decoder_items {
+    const common_options *options; /* whose memory the lists are */
     decoder_frame *frames;
     size_t frame_count, frame_capacity;
     decoder_context *contexts;
@@ -41,8 +42,7 @@ typedef struct decoder_items {
 } decoder_items;
 
 /* Reads the stream to its end. DEBERTA_E_FORMAT, with the line, for what is no frame. */
-deberta_status decoder_items_read(decoder_items *items, text_stream *stream, const deberta_tokenizer *tokenizer,
-                                  deberta_error *err);
-void decoder_items_free(decoder_items *items);
+deberta_status decoder_items_read(decoder_items *items, const common_options *options, text_stream *stream,
+                                  const deberta_tokenizer *tokenizer, deberta_error *err);
 
 #endif

@@ -316,7 +316,7 @@ static void fill_chart(decoder_study *s)
 static deberta_status work(study *base, deberta_error *err)
 {
     decoder_study *s = (decoder_study *)base;
-    DEBERTA_TRY(decoder_items_read(&s->items, &s->stream, s->model.tokenizer, err));
+    DEBERTA_TRY(decoder_items_read(&s->items, base->options, &s->stream, s->model.tokenizer, err));
     DEBERTA_TRY(measure(s, err));
     add_accuracy(s);
     add_probabilities(s);
@@ -350,7 +350,6 @@ static int open_model(study *base)
 static void close_model(study *base)
 {
     decoder_study *s = (decoder_study *)base;
-    decoder_items_free(&s->items);
     text_stream_close(&s->stream);
     text_batches_close(&s->model);
 }

@@ -9,7 +9,7 @@
 
 typedef struct study_texts {
     text_batches model;     /* model.model, model.tokenizer, model.info, model.session_options are open and filled */
-    size_t count;           /* sentences */
+    size_t count, capacity; /* sentences */
     char **sentences;       /* [count] as they were read, with a NUL behind them */
     deberta_tokens **lists; /* [count] roles, spans and texts of the tokens */
     size_t *starts;         /* [count + 1] of the sentences in ids */

@@ -16,24 +16,17 @@ enum { MOST_NOTES = 24 };
 
 /* ---------------------------------------------------------------------------------------------------- collecting */
 
-/* Doubled where it is full; the old array stays with the options. */
-static void *with_room(const figure_data *data, void *items, size_t *capacity, size_t count, size_t item_bytes)
-{
-    if (count < *capacity) return items;
-    *capacity = 2 * *capacity + 16;
-    void *larger = options_take(data->options, *capacity, item_bytes);
-    return count ? memcpy(larger, items, count * item_bytes) : larger;
-}
-
 void figure_data_add_matrix(figure_data *data, figure_matrix matrix)
 {
-    data->matrices = with_room(data, data->matrices, &data->matrix_capacity, data->matrix_count, sizeof matrix);
+    data->matrices =
+        options_grown(data->options, data->matrices, &data->matrix_capacity, data->matrix_count, sizeof matrix);
     data->matrices[data->matrix_count++] = matrix;
 }
 
 void figure_data_add_column(figure_data *data, figure_column column)
 {
-    data->columns = with_room(data, data->columns, &data->column_capacity, data->column_count, sizeof column);
+    data->columns =
+        options_grown(data->options, data->columns, &data->column_capacity, data->column_count, sizeof column);
     data->columns[data->column_count++] = column;
 }
 
