@@ -172,6 +172,7 @@ static deberta_status prepare(schedule_work *w, schedule *result, deberta_error 
     deberta_model_options options = {
         .struct_size = sizeof options,
         .reference = w->options->reference,
+        .precision = w->options->precision,
         .memory_limit_bytes = w->options->memory_limit_bytes,
     };
     DEBERTA_TRY(topology_read(&machine, err));

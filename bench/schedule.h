@@ -29,6 +29,7 @@
 typedef struct schedule_options {
     const char *model;
     deberta_reference reference;
+    deberta_precision precision;
     size_t memory_limit_bytes;
     deberta_isa isa;
     size_list lengths, threads; /* empty: 128 and 512; 1, 2, 4, 8, 16 */

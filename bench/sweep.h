@@ -36,6 +36,7 @@ typedef enum sweep_position_cache { SWEEP_CACHE_ON, SWEEP_CACHE_OFF, SWEEP_CACHE
 typedef struct sweep_options {
     const char *model;
     deberta_reference reference;
+    deberta_precision precision;
     size_list lengths;      /* tokens of a sequence [128, or none if there are mixes] */
     size_list batches;      /* sequences of that length [1] */
     const size_list *mixes; /* ragged batches: lengths of their sequences */

@@ -28,7 +28,6 @@ static deberta_status fill_result(bench_result *r, const sweep *s, sweep_point *
 {
     *r = (bench_result){
         .engine = "deberta",
-        .precision = "float32",
         .position_cache = p->position_cache,
         .cold = s->options->cold,
         .threads = p->threads,
@@ -47,6 +46,7 @@ static deberta_status fill_result(bench_result *r, const sweep *s, sweep_point *
     };
     utf8_copy(r->model, sizeof r->model, s->info.name);
     snprintf(r->isa, sizeof r->isa, "%s", deberta_isa_name(p->isa));
+    snprintf(r->precision, sizeof r->precision, "%s", deberta_precision_name(s->info.precision));
     snprintf(r->attention, sizeof r->attention, "%s", term_selection_name(p->terms));
     r->samples = p->samples;
     p->samples = NULL;
@@ -57,7 +57,9 @@ static deberta_status fill_result(bench_result *r, const sweep *s, sweep_point *
     DEBERTA_TRY(statistics_summarize(&r->time, r->samples, p->taken, err));
     r->gflops = r->gflop / r->time.median;
     r->tokens_per_s = (double)r->tokens / r->time.median;
-    double peak = machine_peak_gflops(roofs, p->isa, p->threads);
+    /* The peak is that of float32: of integers there is none to compare with. */
+    bool float32 = s->info.precision == DEBERTA_PRECISION_FLOAT32;
+    double peak = float32 ? machine_peak_gflops(roofs, p->isa, p->threads) : 0;
     r->peak_fraction = peak > 0 ? r->gflops / peak : 0;
     if (p->profiled) fill_breakdown(r, p);
     return DEBERTA_OK;

@@ -21,6 +21,7 @@ static deberta_status open_model(sweep *s, deberta_error *err)
     deberta_model_options options = {
         .struct_size = sizeof options,
         .reference = s->options->reference,
+        .precision = s->options->precision,
         .memory_limit_bytes = s->options->memory_limit_bytes,
         .layers = most_layers(s->options),
     };

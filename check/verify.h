@@ -50,7 +50,8 @@ typedef struct verify_options {
     uint64_t seed;
     size_t threads;
     deberta_reference reference;
-    const mutation *mutation; /* a fault to be put into the model; NULL: none */
+    deberta_precision precision; /* of the engine; the reference is float64 */
+    const mutation *mutation;    /* a fault to be put into the model; NULL: none */
     size_t memory_limit_bytes;
     const deberta_ablation *ablations; /* [ablation_count]: of engine and reference alike */
     size_t ablation_count;

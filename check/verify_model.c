@@ -13,8 +13,13 @@
 #include "check/verify.h"
 
 /* Rounding of one layer, in eps times the largest magnitude; every layer adds as much. Exact models stay below a tenth;
- * a wrong one is off by thousands. */
-static const double limit_of_a_layer = 64;
+ * a wrong one is off by thousands. Of low precision: 1.2e-4 and 0.8 % of the largest magnitude a layer, of which models
+ * take half at most; a wrong one is off by its whole size. */
+static const double limit_of_a_layer[DEBERTA_PRECISION_COUNT] = {
+    [DEBERTA_PRECISION_FLOAT32] = 64,
+    [DEBERTA_PRECISION_INT16] = 0x1p11,
+    [DEBERTA_PRECISION_INT8] = 0x1p17,
+};
 enum { MOST_MLM_POSITIONS = 4 };
 
 typedef struct truth {
@@ -213,7 +218,7 @@ static deberta_status compare_layer(const comparison *c, size_t layer, deberta_e
                        .exact = c->truth->hidden + layer * n * h,
                        .count = n * h,
                        .columns = h,
-                       .limit = limit_of_a_layer * (double)(layer + 1)};
+                       .limit = limit_of_a_layer[c->info->precision] * (double)(layer + 1)};
     snprintf(what, sizeof what, "hidden %zu", layer);
     DEBERTA_TRY(compare(c, what, &values, err));
     if (layer == c->info->layers) return DEBERTA_OK;
@@ -252,7 +257,7 @@ static deberta_status compare_heads(const comparison *c, deberta_error *err)
                                  .exact = exact,
                                  .count = count * width,
                                  .columns = width,
-                                 .limit = limit_of_a_layer * (double)(c->info->layers + 2)};
+                                 .limit = limit_of_a_layer[c->info->precision] * (double)(c->info->layers + 2)};
         const deberta_status status = compare(c, what, &values, err);
         free(exact);
         DEBERTA_TRY(status);
@@ -288,6 +293,7 @@ deberta_status verify_open(deberta_model **model, deberta_model_info *info, cons
 {
     const deberta_model_options model_options = {.struct_size = sizeof model_options,
                                                  .reference = options->reference,
+                                                 .precision = options->precision,
                                                  .threads = options->threads,
                                                  .memory_limit_bytes = options->memory_limit_bytes};
     DEBERTA_TRY(model_open_mutated(model, path, &model_options, options->mutation, err));

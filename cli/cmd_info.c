@@ -64,6 +64,17 @@ static void add_kernels(result *r, deberta_isa isa)
     result_set(r, "kernels", list);
 }
 
+/* Low precision is worth its error where a processor multiplies bytes: elsewhere int16 is no faster than float32. */
+static void say_precision(result *r, deberta_isa isa, deberta_precision precision)
+{
+    const char *wanted = precision == DEBERTA_PRECISION_INT8 ? "gemm_u8" : "gemm_u8x2", *name, *from;
+    if (precision == DEBERTA_PRECISION_FLOAT32) return;
+    for (size_t k = 0; (name = deberta_kernel_name(isa, k, &from)) && strcmp(name, wanted) != 0;) k++;
+    const bool bytes = strcmp(from, "avx2") != 0 && strncmp(from, "scalar", 6) != 0;
+    result_say(r, "  precision         %s, multiplied by %s%s", deberta_precision_name(precision), from,
+               bytes ? "" : precision == DEBERTA_PRECISION_INT8 ? " through 16 bits" : ": no faster than float32 here");
+}
+
 static const char *const packed_states[] = {
     [DEBERTA_PACKED_NONE] = "none", [DEBERTA_PACKED_MAPPED] = "mapped", [DEBERTA_PACKED_STALE] = "stale"};
 
@@ -107,7 +118,7 @@ static void add_model(result *r, const common_options *options, const deberta_mo
              info->has_p2c ? "p2c" : "");
     format_bytes(memory, (double)info->memory_bytes);
     json_t *model = json_pack(
-        "{s:o, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:s}",
+        "{s:o, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:s, s:s}",
         "name", json_clean_text(info->name), "version", info->version, "layers", (json_int_t)info->layers,
         "hidden_size", (json_int_t)info->hidden_size, "heads", (json_int_t)info->heads, "head_size",
         (json_int_t)info->head_size, "intermediate_size", (json_int_t)info->intermediate_size, "embedding_size",
@@ -117,7 +128,8 @@ static void add_model(result *r, const common_options *options, const deberta_mo
         "position_terms", terms, "position_biased_input", info->position_biased_input, "has_position_table",
         info->has_position_table, "token_types", (json_int_t)info->token_types, "convolution_width",
         (json_int_t)info->convolution_width, "parameters", (json_int_t)info->parameters, "memory_bytes",
-        (json_int_t)info->memory_bytes, "packed", packed_states[info->packed]);
+        (json_int_t)info->memory_bytes, "packed", packed_states[info->packed], "precision",
+        deberta_precision_name(info->precision));
     result_say(r, "\nmodel %s", info->name);
     result_say(r, "  parameterisation  %s", info->version == 1 ? "v1" : "v2, which v3 shares");
     result_say(r, "  shape             %zu layers, hidden %zu, %zu heads of %zu, intermediate %zu", info->layers,
@@ -136,8 +148,9 @@ static void add_model(result *r, const common_options *options, const deberta_mo
                                            : "none");
     json_object_set_new(model, "context", context_advice(r, info, (deberta_reference)options->reference));
     result_say(r, "  parameters        %.1f M without heads, %s in memory", (double)info->parameters / 1e6, memory);
+    say_precision(r, options->isa, info->precision);
     if (info->packed == DEBERTA_PACKED_MAPPED)
-        result_say(r, "  packed weights    mapped from %s", DEBERTA_PACKED_FILE_NAME);
+        result_say(r, "  packed weights    mapped from %s", deberta_packed_file_name(info->precision));
     json_object_set_new(model, "heads_present", add_heads(r, info));
     result_set(r, "model", model);
 }

@@ -13,10 +13,10 @@ static int print(const common_options *options, const deberta_model_info *info)
     result *r = result_new(NULL);
     format_bytes(size, (double)info->memory_bytes);
     result_set(r, "model", json_clean_text(info->name));
-    result_set(r, "file", json_string(DEBERTA_PACKED_FILE_NAME));
+    result_set(r, "file", json_string(deberta_packed_file_name(info->precision)));
     result_set(r, "bytes", json_integer((json_int_t)info->memory_bytes));
     result_say(r, "%s in %s/%s: mapped from now on whenever this model is opened", size, info->name,
-               DEBERTA_PACKED_FILE_NAME);
+               deberta_packed_file_name(info->precision));
     return finish_text_or_json(options, r);
 }
 
@@ -56,6 +56,7 @@ static int run(const common_options *options)
     const deberta_pack_options packing = {.struct_size = sizeof packing,
                                           .threads = options->threads,
                                           .memory_limit_bytes = options->memory_limit_bytes,
+                                          .precision = (deberta_precision)options->precision,
                                           .on_temporary = remove_on_signal};
     if (deberta_model_pack(options->arguments[0], &packing, &error) != DEBERTA_OK) return say_error(options, &error);
     return confirm(options);

@@ -10,6 +10,7 @@ void fill_model_options(const common_options *options, deberta_model_options *mo
 {
     *model_options = (deberta_model_options){.struct_size = sizeof *model_options,
                                              .reference = (deberta_reference)options->reference,
+                                             .precision = (deberta_precision)options->precision,
                                              .threads = options->threads,
                                              .memory_limit_bytes = options->memory_limit_bytes};
 }
@@ -90,7 +91,7 @@ static void note_stale(const common_options *options, const deberta_model *model
     say_note(options,
              "note: %s/%s is not of these weights or not of this version, and is ignored (renew it: deberta "
              "pack %s)",
-             info.name, DEBERTA_PACKED_FILE_NAME, info.name);
+             info.name, deberta_packed_file_name(info.precision), info.name);
 }
 
 static int open_place(const common_options *options, const char *path, bool describe_only, deberta_model **model)

@@ -4,7 +4,7 @@
 
 #include "command/options.h"
 
-/* From --reference, --threads, --memory-limit. */
+/* From --reference, --precision, --threads, --memory-limit. */
 void fill_model_options(const common_options *options, deberta_model_options *model_options);
 /* From --isa, --threads, --memory-limit, --ablate. max_tokens and features are the caller's. */
 void fill_session_options(const common_options *options, deberta_session_options *session_options);

@@ -56,6 +56,7 @@ struct common_options {
     deberta_isa isa; /* --isa or DEBERTA_ISA */
     size_t threads;  /* 0: as in deberta_session_options */
     int reference;   /* deberta_reference */
+    int precision;   /* deberta_precision */
     uint64_t seed;
     size_t memory_limit_bytes; /* 0: none */
     bool json, quiet, help, version;

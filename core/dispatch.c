@@ -79,6 +79,9 @@ deberta_status kernels_select(kernels *table, deberta_isa isa, deberta_error *er
 #if HAVE_AVX512
     if (isa == DEBERTA_ISA_AVX512) kernels_init_avx512(table);
 #endif
+#if HAVE_AVX512VNNI
+    if (isa == DEBERTA_ISA_AVX512 && (cpu_features() & CPU_AVX512VNNI)) kernels_init_avx512vnni(table);
+#endif
 #if HAVE_NEON
     if (isa == DEBERTA_ISA_NEON) kernels_init_neon(table);
 #endif

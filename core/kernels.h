@@ -20,6 +20,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/integer_kernels.h"
+
 /* Columns of a panel: the unit in which matrices are packed, the same on every tier, so that one packed model serves
  * all of them. It is also the number of partial sums of every row reduction, and divides every vector length that we
  * have. */
@@ -275,7 +277,7 @@ typedef struct dropout_task {
     float scale;
 } dropout_task;
 
-#define KERNEL_LIST(X)                                                                                                 \
+#define FLOAT_KERNEL_LIST(X)                                                                                           \
     /* see gemm_task */                                                                                                \
     X(gemm_f32, (const gemm_task *task))                                                                               \
     /* panels[p panel_stride + k 16 + l] = x[(16 p + l) ldx + k]: rows of x become columns of panels, lanes beyond     \
@@ -315,6 +317,11 @@ typedef struct dropout_task {
     /* see dropout_task */                                                                                             \
     X(dropout_f32, (const dropout_task *task))
 
+#define KERNEL_LIST(X)                                                                                                 \
+    FLOAT_KERNEL_LIST(X)                                                                                               \
+    QUANTIZE_KERNEL_LIST(X)                                                                                            \
+    INTEGER_GEMM_KERNEL_LIST(X)
+
 typedef struct kernels {
     /* Rows and panels of the usual register tile: callers that cut work into blocks prefer multiples. */
     size_t tile_rows, tile_panels;
@@ -331,5 +338,7 @@ void kernels_init_scalar_fma(kernels *table); /* the same source for processors 
 void kernels_init_avx2(kernels *table);
 void kernels_init_avx512(kernels *table);
 void kernels_init_neon(kernels *table);
+/* Parts of processors that only some of a tier have: they override integer products. */
+void kernels_init_avx512vnni(kernels *table);
 
 #endif

@@ -134,6 +134,20 @@ typedef struct deberta_model deberta_model;
  * affected. */
 typedef enum deberta_reference { DEBERTA_REFERENCE_MICROSOFT = 0, DEBERTA_REFERENCE_HF } deberta_reference;
 
+/* What the linear layers of the encoder are multiplied in; everything else is float32 (docs/precision.md). Each gives
+ * the same bits on every tier, for any number of threads and however texts are batched.
+ *   int16: activations and weights of 15 bits, about 1e-4 from float32. Half the memory of the layers
+ *   int8:  8 bits, about 1e-2 from float32. A quarter of it */
+typedef enum deberta_precision {
+    DEBERTA_PRECISION_FLOAT32 = 0,
+    DEBERTA_PRECISION_INT16,
+    DEBERTA_PRECISION_INT8,
+    DEBERTA_PRECISION_COUNT
+} deberta_precision;
+
+/* "float32", "int16", "int8"; "unknown" for anything else. */
+DEBERTA_API const char *deberta_precision_name(deberta_precision precision);
+
 typedef struct deberta_model_options {
     size_t struct_size;
     deberta_reference reference;
@@ -142,6 +156,7 @@ typedef struct deberta_model_options {
     size_t layers;             /* load only the first layers; 0 = all */
     int describe_only; /* 1 = read the tables of contents, not the weights: for deberta_model_describe and _label,
                           deberta_task_width and deberta_session_predict_bytes. No session can be made of the model */
+    deberta_precision precision;
 } deberta_model_options;
 
 /* path: a folder, or "synthetic:<shape>[,key=value...]" with shape one of v1-base v1-large v2-xlarge v3-xsmall v3-small
@@ -180,7 +195,9 @@ DEBERTA_API deberta_status deberta_model_open_memory(deberta_model **model, cons
                                                      const deberta_tensor *tensors, size_t count,
                                                      const deberta_model_options *options, deberta_error *err);
 
+/* Of float32; low precision has files of its own beside it. */
 #define DEBERTA_PACKED_FILE_NAME "deberta.packed"
+DEBERTA_API const char *deberta_packed_file_name(deberta_precision precision);
 
 typedef struct deberta_pack_options {
     size_t struct_size;
@@ -190,9 +207,10 @@ typedef struct deberta_pack_options {
      * program that removes it on a signal. */
     void (*on_temporary)(void *context, const char *path);
     void *context;
+    deberta_precision precision;
 } deberta_pack_options;
 
-/* Writes <path>/deberta.packed, as large as the weights in float32: what opening makes of the checkpoint.
+/* Writes <path>/deberta.packed, or the file of that precision: what opening makes of the checkpoint.
  * deberta_model_open maps it from then on, so that opening takes next to no time and memory is shared by all processes
  * that do; results are the same bits. It is ignored when the checkpoint's files are no longer those of which it was
  * made (by name, size and time of modification), when it is of another version of this library, and for a model of
@@ -227,6 +245,7 @@ typedef struct deberta_model_info {
     size_t parameters;     /* encoder without heads */
     size_t memory_bytes;   /* held by the model; with describe_only, what it would hold */
     deberta_packed packed; /* NONE as well for a model of fewer layers than it has */
+    deberta_precision precision;
 } deberta_model_info;
 
 /* Belongs to the model. */

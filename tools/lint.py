@@ -28,10 +28,10 @@ MAY_INCLUDE = {
     "core/answer": ["include/", "core/base/", "core/answer/"],
     "core/io": ["include/", "core/base/", "core/io/"],
     "core/text": ["include/", "core/base/", "core/io/", "core/text/"],
-    "core/model": ["include/", "core/base/", "core/io/", "core/text/", "core/model/", "core/kernels.h", "core/dispatch.h"],
+    "core/model": ["include/", "core/base/", "core/io/", "core/text/", "core/model/", "core/kernels.h", "core/integer_kernels.h", "core/dispatch.h"],
     "train": ["include/", "core/", "train/"],
-    "core": ["include/", "core/base/", "core/kernels.h", "core/dispatch.h"],
-    "simd": ["core/kernels.h", "simd/"],
+    "core": ["include/", "core/base/", "core/kernels.h", "core/integer_kernels.h", "core/dispatch.h"],
+    "simd": ["core/kernels.h", "core/integer_kernels.h", "simd/"],
     "output": ["include/", "core/base/", "core/io/", "output/"],
     "viz": ["include/deberta.h", "core/base/grow.h", "core/base/path.h", "core/base/random.h", "core/base/status.h", "core/base/utf8.h", "core/io/atomic_file.h", "output/", "viz/"],
     # The second opinion: it reads files and configurations, but nothing of what it judges.
@@ -219,7 +219,7 @@ def symbols(*command):
 
 # What an object may hold, by tier: "sse" the base instruction set, "vex" AVX encodings of 128 bits (what -mfma brings), then wider.
 WIDTHS = ["sse", "vex", "ymm", "zmm"]
-TIER_WIDTH = {"scalar": "sse", "scalar_fma": "vex", "avx2": "ymm", "avx512": "zmm"}
+TIER_WIDTH = {"scalar": "sse", "scalar_fma": "vex", "avx2": "ymm", "avx512": "zmm", "avx512vnni": "zmm"}
 PEAK_WIDTH = {**TIER_WIDTH, "scalar": "vex"}
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "core/model/feed_forward.h"
+#include "core/model/activation.h"
 #include "train/backward_embeddings.h"
 #include "train/backward_layer.h"
 #include "train/step_dropout.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/model/feed_forward.h"
+#include "core/model/activation.h"
 #include "train/backward_attention.h"
 #include "train/backward_positions.h"
 #include "train/step_dropout.h"

@@ -3,7 +3,7 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "core/model/feed_forward.h"
+#include "core/model/activation.h"
 #include "core/model/linear.h"
 #include "train/backward_layer.h"
 #include "train/heads.h"

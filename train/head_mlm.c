@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "core/model/decoder.h"
-#include "core/model/feed_forward.h"
+#include "core/model/activation.h"
 #include "core/model/linear.h"
 #include "train/backward_embeddings.h"
 #include "train/backward_layer.h"

@@ -15,6 +15,7 @@ static int run(const common_options *options)
     const schedule_options wanted = {
         .model = options->arguments[0],
         .reference = (deberta_reference)options->reference,
+        .precision = (deberta_precision)options->precision,
         .memory_limit_bytes = options->memory_limit_bytes,
         .isa = options->isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : options->isa,
         .lengths = o->tokens,

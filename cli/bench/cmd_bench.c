@@ -89,6 +89,7 @@ static int complete(const bench_options *o, sweep_options *sweep, isa_list *isas
     *sweep = o->sweep;
     sweep->model = common->arguments[0];
     sweep->reference = (deberta_reference)common->reference;
+    sweep->precision = (deberta_precision)common->precision;
     sweep->memory_limit_bytes = common->memory_limit_bytes;
     sweep->seed = common->seed;
     sweep->mixes = o->mixes;
@@ -102,8 +103,10 @@ static int complete(const bench_options *o, sweep_options *sweep, isa_list *isas
 /* Before --out is opened, and without weights. What is wrong with the model itself, the sweep says. */
 static bool fits_model(const common_options *options, const sweep_options *sweep)
 {
-    const deberta_model_options describe = {
-        .struct_size = sizeof describe, .reference = sweep->reference, .describe_only = true};
+    const deberta_model_options describe = {.struct_size = sizeof describe,
+                                            .reference = sweep->reference,
+                                            .precision = sweep->precision,
+                                            .describe_only = true};
     deberta_model *model;
     deberta_error error;
     if (deberta_model_open(&model, sweep->model, &describe, &error) != DEBERTA_OK) return true;

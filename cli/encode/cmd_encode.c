@@ -55,6 +55,7 @@ static deberta_status write_file(encoded_input *e, const char *path, deberta_err
     const export_note notes[] = {{"isa", deberta_isa_name(deberta_session_isa(e->session))},
                                  {"model", e->info.name},
                                  {"reference", reference_name(e->options->reference)},
+                                 {"precision", deberta_precision_name(e->info.precision)},
                                  {"version", deberta_version()},
                                  {"ablate", ablations}};
     const size_t note_count = sizeof notes / sizeof *notes - (ablations ? 0 : 1);

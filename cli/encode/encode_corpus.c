@@ -150,9 +150,10 @@ static json_t *describe_making(const corpus_job *job)
     const deberta_isa isa = job->batches.session_options.isa;
     const char *ablations = job->options->ablate_text;
     json_t *notes = json_pack(
-        "{s:s, s:o, s:s, s:s, s:s}", "isa", deberta_isa_name(isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : isa),
+        "{s:s, s:o, s:s, s:s, s:s, s:s}", "isa", deberta_isa_name(isa == DEBERTA_ISA_AUTO ? deberta_isa_best() : isa),
         "model", json_clean_text(job->batches.info.name), "reference", reference_name(job->options->reference),
-        "version", deberta_version(), "pool", pooling_names[job->pooling]);
+        "precision", deberta_precision_name(job->batches.info.precision), "version", deberta_version(), "pool",
+        pooling_names[job->pooling]);
     if (ablations) json_object_set_new(notes, "ablate", json_string(ablations));
     note_number(notes, "window", job->window);
     note_number(notes, "stride", job->stride);
@@ -167,11 +168,12 @@ static deberta_status describe_settings(const corpus_job *job, json_t **settings
     char digest[65];
     const char *ablations = job->options->ablate_text;
     DEBERTA_TRY(deberta_model_digest(job->batches.model, digest, err));
-    *settings = json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s, s:s}", "version", deberta_version(), "model",
-                          digest, "pool", pooling_names[job->pooling], "format", (int)job->output.format, "window",
-                          (json_int_t)job->window, "stride", (json_int_t)job->stride, "max_tokens",
+    *settings = json_pack("{s:s, s:s, s:s, s:i, s:I, s:I, s:I, s:b, s:s, s:s, s:s}", "version", deberta_version(),
+                          "model", digest, "pool", pooling_names[job->pooling], "format", (int)job->output.format,
+                          "window", (json_int_t)job->window, "stride", (json_int_t)job->stride, "max_tokens",
                           (json_int_t)job->batches.cut, "strict", job->batches.strict, "reference",
-                          reference_name(job->options->reference), "ablations", ablations ? ablations : "");
+                          reference_name(job->options->reference), "ablations", ablations ? ablations : "", "precision",
+                          deberta_precision_name(job->batches.info.precision));
     if (!*settings) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     if (job->output.format == CORPUS_SAFETENSORS) json_object_set(*settings, "notes", job->output.notes);
     return DEBERTA_OK;

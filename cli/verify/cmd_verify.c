@@ -61,6 +61,7 @@ static verify_options options_of(const common_options *options)
     verify_options verify = {.seed = options->seed,
                              .threads = options->threads,
                              .reference = (deberta_reference)options->reference,
+                             .precision = (deberta_precision)options->precision,
                              .memory_limit_bytes = options->memory_limit_bytes,
                              .ablations = options->ablations,
                              .ablation_count = options->ablation_count};

@@ -146,6 +146,7 @@ static deberta_status run_job(against_job *job, deberta_error *err)
     encoded_input *ours = &job->ours;
     const deberta_model_options model_options = {.struct_size = sizeof model_options,
                                                  .reference = job->verify->reference,
+                                                 .precision = job->verify->precision,
                                                  .threads = job->verify->threads,
                                                  .memory_limit_bytes = job->verify->memory_limit_bytes};
     DEBERTA_TRY(input_read_tensors(&ours->input, job->path, err));

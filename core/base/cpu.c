@@ -78,6 +78,7 @@ unsigned cpu_features(void)
     if (found & CPU_HAS_FMA) found |= CPU_FMA;
     if ((found & AVX2_PARTS) == AVX2_PARTS) found |= CPU_AVX2;
     if ((found & AVX512_PARTS) == AVX512_PARTS) found |= CPU_AVX512;
+    if ((found & CPU_AVX512) && __builtin_cpu_supports("avx512vnni")) found |= CPU_AVX512VNNI;
     return found;
 }
 #elif ARCH_AARCH64

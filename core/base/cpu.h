@@ -12,7 +12,8 @@ enum {
     CPU_AVX2 = 2,   /* with FMA and F16C */
     CPU_AVX512 = 4, /* F, BW, DQ, VL */
     CPU_NEON = 8,
-    CPU_SHA256 = 16, /* no tier: instructions for SHA-256 */
+    CPU_SHA256 = 16,     /* no tier: instructions for SHA-256 */
+    CPU_AVX512VNNI = 32, /* a part of the avx512 tier: integer products */
 
     CPU_HAS_AVX2 = 1 << 8,
     CPU_HAS_FMA = 1 << 9,

@@ -17,6 +17,7 @@ void attention_project(deberta_session *s, const model_layer *layer, size_t rows
     size_t part_panels = model->config.heads * model->head_panels, tokens = s->tokens;
     linear_product q = linear_plain(&layer->qkv, rows, x, s->hidden_stride, s->queries, model->padded_head);
     q.panels = part_panels;
+    q.scratch = s->integers;
     q.group_panels = model->head_panels;
     q.group_stride = tokens * model->padded_head;
     linear_product k = q, v = q;

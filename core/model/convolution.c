@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "core/model/feed_forward.h"
+#include "core/model/activation.h"
 #include "core/model/linear.h"
 
 static size_t border_rows(const deberta_session *s) { return s->model->config.convolution_width / 2; }

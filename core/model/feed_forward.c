@@ -4,31 +4,8 @@
 
 #include <string.h>
 
+#include "core/model/activation.h"
 #include "core/model/linear.h"
-
-static const kernel_activation kernel_of[ACTIVATION_COUNT] = {
-    [ACTIVATION_GELU] = KERNEL_GELU,
-    [ACTIVATION_GELU_TANH] = KERNEL_GELU_TANH,
-    [ACTIVATION_GELU_QUICK] = KERNEL_GELU_QUICK,
-    [ACTIVATION_RELU] = KERNEL_RELU,
-    [ACTIVATION_SILU] = KERNEL_SILU,
-    [ACTIVATION_TANH] = KERNEL_TANH,
-    [ACTIVATION_SIGMOID] = KERNEL_SIGMOID,
-};
-
-void activate_rows(const kernels *table, activation function, float *x, size_t ld, size_t rows, size_t columns)
-{
-    if (function == ACTIVATION_NONE) return;
-    for (size_t i = 0; i < rows; i++) table->activate_f32(x + i * ld, columns, kernel_of[function]);
-}
-
-void activate_rows_backward(const kernels *table, activation function, float *dy, const float *x, size_t ld,
-                            size_t rows, size_t columns)
-{
-    if (function == ACTIVATION_NONE) return;
-    for (size_t i = 0; i < rows; i++)
-        table->activate_backward_f32(dy + i * ld, x + i * ld, columns, kernel_of[function]);
-}
 
 /* One layer over some rows, in whole (the products are then those of a block of rows) or in blocks. */
 typedef struct feed_forward_job {
@@ -76,7 +53,7 @@ static void drop_and_add(const feed_forward_job *job, dropout_site site, const l
 
 /* Rows from `start` on: context ... inner point at the first of them. */
 static feed_forward_job make_job(deberta_session *s, const model_layer *layer, size_t start, size_t rows,
-                                 const float *context, float *x, float *normed, float *inner)
+                                 const float *context, float *x, float *normed, float *inner, void *scratch)
 {
     activation function = s->model->config.hidden_activation;
     feed_forward_job job = {.session = s, .layer = layer, .rows = rows, .x = x, .normed = normed, .inner = inner};
@@ -91,6 +68,7 @@ static feed_forward_job make_job(deberta_session *s, const model_layer *layer, s
     job.second = linear_plain(&layer->output, rows, inner, s->inner_stride, x, s->hidden_stride);
     job.second.residual = normed;
     job.second.ld_residual = s->normed_stride;
+    job.output.scratch = job.first.scratch = job.second.scratch = scratch;
     if (layer + 1 < s->model->layers + s->model->config.layers) job.second.follows = &layer[1].qkv;
     record_job(&job, start);
     return job;
@@ -128,7 +106,7 @@ static void block_task(void *context, size_t part, size_t worker)
            rows = part_start(whole->rows, whole->parts, part + 1) - start;
     float *x = whole->x + start * s->hidden_stride, *normed = whole->normed + start * s->normed_stride;
     feed_forward_job job = make_job(s, whole->layer, start, rows, whole->output.a + start * s->context_stride, x,
-                                    normed, s->workers[worker].inner);
+                                    normed, s->workers[worker].inner, s->workers[worker].integers);
 
     linear_run(table, &job.output);
     drop_and_add(&job, DROPOUT_ATTENTION, &job.output, x, s->hidden_stride, 0, rows);
@@ -196,7 +174,7 @@ static void run_steps(feed_forward_job *job)
 
 void feed_forward_run(deberta_session *s, const model_layer *layer, size_t rows, const float *context, float *x)
 {
-    feed_forward_job job = make_job(s, layer, 0, rows, context, x, s->normed, s->inner);
+    feed_forward_job job = make_job(s, layer, 0, rows, context, x, s->normed, s->inner, s->integers);
     if (rows >= LINEAR_ROW_SPLIT * s->threads) {
         job.parts = round_up(ceiling_divide(rows, LINEAR_MAX_ROWS), s->threads);
         parallel_for(s->executor, job.parts, block_task, &job);

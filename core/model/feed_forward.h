@@ -11,10 +11,4 @@
 /* x is replaced by y, both [rows][hidden_stride]; context [rows][context_stride]; uses session->normed. */
 void feed_forward_run(deberta_session *session, const model_layer *layer, size_t rows, const float *context, float *x);
 
-/* x[rows][columns] = f(x), row by row; nothing for ACTIVATION_NONE. */
-void activate_rows(const kernels *table, activation function, float *x, size_t ld, size_t rows, size_t columns);
-/* dy[rows][columns] = dy f'(x), both with the same stride. */
-void activate_rows_backward(const kernels *table, activation function, float *dy, const float *x, size_t ld,
-                            size_t rows, size_t columns);
-
 #endif

@@ -15,11 +15,53 @@ linear_product linear_plain(const packed_matrix *matrix, size_t rows, const floa
     };
 }
 
+/* The same block and panels as multiply_block's, of integers. */
+static void multiply_integers(const kernels *table, const linear_product *p, size_t start, size_t first, size_t count,
+                              const void *next)
+{
+    const packed_matrix *m = p->matrix;
+    const quantized_rows *rows = &p->quantized;
+    size_t panel = p->first_panel + first, block = start / m->block_depth, depth = quantized_block_depth(m, start);
+    size_t group_panels = p->group_panels ? p->group_panels : p->panels;
+    size_t lane = (block * m->panel_count + panel) * PANEL, row = block * rows->capacity + p->quantized_row;
+    bool last = start + m->block_depth >= m->depth;
+    integer_gemm_task task = {
+        .rows = p->rows,
+        .depth = depth,
+        .panels = count,
+        .a = rows->digits + block * rows->capacity * rows->block_stride + p->quantized_row * depth,
+        .a_plane_bytes = rows->plane_bytes,
+        .a_scale = rows->scales + row,
+        .a_zero = rows->zeros + row,
+        .b = quantized_matrix_panel(m, start, panel),
+        .b_scale = m->scales + lane,
+        .b_sum = m->sums + lane * m->digits,
+        .c = p->c + first / group_panels * p->group_stride + first % group_panels * p->panel_stride,
+        .ldc = p->ldc,
+        .c_panel_stride = p->panel_stride,
+        .bias = start == 0 ? m->bias + panel * PANEL : NULL,
+        .residual = last && p->residual ? p->residual + first * PANEL : NULL,
+        .ld_residual = p->ld_residual,
+        .residual_panel_stride = PANEL,
+        .accumulate = start > 0,
+        .gelu = last && p->gelu,
+        .next = next,
+    };
+    if (m->digits == 1)
+        table->gemm_u8(&task);
+    else
+        table->gemm_u8x2(&task);
+}
+
 /* One block of inputs for the panels [first, first + count) of the product, all in one group of C; next: what follows.
  */
 static void multiply_block(const kernels *table, const linear_product *p, size_t start, size_t first, size_t count,
-                           const float *next)
+                           const void *next)
 {
+    if (p->matrix->digits) {
+        multiply_integers(table, p, start, first, count, next);
+        return;
+    }
     const packed_matrix *m = p->matrix;
     size_t depth = minimum(m->block_depth, m->depth - start), panel = p->first_panel + first;
     size_t group_panels = p->group_panels ? p->group_panels : p->panels;
@@ -48,18 +90,18 @@ static void multiply_block(const kernels *table, const linear_product *p, size_t
 
 /* The panels [first, end) of the product; in walking order: all panels of a block, then the next block. after: what
  * this thread probably multiplies next. */
-static void multiply_panels(const kernels *table, const linear_product *p, size_t first, size_t end, const float *after)
+static void multiply_panels(const kernels *table, const linear_product *p, size_t first, size_t end, const void *after)
 {
     const packed_matrix *m = p->matrix;
     size_t group_panels = p->group_panels ? p->group_panels : p->panels;
     for (size_t start = 0; start < m->depth; start += m->block_depth) {
         for (size_t panel = first, next; panel < end; panel = next) {
             next = minimum(end, (panel / group_panels + 1) * group_panels);
-            const float *follows = after;
+            const void *follows = after;
             if (next < end)
-                follows = packed_matrix_panel(m, start, p->first_panel + next);
+                follows = matrix_weights_at(m, start, p->first_panel + next);
             else if (start + m->block_depth < m->depth)
-                follows = packed_matrix_panel(m, start + m->block_depth, p->first_panel + first);
+                follows = matrix_weights_at(m, start + m->block_depth, p->first_panel + first);
             multiply_block(table, p, start, panel, next - panel, follows);
         }
     }
@@ -69,6 +111,7 @@ static void advance_rows(linear_product *product, size_t rows)
 {
     product->a += rows * product->lda;
     product->c += rows * product->ldc;
+    product->quantized_row += rows;
     if (product->residual) product->residual += rows * product->ld_residual;
 }
 
@@ -80,10 +123,15 @@ void linear_run(const kernels *table, const linear_product *product)
         size_t start = part_start(product->rows, parts, part);
         advance_rows(&block, start);
         block.rows = part_start(product->rows, parts, part + 1) - start;
+        if (block.matrix->digits) {
+            block.quantized = quantized_rows_in(block.scratch, block.matrix, block.rows);
+            block.quantized_row = 0;
+            quantized_rows_fill(&block.quantized, table, block.matrix, block.a, block.lda, 0, block.rows);
+        }
         bool again = part + 1 < parts; /* the same weights for the next rows */
         multiply_panels(table, &block, 0, block.panels,
-                        again ? packed_matrix_panel(block.matrix, 0, block.first_panel)
-                              : packed_matrix_end(block.matrix));
+                        again ? matrix_weights_at(block.matrix, 0, block.first_panel)
+                              : matrix_weights_end(block.matrix));
     }
 }
 
@@ -103,25 +151,32 @@ static size_t first_panel_of(const linear_grid *grid, size_t panel_part)
     return minimum(tile * part_start(tiles, grid->panel_parts, panel_part), grid->panels);
 }
 
+/* Where the rows of a part begin: rows of integers are cut at tiles. */
+static size_t first_row_of(const linear_grid *grid, size_t rows, size_t row_part)
+{
+    size_t unit = grid->products[0].matrix->digits ? DIGIT_TILE_ROWS : 1;
+    return minimum(unit * part_start(ceiling_divide(rows, unit), grid->row_parts, row_part), rows);
+}
+
 /* The weights of that panel; behind the last one, what lies behind them: the next matrix, as the model is stored. */
-static const float *weights_at(const linear_grid *grid, size_t panel)
+static const void *weights_at(const linear_grid *grid, size_t panel)
 {
     const linear_product *product = grid->products;
     for (; panel >= product->panels && product + 1 < grid->products + grid->count; product++) panel -= product->panels;
-    return panel < product->panels ? packed_matrix_panel(product->matrix, 0, product->first_panel + panel)
-                                   : packed_matrix_end(product->matrix);
+    return panel < product->panels ? matrix_weights_at(product->matrix, 0, product->first_panel + panel)
+                                   : matrix_weights_end(product->matrix);
 }
 
 /* What the worker of a cell probably multiplies next. With every other thread busy as long, it gets the cell that many
  * further on; after the last cells every worker begins the matrix that follows with a cell of its own. */
-static const float *weights_after(const linear_grid *grid, size_t task, size_t worker)
+static const void *weights_after(const linear_grid *grid, size_t task, size_t worker)
 {
     size_t later = (task + grid->threads) / grid->row_parts;
     if (later < grid->panel_parts || !grid->next) {
         return weights_at(grid, first_panel_of(grid, minimum(later, grid->panel_parts)));
     }
     size_t part = minimum(worker / grid->next_grid->row_parts, grid->next_grid->panel_parts - 1);
-    return packed_matrix_panel(grid->next, 0, first_panel_of(grid->next_grid, part));
+    return matrix_weights_at(grid->next, 0, first_panel_of(grid->next_grid, part));
 }
 
 static void run_cell(void *context, size_t task, size_t worker)
@@ -129,9 +184,9 @@ static void run_cell(void *context, size_t task, size_t worker)
     const linear_grid *grid = context;
     /* Rows vary fastest, so that threads at the same time want the same weights. */
     size_t row_part = task % grid->row_parts, panel_part = task / grid->row_parts, rows = grid->products[0].rows;
-    size_t row = part_start(rows, grid->row_parts, row_part), row_end = part_start(rows, grid->row_parts, row_part + 1);
+    size_t row = first_row_of(grid, rows, row_part), row_end = first_row_of(grid, rows, row_part + 1);
     size_t panel = first_panel_of(grid, panel_part), panel_end = first_panel_of(grid, panel_part + 1);
-    const float *after = weights_after(grid, task, worker);
+    const void *after = weights_after(grid, task, worker);
 
     for (size_t i = 0, offset = 0; i < grid->count; offset += grid->products[i++].panels) {
         linear_product part = grid->products[i];
@@ -181,11 +236,43 @@ static void choose_grid(linear_grid *grid, size_t rows)
     }
 }
 
-void linear_run_parallel(const kernels *table, executor *by, const linear_product *products, size_t count)
+typedef struct quantize_loop {
+    const kernels *kernels;
+    const linear_product *product;
+    const quantized_rows *to;
+} quantize_loop;
+
+static void quantize_tile(void *context, size_t tile, size_t worker)
 {
+    (void)worker;
+    const quantize_loop *loop = context;
+    const linear_product *p = loop->product;
+    size_t first = tile * DIGIT_TILE_ROWS, rows = minimum(DIGIT_TILE_ROWS, p->rows - first);
+    quantized_rows_fill(loop->to, loop->kernels, p->matrix, p->a + first * p->lda, p->lda, first, rows);
+}
+
+/* Products of one matrix have one A. */
+static quantized_rows quantize_parallel(const kernels *table, executor *by, const linear_product *product)
+{
+    quantized_rows to = quantized_rows_in(product->scratch, product->matrix, product->rows);
+    quantize_loop loop = {table, product, &to};
+    parallel_for(by, ceiling_divide(product->rows, DIGIT_TILE_ROWS), quantize_tile, &loop);
+    return to;
+}
+
+void linear_run_parallel(const kernels *table, executor *by, const linear_product *given, size_t count)
+{
+    enum { MAX_PRODUCTS = 3 };
+    linear_product products[MAX_PRODUCTS];
     linear_grid grid = {.kernels = table, .products = products, .count = count, .threads = by->threads};
-    for (size_t i = 0; i < count; i++) grid.panels += products[i].panels;
+    assert(count <= MAX_PRODUCTS);
+    for (size_t i = 0; i < count; i++) {
+        products[i] = given[i];
+        grid.panels += products[i].panels;
+    }
     if (grid.panels == 0 || products[0].rows == 0) return;
+    if (products[0].matrix->digits) products[0].quantized = quantize_parallel(table, by, products);
+    for (size_t i = 1; i < count; i++) products[i].quantized = products[0].quantized;
     choose_grid(&grid, products[0].rows);
     linear_grid next = {.kernels = table, .threads = grid.threads};
     if (products[count - 1].follows) {

@@ -9,7 +9,7 @@
 #define CORE_MODEL_LINEAR_H
 
 #include "core/base/parallel.h"
-#include "core/model/pack.h"
+#include "core/model/quantized.h"
 
 /* A range of panels of a matrix times some rows. Panel p of the matrix goes, with q = p - first_panel, to
  *     c + row ldc + (q / group_panels) group_stride + (q % group_panels) panel_stride
@@ -25,9 +25,14 @@ typedef struct linear_product {
     const float
         *residual; /* [rows][ld_residual], columns as in a row-major C, or NULL. Not C unless depth <= one block */
     size_t ld_residual;
+    /* Of low precision: where the rows become integers. Memory for all of them (quantized_rows_bytes) if run in
+     * parallel, else for LINEAR_MAX_ROWS. */
+    void *scratch;
     /* What the same threads multiply next, so that its first weights are requested early; NULL: unknown. */
     const packed_matrix *follows;
     bool gelu;
+    quantized_rows quantized; /* set while it runs, with the row at hand */
+    size_t quantized_row;
 } linear_product;
 
 /* The whole matrix into a row-major C. */

@@ -141,13 +141,36 @@ static matrix_plan plan_of_position_projection(const deberta_model *model, const
     return plan;
 }
 
+/* What the layer at hand reads: the norm of what comes before it. */
+static const layer_norm *norm_before(const deberta_model *model, size_t index)
+{
+    if (index == 0) return &model->embedding_norm;
+    return index == 1 && model->config.convolution_width > 0 ? &model->convolution_norm
+                                                             : &model->layers[index - 1].output_norm;
+}
+
+/* In low precision: how large the inputs of the product that is read next become. */
+static void tell_inputs_of_norm(const weight_loader *loader, const layer_norm *norm, size_t channels)
+{
+    if (loader->digits && loader->pass == LOAD_READ) spread_of_norm(&loader->inputs, norm->gamma, norm->beta, channels);
+}
+
+/* The same of what the last product wrote, from its output `first` on. */
+static void tell_inputs_of_outputs(weight_loader *loader, size_t first, size_t channels)
+{
+    if (!loader->digits || loader->pass != LOAD_READ) return;
+    memcpy(loader->inputs.mean, loader->outputs.mean + first, channels * sizeof(float));
+    memcpy(loader->inputs.deviation, loader->outputs.deviation + first, channels * sizeof(float));
+}
+
 static deberta_status load_attention(weight_loader *loader, deberta_model *model, model_layer *layer,
-                                     deberta_error *err)
+                                     const layer_norm *before, deberta_error *err)
 {
     const model_config *config = &model->config;
     size_t hidden = config->hidden_size;
     matrix_plan qkv = config->version == 1 ? plan_of_qkv_v1(model) : plan_of_qkv_v2(model);
-    DEBERTA_TRY(loader_matrix(loader, &layer->qkv, &qkv, err));
+    tell_inputs_of_norm(loader, before, hidden);
+    DEBERTA_TRY(loader_product(loader, &layer->qkv, &qkv, err));
 
     /* A context row has every head padded to whole panels, as Q, K and V do. */
     matrix_plan output = matrix_plan_plain("attention.output.dense.weight", "attention.output.dense.bias", hidden,
@@ -156,7 +179,8 @@ static deberta_status load_attention(weight_loader *loader, deberta_model *model
     output.input_layout = INPUT_HEADS;
     output.input_group = model->head_size;
     output.input_stride = model->padded_head;
-    DEBERTA_TRY(loader_matrix(loader, &layer->attention_output, &output, err));
+    tell_inputs_of_outputs(loader, 2 * output.depth, output.depth); /* averages of values */
+    DEBERTA_TRY(loader_product(loader, &layer->attention_output, &output, err));
     DEBERTA_TRY(load_norm(loader, &layer->attention_norm, "attention.output.LayerNorm.weight",
                           "attention.output.LayerNorm.bias", hidden, err));
     if (config->talking_heads) {
@@ -174,8 +198,12 @@ static deberta_status load_feed_forward(weight_loader *loader, deberta_model *mo
     size_t hidden = model->config.hidden_size, inner = model->config.intermediate_size;
     matrix_plan first = matrix_plan_plain("intermediate.dense.weight", "intermediate.dense.bias", inner, hidden);
     matrix_plan second = matrix_plan_plain("output.dense.weight", "output.dense.bias", hidden, inner);
-    DEBERTA_TRY(loader_matrix(loader, &layer->intermediate, &first, err));
-    DEBERTA_TRY(loader_matrix(loader, &layer->output, &second, err));
+    tell_inputs_of_norm(loader, &layer->attention_norm, hidden);
+    DEBERTA_TRY(loader_product(loader, &layer->intermediate, &first, err));
+    tell_inputs_of_outputs(loader, 0, inner);
+    if (loader->digits && loader->pass == LOAD_READ)
+        spread_activate(&loader->inputs, loader->kernels, model->config.hidden_activation, inner);
+    DEBERTA_TRY(loader_product(loader, &layer->output, &second, err));
     return load_norm(loader, &layer->output_norm, "output.LayerNorm.weight", "output.LayerNorm.bias", hidden, err);
 }
 
@@ -215,7 +243,7 @@ position_fold model_layer_fold(const deberta_model *model, const packed_matrix *
 void position_workspace_carve(position_workspace *workspace, const deberta_model *model)
 {
     size_t outputs = model->config.heads * model->padded_head;
-    if (!workspace->keep && !model->config.share_att_key) {
+    if (!workspace->keep && (!model->config.share_att_key || model->digits)) {
         packed_matrix_carve(&workspace->key, &workspace->arena, outputs, model->config.hidden_size);
         packed_matrix_carve(&workspace->query, &workspace->arena, outputs, model->config.hidden_size);
     }
@@ -228,22 +256,42 @@ static deberta_status load_one_projection(weight_loader *loader, packed_matrix *
     return keep ? loader_matrix(loader, kept, plan, err) : loader_matrix_into(loader, temporary, plan, err);
 }
 
+/* Names of the projections of R: of v1, of their own, or those of the content, which they may share. */
+static matrix_plan plan_of_position_keys(const deberta_model *model)
+{
+    if (model->config.version == 1)
+        return plan_of_position_projection(model, "attention.self.pos_proj.weight", NULL, 1);
+    if (model->config.share_att_key)
+        return plan_of_position_projection(model, "attention.self.key_proj.weight", "attention.self.key_proj.bias", 1);
+    return plan_of_position_projection(model, "attention.self.pos_key_proj.weight", "attention.self.pos_key_proj.bias",
+                                       1);
+}
+
+static matrix_plan plan_of_position_queries(const deberta_model *model)
+{
+    if (model->config.version == 1)
+        return plan_of_position_projection(model, "attention.self.pos_q_proj.weight", "attention.self.pos_q_proj.bias",
+                                           model->scale);
+    if (model->config.share_att_key)
+        return plan_of_position_projection(model, "attention.self.query_proj.weight", "attention.self.query_proj.bias",
+                                           model->scale);
+    return plan_of_position_projection(model, "attention.self.pos_query_proj.weight",
+                                       "attention.self.pos_query_proj.bias", model->scale);
+}
+
+/* What is folded is float32 in every precision. Shared projections that are integers by now are read once more; they
+ * are counted among the layer's matrices. */
 static deberta_status load_position_projections(weight_loader *loader, deberta_model *model, model_layer *layer,
                                                 position_workspace *workspace, deberta_error *err)
 {
-    bool v1 = model->config.version == 1, shared = model->config.share_att_key, keep = workspace->keep;
-    matrix_plan key =
-        plan_of_position_projection(model, v1 ? "attention.self.pos_proj.weight" : "attention.self.pos_key_proj.weight",
-                                    v1 ? NULL : "attention.self.pos_key_proj.bias", 1);
-    matrix_plan query = plan_of_position_projection(
-        model, v1 ? "attention.self.pos_q_proj.weight" : "attention.self.pos_query_proj.weight",
-        v1 ? "attention.self.pos_q_proj.bias" : "attention.self.pos_query_proj.bias", model->scale);
-    if (!shared && model->has_c2p) {
+    bool apart = !model->config.share_att_key || loader->digits, keep = workspace->keep, counting = loader->counting;
+    matrix_plan key = plan_of_position_keys(model), query = plan_of_position_queries(model);
+    loader->counting = counting && !model->config.share_att_key;
+    if (apart && model->has_c2p)
         DEBERTA_TRY(load_one_projection(loader, &layer->position_key, &workspace->key, keep, &key, err));
-    }
-    if (!shared && model->has_p2c) {
+    if (apart && model->has_p2c)
         DEBERTA_TRY(load_one_projection(loader, &layer->position_query, &workspace->query, keep, &query, err));
-    }
+    loader->counting = counting;
     if (loader->pass == LOAD_CHECK) return DEBERTA_OK;
 
     size_t key_floats = model_position_key_floats(model), query_floats = position_query_floats(model);
@@ -254,7 +302,7 @@ static deberta_status load_position_projections(weight_loader *loader, deberta_m
     const packed_matrix *from_key = keep ? &layer->position_key : &workspace->key;
     const packed_matrix *from_query = keep ? &layer->position_query : &workspace->query;
     position_fold fold =
-        model_layer_fold(model, &layer->qkv, shared ? NULL : from_key, shared ? NULL : from_query, loader->kernels);
+        model_layer_fold(model, &layer->qkv, apart ? from_key : NULL, apart ? from_query : NULL, loader->kernels);
     fold.keys = layer->position_keys;
     fold.queries = layer->position_queries;
     fold.workspace = workspace->rows;
@@ -274,7 +322,8 @@ static deberta_status load_layers(weight_loader *loader, deberta_model *model, p
     for (size_t i = 0; i < model->config.layers; i++) {
         model_layer placeholder = {0}, *layer = model->layers ? &model->layers[i] : &placeholder;
         snprintf(loader->prefix, sizeof loader->prefix, "encoder.layer.%zu.", i);
-        DEBERTA_TRY(load_attention(loader, model, layer, err));
+        const layer_norm *before = model->layers ? norm_before(model, i) : &placeholder.output_norm;
+        DEBERTA_TRY(load_attention(loader, model, layer, before, err));
         DEBERTA_TRY(load_feed_forward(loader, model, layer, err));
         DEBERTA_TRY(load_position_projections(loader, model, layer, workspace, err));
     }
@@ -305,6 +354,6 @@ deberta_status load_encoder(weight_loader *loader, deberta_model *model, positio
     loader->prefix[0] = '\0';
     DEBERTA_TRY(load_embeddings(loader, model, err));
     DEBERTA_TRY(load_relative_table(loader, model, err));
-    DEBERTA_TRY(load_layers(loader, model, workspace, err));
-    return load_convolution(loader, model, err);
+    DEBERTA_TRY(load_convolution(loader, model, err)); /* layer 1 reads its norm */
+    return load_layers(loader, model, workspace, err);
 }

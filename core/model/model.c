@@ -47,7 +47,26 @@ void model_fill_info(deberta_model *model)
         .parameters = model->parameters,
         .memory_bytes = model->memory_bytes,
         .packed = model->packed,
+        .precision = model->precision,
     };
+}
+
+static const struct {
+    const char *name, *packed_file;
+} precisions[DEBERTA_PRECISION_COUNT] = {
+    [DEBERTA_PRECISION_FLOAT32] = {"float32", DEBERTA_PACKED_FILE_NAME},
+    [DEBERTA_PRECISION_INT16] = {"int16", "deberta.int16.packed"},
+    [DEBERTA_PRECISION_INT8] = {"int8", "deberta.int8.packed"},
+};
+
+const char *deberta_precision_name(deberta_precision precision)
+{
+    return (unsigned)precision < DEBERTA_PRECISION_COUNT ? precisions[precision].name : "unknown";
+}
+
+const char *deberta_packed_file_name(deberta_precision precision)
+{
+    return (unsigned)precision < DEBERTA_PRECISION_COUNT ? precisions[precision].packed_file : NULL;
 }
 
 const deberta_model_info *deberta_model_describe(const deberta_model *model) { return &model->info; }

@@ -51,7 +51,9 @@ struct deberta_model {
     arena arena;
     deberta_packed packed;
     mapped_file packed_file; /* that the arena is a view of, if `packed` says so */
-    size_t memory_bytes;     /* of the arena, real or measured */
+    deberta_precision precision;
+    size_t digits;       /* of the integers that layers are multiplied with; 0: float32 */
+    size_t memory_bytes; /* of the arena, real or measured */
     size_t parameters;
     deberta_model_info info;
 

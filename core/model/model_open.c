@@ -38,6 +38,16 @@ static deberta_status settle(deberta_model *model, const deberta_model_options *
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s has %zu layers; %zu were asked for", model->name, config->layers,
                      options->layers);
     }
+    static const size_t digits_of[DEBERTA_PRECISION_COUNT] = {
+        [DEBERTA_PRECISION_INT16] = 2,
+        [DEBERTA_PRECISION_INT8] = 1,
+    };
+    model->precision = options->precision;
+    model->digits = digits_of[options->precision];
+    if (model->digits && internal->keep_position_projections)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
+                     "%s: position projections can be kept, and a model trained, in float32 only; found %s",
+                     model->name, deberta_precision_name(model->precision));
     model->stored_layers = config->layers;
     if (options->layers > 0) config->layers = options->layers;
     model->rule = position_rule_make(config, options->reference);
@@ -173,7 +183,8 @@ static deberta_status find_packed(deberta_model *model, const model_internal_opt
         model->config.layers < model->stored_layers || internal->decorate || internal->keep_position_projections;
     if (!model->checkpoint || checkpoint_is_memory(model->checkpoint)) return DEBERTA_OK;
     if (others || internal->pass_over_packed) return DEBERTA_OK;
-    return packed_file_map(model->checkpoint, model->memory_bytes, &model->packed_file, contents, &model->packed, err);
+    return packed_file_map(model->checkpoint, model->precision, model->memory_bytes, &model->packed_file, contents,
+                           &model->packed, err);
 }
 
 static deberta_status view_packed(deberta_model *model, weight_loader *loader, position_workspace *workspace,
@@ -191,7 +202,8 @@ static deberta_status load_or_view(deberta_model *model, const deberta_model_opt
 {
     const void *packed = NULL;
     position_workspace workspace = {.keep = internal->keep_position_projections};
-    weight_loader loader = {.source = &model->source, .arena = &model->arena, .listener = internal->listener};
+    weight_loader loader = {
+        .source = &model->source, .arena = &model->arena, .listener = internal->listener, .digits = model->digits};
     DEBERTA_TRY(measure(model, &loader, &workspace, options->memory_limit_bytes, err));
     DEBERTA_TRY(find_packed(model, internal, &packed, err));
     model->described_only = options->describe_only != 0;
@@ -212,6 +224,8 @@ deberta_status model_open_internal(deberta_model **result, const char *path, con
     if (options.reference != DEBERTA_REFERENCE_MICROSOFT && options.reference != DEBERTA_REFERENCE_HF) {
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "reference %d is neither Microsoft's nor HF's", (int)options.reference);
     }
+    if ((unsigned)options.precision >= DEBERTA_PRECISION_COUNT)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "precision %d does not exist", (int)options.precision);
     deberta_model *model = calloc(1, sizeof *model);
     if (!model) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a model");
     deberta_status status;
@@ -252,10 +266,16 @@ deberta_status deberta_model_pack(const char *path, const deberta_pack_options *
     deberta_pack_options options;
     DEBERTA_TRY(copy_struct(&options, given, sizeof options, "deberta_pack_options", err));
     if (!path) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_model_pack needs a path");
+    if ((unsigned)options.precision >= DEBERTA_PRECISION_COUNT)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "precision %d does not exist", (int)options.precision);
     if (synthetic_names(path))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: a made-up model has no folder to put packed weights into", path);
     const deberta_model_options opening = {
-        .struct_size = sizeof opening, .threads = options.threads, .memory_limit_bytes = options.memory_limit_bytes};
+        .struct_size = sizeof opening,
+        .threads = options.threads,
+        .memory_limit_bytes = options.memory_limit_bytes,
+        .precision = options.precision,
+    };
     DEBERTA_TRY(model_open_internal(&model, path, &opening, &(model_internal_options){.pass_over_packed = true}, err));
     deberta_status status =
         packed_file_write(model->checkpoint, arena_contents(&model->arena), model->memory_bytes, &options, err);

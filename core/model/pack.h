@@ -21,6 +21,13 @@ typedef struct packed_matrix {
     float *panels;
     float *bias; /* [panel_count][16], zeros where there is none */
     size_t outputs, depth, panel_count, block_depth;
+
+    /* Of low precision there are no float panels but integers (quantized.h): */
+    size_t digits;    /* of an integer; 0: float32 */
+    int8_t *integers; /* [block][panel][digit][input / 4][16][4], blocks rounded up to 64 inputs */
+    float *scales;    /* [block][panel_count][16] */
+    int32_t *sums;    /* [block][panel_count][digits][16]: see integer_gemm_task */
+    float *factors;   /* [depth]: what an input is multiplied by before it becomes an integer */
 } packed_matrix;
 
 /* Columns rounded up to whole panels, and 16 more where rows would lie a multiple of 2 KiB apart: the same columns of

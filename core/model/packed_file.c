@@ -32,14 +32,14 @@ static packed_header make_header(const checkpoint *checkpoint, size_t contents_b
     return header;
 }
 
-deberta_status packed_file_map(const checkpoint *checkpoint, size_t capacity_bytes, mapped_file *file,
-                               const void **contents, deberta_packed *packed, deberta_error *err)
+deberta_status packed_file_map(const checkpoint *checkpoint, deberta_precision precision, size_t capacity_bytes,
+                               mapped_file *file, const void **contents, deberta_packed *packed, deberta_error *err)
 {
     char *path = NULL;
     struct stat status;
     *contents = NULL;
     *packed = DEBERTA_PACKED_NONE;
-    DEBERTA_TRY(checkpoint_path(checkpoint, DEBERTA_PACKED_FILE_NAME, &path, err));
+    DEBERTA_TRY(checkpoint_path(checkpoint, deberta_packed_file_name(precision), &path, err));
     bool there = stat(path, &status) == 0;
     bool open = there && mapped_file_open(file, path, NULL) == DEBERTA_OK;
     free(path);
@@ -77,7 +77,7 @@ deberta_status packed_file_write(const checkpoint *checkpoint, const void *conte
     packed_header header = make_header(checkpoint, capacity_bytes);
     char *path = NULL;
     atomic_file *file = NULL;
-    DEBERTA_TRY(checkpoint_path(checkpoint, DEBERTA_PACKED_FILE_NAME, &path, err));
+    DEBERTA_TRY(checkpoint_path(checkpoint, deberta_packed_file_name(options->precision), &path, err));
     deberta_status status = atomic_file_open(&file, path, err);
     free(path);
     if (status != DEBERTA_OK) return status;

@@ -23,6 +23,7 @@ enum {
 /* What one thread needs for itself. Sizes: session_carve. */
 typedef struct worker_scratch {
     float *inner;                     /* its inner_rows of session->inner */
+    void *integers;                   /* of low precision: rows of a block (quantized_rows_bytes) */
     float *strip;                     /* [query rows][strip_stride]: c2p */
     size_t strip_first;               /* reversed table position of its first column */
     float *transposed;                /* [tile panels][transposed_rows][16]: p2c of the tiles at hand */
@@ -63,6 +64,7 @@ struct deberta_session {
     float *normed;  /* [max_tokens][normed_stride]: after attention; E-wide rows of embeddings and of the MLM head */
     size_t hidden_stride, context_stride, normed_stride;
     float *inner;         /* [threads][inner_rows][inner_stride]: the feed-forward's middle; the MLM decoder's panels */
+    void *integers;       /* of low precision: rows of a product that all threads share */
     float *queries;       /* [A][T][dp] */
     float *keys;          /* [A][T][dp] */
     float *values;        /* [A][dp / 16][T][16] */

@@ -108,6 +108,25 @@ static void carve_batch(deberta_session *s, arena *memory)
     s->task_starts = arena_take(memory, tokens + 1, sizeof *s->task_starts);
 }
 
+/* Where rows become integers. Beyond LINEAR_ROW_SPLIT rows a thread, a feed-forward works block by block. */
+static size_t shared_integer_bytes(const deberta_session *s)
+{
+    const model_layer *layer = s->model->layers;
+    size_t few = minimum(s->max_tokens, LINEAR_ROW_SPLIT * s->threads),
+           bytes = quantized_rows_bytes(&layer->output, few);
+    bytes = maximum(bytes, quantized_rows_bytes(&layer->intermediate, few));
+    bytes = maximum(bytes, quantized_rows_bytes(&layer->attention_output, few));
+    return maximum(bytes, quantized_rows_bytes(&layer->qkv, s->max_tokens));
+}
+
+static size_t worker_integer_bytes(const deberta_session *s)
+{
+    const model_layer *layer = s->model->layers;
+    size_t rows = minimum(LINEAR_MAX_ROWS, s->max_tokens), bytes = quantized_rows_bytes(&layer->output, rows);
+    bytes = maximum(bytes, quantized_rows_bytes(&layer->intermediate, rows));
+    return round_up(maximum(bytes, quantized_rows_bytes(&layer->attention_output, rows)), ARENA_ALIGNMENT_BYTES);
+}
+
 /* Everything a session holds; run twice (arena.h). The position map comes first: whether its steps are small decides
  * sizes. */
 static void session_carve(deberta_session *s, arena *memory)
@@ -128,10 +147,14 @@ static void session_carve(deberta_session *s, arena *memory)
         s->profile.threads = s->threads;
     }
     s->inner = take_floats(memory, s->threads * s->inner_rows, s->inner_stride);
+    size_t integer_bytes = worker_integer_bytes(s);
+    s->integers = arena_take(memory, shared_integer_bytes(s), 1);
+    unsigned char *integers = arena_take(memory, s->threads, integer_bytes);
     s->workers = arena_take(memory, s->threads, sizeof *s->workers);
     for (size_t i = 0; i < s->threads; i++) {
         worker_scratch measured, *worker = s->workers ? &s->workers[i] : &measured;
         carve_worker(s, memory, worker);
+        if (integers) worker->integers = integers + i * integer_bytes;
         if (s->inner) worker->inner = s->inner + i * s->inner_rows * s->inner_stride;
     }
 }

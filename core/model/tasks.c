@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "core/model/decoder.h"
-#include "core/model/feed_forward.h"
+#include "core/model/activation.h"
 #include "core/model/linear.h"
 
 static const char *const head_names[DEBERTA_TASK_COUNT] = {

@@ -17,7 +17,8 @@
 #include "core/base/arena.h"
 #include "core/base/parallel.h"
 #include "core/io/checkpoint.h"
-#include "core/model/pack.h"
+#include "core/model/quantized.h"
+#include "core/model/smoothing.h"
 
 typedef struct weight_tensor {
     const char *place; /* its file, for messages */
@@ -69,10 +70,24 @@ typedef struct weight_loader {
     size_t parameters;
     size_t scratch_floats; /* that a worker needs: the largest matrix seen while measuring */
     float *scratch;        /* [threads][scratch_floats] while reading */
+
+    /* Of low precision: digits of a layer's weights, and what is known of the channels around the matrix at hand. */
+    size_t digits, channels; /* channels: the most that a matrix has on either side */
+    channel_spread inputs, outputs;
 } weight_loader;
 
-/* Allocates the scratch of the reading pass; release with free(). */
+/* Allocates the scratch of the reading pass; release with free(loader->scratch). */
 deberta_status loader_begin_reading(weight_loader *loader, deberta_error *err);
+
+static inline deberta_status loader_read(const weight_loader *loader, const weight_tensor *from, size_t first,
+                                         size_t count, float *values, deberta_error *err)
+{
+    return loader->source->read(loader->source->context, from, first, count, values, err);
+}
+static inline void loader_forget(const weight_loader *loader, const weight_tensor *from)
+{
+    if (loader->source->forget) loader->source->forget(loader->source->context, from);
+}
 
 enum { ANY_SIZE = 0 };
 
@@ -122,5 +137,10 @@ deberta_status loader_matrix(weight_loader *loader, packed_matrix *matrix, const
 /* The same into memory that is not the arena's: `matrix` is already carved. Only checks while not reading. */
 deberta_status loader_matrix_into(weight_loader *loader, const packed_matrix *matrix, const matrix_plan *plan,
                                   deberta_error *err);
+
+/* A matrix of a layer: as loader_matrix, or, in low precision, of integers. Then loader->inputs tells how large its
+ * inputs become, and loader->outputs is told of its outputs. */
+deberta_status loader_product(weight_loader *loader, packed_matrix *matrix, const matrix_plan *plan,
+                              deberta_error *err);
 
 #endif

@@ -68,6 +68,17 @@ VF vi vi_xor(vi a, vi b) { return _mm256_xor_si256(a, b); }
 VF vi vi_multiply_even(vi a, vi b) { return _mm256_mul_epu32(a, b); }
 VF vi vi_odd(vi a) { return _mm256_srli_epi64(a, 32); }
 VF void vi_store(void *p, vi a) { _mm256_storeu_si256((__m256i *)p, a); }
+VF vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }
+VF vi vi_mul(vi a, vi b) { return _mm256_mullo_epi32(a, b); }
+VF vi vi_shift_left7(vi a) { return _mm256_slli_epi32(a, 7); }
+VF vi vi_shift_right7(vi a) { return _mm256_srai_epi32(a, 7); }
+VF vi vf_round(vf a) { return _mm256_cvtps_epi32(a); }
+VF vf vf_from_int(vi a) { return _mm256_cvtepi32_ps(a); }
+VF void vi_store_u8(uint8_t *p, vi a)
+{
+    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    _mm_storel_epi64((__m128i *)p, _mm_packus_epi16(words, words));
+}
 VF vf vf_permute(vf a, vi index) { return _mm256_permutevar8x32_ps(a, index); }
 VF vf vf_gather(const float *p, vi index) { return _mm256_i32gather_ps(p, index, 4); }
 
@@ -83,6 +94,12 @@ VF float vf_max_lanes(vf a)
     __m128 x = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
     x = _mm_max_ps(x, _mm_movehl_ps(x, x));
     return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
+}
+VF float vf_min_lanes(vf a)
+{
+    __m128 x = _mm_min_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    x = _mm_min_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_min_ss(x, _mm_movehdup_ps(x)));
 }
 VF void vf_transpose(vf r[VF_LANES])
 {

@@ -65,6 +65,16 @@ VF vi vi_xor(vi a, vi b) { return _mm512_xor_si512(a, b); }
 VF vi vi_multiply_even(vi a, vi b) { return _mm512_mul_epu32(a, b); }
 VF vi vi_odd(vi a) { return _mm512_srli_epi64(a, 32); }
 VF void vi_store(void *p, vi a) { _mm512_storeu_si512(p, a); }
+VF vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }
+VF vi vi_mul(vi a, vi b) { return _mm512_mullo_epi32(a, b); }
+VF vi vi_shift_left7(vi a) { return _mm512_slli_epi32(a, 7); }
+VF vi vi_shift_right7(vi a) { return _mm512_srai_epi32(a, 7); }
+VF vi vf_round(vf a) { return _mm512_cvtps_epi32(a); }
+VF vf vf_from_int(vi a) { return _mm512_cvtepi32_ps(a); }
+VF void vi_store_u8(uint8_t *p, vi a)
+{
+    _mm_storeu_si128((__m128i *)p, _mm512_cvtusepi32_epi8(_mm512_max_epi32(a, _mm512_setzero_si512())));
+}
 VF vf vf_permute(vf a, vi index) { return _mm512_permutexvar_ps(index, a); }
 VF vf vf_gather(const float *p, vi index) { return _mm512_i32gather_ps(index, p, 4); }
 
@@ -82,6 +92,13 @@ VF float vf_max_lanes(vf a)
     __m128 x = _mm_max_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
     x = _mm_max_ps(x, _mm_movehl_ps(x, x));
     return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
+}
+VF float vf_min_lanes(vf a)
+{
+    const __m256 y = _mm256_min_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps(a, 1));
+    __m128 x = _mm_min_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
+    x = _mm_min_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_min_ss(x, _mm_movehdup_ps(x)));
 }
 VF void vf_transpose(vf r[VF_LANES])
 {

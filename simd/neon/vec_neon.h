@@ -66,6 +66,18 @@ VF vi vi_multiply_even(vi a, vi b)
 }
 VF vi vi_odd(vi a) { return vreinterpretq_s32_u64(vshrq_n_u64(vreinterpretq_u64_s32(a), 32)); }
 VF void vi_store(void *p, vi a) { vst1q_s32((int32_t *)p, a); }
+VF vi vi_add(vi a, vi b) { return vaddq_s32(a, b); }
+VF vi vi_mul(vi a, vi b) { return vmulq_s32(a, b); }
+VF vi vi_shift_left7(vi a) { return vshlq_n_s32(a, 7); }
+VF vi vi_shift_right7(vi a) { return vshrq_n_s32(a, 7); }
+VF vi vf_round(vf a) { return vcvtnq_s32_f32(a); }
+VF vf vf_from_int(vi a) { return vcvtq_f32_s32(a); }
+VF void vi_store_u8(uint8_t *p, vi a)
+{
+    const uint16x4_t words = vqmovun_s32(a);
+    const uint32_t bytes = vget_lane_u32(vreinterpret_u32_u8(vqmovn_u16(vcombine_u16(words, words))), 0);
+    __builtin_memcpy(p, &bytes, sizeof bytes);
+}
 VF vf vf_permute(vf a, vi index) /* a table look-up works on bytes: lane k of index selects bytes 4k ... 4k + 3 */
 {
     const uint32x4_t bytes = vmlaq_n_u32(vdupq_n_u32(0x03020100u), vreinterpretq_u32_s32(index), 0x04040404u);
@@ -84,6 +96,7 @@ VF float vf_sum_lanes(vf a)
     return vget_lane_f32(x, 0) + vget_lane_f32(x, 1);
 }
 VF float vf_max_lanes(vf a) { return vmaxvq_f32(a); }
+VF float vf_min_lanes(vf a) { return vminvq_f32(a); }
 VF void vf_transpose(vf r[VF_LANES])
 {
     const float32x4x2_t a = vtrnq_f32(r[0], r[1]), b = vtrnq_f32(r[2], r[3]);

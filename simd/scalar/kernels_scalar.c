@@ -208,6 +208,7 @@ static void SUFFIXED(activate_f32)(float *x, size_t n, kernel_activation functio
 }
 
 #include "simd/scalar/training_scalar.h"
+#include "simd/scalar/integer_scalar.h"
 
 /* -------------------------------------------------------------------------------------------------------- the table */
 

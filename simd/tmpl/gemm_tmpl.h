@@ -12,8 +12,6 @@
 
 #include "core/kernels.h"
 
-#define VECTORS (PANEL / VF_LANES) /* of one panel row */
-
 /* While panels are multiplied, those that come next are fetched into L2: `requests` every FETCH_STEPS steps of depth, `step` bytes
  * apart, so that all row groups together ask for each line about once. A request every step asks for it many times over where there
  * are many groups: 128 rows of a base model then take 232 ms instead of 218, 40 rows 73 instead of 68, 16 rows 29.4 instead of 27.8
@@ -26,13 +24,6 @@ typedef struct gemm_fetch {
     size_t requests, step;
     bool every_step;
 } gemm_fetch;
-
-/* gelu of n floats, n a multiple of VF_LANES: one copy of the code. In registers it would be written out for every vector of every
- * tile shape, and through L1 it costs nothing beside its forty instructions. */
-static __attribute__((noinline)) void VF_NAME(gelu_values)(float *x, size_t n)
-{
-    for (size_t e = 0; e < n; e += VF_LANES) vf_store(x + e, vf_gelu(vf_load(x + e)));
-}
 
 /* Row i of A is read at a_bases[i / 3] + (i % 3) lda, and panel p of B likewise: base + {0, 1, 2} index is an address that x86 has, so
  * that the widest tile needs ten registers for its addresses. OPAQUE hides how the bases hang together. Compilers that see it make a

@@ -7,16 +7,7 @@
 
 #include "core/kernels.h"
 
-/* Loops over the rows and vectors of a tile must vanish, or the accumulators live in memory and two thirds of the speed are
- * gone. Every compiler spells that differently. */
-#ifdef __clang__
-#define UNROLL _Pragma("clang loop unroll(full)")
-#define UNROLL_DEPTH _Pragma("clang loop unroll_count(4)")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#define UNROLL_DEPTH _Pragma("GCC unroll 4")
-#endif
-
+#include "simd/tmpl/unroll_tmpl.h"
 #include "simd/tmpl/math_tmpl.h"
 #include "simd/tmpl/gemm_tmpl.h"
 #include "simd/tmpl/position_bias_tmpl.h"
@@ -24,6 +15,11 @@
 #include "simd/tmpl/gemm_tn_tmpl.h"
 #include "simd/tmpl/training_row_tmpl.h"
 #include "simd/tmpl/dropout_tmpl.h"
+#include "simd/tmpl/quantize_tmpl.h"
+#ifdef INTEGER_GEMM /* the file with products of integers; without it the tier below keeps them */
+#include "simd/tmpl/integer_epilogue_tmpl.h"
+#include INTEGER_GEMM
+#endif
 
 /* The only symbol of the object. */
 void VF_NAME(kernels_init)(kernels *table)
@@ -33,7 +29,11 @@ void VF_NAME(kernels_init)(kernels *table)
 #define X(name, parameters)                                                                                            \
     table->name = VF_NAME(name);                                                                                       \
     table->name##_isa = VF_ISA;
-    KERNEL_LIST(X)
+    FLOAT_KERNEL_LIST(X)
+    QUANTIZE_KERNEL_LIST(X)
+#ifdef INTEGER_GEMM
+    INTEGER_GEMM_KERNEL_LIST(X)
+#endif
 #undef X
 }
 

@@ -10,7 +10,7 @@
 
 /* ------------------------------------------------------------------------------------------------------------ tiers */
 
-static const char *const tier_names[TIER_COUNT] = {"scalar", "scalar_fma", "avx2", "avx512", "neon"};
+static const char *const tier_names[TIER_COUNT] = {"scalar", "scalar_fma", "avx2", "avx512", "avx512vnni", "neon"};
 
 const char *tier_name(tier_id tier) { return tier_names[tier]; }
 
@@ -22,6 +22,10 @@ const char *tier_missing(tier_id tier)
     case TIER_SCALAR_FMA: return features & CPU_FMA ? NULL : "the processor lacks fma";
     case TIER_AVX2: return HAVE_AVX2 ? cpu_missing(DEBERTA_ISA_AVX2, features) : "not compiled in";
     case TIER_AVX512: return HAVE_AVX512 ? cpu_missing(DEBERTA_ISA_AVX512, features) : "not compiled in";
+    case TIER_AVX512VNNI:
+        return !HAVE_AVX512VNNI            ? "not compiled in"
+               : features & CPU_AVX512VNNI ? NULL
+                                           : "the processor lacks avx512_vnni";
     case TIER_NEON: return HAVE_NEON ? cpu_missing(DEBERTA_ISA_NEON, features) : "not compiled in";
     case TIER_COUNT: break;
     }
@@ -34,10 +38,13 @@ void tier_init(tier_id tier, kernels *table)
     if (tier == TIER_SCALAR) return;
     kernels_init_scalar_fma(table);
 #if HAVE_AVX2
-    if (tier == TIER_AVX2 || tier == TIER_AVX512) kernels_init_avx2(table);
+    if (tier == TIER_AVX2 || tier == TIER_AVX512 || tier == TIER_AVX512VNNI) kernels_init_avx2(table);
 #endif
 #if HAVE_AVX512
-    if (tier == TIER_AVX512) kernels_init_avx512(table);
+    if (tier == TIER_AVX512 || tier == TIER_AVX512VNNI) kernels_init_avx512(table);
+#endif
+#if HAVE_AVX512VNNI
+    if (tier == TIER_AVX512VNNI) kernels_init_avx512vnni(table);
 #endif
 #if HAVE_NEON
     if (tier == TIER_NEON) kernels_init_neon(table);
@@ -50,7 +57,7 @@ static int tier_from_name(const char *name)
 {
     for (int t = 0; t < TIER_COUNT; t++)
         if (strcmp(name, tier_names[t]) == 0) return t;
-    fprintf(stderr, "checkasm: no tier is called '%s' (scalar, scalar_fma, avx2, avx512, neon)\n", name);
+    fprintf(stderr, "checkasm: no tier is called '%s' (scalar, scalar_fma, avx2, avx512, avx512vnni, neon)\n", name);
     exit(2);
 }
 
@@ -111,6 +118,10 @@ const kernel_check checks[] = {
     {SLOT_fold_runs_f32, "fold_runs_f32/maps", check_fold_runs},
     {SLOT_adam_f32, "adam_f32/sizes", check_adam},
     {SLOT_dropout_f32, "dropout_f32/sizes", check_dropout},
+    {SLOT_quantize_u8, "quantize_u8/rows", check_quantize_u8},
+    {SLOT_quantize_u8x2, "quantize_u8x2/rows", check_quantize_u8x2},
+    {SLOT_gemm_u8, "gemm_u8/products", check_gemm_u8},
+    {SLOT_gemm_u8x2, "gemm_u8x2/products", check_gemm_u8x2},
 };
 const size_t check_count = sizeof checks / sizeof *checks;
 
@@ -250,7 +261,7 @@ static const char usage[] =
     "usage: checkasm [options]\n"
     "Compares every kernel of every tier that this processor has with float64 and, bit for bit, with the\n"
     "scalar kernel.\n"
-    "  --isa=TIER       only this tier: scalar, scalar_fma, avx2, avx512 or neon\n"
+    "  --isa=TIER       only this tier: scalar, scalar_fma, avx2, avx512, avx512vnni or neon\n"
     "  --require=TIER   fail if this tier did not run; may be repeated\n"
     "  --kernel=NAME    only this slot, or one check of it (--list)\n"
     "  --seed=N         other random numbers (default 1)\n"

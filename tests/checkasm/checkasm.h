@@ -21,7 +21,15 @@
 
 /* ------------------------------------------------------------------------------------------------------------ tiers */
 
-typedef enum tier_id { TIER_SCALAR, TIER_SCALAR_FMA, TIER_AVX2, TIER_AVX512, TIER_NEON, TIER_COUNT } tier_id;
+typedef enum tier_id {
+    TIER_SCALAR,
+    TIER_SCALAR_FMA,
+    TIER_AVX2,
+    TIER_AVX512,
+    TIER_AVX512VNNI,
+    TIER_NEON,
+    TIER_COUNT
+} tier_id;
 
 const char *tier_name(tier_id tier);
 /* NULL if it runs here, else why not. */
@@ -197,6 +205,10 @@ void check_softmax_backward(test_run *run);
 void check_fold_runs(test_run *run);
 void check_adam(test_run *run);
 void check_dropout(test_run *run);
+void check_quantize_u8(test_run *run);
+void check_quantize_u8x2(test_run *run);
+void check_gemm_u8(test_run *run);
+void check_gemm_u8x2(test_run *run);
 
 /* Fastest first: which scalar tier the others are compared with. */
 tier_id scalar_tier(void);

@@ -39,6 +39,7 @@ typedef struct comparison {
     const settings *settings;
     const golden_case *item;
     const char *prefix; /* of the expected tensors: "" or "ms_clamp." */
+    deberta_precision precision;
     deberta_isa isa;
     ragged_batch batch;
     collected result;
@@ -48,7 +49,8 @@ typedef struct comparison {
 
 /* Counts a failure of the case and says so. */
 void fail_case(tally *sum, const settings *s, const char *name, const char *text);
-/* Everything that c->result holds: all hidden states, components and tasks. */
+/* Everything that c->result holds: all hidden states, components and tasks. Of low precision the bits of hidden states
+ * and tasks, and how far the last hidden states are from the expected ones. */
 void compare_case(comparison *c);
 
 #endif

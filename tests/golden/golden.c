@@ -56,13 +56,19 @@ static void run_tier(comparison *c, const deberta_model *model)
     collected_free(&c->result);
 }
 
-static void run_variant(const settings *s, const golden_case *item, const char *prefix, deberta_reference reference,
-                        bool is_pytorchs, tally *sum)
+/* A case with one rule for far distances, in one precision. */
+static void run_precision(const settings *s, const golden_case *item, const char *prefix,
+                          const deberta_model_options *given, bool is_pytorchs, tally *sum)
 {
     deberta_error error = {0};
     deberta_model *model = NULL;
-    deberta_model_options options = {.struct_size = sizeof options, .reference = reference};
-    comparison c = {.settings = s, .item = item, .prefix = prefix, .tally = sum, .is_pytorchs = is_pytorchs};
+    deberta_model_options options = *given;
+    comparison c = {.settings = s,
+                    .item = item,
+                    .prefix = prefix,
+                    .precision = options.precision,
+                    .tally = sum,
+                    .is_pytorchs = is_pytorchs};
     deberta_status status = model_open_mutated(&model, item->folder, &options, s->mutation, &error);
     if (status == DEBERTA_OK)
         status = ragged_create(&c.batch, item->rows, item->columns, item->ids, item->mask, item->types, &error);
@@ -73,6 +79,18 @@ static void run_variant(const settings *s, const golden_case *item, const char *
     }
     ragged_free(&c.batch);
     deberta_model_free(&model);
+}
+
+/* Low precision has bits that are frozen, and no mutations: those are found in float32. */
+static void run_variant(const settings *s, const golden_case *item, const char *prefix, deberta_reference reference,
+                        bool is_pytorchs, tally *sum)
+{
+    const int last = s->bits == BITS_IGNORED ? DEBERTA_PRECISION_FLOAT32 : DEBERTA_PRECISION_COUNT - 1;
+    for (int precision = 0; precision <= last; precision++) {
+        const deberta_model_options options = {
+            .struct_size = sizeof options, .reference = reference, .precision = (deberta_precision)precision};
+        run_precision(s, item, prefix, &options, is_pytorchs, sum);
+    }
 }
 
 /* bars_of: the case whose bars apply; NULL: its own. */

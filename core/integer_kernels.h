@@ -1,0 +1,118 @@
+/* The kernels of low precision: rows of float32 become integers, and products of integers become float32 again.
+ *
+ * Sums of integers are exact, so nothing here depends on their order; where floats are made from them the order is
+ * written, as in kernels.h. Two formats, by the number of digits of a value:
+ *
+ *   one digit    activations u8 with a zero point, weights s8. What int8 precision is made of
+ *   two digits   v = 128 high + low, 15 bits with the sign; high in -127 ... 127, low in -64 ... 63. An activation's
+ *                digits are stored with 128 added, as u8; a weight's as s8. The product of both low digits is left out:
+ *                it is below 2^-14 of a product. What int16 precision is made of
+ *
+ * Layouts (the field's quad is four neighbouring inputs, what one 32-bit lane multiplies):
+ *
+ *   activations  [digit][row / 16][input / 64][row % 16][input % 64]   16 rows of 64 bytes: a tile of AMX
+ *   weights      [panel][digit][input / 4][16 outputs][4]              64 bytes a quad: one vector, or 1/16 of a tile
+ *
+ * Inputs are padded to a multiple of 64; the weights there are zeros, so what the activations hold there is free, but
+ * it is written.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef CORE_INTEGER_KERNELS_H
+#define CORE_INTEGER_KERNELS_H
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    DIGIT_TILE_ROWS = 16,
+    DIGIT_TILE_INPUTS = 64,
+    DIGIT_OFFSET = 128,       /* what is added to an activation's digit where there are two */
+    MAX_INTEGER_DEPTH = 1024, /* inputs of a call: |high| <= 127 127 1024 < 2^24 is exact as a float */
+};
+
+/* Where row i, input k of a plane of tiles lies; depth is a multiple of 64. */
+static inline size_t digit_at(size_t depth, size_t i, size_t k)
+{
+    return (i / DIGIT_TILE_ROWS * depth + k / DIGIT_TILE_INPUTS * DIGIT_TILE_INPUTS) * DIGIT_TILE_ROWS +
+           i % DIGIT_TILE_ROWS * DIGIT_TILE_INPUTS + k % DIGIT_TILE_INPUTS;
+}
+
+/* Rows of x as integers, with v[k] = x[i ldx + k] factor[k] (v = x without factor), a row at a time:
+ *
+ *   one digit    low = min(0, v),  high = max(0, v),  range = high - low
+ *                inverse = 255 / range,  scale = range / 255;  both 0 unless 2^-100 <= range < inf
+ *                zero[i] = rint(-low inverse)
+ *                digit   = min(255, max(0, rint(v inverse) + zero[i]))
+ *   two digits   range = max |v|
+ *                inverse = 16256 / range,  scale = range / 127;  both 0 as above
+ *                q = rint(v inverse);  high = (q + 64) >> 7,  low = q - 128 high;  both stored with 128 added
+ *
+ *   scale[i] = scale + sum of 0 v[k]: a NaN if any v is infinite or no number. The digits of such a row are free.
+ *
+ * rint rounds to nearest, ties to even. Inputs from `depth` to the next multiple of 64 get the digit of 0. Rows of the
+ * last tile that are not there are left alone. 1 <= depth <= MAX_INTEGER_DEPTH. |v - (digit - zero) scale| is at most
+ * half a scale and some ULP; of two digits, |v - (128 high + low) scale / 128| <= scale / 256 and some ULP. */
+typedef struct quantize_task {
+    size_t rows, depth;
+    const float *x;
+    size_t ldx;
+    const float *factor; /* [depth] or NULL */
+    uint8_t *digits;     /* tiles; of two digits the high ones */
+    size_t plane_bytes;  /* from a high to its low digit */
+    float *scale;        /* [rows] */
+    int32_t *zero;       /* [rows]; of two digits not touched */
+} quantize_task;
+
+/* C = epilogue(A B) of integers:
+ *
+ *   for every row i < rows, panel p < panels, lane l < 16, with j = 16 p + l
+ *       one digit    n = sum over k of a(i, k) b(k, j) - a_zero[i] b_sum[j];  x = (float)n
+ *                    b_sum[j] = sum b(k, j)
+ *       two digits   high  = sum a1 b1 - 128 sum b1,  mixed = sum (a1 b2 + a2 b1) - 128 sum (b1 + b2)
+ *                    x = fma((float)mixed, 2^-7, (float)high)
+ *                    b_sum[32 p + l] = sum b1,  b_sum[32 p + 16 + l] = sum (b1 + b2)
+ *       y = c if accumulate, else bias, else 0
+ *       y = fma(x, a_scale[i] b_scale[j], y)
+ *       if gelu:     y = gelu(y)
+ *       if residual: y = y + residual[i ld_residual + p residual_panel_stride + l]
+ *       c[i ldc + p c_panel_stride + l] = y
+ *
+ * (float) of an integer rounds to nearest even. C may be the residual. a begins at a tile. next: as in gemm_task. */
+typedef struct integer_gemm_task {
+    size_t rows, depth, panels; /* depth: a multiple of 64, at most MAX_INTEGER_DEPTH */
+    const uint8_t *a;
+    size_t a_plane_bytes;
+    const float *a_scale;
+    const int32_t *a_zero; /* not looked at with two digits */
+    const int8_t *b;
+    const float *b_scale; /* [panels][16] */
+    const int32_t *b_sum; /* [panels][digits][16] */
+    float *c;
+    size_t ldc, c_panel_stride;
+    const float *bias; /* [panels][16] or NULL */
+    const float *residual;
+    size_t ld_residual, residual_panel_stride;
+    bool accumulate, gelu;
+    const void *next;
+} integer_gemm_task;
+
+static inline void integer_gemm_task_assert(const integer_gemm_task *task)
+{
+    assert(task->depth % DIGIT_TILE_INPUTS == 0 && task->depth <= MAX_INTEGER_DEPTH);
+    assert(!task->accumulate || !task->bias);
+    (void)task;
+}
+
+/* quantize_u8 and gemm_u8: one digit; quantize_u8x2 and gemm_u8x2: two. Every vector tier quantises; products need more
+ * than a vector length, and have tiers of their own. */
+#define QUANTIZE_KERNEL_LIST(X)                                                                                        \
+    X(quantize_u8, (const quantize_task *task))                                                                        \
+    X(quantize_u8x2, (const quantize_task *task))
+
+#define INTEGER_GEMM_KERNEL_LIST(X)                                                                                    \
+    X(gemm_u8, (const integer_gemm_task *task))                                                                        \
+    X(gemm_u8x2, (const integer_gemm_task *task))
+
+#endif

@@ -1,0 +1,14 @@
+/* The activations of a configuration, row by row. SPDX-License-Identifier: MIT */
+#ifndef CORE_MODEL_ACTIVATION_H
+#define CORE_MODEL_ACTIVATION_H
+
+#include "core/kernels.h"
+#include "core/model/config.h"
+
+/* x[rows][columns] = f(x), row by row; nothing for ACTIVATION_NONE. */
+void activate_rows(const kernels *table, activation function, float *x, size_t ld, size_t rows, size_t columns);
+/* dy[rows][columns] = dy f'(x), both with the same stride. */
+void activate_rows_backward(const kernels *table, activation function, float *dy, const float *x, size_t ld,
+                            size_t rows, size_t columns);
+
+#endif

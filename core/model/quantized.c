@@ -1,0 +1,113 @@
+/* Integers in the order in which they are multiplied. SPDX-License-Identifier: MIT */
+#include "core/model/quantized.h"
+
+#include <math.h>
+
+void quantized_matrix_carve(packed_matrix *matrix, arena *memory, size_t outputs, size_t depth, size_t digits)
+{
+    size_t blocks = ceiling_divide(depth, packed_block_depth(depth)), panel_bytes = 0, bytes = 0;
+    *matrix = (packed_matrix){
+        .outputs = outputs,
+        .depth = depth,
+        .panel_count = ceiling_divide(outputs, PANEL),
+        .block_depth = packed_block_depth(depth),
+        .digits = digits,
+    };
+    size_t lanes = blocks * matrix->panel_count * PANEL;
+    if (!size_multiply(blocks * quantized_block_stride(matrix), digits * PANEL, &panel_bytes) ||
+        !size_multiply(panel_bytes, matrix->panel_count, &bytes))
+        memory->overflow = true;
+    matrix->integers = arena_take(memory, bytes, 1);
+    matrix->scales = arena_take(memory, lanes, sizeof *matrix->scales);
+    matrix->sums = arena_take(memory, lanes * digits, sizeof *matrix->sums);
+    matrix->factors = arena_take(memory, depth, sizeof *matrix->factors);
+    matrix->bias = arena_take(memory, matrix->panel_count * PANEL, sizeof *matrix->bias);
+}
+
+/* The largest |w| of one output's block, and a NaN if one of them is not finite. */
+static float largest_weight(const float *w, const float *factors, size_t depth, float *poison)
+{
+    float largest = 0;
+    *poison = 0;
+    for (size_t k = 0; k < depth; k++) {
+        float v = w[k] / factors[k];
+        *poison += v * 0.0f;
+        largest = fmaxf(largest, fabsf(v));
+    }
+    return largest;
+}
+
+/* One output of one block; lane: its place in the panel. */
+static void store_output(const packed_matrix *m, size_t start, size_t panel, size_t lane, const float *w)
+{
+    size_t depth = minimum(m->block_depth, m->depth - start), padded = quantized_block_depth(m, start);
+    size_t block = start / m->block_depth, at = (block * m->panel_count + panel) * PANEL;
+    int8_t *to = m->integers + (quantized_matrix_panel(m, start, panel) - m->integers) + lane * 4;
+    int32_t *sums = m->sums + at * m->digits + lane;
+    float poison, largest = largest_weight(w, m->factors + start, depth, &poison);
+    float inverse = largest >= 0x1p-100f && largest < INFINITY ? (m->digits == 1 ? 127.0f : 16256.0f) / largest : 0.0f;
+    m->scales[at + lane] = (inverse > 0 ? largest / 127.0f : 0.0f) + poison;
+    for (size_t k = 0; k < depth; k++) {
+        size_t place = k / 4 * (4 * PANEL) + k % 4;
+        float v = w[k] / m->factors[start + k] * inverse;
+        int32_t q = fabsf(v) < 0x1p15f ? (int32_t)rintf(v) : 0; /* the largest may be rounded to more than 16256 */
+        int32_t high = m->digits == 1 ? q : (q + 64 + 128 * 128) / 128 - 128; /* rounded down */
+        to[place] = (int8_t)high;
+        sums[0] += high;
+        if (m->digits == 1) continue;
+        to[padded * PANEL + place] = (int8_t)(q - 128 * high);
+        sums[PANEL] += high + q - 128 * high;
+    }
+}
+
+void quantized_matrix_store(const packed_matrix *matrix, size_t panel, const float *rows, size_t ld_rows)
+{
+    for (size_t start = 0; start < matrix->depth; start += matrix->block_depth)
+        for (size_t lane = 0; lane < PANEL; lane++)
+            store_output(matrix, start, panel, lane, rows + lane * ld_rows + start);
+}
+
+/* ------------------------------------------------------------------------------------------------------------- rows */
+
+static size_t block_count(const packed_matrix *matrix) { return ceiling_divide(matrix->depth, matrix->block_depth); }
+
+size_t quantized_rows_bytes(const packed_matrix *matrix, size_t rows)
+{
+    if (matrix->digits == 0) return 0;
+    size_t capacity = round_up(rows, DIGIT_TILE_ROWS);
+    return capacity * block_count(matrix) *
+           (quantized_block_stride(matrix) * matrix->digits + sizeof(float) + sizeof(int32_t));
+}
+
+quantized_rows quantized_rows_in(void *memory, const packed_matrix *matrix, size_t rows)
+{
+    size_t capacity = round_up(rows, DIGIT_TILE_ROWS), lanes = capacity * block_count(matrix);
+    quantized_rows to = {.digits = memory, .capacity = capacity, .block_stride = quantized_block_stride(matrix)};
+    to.plane_bytes = lanes * to.block_stride;
+    to.scales = (float *)(void *)(to.digits + to.plane_bytes * matrix->digits);
+    to.zeros = (int32_t *)(void *)(to.scales + lanes);
+    return to;
+}
+
+void quantized_rows_fill(const quantized_rows *to, const kernels *table, const packed_matrix *matrix, const float *x,
+                         size_t ldx, size_t first, size_t rows)
+{
+    for (size_t start = 0, block = 0; start < matrix->depth; start += matrix->block_depth, block++) {
+        quantize_task task = {
+            .rows = rows,
+            .depth = minimum(matrix->block_depth, matrix->depth - start),
+            .x = x + start,
+            .ldx = ldx,
+            .factor = matrix->factors + start,
+            .digits =
+                to->digits + block * to->capacity * to->block_stride + first * quantized_block_depth(matrix, start),
+            .plane_bytes = to->plane_bytes,
+            .scale = to->scales + block * to->capacity + first,
+            .zero = to->zeros + block * to->capacity + first,
+        };
+        if (matrix->digits == 1)
+            table->quantize_u8(&task);
+        else
+            table->quantize_u8x2(&task);
+    }
+}

@@ -1,0 +1,108 @@
+/* gemm_u8 and gemm_u8x2 for instruction sets that multiply quads of u8 by quads of s8 and add all four to a 32-bit lane:
+ * the register tiles of gemm_tmpl.h, with a quad of inputs in the place of one.
+ *
+ * Of two digits a tile keeps two sums, high and mixed, and makes three products of every pair of quads.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef SIMD_TMPL_INTEGER_DOT_TMPL_H
+#define SIMD_TMPL_INTEGER_DOT_TMPL_H
+
+enum { QUAD_BYTES = 4, QUADS = DIGIT_TILE_INPUTS / QUAD_BYTES, PANEL_QUAD_BYTES = QUAD_BYTES * PANEL };
+
+/* x[row][vector of outputs][sum] += 64 inputs, at a (its low digits at a + a_plane) and b (at b + b_plane). */
+VF void dot_inputs(const int digits, const int rows, const int panels, vi x[INTEGER_MAX_ROWS][INTEGER_MAX_VECTORS][2],
+                   const uint8_t *a, size_t a_plane, const int8_t *b, size_t b_plane, size_t b_panel)
+{
+    UNROLL_DEPTH for (int q = 0; q < QUADS; q++) {
+        vi y[INTEGER_MAX_VECTORS], z[INTEGER_MAX_VECTORS];
+        UNROLL for (int v = 0; v < panels * VECTORS; v++) {
+            const int8_t *at = b + (size_t)(v / VECTORS) * b_panel + q * PANEL_QUAD_BYTES + v % VECTORS * VF_LANES * QUAD_BYTES;
+            y[v] = vi_load_bytes(at);
+            if (digits == 2) z[v] = vi_load_bytes(at + b_plane);
+        }
+        UNROLL for (int i = 0; i < rows; i++) {
+            const vi s = vi_broadcast_quad(a + i * DIGIT_TILE_INPUTS + q * QUAD_BYTES);
+            UNROLL for (int v = 0; v < panels * VECTORS; v++) {
+                x[i][v][0] = vi_dot(x[i][v][0], s, y[v]);
+                if (digits == 2) x[i][v][1] = vi_dot(x[i][v][1], s, z[v]);
+            }
+            if (digits == 1) continue;
+            const vi low = vi_broadcast_quad(a + a_plane + i * DIGIT_TILE_INPUTS + q * QUAD_BYTES);
+            UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v][1] = vi_dot(x[i][v][1], low, y[v]);
+        }
+    }
+}
+
+VF void dot_tile(const int digits, const int rows, const int panels, const integer_gemm_task *task, size_t row, size_t panel,
+                 integer_fetch *fetch)
+{
+    const size_t b_plane = task->depth * PANEL, b_panel = b_plane * (size_t)digits;
+    const uint8_t *a = task->a + digit_at(task->depth, row, 0);
+    const int8_t *b = task->b + panel * b_panel;
+    vi x[INTEGER_MAX_ROWS][INTEGER_MAX_VECTORS][2];
+    UNROLL for (int i = 0; i < rows; i++)
+        UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v][0] = x[i][v][1] = vi_set1(0);
+    for (size_t k = 0; k < task->depth; k += DIGIT_TILE_INPUTS) {
+        integer_fetch_step(fetch);
+        dot_inputs(digits, rows, panels, x, a + k * DIGIT_TILE_ROWS, task->a_plane_bytes, b + k * PANEL, b_plane, b_panel);
+    }
+    float tile[INTEGER_MAX_ROWS * INTEGER_MAX_VECTORS * VF_LANES];
+    UNROLL for (int i = 0; i < rows; i++)
+        UNROLL for (int v = 0; v < panels * VECTORS; v++)
+            vf_store(tile + (i * panels * VECTORS + v) * VF_LANES,
+                     integer_value(digits, false, task, row + (size_t)i, panel + (size_t)(v / VECTORS), v % VECTORS, x[i][v]));
+    integer_finish(rows, panels, task, row, panel, tile);
+}
+
+#define DOT_CASE(n)                                                                                                    \
+    case n:                                                                                                            \
+        if (n <= INTEGER_ROWS(digits, panels)) dot_tile(digits, n, panels, task, row, panel, &fetch);                  \
+        break;
+
+/* All rows against `panels` panels. A tile of 16 rows is cut into balanced groups: (16 = 8 + 8, 11 = 6 + 5). */
+VF void dot_panels(const int digits, const int panels, const integer_gemm_task *task, size_t panel)
+{
+    const size_t most = INTEGER_ROWS(digits, panels), full = (DIGIT_TILE_ROWS + most - 1) / most;
+    const size_t rest = task->rows % DIGIT_TILE_ROWS, groups = task->rows / DIGIT_TILE_ROWS * full + (rest + most - 1) / most;
+    integer_fetch fetch =
+        integer_fetch_of(digits, task, panel, (size_t)panels, groups * (task->depth / DIGIT_TILE_INPUTS));
+    for (size_t first = 0; first < task->rows; first += DIGIT_TILE_ROWS) {
+        const size_t here = task->rows - first < DIGIT_TILE_ROWS ? task->rows - first : DIGIT_TILE_ROWS;
+        const size_t parts = (here + most - 1) / most;
+        for (size_t part = 0, row = first; part < parts; part++) {
+            const size_t end = first + here * (part + 1) / parts;
+            switch (end - row) {
+                DOT_CASE(1) DOT_CASE(2) DOT_CASE(3) DOT_CASE(4) DOT_CASE(5) DOT_CASE(6)
+#if INTEGER_MAX_ROWS > 6
+                DOT_CASE(7) DOT_CASE(8)
+#endif
+            }
+            row = end;
+        }
+    }
+}
+
+VF void dot_all(const int digits, const integer_gemm_task *task)
+{
+    integer_gemm_task_assert(task);
+    for (size_t panel = 0; panel < task->panels;) {
+        const size_t left = task->panels - panel, most = INTEGER_PANELS(digits), here = left < most ? left : most;
+        switch (here) {
+        case 1: dot_panels(digits, 1, task, panel); break;
+#if INTEGER_PANELS(1) > 1
+        case 2: dot_panels(digits, 2, task, panel); break;
+#endif
+#if INTEGER_PANELS(1) > 2
+        case 3:
+            if (digits == 1) dot_panels(digits, 3, task, panel);
+            break;
+#endif
+        }
+        panel += here;
+    }
+}
+
+static void VF_NAME(gemm_u8)(const integer_gemm_task *task) { dot_all(1, task); }
+static void VF_NAME(gemm_u8x2)(const integer_gemm_task *task) { dot_all(2, task); }
+
+#endif

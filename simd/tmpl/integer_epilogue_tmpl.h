@@ -1,0 +1,65 @@
+/* What products of integers share: the way from sums to float32, and fetching the panels that come next.
+ * SPDX-License-Identifier: MIT */
+#ifndef SIMD_TMPL_INTEGER_EPILOGUE_TMPL_H
+#define SIMD_TMPL_INTEGER_EPILOGUE_TMPL_H
+
+/* Sums of one row and vector of outputs, as core/integer_kernels.h makes a float of them. sums: the digit products, of
+ * two digits high and mixed. centered: one digit, and the zero point is taken off already. */
+VF vf integer_value(const int digits, const bool centered, const integer_gemm_task *task, size_t row, size_t panel, int v,
+                    const vi *sums)
+{
+    const int32_t *b_sum = task->b_sum + panel * (size_t)digits * PANEL + (size_t)v * VF_LANES;
+    if (digits == 1)
+        return vf_from_int(centered ? sums[0] : vi_sub(sums[0], vi_mul(vi_set1(task->a_zero[row]), vi_load(b_sum))));
+    const vi high = centered ? sums[0] : vi_sub(sums[0], vi_shift_left7(vi_load(b_sum)));
+    const vi mixed = centered ? sums[1] : vi_sub(sums[1], vi_shift_left7(vi_load(b_sum + PANEL)));
+    return vf_fma(vf_from_int(mixed), vf_set1(0x1p-7f), vf_from_int(high));
+}
+
+/* From x (values, before the scales) to C, for `rows` rows and `panels` panels; tile [rows][panels][16]. */
+VF void integer_finish(const int rows, const int panels, const integer_gemm_task *task, size_t row, size_t panel, float *tile)
+{
+    UNROLL for (int i = 0; i < rows; i++) {
+        const vf a_scale = vf_broadcast(task->a_scale + row + (size_t)i);
+        UNROLL for (int v = 0; v < panels * VECTORS; v++) {
+            const size_t p = panel + (size_t)(v / VECTORS), lane = (size_t)(v % VECTORS) * VF_LANES;
+            const float *c = task->c + (row + (size_t)i) * task->ldc + p * task->c_panel_stride + lane;
+            float *x = tile + (i * panels * VECTORS + v) * VF_LANES;
+            const vf start = task->accumulate ? vf_load(c) : task->bias ? vf_load(task->bias + p * PANEL + lane) : vf_zero();
+            vf_store(x, vf_fma(vf_load(x), vf_mul(a_scale, vf_load(task->b_scale + p * PANEL + lane)), start));
+        }
+    }
+    if (task->gelu) VF_NAME(gelu_values)(tile, (size_t)(rows * panels * PANEL));
+    UNROLL for (int i = 0; i < rows; i++)
+        UNROLL for (int v = 0; v < panels * VECTORS; v++) {
+            const size_t p = panel + (size_t)(v / VECTORS), lane = (size_t)(v % VECTORS) * VF_LANES;
+            vf y = vf_load(tile + (i * panels * VECTORS + v) * VF_LANES);
+            if (task->residual)
+                y = vf_add(y, vf_load(task->residual + (row + (size_t)i) * task->ld_residual +
+                                      p * task->residual_panel_stride + lane));
+            vf_store(task->c + (row + (size_t)i) * task->ldc + p * task->c_panel_stride + lane, y);
+        }
+}
+
+/* While `panels` panels from `panel` on are multiplied in `steps` steps, the bytes behind them go to L2. */
+typedef struct integer_fetch {
+    const char *at;
+    size_t requests, step; /* every step */
+} integer_fetch;
+
+VF integer_fetch integer_fetch_of(const int digits, const integer_gemm_task *task, size_t panel, size_t panels, size_t steps)
+{
+    enum { LINE = 64 };
+    const size_t panel_bytes = task->depth * PANEL * (size_t)digits, behind = panel + panels;
+    const char *next = behind < task->panels ? (const char *)task->b + behind * panel_bytes : task->next;
+    if (!task->next || steps == 0) return (integer_fetch){0};
+    const size_t bytes = panel_bytes * panels / steps, requests = (bytes + LINE - 1) / LINE;
+    return (integer_fetch){next, requests, requests ? bytes / requests : 0};
+}
+
+VF void integer_fetch_step(integer_fetch *fetch)
+{
+    for (size_t r = 0; r < fetch->requests; r++, fetch->at += fetch->step) vf_prefetch_l2(fetch->at);
+}
+
+#endif
