@@ -9,6 +9,7 @@
 #include "core/base/status.h"
 #include "core/dispatch.h"
 #include "check/verify_rounds.h"
+#include "check/verify_integer.h"
 #include "check/verify_training.h"
 
 static void round_gemm(verify_rounds *k)
@@ -238,6 +239,11 @@ static const struct {
     {"softmax_backward_f32", round_softmax_backward, 8},
     {"fold_runs_f32", round_fold_runs, (COLUMNS + 1) / 2.0},
     {"adam_f32", round_adam, 8},
+    {"dropout_f32", round_dropout, 0.501},
+    {"quantize_u8", round_quantize_u8, 1.001},
+    {"quantize_u8x2", round_quantize_u8x2, 1.001},
+    {"gemm_u8", round_gemm_u8, 2.5},
+    {"gemm_u8x2", round_gemm_u8x2, 2.5},
 };
 
 static deberta_status allocate(verify_rounds *k, deberta_error *err)

@@ -413,3 +413,37 @@ void round_adam(verify_rounds *k)
         }
     }
 }
+
+/* What is dropped is 0, the rest a product: which of both, all tiers must agree on. */
+void round_dropout(verify_rounds *k)
+{
+    enum { MOST_ROWS = 12 };
+    const size_t rows = rounds_size(k, MOST_ROWS), n = rounds_size(k, 300);
+    dropout_row of[MOST_ROWS];
+    for (size_t i = 0; i < rows; i++)
+        of[i] = (dropout_row){(uint32_t)rounds_below(k, 1000), (uint32_t)i, (uint32_t)rounds_below(k, 50)};
+    rounds_start(k, rows * n);
+    rounds_keep(k, k->a, rows * n);
+    const uint32_t seed = (uint32_t)rounds_below(k, 1000);
+    EACH_TIER(t)
+    {
+        const dropout_task task = {.rows = rows,
+                                   .n = n,
+                                   .x = k->out[t],
+                                   .ldx = n,
+                                   .of = of,
+                                   .seed = seed,
+                                   .step = 3,
+                                   .threshold = UINT32_MAX / 10,
+                                   .scale = 1 / 0.9f};
+        k->tables[t].dropout_f32(&task);
+    }
+    rounds_compare(k, rows * n);
+    for (size_t e = 0; e < rows * n; e++) {
+        const bool dropped = k->out[DEBERTA_ISA_SCALAR][e] == 0;
+        const double want = dropped ? 0 : (double)k->a[e] * (double)(1 / 0.9f);
+        EACH_TIER(t)
+        verify_errors_add(&k->errors[t], TESTED(t, e), want, FLT_EPSILON * fabs(want) + FLT_TRUE_MIN, "value %zu", e,
+                          0);
+    }
+}

@@ -12,5 +12,6 @@ void round_activate_backward(verify_rounds *k);
 void round_softmax_backward(verify_rounds *k);
 void round_fold_runs(verify_rounds *k);
 void round_adam(verify_rounds *k);
+void round_dropout(verify_rounds *k);
 
 #endif

@@ -72,7 +72,9 @@ static void say_precision(result *r, deberta_isa isa, deberta_precision precisio
     for (size_t k = 0; (name = deberta_kernel_name(isa, k, &from)) && strcmp(name, wanted) != 0;) k++;
     const bool bytes = strcmp(from, "avx2") != 0 && strncmp(from, "scalar", 6) != 0;
     result_say(r, "  precision         %s, multiplied by %s%s", deberta_precision_name(precision), from,
-               bytes ? "" : precision == DEBERTA_PRECISION_INT8 ? " through 16 bits" : ": no faster than float32 here");
+               bytes                                 ? ""
+               : precision == DEBERTA_PRECISION_INT8 ? " through 16 bits"
+                                                     : ": no faster than float32 here");
 }
 
 static const char *const packed_states[] = {
@@ -118,7 +120,8 @@ static void add_model(result *r, const common_options *options, const deberta_mo
              info->has_p2c ? "p2c" : "");
     format_bytes(memory, (double)info->memory_bytes);
     json_t *model = json_pack(
-        "{s:o, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:s, s:s}",
+        "{s:o, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:s, s:b, s:b, s:I, s:I, s:I, s:I, s:s, "
+        "s:s}",
         "name", json_clean_text(info->name), "version", info->version, "layers", (json_int_t)info->layers,
         "hidden_size", (json_int_t)info->hidden_size, "heads", (json_int_t)info->heads, "head_size",
         (json_int_t)info->head_size, "intermediate_size", (json_int_t)info->intermediate_size, "embedding_size",

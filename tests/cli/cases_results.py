@@ -70,7 +70,7 @@ def compare_case(case, extra=()):
         bench.fine("encode", folder, "--input", os.path.join(folder, "expected.safetensors"), "--hidden", "all", "--attention", "all",
                    "--components", "all", "--logits", "--reference", reference, "-o", "out.safetensors", *extra)
         found, metadata = read_tensors(bench.path("out.safetensors"))
-        assert sorted(metadata) == ["isa", "model", "reference", "version"], metadata
+        assert sorted(metadata) == ["isa", "model", "precision", "reference", "version"], metadata
         assert metadata["reference"] == reference, metadata
         ids = expected["input_ids"]
         batch, columns = ids.shape
@@ -220,7 +220,7 @@ def encode_is_verified(bench):
     wanted = ["--hidden", "all", "--attention", "all", "--components", "all", "--logits", "--ablate", "c2p@0:1", "--ablate", "p2c=mean@0"]
     bench.fine("encode", model, "--input", "in.json", *wanted, "-o", "a.safetensors")
     tensors, metadata = read_tensors(bench.path("a.safetensors"))
-    assert metadata["ablate"] == "c2p@0:1,p2c=mean@0" and set(metadata) == {"ablate", "isa", "model", "reference", "version"}, metadata
+    assert metadata["ablate"] == "c2p@0:1,p2c=mean@0" and set(metadata) == {"ablate", "isa", "model", "precision", "reference", "version"}, metadata
     assert list(tensors["position_ids"].values) == [0, 0, 0, 0, 0, 9, 8, 7, 0, 0, 0, 0], tensors["position_ids"].values
     bench.fine("verify", model, "--against", "a.safetensors", "--ablate", metadata["ablate"])
     assert bench.run("verify", model, "--against", "a.safetensors").code == 1, "without the interventions the numbers are others"
