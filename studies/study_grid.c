@@ -4,17 +4,25 @@
 #include "studies/study_losses.h"
 
 /* As tools/train_grid.py names them; in this order in tables and bars: two ways of absolute positions for each set of
- * terms, then BERT's. */
+ * terms, then BERT's; then controls, which a file may lack, in the table alone. */
 static const struct {
     const char *cell, *terms, *positions;
 } cells[] = {
-    {"c2c/none@64", "c2c", "none"},          {"c2c/emd@64", "c2c", "decoder"},
-    {"c2c+c2p/none@64", "c2c c2p", "none"},  {"c2c+c2p/emd@64", "c2c c2p", "decoder"},
-    {"c2c+p2c/none@64", "c2c p2c", "none"},  {"c2c+p2c/emd@64", "c2c p2c", "decoder"},
-    {"full/none@64", "c2c c2p p2c", "none"}, {"full/emd@64", "c2c c2p p2c", "decoder"},
+    {"c2c/none@64", "c2c", "none"},
+    {"c2c/emd@64", "c2c", "decoder"},
+    {"c2c+c2p/none@64", "c2c c2p", "none"},
+    {"c2c+c2p/emd@64", "c2c c2p", "decoder"},
+    {"c2c+p2c/none@64", "c2c p2c", "none"},
+    {"c2c+p2c/emd@64", "c2c p2c", "decoder"},
+    {"full/none@64", "c2c c2p p2c", "none"},
+    {"full/emd@64", "c2c c2p p2c", "decoder"},
     {"input/none@64", "c2c", "input"},
+    {"full/input@64", "c2c c2p p2c", "input"},
+    {"full/level@64", "c2c c2p p2c", "decoder without them"},
+    {"full+p2p/none@64", "c2c c2p p2c p2p", "none"},
+    {"full-ji/none@64", "c2c c2p p2c(j-i)", "none"},
 };
-enum { CELLS = sizeof cells / sizeof *cells, FULL_EMD = 7, BERT = 8 };
+enum { CELLS = sizeof cells / sizeof *cells, FULL_EMD = 7, BERT = 8, CONTROLS = BERT + 1 };
 
 static const result_column columns[] = {STUDY_TEXT_COLUMN("terms"),
                                         STUDY_TEXT_COLUMN("absolute positions"),
@@ -58,7 +66,7 @@ static void fill_chart(study *s, const bootstrap_interval losses[CELLS])
     for (size_t k = 0; k < BERT; k += 2) chart_add_category(&s->chart, cells[k].terms);
     for (size_t way = 0; way < 3; way++) {
         chart_add_series(&s->chart, (chart_series){.name = ways[way], .kind = CHART_BARS});
-        for (size_t k = way < 2 ? way : BERT; k < (way < 2 ? (size_t)BERT : (size_t)CELLS); k += 2)
+        for (size_t k = way < 2 ? way : BERT; k < (way < 2 ? (size_t)BERT : (size_t)CONTROLS); k += 2)
             study_add_point(s, k == BERT ? 0 : (double)(k / 2), &losses[k]);
     }
     s->chart.panel_height = 55;
@@ -71,10 +79,13 @@ static deberta_status work(study *base, deberta_error *err)
     const loss_cell *found[CELLS];
     bootstrap_interval losses[CELLS];
     DEBERTA_TRY(loss_study_read(s, err));
-    for (size_t k = 0; k < CELLS; k++) DEBERTA_TRY(loss_study_find(s, cells[k].cell, &found[k], err));
+    for (size_t k = 0; k < CONTROLS; k++) DEBERTA_TRY(loss_study_find(s, cells[k].cell, &found[k], err));
+    for (size_t k = CONTROLS; k < CELLS; k++)
+        if (loss_study_find(s, cells[k].cell, &found[k], NULL) != DEBERTA_OK) found[k] = NULL;
     result_table *table = study_add_table(base, "cells", "Held-out loss of masked characters (nats)", columns);
     study_set_data(base, data_columns);
-    for (size_t k = 0; k < CELLS; k++) add_cell(s, table, k, found, &losses[k]);
+    for (size_t k = 0; k < CELLS; k++)
+        if (found[k]) add_cell(s, table, k, found, &losses[k]);
     loss_study_note(s, found[0]->seeds);
     fill_chart(base, losses);
     return DEBERTA_OK;

@@ -86,8 +86,9 @@ class LeanDeberta(nn.Module):
 
     `config` is the dictionary of config.json: relative attention with c2p, p2c or both (through shared keys and a
     normalised relative table, log buckets or clipped distances) or none, absolute positions at the input or not. Two
-    keys are this file's own: enhanced_mask_decoder (default: with relative attention) and scaled_start (default:
-    without it)."""
+    keys are this file's own: enhanced_mask_decoder (default: with relative attention), scaled_start (default: without
+    it) and, for controls, decoder_positions (false: the decoder's two passes without absolute positions), p2p (true: a
+    term PQ[row(i - j)] PK[row(i - j)] besides the others) and p2c_from_query (true: p2c reads row(j - i))."""
 
     def __init__(self, config, labels):
         super().__init__()
@@ -98,7 +99,8 @@ class LeanDeberta(nn.Module):
         self.disentangled = config["relative_attention"]
         self.terms = [term for term in ("c2p", "p2c") if self.disentangled and term in config["pos_att_type"]]
         self.emd = config.get("enhanced_mask_decoder", self.disentangled)
-        self.scale = math.sqrt(self.head_size * (1 + len(self.terms)))
+        self.p2p, self.p2c_from_query = config.get("p2p", False), config.get("p2c_from_query", False)
+        self.scale = math.sqrt(self.head_size * (1 + len(self.terms) + self.p2p))
 
         def norm():
             return nn.LayerNorm(h, eps)
@@ -192,14 +194,28 @@ class LeanDeberta(nn.Module):
             product = torch.baddbmm(bias.flatten(0, 1), query, key, alpha=1 / self.scale)
         return product.view(heads, batch, rows, key.shape[2])
 
+    def key_rows(self, n):
+        """On the key side c counts i - j + n - 1, so the rows come in the opposite order."""
+        rows = self.distance_rows(n)
+        return rows if self.p2c_from_query else rows.flip(0)
+
+    def position_pairs(self, position_key, position_query, index):
+        """p2p of the pairs that read the rows `index`, [head, ...]: both factors are divided by the scale already."""
+        return ((position_key * position_query).sum(-1) * self.scale)[:, index]
+
     def position_bias(self, query, key, position_key, position_query, rows):
-        # On the key side c counts i - j + n - 1, so the rows come in the opposite order.
+        n = query.shape[2]
         if self.terms == ["c2p"]:
-            return Skew.apply(self.strip(query, position_key[:, rows]))
-        if self.terms == ["p2c"]:
-            return Skew.apply(self.strip(key, position_query[:, rows.flip(0)])).transpose(-1, -2)
-        return SkewedSum.apply(self.strip(query, position_key[:, rows]),
-                               self.strip(key, position_query[:, rows.flip(0)]))
+            bias = Skew.apply(self.strip(query, position_key[:, rows]))
+        elif self.terms == ["p2c"]:
+            bias = Skew.apply(self.strip(key, position_query[:, self.key_rows(n)])).transpose(-1, -2)
+        else:
+            bias = SkewedSum.apply(self.strip(query, position_key[:, rows]),
+                                   self.strip(key, position_query[:, self.key_rows(n)]))
+        if self.p2p:
+            index = rows[torch.arange(n) - torch.arange(n)[:, None] + n - 1]
+            bias = bias + self.position_pairs(position_key, position_query, index)[:, None]
+        return bias
 
     def full_layer(self, layer, x, table):
         weights, n = layer.attention.self, x.shape[1]
@@ -239,14 +255,15 @@ class LeanDeberta(nn.Module):
         rows = torch.cat([rows, rows.new_zeros(len(rows), 1)], 1)
         queries = states.gather(1, rows[..., None].expand(-1, -1, states.shape[-1]))
         if self.emd:
-            positions = self.deberta.embeddings.position_embeddings.weight[rows[:, :m]].to(dtype)
-            queries = queries + F.pad(positions, (0, 0, 0, 1))
+            if self.config.get("decoder_positions", True):
+                positions = self.deberta.embeddings.position_embeddings.weight[rows[:, :m]].to(dtype)
+                queries = queries + F.pad(positions, (0, 0, 0, 1))
         if self.disentangled:
             position_key, position_query = self.project_table(layer, self.relative_table(n, dtype))
             index = self.distance_rows(n)[torch.arange(n) - rows[..., None] + n - 1].expand(self.heads, -1, -1, -1)
             from_keys = None
             if "p2c" in self.terms:
-                from_keys = Skew.apply(self.strip(key, position_query[:, self.distance_rows(n).flip(0)]))
+                from_keys = Skew.apply(self.strip(key, position_query[:, self.key_rows(n)]))
                 from_keys = from_keys.transpose(-1, -2).gather(2, rows[None, :, :, None].expand(self.heads, -1, -1, n))
 
         def bias_of(query):
@@ -257,6 +274,8 @@ class LeanDeberta(nn.Module):
                 terms.append(self.strip(query, position_key).gather(-1, index[:, :, :count]))
             if "p2c" in self.terms:
                 terms.append(from_keys[:, :, :count])
+            if self.p2p:
+                terms.append(self.position_pairs(position_key, position_query, index[0, :, :count]))
             return sum(terms[1:], terms[0]) if terms else None
 
         def one_pass(queries):

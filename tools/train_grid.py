@@ -46,6 +46,9 @@ Study = collections.namedtuple("Study", "length short steps seeds texts text_len
 GRID = Study(64, ((200, 16), (400, 32)), 800, 3, 600, 64)
 CLIPPING = Study(128, (), 400, 2, 40, 512)
 TERMS = {"c2c": [], "c2c+c2p": ["c2p"], "c2c+p2c": ["p2c"], "full": ["c2p", "p2c"]}
+CONTROLS = {"full/input": {"position_biased_input": True},
+            "full/level": {"enhanced_mask_decoder": True, "decoder_positions": False},
+            "full+p2p/none": {"p2p": True}, "full-ji/none": {"p2c_from_query": True}}
 DISTANCES = (2, 8, 32, 128)
 
 
@@ -53,12 +56,16 @@ DISTANCES = (2, 8, 32, 128)
 
 
 def grid_models():
-    """Every combination of terms with and without the Enhanced Mask Decoder, and positions at the input as in BERT."""
+    """Every combination of terms with and without the Enhanced Mask Decoder, and positions at the input as in BERT;
+    then controls of both terms: absolute positions at the input, the decoder's computation without its positions, a
+    position-to-position term, and p2c that reads the row of j - i."""
     for seed in range(1, GRID.seeds + 1):
         yield f"input/none#{seed}", seed, configuration([], GRID.length, GRID.length, False, True)
         for name, terms in TERMS.items():
             for decoder in ("none", "emd"):
                 yield f"{name}/{decoder}#{seed}", seed, configuration(terms, GRID.length, GRID.length, decoder == "emd")
+        for name, settings in CONTROLS.items():
+            yield f"{name}#{seed}", seed, configuration(TERMS["full"], GRID.length, GRID.length, False) | settings
 
 
 def clipping_models():

@@ -217,6 +217,10 @@ def test_losses_grid(bench):
         equal((row["value"], row["low"], row["high"], row["seeds"]), (k, k, k, 2))
     if has_figures(bench):
         run(bench, "study", "grid", path, "-o", "g.svg")
+    write(path, [f"{cell}@64#1" for cell in [*CELLS, "full/level", "full-ji/none"]])  # controls: those that the file has
+    added = [row for row in table_of(bench, "grid", path) if not row["against"]][len(CELLS):]
+    equal([(row["terms"], row["positions"], round(row["value"], 3)) for row in added],
+          [("c2c c2p p2c", "decoder without them", 10.495), ("c2c c2p p2c(j-i)", "none", 11.495)])
 
 
 def test_losses_clipping(bench):
