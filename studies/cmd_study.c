@@ -6,8 +6,8 @@
 #include "command/text_output.h"
 #include "studies/studies.h"
 
-#define STUDY_COMMAND(name) &study_##name,
-static const command *const studies[] = {STUDY_EACH(STUDY_COMMAND) NULL};
+#define COMMAND_OF(name) &study_##name.command,
+static const command *const studies[] = {STUDY_EACH(COMMAND_OF) NULL};
 
 static int print_list(const common_options *options)
 {

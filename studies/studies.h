@@ -3,11 +3,11 @@
 #ifndef STUDIES_STUDIES_H
 #define STUDIES_STUDIES_H
 
-#include "command/options.h"
+#include "studies/study.h"
 #include "studies/study_list.h"
 
 extern const command command_study; /* lists them */
-#define STUDY_DECLARE(name) extern const command study_##name;
+#define STUDY_DECLARE(name) extern const study_kind study_##name;
 STUDY_EACH(STUDY_DECLARE)
 
 #endif

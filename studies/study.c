@@ -193,20 +193,21 @@ static int open_sentences(study *s)
     return status;
 }
 
-int study_run(const common_options *options, const study_plan *plan)
+int study_run(const common_options *options)
 {
-    study *s = options_take(options, 1, plan->size);
+    const study_kind *kind = (const study_kind *)options->command;
+    study *s = options_take(options, 1, kind->size);
     result_format format;
     deberta_error error = {0};
     s->options = options;
     if (!check_options(options, &format)) return EXIT_USAGE;
-    int code = plan->of_sentences ? open_sentences(s) : EXIT_OK;
-    if (code == EXIT_OK && plan->open) code = plan->open(s);
-    if (code == EXIT_OK) code = plan->work(s, &error) == DEBERTA_OK ? finish(s, format) : say_error(options, &error);
-    if (plan->close) plan->close(s);
+    int code = kind->of_sentences ? open_sentences(s) : EXIT_OK;
+    if (code == EXIT_OK && kind->open) code = kind->open(s);
+    if (code == EXIT_OK) code = kind->work(s, &error) == DEBERTA_OK ? finish(s, format) : say_error(options, &error);
+    if (kind->close) kind->close(s);
     chart_columns_free(&s->chart);
     result_free(&s->tables);
     for (size_t k = 1; k < s->model_count; k++) deberta_model_free(&s->models[k].model); /* the first is the texts' */
-    if (plan->of_sentences) study_texts_close(&s->texts);
+    if (kind->of_sentences) study_texts_close(&s->texts);
     return code;
 }

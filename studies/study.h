@@ -2,7 +2,7 @@
  *
  * A study prints short tables for people (--format table, md), all of what it found as JSON (--format json, --json), or
  * its data, one row an observation, as CSV (--format csv). --data writes the same CSV into a file, -o draws the figure.
- * A study is a struct that begins with a `study`, and a study_plan; it fills tables, data, chart and note, opens no
+ * A study is a struct that begins with a `study`, and a study_kind; it fills tables, data, chart and note, opens no
  * file and knows no format. Its memory comes from options_take. What fails for want of memory alone ends the program,
  * as that does: nothing is written before all is known.
  *
@@ -49,16 +49,18 @@ typedef struct study {
     figure_style style; /* of the chart */
 } study;
 
-typedef struct study_plan {
+/* A study of the program: its command, and what it does. */
+typedef struct study_kind {
+    command command;                                  /* STUDY_COMMAND */
     size_t size;                                      /* of the study's struct, which begins with zeros */
     bool of_sentences;                                /* the models and texts of the command line are opened */
     int (*open)(study *);                             /* EXIT_OK or an exit code, after saying why; NULL: none */
     deberta_status (*work)(study *, deberta_error *); /* measures, fills tables and figure */
     void (*close)(study *);                           /* also after a failure; NULL: none */
-} study_plan;
+} study_kind;
 
-/* Checks the options, opens, works, draws, writes, prints, closes. */
-int study_run(const common_options *options, const study_plan *plan);
+/* Runs the kind that has this command: checks the options, opens, works, draws, writes, prints, closes. */
+int study_run(const common_options *options);
 
 /* sum of parts / sum of wholes over `count` units, as bootstrap_ratio, drawn with --seed. */
 bootstrap_interval study_ratio(const study *s, const double *parts, const double *wholes, size_t count);
@@ -99,6 +101,17 @@ void study_cell_interval(result_table *data, const bootstrap_interval *found);
 /* A point of the chart's last series with its interval. */
 void study_add_point(study *s, double x, const bootstrap_interval *found);
 
+/* Options: the table `options` of the file, which fills an S; then .summary, .example, .claims. */
+#define STUDY_COMMAND(word, arguments_, least, most, S, ...)                                                           \
+    .command = {.name = "study " word,                                                                                 \
+                .arguments = arguments_,                                                                               \
+                .min_arguments = least,                                                                                \
+                .max_arguments = most,                                                                                 \
+                .options = options,                                                                                    \
+                .size = sizeof(S),                                                                                     \
+                .most_outputs = STUDY_MOST_OUTPUTS,                                                                    \
+                .run = study_run,                                                                                      \
+                __VA_ARGS__}
 #define STUDY_OPTIONS                                                                                                  \
     {"format",                                                                                                         \
      0,                                                                                                                \

@@ -5,7 +5,6 @@
 #include "analysis/ablation_effect.h"
 #include "command/progress.h"
 #include "studies/studies.h"
-#include "studies/study.h"
 
 enum { BATCH_TOKENS = 2048 };
 static const char *const term_names[ATTENTION_TERMS] = {"c2c", "c2p", "p2c"};
@@ -285,13 +284,6 @@ static void close_measures(study *base)
     masked_texts_free(&s->masked);
 }
 
-static int run(const common_options *options)
-{
-    return study_run(
-        options,
-        &(const study_plan){.size = sizeof(ablate_study), .of_sentences = true, .work = work, .close = close_measures});
-}
-
 static const option options[] = {
     STUDY_TEXTS_OPTIONS,
     ABLATE_OPTION,
@@ -305,18 +297,16 @@ static const option options[] = {
     {.name = NULL},
 };
 
-const command study_ablate = {
-    .name = "study ablate",
-    .summary = "what each term of each head is worth to the masked-LM loss",
-    .arguments = "MODEL",
-    .min_arguments = 1,
-    .max_arguments = 1,
-    .options = options,
-    .size = sizeof(ablate_options),
-    .most_outputs = STUDY_MOST_OUTPUTS,
-    .example =
-        "  deberta study ablate models/demo --file docs/studies/data/sentences.txt -o effects.png\n"
-        "  deberta study ablate models/demo --file docs/studies/data/sentences.txt --kind mean --data effects.csv\n",
-    .run = run,
-    .claims = "position information fades in deeper layers; a term's share of the scores says what it is worth",
+const study_kind study_ablate = {
+    STUDY_COMMAND(
+        "ablate", "MODEL", 1, 1, ablate_options,
+        .summary = "what each term of each head is worth to the masked-LM loss",
+        .example = "  deberta study ablate models/demo --file docs/studies/data/sentences.txt -o effects.png\n"
+                   "  deberta study ablate models/demo --file docs/studies/data/sentences.txt --kind mean --data "
+                   "effects.csv\n",
+        .claims = "position information fades in deeper layers; a term's share of the scores says what it is worth"),
+    .size = sizeof(ablate_study),
+    .of_sentences = true,
+    .work = work,
+    .close = close_measures,
 };

@@ -7,7 +7,6 @@
 
 #include "core/base/byte_order_mark.h"
 #include "studies/studies.h"
-#include "studies/study.h"
 
 enum { FIELDS = 6, MOST_NAMES = 64, MOST_RESULTS = 4096, FEWEST_BARS = 3, LOWEST = 50 };
 static const char *const field_names[FIELDS] = {"benchmark", "metric", "model", "value", "verified", "source"};
@@ -249,26 +248,16 @@ static deberta_status work(study *base, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static int run(const common_options *options)
-{
-    return study_run(options, &(const study_plan){.size = sizeof(benchmarks_study), .work = work});
-}
-
 static const option options[] = {
     STUDY_OPTIONS,
     {.name = NULL},
 };
 
-const command study_benchmarks = {
-    .name = "study benchmarks",
-    .summary = "published results with their sources, and whether quoted numbers are among them",
-    .arguments = "FILE.csv",
-    .min_arguments = 1,
-    .max_arguments = 1,
-    .options = options,
-    .size = sizeof(study_options),
-    .most_outputs = STUDY_MOST_OUTPUTS,
-    .example = "  deberta study benchmarks docs/studies/data/benchmarks.csv -o benchmarks.pdf\n",
-    .run = run,
-    .claims = "SuperGLUE 89.9 against human 89.8; MNLI 91.1; SQuAD 2.0 95.5 F1",
+const study_kind study_benchmarks = {
+    STUDY_COMMAND("benchmarks", "FILE.csv", 1, 1, study_options,
+                  .summary = "published results with their sources, and whether quoted numbers are among them",
+                  .example = "  deberta study benchmarks docs/studies/data/benchmarks.csv -o benchmarks.pdf\n",
+                  .claims = "SuperGLUE 89.9 against human 89.8; MNLI 91.1; SQuAD 2.0 95.5 F1"),
+    .size = sizeof(benchmarks_study),
+    .work = work,
 };

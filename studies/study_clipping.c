@@ -141,27 +141,18 @@ static deberta_status work(study *base, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static int run(const common_options *options)
-{
-    return study_run(options,
-                     &(const study_plan){.size = sizeof(clipping_study), .work = work, .close = loss_study_close});
-}
-
 static const option options[] = {
     STUDY_OPTIONS,
     {.name = NULL},
 };
 
-const command study_clipping = {
-    .name = "study clipping",
-    .summary = "the clipping distance k: trained with it, beyond the training length, and read in other buckets",
-    .arguments = "LOSSES",
-    .min_arguments = 1,
-    .max_arguments = 1,
-    .options = options,
-    .size = sizeof(study_options),
-    .most_outputs = STUDY_MOST_OUTPUTS,
-    .example = "  deberta study clipping docs/studies/data/clipping.csv\n",
-    .run = run,
-    .claims = "there is an optimal clipping distance; relative distances generalise across lengths",
+const study_kind study_clipping = {
+    STUDY_COMMAND("clipping", "LOSSES", 1, 1, study_options,
+                  .summary =
+                      "the clipping distance k: trained with it, beyond the training length, and read in other buckets",
+                  .example = "  deberta study clipping docs/studies/data/clipping.csv\n",
+                  .claims = "there is an optimal clipping distance; relative distances generalise across lengths"),
+    .size = sizeof(clipping_study),
+    .work = work,
+    .close = loss_study_close,
 };

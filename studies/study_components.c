@@ -6,7 +6,6 @@
 #include "analysis/component_share.h"
 #include "command/progress.h"
 #include "studies/studies.h"
-#include "studies/study.h"
 #include "studies/token_class.h"
 
 enum { BATCH_TOKENS = 2048, P2P = 2, LOSSES = 1 + P2P, EVERY_LAYER = -1 };
@@ -321,13 +320,6 @@ static void close_measures(study *base)
     for (size_t k = 0; k < P2P; k++) position_term_free(&s->p2p[k]);
 }
 
-static int run(const common_options *options)
-{
-    return study_run(
-        options, &(const study_plan){
-                     .size = sizeof(components_study), .of_sentences = true, .work = work, .close = close_measures});
-}
-
 static const option options[] = {
     STUDY_TEXTS_OPTIONS,
     ABLATE_OPTION,
@@ -335,16 +327,14 @@ static const option options[] = {
     {.name = NULL},
 };
 
-const command study_components = {
-    .name = "study components",
-    .summary = "which share of the attention scores each term makes, by layer, head, distance and kind of token",
-    .arguments = "MODEL",
-    .min_arguments = 1,
-    .max_arguments = 1,
-    .options = options,
-    .size = sizeof(study_options),
-    .most_outputs = STUDY_MOST_OUTPUTS,
-    .example = "  deberta study components models/demo --file docs/studies/data/sentences.txt -o shares.png\n",
-    .run = run,
-    .claims = "the position-to-position term is not useful; position fades in deeper layers",
+const study_kind study_components = {
+    STUDY_COMMAND(
+        "components", "MODEL", 1, 1, study_options,
+        .summary = "which share of the attention scores each term makes, by layer, head, distance and kind of token",
+        .example = "  deberta study components models/demo --file docs/studies/data/sentences.txt -o shares.png\n",
+        .claims = "the position-to-position term is not useful; position fades in deeper layers"),
+    .size = sizeof(components_study),
+    .of_sentences = true,
+    .work = work,
+    .close = close_measures,
 };

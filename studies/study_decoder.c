@@ -8,7 +8,6 @@
 #include "command/progress.h"
 #include "studies/decoder_items.h"
 #include "studies/studies.h"
-#include "studies/study.h"
 
 enum decoder { PLAIN, EMD, EMD_LEVEL, DECODERS };
 static const char *const decoder_names[DECODERS] = {"plain", "emd", "emd_level"};
@@ -354,13 +353,6 @@ static void close_model(study *base)
     text_batches_close(&s->model);
 }
 
-static int run(const common_options *options)
-{
-    return study_run(
-        options,
-        &(const study_plan){.size = sizeof(decoder_study), .open = open_model, .work = work, .close = close_model});
-}
-
 static const option options[] = {
     {"file", 'f', "FILE", "frames: kind, tab, sentence with {1}, {2} and <a|b>, tab, pairs of words; may be repeated",
      TEXTS_AT(reading_options, files)},
@@ -370,17 +362,15 @@ static const option options[] = {
     {.name = NULL},
 };
 
-const command study_decoder = {
-    .name = "study decoder",
-    .summary = "what absolute positions before the softmax (EMD) change at masks that depend on their place",
-    .arguments = "MODEL",
-    .min_arguments = 1,
-    .max_arguments = 1,
-    .options = options,
-    .size = sizeof(study_options),
-    .most_outputs = STUDY_MOST_OUTPUTS,
-    .example = "  deberta study decoder models/demo --file docs/studies/data/decoder.txt\n",
-    .run = run,
-    .claims = "store and mall cannot be told apart by relative positions; content-only and position-enhanced "
-              "predictions differ on subject, verb and preposition",
+const study_kind study_decoder = {
+    STUDY_COMMAND(
+        "decoder", "MODEL", 1, 1, study_options,
+        .summary = "what absolute positions before the softmax (EMD) change at masks that depend on their place",
+        .example = "  deberta study decoder models/demo --file docs/studies/data/decoder.txt\n",
+        .claims = "store and mall cannot be told apart by relative positions; content-only and position-enhanced "
+                  "predictions differ on subject, verb and preposition"),
+    .size = sizeof(decoder_study),
+    .open = open_model,
+    .work = work,
+    .close = close_model,
 };

@@ -91,26 +91,19 @@ static deberta_status work(study *base, deberta_error *err)
     return DEBERTA_OK;
 }
 
-static int run(const common_options *options)
-{
-    return study_run(options, &(const study_plan){.size = sizeof(loss_study), .work = work, .close = loss_study_close});
-}
-
 static const option options[] = {
     STUDY_OPTIONS,
     {.name = NULL},
 };
 
-const command study_grid = {
-    .name = "study grid",
-    .summary = "each term of disentangled attention and each way of absolute positions, in tiny models trained alike",
-    .arguments = "LOSSES",
-    .min_arguments = 1,
-    .max_arguments = 1,
-    .options = options,
-    .size = sizeof(study_options),
-    .most_outputs = STUDY_MOST_OUTPUTS,
-    .example = "  deberta study grid docs/studies/data/grid.csv\n",
-    .run = run,
-    .claims = "absolute positions before the softmax work much better than at the input; what each term is worth",
+const study_kind study_grid = {
+    STUDY_COMMAND(
+        "grid", "LOSSES", 1, 1, study_options,
+        .summary =
+            "each term of disentangled attention and each way of absolute positions, in tiny models trained alike",
+        .example = "  deberta study grid docs/studies/data/grid.csv\n",
+        .claims = "absolute positions before the softmax work much better than at the input; what each term is worth"),
+    .size = sizeof(loss_study),
+    .work = work,
+    .close = loss_study_close,
 };

@@ -7,7 +7,6 @@
 #include "analysis/position_shift.h"
 #include "command/progress.h"
 #include "studies/studies.h"
-#include "studies/study.h"
 
 enum {
     PROBE_TOKENS = 128, /* of a sequence, frame included */
@@ -339,13 +338,6 @@ static void close_findings(study *base)
     }
 }
 
-static int run(const common_options *options)
-{
-    return study_run(options,
-                     &(const study_plan){
-                         .size = sizeof(positions_study), .of_sentences = true, .work = work, .close = close_findings});
-}
-
 static const option options[] = {
     STUDY_TEXTS_OPTIONS,
     ABLATE_OPTION,
@@ -353,17 +345,15 @@ static const option options[] = {
     {.name = NULL},
 };
 
-const command study_positions = {
-    .name = "study positions",
-    .summary = "what a shift of position moves, and where position can be read back, in two models",
-    .arguments = "MODEL [OTHER]",
-    .min_arguments = 1,
-    .max_arguments = STUDY_MOST_MODELS,
-    .options = options,
-    .size = sizeof(study_options),
-    .most_outputs = STUDY_MOST_OUTPUTS,
-    .example = "  deberta study positions models/demo models/demo-bert --file docs/studies/data/sentences.txt\n",
-    .run = run,
-    .claims =
-        "position mixed into the input fades in deeper layers; relative distances hold where absolute positions do not",
+const study_kind study_positions = {
+    STUDY_COMMAND("positions", "MODEL [OTHER]", 1, STUDY_MOST_MODELS, study_options,
+                  .summary = "what a shift of position moves, and where position can be read back, in two models",
+                  .example =
+                      "  deberta study positions models/demo models/demo-bert --file docs/studies/data/sentences.txt\n",
+                  .claims = "position mixed into the input fades in deeper layers; relative distances hold where "
+                            "absolute positions do not"),
+    .size = sizeof(positions_study),
+    .of_sentences = true,
+    .work = work,
+    .close = close_findings,
 };

@@ -7,7 +7,6 @@
 #include "command/progress.h"
 #include "core/base/memory_need.h"
 #include "studies/studies.h"
-#include "studies/study.h"
 
 enum { TWINS = 2, MOST_REACH = 64 /* of the curves */, ALL_HEADS = -1 };
 
@@ -390,14 +389,6 @@ static void close_spreads(study *base)
         if (spread[m].model) attention_spread_free(&spread[m]);
 }
 
-static int run(const common_options *options)
-{
-    return study_run(
-        options,
-        &(const study_plan){
-            .size = sizeof(twins_study), .of_sentences = true, .open = prepare, .work = work, .close = close_spreads});
-}
-
 static const option options[] = {
     STUDY_TEXTS_OPTIONS,
     {"layers", 0, "LIST", "layers whose curves are drawn, counted from 0 (default all); tables and data have all",
@@ -407,18 +398,16 @@ static const option options[] = {
     {.name = NULL},
 };
 
-const command study_twins = {
-    .name = "study twins",
-    .summary = "entropy of every head and attention by distance, in two models side by side",
-    .arguments = "MODEL OTHER",
-    .min_arguments = TWINS,
-    .max_arguments = TWINS,
-    .options = options,
-    .defaults = &(const twins_options){.drawn_layers = "all"},
-    .size = sizeof(twins_options),
-    .most_outputs = STUDY_MOST_OUTPUTS,
-    .example =
-        "  deberta study twins models/demo models/demo-bert --file docs/studies/data/sentences.txt -o twins.png\n",
-    .run = run,
-    .claims = "disentangled attention looks elsewhere than attention with positions at the input",
+const study_kind study_twins = {
+    STUDY_COMMAND(
+        "twins", "MODEL OTHER", TWINS, TWINS, twins_options, .defaults = &(const twins_options){.drawn_layers = "all"},
+        .summary = "entropy of every head and attention by distance, in two models side by side",
+        .example =
+            "  deberta study twins models/demo models/demo-bert --file docs/studies/data/sentences.txt -o twins.png\n",
+        .claims = "disentangled attention looks elsewhere than attention with positions at the input"),
+    .size = sizeof(twins_study),
+    .of_sentences = true,
+    .open = prepare,
+    .work = work,
+    .close = close_spreads,
 };
