@@ -144,7 +144,7 @@ static double weight_bytes(const deberta_model_info *info)
     return (double)info->layers * (4 * h * h + 2 * h * f) * sizeof(float);
 }
 
-static deberta_status run_length(const schedule_work *w, size_t n, schedule *result, deberta_error *err)
+static deberta_status run_length(const schedule_work *w, size_t n, schedule_result *result, deberta_error *err)
 {
     double alone;
     DEBERTA_TRY(measure(w, n, 1, &alone, err));
@@ -165,7 +165,7 @@ static deberta_status run_length(const schedule_work *w, size_t n, schedule *res
 
 /* ------------------------------------------------------------------------------------------------------------- all */
 
-static deberta_status prepare(schedule_work *w, schedule *result, deberta_error *err)
+static deberta_status prepare(schedule_work *w, schedule_result *result, deberta_error *err)
 {
     topology_info machine;
     size_t longest = 0;
@@ -188,9 +188,9 @@ static deberta_status prepare(schedule_work *w, schedule *result, deberta_error 
     return measure_start(w, err);
 }
 
-deberta_status schedule_run(schedule *result, const schedule_options *options, deberta_error *err)
+deberta_status schedule_run(schedule_result *result, const schedule_options *options, deberta_error *err)
 {
-    *result = (schedule){0};
+    *result = (schedule_result){0};
     size_list lengths = {.values = (size_t *)default_lengths, .count = 2};
     size_list threads = {.values = (size_t *)default_threads, .count = 5};
     schedule_work w = {
@@ -208,13 +208,13 @@ deberta_status schedule_run(schedule *result, const schedule_options *options, d
     return status;
 }
 
-void schedule_free(schedule *result)
+void schedule_free(schedule_result *result)
 {
     free(result->points);
-    *result = (schedule){0};
+    *result = (schedule_result){0};
 }
 
-deberta_status schedule_print(const schedule *result, FILE *out, result_format format, deberta_error *err)
+deberta_status schedule_print(const schedule_result *result, FILE *out, result_format format, deberta_error *err)
 {
     static const char *const titles[] = {"n",        "threads",      "loops",       "tasks",   "serial ms",
                                          "busy ms",  "span ms",      "starts ms",   "time ms", "measured ms",

@@ -46,13 +46,13 @@ typedef struct schedule_point {
     double weights_gbs; /* 1e9 bytes a second */
 } schedule_point;
 
-typedef struct schedule {
+typedef struct schedule_result {
     schedule_point *points; /* owned; length by length */
     size_t count;
-} schedule;
+} schedule_result;
 
-deberta_status schedule_run(schedule *result, const schedule_options *options, deberta_error *err);
-void schedule_free(schedule *result);
-deberta_status schedule_print(const schedule *result, FILE *out, result_format format, deberta_error *err);
+deberta_status schedule_run(schedule_result *result, const schedule_options *options, deberta_error *err);
+void schedule_free(schedule_result *result);
+deberta_status schedule_print(const schedule_result *result, FILE *out, result_format format, deberta_error *err);
 
 #endif

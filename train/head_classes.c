@@ -146,8 +146,8 @@ static double dot(const float *a, const float *b, size_t n)
 
 /* Clean logits t and moved ones s become their gradients: of cross(p, s) + cross(q, t) with p and q for constants, and
  * of the clean row's own loss, if it has a label. Returns the distance. */
-static double pair_gradients(const class_job *job, float *t, float *s, int32_t label, double *loss, float per_label,
-                             float per_row)
+static double distance_gradients(const class_job *job, float *t, float *s, int32_t label, double *loss, float per_label,
+                                 float per_row)
 {
     enum { MOST = PAIRS_MOST_CLASSES };
     const kernels *table = learner_kernels(job->learner);
@@ -181,7 +181,7 @@ static void losses_of_pairs(const class_job *job)
         const size_t first = job->rows.bounds[part], half = (job->rows.bounds[part + 1] - first) / 2;
         for (size_t i = first; i < first + half; i++) {
             float *t = l->logits + i * job->stride, *s = t + half * job->stride;
-            distance += pair_gradients(job, t, s, label_of(job, i), &l->losses[i], per_label, per_row);
+            distance += distance_gradients(job, t, s, label_of(job, i), &l->losses[i], per_label, per_row);
             l->losses[i + half] = 0;
             memset(t + classes, 0, (job->stride - classes) * sizeof *t);
             memset(s + classes, 0, (job->stride - classes) * sizeof *s);

@@ -65,7 +65,7 @@ bool attention_plan_has_bar(const attention_plan *p, heatmap_kind kind)
     return p->panels_of[kind] && p->spec->scales[kind].policy != HEATMAP_PANEL;
 }
 
-size_t attention_plan_bars(const attention_plan *p)
+static size_t count_bars(const attention_plan *p)
 {
     size_t bars = 0;
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) bars += attention_plan_has_bar(p, kind);
@@ -318,7 +318,7 @@ static void side_bar_size(const draw_list *list, const attention_plan *p, double
 static void try_side_bar(const draw_list *list, attention_plan *p)
 {
     const attention_plan below = *p;
-    if (attention_plan_bars(p) != 1 || p->spec->grid_rows * p->lines_per_row > 1 || p->right_bar > 0) return;
+    if (count_bars(p) != 1 || p->spec->grid_rows * p->lines_per_row > 1 || p->right_bar > 0) return;
     if (p->panel_height > tallest_beside_bar) return;
     double least;
     side_bar_size(list, p, &p->side_bar, &least);

@@ -64,9 +64,8 @@ double attention_plan_snap(const attention_plan *plan, double mm);
 double attention_plan_name_gap(const attention_plan *plan);
 /* Tokens or numbers under a panel, and the name of the axis. */
 double attention_plan_axis_height(const attention_plan *plan);
-/* Whether the panels of this kind share a colour bar, and how many such bars there are. */
+/* Whether the panels of this kind share a colour bar. */
 bool attention_plan_has_bar(const attention_plan *plan, heatmap_kind kind);
-size_t attention_plan_bars(const attention_plan *plan);
 /* The kind of the only bar, and its title for the side in one line or two: "logit," and what was subtracted. */
 heatmap_kind attention_plan_only_kind(const attention_plan *plan);
 size_t attention_plan_side_title(const attention_plan *plan, char lines[2][HEATMAP_UNIT_BYTES]);

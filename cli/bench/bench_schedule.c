@@ -22,7 +22,7 @@ static int run(const common_options *options)
         .threads = o->threads,
         .repetitions = o->reps,
     };
-    schedule found = {0};
+    schedule_result found = {0};
     deberta_error error = {0};
     result_format format;
     text_output output;

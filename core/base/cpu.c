@@ -30,31 +30,17 @@ enum {
 };
 
 #if ARCH_X86
-/* What CPUID alone says. F16C has no name in clang's __builtin_cpu_supports; its registers are AVX's. */
-static bool claims_f16c(void)
+/* What CPUID alone says, by register b or c of a leaf. */
+static bool claims_in_b(unsigned leaf, unsigned bit)
 {
     unsigned a, b, c, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_F16C);
+    return __get_cpuid_count(leaf, 0, &a, &b, &c, &d) && (b & bit);
 }
 
-static bool claims_avx(void)
+static bool claims_in_c(unsigned leaf, unsigned bit)
 {
     unsigned a, b, c, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && (c & bit_AVX);
-}
-
-static bool claims_avx512(void)
-{
-    unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX512F);
-}
-
-/* SHA is none of the names that __builtin_cpu_supports knows; its registers are those of every x86-64 program. */
-static bool has_sha256(void)
-{
-    unsigned a, b, c, d;
-    return __builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.1") &&
-           __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_SHA);
+    return __get_cpuid(leaf, &a, &b, &c, &d) && (c & bit);
 }
 
 unsigned cpu_features(void)
@@ -65,16 +51,19 @@ unsigned cpu_features(void)
     /* Like F16C, FMA works on AVX's registers, and not every compiler's run-time asks whether they are saved. */
     const bool avx = __builtin_cpu_supports("avx");
     if (avx && __builtin_cpu_supports("fma")) found |= CPU_HAS_FMA;
-    if (avx && claims_f16c()) found |= CPU_HAS_F16C;
+    /* F16C has no name in clang's __builtin_cpu_supports; its registers are AVX's. */
+    if (avx && claims_in_c(1, bit_F16C)) found |= CPU_HAS_F16C;
     if (__builtin_cpu_supports("avx512f")) found |= CPU_HAS_AVX512F;
     if (__builtin_cpu_supports("avx512bw")) found |= CPU_HAS_AVX512BW;
     if (__builtin_cpu_supports("avx512dq")) found |= CPU_HAS_AVX512DQ;
     if (__builtin_cpu_supports("avx512vl")) found |= CPU_HAS_AVX512VL;
 
-    if (!avx && claims_avx()) found |= CPU_NO_AVX_STATE;
-    if (!(found & CPU_HAS_AVX512F) && claims_avx512()) found |= CPU_NO_AVX512_STATE;
+    if (!avx && claims_in_c(1, bit_AVX)) found |= CPU_NO_AVX_STATE;
+    if (!(found & CPU_HAS_AVX512F) && claims_in_b(7, bit_AVX512F)) found |= CPU_NO_AVX512_STATE;
 
-    if (has_sha256()) found |= CPU_SHA256;
+    /* SHA is none of those names either; its registers are those of every x86-64 program. */
+    if (__builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.1") && claims_in_b(7, bit_SHA))
+        found |= CPU_SHA256;
     if (found & CPU_HAS_FMA) found |= CPU_FMA;
     if ((found & AVX2_PARTS) == AVX2_PARTS) found |= CPU_AVX2;
     if ((found & AVX512_PARTS) == AVX512_PARTS) found |= CPU_AVX512;
@@ -101,57 +90,47 @@ typedef struct part {
 } part;
 
 #define LACKS "the processor lacks "
-static const part x86_parts[] = {
-    {CPU_HAS_AVX2, LACKS "avx2"},         {CPU_HAS_FMA, LACKS "fma"},           {CPU_HAS_F16C, LACKS "f16c"},
-    {CPU_HAS_AVX512F, LACKS "avx512f"},   {CPU_HAS_AVX512BW, LACKS "avx512bw"}, {CPU_HAS_AVX512DQ, LACKS "avx512dq"},
-    {CPU_HAS_AVX512VL, LACKS "avx512vl"},
+static const part parts[] = {
+    {CPU_HAS_AVX2, LACKS "avx2"},         {CPU_HAS_FMA, LACKS "fma"},
+    {CPU_HAS_F16C, LACKS "f16c"},         {CPU_HAS_AVX512F, LACKS "avx512f"},
+    {CPU_HAS_AVX512BW, LACKS "avx512bw"}, {CPU_HAS_AVX512DQ, LACKS "avx512dq"},
+    {CPU_HAS_AVX512VL, LACKS "avx512vl"}, {CPU_NEON, LACKS "asimd"},
 };
 
 static const char *first_lacking(unsigned wanted, unsigned features)
 {
-    for (size_t i = 0; i < sizeof x86_parts / sizeof *x86_parts; i++) {
-        if ((wanted & x86_parts[i].bit) && !(features & x86_parts[i].bit)) return x86_parts[i].lacking;
-    }
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (wanted & ~features & parts[i].bit) return parts[i].lacking;
     return "the processor lacks it";
 }
 
-static const char *avx2_missing(unsigned features)
-{
-    if (!ARCH_X86) return "a tier of x86-64";
-    if (!HAVE_AVX2) return "this build has no avx2 tier";
-    if (features & CPU_AVX2) return NULL;
-    if (features & CPU_NO_AVX_STATE) return "the operating system does not save the registers of avx";
-    return first_lacking(AVX2_PARTS, features);
-}
+#define FOREIGN(architecture) "a tier of " architecture
+#define NOT_BUILT(name)       "this build has no " name " tier"
+#define NOT_SAVED(name)       "the operating system does not save the registers of " name
 
-static const char *avx512_missing(unsigned features)
-{
-    if (!ARCH_X86) return "a tier of x86-64";
-    if (!HAVE_AVX512) return "this build has no avx512 tier";
-    if (features & CPU_AVX512) return NULL;
-    if (features & CPU_NO_AVX_STATE) return "the operating system does not save the registers of avx";
-    if (features & CPU_NO_AVX512_STATE) return "the operating system does not save the registers of avx512";
-    return first_lacking(AVX512_PARTS, features);
-}
-
-static const char *neon_missing(unsigned features)
-{
-    if (!ARCH_AARCH64) return "a tier of aarch64";
-    if (!HAVE_NEON) return "this build has no neon tier";
-    return features & CPU_NEON ? NULL : LACKS "asimd";
-}
+/* Tiers that not every processor has, with the reasons for which one cannot run. */
+static const struct {
+    bool native, built;
+    const char *foreign, *not_built;
+    unsigned whole, parts, not_saved; /* features: all of it; what it consists of; it or its base is not saved */
+} tiers[DEBERTA_ISA_COUNT] = {
+    [DEBERTA_ISA_AVX2] = {ARCH_X86, HAVE_AVX2, FOREIGN("x86-64"), NOT_BUILT("avx2"), CPU_AVX2, AVX2_PARTS,
+                          CPU_NO_AVX_STATE},
+    [DEBERTA_ISA_AVX512] = {ARCH_X86, HAVE_AVX512, FOREIGN("x86-64"), NOT_BUILT("avx512"), CPU_AVX512, AVX512_PARTS,
+                            CPU_NO_AVX_STATE | CPU_NO_AVX512_STATE},
+    [DEBERTA_ISA_NEON] = {ARCH_AARCH64, HAVE_NEON, FOREIGN("aarch64"), NOT_BUILT("neon"), CPU_NEON, CPU_NEON, 0},
+};
 
 const char *cpu_missing(deberta_isa isa, unsigned features)
 {
-    switch (isa) {
-    case DEBERTA_ISA_AUTO:
-    case DEBERTA_ISA_SCALAR: return NULL;
-    case DEBERTA_ISA_AVX2: return avx2_missing(features);
-    case DEBERTA_ISA_AVX512: return avx512_missing(features);
-    case DEBERTA_ISA_NEON: return neon_missing(features);
-    case DEBERTA_ISA_COUNT: break;
-    }
-    return "no such tier";
+    if (isa == DEBERTA_ISA_AUTO || isa == DEBERTA_ISA_SCALAR) return NULL;
+    if ((unsigned)isa >= DEBERTA_ISA_COUNT) return "no such tier";
+    if (!tiers[isa].native) return tiers[isa].foreign;
+    if (!tiers[isa].built) return tiers[isa].not_built;
+    if (features & tiers[isa].whole) return NULL;
+    if (features & tiers[isa].not_saved & CPU_NO_AVX_STATE) return NOT_SAVED("avx");
+    if (features & tiers[isa].not_saved) return NOT_SAVED("avx512");
+    return first_lacking(tiers[isa].parts, features);
 }
 
 #if ARCH_X86

@@ -36,13 +36,9 @@ const char *checkpoint_place_of(const tensor *tensor);
 size_t checkpoint_count(const checkpoint *checkpoint);
 const tensor *checkpoint_at(const checkpoint *checkpoint, size_t index);
 const tensor *checkpoint_find(const checkpoint *checkpoint, const char *name); /* NULL if absent */
-/* The same for a tensor that must be there with this shape and hold floating-point weights; the message says what is
- * not so. */
-deberta_status checkpoint_require(const checkpoint *checkpoint, const tensor **tensor, const char *name,
-                                  const size_t *shape, size_t rank, deberta_error *err);
 
 /* Elements [first, first + count) of the tensor in row-major order of its shape (strides are honoured), as float32:
- * exact for F32, F16, BF16, rounded for F64. `tensor` is one that checkpoint_at, _find or _require returned.
+ * exact for F32, F16, BF16, rounded for F64. `tensor` is one that checkpoint_at or _find returned.
  * Thread-safe. DEBERTA_E_FORMAT for a dtype that holds no floating-point weights. */
 deberta_status checkpoint_read_f32(const checkpoint *checkpoint, const tensor *tensor, size_t first, size_t count,
                                    float *values, deberta_error *err);

@@ -42,20 +42,6 @@ static deberta_status require_floating(const tensor *t, deberta_error *err)
 
 const char *checkpoint_place(const checkpoint *c) { return c->file_count == 1 ? c->files[0].map.name.text : c->folder; }
 
-deberta_status checkpoint_require(const checkpoint *c, const tensor **found, const char *name, const size_t *shape,
-                                  size_t rank, deberta_error *err)
-{
-    const tensor *t = checkpoint_find(c, name);
-    *found = t;
-    if (!t)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' is missing (%zu tensors in %zu file%s)",
-                     checkpoint_place(c), QUOTE(name), c->count, c->file_count, c->file_count == 1 ? "" : "s");
-    if (t->rank != rank || memcmp(t->shape, shape, rank * sizeof *shape) != 0)
-        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: tensor '%s' has shape %s, expected %s", checkpoint_place_of(t),
-                     QUOTE(name), shape_describe(t->shape, t->rank).text, shape_describe(shape, rank).text);
-    return require_floating(t, err);
-}
-
 /* ---------------------------------------------------------------------------------------------------------- reading */
 
 /* Whoever reads outside a tensor made a mistake of its own; the file is not to blame. */

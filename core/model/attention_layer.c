@@ -86,27 +86,13 @@ static void pack_task(void *context, size_t task, size_t worker)
     profile_lap(session_profiling(s), worker, PROFILE_PACK, time);
 }
 
-/* The sequence of a task: the last whose first task is not beyond it. */
-static size_t sequence_of_task(const deberta_session *s, size_t first, size_t end, size_t task)
-{
-    while (end - first > 1) {
-        size_t middle = first + (end - first) / 2;
-        if (s->task_starts[middle] <= task) {
-            first = middle;
-        } else {
-            end = middle;
-        }
-    }
-    return first;
-}
-
 static void block_task(void *context, size_t task, size_t worker)
 {
     const attention_loop *loop = context;
     deberta_session *s = loop->session;
     const deberta_model *model = s->model;
     double time = profile_start(session_profiling(s));
-    size_t sequence = sequence_of_task(s, loop->first, loop->end, task);
+    size_t sequence = session_place_of(s->task_starts, loop->first, loop->end, task);
     size_t rows = block_rows(s, session_sequence_length(s, sequence)), blocks = block_count(s, sequence);
     size_t index = task - s->task_starts[sequence], first = index % blocks * rows;
     attention_head head = attention_head_of(s, loop->layer, sequence, index / blocks);

@@ -98,8 +98,8 @@ static deberta_status read_sizes(model_config *config, const config_source *sour
     return DEBERTA_OK;
 }
 
-/* heads x head size = hidden size: transformers multiplies them back into a matrix of hidden size (SPEC 1.1). */
-/* v1 has no such key, and what a config of v1 says there is ignored (SPEC 1.1). */
+/* heads x head size = hidden size: transformers multiplies them back into a matrix of hidden size. v1 has no such key,
+ * and what a config of v1 says there is ignored (SPEC 1.1). */
 static deberta_status read_head_size(model_config *config, const config_source *source)
 {
     if (config->hidden_size % config->heads != 0)

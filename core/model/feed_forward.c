@@ -8,10 +8,13 @@
 #include "core/model/linear.h"
 
 /* One layer over some rows, in whole (the products are then those of a block of rows) or in blocks. */
+struct feed_forward_job;
+typedef void feed_forward_step(const struct feed_forward_job *job, size_t start, size_t rows);
 typedef struct feed_forward_job {
     deberta_session *session;
     const model_layer *layer;
-    size_t rows, parts; /* parts: of the loop at hand */
+    size_t rows, parts;      /* parts: of the loop at hand */
+    feed_forward_step *step; /* what that loop does */
     linear_product output, first, second;
     activation separate;       /* an activation that the product does not apply itself */
     const dropout_plan *drops; /* NULL, or the residuals are added behind dropout */
@@ -74,12 +77,22 @@ static feed_forward_job make_job(deberta_session *s, const model_layer *layer, s
     return job;
 }
 
-/* y may be x. */
-static void norm_rows(const deberta_session *s, const layer_norm *norm, const float *x, float *y, size_t ld,
-                      size_t rows)
+/* From a product's rows to the same rows of y, which may be where these are. */
+static void norm_rows(const feed_forward_job *job, const layer_norm *norm, const linear_product *product, float *y,
+                      size_t start, size_t rows)
 {
+    const deberta_session *s = job->session;
     const model_config *config = &s->model->config;
-    s->kernels.layernorm_f32(y, ld, x, ld, norm->gamma, norm->beta, rows, config->hidden_size, config->layer_norm_eps);
+    const size_t first = start * product->ldc;
+    s->kernels.layernorm_f32(y + first, product->ldc, product->c + first, product->ldc, norm->gamma, norm->beta, rows,
+                             config->hidden_size, config->layer_norm_eps);
+}
+
+/* What follows each product, for rows [start, start + rows) of the job. First: residual and norm behind attention. */
+static void end_attention(const feed_forward_job *job, size_t start, size_t rows)
+{
+    drop_and_add(job, DROPOUT_ATTENTION, &job->output, job->x, job->session->hidden_stride, start, rows);
+    norm_rows(job, &job->layer->attention_norm, &job->output, job->normed, start, rows);
 }
 
 /* The activation where the product has not applied it: in place, or behind what is recorded. */
@@ -90,6 +103,12 @@ static void activate_inner(const feed_forward_job *job, size_t start, size_t row
     float *to = job->inner + start * s->inner_stride;
     if (from != to) memcpy(to, from, rows * s->inner_stride * sizeof *to);
     activate_rows(&s->kernels, job->separate, to, s->inner_stride, rows, s->model->config.intermediate_size);
+}
+
+static void end_layer(const feed_forward_job *job, size_t start, size_t rows)
+{
+    drop_and_add(job, DROPOUT_FEED_FORWARD, &job->second, job->normed, job->session->normed_stride, start, rows);
+    norm_rows(job, &job->layer->output_norm, &job->second, job->x, start, rows);
 }
 
 /* ---------------------------------------------------------------------------------------- many rows: block by block */
@@ -109,52 +128,31 @@ static void block_task(void *context, size_t part, size_t worker)
                                     normed, s->workers[worker].inner, s->workers[worker].integers);
 
     linear_run(table, &job.output);
-    drop_and_add(&job, DROPOUT_ATTENTION, &job.output, x, s->hidden_stride, 0, rows);
-    norm_rows(s, &job.layer->attention_norm, job.output.c, normed, s->normed_stride, rows);
+    end_attention(&job, 0, rows);
     time = profile_lap(times, worker, PROFILE_ATTENTION_OUTPUT, time);
     linear_run(table, &job.first);
     activate_inner(&job, 0, rows);
     linear_run(table, &job.second);
-    drop_and_add(&job, DROPOUT_FEED_FORWARD, &job.second, normed, s->normed_stride, 0, rows);
-    norm_rows(s, &job.layer->output_norm, job.second.c, x, s->hidden_stride, rows);
+    end_layer(&job, 0, rows);
     profile_lap(times, worker, PROFILE_FEED_FORWARD, time);
 }
 
 /* ------------------------------------------------------------------------------------------- few rows: step by step */
 
-static void for_rows(feed_forward_job *job, parallel_body body)
+static void step_task(void *context, size_t part, size_t worker)
+{
+    const feed_forward_job *job = context;
+    const size_t start = part_start(job->rows, job->parts, part);
+    (void)worker;
+    job->step(job, start, part_start(job->rows, job->parts, part + 1) - start);
+}
+
+static void for_rows(feed_forward_job *job, feed_forward_step *step)
 {
     enum { PARTS_PER_THREAD = 2 };
     job->parts = minimum(job->rows, PARTS_PER_THREAD * job->session->threads);
-    parallel_for(job->session->executor, job->parts, body, job);
-}
-
-static void first_norm_task(void *context, size_t part, size_t worker)
-{
-    (void)worker;
-    const feed_forward_job *job = context;
-    size_t start = part_start(job->rows, job->parts, part), rows = part_start(job->rows, job->parts, part + 1) - start;
-    drop_and_add(job, DROPOUT_ATTENTION, &job->output, job->x, job->session->hidden_stride, start, rows);
-    norm_rows(job->session, &job->layer->attention_norm, job->output.c + start * job->output.ldc,
-              job->normed + start * job->output.ldc, job->output.ldc, rows);
-}
-
-static void second_norm_task(void *context, size_t part, size_t worker)
-{
-    (void)worker;
-    const feed_forward_job *job = context;
-    size_t start = part_start(job->rows, job->parts, part), rows = part_start(job->rows, job->parts, part + 1) - start;
-    drop_and_add(job, DROPOUT_FEED_FORWARD, &job->second, job->normed, job->session->normed_stride, start, rows);
-    norm_rows(job->session, &job->layer->output_norm, job->second.c + start * job->second.ldc,
-              job->x + start * job->second.ldc, job->second.ldc, rows);
-}
-
-static void activate_task(void *context, size_t part, size_t worker)
-{
-    (void)worker;
-    const feed_forward_job *job = context;
-    size_t start = part_start(job->rows, job->parts, part), rows = part_start(job->rows, job->parts, part + 1) - start;
-    activate_inner(job, start, rows);
+    job->step = step;
+    parallel_for(job->session->executor, job->parts, step_task, job);
 }
 
 static void run_steps(feed_forward_job *job)
@@ -163,12 +161,12 @@ static void run_steps(feed_forward_job *job)
     const profile *times = session_profiling(s);
     double time = profile_start(times);
     linear_run_parallel(&s->kernels, s->executor, &job->output, 1);
-    for_rows(job, first_norm_task);
+    for_rows(job, end_attention);
     time = profile_lap_all(times, PROFILE_ATTENTION_OUTPUT, time);
     linear_run_parallel(&s->kernels, s->executor, &job->first, 1);
-    if (job->separate != ACTIVATION_NONE || job->first.c != job->inner) for_rows(job, activate_task);
+    if (job->separate != ACTIVATION_NONE || job->first.c != job->inner) for_rows(job, activate_inner);
     linear_run_parallel(&s->kernels, s->executor, &job->second, 1);
-    for_rows(job, second_norm_task);
+    for_rows(job, end_layer);
     profile_lap_all(times, PROFILE_FEED_FORWARD, time);
 }
 

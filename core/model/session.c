@@ -72,17 +72,3 @@ void session_record(deberta_session *s, const layer_record *record, const float 
     s->normed = record->normed;
     memcpy(record->input, x, rows * s->hidden_stride * sizeof *x);
 }
-
-size_t session_sequence_of(const deberta_session *s, size_t token)
-{
-    size_t first = 0, end = s->sequences;
-    while (end - first > 1) {
-        size_t middle = first + (end - first) / 2;
-        if (s->starts[middle] <= token) {
-            first = middle;
-        } else {
-            end = middle;
-        }
-    }
-    return first;
-}

@@ -107,8 +107,25 @@ static inline const profile *session_profiling(const deberta_session *session)
 /* The run through a layer that follows is recorded there: `rows` rows of x are its input. */
 void session_record(deberta_session *session, const layer_record *record, const float *x, size_t rows);
 
+/* The last of the places [first, end) in ascending numbers that is not beyond one of them: the sequence that a token or
+ * a task is in. */
+static inline size_t session_place_of(const size_t *starts, size_t first, size_t end, size_t number)
+{
+    while (end - first > 1) {
+        const size_t middle = first + (end - first) / 2;
+        if (starts[middle] <= number)
+            first = middle;
+        else
+            end = middle;
+    }
+    return first;
+}
+
 /* The sequence that a token of the batch is in. */
-size_t session_sequence_of(const deberta_session *session, size_t token);
+static inline size_t session_sequence_of(const deberta_session *session, size_t token)
+{
+    return session_place_of(session->starts, 0, session->sequences, token);
+}
 
 /* Keeps the first failure of a parallel loop; thread-safe. */
 void session_note_failure(deberta_session *session, deberta_status status, const deberta_error *error);

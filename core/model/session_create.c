@@ -283,8 +283,8 @@ deberta_status deberta_session_predict_bytes(size_t *bytes, const deberta_model 
     return predict(bytes, model, options, NULL, err);
 }
 
-deberta_status session_check_memory(const deberta_model *model, const deberta_session_options *options,
-                                    const session_internal_options *internal, size_t kept_bytes, deberta_error *err)
+static deberta_status check_memory(const deberta_model *model, const deberta_session_options *options,
+                                   const session_internal_options *internal, size_t kept_bytes, deberta_error *err)
 {
     memory_need need = {.model_bytes = model->memory_bytes, .kept_bytes = kept_bytes};
     if (options->memory_limit_bytes == 0) return DEBERTA_OK;
@@ -297,7 +297,7 @@ deberta_status session_create_within(deberta_session **session, const deberta_mo
                                      size_t kept_bytes, deberta_error *err)
 {
     *session = NULL;
-    DEBERTA_TRY(session_check_memory(model, options, internal, kept_bytes, err));
+    DEBERTA_TRY(check_memory(model, options, internal, kept_bytes, err));
     return session_create_internal(session, model, options, internal, err);
 }
 
@@ -308,7 +308,7 @@ deberta_status deberta_session_check_within(const deberta_model *model, const de
     if (!model) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_session_check_within needs a model");
     DEBERTA_TRY(copy_struct(&options, given, sizeof options, "deberta_session_options", err));
     options.struct_size = sizeof options;
-    return session_check_memory(model, &options, NULL, kept_bytes, err);
+    return check_memory(model, &options, NULL, kept_bytes, err);
 }
 
 deberta_status deberta_session_create_within(deberta_session **session, const deberta_model *model,

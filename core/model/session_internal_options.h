@@ -60,12 +60,9 @@ deberta_status session_create_internal(deberta_session **session, const deberta_
 /* NULL unless the session was created with `profile`. Owned by the session. */
 profile *session_profile(deberta_session *session);
 
-/* Refuses a session that would, with its model and what the caller keeps of the results, need more than
- * options->memory_limit_bytes: what the user of a program means by a limit. The library's own is the session's alone.
- */
-deberta_status session_check_memory(const deberta_model *model, const deberta_session_options *options,
-                                    const session_internal_options *internal, size_t kept_bytes, deberta_error *err);
-/* session_create_internal where that refuses nothing. *session is NULL on failure. */
+/* session_create_internal, unless the session would, with its model and what the caller keeps of the results, need more
+ * than options->memory_limit_bytes: what the user of a program means by a limit. The library's own is the session's
+ * alone. *session is NULL on failure. */
 deberta_status session_create_within(deberta_session **session, const deberta_model *model,
                                      const deberta_session_options *options, const session_internal_options *internal,
                                      size_t kept_bytes, deberta_error *err);
