@@ -7,7 +7,7 @@
 #include "command/ablate.h"
 #include "cli/commands.h"
 #include "cli/encode/encode_corpus.h"
-#include "cli/encode/encoded_input.h"
+#include "command/input/encoded_input.h"
 #include "command/open_model.h"
 #include "command/options.h"
 #include "command/text_output.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/encode/encoded_input.h"
+#include "command/input/encoded_input.h"
 #include "core/base/status.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"

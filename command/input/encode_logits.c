@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/encode/encode_logits.h"
+#include "command/input/encode_logits.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/encode/encoded_input.h"
+#include "command/input/encoded_input.h"
 
-#include "cli/encode/encode_logits.h"
+#include "command/input/encode_logits.h"
 
 enum { INPUTS = 4, VALUES_AT_ONCE = 256 };
 static const char *const input_names[INPUTS] = {"input_ids", "attention_mask", "token_type_ids", "position_ids"};
