@@ -5,14 +5,13 @@
 #include "command/options.h"
 #include "command/text_output.h"
 #include "command/input/input.h"
+#include "output/shown_text.h"
 
 static json_t *spans_of(const deberta_tokens *list, const deberta_span *spans)
 {
     json_t *array = json_array();
     for (size_t t = 0; t < list->count; t++)
-        json_array_append_new(array, list->roles[t] == DEBERTA_TOKEN_FRAME
-                                         ? json_null()
-                                         : json_pack("[I, I]", (json_int_t)spans[t].begin, (json_int_t)spans[t].end));
+        json_array_append_new(array, list->roles[t] == DEBERTA_TOKEN_FRAME ? json_null() : json_span(spans[t]));
     return array;
 }
 

@@ -163,9 +163,7 @@ static int run(const common_options *options)
         training_measurement_free(&t.found);
         return say_error(options, &error);
     }
-    result *r = describe(&t);
-    const int status = print_result(options, options_out(options), r, format);
-    result_free(&r);
+    const int status = finish_result(options, options_out(options), describe(&t), format);
     training_measurement_free(&t.found);
     return status;
 }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "cli/encode/corpus_output.h"
-#include "cli/tasks/task_output.h"
 #include "command/options.h"
 #include "command/progress.h"
 #include "command/input/text_batches.h"
@@ -371,21 +370,16 @@ static void put_line(const corpus_job *job, const corpus_text *text, size_t row,
     fputs("}\n", file);
 }
 
-static void report_problem(corpus_job *job, const corpus_text *text)
-{
-    char place[256];
-    text_record_place(&text->record, place);
-    progress_end(&job->bar);
-    fprintf(stderr, "deberta encode: %s: %s\n", place, text->record.problem);
-    job->progress.bad++;
-}
-
 static deberta_status write_chunk(corpus_job *job, deberta_error *err)
 {
     const size_t h = job->batches.info.hidden_size;
     for (size_t k = 0; k < job->text_count; k++) {
         corpus_text *text = &job->texts[k];
-        if (text->record.problem) report_problem(job, text);
+        if (text->record.problem) {
+            progress_end(&job->bar);
+            text_record_report(&text->record, job->options);
+            job->progress.bad++;
+        }
         for (size_t r = text->first_row; r < text->first_row + text->rows; r++) {
             float *vectors = job->vectors + job->row_vectors[r] * h;
             /* A row for every text, so that rows count as lines do; without an encoding it holds no numbers. */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/tasks/task_output.h"
+#include "output/shown_text.h"
 #include "core/base/status.h"
 
 typedef struct choice_job {

@@ -6,7 +6,7 @@
 
 #include "cli/tasks/classify_choices.h"
 #include "cli/commands.h"
-#include "cli/tasks/task_output.h"
+#include "output/shown_text.h"
 #include "cli/tasks/task_run.h"
 #include "core/base/status.h"
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/tasks/task_output.h"
+#include "output/shown_text.h"
 #include "cli/tasks/task_run.h"
 #include "core/base/status.h"
 

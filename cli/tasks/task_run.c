@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/tasks/task_output.h"
 #include "command/progress.h"
 #include "core/base/status.h"
+#include "output/json_text.h"
 
 enum { WINDOW_TEXTS = 512, WINDOW_BYTES = 1 << 20 };
 
@@ -189,10 +189,8 @@ static bool print_text(task_run *run, task_text *text)
     bool fits = true;
     const bool json = run->options->json;
     if (text->record.problem) {
-        char place[256];
-        text_record_place(&text->record, place);
         fflush(run->output.file);
-        fprintf(stderr, "deberta %s: %s: %s\n", run->options->command->name, place, text->record.problem);
+        text_record_report(&text->record, run->options);
         run->bad++;
     }
     if (json && run->command->print) {

@@ -38,6 +38,13 @@ void text_record_place(const text_record *record, char place[256])
         snprintf(place, 256, "text %zu", record->line);
 }
 
+void text_record_report(const text_record *record, const common_options *options)
+{
+    char place[256];
+    text_record_place(record, place);
+    fprintf(stderr, "deberta %s: %s: %s\n", options->command->name, place, record->problem);
+}
+
 deberta_status text_record_spoil(text_record *record, deberta_error *err, const char *format, ...)
 {
     if (record->problem) return DEBERTA_OK;

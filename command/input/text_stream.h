@@ -81,6 +81,8 @@ bool text_stream_is_jsonl(const char *path);
 void text_record_free(text_record *record);
 /* "corpus.txt, line 3" or "text 3". */
 void text_record_place(const text_record *record, char place[256]);
+/* "deberta tag: corpus.txt, line 3: the text is empty" on stderr, of a record with a problem. */
+void text_record_report(const text_record *record, const common_options *options);
 
 /* Says why the record cannot be used; the first reason stays. */
 deberta_status text_record_spoil(text_record *record, deberta_error *err, const char *format, ...)

@@ -77,6 +77,8 @@ size_t utf8_valid_prefix(const char *text, size_t bytes, bool *ascii)
 
 bool utf8_is_valid(const void *text, size_t bytes) { return utf8_valid_prefix(text, bytes, NULL) == bytes; }
 
+bool utf8_is_control(uint32_t c) { return c < 0x20 || (c >= 0x7F && c < 0xA0); }
+
 bool utf8_is_space(uint32_t c)
 {
     return (c >= 0x09 && c <= 0x0D) || c == 0x20 || c == 0x85 || c == 0xA0 || c == 0x1680 ||

@@ -28,6 +28,9 @@ size_t utf8_valid_prefix(const char *text, size_t bytes, bool *ascii);
 /* No overlong forms, no surrogates, nothing above U+10FFFF. */
 bool utf8_is_valid(const void *text, size_t bytes);
 
+/* C0, DEL and C1 (U+0080 to U+009F): they may act on a terminal. */
+bool utf8_is_control(uint32_t character);
+
 /* What Rust's char::is_whitespace and the reference's `\s` hold (SPEC 11.1): without U+001C-001F, which Python adds. */
 bool utf8_is_space(uint32_t character);
 

@@ -10,9 +10,6 @@
 /* Longer texts keep their beginning and their end: names of tensors and files differ at the end. */
 enum { HEAD_BYTES = 44, TAIL_BYTES = 72, LONGEST_BYTES = HEAD_BYTES + TAIL_BYTES };
 
-/* C0, DEL and C1 (U+0080 to U+009F) may act on a terminal. */
-static bool is_control(uint32_t character) { return character < 0x20 || (character >= 0x7f && character < 0xa0); }
-
 static void append(quoted *out, size_t *used, const char *bytes, size_t count)
 {
     static const char digits[] = "0123456789abcdef";
@@ -21,7 +18,7 @@ static void append(quoted *out, size_t *used, const char *bytes, size_t count)
         size_t length = utf8_decode(bytes + i, count - i, &character);
         uint8_t first = (uint8_t)bytes[i];
         char escape[4] = {'\\', 'x', digits[first >> 4], digits[first & 15]};
-        bool plain = character != UTF8_INVALID && !is_control(character);
+        bool plain = character != UTF8_INVALID && !utf8_is_control(character);
         const char *piece = plain ? bytes + i : escape;
         size_t piece_bytes = plain ? length : sizeof escape;
         if (*used + piece_bytes >= QUOTE_BYTES) return;

@@ -3,8 +3,8 @@
  * Texts come from anywhere: broken UTF-8 becomes U+FFFD, and what is printed holds no control characters.
  *
  * SPDX-License-Identifier: MIT */
-#ifndef CLI_TASKS_TASK_OUTPUT_H
-#define CLI_TASKS_TASK_OUTPUT_H
+#ifndef OUTPUT_SHOWN_TEXT_H
+#define OUTPUT_SHOWN_TEXT_H
 
 #include <jansson.h>
 #include <stdio.h>

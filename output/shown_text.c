@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/tasks/task_output.h"
+#include "output/shown_text.h"
 
 #include <stdlib.h>
 
@@ -12,9 +12,6 @@ enum { MARKED_CONTEXT_BYTES = 60, PLACE_COLUMN = 20 };
 json_t *json_span(deberta_span span) { return json_pack("[I, I]", (json_int_t)span.begin, (json_int_t)span.end); }
 
 /* --------------------------------------------------------------------------------------------------------- printing */
-
-/* C0, DEL and C1: they could move the cursor of a terminal. */
-static bool is_control(uint32_t character) { return character < 0x20 || (character >= 0x7F && character < 0xA0); }
 
 void print_probabilities(FILE *out, const json_t *items, const char *key)
 {
@@ -36,7 +33,7 @@ void print_clean(FILE *out, const char *text, size_t bytes)
         const size_t length = utf8_decode(text + at, bytes - at, &character);
         if (character == UTF8_INVALID)
             fputs(UTF8_REPLACEMENT, out);
-        else if (is_control(character))
+        else if (utf8_is_control(character))
             fputs("\u00b7", out);
         else
             fwrite(text + at, 1, length, out);
