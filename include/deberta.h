@@ -637,6 +637,12 @@ typedef enum deberta_schedule {
     DEBERTA_SCHEDULE_MICROSOFT,
     DEBERTA_SCHEDULE_CONSTANT
 } deberta_schedule;
+/* How a discriminator's tables of words and positions follow the generator's. */
+typedef enum deberta_sharing {
+    DEBERTA_SHARING_GDES = 0, /* the generator's + a difference, which alone learns from the discriminator's loss */
+    DEBERTA_SHARING_ES,       /* one table, which both losses teach: coupled only */
+    DEBERTA_SHARING_NONE
+} deberta_sharing;
 typedef enum deberta_masking { DEBERTA_MASKING_NGRAM = 0, DEBERTA_MASKING_UNIFORM } deberta_masking;
 
 /* Begin with DEBERTA_TRAINER_DEFAULTS: 0 is a value here, such as a weight decay of 0. */
@@ -667,7 +673,9 @@ typedef struct deberta_trainer_options {
     deberta_training_head head;
     deberta_reference reference;
     double rtd_weight, sift_weight;
-    size_t shards; /* a power of two */
+    deberta_sharing sharing; /* of a pair */
+    int coupled;             /* of a pair: both losses at the same weights, one norm; 0: the generator's update first */
+    size_t shards;           /* a power of two */
 
     /* Updates; steps 0: gradients alone. */
     deberta_optimizer optimizer;

@@ -37,6 +37,14 @@ size_t counter_below(counter_draws *draws, size_t count)
     return (size_t)((uint64_t)next_word(draws) * (uint64_t)count >> 32);
 }
 
+double counter_drawing(counter_key key, uint32_t place, uint32_t sequence)
+{
+    const uint32_t counter[COUNTER_WORDS] = {0, place, sequence, (uint32_t)SITE_DRAWING << COUNTER_SITE_SHIFT};
+    uint32_t words[COUNTER_WORDS];
+    philox4x32(counter, key, words);
+    return words[0] * 0x1p-32 + words[1] * 0x1p-64;
+}
+
 /* A number of 64 bits times count, of 32, shifted down by 64. */
 static size_t scaled(uint32_t high, uint32_t low, uint64_t count)
 {

@@ -12,7 +12,12 @@
 enum { COUNTER_WORDS = 4 };
 
 /* What numbers are for: the highest bits of the last word of the counter. */
-typedef enum counter_site { SITE_MASKING = 16, SITE_SHUFFLING = 19 } counter_site;
+typedef enum counter_site {
+    SITE_MASKING = 16,
+    SITE_DRAWING = 17,
+    SITE_PERTURBING = 18,
+    SITE_SHUFFLING = 19
+} counter_site;
 
 enum { COUNTER_SITE_SHIFT = 26 };
 
@@ -35,6 +40,9 @@ typedef struct counter_draws {
 double counter_fraction(counter_draws *draws);
 /* 0 ... count - 1, for counts up to 2^32. */
 size_t counter_below(counter_draws *draws, size_t count);
+
+/* In [0, 1], of 64 bits: what a generator puts at a labelled place of a sequence is drawn with it. */
+double counter_drawing(counter_key key, uint32_t place, uint32_t sequence);
 
 /* Fisher and Yates: a permutation of 0 ... count - 1 (count below 2^32), of this key (seed, epoch). */
 void counter_shuffle(size_t *order, size_t count, counter_key key);

@@ -51,11 +51,24 @@ static void logits_task(void *context, size_t task, size_t worker)
     s->kernels.gemm_f32(&product);
 }
 
+/* What the generator puts where the row's label is, before the logits become gradients. */
+static void draw_id(const vocabulary_job *job, size_t row)
+{
+    learner *l = job->learner;
+    const deberta_session *s = l->session;
+    const size_t token = job->rows->tokens[row], sequence = session_sequence_of(s, token);
+    const double u =
+        counter_drawing(l->drawing, (uint32_t)(token - s->starts[sequence]), (uint32_t)job->batch->origin[sequence]);
+    l->drawn_ids[token] =
+        (int32_t)draw_class(learner_kernels(l), l->logits + row * job->stride, l->model->config.vocabulary_size, u);
+}
+
 static void loss_task(void *context, size_t row, size_t worker)
 {
     const vocabulary_job *job = context;
     learner *l = job->learner;
     (void)worker;
+    if (l->drawn_ids) draw_id(job, row);
     l->losses[row] = cross_entropy(learner_kernels(l), l->logits + row * job->stride, l->model->config.vocabulary_size,
                                    1, (size_t)job->batch->labels[job->rows->tokens[row]], job->scale);
 }

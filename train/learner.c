@@ -207,6 +207,11 @@ static void learner_carve(learner *l, arena *memory)
 
 /* ---------------------------------------------------------------------------------------------------------- opening */
 
+const char *const shared_tables[SHARED_TABLES] = {"embeddings.word_embeddings.weight",
+                                                  "embeddings.position_embeddings.weight"};
+const char *const shared_differences[SHARED_TABLES] = {"embeddings.word_embeddings._weight",
+                                                       "embeddings.position_embeddings._weight"};
+
 static void settle_shapes(learner *l)
 {
     const deberta_model *model = l->model;
@@ -298,6 +303,8 @@ deberta_status learner_open(learner **result, const char *folder, const learner_
     l->weights_wanted = true;
     DEBERTA_TRY_OR_FAIL(status, synthetic_names(folder) ? parameter_set_make(&l->set, folder, err)
                                                         : parameter_set_read(&l->set, folder, err));
+    for (size_t i = 0; options->differs && i < SHARED_TABLES; i++)
+        DEBERTA_TRY_OR_FAIL(status, parameter_set_add(&l->set, shared_differences[i], shared_tables[i], err));
     DEBERTA_TRY_OR_FAIL(status, open_model(l, folder, err));
     l->options.decodes = options->decodes && !l->model->config.position_biased_input;
     DEBERTA_TRY_OR_FAIL(status, open_session(l, err));

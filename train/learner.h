@@ -16,9 +16,14 @@
 
 #include "core/model/session.h"
 #include "train/bindings.h"
+#include "train/counters.h"
 #include "train/query_run.h"
 #include "train/parameters.h"
 #include "train/stage_clock.h"
+
+/* Tables that a generator and a discriminator share, and the discriminator's differences to them. */
+enum { SHARED_TABLES = 2 }; /* words, positions */
+extern const char *const shared_tables[SHARED_TABLES], *const shared_differences[SHARED_TABLES];
 
 enum {
     VOCABULARY_WORDS = 64, /* of the word table that a thread works on at a time */
@@ -53,6 +58,7 @@ typedef struct learner_options {
     deberta_reference reference;
     bool decodes; /* the loss reads the Enhanced Mask Decoder, and nothing reads H[L] */
     bool drops;   /* a step may have dropout */
+    bool differs; /* has differences beside the tables that a generator shares: added as zeros where there are none */
 } learner_options;
 
 /* One run through a layer, backwards: its record, and the gradients of what lies between its pieces. The decoder runs
@@ -126,6 +132,8 @@ typedef struct learner {
     size_t part_bounds[MAX_ROW_PARTS + 1];     /* in tokens */
     size_t sequence_bounds[MAX_ROW_PARTS + 1]; /* in sequences */
     const int32_t *ids;                        /* [T]: what the encoder reads */
+    int32_t *drawn_ids;                        /* [T]: a generator draws what it puts at labelled places; NULL: no */
+    counter_key drawing;                       /* with these numbers */
     size_t *positions;                         /* [T]: rows that the head reads */
     uint8_t *wanted;                           /* [T] */
     double *losses;                            /* [T] */

@@ -54,6 +54,54 @@ static float maximum_of(const float *logits, size_t n, size_t stride)
     return lanes[0];
 }
 
+/* exp(logit - maximum) of the chunk that begins with `first`, elsewhere. Returns how many. */
+static size_t chunk_exponentials(const kernels *table, const float *logits, size_t n, size_t first, float maximum,
+                                 float e[CHUNK])
+{
+    const size_t count = n - first < CHUNK ? n - first : CHUNK;
+    for (size_t j = 0; j < count; j++) e[j] = logits[first + j] - maximum;
+    table->activate_f32(e, count, KERNEL_EXP);
+    return count;
+}
+
+/* The first chunk behind which the sum exceeds the limit, n if none; *sum is that before it. */
+static size_t find_chunk(const kernels *table, const float *logits, size_t n, float maximum, double limit, double *sum)
+{
+    float e[CHUNK];
+    *sum = 0;
+    for (size_t first = 0; first < n; first += CHUNK) {
+        const size_t count = chunk_exponentials(table, logits, n, first, maximum, e);
+        const double behind = *sum + sum_of_chunk(e, count);
+        if (behind > limit) return first;
+        *sum = behind;
+    }
+    return n;
+}
+
+size_t draw_class(const kernels *table, const float *logits, size_t n, double u)
+{
+    const float maximum = maximum_of(logits, n, 1);
+    double whole, sum;
+    size_t last = 0;
+    find_chunk(table, logits, n, maximum, INFINITY, &whole);
+    const double limit = u * whole;
+    size_t first = find_chunk(table, logits, n, maximum, limit, &sum);
+    if (first == n) {
+        first = 0;
+        sum = -INFINITY;
+    }
+    for (; first < n; first += CHUNK) {
+        float e[CHUNK];
+        const size_t count = chunk_exponentials(table, logits, n, first, maximum, e);
+        for (size_t j = 0; j < count; j++) {
+            sum += (double)e[j];
+            if (e[j] > 0) last = first + j;
+            if (sum > limit && e[j] > 0) return first + j;
+        }
+    }
+    return last; /* rounding has left none: the last that has a probability */
+}
+
 /* exp(l - maximum) in their place; the logarithm of their sum with the maximum back in. */
 static double exponentiate(const kernels *table, float *logits, size_t n, size_t stride, float *inverse)
 {

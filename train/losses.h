@@ -15,6 +15,10 @@ double cross_entropy(const kernels *table, float *logits, size_t n, size_t strid
 /* Softmax in place; log(sum exp) is returned. stride as above. */
 double softmax_in_place(const kernels *table, float *logits, size_t n, size_t stride);
 
+/* A class drawn from softmax(logits), of n that follow each other: the first whose cumulative sum of exp(logit - max)
+ * exceeds u times the whole, u in [0, 1]. docs/training.md has the order of the sums. */
+size_t draw_class(const kernels *table, const float *logits, size_t n, double u);
+
 /* max(a, 0) - a y + log(1 + exp(-|a|)); *logit becomes scale (sigmoid(a) - y). */
 double binary_cross_entropy(const kernels *table, float *logit, float target, float scale);
 

@@ -12,7 +12,6 @@
 #define CHANGED_ABOVE 0.9 /* the rest is a random piece; between the two it stays */
 
 enum {
-    MOST_LABELLED = 80,  /* of a sequence: 0.15 x 512, rounded up to tens */
     WINDOW_OF_NGRAM = 6, /* one stretch of n words in a window of 6 n */
     FRAME = 2,           /* [CLS] and [SEP] */
 };
@@ -29,7 +28,7 @@ typedef struct masking_job {
 
 static void label_piece(masking_job *job, size_t t)
 {
-    const double share = counter_fraction(job->draws);
+    const double share = job->options->hides_all ? 0 : counter_fraction(job->draws);
     job->labels[t] = job->ids[t];
     job->labelled++;
     if (share < HIDDEN_SHARE)
@@ -94,14 +93,20 @@ static void mask_uniform(masking_job *job)
     }
 }
 
+/* nearbyint rounds halves to even, as Python's round does. */
+static size_t quota_of(const masking_options *options, size_t count)
+{
+    const size_t most = 10 * (size_t)ceil(MASKED_SHARE * (double)options->full_tokens / 10);
+    return maximum(1, minimum(most, (size_t)nearbyint(MASKED_SHARE * (double)count)));
+}
+
 deberta_status mask_sequence(const masking_options *options, counter_draws *draws, size_t count, int32_t *ids,
                              const uint8_t *begins, int32_t *labels, deberta_error *err)
 {
     masking_job job = {.options = options, .draws = draws, .ids = ids, .labels = labels, .count = count};
     for (size_t t = 0; t < count; t++) labels[t] = NOT_LABELLED;
     if (count <= FRAME) return DEBERTA_OK;
-    /* nearbyint rounds halves to even, as Python's round does */
-    job.quota = maximum(1, minimum(MOST_LABELLED, (size_t)nearbyint(MASKED_SHARE * (double)count)));
+    job.quota = quota_of(options, count);
     job.words = malloc(count * sizeof *job.words);
     job.selected = calloc(count, sizeof *job.selected);
     const bool fine = job.words && job.selected;

@@ -13,9 +13,11 @@ typedef enum masking_kind { MASKING_NGRAM, MASKING_UNIFORM } masking_kind;
 
 typedef struct masking_options {
     masking_kind kind;
-    size_t max_ngram;  /* words of a stretch, at most MASKING_MOST_NGRAM; above 1 words are masked whole */
-    int32_t mask_id;   /* [MASK] */
-    size_t vocabulary; /* of the tokenizer: what random pieces are drawn from */
+    size_t max_ngram;   /* words of a stretch, at most MASKING_MOST_NGRAM; above 1 words are masked whole */
+    int32_t mask_id;    /* [MASK] */
+    size_t vocabulary;  /* of the tokenizer: what random pieces are drawn from */
+    bool hides_all;     /* every labelled piece becomes [MASK]: what a generator fills */
+    size_t full_tokens; /* the quota of a sequence is at most that of so many tokens, rounded up to tens */
 } masking_options;
 
 /* ids: [CLS] pieces [SEP], changed in place; labels[t]: what stood there, or NOT_LABELLED. begins[t]: whether a word

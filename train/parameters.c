@@ -7,6 +7,14 @@
 
 #include "core/io/checkpoint.h"
 
+static void free_parameter(parameter *p)
+{
+    free(p->name);
+    free(p->stored_name);
+    free(p->values);
+    free(p->gradient);
+}
+
 /* ---------------------------------------------------------------------------------------------------------- reading */
 
 deberta_status parameter_allocate(parameter *p, deberta_error *err)
@@ -57,14 +65,43 @@ deberta_status parameter_set_read(parameter_set *set, const char *folder, debert
     return status;
 }
 
+/* Its stored name with "_weight" for "weight". */
+static char *name_beside(const parameter *beside)
+{
+    static const char old_end[] = "weight", new_end[] = "_weight";
+    const size_t kept = strlen(beside->stored_name) - (sizeof old_end - 1);
+    char *stored = malloc(kept + sizeof new_end);
+    if (!stored) return NULL;
+    memcpy(stored, beside->stored_name, kept);
+    memcpy(stored + kept, new_end, sizeof new_end);
+    return stored;
+}
+
+deberta_status parameter_set_add(parameter_set *set, const char *name, const char *beside, deberta_error *err)
+{
+    const parameter *like = parameter_find(set, beside);
+    if (!like || parameter_find(set, name)) return DEBERTA_OK;
+    parameter added = {.name = strdup(name), .rank = like->rank, .count = like->count, .made = true, .trained = true};
+    added.stored_name = name_beside(like);
+    memcpy(added.shape, like->shape, sizeof added.shape);
+    deberta_status status = parameter_allocate(&added, err);
+    parameter *items = status == DEBERTA_OK ? realloc(set->items, (set->count + 1) * sizeof *items) : NULL;
+    if (!items) {
+        free_parameter(&added);
+        return status == DEBERTA_OK ? status_fail(err, DEBERTA_E_MEMORY, "no memory for tensor '%s'", name) : status;
+    }
+    size_t at = 0;
+    while (at < set->count && strcmp(items[at].name, name) < 0) at++;
+    memmove(items + at + 1, items + at, (set->count - at) * sizeof *items);
+    items[at] = added;
+    set->items = items;
+    set->count++;
+    return DEBERTA_OK;
+}
+
 void parameter_set_free(parameter_set *set)
 {
-    for (size_t i = 0; i < set->count; i++) {
-        free(set->items[i].name);
-        free(set->items[i].stored_name);
-        free(set->items[i].values);
-        free(set->items[i].gradient);
-    }
+    for (size_t i = 0; i < set->count; i++) free_parameter(&set->items[i]);
     free(set->items);
     free(set->name);
     *set = (parameter_set){0};

@@ -12,6 +12,7 @@ typedef struct parameter {
     char *name, *stored_name; /* canonical, as the engine asks for it; as the file has it */
     size_t rank, shape[TENSOR_MAX_RANK], count;
     float *values, *gradient;
+    bool made;    /* not of the files: see parameter_set_add */
     bool trained; /* gets a gradient, counts in the norm, is updated. The others are saved as they were */
 } parameter;
 
@@ -27,6 +28,10 @@ deberta_status parameter_allocate(parameter *parameter, deberta_error *err);
 /* Reads all floating-point tensors of a folder. On failure *set is empty. */
 deberta_status parameter_set_read(parameter_set *set, const char *folder, deberta_error *err);
 void parameter_set_free(parameter_set *set);
+
+/* A tensor of zeros in the shape of another, next to it: "_weight" beside "weight". Nothing where it is there already,
+ * or the other is not. Before anything points into the set. */
+deberta_status parameter_set_add(parameter_set *set, const char *name, const char *beside, deberta_error *err);
 
 /* The set must stay where it is. */
 weight_source parameter_set_source(parameter_set *set);

@@ -105,15 +105,18 @@ static deberta_status take_step(const training_run *run, FILE *log, bool *goes_o
 
 static deberta_status evaluate(const training_run *run, FILE *log, deberta_error *err)
 {
-    held_out_report report;
+    run_held_out report;
     const training *model = run->parts.items[0].training;
     const size_t done = model->optimizer.done;
     if (!run->held_out || (done < model->optimizer.options.steps && (!run->eval_every || done % run->eval_every)))
         return DEBERTA_OK;
-    DEBERTA_TRY(training_evaluate(model, run->held_out, &report, err));
-    fprintf(log, "{\"step\": %zu, \"eval_loss\": %.17g, \"eval_sequences\": %zu, \"eval_tokens\": %zu, ", done,
-            report.loss, report.sequences, report.tokens);
-    fprintf(log, "\"eval_labelled\": %zu}\n", report.labelled);
+    DEBERTA_TRY(run_parts_evaluate(&run->parts, run->held_out, &report, err));
+    fprintf(log, "{\"step\": %zu, \"eval_loss\": %.17g, ", done, report.loss);
+    if (run->parts.pair)
+        fprintf(log, "\"eval_loss_generator\": %.17g, \"eval_loss_discriminator\": %.17g, ", report.all.loss,
+                report.discriminator.loss);
+    fprintf(log, "\"eval_sequences\": %zu, \"eval_tokens\": %zu, \"eval_labelled\": %zu}\n", report.all.sequences,
+            report.all.tokens, report.all.labelled);
     return flush_log(log, run->folder, err);
 }
 

@@ -62,3 +62,21 @@ deberta_status run_parts_gradients(const run_parts *parts, deberta_training_step
     *step = describe(parts, &report);
     return DEBERTA_OK;
 }
+
+deberta_status run_parts_evaluate(const run_parts *parts, const batch_source *held_out, run_held_out *report,
+                                  deberta_error *err)
+{
+    *report = (run_held_out){0};
+    if (parts->pair) {
+        pair_held_out both;
+        DEBERTA_TRY(pair_evaluate(parts->pair, held_out, &both, err));
+        report->all = both.generator;
+        report->discriminator = both.discriminator;
+        report->loss =
+            both.generator.loss + (double)parts->pair->discriminator.options.rtd_weight * both.discriminator.loss;
+        return DEBERTA_OK;
+    }
+    DEBERTA_TRY(training_evaluate(parts->items[0].training, held_out, &report->all, err));
+    report->loss = report->all.loss;
+    return DEBERTA_OK;
+}

@@ -23,6 +23,14 @@ typedef struct run_parts {
 size_t run_parts_done(const run_parts *parts);
 /* An update of all parts. */
 deberta_status run_parts_step(const run_parts *parts, deberta_training_step *step, deberta_error *err);
+/* Held-out losses: of the model, or of the generator and the discriminator. */
+typedef struct run_held_out {
+    double loss; /* of a pair the generator's + weight times the discriminator's */
+    held_out_report all, discriminator;
+} run_held_out;
+
+deberta_status run_parts_evaluate(const run_parts *parts, const batch_source *held_out, run_held_out *report,
+                                  deberta_error *err);
 /* The gradients of the step that is next, no update. */
 deberta_status run_parts_gradients(const run_parts *parts, deberta_training_step *step, deberta_error *err);
 

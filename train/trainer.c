@@ -33,6 +33,7 @@ static deberta_status check_choices(const deberta_trainer_options *o, deberta_er
                    {"optimizer", o->optimizer, DEBERTA_XADAM},
                    {"schedule", o->schedule, DEBERTA_SCHEDULE_CONSTANT},
                    {"masking", o->masking, DEBERTA_MASKING_UNIFORM},
+                   {"sharing", o->sharing, DEBERTA_SHARING_NONE},
                    {"reference", o->reference, DEBERTA_REFERENCE_HF}};
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
         if (choices[i].value > choices[i].most)
@@ -58,6 +59,12 @@ static deberta_status check_options(const deberta_trainer_options *o, deberta_er
     if (o->folder && o->model && synthetic_names(o->model))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: a made-up model has no files that a trained one could take over",
                      o->model);
+    if (o->task == DEBERTA_TRAIN_RTD && o->text_count > 0 && !o->generator)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "texts need a generator, which replaces their tokens");
+    if (o->generator && o->sharing == DEBERTA_SHARING_ES && !o->coupled)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "one table for both models (es) is coupled only: without it the "
+                     "generator's update would leave out what the discriminator teaches");
     if (!(o->dropout < 1)) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "dropout %g is not below 1", o->dropout);
     if (o->resume && !o->folder) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "resume needs the folder of the run");
     return DEBERTA_OK;
@@ -128,6 +135,7 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
         .isa = o->isa,
         .reference = o->reference,
         .decodes = run->options.decodes,
+        .differs = t->generator && run == &t->pair.discriminator && o->sharing == DEBERTA_SHARING_GDES,
         .drops = rates->hidden > 0 || rates->attention > 0 || rates->pooler > 0 || rates->classifier > 0,
     };
     char resumed[RUN_PATH_BYTES];
@@ -151,6 +159,7 @@ static deberta_status open_pair(deberta_trainer *t, const trainer_target *target
 {
     DEBERTA_TRY(open_training(t, &t->pair.discriminator, target->folder, "discriminator", err));
     DEBERTA_TRY(open_training(t, &t->pair.generator, t->generator, "generator", err));
+    t->pair.options = (pair_options){.sharing = t->options.sharing, .coupled = t->options.coupled != 0};
     return pair_open(&t->pair, err);
 }
 
@@ -161,6 +170,19 @@ static run_parts parts_of(deberta_trainer *t)
         .items = {{"generator", t->generator, &t->pair.generator}, {"discriminator", t->model, &t->pair.discriminator}},
         .count = 2,
         .pair = &t->pair};
+}
+
+/* Data must fit both. What the generator draws the discriminator must be able to read. */
+static deberta_status join_targets(trainer_target *target, const trainer_target *generator, deberta_error *err)
+{
+    if (generator->vocabulary > target->vocabulary)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has %zu words, but %s, which reads what it draws, %zu",
+                     generator->folder, generator->vocabulary, target->folder, target->vocabulary);
+    target->vocabulary = generator->vocabulary;
+    target->generator_folder = generator->folder;
+    if (generator->places && (!target->places || generator->places < target->places))
+        target->places = generator->places;
+    return DEBERTA_OK;
 }
 
 static deberta_status open_trainer(deberta_trainer *t, deberta_error *err)
@@ -174,7 +196,10 @@ static deberta_status open_trainer(deberta_trainer *t, deberta_error *err)
     trainer_target target = {.folder = t->model, .task = run->options.task}, generator = {.folder = t->generator};
     DEBERTA_TRY(describe_model(t, run, &target, err));
     t->pair.generator.options = (step_options){.task = STEP_MLM, .is_generator = true};
-    if (t->generator) DEBERTA_TRY(describe_model(t, &t->pair.generator, &generator, err));
+    if (t->generator) {
+        DEBERTA_TRY(describe_model(t, &t->pair.generator, &generator, err));
+        DEBERTA_TRY(join_targets(&target, &generator, err));
+    }
     DEBERTA_TRY(trainer_data_open(&t->data, &t->options, &target, err));
     DEBERTA_TRY(open_run(t, err));
     DEBERTA_TRY(t->generator ? open_pair(t, &target, err) : open_training(t, run, t->model, "", err));

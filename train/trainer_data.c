@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/trainer_data.h"
 
+#include <string.h>
+
 #include "core/base/integers.h"
 
-enum { DEFAULT_SEQUENCE_TOKENS = 512, DEFAULT_BATCH_SEQUENCES = 16 };
+enum { DEFAULT_SEQUENCE_TOKENS = 512, DEFAULT_BATCH_SEQUENCES = 16, FULL_TOKENS = 512 };
 
 size_t trainer_batch_sequences(const deberta_trainer_options *o)
 {
@@ -27,20 +29,48 @@ static deberta_status check_fit(const deberta_trainer_options *o, const trainer_
     return DEBERTA_OK;
 }
 
+/* Both models mean the same by an id. */
+static deberta_status compare_tokenizers(const deberta_tokenizer *tokenizer, const trainer_target *target,
+                                         deberta_error *err)
+{
+    deberta_tokenizer *other = NULL;
+    if (!target->generator_folder) return DEBERTA_OK;
+    DEBERTA_TRY(deberta_tokenizer_open(&other, target->generator_folder, err));
+    const size_t count = deberta_tokenizer_vocabulary_size(tokenizer),
+                 other_count = deberta_tokenizer_vocabulary_size(other);
+    size_t same = 0;
+    for (; count == other_count && same < count; same++) {
+        size_t bytes = 0, other_bytes = 0;
+        const char *text = deberta_tokenizer_token(tokenizer, (int32_t)same, &bytes);
+        const char *other_text = deberta_tokenizer_token(other, (int32_t)same, &other_bytes);
+        if (!text != !other_text || bytes != other_bytes || (text && memcmp(text, other_text, bytes) != 0)) break;
+    }
+    deberta_tokenizer_free(&other);
+    if (count != other_count)
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "the tokenizer of %s has %zu ids, that of %s %zu", target->folder, count,
+                     target->generator_folder, other_count);
+    if (same == count) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "id %zu is another token in %s than in %s", same, target->folder,
+                 target->generator_folder);
+}
+
 static size_t sequence_tokens(const deberta_trainer_options *o, const trainer_target *target)
 {
     if (o->sequence_tokens) return o->sequence_tokens;
     return target->places ? minimum(target->places, DEFAULT_SEQUENCE_TOKENS) : DEFAULT_SEQUENCE_TOKENS;
 }
 
-static deberta_status draw_batches(trainer_data *data, const deberta_trainer_options *o,
+static deberta_status draw_batches(trainer_data *data, const deberta_trainer_options *o, size_t sequence,
                                    const deberta_tokenizer *tokenizer, deberta_error *err)
 {
+    const bool hides_all = o->task == DEBERTA_TRAIN_RTD;
     const drawn_options options = {
         .masking = {.kind = (masking_kind)o->masking,
                     .max_ngram = o->max_ngram,
                     .mask_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_MASK),
-                    .vocabulary = deberta_tokenizer_vocabulary_size(tokenizer)},
+                    .vocabulary = deberta_tokenizer_vocabulary_size(tokenizer),
+                    .hides_all = hides_all,
+                    .full_tokens = hides_all ? sequence : FULL_TOKENS},
         .order = {.seed = (uint32_t)o->seed,
                   .batch_items = trainer_batch_sequences(o),
                   .batch_tokens = o->batch_tokens},
@@ -70,11 +100,12 @@ static deberta_status open_texts(trainer_data *data, const deberta_trainer_optio
     deberta_tokenizer *tokenizer = NULL;
     DEBERTA_TRY(deberta_tokenizer_open(&tokenizer, target->folder, err));
     deberta_status status = check_fit(o, target, tokenizer, err);
+    if (status == DEBERTA_OK) status = compare_tokenizers(tokenizer, target, err);
     const size_t tokens = sequence_tokens(o, target);
     if (status == DEBERTA_OK) status = read_texts(&data->corpus, o->texts, o->text_count, tokenizer, tokens, err);
     if (status == DEBERTA_OK)
         status = read_texts(&data->held_out_corpus, o->held_out, o->held_out_count, tokenizer, tokens, err);
-    if (status == DEBERTA_OK) status = draw_batches(data, o, tokenizer, err);
+    if (status == DEBERTA_OK) status = draw_batches(data, o, tokens, tokenizer, err);
     deberta_tokenizer_free(&tokenizer);
     return status;
 }

@@ -6,7 +6,8 @@
 static const char *const task_names[] = {"mlm", "rtd", "sequence", "choice", "token", "qa"},
                          *const optimizer_names[] = {"adamw", "xadam"},
                          *const schedule_names[] = {"linear", "microsoft", "constant"},
-                         *const masking_names[] = {"ngram", "uniform"}, *const reference_names[] = {"microsoft", "hf"};
+                         *const sharing_names[] = {"gdes", "es", "none"}, *const masking_names[] = {"ngram", "uniform"},
+                         *const reference_names[] = {"microsoft", "hf"};
 
 static json_t *count(size_t value) { return json_integer((json_int_t)value); }
 
@@ -47,6 +48,8 @@ static void add_step(json_t *recipe, const deberta_trainer_options *o, const ste
     json_object_set_new(recipe, "reference", json_string(reference_names[o->reference]));
     json_object_set_new(recipe, "rtd-weight", json_real(o->rtd_weight));
     json_object_set_new(recipe, "sift", json_real(o->sift_weight));
+    json_object_set_new(recipe, "sharing", json_string(o->generator ? sharing_names[o->sharing] : ""));
+    json_object_set_new(recipe, "coupled", json_boolean(o->coupled));
     json_object_set_new(recipe, "shards", count(o->shards));
 }
 

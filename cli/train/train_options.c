@@ -9,7 +9,7 @@ enum { MOST_SHARDS = 64, MOST_NGRAM = 16 };
 
 static const char *const head_words[] = {"auto", "mlm", "mlm_emd", NULL};
 static const char *const optimizer_words[] = {"adamw", "xadam", NULL};
-static const char *const sharing_words[] = {"gdes", NULL};
+static const char *const sharing_words[] = {"gdes", "es", "none", NULL};
 static const char *const masking_words[] = {"ngram", "uniform", NULL};
 static const char *const schedule_words[] = {"linear", "microsoft", "constant", NULL};
 
@@ -94,6 +94,44 @@ const train_options train_defaults = {
             NUMBER_AT(train_options, trainer.layer_decay, 0, 1)                                                        \
     }
 
+/* Of pre-training from texts. */
+#define TEXT_OPTIONS                                                                                                   \
+    {"text",                                                                                                           \
+     0,                                                                                                                \
+     "FILE",                                                                                                           \
+     "a run on these texts, one a line, documents between empty lines; may be repeated",                               \
+     TEXTS_AT(train_options, texts),                                                                                   \
+     .needs = "steps",                                                                                                 \
+     .not_with = "batch batches"},                                                                                     \
+        {"sequence-tokens",                                                                                            \
+         0,                                                                                                            \
+         "N",                                                                                                          \
+         "length of sequences with their frame (default 512, or what the model has places for)",                       \
+         SIZE_AT(train_options, trainer.sequence_tokens, 3, MOST_TOKENS),                                              \
+         .needs = "text"},                                                                                             \
+        {"batch-sequences",                                                                                            \
+         0,                                                                                                            \
+         "N",                                                                                                          \
+         "sequences of a step (default 16, if there is no --batch-tokens)",                                            \
+         SIZE_AT(train_options, trainer.batch_sequences, 1, MOST_TOKENS),                                              \
+         .needs = "text"},                                                                                             \
+        {"batch-tokens",                                                                                               \
+         0,                                                                                                            \
+         "N",                                                                                                          \
+         "a step ends before the sequence that would exceed N tokens",                                                 \
+         SIZE_AT(train_options, trainer.batch_tokens, 3, MOST_TOKENS),                                                 \
+         .needs = "text"},                                                                                             \
+        {"eval",                                                                                                       \
+         0,                                                                                                            \
+         "FILE",                                                                                                       \
+         "held-out texts, whose loss is logged at the end; may be repeated",                                           \
+         TEXTS_AT(train_options, held_out),                                                                            \
+         .needs = "text"},                                                                                             \
+    {                                                                                                                  \
+        "eval-every", 0, "N", "log it every N steps as well",                                                          \
+            SIZE_AT(train_options, trainer.eval_every, 1, MOST_STEPS), .needs = "eval"                                 \
+    }
+
 const option train_options_table[] = {
     TRAIN_OPTIONS("batches"),
     {.name = NULL},
@@ -102,33 +140,28 @@ const option train_options_table[] = {
 const option train_mlm_options_table[] = {
     {"head", 0, "NAME", "mlm or mlm_emd; auto (default) is mlm_emd where the model has it",
      CHOICE_AT(train_options, trainer.head, head_words)},
-    {"text", 0, "FILE", "a run on these texts, one a line, documents between empty lines; may be repeated",
-     TEXTS_AT(train_options, texts), .needs = "steps", .not_with = "batch batches"},
-    {"sequence-tokens", 0, "N", "length of sequences with their frame (default 512, or what the model has places for)",
-     SIZE_AT(train_options, trainer.sequence_tokens, 3, MOST_TOKENS), .needs = "text"},
-    {"batch-sequences", 0, "N", "sequences of a step (default 16, if there is no --batch-tokens)",
-     SIZE_AT(train_options, trainer.batch_sequences, 1, MOST_TOKENS), .needs = "text"},
-    {"batch-tokens", 0, "N", "a step ends before the sequence that would exceed N tokens",
-     SIZE_AT(train_options, trainer.batch_tokens, 3, MOST_TOKENS), .needs = "text"},
+    TEXT_OPTIONS,
     {"masking", 0, "NAME", "ngram (default), Microsoft's, or uniform",
      CHOICE_AT(train_options, trainer.masking, masking_words), .needs = "text"},
     {"max-ngram", 0, "N", "words of the longest masked stretch (default 1: pieces, one by one)",
      SIZE_AT(train_options, trainer.max_ngram, 1, MOST_NGRAM), .needs = "text"},
-    {"eval", 0, "FILE", "held-out texts, whose loss is logged at the end; may be repeated",
-     TEXTS_AT(train_options, held_out), .needs = "text"},
-    {"eval-every", 0, "N", "log it every N steps as well", SIZE_AT(train_options, trainer.eval_every, 1, MOST_STEPS),
-     .needs = "eval"},
     TRAIN_OPTIONS("batches text"),
     {.name = NULL},
 };
 
 const option train_rtd_options_table[] = {
-    {"generator", 0, "MODEL", "train this masked language model as well; tables are shared by difference",
+    {"generator", 0, "MODEL", "train this masked language model as well, whose draws are what is to be found out",
      TEXT_AT(train_options, trainer.generator)},
-    {"sharing", 0, "NAME", "how tables are shared: gdes, by difference, is the only way so far",
-     CHOICE_AT(train_options, sharing, sharing_words), .needs = "generator"},
+    {"head", 0, "NAME", "of the generator: mlm or mlm_emd; auto (default) is mlm_emd where the model has it",
+     CHOICE_AT(train_options, trainer.head, head_words), .needs = "generator"},
+    {"sharing", 0, "NAME",
+     "tables of words and positions: gdes (default), the generator's + a difference; es, one; none",
+     CHOICE_AT(train_options, trainer.sharing, sharing_words), .needs = "generator"},
+    {"coupled", 0, NULL, "both losses at the same weights; without it the generator's update comes first",
+     FLAG_AT(train_options, coupled), .needs = "generator"},
     {"rtd-weight", 0, "W", "of the loss (default 50)", NUMBER_AT(train_options, trainer.rtd_weight, 0, 1e9)},
-    TRAIN_OPTIONS("batches"),
+    TEXT_OPTIONS,
+    TRAIN_OPTIONS("batches text"),
     {.name = NULL},
 };
 
@@ -148,6 +181,8 @@ int train_options_check(const train_options *o)
     if (t->shards & (t->shards - 1)) return option_wrong(&o->common, &t->shards, "%zu is no power of two", t->shards);
     if (t->masking == DEBERTA_MASKING_UNIFORM && option_given(&o->common, &t->max_ngram))
         return option_wrong(&o->common, &t->max_ngram, "uniform masking has no n-grams");
+    if (t->generator && t->sharing == DEBERTA_SHARING_ES && !o->coupled)
+        return option_wrong(&o->common, &t->sharing, "es, one table for both losses, needs --coupled");
     if (t->warmup > 0 && t->warmup > t->steps)
         return option_wrong(&o->common, &t->warmup, "%zu steps of warm-up, but %zu steps", t->warmup, t->steps);
     return EXIT_OK;
@@ -166,6 +201,7 @@ deberta_trainer_options train_trainer_options(const train_options *o, deberta_tr
     t.seed = option_given(&o->common, &o->common.seed) ? o->common.seed : 0;
     t.folder = train_runs(o) ? options_out(&o->common) : NULL;
     t.resume = o->resume;
+    t.coupled = o->coupled;
     t.isa = o->common.isa;
     t.threads = o->common.threads;
     return t;

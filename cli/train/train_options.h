@@ -9,8 +9,7 @@ typedef struct train_options {
     deberta_trainer_options trainer; /* but for what stands beside it */
     text_list texts, held_out;
     const char *gradients;
-    bool resume;
-    int sharing;
+    bool resume, coupled;
 } train_options;
 
 extern const train_options train_defaults;

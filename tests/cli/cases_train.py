@@ -82,10 +82,11 @@ def test_pair(bench):
     with open(bench.path("pair/log.jsonl"), encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
     assert len(lines) == 3 and all(abs(line["loss_generator"] + 50 * line["loss_discriminator"] - line["loss"]) < 1e-6 for line in lines)
-    batch.pop("sampled_ids")
+    batch.pop("sampled_ids")  # then the generator draws them
     write(bench.path("batches.safetensors"), batch)
-    result = bench.run(*run[:-1], "other")
-    assert result.code == 3 and "'sampled_ids' is missing" in result.err, result.describe()
+    bench.fine(*run[:-1], "drawn")
+    assert digest(bench, "drawn/generator/model.safetensors") == digest(bench, "pair/generator/model.safetensors"), "draws have no gradient"
+    assert digest(bench, "drawn/discriminator/model.safetensors") != digest(bench, "pair/discriminator/model.safetensors")
 
 
 def test_run(bench):
@@ -141,6 +142,77 @@ def digest(bench, path):
 
 def log_without_time(bench, folder):
     return [{name: value for name, value in line.items() if name != "seconds"} for line in read_log(bench, folder)]
+
+
+def discriminator(bench, width=192):
+    """models/demo with a head for replaced tokens, in float32."""
+    demo = os.path.join(bench.root, "models", "demo")
+    bench.write("corpus.txt", TEXTS)
+    bench.fine("train", "mlm", demo, "--text", "corpus.txt", "--steps", "1", "--learning-rate", "0", "--batch-sequences", "1", "--out", "d")
+    model = tensors(bench.path("d/model.safetensors"))
+    head = {"dense.weight": [width, width], "dense.bias": [width], "LayerNorm.weight": [width], "LayerNorm.bias": [width],
+            "classifier.weight": [1, width], "classifier.bias": [1]}
+    for name, shape in head.items():
+        count = shape[0] * (shape[1] if len(shape) > 1 else 1)
+        values = [1.0] * count if name == "LayerNorm.weight" else [(i * 37 % 101 - 50) / 2500 for i in range(count)]
+        model["mask_predictions." + name] = "F32", shape, array.array("f", values)
+    write(bench.path("d/model.safetensors"), model)
+    return bench.path("d"), demo
+
+
+def test_replaced_tokens(bench):
+    """From texts: the generator draws, the discriminator learns to tell; threads, tiers and a cut do not show."""
+    folder, demo = discriminator(bench)
+    words = ["train", "rtd", folder, "--generator", demo, "--dropout", "0.1", "--text", "corpus.txt", "--eval", "corpus.txt", "--sequence-tokens", "24",
+             "--batch-sequences", "6", "--learning-rate", "0.0005", "--steps", "4", "--eval-every", "2"]
+    for threads, isa, out in (("1", "auto", "a"), ("3", "scalar", "b")):
+        bench.fine(*words, "--threads", threads, "--isa", isa, "--out", out)
+    bench.fine(*words, "--out", "c", "--stop-at", "1")
+    bench.fine(*words, "--out", "c", "--resume")
+    for part in ("generator", "discriminator"):
+        assert len({digest(bench, f"{out}/{part}/model.safetensors") for out in "abc"}) == 1, part
+        bench.fine("info", f"a/{part}")
+    assert log_without_time(bench, "c") == log_without_time(bench, "a")
+    log = read_log(bench, "a")
+    evaluated = [line for line in log if "eval_loss" in line]
+    assert [line["step"] for line in evaluated] == [2, 4]
+    for line in evaluated:
+        assert abs(line["eval_loss_generator"] + 50 * line["eval_loss_discriminator"] - line["eval_loss"]) < 1e-9 * line["eval_loss"]
+    other = ["--learning-rate", "0.002", "--steps", "40", "--dropout", "0"]
+    bench.fine(*words, *other, "--out", "learned")
+    learned = [line["loss_discriminator"] for line in read_log(bench, "learned") if "loss" in line]
+    assert sum(learned[-5:]) < 0.7 * sum(learned[:5]), learned
+    name = "deberta.embeddings.word_embeddings."
+    g, d = (tensors(bench.path(f"learned/{part}/model.safetensors")) for part in ("generator", "discriminator"))
+    assert name + "_weight" in d and any(d[name + "_weight"][2])
+    assert d[name + "weight"][2][5000:6000] == array.array("f", [float32(a + b) for a, b in zip(g[name + "weight"][2][5000:6000], d[name + "_weight"][2][5000:6000])])
+
+
+def float32(x):
+    return struct.unpack("<f", struct.pack("<f", x))[0]
+
+
+def test_sharing(bench):
+    folder, demo = discriminator(bench)
+    words = ["train", "rtd", folder, "--generator", demo, "--dropout", "0", "--text", "corpus.txt", "--sequence-tokens", "24", "--batch-sequences", "6",
+             "--learning-rate", "0.001", "--steps", "2"]
+    name = "deberta.embeddings.word_embeddings.weight"
+    tables = {}
+    for way, options in (("none", ["--sharing", "none"]), ("none_coupled", ["--sharing", "none", "--coupled"]), ("es", ["--sharing", "es", "--coupled"]),
+                         ("gdes", []), ("gdes_coupled", ["--coupled"])):
+        bench.fine(*words, *options, "--clip", "0", "--out", way)
+        tables[way] = [tensors(bench.path(f"{way}/{part}/model.safetensors"))[name][2] for part in ("generator", "discriminator")]
+    assert tables["es"][0] == tables["es"][1] and tables["none"][0] != tables["none"][1]
+    # the generator learns nothing from the discriminator but where the table is one; without clipping coupling does not show in it either
+    assert tables["none"][0] == tables["gdes"][0] == tables["gdes_coupled"][0] == tables["none_coupled"][0] != tables["es"][0]
+    assert tables["none"][1] == tables["none_coupled"][1] and tables["gdes"][1] != tables["gdes_coupled"][1] != tables["none"][1]
+    for options, code, part in ((["--sharing", "es"], 2, "--coupled"), (["--generator", folder, "--seed", str(1 << 32)], 3, "2^32")):
+        result = bench.run(*words, *options, "--out", "x")
+        assert result.code == code and part in result.err, result.describe()
+    result = bench.run("train", "rtd", folder, "--text", "corpus.txt", "--steps", "2", "--out", "x")
+    assert result.code == 3 and "generator" in result.err, result.describe()
+    result = bench.run("train", "rtd", folder, "--generator", case(bench, "03-v3-mlm-emd"), "--text", "corpus.txt", "--steps", "2", "--out", "x")
+    assert result.code == 3 and result.err.count("\n") == 1, result.describe()
 
 
 def test_dropout(bench):

@@ -17,7 +17,7 @@ const char *train_case_option(const json_t *entry, const char *option)
     return NULL;
 }
 
-static deberta_status read_command(train_case *c, const json_t *entry, deberta_error *err)
+static void read_command(train_case *c, const json_t *entry)
 {
     static const struct {
         const char *word;
@@ -27,8 +27,7 @@ static deberta_status read_command(train_case *c, const json_t *entry, deberta_e
     const json_t *command = json_object_get(entry, "command");
     const char *word = json_string_value(json_array_get(command, 1)), *head = train_case_option(entry, "--head");
     const char *weight = train_case_option(entry, "--rtd-weight"), *reference = train_case_option(entry, "--reference");
-    if (train_case_option(entry, "--generator"))
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "a generator is not trained yet");
+    c->has_pair = train_case_option(entry, "--generator") != NULL;
     const char *sift = train_case_option(entry, "--sift");
     for (size_t i = 0; word && i < sizeof tasks / sizeof *tasks; i++)
         if (strcmp(tasks[i].word, word) == 0) c->options.task = tasks[i].task;
@@ -36,7 +35,6 @@ static deberta_status read_command(train_case *c, const json_t *entry, deberta_e
     c->options.sift_weight = sift ? strtof(sift, NULL) : 0;
     c->options.rtd_weight = weight ? strtof(weight, NULL) : 0;
     c->reference = reference && strcmp(reference, "hf") == 0 ? DEBERTA_REFERENCE_HF : DEBERTA_REFERENCE_MICROSOFT;
-    return DEBERTA_OK;
 }
 
 deberta_status train_case_open(train_case *c, const char *folder, const char *name, const json_t *entry,
@@ -49,7 +47,7 @@ deberta_status train_case_open(train_case *c, const char *folder, const char *na
     const bool runs = train_case_option(entry, "--batches") != NULL;
     snprintf(c->batch, sizeof c->batch, "%s/%s.safetensors", c->folder, runs ? "batches" : "batch");
     snprintf(expected, sizeof expected, "%s/expected.safetensors", c->folder);
-    DEBERTA_TRY(read_command(c, entry, err));
+    read_command(c, entry);
     DEBERTA_TRY(mapped_file_open(&c->map, expected, err));
     return safetensors_list(&c->list, c->map.bytes, c->map.size_bytes, c->map.name.text, err);
 }
@@ -80,15 +78,17 @@ size_t train_case_gradients(const train_case *c)
 
 /* ------------------------------------------------------------------------------------------------------------ running */
 
-static deberta_status keep_gradients(const learner *l, train_outcome *outcome, deberta_error *err)
+static deberta_status keep_gradients(const learner *l, const char *prefix, train_outcome *outcome, deberta_error *err)
 {
-    outcome->tensors = calloc(l->set.count, sizeof *outcome->tensors);
-    if (!outcome->tensors) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for gradients");
+    const size_t most = outcome->tensor_count + l->set.count;
+    train_tensor *tensors = realloc(outcome->tensors, most * sizeof *tensors);
+    if (!tensors) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for gradients");
+    outcome->tensors = tensors;
     for (size_t i = 0; i < l->set.count; i++) {
         const parameter *p = &l->set.items[i];
         if (!p->trained) continue;
         train_tensor *to = &outcome->tensors[outcome->tensor_count++];
-        snprintf(to->name, sizeof to->name, "grad.%s", p->stored_name);
+        snprintf(to->name, sizeof to->name, "grad.%s%s", prefix, p->stored_name);
         to->count = p->count;
         to->values = malloc(p->count * sizeof *to->values);
         if (!to->values) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for gradients");
@@ -97,41 +97,71 @@ static deberta_status keep_gradients(const learner *l, train_outcome *outcome, d
     return DEBERTA_OK;
 }
 
-static deberta_status run_step(const train_case *c, learner *l, batch_file *file, train_outcome *outcome,
-                               deberta_error *err)
+static deberta_status run_step(const train_case *c, case_models *models, train_outcome *outcome, deberta_error *err)
 {
-    const training run = {.learner = l, .batches = batch_file_source(file), .options = c->options};
     step_report report;
-    DEBERTA_TRY(training_gradients(&run, 0, &report, err));
-    outcome->loss = report.result.loss;
-    return keep_gradients(l, outcome, err);
+    pair_report both;
+    if (!c->has_pair) {
+        DEBERTA_TRY(training_gradients(models->model, 0, &report, err));
+        outcome->loss = report.result.loss;
+        return keep_gradients(models->model->learner, "", outcome, err);
+    }
+    DEBERTA_TRY(pair_gradients(&models->pair, 0, &both, err));
+    outcome->loss = both.loss;
+    DEBERTA_TRY(keep_gradients(models->pair.generator.learner, "generator.", outcome, err));
+    return keep_gradients(models->pair.discriminator.learner, "discriminator.", outcome, err);
 }
 
-deberta_status train_case_learner(const train_case *c, const batch_file *file, deberta_isa isa, size_t threads,
-                                  learner **l, deberta_error *err)
+static deberta_status open_learner(const train_case *c, const batch_file *file, const char *part, bool decodes,
+                                   deberta_isa isa, size_t threads, learner **l, deberta_error *err)
 {
+    char folder[1200];
     const learner_options options = {
         .threads = threads,
         .max_tokens = (c->options.sift_weight > 0 ? 2 : 1) * batch_file_most_tokens(file),
         .parts = DEFAULT_SHARDS,
         .isa = isa,
         .reference = c->reference,
-        .decodes = c->options.decodes,
+        .decodes = decodes,
     };
-    return learner_open(l, c->folder, &options, err);
+    snprintf(folder, sizeof folder, "%s%s", c->folder, part);
+    return learner_open(l, folder, &options, err);
+}
+
+deberta_status train_case_models(const train_case *c, deberta_isa isa, size_t threads, case_models *m,
+                                 deberta_error *err)
+{
+    const bool runs = strstr(c->batch, "batches") != NULL;
+    *m = (case_models){.model = &m->pair.discriminator};
+    DEBERTA_TRY(batch_file_open(&m->file, c->batch, runs, c->options.task, err));
+    m->pair.generator.batches = m->pair.discriminator.batches = batch_file_source(m->file);
+    m->model->options = c->options;
+    DEBERTA_TRY(open_learner(c, m->file, c->has_pair ? "/discriminator" : "", c->options.decodes, isa, threads,
+                             &m->model->learner, err));
+    if (!c->has_pair) return DEBERTA_OK;
+    m->pair.generator.options = (step_options){.task = STEP_MLM, .decodes = true};
+    DEBERTA_TRY(open_learner(c, m->file, "/generator", true, isa, threads, &m->pair.generator.learner, err));
+    return pair_open(&m->pair, err);
+}
+
+void train_case_close_models(case_models *m)
+{
+    training *both[] = {&m->pair.generator, &m->pair.discriminator};
+    for (size_t i = 0; i < 2; i++) {
+        optimizer_free(&both[i]->optimizer);
+        learner_free(&both[i]->learner);
+    }
+    batch_file_close(&m->file);
 }
 
 deberta_status train_case_run(const train_case *c, deberta_isa isa, size_t threads, train_outcome *outcome,
                               deberta_error *err)
 {
-    learner *l = NULL;
-    batch_file *file = NULL;
-    deberta_status status = batch_file_open(&file, c->batch, false, c->options.task, err);
-    if (status == DEBERTA_OK) status = train_case_learner(c, file, isa, threads, &l, err);
-    if (status == DEBERTA_OK && c->spoil) c->spoil(l);
-    if (status == DEBERTA_OK) status = run_step(c, l, file, outcome, err);
-    learner_free(&l);
-    batch_file_close(&file);
+    case_models models;
+    deberta_status status = train_case_models(c, isa, threads, &models, err);
+    if (status == DEBERTA_OK && c->spoil) c->spoil(models.model->learner);
+    if (status == DEBERTA_OK) status = run_step(c, &models, outcome, err);
+    train_case_close_models(&models);
     return status;
 }
 

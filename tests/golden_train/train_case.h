@@ -9,10 +9,12 @@
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
 #include "train/batch_file.h"
+#include "train/pair.h"
 
 typedef struct train_case {
     char name[128], folder[1024], batch[1100];
     step_options options;
+    bool has_pair; /* folder/generator and folder/discriminator; options are the discriminator's */
     deberta_reference reference;
     void (*spoil)(learner *learner); /* plants a mistake before the step; NULL: none */
     mapped_file map;                 /* of what is expected */
@@ -44,9 +46,17 @@ size_t train_case_expected(const train_case *c, const char *name, const double *
 /* How many gradients are expected. */
 size_t train_case_gradients(const train_case *c);
 
-/* A learner for the case and its batches. */
-deberta_status train_case_learner(const train_case *c, const batch_file *file, deberta_isa isa, size_t threads,
-                                  learner **l, deberta_error *err);
+/* What a case trains: `model` alone, or a pair whose discriminator it is. */
+typedef struct case_models {
+    training_pair pair;
+    training *model; /* &pair.discriminator */
+    batch_file *file;
+} case_models;
+
+/* Learners for the case, and its batches. Close them also after a failure; the struct stays where it is. */
+deberta_status train_case_models(const train_case *c, deberta_isa isa, size_t threads, case_models *models,
+                                 deberta_error *err);
+void train_case_close_models(case_models *models);
 
 deberta_status train_case_run(const train_case *c, deberta_isa isa, size_t threads, train_outcome *outcome,
                               deberta_error *err);

@@ -32,22 +32,23 @@ static optimizer_options recipe_of(const json_t *entry)
     };
 }
 
-static void compare_step(const train_case *c, const json_t *entry, const step_report *report,
-                         trajectory_outcome *outcome)
+/* One loss and its learning rate; kind: "loss", "loss.generator" ... */
+static void compare_step(const train_case *c, const json_t *entry, const char *kind, const step_report *report,
+                         double got, trajectory_outcome *outcome)
 {
     const size_t step = report->step - 1;
     const double *loss, *rate;
-    const json_t *errors = json_object_get(json_object_get(entry, "f32"), "loss");
-    if (train_case_expected(c, "loss", &loss) <= step || train_case_expected(c, "learning_rate", &rate) <= step) {
+    const json_t *errors = json_object_get(json_object_get(entry, "f32"), kind);
+    if (train_case_expected(c, kind, &loss) <= step || train_case_expected(c, "learning_rate", &rate) <= step) {
         outcome->worst_loss = INFINITY;
         return;
     }
     const double unit = fmax(json_number_value(json_array_get(errors, step)), 5e-7 * fabs(loss[step]));
-    outcome->worst_loss = fmax(outcome->worst_loss, fabs(report->result.loss - loss[step]) / unit);
+    outcome->worst_loss = fmax(outcome->worst_loss, fabs(got - loss[step]) / unit);
     outcome->worst_rate = fmax(outcome->worst_rate, fabs(report->learning_rate - rate[step]) / fmax(rate[step], 1e-12));
 }
 
-static void compare_weights(const train_case *c, const json_t *entry, const parameter_set *set,
+static void compare_weights(const train_case *c, const json_t *entry, const parameter_set *set, const char *prefix,
                             trajectory_outcome *outcome)
 {
     for (size_t i = 0; i < set->count; i++) {
@@ -55,47 +56,66 @@ static void compare_weights(const train_case *c, const json_t *entry, const para
         char name[256];
         const double *want;
         double worst = 0;
-        snprintf(name, sizeof name, "final.%s", p->stored_name);
-        const double unit =
-            fmax(json_number_value(json_object_get(json_object_get(entry, "f32_final"), p->stored_name)),
-                 json_number_value(json_object_get(json_object_get(entry, "floor_final"), p->stored_name)));
+        snprintf(name, sizeof name, "final.%s%s", prefix, p->stored_name);
+        const char *key = name + strlen("final.");
+        const double unit = fmax(json_number_value(json_object_get(json_object_get(entry, "f32_final"), key)),
+                                 json_number_value(json_object_get(json_object_get(entry, "floor_final"), key)));
+        if (!p->trained) continue;
         if (train_case_expected(c, name, &want) != p->count || !(unit > 0)) worst = INFINITY;
         for (size_t e = 0; worst < INFINITY && e < p->count; e++)
             worst = fmax(worst, fabs((double)p->values[e] - want[e]) / unit);
         outcome->tensors++;
         if (worst <= outcome->worst_final) continue;
         outcome->worst_final = worst;
-        snprintf(outcome->where, sizeof outcome->where, "%s", p->stored_name);
+        snprintf(outcome->where, sizeof outcome->where, "%s", key);
     }
 }
 
-static deberta_status run_steps(const train_case *c, const json_t *entry, training *run, trajectory_outcome *outcome,
+static deberta_status run_model(const train_case *c, const json_t *entry, training *model, trajectory_outcome *outcome,
                                 deberta_error *err)
 {
-    const optimizer_options recipe = recipe_of(entry);
-    learner *l = run->learner;
-    DEBERTA_TRY(optimizer_open(&run->optimizer, &l->set, l->model->config.layers, &recipe, err));
-    for (; outcome->steps < recipe.steps; outcome->steps++) {
+    for (; outcome->steps < model->optimizer.options.steps; outcome->steps++) {
         step_report report;
-        DEBERTA_TRY(training_step(run, &report, err));
-        compare_step(c, entry, &report, outcome);
+        DEBERTA_TRY(training_step(model, &report, err));
+        compare_step(c, entry, "loss", &report, report.result.loss, outcome);
     }
-    compare_weights(c, entry, &l->set, outcome);
+    compare_weights(c, entry, &model->learner->set, "", outcome);
     return DEBERTA_OK;
+}
+
+static deberta_status run_pair(const train_case *c, const json_t *entry, training_pair *pair,
+                               trajectory_outcome *outcome, deberta_error *err)
+{
+    for (; outcome->steps < pair->generator.optimizer.options.steps; outcome->steps++) {
+        pair_report report;
+        DEBERTA_TRY(pair_step(pair, &report, err));
+        compare_step(c, entry, "loss.generator", &report.generator, report.generator.result.head_loss, outcome);
+        compare_step(c, entry, "loss.discriminator", &report.discriminator, report.discriminator.result.head_loss,
+                     outcome);
+    }
+    compare_weights(c, entry, &pair->generator.learner->set, "generator.", outcome);
+    compare_weights(c, entry, &pair->discriminator.learner->set, "discriminator.", outcome);
+    return DEBERTA_OK;
+}
+
+static deberta_status open_optimizer(training *model, const optimizer_options *recipe, deberta_error *err)
+{
+    learner *l = model->learner;
+    return optimizer_open(&model->optimizer, &l->set, l->model->config.layers, recipe, err);
 }
 
 deberta_status trajectory_run(const train_case *c, const json_t *entry, size_t threads, trajectory_outcome *outcome,
                               deberta_error *err)
 {
-    training run = {.options = c->options};
-    batch_file *file = NULL;
+    case_models models;
+    const optimizer_options recipe = recipe_of(entry);
     *outcome = (trajectory_outcome){0};
-    deberta_status status = batch_file_open(&file, c->batch, true, c->options.task, err);
-    run.batches = batch_file_source(file);
-    if (status == DEBERTA_OK) status = train_case_learner(c, file, DEBERTA_ISA_AUTO, threads, &run.learner, err);
-    if (status == DEBERTA_OK) status = run_steps(c, entry, &run, outcome, err);
-    optimizer_free(&run.optimizer);
-    learner_free(&run.learner);
-    batch_file_close(&file);
+    deberta_status status = train_case_models(c, DEBERTA_ISA_AUTO, threads, &models, err);
+    if (status == DEBERTA_OK) status = open_optimizer(models.model, &recipe, err);
+    if (status == DEBERTA_OK && c->has_pair) status = open_optimizer(&models.pair.generator, &recipe, err);
+    if (status == DEBERTA_OK)
+        status = c->has_pair ? run_pair(c, entry, &models.pair, outcome, err)
+                             : run_model(c, entry, models.model, outcome, err);
+    train_case_close_models(&models);
     return status;
 }

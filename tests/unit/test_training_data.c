@@ -15,6 +15,7 @@
 #include "core/dispatch.h"
 #include "core/model/dropout.h"
 #include "train/drawn_batches.h"
+#include "train/losses.h"
 
 enum { TOKENS = 48, VOCABULARY = 1000, HIDDEN = 99, SEQUENCES = 12, SHARDS = 4 };
 
@@ -59,7 +60,7 @@ static void test_masking(void **state)
         {MASKING_UNIFORM, 1, 7, {12, 23, 26, 28, 37, 39, 45}, {99, 123, 99, 99, 99, 99, 99}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const masking_options options = {cases[i].kind, cases[i].max_ngram, HIDDEN, VOCABULARY};
+        const masking_options options = {cases[i].kind, cases[i].max_ngram, HIDDEN, VOCABULARY, false, 512};
         counter_draws draws = {.key = {5, 3}, .place = 2, .site = SITE_MASKING};
         int32_t ids[TOKENS], labels[TOKENS];
         uint8_t begins[TOKENS];
@@ -88,7 +89,7 @@ static void test_short_texts(void **state)
 {
     (void)state;
     for (masking_kind kind = MASKING_NGRAM; kind <= MASKING_UNIFORM; kind++) {
-        const masking_options options = {kind, 1, HIDDEN, VOCABULARY};
+        const masking_options options = {kind, 1, HIDDEN, VOCABULARY, false, 512};
         counter_draws draws = {.site = SITE_MASKING};
         const uint8_t begins[3] = {1, 1, 1};
         int32_t ids[3] = {1, 7, 2}, labels[3];
@@ -164,7 +165,7 @@ static void test_steps(void **state)
         snprintf(content + strlen(content), sizeof content - strlen(content), "%.*s end\n\n", (int)(2 + i),
                  "aaaaaaaaaaaaaa");
     read_corpus(&texts, content, 32);
-    const drawn_options options = {.masking = {MASKING_NGRAM, 1, HIDDEN, VOCABULARY},
+    const drawn_options options = {.masking = {MASKING_NGRAM, 1, HIDDEN, VOCABULARY, false, 512},
                                    .order = {.batch_items = STEP_SEQUENCES}};
     assert_int_equal(texts.sequences, SEQUENCES);
     assert_int_equal(drawn_batches_open(&batches, &texts, &options, NULL), DEBERTA_OK);
@@ -196,7 +197,7 @@ static void test_token_limit(void **state)
     step_batch batch;
     size_t sequences = 0, tokens = 0;
     read_corpus(&texts, "One two three four five six.\n\nSeven.\n\nEight nine ten.\n\nEleven twelve.\n", 32);
-    const drawn_options options = {.masking = {MASKING_NGRAM, 1, HIDDEN, VOCABULARY},
+    const drawn_options options = {.masking = {MASKING_NGRAM, 1, HIDDEN, VOCABULARY, false, 512},
                                    .order = {.batch_tokens = texts.longest + 3}};
     assert_int_equal(drawn_batches_open(&batches, &texts, &options, NULL), DEBERTA_OK);
     assert_int_equal(drawn_batches_most_tokens(batches), texts.longest + 3);
@@ -212,6 +213,31 @@ static void test_token_limit(void **state)
     const drawn_options small = {.masking = options.masking, .order = {.batch_tokens = texts.longest - 1}};
     assert_int_equal(drawn_batches_open(&batches, &texts, &small, NULL), DEBERTA_E_ARGUMENT);
     corpus_free(&texts);
+}
+
+enum { WORDS = 1301, DRAWS = 500 };
+
+/* The word in which u lies, by plain sums of doubles; words without a probability are never drawn. */
+static void test_drawing(void **state)
+{
+    (void)state;
+    float logits[WORDS];
+    double sums[WORDS + 1] = {0};
+    kernels table;
+    counter_draws draws = {.key = {1, 2}};
+    assert_int_equal(kernels_select(&table, DEBERTA_ISA_AUTO, NULL), DEBERTA_OK);
+    for (size_t w = 0; w < WORDS; w++) {
+        logits[w] = w % 7 == 0 || w >= WORDS - 3 ? -1e6f : (float)(8 * counter_fraction(&draws));
+        sums[w + 1] = sums[w] + exp((double)logits[w]);
+    }
+    for (size_t i = 0; i < DRAWS; i++) {
+        const double u = counter_drawing((counter_key){3, (uint32_t)i}, 4, 5);
+        const size_t w = draw_class(&table, logits, WORDS, u);
+        assert_true(w < WORDS - 3 && w % 7 != 0);
+        assert_true(sums[w] <= (u + 1e-6) * sums[WORDS] && (u - 1e-6) * sums[WORDS] < sums[w + 1]);
+    }
+    assert_int_equal(draw_class(&table, logits, WORDS, 1), (WORDS - 4) % 7 ? WORDS - 4 : WORDS - 5);
+    assert_int_equal(draw_class(&table, logits, WORDS, 0), 1);
 }
 
 enum { DROPPED_ROWS = 500, DROPPED_COLUMNS = 191 };
@@ -264,9 +290,9 @@ static void test_dropout(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_philox),  cmocka_unit_test(test_dropout),     cmocka_unit_test(test_shuffle),
-        cmocka_unit_test(test_masking), cmocka_unit_test(test_short_texts), cmocka_unit_test(test_corpus),
-        cmocka_unit_test(test_steps),   cmocka_unit_test(test_token_limit),
+        cmocka_unit_test(test_philox),  cmocka_unit_test(test_dropout), cmocka_unit_test(test_drawing),
+        cmocka_unit_test(test_shuffle), cmocka_unit_test(test_masking), cmocka_unit_test(test_short_texts),
+        cmocka_unit_test(test_corpus),  cmocka_unit_test(test_steps),   cmocka_unit_test(test_token_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
