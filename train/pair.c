@@ -128,7 +128,8 @@ static deberta_status both_gradients(training_pair *pair, size_t step, step_batc
     DEBERTA_TRY(generator_gradients(pair, step, batch, &report->generator, err));
     DEBERTA_TRY(training_gradients_of(&pair->discriminator, step, batch, &report->discriminator, err));
     if (pair->options.sharing == DEBERTA_SHARING_ES)
-        report->generator.gradient_norm = parameter_set_norm(&pair->generator.learner->set);
+        report->generator.gradient_norm =
+            parameter_set_norm(&pair->generator.learner->set, pair->generator.learner->session->executor);
     return DEBERTA_OK;
 }
 
