@@ -688,10 +688,12 @@ typedef struct deberta_trainer_options {
     const char *folder;
     int resume;                                         /* from its latest checkpoint */
     size_t checkpoint_every, keep, stop_at, eval_every; /* steps, 0: never; keep: checkpoints */
+    size_t skip_bad; /* so many steps whose loss or gradient is not finite are passed over */
 
     /* No bit depends on these. */
     deberta_isa isa;
     size_t threads;
+    size_t memory_limit_bytes; /* opening refuses what would need more; 0: no limit */
 } deberta_trainer_options;
 
 #define DEBERTA_TRAINER_DEFAULTS                                                                                       \
@@ -723,6 +725,8 @@ DEBERTA_API deberta_status deberta_trainer_open(deberta_trainer **trainer, const
 DEBERTA_API void deberta_trainer_free(deberta_trainer **trainer);
 /* Updates that are behind. */
 DEBERTA_API size_t deberta_trainer_steps_done(const deberta_trainer *trainer);
+/* What it holds: weights, gradients, moments, and what steps need; texts and logits come on top. */
+DEBERTA_API size_t deberta_trainer_memory_bytes(const deberta_trainer *trainer);
 /* Gradients of the step that is next, no update. path: NULL, or the safetensors file for losses and gradients. */
 DEBERTA_API deberta_status deberta_trainer_gradients(deberta_trainer *trainer, const char *path,
                                                      deberta_training_step *step, deberta_error *err);

@@ -298,10 +298,8 @@ deberta_status batch_file_read(const batch_file *file, size_t step, size_t shard
     raw.shard_of = calloc(file->sequences, sizeof *raw.shard_of);
     deberta_status status = raw.lengths && raw.shard_of ? read_raw(&raw, err) : no_memory(err);
     if (status == DEBERTA_OK) status = measure_sequences(&raw, err);
-    if (status == DEBERTA_OK) {
-        step_batch_deal(raw.lengths, file->sequences, shards, raw.shard_of);
-        status = build(&raw, shards, batch, err);
-    }
+    if (status == DEBERTA_OK) status = step_batch_deal(raw.lengths, file->sequences, shards, raw.shard_of, err);
+    if (status == DEBERTA_OK) status = build(&raw, shards, batch, err);
     free_raw(&raw);
     if (status != DEBERTA_OK) step_batch_free(batch);
     return status;

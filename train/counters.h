@@ -41,6 +41,10 @@ double counter_fraction(counter_draws *draws);
 /* 0 ... count - 1, for counts up to 2^32. */
 size_t counter_below(counter_draws *draws, size_t count);
 
+/* A normal number of a word: the inverse of the distribution at (word + 1/2) 2^-32, by AS 241 (Wichura 1988) in double;
+ * cut at +-4. */
+double counter_normal(uint32_t word);
+
 /* In [0, 1], of 64 bits: what a generator puts at a labelled place of a sequence is drawn with it. */
 double counter_drawing(counter_key key, uint32_t place, uint32_t sequence);
 

@@ -97,7 +97,7 @@ static deberta_status fill_sequence(const drawn_batches *d, size_t step, size_t 
 static deberta_status fill(const drawn_batches *d, size_t step, size_t shards, step_batch *batch, deberta_error *err)
 {
     size_t place = 0;
-    step_batch_deal(d->lengths, d->order.count, shards, d->shard_of);
+    DEBERTA_TRY(step_batch_deal(d->lengths, d->order.count, shards, d->shard_of, err));
     for (size_t shard = 0; shard < shards; shard++) {
         for (size_t member = 0; member < d->order.count; member++)
             if (d->shard_of[member] == shard) DEBERTA_TRY(fill_sequence(d, step, member, place++, batch, err));

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/memory_need.h"
 #include "core/model/linear.h"
 #include "train/parameters_made.h"
 #include "train/products.h"
@@ -293,6 +294,33 @@ deberta_status learner_take_parameters(learner *l, deberta_error *err)
     return DEBERTA_OK;
 }
 
+static size_t weight_bytes(const learner *l)
+{
+    const size_t arrays = l->options.moments ? 4 : 2; /* values, gradients; two moments */
+    size_t bytes = 0;
+    for (size_t i = 0; i < l->set.count; i++) bytes += arrays * l->set.items[i].count * sizeof(float);
+    return bytes;
+}
+
+size_t learner_bytes(const learner *l)
+{
+    return weight_bytes(l) + deberta_model_describe(l->model)->memory_bytes + deberta_session_memory_bytes(l->session) +
+           l->arena.capacity_bytes;
+}
+
+/* Before the largest part is taken. */
+static deberta_status check_memory(const learner *l, deberta_error *err)
+{
+    size_t bytes = 0;
+    const size_t limit = l->options.memory_limit_bytes;
+    if (limit == 0) return DEBERTA_OK;
+    DEBERTA_TRY(arena_predict(&l->arena, "training", 0, &bytes, err));
+    bytes += learner_bytes(l);
+    if (bytes <= limit) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "training %s with steps of %zu tokens needs %s, but the limit is %s",
+                 l->set.name, l->options.max_tokens, bytes_describe(bytes).text, bytes_describe(limit).text);
+}
+
 deberta_status learner_open(learner **result, const char *folder, const learner_options *options, deberta_error *err)
 {
     deberta_status status;
@@ -310,6 +338,7 @@ deberta_status learner_open(learner **result, const char *folder, const learner_
     DEBERTA_TRY_OR_FAIL(status, open_session(l, err));
     settle_shapes(l);
     learner_carve(l, &l->arena);
+    DEBERTA_TRY_OR_FAIL(status, check_memory(l, err));
     DEBERTA_TRY_OR_FAIL(status, arena_allocate(&l->arena, "training", 0, err));
     learner_carve(l, &l->arena);
     fill_transposed(l);

@@ -56,8 +56,10 @@ typedef struct learner_options {
     size_t threads, max_tokens, parts;
     deberta_isa isa;
     deberta_reference reference;
-    bool decodes; /* the loss reads the Enhanced Mask Decoder, and nothing reads H[L] */
-    bool drops;   /* a step may have dropout */
+    size_t memory_limit_bytes; /* 0: none */
+    bool moments;              /* an optimiser will hold two more numbers a weight */
+    bool decodes;              /* the loss reads the Enhanced Mask Decoder, and nothing reads H[L] */
+    bool drops;                /* a step may have dropout */
     bool differs; /* has differences beside the tables that a generator shares: added as zeros where there are none */
 } learner_options;
 
@@ -149,6 +151,9 @@ typedef struct learner {
 /* On failure *result is NULL. */
 deberta_status learner_open(learner **result, const char *folder, const learner_options *options, deberta_error *err);
 void learner_free(learner **learner);
+
+/* All that it holds, with the moments of an optimiser if there will be one. */
+size_t learner_bytes(const learner *learner);
 
 /* After the parameters have changed: packs them again, as opening would. */
 deberta_status learner_take_parameters(learner *learner, deberta_error *err);

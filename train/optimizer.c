@@ -124,6 +124,8 @@ void optimizer_set_done(optimizer *o, size_t done)
     while (o->done < done) count_step(o);
 }
 
+void optimizer_skip(optimizer *o) { count_step(o); }
+
 void optimizer_step(optimizer *o, parameter_set *set, double norm, const kernels *table, executor *threads)
 {
     const double rate = o->options.learning_rate * schedule_factor(&o->options, o->done);

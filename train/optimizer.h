@@ -38,6 +38,9 @@ void optimizer_free(optimizer *optimizer);
 /* As behind so many steps; the moments are set by others. */
 void optimizer_set_done(optimizer *optimizer, size_t done);
 
+/* A step that changes nothing. */
+void optimizer_skip(optimizer *optimizer);
+
 /* What the learning rate is multiplied with when `done` steps are behind. */
 double schedule_factor(const optimizer_options *options, size_t done);
 

@@ -31,37 +31,44 @@ deberta_status run_folder_prepare(const char *folder, deberta_error *err)
 
 /* ---------------------------------------------------------------------------------------------------------------- log */
 
+/* log.jsonl, and how many of its steps were passed over. */
+typedef struct run_log {
+    FILE *file;
+    size_t skipped;
+} run_log;
+
 /* Where the first line of a step that is not behind begins; -1: the log does not reach that far. */
-static long end_of_steps(FILE *log, size_t done)
+static long end_of_steps(FILE *log, size_t done, size_t *skipped)
 {
     char *line = NULL;
     size_t capacity = 0, step = 0, last = 0;
     long end = 0;
     while (getline(&line, &capacity, log) > 0 && sscanf(line, "{\"step\": %zu,", &step) == 1 && step <= done) {
         last = step;
+        *skipped += strstr(line, ", \"skipped\": ") != NULL;
         end = ftell(log);
     }
     free(line);
     return last == done ? end : -1;
 }
 
-static deberta_status cut_log(FILE *log, const char *path, size_t done, deberta_error *err)
+static deberta_status cut_log(FILE *log, const char *path, size_t done, size_t *skipped, deberta_error *err)
 {
-    const long end = end_of_steps(log, done);
+    const long end = end_of_steps(log, done, skipped);
     if (end < 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s does not reach step %zu", QUOTE(path), done);
     if (fseek(log, end, SEEK_SET) != 0 || ftruncate(fileno(log), end) != 0)
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(path), strerror(errno));
     return DEBERTA_OK;
 }
 
-static deberta_status open_log(FILE **log, const char *folder, size_t done, deberta_error *err)
+static deberta_status open_log(run_log *log, const char *folder, size_t done, deberta_error *err)
 {
     char path[RUN_PATH_BYTES];
     snprintf(path, sizeof path, "%s/log.jsonl", folder);
-    *log = fopen(path, done > 0 ? "r+" : "w");
-    if (!*log) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(path), strerror(errno));
-    const deberta_status status = done > 0 ? cut_log(*log, path, done, err) : DEBERTA_OK;
-    if (status != DEBERTA_OK) fclose(*log);
+    *log = (run_log){.file = fopen(path, done > 0 ? "r+" : "w")};
+    if (!log->file) DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: %s", QUOTE(path), strerror(errno));
+    const deberta_status status = done > 0 ? cut_log(log->file, path, done, &log->skipped, err) : DEBERTA_OK;
+    if (status != DEBERTA_OK) fclose(log->file);
     return status;
 }
 
@@ -93,12 +100,37 @@ static deberta_status write_line(FILE *log, const training_run *run, const deber
 
 /* ------------------------------------------------------------------------------------------------------------ steps */
 
-static deberta_status take_step(const training_run *run, FILE *log, bool *goes_on, deberta_error *err)
+/* A step that is not finite is a line that says why, and the next one is tried. */
+static deberta_status pass_over(const training_run *run, FILE *log, size_t step, const deberta_error *why,
+                                deberta_error *err)
+{
+    json_t *line = json_pack("{s:I, s:s}", "step", (json_int_t)step, "skipped", why->message);
+    char *text = line ? json_dumps(line, JSON_PRESERVE_ORDER) : NULL;
+    json_decref(line);
+    if (!text) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a line of the log");
+    fprintf(log, "%s\n", text);
+    free(text);
+    run_parts_skip(&run->parts, step);
+    return flush_log(log, run->folder, err);
+}
+
+static deberta_status take_step(const training_run *run, run_log *log, bool *goes_on, deberta_error *err)
 {
     deberta_training_step step;
+    deberta_error why = {0};
+    bool is_bad = false;
+    const size_t number = run_parts_done(&run->parts) + 1;
     const double began = clock_seconds();
-    DEBERTA_TRY(run_parts_step(&run->parts, &step, err));
-    DEBERTA_TRY(write_line(log, run, &step, clock_seconds() - began, err));
+    const deberta_status status = run_parts_step(&run->parts, &step, &is_bad, &why);
+    if (is_bad && log->skipped < run->skip_bad) {
+        log->skipped++;
+        return pass_over(run, log->file, number, &why, err);
+    }
+    if (status != DEBERTA_OK) {
+        if (err) *err = why;
+        return status;
+    }
+    DEBERTA_TRY(write_line(log->file, run, &step, clock_seconds() - began, err));
     if (run->on_step && run->on_step(run->context, &step) != 0) *goes_on = false;
     return DEBERTA_OK;
 }
@@ -128,29 +160,29 @@ static deberta_status write_checkpoint(const training_run *run, FILE *log, deber
     return run_checkpoint_write(&run->parts, run->folder, run->recipe, run->keep, err);
 }
 
-static deberta_status take_steps(const training_run *run, FILE *log, deberta_error *err)
+static deberta_status take_steps(const training_run *run, run_log *log, deberta_error *err)
 {
     const optimizer *optimizer = &run->parts.items[0].training->optimizer;
     const size_t steps = optimizer->options.steps, end = run->stop_at ? minimum(run->stop_at, steps) : steps;
     bool goes_on = true;
     while (goes_on && optimizer->done < end) {
         DEBERTA_TRY(take_step(run, log, &goes_on, err));
-        DEBERTA_TRY(evaluate(run, log, err));
+        DEBERTA_TRY(evaluate(run, log->file, err));
         const bool stops = !goes_on || optimizer->done == end,
                    due = run->checkpoint_every && optimizer->done % run->checkpoint_every == 0;
-        if (optimizer->done < steps && (stops || due)) DEBERTA_TRY(write_checkpoint(run, log, err));
+        if (optimizer->done < steps && (stops || due)) DEBERTA_TRY(write_checkpoint(run, log->file, err));
     }
     return DEBERTA_OK;
 }
 
 deberta_status run_folder_train(const training_run *run, bool *finished, deberta_error *err)
 {
-    FILE *log;
+    run_log log;
     const optimizer *optimizer = &run->parts.items[0].training->optimizer;
     *finished = false;
     DEBERTA_TRY(open_log(&log, run->folder, optimizer->done, err));
-    const deberta_status status = take_steps(run, log, err);
-    fclose(log);
+    const deberta_status status = take_steps(run, &log, err);
+    fclose(log.file);
     DEBERTA_TRY(status);
     *finished = optimizer->done == optimizer->options.steps;
     return *finished ? run_parts_save(&run->parts, run->folder, err) : DEBERTA_OK;

@@ -19,6 +19,7 @@ typedef struct training_run {
     size_t stop_at;               /* steps; 0: runs to the end */
     const batch_source *held_out; /* whose loss is logged at the end, and every eval_every steps; NULL: none */
     size_t eval_every;            /* 0: only at the end */
+    size_t skip_bad;              /* steps that are not finite are passed over, so many of the whole run */
     step_listener on_step;
     void *context;
 } training_run;

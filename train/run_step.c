@@ -34,18 +34,24 @@ static deberta_training_step describe_pair(const run_parts *parts, const pair_re
     return step;
 }
 
-deberta_status run_parts_step(const run_parts *parts, deberta_training_step *step, deberta_error *err)
+deberta_status run_parts_step(const run_parts *parts, deberta_training_step *step, bool *is_bad, deberta_error *err)
 {
-    step_report report;
-    pair_report both;
-    if (parts->pair) {
-        DEBERTA_TRY(pair_step(parts->pair, &both, err));
-        *step = describe_pair(parts, &both);
-        return DEBERTA_OK;
+    step_report report = {0};
+    pair_report both = {0};
+    const deberta_status status =
+        parts->pair ? pair_step(parts->pair, &both, err) : training_step(parts->items[0].training, &report, err);
+    if (is_bad) *is_bad = report.is_bad || both.generator.is_bad || both.discriminator.is_bad;
+    *step = parts->pair ? describe_pair(parts, &both) : describe(parts, &report);
+    return status;
+}
+
+/* A generator may have had its update before the discriminator's loss was bad. */
+void run_parts_skip(const run_parts *parts, size_t step)
+{
+    for (size_t i = 0; i < parts->count; i++) {
+        optimizer *optimizer = &parts->items[i].training->optimizer;
+        if (optimizer->done < step) optimizer_skip(optimizer);
     }
-    DEBERTA_TRY(training_step(parts->items[0].training, &report, err));
-    *step = describe(parts, &report);
-    return DEBERTA_OK;
 }
 
 deberta_status run_parts_gradients(const run_parts *parts, deberta_training_step *step, deberta_error *err)

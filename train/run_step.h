@@ -21,8 +21,10 @@ typedef struct run_parts {
 
 /* Updates that are behind. */
 size_t run_parts_done(const run_parts *parts);
-/* An update of all parts. */
-deberta_status run_parts_step(const run_parts *parts, deberta_training_step *step, deberta_error *err);
+/* An update of all parts. *is_bad: it failed for a loss or a gradient that is not finite; NULL: of no interest. */
+deberta_status run_parts_step(const run_parts *parts, deberta_training_step *step, bool *is_bad, deberta_error *err);
+/* Passes over a step that was bad: parts that it has not changed count it. */
+void run_parts_skip(const run_parts *parts, size_t step);
 /* Held-out losses: of the model, or of the generator and the discriminator. */
 typedef struct run_held_out {
     double loss; /* of a pair the generator's + weight times the discriminator's */

@@ -5,9 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SIFT_EPSILON 1e-7f /* of the norm without gain */
-#define SIFT_STEP    1e-4f
-#define SIFT_SMALL   1e-6f /* so that no gradient is no division by 0 */
+#define SIFT_EPSILON   1e-7f /* of the norm without gain */
+#define SIFT_STEP      1e-4f
+#define SIFT_DEVIATION 0.01 /* of the start of the ascent */
+#define SIFT_MOST      0.02
+#define SIFT_SMALL     1e-6f /* so that no gradient is no division by 0 */
 
 typedef struct sift_run {
     learner *learner;
@@ -17,9 +19,23 @@ typedef struct sift_run {
     float *delta;        /* [2 tokens][h]: zeros for clean tokens */
     float *ones, *zeros; /* [h] */
     bool ascending;
+    counter_key key;
 } sift_run;
 
 /* -------------------------------------------------------------------------------------------------- the doubled batch */
+
+/* Where the ascent begins, where the batch does not say: N(0, 0.01^2), cut at +-0.02. */
+static void draw_delta(const counter_key *key, size_t sequence, size_t place, float *to, size_t width)
+{
+    for (size_t e = 0; e < width; e += COUNTER_WORDS) {
+        const uint32_t counter[COUNTER_WORDS] = {(uint32_t)(e / COUNTER_WORDS), (uint32_t)place, (uint32_t)sequence,
+                                                 (uint32_t)SITE_PERTURBING << COUNTER_SITE_SHIFT};
+        uint32_t words[COUNTER_WORDS];
+        philox4x32(counter, *key, words);
+        for (size_t w = 0; w < COUNTER_WORDS && e + w < width; w++)
+            to[e + w] = (float)fmax(-SIFT_MOST, fmin(SIFT_DEVIATION * counter_normal(words[w]), SIFT_MOST));
+    }
+}
 
 static void copy_sequence(const sift_run *run, const step_batch *from, size_t sequence, size_t to, bool moved,
                           size_t width)
@@ -36,8 +52,19 @@ static void copy_sequence(const sift_run *run, const step_batch *from, size_t se
     for (size_t t = 0; t < n; t++) {
         d->labels[first + t] = moved ? NOT_LABELLED : from->labels[source + t];
         run->moved[first + t] = moved;
-        if (moved) memcpy(run->delta + (first + t) * width, from->delta + (source + t) * width, width * sizeof(float));
+        float *delta = run->delta + (first + t) * width;
+        if (moved && from->delta) memcpy(delta, from->delta + (source + t) * width, width * sizeof *delta);
+        if (moved && !from->delta) draw_delta(&run->key, from->origin[sequence], t, delta, width);
     }
+}
+
+/* Dropout of the clean rows, of the ascent's and of the last ones is drawn anew. */
+static void number_passes(sift_run *run)
+{
+    enum { PASS_CLEAN, PASS_ASCENT, PASS_FINAL };
+    const step_batch *d = &run->doubled;
+    for (size_t i = 0; i < d->sequences; i++)
+        d->passes[i] = !run->moved[d->starts[i]] ? PASS_CLEAN : run->ascending ? PASS_ASCENT : PASS_FINAL;
 }
 
 static bool allocate(sift_run *run, const step_batch *batch)
@@ -49,6 +76,7 @@ static bool allocate(sift_run *run, const step_batch *batch)
     d->starts = calloc(sequences + 1, sizeof *d->starts);
     d->shard_bounds = calloc(run->learner->options.parts + 1, sizeof *d->shard_bounds);
     d->origin = calloc(sequences, sizeof *d->origin);
+    d->passes = calloc(sequences, sizeof *d->passes);
     d->ids = calloc(tokens, sizeof *d->ids);
     d->mask = calloc(tokens, sizeof *d->mask);
     d->labels = calloc(tokens, sizeof *d->labels);
@@ -61,9 +89,9 @@ static bool allocate(sift_run *run, const step_batch *batch)
     run->ones = malloc(width * sizeof *run->ones);
     run->zeros = calloc(width, sizeof *run->zeros);
     for (size_t e = 0; run->ones && e < width; e++) run->ones[e] = 1;
-    return d->starts && d->shard_bounds && d->origin && d->ids && d->mask && d->labels && d->sequence_labels &&
-           (d->token_types || !batch->token_types) && (d->positions || !batch->positions) && run->moved && run->sums &&
-           run->delta && run->ones && run->zeros;
+    return d->starts && d->shard_bounds && d->origin && d->passes && d->ids && d->mask && d->labels &&
+           d->sequence_labels && (d->token_types || !batch->token_types) && (d->positions || !batch->positions) &&
+           run->moved && run->sums && run->delta && run->ones && run->zeros;
 }
 
 static void double_batch(sift_run *run, const step_batch *batch)
@@ -84,6 +112,7 @@ static void free_run(sift_run *run)
     free(d->starts);
     free(d->shard_bounds);
     free(d->origin);
+    free(d->passes);
     free(d->ids);
     free(d->mask);
     free(d->labels);
@@ -161,9 +190,11 @@ static deberta_status run_twice(sift_run *run, const step_options *options, step
     final.pairs = PAIRS_FINAL;
     l->weights_wanted = false;
     run->ascending = true;
+    number_passes(run);
     deberta_status status = step_run(l, &run->doubled, &ascent, result, err);
     l->weights_wanted = true;
     run->ascending = false;
+    number_passes(run);
     return status == DEBERTA_OK ? step_run(l, &run->doubled, &final, result, err) : status;
 }
 
@@ -175,14 +206,13 @@ static deberta_status check(const learner *l, const step_batch *batch, const ste
     if (l->model->tasks.labels > PAIRS_MOST_CLASSES)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "SiFT with %zu classes: at most %d", l->model->tasks.labels,
                      PAIRS_MOST_CLASSES);
-    if (!batch->delta) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "SiFT needs the tensor 'delta': where its ascent begins");
     return DEBERTA_OK;
 }
 
 deberta_status sift_step_run(learner *l, const step_batch *batch, const step_options *options, step_result *result,
                              deberta_error *err)
 {
-    sift_run run = {.learner = l};
+    sift_run run = {.learner = l, .key = {options->seed, (uint32_t)options->number}};
     DEBERTA_TRY(check(l, batch, options, err));
     deberta_status status = DEBERTA_OK;
     if (!allocate(&run, batch)) status = status_fail(err, DEBERTA_E_MEMORY, "no memory for a step of SiFT");

@@ -5,19 +5,33 @@
 
 #include "core/kernels.h"
 
-void step_batch_deal(const size_t *lengths, size_t count, size_t shards, size_t *shard_of)
+typedef struct dealt {
+    size_t length, number;
+} dealt;
+
+static int longest_first(const void *left, const void *right)
+{
+    const dealt *a = left, *b = right;
+    if (a->length != b->length) return a->length > b->length ? -1 : 1;
+    return a->number < b->number ? -1 : a->number > b->number;
+}
+
+deberta_status step_batch_deal(const size_t *lengths, size_t count, size_t shards, size_t *shard_of, deberta_error *err)
 {
     size_t filled[MAX_ROW_PARTS] = {0};
-    for (size_t i = 0; i < count; i++) shard_of[i] = shards;
-    for (size_t dealt = 0; dealt < count; dealt++) {
-        size_t longest = count, least = 0;
-        for (size_t i = 0; i < count; i++)
-            if (shard_of[i] == shards && (longest == count || lengths[i] > lengths[longest])) longest = i;
+    dealt *order = malloc((count + 1) * sizeof *order);
+    if (!order) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory to deal %zu sequences to shards", count);
+    for (size_t i = 0; i < count; i++) order[i] = (dealt){lengths[i], i};
+    qsort(order, count, sizeof *order, longest_first);
+    for (size_t i = 0; i < count; i++) {
+        size_t least = 0;
         for (size_t shard = 1; shard < shards; shard++)
             if (filled[shard] < filled[least]) least = shard;
-        shard_of[longest] = least;
-        filled[least] += lengths[longest];
+        shard_of[order[i].number] = least;
+        filled[least] += order[i].length;
     }
+    free(order);
+    return DEBERTA_OK;
 }
 
 void step_batch_free(step_batch *batch)

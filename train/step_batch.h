@@ -36,7 +36,8 @@ void step_batch_free(step_batch *batch);
 
 /* Which shard every sequence goes to: longest first, each to the shard with the fewest tokens; of equals the lower
  * number. In a shard sequences lie in ascending number. */
-void step_batch_deal(const size_t *lengths, size_t count, size_t shards, size_t *shard_of);
+deberta_status step_batch_deal(const size_t *lengths, size_t count, size_t shards, size_t *shard_of,
+                               deberta_error *err);
 
 /* Where the batch of a step (from 0) comes from. width: the hidden size. Release with step_batch_free. */
 typedef struct batch_source {

@@ -120,6 +120,13 @@ static deberta_status describe_model(const deberta_trainer *t, training *run, tr
     return status;
 }
 
+/* Of a pair the second has what the first has left. */
+static size_t left_of_limit(const deberta_trainer *t)
+{
+    const size_t limit = t->options.memory_limit_bytes, used = deberta_trainer_memory_bytes(t);
+    return limit == 0 ? 0 : limit > used ? limit - used : 1;
+}
+
 static deberta_status open_training(const deberta_trainer *t, training *run, const char *folder, const char *part,
                                     deberta_error *err)
 {
@@ -133,6 +140,8 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
         .max_tokens = passes * t->data.most_tokens,
         .parts = o->shards,
         .isa = o->isa,
+        .memory_limit_bytes = left_of_limit(t),
+        .moments = o->steps > 0,
         .reference = o->reference,
         .decodes = run->options.decodes,
         .differs = t->generator && run == &t->pair.discriminator && o->sharing == DEBERTA_SHARING_GDES,
@@ -244,6 +253,12 @@ void deberta_trainer_free(deberta_trainer **place)
 
 /* ------------------------------------------------------------------------------------------------------------ steps */
 
+size_t deberta_trainer_memory_bytes(const deberta_trainer *t)
+{
+    const learner *generator = t->pair.generator.learner, *own = t->pair.discriminator.learner;
+    return (generator ? learner_bytes(generator) : 0) + (own ? learner_bytes(own) : 0);
+}
+
 size_t deberta_trainer_steps_done(const deberta_trainer *t) { return run_parts_done(&t->parts); }
 
 static deberta_status write_gradients(const deberta_trainer *t, const char *path, const deberta_training_step *step,
@@ -275,7 +290,7 @@ deberta_status deberta_trainer_step(deberta_trainer *t, deberta_training_step *s
     if (!t || !step) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_step needs a trainer and a step");
     if (run_parts_done(&t->parts) >= t->options.steps)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "all %zu steps of the run are behind", t->options.steps);
-    return run_parts_step(&t->parts, step, err);
+    return run_parts_step(&t->parts, step, NULL, err);
 }
 
 deberta_status deberta_trainer_run(deberta_trainer *t, int (*on_step)(void *context, const deberta_training_step *step),
@@ -294,6 +309,7 @@ deberta_status deberta_trainer_run(deberta_trainer *t, int (*on_step)(void *cont
         .stop_at = o->stop_at,
         .held_out = t->data.held_out ? &t->data.held_out_source : NULL,
         .eval_every = o->eval_every,
+        .skip_bad = o->skip_bad,
         .on_step = on_step,
         .context = context,
     };

@@ -7,6 +7,9 @@
 #include "command/open_model.h"
 #include "command/progress.h"
 #include "command/text_output.h"
+#include "core/base/clock.h"
+#include "core/base/integers.h"
+#include "core/base/memory_need.h"
 
 enum { EXIT_INTERRUPTED = 130 }; /* 128 + SIGINT, as shells say it */
 
@@ -58,13 +61,20 @@ static void watch_signals(void)
     }
 }
 
+typedef struct run_display {
+    progress_bar bar;
+    size_t first, tokens; /* steps that were behind already; tokens since */
+} run_display;
+
 static int show_step(void *context, const deberta_training_step *step)
 {
-    progress_bar *progress = context;
-    char detail[96];
-    snprintf(detail, sizeof detail, "loss %.4f  rate %.2e  norm %.3g", step->loss, step->learning_rate,
-             step->gradient_norm);
-    progress_step(progress, step->step, detail);
+    run_display *display = context;
+    char detail[160];
+    display->tokens += step->tokens;
+    snprintf(detail, sizeof detail, "step %zu  loss %.4f  rate %.2e  norm %.3g  %.0f tokens/s  epoch %.2f", step->step,
+             step->loss, step->learning_rate, step->gradient_norm,
+             (double)display->tokens / (clock_seconds() - display->bar.began), step->epoch);
+    progress_step(&display->bar, step->step - display->first, detail);
     return interrupted;
 }
 
@@ -73,10 +83,14 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     deberta_error error = {0};
     int finished = 0;
     const size_t steps = o->trainer.steps;
+    const size_t first = deberta_trainer_steps_done(trainer);
+    const size_t end = o->trainer.stop_at ? minimum(o->trainer.stop_at, steps) : steps;
+    say_note(&o->common, "weights, moments and steps take %s",
+             bytes_describe(deberta_trainer_memory_bytes(trainer)).text);
     watch_signals();
-    progress_bar progress = progress_begin(&o->common, "steps", steps);
-    const deberta_status status = deberta_trainer_run(trainer, show_step, &progress, &finished, &error);
-    progress_end(&progress);
+    run_display display = {.bar = progress_begin(&o->common, "steps", maximum(end, first) - first), .first = first};
+    const deberta_status status = deberta_trainer_run(trainer, show_step, &display, &finished, &error);
+    progress_end(&display.bar);
     if (status != DEBERTA_OK) return say_error(&o->common, &error);
     if (finished)
         say_note(&o->common, "%zu steps; what was trained is in %s", steps, options_out(&o->common));

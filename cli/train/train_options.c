@@ -56,6 +56,12 @@ const train_options train_defaults = {
          "the latest checkpoints, older ones are removed (default 2)",                                                 \
          SIZE_AT(train_options, trainer.keep, 1, MOST_STEPS),                                                          \
          .needs = "steps"},                                                                                            \
+        {"skip-bad",                                                                                                   \
+         0,                                                                                                            \
+         "N",                                                                                                          \
+         "pass over up to N steps whose loss or gradient is not finite (default 0)",                                   \
+         SIZE_AT(train_options, trainer.skip_bad, 0, MOST_STEPS),                                                      \
+         .needs = "steps"},                                                                                            \
         {"stop-at",                                                                                                    \
          0,                                                                                                            \
          "N",                                                                                                          \
@@ -204,5 +210,6 @@ deberta_trainer_options train_trainer_options(const train_options *o, deberta_tr
     t.coupled = o->coupled;
     t.isa = o->common.isa;
     t.threads = o->common.threads;
+    t.memory_limit_bytes = o->common.memory_limit_bytes;
     return t;
 }

@@ -237,6 +237,57 @@ def test_dropout(bench):
     assert result.code == 3 and "dropout [0.2" in result.err and "no checkpoint" not in result.err, result.describe()
 
 
+def test_drawn_perturbation(bench):
+    """SiFT without a tensor delta draws its start: from the seed, the same for any threads and tiers."""
+    folder = case(bench, "13-v3-sift-sequence")
+    batch = tensors(os.path.join(folder, "batch.safetensors"))
+    del batch["delta"]
+    write(bench.path("batch.safetensors"), batch)
+    losses = []
+    for words in (["--threads", "1"], ["--threads", "3", "--isa", "scalar"], ["--seed", "7"], ["--dropout", "0.1"]):
+        said = bench.fine("finetune", "sequence", folder, "--sift", "5", *TRAIN, *words, "--batch", "batch.safetensors", "--json")
+        losses.append(json.loads(said.out)["loss"])
+    assert losses[0] == losses[1] and len(set(losses)) == 3 and abs(losses[0] - losses[2]) < 0.5, losses
+
+
+def test_skip_bad(bench):
+    """A step whose loss is not finite ends a run with step and tensor, and the last checkpoint stays; or it is passed over."""
+    folder = case(bench, "t4-v2-conv-token-xadam")
+    with open(os.path.join(folder, "config.json"), encoding="utf-8") as file:
+        config = file.read()
+    model, batches = tensors(os.path.join(folder, "model.safetensors")), tensors(os.path.join(folder, "batches.safetensors"))
+    vocabulary, width = model["deberta.embeddings.word_embeddings.weight"][1]
+    ids, (_, sequences, columns) = batches["input_ids"][2], batches["input_ids"][1]
+    for at, word in enumerate(ids):  # the last word stands in step 2 alone, and its weights are no numbers
+        ids[at] = min(word, vocabulary - 2)
+    ids[sequences * columns] = vocabulary - 1
+    model["deberta.embeddings.word_embeddings.weight"][2][(vocabulary - 1) * width] = float("nan")
+    os.mkdir(bench.path("bad"))
+    bench.write("bad/config.json", config)
+    write(bench.path("bad/model.safetensors"), model)
+    write(bench.path("batches.safetensors"), batches)
+    words = ["finetune", "token", "bad", *TRAIN, "--batches", "batches.safetensors", "--steps", "4", "--learning-rate", "0.001", "--checkpoint-every", "1"]
+    result = bench.run(*words, "--out", "stopped")
+    assert result.code == 3 and "step 2: the loss is" in result.err and "is the first tensor" in result.err, result.describe()
+    assert os.path.exists(bench.path("stopped/checkpoint-000001/training.json")) and not os.path.exists(bench.path("stopped/model.safetensors"))
+    bench.fine(*words, "--skip-bad", "1", "--out", "passed")
+    log = read_log(bench, "passed")
+    assert [line["step"] for line in log] == [1, 2, 3, 4] and "step 2: the loss is" in log[1]["skipped"] and "loss" in log[3], log
+    bench.fine(*words, "--skip-bad", "1", "--out", "cut", "--stop-at", "3")
+    bench.fine(*words, "--skip-bad", "1", "--out", "cut", "--resume")
+    assert digest(bench, "cut/model.safetensors") == digest(bench, "passed/model.safetensors")
+
+
+def test_memory(bench):
+    """What a run takes is said before its first step, and too low a limit is refused before anything is written."""
+    demo = os.path.join(bench.root, "models", "demo")
+    bench.write("corpus.txt", TEXTS)
+    words = ["train", "mlm", demo, *TRAIN, "--text", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "2", "--steps", "1", "--out", "x"]
+    result = bench.run(*words, "--memory-limit", "60M")
+    assert result.code == 4 and "steps of 24 tokens needs" in result.err and "60.0 MiB" in result.err and not os.path.exists(bench.path("x")), result.describe()
+    assert "MiB" in bench.fine(*words, "--memory-limit", "400M").err
+
+
 def test_resume(bench):
     """A run that is stopped behind any step and goes on, with other threads, ends with the same bits and the same log."""
     demo = os.path.join(bench.root, "models", "demo")
@@ -391,7 +442,6 @@ def test_bad_batches(bench):
     refused(bench, "03-v3-mlm-emd", mlm, lambda batch: batch.pop("input_ids"), 3, "'input_ids' is missing")
     refused(bench, "08-v2-conv-token", token, set_value("labels", 0, 5), 3, "label 5", "0 to 4")
     refused(bench, "03-v3-mlm-emd", ["finetune", "qa"], lambda batch: None, 3, "has no head 'qa'")
-    refused(bench, "13-v3-sift-sequence", ["finetune", "sequence", "--sift", "5"], lambda batch: batch.pop("delta"), 3, "'delta'")
 
 
 def test_wrong_use(bench):
