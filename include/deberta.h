@@ -703,6 +703,9 @@ typedef struct deberta_trainer_options {
         .clip = 1, .keep = 2                                                                                           \
     }
 
+/* The same for callers that cannot use the macro. */
+DEBERTA_API void deberta_trainer_set_defaults(deberta_trainer_options *options);
+
 /* What became of a step. */
 typedef struct deberta_training_step {
     size_t step;  /* counted from 1 */

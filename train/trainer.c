@@ -70,6 +70,11 @@ static deberta_status check_options(const deberta_trainer_options *o, deberta_er
     return DEBERTA_OK;
 }
 
+void deberta_trainer_set_defaults(deberta_trainer_options *options)
+{
+    *options = (deberta_trainer_options)DEBERTA_TRAINER_DEFAULTS;
+}
+
 static bool copy_text(char **copy, const char **text)
 {
     if (!*text) return true;

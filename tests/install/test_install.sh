@@ -70,7 +70,7 @@ expect 'header alone, C17' header_alone "$cc" c c17
 expect 'header with its unstable part, C99' header_alone "$cc" c c99 -DDEBERTA_UNSTABLE
 [ -z "$cxx" ] || expect 'header with its unstable part, C++11' header_alone "$cxx" c++ c++11 -DDEBERTA_UNSTABLE
 expect 'names of the static library' only_public_names
-for example in example example_text example_attention; do
+for example in example example_text example_attention example_training; do
     expect "$example with the shared library" link_shared "$example"
     expect "$example with the static library" link_static "$example"
     expect "$example: the shared one is used" uses_shared "$work/$example-shared"
@@ -79,6 +79,13 @@ done
 expect 'example: both give the same' same_answers example 'token 7: '
 expect 'example_text: both give the same' same_answers example_text me "$source/models/demo"
 expect 'example_attention: both give the same' same_answers example_attention 'll           \[SEP\]         0.476' "$source/models/demo" 2 0
+train_twice() {
+    rm -rf "$work/trained-a" "$work/trained-b"
+    LD_LIBRARY_PATH=$libdir "$work/example_training-shared" "$source/models/demo" "$source/models/demo/examples.txt" "$work/trained-a" | grep 'done' &&
+        "$work/example_training-static" "$source/models/demo" "$source/models/demo/examples.txt" "$work/trained-b" | grep 'step 20 of 20: loss' &&
+        cmp "$work/trained-a/model.safetensors" "$work/trained-b/model.safetensors"
+}
+expect 'example_training: both train the same' train_twice
 # The examples of --help name models/demo: they are typed in the installed folder.
 in_share() { cd "$prefix/share/deberta" && LD_LIBRARY_PATH=$libdir "$prefix/bin/deberta" "$@"; }
 expect 'the installed model' in_share fill-mask models/demo --text 'the [MASK]'
