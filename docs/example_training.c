@@ -1,8 +1,9 @@
 /* A masked language model learns a text file: the loss of every tenth step, then the model in a folder that every
  * program opens. Training is not a stable part of the interface yet.
- *   cc -DDEBERTA_UNSTABLE example_training.c $(pkg-config --cflags --libs deberta) -o example_training
+ *   cc example_training.c $(pkg-config --cflags --libs deberta) -o example_training
  *   ./example_training models/demo corpus.txt trained
  * SPDX-License-Identifier: MIT */
+#define DEBERTA_UNSTABLE
 #include <deberta.h>
 #include <stdio.h>
 
