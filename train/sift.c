@@ -198,7 +198,7 @@ static deberta_status run_twice(sift_run *run, const step_options *options, step
     return status == DEBERTA_OK ? step_run(l, &run->doubled, &final, result, err) : status;
 }
 
-static deberta_status check(const learner *l, const step_batch *batch, const step_options *options, deberta_error *err)
+static deberta_status check(const learner *l, const step_options *options, deberta_error *err)
 {
     const bool fits = options->task == STEP_SEQUENCE || options->task == STEP_TOKEN;
     if (!fits || l->model->tasks.labels < 2)
@@ -213,7 +213,7 @@ deberta_status sift_step_run(learner *l, const step_batch *batch, const step_opt
                              deberta_error *err)
 {
     sift_run run = {.learner = l, .key = {options->seed, (uint32_t)options->number}};
-    DEBERTA_TRY(check(l, batch, options, err));
+    DEBERTA_TRY(check(l, options, err));
     deberta_status status = DEBERTA_OK;
     if (!allocate(&run, batch)) status = status_fail(err, DEBERTA_E_MEMORY, "no memory for a step of SiFT");
     if (status == DEBERTA_OK) {
