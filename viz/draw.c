@@ -356,6 +356,21 @@ void draw_ungroup(draw_list *list) { append(list, ITEM_UNGROUP, NULL); }
 double draw_type_height(const draw_font *font) { return font->size * DRAW_MM_PER_PT; }
 double draw_cap_height(const draw_font *font) { return 0.714 * font->size * DRAW_MM_PER_PT; }
 
+double draw_baseline(const draw_place *place, const draw_font *font)
+{
+    const double cap = draw_cap_height(font);
+    return place->across == DRAW_BASELINE ? 0 : place->across == DRAW_CENTRE ? cap / 2 : cap;
+}
+
+size_t draw_dash_lengths(draw_dash dash, double lengths[4])
+{
+    static const double dashes[][4] = {
+        [DRAW_SOLID] = {0}, [DRAW_DASHED] = {4, 2.5}, [DRAW_DOTTED] = {0.5, 2}, [DRAW_DASH_DOT] = {5, 2, 0.5, 2}};
+    size_t count = 0;
+    for (; count < 4 && dashes[dash][count] > 0; count++) lengths[count] = dashes[dash][count];
+    return count;
+}
+
 /* ------------------------------------------------------------------------------------------------------- replaying */
 
 void draw_replay(const draw_list *list, const draw_methods *methods, void *self)

@@ -34,6 +34,9 @@ typedef struct draw_rect {
 
 typedef enum draw_dash { DRAW_SOLID, DRAW_DASHED, DRAW_DOTTED, DRAW_DASH_DOT } draw_dash;
 
+/* Strokes and gaps in units of the line's width, the same in all formats; returns how many, 0: solid. */
+size_t draw_dash_lengths(draw_dash dash, double lengths[4]);
+
 typedef struct draw_pen {
     draw_colour colour;
     double width; /* pt, as journals state it; a hairline is 0.25 */
@@ -78,6 +81,8 @@ typedef struct draw_ruler {
  * them). */
 double draw_type_height(const draw_font *font);
 double draw_cap_height(const draw_font *font);
+/* How far the baseline lies beneath the point where a text is put, in mm. */
+double draw_baseline(const draw_place *place, const draw_font *font);
 
 /* ----------------------------------------------------------------------------------------------------- recording */
 

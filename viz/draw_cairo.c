@@ -144,28 +144,20 @@ static void set_colour(cairo_t *cairo, draw_colour colour)
     cairo_set_source_rgba(cairo, colour.r / 255.0, colour.g / 255.0, colour.b / 255.0, colour.a / 255.0);
 }
 
-/* Strokes over fills, both from the same path. Dashes are in units of the line width. */
+/* Strokes over fills, both from the same path. */
 static void fill_and_stroke(cairo_t *cairo, draw_colour fill, const draw_pen *pen)
 {
-    static const struct {
-        double lengths[4];
-        int count;
-    } dashes[] = {
-        [DRAW_SOLID] = {{0}, 0},
-        [DRAW_DASHED] = {{4, 2.5}, 2},
-        [DRAW_DOTTED] = {{0.5, 2}, 2},
-        [DRAW_DASH_DOT] = {{5, 2, 0.5, 2}, 4},
-    };
     if (fill.a) {
         set_colour(cairo, fill);
         cairo_fill_preserve(cairo);
     }
     if (pen->colour.a && pen->width > 0) {
         double unit = pen->width * DRAW_MM_PER_PT, lengths[4];
-        for (int i = 0; i < 4; i++) lengths[i] = dashes[pen->dash].lengths[i] * unit;
+        const size_t count = draw_dash_lengths(pen->dash, lengths);
+        for (size_t i = 0; i < count; i++) lengths[i] *= unit;
         set_colour(cairo, pen->colour);
         cairo_set_line_width(cairo, unit);
-        cairo_set_dash(cairo, lengths, dashes[pen->dash].count, 0);
+        cairo_set_dash(cairo, lengths, (int)count, 0);
         cairo_set_line_cap(cairo, pen->dash == DRAW_DOTTED || pen->dash == DRAW_DASH_DOT ? CAIRO_LINE_CAP_ROUND
                                                                                          : CAIRO_LINE_CAP_BUTT);
         cairo_set_line_join(cairo, CAIRO_LINE_JOIN_ROUND);
@@ -283,8 +275,7 @@ static void canvas_text(void *self, const char *text, draw_place place, const dr
     on->missing += (size_t)pango_layout_get_unknown_glyphs_count(on->ruler->layout);
     if (!on->cairo) return; /* only counting */
     double along = place.along == DRAW_START ? 0 : place.along == DRAW_MIDDLE ? -width / 2 : -width;
-    double cap = draw_cap_height(font);
-    double down = place.across == DRAW_BASELINE ? 0 : place.across == DRAW_CENTRE ? cap / 2 : cap;
+    const double down = draw_baseline(&place, font);
     cairo_save(on->cairo);
     cairo_translate(on->cairo, place.x, place.y);
     cairo_rotate(on->cairo, -place.degrees * (3.14159265358979323846 / 180));

@@ -63,22 +63,21 @@ static void colour_attribute(byte_buffer *out, const char *name, draw_colour col
     }
 }
 
-/* Dashes in units of the line width, as draw_cairo.c has them. */
 static void style_attributes(byte_buffer *out, draw_colour fill, const draw_pen *pen)
 {
-    static const double dashes[][4] = {
-        [DRAW_SOLID] = {0}, [DRAW_DASHED] = {4, 2.5}, [DRAW_DOTTED] = {0.5, 2}, [DRAW_DASH_DOT] = {5, 2, 0.5, 2}};
+    double lengths[4];
     colour_attribute(out, "fill", fill);
     if (pen->colour.a == 0 || !(pen->width > 0)) return;
     colour_attribute(out, "stroke", pen->colour);
     attribute(out, "stroke-width", pen->width);
     byte_buffer_text(out, " stroke-linejoin=\"round\"");
-    if (pen->dash == DRAW_SOLID) return;
+    const size_t count = draw_dash_lengths(pen->dash, lengths);
+    if (!count) return;
     byte_buffer_text(out, pen->dash == DRAW_DASHED ? " stroke-dasharray=\""
                                                    : " stroke-linecap=\"round\" stroke-dasharray=\"");
-    for (size_t i = 0; i < 4 && dashes[pen->dash][i] > 0; i++) {
+    for (size_t i = 0; i < count; i++) {
         if (i) byte_buffer_text(out, " ");
-        byte_buffer_number(out, dashes[pen->dash][i] * pen->width, 3);
+        byte_buffer_number(out, lengths[i] * pen->width, 3);
     }
     byte_buffer_text(out, "\"");
 }
@@ -121,7 +120,6 @@ static void svg_disc(void *self, draw_point centre, double radius, draw_colour f
     byte_buffer_text(out, "/>\n");
 }
 
-/* One pixel a cell; "pixelated" keeps viewers from smoothing it, optimizeSpeed is what older ones understand. */
 /* Cells of one colour beside each other are one rectangle of a path. Viewers that smooth images, librsvg among them,
  * draw these as they are. */
 static void svg_cells(byte_buffer *out, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns)
@@ -145,6 +143,7 @@ static void svg_cells(byte_buffer *out, draw_rect rect, const uint8_t *rgb, size
     byte_buffer_text(out, "</g>\n");
 }
 
+/* One pixel a cell; "pixelated" keeps viewers from smoothing it, optimizeSpeed is what older ones understand. */
 static void svg_image(void *self, draw_rect rect, const uint8_t *rgb, size_t rows, size_t columns)
 {
     svg_writer *writer = self;
@@ -184,8 +183,7 @@ static bool reads_leftwards(const char *text)
 static void svg_text(void *self, const char *text, draw_place place, const draw_font *font, double width)
 {
     byte_buffer *out = ((svg_writer *)self)->out;
-    double cap = draw_cap_height(font);
-    double down = place.across == DRAW_BASELINE ? 0 : place.across == DRAW_CENTRE ? cap / 2 : cap;
+    const double down = draw_baseline(&place, font);
     bool leftwards = reads_leftwards(text);
     draw_anchor along = place.along;
     if (leftwards && along != DRAW_MIDDLE) along = along == DRAW_START ? DRAW_END : DRAW_START;
