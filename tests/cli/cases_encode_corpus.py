@@ -9,11 +9,13 @@ import os
 import pathlib
 import random
 import re
+import resource
 import signal
 import struct
 import subprocess
+from unittest import SkipTest
 
-from helpers import ending, make_model, read_tensors, wait_until, write_tensors
+from helpers import DEMO, ending, make_model, read_tensors, wait_until, write_tensors
 
 WIDTH = 32
 
@@ -265,3 +267,21 @@ def test_wrong_usage(bench):
         run(bench, "encode", model(bench), "--text", "x", *words, code=2)
     run(bench, "encode", model(bench), "--text", "x", "-o", "no/x.npy", code=4)
     run(bench, "encode", model(bench), "--file", "missing.txt", "-o", "x.npy", code=3)
+
+
+def test_no_memory_leaves_nothing_behind(bench):
+    """Vectors of a chunk that do not fit: one sentence, exit 4, and the half-written file is gone."""
+    limit = lambda: resource.setrlimit(resource.RLIMIT_DATA, (1 << 27, 1 << 27))
+
+    def encode(text, *more):
+        process = bench.start("encode", DEMO, "--file", bench.write("corpus.txt", text), "--pool", "none", "-o", "corpus.safetensors", *more,
+                              preexec_fn=limit, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        return process, process.communicate(timeout=120)[1]
+
+    process, _ = encode("one\n")
+    if process.returncode:
+        raise SkipTest("does not run in 128 MB")
+    os.remove("corpus.safetensors")
+    process, err = encode(("word " * 100 + "\n") * 3000, "--batch-tokens", 1 << 20)
+    assert process.returncode == 4 and b"out of memory" in err, (process.returncode, err)
+    assert os.listdir(".") == ["corpus.txt"], os.listdir(".")

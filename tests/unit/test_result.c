@@ -153,6 +153,31 @@ static void test_hidden_data_is_what_csv_shows(void **state)
     result_free(&r);
 }
 
+/* Members that are no table, a table inside one of them, a sentence in pieces, a column that CSV calls as people do,
+ * and a table that one format leaves out. */
+static void test_members_and_what_is_left_out(void **state)
+{
+    (void)state;
+    static const result_column scores[] = {{"f1", "F1", COLUMN_REAL, "%.1f", CSV_SAYS_TITLE}, {.name = NULL}};
+    result *r = result_new(NULL);
+    result_set(r, "per_token", json_pack("{s:i}", "seen", 4));
+    result_say(r, "tier %s", "avx2");
+    result_say_more(r, ", %d kernels", 3);
+    result_table *table = result_add_table(r, "per_token.scores", NULL, scores);
+    cell_real(table, 0.125);
+    result_leave_out(table, NOT_IN_TEXT);
+    result_say_more(r, "behind a table there is no sentence to go on with");
+    assert_writes(r, RESULT_TEXT, "tier avx2, 3 kernels\n");
+    assert_writes(r, RESULT_MARKDOWN, "tier avx2, 3 kernels\n\n| F1 |\n|--:|\n| 0.1 |\n");
+    assert_writes(r, RESULT_CSV, "F1\n0.1\n");
+    for (int twice = 0; twice < 2; twice++) /* writing leaves the result as it was */
+        assert_writes(r, RESULT_JSON,
+                      "{\n  \"per_token\": {\n    \"seen\": 4,\n    \"scores\": [\n      {\n        \"f1\": "
+                      "0.125\n      }\n    ]\n  }\n}\n");
+    assert_int_equal(json_object_size(json_object_get(result_json(r), "per_token")), 1);
+    result_free(&r);
+}
+
 /* As after a calloc that failed: everything is accepted, and the end says so. */
 static void test_no_result_is_an_error_at_the_end(void **state)
 {
@@ -160,6 +185,8 @@ static void test_no_result_is_an_error_at_the_end(void **state)
     deberta_error error;
     result *none = NULL;
     result_say(none, "unheard");
+    result_say_more(none, " too");
+    result_set(none, "member", json_integer(1));
     result_table *table = result_add_table(none, "t", NULL, columns);
     cell_text(table, "x");
     cell_none(table);
@@ -177,6 +204,7 @@ int main(void)
         cmocka_unit_test(test_latex_has_tables_alone),
         cmocka_unit_test(test_json_is_typed),
         cmocka_unit_test(test_hidden_data_is_what_csv_shows),
+        cmocka_unit_test(test_members_and_what_is_left_out),
         cmocka_unit_test(test_no_result_is_an_error_at_the_end),
     };
     return cmocka_run_group_tests_name("result", tests, NULL, NULL);
