@@ -102,7 +102,9 @@ static deberta_status measure(kernel_measurement *found, kernel_data *d, const k
         m->work = kernel_work_of(d->problem);
         DEBERTA_TRY(statistics_summarize(&m->time, samples + t * count, count, err));
         m->gflops = m->work.gflop / m->time.median;
-        double peak = o->roofs ? machine_peak_gflops(o->roofs, m->isa, 1) : 0;
+        /* The roof is that of float32: products of integers have another. */
+        const bool of_floats = d->problem->operation < KERNEL_QUANTIZE_U8;
+        double peak = o->roofs && of_floats ? machine_peak_gflops(o->roofs, m->isa, 1) : 0;
         m->peak_fraction = peak > 0 ? m->gflops / peak : 0;
         m->speed_up = found[0].time.median / m->time.median;
     }

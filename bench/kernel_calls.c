@@ -206,8 +206,84 @@ static void call_adam(const kernels *table, kernel_data *d)
     table->adam_f32(&task);
 }
 
-/* Floats that a call moves at least: so many times rows x columns, rows x depth and depth x columns. */
-#define SLOT(name) call_##name, offsetof(kernels, name##_f32_isa)
+/* Between calls nothing is restored: with a scale of 1 values become 0 or stay. */
+static void call_dropout(const kernels *table, kernel_data *d)
+{
+    const dropout_task task = {.rows = d->problem->rows,
+                               .n = d->problem->columns,
+                               .x = d->a,
+                               .ldx = d->lda,
+                               .of = d->places,
+                               .seed = 1,
+                               .step = 1,
+                               .threshold = UINT32_MAX / 10,
+                               .scale = 1};
+    table->dropout_f32(&task);
+}
+
+/* From a plane of digits to the next. */
+static size_t plane_of(const kernel_problem *p)
+{
+    return (p->rows + DIGIT_TILE_ROWS - 1) / DIGIT_TILE_ROWS * DIGIT_TILE_ROWS * p->depth;
+}
+
+static quantize_task quantize_task_of(const kernel_data *d)
+{
+    return (quantize_task){.rows = d->problem->rows,
+                           .depth = d->problem->depth,
+                           .x = d->a,
+                           .ldx = d->lda,
+                           .digits = d->digits,
+                           .plane_bytes = plane_of(d->problem),
+                           .scale = d->row_scales,
+                           .zero = d->zeros};
+}
+
+static void call_quantize_u8(const kernels *table, kernel_data *d)
+{
+    const quantize_task task = quantize_task_of(d);
+    table->quantize_u8(&task);
+}
+
+static void call_quantize_u8x2(const kernels *table, kernel_data *d)
+{
+    const quantize_task task = quantize_task_of(d);
+    table->quantize_u8x2(&task);
+}
+
+static integer_gemm_task integer_task_of(const kernel_data *d)
+{
+    return (integer_gemm_task){.rows = d->problem->rows,
+                               .depth = d->problem->depth,
+                               .panels = panels_of(d->problem),
+                               .a = d->digits,
+                               .a_plane_bytes = plane_of(d->problem),
+                               .a_scale = d->row_scales,
+                               .a_zero = d->zeros,
+                               .b = d->weights,
+                               .b_scale = d->column_scales,
+                               .b_sum = d->sums,
+                               .c = d->c,
+                               .ldc = d->ldc,
+                               .c_panel_stride = PANEL};
+}
+
+static void call_gemm_u8(const kernels *table, kernel_data *d)
+{
+    const integer_gemm_task task = integer_task_of(d);
+    table->gemm_u8(&task);
+}
+
+static void call_gemm_u8x2(const kernels *table, kernel_data *d)
+{
+    const integer_gemm_task task = integer_task_of(d);
+    table->gemm_u8x2(&task);
+}
+
+/* Floats, or bytes as parts of them, that a call moves at least: so many times rows x columns, rows x depth and depth x
+ * columns. */
+#define SLOT(name)     call_##name, offsetof(kernels, name##_f32_isa)
+#define INTEGERS(name) call_##name, offsetof(kernels, name##_isa)
 static const struct {
     void (*call)(const kernels *table, kernel_data *d);
     size_t isa_at; /* of the slot's word in the table */
@@ -227,6 +303,11 @@ static const struct {
     [KERNEL_SOFTMAX_BACKWARD] = {SLOT(softmax_backward), 8, 0, 0},
     [KERNEL_FOLD_RUNS] = {SLOT(fold_runs), 1, 0, 0},
     [KERNEL_ADAM] = {SLOT(adam), 7, 0, 0},
+    [KERNEL_DROPOUT] = {SLOT(dropout), 2, 0, 0},
+    [KERNEL_QUANTIZE_U8] = {INTEGERS(quantize_u8), 0, 1.25, 0},
+    [KERNEL_QUANTIZE_U8X2] = {INTEGERS(quantize_u8x2), 0, 1.5, 0},
+    [KERNEL_GEMM_U8] = {INTEGERS(gemm_u8), 1, 0.25, 0.25},
+    [KERNEL_GEMM_U8X2] = {INTEGERS(gemm_u8x2), 1, 0.5, 0.5},
 };
 
 void kernel_call(const kernels *table, kernel_data *data) { operations[data->problem->operation].call(table, data); }
@@ -241,12 +322,14 @@ kernel_work kernel_work_of(const kernel_problem *p)
     const kernel_operation o = p->operation;
     const double rows = (double)p->rows, depth = (double)p->depth,
                  columns = o == KERNEL_POSITION_BIAS ? PANEL : (double)p->columns;
-    const bool multiplies = o == KERNEL_GEMM || o == KERNEL_GEMM_TN;
+    const bool of_integers = o == KERNEL_GEMM_U8 || o == KERNEL_GEMM_U8X2;
+    const bool multiplies = o == KERNEL_GEMM || o == KERNEL_GEMM_TN || of_integers;
+    const bool of_depth = o == KERNEL_PACK || o == KERNEL_QUANTIZE_U8 || o == KERNEL_QUANTIZE_U8X2;
     const double floats = (operations[o].rows_columns + p->residual) * rows * columns +
                           operations[o].rows_depth * rows * depth + operations[o].depth_columns * depth * columns;
     return (kernel_work){.gflop = multiplies ? 1e-9 * 2 * rows * depth * columns : 0,
                          .bytes = floats * sizeof(float),
-                         .elements = o == KERNEL_PACK      ? rows * depth
+                         .elements = of_depth              ? rows * depth
                                      : o == KERNEL_GEMM_TN ? depth * columns
                                                            : rows * columns};
 }
@@ -262,7 +345,8 @@ static bool reads_two_matrices(kernel_operation operation)
 
 static bool reads_depth(kernel_operation operation)
 {
-    return operation == KERNEL_GEMM || operation == KERNEL_PACK || operation == KERNEL_GEMM_TN;
+    return operation == KERNEL_GEMM || operation == KERNEL_PACK || operation == KERNEL_GEMM_TN ||
+           operation >= KERNEL_QUANTIZE_U8;
 }
 
 /* Entries of the table of positions. */
@@ -299,6 +383,15 @@ void kernel_data_carve(kernel_data *d, arena *memory, bool cold)
     d->state = arena_take(memory, 3 * p->rows, sizeof(float));
     d->rows = arena_take(memory, distances_of(p), sizeof(int32_t));
     d->positions = arena_take(memory, p->rows + 2 * PANEL, sizeof(int32_t));
+    d->places = arena_take(memory, p->rows, sizeof *d->places);
+    if (p->operation < KERNEL_QUANTIZE_U8) return;
+    const size_t columns = panels_of(p) * PANEL, digits = 2; /* the most */
+    d->digits = arena_take(memory, digits * plane_of(p), 1);
+    d->weights = arena_take(memory, digits * columns * p->depth, 1);
+    d->zeros = arena_take(memory, p->rows, sizeof(int32_t));
+    d->sums = arena_take(memory, digits * columns, sizeof(int32_t));
+    d->row_scales = arena_take(memory, p->rows, sizeof(float));
+    d->column_scales = arena_take(memory, columns, sizeof(float));
 }
 
 /* Numbers in [-1, 1): no subnormals, no runs of equal values. */
@@ -308,10 +401,25 @@ static void fill(float *x, size_t count)
     for (size_t i = 0; i < count; i++) x[i] = (float)(2 * random_fraction(&state) - 1);
 }
 
+/* Any digits do: products of integers take the same time whatever they are. */
+static void fill_digits(kernel_data *d)
+{
+    const kernel_problem *p = d->problem;
+    const size_t columns = panels_of(p) * PANEL;
+    uint64_t state = 12345;
+    for (size_t i = 0; i < 2 * plane_of(p); i++) d->digits[i] = (uint8_t)random_below(&state, 256);
+    for (size_t i = 0; i < 2 * columns * p->depth; i++) d->weights[i] = (int8_t)((int)random_below(&state, 255) - 127);
+    for (size_t i = 0; i < 2 * columns; i++) d->sums[i] = 0;
+    for (size_t i = 0; i < p->rows; i++) d->zeros[i] = 128, d->row_scales[i] = 1;
+    for (size_t i = 0; i < columns; i++) d->column_scales[i] = 1;
+}
+
 void kernel_data_fill(kernel_data *d)
 {
     const kernel_problem *p = d->problem;
     const bool folds = p->operation == KERNEL_FOLD_RUNS;
+    if (p->operation >= KERNEL_QUANTIZE_U8) fill_digits(d);
+    for (size_t i = 0; i < p->rows; i++) d->places[i] = (dropout_row){.place = (uint32_t)i};
     fill(d->a, p->rows * d->lda);
     fill(d->b, d->copies * d->b_floats);
     fill(d->row, d->ldc);

@@ -14,6 +14,11 @@ typedef struct kernel_data {
     float *a, *b, *c, *d; /* inputs; outputs */
     float *row, *second_row, *state;
     int32_t *rows, *positions;
+    dropout_row *places;
+    uint8_t *digits; /* of low precision: activations, weights, sums and scales */
+    int8_t *weights;
+    int32_t *zeros, *sums;
+    float *row_scales, *column_scales;
     size_t lda, ldb, ldc;
     size_t b_floats, copies, call; /* of gemm with other weights at each call */
 } kernel_data;

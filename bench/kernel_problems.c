@@ -24,6 +24,11 @@ static const char *const operation_names[KERNEL_OPERATIONS] = {
     [KERNEL_SOFTMAX_BACKWARD] = "softmax_backward",
     [KERNEL_FOLD_RUNS] = "fold_runs",
     [KERNEL_ADAM] = "adam",
+    [KERNEL_DROPOUT] = "dropout",
+    [KERNEL_QUANTIZE_U8] = "quantize_u8",
+    [KERNEL_QUANTIZE_U8X2] = "quantize_u8x2",
+    [KERNEL_GEMM_U8] = "gemm_u8",
+    [KERNEL_GEMM_U8X2] = "gemm_u8x2",
 };
 
 static const char *const function_names[] = {
@@ -103,9 +108,13 @@ static deberta_status parse_setting(kernel_problem *p, char *word, const char *w
 
 static deberta_status check(const kernel_problem *p, const char *where, deberta_error *err)
 {
-    if ((p->operation == KERNEL_GEMM || p->operation == KERNEL_GEMM_TN) && p->columns % PANEL != 0)
+    const bool of_integers = p->operation == KERNEL_GEMM_U8 || p->operation == KERNEL_GEMM_U8X2;
+    if ((p->operation == KERNEL_GEMM || p->operation == KERNEL_GEMM_TN || of_integers) && p->columns % PANEL != 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: columns=%zu of %s is not a multiple of %d", where, p->columns,
                      operation_names[p->operation], PANEL);
+    if (p->operation >= KERNEL_QUANTIZE_U8 && (p->depth % DIGIT_TILE_INPUTS != 0 || p->depth > MAX_INTEGER_DEPTH))
+        DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: depth=%zu of %s is not a multiple of %d, at most %d", where, p->depth,
+                     operation_names[p->operation], DIGIT_TILE_INPUTS, MAX_INTEGER_DEPTH);
     if (p->operation == KERNEL_SOFTMAX && p->columns > KEY_CHUNK)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: softmax takes at most %d columns at once", where, KEY_CHUNK);
     size_t wide = p->columns > p->depth ? p->columns : p->depth;

@@ -21,6 +21,11 @@
  *     softmax_backward rows=126 columns=512
  *     fold_runs rows=126 columns=512 distance=40
  *     adam columns=65536
+ *     dropout rows=128 columns=768
+ *
+ *     # of low precision, with one digit or two (core/integer_kernels.h)
+ *     quantize_u8 rows=128 depth=768
+ *     gemm_u8x2 rows=128 depth=768 columns=768
  *
  * rows and columns default to 1, depth to 64. SPDX-License-Identifier: MIT */
 #ifndef BENCH_KERNEL_PROBLEMS_H
@@ -46,6 +51,11 @@ typedef enum kernel_operation {
     KERNEL_SOFTMAX_BACKWARD,
     KERNEL_FOLD_RUNS,
     KERNEL_ADAM,
+    KERNEL_DROPOUT,
+    KERNEL_QUANTIZE_U8,
+    KERNEL_QUANTIZE_U8X2,
+    KERNEL_GEMM_U8,
+    KERNEL_GEMM_U8X2,
     KERNEL_OPERATIONS
 } kernel_operation;
 

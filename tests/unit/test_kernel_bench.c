@@ -44,6 +44,7 @@ static void test_wrong_lines_are_refused(void **state)
         {"gemm rows=x columns=16", "rows='x'"},
         {"gemm rows=-3 columns=16", "rows='-3'"},
         {"gemm rows=4 columns=17", "columns=17 of gemm is not a multiple of 16"},
+        {"gemm_u8 rows=4 depth=100 columns=16", "depth=100 of gemm_u8 is not a multiple of 64"},
         {"gemm rows=4 columns=16 fast", "'fast' is not understood"},
         {"softmax rows=4 columns=513", "softmax takes at most 512 columns"},
         {"softmax rows=4 columns=16 gelu", "'gelu' belongs to gemm"},
@@ -98,6 +99,11 @@ static void test_every_operation_runs(void **state)
         "softmax_backward rows=3 columns=37",
         "fold_runs rows=24 columns=70 distance=-600",
         "adam columns=100",
+        "dropout rows=3 columns=37",
+        "quantize_u8 rows=19 depth=64",
+        "quantize_u8x2 rows=3 depth=128",
+        "gemm_u8 rows=19 depth=64 columns=32",
+        "gemm_u8x2 rows=3 depth=128 columns=16",
     };
     enum { LINES = sizeof lines / sizeof *lines, ACTIVATE = 5 };
     kernel_problem problems[sizeof lines / sizeof *lines];
