@@ -352,6 +352,9 @@ def contributing():
 def python_package():
     say("the Python package, installed from its wheel")
     run("tests/python", [sys.executable, "tests/python/run.py"], timeout=3000, of_tiers=False)
+    sanitized = "build-sanitize/libdeberta.so"
+    if os.path.exists(sanitized) and os.path.exists("build-python/wheels"):
+        run("with the address sanitizer", [sys.executable, "tests/python/run.py", "--sanitized", sanitized], timeout=3000, of_tiers=False)
 
 
 # Name, what does it, the command without which it is skipped, whether --full takes it on this machine.

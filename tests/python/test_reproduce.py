@@ -1,0 +1,45 @@
+"""./reproduce.sh: claims come out as the pages say, and a page with another number does not pass. SPDX-License-Identifier: MIT"""
+import sys
+
+import pytest
+
+from conftest import ROOT
+from deberta_c import _program
+
+sys.path.insert(0, str(ROOT / "tools"))
+reproduce = pytest.importorskip("reproduce")
+
+
+@pytest.fixture()
+def out(tmp_path, monkeypatch):
+    monkeypatch.setattr(reproduce, "PROGRAM", _program.PROGRAM)
+    return tmp_path
+
+
+@pytest.mark.parametrize("group", [reproduce.sum_of_terms, reproduce.tutorial, reproduce.receptive_field])
+def test_what_is_claimed(group, out):
+    rows = list(group(out))
+    assert rows and all(row.ok for row in rows), [row.cells for row in rows]
+
+
+@pytest.mark.parametrize("group, stated, wrong", [(reproduce.sum_of_terms, "5e-07: rounding", "5e-09: rounding"), (reproduce.tutorial, "0.249  man", "0.250  man"),
+                                                  (reproduce.receptive_field, "12,253 | 3,121", "12,253 | 3,122")])
+def test_another_number_is_noticed(group, stated, wrong, out, monkeypatch):
+    text_of = reproduce.text_of
+    monkeypatch.setattr(reproduce, "text_of", lambda path: text_of(path).replace(stated, wrong))
+    assert any(row.ok is False for row in group(out))
+
+
+def test_a_page_of_a_study(out, monkeypatch):
+    page = "docs/studies/benchmarks.md"
+    rows = list(reproduce.study(page, out))
+    known = rows[0].cells[2].split(" of ")[0]
+    text_of, number = reproduce.text_of, reproduce.NUMBER
+    changed = "\n".join(number.sub("99.987", line) if line.startswith("|") else line for line in text_of(page).splitlines())
+    monkeypatch.setattr(reproduce, "text_of", lambda path: changed)
+    assert int(known) > 10 and next(reproduce.study(page, out)).ok is False
+
+
+def test_what_fails_is_a_row(out):
+    (row,) = reproduce.attempt("a claim", lambda: reproduce.run("deberta nonsense", out, "x"), ())
+    assert row.ok is False and "unknown" in row.cells[2]

@@ -1,0 +1,218 @@
+#!/usr/bin/env python3
+"""Claims of README and docs, each with the command that gives it: run again, and compared (./reproduce.sh).
+
+    tools/reproduce.py [--all] [--only WORD] [--out out/reproduce]
+
+Stated numbers are read from the pages, so that a page and this list cannot disagree. A claim about time is judged only on the processor
+that it was measured on; elsewhere its row says "not judged". Exit status 1: a judged claim did not come out.
+
+SPDX-License-Identifier: MIT
+"""
+import argparse
+import json
+import os
+import re
+import shlex
+import struct
+import subprocess
+import sys
+import time
+import zlib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(ROOT / "build" / "deberta")
+NUMBER = re.compile(r"\d[\d,]*\.\d+|\d{1,3}(?:,\d{3})+")  # with a decimal point or thousands: small integers prove nothing
+FIGURE_TOLERANCE = 0.02  # share of bytes of the decoded image: fonts differ in their hinting
+TIME_TOLERANCE = 0.25
+OURS, OTHER = True, None  # judged, not judged
+
+
+class Row:
+    def __init__(self, claim, command, here, tolerance, ok):
+        self.cells = [claim, command, here, tolerance, {True: "ok", False: "NO", None: "not judged"}[ok]]
+        self.ok = ok
+
+
+def text_of(path):
+    return (ROOT / path).read_text(encoding="utf-8")
+
+
+def run(command, out, name):
+    """Standard output of a command as the pages write it; kept in out/name.txt."""
+    words = [PROGRAM if word in ("deberta", "build/deberta") else word for word in shlex.split(command)]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
+    (out / f"{name}.txt").write_text(done.stdout + done.stderr)
+    if done.returncode:
+        raise RuntimeError((done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[0])
+    return done.stdout
+
+
+def numbers(text):
+    return [number.replace(",", "") for number in NUMBER.findall(text)]
+
+
+def pixels(path):
+    """Size and decoded rows of a PNG."""
+    data, at, body = Path(path).read_bytes(), 8, b""
+    size = struct.unpack(">II", data[16:24])
+    while at < len(data):
+        (length,), kind = struct.unpack(">I", data[at:at + 4]), data[at + 4:at + 8]
+        body += data[at + 8:at + 8 + length] if kind == b"IDAT" else b""
+        at += 12 + length
+    return size, zlib.decompress(body)
+
+
+def same_figure(claim, command, made, stated):
+    (size, found), (stated_size, expected) = pixels(made), pixels(ROOT / stated)
+    if size != stated_size:
+        return Row(claim, command, f"{size[0]} x {size[1]} pixels", f"{stated_size[0]} x {stated_size[1]}", False)
+    share = sum(a != b for a, b in zip(found, expected)) / len(expected)
+    return Row(claim, command, f"{100 * share:.2f} % differ", f"{100 * FIGURE_TOLERANCE:.0f} %", share <= FIGURE_TOLERANCE)
+
+
+# ------------------------------------------------------------------------------------------------------------- the claims
+
+
+def study(page, out):
+    """Numbers of the tables of a page, among those that its command prints; its figure."""
+    text, name = text_of(page), Path(page).stem
+    command = re.search(r"^    (deberta study .*)$", text, re.M).group(1)
+    words = re.sub(r" -o \S+", "", command)
+    figure = next((p for p in (f"docs/images/study-{name}.png", f"docs/studies/{name}.png") if (ROOT / p).exists()), None)
+    made = out / f"{name}.png"
+    printed = run(f"{words} --format md" + (f" -o {made}" if figure else ""), out, f"study-{name}")
+    if figure:  # with a figure the table goes elsewhere: it is asked for by itself
+        printed += run(f"{words} --format md", out, f"study-{name}")
+    stated = numbers("\n".join(line for line in text.splitlines() if line.startswith("|")))
+    known = set(numbers(printed))
+    missing = [number for number in stated if number not in known]
+    here = f"{len(stated) - len(missing)} of {len(stated)} numbers" + (f"; not printed: {', '.join(missing[:6])}{' ...' if missing[6:] else ''}" if missing else "")
+    yield Row(f"{page}: tables", command, here, "the same digits", not missing)
+    if figure:
+        yield same_figure(f"{page}: figure", command, made, figure)
+
+
+def tutorial(out):
+    """Each block of output behind a block of commands."""
+    blocks = re.findall(r"```sh\n(.*?)```\n\n```\n(.*?)```", text_of("docs/tutorial.md"), re.S)
+    for k, (commands, stated) in enumerate(blocks):
+        lines = commands.replace("\\\n", " ").strip().splitlines()
+        printed = "".join(run(line.split("#")[0], out, f"tutorial-{k}") for line in lines if line.startswith("build/deberta"))
+        found = [line for line in stated.splitlines() if " ".join(line.split()) in " ".join(printed.split())]
+        count = len(stated.splitlines())
+        yield Row(f"docs/tutorial.md: output {k + 1}", lines[0], f"{len(found)} of {count} lines", "the same digits", len(found) == count)
+
+
+def receptive_field(out):
+    """Composed displacements over twelve layers."""
+    text, command = text_of("docs/receptive-field.md"), "deberta receptive-field synthetic:{}-base --json"
+    table = text.split("## Several layers")[1]
+    found = {}
+    for shape in ("v1", "v3"):
+        found[shape] = json.dumps(json.loads(run(command.format(shape), out, f"receptive-field-{shape}")))
+    for name, v1, v3 in re.findall(r"^\| `(\w+)` \| .* \| ([\d,]+) \| ([\d,]+) \|$", table, re.M):
+        fine = all(re.search(rf"\b{number.replace(',', '')}\b", found[shape]) for shape, number in (("v1", v1), ("v3", v3)))
+        yield Row(f"docs/receptive-field.md: {name} {v1}, {v3}", command.format("v1"), "there" if fine else "not there", "exact", fine)
+
+
+def first_figure(out):
+    text = text_of("README.md")
+    command = re.search(r"^(build/deberta attention models/demo .*?-o) attention\.png$", text, re.M | re.S).group(1).replace("\\\n", " ")
+    run(f"{command} {out}/attention.png", out, "attention")
+    yield same_figure("README.md: the first figure", " ".join(command.split()) + " attention.png", out / "attention.png", "docs/images/attention.png")
+
+
+def sum_of_terms(out):
+    stated = float(re.search(r"\.max\(\)\) +# (\S+): rounding", text_of("README.md")).group(1))
+    command = f"build/deberta encode models/demo --text 'a new store' --component-layers all -o {out}/states.safetensors"
+    run(command, out, "states")
+    data = (out / "states.safetensors").read_bytes()
+    base = 8 + int.from_bytes(data[:8], "little")
+    header = json.loads(data[8:base])
+
+    def values(name):
+        begin, end = header[name]["data_offsets"]
+        return struct.unpack(f"<{(end - begin) // 4}f", data[base + begin:base + end])
+    worst = max(abs(a + b + c - d) for a, b, c, d in zip(*(values(f"attn.2.{n}") for n in ("c2c", "c2p", "p2c", "logits"))))
+    yield Row("README.md: the terms add up to the logits", command, f"{worst:.0e}", f"{stated:.0e}", worst <= 1.5 * stated)
+
+
+def same_bits(out):
+    command = "build/deberta verify models/demo --json"
+    found = json.loads(run(command, out, "verify"))
+    differing = sum(row.get("differing") or 0 for row in found["results"])
+    tiers = [tier["isa"] for tier in found["tiers"] if tier["verified"]]
+    yield Row("README.md: the same bits on every tier", command, f"{differing} differ; tiers: {', '.join(tiers)}; {found['failures']} failures", "0",
+              differing == 0 and found["failures"] == 0)
+
+
+def times(out):
+    """The program's own times of the table in README."""
+    text = text_of("README.md")
+    stated = [float(n.replace(",", "")) for n in re.findall(r"\*\*([\d,]+) ms\*\*", text)]
+    command = "build/deberta bench synthetic:v3-base -n 40,512 --threads 2 --no-peak --json"
+    found = json.loads(run(command, out, "bench-v3-base"))
+    known = "Zen 4" in text and "AMD EPYC" in found["environment"]["cpu"] and "avx512" in found["environment"]["tiers"]
+    quiet = found["environment"].get("other_cores", 0) < 0.2
+    for expected, row in zip(stated, found["results"]):
+        here = 1e3 * row["median_s"]
+        judged = abs(here / expected - 1) <= TIME_TOLERANCE if known and quiet else OTHER
+        why = "" if judged is not OTHER else "; another processor" if not known else "; others use this machine"
+        yield Row(f"README.md: {row['n']} tokens of v3-base take {expected:g} ms", command, f"{here:.0f} ms{why}", f"{100 * TIME_TOLERANCE:.0f} %", judged)
+
+
+def long_text(out):
+    stated = float(re.search(r"65,536 tokens of v3-base take ([\d.]+) GB", text_of("README.md")).group(1))
+    command = "build/deberta bench synthetic:v3-base -n 65536 --reps 1 --no-peak --json"
+    here = json.loads(run(command, out, "bench-long"))["results"][0]["peak_rss_bytes"] / 1e9
+    yield Row("README.md: memory of 65,536 tokens", command, f"{here:.1f} GB", f"{stated} GB + 5 %", here <= 1.05 * stated)
+
+
+def other_engines(out):
+    command = f"{sys.executable} tools/peers.py --rounds 1 --models v3-base -n 40,512 --threads 2 --engines deberta,torch,onnxruntime,openvino --accept-disturbed --work {out}/peers --out {out}/peers-results"
+    run(command, out, "peers")
+    table = run(f"{sys.executable} tools/peers.py --out {out}/peers-results --table", out, "peers-table")
+    yield Row("README.md: the table of engines", command, f"{out}/peers-table.txt ({len(table.splitlines())} lines)", "to be read", OTHER)
+
+
+QUICK = [sum_of_terms, first_figure, same_bits, tutorial, receptive_field, times]
+STUDIES = sorted(f"docs/studies/{p.name}" for p in (ROOT / "docs" / "studies").glob("*.md") if p.name != "README.md")
+LONG = [long_text, other_engines]
+
+
+def attempt(name, function, arguments):
+    """Rows of one group; what fails is a row as well."""
+    begin = time.monotonic()
+    try:
+        rows = list(function(*arguments))
+    except (RuntimeError, OSError, KeyError, ValueError, AttributeError, StopIteration) as reason:
+        rows = [Row(name, "-", f"failed: {reason}", "-", False)]
+    for row in rows:
+        print(f"{row.cells[-1]:10} {row.cells[0]}: {row.cells[2]}", flush=True)
+    print(f"           ({time.monotonic() - begin:.0f} s)", flush=True)
+    return rows
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--all", action="store_true")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--out", type=Path, default=ROOT / "out" / "reproduce")
+    options = parser.parse_args()
+    out = options.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+    groups = [(f.__name__, f, (out,)) for f in QUICK] + [(page, study, (page, out)) for page in STUDIES]
+    groups += [(f.__name__, f, (out,)) for f in LONG] if options.all else []
+    rows = [row for name, function, arguments in groups if options.only in name for row in attempt(name, function, arguments)]
+    titles = ["claim", "command", "here", "tolerance", ""]
+    (out / "list.tsv").write_text("\n".join("\t".join(cells) for cells in [titles, *(row.cells for row in rows)]) + "\n")
+    lines = ["| " + " | ".join(cells) + " |" for cells in [titles, ["---"] * 5, *([c.replace("|", "\\|") for c in row.cells] for row in rows)]]
+    (out / "list.md").write_text("\n".join(lines) + "\n")
+    counts = [sum(row.ok is value for row in rows) for value in (True, False, None)]
+    print(f"{out}/list.md: {counts[0]} ok, {counts[1]} not, {counts[2]} not judged")
+    return int(counts[1] > 0 or not rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
