@@ -550,6 +550,12 @@ DEBERTA_API deberta_status deberta_session_check_within(const deberta_model *mod
 DEBERTA_API deberta_status deberta_session_create_within(deberta_session **session, const deberta_model *model,
                                                          const deberta_session_options *options, size_t kept_bytes,
                                                          deberta_error *err);
+/* Values of a tensor by its canonical name ("encoder.layer.0.output.dense.weight"), as the model holds them: for who
+ * gave weights away and wants them back. Those of queries were scaled and are divided again, which may be off in the
+ * last place. DEBERTA_E_UNSUPPORTED for tensors that were only folded or changed while opening (the relative table,
+ * separate position projections) and those that stay in the files. */
+DEBERTA_API deberta_status deberta_model_read_weight(const deberta_model *model, const char *name, float *values,
+                                                     size_t count, deberta_error *err);
 /* What logits say. probabilities[k] = exp(logits[k]) / sum, in double. */
 DEBERTA_API void deberta_softmax(double *probabilities, const float *logits, size_t count);
 DEBERTA_API double deberta_sigmoid(double logit);

@@ -32,8 +32,9 @@ static void on_matrix(void *context, const packed_matrix *matrix, const matrix_p
     }
 }
 
-static void on_vector(void *context, const float *vector, const char *name)
+static void on_vector(void *context, const float *vector, size_t count, const char *name)
 {
+    (void)count;
     binding_list *list = context;
     vector_binding *grown_list =
         grown(list->vectors, &list->vector_capacity, list->vector_count + 1, sizeof *list->vectors);
@@ -70,19 +71,6 @@ static const matrix_binding *find_matrix(const binding_list *list, const packed_
     return NULL;
 }
 
-/* Where element c of a stored row is in a packed one (weights.c expands rows the same way). */
-static size_t packed_column(const matrix_plan *plan, size_t stored_row, size_t c)
-{
-    switch (plan->input_layout) {
-    case INPUT_HEADS: return c / plan->input_group * plan->input_stride + c % plan->input_group;
-    case INPUT_CONVOLUTION:
-        return c % plan->width * plan->input_stride + stored_row / plan->input_group * plan->input_group +
-               c / plan->width;
-    case INPUT_AS_STORED: break;
-    }
-    return c;
-}
-
 static void add_row(const matrix_plan *plan, size_t stored_row, double scale, const float *from, float *to)
 {
     if (plan->input_layout == INPUT_AS_STORED && scale == 1) {
@@ -90,7 +78,7 @@ static void add_row(const matrix_plan *plan, size_t stored_row, double scale, co
         return;
     }
     for (size_t c = 0; c < plan->columns; c++) {
-        const float value = from[packed_column(plan, stored_row, c)];
+        const float value = from[matrix_plan_packed_column(plan, stored_row, c)];
         to[c] += scale == 1 ? value : (float)((double)value * scale);
     }
 }

@@ -35,26 +35,25 @@ typedef struct matrix_reading {
     deberta_error error;
 } matrix_reading;
 
-static void expand_row(const matrix_plan *plan, size_t tensor_row, const float *stored, float *packed)
+size_t matrix_plan_packed_column(const matrix_plan *plan, size_t stored_row, size_t column)
 {
     switch (plan->input_layout) {
-    case INPUT_AS_STORED: memcpy(packed, stored, plan->columns * sizeof *packed); break;
-    case INPUT_HEADS:
-        for (size_t c = 0; c < plan->columns; c++) {
-            packed[c / plan->input_group * plan->input_stride + c % plan->input_group] = stored[c];
-        }
-        break;
-    case INPUT_CONVOLUTION: {
-        /* An output channel sees the input channels of its own group only (SPEC 6.3); a group has as many of both. */
-        size_t channels = plan->input_group, first = tensor_row / channels * channels;
-        for (size_t c = 0; c < channels; c++) {
-            for (size_t u = 0; u < plan->width; u++) {
-                packed[u * plan->input_stride + first + c] = stored[c * plan->width + u];
-            }
-        }
-        break;
+    case INPUT_HEADS: return column / plan->input_group * plan->input_stride + column % plan->input_group;
+    case INPUT_CONVOLUTION: /* an output channel sees the input channels of its own group only (SPEC 6.3) */
+        return column % plan->width * plan->input_stride + stored_row / plan->input_group * plan->input_group +
+               column / plan->width;
+    case INPUT_AS_STORED: break;
     }
+    return column;
+}
+
+static void expand_row(const matrix_plan *plan, size_t tensor_row, const float *stored, float *packed)
+{
+    if (plan->input_layout == INPUT_AS_STORED) {
+        memcpy(packed, stored, plan->columns * sizeof *packed);
+        return;
     }
+    for (size_t c = 0; c < plan->columns; c++) packed[matrix_plan_packed_column(plan, tensor_row, c)] = stored[c];
 }
 
 /* Are packed rows the stored ones, number by number? */
@@ -273,6 +272,8 @@ deberta_status loader_matrix(weight_loader *loader, packed_matrix *matrix, const
     if (loader->pass != LOAD_CHECK) {
         packed_matrix_carve(matrix, loader->arena, plan->part_count * plan->groups * plan->padded_group, plan->depth);
     }
+    if (loader->pass == LOAD_VIEW && loader->listener)
+        loader->listener->on_matrix(loader->listener->context, matrix, plan, loader->prefix);
     return loader_matrix_into(loader, matrix, plan, err);
 }
 

