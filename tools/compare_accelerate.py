@@ -6,7 +6,7 @@
 Each engine is a process of its own that keeps its model and waits between its turns; in every round each encodes the same batch once,
 after a warm-up. Batches: one text of 40 tokens, and 16 texts of the lengths of documents (bench/shapes/document_lengths.txt), which the
 others compute padded. OpenVINO and torch.compile are given the very shape. The program (`deberta bench --mix`) encodes the same lengths
-in the same rounds. Prints medians, and each engine's ratio to ours, round by round. All outputs are compared with PyTorch's.
+in the same rounds (not with --processor-time). Prints medians, and each engine's ratio to ours, round by round. All outputs are compared with PyTorch's.
 
 Needs the installed package deberta_c and tools/peers-requirements.txt. SPDX-License-Identifier: MIT
 """
@@ -36,7 +36,7 @@ def padded(lengths, vocabulary):
     return mask * np.random.default_rng(7).integers(1, vocabulary, mask.shape), mask
 
 
-def worker(engine, folder, graph, threads, lengths):
+def worker(engine, folder, graph, threads, lengths, processor):
     """Says the largest difference from PyTorch, then a time for every line that it reads."""
     ids, mask = padded(lengths, SHAPES[Path(folder).name].vocabulary)
     job = Job(folder, graph, threads, ids.shape)
@@ -61,9 +61,10 @@ def worker(engine, folder, graph, threads, lengths):
         print(0.0, flush=True)
     encode(ids, mask)
     for _ in sys.stdin:
-        begin = time.perf_counter()
+        clock = time.process_time if processor else time.perf_counter
+        begin = clock()
         encode(ids, mask)
-        print(time.perf_counter() - begin, flush=True)
+        print(clock() - begin, flush=True)
 
 
 def program_seconds(folder, threads, lengths):
@@ -73,7 +74,7 @@ def program_seconds(folder, threads, lengths):
     return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["results"][0]["median_s"]
 
 
-def measure(name, work, threads, lengths, rounds):
+def measure(name, work, threads, lengths, rounds, processor):
     folder, graph = work / name, work / f"{name}.onnx"
     if not folder.exists():
         write_model(name, str(folder))
@@ -81,18 +82,19 @@ def measure(name, work, threads, lengths, rounds):
         write_graph(str(folder), str(graph), "float32", traced_length(name, 128))
     engines = ["accelerate", *OTHERS]
     command = [sys.executable, __file__, "--worker"]
-    running = {e: subprocess.Popen([*command, json.dumps([e, str(folder), str(graph), threads, lengths])], stdin=subprocess.PIPE,
+    running = {e: subprocess.Popen([*command, json.dumps([e, str(folder), str(graph), threads, lengths, processor])], stdin=subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) for e in engines}
     try:
         difference = float(running["accelerate"].stdout.readline())
         alive = [e for e in engines if e == "accelerate" or running[e].stdout.readline()]
-        times = {e: [] for e in [*alive, "program"]}
+        times = {e: [] for e in (alive if processor else [*alive, "program"])}
         for _ in range(rounds):
             for e in alive:
                 running[e].stdin.write("go\n")
                 running[e].stdin.flush()
                 times[e].append(float(running[e].stdout.readline()))
-            times["program"].append(program_seconds(folder, threads, lengths))
+            if not processor:
+                times["program"].append(program_seconds(folder, threads, lengths))
     finally:
         for process in running.values():
             process.stdin.close()
@@ -112,12 +114,13 @@ def main():
     parser.add_argument("--models", default="v3-base,v3-small")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--processor-time", action="store_true", help="of each process, instead of the clock: for a machine that others use")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
     print("| shapes | batch | engine | median | time over ours |\n|---|---|---|--:|--:|")
     for name in options.models.split(","):
         for lengths in ([40], lengths_of_documents(16)):
-            measure(name, options.work, options.threads, lengths, options.rounds)
+            measure(name, options.work, options.threads, lengths, options.rounds, options.processor_time)
 
 
 if __name__ == "__main__":
