@@ -365,13 +365,14 @@ int self_test(const test_options *options)
     tier_init(scalar_tier(), &sound);
     run.isa = "broken";
     run.quiet = true;
-    const size_t count = sizeof faults / sizeof *faults;
-    for (size_t i = 0; i < count + training_fault_count; i++) {
-        if (try_fault(&run, i < count ? &faults[i] : &training_faults[i - count]))
-            caught++;
-        else
-            missed++;
-    }
+    const struct {
+        const broken_kernel *faults;
+        size_t count;
+    } parts[] = {{faults, sizeof faults / sizeof *faults},
+                 {training_faults, training_fault_count},
+                 {integer_faults, integer_fault_count}};
+    for (size_t p = 0; p < sizeof parts / sizeof *parts; p++)
+        for (size_t i = 0; i < parts[p].count; i++) try_fault(&run, &parts[p].faults[i]) ? caught++ : missed++;
     run_release(&run);
     printf("%zu passed, %zu failed, 0 skipped\n", caught, missed);
     return missed ? 1 : 0;

@@ -1,4 +1,4 @@
-/* Deliberately broken kernels: what they are, and those of training, which have a file of their own.
+/* Deliberately broken kernels: what they are, and those of training and of low precision, which have files of their own.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CHECKASM_BROKEN_H
@@ -26,5 +26,7 @@ typedef struct broken_kernel {
 
 extern const broken_kernel training_faults[];
 extern const size_t training_fault_count;
+extern const broken_kernel integer_faults[];
+extern const size_t integer_fault_count;
 
 #endif

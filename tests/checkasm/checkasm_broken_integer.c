@@ -1,0 +1,92 @@
+/* Kernels of low precision with one deliberate fault each (checkasm_broken.c). SPDX-License-Identifier: MIT */
+#include "tests/checkasm/checkasm_broken.h"
+
+#include <math.h>
+#include <string.h>
+
+static void quantize_u8_without_factors(const quantize_task *t)
+{
+    quantize_task changed = *t;
+    changed.factor = NULL;
+    sound.quantize_u8(&changed);
+}
+
+static void quantize_u8_forgets_damage(const quantize_task *t)
+{
+    sound.quantize_u8(t);
+    for (size_t i = 0; i < t->rows; i++)
+        if (isnan(t->scale[i])) t->scale[i] = 0;
+}
+
+static void quantize_u8x2_without_low_digits(const quantize_task *t)
+{
+    const size_t depth = (t->depth + DIGIT_TILE_INPUTS - 1) / DIGIT_TILE_INPUTS * DIGIT_TILE_INPUTS;
+    sound.quantize_u8x2(t);
+    for (size_t i = 0; i < t->rows; i++)
+        for (size_t k = 0; k < t->depth; k++) t->digits[t->plane_bytes + digit_at(depth, i, k)] = DIGIT_OFFSET;
+}
+
+static void gemm_u8_without_zero_points(const integer_gemm_task *t)
+{
+    static const int32_t zeros[4096];
+    integer_gemm_task changed = *t;
+    if (t->rows <= 4096) changed.a_zero = zeros;
+    sound.gemm_u8(&changed);
+}
+
+/* What maddubs does where two products are more than 16 bits hold. */
+static void gemm_u8_saturates(const integer_gemm_task *t)
+{
+    sound.gemm_u8(t);
+    for (size_t p = 0; p < t->panels; p++)
+        for (size_t i = 0; i < t->rows; i++)
+            for (size_t k = 0; k < t->depth; k += 2) {
+                const uint8_t *a = t->a + digit_at(t->depth, i, k);
+                const int8_t *b = t->b + p * t->depth * PANEL + k / 4 * (4 * PANEL) + k % 4;
+                const int32_t pair = a[0] * b[0] + a[1] * b[1];
+                if (pair > INT16_MAX)
+                    t->c[i * t->ldc + p * t->c_panel_stride] -=
+                        (float)(pair - INT16_MAX) * t->a_scale[i] * t->b_scale[p * PANEL];
+            }
+}
+
+static void gemm_u8_misses_last_row(const integer_gemm_task *t)
+{
+    integer_gemm_task changed = *t;
+    if (changed.rows) changed.rows--;
+    sound.gemm_u8(&changed);
+}
+
+static void gemm_u8x2_without_mixed_products(const integer_gemm_task *t)
+{
+    static int8_t b[1 << 20];
+    const size_t plane = t->depth * PANEL;
+    integer_gemm_task changed = *t;
+    if (2 * plane * t->panels > sizeof b) return;
+    memcpy(b, t->b, 2 * plane * t->panels);
+    for (size_t p = 0; p < t->panels; p++) memset(b + (2 * p + 1) * plane, 0, plane);
+    changed.b = b;
+    sound.gemm_u8x2(&changed);
+}
+
+static void gemm_u8x2_without_bias(const integer_gemm_task *t)
+{
+    integer_gemm_task changed = *t;
+    changed.bias = NULL;
+    sound.gemm_u8x2(&changed);
+}
+
+#define FAULTS(X)                                                                                                      \
+    X(quantize_u8, GROSS, quantize_u8_without_factors)                                                                 \
+    X(quantize_u8, GROSS, quantize_u8_forgets_damage)                                                                  \
+    X(quantize_u8x2, GROSS, quantize_u8x2_without_low_digits)                                                          \
+    X(gemm_u8, GROSS, gemm_u8_without_zero_points)                                                                     \
+    X(gemm_u8, GROSS, gemm_u8_saturates)                                                                               \
+    X(gemm_u8, GROSS, gemm_u8_misses_last_row)                                                                         \
+    X(gemm_u8x2, GROSS, gemm_u8x2_without_mixed_products)                                                              \
+    X(gemm_u8x2, GROSS, gemm_u8x2_without_bias)
+
+FAULTS(PLANT_FAULT)
+
+const broken_kernel integer_faults[] = {FAULTS(FAULT_ENTRY)};
+const size_t integer_fault_count = sizeof integer_faults / sizeof *integer_faults;
