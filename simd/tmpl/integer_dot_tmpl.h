@@ -33,6 +33,22 @@ VF void dot_inputs(const int digits, const int rows, const int panels, vi x[INTE
     }
 }
 
+/* From the sums of a tile to C, a row at a time. */
+VF void dot_finish(const int digits, size_t rows, const int panels, const integer_gemm_task *task, size_t row, size_t panel,
+                   const int32_t *sums)
+{
+    for (size_t i = 0; i < rows; i++) {
+        float tile[INTEGER_MAX_VECTORS * VF_LANES];
+        UNROLL for (int v = 0; v < panels * VECTORS; v++) {
+            const int32_t *at = sums + (i * (size_t)(panels * VECTORS) + (size_t)v) * 2 * VF_LANES;
+            const vi both[2] = {vi_load(at), digits == 2 ? vi_load(at + VF_LANES) : vi_set1(0)};
+            vf_store(tile + v * VF_LANES,
+                     integer_value(digits, false, task, row + i, panel + (size_t)(v / VECTORS), v % VECTORS, both));
+        }
+        integer_finish(1, panels, task, row + i, panel, tile);
+    }
+}
+
 VF void dot_tile(const int digits, const int rows, const int panels, const integer_gemm_task *task, size_t row, size_t panel,
                  integer_fetch *fetch)
 {
@@ -46,12 +62,13 @@ VF void dot_tile(const int digits, const int rows, const int panels, const integ
         integer_fetch_step(fetch);
         dot_inputs(digits, rows, panels, x, a + k * DIGIT_TILE_ROWS, task->a_plane_bytes, b + k * PANEL, b_plane, b_panel);
     }
-    float tile[INTEGER_MAX_ROWS * INTEGER_MAX_VECTORS * VF_LANES];
+    /* Through memory, and so that the compiler does not see it: or it keeps the sums there during the products, too. */
+    int32_t sums[INTEGER_MAX_ROWS * INTEGER_MAX_VECTORS * 2 * VF_LANES];
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int v = 0; v < panels * VECTORS; v++)
-            vf_store(tile + (i * panels * VECTORS + v) * VF_LANES,
-                     integer_value(digits, false, task, row + (size_t)i, panel + (size_t)(v / VECTORS), v % VECTORS, x[i][v]));
-    integer_finish(rows, panels, task, row, panel, tile);
+            UNROLL for (int d = 0; d < digits; d++) vi_store(sums + ((i * panels * VECTORS + v) * 2 + d) * VF_LANES, x[i][v][d]);
+    __asm__ volatile("" ::"r"(sums) : "memory");
+    dot_finish(digits, (size_t)rows, panels, task, row, panel, sums);
 }
 
 #define DOT_CASE(n)                                                                                                    \
