@@ -1,4 +1,5 @@
-/* Deliberately broken kernels: what they are, and those of training and of low precision, which have files of their own.
+/* Deliberately broken kernels: what they are, and those of training and of low precision, which have files of their
+ * own.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CHECKASM_BROKEN_H
