@@ -41,6 +41,7 @@ typedef struct verify_report {
     verify_row *rows;
     size_t count, capacity, failures;
     bool errors_only; /* nothing was compared bit for bit: `differing` means nothing */
+    bool of_slopes;   /* of the loss along a direction in each tensor, not of values */
 } verify_report;
 
 void verify_report_free(verify_report *report);

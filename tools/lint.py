@@ -37,7 +37,7 @@ MAY_INCLUDE = {
     # The second opinion: it reads files and configurations, but nothing of what it judges.
     "reference": ["include/", "core/base/", "core/io/", "core/model/config.h", "core/model/synthetic.h", "reference/"],
     "analysis": ["include/", "core/", "reference/", "analysis/"],
-    "check": ["include/", "core/", "reference/", "analysis/", "check/"],
+    "check": ["include/", "core/", "train/", "reference/", "analysis/", "check/"],
     "bench": ["include/", "core/", "train/", "output/", "reference/sleef_math.h", "bench/"],  # SLEEF: rows beside ours
     "command": PROGRAM,
     "studies": [*PROGRAM, "studies/"],

@@ -11,6 +11,7 @@
 #include "command/options.h"
 #include "command/result_output.h"
 #include "command/text_output.h"
+#include "check/verify_gradients.h"
 #include "cli/verify/verify_against.h"
 #include "cli/verify/verify_output.h"
 #include "core/base/path.h"
@@ -54,6 +55,8 @@ typedef struct verify_request {
     reading_options reading;
     size_t tokens;
     const char *against, *mutate;
+    bool training;
+    size_t configurations;
 } verify_request;
 
 static verify_options options_of(const common_options *options)
@@ -138,21 +141,32 @@ static bool check_mutation_output(const common_options *options, const verify_ou
     return false;
 }
 
-static json_t *describe_mutations(void)
+/* Number k of the faults of the forward pass or of the backward pass; false behind the last. */
+static bool fault_at(bool of_training, size_t k, const char **name, const char **description)
 {
+    *name = of_training ? backward_faults[k].name : mutation_list()[k].name;
+    *description = of_training ? backward_faults[k].description : mutation_list()[k].description;
+    return *name != NULL;
+}
+
+static json_t *describe_mutations(bool of_training)
+{
+    const char *name, *description;
     json_t *list = json_array();
-    for (const mutation *m = mutation_list(); m->name; m++)
-        json_array_append_new(list, json_pack("{s:s, s:s}", "name", m->name, "description", m->description));
+    for (size_t k = 0; fault_at(of_training, k, &name, &description); k++)
+        json_array_append_new(list, json_pack("{s:s, s:s}", "name", name, "description", description));
     return list;
 }
 
-static int list_mutations(const common_options *options, const verify_output *to)
+static int list_mutations(const common_options *options, const verify_output *to, bool of_training)
 {
+    const char *name, *description;
     text_output output;
-    if (to->format == RESULT_JSON) return print_json_to(options, to->paths.text, describe_mutations());
+    if (to->format == RESULT_JSON) return print_json_to(options, to->paths.text, describe_mutations(of_training));
     const int status = text_output_open(options, to->paths.text, &output);
     if (status != EXIT_OK) return status;
-    for (const mutation *m = mutation_list(); m->name; m++) fprintf(output.file, "%s %s\n", m->name, m->description);
+    for (size_t k = 0; fault_at(of_training, k, &name, &description); k++)
+        fprintf(output.file, "%s %s\n", name, description);
     return text_output_close(options, &output);
 }
 
@@ -171,17 +185,22 @@ static int print_verdict(const common_options *options, const verify_output *to,
 }
 
 /* 1 when the fault was noticed, 0 when it was missed: the exit codes of a check that is itself checked. */
-static int mutate(const common_options *options, verify_options *verify, const verify_output *to, const char *name)
+static int mutate(const verify_request *request, verify_options *verify, const verify_output *to)
 {
+    const common_options *options = &request->reading.common;
+    const char *name = request->mutate;
     if (!check_mutation_output(options, to)) return EXIT_USAGE;
-    if (strcmp(name, "list") == 0) return list_mutations(options, to);
-    verify->mutation = mutation_find(name);
-    if (!verify->mutation) return say_usage(options, "--mutate: no mutation is called '%s' (see --mutate list)", name);
+    if (strcmp(name, "list") == 0) return list_mutations(options, to, request->training);
+    const backward_fault *fault = request->training ? backward_fault_find(name) : NULL;
+    verify->mutation = request->training ? NULL : mutation_find(name);
+    if (!verify->mutation && !fault)
+        return say_usage(options, "--mutate: no mutation is called '%s' (see --mutate list)", name);
     /* one tier is enough: the fault is in what all of them compute */
     for (int t = 0; t < DEBERTA_ISA_COUNT; t++) verify->tiers[t] = t == (int)deberta_isa_best();
     verify_report report = {0};
     deberta_error error = {0};
-    if (verify_standard(&report, verify, &error) != DEBERTA_OK) {
+    if ((fault ? verify_gradients(&report, verify, request->configurations, fault, &error)
+               : verify_standard(&report, verify, &error)) != DEBERTA_OK) {
         verify_report_free(&report);
         return say_error(options, &error);
     }
@@ -234,6 +253,8 @@ static int check_request(const verify_request *request)
     const common_options *options = &request->reading.common;
     const void *const of_a_model[] = {&request->against, &request->reading.ids, &request->reading.texts,
                                       &request->reading.files, &request->tokens};
+    if (options->argument_count && request->training)
+        return say_usage(options, "--training makes up its own models: give no MODEL with it");
     if (options->argument_count && request->mutate)
         return say_usage(options, "--mutate runs on its own models: give no MODEL with it");
     for (size_t k = 0; k < sizeof of_a_model / sizeof *of_a_model; k++)
@@ -254,8 +275,11 @@ static int run(const common_options *options)
     if (check_request(request) != EXIT_OK || !result_format_read(options, &output.format) ||
         !output_paths_read(options, &output.paths))
         return EXIT_USAGE;
-    if (request->mutate) return mutate(options, &verify, &output, request->mutate);
-    if (request->against) {
+    if (request->mutate) return mutate(request, &verify, &output);
+    if (request->training) {
+        if (verify_gradients(&report, &verify, request->configurations, NULL, &error) != DEBERTA_OK)
+            status = say_error(options, &error);
+    } else if (request->against) {
         status = verify_against_file(options, request->against, &verify, &report);
     } else if (options->argument_count) {
         status = verify_one(request, &verify, &report);
@@ -289,6 +313,10 @@ static const option options[] = {
     {"mutate", 0, "NAME",
      "put a fault into the engine: exit 1 if it is noticed, 0 if not; `list` names them; text or JSON",
      TEXT_AT(verify_request, mutate)},
+    {"training", 0, NULL, "gradients instead: every tier, and differences of the loss in float64, of random models",
+     FLAG_AT(verify_request, training), .not_with = "text file ids tokens against ablate"},
+    {"configurations", 0, "N", "random models (default 10)", SIZE_AT(verify_request, configurations, 1, 10000),
+     .needs = "training"},
     RESULT_FORMAT_OPTIONS,
     {.name = NULL},
 };
@@ -299,10 +327,11 @@ const command command_verify = {
     .arguments = "[MODEL]",
     .options = options,
     .size = sizeof(verify_request),
-    .defaults = &(const verify_request){.tokens = 48},
+    .defaults = &(const verify_request){.tokens = 48, .configurations = 10},
     .most_outputs = OUTPUT_PATHS_MOST,
     .example = "  deberta verify\n  deberta verify synthetic:v3-xsmall,layers=2 -n 100\n"
                "  deberta verify models/demo --text 'Call me Ishmael.' --latex -o errors.pdf   # a chart by layer\n"
-               "  deberta verify --mutate p2c_ji\n",
+               "  deberta verify --mutate p2c_ji\n"
+               "  deberta verify --training --configurations 3\n",
     .run = run,
 };
