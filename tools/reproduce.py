@@ -52,6 +52,11 @@ def numbers(text):
     return [number.replace(",", "") for number in NUMBER.findall(text)]
 
 
+def rounded(found):
+    """Every number with all its digits and with fewer, as a page may state it."""
+    return {f"{float(n):.{digits}f}" for n in found for digits in range(len(n.partition(".")[2]) + 1)}
+
+
 def pixels(path):
     """Size and decoded rows of a PNG."""
     data, at, body = Path(path).read_bytes(), 8, b""
@@ -85,10 +90,10 @@ def study(page, out):
     if figure:  # with a figure the table goes elsewhere: it is asked for by itself
         printed += run(f"{words} --format md", out, f"study-{name}")
     stated = numbers("\n".join(line for line in text.splitlines() if line.startswith("|")))
-    known = set(numbers(printed))
+    known = rounded(numbers(printed))
     missing = [number for number in stated if number not in known]
     here = f"{len(stated) - len(missing)} of {len(stated)} numbers" + (f"; not printed: {', '.join(missing[:6])}{' ...' if missing[6:] else ''}" if missing else "")
-    yield Row(f"{page}: tables", command, here, "the same digits", not missing)
+    yield Row(f"{page}: tables", command, here, "the same digits, rounded as there", not missing)
     if figure:
         yield same_figure(f"{page}: figure", command, made, figure)
 
