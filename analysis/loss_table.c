@@ -68,7 +68,7 @@ static deberta_status read_lines(loss_table *table, char *text, const char *path
     return DEBERTA_OK;
 }
 
-/* The file as a string. A NUL would end it before its time, and the texts behind it would be missing in silence. */
+/* The file as a string. A NUL would end it before its time, and the texts after it would be missing in silence. */
 static deberta_status read_text(char **text, const mapped_file *file, const char *path, deberta_error *err)
 {
     const uint8_t *nul = memchr(file->bytes, 0, file->size_bytes);

@@ -12,7 +12,7 @@ typedef struct loss_table {
     double *losses; /* [columns][texts] */
 } loss_table;
 
-/* Comma-separated: lines that begin with # are passed over, the first other one names the columns, every further one
+/* Comma-separated: lines that begin with # are ignored, the first other one names the columns, every further one
  * holds as many finite numbers. DEBERTA_E_FORMAT with the line of what is wrong. */
 deberta_status loss_table_read(loss_table *table, const char *path, deberta_error *err);
 void loss_table_free(loss_table *table);

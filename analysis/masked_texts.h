@@ -1,4 +1,4 @@
-/* Masked language modelling as a measure: some tokens of every sentence are hidden behind [MASK], and the loss is how
+/* Masked language modelling as a measure: some tokens of every sentence are replaced by [MASK], and the loss is how
  * surprised the model's head is by what stood there.
  *
  * SPDX-License-Identifier: MIT */

@@ -55,7 +55,7 @@ static double worst_ulp(const kernels *table, kernel_data *d)
 
 /* -------------------------------------------------------------------------------------------------------- measuring */
 
-/* Tables of the tiers in their order, and behind them one whose activations are SLEEF's. */
+/* Tables of the tiers in their order, and after them one whose activations are SLEEF's. */
 typedef struct competitors {
     kernels tables[DEBERTA_ISA_COUNT + 1];
     size_t tiers;

@@ -110,7 +110,7 @@ static void name_compiler(machine_sheet *sheet)
     snprintf(sheet->flags, sizeof sheet->flags, "%s", BENCH_FLAGS);
 }
 
-/* The tag is a commit, with "-dirty" behind it if the files differ. */
+/* The tag is a commit, with "-dirty" after it if the files differ. */
 static void name_version(machine_sheet *sheet)
 {
     snprintf(sheet->version, sizeof sheet->version, "%s", deberta_version());

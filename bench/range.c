@@ -54,7 +54,7 @@ static deberta_status append(reader *r, size_list *list, size_t value)
     return DEBERTA_OK;
 }
 
-/* "+16" or "*2" behind a range; without one the step is 1. */
+/* "+16" or "*2" after a range; without one the step is 1. */
 static deberta_status read_step(reader *r, bool *multiply, size_t *step)
 {
     *multiply = false;

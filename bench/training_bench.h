@@ -14,7 +14,7 @@ typedef struct training_bench_options {
     deberta_isa isa;
     size_t threads, sequences, tokens, shards, repetitions; /* tokens: of a sequence; threads 0: the default */
     double labelled;                                        /* share of the tokens */
-    bool decodes;                                           /* behind the Enhanced Mask Decoder, where there is one */
+    bool decodes;                                           /* after the Enhanced Mask Decoder, where there is one */
     uint64_t seed;
 } training_bench_options;
 

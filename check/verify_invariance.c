@@ -19,7 +19,7 @@ static const struct {
 };
 enum { WAYS = sizeof ways / sizeof *ways };
 
-/* The sequence between two others, or with columns behind it that nobody may look at. */
+/* The sequence between two others, or with padding after it, which must not be read. */
 typedef struct arrangement {
     int32_t *ids;
     uint8_t *mask; /* NULL: no padding */
@@ -37,11 +37,11 @@ static deberta_status arrange(arrangement *a, size_t way, const int32_t *ids, si
                               deberta_error *err)
 {
     const size_t before = ways[way].company ? tokens / 2 + 1 : 0, after = ways[way].company ? tokens / 3 + 1 : 0;
-    const size_t behind = ways[way].padding ? padding : 0, total = before + tokens + after + behind;
+    const size_t padded = ways[way].padding ? padding : 0, total = before + tokens + after + padded;
     *a = (arrangement){.first = before, .sequences = 1, .starts = {0, total}};
     a->ids = malloc(total * sizeof *a->ids);
-    if (behind) a->mask = malloc(total);
-    if (!a->ids || (behind && !a->mask)) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
+    if (padded) a->mask = malloc(total);
+    if (!a->ids || (padded && !a->mask)) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     for (size_t t = 0; t < total; t++) a->ids[t] = ids[(tokens - 1 + 2 * t) % tokens];
     memcpy(a->ids + before, ids, tokens * sizeof *ids);
     for (size_t t = 0; a->mask && t < total; t++) a->mask[t] = t < tokens;

@@ -158,7 +158,7 @@ static void norm_row_sum_up(norm_row *row, double eps)
     }
 }
 
-/* dx lies at the beginning of the output, the normal rows behind it. */
+/* dx lies at the beginning of the output, the normal rows after it. */
 void round_layernorm_backward(verify_rounds *k)
 {
     const size_t rows = 1 + rounds_below(k, 8), n = rounds_size(k, WIDTH), ld = n + rounds_below(k, 5);
@@ -279,7 +279,7 @@ static exact_sum delta_of(const softmax_rows *rows, size_t i)
     return delta;
 }
 
-/* s becomes p at the beginning of the output, dp lies behind it. */
+/* s becomes p at the beginning of the output, dp lies after it. */
 void round_softmax_backward(verify_rounds *k)
 {
     const size_t rows = 1 + rounds_below(k, 8), keys = rounds_size(k, KEY_CHUNK), ld = keys + rounds_below(k, 5);
@@ -368,7 +368,7 @@ void round_fold_runs(verify_rounds *k)
     }
 }
 
-/* Weights, momentum and second moments lie behind each other in the output. */
+/* Weights, momentum and second moments lie one after the other in the output. */
 void round_adam(verify_rounds *k)
 {
     const size_t n = rounds_size(k, 700);

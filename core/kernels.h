@@ -47,7 +47,7 @@ enum { KEY_CHUNK = 512 };
  * depth 0 is an empty sum. Error against exact arithmetic before the epilogue: at most depth eps sum|a b|.
  *
  * next is what will be multiplied after this call, or NULL where B is in a cache already: while panel p is multiplied,
- * p + 1 is fetched into L2, spread evenly over the row groups, and next stands in for the panel behind the last. It is
+ * p + 1 is fetched into L2, spread evenly over the row groups, and next stands in for the panel after the last. It is
  * never read, changes no result and cannot fault. */
 typedef struct gemm_task {
     size_t rows, depth, panels;
@@ -91,7 +91,7 @@ static inline void gemm_task_assert(const gemm_task *task)
  *
  * unit_steps: row_of is non-decreasing in steps of 0 or 1. Then 16 consecutive keys need at most 16 neighbouring strip
  * entries, and an implementation may read c2p entries [first entry of its lanes, + 15], so each strip row must be
- * readable for 15 floats behind the last entry used. Otherwise a slower general way is taken. Both only move data, then
+ * readable for 15 floats after the last entry used. Otherwise a slower general way is taken. Both only move data, then
  * add once. */
 typedef struct position_bias_task {
     size_t rows;

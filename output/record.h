@@ -29,7 +29,7 @@ typedef struct record_field {
     record_type type;
     size_t at, bytes;         /* offset and size of the member */
     double scale;             /* for people: times this; 0: as it is */
-    int digits;               /* for people: behind the point; RECORD_DIGITS_OF_ROW: as the caller says */
+    int digits;               /* for people: after the point; RECORD_DIGITS_OF_ROW: as the caller says */
     bool identifies;          /* what it is of, not what was found */
     bool unknown_is_zero;     /* 0: an empty cell; of a RECORD_IS_NUMBER, JSON null too */
     bool absent_is_zero;      /* of a RECORD_IS_NUMBER: 0 is not in the JSON at all */

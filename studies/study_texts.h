@@ -10,7 +10,7 @@
 typedef struct study_texts {
     text_batches model;     /* model.model, model.tokenizer, model.info, model.session_options are open and filled */
     size_t count, capacity; /* sentences */
-    char **sentences;       /* [count] as they were read, with a NUL behind them */
+    char **sentences;       /* [count] as they were read, with a NUL after them */
     deberta_tokens **lists; /* [count] roles, spans and texts of the tokens */
     size_t *starts;         /* [count + 1] of the sentences in ids */
     int32_t *ids;           /* [starts[count]] */
@@ -30,7 +30,7 @@ size_t study_texts_largest_batch(const study_texts *texts, size_t tokens);
  * [end - first + 1]. */
 deberta_batch study_texts_batch(const study_texts *texts, size_t first, size_t end, size_t *starts_room);
 
-/* 15 % of each sentence's own tokens behind [MASK], at least one; masks [count]: how many in each. */
+/* 15 % of each sentence's own tokens replaced by [MASK], at least one; masks [count]: how many in each. */
 deberta_status study_texts_hide(const study_texts *texts, uint64_t seed, masked_texts *masked, double *masks,
                                 deberta_error *err);
 

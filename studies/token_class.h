@@ -7,12 +7,12 @@
 typedef enum token_class {
     TOKEN_CLASS_SPECIAL,      /* frame, and special tokens that a text spells out */
     TOKEN_CLASS_PUNCTUATION,  /* nothing but punctuation (utf8_is_punctuation) */
-    TOKEN_CLASS_WORD,         /* a word, or its first piece: at the beginning, behind a space or behind punctuation */
+    TOKEN_CLASS_WORD,         /* a word, or its first piece: at the beginning, after a space or after punctuation */
     TOKEN_CLASS_CONTINUATION, /* a later piece */
     TOKEN_CLASSES
 } token_class;
 
-/* text: what the list was made from, one segment, with a NUL behind it. */
+/* text: what the list was made from, one segment, with a NUL after it. */
 token_class token_class_of(const deberta_tokens *list, size_t index, const char *text);
 const char *token_class_name(token_class class);
 

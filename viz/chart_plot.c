@@ -8,7 +8,7 @@
 
 static const draw_colour ink = {40, 40, 40, 255}, grid_grey = {226, 226, 226, 255}, rule_grey = {90, 90, 90, 255};
 static const draw_colour special_grey = {145, 145, 145, 255};
-static const double longest_name = 20; /* mm, of a category */
+static const double longest_name = 32; /* mm, of a category */
 
 /* ------------------------------------------------------------------------------------------------------------ axes */
 

@@ -126,7 +126,7 @@ static deberta_status take_entry(corpus_output *output, const json_t *entry, cor
     return DEBERTA_OK;
 }
 
-/* Reads the journal up to its last whole line; what was written behind that is cut off both files. */
+/* Reads the journal up to its last whole line; what was written after it is cut off both files. */
 static deberta_status resume(corpus_output *output, const json_t *settings, corpus_progress *progress,
                              deberta_error *err)
 {
@@ -233,7 +233,7 @@ deberta_status corpus_output_flush(corpus_output *output, const corpus_progress 
     return fflush(output->journal) == 0 && !ferror(output->journal) ? DEBERTA_OK : cannot_write(output, err);
 }
 
-/* The I64 tensors behind the values. */
+/* The I64 tensors after the values. */
 static bool write_side_tensors(const corpus_output *output)
 {
     int64_t start = 0;

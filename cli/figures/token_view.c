@@ -33,8 +33,8 @@ static size_t leading_space(const char *text, size_t bytes)
     return length > 0 && utf8_is_space(character) ? length : 0;
 }
 
-/* The first column of a row of texts is 0, so token t of the text is entry t of its list. A word begins behind white
- * space, with every segment, and with a special token. White space belongs to the piece behind it (SentencePiece, also
+/* The first column of a row of texts is 0, so token t of the text is entry t of its list. A word begins after white
+ * space, with every segment, and with a special token. White space belongs to the piece after it (SentencePiece, also
  * where that is nothing else), or to none. */
 static bool begins_word(const input_batch *input, size_t row, size_t t)
 {

@@ -50,7 +50,7 @@ void token_view_matrix(const token_view *view, const float *matrix, token_view_r
 size_t token_view_place(const token_view *view, size_t token);
 /* The tokens that rows begin with where they are not 0, 1, 2 ...: what axes and data count. NULL: they are. */
 const size_t *token_view_numbers(const token_view *view);
-/* What a reader must be told, one sentence for each thing, with a space behind it; empty for a whole view. */
+/* What a reader must be told, one sentence for each thing, with a space after it; empty for a whole view. */
 void token_view_describe(const token_view *view, const token_view_choice *choice, char *text, size_t capacity);
 
 #endif

@@ -23,7 +23,7 @@ static double formula_of(const field_findings *f, int formula, size_t layers)
     return (double)field_formula_value((field_formula)formula, f->field.rule.span, layers);
 }
 
-/* Colours of the formulas, the same in all panels: those behind the definitions'. */
+/* Colours of the formulas, the same in all panels: those after the definitions'. */
 static size_t formula_look(int formula) { return FIELD_DEFINITIONS + (size_t)formula + 1; }
 
 /* ------------------------------------------------------------------------------------------------------ over layers */

@@ -32,7 +32,7 @@ static deberta_status describe(task_run *run, task_text *text, const float *logi
     double *scores = options_take(run->options, count, sizeof *scores);
     size_t *chosen;
     json_t *tokens = json_array();
-    /* The frame is nobody's text: it ranks behind everything. */
+    /* The frame is nobody's text: it ranks after everything. */
     for (size_t t = 0; t < count; t++)
         scores[t] = text->tokens->roles[t] == DEBERTA_TOKEN_FRAME ? -1 : deberta_sigmoid(logits[t]);
     for (size_t k = 0, shown = task_run_choose(run, o->top, scores, count, &chosen); k < shown; k++)

@@ -54,7 +54,7 @@ static json_t *describe_candidate(const task_run *run, int32_t id, double probab
     const char *token = deberta_tokenizer_token(run->batches.tokenizer, id, &token_bytes);
     if (token && deberta_detokenize(&text, &text_bytes, run->batches.tokenizer, &id, 1, NULL) != DEBERTA_OK)
         text = NULL;
-    /* rows of the table behind the last token have no name */
+    /* rows of the table after the last token have no name */
     json_t *candidate = json_pack("{s:i, s:o, s:o, s:f}", "id", (int)id, "token",
                                   token ? json_clean_string(token, token_bytes) : json_null(), "text",
                                   text ? json_clean_string(text, text_bytes) : json_null(), "probability", probability);

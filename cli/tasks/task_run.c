@@ -158,7 +158,7 @@ static deberta_status answer_window(task_run *run, deberta_error *err)
 
 /* --------------------------------------------------------------------------------------------------------- printing */
 
-/* The members of an object that is open already; behind others if it is not the first. Releases. */
+/* The members of an object that is open already; after others if it is not the first. Releases. */
 static bool put_members(FILE *out, json_t *members, bool first, size_t flags)
 {
     if (!first && json_object_size(members)) fputs(", ", out);

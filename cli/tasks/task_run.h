@@ -54,7 +54,7 @@ typedef struct task_command {
     /* May be NULL. May spoil the record, or answer it by itself: then it is in no batch. */
     deberta_status (*look)(task_run *run, task_text *text, deberta_error *err);
     /* Answers one text from its rows of logits: one a token, or of DEBERTA_TASK_SEQUENCE one. What it takes of the
-     * options is freed behind the batch. */
+     * options is freed after the batch. */
     deberta_status (*describe)(task_run *run, task_text *text, const float *logits, deberta_error *err);
     /* Instead of describe: answers a batch. */
     deberta_status (*answer)(task_run *run, const task_batch *batch, deberta_error *err);

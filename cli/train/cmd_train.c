@@ -95,7 +95,7 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     if (finished)
         say_note(&o->common, "%zu steps; what was trained is in %s", steps, options_out(&o->common));
     else
-        say_note(&o->common, "stopped behind step %zu of %zu; --resume goes on", deberta_trainer_steps_done(trainer),
+        say_note(&o->common, "stopped after step %zu of %zu; --resume goes on", deberta_trainer_steps_done(trainer),
                  steps);
     return finished || !interrupted ? EXIT_OK : EXIT_INTERRUPTED;
 }

@@ -65,7 +65,7 @@ const train_options train_defaults = {
         {"stop-at",                                                                                                    \
          0,                                                                                                            \
          "N",                                                                                                          \
-         "write a checkpoint behind step N and stop; the schedule stays that of all steps",                            \
+         "write a checkpoint after step N and stop; the schedule stays that of all steps",                             \
          SIZE_AT(train_options, trainer.stop_at, 1, MOST_STEPS),                                                       \
          .needs = "steps"},                                                                                            \
         {"resume",                                                                                                     \

@@ -1,7 +1,7 @@
 /* Token sequences through the encoder in ragged batches: sorted by length inside a window of them, so that what is
  * encoded together is alike, and never more than --batch-tokens at a time unless a single sequence is longer.
  *
- * The results do not depend on any of this: a sequence gives the same bits alone or in company.
+ * The results do not depend on any of this: a sequence gives the same bits alone or in a batch.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef COMMAND_INPUT_TEXT_BATCHES_H

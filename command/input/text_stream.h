@@ -70,7 +70,7 @@ typedef struct text_stream {
 /* Usage errors (nothing given, a pair too many) and files that cannot be opened are found here: EXIT_OK or an exit
  * code. */
 int text_stream_open(text_stream *stream, const reading_options *options, const text_stream_names *names);
-/* Fills the record and sets *end to false, or sets it to true behind the last. Records are the caller's, to be freed.
+/* Fills the record and sets *end to false, or sets it to true after the last. Records are the caller's, to be freed.
  */
 deberta_status text_stream_next(text_stream *stream, text_record *record, bool *end, deberta_error *err);
 void text_stream_close(text_stream *stream);

@@ -24,7 +24,7 @@
 #define ARENA_ASAN 0
 #endif
 
-/* In front of every piece and behind the last one; poisoned. Part of the measured size, so both runs agree. */
+/* In front of every piece and after the last one; poisoned. Part of the measured size, so both runs agree. */
 #if ARENA_ASAN
 #include <sanitizer/asan_interface.h>
 enum { REDZONE_BYTES = 128 };

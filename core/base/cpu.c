@@ -173,7 +173,7 @@ static bool read_name(char text[64])
 }
 #endif
 
-/* Copies words separated by single blanks: brand strings are padded in front, behind and in the middle. */
+/* Copies words separated by single blanks: brand strings are padded before, after and in the middle. */
 void cpu_name(char *name, size_t capacity_bytes)
 {
     char text[64];

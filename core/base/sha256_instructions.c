@@ -7,7 +7,7 @@
 #if defined(__x86_64__) || defined(__i386__)
 #include <immintrin.h>
 
-/* Four words of the message schedule behind the 16 in m, where word t of it is at t mod 16. */
+/* Four words of the message schedule after the 16 in m, where word t of it is at t mod 16. */
 __attribute__((target("sha,ssse3,sse4.1"))) static inline __m128i next_words(const __m128i m[4], int group)
 {
     const __m128i last = m[(group + 3) % 4];

@@ -19,7 +19,7 @@ deberta_status status_fail(deberta_error *err, deberta_status code, const char *
 
 /* Copies what the caller's struct has of a public struct that begins with struct_size; the rest becomes 0. `from` may
  * be NULL. DEBERTA_E_ARGUMENT where struct_size was not set (0, or more than any struct has), and where a larger struct
- * than this library knows has something other than zeros behind what it knows: an option of a later version, which must
+ * than this library knows has something other than zeros after what it knows: an option of a later version, which must
  * not be ignored in silence. */
 deberta_status copy_struct(void *to, const void *from, size_t size_bytes, const char *what, deberta_error *err);
 

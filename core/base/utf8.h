@@ -38,7 +38,7 @@ bool utf8_is_space(uint32_t character);
  * width too. Not all of Unicode's category P. */
 bool utf8_is_punctuation(uint32_t character);
 
-/* As much of the text as the room holds with a NUL behind it, cut between characters. room_bytes >= 1. */
+/* As much of the text as the room holds with a NUL after it, cut between characters. room_bytes >= 1. */
 void utf8_copy(char *room, size_t room_bytes, const char *text);
 
 /* Counts characters (broken units as one) up to ever larger byte positions of a text. */

@@ -271,7 +271,7 @@ static const struct weight_kind {
     {"pytorch_model.bin.index.json", true, true},
 };
 
-/* The first kind of weights that is there, readable or not: what cannot be read is reported, not passed over. */
+/* The first kind of weights that is there, readable or not: what cannot be read is reported, not ignored. */
 static deberta_status find_kind(const checkpoint *c, const struct weight_kind **kind, deberta_error *err)
 {
     *kind = NULL;

@@ -49,7 +49,7 @@ static deberta_status describe(stored_tensor *stored, const deberta_tensor *give
     return DEBERTA_OK;
 }
 
-/* The lists, and room for all names behind each other. */
+/* The lists, and room for all names one after the other. */
 static deberta_status allocate(weight_file *file, const deberta_tensor *tensors, size_t count, deberta_error *err)
 {
     size_t name_bytes = 1;

@@ -28,7 +28,7 @@ static deberta_status place_tensors(export_file *file, const export_tensor *tens
     return DEBERTA_OK;
 }
 
-/* Opens the file, writes the header and moves the values behind it. */
+/* Opens the file, writes the header and moves the values after it. */
 static deberta_status begin(export_file *file, const tensor_header *header, uint64_t values_bytes, deberta_error *err)
 {
     DEBERTA_TRY(atomic_file_open(&file->file, file->path, err));

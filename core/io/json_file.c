@@ -1,4 +1,4 @@
-/* jansson behind limits.
+/* jansson with limits.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/json_file.h"

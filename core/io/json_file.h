@@ -1,4 +1,4 @@
-/* JSON objects from files nobody vouches for: jansson behind limits.
+/* JSON objects from files nobody vouches for: jansson with limits.
  *
  * jansson builds a tree that takes up to a hundred times the memory of its text and reads nested values recursively. A
  * scan before it refuses texts that are too long, too deep or have too many values, so that both stay bounded.

@@ -216,7 +216,7 @@ deberta_status pickle_read(pickle **result, const uint8_t *bytes, size_t size_by
     *result = NULL;
     pickle *p = calloc(1, sizeof *p);
     if (!p) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "%s: no memory for reading its pickle", where);
-    /* A legacy file goes on with gigabytes of values behind the pickle. */
+    /* A legacy file goes on with gigabytes of values after the pickle. */
     size_t limit_bytes = size_bytes < MAX_PICKLE_BYTES ? size_bytes : MAX_PICKLE_BYTES;
     *p = (pickle){.bytes = bytes, .size_bytes = limit_bytes, .where = where, .err = err};
     p->stack.item_bytes = p->memo.item_bytes = sizeof(pickle_value);

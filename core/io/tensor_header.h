@@ -23,7 +23,7 @@ typedef struct tensor_place {
     size_t elements, element_bytes;
 } tensor_place;
 
-/* Places the values at *end and moves it behind them. `path` is for messages, here and below. */
+/* Places the values at *end and moves it past them. `path` is for messages, here and below. */
 deberta_status tensor_place_values(tensor_place *place, const export_tensor *declared, uint64_t *end, const char *path,
                                    deberta_error *err);
 

@@ -50,7 +50,7 @@ static deberta_status open_zip(torch_container *c, const uint8_t *bytes, size_t 
 static const uint8_t legacy_magic[] = {0x6c, 0xfc, 0x9c, 0x46, 0xf9, 0x20, 0x6a, 0xa8, 0x50, 0x19};
 enum { LEGACY_PROTOCOL = 1001, MAGIC_SEARCH_BYTES = 32 };
 
-/* The first pickle is a long of these bytes, behind an opcode or two. */
+/* The first pickle is a long of these bytes, after an opcode or two. */
 static bool is_legacy(const uint8_t *bytes, size_t size_bytes)
 {
     size_t search = size_bytes < MAGIC_SEARCH_BYTES ? size_bytes : MAGIC_SEARCH_BYTES;

@@ -1,7 +1,7 @@
 /* State dicts in torch's two file formats.
  *
  * Both say through a pickle which tensors are views of which storages. In a zip every storage is a member; in the
- * legacy stream the storages follow the pickles, each behind its number of elements.
+ * legacy stream the storages follow the pickles, each after its number of elements.
  *
  * SPDX-License-Identifier: MIT */
 #include "core/io/torch_file.h"

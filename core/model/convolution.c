@@ -1,4 +1,4 @@
-/* The convolution of v2-xlarge and its kin over H[0], added behind the first layer (SPEC 6.3).
+/* The convolution of v2-xlarge and v2-xxlarge over H[0], added after the first layer (SPEC 6.3).
  * SPDX-License-Identifier: MIT */
 #include "core/model/convolution.h"
 

@@ -17,7 +17,7 @@ typedef struct feed_forward_job {
     feed_forward_step *step; /* what that loop does */
     linear_product output, first, second;
     activation separate;       /* an activation that the product does not apply itself */
-    const dropout_plan *drops; /* NULL, or the residuals are added behind dropout */
+    const dropout_plan *drops; /* NULL, or the residuals are added after dropout */
     size_t start;              /* number of the first row */
     float *x, *normed, *inner; /* what the norms write, and what `second` reads */
 } feed_forward_job;
@@ -95,7 +95,7 @@ static void end_attention(const feed_forward_job *job, size_t start, size_t rows
     norm_rows(job, &job->layer->attention_norm, &job->output, job->normed, start, rows);
 }
 
-/* The activation where the product has not applied it: in place, or behind what is recorded. */
+/* The activation where the product has not applied it: in place, or after what is recorded. */
 static void activate_inner(const feed_forward_job *job, size_t start, size_t rows)
 {
     const deberta_session *s = job->session;

@@ -20,7 +20,7 @@ typedef struct layer_record {
     float *keys, *values;           /* NULL in a pass of the decoder, which has the layer's */
     float *maximum, *inverse_total; /* [A][tokens]: of the softmax of every query */
     float *attention_sum;           /* [rows][normed_stride]: before the norm, */
-    float *normed;                  /* and behind it */
+    float *normed;                  /* and after it */
     float *inner;                   /* [rows][inner_stride]: before the activation */
     float *output_sum;              /* [rows][hidden_stride]: before the norm */
 } layer_record;

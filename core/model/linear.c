@@ -158,7 +158,7 @@ static size_t first_row_of(const linear_grid *grid, size_t rows, size_t row_part
     return minimum(unit * part_start(ceiling_divide(rows, unit), grid->row_parts, row_part), rows);
 }
 
-/* The weights of that panel; behind the last one, what lies behind them: the next matrix, as the model is stored. */
+/* The weights of that panel; after the last one, what lies after them: the next matrix, as the model is stored. */
 static const void *weights_at(const linear_grid *grid, size_t panel)
 {
     const linear_product *product = grid->products;

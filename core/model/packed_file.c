@@ -48,7 +48,7 @@ deberta_status packed_file_map(const checkpoint *checkpoint, deberta_precision p
     if (!open) return DEBERTA_OK;
 
     packed_header expected = make_header(checkpoint, capacity_bytes);
-    /* The size first: what lies behind the end of a mapped file must not be touched. */
+    /* The size first: what lies beyond the end of a mapped file must not be touched. */
     if (file->size_bytes == CONTENTS_OFFSET + capacity_bytes && memcmp(file->bytes, &expected, sizeof expected) == 0) {
         *contents = file->bytes + CONTENTS_OFFSET;
         *packed = DEBERTA_PACKED_MAPPED;

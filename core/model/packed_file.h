@@ -12,7 +12,7 @@
  * The arena holds no addresses, and is the same bits on every tier and for any number of threads, so one file serves
  * all of them; processes that map it share its memory. Of a file only the header is looked at: all sizes come from the
  * model's own tables of contents, and whatever else the bytes hold are numbers. A file that does not fit (other
- * weights, another layout, damaged) is passed over, never an error: the weights themselves are there.
+ * weights, another layout, damaged) is ignored, never an error: the weights themselves are there.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CORE_MODEL_PACKED_FILE_H

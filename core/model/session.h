@@ -71,7 +71,7 @@ struct deberta_session {
     float *packed_keys;   /* of the sequences at work: [sequence][A][ceil(n / 16)][d][16] */
     float *far_p2c;       /* [sequence][A][2][16 ceil(n / 16)]: p2c of saturated distances */
     size_t key_panels;    /* that packed_keys holds for each head */
-    float *halo;          /* H[0] with (width - 1) / 2 zero rows before, between and behind the sequences */
+    float *halo;          /* H[0] with (width - 1) / 2 zero rows before, between and after the sequences */
     float *decoder_input; /* H[L - 1] */
     float *decoder_rows;  /* the Enhanced Mask Decoder's queries, [max_tokens][hidden_stride] */
     float *fold_keys, *fold_queries, *fold_workspace; /* recompute_positions */

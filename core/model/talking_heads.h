@@ -1,4 +1,4 @@
-/* v1's talking heads (SPEC 3.6): logits of all heads are mixed before the softmax, probabilities behind it, so a block
+/* v1's talking heads (SPEC 3.6): logits of all heads are mixed before the softmax, probabilities after it, so a block
  * of rows needs those of every head at once.
  *
  * SPDX-License-Identifier: MIT */

@@ -92,7 +92,7 @@ static inline void loader_forget(const weight_loader *loader, const weight_tenso
 
 enum { ANY_SIZE = 0 };
 
-/* Is there a tensor of that name (behind the prefix)? */
+/* Is there a tensor of that name (after the prefix)? */
 bool loader_has(const weight_loader *loader, const char *name);
 /* Finds a tensor that must exist with this shape, in which ANY_SIZE stands for any. */
 deberta_status loader_find(weight_loader *loader, weight_tensor *found, const char *name, size_t rank,

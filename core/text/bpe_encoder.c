@@ -13,7 +13,7 @@
 #include "core/text/bpe_files.h"
 
 enum {
-    FIRST_ID = 4,       /* behind [PAD], [CLS], [SEP], [UNK] */
+    FIRST_ID = 4,       /* after [PAD], [CLS], [SEP], [UNK] */
     GPT2_IDS = 1 << 20, /* more than any; GPT-2 has 50,257 */
     MAX_JSON_BYTES = 64 << 20,
 };

@@ -82,7 +82,7 @@ static void measure_vocabulary(deberta_tokenizer *t)
 }
 
 /* The id of a special token: as the files say, as the vocabulary has it, or the next free one, which is how [MASK]
- * comes behind the pieces of spm.model. */
+ * comes after the pieces of spm.model. */
 static deberta_status add_special(deberta_tokenizer *t, deberta_special which, const special_token *said,
                                   const char *folder, deberta_error *err)
 {
