@@ -193,6 +193,6 @@ const command command_bench_train = {
     .defaults = &(const train_bench_options){.sequences = 16, .tokens = 128, .shards = 16, .reps = 5, .labelled = 0.15},
     .options = table,
     .example = "  deberta bench train models/demo\n"
-               "  deberta bench train synthetic:v3-small,vocab=1000,lm=1 -n 512 -b 4 --threads 2 --json\n",
+               "  deberta bench train synthetic:v3-xsmall,layers=2,vocab=1000,lm=1 -n 256 -b 2 --reps 2 --json\n",
     .run = run,
 };
