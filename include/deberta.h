@@ -651,6 +651,28 @@ typedef enum deberta_sharing {
 } deberta_sharing;
 typedef enum deberta_masking { DEBERTA_MASKING_NGRAM = 0, DEBERTA_MASKING_UNIFORM } deberta_masking;
 
+/* One labelled text as ids, of a task with classes or answers. What a task has no use for is not read. */
+typedef struct deberta_example {
+    size_t tokens;
+    const int32_t *ids, *token_types; /* [tokens]; token_types: NULL for zeros */
+    const int32_t *token_labels;      /* [tokens]: of a token task; -100: none */
+    int32_t label;                    /* a class; of a choice the right one's number, read from its first text */
+    float target;                     /* of a head with one output: the value */
+    int32_t start, end;               /* first and last token of the answer; -100: not in this text */
+} deberta_example;
+
+/* What a task measures on held-out examples, besides the loss. Rows come in any order between begin and end. */
+enum { DEBERTA_MEASURES = 4 };
+typedef struct deberta_scorer {
+    const char *names[DEBERTA_MEASURES]; /* of the measures, NULL behind the last; the first decides which is best */
+    void *context;
+    void (*begin)(void *context);
+    /* logits [width] of a row that the head reads: of which example, and which of its tokens. */
+    void (*row)(void *context, size_t example, size_t token, const float *logits, size_t width);
+    /* Values of the measures: the higher the better. */
+    void (*end)(void *context, double measures[DEBERTA_MEASURES]);
+} deberta_scorer;
+
 /* Begin with DEBERTA_TRAINER_DEFAULTS: 0 is a value here, such as a weight decay of 0. */
 typedef struct deberta_trainer_options {
     size_t struct_size;
@@ -658,7 +680,7 @@ typedef struct deberta_trainer_options {
     const char *model;     /* a folder; of a pair the discriminator's */
     const char *generator; /* a folder; NULL: one model is trained */
 
-    /* What is trained on: one of the three. */
+    /* What is trained on: one of the four. */
     const char *batch;        /* safetensors: ids and labels of one step, for deberta_trainer_gradients */
     const char *batches;      /* the same with a leading axis of steps, used round and round */
     const char *const *texts; /* [text_count]: files, one text a line, documents between empty lines */
@@ -666,10 +688,19 @@ typedef struct deberta_trainer_options {
     const char *const
         *held_out; /* [held_out_count]: texts whose loss is logged at the end and every eval_every steps */
     size_t held_out_count;
+    const deberta_example *examples, *held_out_examples; /* copied while opening */
+    size_t example_count, held_out_example_count;
+    size_t choices;               /* examples of a question, one after the other; 1: none */
+    const deberta_scorer *scorer; /* of held-out examples; must stay; NULL: their loss alone */
+
+    /* What has no weights yet. */
+    int begin;                 /* the model's folder has a configuration and a tokenizer, and no weights */
+    size_t new_labels;         /* outputs of a new head in place of the model's own; 0: its own */
+    const char *const *labels; /* [new_labels]: their names, NULL: none */
 
     /* How texts are drawn. */
-    size_t sequence_tokens;               /* 0: 512, or what the model has places for */
-    size_t batch_sequences, batch_tokens; /* what a step ends before; both 0: 16 sequences */
+    size_t sequence_tokens;               /* of texts; 0: 512, or what the model has places for */
+    size_t batch_sequences, batch_tokens; /* what a step ends before; both 0: 16 sequences, or questions */
     deberta_masking masking;
     size_t max_ngram;
 
@@ -679,6 +710,7 @@ typedef struct deberta_trainer_options {
     deberta_training_head head;
     deberta_reference reference;
     double rtd_weight, sift_weight;
+    int perturb_raw;         /* with sift_weight: the embeddings are moved as they are, not normalised first */
     deberta_sharing sharing; /* of a pair */
     int coupled;             /* of a pair: both losses at the same weights, one norm; 0: the generator's update first */
     size_t shards;           /* a power of two */
@@ -689,12 +721,15 @@ typedef struct deberta_trainer_options {
     double learning_rate, weight_decay, beta1, beta2, epsilon, layer_decay;
     double clip; /* largest norm; 0: any */
     size_t steps, warmup;
+    const char *const *freeze; /* [freeze_count]: names of tensors, * and ? stand for others: they stay as they are */
+    size_t freeze_count;
 
     /* A run in a folder. */
     const char *folder;
     int resume;                                         /* from its latest checkpoint */
     size_t checkpoint_every, keep, stop_at, eval_every; /* steps, 0: never; keep: checkpoints */
     size_t skip_bad; /* so many steps whose loss or gradient is not finite are passed over */
+    size_t patience; /* evaluations of which none is better than the best before the run ends; 0: it does not */
 
     /* No bit depends on these. */
     deberta_isa isa;
@@ -704,9 +739,9 @@ typedef struct deberta_trainer_options {
 
 #define DEBERTA_TRAINER_DEFAULTS                                                                                       \
     {                                                                                                                  \
-        .struct_size = sizeof(deberta_trainer_options), .max_ngram = 1, .dropout = -1, .rtd_weight = 50, .shards = 16, \
-        .learning_rate = 1e-4, .weight_decay = 0.01, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6, .layer_decay = 1,  \
-        .clip = 1, .keep = 2                                                                                           \
+        .struct_size = sizeof(deberta_trainer_options), .choices = 1, .max_ngram = 1, .dropout = -1, .rtd_weight = 50, \
+        .shards = 16, .learning_rate = 1e-4, .weight_decay = 0.01, .beta1 = 0.9, .beta2 = 0.999, .epsilon = 1e-6,      \
+        .layer_decay = 1, .clip = 1, .keep = 2                                                                         \
     }
 
 /* The same for callers that cannot use the macro. */

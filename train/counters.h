@@ -16,7 +16,8 @@ typedef enum counter_site {
     SITE_MASKING = 16,
     SITE_DRAWING = 17,
     SITE_PERTURBING = 18,
-    SITE_SHUFFLING = 19
+    SITE_SHUFFLING = 19,
+    SITE_WEIGHTS = 20
 } counter_site;
 
 enum { COUNTER_SITE_SHIFT = 26 };

@@ -6,20 +6,9 @@
 #include "core/model/activation.h"
 #include "core/model/linear.h"
 #include "train/backward_layer.h"
-#include "train/heads.h"
+#include "train/class_job.h"
 #include "train/losses.h"
 #include "train/step_dropout.h"
-
-typedef struct class_job {
-    learner *learner;
-    const step_batch *batch;
-    class_task task;
-    const class_options *options;
-    const packed_matrix *classifier, *transposed;
-    size_t stride; /* of the logits: whole panels */
-    head_rows rows;
-    head_result *result;
-} class_job;
 
 static bool reads_sequences(class_task task) { return task == CLASSES_OF_SEQUENCE || task == CLASSES_OF_CHOICE; }
 
@@ -42,14 +31,6 @@ static head_rows rows_of(learner *l, const step_batch *batch, const class_option
 
 /* ------------------------------------------------------------------------------------------------------------ losses */
 
-/* Row i of the logits belongs to this label. */
-static int32_t label_of(const class_job *job, size_t i)
-{
-    const size_t token = job->rows.tokens[i];
-    if (job->task == CLASSES_OF_TOKEN) return job->batch->labels[token];
-    return job->batch->sequence_labels[session_sequence_of(job->learner->session, token)];
-}
-
 static void losses_by_row(const class_job *job)
 {
     learner *l = job->learner;
@@ -61,7 +42,7 @@ static void losses_by_row(const class_job *job)
             const size_t sequence = session_sequence_of(l->session, job->rows.tokens[i]);
             l->losses[i] = squared_error(logits, job->batch->targets[sequence], scale);
         } else {
-            l->losses[i] = cross_entropy(learner_kernels(l), logits, classes, 1, (size_t)label_of(job, i), scale);
+            l->losses[i] = cross_entropy(learner_kernels(l), logits, classes, 1, (size_t)class_label_of(job, i), scale);
         }
         memset(logits + classes, 0, (job->stride - classes) * sizeof *logits);
     }
@@ -72,7 +53,6 @@ static void losses_by_row(const class_job *job)
 /* One score a choice; the softmax is over the choices of a question, which may lie in different shards. */
 static void losses_by_question(const class_job *job)
 {
-    enum { MOST_CHOICES = 64 };
     learner *l = job->learner;
     const step_batch *batch = job->batch;
     const float scale = 1 / (float)batch->questions;
@@ -133,63 +113,6 @@ static void losses_of_answers(const class_job *job)
     for (size_t i = 0; i < job->rows.count; i++)
         memset(l->logits + i * job->stride + 2, 0, (job->stride - 2) * sizeof *l->logits);
     job->result->loss = (start + end) / 2;
-}
-
-/* ------------------------------------------------------------------------------------------------------------- pairs */
-
-static double dot(const float *a, const float *b, size_t n)
-{
-    double sum = 0;
-    for (size_t k = 0; k < n; k++) sum += (double)a[k] * (double)b[k];
-    return sum;
-}
-
-/* Clean logits t and moved ones s become their gradients: of cross(p, s) + cross(q, t) with p and q for constants, and
- * of the clean row's own loss, if it has a label. Returns the distance. */
-static double distance_gradients(const class_job *job, float *t, float *s, int32_t label, double *loss, float per_label,
-                                 float per_row)
-{
-    enum { MOST = PAIRS_MOST_CLASSES };
-    const kernels *table = learner_kernels(job->learner);
-    const size_t classes = job->learner->model->tasks.labels;
-    float clean[MOST], moved[MOST];
-    memcpy(clean, t, classes * sizeof *clean);
-    memcpy(moved, s, classes * sizeof *moved);
-    const double clean_total = softmax_in_place(table, t, classes, 1),
-                 moved_total = softmax_in_place(table, s, classes, 1);
-    const double distance = moved_total - dot(t, moved, classes) + clean_total - dot(s, clean, classes);
-    const bool ascends = job->options->pairs == PAIRS_ASCENT, labelled = label != NOT_LABELLED && !ascends;
-    *loss = labelled ? clean_total - (double)clean[label] : 0;
-    for (size_t k = 0; k < classes; k++) {
-        const float p = t[k], q = s[k], wanted = (int32_t)k == label ? 1.0f : 0.0f;
-        s[k] = ascends ? q - p : per_row * (q - p);
-        t[k] = ascends ? 0 : per_row * (p - q) + (labelled ? per_label * (p - wanted) : 0);
-    }
-    return distance;
-}
-
-/* Inside a part, row i of the first half and row i of the second are a pair. */
-static void losses_of_pairs(const class_job *job)
-{
-    learner *l = job->learner;
-    const size_t classes = l->model->tasks.labels, pairs = job->rows.count / 2;
-    size_t labelled = 0;
-    double distance = 0;
-    for (size_t i = 0; i < job->rows.count; i++) labelled += label_of(job, i) != NOT_LABELLED;
-    const float per_label = labelled ? 1 / (float)labelled : 0, per_row = job->options->weight / (float)pairs;
-    for (size_t part = 0; part < l->options.parts; part++) {
-        const size_t first = job->rows.bounds[part], half = (job->rows.bounds[part + 1] - first) / 2;
-        for (size_t i = first; i < first + half; i++) {
-            float *t = l->logits + i * job->stride, *s = t + half * job->stride;
-            distance += distance_gradients(job, t, s, label_of(job, i), &l->losses[i], per_label, per_row);
-            l->losses[i + half] = 0;
-            memset(t + classes, 0, (job->stride - classes) * sizeof *t);
-            memset(s + classes, 0, (job->stride - classes) * sizeof *s);
-        }
-    }
-    job->result->labelled = labelled;
-    job->result->loss = labelled ? sum_of_losses(l->losses, job->rows.bounds, l->options.parts) / (double)labelled : 0;
-    job->result->distance = distance / (double)pairs;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- the head */
@@ -270,8 +193,10 @@ deberta_status head_classes(learner *l, const step_batch *batch, const class_opt
     DEBERTA_TRY(head_reserve(l, job.rows.count, job.stride, err));
     float *x = l->head_rows[0], *u = l->head_rows[1];
     const float *read = logits_of(&job, x, u, l->head_rows[2]);
+    if (options->listener)
+        options->listener->on_logits(options->listener->context, batch, &job.rows, l->logits, job.stride);
     if (options->pairs != NO_PAIRS)
-        losses_of_pairs(&job);
+        class_losses_of_pairs(&job);
     else if (answer)
         losses_of_answers(&job);
     else if (task == CLASSES_OF_CHOICE)

@@ -49,10 +49,18 @@ typedef enum class_pairs {
     PAIRS_FINAL   /* the loss of the clean rows, and weight times the mean distance both ways */
 } class_pairs;
 
+/* Told of the logits before they become gradients: [rows->count][stride], row i of token rows->tokens[i]. */
+typedef struct logit_listener {
+    void *context;
+    void (*on_logits)(void *context, const step_batch *batch, const head_rows *rows, const float *logits,
+                      size_t stride);
+} logit_listener;
+
 typedef struct class_options {
     class_task task;
     class_pairs pairs;
     float weight;
+    const logit_listener *listener; /* NULL: nobody asks */
 } class_options;
 
 deberta_status head_classes(learner *learner, const step_batch *batch, const class_options *options,

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/learner.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/base/memory_need.h"
+#include "core/io/mapped_file.h"
 #include "core/model/linear.h"
+#include "train/new_tensors.h"
 #include "train/parameters_made.h"
 #include "train/products.h"
 
@@ -247,14 +250,37 @@ static deberta_status check_model(const learner *l, deberta_error *err)
     return DEBERTA_OK;
 }
 
+static deberta_status keep_config(learner *l, const char *folder, deberta_error *err)
+{
+    char path[4096];
+    mapped_file file;
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    DEBERTA_TRY(mapped_file_open(&file, path, err));
+    l->config = strndup((const char *)file.bytes, file.size_bytes);
+    mapped_file_close(&file);
+    if (!l->config) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a configuration");
+    return DEBERTA_OK;
+}
+
+static deberta_status open_parameters(learner *l, const char *folder, deberta_error *err)
+{
+    const learner_options *o = &l->options;
+    if (synthetic_names(folder)) return parameter_set_make(&l->set, folder, err);
+    DEBERTA_TRY(o->begins ? new_model_begin(&l->set, folder, o->seed, err) : parameter_set_read(&l->set, folder, err));
+    return o->head ? new_head_add(&l->set, folder, o->head, o->seed, &l->config, err) : keep_config(l, folder, err);
+}
+
 static deberta_status open_model(learner *l, const char *folder, deberta_error *err)
 {
     const deberta_model_options options = {
         .struct_size = sizeof options, .threads = l->options.threads, .reference = l->options.reference};
     const weight_source source = parameter_set_source(&l->set);
     const load_listener listener = bindings_listener(&l->bindings);
-    const model_internal_options internal = {
-        .keep_position_projections = true, .pass_over_packed = true, .weights = &source, .listener = &listener};
+    const model_internal_options internal = {.keep_position_projections = true,
+                                             .pass_over_packed = true,
+                                             .weights = &source,
+                                             .config = l->config,
+                                             .listener = &listener};
     l->bindings.set = &l->set;
     DEBERTA_TRY(model_open_internal(&l->model, folder, &options, &internal, err));
     if (l->bindings.out_of_memory) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a list of %s's weights", folder);
@@ -329,8 +355,7 @@ deberta_status learner_open(learner **result, const char *folder, const learner_
     if (!l) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for training");
     l->options = *options;
     l->weights_wanted = true;
-    DEBERTA_TRY_OR_FAIL(status, synthetic_names(folder) ? parameter_set_make(&l->set, folder, err)
-                                                        : parameter_set_read(&l->set, folder, err));
+    DEBERTA_TRY_OR_FAIL(status, open_parameters(l, folder, err));
     for (size_t i = 0; options->differs && i < SHARED_TABLES; i++)
         DEBERTA_TRY_OR_FAIL(status, parameter_set_add(&l->set, shared_differences[i], shared_tables[i], err));
     DEBERTA_TRY_OR_FAIL(status, open_model(l, folder, err));
@@ -359,6 +384,7 @@ void learner_free(learner **learner_place)
     free(l->logits);
     bindings_free(&l->bindings);
     parameter_set_free(&l->set);
+    free(l->config);
     free(l);
     *learner_place = NULL;
 }

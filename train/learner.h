@@ -61,6 +61,9 @@ typedef struct learner_options {
     bool decodes;              /* the loss reads the Enhanced Mask Decoder, and nothing reads H[L] */
     bool drops;                /* a step may have dropout */
     bool differs; /* has differences beside the tables that a generator shares: added as zeros where there are none */
+    const struct new_head *head; /* in place of the model's own; NULL: as it is. Read while opening */
+    bool begins;                 /* the folder has a configuration and no weights: all are new */
+    uint32_t seed;               /* of new weights */
 } learner_options;
 
 /* One run through a layer, backwards: its record, and the gradients of what lies between its pieces. The decoder runs
@@ -81,6 +84,7 @@ typedef struct layer_pass {
 
 typedef struct learner {
     parameter_set set;
+    char *config; /* the text of config.json, as it is saved: of a new head, with its labels */
     deberta_model *model;
     deberta_session *session;
     binding_list bindings;

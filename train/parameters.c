@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/parameters.h"
 
+#include <fnmatch.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/grow.h"
 #include "core/io/checkpoint.h"
 
 static void free_parameter(parameter *p)
@@ -42,7 +45,8 @@ static deberta_status read_parameter(parameter *p, const checkpoint *files, cons
 static deberta_status read_all(parameter_set *set, const checkpoint *files, deberta_error *err)
 {
     const size_t count = checkpoint_count(files);
-    set->items = calloc(count + 1, sizeof *set->items);
+    set->capacity = count + 1;
+    set->items = calloc(set->capacity, sizeof *set->items);
     if (!set->items) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a list of %zu tensors", count);
     for (size_t i = 0; i < count; i++) {
         const tensor *stored = checkpoint_at(files, i);
@@ -95,7 +99,7 @@ deberta_status parameter_set_add(parameter_set *set, const char *name, const cha
     memmove(items + at + 1, items + at, (set->count - at) * sizeof *items);
     items[at] = added;
     set->items = items;
-    set->count++;
+    set->capacity = ++set->count;
     return DEBERTA_OK;
 }
 
@@ -105,6 +109,57 @@ void parameter_set_free(parameter_set *set)
     free(set->items);
     free(set->name);
     *set = (parameter_set){0};
+}
+
+/* --------------------------------------------------------------------------------------------------------- changing */
+
+parameter *parameter_set_append(parameter_set *set, const char *name, const char *prefix, size_t rank,
+                                const size_t *shape)
+{
+    parameter *items = grown(set->items, &set->capacity, set->count + 1, sizeof *items);
+    if (!items) return NULL;
+    set->items = items;
+    parameter *p = &items[set->count];
+    *p = (parameter){.name = strdup(name), .rank = rank, .count = 1, .trained = true};
+    if (asprintf(&p->stored_name, "%s%s", prefix, name) < 0) p->stored_name = NULL;
+    for (size_t i = 0; i < rank; i++) p->count *= p->shape[i] = shape[i];
+    p->values = calloc(p->count + 1, sizeof *p->values);
+    p->gradient = calloc(p->count + 1, sizeof *p->gradient);
+    if (p->name && p->stored_name && p->values && p->gradient) {
+        set->count++;
+        return p;
+    }
+    free_parameter(p);
+    return NULL;
+}
+
+void parameter_set_remove(parameter_set *set, const char *name)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        if (strcmp(set->items[i].name, name) != 0) continue;
+        free_parameter(&set->items[i]);
+        memmove(set->items + i, set->items + i + 1, (--set->count - i) * sizeof *set->items);
+        return;
+    }
+}
+
+static int compare_items(const void *a, const void *b)
+{
+    return strcmp(((const parameter *)a)->name, ((const parameter *)b)->name);
+}
+
+void parameter_set_sort(parameter_set *set) { qsort(set->items, set->count, sizeof *set->items, compare_items); }
+
+size_t parameter_set_freeze(parameter_set *set, const char *pattern)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < set->count; i++) {
+        parameter *p = &set->items[i];
+        if (fnmatch(pattern, p->name, 0) != 0 && fnmatch(pattern, p->stored_name, 0) != 0) continue;
+        p->trained = false;
+        count++;
+    }
+    return count;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- finding */

@@ -19,7 +19,7 @@ typedef struct parameter {
 typedef struct parameter_set {
     char *name;       /* of the model, for messages */
     parameter *items; /* in ascending order of the canonical names */
-    size_t count;
+    size_t count, capacity;
 } parameter_set;
 
 /* Zeros for values and gradient; name and count are set. */
@@ -32,6 +32,15 @@ void parameter_set_free(parameter_set *set);
 /* A tensor of zeros in the shape of another, next to it: "_weight" beside "weight". Nothing where it is there already,
  * or the other is not. Before anything points into the set. */
 deberta_status parameter_set_add(parameter_set *set, const char *name, const char *beside, deberta_error *err);
+/* A tensor that no file has, stored as prefix + name: its values are 0. The list may move, and is in no order until it
+ * is sorted. NULL: no memory. */
+parameter *parameter_set_append(parameter_set *set, const char *name, const char *prefix, size_t rank,
+                                const size_t *shape);
+/* Nothing happens if there is none of that name. */
+void parameter_set_remove(parameter_set *set, const char *name);
+void parameter_set_sort(parameter_set *set);
+/* Tensors whose name, canonical or stored, fits a shell's pattern are no longer trained. Returns how many. */
+size_t parameter_set_freeze(parameter_set *set, const char *pattern);
 
 /* The set must stay where it is. */
 weight_source parameter_set_source(parameter_set *set);

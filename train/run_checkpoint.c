@@ -124,7 +124,8 @@ deberta_status run_parts_save(const run_parts *parts, const char *folder, debert
         const run_part *part = &parts->items[i];
         join(path, folder, part->name);
         DEBERTA_TRY(make_folder(path, err));
-        DEBERTA_TRY(save_model(path, part->source_folder, &part->training->learner->set, err));
+        const learner *learner = part->training->learner;
+        DEBERTA_TRY(save_model(path, part->source_folder, &learner->set, learner->config, err));
     }
     return DEBERTA_OK;
 }

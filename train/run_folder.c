@@ -12,6 +12,7 @@
 #include "core/base/clock.h"
 #include "core/base/integers.h"
 #include "core/io/quote.h"
+#include "train/run_evaluation.h"
 
 deberta_status run_folder_prepare(const char *folder, deberta_error *err)
 {
@@ -135,21 +136,17 @@ static deberta_status take_step(const training_run *run, run_log *log, bool *goe
     return DEBERTA_OK;
 }
 
-static deberta_status evaluate(const training_run *run, FILE *log, deberta_error *err)
+/* Behind the last step, and every eval_every steps. *goes_on: false where none has been better for too long. */
+static deberta_status evaluate(const training_run *run, run_evaluation *evaluation, FILE *log, bool *goes_on,
+                               deberta_error *err)
 {
-    run_held_out report;
-    const training *model = run->parts.items[0].training;
-    const size_t done = model->optimizer.done;
-    if (!run->held_out || (done < model->optimizer.options.steps && (!run->eval_every || done % run->eval_every)))
-        return DEBERTA_OK;
-    DEBERTA_TRY(run_parts_evaluate(&run->parts, run->held_out, &report, err));
-    fprintf(log, "{\"step\": %zu, \"eval_loss\": %.17g, ", done, report.loss);
-    if (run->parts.pair)
-        fprintf(log, "\"eval_loss_generator\": %.17g, \"eval_loss_discriminator\": %.17g, ", report.all.loss,
-                report.discriminator.loss);
-    fprintf(log, "\"eval_sequences\": %zu, \"eval_tokens\": %zu, \"eval_labelled\": %zu}\n", report.all.sequences,
-            report.all.tokens, report.all.labelled);
-    return flush_log(log, run->folder, err);
+    const optimizer *optimizer = &run->parts.items[0].training->optimizer;
+    const bool due =
+        optimizer->done == optimizer->options.steps || (run->eval_every && optimizer->done % run->eval_every == 0);
+    if (!run->held_out || !due) return DEBERTA_OK;
+    DEBERTA_TRY(run_evaluation_run(evaluation, &run->parts, log, err));
+    *goes_on = !run->patience || evaluation->worse_runs < run->patience;
+    return DEBERTA_OK;
 }
 
 /* The log first: going on needs its lines up to the checkpoint. */
@@ -160,17 +157,29 @@ static deberta_status write_checkpoint(const training_run *run, FILE *log, deber
     return run_checkpoint_write(&run->parts, run->folder, run->recipe, run->keep, err);
 }
 
-static deberta_status take_steps(const training_run *run, run_log *log, deberta_error *err)
+/* The log stands at its end, before and after. */
+static void recall(run_evaluation *evaluation, FILE *log)
+{
+    rewind(log);
+    run_evaluation_recall(evaluation, log);
+    fseek(log, 0, SEEK_END);
+}
+
+/* *ended: no step is to follow, because the last one is behind or because none has been better for too long. */
+static deberta_status take_steps(const training_run *run, run_log *log, bool *ended, deberta_error *err)
 {
     const optimizer *optimizer = &run->parts.items[0].training->optimizer;
     const size_t steps = optimizer->options.steps, end = run->stop_at ? minimum(run->stop_at, steps) : steps;
-    bool goes_on = true;
-    while (goes_on && optimizer->done < end) {
+    run_evaluation evaluation = {.held_out = run->held_out, .scorer = run->scorer, .folder = run->folder};
+    bool goes_on = true, improves = true;
+    if (optimizer->done > 0 && run->held_out) recall(&evaluation, log->file);
+    while (goes_on && improves && optimizer->done < end) {
         DEBERTA_TRY(take_step(run, log, &goes_on, err));
-        DEBERTA_TRY(evaluate(run, log->file, err));
+        DEBERTA_TRY(evaluate(run, &evaluation, log->file, &improves, err));
+        *ended = optimizer->done == steps || !improves;
         const bool stops = !goes_on || optimizer->done == end,
                    due = run->checkpoint_every && optimizer->done % run->checkpoint_every == 0;
-        if (optimizer->done < steps && (stops || due)) DEBERTA_TRY(write_checkpoint(run, log->file, err));
+        if (!*ended && (stops || due)) DEBERTA_TRY(write_checkpoint(run, log->file, err));
     }
     return DEBERTA_OK;
 }
@@ -179,11 +188,10 @@ deberta_status run_folder_train(const training_run *run, bool *finished, deberta
 {
     run_log log;
     const optimizer *optimizer = &run->parts.items[0].training->optimizer;
-    *finished = false;
+    *finished = optimizer->done == optimizer->options.steps;
     DEBERTA_TRY(open_log(&log, run->folder, optimizer->done, err));
-    const deberta_status status = take_steps(run, &log, err);
+    const deberta_status status = take_steps(run, &log, finished, err);
     fclose(log.file);
     DEBERTA_TRY(status);
-    *finished = optimizer->done == optimizer->options.steps;
     return *finished ? run_parts_save(&run->parts, run->folder, err) : DEBERTA_OK;
 }

@@ -17,9 +17,11 @@ typedef struct training_run {
     size_t checkpoint_every;      /* steps; 0: only where the run is stopped */
     size_t keep;                  /* checkpoints */
     size_t stop_at;               /* steps; 0: runs to the end */
-    const batch_source *held_out; /* whose loss is logged at the end, and every eval_every steps; NULL: none */
+    const batch_source *held_out; /* evaluated at the end, and every eval_every steps; NULL: none */
     size_t eval_every;            /* 0: only at the end */
     size_t skip_bad;              /* steps that are not finite are passed over, so many of the whole run */
+    const deberta_scorer *scorer; /* NULL: the loss alone */
+    size_t patience;              /* evaluations without a better one before the run ends; 0: it goes on */
     step_listener on_step;
     void *context;
 } training_run;

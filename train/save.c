@@ -187,36 +187,43 @@ static deberta_status save_weights(const char *folder, const parameter_set *set,
     return status;
 }
 
-/* A file that is not there is not copied. */
-static deberta_status copy_file(const char *folder, const char *source_folder, const char *name, bool required,
-                                deberta_error *err)
+static deberta_status write_file(const char *path, const void *bytes, size_t count, deberta_error *err)
 {
-    char from[PATH_BYTES], to[PATH_BYTES];
-    mapped_file source;
     atomic_file *target = NULL;
-    deberta_error missing;
-    snprintf(from, sizeof from, "%s/%s", source_folder, name);
-    snprintf(to, sizeof to, "%s/%s", folder, name);
-    if (mapped_file_open(&source, from, required ? err : &missing) != DEBERTA_OK)
-        return required ? DEBERTA_E_SYSTEM : DEBERTA_OK;
-    deberta_status status = atomic_file_open(&target, to, err);
-    if (status == DEBERTA_OK) status = atomic_file_write(target, 0, source.bytes, source.size_bytes, err);
+    deberta_status status = atomic_file_open(&target, path, err);
+    if (status == DEBERTA_OK) status = atomic_file_write(target, 0, bytes, count, err);
     if (status == DEBERTA_OK)
         status = atomic_file_commit(&target, err);
     else
         atomic_file_discard(&target);
+    return status;
+}
+
+/* A file that is not there is not copied. */
+static deberta_status copy_file(const char *folder, const char *source_folder, const char *name, deberta_error *err)
+{
+    char from[PATH_BYTES], to[PATH_BYTES];
+    mapped_file source;
+    deberta_error missing;
+    snprintf(from, sizeof from, "%s/%s", source_folder, name);
+    snprintf(to, sizeof to, "%s/%s", folder, name);
+    if (mapped_file_open(&source, from, &missing) != DEBERTA_OK) return DEBERTA_OK;
+    const deberta_status status = write_file(to, source.bytes, source.size_bytes, err);
     mapped_file_close(&source);
     return status;
 }
 
-deberta_status save_model(const char *folder, const char *source_folder, const parameter_set *set, deberta_error *err)
+deberta_status save_model(const char *folder, const char *source_folder, const parameter_set *set, const char *config,
+                          deberta_error *err)
 {
     static const char *const tokenizer_files[] = {"tokenizer.json",    "tokenizer_config.json",
                                                   "spm.model",         "special_tokens_map.json",
                                                   "added_tokens.json", "vocab.json",
                                                   "merges.txt"};
-    DEBERTA_TRY(copy_file(folder, source_folder, "config.json", true, err));
+    char path[PATH_BYTES];
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    DEBERTA_TRY(write_file(path, config, strlen(config), err));
     for (size_t i = 0; i < sizeof tokenizer_files / sizeof *tokenizer_files; i++)
-        DEBERTA_TRY(copy_file(folder, source_folder, tokenizer_files[i], false, err));
+        DEBERTA_TRY(copy_file(folder, source_folder, tokenizer_files[i], err));
     return save_weights(folder, set, err);
 }

@@ -18,7 +18,7 @@ typedef struct sift_run {
     float *sums;         /* [2 tokens][hidden_stride]: embeddings before their norm */
     float *delta;        /* [2 tokens][h]: zeros for clean tokens */
     float *ones, *zeros; /* [h] */
-    bool ascending;
+    bool ascending, raw;
     counter_key key;
 } sift_run;
 
@@ -44,7 +44,8 @@ static void copy_sequence(const sift_run *run, const step_batch *from, size_t se
     const size_t source = from->starts[sequence], n = from->starts[sequence + 1] - source, first = d->starts[to];
     d->starts[to + 1] = first + n;
     d->origin[to] = from->origin[sequence];
-    d->sequence_labels[to] = moved ? NOT_LABELLED : from->sequence_labels[sequence];
+    if (d->sequence_labels) d->sequence_labels[to] = moved ? NOT_LABELLED : from->sequence_labels[sequence];
+    if (d->targets) d->targets[to] = from->targets[sequence];
     memcpy(d->ids + first, from->ids + source, n * sizeof *d->ids);
     memcpy(d->mask + first, from->mask + source, n * sizeof *d->mask);
     if (d->token_types) memcpy(d->token_types + first, from->token_types + source, n * sizeof *d->token_types);
@@ -72,7 +73,11 @@ static bool allocate(sift_run *run, const step_batch *batch)
     const size_t tokens = 2 * batch->tokens, sequences = 2 * batch->sequences,
                  width = run->learner->model->config.hidden_size;
     step_batch *d = &run->doubled;
-    *d = (step_batch){.sequences = sequences, .tokens = tokens, .choices = 1, .questions = sequences};
+    *d = (step_batch){.sequences = sequences,
+                      .tokens = tokens,
+                      .choices = batch->choices,
+                      .questions = batch->questions,
+                      .question_labels = batch->question_labels};
     d->starts = calloc(sequences + 1, sizeof *d->starts);
     d->shard_bounds = calloc(run->learner->options.parts + 1, sizeof *d->shard_bounds);
     d->origin = calloc(sequences, sizeof *d->origin);
@@ -80,7 +85,8 @@ static bool allocate(sift_run *run, const step_batch *batch)
     d->ids = calloc(tokens, sizeof *d->ids);
     d->mask = calloc(tokens, sizeof *d->mask);
     d->labels = calloc(tokens, sizeof *d->labels);
-    d->sequence_labels = calloc(sequences, sizeof *d->sequence_labels);
+    d->sequence_labels = batch->sequence_labels ? calloc(sequences, sizeof *d->sequence_labels) : NULL;
+    d->targets = batch->targets ? calloc(sequences, sizeof *d->targets) : NULL;
     d->token_types = batch->token_types ? calloc(tokens, sizeof *d->token_types) : NULL;
     d->positions = batch->positions ? calloc(tokens, sizeof *d->positions) : NULL;
     run->moved = calloc(tokens, sizeof *run->moved);
@@ -90,8 +96,9 @@ static bool allocate(sift_run *run, const step_batch *batch)
     run->zeros = calloc(width, sizeof *run->zeros);
     for (size_t e = 0; run->ones && e < width; e++) run->ones[e] = 1;
     return d->starts && d->shard_bounds && d->origin && d->passes && d->ids && d->mask && d->labels &&
-           d->sequence_labels && (d->token_types || !batch->token_types) && (d->positions || !batch->positions) &&
-           run->moved && run->sums && run->delta && run->ones && run->zeros;
+           (d->sequence_labels || !batch->sequence_labels) && (d->targets || !batch->targets) &&
+           (d->token_types || !batch->token_types) && (d->positions || !batch->positions) && run->moved && run->sums &&
+           run->delta && run->ones && run->zeros;
 }
 
 static void double_batch(sift_run *run, const step_batch *batch)
@@ -117,6 +124,7 @@ static void free_run(sift_run *run)
     free(d->mask);
     free(d->labels);
     free(d->sequence_labels);
+    free(d->targets);
     free(d->token_types);
     free(d->positions);
     free(run->moved);
@@ -128,14 +136,16 @@ static void free_run(sift_run *run)
 
 /* --------------------------------------------------------------------------------------------- forward and backward of z */
 
-/* z = the embeddings normalised without gain, + delta for moved tokens; then the model's own norm follows. */
+/* z = the embeddings normalised without gain (raw: as they are), + delta for moved tokens; then the model's own norm
+ * follows. */
 static void edit_forward(void *context, float *rows, size_t first, size_t count)
 {
     const sift_run *run = context;
     const deberta_session *s = run->learner->session;
     const size_t width = run->learner->model->config.hidden_size, stride = s->hidden_stride;
     memcpy(run->sums + first * stride, rows, count * stride * sizeof *rows);
-    s->kernels.layernorm_f32(rows, stride, rows, stride, run->ones, run->zeros, count, width, SIFT_EPSILON);
+    if (!run->raw)
+        s->kernels.layernorm_f32(rows, stride, rows, stride, run->ones, run->zeros, count, width, SIFT_EPSILON);
     for (size_t i = 0; i < count; i++)
         for (size_t e = 0; run->moved[first + i] && e < width; e++)
             rows[i * stride + e] += run->delta[(first + i) * width + e];
@@ -175,7 +185,7 @@ static void edit_backward(void *context, float *d_rows, size_t ld)
             .rows = 1, .n = width, .dx = row, .normal = sum, .x = sum, .dy = row, .eps = SIFT_EPSILON};
         if (run->moved[t])
             memset(row, 0, width * sizeof *row);
-        else
+        else if (!run->raw)
             s->kernels.layernorm_backward_f32(&norm);
     }
 }
@@ -200,9 +210,10 @@ static deberta_status run_twice(sift_run *run, const step_options *options, step
 
 static deberta_status check(const learner *l, const step_options *options, deberta_error *err)
 {
-    const bool fits = options->task == STEP_SEQUENCE || options->task == STEP_TOKEN;
-    if (!fits || l->model->tasks.labels < 2)
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "SiFT needs classes of sequences or of tokens");
+    if (options->task == STEP_ANSWER)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "SiFT compares answers of texts or of tokens, not places in a text");
+    if (options->task == STEP_MLM || options->task == STEP_RTD)
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "SiFT needs a classifier or a regression");
     if (l->model->tasks.labels > PAIRS_MOST_CLASSES)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "SiFT with %zu classes: at most %d", l->model->tasks.labels,
                      PAIRS_MOST_CLASSES);
@@ -212,7 +223,7 @@ static deberta_status check(const learner *l, const step_options *options, deber
 deberta_status sift_step_run(learner *l, const step_batch *batch, const step_options *options, step_result *result,
                              deberta_error *err)
 {
-    sift_run run = {.learner = l, .key = {options->seed, (uint32_t)options->number}};
+    sift_run run = {.learner = l, .raw = options->perturbs_raw, .key = {options->seed, (uint32_t)options->number}};
     DEBERTA_TRY(check(l, options, err));
     deberta_status status = DEBERTA_OK;
     if (!allocate(&run, batch)) status = status_fail(err, DEBERTA_E_MEMORY, "no memory for a step of SiFT");

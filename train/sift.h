@@ -8,8 +8,8 @@
 
 #include "train/step.h"
 
-/* As step_run. batch->delta is where the ascent begins. The learner has room for twice the tokens. result->head_loss is
- * that of the clean pass. */
+/* As step_run. batch->delta is where the ascent begins; NULL: it is drawn. The learner has room for twice the tokens.
+ * result->head_loss is that of the clean pass. */
 deberta_status sift_step_run(learner *learner, const step_batch *batch, const step_options *options,
                              step_result *result, deberta_error *err);
 

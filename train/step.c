@@ -26,7 +26,8 @@ static deberta_status forward(learner *l, const step_batch *batch, deberta_error
 static deberta_status run_classes(learner *l, const step_batch *batch, class_task task, const step_options *options,
                                   head_result *result, deberta_error *err)
 {
-    const class_options classes = {.task = task, .pairs = options->pairs, .weight = options->sift_weight};
+    const class_options classes = {
+        .task = task, .pairs = options->pairs, .weight = options->sift_weight, .listener = options->listener};
     return head_classes(l, batch, &classes, result, err);
 }
 

@@ -17,7 +17,9 @@ typedef struct step_options {
     bool reads_sampled; /* replaced tokens: the ids are those that a generator has sampled */
     class_pairs pairs;
     float sift_weight;
-    dropout_rates dropout; /* not where only the loss is wanted */
+    bool perturbs_raw;              /* the step of SiFT is made on embeddings as they are, not normalised: a control */
+    const logit_listener *listener; /* of heads with classes; NULL: nobody asks */
+    dropout_rates dropout;          /* not where only the loss is wanted */
     uint32_t seed;
     size_t number;     /* of the step, from 0 */
     bool is_generator; /* its random numbers are others than the discriminator's */

@@ -39,6 +39,7 @@ void step_batch_free(step_batch *batch)
     free(batch->starts);
     free(batch->shard_bounds);
     free(batch->origin);
+    free(batch->members);
     free(batch->ids);
     free(batch->mask);
     free(batch->token_types);

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/model/config.h"
+#include "train/new_tensors.h"
 #include "train/run_folder.h"
 #include "train/save.h"
 #include "train/trainer_recipe.h"
@@ -44,11 +46,15 @@ static deberta_status check_choices(const deberta_trainer_options *o, deberta_er
 
 static deberta_status check_options(const deberta_trainer_options *o, deberta_error *err)
 {
-    const int sources = (o->batch != NULL) + (o->batches != NULL) + (o->text_count > 0);
+    const int sources = (o->batch != NULL) + (o->batches != NULL) + (o->text_count > 0) + (o->example_count > 0);
     DEBERTA_TRY(check_choices(o, err));
     if (!o->model) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_options: no model");
     if (sources != 1)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a trainer needs one of batch, batches and texts, found %d", sources);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "a trainer needs one of batch, batches, texts and examples, found %d",
+                     sources);
+    if (o->choices == 0 || o->example_count % o->choices || o->held_out_example_count % o->choices)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu and %zu examples are no multiples of %zu choices", o->example_count,
+                     o->held_out_example_count, o->choices);
     if (o->shards == 0 || o->shards > MAX_ROW_PARTS || (o->shards & (o->shards - 1)))
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%zu shards, expected a power of two up to %d", o->shards, MAX_ROW_PARTS);
     if (o->warmup > 0 && o->warmup > o->steps)
@@ -106,10 +112,26 @@ static deberta_status choose_dropout(const deberta_trainer *t, const model_confi
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: a dropout of its config.json is no number from 0 to below 1", folder);
 }
 
+/* The same of a folder without weights, whose model will have both heads. */
+static deberta_status describe_config(const deberta_trainer *t, training *run, trainer_target *target,
+                                      deberta_error *err)
+{
+    model_config config;
+    DEBERTA_TRY(config_read(&config, target->folder, err));
+    run->options.decodes = run->options.task == STEP_MLM && t->options.head != DEBERTA_TRAIN_HEAD_MLM;
+    target->vocabulary = config.vocabulary_size;
+    target->places = config.position_biased_input || run->options.decodes ? config.max_positions : 0;
+    run->options.seed = (uint32_t)t->options.seed;
+    const deberta_status status = choose_dropout(t, &config, target->folder, &run->options.dropout, err);
+    config_free(&config);
+    return status;
+}
+
 /* What the data must fit, and mlm_emd where the model has it, if nothing was asked for. */
 static deberta_status describe_model(const deberta_trainer *t, training *run, trainer_target *target,
                                      deberta_error *err)
 {
+    if (t->options.begin) return describe_config(t, run, target, err);
     const deberta_model_options options = {.struct_size = sizeof options, .describe_only = 1};
     deberta_model *model = NULL;
     DEBERTA_TRY(deberta_model_open(&model, target->folder, &options, err));
@@ -121,6 +143,7 @@ static deberta_status describe_model(const deberta_trainer *t, training *run, tr
     target->places = reads_positions ? model->config.max_positions : 0;
     run->options.seed = (uint32_t)t->options.seed;
     const deberta_status status = choose_dropout(t, &model->config, target->folder, &run->options.dropout, err);
+    target->labels = t->options.new_labels ? t->options.new_labels : model->tasks.labels;
     deberta_model_free(&model);
     return status;
 }
@@ -132,6 +155,16 @@ static size_t left_of_limit(const deberta_trainer *t)
     return limit == 0 ? 0 : limit > used ? limit - used : 1;
 }
 
+/* Tensors that stay as they are; a pattern that fits none is a mistake. */
+static deberta_status freeze(parameter_set *set, const deberta_trainer_options *o, deberta_error *err)
+{
+    for (size_t i = 0; i < o->freeze_count; i++)
+        if (parameter_set_freeze(set, o->freeze[i]) == 0)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s has no tensor '%s' that could be frozen", set->name,
+                         o->freeze[i]);
+    return DEBERTA_OK;
+}
+
 static deberta_status open_training(const deberta_trainer *t, training *run, const char *folder, const char *part,
                                     deberta_error *err)
 {
@@ -139,6 +172,8 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
     const size_t passes = o->sift_weight > 0 ? 2 : 1;
     const optimizer_options recipe = trainer_optimizer(o);
     const dropout_rates *rates = &run->options.dropout;
+    const bool goes_on = t->checkpoint.step > 0;
+    const new_head head = {.task = o->task, .names = o->labels, .labels = o->new_labels};
     run->batches = t->data.source;
     const learner_options options = {
         .threads = o->threads,
@@ -151,10 +186,14 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
         .decodes = run->options.decodes,
         .differs = t->generator && run == &t->pair.discriminator && o->sharing == DEBERTA_SHARING_GDES,
         .drops = rates->hidden > 0 || rates->attention > 0 || rates->pooler > 0 || rates->classifier > 0,
+        .head = o->new_labels && !goes_on ? &head : NULL,
+        .begins = o->begin && !goes_on,
+        .seed = (uint32_t)o->seed,
     };
     char resumed[RUN_PATH_BYTES];
     run_checkpoint_part(&t->checkpoint, part, resumed);
-    DEBERTA_TRY(learner_open(&run->learner, t->checkpoint.step ? resumed : folder, &options, err));
+    DEBERTA_TRY(learner_open(&run->learner, goes_on ? resumed : folder, &options, err));
+    DEBERTA_TRY(freeze(&run->learner->set, o, err));
     if (o->steps == 0) return DEBERTA_OK;
     return optimizer_open(&run->optimizer, &run->learner->set, run->learner->model->config.layers, &recipe, err);
 }
@@ -206,7 +245,8 @@ static deberta_status open_trainer(deberta_trainer *t, deberta_error *err)
     DEBERTA_TRY(keep_options(t, err));
     run->options = (step_options){.task = (step_task)t->options.task,
                                   .rtd_weight = (float)t->options.rtd_weight,
-                                  .sift_weight = (float)t->options.sift_weight};
+                                  .sift_weight = (float)t->options.sift_weight,
+                                  .perturbs_raw = t->options.perturb_raw != 0};
     trainer_target target = {.folder = t->model, .task = run->options.task}, generator = {.folder = t->generator};
     DEBERTA_TRY(describe_model(t, run, &target, err));
     t->pair.generator.options = (step_options){.task = STEP_MLM, .is_generator = true};
@@ -312,9 +352,11 @@ deberta_status deberta_trainer_run(deberta_trainer *t, int (*on_step)(void *cont
         .checkpoint_every = o->checkpoint_every,
         .keep = o->keep,
         .stop_at = o->stop_at,
-        .held_out = t->data.held_out ? &t->data.held_out_source : NULL,
+        .held_out = t->data.has_held_out ? &t->data.held_out_source : NULL,
         .eval_every = o->eval_every,
         .skip_bad = o->skip_bad,
+        .scorer = o->held_out_example_count ? o->scorer : NULL,
+        .patience = o->patience,
         .on_step = on_step,
         .context = context,
     };

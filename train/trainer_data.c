@@ -83,6 +83,7 @@ static deberta_status draw_batches(trainer_data *data, const deberta_trainer_opt
     in_order.order.in_order = true;
     DEBERTA_TRY(drawn_batches_open(&data->held_out, &data->held_out_corpus, &in_order, err));
     data->held_out_source = drawn_batches_source(data->held_out);
+    data->has_held_out = true;
     data->most_tokens = maximum(data->most_tokens, drawn_batches_most_tokens(data->held_out));
     return DEBERTA_OK;
 }
@@ -110,6 +111,47 @@ static deberta_status open_texts(trainer_data *data, const deberta_trainer_optio
     return status;
 }
 
+/* --------------------------------------------------------------------------------------------------------- examples */
+
+static deberta_status copy_examples(example_set *set, const deberta_trainer_options *o, const deberta_example *examples,
+                                    size_t count, const trainer_target *target, deberta_error *err)
+{
+    set->choices = o->choices;
+    set->answers = target->task == STEP_ANSWER;
+    set->regression = target->task == STEP_SEQUENCE && target->labels == 1;
+    for (size_t i = 0; i < count; i++) {
+        const deberta_example *e = &examples[i];
+        const example_labels labels = {.label = e->label, .target = e->target, .start = e->start, .end = e->end};
+        if (e->tokens == 0) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "example %zu has no tokens", i);
+        if (target->places && e->tokens > target->places)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "example %zu has %zu tokens: the position table of %s has %zu rows",
+                         i, e->tokens, target->folder, target->places);
+        examples_add(set, e->ids, e->token_types, e->token_labels, e->tokens, labels);
+    }
+    if (set->failed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for %zu examples", count);
+    return DEBERTA_OK;
+}
+
+static deberta_status open_examples(trainer_data *data, const deberta_trainer_options *o, const trainer_target *target,
+                                    deberta_error *err)
+{
+    batch_order_options order = {
+        .seed = (uint32_t)o->seed, .batch_items = trainer_batch_sequences(o), .batch_tokens = o->batch_tokens};
+    DEBERTA_TRY(copy_examples(&data->examples, o, o->examples, o->example_count, target, err));
+    DEBERTA_TRY(example_batches_open(&data->example_batches, &data->examples, &order, err));
+    data->source = example_batches_source(&data->example_batches);
+    data->most_tokens = batch_order_most_tokens(&data->example_batches.order);
+    data->has_held_out = o->held_out_example_count > 0;
+    if (!data->has_held_out) return DEBERTA_OK;
+    order.in_order = true;
+    DEBERTA_TRY(
+        copy_examples(&data->held_out_examples, o, o->held_out_examples, o->held_out_example_count, target, err));
+    DEBERTA_TRY(example_batches_open(&data->held_out_batches, &data->held_out_examples, &order, err));
+    data->held_out_source = example_batches_source(&data->held_out_batches);
+    data->most_tokens = maximum(data->most_tokens, batch_order_most_tokens(&data->held_out_batches.order));
+    return DEBERTA_OK;
+}
+
 /* ------------------------------------------------------------------------------------------------------------- files */
 
 static deberta_status open_file(trainer_data *data, const deberta_trainer_options *o, const trainer_target *target,
@@ -125,6 +167,7 @@ static deberta_status open_file(trainer_data *data, const deberta_trainer_option
 deberta_status trainer_data_open(trainer_data *data, const deberta_trainer_options *o, const trainer_target *target,
                                  deberta_error *err)
 {
+    if (o->example_count) return open_examples(data, o, target, err);
     return o->text_count ? open_texts(data, o, target, err) : open_file(data, o, target, err);
 }
 
@@ -132,6 +175,8 @@ void trainer_data_digest(const trainer_data *data, char digest[65])
 {
     if (data->file)
         batch_file_digest(data->file, digest);
+    else if (data->examples.sequences)
+        examples_digest(&data->examples, digest);
     else
         corpus_digest(&data->corpus, digest);
 }
@@ -143,4 +188,8 @@ void trainer_data_close(trainer_data *data)
     drawn_batches_close(&data->held_out);
     corpus_free(&data->corpus);
     corpus_free(&data->held_out_corpus);
+    example_batches_close(&data->example_batches);
+    example_batches_close(&data->held_out_batches);
+    examples_free(&data->examples);
+    examples_free(&data->held_out_examples);
 }

@@ -1,15 +1,19 @@
-/* What is trained on: prepared batches, or batches drawn from texts. SPDX-License-Identifier: MIT */
+/* What is trained on: prepared batches, or batches drawn from texts or of examples. SPDX-License-Identifier: MIT */
 #ifndef TRAIN_TRAINER_DATA_H
 #define TRAIN_TRAINER_DATA_H
 
 #include "train/batch_file.h"
 #include "train/drawn_batches.h"
+#include "train/examples.h"
 
-/* One of the two is open. */
+/* One of the three is open. */
 typedef struct trainer_data {
     batch_file *file;
     corpus corpus, held_out_corpus;
-    drawn_batches *drawn, *held_out; /* held_out: NULL if nothing is evaluated */
+    drawn_batches *drawn, *held_out;
+    example_set examples, held_out_examples;
+    example_batches example_batches, held_out_batches;
+    bool has_held_out; /* something is evaluated */
     batch_source source, held_out_source;
     size_t most_tokens; /* of a step */
 } trainer_data;
@@ -20,6 +24,7 @@ typedef struct trainer_target {
     step_task task;
     size_t vocabulary;
     size_t places; /* of the position table, where it is read; 0: sequences may have any length */
+    size_t labels; /* outputs of the head, for a task with classes */
 } trainer_target;
 
 /* The limit of a step in sequences, 0: none. */

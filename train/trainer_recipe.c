@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 #include "train/trainer_recipe.h"
 
+#include <stdio.h>
+
+#include "core/base/cpu.h"
+#include "core/base/sha256.h"
 #include "core/io/checkpoint.h"
+#include "core/io/mapped_file.h"
 
 static const char *const task_names[] = {"mlm", "rtd", "sequence", "choice", "token", "qa"},
                          *const optimizer_names[] = {"adamw", "xadam"},
@@ -10,6 +15,21 @@ static const char *const task_names[] = {"mlm", "rtd", "sequence", "choice", "to
                          *const reference_names[] = {"microsoft", "hf"};
 
 static json_t *count(size_t value) { return json_integer((json_int_t)value); }
+
+/* Of a folder without weights. */
+static deberta_status digest_config(char digest[65], const char *folder, deberta_error *err)
+{
+    char path[4096];
+    mapped_file file;
+    sha256 hash;
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    DEBERTA_TRY(mapped_file_open(&file, path, err));
+    sha256_begin(&hash, cpu_features());
+    sha256_add(&hash, file.bytes, file.size_bytes);
+    sha256_finish(&hash, digest);
+    mapped_file_close(&file);
+    return DEBERTA_OK;
+}
 
 static deberta_status digest_model(char digest[65], const char *folder, deberta_error *err)
 {
@@ -48,9 +68,25 @@ static void add_step(json_t *recipe, const deberta_trainer_options *o, const ste
     json_object_set_new(recipe, "reference", json_string(reference_names[o->reference]));
     json_object_set_new(recipe, "rtd-weight", json_real(o->rtd_weight));
     json_object_set_new(recipe, "sift", json_real(o->sift_weight));
+    json_object_set_new(recipe, "perturb", json_string(o->perturb_raw ? "raw" : "normalized"));
     json_object_set_new(recipe, "sharing", json_string(o->generator ? sharing_names[o->sharing] : ""));
     json_object_set_new(recipe, "coupled", json_boolean(o->coupled));
     json_object_set_new(recipe, "shards", count(o->shards));
+}
+
+static json_t *texts(const char *const *items, size_t count_of_items)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; items && i < count_of_items; i++) json_array_append_new(list, json_string(items[i]));
+    return list;
+}
+
+static void add_tensors(json_t *recipe, const deberta_trainer_options *o)
+{
+    json_object_set_new(recipe, "begin", json_boolean(o->begin));
+    json_object_set_new(recipe, "new-labels", count(o->new_labels));
+    json_object_set_new(recipe, "labels", texts(o->labels, o->new_labels));
+    json_object_set_new(recipe, "freeze", texts(o->freeze, o->freeze_count));
 }
 
 static void add_drawing(json_t *recipe, const deberta_trainer_options *o)
@@ -65,19 +101,20 @@ static void add_drawing(json_t *recipe, const deberta_trainer_options *o)
 deberta_status trainer_recipe_describe(json_t **result, const deberta_trainer_options *o, const trainer_data *data,
                                        const step_options *step, const step_options *generator_step, deberta_error *err)
 {
-    char texts[65], model[65], generator[65] = "";
+    char data_digest[65], model[65], generator[65] = "";
     json_t *recipe = json_object();
     *result = recipe;
     if (!recipe) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a recipe");
-    DEBERTA_TRY(digest_model(model, o->model, err));
+    DEBERTA_TRY(o->begin ? digest_config(model, o->model, err) : digest_model(model, o->model, err));
     if (o->generator) DEBERTA_TRY(digest_model(generator, o->generator, err));
-    trainer_data_digest(data, texts);
+    trainer_data_digest(data, data_digest);
     add_step(recipe, o, step);
     add_optimizer(recipe, o);
     add_drawing(recipe, o);
+    add_tensors(recipe, o);
     json_object_set_new(recipe, "dropout", describe_dropout(&step->dropout));
     if (generator_step) json_object_set_new(recipe, "generator-dropout", describe_dropout(&generator_step->dropout));
-    json_object_set_new(recipe, "data", json_string(texts));
+    json_object_set_new(recipe, "data", json_string(data_digest));
     json_object_set_new(recipe, "model", json_string(model));
     json_object_set_new(recipe, "generator", json_string(generator));
     return DEBERTA_OK;

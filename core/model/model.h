@@ -87,6 +87,7 @@ typedef struct model_internal_options {
     bool keep_position_projections; /* so that a session can recompute PK and PQ at every call */
     bool pass_over_packed;          /* make the packed weights although a file may hold them */
     const weight_source *weights;   /* in place of the files' tensors; the folder still gives the configuration */
+    const char *config;             /* the text of a config.json in place of the folder's; only with weights */
     const load_listener *listener;
     /* In place of a folder: a config.json and the tensors, in the caller's memory; the path is a name */
     const char *config_json;

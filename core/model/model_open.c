@@ -86,7 +86,9 @@ static deberta_status open_source(deberta_model *model, const char *path, const 
             internal->weights ? *internal->weights : weight_source_of_synthetic(&model->synthetic, model->name);
         return DEBERTA_OK;
     }
-    DEBERTA_TRY(config_read(&model->config, path, err));
+    const char *text = internal->config;
+    DEBERTA_TRY(text ? config_parse(&model->config, text, strlen(text), path, err)
+                     : config_read(&model->config, path, err));
     if (internal->weights) {
         model->files = *internal->weights;
         return DEBERTA_OK;

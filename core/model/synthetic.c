@@ -300,6 +300,35 @@ static bool find_made(const void *context, const char *name, weight_tensor *foun
     return false;
 }
 
+/* Without a relative table, types, a convolution ... the config's sizes are 0; its parts go by the same names. */
+static bool is_wanted(const synthetic_weights *made, size_t index, const weight_tensor *found)
+{
+    const char *name = tensors[index].name;
+    for (size_t i = 0; i < found->rank; i++)
+        if (found->shape[i] == 0) return false;
+    if (strncmp(name, "encoder.conv.", 13) == 0) return made->config.convolution_width > 0;
+    if (strncmp(name, "encoder.LayerNorm.", 18) == 0)
+        return made->config.norm_relative && made->config.relative_span > 0;
+    return true;
+}
+
+void synthetic_visit(const synthetic_weights *made,
+                     void (*visit)(void *context, const char *name, const weight_tensor *tensor), void *context)
+{
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        const bool in_layer = tensors[i].name[0] == '*';
+        for (size_t layer = 0; layer < (in_layer ? made->config.layers : 1); layer++) {
+            char name[128];
+            weight_tensor found;
+            if (in_layer)
+                snprintf(name, sizeof name, "encoder.layer.%zu.%s", layer, tensors[i].name + 1);
+            else
+                snprintf(name, sizeof name, "%s", tensors[i].name);
+            if (find_made(made, name, &found) && is_wanted(made, i, &found)) visit(context, name, &found);
+        }
+    }
+}
+
 /* ----------------------------------------------------------------------------------------------------------- making */
 
 /* 64 well mixed bits for every counter (Steele, Lea, Flood: SplitMix64): two uniform numbers in [-1/2, 1/2) of 24 bits

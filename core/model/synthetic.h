@@ -30,4 +30,8 @@ deberta_status synthetic_parse(model_config *config, synthetic_weights *weights,
 /* `weights` must outlive the source. */
 weight_source weight_source_of_synthetic(const synthetic_weights *weights, const char *name);
 
+/* Calls visit for every tensor that a model of weights->config has. */
+void synthetic_visit(const synthetic_weights *weights,
+                     void (*visit)(void *context, const char *name, const weight_tensor *tensor), void *context);
+
 #endif

@@ -1,6 +1,7 @@
 /* What a masked language model is trained on: counters, shuffling, masking, sequences of a corpus. Expected draws are
  * from a second implementation in Python, written from the formulas of docs/training.md. SPDX-License-Identifier: MIT
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -15,6 +16,7 @@
 #include "core/dispatch.h"
 #include "core/model/dropout.h"
 #include "train/drawn_batches.h"
+#include "train/examples.h"
 #include "train/losses.h"
 
 enum { TOKENS = 48, VOCABULARY = 1000, HIDDEN = 99, SEQUENCES = 12, SHARDS = 4 };
@@ -287,12 +289,67 @@ static void test_dropout(void **state)
     }
 }
 
+/* Against the inverse of the normal distribution in Python's statistics. */
+static void test_normal_numbers(void **state)
+{
+    static const struct {
+        uint32_t word;
+        double expected;
+    } known[] = {{0, -6.337957754553789},
+                 {1, -6.166429517819749},
+                 {1u << 20, -3.4871039765916896},
+                 {0x10000000u, -1.5341205434059566},
+                 {0x12345678u, -1.4675657314922321},
+                 {0x7fffffffu, -2.9180993729166234e-10},
+                 {0xdeadbeefu, 1.1256287403742193},
+                 {0xffffffffu, 6.337957754553789}};
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        assert_true(fabs(counter_normal(known[i].word) - known[i].expected) <= 1e-13 * fabs(known[i].expected));
+}
+
+/* Questions of three choices: an epoch has each once, its choices together in the batch and with its label. */
+static void test_examples(void **state)
+{
+    enum { QUESTIONS = 7, CHOICES = 3, STEP_QUESTIONS = 2 };
+    (void)state;
+    example_set set = {.choices = CHOICES};
+    example_batches batches = {0};
+    step_batch batch;
+    size_t seen[QUESTIONS] = {0};
+    for (int32_t i = 0; i < QUESTIONS * CHOICES; i++) {
+        const int32_t ids[] = {1, i, i, i};
+        examples_add(&set, ids, NULL, NULL, (size_t)(2 + i % CHOICES),
+                     (example_labels){.label = i / CHOICES % CHOICES});
+    }
+    const batch_order_options options = {.batch_items = STEP_QUESTIONS, .seed = 3};
+    assert_int_equal(example_batches_open(&batches, &set, &options, NULL), DEBERTA_OK);
+    const batch_source source = example_batches_source(&batches);
+    for (size_t step = 0; step * STEP_QUESTIONS < QUESTIONS * STEP_QUESTIONS; step++) {
+        assert_int_equal(source.read(source.context, step, SHARDS, 0, &batch, NULL), DEBERTA_OK);
+        assert_int_equal(batch.sequences, STEP_QUESTIONS * CHOICES);
+        for (size_t i = 0; i < batch.sequences; i++) {
+            const size_t number = batch.members[i], question = batch.origin[i] / CHOICES;
+            assert_int_equal(number % CHOICES, batch.origin[i] % CHOICES);
+            assert_int_equal(batch.ids[batch.starts[i] + 1], number);
+            assert_int_equal(batch.starts[i + 1] - batch.starts[i], 2 + number % CHOICES);
+            assert_int_equal(batch.question_labels[question], number / CHOICES % CHOICES);
+            seen[number / CHOICES]++;
+        }
+        step_batch_free(&batch);
+    }
+    for (size_t q = 0; q < QUESTIONS; q++) assert_int_equal(seen[q], STEP_QUESTIONS * CHOICES);
+    example_batches_close(&batches);
+    examples_free(&set);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_philox),  cmocka_unit_test(test_dropout), cmocka_unit_test(test_drawing),
-        cmocka_unit_test(test_shuffle), cmocka_unit_test(test_masking), cmocka_unit_test(test_short_texts),
-        cmocka_unit_test(test_corpus),  cmocka_unit_test(test_steps),   cmocka_unit_test(test_token_limit),
+        cmocka_unit_test(test_philox),      cmocka_unit_test(test_shuffle),        cmocka_unit_test(test_masking),
+        cmocka_unit_test(test_short_texts), cmocka_unit_test(test_corpus),         cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_token_limit), cmocka_unit_test(test_normal_numbers), cmocka_unit_test(test_examples),
+        cmocka_unit_test(test_dropout),     cmocka_unit_test(test_drawing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
