@@ -786,6 +786,19 @@ DEBERTA_API deberta_status deberta_trainer_run(deberta_trainer *trainer,
 /* The model as any program opens it, into a folder that exists; of a pair into generator/ and discriminator/ in it. */
 DEBERTA_API deberta_status deberta_trainer_save(const deberta_trainer *trainer, const char *folder, deberta_error *err);
 
+typedef struct deberta_tokenizer_training {
+    size_t struct_size;
+    const char *const *texts; /* [text_count]: files */
+    size_t text_count;
+    size_t pieces;      /* of the vocabulary, with [PAD], [CLS], [SEP] and [UNK]; [MASK] comes on top */
+    const char *folder; /* which exists */
+} deberta_tokenizer_training;
+
+/* A unigram tokenizer of texts: spm.model, tokenizer_config.json and added_tokens.json. *bits_per_character: what a
+ * character of the texts takes; may be NULL. DEBERTA_E_ARGUMENT: the texts do not have so many pieces. */
+DEBERTA_API deberta_status deberta_tokenizer_train(const deberta_tokenizer_training *training,
+                                                   double *bits_per_character, deberta_error *err);
+
 #endif
 
 #ifdef __cplusplus

@@ -7,6 +7,7 @@
 #include "cli/tasks/eval_output.h"
 #include "cli/tasks/task_run.h"
 #include "command/text_output.h"
+#include "command/input/labelled_text.h"
 #include "command/output_paths.h"
 #include "command/result_output.h"
 #include "core/base/status.h"
@@ -19,49 +20,22 @@ typedef struct eval_job {
     eval_findings findings;
 } eval_job;
 
-/* By name or, where no label has that name, by number. SIZE_MAX: neither. */
-static size_t find_label(const eval_findings *findings, const char *text)
-{
-    char *end;
-    for (size_t k = 0; k < findings->confusion.labels; k++)
-        if (strcmp(findings->names[k], text) == 0) return k;
-    if (*text < '0' || *text > '9') return SIZE_MAX;
-    const unsigned long long number = strtoull(text, &end, 10);
-    return *end || number >= findings->confusion.labels ? SIZE_MAX : (size_t)number;
-}
-
-/* The line is label, tab, text, perhaps tab and second text. A first line whose label is "label" names the columns. */
 static deberta_status split(task_run *run, task_text *text, deberta_error *err)
 {
     const eval_job *job = run->context;
-    text_record *record = &text->record;
-    if (record->problem) return DEBERTA_OK;
-    char *line = record->text, *tab = memchr(line, '\t', record->text_bytes);
-    const size_t label_bytes = tab ? (size_t)(tab - line) : record->text_bytes;
-    text->skipped =
-        record->text_bytes == 0 || (record->line == 1 && label_bytes == 5 && strncmp(line, "label", 5) == 0);
-    if (text->skipped) return DEBERTA_OK;
-    if (!tab) return text_record_spoil(record, err, "expected a label, a tab and a text, found no tab");
-    *tab = 0;
-    text->label = find_label(&job->findings, line);
-    if (text->label == SIZE_MAX)
-        return text_record_spoil(record, err, "the model has no label '%.80s', expected a name or 0 to %zu", line,
-                                 job->findings.confusion.labels - 1);
-    const size_t begin = label_bytes + 1, left = record->text_bytes - begin;
-    char *second = memchr(line + begin, '\t', left);
-    const size_t bytes = second ? (size_t)(second - line) - begin : left;
-    if (bytes == 0) return text_record_spoil(record, err, "the text is empty");
-    if (second && memchr(second + 1, '\t', left - bytes - 1))
-        return text_record_spoil(record, err, "expected a label, a text and perhaps a second text, found more fields");
-    if (second) {
-        record->pair_bytes = left - bytes - 1;
-        if (!(record->pair = malloc(record->pair_bytes + 1))) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-        memcpy(record->pair, second + 1, record->pair_bytes + 1);
+    const eval_findings *findings = &job->findings;
+    labelled_text found;
+    deberta_status status = labelled_text_split(&found, &text->record, false, err);
+    text->skipped = found.skipped;
+    if (status == DEBERTA_OK && found.label && !text->record.problem) {
+        text->label = labelled_text_find(findings->names, findings->confusion.labels, found.label);
+        if (text->label == SIZE_MAX)
+            status =
+                text_record_spoil(&text->record, err, "the model has no label '%.80s', expected a name or 0 to %zu",
+                                  found.label, findings->confusion.labels - 1);
     }
-    memmove(line, line + begin, bytes);
-    line[bytes] = 0;
-    record->text_bytes = bytes;
-    return DEBERTA_OK;
+    labelled_text_free(&found);
+    return status;
 }
 
 static deberta_status describe(task_run *run, task_text *text, const float *logits, deberta_error *err)
@@ -118,27 +92,17 @@ static int draw(const common_options *options, const eval_job *job)
                        &(const figure_style){.title = title});
 }
 
-static bool check_files(const common_options *options)
-{
-    for (size_t k = 1; k < options->argument_count; k++) {
-        if (!text_stream_is_jsonl(options->arguments[k])) continue;
-        say_usage(options, "'%s': expected lines of label, tab, text", options->arguments[k]);
-        return false;
-    }
-    return true;
-}
-
 static int run(const common_options *options)
 {
-    static const task_command command = {.names = {.text = "text", .file_arguments = true},
-                                         .task = DEBERTA_TASK_SEQUENCE,
-                                         .begin = begin,
-                                         .split = split,
-                                         .describe = describe,
-                                         .finish = finish};
+    static const task_command command = {
+        .names = {.text = "text", .pair = "pair", .keeps_object = true, .file_arguments = true},
+        .task = DEBERTA_TASK_SEQUENCE,
+        .begin = begin,
+        .split = split,
+        .describe = describe,
+        .finish = finish};
     eval_job job = {0};
-    if (!output_paths_read(options, &job.paths) || !result_format_read(options, &job.format) || !check_files(options))
-        return EXIT_USAGE;
+    if (!output_paths_read(options, &job.paths) || !result_format_read(options, &job.format)) return EXIT_USAGE;
     int status = task_run_all(options, &command, &job);
     /* Bad lines among good ones are reported and the scores stand; without any good one there is nothing to draw. */
     const bool some_bad =
@@ -166,10 +130,11 @@ const command command_eval = {
     .options = options,
     .size = sizeof(reading_options),
     .most_outputs = OUTPUT_PATHS_MOST,
-    .example =
-        "  deberta eval models/demo docs/studies/data/books.tsv\n"
-        "  deberta eval models/demo docs/studies/data/books.tsv --json -o scores.json -o scores.pdf\n"
-        "\na line: label (its name or its number), tab, text, and for pairs another tab and the second text;\n"
-        "a first line that begins with \"label\" is a header. A bad line is reported, the others go on, exit 3.\n",
+    .example = "  deberta eval models/demo docs/studies/data/books.tsv\n"
+               "  deberta eval models/demo docs/studies/data/books.tsv --json -o scores.json -o scores.pdf\n"
+               "\na line: label (its name or its number), tab, text, and for pairs another tab and the second text;\n"
+               "a first line that begins with \"label\" is a header; of a .jsonl file an object with \"label\", "
+               "\"text\", \"pair\".\n"
+               "A bad line is reported, the others go on, exit 3.\n",
     .run = run,
 };

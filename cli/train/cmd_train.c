@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/train/finetune_data.h"
+#include "cli/train/train_commands.h"
 #include "cli/train/train_options.h"
 #include "command/open_model.h"
 #include "command/progress.h"
@@ -107,11 +109,15 @@ static int run_task(const common_options *common, deberta_training_task task)
     const train_options *o = (const train_options *)common;
     int status = train_options_check(o);
     if (status != EXIT_OK) return status;
-    if (!check_model_place(common)) return EXIT_INPUT;
-    const deberta_trainer_options options = train_trainer_options(o, task);
-    if (deberta_trainer_open(&trainer, &options, &error) != DEBERTA_OK) return say_error(common, &error);
-    status = train_runs(o) ? run_all_steps(o, trainer) : run_one_step(o, trainer);
+    if (!o->config && !check_model_place(common)) return EXIT_INPUT;
+    finetune_data data;
+    deberta_trainer_options options = train_trainer_options(o, task);
+    status = finetune_data_open(&data, o, &options);
+    if (status == EXIT_OK && deberta_trainer_open(&trainer, &options, &error) != DEBERTA_OK)
+        status = say_error(common, &error);
+    if (status == EXIT_OK) status = train_runs(o) ? run_all_steps(o, trainer) : run_one_step(o, trainer);
     deberta_trainer_free(&trainer);
+    finetune_data_close(&data);
     return status;
 }
 
@@ -126,9 +132,8 @@ static int run_qa(const common_options *options) { return run_task(options, DEBE
 
 #define TASK(word_, summary_, table_, run_, example_)                                                                  \
     {                                                                                                                  \
-        .name = word_, .summary = summary_, .arguments = "MODEL", .min_arguments = 1, .max_arguments = 1,              \
-        .options = table_, .size = sizeof(train_options), .defaults = &train_defaults, .example = example_,            \
-        .run = run_                                                                                                    \
+        .name = word_, .summary = summary_, .arguments = "MODEL", .max_arguments = 1, .options = table_,               \
+        .size = sizeof(train_options), .defaults = &train_defaults, .example = example_, .run = run_                   \
     }
 #define BATCH_EXAMPLE(word_) "  deberta " word_ " deberta-v3-small --dropout 0 --batch batch.safetensors --json\n"
 static const command train_mlm =
@@ -136,17 +141,20 @@ static const command train_mlm =
          "  deberta train mlm deberta-v3-small --dropout 0 --text corpus.txt --steps 1000 --out trained\n");
 static const command train_rtd = TASK("train rtd", "a discriminator of replaced tokens", train_rtd_options_table,
                                       run_rtd, BATCH_EXAMPLE("train rtd"));
+#define DATA_EXAMPLE(word_, more_)                                                                                     \
+    "  deberta " word_ " deberta-v3-small --dropout 0 " more_ " --eval held-out --steps 500 --out trained\n"
 static const command finetune_sequence =
-    TASK("finetune sequence", "classes, or one value, of texts", train_sift_options_table, run_sequence,
-         BATCH_EXAMPLE("finetune sequence"));
-static const command finetune_choice = TASK("finetune choice", "the right one of several texts", train_options_table,
-                                            run_choice, BATCH_EXAMPLE("finetune choice"));
-static const command finetune_token =
-    TASK("finetune token", "classes of tokens", train_sift_options_table, run_token, BATCH_EXAMPLE("finetune token"));
-static const command finetune_qa =
-    TASK("finetune qa", "the answer's place in a text", train_options_table, run_qa, BATCH_EXAMPLE("finetune qa"));
+    TASK("finetune sequence", "classes, or one value, of texts", finetune_named_options_table, run_sequence,
+         DATA_EXAMPLE("finetune sequence", "--data train.tsv --new-head --sift 4"));
+static const command finetune_choice =
+    TASK("finetune choice", "the right one of several texts", finetune_choice_options_table, run_choice,
+         DATA_EXAMPLE("finetune choice", "--data train.tsv --new-head"));
+static const command finetune_token = TASK("finetune token", "classes of tokens", finetune_token_options_table,
+                                           run_token, DATA_EXAMPLE("finetune token", "--data train.tsv --new-head"));
+static const command finetune_qa = TASK("finetune qa", "the answer's place in a text", finetune_qa_options_table,
+                                        run_qa, DATA_EXAMPLE("finetune qa", "--data train.jsonl --new-head"));
 
-static const command *const train_commands[] = {&train_mlm, &train_rtd, NULL};
+static const command *const train_commands[] = {&train_mlm, &train_rtd, &train_tokenizer, NULL};
 static const command *const finetune_commands[] = {&finetune_sequence, &finetune_choice, &finetune_token, &finetune_qa,
                                                    NULL};
 
@@ -154,13 +162,13 @@ static int run_without_task(const common_options *options)
 {
     const bool fine_tunes = strcmp(options->command->name, "finetune") == 0;
     return say_usage(options, "expected what is trained: %s",
-                     fine_tunes ? "sequence, choice, token or qa" : "mlm or rtd");
+                     fine_tunes ? "sequence, choice, token or qa" : "mlm, rtd or tokenizer");
 }
 
 const command command_train = {
     .name = "train",
     .summary = "pre-train: gradients of a batch, or a run of updates",
-    .arguments = "mlm|rtd MODEL",
+    .arguments = "mlm|rtd|tokenizer MODEL",
     .max_arguments = 64,
     .example = "  deberta train mlm --help\n",
     .run = run_without_task,

@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/train/train_options.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #define MOST_STEPS  1000000000
 #define MOST_TOKENS 16777216
 
 /* The library checks them again: what it accepts stands in include/deberta.h. */
-enum { MOST_SHARDS = 64, MOST_NGRAM = 16 };
+enum { MOST_SHARDS = 64, MOST_NGRAM = 16, MOST_LAYERS = 256 };
 
 static const char *const head_words[] = {"auto", "mlm", "mlm_emd", NULL};
 static const char *const optimizer_words[] = {"adamw", "xadam", NULL};
 static const char *const sharing_words[] = {"gdes", "es", "none", NULL};
 static const char *const masking_words[] = {"ngram", "uniform", NULL};
+static const char *const perturb_words[] = {"normalized", "raw", NULL};
 static const char *const schedule_words[] = {"linear", "microsoft", "constant", NULL};
 
 const train_options train_defaults = {
@@ -138,12 +142,100 @@ const train_options train_defaults = {
             SIZE_AT(train_options, trainer.eval_every, 1, MOST_STEPS), .needs = "eval"                                 \
     }
 
-const option train_options_table[] = {
-    TRAIN_OPTIONS("batches"),
+/* Rows of labelled data. */
+#define FINETUNE_OPTIONS(DATA_HELP)                                                                                    \
+    {"data", 0, "FILE", DATA_HELP, TEXTS_AT(train_options, data), .needs = "steps", .not_with = "batch batches"},      \
+        {"eval",                                                                                                       \
+         0,                                                                                                            \
+         "FILE",                                                                                                       \
+         "held-out data, measured at the end; the best model is kept in best/; may be repeated",                       \
+         TEXTS_AT(train_options, held_out),                                                                            \
+         .needs = "data"},                                                                                             \
+        {"eval-every",                                                                                                 \
+         0,                                                                                                            \
+         "N",                                                                                                          \
+         "measure it every N steps as well",                                                                           \
+         SIZE_AT(train_options, trainer.eval_every, 1, MOST_STEPS),                                                    \
+         .needs = "eval"},                                                                                             \
+        {"patience",                                                                                                   \
+         0,                                                                                                            \
+         "N",                                                                                                          \
+         "end the run when N measurements in a row were no better than the best",                                      \
+         SIZE_AT(train_options, trainer.patience, 1, MOST_STEPS),                                                      \
+         .needs = "eval-every"},                                                                                       \
+        {"new-head",                                                                                                   \
+         0,                                                                                                            \
+         NULL,                                                                                                         \
+         "a head that begins anew; names of its labels are those in the data",                                         \
+         FLAG_AT(train_options, new_head),                                                                             \
+         .needs = "data"},                                                                                             \
+        {"sequence-tokens",                                                                                            \
+         0,                                                                                                            \
+         "N",                                                                                                          \
+         "longer texts are refused (default 512, or what the model has places for)",                                   \
+         SIZE_AT(train_options, trainer.sequence_tokens, 3, MOST_TOKENS),                                              \
+         .needs = "data"},                                                                                             \
+        {"cut", 0, NULL, "cut longer texts instead", FLAG_AT(train_options, cut), .needs = "data"},                    \
+        {"batch-sequences",                                                                                            \
+         0,                                                                                                            \
+         "N",                                                                                                          \
+         "texts, or questions, of a step (default 16, if there is no --batch-tokens)",                                 \
+         SIZE_AT(train_options, trainer.batch_sequences, 1, MOST_TOKENS),                                              \
+         .needs = "data"},                                                                                             \
+        {"batch-tokens",                                                                                               \
+         0,                                                                                                            \
+         "N",                                                                                                          \
+         "a step ends before the text that would exceed N tokens",                                                     \
+         SIZE_AT(train_options, trainer.batch_tokens, 3, MOST_TOKENS),                                                 \
+         .needs = "data"},                                                                                             \
+    {                                                                                                                  \
+        "freeze", 0, "WHAT",                                                                                           \
+            "leave as it is: embeddings, encoder, layers:0-3, or a tensor's name with * and ?; may be repeated",       \
+            TEXTS_AT(train_options, freeze)                                                                            \
+    }
+
+#define LABELS_ROW                                                                                                     \
+    {                                                                                                                  \
+        "labels", 0, "NAMES", "a new head with these labels, or so many; 1: a regression",                             \
+            TEXT_AT(train_options, labels), .needs = "data"                                                            \
+    }
+#define SIFT_ROWS                                                                                                      \
+    {"sift", 0, "W", "scale-invariant fine-tuning: weight of the distance to a moved input",                           \
+     NUMBER_AT(train_options, trainer.sift_weight, 0, 1e9)},                                                           \
+    {                                                                                                                  \
+        "perturb", 0, "HOW", "what is moved: normalized embeddings (default), or raw, as they are",                    \
+            CHOICE_AT(train_options, perturb, perturb_words), .needs = "sift"                                          \
+    }
+#define TEXT_DATA "a run on lines of label, tab, text, perhaps tab, second text, or objects (.jsonl); may be repeated"
+
+const option finetune_named_options_table[] = {
+    FINETUNE_OPTIONS(TEXT_DATA), LABELS_ROW, SIFT_ROWS, TRAIN_OPTIONS("batches data"), {.name = NULL},
+};
+
+const option finetune_token_options_table[] = {
+    FINETUNE_OPTIONS("a run on lines of word, tab, label, an empty one between sentences, or objects (.jsonl)"),
+    LABELS_ROW,
+    SIFT_ROWS,
+    TRAIN_OPTIONS("batches data"),
+    {.name = NULL},
+};
+
+const option finetune_choice_options_table[] = {
+    FINETUNE_OPTIONS("a run on lines of the right one's number, tab, text, and all choices behind tabs, or objects"),
+    SIFT_ROWS,
+    TRAIN_OPTIONS("batches data"),
+    {.name = NULL},
+};
+
+const option finetune_qa_options_table[] = {
+    FINETUNE_OPTIONS("a run on objects (.jsonl): question, context, text of the answer, start; may be repeated"),
+    TRAIN_OPTIONS("batches data"),
     {.name = NULL},
 };
 
 const option train_mlm_options_table[] = {
+    {"config", 0, "FOLDER", "a new model in place of MODEL: a folder with config.json and a tokenizer, no weights",
+     TEXT_AT(train_options, config), .needs = "text"},
     {"head", 0, "NAME", "mlm or mlm_emd; auto (default) is mlm_emd where the model has it",
      CHOICE_AT(train_options, trainer.head, head_words)},
     TEXT_OPTIONS,
@@ -171,18 +263,17 @@ const option train_rtd_options_table[] = {
     {.name = NULL},
 };
 
-const option train_sift_options_table[] = {
-    {"sift", 0, "W", "scale-invariant fine-tuning: weight of the distance to a moved input",
-     NUMBER_AT(train_options, trainer.sift_weight, 0, 1e9)},
-    TRAIN_OPTIONS("batches"),
-    {.name = NULL},
-};
-
 int train_options_check(const train_options *o)
 {
     const deberta_trainer_options *t = &o->trainer;
+    if (!o->config == !o->common.argument_count)
+        return say_usage(&o->common, o->config ? "expected MODEL or --config FOLDER, found both"
+                                               : "expected MODEL, or --config FOLDER for a new one");
     if (!t->batch && !train_runs(o))
-        return say_usage(&o->common, "expected --batch FILE, or --batches FILE --steps N --out FOLDER");
+        return say_usage(&o->common, "expected --batch FILE, or %s --steps N --out FOLDER",
+                         option_exists(&o->common, &o->data) ? "--data FILE" : "--batches FILE");
+    if (o->labels && o->new_head)
+        return option_wrong(&o->common, &o->labels, "this makes a new head already: leave --new-head out");
     if (train_runs(o) && !options_out(&o->common)) return say_usage(&o->common, "--steps needs --out FOLDER");
     if (t->shards & (t->shards - 1)) return option_wrong(&o->common, &t->shards, "%zu is no power of two", t->shards);
     if (t->masking == DEBERTA_MASKING_UNIFORM && option_given(&o->common, &t->max_ngram))
@@ -194,11 +285,41 @@ int train_options_check(const train_options *o)
     return EXIT_OK;
 }
 
+/* "layers:2-4" as one pattern a layer; "embeddings" and "encoder" as all of them; anything else as it is. */
+static void add_freeze(const train_options *o, const char *text, const char **patterns, size_t *count)
+{
+    size_t first = 0, last = 0;
+    int end = 0;
+    if (sscanf(text, "layers:%zu-%zu%n", &first, &last, &end) != 2 || text[end]) {
+        end = 0;
+        last = sscanf(text, "layers:%zu%n", &first, &end) == 1 && !text[end] ? first : 0;
+        if (!end || text[end]) end = 0;
+    }
+    if (strcmp(text, "embeddings") == 0 || strcmp(text, "encoder") == 0)
+        patterns[(*count)++] = options_text(&o->common, "%s.*", text);
+    else if (!end)
+        patterns[(*count)++] = text;
+    for (size_t layer = first; end && layer <= last && layer - first < MOST_LAYERS; layer++)
+        patterns[(*count)++] = options_text(&o->common, "encoder.layer.%zu.*", layer);
+}
+
+static void take_freeze(const train_options *o, deberta_trainer_options *t)
+{
+    const char **patterns = options_take(&o->common, o->freeze.count * MOST_LAYERS + 1, sizeof *patterns);
+    for (size_t i = 0; i < o->freeze.count; i++) add_freeze(o, o->freeze.items[i], patterns, &t->freeze_count);
+    t->freeze = patterns;
+}
+
+const char *train_model_folder(const train_options *o) { return o->config ? o->config : o->common.arguments[0]; }
+
 deberta_trainer_options train_trainer_options(const train_options *o, deberta_training_task task)
 {
     deberta_trainer_options t = o->trainer;
     t.task = task;
-    t.model = o->common.arguments[0];
+    t.model = train_model_folder(o);
+    t.begin = o->config != NULL;
+    t.perturb_raw = o->perturb;
+    take_freeze(o, &t);
     t.texts = o->texts.items;
     t.text_count = o->texts.count;
     t.held_out = o->held_out.items;

@@ -8,21 +8,27 @@ typedef struct train_options {
     common_options common;
     deberta_trainer_options trainer; /* but for what stands beside it */
     text_list texts, held_out;
+    text_list data, freeze; /* of finetune: labelled examples; tensors that stay */
+    const char *labels, *config;
+    bool new_head, cut;
+    int perturb;
     const char *gradients;
     bool resume, coupled;
 } train_options;
 
 extern const train_options train_defaults;
-extern const option train_options_table[], train_mlm_options_table[], train_rtd_options_table[],
-    train_sift_options_table[];
+extern const option finetune_named_options_table[], finetune_token_options_table[], finetune_choice_options_table[],
+    finetune_qa_options_table[], train_mlm_options_table[], train_rtd_options_table[];
 
 /* Whether the options make sense together: one step, or a run. EXIT_OK or the exit code, after saying why. */
 int train_options_check(const train_options *options);
 /* Whether it is a run rather than one step. */
 static inline bool train_runs(const train_options *options)
 {
-    return options->trainer.batches || options->texts.count > 0;
+    return options->trainer.batches || options->texts.count > 0 || options->data.count > 0;
 }
+/* MODEL, or the folder of a configuration. */
+const char *train_model_folder(const train_options *options);
 /* What the library is asked for. */
 deberta_trainer_options train_trainer_options(const train_options *options, deberta_training_task task);
 

@@ -27,6 +27,7 @@ void text_record_free(text_record *record)
     free(record->pair);
     free(record->problem);
     json_decref(record->id);
+    json_decref(record->object);
     *record = (text_record){0};
 }
 
@@ -84,11 +85,17 @@ static deberta_status read_object(text_record *record, const text_stream_names *
     json_t *object = json_loadb(line, bytes, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &json_error);
     if (!json_is_object(object)) {
         json_decref(object);
-        return text_record_spoil(record, err, "expected a JSON object with the key \"%s\"%s%s", names->text,
-                                 object ? "" : ": ", object ? "" : json_error.text);
+        return text_record_spoil(record, err, "expected a JSON object%s%s%s%s%s", names->text ? " with the key \"" : "",
+                                 names->text ? names->text : "", names->text ? "\"" : "", object ? "" : ": ",
+                                 object ? "" : json_error.text);
     }
     bool has_text, has_pair = false;
     record->id = json_incref(json_object_get(object, "id"));
+    if (names->keeps_object) record->object = json_incref(object);
+    if (!names->text) {
+        json_decref(object);
+        return DEBERTA_OK;
+    }
     deberta_status status = take_key(object, names->text, &record->text, &record->text_bytes, record, &has_text, err);
     if (status == DEBERTA_OK && names->pair)
         status = take_key(object, names->pair, &record->pair, &record->pair_bytes, record, &has_pair, err);

@@ -38,10 +38,11 @@ static inline const reading_options *reading_of(const common_options *options)
 
 /* What a command calls a text and its second segment, as options and as keys of JSON objects. */
 typedef struct text_stream_names {
-    const char *text, *pair;
-    bool pair_required;  /* a record without a second segment has a problem; a line of a plain file never has one */
-    bool share_pair;     /* one pair option serves every text */
-    bool file_arguments; /* files are the arguments after MODEL, and there are no other texts */
+    const char *text, *pair; /* text: NULL where lines and objects are the caller's to take apart */
+    bool pair_required;      /* a record without a second segment has a problem; a line of a plain file never has one */
+    bool share_pair;         /* one pair option serves every text */
+    bool keeps_object;       /* the record of an object has all of it */
+    bool file_arguments;     /* files are the arguments after MODEL, and there are no other texts */
 } text_stream_names;
 
 typedef struct text_record {
@@ -50,6 +51,7 @@ typedef struct text_record {
     const char *source; /* the file, or NULL for the command line; the stream's */
     size_t line;        /* from 1: of its file, or of the command line's texts */
     json_t *id;         /* what the JSON object holds under "id", or NULL */
+    json_t *object;     /* NULL: not asked for, or no object */
     char *problem;      /* why this line cannot be used, or NULL */
 } text_record;
 

@@ -89,7 +89,7 @@ def test_misuse(bench):
     good = bench.write("good.tsv", "7\tCall me Ishmael.\n")
     contains(run(bench, "eval", DEMO, "no.tsv", code=3)[1], "No such file")
     contains(run(bench, "eval", DEMO, code=2)[1], "expected MODEL FILE.tsv")
-    contains(run(bench, "eval", DEMO, "x.jsonl", code=2)[1], "label, tab, text")
+    contains(run(bench, "eval", DEMO, bench.write("x.jsonl", '{"text": "x"}\n'), code=3)[1], "x.jsonl, line 1", '"label"')
     contains(run(bench, "eval", DEMO, good, "--format", "x", code=2)[1], "--format")
     assert bench.run("eval", GOLDEN / "33-v3-mlm-emd", good).code != 0
 

@@ -1,0 +1,244 @@
+"""`finetune --data` and `train tokenizer`: from files to models that the other commands open, what is measured on the way, and what bad
+files are answered with.
+
+SPDX-License-Identifier: MIT
+"""
+import json
+import os
+import random
+import struct
+
+from helpers import DEMO, contains, equal, near
+
+RECIPE = ("--dropout", "0", "--learning-rate", "1e-3", "--steps", "25")
+NAMES, PLACES = ["Alice", "Bob", "Carol", "Dave"], ["London", "Paris", "Rome"]
+
+
+def log_of(bench, folder):
+    with open(bench.path(f"{folder}/log.jsonl"), encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def evaluations(bench, folder):
+    return [line for line in log_of(bench, folder) if "eval_loss" in line]
+
+
+def weights(bench, folder, name="model.safetensors"):
+    with open(bench.path(f"{folder}/{name}"), "rb") as file:
+        return file.read()
+
+
+def tensor(data, name):
+    size = struct.unpack("<Q", data[:8])[0]
+    begin, end = json.loads(data[8:8 + size])[name]["data_offsets"]
+    return data[8 + size + begin:8 + size + end]
+
+
+def moods(bench, name, count=200, seed=0):
+    draw = random.Random(seed)
+    words = {"good": ["good", "great", "fine", "lovely"], "bad": ["bad", "awful", "poor", "ugly"]}
+    lines = []
+    for _ in range(count):
+        label = draw.choice(["good", "bad"])
+        lines.append(f"{label}\tThe day was {draw.choice(words[label])} and the {draw.choice(['cat', 'dog'])} was old.")
+    return bench.write(name, "label\ttext\n" + "\n".join(lines) + "\n")
+
+
+def test_sequence(bench):
+    """Labels from the data, in order; the best model is kept, and eval and classify open what came out."""
+    train, held_out = moods(bench, "train.tsv"), moods(bench, "dev.tsv", 60, 1)
+    words = ["finetune", "sequence", DEMO, *RECIPE, "--data", train, "--eval", held_out, "--eval-every", "5"]
+    bench.fine(*words, "--new-head", "--out", "a")
+    with open(bench.path("a/config.json"), encoding="utf-8") as file:
+        config = json.load(file)
+    equal((config["id2label"], config["architectures"]), ({"0": "bad", "1": "good"}, ["DebertaV2ForSequenceClassification"]))
+    found = evaluations(bench, "a")
+    equal([line["step"] for line in found], [5, 10, 15, 20, 25])
+    assert found[-1]["eval_accuracy"] > 0.95, found
+    best = max(found, key=lambda line: line["eval_accuracy"])
+    for folder, line in (("a", found[-1]), ("a/best", best)):
+        scores = json.loads(bench.fine("eval", folder, held_out, "--json").out)
+        near(scores["accuracy"], line["eval_accuracy"], 1e-9, folder)
+        near(scores["macro_f1"], line["eval_macro_f1"], 1e-9, folder)
+    contains(bench.fine("classify", "a", "--text", "The day was lovely and the cat was old.").out.split("\n")[1], "good")
+    bench.fine(*words[:-4], "--labels", "bad,good", "--threads", "2", "--isa", "scalar", "--out", "b")
+    assert weights(bench, "a") == weights(bench, "b"), "evaluations, threads and instruction sets must not show"
+    objects = "".join(json.dumps(dict(zip(("label", "text"), line.split("\t")))) + "\n" for line in open(bench.path("train.tsv"), encoding="utf-8").read().split("\n")[1:-1])
+    bench.fine(*words[:5], *RECIPE[4:], "--learning-rate", "1e-3", "--data", bench.write("train.jsonl", objects), "--new-head", "--out", "c")
+    assert weights(bench, "a") == weights(bench, "c"), "lines and objects are the same data"
+    equal(bench.fine("eval", "a", "train.jsonl").out, bench.fine("eval", "a", train).out)
+
+
+def test_patience_and_resume(bench):
+    train, held_out = moods(bench, "train.tsv"), moods(bench, "dev.tsv", 20, 1)
+    words = ["finetune", "sequence", DEMO, *RECIPE, "--data", train, "--eval", held_out, "--eval-every", "2", "--new-head"]
+    bench.fine(*words, "--patience", "2", "--out", "a")
+    found = [line["eval_accuracy"] for line in evaluations(bench, "a")]
+    best = found.index(max(found))
+    assert len(found) == best + 3 < 12 and os.path.exists(bench.path("a/model.safetensors")), found
+    bench.fine(*words, "--out", "whole")
+    bench.fine(*words, "--stop-at", "9", "--out", "parts")
+    bench.fine(*words, "--resume", "--out", "parts")
+    assert weights(bench, "whole") == weights(bench, "parts") and weights(bench, "whole/best") == weights(bench, "parts/best")
+    equal(weights(bench, "whole", "config.json"), weights(bench, "parts", "config.json"))
+    bench.fine(*words, "--stop-at", "4", "--out", "other")
+    for change, said in ((["--labels", "good,bad"], "labels"), (["--sift", "2"], "sift"), (["--freeze", "embeddings"], "freeze"), (["--seed", "9"], "seed")):
+        changed = [word for word in words if word != "--new-head"] if change[0] == "--labels" else words
+        result = bench.run(*changed, *change, "--resume", "--out", "other")
+        assert result.code != 0, result.describe()
+        contains(result.err, "is of another run", said)
+    with open(bench.path("train.tsv"), "a", encoding="utf-8") as file:
+        file.write("good\tOne more.\n")
+    contains(bench.run(*words, "--resume", "--out", "other").err, "is of another run", "data")
+
+
+def test_sift_of_all(bench):
+    """Distances begin where both passes agree nearly: 2 log K of classes and choices, near 0 of a regression."""
+    train = moods(bench, "train.tsv")
+    values = bench.write("values.tsv", "".join(f"{n / 2}\t{'very ' * n}good\n" for n in range(5)) * 8)
+    tags = bench.write("tags.tsv", "Bob\tB-PER\nwent\tO\n\nRome\tB-PER\nfell\tO\n\n" * 20)
+    choices = bench.write("choices.tsv", "1\tShe spoke.\tHe slept.\tShe said so.\n0\tHe slept.\tHe dreamt.\tIt rained.\n" * 20)
+    weight, log_of_two = 4, 0.6931471805599453
+    for task, file, more, classes in (("sequence", train, ["--new-head"], 2), ("token", tags, ["--new-head"], 2), ("choice", choices, ["--new-head"], 2),
+                                      ("sequence", values, ["--labels", "1"], 1)):
+        for perturb in ("normalized", "raw"):
+            out = f"{task}{classes}{perturb}"
+            words = ["finetune", task, DEMO, *RECIPE[:-1], "3", "--data", file, *more, "--sift", str(weight), "--perturb", perturb]
+            bench.fine(*words, "--out", out)
+            first = log_of(bench, out)[0]
+            near((first["loss"] - first["loss_clean"]) / weight, 2 * log_of_two if classes == 2 else 0, 0.05, out)
+            bench.fine(*words, "--threads", "3", "--isa", "scalar", "--out", out + "2")
+            assert weights(bench, out) == weights(bench, out + "2"), out
+    clean = ["finetune", "sequence", DEMO, *RECIPE[:-1], "3", "--data", train, "--new-head", "--out", "plain"]
+    bench.fine(*clean)
+    assert len({weights(bench, folder) for folder in ("plain", "sequence2raw", "sequence2normalized")}) == 3
+
+
+def test_tags(bench):
+    draw = random.Random(0)
+    sentences = [[(draw.choice(NAMES), "B-PER"), (draw.choice(NAMES) + "s", "I-PER"), ("went", "O"), ("to", "O"), (draw.choice(PLACES), "B-LOC"), (".", "O")] for _ in range(120)]
+    data = bench.write("tags.tsv", "".join("".join(f"{word}\t{label}\n" for word, label in sentence) + "\n" for sentence in sentences))
+    bench.fine("finetune", "token", DEMO, *RECIPE, "--data", data, "--eval", data, "--new-head", "--out", "a")
+    found = evaluations(bench, "a")[-1]
+    equal(found["eval_labelled"], 6 * 120)
+    assert found["eval_f1"] > 0.95 and found["eval_accuracy"] > 0.95, found
+    entities = json.loads(bench.fine("tag", "a", "--text", "Bob Alices went to Rome .", "--json").out)["entities"]
+    equal([(e["text"], e["label"]) for e in entities], [("Bob Alices", "PER"), ("Rome", "LOC")])
+    objects = "".join(json.dumps({"words": [w for w, _ in s], "labels": [label for _, label in s]}) + "\n" for s in sentences)
+    bench.fine("finetune", "token", DEMO, *RECIPE, "--data", bench.write("tags.jsonl", objects), "--new-head", "--out", "b")
+    assert weights(bench, "a") == weights(bench, "b")
+
+
+def test_choices_and_values(bench):
+    draw = random.Random(0)
+    lines = []
+    for _ in range(120):
+        names = draw.sample(NAMES, 3)
+        right = draw.randrange(3)
+        lines.append(f"{right}\t{names[right]} said so.\t" + "\t".join(f"{name} spoke." for name in names))
+    data = bench.write("choices.tsv", "\n".join(lines) + "\n")
+    bench.fine("finetune", "choice", DEMO, *RECIPE, "--data", data, "--eval", data, "--new-head", "--out", "a")
+    assert evaluations(bench, "a")[-1]["eval_accuracy"] > 0.9, evaluations(bench, "a")
+    answer = json.loads(bench.fine("classify", "a", "--text", "Bob said so.", "--choice", "Dave spoke.", "--choice", "Bob spoke.", "--json").out)
+    equal(answer["choices"][0]["choice"], "Bob spoke.")
+    values = bench.write("values.tsv", "".join(f"{n / 2}\t{'very ' * n}good\n" for n in range(5)) * 20)
+    bench.fine("finetune", "sequence", DEMO, *RECIPE, "--data", values, "--eval", values, "--labels", "1", "--out", "b")
+    found = evaluations(bench, "b")[-1]
+    assert found["eval_pearson"] > 0.95, found
+    near(found["eval_minus_mse"], -found["eval_loss"], 1e-6)
+
+
+def test_answers(bench):
+    """Long contexts are cut into windows, and answers of all windows compared."""
+    draw = random.Random(0)
+    objects = []
+    for _ in range(120):
+        name, place = draw.choice(NAMES), draw.choice(PLACES)
+        context = "It was a fine day. " * draw.randrange(12) + f"{name} went to {place} in the morning. " + "The rest stayed. " * draw.randrange(9)
+        objects.append({"question": f"Where did {name} go?", "context": context, "text": place, "start": context.index(place)})
+    data = bench.write("qa.jsonl", "".join(json.dumps(o) + "\n" for o in objects))
+    bench.fine("finetune", "qa", DEMO, *RECIPE, "--data", data, "--eval", data, "--new-head", "--sequence-tokens", "64", "--out", "a")
+    found = evaluations(bench, "a")[-1]
+    assert found["eval_sequences"] > 120 and found["eval_f1"] > 0.9 and found["eval_exact_match"] > 0.9, found
+    answer = json.loads(bench.fine("answer", "a", "--question", "Where did Bob go?", "--context", "It was a fine day. Bob went to Rome in the morning.", "--json").out)
+    equal(answer["answers"][0]["text"], "Rome")
+
+
+def test_freeze(bench):
+    train = moods(bench, "train.tsv")
+    bench.fine("finetune", "sequence", DEMO, *RECIPE, "--data", train, "--new-head", "--freeze", "embeddings", "--freeze", "layers:0-2", "--out", "a")
+    bench.fine("finetune", "sequence", DEMO, *RECIPE[:-1], "1", "--warmup", "1", "--data", train, "--new-head", "--out", "start")  # the first rate is 0
+    changed, begun = weights(bench, "a"), weights(bench, "start")
+    for name, same in (("deberta.embeddings.word_embeddings.weight", True), ("deberta.encoder.layer.2.output.dense.weight", True),
+                       ("deberta.encoder.layer.3.output.dense.weight", False), ("classifier.weight", False)):
+        assert (tensor(changed, name) == tensor(begun, name)) == same, name
+    result = bench.run("finetune", "sequence", DEMO, *RECIPE, "--data", train, "--new-head", "--freeze", "nothing*", "--out", "x")
+    assert result.code != 0
+    contains(result.err, "'nothing*'")
+
+
+def bad(bench, task, name, text, code, *words, more=("--new-head",)):
+    result = bench.run("finetune", task, DEMO, *RECIPE, "--data", bench.write(name, text), *more, "--out", "never")
+    equal(result.code, code, result.describe())
+    contains(result.err, *words)
+    assert result.err.strip().count("\n") == (code == 2) and not os.path.exists(bench.path("never")), result.describe()
+
+
+def test_bad_lines(bench):
+    long_text = "word " * 600
+    bad(bench, "sequence", "a.tsv", "x\tone\nno tab here\n", 3, "a.tsv, line 2", "no tab")
+    bad(bench, "sequence", "a.tsv", "x\tone\ny\t\n", 3, "a.tsv, line 2", "the text is empty")
+    bad(bench, "sequence", "a.tsv", "x\tone\n\ttwo\n", 3, "a.tsv, line 2", "the label is empty")
+    bad(bench, "sequence", "a.tsv", "x\ta\tb\tc\n", 3, "a.tsv, line 1", "more fields")
+    bad(bench, "sequence", "a.tsv", "x\tone\nx\ttwo\n", 3, "one label, 'x'")
+    bad(bench, "sequence", "a.tsv", "\n\n", 3, "a.tsv holds no example")
+    bad(bench, "sequence", "a.tsv", f"x\tone\ny\t{long_text}\n", 3, "a.tsv, line 2", "at most 512", "--cut")
+    bad(bench, "sequence", "a.tsv", f"x\tone\ny\t{long_text}\tpair\n", 3, "a.tsv, line 2", "the pair has")
+    bad(bench, "sequence", "a.tsv", "x\tone\nz\ttwo\n", 3, "a.tsv, line 2", "no label 'z'", "0 to 1", more=("--labels", "x,y"))
+    bad(bench, "sequence", "a.tsv", "3\tone\n", 3, "a.tsv, line 1", "no label '3'", "0 to 2", more=("--labels", "3"))
+    bad(bench, "sequence", "a.tsv", "1.5\tone\nmuch\ttwo\n", 3, "a.tsv, line 2", "expected a number", more=("--labels", "1"))
+    bad(bench, "sequence", "a.tsv", "nan\tone\n", 3, "a.tsv, line 1", "expected a number", more=("--labels", "1"))
+    bad(bench, "sequence", "a.jsonl", '{"label": "x", "text": "one"}\n{"text": "two"}\n', 3, "a.jsonl, line 2", '"label"')
+    bad(bench, "sequence", "a.tsv", "x\tone\n", 3, "no label 'x'", more=())  # the labels of the model
+    bad(bench, "sequence", "a.tsv", "x\tone\n", 3, "'x' is there twice", more=("--labels", "x,x"))
+    bad(bench, "sequence", "a.tsv", "x\tone\n", 2, "--new-head", more=("--labels", "x,y", "--new-head"))
+    bad(bench, "token", "a.tsv", "word\tO\nword\n", 3, "a.tsv, line 2", "no tab")
+    bad(bench, "token", "a.tsv", "word\tO\n\tO\n", 3, "a.tsv, line 2", "the word is empty")
+    bad(bench, "token", "a.tsv", "\n".join("word\tO" for _ in range(600)), 3, "a.tsv, line 1", "at most 512")
+    bad(bench, "token", "a.tsv", "word\tO\n", 3, "has no head for this task", "--new-head", more=())
+    bad(bench, "token", "a.jsonl", '{"words": ["a"], "labels": []}\n', 3, "a.jsonl, line 1", "same length")
+    bad(bench, "choice", "a.tsv", "0\ttext\tone\ttwo\n2\ttext\tone\ttwo\n", 3, "a.tsv, line 2", "0 to 1")
+    bad(bench, "choice", "a.tsv", "0\ttext\tone\ttwo\n0\ttext\tone\ttwo\tthree\n", 3, "a.tsv, line 2", "expected 2 as before")
+    bad(bench, "choice", "a.tsv", "0\ttext\tone\n", 3, "a.tsv, line 1", "two or more choices")
+    good = {"question": "Who?", "context": "Bob came.", "text": "Bob", "start": 0}
+    for change, words in (({"start": 1}, ["'Bob' at character 1"]), ({"start": "0"}, ['"start"']), ({"context": " ", "text": ""}, ["no tokens"]), ({"question": ""}, ["question is empty"]),
+                          ({"question": "Who? " * 300}, ["no room for its context"])):
+        bad(bench, "qa", "a.jsonl", json.dumps(good) + "\n" + json.dumps({**good, **change}) + "\n", 3, "a.jsonl, line 2", *words, more=("--new-head", "--sequence-tokens", "64"))
+
+
+def test_new_model(bench):
+    """From a text alone: pieces, a configuration, a model, a head; every command opens what comes out."""
+    draw = random.Random(5)
+    nouns, verbs = ["sailor", "captain", "stranger", "daughter", "lantern"], ["carried", "followed", "remembered", "whispered"]
+    text = "".join(f"The {draw.choice(nouns)} {draw.choice(verbs)} the {draw.choice(nouns)} and the {draw.choice(nouns)}, {draw.randrange(99)} times.\n" for _ in range(400))
+    corpus = bench.write("corpus.txt", text)
+    said = bench.fine("train", "tokenizer", "--text", corpus, "--pieces", "80", "--layers", "1", "--hidden", "32", "--heads", "2", "--out", "new")
+    contains(said.err, "80 pieces", "bits a character")
+    tokens = bench.fine("tokenize", "new", "--text", "The sailor followed the captain.").out
+    contains(tokens, "\u2581The", "\u2581the")
+    assert "[UNK]" not in tokens, tokens
+    words = ["train", "mlm", "--config", "new", "--text", corpus, "--sequence-tokens", "32", "--learning-rate", "0.01", "--dropout", "0", "--steps", "30"]
+    bench.fine(*words, "--out", "model")
+    log = log_of(bench, "model")
+    assert log[0]["loss"] > 4 and log[-1]["loss"] < 0.75 * log[0]["loss"], (log[0], log[-1])
+    bench.fine(*words, "--stop-at", "11", "--threads", "2", "--isa", "scalar", "--out", "parts")
+    bench.fine(*words, "--resume", "--out", "parts")
+    assert weights(bench, "model") == weights(bench, "parts")
+    bench.fine("fill-mask", "model", "--text", "The sailor [MASK] the captain.")
+    result = bench.run("train", "tokenizer", "--text", corpus, "--pieces", "5000", "--out", "other")
+    assert result.code != 0
+    contains(result.err, "expected 4996", "fewer")
+    contains(bench.run("train", "tokenizer", "--text", corpus, "--pieces", "80", "--out", "new").err, "holds a model already")
+    contains(bench.run("train", "tokenizer", "--text", corpus, "--pieces", "10", "--out", "tiny").err, "characters", "6 pieces")
+    contains(bench.run(*words[:2], DEMO, *words[2:], "--out", "x").err, "found both")
+    contains(bench.run("train", "mlm", "--text", corpus, "--steps", "1", "--out", "x").err, "--config FOLDER")

@@ -1,0 +1,31 @@
+/* Words of texts and how often each occurs: what pieces are learned from. The space before a word is U+2581; a word is
+ * cut where letters, digits and punctuation meet, so that no piece holds two of them.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef TRAIN_PIECE_WORDS_H
+#define TRAIN_PIECE_WORDS_H
+
+#include "core/base/status.h"
+
+enum { LONGEST_WORD = 48 /* characters; longer ones are cut */, WORD_BYTES = 4 * LONGEST_WORD + 4 };
+
+/* Texts, each once, with a number that grows. Zero-initialised at first. */
+typedef struct text_counts {
+    char *texts;
+    size_t texts_bytes, texts_capacity;
+    struct text_count {
+        size_t begin, bytes;
+        double count;
+    } * items;
+    size_t count, capacity;
+    size_t *slots, slot_count; /* number of the item + 1, 0: free */
+} text_counts;
+
+/* False: no memory. */
+bool text_counts_add(text_counts *counts, const char *text, size_t bytes, double count);
+void text_counts_free(text_counts *counts);
+
+/* Adds the words of a file, and their characters. Broken UTF-8 is an error, with its line. */
+deberta_status piece_words_add_file(text_counts *words, text_counts *characters, const char *path, deberta_error *err);
+
+#endif
