@@ -154,7 +154,11 @@ static const command finetune_token = TASK("finetune token", "classes of tokens"
 static const command finetune_qa = TASK("finetune qa", "the answer's place in a text", finetune_qa_options_table,
                                         run_qa, DATA_EXAMPLE("finetune qa", "--data train.jsonl --new-head"));
 
-static const command *const train_commands[] = {&train_mlm, &train_rtd, &train_tokenizer, NULL};
+static const command *const train_commands[] = {&train_mlm, &train_rtd, &train_tokenizer,
+#if HAVE_VIZ
+                                                &train_plot,
+#endif
+                                                NULL};
 static const command *const finetune_commands[] = {&finetune_sequence, &finetune_choice, &finetune_token, &finetune_qa,
                                                    NULL};
 
@@ -162,13 +166,13 @@ static int run_without_task(const common_options *options)
 {
     const bool fine_tunes = strcmp(options->command->name, "finetune") == 0;
     return say_usage(options, "expected what is trained: %s",
-                     fine_tunes ? "sequence, choice, token or qa" : "mlm, rtd or tokenizer");
+                     fine_tunes ? "sequence, choice, token or qa" : "mlm, rtd, tokenizer or plot");
 }
 
 const command command_train = {
     .name = "train",
     .summary = "pre-train: gradients of a batch, or a run of updates",
-    .arguments = "mlm|rtd|tokenizer MODEL",
+    .arguments = "mlm|rtd|tokenizer|plot MODEL",
     .max_arguments = 64,
     .example = "  deberta train mlm --help\n",
     .run = run_without_task,

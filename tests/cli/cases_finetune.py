@@ -3,12 +3,17 @@ files are answered with.
 
 SPDX-License-Identifier: MIT
 """
+import importlib.util
 import json
 import os
 import random
+import re
+import shlex
 import struct
+import subprocess
+import sys
 
-from helpers import DEMO, contains, equal, near
+from helpers import DEMO, contains, equal, has_figures, near, needs_figures
 
 RECIPE = ("--dropout", "0", "--learning-rate", "1e-3", "--steps", "25")
 NAMES, PLACES = ["Alice", "Bob", "Carol", "Dave"], ["London", "Paris", "Rome"]
@@ -242,3 +247,60 @@ def test_new_model(bench):
     contains(bench.run("train", "tokenizer", "--text", corpus, "--pieces", "10", "--out", "tiny").err, "characters", "6 pieces")
     contains(bench.run(*words[:2], DEMO, *words[2:], "--out", "x").err, "found both")
     contains(bench.run("train", "mlm", "--text", corpus, "--steps", "1", "--out", "x").err, "--config FOLDER")
+
+
+def shrunk(words):
+    """A command of the page with fewer steps and one layer."""
+    less = {"--steps": "4", "--warmup": "1", "--layers": "1", "--eval-every": "2", "--hidden": "32", "--batch-sequences": "4"}
+    return [less.get(before, word) for before, word in zip(["", *words], words)]
+
+
+def test_page(bench):
+    """The commands of docs/training.md, each as it stands there but for its size."""
+    os.symlink(os.path.join(bench.root, "docs"), bench.path("docs"))
+    with open(os.path.join(bench.root, "docs", "training.md"), encoding="utf-8") as file:
+        block = re.search(r"## From a text to a model.*?```sh\n(.*?)```", file.read(), re.S).group(1)
+    lines = [line for line in block.replace("\\\n", " ").split("\n") if line]
+    ran = []
+    for line in lines:
+        words = shlex.split(line)
+        if words[0] == "build/deberta" and (words[2] != "plot" or has_figures(bench)):
+            bench.fine(*shrunk(words[1:]))
+            ran.append(" ".join(words[1:3]))
+        elif words[0] == "python3":
+            compile(words[2], "docs/training.md", "exec")
+            ran.append(words[0])
+            if importlib.util.find_spec("transformers"):
+                subprocess.run([sys.executable, *words[1:]], cwd=bench.path("."), check=True, capture_output=True)
+        elif words[0] != "build/deberta":
+            subprocess.run(line, shell=True, cwd=bench.path("."), check=True)
+    equal(ran[:5], ["train tokenizer", "train mlm", "finetune sequence", "classify books/best", "python3"])
+    with open(bench.path("test.tsv"), encoding="utf-8") as held_out, open(bench.path("train.tsv"), encoding="utf-8") as train:
+        equal((sum(1 for _ in held_out), sum(1 for _ in train)), (19, 60))
+
+
+def test_plot(bench):
+    """Several runs, a band over seeds, a log file alone; what is no log is refused."""
+    needs_figures(bench)
+    for seed in range(3):
+        lines = [{"step": n + 1, "loss": 2.5 - n / 10 + seed / 10, "learning_rate": 0.001 * n, "gradient_norm": 1 + seed} for n in range(10)]
+        lines.insert(5, {"step": 5, "eval_loss": 2.0, "eval_sequences": 3, "eval_tokens": 30, "eval_labelled": 3, "eval_accuracy": 0.5})
+        os.mkdir(bench.path(f"run-{seed}"))
+        bench.write(f"run-{seed}/log.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+    for name, words in (("one.svg", ["run-0"]), ("three.svg", ["run-0", "run-1/log.jsonl", "run-2"]), ("band.svg", ["run-0", "run-1", "run-2", "--band", "--smooth", "3"])):
+        bench.fine("train", "plot", *words, "-o", name)
+    texts = {}
+    for name in ("one", "three", "band"):
+        with open(bench.path(f"{name}.svg"), encoding="utf-8") as file:
+            texts[name] = file.read()
+    for title in ("held-out loss", "accuracy", "learning rate", "norm of the gradients", "run-0"):
+        contains(texts["one"], title)
+    contains(texts["three"], "run-0", "run-1", "run-2")
+    contains(texts["band"], "run (3)")
+    assert "run-1" not in texts["band"] and len(set(texts.values())) == 3
+    bench.fine("train", "plot", "run-0", "-o", "a.png", "-o", "a.pdf")
+    contains(bench.run("train", "plot", bench.write("bad.jsonl", '{"step": 1, "loss": 2}\n{"loss": 1}\n'), "-o", "x.svg").err, "bad.jsonl, line 2", '"step"')
+    contains(bench.run("train", "plot", bench.write("empty.jsonl", ""), "-o", "x.svg").err, "has no step")
+    contains(bench.run("train", "plot", "nothing", "-o", "x.svg").err, "No such file")
+    result = bench.run("train", "plot", "run-0")
+    assert result.code == 2 and "--out" in result.err, result.describe()

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/train/train_log.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/base/grow.h"
+#include "core/base/path.h"
+#include "core/io/quote.h"
+
+/* ------------------------------------------------------------------------------------------------------------- lines */
+
+static bool append(log_series *s, double step, double value)
+{
+    double *steps = grown(s->steps, &s->steps_capacity, s->count + 1, sizeof *steps);
+    if (steps) s->steps = steps;
+    double *values = grown(s->values, &s->values_capacity, s->count + 1, sizeof *values);
+    if (values) s->values = values;
+    if (!steps || !values) return false;
+    steps[s->count] = step;
+    values[s->count++] = value;
+    return true;
+}
+
+/* The first key of an evaluation that is a measure of its task. */
+static const char *measure_key(const json_t *line)
+{
+    static const char *const others[] = {"eval_loss", "eval_sequences", "eval_tokens", "eval_labelled"};
+    const char *key;
+    const json_t *value;
+    json_object_foreach((json_t *)line, key, value)
+    {
+        bool other = strncmp(key, "eval_", 5) != 0;
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++) other = other || strcmp(key, others[i]) == 0;
+        if (!other) return key;
+    }
+    return NULL;
+}
+
+/* Of a pair, the norm is the discriminator's. */
+static bool take_line(train_log *log, const json_t *line)
+{
+    const char *keys[LOG_VALUES] = {"loss", "learning_rate", "gradient_norm", "eval_loss", measure_key(line)};
+    const double step = json_number_value(json_object_get(line, "step"));
+    if (keys[LOG_MEASURE] && !log->measure && !(log->measure = strdup(keys[LOG_MEASURE] + 5))) return false;
+    if (json_object_get(line, "gradient_norm_discriminator")) keys[LOG_NORM] = "gradient_norm_discriminator";
+    for (int k = 0; k < LOG_VALUES; k++) {
+        const json_t *value = keys[k] ? json_object_get(line, keys[k]) : NULL;
+        if (json_is_number(value) && !append(&log->series[k], step, json_number_value(value))) return false;
+    }
+    return true;
+}
+
+static deberta_status read_lines(train_log *log, FILE *file, const char *path, deberta_error *err)
+{
+    char *text = NULL;
+    size_t capacity = 0;
+    deberta_status status = DEBERTA_OK;
+    for (size_t number = 1; status == DEBERTA_OK && getline(&text, &capacity, file) >= 0; number++) {
+        json_error_t reason;
+        json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, &reason);
+        if (!json_is_object(line) || !json_is_integer(json_object_get(line, "step")))
+            status = status_fail(err, DEBERTA_E_FORMAT, "%s, line %zu: no line of a training log: %s", QUOTE(path),
+                                 number, line ? "it has no \"step\"" : reason.text);
+        else if (!take_line(log, line))
+            status = status_fail(err, DEBERTA_E_MEMORY, "no memory for %s", QUOTE(path));
+        json_decref(line);
+    }
+    free(text);
+    if (status == DEBERTA_OK && log->series[LOG_LOSS].count == 0)
+        status = status_fail(err, DEBERTA_E_FORMAT, "%s has no step", QUOTE(path));
+    return status;
+}
+
+/* ------------------------------------------------------------------------------------------------------------- files */
+
+/* "runs/sift-1/" and "runs/sift-1/log.jsonl" are sift-1; "old.jsonl" is old. */
+static char *name_of(const char *path)
+{
+    size_t length = strlen(path);
+    while (length > 1 && path[length - 1] == '/') length--;
+    if (length > 10 && strncmp(path + length - 10, "/log.jsonl", 10) == 0)
+        length -= 10;
+    else if (length > 6 && strncmp(path + length - 6, ".jsonl", 6) == 0)
+        length -= 6;
+    size_t begin = length;
+    while (begin > 0 && path[begin - 1] != '/') begin--;
+    return strndup(path + begin, length - begin);
+}
+
+deberta_status train_log_read(train_log *log, const char *path, deberta_error *err)
+{
+    struct stat about;
+    *log = (train_log){.name = name_of(path)};
+    const bool folder = stat(path, &about) == 0 && S_ISDIR(about.st_mode);
+    char *file_path = folder ? path_join(path, "log.jsonl") : strdup(path);
+    FILE *file = file_path ? fopen(file_path, "r") : NULL;
+    deberta_status status = DEBERTA_OK;
+    if (!log->name || !file_path)
+        status = status_fail(err, DEBERTA_E_MEMORY, "no memory for %s", QUOTE(path));
+    else if (!file)
+        status = status_fail(err, DEBERTA_E_FILE, "%s: %s", QUOTE(file_path), strerror(errno));
+    else
+        status = read_lines(log, file, file_path, err);
+    if (file) fclose(file);
+    free(file_path);
+    return status;
+}
+
+void train_log_free(train_log *log)
+{
+    for (int k = 0; k < LOG_VALUES; k++) {
+        free(log->series[k].steps);
+        free(log->series[k].values);
+    }
+    free(log->name);
+    free(log->measure);
+    *log = (train_log){0};
+}

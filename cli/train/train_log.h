@@ -1,0 +1,25 @@
+/* log.jsonl of training runs, read. SPDX-License-Identifier: MIT */
+#ifndef CLI_TRAIN_TRAIN_LOG_H
+#define CLI_TRAIN_TRAIN_LOG_H
+
+#include "core/base/status.h"
+
+/* What a line may have, by its key. */
+typedef enum log_value { LOG_LOSS, LOG_RATE, LOG_NORM, LOG_EVAL_LOSS, LOG_MEASURE, LOG_VALUES } log_value;
+
+typedef struct log_series {
+    double *steps, *values; /* [count], steps ascending */
+    size_t count, steps_capacity, values_capacity;
+} log_series;
+
+typedef struct train_log {
+    char *name; /* of the run: its folder, or the file without its suffix */
+    log_series series[LOG_VALUES];
+    char *measure; /* name of the first measure, "accuracy"; NULL: none */
+} train_log;
+
+/* Of a run's folder or of the file itself. DEBERTA_E_FORMAT: a line that is none of a log, with its number; no step. */
+deberta_status train_log_read(train_log *log, const char *path, deberta_error *err);
+void train_log_free(train_log *log);
+
+#endif
