@@ -2,7 +2,6 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/figures/figure_style.h"
@@ -141,9 +140,8 @@ static deberta_status draw(plot_job *job, deberta_error *err)
 {
     const common_options *options = &job->o->common;
     figure_style style = job->o->style;
-    char *command_line = options_command_line(options, false);
     const provenance_entry provenance[] = {{"Software", "deberta " DEBERTA_VERSION_TEXT},
-                                           {"Command", command_line ? command_line : ""}};
+                                           {"Command", options_command_line(options, false)}};
     style.provenance = provenance;
     style.provenance_count = sizeof provenance / sizeof *provenance;
     group_runs(job);
@@ -152,10 +150,7 @@ static deberta_status draw(plot_job *job, deberta_error *err)
     add_panel(job, LOG_MEASURE, measure_name(job), measure_name(job));
     add_panel(job, LOG_RATE, "learning rate", "rate");
     add_panel(job, LOG_NORM, "norm of the gradients", "norm");
-    const deberta_status status =
-        chart_columns_draw(&job->chart, &style, options->outs.items, options->outs.count, err);
-    free(command_line);
-    return status;
+    return chart_columns_draw(&job->chart, &style, options->outs.items, options->outs.count, err);
 }
 
 static int run(const common_options *options)

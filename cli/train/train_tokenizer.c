@@ -97,7 +97,6 @@ const command train_tokenizer = {
     .options = table,
     .size = sizeof(tokenizer_options),
     .defaults = &(const tokenizer_options){.pieces = 8000, .layers = 6, .hidden = 256, .heads = 4},
-    .example = "  deberta train tokenizer --text corpus.txt --pieces 6000 --out new\n"
-               "  deberta train mlm --config new --text corpus.txt --steps 1000 --out trained\n",
+    .example = "  deberta train tokenizer --text corpus.txt --pieces 6000 --out new\n",
     .run = run,
 };

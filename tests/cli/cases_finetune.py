@@ -295,9 +295,9 @@ def test_plot(bench):
             texts[name] = file.read()
     for title in ("held-out loss", "accuracy", "learning rate", "norm of the gradients", "run-0"):
         contains(texts["one"], title)
-    contains(texts["three"], "run-0", "run-1", "run-2")
-    contains(texts["band"], "run (3)")
-    assert "run-1" not in texts["band"] and len(set(texts.values())) == 3
+    contains(texts["three"], ">run-0<", ">run-1<", ">run-2<")  # the file says the command line as well
+    contains(texts["band"], ">run (3)<")
+    assert ">run-1<" not in texts["band"] and len(set(texts.values())) == 3
     bench.fine("train", "plot", "run-0", "-o", "a.png", "-o", "a.pdf")
     contains(bench.run("train", "plot", bench.write("bad.jsonl", '{"step": 1, "loss": 2}\n{"loss": 1}\n'), "-o", "x.svg").err, "bad.jsonl, line 2", '"step"')
     contains(bench.run("train", "plot", bench.write("empty.jsonl", ""), "-o", "x.svg").err, "has no step")
