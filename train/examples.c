@@ -134,7 +134,7 @@ static void fill_sequence(const filling *f, size_t origin, size_t place)
     if (b->ends_of_answer) b->ends_of_answer[place] = s->labels[number].end;
 }
 
-static void fill(const filling *f, const batch_order *order, size_t shards)
+static deberta_status fill(const filling *f, const batch_order *order, size_t shards, deberta_error *err)
 {
     const size_t group = f->set->choices;
     step_batch *b = f->batch;
@@ -144,12 +144,13 @@ static void fill(const filling *f, const batch_order *order, size_t shards)
         f->lengths[i] = f->set->starts[f->numbers[i] + 1] - f->set->starts[f->numbers[i]];
     }
     for (size_t q = 0; q < b->questions; q++) b->question_labels[q] = f->set->labels[f->numbers[q * group]].label;
-    step_batch_deal(f->lengths, b->sequences, shards, f->shard_of);
+    DEBERTA_TRY(step_batch_deal(f->lengths, b->sequences, shards, f->shard_of, err));
     for (size_t shard = 0; shard < shards; shard++) {
         for (size_t i = 0; i < b->sequences; i++)
             if (f->shard_of[i] == shard) fill_sequence(f, i, place++);
         b->shard_bounds[shard + 1] = place;
     }
+    return DEBERTA_OK;
 }
 
 static deberta_status read_step(void *context, size_t step, size_t shards, size_t width, step_batch *batch,
@@ -166,14 +167,13 @@ static deberta_status read_step(void *context, size_t step, size_t shards, size_
                           .questions = order->count,
                           .epoch = batch_order_epoch(order)};
     filling f = {.set = b->set, .batch = batch};
-    const bool fits = allocate(&f, shards);
-    if (fits) fill(&f, order, shards);
+    const deberta_status status = allocate(&f, shards) ? fill(&f, order, shards, err)
+                                                       : status_fail(err, DEBERTA_E_MEMORY, "no memory for a batch");
     free(f.numbers);
     free(f.lengths);
     free(f.shard_of);
-    if (fits) return DEBERTA_OK;
-    step_batch_free(batch);
-    DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for a batch");
+    if (status != DEBERTA_OK) step_batch_free(batch);
+    return status;
 }
 
 batch_source example_batches_source(example_batches *b) { return (batch_source){.context = b, .read = read_step}; }
