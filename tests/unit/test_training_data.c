@@ -289,20 +289,20 @@ static void test_dropout(void **state)
     }
 }
 
-/* Against the inverse of the normal distribution in Python's statistics. */
+/* Against the inverse of the normal distribution in Python's statistics; beyond 4 it is 4. */
 static void test_normal_numbers(void **state)
 {
     static const struct {
         uint32_t word;
         double expected;
-    } known[] = {{0, -6.337957754553789},
-                 {1, -6.166429517819749},
+    } known[] = {{0, -4},
+                 {1, -4},
                  {1u << 20, -3.4871039765916896},
                  {0x10000000u, -1.5341205434059566},
                  {0x12345678u, -1.4675657314922321},
                  {0x7fffffffu, -2.9180993729166234e-10},
                  {0xdeadbeefu, 1.1256287403742193},
-                 {0xffffffffu, 6.337957754553789}};
+                 {0xffffffffu, 4}};
     (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         assert_true(fabs(counter_normal(known[i].word) - known[i].expected) <= 1e-13 * fabs(known[i].expected));
