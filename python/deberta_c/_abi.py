@@ -29,7 +29,7 @@ class Failure(c.Structure):
 
 
 ModelOptions = _struct("ModelOptions", ("struct_size", SIZE), ("reference", c.c_int), ("threads", SIZE), ("memory_limit_bytes", SIZE),
-                       ("layers", SIZE), ("describe_only", c.c_int))
+                       ("layers", SIZE), ("describe_only", c.c_int), ("precision", c.c_int))
 Tensor = _struct("Tensor", ("name", c.c_char_p), ("values", POINTER), ("dtype", c.c_int), ("rank", SIZE), ("shape", c.POINTER(SIZE)),
                  ("strides", c.POINTER(SIZE)))
 Info = _struct("Info", ("name", c.c_char_p), ("version", c.c_int), *((n, SIZE) for n in (
@@ -37,7 +37,8 @@ Info = _struct("Info", ("name", c.c_char_p), ("version", c.c_int), *((n, SIZE) f
     "max_relative_positions", "position_buckets", "relative_rows")), ("has_c2p", c.c_int), ("has_p2c", c.c_int),
     ("position_biased_input", c.c_int), ("has_position_table", c.c_int), ("token_types", SIZE), ("convolution_width", SIZE),
     ("tasks_present", c.c_uint), ("sequence_labels", SIZE), ("token_labels", SIZE), ("parameters", SIZE), ("memory_bytes", SIZE),
-    ("packed", c.c_int))
+    ("packed", c.c_int), ("precision", c.c_int))
+PRECISIONS = ("float32", "int16", "int8")
 Ablation = _struct("Ablation", ("term", c.c_int), ("layer", SIZE), ("head", SIZE), ("kind", c.c_int))
 SessionOptions = _struct("SessionOptions", ("struct_size", SIZE), ("isa", c.c_int), ("max_tokens", SIZE), ("threads", SIZE),
                          ("features", c.c_uint), ("memory_limit_bytes", SIZE), ("pin_threads", c.c_int),

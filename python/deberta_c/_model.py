@@ -35,17 +35,21 @@ class Model:
 
     path: folder with config.json, weights and tokenizer. isa: "avx512", "avx2", "neon" or "scalar"; None the best here. threads: None
     OMP_NUM_THREADS, else the physical cores. reference: "microsoft" or "hf", how distances beyond the table are clamped. layers: only
-    the first ones. memory_limit: bytes that the weights may take.
+    the first ones. memory_limit: bytes that the weights may take. precision: "float32", or "int16" and "int8" for linear layers of
+    integers (docs/precision.md).
 
     One call at a time; `share()` makes a model of the same weights for another thread. Errors are `deberta_c.Error`, one sentence each.
     """
 
     def __init__(self, path: "str | os.PathLike[str]", isa: Optional[str] = None, threads: Optional[int] = None, *,
-                 reference: str = "microsoft", layers: Optional[int] = None, memory_limit: Optional[int] = None) -> None:
+                 reference: str = "microsoft", layers: Optional[int] = None, memory_limit: Optional[int] = None,
+                 precision: str = "float32") -> None:
         if reference not in ("microsoft", "hf"):
             raise ArgumentError(f"reference: expected microsoft or hf, found '{reference}'")
+        if precision not in abi.PRECISIONS:
+            raise ArgumentError(f"precision: expected one of {', '.join(abi.PRECISIONS)}; found '{precision}'")
         options = abi.sized(abi.ModelOptions, reference=int(reference == "hf"), threads=int(threads or 0), layers=int(layers or 0),
-                            memory_limit_bytes=int(memory_limit or 0))
+                            memory_limit_bytes=int(memory_limit or 0), precision=abi.PRECISIONS.index(precision))
         weights = abi.Owned("model_free")
         self.path = os.fspath(path)
         abi.call("model_open", weights.handle, os.fsencode(self.path), options)
@@ -90,7 +94,7 @@ class Model:
         with self._session.working():
             info = abi.ask("model_describe", self._weights.handle).contents
             found = {name: getattr(info, name) for name, _ in info._fields_ if name != "tasks_present"}
-            found["name"] = found["name"].decode()
+            found["name"], found["precision"] = found["name"].decode(), abi.PRECISIONS[found["precision"]]
             return {**found, "tasks": [name for bit, name in enumerate(abi.TASKS) if info.tasks_present >> bit & 1]}
 
     @property

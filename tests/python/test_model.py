@@ -55,6 +55,22 @@ def test_bits_of_program(demo, tmp_path):
                 assert np.array_equal(one, stored[name][(k, *inside)]), name
 
 
+@pytest.mark.parametrize("precision", ["int16", "int8"])
+def test_precision(precision, demo, tmp_path):
+    """Low precision is the program's, bit for bit, and near float32."""
+    path = tmp_path / "states.safetensors"
+    subprocess.run([deberta_c._program.PROGRAM, "encode", DEMO, "--text", TEXTS[0], "--precision", precision, "-o", path], check=True)
+    with deberta_c.Model(DEMO, precision=precision) as model:
+        found = model.encode(TEXTS[0])["hidden_states.5"]
+        assert model.info["precision"] == precision
+    assert np.array_equal(found[0], read_safetensors(path)["hidden_states.5"][0])
+    exact = demo.encode(TEXTS[0])["hidden_states.5"]
+    error = np.linalg.norm(found - exact) / np.linalg.norm(exact)
+    assert 0 < error < {"int16": 5e-4, "int8": 5e-2}[precision]
+    with pytest.raises(deberta_c.Error, match="expected one of float32, int16, int8; found 'int4'"):
+        deberta_c.Model(DEMO, precision="int4")
+
+
 def test_batches_are_the_same_bits(demo):
     one_by_one = [demo.encode(text)["hidden_states.5"][0] for text in TEXTS]
     for tokens in (1, 9, 2048):
