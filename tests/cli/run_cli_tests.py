@@ -21,6 +21,7 @@ import multiprocessing
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -226,6 +227,8 @@ def parse_arguments():
 
 
 def main():
+    # A shell ignores it for what it runs in the background, and so would every program that is tested.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     global SETTINGS, TESTS
     settings, begin, counts = parse_arguments(), time.monotonic(), {"passed": 0, "failed": 0, "skipped": 0}
     with tempfile.TemporaryDirectory(prefix="deberta-cli-shared-") as settings.shared:
