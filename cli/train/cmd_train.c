@@ -135,14 +135,14 @@ static int run_qa(const common_options *options) { return run_task(options, DEBE
         .name = word_, .summary = summary_, .arguments = "MODEL", .max_arguments = 1, .options = table_,               \
         .size = sizeof(train_options), .defaults = &train_defaults, .example = example_, .run = run_                   \
     }
-#define BATCH_EXAMPLE(word_) "  deberta " word_ " deberta-v3-small --dropout 0 --batch batch.safetensors --json\n"
+#define BATCH_EXAMPLE(word_) "  deberta " word_ " deberta-v3-small --batch batch.safetensors --json\n"
 static const command train_mlm =
     TASK("train mlm", "the masked language model", train_mlm_options_table, run_mlm,
-         "  deberta train mlm deberta-v3-small --dropout 0 --text corpus.txt --steps 1000 --out trained\n");
+         "  deberta train mlm deberta-v3-small --text corpus.txt --steps 1000 --out trained\n");
 static const command train_rtd = TASK("train rtd", "a discriminator of replaced tokens", train_rtd_options_table,
                                       run_rtd, BATCH_EXAMPLE("train rtd"));
 #define DATA_EXAMPLE(word_, more_)                                                                                     \
-    "  deberta " word_ " deberta-v3-small --dropout 0 " more_ " --eval held-out --steps 500 --out trained\n"
+    "  deberta " word_ " deberta-v3-small " more_ " --eval held-out --steps 500 --out trained\n"
 static const command finetune_sequence =
     TASK("finetune sequence", "classes, or one value, of texts", finetune_named_options_table, run_sequence,
          DATA_EXAMPLE("finetune sequence", "--data train.tsv --new-head --sift 4"));
