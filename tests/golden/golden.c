@@ -81,11 +81,18 @@ static void run_precision(const settings *s, const golden_case *item, const char
     deberta_model_free(&model);
 }
 
-/* Low precision has bits that are frozen, and no mutations: those are found in float32. */
+/* Under an emulator, which takes minutes for what takes a second, low precision is a sample of the cases. */
+static bool has_low_precision(const settings *s, const char *name)
+{
+    enum { EVERY = 4 };
+    if (s->bits == BITS_IGNORED) return false; /* mutations are found in float32 */
+    return !getenv("DEBERTA_TEST_QUICK") || strtoul(name, NULL, 10) % EVERY == 1;
+}
+
 static void run_variant(const settings *s, const golden_case *item, const char *prefix, deberta_reference reference,
                         bool is_pytorchs, tally *sum)
 {
-    const int last = s->bits == BITS_IGNORED ? DEBERTA_PRECISION_FLOAT32 : DEBERTA_PRECISION_COUNT - 1;
+    const int last = has_low_precision(s, item->name) ? DEBERTA_PRECISION_COUNT - 1 : DEBERTA_PRECISION_FLOAT32;
     for (int precision = 0; precision <= last; precision++) {
         const deberta_model_options options = {
             .struct_size = sizeof options, .reference = reference, .precision = (deberta_precision)precision};
@@ -176,6 +183,7 @@ static void judge_unseen_bits(const settings *s, tally *sum)
     for (size_t i = 0; s->bits == BITS_COMPARED && !s->only && i < s->frozen->count; i++) {
         const bits_line *line = &s->frozen->lines[i];
         if (line->seen || strcmp(line->name, GOLDEN_LARGE_CASE) == 0) continue;
+        if (strncmp(line->quantity, "int", 3) == 0 && !has_low_precision(s, line->name)) continue;
         char text[96];
         snprintf(text, sizeof text, "nothing gives the %s of its line in bits.tsv", line->quantity);
         fail_case(sum, s, line->name, text);
