@@ -60,7 +60,7 @@ TABLE = [
     ("option-flag-with-value", ["info", "--json=1"], 2, ["--json", "takes no value"]),
     ("option-letter-flag-with-value", ["info", "-q3"], 2, ["-q", "takes no value", "3"]),
     ("argument-unexpected", ["info", "a", "b"], 2, ["unexpected argument 'b'"]),
-    ("argument-is-a-text", ["attention", TINY, "a new store", "-o", "x.svg"], 2, ["unexpected argument 'a new store'; a text is given with --text"]),
+    ("attention-argument-is-a-text", ["attention", TINY, "a new store", "-o", "x.svg"], 2, ["unexpected argument 'a new store'; a text is given with --text"]),
     ("isa-unknown", ["info", "--isa", "foo"], 2, ["--isa", "foo", "scalar", "avx2"]),
     ("isa-not-here", ["info", "--isa", "{OTHER_ISA}"], 2, ["--isa", "{OTHER_ISA}", "cannot run here"]),
     ("isa-takes-dash", ["info", "--isa", "-q"], 2, ["--isa", "'-q'"]),
