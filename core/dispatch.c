@@ -76,6 +76,9 @@ deberta_status kernels_select(kernels *table, deberta_isa isa, deberta_error *er
 #if HAVE_AVX2
     if (isa == DEBERTA_ISA_AVX2 || isa == DEBERTA_ISA_AVX512) kernels_init_avx2(table);
 #endif
+#if HAVE_AVXVNNI
+    if (isa == DEBERTA_ISA_AVX2 && (cpu_features() & CPU_AVXVNNI)) kernels_init_avxvnni(table);
+#endif
 #if HAVE_AVX512
     if (isa == DEBERTA_ISA_AVX512) kernels_init_avx512(table);
 #endif

@@ -233,8 +233,10 @@ def has_flag(flag):
 
 
 # What /proc/cpuinfo must have for a tier to be required of this machine (core/base/cpu.c).
-TIER_FLAGS = {"scalar": [], "scalar_fma": ["fma"], "avx2": ["avx2", "fma", "f16c"],
-              "avx512": ["avx512f", "avx512bw", "avx512dq", "avx512vl", "fma", "f16c"]}
+AVX2 = ["avx2", "fma", "f16c"]
+AVX512 = ["avx512f", "avx512bw", "avx512dq", "avx512vl", *AVX2]
+TIER_FLAGS = {"scalar": [], "scalar_fma": ["fma"], "avx2": AVX2, "avxvnni": [*AVX2, "avx_vnni"], "avxvnni_stand_in": AVX2,
+              "avx512": AVX512, "avx512vnni": [*AVX512, "avx512_vnni"]}
 
 
 def native_tiers():

@@ -30,21 +30,30 @@ enum {
 };
 
 #if ARCH_X86
-/* What CPUID alone says, by register b or c of a leaf. */
-static bool claims_in_b(unsigned leaf, unsigned bit)
-{
+enum { LEAF_FEATURES = 1, LEAF_MORE_FEATURES = 7, MORE_A_AVXVNNI = 1 << 4 /* of subleaf 1 */ };
+
+typedef struct cpuid_words {
     unsigned a, b, c, d;
-    return __get_cpuid_count(leaf, 0, &a, &b, &c, &d) && (b & bit);
+} cpuid_words;
+
+/* What CPUID alone says; zeros for a leaf that is not there. */
+static cpuid_words cpuid_of(unsigned leaf, unsigned subleaf)
+{
+    cpuid_words w = {0};
+    if (!__get_cpuid_count(leaf, subleaf, &w.a, &w.b, &w.c, &w.d)) w = (cpuid_words){0};
+    return w;
 }
 
-static bool claims_in_c(unsigned leaf, unsigned bit)
+/* Subleaf 1 of leaf 7: subleaf 0 says whether there is one. */
+static cpuid_words newer_features(void)
 {
-    unsigned a, b, c, d;
-    return __get_cpuid(leaf, &a, &b, &c, &d) && (c & bit);
+    const cpuid_words none = {0};
+    return cpuid_of(LEAF_MORE_FEATURES, 0).a >= 1 ? cpuid_of(LEAF_MORE_FEATURES, 1) : none;
 }
 
 unsigned cpu_features(void)
 {
+    const cpuid_words basic = cpuid_of(LEAF_FEATURES, 0), more = cpuid_of(LEAF_MORE_FEATURES, 0);
     unsigned found = 0;
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx2")) found |= CPU_HAS_AVX2;
@@ -52,21 +61,22 @@ unsigned cpu_features(void)
     const bool avx = __builtin_cpu_supports("avx");
     if (avx && __builtin_cpu_supports("fma")) found |= CPU_HAS_FMA;
     /* F16C has no name in clang's __builtin_cpu_supports; its registers are AVX's. */
-    if (avx && claims_in_c(1, bit_F16C)) found |= CPU_HAS_F16C;
+    if (avx && (basic.c & bit_F16C)) found |= CPU_HAS_F16C;
     if (__builtin_cpu_supports("avx512f")) found |= CPU_HAS_AVX512F;
     if (__builtin_cpu_supports("avx512bw")) found |= CPU_HAS_AVX512BW;
     if (__builtin_cpu_supports("avx512dq")) found |= CPU_HAS_AVX512DQ;
     if (__builtin_cpu_supports("avx512vl")) found |= CPU_HAS_AVX512VL;
 
-    if (!avx && claims_in_c(1, bit_AVX)) found |= CPU_NO_AVX_STATE;
-    if (!(found & CPU_HAS_AVX512F) && claims_in_b(7, bit_AVX512F)) found |= CPU_NO_AVX512_STATE;
+    if (!avx && (basic.c & bit_AVX)) found |= CPU_NO_AVX_STATE;
+    if (!(found & CPU_HAS_AVX512F) && (more.b & bit_AVX512F)) found |= CPU_NO_AVX512_STATE;
 
     /* SHA is none of those names either; its registers are those of every x86-64 program. */
-    if (__builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.1") && claims_in_b(7, bit_SHA))
-        found |= CPU_SHA256;
+    if (__builtin_cpu_supports("ssse3") && __builtin_cpu_supports("sse4.1") && (more.b & bit_SHA)) found |= CPU_SHA256;
     if (found & CPU_HAS_FMA) found |= CPU_FMA;
     if ((found & AVX2_PARTS) == AVX2_PARTS) found |= CPU_AVX2;
     if ((found & AVX512_PARTS) == AVX512_PARTS) found |= CPU_AVX512;
+    /* A name that not every compiler's run-time knows; its registers are AVX's. */
+    if ((found & CPU_AVX2) && (newer_features().a & MORE_A_AVXVNNI)) found |= CPU_AVXVNNI;
     if ((found & CPU_AVX512) && __builtin_cpu_supports("avx512vnni")) found |= CPU_AVX512VNNI;
     return found;
 }

@@ -13,7 +13,8 @@ enum {
     CPU_AVX512 = 4, /* F, BW, DQ, VL */
     CPU_NEON = 8,
     CPU_SHA256 = 16,     /* no tier: instructions for SHA-256 */
-    CPU_AVX512VNNI = 32, /* a part of the avx512 tier: integer products */
+    CPU_AVXVNNI = 32,    /* integer products: a part of the avx2 tier */
+    CPU_AVX512VNNI = 64, /* a part of the avx512 tier */
 
     CPU_HAS_AVX2 = 1 << 8,
     CPU_HAS_FMA = 1 << 9,

@@ -10,45 +10,51 @@
 
 /* ------------------------------------------------------------------------------------------------------------ tiers */
 
-static const char *const tier_names[TIER_COUNT] = {"scalar", "scalar_fma", "avx2", "avx512", "avx512vnni", "neon"};
+/* What was compiled in (HAVE_AVX2 and its like are 0 or 1), else NULL. */
+#define BUILT(have, init)  BUILT_(have, init)
+#define BUILT_(have, init) BUILT_##have(init)
+#define BUILT_0(init)      NULL
+#define BUILT_1(init)      init
 
-const char *tier_name(tier_id tier) { return tier_names[tier]; }
+/* A tier of the library, a part that only some processors of a tier have, or the stand-in of such a part. */
+static const struct {
+    const char *name;
+    tier_id below; /* whose kernels it overrides; scalar has none */
+    deberta_isa isa;
+    void (*init)(kernels *table);
+    unsigned needs; /* beyond the tier, or 0 */
+    const char *lacking;
+} tiers[TIER_COUNT] = {
+    [TIER_SCALAR] = {"scalar", TIER_SCALAR, DEBERTA_ISA_SCALAR, kernels_init_scalar, 0, NULL},
+    [TIER_SCALAR_FMA] = {"scalar_fma", TIER_SCALAR, DEBERTA_ISA_SCALAR, kernels_init_scalar_fma, CPU_FMA, "fma"},
+    [TIER_AVX2] = {"avx2", TIER_SCALAR_FMA, DEBERTA_ISA_AVX2, BUILT(HAVE_AVX2, kernels_init_avx2), 0, NULL},
+    [TIER_AVXVNNI] = {"avxvnni", TIER_AVX2, DEBERTA_ISA_AVX2, BUILT(HAVE_AVXVNNI, kernels_init_avxvnni), CPU_AVXVNNI,
+                      "avx_vnni"},
+    [TIER_AVXVNNI_STAND_IN] = {"avxvnni_stand_in", TIER_AVX2, DEBERTA_ISA_AVX2,
+                               BUILT(HAVE_AVX2, kernels_init_avxvnni_stand_in), 0, NULL},
+    [TIER_AVX512] = {"avx512", TIER_AVX2, DEBERTA_ISA_AVX512, BUILT(HAVE_AVX512, kernels_init_avx512), 0, NULL},
+    [TIER_AVX512VNNI] = {"avx512vnni", TIER_AVX512, DEBERTA_ISA_AVX512, BUILT(HAVE_AVX512VNNI, kernels_init_avx512vnni),
+                         CPU_AVX512VNNI, "avx512_vnni"},
+    [TIER_NEON] = {"neon", TIER_SCALAR_FMA, DEBERTA_ISA_NEON, BUILT(HAVE_NEON, kernels_init_neon), 0, NULL},
+};
+
+const char *tier_name(tier_id tier) { return tiers[tier].name; }
 
 const char *tier_missing(tier_id tier)
 {
+    static char lacking[64];
     const unsigned features = cpu_features();
-    switch (tier) {
-    case TIER_SCALAR: return NULL;
-    case TIER_SCALAR_FMA: return features & CPU_FMA ? NULL : "the processor lacks fma";
-    case TIER_AVX2: return HAVE_AVX2 ? cpu_missing(DEBERTA_ISA_AVX2, features) : "not compiled in";
-    case TIER_AVX512: return HAVE_AVX512 ? cpu_missing(DEBERTA_ISA_AVX512, features) : "not compiled in";
-    case TIER_AVX512VNNI:
-        return !HAVE_AVX512VNNI            ? "not compiled in"
-               : features & CPU_AVX512VNNI ? NULL
-                                           : "the processor lacks avx512_vnni";
-    case TIER_NEON: return HAVE_NEON ? cpu_missing(DEBERTA_ISA_NEON, features) : "not compiled in";
-    case TIER_COUNT: break;
-    }
-    return "no such tier";
+    if (!tiers[tier].init) return "not compiled in";
+    const char *missing = cpu_missing(tiers[tier].isa, features);
+    if (missing || (features & tiers[tier].needs) == tiers[tier].needs) return missing;
+    snprintf(lacking, sizeof lacking, "the processor lacks %s", tiers[tier].lacking);
+    return lacking;
 }
 
 void tier_init(tier_id tier, kernels *table)
 {
-    kernels_init_scalar(table);
-    if (tier == TIER_SCALAR) return;
-    kernels_init_scalar_fma(table);
-#if HAVE_AVX2
-    if (tier == TIER_AVX2 || tier == TIER_AVX512 || tier == TIER_AVX512VNNI) kernels_init_avx2(table);
-#endif
-#if HAVE_AVX512
-    if (tier == TIER_AVX512 || tier == TIER_AVX512VNNI) kernels_init_avx512(table);
-#endif
-#if HAVE_AVX512VNNI
-    if (tier == TIER_AVX512VNNI) kernels_init_avx512vnni(table);
-#endif
-#if HAVE_NEON
-    if (tier == TIER_NEON) kernels_init_neon(table);
-#endif
+    if (tiers[tier].below != tier) tier_init(tiers[tier].below, table);
+    if (tiers[tier].init) tiers[tier].init(table);
 }
 
 tier_id scalar_tier(void) { return tier_missing(TIER_SCALAR_FMA) ? TIER_SCALAR : TIER_SCALAR_FMA; }
@@ -56,8 +62,10 @@ tier_id scalar_tier(void) { return tier_missing(TIER_SCALAR_FMA) ? TIER_SCALAR :
 static int tier_from_name(const char *name)
 {
     for (int t = 0; t < TIER_COUNT; t++)
-        if (strcmp(name, tier_names[t]) == 0) return t;
-    fprintf(stderr, "checkasm: no tier is called '%s' (scalar, scalar_fma, avx2, avx512, avx512vnni, neon)\n", name);
+        if (strcmp(name, tiers[t].name) == 0) return t;
+    fprintf(stderr, "checkasm: no tier is called '%s'; there are", name);
+    for (int t = 0; t < TIER_COUNT; t++) fprintf(stderr, "%s %s", t ? "," : "", tiers[t].name);
+    fputs("\n", stderr);
     exit(2);
 }
 
@@ -145,7 +153,7 @@ void run_check(test_run *run, const kernel_check *check)
 
 static void print_result(const test_run *run)
 {
-    printf("%-6s %-29s %-10s %5zu cases", run->failures ? "FAILED" : "ok", run->check, run->isa, run->cases);
+    printf("%-6s %-29s %-18s %5zu cases", run->failures ? "FAILED" : "ok", run->check, run->isa, run->cases);
     const error_gauge *ulp = &run->gauges[UNIT_ULP], *eps_s = &run->gauges[UNIT_EPS_S];
     if (ulp->used) printf(", worst %.2f ULP (%.0f %% of the bound)", ulp->worst, 100 * ulp->worst_of_limit);
     if (eps_s->used) printf(", worst %.2f eps S (%.0f %%)", eps_s->worst, 100 * eps_s->worst_of_limit);
@@ -194,7 +202,7 @@ static void run_tier(test_run *run, test_tally *tally, tier_id tier, const kerne
         const slot_id slot = checks[i].slot;
         const int below = checked_below(tally, tier, slot);
         if (below >= 0) {
-            printf("ok     %-29s %-10s is %s's\n", checks[i].name, run->isa, tier_name((tier_id)below));
+            printf("ok     %-29s %-18s is %s's\n", checks[i].name, run->isa, tier_name((tier_id)below));
             tally->passed++;
             continue;
         }
@@ -216,13 +224,13 @@ static void check_coverage(const test_options *options, test_tally *tally, const
     for (int t = 0; t < TIER_COUNT; t++) {
         if ((options->require >> t & 1) && !ran[t]) {
             const char *missing = tier_missing((tier_id)t);
-            printf("FAILED --require=%s: %s\n", tier_names[t], missing ? missing : "not selected by --isa");
+            printf("FAILED --require=%s: %s\n", tiers[t].name, missing ? missing : "not selected by --isa");
             tally->failed++;
         }
         if (!ran[t] || options->kernel || options->only_case != SIZE_MAX) continue;
         for (int s = 0; s < SLOT_COUNT; s++) {
             if (tally->checked[t][s] || checked_below(tally, (tier_id)t, (slot_id)s) >= 0) continue;
-            printf("FAILED coverage: no check ran for %s of %s\n", slot_name((slot_id)s), tier_names[t]);
+            printf("FAILED coverage: no check ran for %s of %s\n", slot_name((slot_id)s), tiers[t].name);
             tally->failed++;
         }
     }
@@ -242,7 +250,7 @@ static int check_all(const test_options *options)
         const char *missing = tier_missing((tier_id)t);
         if (options->tier >= 0 && options->tier != t) continue;
         if (missing) {
-            printf("skipped %s: %s\n", tier_names[t], missing);
+            printf("skipped %s: %s\n", tiers[t].name, missing);
             tally.skipped += wanted_checks(options);
             continue;
         }
@@ -261,7 +269,7 @@ static const char usage[] =
     "usage: checkasm [options]\n"
     "Compares every kernel of every tier that this processor has with float64 and, bit for bit, with the\n"
     "scalar kernel.\n"
-    "  --isa=TIER       only this tier: scalar, scalar_fma, avx2, avx512, avx512vnni or neon\n"
+    "  --isa=TIER       only this tier (a wrong name brings the list)\n"
     "  --require=TIER   fail if this tier did not run; may be repeated\n"
     "  --kernel=NAME    only this slot, or one check of it (--list)\n"
     "  --seed=N         other random numbers (default 1)\n"

@@ -25,6 +25,8 @@ typedef enum tier_id {
     TIER_SCALAR,
     TIER_SCALAR_FMA,
     TIER_AVX2,
+    TIER_AVXVNNI,
+    TIER_AVXVNNI_STAND_IN,
     TIER_AVX512,
     TIER_AVX512VNNI,
     TIER_NEON,
@@ -36,6 +38,9 @@ const char *tier_name(tier_id tier);
 const char *tier_missing(tier_id tier);
 /* Fills the table as the library does: scalar first, then every tier up to this one. */
 void tier_init(tier_id tier, kernels *table);
+
+/* Kernels for instructions that few processors have, compiled a second time with others in the place of those. */
+void kernels_init_avxvnni_stand_in(kernels *table);
 
 typedef enum slot_id {
 #define X(name, parameters) SLOT_##name,

@@ -89,7 +89,7 @@ static void measure(const bench_case *benchmark, const kernels *const tables[TIE
         if (!tables[t]) continue;
         const bench_timing timing = summarize(samples[t], restoring);
         if (t == (int)scalar_tier()) standard = timing.least;
-        printf("%-22s %-30s %-10s %9.3f %9.3f %-10s", slot_name(benchmark->slot), benchmark->label,
+        printf("%-22s %-30s %-18s %9.3f %9.3f %-10s", slot_name(benchmark->slot), benchmark->label,
                tier_name((tier_id)t), rate(benchmark, timing.least), rate(benchmark, timing.median), benchmark->unit);
         if (standard > 0) printf(" %7.2f", standard / timing.least);
         printf("\n");
@@ -125,7 +125,7 @@ int bench(const test_options *options)
         tier_init((tier_id)t, &tables[t]);
         present[t] = &tables[t];
     }
-    printf("%-22s %-30s %-10s %9s %9s %-10s times the speed of %s\n", "kernel", "shape", "tier", "best", "median", "",
+    printf("%-22s %-30s %-18s %9s %9s %-10s times the speed of %s\n", "kernel", "shape", "tier", "best", "median", "",
            tier_name(scalar_tier()));
     for (const bench_case *one = bench_cases; one->call; one++) {
         const char *slot = slot_name(one->slot);
