@@ -5,6 +5,8 @@
 
 #include "analysis/position_probe.h"
 #include "analysis/position_shift.h"
+#include "analysis/shuffled_model.h"
+#include "command/open_model.h"
 #include "command/progress.h"
 #include "studies/studies.h"
 
@@ -13,11 +15,19 @@ enum {
     LEAST_PROBE_SEQUENCES = 20,
     SHORTEST_PHRASE = 6, /* tokens */
     LONGEST_PHRASE = 40,
-    SHOWN_AMOUNT = 1 /* of position_amounts, in tables by layer */
+    SHOWN_AMOUNT = 1, /* of position_amounts, in tables by layer */
+    MOST_SHOWN = 2 * STUDY_MOST_MODELS
 };
 
-/* Of a model; intervals by layer, those of hidden states from H[0]. */
+typedef struct positions_options {
+    study_options study;
+    bool control;
+} positions_options;
+
+/* Of a model or a control; intervals by layer, those of hidden states from H[0]. */
 typedef struct model_findings {
+    studied_model studied;
+    shuffled_model control; /* what studied.model is, of a control */
     position_shift shift;
     position_probe probe;
     bootstrap_interval *moved[POSITION_VARIANTS], *attention[POSITION_VARIANTS], *r2;
@@ -25,7 +35,8 @@ typedef struct model_findings {
 
 typedef struct positions_study {
     study study;
-    model_findings found[STUDY_MOST_MODELS];
+    model_findings found[MOST_SHOWN]; /* the models, then their controls */
+    size_t shown;
     int32_t *phrase_tokens, *windows; /* [windows][PROBE_TOKENS] */
     size_t *phrase_starts, phrases, window_count, longest_phrase;
     progress_bar bar;
@@ -70,6 +81,30 @@ static deberta_status cut_texts(positions_study *s, deberta_error *err)
     return DEBERTA_OK;
 }
 
+/* ----------------------------------------------------------------------------------------------------------- models */
+
+static deberta_status open_control(positions_study *s, size_t m, deberta_error *err)
+{
+    const common_options *options = s->study.options;
+    model_findings *control = &s->found[s->shown++];
+    deberta_model_options model_options;
+    fill_model_options(options, &model_options);
+    control->studied.name = options_text(options, "%s, shuffled", s->study.models[m].name);
+    DEBERTA_TRY(shuffled_model_open(&control->control, options->arguments[m], control->studied.name, &model_options,
+                                    options->seed, err));
+    control->studied.model = control->control.model;
+    control->studied.info = *deberta_model_describe(control->control.model);
+    return DEBERTA_OK;
+}
+
+static deberta_status gather_models(positions_study *s, deberta_error *err)
+{
+    for (size_t m = 0; m < s->study.model_count; m++) s->found[s->shown++].studied = s->study.models[m];
+    if (((const positions_options *)s->study.options)->control)
+        for (size_t m = 0; m < s->study.model_count; m++) DEBERTA_TRY(open_control(s, m, err));
+    return DEBERTA_OK;
+}
+
 /* ------------------------------------------------------------------------------------------------------ measurement */
 
 static void show_progress(void *context, size_t done)
@@ -80,7 +115,7 @@ static void show_progress(void *context, size_t done)
 
 static deberta_status encode_model(positions_study *s, size_t m, deberta_error *err)
 {
-    const studied_model *model = &s->study.models[m];
+    const studied_model *model = &s->found[m].studied;
     deberta_session *session = NULL;
     deberta_session_options options = s->study.texts.model.session_options;
     const size_t batch = position_shift_tokens(s->longest_phrase);
@@ -146,12 +181,11 @@ static bootstrap_interval *find_r2(const study *s, const position_probe *probe)
 
 static deberta_status measure(positions_study *s, deberta_error *err)
 {
-    const size_t models = s->study.model_count;
     deberta_status status = DEBERTA_OK;
-    s->bar = progress_begin(s->study.options, "sequences", models * (s->phrases + s->window_count));
-    for (size_t m = 0; status == DEBERTA_OK && m < models; m++) status = encode_model(s, m, err);
+    s->bar = progress_begin(s->study.options, "sequences", s->shown * (s->phrases + s->window_count));
+    for (size_t m = 0; status == DEBERTA_OK && m < s->shown; m++) status = encode_model(s, m, err);
     progress_end(&s->bar);
-    for (size_t m = 0; status == DEBERTA_OK && m < models; m++) {
+    for (size_t m = 0; status == DEBERTA_OK && m < s->shown; m++) {
         model_findings *found = &s->found[m];
         for (size_t v = 0; v < POSITION_VARIANTS; v++) {
             found->moved[v] = find_moved(&s->study, &found->shift, v);
@@ -166,12 +200,18 @@ static deberta_status measure(positions_study *s, deberta_error *err)
 
 static const char *const change_names[POSITION_CHANGES] = {"ids later", "before", "after"};
 
-static size_t layers_of(const positions_study *s, size_t m) { return s->study.models[m].info.layers; }
+/* Models or controls: those whose movement stands in one table. */
+typedef struct table_part {
+    const char *name, *title; /* what names and titles of tables begin with */
+    size_t first, end;        /* of found */
+} table_part;
+
+static size_t layers_of(const positions_study *s, size_t m) { return s->found[m].studied.info.layers; }
 
 static size_t most_layers(const positions_study *s)
 {
     size_t most = 0;
-    for (size_t m = 0; m < s->study.model_count; m++)
+    for (size_t m = 0; m < s->shown; m++)
         if (layers_of(s, m) > most) most = layers_of(s, m);
     return most;
 }
@@ -185,39 +225,43 @@ static void add_number(result_table *table, const bootstrap_interval *numbers, s
         cell_text(table, "-");
 }
 
-static void add_variant_titles(const positions_study *s, result_table *table, const char *first)
+static result_table *add_variant_table(positions_study *s, const table_part *part, const char *name, const char *title,
+                                       const char *first)
 {
+    const common_options *options = s->study.options;
+    result_table *table = study_add_table(&s->study, options_text(options, "%s%s", part->name, name),
+                                          options_text(options, "%s%s", part->title, title), NULL);
     result_add_column(table, COLUMN_INTEGER, NULL, "%s", first);
-    for (size_t m = 0; m < s->study.model_count; m++)
+    for (size_t m = part->first; m < part->end; m++)
         for (size_t c = 0; c < POSITION_CHANGES; c++)
-            result_add_column(table, COLUMN_TEXT, NULL, "%s: %s", s->study.models[m].name, change_names[c]);
+            result_add_column(table, COLUMN_TEXT, NULL, "%s: %s", s->found[m].studied.name, change_names[c]);
+    return table;
 }
 
 /* Hidden states have one layer more than attention: H[0]. */
-static void tabulate_by_layer(positions_study *s, const char *name, const char *title, bool attention)
+static void tabulate_by_layer(positions_study *s, const table_part *part, const char *name, const char *title,
+                              bool attention)
 {
-    result_table *table = study_add_table(&s->study, name, title, NULL);
-    add_variant_titles(s, table, "layer");
+    result_table *table = add_variant_table(s, part, name, title, "layer");
     for (size_t layer = 0; layer < most_layers(s) + !attention; layer++) {
         if (attention)
             cell_integer(table, (int64_t)layer);
         else
             cell_text(table, "H[%zu]", layer);
-        for (size_t m = 0; m < s->study.model_count; m++)
+        for (size_t m = part->first; m < part->end; m++)
             for (size_t v = SHOWN_AMOUNT; v < POSITION_VARIANTS; v += POSITION_AMOUNTS)
                 add_number(table, attention ? s->found[m].attention[v] : s->found[m].moved[v], layer,
                            layers_of(s, m) + !attention);
     }
 }
 
-static void tabulate_by_amount(positions_study *s)
+static void tabulate_by_amount(positions_study *s, const table_part *part)
 {
     result_table *table =
-        study_add_table(&s->study, "amounts", "The last layer, by how many positions or tokens", NULL);
-    add_variant_titles(s, table, "amount");
+        add_variant_table(s, part, "amounts", "The last layer, by how many positions or tokens", "amount");
     for (size_t a = 0; a < POSITION_AMOUNTS; a++) {
         cell_integer(table, (int64_t)position_amounts[a]);
-        for (size_t m = 0; m < s->study.model_count; m++)
+        for (size_t m = part->first; m < part->end; m++)
             for (size_t v = a; v < POSITION_VARIANTS; v += POSITION_AMOUNTS)
                 add_number(table, s->found[m].moved[v], layers_of(s, m), layers_of(s, m) + 1);
     }
@@ -228,24 +272,24 @@ static void tabulate_probes(positions_study *s)
     result_table *table =
         study_add_table(&s->study, "probes", "R2 of the token's position from its row, held-out windows", NULL);
     result_add_column(table, COLUMN_TEXT, NULL, "layer");
-    for (size_t m = 0; m < s->study.model_count; m++)
-        result_add_column(table, COLUMN_TEXT, NULL, "%s", s->study.models[m].name);
+    for (size_t m = 0; m < s->shown; m++) result_add_column(table, COLUMN_TEXT, NULL, "%s", s->found[m].studied.name);
     for (size_t layer = 0; layer <= most_layers(s); layer++) {
         cell_text(table, "H[%zu]", layer);
-        for (size_t m = 0; m < s->study.model_count; m++) add_number(table, s->found[m].r2, layer, layers_of(s, m) + 1);
+        for (size_t m = 0; m < s->shown; m++) add_number(table, s->found[m].r2, layer, layers_of(s, m) + 1);
     }
 }
 
-static void add_data(const study *s, size_t m, const char *what, const char *change, size_t amount,
+static void add_data(const positions_study *s, size_t m, const char *what, const char *change, size_t amount,
                      const bootstrap_interval *numbers, size_t layers)
 {
+    result_table *data = s->study.data;
     for (size_t layer = 0; layer < layers; layer++) {
-        cell_text(s->data, "%s", s->models[m].name);
-        cell_text(s->data, "%s", what);
-        study_cell_text(s->data, change);
-        cell_integer(s->data, (int64_t)amount);
-        cell_integer(s->data, (int64_t)layer);
-        study_cell_interval(s->data, &numbers[layer]);
+        cell_text(data, "%s", s->found[m].studied.name);
+        cell_text(data, "%s", what);
+        study_cell_text(data, change);
+        cell_integer(data, (int64_t)amount);
+        cell_integer(data, (int64_t)layer);
+        study_cell_interval(data, &numbers[layer]);
     }
 }
 
@@ -259,34 +303,45 @@ static void collect_data(positions_study *s)
                                             STUDY_INTERVAL_COLUMNS,
                                             {.name = NULL}};
     study_set_data(&s->study, columns);
-    for (size_t m = 0; m < s->study.model_count; m++) {
+    for (size_t m = 0; m < s->shown; m++) {
         const size_t layers = layers_of(s, m);
         for (size_t v = 0; v < POSITION_VARIANTS; v++) {
             const char *change = change_names[v / POSITION_AMOUNTS];
             const size_t amount = position_amounts[v % POSITION_AMOUNTS];
-            add_data(&s->study, m, "hidden", change, amount, s->found[m].moved[v], layers + 1);
-            add_data(&s->study, m, "attention", change, amount, s->found[m].attention[v], layers);
+            add_data(s, m, "hidden", change, amount, s->found[m].moved[v], layers + 1);
+            add_data(s, m, "attention", change, amount, s->found[m].attention[v], layers);
         }
-        add_data(&s->study, m, "probe", "", 0, s->found[m].r2, layers + 1);
+        add_data(s, m, "probe", "", 0, s->found[m].r2, layers + 1);
     }
+}
+
+static void tabulate_movement(positions_study *s, const table_part *part)
+{
+    const char *hidden = options_text(
+        s->study.options, "Movement of hidden states, %zu positions or tokens (1: as far as two tokens are apart)",
+        position_amounts[SHOWN_AMOUNT]);
+    tabulate_by_layer(s, part, "hidden", hidden, false);
+    tabulate_by_amount(s, part);
+    tabulate_by_layer(s, part, "attention",
+                      "Movement of attention inside the phrase, same amount (total variation, 0 to 1)", true);
 }
 
 static void tabulate(positions_study *s)
 {
     const common_options *options = s->study.options;
-    tabulate_by_layer(
-        s, "hidden",
-        options_text(options, "Movement of hidden states, %zu positions or tokens (1: as far as two tokens are apart)",
-                     position_amounts[SHOWN_AMOUNT]),
-        false);
-    tabulate_by_amount(s);
-    tabulate_by_layer(s, "attention", "Movement of attention inside the phrase, same amount (total variation, 0 to 1)",
-                      true);
+    const size_t models = s->study.model_count;
+    tabulate_movement(s, &(table_part){.name = "", .title = "", .end = models});
+    if (s->shown > models)
+        tabulate_movement(s, &(table_part){.name = "control_", .title = "Control: ", .first = models, .end = s->shown});
     tabulate_probes(s);
     collect_data(s);
     s->study.note = options_text(
-        options, "%zu phrases, %zu windows of %d tokens (%zu held out); 95 %% intervals over phrases and windows (%s).",
-        s->phrases, s->window_count, PROBE_TOKENS, s->found[0].probe.tested, study_resamples(&s->study));
+        options,
+        "%zu phrases, %zu windows of %d tokens (%zu held out); 95 %% intervals over phrases and windows (%s).%s",
+        s->phrases, s->window_count, PROBE_TOKENS, s->found[0].probe.tested, study_resamples(&s->study),
+        s->shown > models ? " Shuffled: the values of every matrix of the layers in another order, which says what "
+                            "depth does without what was learned."
+                          : "");
 }
 
 /* ----------------------------------------------------------------------------------------------------------- figure */
@@ -298,9 +353,9 @@ static void add_panel(positions_study *s, const char *title, const char *label, 
     chart_add_panel(chart, (chart_panel){.title = title,
                                          .x = {.label = "layer", .scale = CHART_WHOLE},
                                          .y = {.label = label, .from_zero = true}});
-    for (size_t m = 0; m < s->study.model_count; m++) {
+    for (size_t m = 0; m < s->shown; m++) {
         const bootstrap_interval *numbers = variant < POSITION_VARIANTS ? s->found[m].moved[variant] : s->found[m].r2;
-        chart_add_series(chart, (chart_series){.name = s->study.models[m].name, .kind = CHART_LINE});
+        chart_add_series(chart, (chart_series){.name = s->found[m].studied.name, .kind = CHART_LINE});
         for (size_t layer = 0; layer <= layers_of(s, m); layer++)
             study_add_point(&s->study, (double)layer, &numbers[layer]);
     }
@@ -323,6 +378,7 @@ static deberta_status work(study *base, deberta_error *err)
 {
     positions_study *s = (positions_study *)base;
     DEBERTA_TRY(cut_texts(s, err));
+    DEBERTA_TRY(gather_models(s, err));
     DEBERTA_TRY(measure(s, err));
     tabulate(s);
     fill_chart(s);
@@ -332,21 +388,24 @@ static deberta_status work(study *base, deberta_error *err)
 static void close_findings(study *base)
 {
     positions_study *s = (positions_study *)base;
-    for (size_t m = 0; m < STUDY_MOST_MODELS; m++) {
+    for (size_t m = 0; m < MOST_SHOWN; m++) {
         position_shift_free(&s->found[m].shift);
         position_probe_free(&s->found[m].probe);
+        shuffled_model_close(&s->found[m].control);
     }
 }
 
 static const option options[] = {
     STUDY_TEXTS_OPTIONS,
     ABLATE_OPTION,
+    {"control", 0, NULL, "measure each model again with the values of its layers' matrices shuffled (--seed)",
+     FLAG_AT(positions_options, control)},
     STUDY_OPTIONS,
     {.name = NULL},
 };
 
 const study_kind study_positions = {
-    STUDY_COMMAND("positions", "MODEL [OTHER]", 1, STUDY_MOST_MODELS, study_options,
+    STUDY_COMMAND("positions", "MODEL [OTHER]", 1, STUDY_MOST_MODELS, positions_options,
                   .summary = "what a shift of position moves, and where position can be read back, in two models",
                   .example =
                       "  deberta study positions models/demo models/demo-bert --file docs/studies/data/sentences.txt\n",

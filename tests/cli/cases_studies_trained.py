@@ -2,13 +2,16 @@
 
 SPDX-License-Identifier: MIT
 """
+import array
 import itertools
 import json
 import math
 import os
+import shutil
+import struct
 
 from cases_studies import rows_of, run
-from helpers import DEMO, ROOT, check, contains, equal, has_figures, near, read_tensors
+from helpers import DEMO, ROOT, Tensor, check, contains, equal, has_figures, near, read_tensors, write_tensors
 
 TWIN = os.path.join(ROOT, "models", "demo-bert")
 DATA = os.path.join(ROOT, "docs", "studies", "data")
@@ -107,6 +110,59 @@ def test_positions_absolute_positions_do(bench):
         check(all(value > 0.01 for value in later), later)
         equal((later[0], after[0]), (before[0], 0))
     assert positions(bench, "probe", None, 0, "demo-bert")[0] > 0.8
+
+
+def shuffle(values, state):
+    """Fisher and Yates from the end, drawn by splitmix64; the state after it."""
+    whole = 2 ** 64 - 1
+    for left in range(len(values), 1, -1):
+        state = (state + 0x9E3779B97F4A7C15) & whole
+        z = (state ^ state >> 30) * 0xBF58476D1CE4E5B9 & whole
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & whole
+        other = ((z ^ z >> 31) >> 32) * left >> 32
+        values[left - 1], values[other] = values[other], values[left - 1]
+    return state
+
+
+def half_tensors(path):
+    """{name: Tensor in float32} of a safetensors file of float16, and its metadata left out."""
+    with open(path, "rb") as file:
+        (length,) = struct.unpack("<Q", file.read(8))
+        header, body = json.loads(file.read(length)), file.read()
+    found = {}
+    for name, about in header.items():
+        if name != "__metadata__":
+            equal(about["dtype"], "F16")
+            begin, end = about["data_offsets"]
+            found[name] = Tensor("F32", about["shape"], array.array("f", struct.unpack(f"<{(end - begin) // 2}e", body[begin:end])))
+    return found
+
+
+def test_positions_control_is_the_model_with_shuffled_layers(bench):
+    """--control finds in a model what the study finds in a copy whose matrices of the layers were shuffled here."""
+    folder, state = bench.path("shuffled-twin"), 7
+    shutil.copytree(TWIN, folder)
+    tensors = half_tensors(os.path.join(TWIN, "model.safetensors"))
+    for name in sorted(tensors):
+        if "encoder.layer." in name and len(tensors[name].shape) == 2:
+            state = shuffle(tensors[name].values, state)
+    write_tensors(os.path.join(folder, "model.safetensors"), tensors)
+    texts = texts_of_positions()
+    control = bench.json("study", "positions", TWIN, *texts, "--control", "--seed", "7")
+    found = rows_of(control["data"])
+    expected = rows_of(result_of(bench, "positions", DEMO, TWIN, *texts)["data"])
+    expected = [row["value"] for row in expected if row["model"] == "demo-bert"]
+    equal([row["value"] for row in found if row["model"] == "demo-bert"], expected)
+    shuffled = [row["value"] for row in rows_of(bench.json("study", "positions", folder, *texts, "--seed", "7")["data"])]
+    equal([row["value"] for row in found if row["model"] == "demo-bert, shuffled"], shuffled)
+    assert shuffled != expected
+    equal(rows_of(control["control_hidden"])[0]["demo-bert, shuffled: after"], "0.000 (0.000-0.000)")
+
+
+def test_positions_control_of_nothing_learned(bench):
+    made_up = "synthetic:v3-base,layers=1,vocab=6000"
+    found = run(bench, "study", "positions", DEMO, made_up, *texts_of_positions(), "--control", code=3)
+    contains(found, made_up + ": a made-up model has learned nothing that shuffling could take away")
 
 
 def test_positions_wrong_use(bench):
