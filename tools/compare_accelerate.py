@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """deberta_c.accelerate next to PyTorch eager, torch.compile, ONNX Runtime and OpenVINO: engines take turns in one run.
 
-    tools/compare_accelerate.py --work W [--models v3-base,v3-small] [--threads 2] [--rounds 9]
+    tools/compare_accelerate.py --work W [--models v3-base,v3-small] [--batches one,documents] [--threads 2] [--rounds 9] [--seconds 150]
+    tools/compare_accelerate.py --work W --prepare        only writes the models and the graphs of ONNX
 
 Each engine is a process of its own that keeps its model and waits between its turns; in every round each encodes the same batch once,
-after a warm-up. Batches: one text of 40 tokens, and 16 texts of the lengths of documents (bench/shapes/document_lengths.txt), which the
+after a warm-up. Rounds end at --rounds, or behind the third when --seconds are over. Weights are random, of the published shapes with
+1,000 words (a row of the word table is copied for a token: the number of rows costs no time). Batches: one text of 40 tokens, and 16 texts of the lengths of documents (bench/shapes/document_lengths.txt), which the
 others compute padded. OpenVINO and torch.compile are given the very shape. The program (`deberta bench --mix`) encodes the same lengths
 in the same rounds (not with --processor-time). Prints medians, and each engine's ratio to ours, round by round. All outputs are compared with PyTorch's.
 
@@ -59,7 +61,6 @@ def worker(engine, folder, graph, threads, lengths, processor):
         print(float(np.abs(found - expected)[mask.astype(bool)].max()), flush=True)
     else:
         print(0.0, flush=True)
-    encode(ids, mask)
     for _ in sys.stdin:
         clock = time.process_time if processor else time.perf_counter
         begin = clock()
@@ -74,12 +75,18 @@ def program_seconds(folder, threads, lengths):
     return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)["results"][0]["median_s"]
 
 
-def measure(name, work, threads, lengths, rounds, processor):
+def prepared(name, work):
     folder, graph = work / name, work / f"{name}.onnx"
     if not folder.exists():
         write_model(name, str(folder))
     if not graph.exists():
         write_graph(str(folder), str(graph), "float32", traced_length(name, 128))
+    return folder, graph
+
+
+def measure(name, lengths, options):
+    threads, processor = options.threads, options.processor_time
+    folder, graph = prepared(name, options.work)
     engines = ["accelerate", *OTHERS]
     command = [sys.executable, __file__, "--worker"]
     running = {e: subprocess.Popen([*command, json.dumps([e, str(folder), str(graph), threads, lengths, processor])], stdin=subprocess.PIPE,
@@ -88,7 +95,10 @@ def measure(name, work, threads, lengths, rounds, processor):
         difference = float(running["accelerate"].stdout.readline())
         alive = [e for e in engines if e == "accelerate" or running[e].stdout.readline()]
         times = {e: [] for e in (alive if processor else [*alive, "program"])}
-        for _ in range(rounds):
+        begin = time.monotonic()
+        for done in range(options.rounds):
+            if done >= 3 and time.monotonic() - begin > options.seconds:
+                break
             for e in alive:
                 running[e].stdin.write("go\n")
                 running[e].stdin.flush()
@@ -103,7 +113,9 @@ def measure(name, work, threads, lengths, rounds, processor):
     for e, found in times.items():
         ratio = statistics.median(b / a for a, b in zip(times["accelerate"], found))
         print(f"| {name} | {what} | {e} | {1e3 * statistics.median(found):.1f} ms | {ratio:.2f} |", flush=True)
-    print(f"  largest difference of accelerate from PyTorch: {difference:.1e}", flush=True)
+    dead = [e for e in engines if e not in times]
+    print(f"  {len(times['accelerate'])} rounds; largest difference of accelerate from PyTorch: {difference:.1e}"
+          + (f"; ended by themselves: {', '.join(dead)}" if dead else ""), flush=True)
 
 
 def main():
@@ -112,15 +124,24 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--work", type=Path, required=True)
     parser.add_argument("--models", default="v3-base,v3-small")
+    parser.add_argument("--batches", default="one,documents")
+    parser.add_argument("--prepare", action="store_true")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--seconds", type=float, default=150)
     parser.add_argument("--processor-time", action="store_true", help="of each process, instead of the clock: for a machine that others use")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
+    names = options.models.split(",")
+    if options.prepare:
+        for name in names:
+            prepared(name, options.work)
+        return
     print("| shapes | batch | engine | median | time over ours |\n|---|---|---|--:|--:|")
-    for name in options.models.split(","):
-        for lengths in ([40], lengths_of_documents(16)):
-            measure(name, options.work, options.threads, lengths, options.rounds, options.processor_time)
+    lengths = {"one": [40], "documents": lengths_of_documents(16)}
+    for name in names:
+        for batch in options.batches.split(","):
+            measure(name, lengths[batch], options)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import subprocess
 import sys
 import time
 import zlib
+from decimal import ROUND_HALF_DOWN, ROUND_HALF_UP, Decimal
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -53,8 +54,9 @@ def numbers(text):
 
 
 def rounded(found):
-    """Every number with all its digits and with fewer, as a page may state it."""
-    return {f"{float(n):.{digits}f}" for n in found for digits in range(len(n.partition(".")[2]) + 1)}
+    """Every number with all its digits and with fewer, as a page may state it. 3.6805, which is rounded itself, may be 3.680 or 3.681."""
+    return {str(Decimal(n).quantize(Decimal(1).scaleb(-digits), way)) for n in found for digits in range(len(n.partition(".")[2]) + 1)
+            for way in (ROUND_HALF_UP, ROUND_HALF_DOWN)}
 
 
 def pixels(path):

@@ -328,10 +328,14 @@ def clang():
         lint("build-clang", "--objects")
 
 
+def build_sanitized(targets=()):
+    return build_in("build-sanitize", "-Db_sanitize=address,undefined", "-Db_lundef=false", "--buildtype=debugoptimized",
+                    "-Db_ndebug=false", "--native-file=tools/clang.ini", targets=targets)
+
+
 def sanitizers():
     say("address and undefined-behaviour sanitizers, clang")
-    if build_in("build-sanitize", "-Db_sanitize=address,undefined", "-Db_lundef=false", "--buildtype=debugoptimized",
-                "-Db_ndebug=false", "--native-file=tools/clang.ini"):
+    if build_sanitized():
         meson_tests("tests", "build-sanitize", ["--setup", "quick"], SANITIZER_OPTIONS)
 
 
@@ -355,7 +359,7 @@ def python_package():
     say("the Python package, installed from its wheel")
     run("tests/python", [sys.executable, "tests/python/run.py"], timeout=3000, of_tiers=False)
     sanitized = "build-sanitize/libdeberta.so"
-    if os.path.exists(sanitized) and os.path.exists("build-python/wheels"):
+    if shutil.which("clang") and os.path.exists("build-python/wheels") and build_sanitized(targets=["deberta:shared_library"]):
         run("with the address sanitizer", [sys.executable, "tests/python/run.py", "--sanitized", sanitized], timeout=3000, of_tiers=False)
 
 

@@ -7,12 +7,12 @@
 
 SPDX-License-Identifier: MIT
 """
-from ._abi import ask as _ask
+from ._abi import library as _library
 from ._errors import (ArgumentError, Error, FileError, FormatError, OutOfMemoryError, SystemRefusedError, UnsupportedError)
 from ._model import Model, Tokens
 from ._program import Figure, attention_figure, bench
 from .accelerate import accelerate, restore
 
-__version__: str = _ask("version").decode()
+__version__: str = _library.version().decode()
 __all__ = ["Model", "Tokens", "Figure", "accelerate", "restore", "attention_figure", "bench", "Error", "ArgumentError", "FileError",
            "FormatError", "OutOfMemoryError", "SystemRefusedError", "UnsupportedError"]

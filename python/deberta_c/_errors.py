@@ -1,4 +1,7 @@
 """What the library refuses, each with its sentence. SPDX-License-Identifier: MIT"""
+from __future__ import annotations
+
+from typing import Any, Optional
 
 
 class Error(Exception):
@@ -30,3 +33,10 @@ class SystemRefusedError(Error, OSError):
 
 
 ERRORS = {-1: ArgumentError, -2: FileError, -3: FormatError, -4: UnsupportedError, -5: OutOfMemoryError, -6: SystemRefusedError}
+
+
+def one_of(what: str, value: Any, *names: Optional[str]) -> None:
+    """Refuses another value of an option."""
+    if value not in names:
+        *others, last = map(repr, names)
+        raise ArgumentError(f"{what}: expected {', '.join(others)} or {last}, found {value!r}")

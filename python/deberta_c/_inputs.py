@@ -12,7 +12,10 @@ INT32, SIZE = np.dtype(np.int32), np.dtype(np.uintp)
 
 def integers(values: Any, what: str, kind: np.dtype = INT32) -> np.ndarray:
     """One row of integers, as it is where it is contiguous and of that type already."""
-    row = np.asarray(values)
+    try:
+        row = np.asarray(values)
+    except ValueError:
+        raise ArgumentError(f"{what} are rows within a row, expected one row of integers for each text") from None
     if row.dtype == kind and row.ndim == 1 and row.flags.c_contiguous:
         return row
     if row.ndim != 1:
@@ -99,6 +102,8 @@ def batch_of_ids(ids: Any, token_types: Any = None, mask: Any = None) -> Tuple[B
     """The batch, and whether it is one row that was given by itself."""
     if isinstance(ids, Mapping):
         ids, token_types, mask = ids["input_ids"], ids.get("token_type_ids", token_types), ids.get("attention_mask", mask)
+    if not hasattr(ids, "__len__"):
+        raise ArgumentError(f"expected texts or ids, found {type(ids).__name__}")
     single = getattr(ids, "ndim", None) == 1 and np.asarray(ids).dtype != object
     if not hasattr(ids, "ndim"):
         single = len(ids) > 0 and not hasattr(ids[0], "__len__") and not getattr(ids[0], "ndim", 0)

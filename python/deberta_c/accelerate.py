@@ -12,12 +12,16 @@ from typing import Any, Dict, Iterator, List, Optional, Tuple
 import numpy as np
 
 from . import _abi as abi
-from ._errors import ArgumentError, UnsupportedError
-from ._inputs import INT32, Batch, address, batch_of_rows
-from ._session import Session, Watcher
+from ._abi import library
+from ._errors import ArgumentError, UnsupportedError, one_of
+from ._inputs import INT32, Batch, address
+from ._session import Capture, Session
 
 BASES = ("DebertaModel", "DebertaV2Model")
+PROBABILITIES = abi.COMPONENTS.index("probs")
 LARGEST_BATCH = 4096  # tokens that are encoded together: more saves nothing, and takes memory
+NOT_THE_ENCODER_S = ("architectures", "id2label", "label2id", "num_labels")  # of a configuration
+UNDO = "deberta_c.restore(model) first"
 
 
 def _modules(holder: Any, depth: int = 0) -> Iterator[Any]:
@@ -64,20 +68,24 @@ def _dtypes() -> Dict[Any, int]:
     return {torch.float32: 0, torch.float16: 1, torch.bfloat16: 2, torch.float64: 3}
 
 
-def _open(base: Any, threads: Optional[int]) -> abi.Owned:
+def _tensors(weights: Dict[str, Any]) -> Any:
+    """Torch's tensors as deberta_tensor, where they lie."""
+    return (abi.Tensor * len(weights))(*(
+        (name.encode(), weight.data_ptr(), _dtypes()[weight.dtype], weight.dim(),
+         *((abi.SIZE * max(weight.dim(), 1))(*numbers) for numbers in (weight.shape, weight.stride())))
+        for name, weight in weights.items()))
+
+
+def _open(base: Any, threads: Optional[int], precision: str) -> abi.Owned:
     """The library's model of these weights; nothing but the word table is needed of them afterwards."""
     weights = {name: tensor.detach() for name, tensor in base.state_dict().items() if tensor.is_floating_point()}
-    tensors, kept = (abi.Tensor * len(weights))(), []
-    for tensor, (name, weight) in zip(tensors, weights.items()):
-        sizes, strides = ((abi.SIZE * max(weight.dim(), 1))(*numbers) for numbers in (weight.shape, weight.stride()))
-        kept += [sizes, strides]
-        tensor.name, tensor.values, tensor.dtype, tensor.rank = name.encode(), weight.data_ptr(), _dtypes()[weight.dtype], weight.dim()
-        tensor.shape, tensor.strides = sizes, strides
-    config = {key: value for key, value in base.config.to_dict().items() if key not in ("architectures", "id2label", "label2id", "num_labels")}
-    options = abi.sized(abi.ModelOptions, reference=1, threads=int(threads or 0))  # distances beyond the table as transformers has them
-    opened = abi.Owned("model_free", weights["embeddings.word_embeddings.weight"])  # keeps the table alive, whatever the module does
+    config = {key: value for key, value in base.config.to_dict().items() if key not in NOT_THE_ENCODER_S}
+    options = abi.sized(abi.ModelOptions, reference=abi.REFERENCES.index("hf"), threads=int(threads or 0),
+                        precision=abi.PRECISIONS.index(precision))
+    opened = abi.Owned(library.model_free, weights["embeddings.word_embeddings.weight"])  # keeps the table alive, whatever the module does
     name = getattr(base.config, "_name_or_path", "") or type(base).__name__
-    abi.call("model_open_memory", opened.handle, name.encode(), json.dumps(config, default=str).encode(), tensors, len(weights), options)
+    library.model_open_memory(opened.handle, name.encode(), json.dumps(config, default=str).encode(), _tensors(weights),
+             len(weights), options)
     return opened
 
 
@@ -129,6 +137,14 @@ class _Ragged:
         padded[self.inside] = rows if self.kept.all() else np.where(self.kept[:, None], rows, 0)
         return padded
 
+    def pad_maps(self, matrices: List[np.ndarray], heads: int) -> np.ndarray:
+        """[heads, n, n] of each text that has a token as [texts, heads, n, n]."""
+        padded = np.zeros((self.shape[0], heads, self.shape[1], self.shape[1]), np.float32)
+        for text, matrix in zip(self.texts, matrices):
+            place = slice(self.begin[text], self.end[text])
+            padded[text, :, place, place] = matrix
+        return padded
+
 
 class _Lent:
     """Weights of an encoder that the library holds in its own order: let go here, and read back from it when they are wanted again. What
@@ -151,7 +167,7 @@ class _Lent:
     def _read(name: str, parameter: Any, weights: abi.Owned, shape: Any = None) -> Optional[np.ndarray]:
         found = np.empty(tuple(parameter.shape if shape is None else shape), np.float32)
         try:
-            abi.call("model_read_weight", weights.handle, f"encoder.{name}".encode(), address(found), found.size)
+            library.model_read_weight(weights.handle, f"encoder.{name}".encode(), address(found), found.size)
         except UnsupportedError:
             return None
         return found
@@ -184,10 +200,10 @@ class _Lent:
 class _Accelerated:
     """Stands in for the forward of a base model; callable like it."""
 
-    def __init__(self, base: Any, isa: Optional[str], threads: Optional[int]) -> None:
+    def __init__(self, base: Any, isa: Optional[str], threads: Optional[int], precision: str) -> None:
         _check(base)
         self.base = base
-        self.weights = _open(base, threads)
+        self.weights = _open(base, threads, precision)
         self.session = Session(self.weights, isa, threads)
         self.session.prepare(1)
         self.lent = _Lent(base.encoder, self.weights)
@@ -211,14 +227,14 @@ class _Accelerated:
         moved = fn(probe)
         if moved.device != probe.device or moved.dtype != probe.dtype:
             raise UnsupportedError(f"an accelerated encoder stays {probe.dtype} on the CPU, it cannot become {moved.dtype} on {moved.device}: "
-                                   "deberta_c.restore(model) first")
+                                   + UNDO)
         return self.base
 
     def refuse(self, input_ids: Any, inputs_embeds: Any, others: Dict[str, Any]) -> None:
         import torch
 
         if inputs_embeds is not None or input_ids is None:
-            raise UnsupportedError("an accelerated encoder starts from input_ids, not from inputs_embeds: deberta_c.restore(model) first")
+            raise UnsupportedError(f"an accelerated encoder starts from input_ids, not from inputs_embeds: {UNDO}")
         if self.base.training:
             raise UnsupportedError("an accelerated encoder does not train: deberta_c.restore(model), or model.eval()")
         table = self.base.embeddings.word_embeddings.weight
@@ -254,21 +270,20 @@ class _Accelerated:
 
     def _encode(self, ragged: _Ragged, hidden: bool, attentions: bool) -> Tuple[Any, Any, Any]:
         session, layers = self.session, self.session.layers
-        rows = [np.empty((len(ragged.batch.ids), session.hidden_size), np.float32) for _ in range(layers + 1 if hidden else 1)]
-        maps = [np.zeros((ragged.shape[0], session.heads, ragged.shape[1], ragged.shape[1]), np.float32) for _ in range(layers * attentions)]
-        for first, end in ragged.batch.chunks(LARGEST_BATCH) if len(ragged.texts) else ():
-            part, begin = ragged.batch.part(first, end), int(ragged.batch.starts[first])
-            wanted = {layer: {4: set(range(session.heads))} for layer in range(layers)} if attentions else {}
-            watcher = Watcher(range(layers) if hidden else (), wanted) if hidden or attentions else None
-            rows[-1][begin:begin + len(part.ids)] = session.encode(part, watcher=watcher)
-            for layer, states in (watcher.hidden if watcher else {}).items():
-                rows[layer][begin:begin + len(part.ids)] = states
-            for (layer, _), matrices in (watcher.attention if watcher else {}).items():
-                for text, matrix in zip(ragged.texts[first:end], matrices):
-                    place = slice(int(ragged.begin[text]), int(ragged.end[text]))
-                    maps[layer][text, :, place, place] = matrix
-        states = tuple(self._tensor(ragged.pad(one)) for one in rows)
-        return states[-1], states if hidden else None, tuple(map(self._tensor, maps)) if attentions else None
+        wanted = {layer: {PROBABILITIES: range(session.heads)} for layer in range(layers * attentions)}
+        capture = Capture(ragged.batch, session.hidden_size, range(layers + 1) if hidden else [layers], wanted)
+        if len(ragged.texts):
+            for _ in session.parts(ragged.batch, LARGEST_BATCH, capture=capture):
+                pass
+        states = tuple(self._tensor(ragged.pad(capture.hidden[layer])) for layer in sorted(capture.hidden))
+        maps = tuple(self._tensor(ragged.pad_maps(capture.attention[layer, PROBABILITIES], session.heads)) for layer in wanted)
+        return states[-1], states if hidden else None, maps if attentions else None
+
+
+def _refusing(what: str) -> Any:
+    def refuse(_self: Any, *_arguments: Any, **_options: Any) -> Any:
+        raise UnsupportedError(f"an accelerated encoder {what}")
+    return refuse
 
 
 def _stand_in(accelerated: _Accelerated) -> Any:
@@ -276,25 +291,16 @@ def _stand_in(accelerated: _Accelerated) -> Any:
     import torch
 
     class AcceleratedEncoder(torch.nn.Module):
+        state_dict = _refusing(f"has given its weights to the library: {UNDO}, then store it")
+        __deepcopy__ = _refusing(f"cannot be copied: {UNDO}")
+        __reduce_ex__ = _refusing(f"cannot be pickled: {UNDO}")
+        forward = _refusing("runs as a whole, from input_ids: call the model, not its encoder")
+
         def train(self, mode: bool = True) -> Any:
-            if mode:
-                raise UnsupportedError("an accelerated encoder does not train: deberta_c.restore(model) first")
-            return super().train(mode)
-
-        def state_dict(self, *arguments: Any, **options: Any) -> Any:
-            raise UnsupportedError("the weights of an accelerated encoder are the library's: deberta_c.restore(model) first, then store it")
-
-        def __deepcopy__(self, memo: Any) -> Any:
-            raise UnsupportedError("an accelerated encoder cannot be copied: deberta_c.restore(model) first")
-
-        def __reduce_ex__(self, protocol: Any) -> Any:
-            raise UnsupportedError("an accelerated encoder cannot be pickled: deberta_c.restore(model) first")
-
-        def forward(self, *arguments: Any, **options: Any) -> Any:
-            raise UnsupportedError("an accelerated encoder runs as a whole, from input_ids: call the model, not its encoder")
+            return _refusing(f"does not train: {UNDO}")(self) if mode else super().train(mode)
 
         def extra_repr(self) -> str:
-            return f"deberta_c {abi.ask('version').decode()}"
+            return f"deberta_c {library.version().decode()}"
 
     made = AcceleratedEncoder().eval()
     object.__setattr__(made, "accelerated", accelerated)
@@ -305,19 +311,21 @@ def _of(holder: Any) -> List[_Accelerated]:
     return [base.encoder.accelerated for base in _bases(holder) if hasattr(base.encoder, "accelerated")]
 
 
-def accelerate(model: Any, isa: Optional[str] = None, threads: Optional[int] = None) -> Any:
+def accelerate(model: Any, isa: Optional[str] = None, threads: Optional[int] = None, precision: str = "float32") -> Any:
     """Runs the encoder of a transformers model by this library, for inference on the CPU. Gives back what it was given.
 
     model: a DebertaModel or DebertaV2Model, or anything that holds one: a model with a head, a pipeline, a CrossEncoder, a GLiNER
     model. Outputs are as before (last_hidden_state, hidden_states, attentions); rows of padding are zero. Texts of unequal lengths
     are computed without their padding. Weights are handed over in memory and then held once, by the library, until restore(model).
-    float16 and bfloat16 weights are computed with in float32.
+    float16 and bfloat16 weights are computed with in float32. precision: "int16" or "int8" for linear layers of integers
+    (docs/precision.md); what these were made of is then kept as well.
 
     Refused with a sentence: training, inputs_embeds, masks of other values than 0 and 1, a change of dtype or device.
     """
+    one_of("precision", precision, *abi.PRECISIONS)
     bases = [base for base in _bases(model) if not hasattr(base.encoder, "accelerated")]
     for base in bases:
-        _Accelerated(base, isa, threads)
+        _Accelerated(base, isa, threads, precision)
     if bases:
         _give_back()
     return model

@@ -31,18 +31,6 @@ def resident_kib():
     return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") // 1024
 
 
-def lowest(function, rounds=7):
-    """Seconds of the fastest of some calls: what it costs when nobody disturbs."""
-    import time
-
-    times = []
-    for _ in range(rounds):
-        begin = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - begin)
-    return min(times)
-
-
 def read_safetensors(path):
     """{name: array}; the format is eight bytes, a JSON header, and the values."""
     data = Path(path).read_bytes()

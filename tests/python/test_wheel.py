@@ -1,5 +1,7 @@
 """What is installed: a wheel for any Python 3, whole after auditwheel, without compilers and from another folder. SPDX-License-Identifier: MIT"""
+import ast
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +31,18 @@ def test_the_installed_package_is_tested():
     assert (Path(deberta_c.__file__).parent / "py.typed").exists()
     header = (ROOT / "include" / "deberta.h").read_text()
     assert all(f"_{part} {number}\n" in header for part, number in zip(("MAJOR", "MINOR", "PATCH"), deberta_c.__version__.split(".")))
+
+
+def test_the_oldest_python():
+    """What pyproject.toml promises: the language and its library as they were then."""
+    oldest = tuple(map(int, re.search(r'requires-python = ">=(\d+)\.(\d+)"', (ROOT / "pyproject.toml").read_text()).groups()))
+    files = sorted(Path(deberta_c.__file__).parent.glob("*.py"))
+    for file in files:
+        ast.parse(file.read_text(), feature_version=oldest)
+    pytest.importorskip("vermin")
+    command = [sys.executable, "-c", "import vermin; vermin.main()", f"-t={oldest[0]}.{oldest[1]}-", "--violations", "--no-tips", "--eval-annotations"]
+    done = subprocess.run([*command, *files], capture_output=True, text=True)
+    assert done.returncode == 0 and len(files) > 5, done.stdout
 
 
 @needs_wheel

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""What the Python package costs over the library and the program: a row for each claim of docs/python.md, with its bar.
+
+    tools/measure_python.py [--only WORD] [--threads 2] [--rounds 9]
+
+WORD: call, copies, steady, texts, memory, batches. Times are medians of rounds in which both sides take turns. Needs the installed package
+deberta_c; memory and batches also torch and transformers. Exit status 1: a bar was missed. SPDX-License-Identifier: MIT
+"""
+import argparse
+import gc
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+
+import deberta_c
+from deberta_c._abi import library
+from deberta_c._program import PROGRAM
+
+ROOT = Path(__file__).resolve().parent.parent
+DEMO, SENTENCES = ROOT / "models" / "demo", ROOT / "docs" / "studies" / "data" / "sentences.txt"
+BASE = {"vocab_size": 30000, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
+        "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "share_att_key": True, "position_buckets": 256,
+        "norm_rel_ebd": "layer_norm", "position_biased_input": False, "type_vocab_size": 0}  # v3-base, fewer words
+
+
+def seconds(function):
+    begin = time.perf_counter()
+    function()
+    return time.perf_counter() - begin
+
+
+def resident_mib():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def in_turns(rounds, ours, theirs):
+    """Medians of both, and of their ratio."""
+    ours(), theirs()
+    pairs = [(ours(), theirs()) for _ in range(rounds)]
+    return [statistics.median(p[side] for p in pairs) for side in (0, 1)] + [statistics.median(a / b for a, b in pairs)]
+
+
+def call_us(rounds=3000):
+    """Microseconds of a call of 16 tokens above the C call that is in it."""
+    model = deberta_c.Model("synthetic:v3-xsmall,layers=1,vocab=1000", threads=1)
+    ids = np.ones(16, np.int32)
+    model.encode(ids)
+    session = model._session
+    inner = (session._session.handle, session._batch, session._outputs)
+    whole, inside, _ = in_turns(rounds, lambda: seconds(lambda: model.encode(ids)), lambda: seconds(lambda: library.encode(*inner)))
+    return 1e6 * (whole - inside)
+
+
+def call(_options):
+    cost = call_us()
+    yield "a call above the C call, 16 tokens", f"{cost:.0f} us", "50 us", cost < 50
+
+
+def copies(_options):
+    model = deberta_c.Model(str(DEMO), threads=1)
+    ids = np.array([1, 11, 442, 2], np.int32)
+    model.encode(ids)
+    same = model._session._batch.ids == ids.ctypes.data
+    yield "contiguous int32 ids that are copied", "none" if same else "all", "none", same
+
+
+def growth_mib(count=10000):
+    """Resident memory of so many calls, after a tenth of them."""
+    model, ids = deberta_c.Model(str(DEMO), threads=1), np.array([1, 11, 442, 2], np.int32)
+    for k in range(count + count // 10):
+        if k == count // 10:
+            gc.collect()
+            before = resident_mib()
+        model.encode(ids)
+    return resident_mib() - before
+
+
+def steady(_options):
+    grown = growth_mib()
+    yield "memory after 10,000 calls", f"{grown:+.2f} MiB", "1 MiB", grown < 1
+
+
+def texts(options):
+    """1,000 sentences: the program as a whole, less what it takes for one; vectors of texts, so that it writes next to nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        one = Path(folder) / "one.txt"
+        one.write_text(SENTENCES.read_text().splitlines()[0] + "\n")
+
+        def program(file):
+            words = [PROGRAM, "encode", DEMO, "--file", file, "--pool", "mean", "-q", "-t", str(options.threads), "-o", f"{folder}/v.npy"]
+            return seconds(lambda: subprocess.run(words, check=True))
+        model, sentences = deberta_c.Model(str(DEMO), threads=options.threads), SENTENCES.read_text().splitlines()
+        ours, theirs, ratio = in_turns(options.rounds, lambda: seconds(lambda: model.encode(sentences)),
+                                       lambda: program(SENTENCES) - program(one))
+    yield f"encode of {len(sentences):,} texts, of the program's time", f"{ratio:.3f} ({1e3 * ours:.0f} and {1e3 * theirs:.0f} ms)", "1.03", ratio <= 1.03
+
+
+def memory_of_taking_over():
+    """In a process of its own: MiB of the weights, of the peak while they are taken over, and afterwards."""
+    import torch
+    import transformers
+
+    torch.set_num_threads(1)
+    small = transformers.DebertaV2Model(transformers.DebertaV2Config(**{**BASE, "num_hidden_layers": 1, "vocab_size": 100})).eval()
+    deberta_c.accelerate(small)  # what Python and the library take whatever the model
+    gc.collect()
+    base, peak, done = resident_mib(), [0.0], threading.Event()
+    model = transformers.DebertaV2Model(transformers.DebertaV2Config(**BASE)).eval()
+    gc.collect()
+    weights = sum(p.numel() * p.element_size() for p in model.parameters()) / 2**20
+
+    def watch():
+        while not done.wait(0.002):
+            peak[0] = max(peak[0], resident_mib())
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    deberta_c.accelerate(model)
+    done.set()
+    watcher.join()
+    gc.collect()
+    print(weights, peak[0] - base, resident_mib() - base)
+
+
+def memory(_options):
+    found = subprocess.run([sys.executable, __file__, "--worker"], capture_output=True, text=True, check=True).stdout
+    weights, peak, after = map(float, found.split())
+    bar = 2 * weights + 200
+    yield "accelerate: peak while it takes over", f"{peak:.0f} MiB", f"2 x {weights:.0f} + 200 MiB", peak <= bar
+    yield "accelerate: held afterwards, of the weights", f"{after / weights:.2f}", "1.1", after <= 1.1 * weights
+
+
+def batches(options):
+    """accelerate on padded batches of v3-base's shape, and the program on the same lengths."""
+    import torch
+    import transformers
+    from compare_accelerate import lengths_of_documents, padded, program_seconds
+
+    torch.set_num_threads(options.threads)
+    model = deberta_c.accelerate(transformers.DebertaV2Model(transformers.DebertaV2Config(**BASE)).eval(), threads=options.threads)
+    shape = f"synthetic:v3-base,vocab={BASE['vocab_size']}"
+    for lengths, rounds in (([40], 3 * options.rounds), (lengths_of_documents(16), min(options.rounds, 5))):
+        ids, mask = map(torch.from_numpy, padded(lengths, BASE["vocab_size"]))
+
+        def ours():
+            with torch.inference_mode():
+                return seconds(lambda: model(ids, attention_mask=mask))
+        mine, theirs, ratio = in_turns(rounds, ours, lambda: program_seconds(shape, options.threads, lengths))
+        name = f"{len(lengths)} texts, {sum(lengths):,} tokens" if len(lengths) > 1 else f"1 text of {lengths[0]} tokens"
+        yield f"accelerate, {name}, of the program's time", f"{ratio:.3f} ({1e3 * mine:.0f} and {1e3 * theirs:.0f} ms)", "1.05", ratio <= 1.05
+
+
+def main():
+    if sys.argv[1:] == ["--worker"]:
+        return memory_of_taking_over()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--rounds", type=int, default=9)
+    options = parser.parse_args()
+    missed = 0
+    print("| what | here | at most | |\n|---|--:|--:|---|")
+    for section in (call, copies, steady, texts, memory, batches):
+        for name, here, bar, ok in section(options) if options.only in section.__name__ else ():
+            print(f"| {name} | {here} | {bar} | {'ok' if ok else 'NO'} |", flush=True)
+            missed += not ok
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
