@@ -95,7 +95,7 @@ def main():
         own.pop(name, None)
     if options.sanitized:
         own.update(sanitized(options.sanitized.resolve()))
-        rest += ["-k", "test_model and not program and not leak and not overhead and not parallel and not interrupt and not fork"]
+        rest += ["-k", "test_model and not program and not leak and not memory and not overhead and not parallel and not interrupt and not fork"]
     done = subprocess.run([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "-rs", HERE, *rest], cwd=work, env=own,
                           capture_output=True, text=True)
     print(done.stdout[-20000:] + done.stderr[-3000:])

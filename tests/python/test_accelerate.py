@@ -230,7 +230,7 @@ def test_what_is_refused(tmp_path):
     assert deberta_c.accelerate(model) is model, "twice is once"
     model.to("cpu"), model.float(), model.eval()
     refused = [(lambda: model.half(), "stays"), (lambda: model.to(torch.float64), "stays"), (lambda: model.to("meta"), "stays"), (lambda: model.train(), "does not train"),
-               (lambda: copy.deepcopy(model), "copied"), (lambda: model.save_pretrained(tmp_path), "library's"),
+               (lambda: copy.deepcopy(model), "copied"), (lambda: model.save_pretrained(tmp_path), "to the library"),
                (lambda: model(inputs_embeds=torch.zeros(1, 3, 48)), "inputs_embeds"), (lambda: model(given["input_ids"], attention_mask=given["attention_mask"] * 0.5), "0 and 1"),
                (lambda: model.deberta(given["input_ids"], attention_mask=torch.ones(2, 8, 8)), "3 dimensions"), (lambda: model.deberta(given["input_ids"] + 500), "vocabulary"),
                (lambda: model.deberta(given["input_ids"], attention_mask=torch.ones(2, 7)), "shape"), (lambda: model.deberta(given["input_ids"][0]), "expected integers"),
