@@ -81,21 +81,27 @@ def same_figure(claim, command, made, stated):
 # ------------------------------------------------------------------------------------------------------------- the claims
 
 
+COMMAND_OF_PAGE = re.compile(r"^(?:    )?(deberta study .*|tools/\w+\.py table .*)$", re.M)
+APART = re.compile(r"^<!-- not judged: (.*) -->\n\n?((?:\|.*\n)+)", re.M)  # a table that no command gives, and why
+
+
 def study(page, out):
     """Numbers of the tables of a page, among those that its command prints; its figure."""
     text, name = text_of(page), Path(page).stem
-    command = re.search(r"^    (deberta study .*)$", text, re.M).group(1)
-    words = re.sub(r" -o \S+", "", command)
+    command = COMMAND_OF_PAGE.search(text).group(1)
+    words = re.sub(r" -o \S+", "", command) + (" --format md" if command.startswith("deberta") else "")
     figure = next((p for p in (f"docs/images/study-{name}.png", f"docs/studies/{name}.png") if (ROOT / p).exists()), None)
     made = out / f"{name}.png"
-    printed = run(f"{words} --format md" + (f" -o {made}" if figure else ""), out, f"study-{name}")
+    printed = run(words + (f" -o {made}" if figure else ""), out, f"study-{name}")
     if figure:  # with a figure the table goes elsewhere: it is asked for by itself
-        printed += run(f"{words} --format md", out, f"study-{name}")
-    stated = numbers("\n".join(line for line in text.splitlines() if line.startswith("|")))
+        printed += run(words, out, f"study-{name}")
+    stated = numbers("\n".join(line for line in APART.sub("", text).splitlines() if line.startswith("|")))
     known = rounded(numbers(printed))
     missing = [number for number in stated if number not in known]
     here = f"{len(stated) - len(missing)} of {len(stated)} numbers" + (f"; not printed: {', '.join(missing[:6])}{' ...' if missing[6:] else ''}" if missing else "")
     yield Row(f"{page}: tables", command, here, "the same digits, rounded as there", not missing)
+    for reason, table in APART.findall(text):
+        yield Row(f"{page}: another table", "-", f"{len(numbers(table))} numbers; {reason}", "-", OTHER)
     if figure:
         yield same_figure(f"{page}: figure", command, made, figure)
 
