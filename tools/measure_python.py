@@ -133,7 +133,8 @@ def memory(_options):
     weights, peak, after = map(float, found.split())
     bar = 2 * weights + 200
     yield "accelerate: peak while it takes over", f"{peak:.0f} MiB", f"2 x {weights:.0f} + 200 MiB", peak <= bar
-    yield "accelerate: held afterwards, of the weights", f"{after / weights:.2f}", "1.1", after <= 1.1 * weights
+    # Beside the weights: the projections of positions, 36 MiB of this shape, which the library makes once, and a session.
+    yield "accelerate: held afterwards", f"{after:.0f} MiB", f"{weights:.0f} + 64 MiB", after <= weights + 64
 
 
 def batches(options):

@@ -81,25 +81,23 @@ def same_figure(claim, command, made, stated):
 # ------------------------------------------------------------------------------------------------------------- the claims
 
 
-COMMAND_OF_PAGE = re.compile(r"^(?:    )?(deberta study .*|tools/\w+\.py table .*)$", re.M)
+COMMANDS_OF_PAGE = re.compile(r"^(?:    )?(deberta study .*|tools/\w+\.py table .*)$", re.M)
 APART = re.compile(r"^<!-- not judged: (.*) -->\n\n?((?:\|.*\n)+)", re.M)  # a table that no command gives, and why
 
 
 def study(page, out):
-    """Numbers of the tables of a page, among those that its command prints; its figure."""
+    """Numbers of the tables of a page, among those that its commands print; its figure, which the first one draws."""
     text, name = text_of(page), Path(page).stem
-    command = COMMAND_OF_PAGE.search(text).group(1)
-    words = re.sub(r" -o \S+", "", command) + (" --format md" if command.startswith("deberta") else "")
+    command, *more = [re.sub(r" -o \S+", "", words) for words in COMMANDS_OF_PAGE.findall(text)]
     figure = next((p for p in (f"docs/images/study-{name}.png", f"docs/studies/{name}.png") if (ROOT / p).exists()), None)
     made = out / f"{name}.png"
-    printed = run(words + (f" -o {made}" if figure else ""), out, f"study-{name}")
-    if figure:  # with a figure the table goes elsewhere: it is asked for by itself
-        printed += run(words, out, f"study-{name}")
+    printed = run(command + (f" -o {made}" if figure else ""), out, f"study-{name}")
+    printed += "".join(run(words, out, f"study-{name}-{k}") for k, words in enumerate(more, 2))
     stated = numbers("\n".join(line for line in APART.sub("", text).splitlines() if line.startswith("|")))
     known = rounded(numbers(printed))
     missing = [number for number in stated if number not in known]
     here = f"{len(stated) - len(missing)} of {len(stated)} numbers" + (f"; not printed: {', '.join(missing[:6])}{' ...' if missing[6:] else ''}" if missing else "")
-    yield Row(f"{page}: tables", command, here, "the same digits, rounded as there", not missing)
+    yield Row(f"{page}: tables", "; ".join([command, *more]), here, "the same digits, rounded as there", not missing)
     for reason, table in APART.findall(text):
         yield Row(f"{page}: another table", "-", f"{len(numbers(table))} numbers; {reason}", "-", OTHER)
     if figure:
@@ -126,7 +124,7 @@ def receptive_field(out):
         found[shape] = json.dumps(json.loads(run(command.format(shape), out, f"receptive-field-{shape}")))
     for name, v1, v3 in re.findall(r"^\| `(\w+)` \| .* \| ([\d,]+) \| ([\d,]+) \|$", table, re.M):
         fine = all(re.search(rf"\b{number.replace(',', '')}\b", found[shape]) for shape, number in (("v1", v1), ("v3", v3)))
-        yield Row(f"docs/receptive-field.md: {name} {v1}, {v3}", command.format("v1"), "there" if fine else "not there", "exact", fine)
+        yield Row(f"docs/receptive-field.md: {name} {v1}, {v3}", "; ".join(map(command.format, ("v1", "v3"))), "there" if fine else "not there", "exact", fine)
 
 
 def first_figure(out):

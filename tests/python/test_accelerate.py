@@ -1,5 +1,6 @@
 """accelerate() beside the model as it was: every head class, random configurations, padding, holes, wrong use. SPDX-License-Identifier: MIT"""
 import copy
+import gc
 import re
 import sys
 
