@@ -184,7 +184,7 @@ class Model(Tasks):
     def _encode(self, batch: Batch, hidden: Optional[str], wanted: Components, logits: bool, most_tokens: int) -> Arrays:
         session, texts, last = self._session, len(batch.starts) - 1, self._session.layers
         layers = range(last + 1) if hidden == "all" else [last] if hidden else []
-        capture = Capture(batch, session.hidden_size, layers, wanted)
+        capture = Capture(batch, session, layers, wanted)
         widths = [library.task_width(self._weights.handle, task) if logits else 0 for task in range(len(abi.TASKS))]
         heads = {task: np.empty((texts if task == abi.TASK_SEQUENCE else len(batch.ids), width), np.float32)
                  for task, width in enumerate(widths) if width}

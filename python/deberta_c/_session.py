@@ -38,17 +38,17 @@ def parse_ablations(text: str) -> Ablations:
 class Capture:
     """What is kept of a batch while its parts are encoded: rows of hidden states, matrices of attention of each text."""
 
-    def __init__(self, batch: Batch, width: int, layers: Iterable[int], components: Components) -> None:
-        lengths = batch.lengths.tolist()
+    def __init__(self, batch: Batch, session: "Session", layers: Iterable[int], components: Components) -> None:
+        lengths, self.last = batch.lengths.tolist(), session.layers
         self.first = self.begin = 0  # of the part that is encoded: its first text, its first token
-        self.hidden = {layer: np.empty((len(batch.ids), width), np.float32) for layer in layers}
+        self.hidden = {layer: np.empty((len(batch.ids), session.hidden_size), np.float32) for layer in layers}
         self.attention: Dict[Tuple[int, int], List[np.ndarray]] = {
             (layer, component): [np.zeros((len(heads), n, n), np.float32) for n in lengths]
             for layer, parts in components.items() for component, heads in parts.items()}
         self._components = components
 
     def on_hidden(self, block: Any) -> None:
-        if block.layer in self.hidden:
+        if block.layer in self.hidden and block.layer < self.last:  # that one is there when all is done
             rows = view(block.values, (block.tokens, block.columns), strides=(4 * block.stride, 4))
             self.hidden[block.layer][self.begin:self.begin + block.tokens] = rows
 

@@ -271,7 +271,7 @@ class _Accelerated:
     def _encode(self, ragged: _Ragged, hidden: bool, attentions: bool) -> Tuple[Any, Any, Any]:
         session, layers = self.session, self.session.layers
         wanted = {layer: {PROBABILITIES: range(session.heads)} for layer in range(layers * attentions)}
-        capture = Capture(ragged.batch, session.hidden_size, range(layers + 1) if hidden else [layers], wanted)
+        capture = Capture(ragged.batch, session, range(layers + 1) if hidden else [layers], wanted)
         if len(ragged.texts):
             for _ in session.parts(ragged.batch, LARGEST_BATCH, capture=capture):
                 pass
