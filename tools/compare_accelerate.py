@@ -22,7 +22,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from peers_worker import ENGINES, SHAPES, Job, torch_model, traced_length, write_graph, write_model
+from peers_worker import ENGINES, SHAPES, Job, torch_model, traced_length
 
 ROOT = Path(__file__).resolve().parent.parent
 OTHERS = ["torch", "torch-compile", "onnxruntime", "openvino"]
@@ -76,11 +76,13 @@ def program_seconds(folder, threads, lengths):
 
 
 def prepared(name, work):
+    """Folder and graph of a model, each made by a process of its own: PyTorch takes its number of threads only once."""
     folder, graph = work / name, work / f"{name}.onnx"
+    made = [sys.executable, ROOT / "tools" / "peers_worker.py"]
     if not folder.exists():
-        write_model(name, str(folder))
+        subprocess.run([*made, "model", name, folder], check=True)
     if not graph.exists():
-        write_graph(str(folder), str(graph), "float32", traced_length(name, 128))
+        subprocess.run([*made, "graph", folder, graph, "--traced", str(traced_length(name, 128))], check=True)
     return folder, graph
 
 
