@@ -1,4 +1,4 @@
-/* What a mistyped name was meant to be. SPDX-License-Identifier: MIT */
+/* What a mistyped name was meant to be, and names that other programs have. SPDX-License-Identifier: MIT */
 #include "command/options.h"
 
 #include <string.h>
@@ -34,4 +34,30 @@ void options_nearest(const char *name, size_t length, const char *candidate, siz
     if (distance > 2 || distance >= *least || 3 * distance > length + 1) return;
     *least = distance;
     *nearest = candidate;
+}
+
+const char *options_known_elsewhere(const command *command, const char *name, size_t length)
+{
+    static const struct {
+        const char *theirs, *ours, *words;
+    } rows[] = {
+        {"lr", "learning-rate", "--learning-rate"},
+        {"epochs", "steps", "--steps, updates of --batch-sequences examples each"},
+        {"num-epochs", "steps", "--steps, updates of --batch-sequences examples each"},
+        {"batch-size", "batch-sequences", "--batch-sequences"},
+        {"batch-size", "batch-tokens", "--batch-tokens"},
+        {"train", "data", "--data"},
+        {"train", "text", "--text"},
+        {"train-file", "data", "--data"},
+        {"train-file", "text", "--text"},
+        {"max-length", "sequence-tokens", "--sequence-tokens"},
+        {"max-length", "max-tokens", "--max-tokens"},
+        {"dtype", "precision", "--precision"},
+        {"output-dir", "out", "--out"},
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        if (strlen(rows[k].theirs) == length && strncmp(rows[k].theirs, name, length) == 0 &&
+            options_find(command, rows[k].ours))
+            return rows[k].words;
+    return NULL;
 }

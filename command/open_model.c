@@ -42,7 +42,7 @@ static bool is_hub_name(const char *path)
 static void tell_download(deberta_error *error, const char *path)
 {
     snprintf(error->message, sizeof error->message,
-             "%s: no such folder; to download the model of that name: hf download %s '*.json' spm.model merges.txt "
+             "%s: no such folder; if a model on the hub has that name: hf download %s '*.json' spm.model merges.txt "
              "bpe_encoder.bin 'model*.safetensors' pytorch_model.bin 'pytorch_model-*.bin' --local-dir %s",
              path, path, strchr(path, '/') + 1);
 }

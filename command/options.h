@@ -210,6 +210,8 @@ bool option_is_common(const option *row);
 /* Takes `candidate` as the nearest if it is nearer to a mistyped name than all before (*least: begin with SIZE_MAX) and
  * near enough to be what was meant. */
 void options_nearest(const char *name, size_t length, const char *candidate, size_t *least, const char **nearest);
+/* Other programs' name of an option that the command has, such as lr: what it is here, "--learning-rate"; or NULL. */
+const char *options_known_elsewhere(const command *command, const char *name, size_t length);
 /* The second word of a subcommand's name. */
 const char *command_word(const command *subcommand);
 

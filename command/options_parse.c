@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "command/option_scan.h"
 
@@ -49,14 +50,26 @@ static taker_list find_takers(const common_options *options, const char *name, s
     return takers;
 }
 
+/* Whether nothing runs without a second word: "sequence|choice|token|qa MODEL". */
+static bool needs_word(const command *command)
+{
+    return strcspn(command->arguments, "|") < strcspn(command->arguments, "[ ");
+}
+
 static int refuse_unknown(const common_options *options, const char *text, const char *name, size_t length)
 {
     const taker_list takers = find_takers(options, name, length, 0);
+    if (takers.used && needs_word(options->command))
+        return say_usage(options, "expected %s first; %.*s belongs to %s", options->command->arguments,
+                         (int)(name + length - text), text, takers.text);
     if (takers.used)
         return say_usage(options, "%.*s: %s does not take it; these do: %s", (int)(name + length - text), text,
                          command_word(options->command), takers.text);
     name_search search = {.name = name, .length = length, .least = SIZE_MAX};
     options_visit(options->command, consider_group, &search);
+    const char *here = search.nearest ? NULL : options_known_elsewhere(options->command, name, length);
+    if (here)
+        return say_usage(options, "unknown option '%.*s'; here it is %s", (int)(name + length - text), text, here);
     return say_usage(options, search.nearest ? "unknown option '%.*s'; did you mean --%s?" : "unknown option '%.*s'",
                      (int)(name + length - text), text, search.nearest);
 }
@@ -141,6 +154,16 @@ static int scan_all(common_options *options)
     return EXIT_OK;
 }
 
+enum { WORDS_BYTES = 256 };
+
+/* "components, grid, mean" */
+static void name_subcommands(const command *command, char words[WORDS_BYTES])
+{
+    size_t used = 0;
+    for (const struct command *const *sub = command->subcommands; sub && *sub && used < WORDS_BYTES; sub++)
+        used += (size_t)snprintf(words + used, WORDS_BYTES - used, "%s%s", used ? ", " : "", command_word(*sub));
+}
+
 /* An argument too many is often meant as the value of a flag, or left over because an option took the next option as
  * its value: then the sentence says so. */
 static int refuse_surplus(const common_options *options)
@@ -152,6 +175,13 @@ static int refuse_surplus(const common_options *options)
     if (last && last->value[0] == '-')
         return say_usage(options, "unexpected argument '%s': --%s needs a value (%s) and took '%s'", surplus,
                          last->option->name, last->option->value, last->value);
+    struct stat about;
+    const char *first = options->arguments[0];
+    if (options->command->subcommands && strcspn(first, "/:") == strlen(first) && stat(first, &about) != 0) {
+        char words[WORDS_BYTES] = "";
+        name_subcommands(options->command, words);
+        return say_usage(options, "'%s' is none of: %s", first, words);
+    }
     const bool is_text = strchr(surplus, ' ') && options_find(options->command, "text");
     return say_usage(options, "unexpected argument '%s'%s", surplus, is_text ? "; a text is given with --text" : "");
 }
@@ -165,13 +195,11 @@ static bool was_given(const option_scan *scan, const char *common_name)
 
 static int refuse_too_few(const command *command, const common_options *options)
 {
-    char words[256] = "";
-    size_t used = 0;
-    for (const struct command *const *sub = command->subcommands; sub && *sub && used < sizeof words; sub++)
-        used += (size_t)snprintf(words + used, sizeof words - used, "%s%s",
-                                 used ? ", " : ", or one of: ", command_word(*sub));
-    return say_usage(options, "expected %s%s%s", command->arguments,
-                     strcmp(command->arguments, "MODEL") == 0 ? ", a folder or synthetic:<shape>" : "", words);
+    char words[WORDS_BYTES] = "";
+    name_subcommands(command, words);
+    return say_usage(options, "expected %s%s%s%s", command->arguments,
+                     strcmp(command->arguments, "MODEL") == 0 ? ", a folder or synthetic:<shape>" : "",
+                     *words ? ", or one of: " : "", words);
 }
 
 static int parse(common_options *options)

@@ -332,7 +332,7 @@ static deberta_status work(study *base, deberta_error *err)
 
 static int open_model(study *base)
 {
-    static const text_stream_names names = {.text = "text"};
+    static const text_stream_names names = {.text = "text", .columns = true};
     decoder_study *s = (decoder_study *)base;
     const deberta_model_info *info = &s->model.info;
     const reading_options *reading = reading_of(base->options);

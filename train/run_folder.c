@@ -26,7 +26,9 @@ deberta_status run_folder_prepare(const char *folder, deberta_error *err)
     while (empty && (entry = readdir(entries)))
         empty = strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0;
     closedir(entries);
-    if (!empty) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s is not empty", QUOTE(folder));
+    if (!empty)
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s is not empty; expected a new folder, or the one of a run to resume",
+                     QUOTE(folder));
     return DEBERTA_OK;
 }
 
@@ -184,6 +186,14 @@ static deberta_status take_steps(const training_run *run, run_log *log, bool *en
     return DEBERTA_OK;
 }
 
+/* A run whose first step failed leaves nothing that would be in the way of the next: an empty folder is not. */
+static void remove_log(const char *folder)
+{
+    char path[RUN_PATH_BYTES];
+    snprintf(path, sizeof path, "%s/log.jsonl", folder);
+    unlink(path);
+}
+
 deberta_status run_folder_train(const training_run *run, bool *finished, deberta_error *err)
 {
     run_log log;
@@ -191,7 +201,9 @@ deberta_status run_folder_train(const training_run *run, bool *finished, deberta
     *finished = optimizer->done == optimizer->options.steps;
     DEBERTA_TRY(open_log(&log, run->folder, optimizer->done, err));
     const deberta_status status = take_steps(run, &log, finished, err);
+    const bool is_empty = fseek(log.file, 0, SEEK_END) == 0 && ftell(log.file) == 0;
     fclose(log.file);
+    if (status != DEBERTA_OK && is_empty) remove_log(run->folder);
     DEBERTA_TRY(status);
     return *finished ? run_parts_save(&run->parts, run->folder, err) : DEBERTA_OK;
 }

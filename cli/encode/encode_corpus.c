@@ -377,7 +377,7 @@ static deberta_status write_chunk(corpus_job *job, deberta_error *err)
         corpus_text *text = &job->texts[k];
         if (text->record.problem) {
             progress_end(&job->bar);
-            text_record_report(&text->record, job->options);
+            text_stream_report(&job->stream, &text->record);
             job->progress.bad++;
         }
         for (size_t r = text->first_row; r < text->first_row + text->rows; r++) {
@@ -448,6 +448,7 @@ static deberta_status encode_all(corpus_job *job, deberta_error *err)
     job->began = clock_seconds();
     status = encode_chunks(job, err);
     progress_end(&job->bar);
+    text_stream_report_rest(&job->stream);
     DEBERTA_TRY(status);
     if (job->progress.texts == 0) DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s has no lines", job->stream.path);
     DEBERTA_TRY(corpus_output_finish(&job->output, err));

@@ -95,7 +95,7 @@ static int draw(const common_options *options, const eval_job *job)
 static int run(const common_options *options)
 {
     static const task_command command = {
-        .names = {.text = "text", .pair = "pair", .keeps_object = true, .file_arguments = true},
+        .names = {.text = "text", .pair = "pair", .keeps_object = true, .file_arguments = true, .columns = true},
         .task = DEBERTA_TASK_SEQUENCE,
         .begin = begin,
         .split = split,

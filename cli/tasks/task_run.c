@@ -12,6 +12,18 @@
 
 enum { WINDOW_TEXTS = 512, WINDOW_BYTES = 1 << 20 };
 
+/* What a head is for, and which training makes one. */
+static const char *describe_head(deberta_task task)
+{
+    switch (task) {
+    case DEBERTA_TASK_SEQUENCE: return ", for classes of texts (`deberta finetune sequence --new-head` makes one)";
+    case DEBERTA_TASK_TOKEN: return ", for labels of tokens (`deberta finetune token --new-head` makes one)";
+    case DEBERTA_TASK_QA: return ", for answers to questions (`deberta finetune qa --new-head` makes one)";
+    case DEBERTA_TASK_RTD: return ", for replaced tokens (a discriminator of `deberta train rtd` has it)";
+    default: return "";
+    }
+}
+
 int task_run_require(const task_run *run, deberta_task task)
 {
     deberta_error error = {.code = DEBERTA_E_UNSUPPORTED};
@@ -23,8 +35,9 @@ int task_run_require(const task_run *run, deberta_task task)
             snprintf(present + used, sizeof present - used, "%s%s", used ? ", " : "",
                      deberta_task_name((deberta_task)k));
     }
-    snprintf(error.message, sizeof error.message, "%s does not hold the head '%s'; it has %s%s", run->batches.info.name,
-             deberta_task_name(task), *present ? "the heads: " : "no head at all", present);
+    snprintf(error.message, sizeof error.message, "%s does not hold the head '%s'%s; it has %s%s",
+             run->batches.info.name, deberta_task_name(task), describe_head(task),
+             *present ? "the heads: " : "no head at all", present);
     return say_error(run->options, &error);
 }
 
@@ -190,7 +203,7 @@ static bool print_text(task_run *run, task_text *text)
     const bool json = run->options->json;
     if (text->record.problem) {
         fflush(run->output.file);
-        text_record_report(&text->record, run->options);
+        text_stream_report(&run->stream, &text->record);
         run->bad++;
     }
     if (json && run->command->print) {
@@ -228,6 +241,7 @@ static int run_windows(task_run *run)
         progress_step(&bar, (size_t)run->stream.done_bytes, NULL);
     }
     progress_end(&bar);
+    text_stream_report_rest(&run->stream);
     return EXIT_OK;
 }
 

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/train/finetune_data.h"
 #include "cli/train/train_commands.h"
+#include "cli/train/train_end.h"
 #include "cli/train/train_options.h"
 #include "command/open_model.h"
 #include "command/progress.h"
@@ -94,11 +95,13 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     const deberta_status status = deberta_trainer_run(trainer, show_step, &display, &finished, &error);
     progress_end(&display.bar);
     if (status != DEBERTA_OK) return say_error(&o->common, &error);
+    const size_t done = deberta_trainer_steps_done(trainer);
     if (finished)
-        say_note(&o->common, "%zu steps; what was trained is in %s", steps, options_out(&o->common));
+        say_note(&o->common, "%zu steps; what was trained is in %s", done, options_out(&o->common));
     else
-        say_note(&o->common, "stopped after step %zu of %zu; --resume goes on", deberta_trainer_steps_done(trainer),
-                 steps);
+        say_note(&o->common, "stopped after step %zu of %zu; --resume goes on", done, steps);
+    const int told = train_end(o, done, finished);
+    if (told != EXIT_OK) return told;
     return finished || !interrupted ? EXIT_OK : EXIT_INTERRUPTED;
 }
 

@@ -44,10 +44,18 @@ static size_t count_characters(const char *text, size_t bytes)
     return count;
 }
 
+static const char *const other_keys[] = {"answers", "answer", "answer_text", "answer_start", "start"};
+
 static deberta_status find_answer(question *q, deberta_error *err)
 {
     text_record *r = q->record;
     const json_t *text = json_object_get(r->object, "text"), *start = json_object_get(r->object, "start");
+    /* without "text" there is no answer, which a key of another name must not come to mean */
+    for (size_t k = 0; !text && k < sizeof other_keys / sizeof *other_keys; k++)
+        if (json_object_get(r->object, other_keys[k]))
+            return text_record_spoil(r, err,
+                                     "found \"%s\", expected \"text\", the answer, and \"start\", its first character",
+                                     other_keys[k]);
     q->answered = json_is_string(text) && json_string_length(text) > 0;
     if (!q->answered) return DEBERTA_OK;
     if (!json_is_integer(start) || json_integer_value(start) < 0)

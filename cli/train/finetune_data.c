@@ -2,6 +2,7 @@
 #include "cli/train/finetune_data.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,8 +114,8 @@ static deberta_status read_file(finetune_reader *r, text_stream *stream, example
 /* Names of the keys of objects; an answer's are those of `deberta answer`. */
 static const text_stream_names *names_of(deberta_training_task task)
 {
-    static const text_stream_names texts = {.text = "text", .pair = "pair", .keeps_object = true},
-                                   words = {.keeps_object = true},
+    static const text_stream_names texts = {.text = "text", .pair = "pair", .keeps_object = true, .columns = true},
+                                   words = {.keeps_object = true, .columns = true},
                                    answers = {.text = "question",
                                               .pair = "context",
                                               .pair_required = true,
@@ -189,6 +190,22 @@ static deberta_status finish(finetune_data *data, deberta_trainer_options *t, de
     return DEBERTA_OK;
 }
 
+/* What a new head will tell apart; columns in the wrong order show here. */
+static void note_labels(const finetune_data *data)
+{
+    enum { SHOWN = 8 };
+    char names[512] = "";
+    size_t used = 0;
+    const label_list *labels = &data->reader.labels;
+    const common_options *options = &data->options->common;
+    for (size_t k = 0; k < labels->count && k < SHOWN && used < sizeof names; k++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%.40s", k ? ", " : "", labels->names[k]);
+    say_note(options, "%zu labels: %s%s", labels->count, names, labels->count > SHOWN ? " ..." : "");
+    if (data->reader.task == DEBERTA_TRAIN_SEQUENCE && labels->count > 2 && 2 * labels->count > data->train.count)
+        say_note(options, "note: %zu labels for %zu texts; a line is the label, a tab, the text, in this order",
+                 labels->count, data->train.count);
+}
+
 int finetune_data_open(finetune_data *data, const train_options *o, deberta_trainer_options *trainer)
 {
     deberta_error error = {0};
@@ -206,6 +223,7 @@ int finetune_data_open(finetune_data *data, const train_options *o, deberta_trai
                     data->reader.labels.names[0]);
         return say_error(&o->common, &error);
     }
+    if (collects) note_labels(data);
     status = read_files(data, &o->held_out, &data->held_out);
     if (status == EXIT_OK && finish(data, trainer, &error) != DEBERTA_OK) return say_error(&o->common, &error);
     return status;

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "cli/train/train_commands.h"
+#include "command/text_output.h"
 #include "core/base/status.h"
 
 typedef struct tokenizer_options {
@@ -76,8 +77,13 @@ static int run(const common_options *options)
     if (status == DEBERTA_OK) status = deberta_tokenizer_train(&training, &bits, &error);
     if (status == DEBERTA_OK) status = write_config(o, folder, &error);
     if (status != DEBERTA_OK) return say_error(options, &error);
-    say_note(options, "%zu pieces, %.3f bits a character, and a configuration in %s", o->pieces, bits, folder);
-    return EXIT_OK;
+    say_note(options,
+             "%zu pieces, %.3f bits a character, and a configuration in %s; next: deberta train mlm --config %s",
+             o->pieces, bits, folder, folder);
+    if (!options->json) return EXIT_OK;
+    return print_json_to(
+        options, NULL,
+        json_pack("{s:I, s:f, s:s}", "pieces", (json_int_t)o->pieces, "bits_per_character", bits, "folder", folder));
 }
 
 static const option table[] = {

@@ -12,6 +12,8 @@
 #include "core/base/path.h"
 #include "core/base/status.h"
 
+enum { MOST_REPORTED = 10 }; /* problems of lines */
+
 static bool is_standard_input(const char *path) { return strcmp(path, "-") == 0; }
 
 bool text_stream_is_jsonl(const char *path)
@@ -39,11 +41,20 @@ void text_record_place(const text_record *record, char place[256])
         snprintf(place, 256, "text %zu", record->line);
 }
 
-void text_record_report(const text_record *record, const common_options *options)
+void text_stream_report(text_stream *stream, const text_record *record)
 {
     char place[256];
+    if (++stream->problems > MOST_REPORTED) return;
     text_record_place(record, place);
-    fprintf(stderr, "deberta %s: %s: %s\n", options->command->name, place, record->problem);
+    fprintf(stderr, "deberta %s: %s: %s\n", stream->options->common.command->name, place, record->problem);
+}
+
+void text_stream_report_rest(const text_stream *stream)
+{
+    const size_t rest = stream->problems > MOST_REPORTED ? stream->problems - MOST_REPORTED : 0;
+    if (rest)
+        fprintf(stderr, "deberta %s: %zu more line%s cannot be used\n", stream->options->common.command->name, rest,
+                rest == 1 ? "" : "s");
 }
 
 deberta_status text_record_spoil(text_record *record, deberta_error *err, const char *format, ...)
@@ -174,6 +185,18 @@ static deberta_status next_given(text_stream *stream, text_record *record, const
     return pair ? copy_text(&record->pair, &record->pair_bytes, pair, strlen(pair), err) : DEBERTA_OK;
 }
 
+/* Labels of a table would be read as words, and nothing would look wrong. */
+static void note_columns(const text_stream *stream)
+{
+    if (stream->json || stream->names->columns ||
+        !(path_has_suffix(stream->path, ".tsv") || path_has_suffix(stream->path, ".csv")))
+        return;
+    say_note(&stream->options->common,
+             "note: %s: a line is one text here, with all its columns; `deberta eval` and `finetune` take labelled "
+             "lines apart",
+             stream->path);
+}
+
 static deberta_status open_next_file(text_stream *stream, const char *path, deberta_error *err)
 {
     stream->file = is_standard_input(path) ? stdin : fopen(path, "rb");
@@ -182,6 +205,7 @@ static deberta_status open_next_file(text_stream *stream, const char *path, debe
     stream->json = stream->options->jsonl || text_stream_is_jsonl(path);
     stream->line = 0;
     stream->file_index++;
+    note_columns(stream);
     return DEBERTA_OK;
 }
 

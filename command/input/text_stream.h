@@ -43,6 +43,7 @@ typedef struct text_stream_names {
     bool share_pair;         /* one pair option serves every text */
     bool keeps_object;       /* the record of an object has all of it */
     bool file_arguments;     /* files are the arguments after MODEL, and there are no other texts */
+    bool columns;            /* lines of plain files have labels and tabs, which the caller takes apart */
 } text_stream_names;
 
 typedef struct text_record {
@@ -67,6 +68,7 @@ typedef struct text_stream {
     size_t buffer_bytes;
     uint64_t done_bytes;  /* of the files, read so far */
     uint64_t total_bytes; /* 0: not known, something is no regular file */
+    size_t problems;      /* of records, reported or counted */
 } text_stream;
 
 /* Usage errors (nothing given, a pair too many) and files that cannot be opened are found here: EXIT_OK or an exit
@@ -83,8 +85,11 @@ bool text_stream_is_jsonl(const char *path);
 void text_record_free(text_record *record);
 /* "corpus.txt, line 3" or "text 3". */
 void text_record_place(const text_record *record, char place[256]);
-/* "deberta tag: corpus.txt, line 3: the text is empty" on stderr, of a record with a problem. */
-void text_record_report(const text_record *record, const common_options *options);
+/* "deberta tag: corpus.txt, line 3: the text is empty" on stderr, of a record with a problem. A file of another kind
+ * has one in every line: behind the first few they are only counted. */
+void text_stream_report(text_stream *stream, const text_record *record);
+/* How many were only counted, if any, behind the last. */
+void text_stream_report_rest(const text_stream *stream);
 
 /* Says why the record cannot be used; the first reason stays. */
 deberta_status text_record_spoil(text_record *record, deberta_error *err, const char *format, ...)

@@ -85,6 +85,22 @@ def test_bad_lines(bench):
     assert not {"s.json", "s.svg"} & set(bench.files()), bench.files()
 
 
+def test_wrong_kind_of_file(bench):
+    """Every line of it is bad: a few are named, the others counted, and the last sentence says what that means."""
+    lines = run(bench, "eval", DEMO, bench.write("novel.txt", "It was a dark night.\n" * 30), code=3)[1].splitlines()
+    equal(len(lines), 12)
+    contains(lines[9], "novel.txt, line 10: ")
+    contains(lines[10], "20 more lines cannot be used")
+    contains(lines[11], "none of the lines can be used")
+
+
+def test_columns_as_text(bench):
+    """Labelled lines where texts are expected are said to be read with their labels."""
+    table = bench.write("labelled.tsv", "7\tCall me Ishmael.\n")
+    contains(bench.expect(0, "classify", DEMO, "--file", table).err, "labelled.tsv: a line is one text here")
+    equal(bench.expect(0, "eval", DEMO, table).err, "")
+
+
 def test_misuse(bench):
     good = bench.write("good.tsv", "7\tCall me Ishmael.\n")
     contains(run(bench, "eval", DEMO, "no.tsv", code=3)[1], "No such file")

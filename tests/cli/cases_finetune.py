@@ -221,6 +221,28 @@ def test_bad_lines(bench):
     for change, words in (({"start": 1}, ["'Bob' at character 1"]), ({"start": "0"}, ['"start"']), ({"context": " ", "text": ""}, ["no tokens"]), ({"question": ""}, ["question is empty"]),
                           ({"question": "Who? " * 300}, ["no room for its context"])):
         bad(bench, "qa", "a.jsonl", json.dumps(good) + "\n" + json.dumps({**good, **change}) + "\n", 3, "a.jsonl, line 2", *words, more=("--new-head", "--sequence-tokens", "64"))
+    for other in ({"answer": "Bob"}, {"answers": {"text": ["Bob"], "answer_start": [0]}}, {"start": 0}):  # none of these is "no answer"
+        bad(bench, "qa", "a.jsonl", json.dumps({"question": "Who?", "context": "Bob came.", **other}) + "\n", 3, "a.jsonl, line 1", f'found "{list(other)[0]}", expected "text"', more=("--new-head",))
+
+
+def test_end_of_a_run(bench):
+    """The labels at the beginning; at the end losses, the measure and the best step, for people and as JSON: those of the log."""
+    train = bench.write("train.tsv", "bad\ta poor film\ngood\ta fine film\n" * 4)
+    run = ("finetune", "sequence", DEMO, "--data", train, "--eval", train, "--eval-every", "1", "--new-head", "--steps", "3", "--batch-sequences", "4", "--dropout", "0")
+    said = bench.fine(*run, "--out", "a").err
+    with open(bench.path("a/log.jsonl"), encoding="utf-8") as file:
+        log = [json.loads(line) for line in file]
+    steps, evals = [line for line in log if "loss" in line], [line for line in log if "eval_loss" in line]
+    best = max(evals, key=lambda line: line["eval_accuracy"])  # of equal ones the first
+    contains(said, "2 labels: bad, good", f"loss of the last step {steps[-1]['loss']:.4f}", f"held-out loss {evals[-1]['eval_loss']:.4f}",
+             f"the best is step {best['step']} with accuracy {best['eval_accuracy']:.4f}, in a/best")
+    found = json.loads(bench.fine(*run, "--json", "--out", "b").out)
+    equal({key: found[key] for key in ("steps", "of", "finished", "folder", "measure", "best_step")},
+          {"steps": 3, "of": 3, "finished": True, "folder": "b", "measure": "accuracy", "best_step": best["step"]})
+    near(found["loss"], steps[-1]["loss"], 1e-8)
+    near(found["eval_loss"], evals[-1]["eval_loss"], 1e-8)
+    swapped = bench.write("swapped.tsv", "".join(f"text number {k}\tgood\n" for k in range(4)))
+    contains(bench.fine(*run[:3], "--data", swapped, "--new-head", "--steps", "1", "--out", "c").err, "4 labels for 4 texts; a line is the label")
 
 
 def test_new_model(bench):

@@ -43,6 +43,14 @@ def write(path, contents):
         file.write(struct.pack("<Q", len(text)) + text + data)
 
 
+def test_failed_first_step(bench):
+    """A run that fails at once leaves nothing in the way of the next one, in the same folder."""
+    text = bench.write("few.txt", "The old sailor shook his head.\n" * 8)
+    rest = ("--text", text, "--steps", "1", "--sequence-tokens", "16", "--batch-sequences", "2", "--dropout", "0", "--out", "t")
+    bench.expect(3, "train", "rtd", DEMO, "--generator", DEMO, *rest)  # it has no head for that
+    bench.fine("train", "mlm", DEMO, *rest)
+
+
 def test_gradients(bench):
     for name, words in (("03-v3-mlm-emd", ["train", "mlm"]), ("11-v3-rtd", ["train", "rtd"]), ("08-v2-conv-token", ["finetune", "token"]),
                         ("13-v3-sift-sequence", ["finetune", "sequence", "--sift", "5"]), ("18-v3-choice", ["finetune", "choice"]),

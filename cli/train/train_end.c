@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: MIT */
+#include "cli/train/train_end.h"
+
+#include <jansson.h>
+#include <string.h>
+
+#include "cli/train/train_log.h"
+#include "command/text_output.h"
+
+/* Of the measure where there is one, else of the held-out loss: the first that no later one exceeds, as best/ has it.
+ */
+static size_t find_best(const train_log *log)
+{
+    const log_series *measure = &log->series[LOG_MEASURE], *loss = &log->series[LOG_EVAL_LOSS];
+    const log_series *s = measure->count ? measure : loss;
+    size_t best = 0;
+    for (size_t k = 1; k < s->count; k++)
+        if (s == measure ? s->values[k] > s->values[best] : s->values[k] < s->values[best]) best = k;
+    return best;
+}
+
+static double last_of(const log_series *s) { return s->values[s->count - 1]; }
+
+static void tell(const train_options *o, const train_log *log)
+{
+    const log_series *measure = &log->series[LOG_MEASURE], *loss = &log->series[LOG_EVAL_LOSS];
+    const char *folder = options_out(&o->common);
+    say_note(&o->common, "loss of the last step %.4f", last_of(&log->series[LOG_LOSS]));
+    if (!loss->count) return;
+    const size_t best = find_best(log);
+    if (measure->count)
+        say_note(&o->common, "held-out loss %.4f, %s %.4f; the best is step %.0f with %s %.4f, in %s/best",
+                 last_of(loss), log->measure, last_of(measure), measure->steps[best], log->measure,
+                 measure->values[best], folder);
+    else
+        say_note(&o->common, "held-out loss %.4f; the best is step %.0f with %.4f, in %s/best", last_of(loss),
+                 loss->steps[best], loss->values[best], folder);
+}
+
+static bool add_held_out(json_t *object, const train_log *log)
+{
+    const log_series *measure = &log->series[LOG_MEASURE], *loss = &log->series[LOG_EVAL_LOSS];
+    if (!loss->count) return true;
+    bool fits = json_object_set_new(object, "eval_loss", json_real(last_of(loss))) == 0;
+    if (measure->count)
+        fits = json_object_set_new(object, "measure", json_string(log->measure)) == 0 &&
+               json_object_set_new(object, "eval_measure", json_real(last_of(measure))) == 0 && fits;
+    return json_object_set_new(object, "best_step", json_integer((json_int_t)loss->steps[find_best(log)])) == 0 && fits;
+}
+
+static int print_end(const train_options *o, const train_log *log, size_t done, bool finished)
+{
+    json_t *object =
+        json_pack("{s:I, s:I, s:b, s:s, s:f}", "steps", (json_int_t)done, "of", (json_int_t)o->trainer.steps,
+                  "finished", finished, "folder", options_out(&o->common), "loss", last_of(&log->series[LOG_LOSS]));
+    if (object && add_held_out(object, log)) return print_json_to(&o->common, NULL, object); /* --out is the folder */
+    json_decref(object);
+    return say_no_memory(&o->common);
+}
+
+int train_end(const train_options *o, size_t done, bool finished)
+{
+    train_log log;
+    deberta_error error = {0};
+    int status = EXIT_OK;
+    const bool known = train_log_read(&log, options_out(&o->common), &error) == DEBERTA_OK;
+    if (!known && o->common.json)
+        status = say_error(&o->common, &error); /* every step was passed over */
+    else if (known && o->common.json)
+        status = print_end(o, &log, done, finished);
+    else if (known)
+        tell(o, &log);
+    train_log_free(&log);
+    return status;
+}
