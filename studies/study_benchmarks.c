@@ -1,4 +1,4 @@
-/* `deberta study benchmarks`: published results from a table with sources, as bars, and which of the numbers that are
+/* `deberta study benchmarks`: published results from a table with sources, as points, and which of the numbers that are
  * quoted elsewhere are theirs. Computes nothing with a model. SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <math.h>
@@ -8,7 +8,7 @@
 #include "core/base/byte_order_mark.h"
 #include "studies/studies.h"
 
-enum { FIELDS = 6, MOST_NAMES = 64, MOST_RESULTS = 4096, FEWEST_BARS = 3, LOWEST = 50 };
+enum { FIELDS = 6, MOST_NAMES = 64, MOST_RESULTS = 4096, FEWEST_POINTS = 3 };
 static const char *const field_names[FIELDS] = {"benchmark", "metric", "model", "value", "verified", "source"};
 
 typedef struct published {
@@ -204,34 +204,67 @@ static void add_data(benchmarks_study *s)
 
 /* ----------------------------------------------------------------------------------------------------------- figure */
 
-/* A panel a benchmark, a bar a model. */
-static void fill_chart(benchmarks_study *s)
+/* Series of the figure: what a model's name begins with; the first that fits. */
+static const struct family {
+    const char *beginning, *name;
+    size_t look;
+} families[] = {
+    {"DeBERTa-v3", "DeBERTa v3", 2},
+    {"DeBERTa-v2", "DeBERTa v2", 3},
+    {"DeBERTa", "DeBERTa v1, 1.5B", 1},
+    {"", "others", 8},
+};
+enum { FAMILIES = sizeof families / sizeof *families };
+
+static size_t family_of(const char *model)
+{
+    size_t f = 0;
+    while (strncmp(model, families[f].beginning, strlen(families[f].beginning)) != 0) f++;
+    return f;
+}
+
+static size_t count_models(const benchmarks_study *s, const char *row)
+{
+    size_t count = 0;
+    for (size_t m = 0; m < s->models.count; m++) count += find_result(s, row, s->models.names[m]) != NULL;
+    return count;
+}
+
+/* The models that have a result, a series for each family, and a line for each number that is quoted. */
+static void add_panel(benchmarks_study *s, const char *row)
 {
     chart_columns *chart = &s->study.chart;
-    for (size_t r = 0; r < s->rows.count; r++) {
-        const char *names[MOST_NAMES];
-        double values[MOST_NAMES];
-        size_t count = 0;
+    chart_add_panel(chart, (chart_panel){.title = row, .x = {.scale = CHART_CATEGORIES}, .y = {.label = "%"}});
+    for (size_t f = 0; f < FAMILIES; f++) {
+        double place = 0;
+        chart_add_series(chart,
+                         (chart_series){.name = families[f].name, .kind = CHART_POINTS, .look = families[f].look});
         for (size_t m = 0; m < s->models.count; m++) {
-            const published *result = find_result(s, s->rows.names[r], s->models.names[m]);
+            const published *result = find_result(s, row, s->models.names[m]);
             if (!result) continue;
-            names[count] = s->models.names[m];
-            values[count++] = result->value;
-        }
-        if (count < FEWEST_BARS) continue;
-        chart_add_panel(chart, (chart_panel){.title = s->rows.names[r],
-                                             .x = {.scale = CHART_CATEGORIES},
-                                             .y = {.label = "%", .low = LOWEST, .high = 100}});
-        chart_add_series(chart, (chart_series){.kind = CHART_BARS});
-        for (size_t k = 0; k < count; k++) {
-            chart_add_category(chart, names[k]);
-            chart_add_point(chart, (double)k, values[k]);
+            if (f == 0) chart_add_category(chart, s->models.names[m]);
+            if (family_of(s->models.names[m]) == f) chart_add_point(chart, place, result->value);
+            place++;
         }
     }
-    chart->across = 3;
-    chart->panel_height = 28;
-    chart->no_letters = true;
-    s->study.style.note = "Axes begin at 50 %. Sources and what could be verified: the table that this is drawn from.";
+    for (size_t k = 0; k < s->count; k++)
+        if (is_quoted(&s->results[k]) && strcmp(s->results[k].row, row) == 0)
+            chart_add_rule(chart, (chart_rule){.at = s->results[k].value,
+                                               .name = chart_text(chart, "quoted: %.1f", s->results[k].value)});
+}
+
+/* A panel a benchmark, those with most models first: the first has all families, and one legend serves all. */
+static void fill_chart(benchmarks_study *s)
+{
+    for (size_t count = s->models.count; count >= FEWEST_POINTS; count--)
+        for (size_t r = 0; r < s->rows.count; r++)
+            if (count_models(s, s->rows.names[r]) == count) add_panel(s, s->rows.names[r]);
+    s->study.chart.across = 3;
+    s->study.chart.panel_height = 28;
+    s->study.chart.no_letters = true;
+    s->study.style.note =
+        "Axes have the range of their benchmark. Dashed: numbers that are quoted elsewhere. Sources and "
+        "what could be verified: the table that this is drawn from.";
 }
 
 static deberta_status work(study *base, deberta_error *err)

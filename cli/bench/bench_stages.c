@@ -188,10 +188,11 @@ static void add_roofline(bench_drawing *drawing, const bench_group *group, const
     bool any = false;
     if (!find_roof(&limit, drawing->results, group->first)) return;
     const size_t count = bench_slice(drawing, group, TREND_LENGTH, members);
-    chart_add_panel(c, (chart_panel){.title = options_text(drawing->options, "%s: %.0f GFLOP/s, %.0f GB/s", group->name,
-                                                           limit.gflops, limit.gbs),
-                                     .x = {.label = "FLOP a byte", .scale = CHART_LOG10},
-                                     .y = {.label = "GFLOP/s", .scale = CHART_LOG10}});
+    chart_add_panel(
+        c, (chart_panel){.title = options_text(drawing->options, "%s: %.0f GFLOP/s", group->name, limit.gflops),
+                         .x = {.label = options_text(drawing->options, "FLOP a byte (slope: %.0f GB/s)", limit.gbs),
+                               .scale = CHART_LOG10},
+                         .y = {.label = "GFLOP/s", .scale = CHART_LOG10}});
     for (int stage = 0; stage < PROFILE_STAGES; stage++)
         any = add_stage_points(
                   c, members, count, (profile_stage)stage,

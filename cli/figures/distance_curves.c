@@ -119,7 +119,7 @@ static chart_panel make_panel(const figure_sheet *sheet, const distance_curves *
     for (deberta_component c = 0; c < DEBERTA_COMPONENT_COUNT; c++) {
         if (!source->components[c] || (c == DEBERTA_PROBABILITIES) != probabilities) continue;
         series[panel.series_count++] =
-            (chart_series){.name = probabilities ? "probabilities" : deberta_component_name(c),
+            (chart_series){.name = probabilities ? NULL : deberta_component_name(c), /* alone, and named by its axis */
                            .kind = CHART_CURVE,
                            .x = sheet->data.columns[2].numbers + first,
                            .y = curves->column[c][middle] + first,

@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Draw the small pictures of docs/figures.md again, each by the command that its row names, and docs/images/latency-v3-base.png.
+
+    tools/draw_docs.py [--only NAME] [--folder docs/images/figures] [--width-mm 85] [--dpi 96]
+    tools/draw_docs.py --latency       from the medians of the table in docs/benchmarks/amd-zen4.md
+
+A row begins with a picture, images/figures/NAME.png (or .svg, of figures that have one size), and has one command that ends in
+`-o NAME.pdf`; dots stand for what the table's head says. Other widths, into another folder, are for looking at all kinds of figures after a change.
+
+SPDX-License-Identifier: MIT
+"""
+import argparse
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(ROOT / "build" / "deberta")
+PAGE = "docs/figures.md"
+COMMAND = re.compile(r"`((?:[^`]*\s)?(?:-o|--plot) ([\w-]+)\.pdf)`")
+PICTURE = re.compile(r"^\| (?:!\[[^]]*\]\(|<img [^>]*src=\")images/figures/([\w-]+)\.(png|svg)")
+BEGINNING = re.compile(r"`deberta (attention )(?:KIND \.\.\.|(models[^`]*))`")  # of the commands of a table
+DOTS = re.compile(r"the dots: `([^`]*)`")
+TABLE, LATENCY, MODEL, LAYERS = "docs/benchmarks/amd-zen4.md", "docs/images/latency-v3-base.png", "v3-base", 12
+ROW = re.compile(r"^\| (\S+), (\d) threads?, n = (\d+) \| (.*) \|$")
+
+
+def commands(page):
+    """(file, words) of every row that has a picture."""
+    beginning, dots = "", ""
+    for line in page.splitlines():
+        dots = (DOTS.search(line) or [None, dots])[1]
+        if line.startswith("#"):
+            beginning = ""
+        if BEGINNING.search(line):
+            beginning = "".join(BEGINNING.search(line).groups(""))
+        picture = PICTURE.match(line)
+        if not picture:
+            continue
+        command, name = COMMAND.search(line).groups()
+        if name != picture[1]:
+            raise SystemExit(f"{PAGE}: the row with the picture {picture[1]} draws {name}")
+        yield name + "." + picture[2], shlex.split(f"{beginning} {command}".replace("...", dots).replace("\\|", "|"))
+
+
+def draw(file, words, arguments):
+    words = [f"{arguments.folder}/{file}" if word == f"{Path(file).stem}.pdf" else word for word in words]
+    if words[0] in ("attention", "bench"):  # the others have one size
+        words += [] if "--width-mm" in words else ["--width-mm", str(arguments.width_mm)]
+        words += ["--dpi", str(arguments.dpi)]
+    done = subprocess.run([PROGRAM, *words], cwd=ROOT, capture_output=True, text=True)
+    print(f"{file}: {done.stderr.strip() or 'ok'}")
+    return done.returncode == 0
+
+
+def medians(page):
+    """The first table as points of a sweep, a sample each: its median. What was not measured or is marked is left out."""
+    engines = re.search(r"^\| row \| (.*?) \| best peer", page, re.M)[1].split(" | ")
+    for line in page.split("\n\n")[3].splitlines():
+        row = ROW.match(line)
+        if not row or row[1] != MODEL:
+            continue
+        for engine, cell in zip(engines, row[4].split(" | ")):
+            if re.fullmatch(r"[\d.]+ \([\d.]+\)", cell):
+                seconds = float(cell.split()[0]) / 1000
+                yield {"model": MODEL, "engine": engine, "threads": int(row[2]), "layers": LAYERS, "batch": 1, "n": int(row[3]), "tokens": int(row[3]),
+                       "attention": "full", "precision": "float32", "position_cache": True, "cold": False, "samples_s": [seconds],
+                       **{name: seconds for name in ("min_s", "median_s", "median_low_s", "median_high_s", "p95_s")}}
+
+
+def draw_latency():
+    sweep = {"schema": "deberta-bench/1", "environment": {}, "results": list(medians((ROOT / TABLE).read_text(encoding="utf-8")))}
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        json.dump(sweep, file)
+        file.flush()
+        command = [PROGRAM, "bench", "plot", file.name, "--figure", "latency", "--no-notes", "--dpi", "200", "-o", LATENCY]
+        return subprocess.run(command, cwd=ROOT).returncode
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", help="the picture of this name")
+    parser.add_argument("--folder", default="docs/images/figures")
+    parser.add_argument("--width-mm", type=int, default=85)
+    parser.add_argument("--dpi", type=int, default=96)
+    parser.add_argument("--latency", action="store_true", help=f"draw {LATENCY} instead")
+    arguments = parser.parse_args()
+    if arguments.latency:
+        sys.exit(draw_latency())
+    (ROOT / arguments.folder).mkdir(parents=True, exist_ok=True)
+    rows = [row for row in commands((ROOT / PAGE).read_text(encoding="utf-8")) if arguments.only in (None, Path(row[0]).stem)]
+    if not rows:
+        raise SystemExit(f"{PAGE} has no picture {arguments.only}")
+    sys.exit(not all([draw(file, words, arguments) for file, words in rows]))
+
+
+if __name__ == "__main__":
+    main()
