@@ -426,6 +426,15 @@ def numbers_visible(browser):
     })()""")
 
 
+def check_targets(browser, least, what):
+    """Everything that can be clicked is at least so many pixels wide and high, but links within a text."""
+    small = browser.evaluate("""[...document.querySelectorAll('button, select, input, summary, a, [tabindex]')].filter((e) => e.checkVisibility()).filter((e) => {
+        const box = (e.closest('label') || e).getBoundingClientRect(), inText = e.tagName == 'A' && getComputedStyle(e).display == 'inline';
+        return !inText && (box.width < %d || box.height < %d);
+    }).map((e) => `${e.outerHTML.slice(0, 60)} ${e.getBoundingClientRect().height}`)""" % (least, least))
+    check(small == [], f"{what}: {small[:5]}")
+
+
 def widths(bench, browser):
     """At every width, light and dark: the numbers of a cell on the screen beside it, by mouse, keys and touch; nothing to scroll sideways."""
     url = report(bench, DEMO, "--text", "a new store opened beside the new mall")
@@ -445,6 +454,7 @@ def widths(bench, browser):
             check_cell(page, tensors, 0, 0, 2, 1, f"{where}, keys")
             check(numbers_visible(browser), f"{where}: numbers by keys are not on the screen")
             check(browser.evaluate("document.documentElement.scrollWidth") <= width, f"{where}: scrolls sideways")
+            check_targets(browser, 24, f"{where}: too small for a mouse")
         browser.touch(True)
         page = Page(browser, url)
         where = f"{width} pixels, touch"
@@ -453,11 +463,7 @@ def widths(bench, browser):
         check(numbers_visible(browser), f"{where}: numbers are not on the screen")
         browser.tap(*page.place("#nudges [data-key=ArrowRight]"))
         check_cell(page, tensors, 0, 0, 3, 2, f"{where}: a step")
-        small = browser.evaluate("""[...document.querySelectorAll('button, select, summary, nav a, .segments label, .ticks label')].filter((e) => e.checkVisibility()).filter((e) => {
-            const box = e.getBoundingClientRect();
-            return box.width < 44 || box.height < 44;
-        }).map((e) => e.outerHTML.slice(0, 80))""")
-        check(small == [], f"{where}: too small for a finger: {small[:5]}")
+        check_targets(browser, 44, f"{where}: too small for a finger")
         browser.touch(False)
     browser.prefer("light")
     browser.resize(1280, 900)
