@@ -49,6 +49,7 @@ const char *deberta_kernel_name(deberta_isa isa, size_t kernel, const char **fro
     kernels table;
     size_t slot = 0;
     if (kernels_select(&table, isa, NULL) != DEBERTA_OK) return NULL;
+    kernels_use_tiles(&table, isa);
 #define X(name, parameters)                                                                                            \
     if (slot++ == kernel) {                                                                                            \
         if (from) *from = table.name##_isa;                                                                            \
@@ -92,4 +93,15 @@ deberta_status kernels_select(kernels *table, deberta_isa isa, deberta_error *er
     KERNEL_LIST(X)
 #undef X
     return DEBERTA_OK;
+}
+
+void kernels_use_tiles(kernels *table, deberta_isa isa)
+{
+    if (isa == DEBERTA_ISA_AUTO) isa = deberta_isa_best();
+#if HAVE_AVX512AMX
+    if (isa == DEBERTA_ISA_AVX512 && (cpu_features() & CPU_AVX512AMX) && cpu_allow_tiles())
+        kernels_init_avx512amx(table);
+#else
+    (void)table;
+#endif
 }

@@ -341,5 +341,6 @@ void kernels_init_neon(kernels *table);
 /* Parts of processors that only some of a tier have: they override integer products. */
 void kernels_init_avxvnni(kernels *table);    /* of avx2 */
 void kernels_init_avx512vnni(kernels *table); /* of avx512 */
+void kernels_init_avx512amx(kernels *table);  /* of avx512, for processes that may (kernels_use_tiles) */
 
 #endif

@@ -220,7 +220,7 @@ def symbols(*command):
 # What an object may hold, by tier: "sse" the base instruction set, "vex" AVX encodings of 128 bits (what -mfma brings), then wider.
 WIDTHS = ["sse", "vex", "ymm", "zmm"]
 TIER_WIDTH = {"scalar": "sse", "scalar_fma": "vex", "avx2": "ymm", "avxvnni": "ymm", "avxvnni_stand_in": "ymm", "avx512": "zmm",
-              "avx512vnni": "zmm"}
+              "avx512vnni": "zmm", "avx512amx": "zmm", "avx512amx_stand_in": "zmm"}
 PEAK_WIDTH = {**TIER_WIDTH, "scalar": "vex"}
 
 

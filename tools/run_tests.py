@@ -236,7 +236,8 @@ def has_flag(flag):
 AVX2 = ["avx2", "fma", "f16c"]
 AVX512 = ["avx512f", "avx512bw", "avx512dq", "avx512vl", *AVX2]
 TIER_FLAGS = {"scalar": [], "scalar_fma": ["fma"], "avx2": AVX2, "avxvnni": [*AVX2, "avx_vnni"], "avxvnni_stand_in": AVX2,
-              "avx512": AVX512, "avx512vnni": [*AVX512, "avx512_vnni"]}
+              "avx512": AVX512, "avx512vnni": [*AVX512, "avx512_vnni"],
+              "avx512amx": [*AVX512, "amx_tile", "amx_int8"], "avx512amx_stand_in": AVX512}
 
 
 def native_tiers():

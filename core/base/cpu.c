@@ -10,6 +10,10 @@
 #if defined(__x86_64__) || defined(__i386__)
 #define ARCH_X86 1
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #else
 #define ARCH_X86 0
 #endif
@@ -30,7 +34,17 @@ enum {
 };
 
 #if ARCH_X86
-enum { LEAF_FEATURES = 1, LEAF_MORE_FEATURES = 7, MORE_A_AVXVNNI = 1 << 4 /* of subleaf 1 */ };
+enum {
+    LEAF_FEATURES = 1,
+    BASIC_C_OSXSAVE = 1 << 27,
+    LEAF_MORE_FEATURES = 7,
+    MORE_D_AMX_TILE = 1 << 24,
+    MORE_D_AMX_INT8 = 1 << 25,
+    NEWER_A_AVXVNNI = 1 << 4, /* of subleaf 1 */
+    STATE_TILE_CONFIG = 1 << 17,
+    STATE_TILE_DATA = 1 << 18,
+    TILE_DATA = 18, /* the number of that state */
+};
 
 typedef struct cpuid_words {
     unsigned a, b, c, d;
@@ -49,6 +63,30 @@ static cpuid_words newer_features(void)
 {
     const cpuid_words none = {0};
     return cpuid_of(LEAF_MORE_FEATURES, 0).a >= 1 ? cpuid_of(LEAF_MORE_FEATURES, 1) : none;
+}
+
+/* The registers whose state the operating system saves (XCR0). */
+static unsigned saved_states(cpuid_words basic)
+{
+    unsigned low = 0, high = 0;
+    if (basic.c & BASIC_C_OSXSAVE) __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
+}
+
+static bool has_tiles_of_bytes(cpuid_words basic, cpuid_words more)
+{
+    const unsigned states = STATE_TILE_CONFIG | STATE_TILE_DATA, wanted = MORE_D_AMX_TILE | MORE_D_AMX_INT8;
+    return (more.d & wanted) == wanted && (saved_states(basic) & states) == states;
+}
+
+bool cpu_allow_tiles(void)
+{
+#if defined(__linux__) && defined(__x86_64__)
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023 }; /* <asm/prctl.h>, which is older than AMX on some systems */
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, TILE_DATA) == 0;
+#else
+    return false;
+#endif
 }
 
 unsigned cpu_features(void)
@@ -76,8 +114,9 @@ unsigned cpu_features(void)
     if ((found & AVX2_PARTS) == AVX2_PARTS) found |= CPU_AVX2;
     if ((found & AVX512_PARTS) == AVX512_PARTS) found |= CPU_AVX512;
     /* A name that not every compiler's run-time knows; its registers are AVX's. */
-    if ((found & CPU_AVX2) && (newer_features().a & MORE_A_AVXVNNI)) found |= CPU_AVXVNNI;
+    if ((found & CPU_AVX2) && (newer_features().a & NEWER_A_AVXVNNI)) found |= CPU_AVXVNNI;
     if ((found & CPU_AVX512) && __builtin_cpu_supports("avx512vnni")) found |= CPU_AVX512VNNI;
+    if ((found & CPU_AVX512) && has_tiles_of_bytes(basic, more)) found |= CPU_AVX512AMX;
     return found;
 }
 #elif ARCH_AARCH64
@@ -92,6 +131,10 @@ unsigned cpu_features(void)
 }
 #else
 unsigned cpu_features(void) { return 0; }
+#endif
+
+#if !ARCH_X86
+bool cpu_allow_tiles(void) { return false; }
 #endif
 
 typedef struct part {

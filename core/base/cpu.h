@@ -15,6 +15,7 @@ enum {
     CPU_SHA256 = 16,     /* no tier: instructions for SHA-256 */
     CPU_AVXVNNI = 32,    /* integer products: a part of the avx2 tier */
     CPU_AVX512VNNI = 64, /* a part of the avx512 tier */
+    CPU_AVX512AMX = 128, /* another: AMX-INT8, where the operating system saves its tiles and is asked before */
 
     CPU_HAS_AVX2 = 1 << 8,
     CPU_HAS_FMA = 1 << 9,
@@ -29,6 +30,9 @@ enum {
 
 /* CPUID and, through the compiler's run-time library, the register state that the operating system saves. */
 unsigned cpu_features(void);
+/* Asks the operating system to let this process use tiles (AMX), which only processes that ask may. False if it
+ * refuses. Asking again is a system call without effect. From then on signal stacks must have room for 8 KiB more. */
+bool cpu_allow_tiles(void);
 /* NULL if a tier runs with these features and was compiled in, else why not: a static text. */
 const char *cpu_missing(deberta_isa isa, unsigned features);
 /* Model name of the processor, or "unknown". */

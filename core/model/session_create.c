@@ -190,6 +190,7 @@ static deberta_status settle(deberta_session *s, const deberta_model *model, con
 {
     DEBERTA_TRY(check_options(options, model, err));
     DEBERTA_TRY(kernels_select(&s->kernels, options->isa, err));
+    if (model->precision != DEBERTA_PRECISION_FLOAT32) kernels_use_tiles(&s->kernels, options->isa);
     if (internal) s->internal = *internal;
     if (options->shared_threads) s->internal.executor = options->shared_threads->executor;
     if (s->internal.layers > model->config.layers) {

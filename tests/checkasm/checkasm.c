@@ -3,6 +3,7 @@
 #include "tests/checkasm/checkasm.h"
 
 #include "core/base/cpu.h"
+#include "tests/stand_ins/stand_ins.h"
 
 #include <getopt.h>
 #include <stdlib.h>
@@ -35,6 +36,10 @@ static const struct {
     [TIER_AVX512] = {"avx512", TIER_AVX2, DEBERTA_ISA_AVX512, BUILT(HAVE_AVX512, kernels_init_avx512), 0, NULL},
     [TIER_AVX512VNNI] = {"avx512vnni", TIER_AVX512, DEBERTA_ISA_AVX512, BUILT(HAVE_AVX512VNNI, kernels_init_avx512vnni),
                          CPU_AVX512VNNI, "avx512_vnni"},
+    [TIER_AVX512AMX] = {"avx512amx", TIER_AVX512VNNI, DEBERTA_ISA_AVX512, BUILT(HAVE_AVX512AMX, kernels_init_avx512amx),
+                        CPU_AVX512AMX, "amx_int8"},
+    [TIER_AVX512AMX_STAND_IN] = {"avx512amx_stand_in", TIER_AVX512, DEBERTA_ISA_AVX512,
+                                 BUILT(HAVE_AVX512, kernels_init_avx512amx_stand_in), 0, NULL},
     [TIER_NEON] = {"neon", TIER_SCALAR_FMA, DEBERTA_ISA_NEON, BUILT(HAVE_NEON, kernels_init_neon), 0, NULL},
 };
 
@@ -46,6 +51,8 @@ const char *tier_missing(tier_id tier)
     const unsigned features = cpu_features();
     if (!tiers[tier].init) return "not compiled in";
     const char *missing = cpu_missing(tiers[tier].isa, features);
+    if (tier == TIER_AVX512AMX && (features & CPU_AVX512AMX) && !cpu_allow_tiles())
+        return "the operating system does not let this process use tiles";
     if (missing || (features & tiers[tier].needs) == tiers[tier].needs) return missing;
     snprintf(lacking, sizeof lacking, "the processor lacks %s", tiers[tier].lacking);
     return lacking;

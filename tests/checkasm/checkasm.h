@@ -29,6 +29,8 @@ typedef enum tier_id {
     TIER_AVXVNNI_STAND_IN,
     TIER_AVX512,
     TIER_AVX512VNNI,
+    TIER_AVX512AMX,
+    TIER_AVX512AMX_STAND_IN,
     TIER_NEON,
     TIER_COUNT
 } tier_id;
@@ -38,9 +40,6 @@ const char *tier_name(tier_id tier);
 const char *tier_missing(tier_id tier);
 /* Fills the table as the library does: scalar first, then every tier up to this one. */
 void tier_init(tier_id tier, kernels *table);
-
-/* Kernels for instructions that few processors have, compiled a second time with others in the place of those. */
-void kernels_init_avxvnni_stand_in(kernels *table);
 
 typedef enum slot_id {
 #define X(name, parameters) SLOT_##name,

@@ -23,6 +23,7 @@ typedef struct settings {
     bool tiers[DEBERTA_ISA_COUNT];
     size_t threads;
     bool failures_only, silent;
+    bool stand_ins; /* low precision alone, its products by tests/stand_ins */
     bits_mode bits;
     bits_file *frozen; /* bits.tsv; NULL if bits are ignored */
 } settings;

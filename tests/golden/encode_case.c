@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/golden/encode_case.h"
 
+#include "core/model/session.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -173,7 +175,9 @@ deberta_status encode_session(deberta_session **session, const deberta_model *mo
     if (request->observe_hidden) options.features |= DEBERTA_OBSERVE_HIDDEN;
     if (request->attention.wants) options.features |= DEBERTA_OBSERVE_ATTENTION;
     if (request->heads & 1u << DEBERTA_TASK_MLM_EMD) options.features |= DEBERTA_KEEP_DECODER_INPUT;
-    return deberta_session_create(session, model, &options, err);
+    DEBERTA_TRY(deberta_session_create(session, model, &options, err));
+    if (request->replace) request->replace(&(*session)->kernels);
+    return DEBERTA_OK;
 }
 
 deberta_status encode_with(deberta_session *session, collected *r, const deberta_model *model,

@@ -8,6 +8,7 @@
 #ifndef TESTS_GOLDEN_ENCODE_CASE_H
 #define TESTS_GOLDEN_ENCODE_CASE_H
 
+#include "core/kernels.h"
 #include "tests/golden/golden_data.h"
 
 typedef struct ragged_batch {
@@ -48,12 +49,16 @@ typedef struct collected {
 /* [A][n][n] of one sequence, NULL if it was not collected. */
 float *collected_attention(const collected *result, size_t layer, deberta_component component, size_t sequence);
 
+/* Puts other kernels into a session's table. */
+typedef void (*kernels_change)(kernels *table);
+
 typedef struct encode_request {
     deberta_isa isa;
     size_t threads;
     bool observe_hidden;
     collect_wish attention;
-    unsigned heads; /* bits 1 << deberta_task; those that the model lacks are left out */
+    unsigned heads;         /* bits 1 << deberta_task; those that the model lacks are left out */
+    kernels_change replace; /* NULL: the kernels of the tier */
 } encode_request;
 
 /* A session for such requests. max_tokens 0: the default. */

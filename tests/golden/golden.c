@@ -7,11 +7,13 @@
  * Its bits are compared with bits.tsv as well, which is the same for every tier, compiler and architecture: a result of
  * this release can be repeated anywhere, and with the next release (golden_bits.h).
  *
- *     golden [--folder DIR] [--beside DIR] [--isa a,b] [--threads N] [--only a,b] [--failures-only]
+ *     golden [--folder DIR] [--beside DIR] [--isa a,b] [--threads N] [--only a,b] [--failures-only] [--stand-ins]
  *            [--update-bits | --damage-bits | --mutate NAME]
  *
  * --only: cases whose names contain one of the texts. --beside: where the large case is, which the repository does not
  * hold; else the environment variable DEBERTA_GOLDEN_BESIDE says so.
+ *
+ * --stand-ins: low precision alone, multiplied by kernels for AVX-VNNI and AMX with stand-ins for their instructions.
  *
  * --update-bits writes bits.tsv anew, if all tiers here agree and all errors are within their bars. --damage-bits flips
  * one bit of each quantity, and fails if one is not noticed.
@@ -27,6 +29,7 @@
 #include <unistd.h>
 
 #include "tests/golden/compare_case.h"
+#include "tests/stand_ins/stand_ins.h"
 
 /* What the median of our errors over those of float32 PyTorch must not exceed. It is a guard against a worse
  * arithmetic: one value of one case is a single sample of rounding noise, the median of all is not. */
@@ -40,6 +43,19 @@ static int wants_all(void *context, size_t layer, size_t head, deberta_component
     return 1;
 }
 
+/* The one of a tier, or NULL. */
+static kernels_change stand_in_of(deberta_isa isa)
+{
+#if HAVE_AVX2
+    if (isa == DEBERTA_ISA_AVX2) return kernels_init_avxvnni_stand_in;
+#endif
+#if HAVE_AVX512
+    if (isa == DEBERTA_ISA_AVX512) return kernels_init_avx512amx_stand_in;
+#endif
+    (void)isa;
+    return NULL;
+}
+
 static void run_tier(comparison *c, const deberta_model *model)
 {
     deberta_error error = {0};
@@ -47,7 +63,9 @@ static void run_tier(comparison *c, const deberta_model *model)
                               .threads = c->settings->threads,
                               .observe_hidden = true,
                               .attention = {NULL, wants_all},
-                              .heads = (1u << DEBERTA_TASK_COUNT) - 1};
+                              .heads = (1u << DEBERTA_TASK_COUNT) - 1,
+                              .replace = c->settings->stand_ins ? stand_in_of(c->isa) : NULL};
+    if (c->settings->stand_ins && !request.replace) return;
     if (encode_and_collect(&c->result, model, &c->batch, &request, &error) != DEBERTA_OK) {
         fail_case(c->tally, c->settings, c->item->name, error.message);
         return;
@@ -93,7 +111,7 @@ static void run_variant(const settings *s, const golden_case *item, const char *
                         bool is_pytorchs, tally *sum)
 {
     const int last = has_low_precision(s, item->name) ? DEBERTA_PRECISION_COUNT - 1 : DEBERTA_PRECISION_FLOAT32;
-    for (int precision = 0; precision <= last; precision++) {
+    for (int precision = s->stand_ins ? DEBERTA_PRECISION_INT16 : 0; precision <= last; precision++) {
         const deberta_model_options options = {
             .struct_size = sizeof options, .reference = reference, .precision = (deberta_precision)precision};
         run_precision(s, item, prefix, &options, is_pytorchs, sum);
@@ -316,6 +334,8 @@ static bool parse(settings *s, arguments *more, int argc, char **argv)
             *texts[k].value = value, i++;
         else if (strcmp(argv[i], "--threads") == 0)
             s->threads = strtoul(value, NULL, 10), i++;
+        else if (strcmp(argv[i], "--stand-ins") == 0)
+            s->stand_ins = true;
         else if (strcmp(argv[i], "--failures-only") == 0)
             s->failures_only = true;
         else if (strcmp(argv[i], "--update-bits") == 0)
