@@ -64,13 +64,14 @@ static void add_kernels(result *r, deberta_isa isa)
     result_set(r, "kernels", list);
 }
 
-/* Low precision is worth its error where a processor multiplies bytes: elsewhere int16 is no faster than float32. */
+/* Low precision is worth its error where a processor adds products of bytes in one instruction: elsewhere int16 is no
+ * faster than float32. */
 static void say_precision(result *r, deberta_isa isa, deberta_precision precision)
 {
     const char *wanted = precision == DEBERTA_PRECISION_INT8 ? "gemm_u8" : "gemm_u8x2", *name, *from;
     if (precision == DEBERTA_PRECISION_FLOAT32) return;
     for (size_t k = 0; (name = deberta_kernel_name(isa, k, &from)) && strcmp(name, wanted) != 0;) k++;
-    const bool bytes = strcmp(from, "avx2") != 0 && strncmp(from, "scalar", 6) != 0;
+    const bool bytes = strcmp(from, "avx2") != 0 && strcmp(from, "neon") != 0 && strncmp(from, "scalar", 6) != 0;
     result_say(r, "  precision         %s, multiplied by %s%s", deberta_precision_name(precision), from,
                bytes                                 ? ""
                : precision == DEBERTA_PRECISION_INT8 ? " through 16 bits"

@@ -89,6 +89,12 @@ deberta_status kernels_select(kernels *table, deberta_isa isa, deberta_error *er
 #if HAVE_NEON
     if (isa == DEBERTA_ISA_NEON) kernels_init_neon(table);
 #endif
+#if HAVE_NEONDOT
+    if (isa == DEBERTA_ISA_NEON && (cpu_features() & CPU_NEON_DOT)) kernels_init_neondot(table);
+#endif
+#if HAVE_NEONI8MM
+    if (isa == DEBERTA_ISA_NEON && (cpu_features() & CPU_NEON_I8MM)) kernels_init_neoni8mm(table);
+#endif
 #define X(name, parameters) assert(table->name && table->name##_isa);
     KERNEL_LIST(X)
 #undef X

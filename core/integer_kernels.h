@@ -3,7 +3,7 @@
  * Sums of integers are exact, so nothing here depends on their order; where floats are made from them the order is
  * written, as in kernels.h. Two formats, by the number of digits of a value:
  *
- *   one digit    activations u8 with a zero point, weights s8. What int8 precision is made of
+ *   one digit    activations u8 with a zero point, weights in -127 ... 127. What int8 precision is made of
  *   two digits   v = 128 high + low, 15 bits with the sign; high in -127 ... 127, low in -64 ... 63. An activation's
  *                digits are stored with 128 added, as u8; a weight's as s8. The product of both low digits is left out:
  *                it is below 2^-14 of a product. What int16 precision is made of

@@ -342,5 +342,7 @@ void kernels_init_neon(kernels *table);
 void kernels_init_avxvnni(kernels *table);    /* of avx2 */
 void kernels_init_avx512vnni(kernels *table); /* of avx512 */
 void kernels_init_avx512amx(kernels *table);  /* of avx512, for processes that may (kernels_use_tiles) */
+void kernels_init_neondot(kernels *table);    /* of neon */
+void kernels_init_neoni8mm(kernels *table);   /* of neon */
 
 #endif

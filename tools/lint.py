@@ -250,7 +250,7 @@ def check_objects(build):
             found.append(simd.group(1))
             exported = symbols("-g", path)
             check(exported == ["kernels_init_" + simd.group(1)], f"{name}: exports {exported}, expected only its kernels_init_")
-    expected = sorted(TIER_WIDTH) if os.uname().machine == "x86_64" else ["neon", "scalar", "scalar_fma"]
+    expected = sorted(TIER_WIDTH) if os.uname().machine == "x86_64" else ["neon", "neondot", "neoni8mm", "scalar", "scalar_fma"]
     check(sorted(found) == expected, f"{build}: kernel objects of {sorted(found)}, expected {expected}")
     exported = symbols("-D", os.path.join(build, "libdeberta.so"))
     strangers = [s for s in exported if not s.startswith("deberta_")]

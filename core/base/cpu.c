@@ -125,9 +125,11 @@ unsigned cpu_features(void)
 #if defined(__linux__)
     const unsigned long hardware = getauxval(AT_HWCAP);
     if (!(hardware & HWCAP_ASIMD)) return 0;
-    if (hardware & HWCAP_SHA2) return CPU_FMA | CPU_NEON | CPU_SHA256;
-#endif
+    return CPU_FMA | CPU_NEON | (hardware & HWCAP_SHA2 ? CPU_SHA256 : 0) |
+           (hardware & HWCAP_ASIMDDP ? CPU_NEON_DOT : 0) | (getauxval(AT_HWCAP2) & HWCAP2_I8MM ? CPU_NEON_I8MM : 0);
+#else
     return CPU_FMA | CPU_NEON;
+#endif
 }
 #else
 unsigned cpu_features(void) { return 0; }

@@ -12,10 +12,12 @@ enum {
     CPU_AVX2 = 2,   /* with FMA and F16C */
     CPU_AVX512 = 4, /* F, BW, DQ, VL */
     CPU_NEON = 8,
-    CPU_SHA256 = 16,     /* no tier: instructions for SHA-256 */
-    CPU_AVXVNNI = 32,    /* integer products: a part of the avx2 tier */
-    CPU_AVX512VNNI = 64, /* a part of the avx512 tier */
-    CPU_AVX512AMX = 128, /* another: AMX-INT8, where the operating system saves its tiles and is asked before */
+    CPU_SHA256 = 16,         /* no tier: instructions for SHA-256 */
+    CPU_AVXVNNI = 32,        /* integer products: a part of the avx2 tier */
+    CPU_AVX512VNNI = 64,     /* a part of the avx512 tier */
+    CPU_AVX512AMX = 128,     /* another: AMX-INT8, where the operating system saves its tiles and is asked before */
+    CPU_NEON_DOT = 1 << 17,  /* integer products: a part of the neon tier */
+    CPU_NEON_I8MM = 1 << 18, /* another */
 
     CPU_HAS_AVX2 = 1 << 8,
     CPU_HAS_FMA = 1 << 9,

@@ -119,7 +119,7 @@ VF void wide_panel(const int digits, const integer_gemm_task *task, size_t first
         {
             const int32_t *sum = sums + row * (size_t)digits * PANEL + (size_t)v * VF_LANES;
             const vi both[2] = {vi_load(sum), digits == 2 ? vi_load(sum + PANEL) : vi_set1(0)};
-            vf_store(tile + v * VF_LANES, integer_value(digits, true, task, first + row, panel, v, both));
+            vf_store(tile + v * VF_LANES, integer_value(digits, DIGITS_LESS_ZERO, task, first + row, panel, v, both));
         }
         integer_finish(1, 1, task, first + row, panel, tile);
     }

@@ -70,7 +70,7 @@ VF void finish_rows(const int digits, const int rows, const integer_gemm_task *t
         const int32_t *at = sums + i * PANEL + v * VF_LANES;
         const vi both[2] = {vi_load(at), digits == 2 ? vi_load(at + TILE_SUMS) : vi_set1(0)};
         vf_store(tile + (i * VECTORS + v) * VF_LANES,
-                 integer_value(digits, false, task, row + (size_t)i, panel, v, both));
+                 integer_value(digits, DIGITS_STORED, task, row + (size_t)i, panel, v, both));
     }
     integer_finish(rows, 1, task, row, panel, tile);
 }

@@ -16,6 +16,7 @@
 #define INTEGER_MAX_VECTORS          3
 #define INTEGER_PANELS(digits)       ((digits) == 1 ? 3 : 2)
 #define INTEGER_ROWS(digits, panels) ((digits) == 1 ? 8 : 6)
+#define INTEGER_OPERAND              DIGITS_STORED
 
 VF vi vi_load_bytes(const int8_t *p) { return _mm512_loadu_si512(p); }
 VF vi vi_broadcast_quad(const uint8_t *p)

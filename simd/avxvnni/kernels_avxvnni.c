@@ -16,6 +16,7 @@
 #define INTEGER_MAX_VECTORS          2
 #define INTEGER_PANELS(digits)       1
 #define INTEGER_ROWS(digits, panels) ((digits) == 1 ? 6 : 3)
+#define INTEGER_OPERAND              DIGITS_STORED
 
 VF vi vi_load_bytes(const int8_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
 VF vi vi_broadcast_quad(const uint8_t *p)

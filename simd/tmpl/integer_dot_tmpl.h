@@ -1,5 +1,6 @@
-/* gemm_u8 and gemm_u8x2 for instruction sets that multiply quads of u8 by quads of s8 and add all four to a 32-bit lane:
- * the register tiles of gemm_tmpl.h, with a quad of inputs in the place of one.
+/* gemm_u8 and gemm_u8x2 for instruction sets that multiply quads of bytes by quads of s8 and add all four to a 32-bit
+ * lane: the register tiles of gemm_tmpl.h, with a quad of inputs in the place of one. INTEGER_OPERAND says what of A's
+ * digits vi_broadcast_quad gives.
  *
  * Of two digits a tile keeps two sums, high and mixed, and makes three products of every pair of quads.
  *
@@ -43,7 +44,7 @@ VF void dot_finish(const int digits, size_t rows, const int panels, const intege
             const int32_t *at = sums + (i * (size_t)(panels * VECTORS) + (size_t)v) * 2 * VF_LANES;
             const vi both[2] = {vi_load(at), digits == 2 ? vi_load(at + VF_LANES) : vi_set1(0)};
             vf_store(tile + v * VF_LANES,
-                     integer_value(digits, false, task, row + i, panel + (size_t)(v / VECTORS), v % VECTORS, both));
+                     integer_value(digits, INTEGER_OPERAND, task, row + i, panel + (size_t)(v / VECTORS), v % VECTORS, both));
         }
         integer_finish(1, panels, task, row + i, panel, tile);
     }

@@ -3,16 +3,23 @@
 #ifndef SIMD_TMPL_INTEGER_EPILOGUE_TMPL_H
 #define SIMD_TMPL_INTEGER_EPILOGUE_TMPL_H
 
+/* What of A's digits went into a sum: as they are stored, less 128 so that signed bytes hold them, or less their zero
+ * point, which for two digits is 128 as well. */
+enum integer_operand { DIGITS_STORED, DIGITS_LESS_128, DIGITS_LESS_ZERO };
+
 /* Sums of one row and vector of outputs, as core/integer_kernels.h makes a float of them. sums: the digit products, of
- * two digits high and mixed. centered: one digit, and the zero point is taken off already. */
-VF vf integer_value(const int digits, const bool centered, const integer_gemm_task *task, size_t row, size_t panel, int v,
-                    const vi *sums)
+ * two digits high and mixed. */
+VF vf integer_value(const int digits, const enum integer_operand of, const integer_gemm_task *task, size_t row,
+                    size_t panel, int v, const vi *sums)
 {
     const int32_t *b_sum = task->b_sum + panel * (size_t)digits * PANEL + (size_t)v * VF_LANES;
-    if (digits == 1)
-        return vf_from_int(centered ? sums[0] : vi_sub(sums[0], vi_mul(vi_set1(task->a_zero[row]), vi_load(b_sum))));
-    const vi high = centered ? sums[0] : vi_sub(sums[0], vi_shift_left7(vi_load(b_sum)));
-    const vi mixed = centered ? sums[1] : vi_sub(sums[1], vi_shift_left7(vi_load(b_sum + PANEL)));
+    if (digits == 1) {
+        if (of == DIGITS_LESS_ZERO) return vf_from_int(sums[0]);
+        const int32_t zero = task->a_zero[row] - (of == DIGITS_LESS_128 ? DIGIT_OFFSET : 0);
+        return vf_from_int(vi_sub(sums[0], vi_mul(vi_set1(zero), vi_load(b_sum))));
+    }
+    const vi high = of != DIGITS_STORED ? sums[0] : vi_sub(sums[0], vi_shift_left7(vi_load(b_sum)));
+    const vi mixed = of != DIGITS_STORED ? sums[1] : vi_sub(sums[1], vi_shift_left7(vi_load(b_sum + PANEL)));
     return vf_fma(vf_from_int(mixed), vf_set1(0x1p-7f), vf_from_int(high));
 }
 

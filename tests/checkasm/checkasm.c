@@ -41,6 +41,10 @@ static const struct {
     [TIER_AVX512AMX_STAND_IN] = {"avx512amx_stand_in", TIER_AVX512, DEBERTA_ISA_AVX512,
                                  BUILT(HAVE_AVX512, kernels_init_avx512amx_stand_in), 0, NULL},
     [TIER_NEON] = {"neon", TIER_SCALAR_FMA, DEBERTA_ISA_NEON, BUILT(HAVE_NEON, kernels_init_neon), 0, NULL},
+    [TIER_NEONDOT] = {"neondot", TIER_NEON, DEBERTA_ISA_NEON, BUILT(HAVE_NEONDOT, kernels_init_neondot), CPU_NEON_DOT,
+                      "asimddp"},
+    [TIER_NEONI8MM] = {"neoni8mm", TIER_NEON, DEBERTA_ISA_NEON, BUILT(HAVE_NEONI8MM, kernels_init_neoni8mm),
+                       CPU_NEON_I8MM, "i8mm"},
 };
 
 const char *tier_name(tier_id tier) { return tiers[tier].name; }

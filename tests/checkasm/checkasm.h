@@ -32,6 +32,8 @@ typedef enum tier_id {
     TIER_AVX512AMX,
     TIER_AVX512AMX_STAND_IN,
     TIER_NEON,
+    TIER_NEONDOT,
+    TIER_NEONI8MM,
     TIER_COUNT
 } tier_id;
 

@@ -57,6 +57,47 @@ static void gemm_u8_misses_last_row(const integer_gemm_task *t)
     sound.gemm_u8(&changed);
 }
 
+/* What signed bytes on both sides do without the sums that correct it. */
+static void gemm_u8_takes_signed_bytes(const integer_gemm_task *t)
+{
+    static int32_t more[4096];
+    integer_gemm_task changed = *t;
+    for (size_t i = 0; i < t->rows && t->rows <= 4096; i++) more[i] = t->a_zero[i] + DIGIT_OFFSET;
+    if (t->rows <= 4096) changed.a_zero = more;
+    sound.gemm_u8(&changed);
+}
+
+/* What an epilogue that comes late does when nobody waits for its end. */
+static void gemm_u8_leaves_last_part(const integer_gemm_task *t)
+{
+    integer_gemm_task changed = *t;
+    changed.rows -= t->rows % 4;
+    sound.gemm_u8(&changed);
+}
+
+/* What storing whole tiles does. */
+static void gemm_u8_writes_whole_tiles(const integer_gemm_task *t)
+{
+    sound.gemm_u8(t);
+    if (t->rows % DIGIT_TILE_ROWS && t->panels) t->c[t->rows * t->ldc] = 0.0f;
+}
+
+/* What blocks of two panels do with an odd last one. */
+static void gemm_u8x2_repeats_a_panel(const integer_gemm_task *t)
+{
+    integer_gemm_task last = *t;
+    const size_t p = t->panels - 1;
+    sound.gemm_u8x2(t);
+    if (t->panels % 2 == 0 || p == 0 || t->accumulate || t->c == t->residual) return;
+    last.panels = 1;
+    last.b_scale += p * PANEL;
+    last.b_sum += p * 2 * PANEL;
+    last.c += p * t->c_panel_stride;
+    last.bias = t->bias ? t->bias + p * PANEL : NULL;
+    last.residual = t->residual ? t->residual + p * t->residual_panel_stride : NULL;
+    sound.gemm_u8x2(&last);
+}
+
 static void gemm_u8x2_without_mixed_products(const integer_gemm_task *t)
 {
     static int8_t b[1 << 20];
@@ -83,7 +124,11 @@ static void gemm_u8x2_without_bias(const integer_gemm_task *t)
     X(gemm_u8, GROSS, gemm_u8_without_zero_points)                                                                     \
     X(gemm_u8, GROSS, gemm_u8_saturates)                                                                               \
     X(gemm_u8, GROSS, gemm_u8_misses_last_row)                                                                         \
+    X(gemm_u8, GROSS, gemm_u8_takes_signed_bytes)                                                                      \
+    X(gemm_u8, GROSS, gemm_u8_leaves_last_part)                                                                        \
+    X(gemm_u8, GROSS, gemm_u8_writes_whole_tiles)                                                                      \
     X(gemm_u8x2, GROSS, gemm_u8x2_without_mixed_products)                                                              \
+    X(gemm_u8x2, GROSS, gemm_u8x2_repeats_a_panel)                                                                     \
     X(gemm_u8x2, GROSS, gemm_u8x2_without_bias)
 
 FAULTS(PLANT_FAULT)

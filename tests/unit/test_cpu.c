@@ -99,6 +99,9 @@ static void test_features_of_this_machine_are_consistent(void **state)
     if (features & CPU_NO_AVX_STATE) assert_int_equal(features & (CPU_AVX2 | CPU_FMA | AVX2_PARTS), 0);
     assert_int_equal(!!(features & CPU_FMA), !!(features & CPU_HAS_FMA));
     if (features & CPU_AVX512) assert_true(features & CPU_AVX2);
+    if (features & CPU_AVXVNNI) assert_true(features & CPU_AVX2);
+    if (features & (CPU_AVX512VNNI | CPU_AVX512AMX)) assert_true(features & CPU_AVX512);
+    assert_false(features & (CPU_NEON_DOT | CPU_NEON_I8MM));
     assert_false(features & CPU_NEON);
 }
 #else
@@ -112,7 +115,10 @@ static void test_messages_name_the_first_missing_part(void **state)
 static void test_features_of_this_machine_are_consistent(void **state)
 {
     (void)state;
-    assert_false(cpu_features() & (CPU_AVX2 | CPU_AVX512));
+    unsigned features = cpu_features();
+    assert_false(features & (CPU_AVX2 | CPU_AVX512 | CPU_AVXVNNI | CPU_AVX512VNNI | CPU_AVX512AMX));
+    if (features & (CPU_NEON_DOT | CPU_NEON_I8MM)) assert_true(features & CPU_NEON);
+    assert_false(cpu_allow_tiles());
 }
 #endif
 

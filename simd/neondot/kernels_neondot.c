@@ -1,0 +1,37 @@
+/* Integer products on NEON with the dot product of Armv8.2, of signed bytes. Activations are moved to -128 ... 127,
+ * which costs an instruction a row and quad.
+ *
+ * One digit: 6 rows x 1 panel of four vectors, 24 of 32 registers add up. Two digits: 2 rows with two sums.
+ *
+ * SPDX-License-Identifier: MIT */
+#include "core/kernels.h"
+#include "simd/neon/vec_neon.h"
+
+#undef VF_NAME
+#undef VF_ISA
+#define VF_NAME(name) name##_neondot
+#define VF_ISA        "neondot"
+
+#define INTEGER_MAX_ROWS             6
+#define INTEGER_MAX_VECTORS          4
+#define INTEGER_PANELS(digits)       1
+#define INTEGER_ROWS(digits, panels) ((digits) == 1 ? 6 : 2)
+#define INTEGER_OPERAND              DIGITS_LESS_128
+
+#include "simd/tmpl/unroll_tmpl.h"
+#include "simd/tmpl/math_tmpl.h"
+#include "simd/tmpl/integer_epilogue_tmpl.h"
+#include "simd/neon/quads_neon.h"
+
+VF vi vi_dot(vi sum, vi a, vi b) { return vdotq_s32(sum, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b)); }
+
+#include "simd/tmpl/integer_dot_tmpl.h"
+
+void kernels_init_neondot(kernels *table)
+{
+#define X(name, parameters)                                                                                            \
+    table->name = VF_NAME(name);                                                                                       \
+    table->name##_isa = VF_ISA;
+    INTEGER_GEMM_KERNEL_LIST(X)
+#undef X
+}
