@@ -7,14 +7,14 @@
 
 /* As tools/train_grid.py trains and names them. */
 enum {
-    DISTANCES = 4,
+    DISTANCES = 7,
     CONTEXTS = 4,
     READINGS = DISTANCES, /* clipped at distances[r], or with log buckets */
     LOG_READING = READINGS - 1,
     TRAINED_CONTEXT = 1,
     LAST_CONTEXT = 3
 };
-static const size_t distances[DISTANCES] = {2, 8, 32, 128}, contexts[CONTEXTS] = {64, 128, 256, 512};
+static const size_t distances[DISTANCES] = {2, 4, 8, 16, 32, 64, 128}, contexts[CONTEXTS] = {64, 128, 256, 512};
 
 typedef struct clipping_study {
     loss_study losses;

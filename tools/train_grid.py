@@ -49,7 +49,7 @@ TERMS = {"c2c": [], "c2c+c2p": ["c2p"], "c2c+p2c": ["p2c"], "full": ["c2p", "p2c
 CONTROLS = {"full/input": {"position_biased_input": True},
             "full/level": {"enhanced_mask_decoder": True, "decoder_positions": False},
             "full+p2p/none": {"p2p": True}, "full-ji/none": {"p2c_from_query": True}}
-DISTANCES = (2, 8, 32, 128)
+DISTANCES = (2, 4, 8, 16, 32, 64, 128)
 
 
 # ------------------------------------------------------------------------------------------------ what is trained
