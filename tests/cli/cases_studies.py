@@ -338,6 +338,20 @@ def test_decoder_positions_matter_to_one_decoder(bench):
     assert any(abs(a - b) > 1e-4 for a, b in zip(emd, level))
 
 
+def test_decoder_control_without_relative_positions(bench):
+    """Without the terms only the decoder's positions tell two masks apart, in every sentence: as the page says."""
+    file = os.path.join(ROOT, "docs", "studies", "data", "decoder.txt")
+    found = bench.json("study", "decoder", DEMO, "--file", file, "--ablate", "c2p@all,p2c@all")
+    equal = {}
+    for row in rows_of(found["two_masks"]):
+        some, all_ = equal.get(row["decoder"], (0, 0))
+        equal[row["decoder"]] = some + row["with equal logits"], all_ + row["sentences"]
+    check(equal == {"head on H[L]": (272, 272), "EMD": (0, 272), "EMD, one position": (272, 272)}, equal)
+    shown = next(row for row in rows_of(found["accuracy"]) if row["position of"] == "all three")
+    with open(os.path.join(ROOT, "docs", "studies", "decoder.md"), encoding="utf-8") as page:
+        contains(page.read(), "| " + " | ".join(str(value) for value in shown.values()) + " |")
+
+
 def test_decoder_without_positions(bench):
     """Two masks in one sentence: the same state where a model has no positions at all, another where it has relative ones."""
     shape = "synthetic:v3-base,layers=2,hidden=64,heads=2,intermediate=64,vocab=97,lm=1"
