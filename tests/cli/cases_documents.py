@@ -9,6 +9,8 @@ import shutil
 import subprocess
 from unittest import SkipTest
 
+from helpers import needs_figures
+
 OPTION = re.compile(r"^  (?:-(\w),|   ) --([\w-]+)(?: (\S+))? ", re.M)
 
 
@@ -212,6 +214,18 @@ def completion_answers(bench):
         assert done.stdout.decode().strip() == expected, f"{words}: {done.stdout}"
 
 
+def pictures(bench):
+    """docs/figures.md shows every kind of `attention` beside the command that draws it, and nothing else is in its folder."""
+    needs_figures(bench)
+    docs = os.path.join(bench.root, "docs")
+    with open(os.path.join(docs, "figures.md"), encoding="utf-8") as file:
+        rows = [line for line in file if line.startswith("| ") and "images/figures/" in line]
+    shown = [re.search(r"images/figures/([\w-]+\.(?:png|svg))", row)[1] for row in rows]
+    assert sorted(shown) == sorted(os.listdir(os.path.join(docs, "images", "figures"))), shown
+    kinds = {re.search(r"`([\w-]+) ", row)[1] for row in rows if " ... " in row} | {"components"}
+    assert kinds == {line.split()[0] for line in bench.fine("attention", "list").out.splitlines()}, kinds
+
+
 def tests(settings):
     yield "documents/man-page", man_page
     yield "documents/man-page-form", man_page_form
@@ -219,6 +233,7 @@ def tests(settings):
     yield "documents/links", links
     yield "documents/readme", readme
     yield "documents/claims", claims
+    yield "documents/pictures", pictures
     yield "documents/completions", completions
     for shell in ("bash", "zsh", "fish"):
         yield f"documents/completion-form-{shell}", completion_form(shell)
