@@ -23,8 +23,10 @@ static int draw(figure_source *source, figure_sheet *sheet)
         distance[k] = summary.distance;
         offset[k] = summary.offset;
     }
-    sheet_note(sheet, "Means over %zu %s; attention spread evenly has an entropy of %.2f bits. ", count,
-               count == 1 ? "query" : "queries", log2((double)count));
+    sheet_note(sheet,
+               "Means over %zu %s; a positive direction is to the left; attention spread evenly has an entropy of %.2f "
+               "bits. ",
+               count, count == 1 ? "query" : "queries", log2((double)count));
     sheet_caption(sheet, "Entropy of the attention of each head, and the distance and direction it looks. ");
     status = head_map_open(sheet, &figure);
     if (status != EXIT_OK) return status;
@@ -33,7 +35,7 @@ static int draw(figure_source *source, figure_sheet *sheet)
                                        head_map_panel(source, "entropy", HEATMAP_RANGE, entropy)};
     figure.panels = panels;
     figure.grid_columns = 3;
-    figure.units[HEATMAP_SIGNED] = options_text(source->options, "i \u2212 j (%s; > 0: left)", unit);
+    figure.units[HEATMAP_SIGNED] = options_text(source->options, "i \u2212 j (%s)", unit);
     figure.units[HEATMAP_POSITIVE] = options_text(source->options, "|i \u2212 j| (%s)", unit);
     figure.units[HEATMAP_RANGE] = "entropy (bits)";
     head_map_column(sheet, "entropy_bits", entropy);
