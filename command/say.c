@@ -28,6 +28,7 @@ int say_error(const common_options *options, const deberta_error *error)
     switch (error->code) {
     case DEBERTA_E_MEMORY:
     case DEBERTA_E_SYSTEM: return EXIT_SYSTEM;
+    case DEBERTA_E_NOT_FINITE: return EXIT_CHECK_FAILED;
     default: return EXIT_INPUT;
     }
 }

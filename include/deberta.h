@@ -92,7 +92,8 @@ enum {
     DEBERTA_E_FORMAT = -3,      /* a file is there but damaged, lying or not what its name says */
     DEBERTA_E_UNSUPPORTED = -4, /* understood, but this program does not do it */
     DEBERTA_E_MEMORY = -5,      /* out of memory, or above the caller's limit */
-    DEBERTA_E_SYSTEM = -6       /* the operating system refused something else: a thread, a write */
+    DEBERTA_E_SYSTEM = -6,      /* the operating system refused something else: a thread, a write */
+    DEBERTA_E_NOT_FINITE = -7   /* of training: a loss or a gradient is no finite number */
 };
 
 typedef struct deberta_error {
@@ -695,11 +696,13 @@ typedef struct deberta_trainer_options {
 
     /* What has no weights yet. */
     int begin;                 /* the model's folder has a configuration and a tokenizer, and no weights */
-    size_t new_labels;         /* outputs of a new head in place of the model's own; 0: its own */
+    size_t new_labels;         /* outputs of a new head in place of the model's own; 0: its own. Of a masked language
+                                * model, whose outputs are the vocabulary, and of replaced tokens 1 */
     const char *const *labels; /* [new_labels]: their names, NULL: none */
 
     /* How texts are drawn. */
     size_t sequence_tokens;               /* of texts; 0: 512, or what the model has places for */
+    int by_line;                          /* a line is a sequence, cut at sequence_tokens; 0: documents are cut up */
     size_t batch_sequences, batch_tokens; /* what a step ends before; both 0: 16 sequences, or questions */
     deberta_masking masking;
     size_t max_ngram;
@@ -721,7 +724,8 @@ typedef struct deberta_trainer_options {
     double learning_rate, weight_decay, beta1, beta2, epsilon, layer_decay;
     double clip; /* largest norm; 0: any */
     size_t steps, warmup;
-    const char *const *freeze; /* [freeze_count]: names of tensors, * and ? stand for others: they stay as they are */
+    /* [freeze_count]: names of tensors, * and ? stand for others: they stay as they are, of a pair in both models */
+    const char *const *freeze;
     size_t freeze_count;
 
     /* A run in a folder. */
@@ -774,7 +778,7 @@ DEBERTA_API size_t deberta_trainer_memory_bytes(const deberta_trainer *trainer);
 /* Gradients of the step that is next, no update. path: NULL, or the safetensors file for losses and gradients. */
 DEBERTA_API deberta_status deberta_trainer_gradients(deberta_trainer *trainer, const char *path,
                                                      deberta_training_step *step, deberta_error *err);
-/* One update, without files. DEBERTA_E_FORMAT: a loss or gradient that is not finite; nothing is changed then. */
+/* One update, without files. DEBERTA_E_NOT_FINITE: nothing is changed then. */
 DEBERTA_API deberta_status deberta_trainer_step(deberta_trainer *trainer, deberta_training_step *step,
                                                 deberta_error *err);
 /* All updates to the last, or to stop_at, with log, checkpoints and at last the model in options.folder, which must be

@@ -284,8 +284,8 @@ static deberta_status build(raw_step *raw, size_t shards, step_batch *batch, deb
         }
         batch->shard_bounds[shard + 1] = sequence;
     }
-    for (size_t q = 0; file->task == STEP_CHOICE && raw->values[LABELS] && q < batch->questions; q++)
-        batch->question_labels[q] = narrow(raw->values[LABELS][q]);
+    for (size_t q = 0; file->task == STEP_CHOICE && q < batch->questions; q++)
+        batch->question_labels[q] = raw->values[LABELS] ? narrow(raw->values[LABELS][q]) : NOT_LABELLED;
     return DEBERTA_OK;
 }
 

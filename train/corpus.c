@@ -16,7 +16,8 @@ typedef struct corpus_reader {
     const deberta_tokenizer *tokenizer;
     mapped_file file;
     token_list line;
-    size_t most_tokens, line_number;
+    corpus_cut cut;
+    size_t line_number;
     bool is_open; /* a sequence has been begun */
 } corpus_reader;
 
@@ -71,9 +72,11 @@ static bool append_line(corpus_reader *r)
         if (!r->is_open && !begin_sequence(r)) return false;
         if (!append(r->corpus, list->ids[t], piece_begins_word(list, t))) return false;
         const size_t length = r->corpus->tokens - r->corpus->starts[r->corpus->sequences];
-        if (length + 1 == r->most_tokens && !end_sequence(r)) return false;
+        if (length + 1 < r->cut.most_tokens) continue;
+        if (!end_sequence(r)) return false;
+        if (r->cut.by_line) return true;
     }
-    return true;
+    return !r->cut.by_line || end_sequence(r);
 }
 
 static deberta_status no_memory(const corpus_reader *r, deberta_error *err)
@@ -107,10 +110,10 @@ static deberta_status read_lines(corpus_reader *r, deberta_error *err)
     return end_sequence(r) ? DEBERTA_OK : no_memory(r, err);
 }
 
-deberta_status corpus_add_file(corpus *c, const char *path, const deberta_tokenizer *tokenizer, size_t most_tokens,
+deberta_status corpus_add_file(corpus *c, const char *path, const deberta_tokenizer *tokenizer, corpus_cut cut,
                                deberta_error *err)
 {
-    corpus_reader r = {.corpus = c, .tokenizer = tokenizer, .most_tokens = most_tokens};
+    corpus_reader r = {.corpus = c, .tokenizer = tokenizer, .cut = cut};
     const size_t before = c->sequences;
     c->begin_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_CLS);
     c->end_id = deberta_tokenizer_special_id(tokenizer, DEBERTA_SPECIAL_SEP);

@@ -18,9 +18,13 @@ typedef struct corpus {
     int32_t begin_id, end_id;
 } corpus;
 
-/* Appends the sequences of a file, at most `most_tokens` (3 or more) long, frame included. A spelled "[MASK]" is text
- * like other. Broken UTF-8 is an error. */
-deberta_status corpus_add_file(corpus *corpus, const char *path, const deberta_tokenizer *tokenizer, size_t most_tokens,
+typedef struct corpus_cut {
+    size_t most_tokens; /* of a sequence, frame included: 3 or more */
+    bool by_line;       /* a line is a sequence, and what does not fit is left out */
+} corpus_cut;
+
+/* Appends the sequences of a file. A spelled "[MASK]" is text like other. Broken UTF-8 is an error. */
+deberta_status corpus_add_file(corpus *corpus, const char *path, const deberta_tokenizer *tokenizer, corpus_cut cut,
                                deberta_error *err);
 /* SHA-256 of lengths, ids and words. */
 void corpus_digest(const corpus *corpus, char digest[65]);

@@ -73,10 +73,12 @@ static bool allocate_batch(step_batch *batch, size_t shards)
     batch->starts = calloc(batch->sequences + 1, sizeof *batch->starts);
     batch->shard_bounds = calloc(shards + 1, sizeof *batch->shard_bounds);
     batch->origin = calloc(batch->sequences, sizeof *batch->origin);
+    batch->members = calloc(batch->sequences, sizeof *batch->members);
     batch->ids = calloc(batch->tokens, sizeof *batch->ids);
     batch->mask = malloc(batch->tokens * sizeof *batch->mask);
     batch->labels = calloc(batch->tokens, sizeof *batch->labels);
-    return batch->starts && batch->shard_bounds && batch->origin && batch->ids && batch->mask && batch->labels;
+    return batch->starts && batch->shard_bounds && batch->origin && batch->members && batch->ids && batch->mask &&
+           batch->labels;
 }
 
 static deberta_status fill_sequence(const drawn_batches *d, size_t step, size_t member, size_t place, step_batch *batch,
@@ -87,6 +89,7 @@ static deberta_status fill_sequence(const drawn_batches *d, size_t step, size_t 
     counter_draws draws = {
         .key = {d->options.order.seed, (uint32_t)step}, .place = (uint32_t)member, .site = SITE_MASKING};
     batch->origin[place] = member;
+    batch->members[place] = d->order.members[member];
     batch->starts[place + 1] = first + n;
     memcpy(batch->ids + first, c->ids + from, n * sizeof *batch->ids);
     memset(batch->mask + first, 1, n);

@@ -80,8 +80,47 @@ static void add_linear(new_tensors *n, const char *weight, const char *bias, siz
     add(n, bias, "", 1, (size_t[]){outputs}, VALUES_ZEROS);
 }
 
+static void add_norm(new_tensors *n, const char *weight, const char *bias, size_t width)
+{
+    parameter_set_remove(n->set, weight);
+    parameter_set_remove(n->set, bias);
+    add(n, weight, "", 1, (size_t[]){width}, VALUES_ONES);
+    add(n, bias, "", 1, (size_t[]){width}, VALUES_ZEROS);
+}
+
+/* Under Microsoft's names, which transformers reads where config.json says that it is no legacy. */
+static void add_language_head(new_tensors *n, const new_head *head, const model_config *config)
+{
+    static const char positions[] = "embeddings.position_embeddings.weight", bias[] = "lm_predictions.lm_head.bias";
+    static const char *const legacy[] = {"cls.predictions.transform.dense.weight",
+                                         "cls.predictions.transform.dense.bias",
+                                         "cls.predictions.transform.LayerNorm.bias",
+                                         "cls.predictions.transform.LayerNorm.weight",
+                                         "cls.predictions.decoder.weight",
+                                         "cls.predictions.decoder.bias",
+                                         "cls.predictions.bias"};
+    const size_t width = config->embedding_size;
+    for (size_t i = 0; i < sizeof legacy / sizeof *legacy; i++) parameter_set_remove(n->set, legacy[i]);
+    add_linear(n, "lm_predictions.lm_head.dense.weight", "lm_predictions.lm_head.dense.bias", width,
+               config->hidden_size);
+    add_norm(n, "lm_predictions.lm_head.LayerNorm.weight", "lm_predictions.lm_head.LayerNorm.bias", width);
+    parameter_set_remove(n->set, bias);
+    add(n, bias, "", 1, (size_t[]){config->vocabulary_size}, VALUES_ZEROS);
+    parameter_set_sort(n->set);
+    if (head->decodes && !n->failed && !parameter_find(n->set, positions))
+        add(n, positions, "deberta.", 2, (size_t[]){config->max_positions, config->hidden_size}, VALUES_NORMAL);
+    json_object_set_new(n->config, "legacy", json_false());
+}
+
+static void add_replaced_head(new_tensors *n, size_t width)
+{
+    add_linear(n, "mask_predictions.dense.weight", "mask_predictions.dense.bias", width, width);
+    add_norm(n, "mask_predictions.LayerNorm.weight", "mask_predictions.LayerNorm.bias", width);
+    add_linear(n, "mask_predictions.classifier.weight", "mask_predictions.classifier.bias", 1, width);
+}
+
 /* A pooler tells a head of sequences from one of tokens, as Microsoft's `proj` tells its own kind (load_tasks.c). */
-static void add_head(new_tensors *n, const new_head *head, size_t width)
+static void add_classifier(new_tensors *n, const new_head *head, size_t width)
 {
     static const char pooler[] = "pooler.dense.weight", pooler_bias[] = "pooler.dense.bias";
     parameter_set_remove(n->set, "proj.weight");
@@ -99,16 +138,34 @@ static void add_head(new_tensors *n, const new_head *head, size_t width)
     add_linear(n, "classifier.weight", "classifier.bias", head->labels, width);
 }
 
+static void add_head(new_tensors *n, const new_head *head, const model_config *config)
+{
+    if (head->task == DEBERTA_TRAIN_MLM)
+        add_language_head(n, head, config);
+    else if (head->task == DEBERTA_TRAIN_RTD)
+        add_replaced_head(n, config->hidden_size);
+    else
+        add_classifier(n, head, config->hidden_size);
+}
+
 /* ----------------------------------------------------------------------------------------------------- configuration */
 
+/* NULL: transformers has none. */
 static const char *class_of(deberta_training_task task)
 {
     switch (task) {
+    case DEBERTA_TRAIN_MLM: return "ForMaskedLM";
+    case DEBERTA_TRAIN_RTD: return NULL;
     case DEBERTA_TRAIN_CHOICE: return "ForMultipleChoice";
     case DEBERTA_TRAIN_TOKEN: return "ForTokenClassification";
     case DEBERTA_TRAIN_QA: return "ForQuestionAnswering";
     default: return "ForSequenceClassification";
     }
+}
+
+static bool has_labels(deberta_training_task task)
+{
+    return task == DEBERTA_TRAIN_SEQUENCE || task == DEBERTA_TRAIN_CHOICE || task == DEBERTA_TRAIN_TOKEN;
 }
 
 static void name_labels(json_t *config, const new_head *head)
@@ -130,14 +187,14 @@ static void name_labels(json_t *config, const new_head *head)
 static deberta_status edit_config(new_tensors *n, const new_head *head, char **text, deberta_error *err)
 {
     char class[64];
-    const char *type = json_string_value(json_object_get(n->config, "model_type"));
+    const char *type = json_string_value(json_object_get(n->config, "model_type")), *suffix = class_of(head->task);
     const bool first = type && strcmp(type, "deberta") == 0, regression = head->labels == 1;
-    snprintf(class, sizeof class, "%s%s", first ? "Deberta" : "DebertaV2", class_of(head->task));
+    snprintf(class, sizeof class, "%s%s", first ? "Deberta" : "DebertaV2", suffix ? suffix : "Model");
     json_object_set_new(n->config, "architectures", json_pack("[s]", class));
     json_object_set_new(n->config, "dtype", json_string("float32"));
     json_object_del(n->config, "torch_dtype");
     json_object_del(n->config, "problem_type");
-    if (head->task != DEBERTA_TRAIN_QA) name_labels(n->config, head);
+    if (has_labels(head->task)) name_labels(n->config, head);
     if (head->task == DEBERTA_TRAIN_SEQUENCE)
         json_object_set_new(n->config, "problem_type",
                             json_string(regression ? "regression" : "single_label_classification"));
@@ -150,14 +207,16 @@ deberta_status new_head_add(parameter_set *set, const char *folder, const new_he
                             deberta_error *err)
 {
     new_tensors n = {.set = set, .seed = seed};
-    const parameter *norm = parameter_find(set, "embeddings.LayerNorm.weight");
+    model_config shapes = {0};
     *config = NULL;
     DEBERTA_TRY(read_config(&n, folder, err));
-    const json_t *hidden = json_object_get(n.config, "hidden_size");
-    const size_t width = json_is_integer(hidden) ? (size_t)json_integer_value(hidden) : norm ? norm->count : 0;
-    if (head->task == DEBERTA_TRAIN_QA || head->labels > 0) add_head(&n, head, width);
-    deberta_status status = finish(&n, err);
+    deberta_status status = config_read(&shapes, folder, err);
+    if (status == DEBERTA_OK) {
+        add_head(&n, head, &shapes);
+        status = finish(&n, err);
+    }
     if (status == DEBERTA_OK) status = edit_config(&n, head, config, err);
+    config_free(&shapes);
     json_decref(n.config);
     return status;
 }

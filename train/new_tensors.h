@@ -8,9 +8,10 @@
 #include "train/parameters.h"
 
 typedef struct new_head {
-    deberta_training_task task; /* DEBERTA_TRAIN_SEQUENCE, _CHOICE, _TOKEN or _QA */
-    const char *const *names;   /* [labels] of classes; NULL: none has one */
-    size_t labels;              /* outputs: 1 of a regression or a choice, 2 of an answer */
+    deberta_training_task task;
+    const char *const *names; /* [labels] of classes; NULL: none has one */
+    size_t labels;            /* outputs: 1 of a regression or a choice, 2 of an answer */
+    bool decodes;             /* of a masked language model: it needs the table of positions */
 } new_head;
 
 /* In place of the set's head of that kind, if it has one. *config: a copy of the folder's config.json that names the

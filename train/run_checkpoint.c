@@ -177,6 +177,12 @@ deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, 
     return remove_older(folder, step, keep, err);
 }
 
+deberta_status run_checkpoint_write_last(const run_parts *parts, const char *folder, const json_t *recipe,
+                                         deberta_error *err)
+{
+    return fill_folder(parts, folder, recipe, err);
+}
+
 /* ---------------------------------------------------------------------------------------------------------- reading */
 
 static char *show(const json_t *value)
@@ -205,21 +211,39 @@ static deberta_status compare_recipes(const char *path, const json_t *was, const
     DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s is of another run: %s", QUOTE(path), differences);
 }
 
+/* A run that has ended is a checkpoint itself: nothing follows from it. */
+static deberta_status choose(run_checkpoint *found, const char *folder, deberta_error *err)
+{
+    char path[RUN_PATH_BYTES];
+    join(path, folder, STATE_FILE);
+    *found = (run_checkpoint){0};
+    if (access(path, R_OK) == 0) {
+        join(found->path, folder, "");
+        return DEBERTA_OK;
+    }
+    DEBERTA_TRY(latest(&found->step, folder, SIZE_MAX, err));
+    if (!found->step) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s has no checkpoint to go on from", QUOTE(folder));
+    checkpoint_name(found->path, folder, found->step);
+    return DEBERTA_OK;
+}
+
 deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, const json_t *recipe, deberta_error *err)
 {
     static const json_limits limits = {.bytes = 1 << 20, .depth = 8, .values = 1000};
     char path[RUN_PATH_BYTES];
     json_t *state = NULL;
-    DEBERTA_TRY(latest(&found->step, folder, SIZE_MAX, err));
-    if (!found->step) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s has no checkpoint to go on from", QUOTE(folder));
-    checkpoint_name(found->path, folder, found->step);
+    DEBERTA_TRY(choose(found, folder, err));
     join(path, found->path, STATE_FILE);
     DEBERTA_TRY(json_file_read(&state, path, &limits, err));
+    const size_t named = found->step; /* 0: not in the name */
+    const json_int_t step = json_integer_value(json_object_get(state, "step"));
     deberta_status status = DEBERTA_OK;
-    if (json_integer_value(json_object_get(state, "step")) != (json_int_t)found->step)
-        status = status_fail(err, DEBERTA_E_FORMAT, "%s: 'step' is not %zu", QUOTE(path), found->step);
+    if (step < 1 || (named && step != (json_int_t)named))
+        status = status_fail(err, DEBERTA_E_FORMAT,
+                             "%s: 'step' is no number of steps, or not that in the folder's name", QUOTE(path));
     else
         status = compare_recipes(found->path, json_object_get(state, "recipe"), recipe, err);
+    found->step = (size_t)step;
     json_decref(state);
     return status;
 }

@@ -24,8 +24,12 @@ deberta_status run_parts_save(const run_parts *parts, const char *folder, debert
 deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const json_t *recipe, size_t keep,
                                     deberta_error *err);
 
-/* The latest whole checkpoint of a folder, and whether it is of this recipe: if not, the message names the members that
- * differ. */
+/* The same files behind the last step, in the folder itself; older checkpoints stay. */
+deberta_status run_checkpoint_write_last(const run_parts *parts, const char *folder, const json_t *recipe,
+                                         deberta_error *err);
+
+/* The end of a run or its latest whole checkpoint in a folder, and whether it is of this recipe: if not, the message
+ * names the members that differ. */
 deberta_status run_checkpoint_find(run_checkpoint *found, const char *folder, const json_t *recipe, deberta_error *err);
 /* Where the part of a checkpoint lies. */
 void run_checkpoint_part(const run_checkpoint *checkpoint, const char *name, char path[RUN_PATH_BYTES]);

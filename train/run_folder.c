@@ -174,7 +174,11 @@ static deberta_status take_steps(const training_run *run, run_log *log, bool *en
     const size_t steps = optimizer->options.steps, end = run->stop_at ? minimum(run->stop_at, steps) : steps;
     run_evaluation evaluation = {.held_out = run->held_out, .scorer = run->scorer, .folder = run->folder};
     bool goes_on = true, improves = true;
-    if (optimizer->done > 0 && run->held_out) recall(&evaluation, log->file);
+    if (optimizer->done > 0 && run->held_out) {
+        recall(&evaluation, log->file);
+        improves = !run->patience || evaluation.worse_runs < run->patience;
+        *ended = *ended || !improves;
+    }
     while (goes_on && improves && optimizer->done < end) {
         DEBERTA_TRY(take_step(run, log, &goes_on, err));
         DEBERTA_TRY(evaluate(run, &evaluation, log->file, &improves, err));
@@ -205,5 +209,5 @@ deberta_status run_folder_train(const training_run *run, bool *finished, deberta
     fclose(log.file);
     if (status != DEBERTA_OK && is_empty) remove_log(run->folder);
     DEBERTA_TRY(status);
-    return *finished ? run_parts_save(&run->parts, run->folder, err) : DEBERTA_OK;
+    return *finished ? run_checkpoint_write_last(&run->parts, run->folder, run->recipe, err) : DEBERTA_OK;
 }

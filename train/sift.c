@@ -208,12 +208,8 @@ static deberta_status run_twice(sift_run *run, const step_options *options, step
     return status == DEBERTA_OK ? step_run(l, &run->doubled, &final, result, err) : status;
 }
 
-static deberta_status check(const learner *l, const step_options *options, deberta_error *err)
+static deberta_status check(const learner *l, deberta_error *err)
 {
-    if (options->task == STEP_ANSWER)
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "SiFT compares answers of texts or of tokens, not places in a text");
-    if (options->task == STEP_MLM || options->task == STEP_RTD)
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "SiFT needs a classifier or a regression");
     if (l->model->tasks.labels > PAIRS_MOST_CLASSES)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "SiFT with %zu classes: at most %d", l->model->tasks.labels,
                      PAIRS_MOST_CLASSES);
@@ -224,7 +220,7 @@ deberta_status sift_step_run(learner *l, const step_batch *batch, const step_opt
                              deberta_error *err)
 {
     sift_run run = {.learner = l, .raw = options->perturbs_raw, .key = {options->seed, (uint32_t)options->number}};
-    DEBERTA_TRY(check(l, options, err));
+    DEBERTA_TRY(check(l, err));
     deberta_status status = DEBERTA_OK;
     if (!allocate(&run, batch)) status = status_fail(err, DEBERTA_E_MEMORY, "no memory for a step of SiFT");
     if (status == DEBERTA_OK) {

@@ -18,7 +18,7 @@ typedef struct step_batch {
     size_t *shard_bounds;                       /* [shards + 1], in sequences */
     uint8_t *passes;                            /* [sequences]: of SiFT; NULL: 0 */
     size_t *origin;                             /* [sequences]: number in the step, before they were dealt to shards */
-    size_t *members;                            /* [sequences]: number in the data */
+    size_t *members;                            /* [sequences]: number in the data; NULL: one batch of a file */
     int32_t *ids, *token_types, *positions;     /* [tokens]; token_types and positions may be NULL */
     uint8_t *mask;                              /* [tokens] */
     int32_t *labels;                            /* [tokens]: of tokens, or NOT_LABELLED */

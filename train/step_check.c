@@ -63,9 +63,11 @@ static deberta_status check_token(const batch_check *c, size_t sequence, size_t 
     return check_range(c, sequence, t, "label", b->labels[t], label_limit(c), err);
 }
 
-static deberta_status check_numbered(const char *what, size_t number, int32_t label, size_t limit, deberta_error *err)
+/* may_lack: NOT_LABELLED is a label too. */
+static deberta_status check_numbered(const char *what, size_t number, int32_t label, size_t limit, bool may_lack,
+                                     deberta_error *err)
 {
-    if (label == NOT_LABELLED || (label >= 0 && (size_t)label < limit)) return DEBERTA_OK;
+    if ((may_lack && label == NOT_LABELLED) || (label >= 0 && (size_t)label < limit)) return DEBERTA_OK;
     DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s %zu: label %d, expected 0 to %zu", what, number, (int)label, limit - 1);
 }
 
@@ -105,11 +107,11 @@ deberta_status step_check(const learner *l, const step_batch *batch, const step_
     for (size_t i = 0; i < batch->sequences; i++) {
         for (size_t t = batch->starts[i]; t < batch->starts[i + 1]; t++) DEBERTA_TRY(check_token(&c, i, t, err));
         if (options->task == STEP_SEQUENCE && !batch->targets)
-            DEBERTA_TRY(
-                check_numbered("sequence", batch->origin[i], batch->sequence_labels[i], l->model->tasks.labels, err));
+            DEBERTA_TRY(check_numbered("sequence", batch->origin[i], batch->sequence_labels[i], l->model->tasks.labels,
+                                       true, err));
     }
     for (size_t q = 0; options->task == STEP_CHOICE && q < batch->questions; q++)
-        DEBERTA_TRY(check_numbered("question", q, batch->question_labels[q], batch->choices, err));
+        DEBERTA_TRY(check_numbered("question", q, batch->question_labels[q], batch->choices, false, err));
     if (count_labelled(&c) == 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "the batch has no label: there is nothing to learn");
     return DEBERTA_OK;

@@ -71,6 +71,9 @@ static deberta_status check_options(const deberta_trainer_options *o, deberta_er
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
                      "one table for both models (es) is coupled only: without it the "
                      "generator's update would leave out what the discriminator teaches");
+    if (o->sift_weight > 0 && (o->task == DEBERTA_TRAIN_QA || o->task <= DEBERTA_TRAIN_RTD))
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED,
+                     "SiFT compares what a classifier or a regression says, not places in a text or pieces");
     if (!(o->dropout < 1)) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "dropout %g is not below 1", o->dropout);
     if (o->resume && !o->folder) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "resume needs the folder of the run");
     return DEBERTA_OK;
@@ -127,6 +130,16 @@ static deberta_status describe_config(const deberta_trainer *t, training *run, t
     return status;
 }
 
+/* A new head has the decoder where the table of positions is there that it needs. */
+static bool decodes_by_default(const deberta_trainer *t, const training *run, const deberta_model *model)
+{
+    weight_tensor positions;
+    if (!t->options.new_labels || run != &t->pair.discriminator)
+        return deberta_task_width(model, DEBERTA_TASK_MLM_EMD) > 0;
+    return model->config.embedding_size == model->config.hidden_size &&
+           model->source.find(model->source.context, "embeddings.position_embeddings.weight", &positions);
+}
+
 /* What the data must fit, and mlm_emd where the model has it, if nothing was asked for. */
 static deberta_status describe_model(const deberta_trainer *t, training *run, trainer_target *target,
                                      deberta_error *err)
@@ -137,7 +150,7 @@ static deberta_status describe_model(const deberta_trainer *t, training *run, tr
     DEBERTA_TRY(deberta_model_open(&model, target->folder, &options, err));
     run->options.decodes = t->options.head == DEBERTA_TRAIN_HEAD_MLM_EMD;
     if (run->options.task == STEP_MLM && t->options.head == DEBERTA_TRAIN_HEAD_AUTO)
-        run->options.decodes = deberta_task_width(model, DEBERTA_TASK_MLM_EMD) > 0;
+        run->options.decodes = decodes_by_default(t, run, model);
     const bool reads_positions = model->config.position_biased_input || run->options.decodes;
     target->vocabulary = model->config.vocabulary_size;
     target->places = reads_positions ? model->config.max_positions : 0;
@@ -155,13 +168,16 @@ static size_t left_of_limit(const deberta_trainer *t)
     return limit == 0 ? 0 : limit > used ? limit - used : 1;
 }
 
-/* Tensors that stay as they are; a pattern that fits none is a mistake. */
-static deberta_status freeze(parameter_set *set, const deberta_trainer_options *o, deberta_error *err)
+/* Tensors that stay as they are; a pattern that fits none, of a pair in neither model, is a mistake. */
+static deberta_status freeze(deberta_trainer *t, deberta_error *err)
 {
-    for (size_t i = 0; i < o->freeze_count; i++)
-        if (parameter_set_freeze(set, o->freeze[i]) == 0)
-            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s has no tensor '%s' that could be frozen", set->name,
-                         o->freeze[i]);
+    const deberta_trainer_options *o = &t->options;
+    for (size_t i = 0; i < o->freeze_count; i++) {
+        size_t count = parameter_set_freeze(&t->pair.discriminator.learner->set, o->freeze[i]);
+        if (t->generator) count += parameter_set_freeze(&t->pair.generator.learner->set, o->freeze[i]);
+        if (count == 0)
+            DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s has no tensor '%s' that could be frozen", t->model, o->freeze[i]);
+    }
     return DEBERTA_OK;
 }
 
@@ -173,7 +189,8 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
     const optimizer_options recipe = trainer_optimizer(o);
     const dropout_rates *rates = &run->options.dropout;
     const bool goes_on = t->checkpoint.step > 0;
-    const new_head head = {.task = o->task, .names = o->labels, .labels = o->new_labels};
+    const new_head head = {
+        .task = o->task, .names = o->labels, .labels = o->new_labels, .decodes = run->options.decodes};
     run->batches = t->data.source;
     const learner_options options = {
         .threads = o->threads,
@@ -186,14 +203,13 @@ static deberta_status open_training(const deberta_trainer *t, training *run, con
         .decodes = run->options.decodes,
         .differs = t->generator && run == &t->pair.discriminator && o->sharing == DEBERTA_SHARING_GDES,
         .drops = rates->hidden > 0 || rates->attention > 0 || rates->pooler > 0 || rates->classifier > 0,
-        .head = o->new_labels && !goes_on ? &head : NULL,
+        .head = o->new_labels && !goes_on && run == &t->pair.discriminator ? &head : NULL,
         .begins = o->begin && !goes_on,
         .seed = (uint32_t)o->seed,
     };
     char resumed[RUN_PATH_BYTES];
     run_checkpoint_part(&t->checkpoint, part, resumed);
     DEBERTA_TRY(learner_open(&run->learner, goes_on ? resumed : folder, &options, err));
-    DEBERTA_TRY(freeze(&run->learner->set, o, err));
     if (o->steps == 0) return DEBERTA_OK;
     return optimizer_open(&run->optimizer, &run->learner->set, run->learner->model->config.layers, &recipe, err);
 }
@@ -257,6 +273,7 @@ static deberta_status open_trainer(deberta_trainer *t, deberta_error *err)
     DEBERTA_TRY(trainer_data_open(&t->data, &t->options, &target, err));
     DEBERTA_TRY(open_run(t, err));
     DEBERTA_TRY(t->generator ? open_pair(t, &target, err) : open_training(t, run, t->model, "", err));
+    DEBERTA_TRY(freeze(t, err));
     t->parts = parts_of(t);
     return t->checkpoint.step ? run_checkpoint_read(&t->checkpoint, &t->parts, err) : DEBERTA_OK;
 }

@@ -89,9 +89,9 @@ static deberta_status draw_batches(trainer_data *data, const deberta_trainer_opt
 }
 
 static deberta_status read_texts(corpus *to, const char *const *files, size_t count, const deberta_tokenizer *tokenizer,
-                                 size_t tokens, deberta_error *err)
+                                 corpus_cut cut, deberta_error *err)
 {
-    for (size_t i = 0; i < count; i++) DEBERTA_TRY(corpus_add_file(to, files[i], tokenizer, tokens, err));
+    for (size_t i = 0; i < count; i++) DEBERTA_TRY(corpus_add_file(to, files[i], tokenizer, cut, err));
     return DEBERTA_OK;
 }
 
@@ -102,11 +102,11 @@ static deberta_status open_texts(trainer_data *data, const deberta_trainer_optio
     DEBERTA_TRY(deberta_tokenizer_open(&tokenizer, target->folder, err));
     deberta_status status = check_fit(o, target, tokenizer, err);
     if (status == DEBERTA_OK) status = compare_tokenizers(tokenizer, target, err);
-    const size_t tokens = sequence_tokens(o, target);
-    if (status == DEBERTA_OK) status = read_texts(&data->corpus, o->texts, o->text_count, tokenizer, tokens, err);
+    const corpus_cut cut = {.most_tokens = sequence_tokens(o, target), .by_line = o->by_line != 0};
+    if (status == DEBERTA_OK) status = read_texts(&data->corpus, o->texts, o->text_count, tokenizer, cut, err);
     if (status == DEBERTA_OK)
-        status = read_texts(&data->held_out_corpus, o->held_out, o->held_out_count, tokenizer, tokens, err);
-    if (status == DEBERTA_OK) status = draw_batches(data, o, tokens, tokenizer, err);
+        status = read_texts(&data->held_out_corpus, o->held_out, o->held_out_count, tokenizer, cut, err);
+    if (status == DEBERTA_OK) status = draw_batches(data, o, cut.most_tokens, tokenizer, err);
     deberta_tokenizer_free(&tokenizer);
     return status;
 }

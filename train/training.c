@@ -2,7 +2,9 @@
 #include "train/training.h"
 
 #include <math.h>
+#include <stdio.h>
 
+#include "core/base/integers.h"
 #include "train/sift.h"
 #include "train/step_check.h"
 
@@ -22,6 +24,30 @@ deberta_status training_read(const training *t, size_t step, step_batch *batch, 
     return t->batches.read(t->batches.context, step, l->options.parts, l->model->config.hidden_size, batch, err);
 }
 
+/* "3, 0, 17 and 5 more": numbers in the data, which a batch of one step has not. */
+static void name_sequences(char *text, size_t capacity, const step_batch *batch)
+{
+    enum { NAMED = 8 };
+    const size_t named = minimum(batch->sequences, NAMED);
+    size_t length = 0;
+    for (size_t i = 0; i < named; i++)
+        length += (size_t)snprintf(text + length, capacity - length, "%s%zu", i ? ", " : "",
+                                   batch->members ? batch->members[i] : batch->origin[i]);
+    if (batch->sequences > named) snprintf(text + length, capacity - length, " and %zu more", batch->sequences - named);
+}
+
+static deberta_status say_not_finite(const training *t, const step_batch *batch, const step_report *report,
+                                     deberta_error *err)
+{
+    char sequences[256];
+    const parameter *wrong = parameter_set_not_finite(&t->learner->set);
+    name_sequences(sequences, sizeof sequences, batch);
+    DEBERTA_FAIL(err, DEBERTA_E_NOT_FINITE,
+                 "step %zu: the loss is %g, the norm of the gradients %g%s%s%s; sequences %s", report->step,
+                 report->result.loss, report->gradient_norm, wrong ? "; '" : "", wrong ? wrong->stored_name : "",
+                 wrong ? "' is the first tensor with a gradient that is not finite" : "", sequences);
+}
+
 deberta_status training_gradients_of(const training *t, size_t step, const step_batch *batch, step_report *report,
                                      deberta_error *err)
 {
@@ -33,10 +59,7 @@ deberta_status training_gradients_of(const training *t, size_t step, const step_
     stage_lap(l->clock, TRAINING_NORM);
     if (isfinite(report->result.loss) && isfinite(report->gradient_norm)) return DEBERTA_OK;
     report->is_bad = true;
-    const parameter *wrong = parameter_set_not_finite(&l->set);
-    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "step %zu: the loss is %g, the norm of the gradients %g%s%s%s", step + 1,
-                 report->result.loss, report->gradient_norm, wrong ? "; '" : "", wrong ? wrong->stored_name : "",
-                 wrong ? "' is the first tensor with a gradient that is not finite" : "");
+    return say_not_finite(t, batch, report, err);
 }
 
 deberta_status training_gradients(const training *t, size_t step, step_report *report, deberta_error *err)

@@ -74,8 +74,8 @@ static int show_step(void *context, const deberta_training_step *step)
     run_display *display = context;
     char detail[160];
     display->tokens += step->tokens;
-    snprintf(detail, sizeof detail, "step %zu  loss %.4f  rate %.2e  norm %.3g  %.0f tokens/s  epoch %.2f", step->step,
-             step->loss, step->learning_rate, step->gradient_norm,
+    snprintf(detail, sizeof detail, "step %zu/%zu  loss %.4f  rate %.2e  norm %.3g  %.0f tokens/s  epoch %.2f",
+             step->step, step->steps, step->loss, step->learning_rate, step->gradient_norm,
              (double)display->tokens / (clock_seconds() - display->bar.began), step->epoch);
     progress_step(&display->bar, step->step - display->first, detail);
     return interrupted;

@@ -66,13 +66,23 @@ static bool has_names(deberta_training_task task)
     return task == DEBERTA_TRAIN_SEQUENCE || task == DEBERTA_TRAIN_TOKEN;
 }
 
+/* Of --labels. A choice has one score, an answer two ends: no names, nothing to choose. */
+static deberta_status choose_new_labels(finetune_reader *r, const char *text, deberta_error *err)
+{
+    const size_t outputs = r->task == DEBERTA_TRAIN_QA ? 2 : 1;
+    if (has_names(r->task)) return take_given_labels(&r->labels, text, err);
+    if (strlen(text) == 1 && (size_t)(*text - '0') == outputs) return DEBERTA_OK;
+    DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "--labels: this head has %zu output%s, found '%s'", outputs,
+                 outputs == 1 ? "" : "s", text);
+}
+
 static deberta_status choose_labels(finetune_data *data, const deberta_model *model, deberta_error *err)
 {
     const train_options *o = data->options;
     finetune_reader *r = &data->reader;
     const size_t width = deberta_task_width(model, head_of(r->task));
     if (o->labels) {
-        DEBERTA_TRY(take_given_labels(&r->labels, o->labels, err));
+        DEBERTA_TRY(choose_new_labels(r, o->labels, err));
     } else if (o->new_head) {
         r->labels.collects = has_names(r->task);
     } else {
@@ -169,14 +179,20 @@ static size_t new_outputs(const finetune_data *data)
     return r->task == DEBERTA_TRAIN_CHOICE ? 1 : r->labels.count;
 }
 
+static void give_labels(const finetune_data *data, deberta_trainer_options *t)
+{
+    const finetune_reader *r = &data->reader;
+    t->new_labels = new_outputs(data);
+    t->labels = has_names(r->task) && !r->regression && r->labels.count && r->labels.names[0] ? r->labels.names : NULL;
+}
+
 static deberta_status finish(finetune_data *data, deberta_trainer_options *t, deberta_error *err)
 {
     finetune_reader *r = &data->reader;
     if (data->train.choices && data->held_out.choices && data->held_out.choices != data->train.choices)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "held-out questions have %zu choices, the others %zu",
                      data->held_out.choices, data->train.choices);
-    t->new_labels = new_outputs(data);
-    t->labels = has_names(r->task) && !r->regression && r->labels.count && r->labels.names[0] ? r->labels.names : NULL;
+    give_labels(data, t);
     t->examples = data->train.items;
     t->example_count = data->train.count;
     t->choices = data->train.choices;
@@ -206,12 +222,23 @@ static void note_labels(const finetune_data *data)
                  labels->count, data->train.count);
 }
 
+/* A new head for batches that somebody else has made. */
+static int open_labels(finetune_data *data, deberta_trainer_options *trainer)
+{
+    deberta_error error = {0};
+    if (choose_new_labels(&data->reader, data->options->labels, &error) != DEBERTA_OK)
+        return say_error(&data->options->common, &error);
+    data->reader.regression = data->reader.task == DEBERTA_TRAIN_SEQUENCE && data->reader.labels.count == 1;
+    give_labels(data, trainer);
+    return EXIT_OK;
+}
+
 int finetune_data_open(finetune_data *data, const train_options *o, deberta_trainer_options *trainer)
 {
     deberta_error error = {0};
     *data = (finetune_data){.options = o};
     data->reader = (finetune_reader){.options = &o->common, .model = o->common.arguments[0], .task = trainer->task};
-    if (o->data.count == 0) return EXIT_OK;
+    if (o->data.count == 0) return o->labels ? open_labels(data, trainer) : EXIT_OK;
     int status = open_reader(data);
     const bool collects = data->reader.labels.collects;
     if (status == EXIT_OK) status = read_files(data, &o->data, &data->train);

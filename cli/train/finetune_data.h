@@ -19,7 +19,7 @@ typedef struct finetune_data {
     deberta_scorer scorer;
 } finetune_data;
 
-/* Reads the files that were given (none: nothing happens) and adds examples, labels and scorer to what the library is
+/* Reads the files that were given (none: new labels alone) and adds examples, labels and scorer to what the library is
  * asked for. EXIT_OK or the exit code, after saying why. Close it in any case, behind the trainer. */
 int finetune_data_open(finetune_data *data, const train_options *options, deberta_trainer_options *trainer);
 void finetune_data_close(finetune_data *data);

@@ -41,6 +41,19 @@ static const char *measure_key(const json_t *line)
     return NULL;
 }
 
+/* What is wrong with a line, NULL: nothing. Steps ascend; what was measured behind a step has its number. */
+static const char *fault_of(const train_log *log, const json_t *line, char text[80])
+{
+    const json_t *step = json_object_get(line, "step"), *loss = json_object_get(line, "loss");
+    const log_series *losses = &log->series[LOG_LOSS];
+    const double number = json_number_value(step), last = losses->count ? losses->steps[losses->count - 1] : 0;
+    if (!json_is_integer(step)) return "it has no \"step\"";
+    if (loss && !json_is_number(loss)) return "its \"loss\" is no number";
+    if (number >= 1 && (loss ? number > last : number >= last)) return NULL;
+    snprintf(text, 80, "step %.0f behind step %.0f", number, last);
+    return text;
+}
+
 /* Of a pair, the norm is the discriminator's. */
 static bool take_line(train_log *log, const json_t *line)
 {
@@ -62,10 +75,12 @@ static deberta_status read_lines(train_log *log, FILE *file, const char *path, d
     deberta_status status = DEBERTA_OK;
     for (size_t number = 1; status == DEBERTA_OK && getline(&text, &capacity, file) >= 0; number++) {
         json_error_t reason;
+        char order[80];
         json_t *line = json_loads(text, JSON_REJECT_DUPLICATES, &reason);
-        if (!json_is_object(line) || !json_is_integer(json_object_get(line, "step")))
+        const char *fault = line ? fault_of(log, line, order) : reason.text;
+        if (fault)
             status = status_fail(err, DEBERTA_E_FORMAT, "%s, line %zu: no line of a training log: %s", QUOTE(path),
-                                 number, line ? "it has no \"step\"" : reason.text);
+                                 number, fault);
         else if (!take_line(log, line))
             status = status_fail(err, DEBERTA_E_MEMORY, "no memory for %s", QUOTE(path));
         json_decref(line);

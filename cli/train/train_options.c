@@ -14,6 +14,7 @@ static const char *const head_words[] = {"auto", "mlm", "mlm_emd", NULL};
 static const char *const optimizer_words[] = {"adamw", "xadam", NULL};
 static const char *const sharing_words[] = {"gdes", "es", "none", NULL};
 static const char *const masking_words[] = {"ngram", "uniform", NULL};
+static const char *const sequence_words[] = {"documents", "lines", NULL};
 static const char *const perturb_words[] = {"normalized", "raw", NULL};
 static const char *const schedule_words[] = {"linear", "microsoft", "constant", NULL};
 
@@ -78,6 +79,9 @@ const train_options train_defaults = {
          "go on from the latest checkpoint of the folder --out",                                                       \
          FLAG_AT(train_options, resume),                                                                               \
          .needs = "steps"},                                                                                            \
+        {"freeze", 0, "WHAT",                                                                                          \
+         "leave as it is: embeddings, encoder, layers:0-3, or a tensor's name with * and ?; may be repeated",          \
+         TEXTS_AT(train_options, freeze)},                                                                             \
         {"dropout", 0, "P", "dropped at all places (default: at each what config.json says)",                          \
          NUMBER_AT(train_options, trainer.dropout, 0, 0.99)},                                                          \
         {"shards", 0, "N", "parts that sums over tokens are cut into, a power of two (default 16)",                    \
@@ -131,6 +135,12 @@ const train_options train_defaults = {
          "a step ends before the sequence that would exceed N tokens",                                                 \
          SIZE_AT(train_options, trainer.batch_tokens, 3, MOST_TOKENS),                                                 \
          .needs = "text"},                                                                                             \
+        {"sequences",                                                                                                  \
+         0,                                                                                                            \
+         "OF",                                                                                                         \
+         "documents (default): their lines are joined, then cut; lines: each is one, what does not fit left out",      \
+         CHOICE_AT(train_options, by_line, sequence_words),                                                            \
+         .needs = "text"},                                                                                             \
         {"eval",                                                                                                       \
          0,                                                                                                            \
          "FILE",                                                                                                       \
@@ -143,7 +153,7 @@ const train_options train_defaults = {
     }
 
 /* Rows of labelled data. */
-#define FINETUNE_OPTIONS(DATA_HELP)                                                                                    \
+#define FINETUNE_OPTIONS(DATA_HELP, LABELS_HELP)                                                                       \
     {"data", 0, "FILE", DATA_HELP, TEXTS_AT(train_options, data), .needs = "steps", .not_with = "batch batches"},      \
         {"eval",                                                                                                       \
          0,                                                                                                            \
@@ -189,16 +199,9 @@ const train_options train_defaults = {
          SIZE_AT(train_options, trainer.batch_tokens, 3, MOST_TOKENS),                                                 \
          .needs = "data"},                                                                                             \
     {                                                                                                                  \
-        "freeze", 0, "WHAT",                                                                                           \
-            "leave as it is: embeddings, encoder, layers:0-3, or a tensor's name with * and ?; may be repeated",       \
-            TEXTS_AT(train_options, freeze)                                                                            \
+        "labels", 0, "NAMES", LABELS_HELP, TEXT_AT(train_options, labels), .needs = "data batch batches"               \
     }
 
-#define LABELS_ROW                                                                                                     \
-    {                                                                                                                  \
-        "labels", 0, "NAMES", "a new head with these labels, or so many; 1: a regression",                             \
-            TEXT_AT(train_options, labels), .needs = "data"                                                            \
-    }
 #define SIFT_ROWS                                                                                                      \
     {"sift", 0, "W", "scale-invariant fine-tuning: weight of the distance to a moved input",                           \
      NUMBER_AT(train_options, trainer.sift_weight, 0, 1e9)},                                                           \
@@ -209,26 +212,31 @@ const train_options train_defaults = {
 #define TEXT_DATA "a run on lines of label, tab, text, perhaps tab, second text, or objects (.jsonl); may be repeated"
 
 const option finetune_named_options_table[] = {
-    FINETUNE_OPTIONS(TEXT_DATA), LABELS_ROW, SIFT_ROWS, TRAIN_OPTIONS("batches data"), {.name = NULL},
+    FINETUNE_OPTIONS(TEXT_DATA, "a new head with these labels, or so many; 1: a regression"),
+    SIFT_ROWS,
+    TRAIN_OPTIONS("batches data"),
+    {.name = NULL},
 };
 
 const option finetune_token_options_table[] = {
-    FINETUNE_OPTIONS("a run on lines of word, tab, label, an empty one between sentences, or objects (.jsonl)"),
-    LABELS_ROW,
+    FINETUNE_OPTIONS("a run on lines of word, tab, label, an empty one between sentences, or objects (.jsonl)",
+                     "a new head with these labels, or so many"),
     SIFT_ROWS,
     TRAIN_OPTIONS("batches data"),
     {.name = NULL},
 };
 
 const option finetune_choice_options_table[] = {
-    FINETUNE_OPTIONS("a run on lines of the right one's number, tab, text, and all choices behind tabs, or objects"),
+    FINETUNE_OPTIONS("a run on lines of the right one's number, tab, text, and all choices behind tabs, or objects",
+                     "1: a new head, a score for each choice"),
     SIFT_ROWS,
     TRAIN_OPTIONS("batches data"),
     {.name = NULL},
 };
 
 const option finetune_qa_options_table[] = {
-    FINETUNE_OPTIONS("a run on objects (.jsonl): question, context, text of the answer, start; may be repeated"),
+    FINETUNE_OPTIONS("a run on objects (.jsonl): question, context, text of the answer, start; may be repeated",
+                     "2: a new head, of the first and the last token"),
     TRAIN_OPTIONS("batches data"),
     {.name = NULL},
 };
@@ -236,6 +244,8 @@ const option finetune_qa_options_table[] = {
 const option train_mlm_options_table[] = {
     {"config", 0, "FOLDER", "a new model in place of MODEL: a folder with config.json and a tokenizer, no weights",
      TEXT_AT(train_options, config), .needs = "text"},
+    {"new-head", 0, NULL, "a head that begins anew, also where the model has none", FLAG_AT(train_options, new_head),
+     .not_with = "config"},
     {"head", 0, "NAME", "mlm or mlm_emd; auto (default) is mlm_emd where the model has it",
      CHOICE_AT(train_options, trainer.head, head_words)},
     TEXT_OPTIONS,
@@ -257,6 +267,7 @@ const option train_rtd_options_table[] = {
      CHOICE_AT(train_options, trainer.sharing, sharing_words), .needs = "generator"},
     {"coupled", 0, NULL, "both losses at the same weights; without it the generator's update comes first",
      FLAG_AT(train_options, coupled), .needs = "generator"},
+    {"new-head", 0, NULL, "a head that begins anew, also where MODEL has none", FLAG_AT(train_options, new_head)},
     {"rtd-weight", 0, "W", "of the loss (default 50)", NUMBER_AT(train_options, trainer.rtd_weight, 0, 1e9)},
     TEXT_OPTIONS,
     TRAIN_OPTIONS("batches text"),
@@ -319,6 +330,8 @@ deberta_trainer_options train_trainer_options(const train_options *o, deberta_tr
     t.model = train_model_folder(o);
     t.begin = o->config != NULL;
     t.perturb_raw = o->perturb;
+    t.by_line = o->by_line;
+    if (o->new_head) t.new_labels = 1; /* of labelled data so many as there are */
     take_freeze(o, &t);
     t.texts = o->texts.items;
     t.text_count = o->texts.count;

@@ -8,10 +8,10 @@ typedef struct train_options {
     common_options common;
     deberta_trainer_options trainer; /* but for what stands beside it */
     text_list texts, held_out;
-    text_list data, freeze; /* of finetune: labelled examples; tensors that stay */
+    text_list data, freeze; /* of finetune: labelled examples; tensors that stay as they are */
     const char *labels, *config;
     bool new_head, cut;
-    int perturb;
+    int perturb, by_line; /* places in lists of choices */
     const char *gradients;
     bool resume, coupled;
 } train_options;

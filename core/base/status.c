@@ -28,6 +28,7 @@ const char *deberta_status_name(deberta_status status)
     case DEBERTA_E_UNSUPPORTED: return "DEBERTA_E_UNSUPPORTED";
     case DEBERTA_E_MEMORY: return "DEBERTA_E_MEMORY";
     case DEBERTA_E_SYSTEM: return "DEBERTA_E_SYSTEM";
+    case DEBERTA_E_NOT_FINITE: return "DEBERTA_E_NOT_FINITE";
     default: return "unknown status";
     }
 }

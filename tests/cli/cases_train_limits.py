@@ -1,0 +1,213 @@
+"""What a training run meets besides good data: numbers that are not finite, full disks, files of other runs; and heads, texts and tensors
+that are chosen by options.
+
+SPDX-License-Identifier: MIT
+"""
+import json
+import os
+import resource
+import signal
+import subprocess
+
+from cases_train import TEXTS, TRAIN, case, digest, read_log, tensors, write
+from helpers import DEMO, contains, equal, near, needs_figures
+
+SMALL = ("--text", "corpus.txt", "--sequence-tokens", "12", "--batch-sequences", "2")
+
+
+def names_of(bench, folder):
+    return set(tensors(bench.path(f"{folder}/model.safetensors")))
+
+
+def config_of(bench, folder):
+    return json.loads(bench.read(f"{folder}/config.json"))
+
+
+def without(bench, name, *parts):
+    """models/demo in float32, without tensors whose names have one of the parts."""
+    if not os.path.exists(bench.path("whole")):
+        bench.write("corpus.txt", TEXTS)
+        bench.fine("train", "mlm", DEMO, *TRAIN, *SMALL, "--steps", "1", "--learning-rate", "0", "--out", "whole")
+    os.mkdir(bench.path(name))
+    for file in ("config.json", "spm.model", "tokenizer_config.json", "added_tokens.json"):
+        os.symlink(bench.path(f"whole/{file}"), bench.path(f"{name}/{file}"))
+    kept = {tensor: what for tensor, what in tensors(bench.path("whole/model.safetensors")).items() if not any(part in tensor for part in parts)}
+    write(bench.path(f"{name}/model.safetensors"), kept)
+    return name
+
+
+# -------------------------------------------------------------------------------------------------------------- heads
+
+
+def test_new_language_head(bench):
+    """An encoder without a head gets one: with the decoder where its table of positions is there, or --head asks for it."""
+    plain = without(bench, "plain", "lm_predictions", "position_embeddings")
+    result = bench.run("train", "mlm", plain, *TRAIN, *SMALL, "--steps", "2", "--out", "x")
+    assert result.code == 3 and "has no head 'mlm'" in result.err, result.describe()
+    positions = "deberta.embeddings.position_embeddings.weight"
+    for model, more, decodes in ((plain, [], False), (plain, ["--head", "mlm_emd"], True), (without(bench, "placed", "lm_predictions"), [], True)):
+        out = f"{model}-{len(more)}"
+        bench.fine("train", "mlm", model, *TRAIN, *SMALL, "--new-head", *more, "--steps", "8", "--learning-rate", "0.001", "--out", out)
+        assert (positions in names_of(bench, out)) == decodes, out
+        log = read_log(bench, out)
+        assert log[-1]["loss"] < log[0]["loss"], log  # near log 6000 at first
+        near(log[0]["loss"], 8.7, 0.6)
+        equal(config_of(bench, out)["architectures"], ["DebertaV2ForMaskedLM"])
+        equal(config_of(bench, out)["legacy"], False)
+        contains(bench.fine("info", out).out, "mlm_emd" if decodes else "mlm")
+        bench.fine("fill-mask", out, "--text", "The [MASK] sat.")
+    bench.fine("train", "mlm", plain, *TRAIN, *SMALL, "--new-head", "--steps", "8", "--learning-rate", "0.001", "--stop-at", "3", "--out", "cut")
+    bench.fine("train", "mlm", plain, *TRAIN, *SMALL, "--new-head", "--steps", "8", "--learning-rate", "0.001", "--resume", "--threads", "2", "--out", "cut")
+    equal(digest(bench, "cut/model.safetensors"), digest(bench, "plain-0/model.safetensors"))
+
+
+def test_new_head_of_replaced_tokens(bench):
+    """The pair: the discriminator gets a head, the generator keeps its own, and `detect` reads what came out."""
+    encoder = without(bench, "encoder", "lm_predictions", "classifier", "pooler")
+    bench.fine("train", "rtd", encoder, "--generator", DEMO, *TRAIN, *SMALL, "--new-head", "--steps", "3", "--out", "pair")
+    assert {"mask_predictions.dense.weight", "mask_predictions.LayerNorm.bias", "mask_predictions.classifier.bias"} <= names_of(bench, "pair/discriminator")
+    assert not any("mask_predictions" in name for name in names_of(bench, "pair/generator"))
+    near(read_log(bench, "pair")[0]["loss_discriminator"], 0.69, 0.2)  # log 2
+    bench.fine("detect", "pair/discriminator", "--text", "The cat sat on the mat.")
+
+
+def test_labels_without_data(bench):
+    """--labels makes a head for prepared batches too; an answer has two outputs, a choice one."""
+    for name, task, labels, wrong in (("08-v2-conv-token", "token", "7", None), ("10-v3-qa", "qa", "2", "3"), ("18-v3-choice", "choice", "1", "2")):
+        words = ["finetune", task, case(bench, name), *TRAIN, "--batch", os.path.join(case(bench, name), "batch.safetensors"), "--gradients", f"{task}.safetensors"]
+        bench.fine(*words, "--labels", labels)
+        got = tensors(bench.path(f"{task}.safetensors"))
+        head = "grad.qa_outputs.weight" if task == "qa" else "grad.classifier.weight"
+        equal(got[head][1][0], int(labels))
+        if wrong:
+            result = bench.run(*words, "--labels", wrong)
+            assert result.code == 3 and f"--labels: this head has {labels} output" in result.err, result.describe()
+
+
+def test_question_without_label(bench):
+    """A question's label cannot be left out: -100 once was read as a place before the first choice."""
+    folder = case(bench, "18-v3-choice")
+    batch = tensors(os.path.join(folder, "batch.safetensors"))
+    words = ["finetune", "choice", folder, *TRAIN, "--batch", "batch.safetensors"]
+    batch["labels"][2][1] = -100
+    write(bench.path("batch.safetensors"), batch)
+    result = bench.run(*words)
+    assert result.code == 3 and "question 1: label -100, expected 0 to" in result.err, result.describe()
+    del batch["labels"]
+    write(bench.path("batch.safetensors"), batch)
+    result = bench.run(*words)
+    assert result.code == 3 and "question 0: label -100" in result.err, result.describe()
+
+
+# -------------------------------------------------------------------------------------------------- texts and tensors
+
+
+def test_lines(bench):
+    """--sequences lines: every line is a sequence of its own; what does not fit is left out."""
+    bench.write("corpus.txt", "The cat sat on the mat and looked at the dog.\nYes.\nSeven sailors sold their silver spoons.\n")
+    words = ["train", "mlm", DEMO, *TRAIN, "--text", "corpus.txt", "--steps", "1", "--batch-sequences", "3"]
+    for more, tokens in ((["--sequences", "lines", "--sequence-tokens", "64"], None), (["--sequences", "lines", "--sequence-tokens", "6"], 6 + 4 + 6)):
+        bench.fine(*words, *more, "--out", f"out{tokens}")
+        line = read_log(bench, f"out{tokens}")[0]
+        equal((line["sequences"], line["epoch"]), (3, 1))
+        if tokens:
+            equal(line["tokens"], tokens)
+    bench.fine(*words, "--sequence-tokens", "64", "--out", "joined")
+    equal(read_log(bench, "joined")[0]["epoch"], 3)  # one document, one sequence
+    equal(read_log(bench, "outNone")[0]["tokens"], read_log(bench, "joined")[0]["tokens"] // 3 + 4)  # two more frames
+
+
+def test_freeze(bench):
+    """--freeze of pre-training: what stays is out of the norm and of the gradients; of a pair it may be in one model alone."""
+    bench.write("corpus.txt", TEXTS)
+    words = ["train", "mlm", DEMO, *TRAIN, *SMALL, "--steps", "2", "--learning-rate", "0.01", "--warmup", "1"]
+    bench.fine(*words, "--freeze", "embeddings", "--freeze", "layers:0-3", "--out", "a")
+    before = tensors(bench.path(f"{without(bench, 'copy')}/model.safetensors"))
+    after = tensors(bench.path("a/model.safetensors"))
+    changed = {name for name in after if after[name][2] != before[name][2]}
+    assert changed and not any("embeddings." in name and "rel_" not in name for name in changed) and not any("layer.3." in name for name in changed), changed
+    assert any("layer.4." in name for name in changed)
+    result = bench.run(*words, "--freeze", "nothing", "--out", "x")
+    assert result.code == 3 and "no tensor 'nothing'" in result.err, result.describe()
+    pair = ["train", "rtd", DEMO, "--generator", DEMO, "--new-head", *TRAIN, *SMALL, "--steps", "2", "--learning-rate", "0.01", "--warmup", "1"]
+    bench.fine(*pair, "--freeze", "mask_predictions.*", "--out", "pair")
+    head = tensors(bench.path("pair/discriminator/model.safetensors"))["mask_predictions.dense.bias"][2]
+    assert not any(head)  # zeros at the start
+
+
+# --------------------------------------------------------------------------------------------------- the end of a run
+
+
+def test_end_of_run(bench):
+    """Behind the last step the folder holds what a checkpoint holds; going on from there does nothing, another recipe is refused."""
+    bench.write("corpus.txt", TEXTS)
+    words = ["train", "mlm", DEMO, *TRAIN, *SMALL, "--out", "run"]
+    bench.fine(*words, "--steps", "3")
+    state = json.loads(bench.read("run/training.json"))
+    equal((state["step"], state["recipe"]["steps"]), (3, 3))
+    files = {name: digest(bench, f"run/{name}") for name in ("model.safetensors", "training.safetensors", "log.jsonl")}
+    bench.fine(*words, "--steps", "3", "--resume")
+    equal({name: digest(bench, f"run/{name}") for name in files}, files)
+    result = bench.run(*words, "--steps", "4", "--resume")
+    assert result.code == 3 and "steps 3, now 4" in result.err, result.describe()
+
+
+def test_full_disk(bench):
+    """A file that may not grow any more: one sentence, exit 4, and the last checkpoint is whole."""
+    bench.write("corpus.txt", TEXTS)
+    words = ["train", "mlm", DEMO, *TRAIN, *SMALL, "--steps", "4"]
+    bench.fine(*words, "--out", "run", "--stop-at", "2")
+    for out, bytes_, more in (("run", 1 << 20, ["--resume"]), ("other", 1 << 20, ["--checkpoint-every", "1"]), ("third", 100, [])):
+        def limit(bytes_=bytes_):
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (bytes_, bytes_))
+        process = bench.start(*words, "--out", out, *more, preexec_fn=limit, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, restore_signals=False)
+        said = process.communicate(timeout=120)[1].strip().split("\n")
+        assert process.returncode == 4 and "File too large" in said[-1], (process.returncode, said)
+        assert not os.path.exists(bench.path(f"{out}/model.safetensors"))
+    bench.fine("info", "run/checkpoint-000002")
+    bench.fine(*words, "--out", "run", "--resume")
+    bench.fine(*words, "--out", "whole")
+    equal(digest(bench, "run/model.safetensors"), digest(bench, "whole/model.safetensors"))
+    result = bench.run(*words, "--out", "/dev/full")
+    assert result.code in (3, 4) and "/dev/full" in result.err, result.describe()
+
+
+def test_not_finite(bench):
+    """Also without a checkpoint and from texts: exit 1, the step, the tensor and the sequences of the data."""
+    model = without(bench, "bad")
+    path = bench.path("bad/model.safetensors")
+    contents = tensors(path)
+    contents["deberta.encoder.layer.2.output.dense.weight"][2][5] = float("inf")
+    write(path, contents)
+    result = bench.run("train", "mlm", model, *TRAIN, *SMALL, "--steps", "3", "--out", "x")
+    lines = [line for line in result.err.split("\n") if "step 1: the loss is" in line]
+    assert result.code == 1 and len(lines) == 1, result.describe()
+    contains(lines[0], "is the first tensor with a gradient that is not finite", "; sequences ")
+    assert all(int(number) < 12 for number in lines[0].split("; sequences ")[1].split(" and ")[0].split(", ")), lines
+    equal(bench.read("x/log.jsonl"), "")
+    assert not os.path.exists(bench.path("x/model.safetensors"))
+
+
+# ----------------------------------------------------------------------------------------------------------- the log
+
+
+def test_damaged_log(bench):
+    """`train plot` of what is no log, of a line that was cut off, and of runs of different tasks in one figure."""
+    needs_figures(bench)
+    step = '{"step": %d, "loss": %g, "gradient_norm": 1, "learning_rate": 0.1}\n'
+    good = "".join(step % (n, 3 - n / 10) for n in range(1, 9))
+    for content, words in ((b"\x00\xff\xfe garbage", ["line 1", "no line of a training log"]), ("[1, 2]\n", ["line 1", '"step"']),
+                           (good + '{"step": 9, "lo', ["line 9"]), (good + step % (2, 1), ["line 9", "step 2", "8"]),
+                           ('{"step": 1, "loss": "low"}\n', ["line 1", '"loss"']), ('{"step": -4, "loss": 1}\n', ["line 1", "-4"]),
+                           ('{"step": 1, "eval_loss": 2}\n', ["has no step"])):
+        bench.write("log.jsonl", content)
+        result = bench.run("train", "plot", "log.jsonl", "-o", "x.svg")
+        assert result.code == 3, result.describe()
+        contains(result.err, "log.jsonl", *words)
+        assert result.err.count("\n") == 1 and not os.path.exists(bench.path("x.svg")), result.describe()
+    bench.write("mlm.jsonl", good)
+    bench.write("pair.jsonl", '{"step": 1, "loss": 40, "gradient_norm_generator": 1, "gradient_norm_discriminator": 2, "learning_rate": 0.1}\n'
+                              '{"step": 2, "skipped": "step 2: the loss is nan"}\n{"step": 2, "eval_loss": 30, "eval_accuracy": 0.5}\n')
+    bench.fine("train", "plot", "mlm.jsonl", "pair.jsonl", "-o", "both.svg")
+    contains(bench.read("both.svg"), ">mlm<", ">pair<", "held-out loss")
