@@ -227,6 +227,10 @@ static const option options[] = {
     {"reps", 0, "N", "samples a point of the sweeps (default 7)", SIZE_AT(report_options, reps, 1, 1000)},
     {"skip", 0, "LIST", "leave out some of latency,verify,receptive-field",
      PARSED_AT(report_options, skip, parse_skip)},
+#if HAVE_VIZ
+    {"training-log", 0, "RUN", "show this run of training, a folder or its log.jsonl (default: that beside the model)",
+     TEXT_AT(report_options, training_log)},
+#endif
     ABLATE_OPTION,
     {"out", 'o', "FOLDER", "where everything goes (default report)", TEXTS_AT(common_options, outs),
      .role = OPTION_OUTPUT},

@@ -162,7 +162,7 @@ function start() {
     redrawAll();
     PANES.forEach((_, index) => bindPane(index));
     for (const bind of [bindNudges, bindTokens, bindProfiles, bindHeads, bindSave, bindKeys, bindSurroundings]) bind();
-    for (const build of [buildLatency, buildVerification, buildReceptiveField, buildEnvironment, buildCommands]) build();
+    for (const build of [buildLatency, buildVerification, buildReceptiveField, buildTraining, buildEnvironment, buildCommands]) build();
     document.documentElement.dataset.ready = 'yes';
 }
 

@@ -30,7 +30,8 @@ typedef struct page_writer {
 
 const char *explorer_document_name(explorer_document document)
 {
-    static const char *const names[DOCUMENT_COUNT] = {"info", "verify", "receptive-field", "lengths", "layers"};
+    static const char *const names[DOCUMENT_COUNT] = {"info",    "verify", "receptive-field",
+                                                      "lengths", "layers", "training"};
     return names[document];
 }
 
@@ -123,6 +124,7 @@ static json_t *describe_files(const page_writer *page)
         {DOCUMENT_LENGTHS, "lengths.png", "latency against length, drawn"},
         {DOCUMENT_LAYERS, "layers.json", "latency against layers, raw samples"},
         {DOCUMENT_LAYERS, "layers.png", "latency against layers, drawn"},
+        {DOCUMENT_TRAINING, "training.png", "training: loss, rate and norm of the gradients, drawn"},
     };
     const explorer_contents *contents = page->contents;
     json_t *list = json_array();

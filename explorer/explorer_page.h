@@ -14,6 +14,7 @@ typedef enum explorer_document {
     DOCUMENT_RECEPTIVE_FIELD,
     DOCUMENT_LENGTHS,
     DOCUMENT_LAYERS,
+    DOCUMENT_TRAINING, /* a chart alone: the log that it is drawn from lies elsewhere */
     DOCUMENT_COUNT
 } explorer_document;
 

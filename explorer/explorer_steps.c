@@ -10,7 +10,10 @@
 #include "cli/encode/encode_options.h"
 #include "cli/receptive_field/receptive_field_options.h"
 #if HAVE_VIZ
+#include <unistd.h>
+
 #include "cli/figures/attention_options.h"
+#include "cli/train/train_commands.h"
 #endif
 
 enum {
@@ -190,6 +193,22 @@ static int run_latency(explorer_job *job)
     return status != EXIT_OK || (job->layers < 2 && !job->o->sweep_layers) ? status : run_layers(job, reps);
 }
 
+/* How the model came about, where that is known. */
+static int run_training(explorer_job *job)
+{
+#if HAVE_VIZ
+    const char *found = options_text(job->options, "%s/log.jsonl", job->contents.model), *log = job->o->training_log;
+    if (!log && access(found, R_OK) != 0) return EXIT_OK;
+    common_options *plot = options_begin(&train_plot, job->options, log ? log : found);
+    option_give(plot, &plot->outs, document_path(job, DOCUMENT_TRAINING, "png"));
+    job->contents.has_document[DOCUMENT_TRAINING] = true;
+    return run_step(job, "Training, drawn", plot);
+#else
+    (void)job;
+    return EXIT_OK;
+#endif
+}
+
 /* What takes longest comes last, so that most mistakes show at once. */
 int explorer_steps_run(explorer_job *job)
 {
@@ -197,6 +216,7 @@ int explorer_steps_run(explorer_job *job)
     option_give(info, &info->json, NULL);
     give_document(job, info, DOCUMENT_INFO);
     int status = run_step(job, "The machine and the model", info);
+    if (status == EXIT_OK) status = run_training(job);
     for (size_t k = 0; status == EXIT_OK && k < job->contents.text_count; k++) status = run_text(job, k);
     if (status == EXIT_OK && job->has_relative_positions && !job->o->skip[SKIP_RECEPTIVE_FIELD])
         status = run_receptive_field(job);

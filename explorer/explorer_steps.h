@@ -13,6 +13,7 @@ typedef struct report_options {
     const char *layers, *heads;         /* of the printed figure */
     const char *lengths, *sweep_layers; /* size lists; sweep_layers NULL: chosen by the model */
     size_t reps;
+    const char *training_log; /* NULL: that of the model's folder, if it has one */
     bool skip[SKIP_COUNT];
 } report_options;
 

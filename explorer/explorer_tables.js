@@ -81,6 +81,14 @@ function buildReceptiveField() {
     appendImage(section, 'receptive-field.png', 'The band over the layers with every formula, and the bucket function');
 }
 
+/* ----------------------------------------------------------------------------------------------------------- training */
+
+function buildTraining() {
+    const section = byId('training'), name = 'training.png', there = page.files.some((file) => file.name === name);
+    if (there) section.append(make('img', {src: name, alt: 'Loss, what was measured on held-out data, learning rate and norm of the gradients by step', class: 'drawn'}));
+    section.hidden = document.querySelector('nav a[href="#training"]').hidden = !there;
+}
+
 function appendImage(parent, name, alternative) {
     if (page.files.some((file) => file.name === name)) parent.append(folded('Drawn', make('img', {src: name, alt: alternative, class: 'drawn', loading: 'lazy'})));
 }

@@ -732,7 +732,8 @@ typedef struct deberta_trainer_options {
     const char *folder;
     int resume;                                         /* from its latest checkpoint */
     size_t checkpoint_every, keep, stop_at, eval_every; /* steps, 0: never; keep: checkpoints */
-    size_t skip_bad; /* so many steps whose loss or gradient is not finite are passed over */
+    size_t skip_bad;          /* so many steps whose loss or gradient is not finite are passed over */
+    deberta_dtype save_dtype; /* of the trained model, not of checkpoints: DEBERTA_FLOAT32 or DEBERTA_FLOAT16 */
     size_t patience; /* evaluations of which none is better than the best before the run ends; 0: it does not */
 
     /* No bit depends on these. */

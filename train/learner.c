@@ -314,8 +314,9 @@ static void fill_transposed(learner *l)
 
 deberta_status learner_take_parameters(learner *l, deberta_error *err)
 {
-    DEBERTA_TRY(model_read_again(l->model, learner_kernels(l), l->session->executor, err));
-    l->folded_with_dropout = false;
+    const bool folds = !l->options.drops; /* else the step does: with its dropout, or without for held-out data */
+    DEBERTA_TRY(model_read_again(l->model, folds, learner_kernels(l), l->session->executor, err));
+    l->folded = folds ? FOLDED_PLAIN : NOT_FOLDED;
     fill_transposed(l);
     return DEBERTA_OK;
 }

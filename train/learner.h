@@ -82,6 +82,8 @@ typedef struct layer_pass {
     float *d_queries;           /* of the decoder: [rows][row_stride(A dp)] */
 } layer_pass;
 
+typedef enum folded_state { FOLDED_PLAIN, FOLDED_WITH_DROPOUT, NOT_FOLDED } folded_state;
+
 typedef struct learner {
     parameter_set set;
     char *config; /* the text of config.json, as it is saved: of a new head, with its labels */
@@ -132,7 +134,7 @@ typedef struct learner {
     dropout_plan dropout;
     dropout_row *dropout_tokens;                              /* [T] */
     float *dropped_table, *dropped_reversed, *fold_workspace; /* of one layer: [2K][hidden_stride]; of a fold */
-    bool folded_with_dropout;                                 /* what the layers have as projections of the table */
+    folded_state folded;                                      /* what the layers have as projections of the table */
 
     /* The step at hand. */
     size_t part_bounds[MAX_ROW_PARTS + 1];     /* in tokens */

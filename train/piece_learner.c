@@ -6,164 +6,20 @@
 #include <string.h>
 
 #include "core/base/utf8.h"
-#include "core/text/trie.h"
 #include "train/exact_exp.h"
 #include "train/exact_log.h"
+#include "train/piece_candidates.h"
 
 enum {
-    LONGEST_PIECE = 16, /* characters */
-    MOST_SEEDS = 1000000,
     ROUND_STEPS = 2, /* of expectation and maximisation between two cuts */
 };
 
-#define CHARACTER_COVERAGE 0.9995
-#define FEWEST_EXPECTED    0.5  /* a candidate that is expected less often goes */
-#define ROUND_KEEPS        0.75 /* of the candidates */
-#define LAST_ROUND         1.1  /* times the wanted pieces: then only the cut by probability is left */
+#define FEWEST_EXPECTED 0.5  /* a candidate that is expected less often goes */
+#define ROUND_KEEPS     0.75 /* of the candidates */
+#define LAST_ROUND      1.1  /* times the wanted pieces: then only the cut by probability is left */
 /* Probabilities of segmentations are products; this for every character keeps them away from the smallest numbers and
  * shows in no ratio. */
 #define CHARACTER_SCALE 64.0
-
-typedef struct candidate {
-    size_t begin, bytes, length; /* length: characters */
-    double expected, probability, score;
-    bool required; /* a character */
-} candidate;
-
-typedef struct piece_learner {
-    const text_counts *words, *characters;
-    text_counts seeds; /* texts of the candidates */
-    candidate *items;
-    size_t count, wanted;
-    bool *usable;   /* [words]: made of covered characters */
-    double *scaled; /* [count]: probability times CHARACTER_SCALE^length */
-    trie trie;
-    double bits_per_character;
-} piece_learner;
-
-static const char *text_of(const piece_learner *l, const candidate *c) { return l->seeds.texts + c->begin; }
-
-static size_t character_count(const char *text, size_t bytes)
-{
-    size_t count = 0;
-    for (size_t i = 0; i < bytes; i++) count += !utf8_is_continuation(text[i]);
-    return count;
-}
-
-/* ------------------------------------------------------------------------------------------------------- candidates */
-
-static int by_falling_count(const void *a, const void *b)
-{
-    const struct text_count *x = a, *y = b;
-    if (x->count != y->count) return x->count < y->count ? 1 : -1;
-    return (x->begin > y->begin) - (x->begin < y->begin);
-}
-
-/* The frequent characters that make up most of the texts. */
-static bool add_characters(piece_learner *l, text_counts *covered)
-{
-    const size_t count = l->characters->count;
-    double total = 0, sum = 0;
-    struct text_count *sorted = malloc((count + 1) * sizeof *sorted);
-    if (!sorted) return false;
-    memcpy(sorted, l->characters->items, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, by_falling_count);
-    for (size_t i = 0; i < count; i++) total += sorted[i].count;
-    bool fits = true;
-    for (size_t i = 0; fits && i < count && sum < CHARACTER_COVERAGE * total; i++) {
-        fits = text_counts_add(covered, l->characters->texts + sorted[i].begin, sorted[i].bytes, sorted[i].count);
-        sum += sorted[i].count;
-    }
-    free(sorted);
-    return fits;
-}
-
-static bool is_covered(const trie *characters, const char *text, size_t bytes)
-{
-    for (size_t at = 0; at < bytes;) {
-        const size_t length = trie_longest(characters, text + at, bytes - at);
-        if (length == 0) return false;
-        at += length;
-    }
-    return true;
-}
-
-/* All stretches of two to LONGEST_PIECE characters of a word. */
-static bool add_stretches(text_counts *seeds, const char *text, size_t bytes, double count)
-{
-    for (size_t begin = 0; begin < bytes; begin++) {
-        if (utf8_is_continuation(text[begin])) continue;
-        size_t length = 0;
-        for (size_t end = begin; end < bytes && length <= LONGEST_PIECE; end++) {
-            if (utf8_is_continuation(text[end])) continue;
-            if (length >= 2 && !text_counts_add(seeds, text + begin, end - begin, count)) return false;
-            length++;
-        }
-        if (length >= 2 && length <= LONGEST_PIECE && !text_counts_add(seeds, text + begin, bytes - begin, count))
-            return false;
-    }
-    return true;
-}
-
-static int by_falling_weight(const void *a, const void *b)
-{
-    const candidate *x = a, *y = b;
-    const double left = x->expected * (double)x->length, right = y->expected * (double)y->length;
-    if (x->required != y->required) return x->required ? -1 : 1;
-    if (left != right) return left < right ? 1 : -1;
-    return (x->begin > y->begin) - (x->begin < y->begin);
-}
-
-/* Characters and what occurs twice; where there is too much of it, what covers most text. */
-static bool take_seeds(piece_learner *l, size_t required)
-{
-    l->items = calloc(l->seeds.count + 1, sizeof *l->items);
-    l->scaled = calloc(l->seeds.count + 1, sizeof *l->scaled);
-    if (!l->items || !l->scaled) return false;
-    for (size_t i = 0; i < l->seeds.count; i++) {
-        const struct text_count *seed = &l->seeds.items[i];
-        if (i >= required && seed->count < 2) continue;
-        l->items[l->count++] = (candidate){.begin = seed->begin,
-                                           .bytes = seed->bytes,
-                                           .length = character_count(l->seeds.texts + seed->begin, seed->bytes),
-                                           .expected = seed->count,
-                                           .required = i < required};
-    }
-    qsort(l->items, l->count, sizeof *l->items, by_falling_weight);
-    if (l->count > MOST_SEEDS) l->count = MOST_SEEDS;
-    double total = 0;
-    for (size_t i = 0; i < l->count; i++) total += l->items[i].expected * (double)l->items[i].length;
-    for (size_t i = 0; i < l->count; i++)
-        l->items[i].probability = l->items[i].expected * (double)l->items[i].length / total;
-    return true;
-}
-
-static deberta_status make_seeds(piece_learner *l, deberta_error *err)
-{
-    trie characters = {0};
-    bool fits = add_characters(l, &l->seeds);
-    const size_t required = l->seeds.count;
-    trie_key *keys = calloc(required + 1, sizeof *keys);
-    l->usable = calloc(l->words->count + 1, sizeof *l->usable);
-    for (size_t i = 0; keys && i < required; i++)
-        keys[i] = (trie_key){l->seeds.texts + l->seeds.items[i].begin, l->seeds.items[i].bytes, (int32_t)i};
-    deberta_status status =
-        fits && keys && l->usable ? trie_build(&characters, keys, required, "characters", err) : DEBERTA_E_MEMORY;
-    for (size_t i = 0; status == DEBERTA_OK && i < l->words->count; i++) {
-        const struct text_count *word = &l->words->items[i];
-        const char *text = l->words->texts + word->begin;
-        l->usable[i] = is_covered(&characters, text, word->bytes);
-        if (l->usable[i] && !add_stretches(&l->seeds, text, word->bytes, word->count)) status = DEBERTA_E_MEMORY;
-    }
-    trie_free(&characters);
-    free(keys);
-    if (status == DEBERTA_OK && !take_seeds(l, required)) status = DEBERTA_E_MEMORY;
-    if (status == DEBERTA_E_MEMORY) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the candidates of pieces");
-    if (status == DEBERTA_OK && required > l->wanted)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "the texts have %zu characters, which is more than %zu pieces", required,
-                     l->wanted);
-    return status;
-}
 
 /* -------------------------------------------------------------------------------------------------------- the lattice */
 
@@ -173,7 +29,7 @@ static deberta_status build_trie(piece_learner *l, deberta_error *err)
     if (!keys) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the candidates of pieces");
     for (size_t i = 0; i < l->count; i++) {
         candidate *c = &l->items[i];
-        keys[i] = (trie_key){text_of(l, c), c->bytes, (int32_t)i};
+        keys[i] = (trie_key){candidate_text(l, c), c->bytes, (int32_t)i};
         c->score = exact_log(c->probability);
         l->scaled[i] = c->probability;
         for (size_t k = 0; k < c->length; k++) l->scaled[i] *= CHARACTER_SCALE;
@@ -234,7 +90,7 @@ static double expect_word(piece_learner *l, const char *text, size_t bytes, doub
     for (size_t k = 0; k < lattice.count; k++)
         l->items[lattice.edges[k].piece].expected +=
             share * before[lattice.edges[k].begin] * l->scaled[lattice.edges[k].piece] * behind[lattice.edges[k].end];
-    return exact_log(total) - (double)character_count(text, bytes) * exact_log(CHARACTER_SCALE);
+    return exact_log(total) - (double)characters_in(text, bytes) * exact_log(CHARACTER_SCALE);
 }
 
 /* The derivative of log gamma, whose exponential stands for a count less what chance gave it (variational Bayes). */
@@ -257,7 +113,7 @@ static deberta_status expect_and_maximise(piece_learner *l, deberta_error *err)
         const char *text = l->words->texts + word->begin;
         if (!l->usable[i]) continue;
         likelihood += word->count * expect_word(l, text, word->bytes, word->count);
-        characters += word->count * (double)character_count(text, word->bytes);
+        characters += word->count * (double)characters_in(text, word->bytes);
     }
     l->bits_per_character = -likelihood / characters / exact_log(2);
     for (size_t i = 0; i < l->count; i++) {
@@ -320,7 +176,7 @@ static double loss_of(const piece_learner *l, size_t piece, const double *uses, 
 {
     best_cut b;
     const candidate *c = &l->items[piece];
-    if (c->required || !cut_best(&b, l, text_of(l, c), c->bytes, piece)) return INFINITY;
+    if (c->required || !cut_best(&b, l, candidate_text(l, c), c->bytes, piece)) return INFINITY;
     if (b.score[c->bytes] > c->score || uses[piece] == 0) return -1; /* nobody asks for it */
     size_t parts = 0;
     for (size_t at = c->bytes; at > 0; at = b.from[at]) parts++;
@@ -410,7 +266,7 @@ static deberta_status finish(piece_learner *l, learned_pieces *pieces, deberta_e
 
 static deberta_status learn(piece_learner *l, learned_pieces *pieces, deberta_error *err)
 {
-    DEBERTA_TRY(make_seeds(l, err));
+    DEBERTA_TRY(piece_candidates_make(l, err));
     for (;;) {
         for (int step = 0; step < ROUND_STEPS; step++) DEBERTA_TRY(expect_and_maximise(l, err));
         if ((double)l->count <= LAST_ROUND * (double)l->wanted) break;

@@ -116,7 +116,7 @@ static deberta_status remove_older(const char *folder, size_t step, size_t keep,
 
 /* ---------------------------------------------------------------------------------------------------------- writing */
 
-deberta_status run_parts_save(const run_parts *parts, const char *folder, deberta_error *err)
+deberta_status run_parts_save(const run_parts *parts, const char *folder, deberta_dtype dtype, deberta_error *err)
 {
     if (parts->pair) pair_share_tables(parts->pair);
     for (size_t i = 0; i < parts->count; i++) {
@@ -125,7 +125,7 @@ deberta_status run_parts_save(const run_parts *parts, const char *folder, debert
         join(path, folder, part->name);
         DEBERTA_TRY(make_folder(path, err));
         const learner *learner = part->training->learner;
-        DEBERTA_TRY(save_model(path, part->source_folder, &learner->set, learner->config, err));
+        DEBERTA_TRY(save_model(path, part->source_folder, &learner->set, learner->config, dtype, err));
     }
     return DEBERTA_OK;
 }
@@ -149,10 +149,11 @@ static deberta_status write_state(const char *folder, size_t step, const json_t 
     return status;
 }
 
-static deberta_status fill_folder(const run_parts *parts, const char *folder, const json_t *recipe, deberta_error *err)
+static deberta_status fill_folder(const run_parts *parts, const char *folder, deberta_dtype dtype, const json_t *recipe,
+                                  deberta_error *err)
 {
     DEBERTA_TRY(make_folder(folder, err));
-    DEBERTA_TRY(run_parts_save(parts, folder, err));
+    DEBERTA_TRY(run_parts_save(parts, folder, dtype, err));
     for (size_t i = 0; i < parts->count; i++) {
         char path[RUN_PATH_BYTES];
         const training *training = parts->items[i].training;
@@ -171,7 +172,7 @@ deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, 
     join(unfinished, folder, ".checkpoint");
     checkpoint_name(path, folder, step);
     DEBERTA_TRY(remove_folder(unfinished, err));
-    DEBERTA_TRY(fill_folder(parts, unfinished, recipe, err));
+    DEBERTA_TRY(fill_folder(parts, unfinished, DEBERTA_FLOAT32, recipe, err));
     DEBERTA_TRY(remove_folder(path, err));
     if (rename(unfinished, path) != 0) return system_error(path, "cannot be given its name", err);
     return remove_older(folder, step, keep, err);
@@ -180,7 +181,7 @@ deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, 
 deberta_status run_checkpoint_write_last(const run_parts *parts, const char *folder, const json_t *recipe,
                                          deberta_error *err)
 {
-    return fill_folder(parts, folder, recipe, err);
+    return fill_folder(parts, folder, parts->save_dtype, recipe, err);
 }
 
 /* ---------------------------------------------------------------------------------------------------------- reading */

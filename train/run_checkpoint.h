@@ -18,7 +18,7 @@ typedef struct run_checkpoint {
 } run_checkpoint;
 
 /* The models into a folder that exists. */
-deberta_status run_parts_save(const run_parts *parts, const char *folder, deberta_error *err);
+deberta_status run_parts_save(const run_parts *parts, const char *folder, deberta_dtype dtype, deberta_error *err);
 
 /* Then removes all but the `keep` latest checkpoints of the folder. */
 deberta_status run_checkpoint_write(const run_parts *parts, const char *folder, const json_t *recipe, size_t keep,

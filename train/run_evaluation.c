@@ -71,7 +71,7 @@ static deberta_status save_best(const run_evaluation *e, const run_parts *parts,
     snprintf(folder, sizeof folder, "%s/best", e->folder);
     if (mkdir(folder, 0777) != 0 && errno != EEXIST)
         DEBERTA_FAIL(err, DEBERTA_E_SYSTEM, "%s: cannot make this folder: %s", QUOTE(folder), strerror(errno));
-    return run_parts_save(parts, folder, err);
+    return run_parts_save(parts, folder, parts->save_dtype, err);
 }
 
 deberta_status run_evaluation_run(run_evaluation *e, const run_parts *parts, FILE *log, deberta_error *err)

@@ -16,7 +16,8 @@ typedef struct run_part {
 typedef struct run_parts {
     run_part items[2];
     size_t count;
-    training_pair *pair; /* NULL: one model */
+    training_pair *pair;      /* NULL: one model */
+    deberta_dtype save_dtype; /* of models that no run goes on from */
 } run_parts;
 
 /* Updates that are behind. */

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <jansson.h>
+
+#include "core/base/integers.h"
 #include "core/io/atomic_file.h"
 #include "core/io/export.h"
 #include "core/io/mapped_file.h"
@@ -39,9 +42,9 @@ static export_tensor *add_name(tensor_names *list, tensor_dtype dtype, const cha
     return &list->tensors[list->count++];
 }
 
-static void add_parameter(tensor_names *list, const char *prefix, const parameter *p)
+static void add_parameter(tensor_names *list, tensor_dtype dtype, const char *prefix, const parameter *p)
 {
-    export_tensor *tensor = add_name(list, DTYPE_F32, prefix, p->stored_name);
+    export_tensor *tensor = add_name(list, dtype, prefix, p->stored_name);
     tensor->rank = p->rank;
     memcpy(tensor->shape, p->shape, sizeof tensor->shape);
 }
@@ -81,7 +84,8 @@ deberta_status save_gradients(const char *path, const named_loss *losses, size_t
         for (size_t i = 0; i < loss_count; i++) add_name(&list, DTYPE_F64, "", losses[i].name);
         for (size_t k = 0; k < set_count; k++)
             for (size_t i = 0; i < sets[k].set->count; i++)
-                if (sets[k].set->items[i].trained) add_parameter(&list, sets[k].prefix, &sets[k].set->items[i]);
+                if (sets[k].set->items[i].trained)
+                    add_parameter(&list, DTYPE_F32, sets[k].prefix, &sets[k].set->items[i]);
         status = export_safetensors(&file, path, list.tensors, list.count, NULL, 0, err);
     }
     if (status == DEBERTA_OK)
@@ -118,8 +122,8 @@ deberta_status save_moments(const char *folder, const parameter_set *set, const 
     deberta_status status = begin_names(&list, 2 * set->count + 1, err);
     if (status == DEBERTA_OK) {
         for (size_t i = 0; i < set->count; i++) {
-            add_parameter(&list, "m.", &set->items[i]);
-            add_parameter(&list, "v.", &set->items[i]);
+            add_parameter(&list, DTYPE_F32, "m.", &set->items[i]);
+            add_parameter(&list, DTYPE_F32, "v.", &set->items[i]);
         }
         status = export_safetensors(&file, path, list.tensors, list.count, NULL, 0, err);
     }
@@ -163,14 +167,32 @@ deberta_status read_moments(const char *folder, const parameter_set *set, optimi
 
 /* ------------------------------------------------------------------------------------------------------------ models */
 
-static deberta_status write_parameters(export_file *file, const parameter_set *set, deberta_error *err)
+static deberta_status write_halves(export_file *file, size_t index, const parameter *p, deberta_error *err)
 {
-    for (size_t i = 0; i < set->count; i++)
-        DEBERTA_TRY(export_write(file, i, 0, set->items[i].values, set->items[i].count, err));
+    uint16_t halves[4096];
+    const size_t most = sizeof halves / sizeof *halves;
+    for (size_t first = 0; first < p->count; first += most) {
+        const size_t count = minimum(most, p->count - first);
+        if (!tensor_round_f16(halves, p->values + first, count))
+            DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "tensor '%s' has values that float16 cannot hold", p->stored_name);
+        DEBERTA_TRY(export_write(file, index, first, halves, count, err));
+    }
     return DEBERTA_OK;
 }
 
-static deberta_status save_weights(const char *folder, const parameter_set *set, deberta_error *err)
+static deberta_status write_parameters(export_file *file, const parameter_set *set, deberta_dtype dtype,
+                                       deberta_error *err)
+{
+    for (size_t i = 0; i < set->count; i++) {
+        const parameter *p = &set->items[i];
+        DEBERTA_TRY(dtype == DEBERTA_FLOAT16 ? write_halves(file, i, p, err)
+                                             : export_write(file, i, 0, p->values, p->count, err));
+    }
+    return DEBERTA_OK;
+}
+
+static deberta_status save_weights(const char *folder, const parameter_set *set, deberta_dtype dtype,
+                                   deberta_error *err)
 {
     static const export_note format = {"format", "pt"}; /* without it transformers refuses the file */
     char path[PATH_BYTES];
@@ -179,10 +201,11 @@ static deberta_status save_weights(const char *folder, const parameter_set *set,
     snprintf(path, sizeof path, "%s/model.safetensors", folder);
     deberta_status status = begin_names(&list, set->count + 1, err);
     if (status == DEBERTA_OK) {
-        for (size_t i = 0; i < set->count; i++) add_parameter(&list, "", &set->items[i]);
+        for (size_t i = 0; i < set->count; i++)
+            add_parameter(&list, dtype == DEBERTA_FLOAT16 ? DTYPE_F16 : DTYPE_F32, "", &set->items[i]);
         status = export_safetensors(&file, path, list.tensors, list.count, &format, 1, err);
     }
-    if (status == DEBERTA_OK) status = finish(&file, write_parameters(file, set, err), err);
+    if (status == DEBERTA_OK) status = finish(&file, write_parameters(file, set, dtype, err), err);
     free_names(&list);
     return status;
 }
@@ -213,17 +236,38 @@ static deberta_status copy_file(const char *folder, const char *source_folder, c
     return status;
 }
 
+/* transformers opens a model in the dtype that its configuration names. */
+static deberta_status save_config(const char *folder, const char *text, deberta_dtype dtype, deberta_error *err)
+{
+    static const char *const keys[] = {"dtype", "torch_dtype"};
+    char path[PATH_BYTES];
+    const char *name = dtype == DEBERTA_FLOAT16 ? "float16" : "float32";
+    json_t *config = json_loads(text, 0, NULL);
+    bool differs = dtype != DEBERTA_FLOAT32;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const char *named = json_string_value(json_object_get(config, keys[i]));
+        differs = differs || (named && strcmp(named, name) != 0);
+        if (named) json_object_set_new(config, keys[i], json_string(name));
+    }
+    if (dtype != DEBERTA_FLOAT32) json_object_set_new(config, keys[0], json_string(name));
+    char *edited = differs ? json_dumps(config, JSON_INDENT(2) | JSON_REAL_PRECISION(17)) : NULL;
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    const char *content = edited ? edited : text;
+    const deberta_status status = write_file(path, content, strlen(content), err);
+    free(edited);
+    json_decref(config);
+    return status;
+}
+
 deberta_status save_model(const char *folder, const char *source_folder, const parameter_set *set, const char *config,
-                          deberta_error *err)
+                          deberta_dtype dtype, deberta_error *err)
 {
     static const char *const tokenizer_files[] = {"tokenizer.json",    "tokenizer_config.json",
                                                   "spm.model",         "special_tokens_map.json",
                                                   "added_tokens.json", "vocab.json",
                                                   "merges.txt"};
-    char path[PATH_BYTES];
-    snprintf(path, sizeof path, "%s/config.json", folder);
-    DEBERTA_TRY(write_file(path, config, strlen(config), err));
+    DEBERTA_TRY(save_config(folder, config, dtype, err));
     for (size_t i = 0; i < sizeof tokenizer_files / sizeof *tokenizer_files; i++)
         DEBERTA_TRY(copy_file(folder, source_folder, tokenizer_files[i], err));
-    return save_weights(folder, set, err);
+    return save_weights(folder, set, dtype, err);
 }

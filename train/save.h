@@ -25,9 +25,9 @@ deberta_status save_moments(const char *folder, const parameter_set *set, const 
                             deberta_error *err);
 deberta_status read_moments(const char *folder, const parameter_set *set, optimizer *optimizer, deberta_error *err);
 
-/* model.safetensors, float32, in the names of the files it came from, config.json with this text, and copies of the
- * source folder's tokenizer files. The folder must exist. */
+/* model.safetensors, float32 or float16, in the names of the files it came from, config.json with this text, but for
+ * the dtype, and copies of the source folder's tokenizer files. The folder must exist. */
 deberta_status save_model(const char *folder, const char *source_folder, const parameter_set *set, const char *config,
-                          deberta_error *err);
+                          deberta_dtype dtype, deberta_error *err);
 
 #endif

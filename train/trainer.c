@@ -36,6 +36,7 @@ static deberta_status check_choices(const deberta_trainer_options *o, deberta_er
                    {"schedule", o->schedule, DEBERTA_SCHEDULE_CONSTANT},
                    {"masking", o->masking, DEBERTA_MASKING_UNIFORM},
                    {"sharing", o->sharing, DEBERTA_SHARING_NONE},
+                   {"save_dtype", o->save_dtype, DEBERTA_FLOAT16},
                    {"reference", o->reference, DEBERTA_REFERENCE_HF}};
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
         if (choices[i].value > choices[i].most)
@@ -234,10 +235,12 @@ static deberta_status open_pair(deberta_trainer *t, const trainer_target *target
 
 static run_parts parts_of(deberta_trainer *t)
 {
-    if (!t->generator) return (run_parts){.items = {{"", t->model, main_training(t)}}, .count = 1};
+    const deberta_dtype dtype = t->options.save_dtype;
+    if (!t->generator) return (run_parts){.items = {{"", t->model, main_training(t)}}, .count = 1, .save_dtype = dtype};
     return (run_parts){
         .items = {{"generator", t->generator, &t->pair.generator}, {"discriminator", t->model, &t->pair.discriminator}},
         .count = 2,
+        .save_dtype = dtype,
         .pair = &t->pair};
 }
 
@@ -386,5 +389,5 @@ deberta_status deberta_trainer_run(deberta_trainer *t, int (*on_step)(void *cont
 deberta_status deberta_trainer_save(const deberta_trainer *t, const char *folder, deberta_error *err)
 {
     if (!t || !folder) DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "deberta_trainer_save needs a trainer and a folder");
-    return run_parts_save(&t->parts, folder, err);
+    return run_parts_save(&t->parts, folder, t->options.save_dtype, err);
 }

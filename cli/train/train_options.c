@@ -14,6 +14,7 @@ static const char *const head_words[] = {"auto", "mlm", "mlm_emd", NULL};
 static const char *const optimizer_words[] = {"adamw", "xadam", NULL};
 static const char *const sharing_words[] = {"gdes", "es", "none", NULL};
 static const char *const masking_words[] = {"ngram", "uniform", NULL};
+static const char *const dtype_words[] = {"f32", "f16", NULL};
 static const char *const sequence_words[] = {"documents", "lines", NULL};
 static const char *const perturb_words[] = {"normalized", "raw", NULL};
 static const char *const schedule_words[] = {"linear", "microsoft", "constant", NULL};
@@ -78,6 +79,12 @@ const train_options train_defaults = {
          NULL,                                                                                                         \
          "go on from the latest checkpoint of the folder --out",                                                       \
          FLAG_AT(train_options, resume),                                                                               \
+         .needs = "steps"},                                                                                            \
+        {"save-dtype",                                                                                                 \
+         0,                                                                                                            \
+         "NAME",                                                                                                       \
+         "of the trained model: f32 (default) or f16",                                                                 \
+         CHOICE_AT(train_options, trainer.save_dtype, dtype_words),                                                    \
          .needs = "steps"},                                                                                            \
         {"freeze", 0, "WHAT",                                                                                          \
          "leave as it is: embeddings, encoder, layers:0-3, or a tensor's name with * and ?; may be repeated",          \

@@ -108,6 +108,31 @@ static void f16_to_f32(float *restrict values, const uint8_t *restrict from, siz
     }
 }
 
+/* Halves of a step are added as a float32 whose last place is that of the half: rounding to even is the addition's. */
+static uint16_t f16_of(float value)
+{
+    uint32_t bits, rounded;
+    memcpy(&bits, &value, sizeof bits);
+    const uint32_t sign = bits >> 16 & 0x8000, magnitude = bits & 0x7fffffff;
+    const uint32_t exponent = magnitude >> 23 < 113 ? 113 : magnitude >> 23; /* below 2^-14 places stay as they are */
+    float absolute, step;
+    memcpy(&absolute, &magnitude, sizeof absolute);
+    const uint32_t step_bits = (exponent + 13) << 23;
+    memcpy(&step, &step_bits, sizeof step);
+    const float sum = absolute + step; /* its last place: 2^(exponent - 10) of the value */
+    memcpy(&rounded, &sum, sizeof rounded);
+    return (uint16_t)(sign + ((exponent - 113) << 10) + (rounded - step_bits));
+}
+
+bool tensor_round_f16(uint16_t *halves, const float *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (!(values[i] < 65520 && values[i] > -65520)) return false;
+        halves[i] = f16_of(values[i]);
+    }
+    return true;
+}
+
 /* bfloat16 is the upper half of a float32. */
 static void bf16_to_f32(float *restrict values, const uint8_t *restrict from, size_t count)
 {

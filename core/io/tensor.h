@@ -69,6 +69,9 @@ typedef struct shape_text {
 } shape_text;
 shape_text shape_describe(const size_t *shape, size_t rank);
 
+/* Rounds to IEEE halves, ties to even. False where a value is too large for them, or no number. */
+bool tensor_round_f16(uint16_t *halves, const float *values, size_t count);
+
 /* The values themselves, if they lie there as aligned float32 in row-major order; else NULL, and they need to be
  * converted. */
 const float *tensor_view_f32(const stored_tensor *stored, const uint8_t *storage);

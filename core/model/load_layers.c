@@ -297,7 +297,7 @@ static deberta_status load_position_projections(weight_loader *loader, deberta_m
     size_t key_floats = model_position_key_floats(model), query_floats = position_query_floats(model);
     if (key_floats) layer->position_keys = arena_take(loader->arena, key_floats, sizeof(float));
     if (query_floats) layer->position_queries = arena_take(loader->arena, query_floats, sizeof(float));
-    if (loader->pass != LOAD_READ || model->relative_rows == 0) return DEBERTA_OK;
+    if (loader->pass != LOAD_READ || model->relative_rows == 0 || workspace->unfolded) return DEBERTA_OK;
 
     const packed_matrix *from_key = keep ? &layer->position_key : &workspace->key;
     const packed_matrix *from_query = keep ? &layer->position_query : &workspace->query;

@@ -10,7 +10,7 @@
 /* Separate position projections (v1, or share_att_key false) are needed only to fold: without `keep` they are read into
  * memory that every layer uses again. */
 typedef struct position_workspace {
-    bool keep;
+    bool keep, unfolded; /* unfolded: PK and PQ are left to the caller */
     arena arena;
     packed_matrix key, query;
     float *rows; /* position_fold's workspace */

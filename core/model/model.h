@@ -99,8 +99,10 @@ deberta_status model_open_internal(deberta_model **model, const char *path, cons
                                    const model_internal_options *internal, deberta_error *err);
 
 /* Packs and folds everything again, from the source that the model was opened with: its numbers have changed, its
- * shapes have not. For models opened with keep_position_projections and weights of their own. */
-deberta_status model_read_again(deberta_model *model, const kernels *table, executor *threads, deberta_error *err);
+ * shapes have not. For models opened with keep_position_projections and weights of their own. folds: PK and PQ too;
+ * else the caller makes them (model_layer_fold). */
+deberta_status model_read_again(deberta_model *model, bool folds, const kernels *table, executor *threads,
+                                deberta_error *err);
 
 /* How a layer's PK and PQ are computed, from qkv where the projections are shared, else from `key` and `query` (NULL if
  * shared or absent). The caller sets keys, queries and workspace (as large as queries). */

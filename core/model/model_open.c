@@ -142,9 +142,10 @@ static deberta_status load(deberta_model *model, weight_loader *loader, position
     return try_word_table(model, err);
 }
 
-deberta_status model_read_again(deberta_model *model, const kernels *table, executor *threads, deberta_error *err)
+deberta_status model_read_again(deberta_model *model, bool folds, const kernels *table, executor *threads,
+                                deberta_error *err)
 {
-    position_workspace workspace = {.keep = true};
+    position_workspace workspace = {.keep = true, .unfolded = !folds};
     weight_loader loader = {.source = &model->source, .arena = &model->arena, .kernels = table, .executor = threads};
     arena_rewind(&model->arena);
     loader.pass = LOAD_MEASURE; /* finds the pieces where they are, and how much scratch reading needs */

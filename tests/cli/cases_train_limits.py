@@ -7,6 +7,7 @@ import json
 import os
 import resource
 import signal
+import struct
 import subprocess
 
 from cases_train import TEXTS, TRAIN, case, digest, read_log, tensors, write
@@ -152,6 +153,31 @@ def test_end_of_run(bench):
     assert result.code == 3 and "steps 3, now 4" in result.err, result.describe()
 
 
+def halves(path, name):
+    with open(path, "rb") as file:
+        data = file.read()
+    size = struct.unpack("<Q", data[:8])[0]
+    entry = json.loads(data[8:8 + size])[name]
+    begin, end = entry["data_offsets"]
+    return entry["dtype"], struct.unpack(f"<{(end - begin) // 2}e", data[8 + size + begin:8 + size + end])
+
+
+def test_half_precision(bench):
+    """--save-dtype f16 rounds as Python's struct does; the configuration says what the file holds, and a checkpoint stays float32."""
+    bench.write("corpus.txt", TEXTS)
+    words = ["train", "mlm", DEMO, *TRAIN, *SMALL, "--steps", "3", "--learning-rate", "0.001", "--checkpoint-every", "2"]
+    bench.fine(*words, "--out", "whole")
+    bench.fine(*words, "--save-dtype", "f16", "--out", "half")
+    exact = tensors(bench.path("whole/model.safetensors"))
+    for name in ("deberta.embeddings.word_embeddings.weight", "deberta.encoder.layer.1.attention.self.query_proj.bias", "lm_predictions.lm_head.bias"):
+        values = exact[name][2]
+        equal(halves(bench.path("half/model.safetensors"), name), ("F16", struct.unpack(f"<{len(values)}e", struct.pack(f"<{len(values)}e", *values))), name)
+    equal([config_of(bench, folder)["dtype"] for folder in ("whole", "half", "half/checkpoint-000002")], ["float32", "float16", "float32"])
+    equal(digest(bench, "half/checkpoint-000002/model.safetensors"), digest(bench, "whole/checkpoint-000002/model.safetensors"))
+    bench.fine(*words, "--save-dtype", "f16", "--resume", "--out", "half")
+    bench.fine("fill-mask", "half", "--text", "The [MASK] sat.")
+
+
 def test_full_disk(bench):
     """A file that may not grow any more: one sentence, exit 4, and the last checkpoint is whole."""
     bench.write("corpus.txt", TEXTS)
@@ -190,6 +216,28 @@ def test_not_finite(bench):
 
 
 # ----------------------------------------------------------------------------------------------------------- the log
+
+
+def test_report(bench):
+    """`report` shows the log beside the model, or the one it is given; a damaged one ends it with the line's number."""
+    needs_figures(bench)
+    bench.write("corpus.txt", TEXTS)
+    bench.fine("train", "mlm", DEMO, *TRAIN, *SMALL, "--steps", "3", "--out", "run")
+    words = ["report", "--ids", "1,5,2", "--skip", "latency,verify,receptive-field", "-q"]
+    os.mkdir(bench.path("alone"))
+    os.rename(bench.path("run/log.jsonl"), bench.path("alone/log.jsonl"))
+    for model, more, drawn in (("run", [], False), ("run", ["--training-log", "alone"], True), ("run", ["--training-log", "alone/log.jsonl"], True), ("beside", [], True)):
+        if model == "beside":
+            os.rename(bench.path("alone/log.jsonl"), bench.path("run/log.jsonl"))
+            os.rename(bench.path("run"), bench.path("beside"))
+        out = f"page{len(bench.files())}"
+        bench.fine(*words[:1], model, *words[1:], *more, "-o", out)
+        about = json.loads(bench.read(f"{out}/index.html").split('id="json-page">')[1].split("</script>")[0])
+        equal(any(file["name"] == "training.png" and file["bytes"] > 1000 for file in about["files"]), drawn, (model, more))
+        equal("deberta train plot" in bench.read(f"{out}/commands.sh"), drawn, (model, more))
+    bench.write("bad.jsonl", "no log\n")
+    result = bench.run(*words[:1], "beside", *words[1:], "--training-log", "bad.jsonl", "-o", "bad")
+    assert result.code == 3 and "bad.jsonl, line 1" in result.err, result.describe()
 
 
 def test_damaged_log(bench):
