@@ -17,13 +17,13 @@ struct export_file {
     size_t count;
 };
 
-/* 64-bit values first: then everything is aligned when the file is mapped. */
+/* The widest values first: then everything is aligned when the file is mapped. */
 static deberta_status place_tensors(export_file *file, const export_tensor *tensors, uint64_t *end, deberta_error *err)
 {
     *end = 0;
-    for (int pass = 0; pass < 2; pass++)
+    for (size_t bytes = 8; bytes > 0; bytes /= 2)
         for (size_t i = 0; i < file->count; i++)
-            if ((dtype_bytes(tensors[i].dtype) == 8) == (pass == 0))
+            if (dtype_bytes(tensors[i].dtype) == bytes || (bytes == 8 && dtype_bytes(tensors[i].dtype) == 0))
                 DEBERTA_TRY(tensor_place_values(&file->places[i], &tensors[i], end, file->path, err));
     return DEBERTA_OK;
 }

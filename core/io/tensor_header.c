@@ -12,10 +12,12 @@
 deberta_status tensor_place_values(tensor_place *place, const export_tensor *declared, uint64_t *end, const char *path,
                                    deberta_error *err)
 {
-    const bool known = declared->dtype == DTYPE_F32 || declared->dtype == DTYPE_F64 || declared->dtype == DTYPE_I64;
+    const bool known = declared->dtype == DTYPE_F32 || declared->dtype == DTYPE_F64 || declared->dtype == DTYPE_F16 ||
+                       declared->dtype == DTYPE_I64;
     if (!known || declared->rank > TENSOR_MAX_RANK)
-        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "%s: tensor '%s': expected F32, F64 or I64 and at most %d dimensions",
-                     QUOTE(path), QUOTE(declared->name), TENSOR_MAX_RANK);
+        DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
+                     "%s: tensor '%s': expected F16, F32, F64 or I64 and at most %d dimensions", QUOTE(path),
+                     QUOTE(declared->name), TENSOR_MAX_RANK);
     uint64_t size_bytes;
     place->element_bytes = dtype_bytes(declared->dtype);
     place->offset_bytes = *end;

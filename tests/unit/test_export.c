@@ -156,7 +156,7 @@ static void test_wrong_calls(void **state)
         export_note notes[2];
         size_t tensor_count, note_count;
     } cases[] = {
-        {{{"a", DTYPE_F16, 1, {1}}}, {{0}}, 1, 0},
+        {{{"a", DTYPE_BF16, 1, {1}}}, {{0}}, 1, 0},
         {{{"a", DTYPE_F32, 9, {1}}}, {{0}}, 1, 0},
         {{{"a", DTYPE_F32, 2, {SIZE_MAX, 2}}}, {{0}}, 1, 0},
         {{{"a", DTYPE_F32, 1, {SIZE_MAX / 4}}}, {{0}}, 1, 0},
