@@ -7,7 +7,8 @@
 # book. OUT becomes mlm (the language model), books (with the classifier, float16) and both logs drawn. Configuration
 # and pieces are those of the committed model, so that numbers can be compared; `deberta train tokenizer` makes others.
 # Every 20th paragraph is held out for the classifier, as in tools/train_demo.py. DEBERTA names the program.
-# STEPS of 2,048 tokens: 12,096 (default) are the 24.8 M tokens of the committed model. A second call goes on.
+# STEPS of 2,048 tokens: 12,096 (default) are the 24.8 M tokens of the committed model; at least 20. A second call goes
+# on where the first one was stopped.
 #
 # SPDX-License-Identifier: MIT
 set -eu
@@ -32,11 +33,11 @@ awk -F'\t' -v out="$out/data" '
 
 resume() { if [ -e "$1/log.jsonl" ]; then echo --resume; fi; }
 deberta train mlm --config "$out/config" --text "$out/data/text.txt" --eval "$corpus/valid.txt" --eval-every 500 \
-    --sequence-tokens 128 --batch-sequences 16 --steps "$steps" --warmup 300 --learning-rate $rate --beta2 0.98 \
+    --sequence-tokens 128 --batch-sequences 16 --steps "$steps" --warmup $((steps / 40)) --learning-rate $rate --beta2 0.98 \
     --weight-decay 0.05 --dropout 0 --checkpoint-every 250 $(resume "$out/mlm") --out "$out/mlm"
 deberta finetune sequence "$out/mlm" --data "$out/data/train.tsv" --eval "$out/data/held-out.tsv" --new-head \
     --freeze embeddings --freeze encoder --freeze 'lm_predictions.*' --sequence-tokens 128 --cut --batch-sequences 32 \
-    --steps 600 --warmup 30 --learning-rate 2e-3 --dropout 0 --save-dtype f16 --checkpoint-every 250 \
+    --steps $((steps / 20)) --warmup $((steps / 400)) --learning-rate 2e-3 --dropout 0 --save-dtype f16 --checkpoint-every 250 \
     $(resume "$out/books") --out "$out/books"
 deberta eval "$out/books" "$out/data/held-out.tsv"
 deberta train plot "$out/mlm" -o "$out/mlm.svg" --smooth 50 || true # a build without figures

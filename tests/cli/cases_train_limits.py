@@ -259,3 +259,23 @@ def test_damaged_log(bench):
                               '{"step": 2, "skipped": "step 2: the loss is nan"}\n{"step": 2, "eval_loss": 30, "eval_accuracy": 0.5}\n')
     bench.fine("train", "plot", "mlm.jsonl", "pair.jsonl", "-o", "both.svg")
     contains(bench.read("both.svg"), ">mlm<", ">pair<", "held-out loss")
+
+
+# -------------------------------------------------------------------------------------------------------- the recipe
+
+
+def test_demo_recipe(bench):
+    """models/demo/recipe.sh on two tiny books: a language model and a classifier of their titles; a second call changes nothing."""
+    paragraphs = {"The Sea": "The captain looked at the sea and said nothing.", "The House": "The old house stood on the hill in the rain."}
+    os.mkdir(bench.path("corpus"))
+    bench.write("corpus/README.md", "".join(f"| {n} | {title} | 40 | 1 | train.txt |\n" for n, title in enumerate(paragraphs)) + "| 9 | Other | 3 | 1 | valid.txt |\n")
+    bench.write("corpus/train.txt", "".join(f"{text} {n}\n" for text in paragraphs.values() for n in range(40)))
+    bench.write("corpus/valid.txt", "The captain saw the house.\n" * 3)
+    words = ["sh", os.path.join(DEMO, "recipe.sh"), "corpus", "out", "20"]
+    for _ in range(2):
+        done = subprocess.run(words, cwd=bench.path("."), env=dict(os.environ, DEBERTA=bench.command(())[0]), capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    equal([line.split("\t")[0] for line in bench.read("out/data/held-out.tsv").splitlines()], ["The Sea"] * 2 + ["The House"] * 2)
+    equal(bench.read("out/data/text.txt").count("\n\n"), 1)  # books are documents
+    equal(list(config_of(bench, "out/books")["label2id"]), ["The House", "The Sea"])
+    equal((config_of(bench, "out/books")["dtype"], len(read_log(bench, "out/mlm"))), ("float16", 21))
