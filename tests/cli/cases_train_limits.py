@@ -211,8 +211,7 @@ def test_not_finite(bench):
     assert result.code == 1 and len(lines) == 1, result.describe()
     contains(lines[0], "is the first tensor with a gradient that is not finite", "; sequences ")
     assert all(int(number) < 12 for number in lines[0].split("; sequences ")[1].split(" and ")[0].split(", ")), lines
-    equal(bench.read("x/log.jsonl"), "")
-    assert not os.path.exists(bench.path("x/model.safetensors"))
+    equal(os.listdir(bench.path("x")), [])
 
 
 # ----------------------------------------------------------------------------------------------------------- the log
