@@ -59,7 +59,7 @@ deberta_status compare_environments(const bench_results *a, const bench_results 
 
 /* ---------------------------------------------------------------------------------------------------------- pairing */
 
-enum { ENGINE_FACETS = BENCH_ENGINE | BENCH_ISA };
+enum { ENGINE_FACETS = BENCH_ENGINE | BENCH_ISA | BENCH_PRECISION };
 
 static const bench_result *find_like(const bench_results *run, const bench_result *like)
 {
@@ -229,7 +229,9 @@ static void add_both(result_table *table, const char *a, const char *b)
 
 static void add_tiers(result_table *table, const bench_result *a, const bench_result *b)
 {
-    if (strcmp(a->engine, b->engine) == 0)
+    if (strcmp(a->precision, b->precision) != 0)
+        cell_text(table, "%s %s %s / %s %s %s", a->engine, a->precision, a->isa, b->engine, b->precision, b->isa);
+    else if (strcmp(a->engine, b->engine) == 0)
         add_both(table, a->isa, b->isa);
     else
         cell_text(table, "%s %s / %s %s", a->engine, a->isa, b->engine, b->isa);

@@ -47,7 +47,7 @@ typedef struct compare_list {
  * governor ... */
 deberta_status compare_environments(const bench_results *a, const bench_results *b, deberta_error *err);
 
-/* Pairs points that are the same work; then those left over that differ in engine or tier only. */
+/* Pairs points that are the same work; then those left over that differ in engine, precision or tier only. */
 deberta_status compare_sides(compare_list *list, const compare_side *a, const compare_side *b, deberta_error *err);
 /* Within the runs of one side: every point with those that are like it but for one facet (BENCH_THREADS, BENCH_ISA,
  * BENCH_MODEL), the first value of which is A. */

@@ -45,7 +45,8 @@ bool bench_result_alike(const bench_result *a, const bench_result *b, unsigned e
            (except & BENCH_ENGINE || strcmp(a->engine, b->engine) == 0) &&
            (except & BENCH_ISA || strcmp(a->isa, b->isa) == 0) &&
            (except & BENCH_THREADS || a->threads == b->threads) && (except & BENCH_LAYERS || a->layers == b->layers) &&
-           (except & BENCH_LENGTH || same_lengths(a, b)) && strcmp(a->precision, b->precision) == 0 &&
+           (except & BENCH_LENGTH || same_lengths(a, b)) &&
+           (except & BENCH_PRECISION || strcmp(a->precision, b->precision) == 0) &&
            strcmp(a->attention, b->attention) == 0 && a->position_cache == b->position_cache && a->cold == b->cold &&
            a->batch == b->batch;
 }

@@ -54,7 +54,15 @@ typedef struct bench_results {
 } bench_results;
 
 /* What tells results apart; `except` of bench_result_alike is a sum of these. */
-enum { BENCH_MODEL = 1, BENCH_ENGINE = 2, BENCH_ISA = 4, BENCH_THREADS = 8, BENCH_LAYERS = 16, BENCH_LENGTH = 32 };
+enum {
+    BENCH_MODEL = 1,
+    BENCH_ENGINE = 2,
+    BENCH_ISA = 4,
+    BENCH_THREADS = 8,
+    BENCH_LAYERS = 16,
+    BENCH_LENGTH = 32,
+    BENCH_PRECISION = 64
+};
 /* Whether two are of the same work, measured in the same way, but for the facets. */
 bool bench_result_alike(const bench_result *a, const bench_result *b, unsigned except);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/figures/token_view.h"
 #include "explorer/explorer_cells.h"
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
@@ -143,16 +144,16 @@ static json_t *title_of(const explorer_text *text, size_t first, size_t tokens)
     return json_sprintf("%zu ids, from %d", tokens, text->input->ids[first]);
 }
 
-static json_t *describe_text(const explorer_text *text, const text_data *data, json_t *heads)
+static json_t *describe_text(const explorer_text *text, const text_data *data, const token_view *view, json_t *heads)
 {
     const input_batch *input = text->input;
-    const size_t first = input->sequence_starts[input->row[text->row].sequence];
+    const size_t first = view->first_token;
     json_t *tokens = json_array(), *special = json_array(), *types = json_array(), *ids = json_array();
     for (size_t t = first; t < first + data->n; t++) {
-        json_t *label = json_string(input->labels[t]);
+        json_t *label = json_string(view->labels[t - first].text);
         json_array_append_new(tokens, label ? label : json_string("\uFFFD"));
         json_array_append_new(ids, json_integer(input->ids[t]));
-        json_array_append_new(special, json_integer(input->special[t]));
+        json_array_append_new(special, json_integer(view->labels[t - first].special));
         json_array_append_new(types, json_integer(input->token_types ? input->token_types[t] : 0));
     }
     json_t *title = title_of(text, first, data->n);
@@ -167,6 +168,7 @@ deberta_status explorer_text_put(const explorer_text *text, size_t index, size_t
                                  json_t **about, deberta_error *err)
 {
     text_data data = {0};
+    token_view view = {0};
     json_t *heads = json_array();
     deberta_status status = open_data(&data, text->data, text->input->row[text->row].tokens, budget_bytes, err);
     for (size_t l = 0; status == DEBERTA_OK && l < data.layers; l++) {
@@ -178,12 +180,15 @@ deberta_status explorer_text_put(const explorer_text *text, size_t index, size_t
         }
         json_array_append_new(heads, layer);
     }
+    if (status == DEBERTA_OK)
+        status = token_view_make(&view, text->input, text->row, &(const token_view_choice){.end = SIZE_MAX}, err);
     if (status == DEBERTA_OK) {
-        *about = describe_text(text, &data, heads);
+        *about = describe_text(text, &data, &view, heads);
         if (!*about) status = status_fail(err, DEBERTA_E_MEMORY, "out of memory");
     } else {
         json_decref(heads);
     }
+    token_view_free(&view);
     close_data(&data);
     return status;
 }

@@ -249,7 +249,7 @@ static void fill_maps(ablate_study *s)
                                  .keys = columns,
                                  .query_labels = label_axis(options, info->layers, info->layers),
                                  .key_labels = label_axis(options, info->heads, columns),
-                                 .annotate = columns <= 8,
+                                 .annotate_if_room = columns <= 8,
                                  .cell_aspect = 0.6,
                                  .query_axis = "layer",
                                  .key_axis = "head",

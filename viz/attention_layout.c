@@ -120,13 +120,15 @@ static void draw_marks(draw_list *list, const attention_plan *p, double x, doubl
     }
 }
 
-/* Short: three digits at most, and no zero before the point where all values are smaller than 1. */
+/* Short: three digits at most, and no zero before the point where values are small. What is too small for these digits
+ * is 0, and not a power of ten among them. */
 static void cell_text(heatmap_kind kind, const heatmap_scale *scale, bool whole, double value,
                       char text[TICK_TEXT_BYTES])
 {
     const double reach = fmax(fabs(scale->low), fabs(scale->high));
     const bool varied = kind == HEATMAP_LOG || (kind == HEATMAP_RANGE && reach < 1),
-               small = kind == HEATMAP_POSITIVE || kind == HEATMAP_RANGE || reach < 1;
+               small = kind == HEATMAP_POSITIVE || kind == HEATMAP_RANGE || reach < 2;
+    if (!varied && fabs(value) < 1e-4) value = 0;
     tick_text(value, varied ? 0 : whole || reach >= 100 ? 1 : reach >= 10 || !small ? 0.1 : 0.01, text);
     if (varied || !small) return;
     char *digits = strncmp(text, DRAW_MINUS, strlen(DRAW_MINUS)) == 0 ? text + strlen(DRAW_MINUS) : text;

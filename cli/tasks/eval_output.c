@@ -31,22 +31,33 @@ static void add_classes(result *r, const eval_findings *findings)
     result_set_data(r, table, false);
 }
 
-/* Rows are what is right, columns what was answered. */
+static bool occurs(const confusion *c, size_t label)
+{
+    bool found = false;
+    for (size_t other = 0; other < c->labels && !found; other++)
+        found = confusion_at(c, label, other) || confusion_at(c, other, label);
+    return found;
+}
+
+/* Rows are what is right, columns what was answered; people see the labels that occur. */
 static void add_confusions(result *r, const eval_findings *findings)
 {
     const confusion *c = &findings->confusion;
     json_t *labels = json_array(), *rows = json_array();
-    result_table *table = result_add_table(r, NULL, "right (rows) and answered (columns), by index", NULL);
+    result_table *table =
+        result_add_table(r, NULL, "right (rows) and answered (columns), by index, of labels that occur", NULL);
     result_leave_out(table, NOT_IN_LATEX);
     result_add_column(table, COLUMN_INTEGER, NULL, "right");
-    for (size_t k = 0; k < c->labels; k++) result_add_column(table, COLUMN_INTEGER, NULL, "%zu", k);
+    for (size_t k = 0; k < c->labels; k++)
+        if (occurs(c, k)) result_add_column(table, COLUMN_INTEGER, NULL, "%zu", k);
     for (size_t right = 0; right < c->labels; right++) {
         json_t *row = json_array();
-        cell_integer(table, (int64_t)right);
+        const bool shown = occurs(c, right);
+        if (shown) cell_integer(table, (int64_t)right);
         for (size_t answered = 0; answered < c->labels; answered++) {
             const size_t count = confusion_at(c, right, answered);
             json_array_append_new(row, json_integer((json_int_t)count));
-            cell_text(table, count ? "%zu" : ".", count);
+            if (shown && occurs(c, answered)) cell_text(table, count ? "%zu" : ".", count);
         }
         json_array_append_new(rows, row);
         json_array_append_new(labels, json_clean_text(findings->names[right]));

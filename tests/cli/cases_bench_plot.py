@@ -3,6 +3,8 @@
 bench_sample.json is what `deberta bench` wrote on a busy machine; its command is in it. Times that scatter make the better test.
 SPDX-License-Identifier: MIT
 """
+import csv
+import io
 import json
 import math
 import os
@@ -245,7 +247,19 @@ def lacking(bench):
     assert bench.fine("bench", "plot", "b.json", "--plot", "all", "--dpi", "60", "-q", "-o", "a.png").err == ""
 
 
+def compare_precisions(bench):
+    """Two files that differ in precision have their points in common, and the table says so."""
+    with open(SAMPLE, encoding="utf-8") as file:
+        report = json.load(file)
+    for point in report["results"]:
+        point["precision"] = "int8"
+    said = bench.fine("bench", "compare", SAMPLE, bench.write("int8.json", json.dumps(report)), "--format", "csv").out
+    rows = list(csv.DictReader(io.StringIO(said)))
+    assert len(rows) == len(report["results"]), said
+    assert all(" float32 " in row["isa"] and " int8 " in row["isa"] and float(row["ratio"]) == 1 for row in rows), said
+
+
 def tests(settings):
     for test in (latency, layers, memory, speedup, grid, breakdown, roofline, every_part, many_groups, many_layers, all_or_none, choices,
-                 lacking):
+                 lacking, compare_precisions):
         yield "bench-plot/" + test.__name__, test

@@ -94,6 +94,19 @@ def test_wrong_kind_of_file(bench):
     contains(lines[11], "none of the lines can be used")
 
 
+def test_labels_that_occur(bench):
+    """The confusions that people see are of labels that occur; JSON has all."""
+    table = bench.write("two.tsv", "7\tCall me Ishmael.\n7\tThe whale!\n")
+    lines = run(bench, "eval", DEMO, table)[0].splitlines()
+    begin = next(k for k, line in enumerate(lines) if line.startswith("right (rows)")) + 2
+    found = scores(bench, table)["confusion"]
+    used = [k for k in range(16) if sum(found[k]) or sum(row[k] for row in found)]
+    assert 7 in used and len(used) < 16
+    equal([line.split() for line in lines[begin:] if line.split()],
+          [["right", *map(str, used)]] + [[str(k), *(str(found[k][j] or ".") for j in used)] for k in used])
+    equal(len(found), 16)
+
+
 def test_columns_as_text(bench):
     """Labelled lines where texts are expected are said to be read with their labels."""
     table = bench.write("labelled.tsv", "7\tCall me Ishmael.\n")

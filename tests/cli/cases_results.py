@@ -823,6 +823,15 @@ def report_sweep_layers(bench):
         assert [r["layers"] for r in json.load(file)["results"]] == [1, 3]
 
 
+def report_pieces(bench):
+    """A piece inside a word does not look like a word in the page, and a piece that the model does not know is grey, as in figures."""
+    bench.fine("report", os.path.join(bench.root, "models", "demo"), "--text", "The committee \u00fc", "--skip", "latency,verify,receptive-field", "-o", "r")
+    with open(bench.path("r/index.html"), encoding="utf-8") as file:
+        text = page_json(file.read(), "page")["texts"][0]
+    assert text["tokens"] == ["[CLS]", "The", "commit", "\u00b7t", "\u00b7ee", "\u2423", "\u00fc", "[SEP]"], text["tokens"]
+    assert text["special"] == [1, 0, 0, 0, 0, 0, 1, 1], text["special"]
+
+
 def report_texts(bench):
     """Texts that would break out of a page, and what is left out."""
     evil = "</script><script>alert(1)</script><!-- & \""
@@ -964,4 +973,5 @@ def tests(settings):
     yield "report/whole", whole_report
     yield "report/sweep-layers", report_sweep_layers
     yield "report/texts", report_texts
+    yield "report/pieces", report_pieces
     yield "report/ablated", report_ablated

@@ -11,6 +11,8 @@ import struct
 import subprocess
 import time
 
+from helpers import DEMO
+
 TRAIN = ("--dropout", "0")
 
 
