@@ -25,6 +25,13 @@ void fill_session_options(const common_options *options, deberta_session_options
                                                  .ablation_count = options->ablation_count};
 }
 
+int check_float32(const common_options *options, const char *what)
+{
+    if (options->precision == DEBERTA_PRECISION_FLOAT32) return EXIT_OK;
+    return option_wrong(options, &options->precision, "%s is in float32 only; found %s", what,
+                        deberta_precision_name((deberta_precision)options->precision));
+}
+
 /* Whether a path that does not exist reads like ORGANISATION/NAME of a hub: two words, and the first is no folder here.
  */
 static bool is_hub_name(const char *path)

@@ -8,6 +8,8 @@
 void fill_model_options(const common_options *options, deberta_model_options *model_options);
 /* From --isa, --threads, --memory-limit, --ablate. max_tokens and features are the caller's. */
 void fill_session_options(const common_options *options, deberta_session_options *session_options);
+/* For what has no low precision: EXIT_OK, or EXIT_USAGE after saying that `what`, such as "training", is in float32. */
+int check_float32(const common_options *options, const char *what);
 /* Whether there is something at the first argument that could be a model; false after saying what was expected. */
 bool check_model_place(const common_options *options);
 /* Opens the first argument. EXIT_OK or the exit code, after saying why. */

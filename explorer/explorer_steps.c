@@ -53,8 +53,9 @@ static int run_step(explorer_job *job, const char *title, common_options *step)
 {
     const common_options *options = job->options;
     const void *const members[] = {&options->threads,   &options->memory_limit_bytes,
-                                   &options->reference, &options->seed,
-                                   &options->quiet,     &options->progress};
+                                   &options->reference, &options->precision,
+                                   &options->seed,      &options->quiet,
+                                   &options->progress};
     for (size_t k = 0; k < sizeof members / sizeof *members; k++) option_inherit(step, options, members[k]);
     say_note(options, "%s ...", title);
     explorer_step *kept = &job->steps[job->contents.step_count++];

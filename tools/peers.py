@@ -11,7 +11,7 @@ W keeps models, inputs and ONNX files (about 2 GB for all). R keeps visits.jsonl
 measurement a folder of JSON files of the schema of `deberta bench --json`: all.json, model-*.json for `bench plot`, engine-*.json
 for `bench compare`. What visits.jsonl has undisturbed, or as failed, is not measured again. docs/benchmarking.md has the method.
 
-Exit status 1: an engine failed, disagreed with PyTorch float32, or (without --accept-disturbed) was disturbed by others.
+Exit status 1: an engine of float32 disagreed with float64, one failed, or (without --accept-disturbed) was disturbed by others.
 
 Needs build/deberta and tools/peers-requirements.txt: python3 -m venv v && v/bin/pip install -r tools/peers-requirements.txt
 SPDX-License-Identifier: MIT
@@ -33,12 +33,12 @@ import time
 from pathlib import Path
 
 from peers_tables import print_tables
-from peers_worker import ENGINES, OURS, PACKED, SHAPES, enough_calls, largest_difference, machine_seconds, traced_length
+from peers_worker import ENGINES, OURS, OWN, SHAPES, enough_calls, errors_of, machine_seconds, traced_length
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKER = Path(__file__).resolve().with_name("peers_worker.py")
 DOCUMENTS = ROOT / "bench" / "shapes" / "document_lengths.txt"
-TOLERANCE = 5e-5  # largest |difference| of the last hidden state from PyTorch float32, for float32 engines
+TOLERANCE = 5e-5  # largest |difference| of the last hidden state from PyTorch in float64, for float32 engines
 QUIET_SECONDS = 0.5  # how long the machine is looked at before each visit
 MOST_MIXES = 64  # --mix options of one `deberta bench`
 CHECKED_DOCUMENTS = 16
@@ -163,6 +163,9 @@ class Work:
         path = self.folder / "models" / name
         return self._made(path, "model", name, path)
 
+    def own_model(self, name, engine):
+        return self.packed_model(name) if OWN[engine].packed else self.model(name)
+
     def packed_model(self, name):
         """The same weights with `deberta.packed` beside them, made by this very program."""
         path = self.folder / "packed" / name
@@ -178,7 +181,7 @@ class Work:
 
     def input(self, name, lengths):
         called = str(lengths[0]) if len(lengths) == 1 else f"documents-{sum(lengths)}"
-        path = self.folder / "inputs" / name / f"{called}.safetensors"
+        path = self.folder / "inputs" / name / f"{called}-float64.safetensors"
         return self._made(path, "input", self.model(name), path, "--lengths", ",".join(map(str, lengths)))
 
     def graph(self, name, precision, n):
@@ -276,12 +279,13 @@ def visit_peer(row, engine, campaign, runner):
                     "life_other_cores": done.other_cores}  # fmt: skip
 
 
-def visit_ours(row, model, campaign, runner):
-    """Agreement and time to first result by `encode`, times by `bench`: two processes, as a user would run them."""
-    visit = encode_ours(row, model, campaign, runner)
+def visit_ours(row, engine, campaign, runner):
+    """Errors and time to first result by `encode`, times by `bench`: two processes, as a user would run them."""
+    model = campaign.work.own_model(row.model, engine)
+    alike = ["--threads", row.threads, "--reference", "hf", "--precision", OWN[engine].precision]
+    visit = encode_ours(row, model, alike, campaign, runner)
     reps = max(FEWEST_CALLS, enough_calls(visit["first_result_s"], campaign.reps))  # the start may have been slow, not the call
-    common = [campaign.program, "bench", model, "--threads", row.threads, "--reference", "hf",
-              "--no-peak", "--json", "--reps", reps, "--min-time", campaign.min_time]  # fmt: skip
+    common = [campaign.program, "bench", model, *alike, "--no-peak", "--json", "--reps", reps, "--min-time", campaign.min_time]
     if row.mode != "documents":
         done = runner.run([*map(str, common), "-n", str(row.n)], engine_environment(row.threads, OURS))
         report = json.loads(done.output)
@@ -295,18 +299,18 @@ def visit_ours(row, model, campaign, runner):
     return visit | {"version": version, "stolen_cores": done.stolen_cores, "life_other_cores": done.other_cores}
 
 
-def encode_ours(row, model, campaign, runner):
+def encode_ours(row, model, alike, campaign, runner):
     from safetensors.numpy import load_file
 
     source = campaign.work.input(row.model, checked_lengths(row, campaign))
     target = campaign.work.folder / f"output-{os.getpid()}.safetensors"
-    command = [campaign.program, "encode", model, "--input", source, "--reference", "hf", "--threads", row.threads, "-o", target]  # fmt: skip
+    command = [campaign.program, "encode", model, "--input", source, *alike, "-o", target]
     try:
         done = runner.run(list(map(str, command)), engine_environment(row.threads, OURS))
         output = load_file(target)[f"hidden_states.{SHAPES[row.model].layers}"]
     finally:
         target.unlink(missing_ok=True)
-    return {"first_result_s": done.seconds, "max_abs_difference": largest_difference(output, load_file(source))}
+    return {"first_result_s": done.seconds} | errors_of(output, load_file(source), SHAPES[row.model])
 
 
 def bench_documents(row, campaign, common, runner):
@@ -358,10 +362,7 @@ def disagrees(visit):
 def visit_once(row, engine, campaign, runner):
     """A visit, or {"failed": why}."""
     try:
-        if engine in (OURS, PACKED):
-            place = campaign.work.model if engine == OURS else campaign.work.packed_model
-            return visit_ours(row, place(row.model), campaign, runner)
-        return visit_peer(row, engine, campaign, runner)
+        return (visit_ours if engine in OWN else visit_peer)(row, engine, campaign, runner)
     except Failure as failure:
         return {"failed": str(failure)}
 
@@ -392,7 +393,7 @@ def describe(visit):
     samples = [1e3 * s for s in visit["samples_s"]]
     marks = ("  DISTURBED" if visit["disturbed"] else "") + ("  DISAGREES" if disagrees(visit) else "")
     return (f"median {statistics.median(samples):9.3f} ms, min {min(samples):9.3f} ms, "
-            f"max |diff| {visit['max_abs_difference']:.1e}, {visit['peak_rss_bytes'] / 1e6:.0f} MB, "
+            f"relative error {visit['relative_error']:.1e}, max |diff| {visit['max_abs_difference']:.1e}, {visit['peak_rss_bytes'] / 1e6:.0f} MB, "
             f"first result {visit['first_result_s']:.2f} s, "
             f"others {visit['foreign_cores']:.2f}{marks}")  # fmt: skip
 
@@ -400,8 +401,8 @@ def describe(visit):
 def prepare(row, engines, campaign):
     """What is made once is made before the clock runs."""
     campaign.work.input(row.model, checked_lengths(row, campaign))
-    if PACKED in engines:
-        campaign.work.packed_model(row.model)
+    for engine in OWN.keys() & engines:
+        campaign.work.own_model(row.model, engine)
     for precision in sorted({ENGINES[e].graph for e in engines if e in ENGINES and ENGINES[e].graph}):
         campaign.work.graph(row.model, precision, row.n)
 
@@ -452,7 +453,7 @@ def make_result(row, engine, visits, ours, environment, documents):
     lengths = list(documents) if row.mode == "documents" else None
     tokens = sum(lengths) if lengths else row.n * row.batch
     gflop = ours[-1]["gflop"] if ours else None
-    peak = peak_gflops(environment, row.threads)
+    peak = peak_gflops(environment, row.threads) if last["precision"] == "float32" else 0
     result = {
         "model": row.model, "engine": engine, "isa": last["isa"], "precision": last["precision"], "threads": row.threads,
         "batch": len(lengths) if lengths else row.batch, "n": row.n, "tokens": tokens,
@@ -464,6 +465,7 @@ def make_result(row, engine, visits, ours, environment, documents):
         "tokens_per_s": tokens / median, "peak_rss_bytes": max(visit["peak_rss_bytes"] for visit in visits),
         "version": last["version"], "visits": len(visits), "disturbed": any(v["disturbed"] for v in visits),
         "max_abs_difference": max(v["max_abs_difference"] for v in visits), "agrees": not any(map(disagrees, visits)),
+        "relative_error": max(v["relative_error"] for v in visits),
         "first_result_s": statistics.median(v["first_result_s"] for v in visits),
     }  # fmt: skip
     if lengths:
@@ -496,7 +498,7 @@ def write_report(path, environment, results):
 
 
 def collect_results(journal, mode, environment, documents):
-    return [make_result(row, engine, visits, engines.get(OURS) or engines.get(PACKED), environment, documents)
+    return [make_result(row, engine, visits, next((engines[e] for e in OWN if e in engines), None), environment, documents)
             for row, engines in journal.grouped(mode).items() for engine, visits in engines.items()]  # fmt: skip
 
 
@@ -536,16 +538,15 @@ def name_list(known):
 
 def parse_arguments():
     cores = len(os.sched_getaffinity(0))
-    engines = "\n".join(f"  {name:17} {spec.precision:9} {spec.summary}" for name, spec in ENGINES.items())
-    ours = f"  {OURS:17} float32   this project\n  {PACKED:17} float32   the same, with weights packed by `deberta pack`"
-    parser = argparse.ArgumentParser(description=__doc__, epilog=f"engines:\n{ours}\n{engines}",
+    engines = "\n".join(f"  {name:25} {spec.precision:9} {spec.summary}" for name, spec in {**OWN, **ENGINES}.items())
+    parser = argparse.ArgumentParser(description=__doc__, epilog=f"engines:\n{engines}",
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     add = parser.add_argument
     add("--work", type=Path, help="folder for models, inputs, ONNX files")
     add("--out", type=Path, required=True, help="folder for results")
     add("--program", type=Path, default=ROOT / "build" / "deberta")
     add("--models", type=name_list(SHAPES), default=["v3-base", "v1-base", "v3-small", "v3-xsmall"])
-    add("--engines", type=name_list([OURS, PACKED, *ENGINES]), default=[OURS, "torch", "torch-malloc", "onnxruntime", "openvino"],
+    add("--engines", type=name_list([*OWN, *ENGINES]), default=[OURS, "torch", "torch-malloc", "onnxruntime", "openvino"],
         help="names or all; default: those without compilation and with all digits")  # fmt: skip
     add("-n", "--tokens", type=number_list, default=[16, 40, 128, 256, 512, 1024, 2048, 4096])
     add("--threads", type=number_list, default=sorted({1, min(2, cores)}))
@@ -567,7 +568,7 @@ def parse_arguments():
     if not arguments.table and not arguments.work:
         parser.error("--work is needed")
     if arguments.quick:
-        arguments.models, arguments.engines, arguments.tokens = ["tiny-v3", "tiny-v1"], [OURS, PACKED, *ENGINES], [16, 40]
+        arguments.models, arguments.engines, arguments.tokens = ["tiny-v3", "tiny-v1"], [*OWN, *ENGINES], [16, 40]
         arguments.threads, arguments.rounds, arguments.reps, arguments.min_time = [1], 1, 3, 0.2
         arguments.document_count, arguments.batch_documents, arguments.accept_disturbed = 24, [1, 8], True
     return arguments

@@ -5,7 +5,7 @@ SPDX-License-Identifier: MIT
 import json
 import sys
 
-from peers_worker import ENGINES, OURS, PACKED
+from peers_worker import ENGINES, OURS, OWN
 
 
 def print_table(titles, rows):
@@ -65,7 +65,7 @@ def label(key):
 
 def in_order(results):
     """Names of their engines, ours first."""
-    known = [OURS, PACKED, *ENGINES]
+    known = [*OWN, *ENGINES]
     return sorted({r["engine"] for r in results}, key=known.index)
 
 
@@ -82,6 +82,23 @@ def print_ratios(rows):
     print_table(["model, threads", *map(str, lengths)], [[label(key), *(line.get(n, "–") for n in lengths)] for key, line in lines.items()])
 
 
+def print_errors(rows, names):
+    """An engine a line, a time beside its error: what lower precision buys, and what it costs."""
+    groups = {}
+    for (model, threads, n), engines in rows.items():
+        groups.setdefault((model, threads), {})[n] = engines
+    for key, lengths in groups.items():
+        print(f"{label(key)}: milliseconds and relative error of the last hidden states, by tokens\n")
+        lines = []
+        for engine in names:
+            found = [engines.get(engine) for engines in lengths.values()]
+            cells = [f"{in_milliseconds(r['median_s'])}{mark(r)}, {r['relative_error']:.1e}" if r else "–" for r in found]
+            precision = next((r["precision"] for r in found if r), None)
+            if precision:
+                lines.append([engine, precision, *cells])
+        print_table(["engine", "precision", *(f"n = {n}" for n in lengths)], lines)
+
+
 def print_latency(results, title):
     rows = by_row(results, ("model", "threads", "n"))
     names = in_order(results)
@@ -89,7 +106,8 @@ def print_latency(results, title):
     print(f"{title}: milliseconds, median (minimum); ratio of ours to the best float32 peer\n")
     lines = [[label(key), *(milliseconds(engines.get(e)) for e in names), *ratio(engines)] for key, engines in rows.items()]
     print_table(["row", *names, "best peer", "ours / best"], lines)
-    print_quantity("Largest difference from PyTorch float32", rows, names, lambda r: f"{r['max_abs_difference']:.1e}")
+    print_errors(rows, names)
+    print_quantity("Largest difference from float64", rows, names, lambda r: f"{r['max_abs_difference']:.1e}")
     print_quantity("Share of the machine's peak in useful work, %", rows, names,
                    lambda r: f"{100 * r['peak_fraction']:.0f}" if r["peak_fraction"] else "–")  # fmt: skip
     print_quantity("Peak memory of the process, MB", rows, names, lambda r: f"{r['peak_rss_bytes'] / 1e6:.0f}")
@@ -140,7 +158,7 @@ def print_tables(folder):
     versions = sorted({r["version"] for report in found.values() for r in report["results"]})
     machine = f"{environment['cpu']}, {environment['usable_cores']} cores, {environment['isa']}, {environment['system']}"
     print(f"{machine}; {'; '.join(versions)}\n")
-    print("`!` other processes disturbed it: not a result. `?` disagrees with PyTorch float32.\n")
+    print("`!` other processes disturbed it: not a result. `?` disagrees with float64.\n")
     results = {mode: report["results"] for mode, report in found.items()}
     if "latency" in results:
         print_latency(results["latency"], "Latency, batch 1")

@@ -1,7 +1,7 @@
 """The inside of tools/peers.py: what one fresh process does for one engine. Started by peers.py, not by hand.
 
     model NAME FOLDER              a folder as transformers writes it, random weights
-    input FOLDER FILE --lengths    token ids, mask, and what PyTorch float32 makes of them
+    input FOLDER FILE --lengths    token ids, mask, and what PyTorch makes of them in float64
     graph FOLDER FILE.onnx         the same weights for ONNX Runtime and OpenVINO
     measure ...                    one engine, one shape: a line of JSON
 
@@ -36,9 +36,18 @@ class Engine:
     open: Callable[[Job], tuple[Encode, str]]  # the function and "name version"
     summary: str
     precision: str = "float32"
-    graph: str | None = None  # "float32" or "int8": which ONNX file it reads
+    graph: str | None = None  # which ONNX file it reads: "float32" or one of QUANTISED
     environment: tuple[tuple[str, str], ...] = ()
     versions: tuple[int, ...] = (1, 3)  # of DeBERTa that it can run
+
+
+@dataclass(frozen=True)
+class Own:
+    """A way to run this project's program, which measures itself."""
+
+    summary: str
+    precision: str = "float32"
+    packed: bool = False  # maps what `deberta pack` wrote
 
 
 # ------------------------------------------------------------------------------------------------------------ shapes
@@ -53,6 +62,7 @@ class Shape:
     intermediate: int
     longest: int  # rows beyond are not measured
     vocabulary: int = 1000  # one row is copied per token: the size costs memory, not time
+    outliers: float = 0  # how large six channels of the hidden states are; another one is three times as large
 
 
 SHAPES = {
@@ -60,6 +70,7 @@ SHAPES = {
     "v3-small": Shape(3, 768, 12, 6, 3072, 4096),
     "v3-base": Shape(3, 768, 12, 12, 3072, 4096),
     "v1-base": Shape(1, 768, 12, 12, 3072, 1024),
+    "v3-base-outliers": Shape(3, 768, 12, 12, 3072, 4096, outliers=20),
     "tiny-v3": Shape(3, 64, 4, 3, 128, 4096, 200),
     "tiny-v1": Shape(1, 64, 4, 3, 128, 1024, 200),
 }
@@ -104,15 +115,41 @@ def write_model(name, folder):
         for key, weight in model.named_parameters():
             mean, deviation = weight_scale(key, weight)
             weight.copy_(mean + deviation * torch.randn_like(weight))
+        if shape.outliers:
+            enlarge_channels(model, shape)
     partial = Path(folder + ".part")
     model.save_pretrained(partial)
     partial.rename(folder)
 
 
+def outlier_channels(shape):
+    """{channel: its size}; the same as `synthetic:...,outliers=` has (core/model/synthetic.h)."""
+    sizes = [shape.outliers] * 3 + [3 * shape.outliers] + [shape.outliers] * 3
+    return {(2 * k + 1) * shape.hidden // 14: size for k, size in enumerate(sizes)} if shape.outliers else {}
+
+
+def enlarge_channels(model, shape):
+    """Few channels of the hidden states become far larger than the others, as in trained models: what writes to them does
+    so with larger weights, what reads them has smaller ones, and the gains of LayerNorm make up for the larger variance."""
+    channels = outlier_channels(shape)
+    widening = ((shape.hidden + sum(size**2 - 1 for size in channels.values())) / shape.hidden) ** 0.5
+    columns = ("query_proj.weight", "key_proj.weight", "value_proj.weight", "intermediate.dense.weight")
+    for name, weight in model.named_parameters():
+        if not name.startswith("encoder.layer."):
+            continue
+        if name.endswith("LayerNorm.weight"):
+            weight *= widening
+        for channel, size in channels.items():
+            if name.endswith(("LayerNorm.bias", "output.dense.weight", "output.dense.bias")):
+                weight[channel] *= size
+            elif name.endswith(columns) and not name.startswith("encoder.layer.0.attention"):
+                weight[:, channel] /= size
+
+
 # ----------------------------------------------------------------------------------------------------------- engines
 
 
-def torch_model(folder, threads):
+def torch_model(folder, threads, dtype="float32"):
     """The encoder as a module (ids, mask) -> last hidden state."""
     import torch
     import transformers
@@ -121,7 +158,7 @@ def torch_model(folder, threads):
     transformers.logging.disable_progress_bar()
     torch.set_num_threads(threads)
     torch.set_num_interop_threads(1)
-    model = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
+    model = transformers.AutoModel.from_pretrained(folder, dtype=getattr(torch, dtype)).eval()
 
     class LastHidden(torch.nn.Module):
         def __init__(self):
@@ -188,15 +225,18 @@ def open_onnxruntime(job):
     return encode, f"onnxruntime {onnxruntime.__version__}"
 
 
-def open_openvino(job):
+def open_openvino(job, hint="f32", wanted="FP32"):
     import openvino
 
     core = openvino.Core()
+    able = core.get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+    if wanted not in able:
+        raise SystemExit(f"OpenVINO has no {wanted} on this processor, only {', '.join(able)}")
     model = core.read_model(job.graph)
     if job.shape:
         model.reshape({tensor.any_name: list(job.shape) for tensor in model.inputs})
     options = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_NUM_THREADS": job.threads, "NUM_STREAMS": 1,
-               "INFERENCE_PRECISION_HINT": "f32"}  # fmt: skip
+               "INFERENCE_PRECISION_HINT": hint}  # fmt: skip
     request = core.compile_model(model, "CPU", options).create_infer_request()
 
     def encode(ids, mask):
@@ -205,13 +245,23 @@ def open_openvino(job):
     return encode, f"openvino {openvino.__version__.split('-')[0]}"
 
 
+def open_openvino_bf16(job):
+    return open_openvino(job, "bf16", "BF16")
+
+
 # glibc gives large temporaries back to the system at every free: half of PyTorch's time is page faults. This keeps them.
 KEEP_MEMORY = (("MALLOC_MMAP_MAX_", "0"), ("MALLOC_TRIM_THRESHOLD_", str(1 << 40)), ("MALLOC_TOP_PAD_", str(1 << 26)))
 
 # No caches: the first result is that of a new process. No pool: what it leaves behind would count as somebody else's work.
 COMPILE_ANEW = (("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "1"), ("TORCHINDUCTOR_COMPILE_THREADS", "1"))
 
-OURS, PACKED = "deberta", "deberta-packed"  # measured by the program itself; PACKED maps what `deberta pack` wrote
+OURS = "deberta"
+OWN = {
+    OURS: Own("this project"),
+    "deberta-packed": Own("the same, with weights packed by `deberta pack`", packed=True),
+    "deberta-int16": Own("the same with --precision int16", precision="int16"),
+    "deberta-int8": Own("the same with --precision int8", precision="int8"),
+}
 ENGINES = {
     "torch": Engine(open_torch, "PyTorch eager"),
     "torch-malloc": Engine(open_torch, "PyTorch eager, glibc told to keep freed memory", environment=KEEP_MEMORY),
@@ -220,9 +270,22 @@ ENGINES = {
     "torch-bf16": Engine(open_torch_bf16, "PyTorch eager, bf16 autocast; v1's mask overflows in it", precision="bfloat16",
                          versions=(3,)),
     "onnxruntime": Engine(open_onnxruntime, "TorchScript export, any batch and length", graph="float32"),
-    "onnxruntime-int8": Engine(open_onnxruntime, "the same after quantize_dynamic", precision="int8", graph="int8"),
+    "onnxruntime-int8": Engine(open_onnxruntime, "the same after quantize_dynamic, QInt8", precision="int8", graph="int8"),
+    "onnxruntime-int8-channel": Engine(open_onnxruntime, "the same with a scale a channel", precision="int8",
+                                       graph="int8-channel"),
     "openvino": Engine(open_openvino, "the same ONNX file at one shape (documents: any)", graph="float32"),
+    "openvino-bf16": Engine(open_openvino_bf16, "the same with INFERENCE_PRECISION_HINT bf16; fails without bf16",
+                            precision="bfloat16", graph="float32"),
 }  # fmt: skip
+
+# ONNX files after quantize_dynamic, and what it is told beyond QInt8.
+QUANTISED = {"int8": {}, "int8-channel": {"per_channel": True}}
+
+
+def saturates():
+    """Does the processor multiply bytes in 16 bits, which overflow? ONNX Runtime advises weights of 7 bits there."""
+    flags = Path("/proc/cpuinfo").read_text("ascii", errors="replace")
+    return "avx2" in flags and not any(name in flags for name in ("avx512_vnni", "avx_vnni"))
 
 
 def traced_length(name, n):
@@ -234,8 +297,8 @@ def traced_length(name, n):
 def write_graph(folder, path, precision, traced):
     import torch
 
-    if precision == "int8":
-        quantise_graph(folder, path, traced)
+    if precision in QUANTISED:
+        quantise_graph(folder, path, traced, QUANTISED[precision])
         return
     axes = {0: "batch", 1: "n"}
     ids = torch.randint(1, 100, (1, traced))
@@ -246,7 +309,7 @@ def write_graph(folder, path, precision, traced):
     os.rename(path + ".part", path)
 
 
-def quantise_graph(folder, path, traced):
+def quantise_graph(folder, path, traced, told):
     """Constants are folded first: otherwise position projections would be quantised as products of each run."""
     import onnxruntime
     from onnxruntime.quantization import QuantType, quantize_dynamic
@@ -257,7 +320,7 @@ def quantise_graph(folder, path, traced):
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.optimized_model_filepath = folded
     onnxruntime.InferenceSession(plain, options, providers=["CPUExecutionProvider"])
-    quantize_dynamic(folded, path + ".part", weight_type=QuantType.QInt8)
+    quantize_dynamic(folded, path + ".part", weight_type=QuantType.QInt8, reduce_range=saturates(), **told)
     os.remove(plain)
     os.remove(folded)
     os.rename(path + ".part", path)
@@ -267,31 +330,41 @@ def quantise_graph(folder, path, traced):
 
 
 def write_input(folder, path, lengths):
-    """A padded batch and its last hidden state, computed one sequence at a time, where padding cannot matter."""
+    """A padded batch and its last hidden state in float64, computed one sequence at a time, where padding cannot matter."""
     import numpy
+    import torch
     from safetensors.numpy import save_file
 
     with open(Path(folder, "config.json"), encoding="utf-8") as file:
         config = json.load(file)
-    encode, _ = open_torch(Job(folder, "", os.cpu_count() or 1, None))
+    module = torch_model(folder, os.cpu_count() or 1, "float64")
     random = numpy.random.default_rng(lengths)
     ids = numpy.zeros((len(lengths), max(lengths)), dtype=numpy.int64)
     mask = numpy.zeros_like(ids)
-    expected = numpy.zeros((*ids.shape, config["hidden_size"]), dtype=numpy.float32)
+    expected = numpy.zeros((*ids.shape, config["hidden_size"]))
     for row, length in enumerate(lengths):
         ids[row, :length] = random.integers(1, config["vocab_size"], length)
         mask[row, :length] = 1
-        expected[row, :length] = encode(ids[row : row + 1, :length], mask[row : row + 1, :length])[0]
+        with torch.inference_mode():
+            part = module(*(torch.from_numpy(x[row : row + 1, :length]) for x in (ids, mask)))
+        expected[row, :length] = part[0].numpy()
     save_file({"input_ids": ids, "attention_mask": mask, "expected": expected}, path + ".part")
     os.rename(path + ".part", path)
 
 
-def largest_difference(output, tensors):
-    """Between an output and what was expected, over tokens that are not padding; not a number if that is what came out."""
+def errors_of(output, tensors, shape=None):
+    """Of an output, over tokens that are not padding: the largest difference from float64, and the relative error, the norm of
+    the differences over that of what was expected. Of a shape with outliers the second leaves them out: they would drown the
+    other channels. Not a number if that is what came out."""
     import numpy
 
     kept = tensors["attention_mask"].astype(bool)
-    return float(numpy.abs(output.astype(numpy.float64) - tensors["expected"])[kept].max())
+    expected = tensors["expected"][kept]
+    difference = output.astype(numpy.float64)[kept] - expected
+    usual = numpy.ones(expected.shape[-1], dtype=bool)
+    usual[list(outlier_channels(shape) if shape else ())] = False
+    norms = [float(numpy.linalg.norm(x[:, usual])) for x in (difference, expected)]
+    return {"max_abs_difference": float(numpy.abs(difference).max()), "relative_error": norms[0] / norms[1]}
 
 
 def bucketed_batches(lengths, size, vocabulary):
@@ -382,7 +455,7 @@ def measure(arguments):
     output = encode_by_parts(encode, ids, mask, arguments.batch)
     once = time.perf_counter() - started
     first_result = time.monotonic() - arguments.spawned
-    difference = largest_difference(output, tensors)
+    errors = errors_of(output, tensors, SHAPES.get(Path(arguments.folder).name))
     batches = [(ids, mask)]
     if arguments.documents:
         batches = bucketed_batches(arguments.documents, arguments.batch, int(ids.max()) + 1)
@@ -395,7 +468,7 @@ def measure(arguments):
         once = seconds_of(call)
     samples, others = take_samples(call, once, arguments.reps, arguments.min_time)
     return {"version": version, "samples_s": samples, "other_cores": others, "first_result_s": first_result,
-            "peak_rss_bytes": peak_memory_bytes(), "max_abs_difference": difference}  # fmt: skip
+            "peak_rss_bytes": peak_memory_bytes(), **errors}  # fmt: skip
 
 
 def length_list(text):

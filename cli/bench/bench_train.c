@@ -3,6 +3,7 @@
 #include "bench/statistics.h"
 #include "bench/training_bench.h"
 #include "cli/bench/bench_options.h"
+#include "command/open_model.h"
 #include "command/result_output.h"
 
 typedef struct train_bench_options {
@@ -158,7 +159,7 @@ static int run(const common_options *options)
     result_format format;
     if (t.options->shards & (t.options->shards - 1))
         return option_wrong(options, &t.options->shards, "expected a power of two, found %zu", t.options->shards);
-    if (!result_format_read(options, &format)) return EXIT_USAGE;
+    if (check_float32(options, "training") != EXIT_OK || !result_format_read(options, &format)) return EXIT_USAGE;
     if (measure(&t, &error) != DEBERTA_OK) {
         training_measurement_free(&t.found);
         return say_error(options, &error);

@@ -159,7 +159,7 @@ static int check_request(const field_request *request)
     if (options->ablation_count && !request->behaviour && !request->influence)
         return say_usage(options,
                          "--ablate changes what --behaviour and --influence find; neither of them was asked for");
-    return EXIT_OK;
+    return request->behaviour || request->influence ? check_float32(options, "what weights decide here") : EXIT_OK;
 }
 
 /* Everything else follows from config.json, where an ablation changes nothing. */

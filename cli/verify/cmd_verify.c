@@ -314,7 +314,7 @@ static const option options[] = {
      "put a fault into the engine: exit 1 if it is noticed, 0 if not; `list` names them; text or JSON",
      TEXT_AT(verify_request, mutate)},
     {"training", 0, NULL, "gradients instead: every tier, and differences of the loss in float64, of random models",
-     FLAG_AT(verify_request, training), .not_with = "text file ids tokens against ablate"},
+     FLAG_AT(verify_request, training), .not_with = "text file ids tokens against ablate precision"},
     {"configurations", 0, "N", "random models (default 10)", SIZE_AT(verify_request, configurations, 1, 10000),
      .needs = "training"},
     RESULT_FORMAT_OPTIONS,

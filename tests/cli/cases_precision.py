@@ -1,0 +1,139 @@
+"""--precision: what low precision makes of odd models and texts, where it is refused, and which packed file belongs to it.
+SPDX-License-Identifier: MIT
+"""
+import json
+import math
+import os
+import pathlib
+import shutil
+
+from helpers import TINY, check, contains, make_model, read_tensors, write_tensors
+
+LOW = ("int16", "int8")
+BARS = {"int16": 5e-4, "int8": 5e-2}  # as of the golden cases
+LAYER = "encoder.layer.1."
+
+
+def model_with(folder, change):
+    """A model of the golden cases after change(name, values) of every tensor."""
+    made = make_model(pathlib.Path(folder), "29", "spm-unigram", 3001)
+    tensors, _ = read_tensors(made / "model.safetensors")
+    for name, tensor in tensors.items():
+        change(name, tensor.values)
+    write_tensors(made / "model.safetensors", tensors)
+    return str(made)
+
+
+def hidden(bench, model, *words):
+    bench.fine("encode", model, *words, "-o", "x.safetensors")
+    tensors, _ = read_tensors(bench.path("x.safetensors"))
+    return max((int(name.split(".")[1]), list(tensor.values)) for name, tensor in tensors.items() if name.startswith("hidden_states."))[1]
+
+
+def relative_error(found, expected):
+    return math.dist(found, expected) / math.hypot(*expected)
+
+
+def near_float32(bench, model, *words):
+    """Every low precision gives finite numbers, near those of float32, and others than float32's."""
+    expected = hidden(bench, model, *words)
+    for precision in LOW:
+        found = hidden(bench, model, *words, "--precision", precision)
+        error = relative_error(found, expected)
+        check(0 < error < BARS[precision], f"{model} {words}: {precision} is {error:.1e} from float32")
+
+
+def one_token(bench):
+    near_float32(bench, TINY, "--ids", "7")
+
+
+def zero_channels(bench):
+    """Channels that are always zero have no amplitude, and weights that are all zero no largest one: nothing to even out."""
+    def empty(name, values):
+        if name.endswith(LAYER + "attention.output.LayerNorm.weight") or name.endswith(LAYER + "attention.output.LayerNorm.bias"):
+            values[0] = values[3] = values[9] = 0
+        if name.endswith(LAYER + "output.dense.weight"):
+            values[: len(values) // 2] = type(values)(values.typecode, [0] * (len(values) // 2))
+    near_float32(bench, model_with("zeros", empty), "--ids", "1,5,9,12,2")
+
+
+def constant_rows(bench):
+    """Rows of one value have a range of its size, and rows of zeros none."""
+    for value in (0.5, 0.0):
+        def level(name, values, value=value):
+            if name.endswith("encoder.layer.0.output.LayerNorm.weight") or name.endswith("encoder.layer.0.output.LayerNorm.bias"):
+                values[:] = type(values)(values.typecode, [value if name.endswith("bias") else 0] * len(values))
+        near_float32(bench, model_with(f"constant-{value:g}", level), "--ids", "1,5,9,12,2")
+
+
+def damaged(bench):
+    """An infinity or a NaN among the activations is found in every precision; a zero in its place would be a wrong result."""
+    for bad in (math.inf, -math.inf, math.nan):
+        for part in ("attention.output.LayerNorm.weight", "output.dense.bias"):
+            def spoil(name, values, bad=bad, part=part):
+                if name.endswith("encoder.layer.0." + part):
+                    values[3] = bad
+            model = model_with(f"damaged{bad}{part}", spoil)
+            for precision in ("float32", *LOW):
+                result = bench.run("encode", model, "--ids", "1,5,9,2", "--precision", precision, "-o", "bad.safetensors")
+                check(result.code == 3 and "weights of the model are damaged" in result.err, result.describe())
+                check(not os.path.exists(bench.path("bad.safetensors")), "a file of what is no result")
+
+
+def looked_into(bench):
+    """Components, ablations and what observes them agree with float64 and between tiers."""
+    for precision in LOW:
+        for words in ([], ["--ablate", "c2p@0,p2c=mean@0:1"]):
+            bench.fine("verify", TINY, "--ids", "1,5,9,12,2", "--precision", precision, *words)
+    plain, without = (hidden(bench, TINY, "--ids", "1,5,9", "--precision", "int8", *words) for words in ([], ["--ablate", "c2p@all"]))
+    check(relative_error(without, plain) > 0.01, "an ablation changed nothing")
+
+
+def packed_apart(bench):
+    """A packed file belongs to one precision: another one passes over it."""
+    shutil.copytree(os.path.join(bench.golden, "33-v3-mlm-emd"), bench.path("model"))
+    bench.fine("pack", "model", "--precision", "int8")
+
+    def state(precision):
+        return json.loads(bench.fine("info", "model", "--precision", precision, "--json").out)["model"]["packed"]
+    check([state(p) for p in ("float32", "int16", "int8")] == ["none", "none", "mapped"], "packed as int8")
+    expected = hidden(bench, "model", "--ids", "1,5,9,2", "--precision", "int16")
+    os.rename(bench.path("model/deberta.int8.packed"), bench.path("model/deberta.int16.packed"))
+    check(state("int16") == "stale", "int8's file under the name of int16's")
+    result = bench.fine("encode", "model", "--ids", "1,5,9,2", "--precision", "int16", "-o", "y.safetensors")
+    contains(result.err, "deberta.int16.packed is not of these weights")
+    check(hidden(bench, "model", "--ids", "1,5,9,2", "--precision", "int16") == expected, "the file was not passed over")
+
+
+def refused(bench):
+    """What computes in float32 says so instead of passing over the option."""
+    with open(bench.path("a.txt"), "w", encoding="utf-8") as file:
+        file.write("a new store\n")
+    for words in (["train", "mlm", TINY, "--text", "a.txt", "--steps", "1", "-o", "out"],
+                  ["finetune", "sequence", TINY, "--data", "a.txt", "--steps", "1", "-o", "out"], ["bench", "train", TINY]):
+        for precision in LOW:
+            result = bench.run(*words, "--precision", precision)
+            check(result.code == 2, result.describe())
+            contains(result.err, f"--precision: training is in float32 only; found {precision}")
+            check(not os.path.exists(bench.path("out")), "a folder for nothing")
+    for words in (["--behaviour"], ["--influence"]):
+        result = bench.run("receptive-field", TINY, *words, "--precision", "int8")
+        check(result.code == 2, result.describe())
+        contains(result.err, "--precision: ", "float32 only; found int8")
+    result = bench.run("verify", "--training", "--precision", "int8")
+    check(result.code == 2, result.describe())
+    contains(result.err, "--training", "--precision")
+    for words in (["encode", TINY, "--ids", "1", "-o", "z.safetensors"], ["bench", TINY, "-n", "4"], ["info", TINY]):
+        result = bench.run(*words, "--precision", "bf16")
+        check(result.code == 2, result.describe())
+        contains(result.err, "--precision: expected one of float32, int16, int8; found 'bf16'")
+
+
+def tests(_):
+    yield "precision/one-token", one_token
+    yield "precision/zero-channels", zero_channels
+    yield "precision/constant-rows", constant_rows
+    yield "precision/damaged", damaged
+    yield "precision/looked-into", looked_into
+    yield "precision/packed-apart", packed_apart
+    yield "precision/refused", refused
