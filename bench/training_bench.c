@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/training_bench.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,6 +42,21 @@ static void deal(const training_bench_options *o, size_t shards, step_batch *bat
     }
 }
 
+/* Every sequence has the same share of its tokens labelled, one at least. */
+static void draw_sequence(const made_batches *made, size_t sequence, uint64_t *state, step_batch *batch)
+{
+    const training_bench_options *o = made->options;
+    size_t wanted = (size_t)lround(o->labelled * (double)o->tokens);
+    if (wanted == 0) wanted = 1;
+    for (size_t place = 0; place < o->tokens; place++) {
+        const size_t t = sequence * o->tokens + place;
+        const bool labelled = random_below(state, o->tokens - place) < wanted;
+        batch->ids[t] = (int32_t)random_below(state, made->vocabulary);
+        batch->labels[t] = labelled ? (int32_t)random_below(state, made->vocabulary) : NOT_LABELLED;
+        wanted -= labelled;
+    }
+}
+
 static deberta_status make_batch(void *context, size_t step, size_t shards, size_t width, step_batch *batch,
                                  deberta_error *err)
 {
@@ -56,12 +72,7 @@ static deberta_status make_batch(void *context, size_t step, size_t shards, size
     }
     deal(o, shards, batch);
     memset(batch->mask, 1, batch->tokens);
-    for (size_t t = 0; t < batch->tokens; t++) {
-        batch->ids[t] = (int32_t)random_below(&state, made->vocabulary);
-        batch->labels[t] = (double)random_below(&state, 1 << 20) < o->labelled * (1 << 20) || t == 0
-                               ? (int32_t)random_below(&state, made->vocabulary)
-                               : NOT_LABELLED;
-    }
+    for (size_t i = 0; i < batch->sequences; i++) draw_sequence(made, i, &state, batch);
     return DEBERTA_OK;
 }
 

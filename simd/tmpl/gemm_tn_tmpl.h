@@ -1,25 +1,35 @@
-/* Sums over rows: gemm_tn_f32 and sum_rows_f32. A tile of C stays in registers along a chunk of rows. What many tiles of neighbouring
- * columns read of a chunk then is in a cache, so chunks are the outer loop, and the sums of a block of columns wait in memory: at the
- * end of a chunk a tile is added to those that it meets in the tree of core/kernels.h, on its way from the registers.
+/* Sums over rows: gemm_tn_f32 and sum_rows_f32. A tile of C stays in registers along a chunk of rows. What the tiles of a block read of a
+ * chunk is in a cache after the first of them, so chunks are the outer loop, and the sums of a block wait in memory: at the end of a
+ * chunk a tile is added to those that it meets in the tree of core/kernels.h, on its way from the registers. Rows of B lie as far apart
+ * as its matrix is wide, which is a few sets of a cache: the first tile puts them one behind the other for the tiles below it.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef SIMD_TMPL_GEMM_TN_TMPL_H
 #define SIMD_TMPL_GEMM_TN_TMPL_H
 
-/* Columns of A in a block, a multiple of every TILE_ROWS; rows that are fetched ahead. 96 columns of 256 rows are 96 KB. */
-enum { TN_COLUMNS = 96, TN_AHEAD = 16, TN_FLOATS = TN_COLUMNS * TILE_PANELS * PANEL };
+/* A block: columns of A, a multiple of every TILE_ROWS, and panels of B, a multiple of TILE_PANELS; rows that are fetched ahead. 256 rows
+ * of it are 192 KB. */
+enum { TN_COLUMNS = 96, TN_PANELS = 6, TN_AHEAD = 16, TN_FLOATS = TN_COLUMNS * TN_PANELS * PANEL };
 
 /* The sum of the part at hand, and the tree as a binary counter: level k holds the sum of 2^k parts that wait for their neighbours. */
 typedef struct tn_sums {
-    float part[TN_FLOATS], level[MAX_ROW_TREE][TN_FLOATS];
+    _Alignas(64) float part[TN_FLOATS], level[MAX_ROW_TREE][TN_FLOATS];
+    _Alignas(64) float rows[ROW_CHUNK * TILE_PANELS * PANEL]; /* of B, of one chunk and the panels of a tile */
     bool there[MAX_ROW_TREE];
 } tn_sums;
 
-/* What becomes of a chunk's sum. */
+/* What becomes of a chunk's sum, and where the next chunk's rows are: NULL if there are none. */
 typedef struct tn_chunk {
     size_t part;
     bool continues, ends; /* the part has chunks before it; has none behind it */
+    const float *next_a, *next_b;
 } tn_chunk;
+
+/* A line that is fetched with every row. */
+typedef struct tn_fetch {
+    const float *at;
+    size_t ld;
+} tn_fetch;
 
 /* Where the sum of a part goes, behind those that it is added to. */
 static size_t VF_NAME(tn_level)(size_t part)
@@ -55,16 +65,37 @@ static const float *VF_NAME(tn_result)(tn_sums *sums, size_t parts, size_t float
     return sums->level[level];
 }
 
-/* One chain from x over `count` rows. */
-VF void gemm_tn_chain(const int rows, const int panels, vf x[TILE_MAX_ROWS][TILE_MAX_PANELS * VECTORS], const gemm_tn_task *task,
-                      const float *a, const float *b, size_t count)
+/* A tile takes several times as long as memory: each of a block's tiles fetches one line of every row of the next chunk, of A's columns
+ * first, then of B's panels, and those that remain fetch nothing new. */
+static tn_fetch VF_NAME(tn_fetch_of)(const gemm_tn_task *task, const tn_chunk *chunk, size_t tile)
 {
-    const size_t lda = task->lda, ldb = task->ldb, stride = task->b_panel_stride;
-    for (size_t r = 0; r < count; r++, a += lda, b += ldb) {
+    enum { LINES = TN_COLUMNS / PANEL };
+    if (!chunk->next_a || tile >= LINES + TN_PANELS) return (tn_fetch){task->a, 0};
+    if (tile < LINES) return (tn_fetch){chunk->next_a + tile * PANEL, task->lda};
+    return (tn_fetch){chunk->next_b + (tile - LINES) * task->b_panel_stride, task->ldb};
+}
+
+/* Rows of B from somewhere on: panels lie `stride` apart. */
+typedef struct tn_rows {
+    const float *first;
+    size_t ld, stride;
+} tn_rows;
+
+/* One chain from x over `count` rows; keeps those of B if `kept` is not NULL, which is a literal in every call. */
+VF void gemm_tn_chain(const int rows, const int panels, vf x[TILE_MAX_ROWS][TILE_MAX_PANELS * VECTORS], const float *a, size_t lda,
+                      const tn_rows *from, size_t count, float *kept, tn_fetch fetch, const bool fetches_b)
+{
+    const float *b = from->first;
+    const size_t ldb = from->ld, stride = from->stride;
+    for (size_t r = 0; r < count; r++, a += lda, b += ldb, fetch.at += fetch.ld) {
         vf y[TILE_MAX_PANELS * VECTORS];
-        __builtin_prefetch(a + TN_AHEAD * lda); /* rows lie further apart than prefetchers look */
-        UNROLL for (int p = 0; p < panels; p++) __builtin_prefetch(b + TN_AHEAD * ldb + (size_t)p * stride);
+        __builtin_prefetch(fetch.at); /* rows lie further apart than prefetchers look */
+        if (fetches_b) UNROLL for (int p = 0; p < panels; p++) __builtin_prefetch(b + TN_AHEAD * ldb + (size_t)p * stride);
         UNROLL for (int v = 0; v < panels * VECTORS; v++) y[v] = vf_load(b + (size_t)(v / VECTORS) * stride + v % VECTORS * VF_LANES);
+        if (kept) {
+            UNROLL for (int v = 0; v < panels * VECTORS; v++) vf_store(kept + v * VF_LANES, y[v]);
+            kept += panels * PANEL;
+        }
         UNROLL for (int i = 0; i < rows; i++) {
             const vf s = vf_broadcast(a + i);
             UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] = vf_fma(s, y[v], x[i][v]);
@@ -85,15 +116,14 @@ VF void gemm_tn_put(const int rows, const int panels, vf x[TILE_MAX_ROWS][TILE_M
         UNROLL for (int v = 0; v < panels * VECTORS; v++) vf_store(y + (i * panels * VECTORS + v) * VF_LANES, x[i][v]);
 }
 
-/* One tile of a block of columns, `at` floats into its sums; rows and panels are literals in every call, so that the loops over them
- * vanish. */
-VF void gemm_tn_chunk(const int rows, const int panels, const gemm_tn_task *task, const float *a, const float *b, size_t count,
-                      tn_sums *sums, size_t at, const tn_chunk *chunk)
+/* One tile of a block, `at` floats into its sums; rows and panels are literals in every call, so that the loops over them vanish. */
+VF void gemm_tn_chunk(const int rows, const int panels, const gemm_tn_task *task, const float *a, const tn_rows *b, size_t count,
+                      tn_sums *sums, size_t at, const tn_chunk *chunk, float *kept, tn_fetch fetch)
 {
     vf x[TILE_MAX_ROWS][TILE_MAX_PANELS * VECTORS];
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v] = vf_zero();
-    gemm_tn_chain(rows, panels, x, task, a, b, count);
+    gemm_tn_chain(rows, panels, x, a, task->lda, b, count, kept, fetch, kept != NULL);
     if (chunk->continues) gemm_tn_add(rows, panels, x, sums->part + at);
     float *to = sums->part;
     if (chunk->ends) {
@@ -107,14 +137,23 @@ VF void gemm_tn_chunk(const int rows, const int panels, const gemm_tn_task *task
 
 #define GEMM_TN_CHUNK(n)                                                                                               \
     case n:                                                                                                            \
-        if (n <= TILE_ROWS(panels)) gemm_tn_chunk(n, panels, task, a + column, b, count, sums, column * (size_t)(panels * PANEL), chunk); \
+        if (n <= TILE_ROWS(panels))                                                                                    \
+            gemm_tn_chunk(n, panels, task, a + column, &from, count, sums, at + column * (size_t)(panels * PANEL), chunk, NULL, \
+                          VF_NAME(tn_fetch_of)(task, chunk, tile + column / TILE_ROWS(panels)));                     \
         break;
 
-/* All tiles of a block. */
+/* The tiles of a block that share some panels of B. */
 VF void gemm_tn_tiles(const int panels, const gemm_tn_task *task, const float *a, const float *b, size_t columns, size_t count,
-                      tn_sums *sums, const tn_chunk *chunk)
+                      tn_sums *sums, size_t at, const tn_chunk *chunk, size_t tile)
 {
-    for (size_t column = 0; column < columns; column += TILE_ROWS(panels)) {
+    tn_rows from = {b, task->ldb, task->b_panel_stride};
+    size_t column = 0;
+    if (columns > TILE_ROWS(panels)) {
+        gemm_tn_chunk(TILE_ROWS(panels), panels, task, a, &from, count, sums, at, chunk, sums->rows, VF_NAME(tn_fetch_of)(task, chunk, tile));
+        from = (tn_rows){sums->rows, (size_t)(panels * PANEL), PANEL};
+        column = TILE_ROWS(panels);
+    }
+    for (; column < columns; column += TILE_ROWS(panels)) {
         const size_t left = columns - column;
         switch (left < TILE_ROWS(panels) ? left : TILE_ROWS(panels)) {
             GEMM_TN_CHUNK(1) GEMM_TN_CHUNK(2) GEMM_TN_CHUNK(3) GEMM_TN_CHUNK(4) GEMM_TN_CHUNK(5) GEMM_TN_CHUNK(6)
@@ -125,42 +164,63 @@ VF void gemm_tn_tiles(const int panels, const gemm_tn_task *task, const float *a
     }
 }
 
-VF void gemm_tn_parts(const int panels, const gemm_tn_task *task, size_t first, size_t columns, size_t panel)
+/* A chunk of rows: all tiles of a block. */
+static void VF_NAME(gemm_tn_block)(const gemm_tn_task *task, const float *a, const float *b, size_t columns, size_t panels, size_t count,
+                                   tn_sums *sums, const tn_chunk *chunk)
+{
+    for (size_t panel = 0, here, tile = 0; panel < panels; panel += here, b += here * task->b_panel_stride) {
+        const size_t at = columns * panel * PANEL;
+        here = panels - panel < TILE_PANELS ? panels - panel : TILE_PANELS;
+        switch (here) {
+        case 1: gemm_tn_tiles(1, task, a, b, columns, count, sums, at, chunk, tile); break;
+#if TILE_PANELS > 1
+        case 2: gemm_tn_tiles(2, task, a, b, columns, count, sums, at, chunk, tile); break;
+        case 3: gemm_tn_tiles(3, task, a, b, columns, count, sums, at, chunk, tile); break;
+#endif
+        }
+        tile += (columns + TILE_ROWS(here) - 1) / TILE_ROWS(here);
+    }
+}
+
+/* Tiles lie one behind the other in the sums, those of the first panels first. */
+static void VF_NAME(gemm_tn_result)(const gemm_tn_task *task, const float *sums, float *c, size_t columns, size_t panels)
+{
+    for (size_t panel = 0, here; panel < panels; panel += here) {
+        here = panels - panel < TILE_PANELS ? panels - panel : TILE_PANELS;
+        for (size_t i = 0; i < columns; i++)
+            for (size_t p = 0; p < here; p++, sums += PANEL)
+                UNROLL for (int v = 0; v < VECTORS; v++)
+                    vf_store(c + i * task->ldc + (panel + p) * task->c_panel_stride + v * VF_LANES, vf_load(sums + v * VF_LANES));
+    }
+}
+
+/* A block from column and panel on. Not inlined, so that the sums are on the stack once. */
+static __attribute__((noinline)) void VF_NAME(gemm_tn_parts)(const gemm_tn_task *task, size_t first, size_t columns, size_t panel,
+                                                             size_t panels)
 {
     const float *a = task->a + first, *b = task->b + panel * task->b_panel_stride;
-    const size_t floats = columns * (size_t)(panels * PANEL);
+    const size_t floats = columns * panels * PANEL;
     tn_sums sums;
     for (size_t part = 0; part < task->parts; part++) {
         const size_t begin = task->bounds[part], end = task->bounds[part + 1];
         for (size_t row = begin; row < end; row += ROW_CHUNK) {
             const size_t count = end - row < ROW_CHUNK ? end - row : ROW_CHUNK;
-            const tn_chunk chunk = {.part = part, .continues = row > begin, .ends = row + count == end};
-            gemm_tn_tiles(panels, task, a + row * task->lda, b + row * task->ldb, columns, count, &sums, &chunk);
+            const bool more = row + count < task->bounds[task->parts];
+            const tn_chunk chunk = {.part = part,
+                                    .continues = row > begin,
+                                    .ends = row + count == end,
+                                    .next_a = more ? a + (row + count) * task->lda : NULL,
+                                    .next_b = more ? b + (row + count) * task->ldb : NULL};
+            VF_NAME(gemm_tn_block)(task, a + row * task->lda, b + row * task->ldb, columns, panels, count, &sums, &chunk);
         }
         if (begin == end)
             VF_NAME(tn_skip_part)(&sums, part, floats);
         else
             sums.there[VF_NAME(tn_level)(part)] = true;
     }
-    const float *result = VF_NAME(tn_result)(&sums, task->parts, floats);
-    for (size_t i = 0; i < columns; i++)
-        UNROLL for (int v = 0; v < panels * VECTORS; v++)
-            vf_store(task->c + (first + i) * task->ldc + (panel + (size_t)(v / VECTORS)) * task->c_panel_stride + v % VECTORS * VF_LANES,
-                     vf_load(result + (i * (size_t)(panels * VECTORS) + (size_t)v) * VF_LANES));
+    VF_NAME(gemm_tn_result)(task, VF_NAME(tn_result)(&sums, task->parts, floats),
+                            task->c + first * task->ldc + panel * task->c_panel_stride, columns, panels);
 }
-
-/* Not inlined, so that the sums are on the stack once. */
-#define GEMM_TN_PARTS(panels)                                                                                          \
-    static __attribute__((noinline)) void VF_NAME(gemm_tn_parts_##panels)(const gemm_tn_task *task, size_t first,      \
-                                                                          size_t columns, size_t panel)                \
-    {                                                                                                                  \
-        gemm_tn_parts(panels, task, first, columns, panel);                                                            \
-    }
-GEMM_TN_PARTS(1)
-#if TILE_PANELS > 1
-GEMM_TN_PARTS(2)
-GEMM_TN_PARTS(3)
-#endif
 
 VF void gemm_tn_whole(const int rows, const int panels, const gemm_tn_task *task, const float *a, const float *b, float *c)
 {
@@ -170,7 +230,8 @@ VF void gemm_tn_whole(const int rows, const int panels, const gemm_tn_task *task
             x[i][v] = task->accumulate
                           ? vf_load(c + i * task->ldc + v / VECTORS * task->c_panel_stride + v % VECTORS * VF_LANES)
                           : vf_zero();
-    gemm_tn_chain(rows, panels, x, task, a, b, task->rows);
+    const tn_rows from = {b, task->ldb, task->b_panel_stride};
+    gemm_tn_chain(rows, panels, x, a, task->lda, &from, task->rows, NULL, (tn_fetch){a + TN_AHEAD * task->lda, task->lda}, true);
     UNROLL for (int i = 0; i < rows; i++)
         UNROLL for (int v = 0; v < panels * VECTORS; v++)
             vf_store(c + i * task->ldc + v / VECTORS * task->c_panel_stride + v % VECTORS * VF_LANES, x[i][v]);
@@ -196,23 +257,23 @@ VF void gemm_tn_rows(const int panels, const gemm_tn_task *task, size_t panel)
     }
 }
 
+static void VF_NAME(gemm_tn_blocks)(const gemm_tn_task *task)
+{
+    for (size_t panel = 0; panel < task->panels; panel += TN_PANELS)
+        for (size_t first = 0; first < task->columns; first += TN_COLUMNS)
+            VF_NAME(gemm_tn_parts)(task, first, task->columns - first < TN_COLUMNS ? task->columns - first : TN_COLUMNS, panel,
+                                   task->panels - panel < TN_PANELS ? task->panels - panel : TN_PANELS);
+}
+
 static void VF_NAME(gemm_tn_f32)(const gemm_tn_task *task)
 {
     gemm_tn_task_assert(task);
+    if (task->bounds) {
+        VF_NAME(gemm_tn_blocks)(task);
+        return;
+    }
     for (size_t panel = 0, here; panel < task->panels; panel += here) {
-        const size_t left = task->panels - panel;
-        here = left < TILE_PANELS ? left : TILE_PANELS;
-        for (size_t first = 0; task->bounds && first < task->columns; first += TN_COLUMNS) {
-            const size_t columns = task->columns - first < TN_COLUMNS ? task->columns - first : TN_COLUMNS;
-            switch (here) {
-            case 1: VF_NAME(gemm_tn_parts_1)(task, first, columns, panel); break;
-#if TILE_PANELS > 1
-            case 2: VF_NAME(gemm_tn_parts_2)(task, first, columns, panel); break;
-            case 3: VF_NAME(gemm_tn_parts_3)(task, first, columns, panel); break;
-#endif
-            }
-        }
-        if (task->bounds) continue;
+        here = task->panels - panel < TILE_PANELS ? task->panels - panel : TILE_PANELS;
         switch (here) {
         case 1: gemm_tn_rows(1, task, panel); break;
 #if TILE_PANELS > 1
