@@ -51,12 +51,12 @@ static void turn_tables(void *context, size_t head, size_t worker)
         layer->position_keys ? layer->position_keys + head * ceiling_divide(rows, PANEL) * d * PANEL : NULL;
     const float *natural = layer->position_queries ? layer->position_queries + head * rows * dp : NULL;
     (void)worker;
-    for (size_t row = 0; row < rows; row++) {
-        for (size_t c = 0; packed && c < d; c++)
+    for (size_t row = l->reached[TABLE_KEYS].first; packed && row < l->reached[TABLE_KEYS].end; row++)
+        for (size_t c = 0; c < d; c++)
             keys[(c / PANEL * rows + row) * PANEL + c % PANEL] = packed[(row / PANEL * d + c) * PANEL + row % PANEL];
-        for (size_t panel = 0; natural && panel < dp / PANEL; panel++)
+    for (size_t row = l->reached[TABLE_QUERIES].first; natural && row < l->reached[TABLE_QUERIES].end; row++)
+        for (size_t panel = 0; panel < dp / PANEL; panel++)
             memcpy(queries + (panel * rows + row) * PANEL, natural + row * dp + panel * PANEL, PANEL * sizeof *queries);
-    }
 }
 
 void attention_backward_begin(learner *l, size_t layer)
@@ -67,6 +67,11 @@ void attention_backward_begin(learner *l, size_t layer)
 
 /* ---------------------------------------------------------------------------------------------------- one sequence */
 
+static void clear_table(float *table, const table_range *reached, size_t dp)
+{
+    memset(table + reached->first * dp, 0, (reached->end - reached->first) * dp * sizeof *table);
+}
+
 /* Keys and values of the sequence in the layouts that the products want. */
 static void begin_sequence(head_work *work, size_t sequence, size_t head_index)
 {
@@ -74,7 +79,7 @@ static void begin_sequence(head_work *work, size_t sequence, size_t head_index)
     deberta_session *s = l->session;
     const deberta_model *model = l->model;
     attention_scratch *scratch = work->scratch;
-    const size_t d = model->head_size, dp = model->padded_head, table = model->relative_rows * dp;
+    const size_t d = model->head_size, dp = model->padded_head;
     attention_head head = attention_head_of(s, work->job->layer, sequence, head_index);
     head.keys = scratch->packed_keys;
     head.p2c_keys = scratch->packed_keys;
@@ -89,24 +94,22 @@ static void begin_sequence(head_work *work, size_t sequence, size_t head_index)
                                    head.values + panel * head.value_panel_stride, PANEL, head.n,
                                    minimum(PANEL, d - panel * PANEL));
     }
-    memset(scratch->table_keys, 0, table * sizeof(float));
-    memset(scratch->table_queries, 0, table * sizeof(float));
+    clear_table(scratch->table_keys, &l->reached[TABLE_KEYS], dp);
+    clear_table(scratch->table_queries, &l->reached[TABLE_QUERIES], dp);
     work->head = head;
 }
 
 /* The sequence's table gradients are added to those of its part. */
 static void end_sequence(const head_work *work)
 {
-    learner *l = work->job->learner;
-    const size_t rows = l->model->relative_rows, dp = l->model->padded_head, parts = l->options.parts;
-    for (size_t row = 0; row < rows; row++) {
-        float *keys = l->table_parts + (work->part * rows + row) * l->heads_width + work->head.head * dp;
-        float *queries = keys + parts * rows * l->heads_width;
-        for (size_t c = 0; c < dp; c++) {
-            keys[c] += work->scratch->table_keys[row * dp + c];
-            queries[c] += work->scratch->table_queries[row * dp + c];
+    const learner *l = work->job->learner;
+    const size_t dp = l->model->padded_head;
+    const float *const tables[POSITION_TABLES] = {work->scratch->table_keys, work->scratch->table_queries};
+    for (size_t which = 0; which < POSITION_TABLES; which++)
+        for (size_t row = l->reached[which].first; row < l->reached[which].end; row++) {
+            float *to = table_part(l, which, work->part, row) + work->head.head * dp;
+            for (size_t c = 0; c < dp; c++) to[c] += tables[which][row * dp + c];
         }
-    }
 }
 
 /* ----------------------------------------------------------------------------------------------------------- a chunk */
@@ -261,11 +264,64 @@ static void rows_of_chunk(const chunk_work *c, size_t *first, size_t *count)
     *count = last - *first + 1;
 }
 
-/* Strips of `rows` rows begin as zeros. */
-static void clear_strips(const chunk_work *c, size_t rows, size_t places)
+/* What is folded: rows of one side, queries or keys, by places of a table, which `others` of the other side read. */
+typedef struct strip_work {
+    size_t rows, others, first, places; /* first: the table's place of column 0 */
+    const int32_t *place_of;            /* place_of[x]: of the other side's x-th beside row 0, of a single piece */
+} strip_work;
+
+/* Neighbouring rows of a strip, and its columns that are not 0 in all of them. Places move on with the rows, so few
+ * rows touch far fewer than all do. */
+typedef struct strip_rows {
+    size_t first, count, column, columns;
+} strip_rows;
+
+enum { STRIP_ROWS = 32 };
+
+/* The rows from `first` on. Pieces lie anywhere: they are taken together. */
+static strip_rows strip_rows_from(const chunk_work *c, const strip_work *strip, size_t first)
+{
+    if (c->block->piece_count > 1 || !c->work->job->learner->session->positions.monotone)
+        return (strip_rows){0, strip->rows, 0, strip->places};
+    const size_t count = minimum(STRIP_ROWS, strip->rows - first);
+    const size_t low = (size_t)strip->place_of[1 - (ptrdiff_t)(first + count)];
+    const size_t high = (size_t)strip->place_of[(ptrdiff_t)strip->others - 1 - (ptrdiff_t)first];
+    return (strip_rows){first, count, low - strip->first, high - low + 1};
+}
+
+/* Strips begin as zeros. */
+static void clear_strips(const chunk_work *c, const strip_work *strip)
 {
     const size_t ld = c->work->job->learner->fold_stride;
-    for (size_t i = 0; i < rows; i++) memset(c->work->scratch->strip + i * ld, 0, places * sizeof(float));
+    for (size_t at = 0; at < strip->rows;) {
+        const strip_rows rows = strip_rows_from(c, strip, at);
+        for (at = rows.first; at < rows.first + rows.count; at++)
+            memset(c->work->scratch->strip + at * ld + rows.column, 0, rows.columns * sizeof(float));
+    }
+}
+
+/* What a strip is multiplied with: d_rows += strip `table`, d_table += strip' `vectors`. */
+typedef struct strip_products {
+    const float *table; /* [dp / 16][2K][16], at the strip's first place */
+    float *d_rows;
+    size_t ld_rows;
+    const float *vectors; /* [rows][dp] */
+    float *d_table;       /* at the strip's first place */
+} strip_products;
+
+static void multiply_strips(const chunk_work *c, const strip_work *strip, const strip_products *p)
+{
+    const learner *l = c->work->job->learner;
+    const size_t ld = l->fold_stride, dp = l->model->padded_head;
+    for (size_t at = 0; at < strip->rows;) {
+        const strip_rows rows = strip_rows_from(c, strip, at);
+        const float *from = c->work->scratch->strip + rows.first * ld + rows.column;
+        add_product(c, from, ld, rows.count, p->table + rows.column * PANEL, l->model->relative_rows * PANEL,
+                    rows.columns, p->d_rows + rows.first * p->ld_rows, p->ld_rows, true);
+        add_transposed(c, from, ld, rows.columns, p->vectors + rows.first * dp, dp, rows.count,
+                       p->d_table + rows.column * dp, dp);
+        at = rows.first + rows.count;
+    }
 }
 
 /* C_ix = sum of dS_ij over the keys j that read place x: dq += C PK, dPK += C' q. */
@@ -274,13 +330,13 @@ static void c2p_backward(const chunk_work *c)
     const head_work *work = c->work;
     const learner *l = work->job->learner;
     const position_map *map = &l->session->positions;
-    const size_t rows = l->model->relative_rows, dp = l->model->padded_head, count = c->block->count;
-    const float *columns = l->table_columns + work->head.head * rows * dp;
-    float *strip = work->scratch->strip;
-    size_t first_row, places;
-    rows_of_chunk(c, &first_row, &places);
-    const size_t first = (size_t)map->last_row - (first_row + places - 1);
-    clear_strips(c, count, places);
+    const size_t rows = l->model->relative_rows, dp = l->model->padded_head;
+    strip_work strip = {.rows = c->block->count, .others = c->keys};
+    size_t first_row;
+    rows_of_chunk(c, &first_row, &strip.places);
+    strip.first = (size_t)map->last_row - (first_row + strip.places - 1);
+    strip.place_of = map->position_of + ((ptrdiff_t)c->key - (ptrdiff_t)c->block->pieces[0].place);
+    clear_strips(c, &strip);
     for (size_t i = 0; i < c->block->piece_count; i++) {
         const query_run *piece = &c->block->pieces[i];
         const fold_runs_task task = {
@@ -290,16 +346,21 @@ static void c2p_backward(const chunk_work *c)
             .lds = c->lds,
             .s_panel_stride = PANEL,
             .place_of = map->position_of + ((ptrdiff_t)c->key - (ptrdiff_t)piece->place),
-            .first = (int32_t)first,
+            .first = (int32_t)strip.first,
             .unit_steps = map->unit_steps,
-            .strip = strip + piece->row * l->fold_stride,
+            .strip = work->scratch->strip + piece->row * l->fold_stride,
             .ld_strip = l->fold_stride,
         };
         l->session->kernels.fold_runs_f32(&task);
     }
-    add_product(c, strip, l->fold_stride, count, columns + first * PANEL, rows * PANEL, places, c->d_queries,
-                work->job->ld_queries, true);
-    add_transposed(c, strip, l->fold_stride, places, c->queries, dp, count, work->scratch->table_keys + first * dp, dp);
+    const strip_products products = {
+        .table = l->table_columns + work->head.head * rows * dp + strip.first * PANEL,
+        .d_rows = c->d_queries,
+        .ld_rows = work->job->ld_queries,
+        .vectors = c->queries,
+        .d_table = work->scratch->table_keys + strip.first * dp,
+    };
+    multiply_strips(c, &strip, &products);
 }
 
 /* Folds columns [column, column + count) of the turned dS, the first of which is at `place` in the sequence. They begin
@@ -330,23 +391,27 @@ static void p2c_backward(const chunk_work *c)
     const learner *l = work->job->learner;
     const deberta_session *s = l->session;
     const size_t rows = l->model->relative_rows, dp = l->model->padded_head;
-    const float *columns = l->table_columns + rows * l->heads_width + work->head.head * rows * dp;
-    const float *keys = s->keys + (work->head.head * s->tokens + work->head.first_token + c->key) * dp;
-    float *strip = work->scratch->strip;
-    size_t first, places;
-    rows_of_chunk(c, &first, &places);
+    strip_work strip = {.rows = c->keys, .others = c->block->count};
+    rows_of_chunk(c, &strip.first, &strip.places);
+    strip.place_of = s->positions.row_of + ((ptrdiff_t)c->block->pieces[0].place - (ptrdiff_t)c->key);
     s->kernels.pack_panels_f32(work->scratch->turned, c->keys * PANEL, work->scratch->gradients, c->lds,
                                c->block->count, c->keys);
-    clear_strips(c, c->keys, places);
+    clear_strips(c, &strip);
     for (size_t i = 0; i < c->block->piece_count; i++) {
         const query_run *piece = &c->block->pieces[i];
         const size_t into = piece->row % PANEL, begun = into ? minimum(PANEL - into, piece->count) : 0;
-        if (begun > 0) fold_turned(c, first, piece->row, begun, piece->place);
-        if (piece->count > begun) fold_turned(c, first, piece->row + begun, piece->count - begun, piece->place + begun);
+        if (begun > 0) fold_turned(c, strip.first, piece->row, begun, piece->place);
+        if (piece->count > begun)
+            fold_turned(c, strip.first, piece->row + begun, piece->count - begun, piece->place + begun);
     }
-    add_product(c, strip, l->fold_stride, c->keys, columns + first * PANEL, rows * PANEL, places, d_keys_of(c, 1),
-                l->qkv_stride, true);
-    add_transposed(c, strip, l->fold_stride, places, keys, dp, c->keys, work->scratch->table_queries + first * dp, dp);
+    const strip_products products = {
+        .table = l->table_columns + rows * l->heads_width + work->head.head * rows * dp + strip.first * PANEL,
+        .d_rows = d_keys_of(c, 1),
+        .ld_rows = l->qkv_stride,
+        .vectors = s->keys + (work->head.head * s->tokens + work->head.first_token + c->key) * dp,
+        .d_table = work->scratch->table_queries + strip.first * dp,
+    };
+    multiply_strips(c, &strip, &products);
 }
 
 /* ------------------------------------------------------------------------------------------------------ blocks, loops */
@@ -399,14 +464,13 @@ static void next_block(query_block *block, const query_run **run, const query_ru
 static void clear_part(const attention_backward *job, size_t part, size_t head)
 {
     learner *l = job->learner;
-    const size_t dp = l->model->padded_head, rows = l->model->relative_rows;
+    const size_t dp = l->model->padded_head;
     for (size_t t = l->part_bounds[part]; t < l->part_bounds[part + 1]; t++)
         for (size_t which = 1; which < 3; which++)
             memset(l->d_qkv + t * l->qkv_stride + which * l->heads_width + head * dp, 0, dp * sizeof(float));
-    for (size_t which = 0; which < 2; which++)
-        for (size_t row = 0; row < rows; row++)
-            memset(l->table_parts + ((which * l->options.parts + part) * rows + row) * l->heads_width + head * dp, 0,
-                   dp * sizeof(float));
+    for (size_t which = 0; which < POSITION_TABLES; which++)
+        for (size_t row = l->reached[which].first; row < l->reached[which].end; row++)
+            memset(table_part(l, which, part, row) + head * dp, 0, dp * sizeof(float));
 }
 
 /* One head of one part: its sequences in order, so that nothing is shared with other tasks. */

@@ -6,31 +6,27 @@
 #include "train/products.h"
 #include "train/step_dropout.h"
 
+enum { REACHED_PARTS = 2 }; /* of the table's rows, see reached_rows */
+
 /* ------------------------------------------------------------------------------------------------- the tree of parts */
-
-enum { TABLE_KEYS, TABLE_QUERIES };
-
-static float *part_of(const learner *l, size_t which, size_t part)
-{
-    return l->table_parts + (which * l->options.parts + part) * l->model->relative_rows * l->heads_width;
-}
 
 /* One row of one table: neighbours are added, then neighbours of these. Parts without a sequence hold zeros. PK is by
  * place, which is the last row minus the row. */
 static void total_row(void *context, size_t task, size_t worker)
 {
-    learner *l = context;
-    const size_t rows = l->model->relative_rows, which = task / rows, row = task % rows, width = l->heads_width;
+    const learner *l = context;
+    const size_t rows = l->model->relative_rows, width = l->heads_width;
+    const size_t reached = l->reached[TABLE_KEYS].end - l->reached[TABLE_KEYS].first;
+    const size_t which = task / reached, row = l->reached[which].first + task % reached;
     (void)worker;
     for (size_t step = 1; step < l->options.parts; step *= 2)
         for (size_t part = 0; part < l->options.parts; part += 2 * step) {
-            float *to = part_of(l, which, part) + row * width;
-            const float *from = part_of(l, which, part + step) + row * width;
+            float *to = table_part(l, which, part, row);
+            const float *from = table_part(l, which, part + step, row);
             for (size_t c = 0; c < width; c++) to[c] += from[c];
         }
     const size_t natural = which == TABLE_KEYS ? rows - 1 - row : row;
-    memcpy(l->table_totals + (which * rows + natural) * width, part_of(l, which, 0) + row * width,
-           width * sizeof(float));
+    memcpy(l->table_totals + (which * rows + natural) * width, table_part(l, which, 0, row), width * sizeof(float));
 }
 
 /* --------------------------------------------------------------------------------------------------------- projections */
@@ -76,22 +72,35 @@ static void add_separate(learner *l, const packed_matrix *matrix, const float *s
                         l->session->executor);
 }
 
-/* dR += d(table) W, W the outputs from `first` on of what is transposed. */
+/* dR += d(table) W, W the outputs from `first` on of what is transposed. Rows that nothing reads get nothing. */
 static void add_to_table(const learner *l, const packed_matrix *transposed, size_t first, const float *d_table,
                          float *to)
 {
+    const table_range *reached = &l->reached[TABLE_QUERIES];
     const range_product product = {
         .matrix = transposed,
         .first = first,
         .depth = l->heads_width,
-        .rows = l->model->relative_rows,
-        .a = d_table,
+        .rows = reached->end - reached->first,
+        .a = d_table + reached->first * l->heads_width,
         .lda = l->heads_width,
-        .c = to,
+        .c = to + reached->first * l->session->hidden_stride,
         .ldc = l->session->hidden_stride,
         .accumulate = true,
     };
     range_product_run(&product, learner_kernels(l), l->session->executor);
+}
+
+/* Cut where chunks of the whole table would be. */
+static row_parts reached_parts(const learner *l, size_t bounds[REACHED_PARTS + 1])
+{
+    const table_range *reached = &l->reached[TABLE_QUERIES];
+    const size_t chunks = (reached->end - 1) / ROW_CHUNK - reached->first / ROW_CHUNK + 1;
+    const bool is_cut = chunks == REACHED_PARTS;
+    bounds[0] = reached->first;
+    bounds[1] = is_cut ? (reached->first / ROW_CHUNK + 1) * ROW_CHUNK : reached->end;
+    bounds[2] = reached->end;
+    return (row_parts){bounds, is_cut ? REACHED_PARTS : 1};
 }
 
 void positions_backward(learner *l, size_t index)
@@ -99,17 +108,19 @@ void positions_backward(learner *l, size_t index)
     const deberta_model *model = l->model;
     const model_layer *layer = &model->layers[index];
     const transposed_layer *transposed = &l->transposed[index];
-    const size_t rows = model->relative_rows, bounds[2] = {0, rows};
-    const row_parts whole = {bounds, 1};
+    const size_t rows = model->relative_rows;
+    size_t bounds[REACHED_PARTS + 1];
     const float *d_keys = l->table_totals, *d_queries = l->table_totals + rows * l->heads_width;
     const bool shared = model->config.share_att_key;
     if (rows == 0) return;
+    const row_parts reached = reached_parts(l, bounds);
     const float *seen = step_dropout_table(l, index);
-    parallel_for(l->session->executor, 2 * rows, total_row, l);
-    if (model->has_c2p && shared) add_shared(l, &layer->qkv, l->heads_width, seen, d_keys, whole);
-    if (model->has_c2p && !shared) add_separate(l, &layer->position_key, seen, d_keys, whole);
-    if (model->has_p2c && shared) add_shared(l, &layer->qkv, 0, seen, d_queries, whole);
-    if (model->has_p2c && !shared) add_separate(l, &layer->position_query, seen, d_queries, whole);
+    parallel_for(l->session->executor, POSITION_TABLES * (l->reached[TABLE_KEYS].end - l->reached[TABLE_KEYS].first),
+                 total_row, l);
+    if (model->has_c2p && shared) add_shared(l, &layer->qkv, l->heads_width, seen, d_keys, reached);
+    if (model->has_c2p && !shared) add_separate(l, &layer->position_key, seen, d_keys, reached);
+    if (model->has_p2c && shared) add_shared(l, &layer->qkv, 0, seen, d_queries, reached);
+    if (model->has_p2c && !shared) add_separate(l, &layer->position_query, seen, d_queries, reached);
     /* Behind dropout a layer's share is dropped before it is added. */
     float *to = step_drops(l) ? l->table_work : l->d_table;
     if (step_drops(l)) memset(to, 0, rows * l->session->hidden_stride * sizeof *to);
@@ -123,8 +134,25 @@ void positions_backward(learner *l, size_t index)
 
 /* ---------------------------------------------------------------------------------------------------------- the table */
 
+/* The longest sequence has all distances. Sums over rows of the table are chunks of ROW_CHUNK from row 0 on, added in
+ * order: two of them are a tree of two parts, wherever they begin; of more, no row is left out. */
+static table_range reached_rows(const learner *l)
+{
+    const deberta_session *s = l->session;
+    size_t longest = 1, first, last;
+    for (size_t i = 0; i < s->sequences; i++) longest = maximum(longest, session_sequence_length(s, i));
+    position_map_rows(&s->positions, 1 - (ptrdiff_t)longest, (ptrdiff_t)longest - 1, &first, &last);
+    if (last / ROW_CHUNK - first / ROW_CHUNK >= REACHED_PARTS) return (table_range){0, l->model->relative_rows};
+    return (table_range){first, last + 1};
+}
+
 void relative_table_begin(learner *l)
 {
+    const size_t rows = l->model->relative_rows;
+    if (rows == 0) return;
+    const table_range reached = reached_rows(l);
+    l->reached[TABLE_QUERIES] = reached;
+    l->reached[TABLE_KEYS] = (table_range){rows - reached.end, rows - reached.first};
     memset(l->d_table, 0, l->model->relative_rows * l->session->hidden_stride * sizeof *l->d_table);
 }
 

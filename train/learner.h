@@ -84,6 +84,13 @@ typedef struct layer_pass {
 
 typedef enum folded_state { FOLDED_PLAIN, FOLDED_WITH_DROPOUT, NOT_FOLDED } folded_state;
 
+/* Tables of projected positions: PK by place, PQ by row. */
+enum { TABLE_KEYS, TABLE_QUERIES, POSITION_TABLES };
+
+typedef struct table_range {
+    size_t first, end;
+} table_range;
+
 typedef struct learner {
     parameter_set set;
     char *config; /* the text of config.json, as it is saved: of a new head, with its labels */
@@ -125,6 +132,7 @@ typedef struct learner {
     float *table_parts;                         /* [2][parts][2K][A dp]: dPK, dPQ of each shard */
     float *table_totals;                        /* [2][2K][A dp] */
     float *d_table, *table_work, *table_normal; /* [2K][hidden_stride] */
+    table_range reached[POSITION_TABLES];       /* what the step's distances read, so that others have no gradient */
     float *table_columns;       /* [2][A][dp / 16][2K][16]: PK by place and PQ by row, for products over rows */
     float *vector;              /* as long as the longest row: gradient of a bias */
     query_run *runs;            /* [T] */
@@ -163,6 +171,12 @@ size_t learner_bytes(const learner *learner);
 
 /* After the parameters have changed: packs them again, as opening would. */
 deberta_status learner_take_parameters(learner *learner, deberta_error *err);
+
+/* A row of a part's gradient of a table of positions. */
+static inline float *table_part(const learner *l, size_t which, size_t part, size_t row)
+{
+    return l->table_parts + ((which * l->options.parts + part) * l->model->relative_rows + row) * l->heads_width;
+}
 
 static inline const kernels *learner_kernels(const learner *l) { return &l->session->kernels; }
 
