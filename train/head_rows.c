@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/large_floats.h"
 #include "train/heads.h"
 
 head_rows head_rows_of(learner *l, const uint8_t *wanted)
@@ -52,7 +53,7 @@ deberta_status head_reserve(learner *l, size_t rows, size_t stride, deberta_erro
     if (floats <= l->logits_capacity) return DEBERTA_OK;
     free(l->logits);
     l->logits_capacity = 0;
-    l->logits = malloc(bytes);
+    l->logits = large_floats(floats);
     if (!l->logits) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for logits of %zu rows", rows);
     l->logits_capacity = floats;
     return DEBERTA_OK;

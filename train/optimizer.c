@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/large_floats.h"
+
 enum { TASK_WEIGHTS = 16384 };
 
 deberta_status optimizer_open(optimizer *o, const parameter_set *set, size_t layers, const optimizer_options *options,
@@ -14,8 +16,8 @@ deberta_status optimizer_open(optimizer *o, const parameter_set *set, size_t lay
     o->moments = calloc(set->count + 1, sizeof *o->moments);
     bool fine = o->moments != NULL;
     for (size_t i = 0; fine && i < set->count; i++) {
-        o->moments[i].m = calloc(set->items[i].count + 1, sizeof(float));
-        o->moments[i].v = calloc(set->items[i].count + 1, sizeof(float));
+        o->moments[i].m = large_floats(set->items[i].count + 1);
+        o->moments[i].v = large_floats(set->items[i].count + 1);
         fine = o->moments[i].m && o->moments[i].v;
     }
     if (fine) return DEBERTA_OK;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/base/grow.h"
+#include "core/base/large_floats.h"
 #include "core/io/checkpoint.h"
 
 static void free_parameter(parameter *p)
@@ -22,8 +23,8 @@ static void free_parameter(parameter *p)
 
 deberta_status parameter_allocate(parameter *p, deberta_error *err)
 {
-    p->values = calloc(p->count + 1, sizeof *p->values);
-    p->gradient = calloc(p->count + 1, sizeof *p->gradient);
+    p->values = large_floats(p->count + 1);
+    p->gradient = large_floats(p->count + 1);
     if (!p->name || !p->stored_name || !p->values || !p->gradient) {
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for tensor '%s' and its gradient", p->name ? p->name : "");
     }
@@ -123,8 +124,8 @@ parameter *parameter_set_append(parameter_set *set, const char *name, const char
     *p = (parameter){.name = strdup(name), .rank = rank, .count = 1, .trained = true};
     if (asprintf(&p->stored_name, "%s%s", prefix, name) < 0) p->stored_name = NULL;
     for (size_t i = 0; i < rank; i++) p->count *= p->shape[i] = shape[i];
-    p->values = calloc(p->count + 1, sizeof *p->values);
-    p->gradient = calloc(p->count + 1, sizeof *p->gradient);
+    p->values = large_floats(p->count + 1);
+    p->gradient = large_floats(p->count + 1);
     if (p->name && p->stored_name && p->values && p->gradient) {
         set->count++;
         return p;
