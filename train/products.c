@@ -57,6 +57,14 @@ typedef struct range_loop {
     size_t panel_tasks;
 } range_loop;
 
+/* What the next task probably reads: the panels that follow, of the same rows of the matrix. */
+static const float *weights_behind(const packed_matrix *m, size_t first, size_t panel)
+{
+    const size_t block = first / m->block_depth * m->block_depth;
+    const size_t behind = panel + TASK_PANELS < m->panel_count ? panel + TASK_PANELS : 0;
+    return packed_matrix_panel(m, block, behind) + (first - block) * PANEL;
+}
+
 static void range_task(void *context, size_t task, size_t worker)
 {
     const range_loop *loop = context;
@@ -85,6 +93,7 @@ static void range_task(void *context, size_t task, size_t worker)
             .residual = last && p->residual ? p->residual + row * p->ld_residual + panel * PANEL : NULL,
             .ld_residual = p->ld_residual,
             .residual_panel_stride = PANEL,
+            .next = last ? weights_behind(m, p->first, panel) : packed_matrix_panel(m, next, panel),
         };
         loop->table->gemm_f32(&gemm);
     }
