@@ -2,12 +2,13 @@
 """A step of training next to PyTorch: lean (lean_deberta.py), transformers eager and compiled, the same shapes in turn.
 
     tools/train_peers.py --work W --out R.jsonl [--shapes demo,xsmall,small] [--batches 16x128,4x512] [--threads 1,2]
+    tools/train_peers.py --work W --out R.jsonl --rows demo:16x128:1,small:4x512:2 [--engines ours,lean] [--rounds 1]
     tools/train_peers.py --out R.jsonl --table
 
 A row is a shape, a batch and a number of threads. In every round each engine runs once, in a process of its own: one step that does
 not count, then --steps that do. Forward, backward, clipping and AdamW in float32, no dropout, 15 % of the tokens labelled. Ours and
 lean run the Enhanced Mask Decoder on labelled tokens; transformers has none, and makes logits of all tokens. What is printed are
-medians of the ratios of a round, by the clock and by processor time, which a busy machine disturbs less. --lock FILE: no two such
+medians: seconds, and the ratios of a round, by the clock and by processor time, which a busy machine disturbs less. --lock FILE: no two such
 runs at once. R.jsonl gets a line for each process; W keeps the models.
 
 Needs build/deberta and tools/peers-requirements.txt. SPDX-License-Identifier: MIT
@@ -25,6 +26,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINES = ["ours", "lean", "eager", "compile"]
+NAMES = {"ours": "ours", "lean": "lean", "eager": "eager", "compile": "compiled"}
+ROW = ("shape", "sequences", "tokens", "threads")
 LABELLED = 0.15
 COMMON = {
     "model_type": "deberta-v2", "architectures": ["DebertaV2ForMaskedLM"], "legacy": False, "hidden_act": "gelu", "layer_norm_eps": 1e-7,
@@ -127,6 +130,13 @@ def work(args):
 # --------------------------------------------------------------------------------------------------------- measuring
 
 
+def read_lines(path):
+    if not Path(path).exists():
+        return []
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
 def run_ours(args, row):
     command = [args.program, "bench", "train", str(Path(args.work) / row["shape"]), "--batch", str(row["sequences"]), "--tokens", str(row["tokens"]),
                "--labelled", str(LABELLED), "--threads", str(row["threads"]), "--reps", str(args.steps), "--no-peak", "--json"]
@@ -156,20 +166,19 @@ def alone(path):
 
 
 def measure(args):
-    for name in args.shapes:
+    rows = args.rows or [(name, *batch, threads) for name in args.shapes for batch in args.batches for threads in args.threads]
+    for name in {row[0] for row in rows}:
         if not (Path(args.work) / name).exists():
             make_model(name, Path(args.work) / name)
+    before = 1 + max((line["round"] for line in read_lines(args.out)), default=-1)
     for number in range(args.rounds):
-        for name in args.shapes:
-            for sequences, tokens in args.batches:
-                for threads in args.threads:
-                    row = {"shape": name, "sequences": sequences, "tokens": tokens, "threads": threads}
-                    turn = args.engines[number % len(args.engines):] + args.engines[:number % len(args.engines)]
-                    with alone(args.lock):
-                        for engine in turn:
-                            found = run_ours(args, row) if engine == "ours" else run_theirs(args, row, engine)
-                            with open(args.out, "a", encoding="utf-8") as file:
-                                file.write(json.dumps({"round": number, "engine": engine, **row, **found}) + "\n")
+        turn = args.engines[number % len(args.engines):] + args.engines[:number % len(args.engines)]
+        for row in [dict(zip(ROW, values)) for values in rows]:
+            with alone(args.lock):
+                for engine in turn:
+                    found = run_ours(args, row) if engine == "ours" else run_theirs(args, row, engine)
+                    with open(args.out, "a", encoding="utf-8") as file:
+                        file.write(json.dumps({"round": before + number, "engine": engine, **row, **found}) + "\n")
 
 
 # ------------------------------------------------------------------------------------------------------------- table
@@ -184,26 +193,30 @@ def median_ratio(lines, engine, other, field):
     return statistics.median(ratios) if ratios else None
 
 
-def cell(value, text="{:.2f}"):
-    return "–" if value is None else text.format(value)
+def cell(value):
+    return "–" if value is None else f"{value:.2f}"
+
+
+def engine_cell(lines, engine, tokens):
+    """Seconds (tokens a second), GiB."""
+    lines = [line for line in lines if line["engine"] == engine]
+    if not lines:
+        return "–"
+    seconds = statistics.median(line["seconds"] for line in lines)
+    return f"{seconds:.3g} ({tokens / seconds:,.0f}), {max(line['peak_bytes'] for line in lines) / 2**30:.2f}"
 
 
 def print_table(path):
     rows = {}
-    with open(path, encoding="utf-8") as file:
-        for line in map(json.loads, file):
-            rows.setdefault((line["shape"], line["sequences"], line["tokens"], line["threads"]), []).append(line)
-    print("| shape | tokens | threads | ours: s (tokens/s) | GiB | lean / ours | by processor | GiB | eager / ours | by processor | GiB | compiled / ours |")
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|")
+    for line in read_lines(path):
+        rows.setdefault(tuple(line[name] for name in ROW), []).append(line)
+    titles = ["shape", "tokens", "threads", *(f"{NAMES[engine]}: s (tokens/s), GiB" for engine in ENGINES)]
+    titles += [f"{NAMES[engine]} / ours{by}" for engine in ENGINES[1:] for by in ("", ", processor")]
+    print("| " + " | ".join(titles) + " |\n" + "|---" * len(titles) + "|")
     for (name, sequences, tokens, threads), lines in sorted(rows.items()):
-        ours = [line["seconds"] for line in lines if line["engine"] == "ours"]
-        gib = {engine: max((line["peak_bytes"] / 2**30 for line in lines if line["engine"] == engine), default=None) for engine in ENGINES}
-        seconds = statistics.median(ours) if ours else None
-        cells = [name, f"{sequences} x {tokens}", threads,
-                 f"{seconds:.3f} ({sequences * tokens / seconds:,.0f})" if seconds else "–", cell(gib["ours"], "{:.1f}")]
-        for engine in ("lean", "eager"):
-            cells += [cell(median_ratio(lines, "ours", engine, "seconds")), cell(median_ratio(lines, "ours", engine, "processor")), cell(gib[engine], "{:.1f}")]
-        cells.append(cell(median_ratio(lines, "ours", "compile", "seconds")))
+        cells = [name, f"{sequences} x {tokens}", threads, *(engine_cell(lines, engine, sequences * tokens) for engine in ENGINES)]
+        for engine in ENGINES[1:]:
+            cells += [cell(median_ratio(lines, "ours", engine, field)) for field in ("seconds", "processor")]
         print("| " + " | ".join(map(str, cells)) + " |")
 
 
@@ -215,6 +228,12 @@ def batches(text):
     return [tuple(int(n) for n in one.split("x")) for one in text.split(",")]
 
 
+def row_list(text):
+    """shape:SEQUENCESxTOKENS:THREADS, ..."""
+    parts = [one.split(":") for one in text.split(",")]
+    return [(name, *batches(batch)[0], int(threads)) for name, batch, threads in parts]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--work")
@@ -224,6 +243,7 @@ def main():
     parser.add_argument("--shapes", type=lambda text: text.split(","), default=["demo", "xsmall", "small"])
     parser.add_argument("--batches", type=batches, default=[(16, 128), (4, 512)])
     parser.add_argument("--threads", type=numbers, default=[1, 2])
+    parser.add_argument("--rows", type=row_list, help="instead of all shapes, batches and threads: demo:16x128:1,...")
     parser.add_argument("--engines", type=lambda text: text.split(","), default=ENGINES)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=3)
@@ -232,7 +252,7 @@ def main():
         parser.add_argument(name, type=kind, help=argparse.SUPPRESS)
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    unknown = [name for name in args.shapes if name not in SHAPES] + [name for name in args.engines if name not in ENGINES]
+    unknown = [name for name in args.shapes + [row[0] for row in args.rows or []] if name not in SHAPES] + [name for name in args.engines if name not in ENGINES]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; shapes are {', '.join(SHAPES)}, engines {', '.join(ENGINES)}")
     if args.worker:
