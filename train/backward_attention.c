@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/model/attention.h"
+#include "train/position_strips.h"
 #include "train/step_dropout.h"
 
 /* One head of one sequence at work, with its table gradients. */
@@ -264,64 +265,14 @@ static void rows_of_chunk(const chunk_work *c, size_t *first, size_t *count)
     *count = last - *first + 1;
 }
 
-/* What is folded: rows of one side, queries or keys, by places of a table, which `others` of the other side read. */
-typedef struct strip_work {
-    size_t rows, others, first, places; /* first: the table's place of column 0 */
-    const int32_t *place_of;            /* place_of[x]: of the other side's x-th beside row 0, of a single piece */
-} strip_work;
-
-/* Neighbouring rows of a strip, and its columns that are not 0 in all of them. Places move on with the rows, so few
- * rows touch far fewer than all do. */
-typedef struct strip_rows {
-    size_t first, count, column, columns;
-} strip_rows;
-
-enum { STRIP_ROWS = 32 };
-
-/* The rows from `first` on. Pieces lie anywhere: they are taken together. */
-static strip_rows strip_rows_from(const chunk_work *c, const strip_work *strip, size_t first)
+/* Of a block's queries or a chunk's keys. */
+static position_strips strips_of(const chunk_work *c, size_t rows, size_t others)
 {
-    if (c->block->piece_count > 1 || !c->work->job->learner->session->positions.monotone)
-        return (strip_rows){0, strip->rows, 0, strip->places};
-    const size_t count = minimum(STRIP_ROWS, strip->rows - first);
-    const size_t low = (size_t)strip->place_of[1 - (ptrdiff_t)(first + count)];
-    const size_t high = (size_t)strip->place_of[(ptrdiff_t)strip->others - 1 - (ptrdiff_t)first];
-    return (strip_rows){first, count, low - strip->first, high - low + 1};
-}
-
-/* Strips begin as zeros. */
-static void clear_strips(const chunk_work *c, const strip_work *strip)
-{
-    const size_t ld = c->work->job->learner->fold_stride;
-    for (size_t at = 0; at < strip->rows;) {
-        const strip_rows rows = strip_rows_from(c, strip, at);
-        for (at = rows.first; at < rows.first + rows.count; at++)
-            memset(c->work->scratch->strip + at * ld + rows.column, 0, rows.columns * sizeof(float));
-    }
-}
-
-/* What a strip is multiplied with: d_rows += strip `table`, d_table += strip' `vectors`. */
-typedef struct strip_products {
-    const float *table; /* [dp / 16][2K][16], at the strip's first place */
-    float *d_rows;
-    size_t ld_rows;
-    const float *vectors; /* [rows][dp] */
-    float *d_table;       /* at the strip's first place */
-} strip_products;
-
-static void multiply_strips(const chunk_work *c, const strip_work *strip, const strip_products *p)
-{
-    const learner *l = c->work->job->learner;
-    const size_t ld = l->fold_stride, dp = l->model->padded_head;
-    for (size_t at = 0; at < strip->rows;) {
-        const strip_rows rows = strip_rows_from(c, strip, at);
-        const float *from = c->work->scratch->strip + rows.first * ld + rows.column;
-        add_product(c, from, ld, rows.count, p->table + rows.column * PANEL, l->model->relative_rows * PANEL,
-                    rows.columns, p->d_rows + rows.first * p->ld_rows, p->ld_rows, true);
-        add_transposed(c, from, ld, rows.columns, p->vectors + rows.first * dp, dp, rows.count,
-                       p->d_table + rows.column * dp, dp);
-        at = rows.first + rows.count;
-    }
+    return (position_strips){.learner = c->work->job->learner,
+                             .strips = c->work->scratch->strip,
+                             .rows = rows,
+                             .others = others,
+                             .has_pieces = c->block->piece_count > 1};
 }
 
 /* C_ix = sum of dS_ij over the keys j that read place x: dq += C PK, dPK += C' q. */
@@ -331,12 +282,12 @@ static void c2p_backward(const chunk_work *c)
     const learner *l = work->job->learner;
     const position_map *map = &l->session->positions;
     const size_t rows = l->model->relative_rows, dp = l->model->padded_head;
-    strip_work strip = {.rows = c->block->count, .others = c->keys};
+    position_strips strip = strips_of(c, c->block->count, c->keys);
     size_t first_row;
     rows_of_chunk(c, &first_row, &strip.places);
     strip.first = (size_t)map->last_row - (first_row + strip.places - 1);
     strip.place_of = map->position_of + ((ptrdiff_t)c->key - (ptrdiff_t)c->block->pieces[0].place);
-    clear_strips(c, &strip);
+    position_strips_clear(&strip);
     for (size_t i = 0; i < c->block->piece_count; i++) {
         const query_run *piece = &c->block->pieces[i];
         const fold_runs_task task = {
@@ -360,7 +311,7 @@ static void c2p_backward(const chunk_work *c)
         .vectors = c->queries,
         .d_table = work->scratch->table_keys + strip.first * dp,
     };
-    multiply_strips(c, &strip, &products);
+    position_strips_multiply(&strip, &products);
 }
 
 /* Folds columns [column, column + count) of the turned dS, the first of which is at `place` in the sequence. They begin
@@ -391,12 +342,12 @@ static void p2c_backward(const chunk_work *c)
     const learner *l = work->job->learner;
     const deberta_session *s = l->session;
     const size_t rows = l->model->relative_rows, dp = l->model->padded_head;
-    strip_work strip = {.rows = c->keys, .others = c->block->count};
+    position_strips strip = strips_of(c, c->keys, c->block->count);
     rows_of_chunk(c, &strip.first, &strip.places);
     strip.place_of = s->positions.row_of + ((ptrdiff_t)c->block->pieces[0].place - (ptrdiff_t)c->key);
     s->kernels.pack_panels_f32(work->scratch->turned, c->keys * PANEL, work->scratch->gradients, c->lds,
                                c->block->count, c->keys);
-    clear_strips(c, &strip);
+    position_strips_clear(&strip);
     for (size_t i = 0; i < c->block->piece_count; i++) {
         const query_run *piece = &c->block->pieces[i];
         const size_t into = piece->row % PANEL, begun = into ? minimum(PANEL - into, piece->count) : 0;
@@ -411,7 +362,7 @@ static void p2c_backward(const chunk_work *c)
         .vectors = s->keys + (work->head.head * s->tokens + work->head.first_token + c->key) * dp,
         .d_table = work->scratch->table_queries + strip.first * dp,
     };
-    multiply_strips(c, &strip, &products);
+    position_strips_multiply(&strip, &products);
 }
 
 /* ------------------------------------------------------------------------------------------------------ blocks, loops */
