@@ -12,6 +12,7 @@ import argparse
 import json
 import os
 import re
+import resource
 import shlex
 import struct
 import subprocess
@@ -213,6 +214,7 @@ def main():
     options = parser.parse_args()
     out = options.out.resolve()
     out.mkdir(parents=True, exist_ok=True)
+    begin = time.monotonic()
     groups = [(f.__name__, f, (out,)) for f in QUICK] + [(page, study, (page, out)) for page in STUDIES]
     groups += [(f.__name__, f, (out,)) for f in LONG] if options.all else []
     rows = [row for name, function, arguments in groups if options.only in name for row in attempt(name, function, arguments)]
@@ -220,6 +222,8 @@ def main():
     (out / "list.tsv").write_text("\n".join("\t".join(cells) for cells in [titles, *(row.cells for row in rows)]) + "\n")
     lines = ["| " + " | ".join(cells) + " |" for cells in [titles, ["---"] * 5, *([c.replace("|", "\\|") for c in row.cells] for row in rows)]]
     (out / "list.md").write_text("\n".join(lines) + "\n")
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    print(f"{(time.monotonic() - begin) / 60:.0f} minutes, {(used.ru_utime + used.ru_stime) / 60:.0f} of processor time")
     counts = [sum(row.ok is value for row in rows) for value in (True, False, None)]
     print(f"{out}/list.md: {counts[0]} ok, {counts[1]} not, {counts[2]} not judged")
     return int(counts[1] > 0 or not rows)

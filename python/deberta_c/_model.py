@@ -122,7 +122,7 @@ class Model(Tasks):
     def tokenize(self, text: Text, max_tokens: Optional[int] = None) -> Tokens:
         """Tokens of a text, or of a pair (text, second text); max_tokens cuts, frame included."""
         with self._session.working():
-            cut = self._tokenizer.cut(text, max_tokens)
+            (cut,) = self._tokenizer.cut([text], max_tokens)
             names = [cut.name(k) or "" for k in range(cut.count)]
             spans = [cut.values(name, "<u8", 2).astype(np.int64) for name in ("character_spans", "byte_spans")]
             return Tokens(cut.values("ids"), cut.values("token_types"), names, *spans, cut.values("roles", "|u1"))
@@ -155,7 +155,7 @@ class Model(Tasks):
             if texts is None:
                 batch, _ = batch_of_ids(inputs, token_types, mask)
             else:
-                batch = batch_of_cuts([self._tokenizer.cut(one, max_tokens) for one in texts])
+                batch = batch_of_cuts(self._tokenizer.cut(texts, max_tokens))
             if hidden == "last" and len(batch.starts) == 2 and attention is None and components is None and not logits:
                 rows = self._session.encode(batch)  # the usual call, without what others need
                 return {f"hidden_states.{self._session.layers}": rows.copy()[None]}

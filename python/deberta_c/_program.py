@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional
 
 from ._abi import HERE
 from ._errors import ERRORS, Error
@@ -79,11 +79,9 @@ def attention_figure(model: str, text: Optional[str] = None, kind: Optional[str]
                      **options: Any) -> Figure:
     """A figure of `deberta attention` (docs/figures.md) of a text. kind: components (default), rollout, distances and others.
     options: as of the program (layers=2, heads=[0, 1], font_size=9)."""
-    words: Sequence[str] = ["attention", *([kind] if kind else []), model, *(["--text", text] if text is not None else []),
-                            *(["--pair", pair] if pair is not None else [])]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "figure.svg"
-        run(*words, "--out", str(path), **options)
+        run("attention", *([kind] if kind else []), model, text=text, pair=pair, out=path, **options)
         return Figure(path.read_bytes(), f"attention of: {text}" if text else "attention")
 
 

@@ -58,7 +58,7 @@ class Tasks:
             raise ArgumentError("expected a text, a pair of texts or a list of these")
         found: List[Answer] = []
         with self._session.working():
-            cuts = [self._tokenizer.cut(item, max_tokens) for item in items]
+            cuts = self._tokenizer.cut(items, max_tokens)
             batch = batch_of_cuts(cuts)
             for first, _, part in self._session.parts(batch, TOGETHER, abi.KEEP_DECODER_INPUT if task == abi.TASK_EMD else 0):
                 here, begins = cuts[first:first + len(part.starts) - 1], part.starts.astype(np.int64)

@@ -77,8 +77,8 @@ class Tokenizer:
             library.tokenizer_open(self._opened.handle, os.fsencode(self._folder))
         return self._opened.handle
 
-    def cut(self, item: Text, max_tokens: Optional[int]) -> Cut:
-        return Cut(self.handle, item, max_tokens)
+    def cut(self, items: List[Text], max_tokens: Optional[int]) -> List[Cut]:
+        return [Cut(self.handle, item, max_tokens) for item in items]
 
     def special(self, name: str) -> int:
         return library.tokenizer_special_id(self.handle, abi.SPECIALS.index(name))
