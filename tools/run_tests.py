@@ -364,9 +364,12 @@ def contributing():
 def python_package():
     say("the Python package, installed from its wheel")
     run("tests/python", [sys.executable, "tests/python/run.py"], timeout=3000, of_tiers=False)
-    sanitized = "build-sanitize/libdeberta.so"
-    if shutil.which("clang") and os.path.exists("build-python/wheels") and build_sanitized(targets=["deberta:shared_library"]):
-        run("with the address sanitizer", [sys.executable, "tests/python/run.py", "--sanitized", sanitized], timeout=3000, of_tiers=False)
+    with open("include/deberta.h", encoding="utf-8") as header:
+        version = re.findall(r"^#define DEBERTA_VERSION_(?:MAJOR|MINOR|PATCH) (\d+)", header.read(), re.M)
+    library = f"libdeberta.so.{'.'.join(version)}"
+    if shutil.which("clang") and os.path.exists("build-python/wheels") and build_sanitized(targets=[library]):
+        run("with the address sanitizer", [sys.executable, "tests/python/run.py", "--sanitized", f"build-sanitize/{library}"],
+            timeout=3000, of_tiers=False)
 
 
 # Name, what does it, the command without which it is skipped, whether --full takes it on this machine.
