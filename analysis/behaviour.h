@@ -11,21 +11,13 @@
 #ifndef ANALYSIS_BEHAVIOUR_H
 #define ANALYSIS_BEHAVIOUR_H
 
-#include "core/model/positions.h"
+#include "analysis/experiment.h"
 
 typedef struct behaviour_options {
-    const char *model;
-    deberta_reference reference;
-    deberta_isa isa;
-    size_t threads, memory_limit_bytes;
-    uint64_t seed;
-    const deberta_ablation *ablations; /* [ablation_count]; those of layers that a test does without are left out */
-    size_t ablation_count;
+    experiment of;                          /* ablations of layers that a test does without are left out */
     void (*decorate)(deberta_model *model); /* makes the model another, which the tests should notice; NULL: not */
     size_t most_layers; /* tests run over 1, 2, 4 ... layers up to this; at most what the model has */
     size_t most_tokens; /* leave out what would need longer texts */
-    void (*progress)(void *context, size_t done, size_t total, const char *what); /* may be NULL */
-    void *context;
 } behaviour_options;
 
 enum { BEHAVIOUR_NUMBERS = 8 };

@@ -41,11 +41,11 @@ static size_t estimate_tests(const behaviour_options *options)
 static deberta_status keep_ablations(behaviour_work *w, deberta_error *err)
 {
     const behaviour_options *options = w->options;
-    w->ablations = calloc(options->ablation_count + 1, sizeof *w->ablations);
+    w->ablations = calloc(options->of.ablation_count + 1, sizeof *w->ablations);
     if (!w->ablations) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
-    for (size_t k = 0; k < options->ablation_count; k++)
-        if (options->ablations[k].layer == DEBERTA_EVERY || options->ablations[k].layer < w->info.layers)
-            w->ablations[w->ablation_count++] = options->ablations[k];
+    for (size_t k = 0; k < options->of.ablation_count; k++)
+        if (options->of.ablations[k].layer == DEBERTA_EVERY || options->of.ablations[k].layer < w->info.layers)
+            w->ablations[w->ablation_count++] = options->of.ablations[k];
     return DEBERTA_OK;
 }
 
@@ -53,15 +53,15 @@ deberta_status behaviour_run(behaviour_report *report, const behaviour_options *
 {
     behaviour_work w = {.options = options, .report = report, .total = estimate_tests(options)};
     const deberta_model_options model_options = {.struct_size = sizeof model_options,
-                                                 .reference = options->reference,
-                                                 .threads = options->threads,
-                                                 .memory_limit_bytes = options->memory_limit_bytes,
+                                                 .reference = options->of.reference,
+                                                 .threads = options->of.threads,
+                                                 .memory_limit_bytes = options->of.memory_limit_bytes,
                                                  .layers = options->most_layers};
     const model_internal_options internal = {.decorate = options->decorate};
-    deberta_status status = model_open_internal(&w.model, options->model, &model_options, &internal, err);
+    deberta_status status = model_open_internal(&w.model, options->of.model, &model_options, &internal, err);
     if (status == DEBERTA_OK) {
         w.info = *deberta_model_describe(w.model);
-        w.rule = position_rule_of(&w.info, options->reference);
+        w.rule = position_rule_of(&w.info, options->of.reference);
         status = keep_ablations(&w, err);
         if (status == DEBERTA_OK) status = run_tests(&w, err);
     }

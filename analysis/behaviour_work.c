@@ -28,7 +28,7 @@ behaviour_test *behaviour_add_test(behaviour_work *w, deberta_error *err, const 
     va_start(arguments, format);
     vsnprintf(test->name, sizeof test->name, format, arguments);
     va_end(arguments);
-    if (w->options->progress) w->options->progress(w->options->context, w->done, w->total, test->name);
+    if (w->options->of.progress) w->options->of.progress(w->options->of.context, w->done, w->total, test->name);
     w->done++;
     return test;
 }
@@ -61,7 +61,7 @@ static uint64_t mix(uint64_t x)
 
 int32_t behaviour_token_at(const behaviour_work *w, uint64_t place)
 {
-    return (int32_t)(mix(w->options->seed * 0x9e3779b97f4a7c15u + place) % w->info.vocabulary_size);
+    return (int32_t)(mix(w->options->of.seed * 0x9e3779b97f4a7c15u + place) % w->info.vocabulary_size);
 }
 
 int32_t behaviour_other_token(const behaviour_work *w, int32_t token, uint64_t trial)
@@ -106,10 +106,10 @@ deberta_status behaviour_open_session(deberta_session **session, const behaviour
                                       const key_window *window, poison *p, deberta_error *err)
 {
     const deberta_session_options options = {.struct_size = sizeof options,
-                                             .isa = w->options->isa,
+                                             .isa = w->options->of.isa,
                                              .max_tokens = tokens,
-                                             .threads = w->options->threads,
-                                             .memory_limit_bytes = w->options->memory_limit_bytes,
+                                             .threads = w->options->of.threads,
+                                             .memory_limit_bytes = w->options->of.memory_limit_bytes,
                                              .ablations = w->ablations,
                                              .ablation_count = w->ablation_count};
     session_internal_options internal = {.layers = layers};

@@ -80,7 +80,7 @@ static deberta_status encode(influence_work *w, double shift, deberta_error *err
     deberta_outputs outputs = {.struct_size = sizeof outputs};
     w->shift = shift;
     w->keep_upper = shift > 0;
-    if (w->options->progress) w->options->progress(w->options->context, w->done++, w->total, "influence");
+    if (w->options->of.progress) w->options->of.progress(w->options->of.context, w->done++, w->total, "influence");
     return deberta_encode(w->session, &batch, &outputs, err);
 }
 
@@ -96,7 +96,7 @@ static deberta_status differentiate(influence_work *w, size_t source, double ste
 static void choose_direction(influence_work *w, uint64_t number)
 {
     const size_t h = w->info.hidden_size;
-    uint64_t state = w->options->seed * 0x2545f4914f6cdd1du + number;
+    uint64_t state = w->options->of.seed * 0x2545f4914f6cdd1du + number;
     double square = 0;
     for (size_t c = 0; c < h; c++) { /* sums of uniform numbers: near enough to normal for a direction */
         double sum = -6;
@@ -242,8 +242,8 @@ static deberta_status encode_float64(const influence_work *w, const reference_mo
     const reference_input input = {.tokens = n,
                                    .ids = ids,
                                    .first_hidden = states,
-                                   .ablations = w->options->ablations,
-                                   .ablation_count = w->options->ablation_count};
+                                   .ablations = w->options->of.ablations,
+                                   .ablation_count = w->options->of.ablation_count};
     return reference_encode(oracle, &input, hidden, NULL, err);
 }
 
@@ -259,7 +259,7 @@ static deberta_status check_float64(influence_work *w, double *relative, deberta
     double *upper = states + n * h, *lower = upper + size;
     choose_direction(w, 0);
     DEBERTA_TRY_OR_FAIL(status, differentiate(w, n / 2, report->step, err));
-    DEBERTA_TRY_OR_FAIL(status, reference_open(&oracle, w->options->model, w->options->reference, err));
+    DEBERTA_TRY_OR_FAIL(status, reference_open(&oracle, w->options->of.model, w->options->of.reference, err));
     DEBERTA_TRY_OR_FAIL(status, encode_float64(w, oracle, float64_step, states, upper, err));
     DEBERTA_TRY_OR_FAIL(status, encode_float64(w, oracle, -float64_step, states, lower, err));
     for (size_t l = 0; l < report->layers; l++)
@@ -287,13 +287,13 @@ static deberta_status prepare(influence_work *w, deberta_error *err)
     const influence_options *o = w->options;
     const size_t h = w->info.hidden_size, layers = w->info.layers, n = w->capacity;
     const deberta_session_options session_options = {.struct_size = sizeof session_options,
-                                                     .isa = o->isa,
+                                                     .isa = o->of.isa,
                                                      .max_tokens = n,
-                                                     .threads = o->threads,
+                                                     .threads = o->of.threads,
                                                      .features = DEBERTA_OBSERVE_HIDDEN,
-                                                     .memory_limit_bytes = o->memory_limit_bytes,
-                                                     .ablations = o->ablations,
-                                                     .ablation_count = o->ablation_count};
+                                                     .memory_limit_bytes = o->of.memory_limit_bytes,
+                                                     .ablations = o->of.ablations,
+                                                     .ablation_count = o->of.ablation_count};
     const session_internal_options internal = {.interventions = {.edit_input = move_source, .edit_context = w}};
     DEBERTA_TRY(session_create_within(&w->session, w->model, &session_options, &internal, 0, err));
     w->ids = malloc(n * sizeof *w->ids);
@@ -304,7 +304,7 @@ static deberta_status prepare(influence_work *w, deberta_error *err)
     w->report->layer = calloc(layers, sizeof *w->report->layer);
     if (!w->ids || !w->direction || !w->first || !w->upper || !w->influence || !w->report->layer)
         DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for the influences of %zu tokens", n);
-    uint64_t state = o->seed;
+    uint64_t state = o->of.seed;
     for (size_t t = 0; t < n; t++) {
         w->ids[t] = o->ids ? o->ids[t] : (int32_t)(random_next(&state) % w->info.vocabulary_size);
     }
@@ -332,16 +332,16 @@ deberta_status influence_measure(influence_report *report, const influence_optio
                         .capacity = options->tokens,
                         .total = 2 * (INFLUENCE_STEPS + 2 + options->sources)};
     const deberta_model_options model_options = {.struct_size = sizeof model_options,
-                                                 .reference = options->reference,
-                                                 .threads = options->threads,
-                                                 .memory_limit_bytes = options->memory_limit_bytes};
+                                                 .reference = options->of.reference,
+                                                 .threads = options->of.threads,
+                                                 .memory_limit_bytes = options->of.memory_limit_bytes};
     *report = (influence_report){.tokens = options->tokens, .sources = options->sources};
     if (options->tokens < 2 || options->sources == 0 || options->check_tokens > options->tokens ||
         options->check_tokens > INFLUENCE_MOST_CHECKED)
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT,
                      "influence needs at least two tokens and a source, and a float64 check of at most %d tokens",
                      INFLUENCE_MOST_CHECKED);
-    deberta_status status = deberta_model_open(&w.model, options->model, &model_options, err);
+    deberta_status status = deberta_model_open(&w.model, options->of.model, &model_options, err);
     if (status == DEBERTA_OK) {
         w.info = *deberta_model_describe(w.model);
         report->layers = w.info.layers;

@@ -13,21 +13,13 @@
 
 #include <stdbool.h>
 
-#include "include/deberta.h"
+#include "analysis/experiment.h"
 
 typedef struct influence_options {
-    const char *model;
-    deberta_reference reference;
-    deberta_isa isa;
-    size_t threads, memory_limit_bytes;
-    uint64_t seed;
-    const deberta_ablation *ablations; /* [ablation_count] of engine and float64 alike */
-    size_t ablation_count;
+    experiment of;          /* ablations: of engine and float64 alike */
     const int32_t *ids;     /* [tokens] the text, or NULL: made up from the seed */
     size_t tokens, sources; /* length of the text; how many tokens are moved, spread over it */
     size_t check_tokens;    /* length of the float64 check's text; 0: no check */
-    void (*progress)(void *context, size_t done, size_t total, const char *what); /* may be NULL */
-    void *context;
 } influence_options;
 
 enum { INFLUENCE_STEPS = 9, INFLUENCE_MOST_BINS = 64, INFLUENCE_MOST_CHECKED = 256 };

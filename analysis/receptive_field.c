@@ -7,10 +7,24 @@
 
 #include "core/model/synthetic.h"
 
-deberta_status receptive_field_read_config(model_config *config, const char *path, deberta_error *err)
+deberta_status receptive_field_describe(deberta_model_info *info, const char *path, deberta_error *err)
 {
+    model_config config;
     synthetic_weights ignored;
-    return synthetic_names(path) ? synthetic_parse(config, &ignored, path, err) : config_read(config, path, err);
+    DEBERTA_TRY(synthetic_names(path) ? synthetic_parse(&config, &ignored, path, err)
+                                      : config_read(&config, path, err));
+    *info = (deberta_model_info){.name = path,
+                                 .version = config.version,
+                                 .layers = config.layers,
+                                 .max_positions = config.max_positions,
+                                 .max_relative_positions = config.max_relative_positions,
+                                 .position_buckets = config.position_buckets,
+                                 .relative_rows = config.relative_attention ? 2 * config.relative_span : 0,
+                                 .has_c2p = config.c2p,
+                                 .has_p2c = config.p2c,
+                                 .position_biased_input = config.position_biased_input};
+    config_free(&config);
+    return DEBERTA_OK;
 }
 
 /* Stands for "no limit": far beyond where any rule stops changing, small enough for sums. */

@@ -33,8 +33,9 @@ typedef struct receptive_field {
         run_right; /* keys to the left and right of 0 that are unique without a gap; 0 itself is between them */
 } receptive_field;
 
-/* The configuration of a model, made up or in a folder that need not hold weights. To be freed by config_free. */
-deberta_status receptive_field_read_config(model_config *config, const char *path, deberta_error *err);
+/* What the configuration of a model says of positions, made up or in a folder that need not hold weights: name (the
+ * path), version, layers, relative and absolute positions; the rest is 0. */
+deberta_status receptive_field_describe(deberta_model_info *info, const char *path, deberta_error *err);
 
 /* DEBERTA_E_UNSUPPORTED for a model without relative positions or whose rows do not grow with the distance. */
 deberta_status receptive_field_make(receptive_field *field, const position_rule *rule, size_t length,

@@ -123,24 +123,6 @@ bool check_text_path(const common_options *options)
 
 /* ------------------------------------------------------------------------------------------------------------ JSON */
 
-int print_json(const common_options *options, json_t *object)
-{
-    return print_json_to(options, options_out(options), object);
-}
-
-int print_json_to(const common_options *options, const char *path, json_t *object)
-{
-    text_output output;
-    int status = text_output_open(options, path, &output);
-    if (status == EXIT_OK) {
-        if (write_json(output.file, object)) return text_output_close(options, &output);
-        text_output_discard(&output);
-        return say_no_memory(options);
-    }
-    json_decref(object);
-    return status;
-}
-
 static bool dump_json(FILE *out, json_t *object, size_t flags)
 {
     const bool whole = json_dumpf(object, out, flags | JSON_REAL_PRECISION(9)) == 0;
@@ -148,8 +130,25 @@ static bool dump_json(FILE *out, json_t *object, size_t flags)
     return (whole && fputc('\n', out) != EOF) || ferror(out);
 }
 
-bool write_json(FILE *out, json_t *object) { return dump_json(out, object, JSON_INDENT(2)); }
 bool write_json_line(FILE *out, json_t *object) { return dump_json(out, object, 0); }
+
+int print_json_to(const common_options *options, const char *path, json_t *object)
+{
+    text_output output;
+    const int status = text_output_open(options, path, &output);
+    if (status != EXIT_OK) {
+        json_decref(object);
+        return status;
+    }
+    if (dump_json(output.file, object, JSON_INDENT(2))) return text_output_close(options, &output);
+    text_output_discard(&output);
+    return say_no_memory(options);
+}
+
+int print_json(const common_options *options, json_t *object)
+{
+    return print_json_to(options, options_out(options), object);
+}
 
 void format_bytes(char text[32], double bytes)
 {

@@ -37,9 +37,8 @@ bool check_figure_paths(const common_options *options);
 /* Prints and releases. */
 int print_json(const common_options *options, json_t *object);
 int print_json_to(const common_options *options, const char *path, json_t *object); /* path: as above */
-/* Into a file that is open, indented or on one line (results that come one a text); releases. False if memory ran out
- * for the object or its text; what cannot be written is found by whoever closes the file. */
-bool write_json(FILE *out, json_t *object);
+/* Into a file that is open, on one line (results that come one a text); releases. False if memory ran out for the
+ * object or its text; what cannot be written is found by whoever closes the file. */
 bool write_json_line(FILE *out, json_t *object);
 
 /* Bytes for people: "344 MB". */

@@ -47,9 +47,8 @@ MAY_INCLUDE = {
     "tests": ROOMS,
 }
 
-# What a room may call without including it: the table of kernels is filled by the tiers, which know the table alone; configurations and
-# rules of positions are values that headers of analysis/ hand out.
-MAY_CALL = {"core": ["simd/"], "cli": ["core/model/config.h", "core/model/positions.h"]}
+# What a room may call without including it: the table of kernels is filled by the tiers, which know the table alone.
+MAY_CALL = {"core": ["simd/"]}
 
 # A library is known in one place only.
 LIBRARY_HOMES = {
@@ -268,34 +267,55 @@ def reaches(room, target):
     return target in seen
 
 
-def call_arrows(build):
-    """{(unit, unit): names that the first takes from the second}, of all units but tests, from the symbols of their objects. A name that
-    several units define (a main) says nothing."""
+def global_names(build):
+    """Of all units: {name: units whose objects define it}, {name: units that take it from elsewhere}."""
     with open(os.path.join(build, "compile_commands.json"), encoding="utf-8") as f:
         commands = json.load(f)
     units = {}
     for command in commands:
         source = os.path.relpath(os.path.join(command["directory"], command["file"]), ROOT)
         path = os.path.join(build, command["output"])
-        if room_of(source) not in (None, "tests") and os.path.exists(path):
+        if room_of(source) and os.path.exists(path):
             units[path] = unit_of(source)
     defined, needed = {}, {}
     for line in output_of("nm", "-A", "-g", *units).split("\n"):
         if line.strip():
             path, kind, name = line.split(":")[0], line.split()[-2], line.split()[-1]
             (needed if kind == "U" else defined).setdefault(name, set()).add(units[path])
+    return defined, needed
+
+
+def call_arrows(defined, needed):
+    """{(unit, unit): names that the first takes from the second}, of all units but tests. A name that several units define (a main) says
+    nothing."""
     arrows = {}
     for name in needed.keys() & defined.keys():
-        for user in needed[name] - defined[name] if len(defined[name]) == 1 else ():
-            arrows.setdefault((user, *defined[name]), set()).add(name)
+        owners = {unit for unit in defined[name] if room_of(unit) != "tests"}
+        for user in needed[name] - owners if len(owners) == 1 else ():
+            if room_of(user) != "tests":
+                arrows.setdefault((user, *owners), set()).add(name)
     return arrows
+
+
+def check_unused(defined, needed):
+    """What only its own file uses is static, what nobody uses is not there. The public header is for users elsewhere. A build without tests
+    or without figures has not all users."""
+    if not any(room_of(unit) == "tests" for unit in set().union(*needed.values())) or not any("viz/" in unit for unit in set().union(*defined.values())):
+        left_out.append("functions that nobody uses, the build has not all parts")
+        return
+    public = set(re.findall(r"\bdeberta_\w+", read("include/deberta.h")))
+    for name, owners in sorted(defined.items()):
+        if name != "main" and name not in public and all(room_of(unit) != "tests" for unit in owners):
+            check(needed.get(name, set()) - owners, f"{', '.join(sorted(owners))}.c: {name} is used in no other file: make it static, or delete it")
 
 
 def check_calls(build):
     """Calls go where includes may go. Functions of the public header may be called by whoever may include it, unless the room that has
     them lies above the caller's."""
     includes = include_arrows([path for path in list_sources() if path.endswith((".c", ".h"))])
-    calls = call_arrows(build)
+    defined, needed = global_names(build)
+    check_unused(defined, needed)
+    calls = call_arrows(defined, needed)
     check(len(calls) > 500, f"{len(calls)} calls between units found: too few to be all")
     for (user, owner), names in sorted(calls.items()):
         room = room_of(user)

@@ -289,9 +289,11 @@ static deberta_status build(raw_step *raw, size_t shards, step_batch *batch, deb
     return DEBERTA_OK;
 }
 
-deberta_status batch_file_read(const batch_file *file, size_t step, size_t shards, size_t width, step_batch *batch,
-                               deberta_error *err)
+/* width: the hidden size, which `delta` must have. */
+static deberta_status read_step(void *context, size_t step, size_t shards, size_t width, step_batch *batch,
+                                deberta_error *err)
 {
+    const batch_file *file = context;
     raw_step raw = {.file = file, .number = step, .step = step % file->steps, .width = width};
     *batch = (step_batch){0};
     raw.lengths = calloc(file->sequences, sizeof *raw.lengths);
@@ -313,10 +315,4 @@ void batch_file_digest(const batch_file *file, char digest[65])
     sha256_finish(&hash, digest);
 }
 
-static deberta_status read_source(void *context, size_t step, size_t shards, size_t width, step_batch *batch,
-                                  deberta_error *err)
-{
-    return batch_file_read(context, step, shards, width, batch, err);
-}
-
-batch_source batch_file_source(batch_file *file) { return (batch_source){.context = file, .read = read_source}; }
+batch_source batch_file_source(batch_file *file) { return (batch_source){.context = file, .read = read_step}; }

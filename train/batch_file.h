@@ -16,12 +16,10 @@ void batch_file_close(batch_file **file);
 /* Tokens of the longest step: what a learner must have room for. */
 size_t batch_file_most_tokens(const batch_file *file);
 
-/* Steps beyond the last begin again with the first. width: the hidden size, which `delta` must have. */
-deberta_status batch_file_read(const batch_file *file, size_t step, size_t shards, size_t width, step_batch *batch,
-                               deberta_error *err);
 /* SHA-256 of the file. */
 void batch_file_digest(const batch_file *file, char digest[65]);
 
+/* Steps beyond the last begin again with the first. */
 batch_source batch_file_source(batch_file *file);
 
 #endif

@@ -39,7 +39,8 @@ static bool grow_by_one(chart_columns *c, void **array, size_t *capacity, size_t
     return more != NULL;
 }
 
-void *chart_take(chart_columns *c, size_t bytes)
+/* Zeroed memory that lives as long as the columns; NULL sets `failed`. */
+static void *take(chart_columns *c, size_t bytes)
 {
     void *piece = GROW(c, c->memory, c->memory_capacity, c->memory_count) ? calloc(1, bytes + 1) : NULL;
     if (piece)
@@ -55,7 +56,7 @@ const char *chart_text(chart_columns *c, const char *format, ...)
     va_start(arguments, format);
     const int length = vsnprintf(NULL, 0, format, arguments);
     va_end(arguments);
-    char *text = length > 0 ? chart_take(c, (size_t)length) : NULL;
+    char *text = length > 0 ? take(c, (size_t)length) : NULL;
     if (!text) return "";
     va_start(arguments, format);
     vsnprintf(text, (size_t)length + 1, format, arguments);
@@ -187,7 +188,7 @@ void chart_drop_series(chart_columns *c)
 static bool settle_panel(chart_columns *c, chart_column_panel *from, chart_panel *to)
 {
     *to = from->panel;
-    chart_series *series = chart_take(c, from->series_count * sizeof *series);
+    chart_series *series = take(c, from->series_count * sizeof *series);
     for (size_t s = 0; s < from->series_count && series; s++)
         if (from->series[s].series.count) series[to->series_count++] = *settled(&from->series[s]);
     to->series = series;
@@ -198,7 +199,7 @@ static bool settle_panel(chart_columns *c, chart_column_panel *from, chart_panel
 
 const chart_panel *chart_columns_panels(chart_columns *c, size_t *count)
 {
-    chart_panel *panels = chart_take(c, c->panel_count * sizeof *panels);
+    chart_panel *panels = take(c, c->panel_count * sizeof *panels);
     *count = 0;
     for (size_t p = 0; p < c->panel_count && panels; p++) *count += settle_panel(c, &c->panels[p], &panels[*count]);
     if (c->failed) *count = 0;

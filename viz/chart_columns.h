@@ -32,9 +32,7 @@ typedef struct chart_columns {
 } chart_columns;
 
 void chart_columns_free(chart_columns *c);
-/* Zeroed memory that lives as long as the columns; NULL sets `failed`. */
-void *chart_take(chart_columns *c, size_t bytes);
-/* printf into such memory; "" if there is none. */
+/* printf into memory that lives as long as the columns; "" if there is none, which sets `failed`. */
 const char *chart_text(chart_columns *c, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* series, categories, rules and edges of the panel may be set already, or are added. */

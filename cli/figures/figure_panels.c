@@ -4,25 +4,16 @@
 #include <math.h>
 #include <string.h>
 
-const char *component_title(deberta_component component)
+panel_column component_column(const figure_source *source, deberta_component component)
 {
     static const char *const titles[DEBERTA_COMPONENT_COUNT] = {"content to content", "content to position",
                                                                 "position to content", "logits (sum)", "probabilities"};
-    return titles[component];
-}
-
-heatmap_kind component_kind(const attention_options *asked, deberta_component component)
-{
-    if (component != DEBERTA_PROBABILITIES) return HEATMAP_SIGNED;
-    return asked->logarithmic ? HEATMAP_LOG : HEATMAP_POSITIVE;
-}
-
-panel_column component_column(const figure_source *source, deberta_component component)
-{
     return (panel_column){.name = deberta_component_name(component),
-                          .title = component_title(component),
+                          .title = titles[component],
                           .short_title = deberta_component_name(component),
-                          .kind = component_kind(source->asked, component),
+                          .kind = component != DEBERTA_PROBABILITIES ? HEATMAP_SIGNED
+                                  : source->asked->logarithmic       ? HEATMAP_LOG
+                                                                     : HEATMAP_POSITIVE,
                           .rule = token_view_rule_of(component),
                           .component = component};
 }

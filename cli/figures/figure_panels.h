@@ -17,10 +17,7 @@ typedef struct panel_column {
     const char *short_title; /* where titles have no room: "c2c" */
 } panel_column;
 
-/* "content to content": the title of a panel. */
-const char *component_title(deberta_component component);
 /* Signed for components and logits, positive (or, with --log, logarithmic) for probabilities. */
-heatmap_kind component_kind(const attention_options *asked, deberta_component component);
 panel_column component_column(const figure_source *source, deberta_component component);
 /* Those of all chosen components; returns how many. */
 size_t component_columns(const figure_source *source, panel_column columns[DEBERTA_COMPONENT_COUNT]);

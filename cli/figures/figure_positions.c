@@ -55,13 +55,12 @@ static int draw_rows(figure_source *source, figure_sheet *sheet)
         "row", "row \u03b4(i,j) of the relative table", HEATMAP_RANGE, TOKEN_VIEW_SHOWN, DEBERTA_COMPONENT_COUNT, NULL};
     const size_t n = source->view.span[1];
     float *whole = options_take(source->options, n * n, sizeof *whole);
-    position_rule rule;
-    const int status = figure_position_rule(source, &rule);
+    const int status = figure_check_positions(source);
     if (status != EXIT_OK) return status;
-    position_rows(whole, &rule, n);
-    sheet_note(sheet, "The diagonal is row K = %zu; c2p and p2c read the same row. ", rule.span);
+    position_rows(whole, &source->info, (deberta_reference)source->options->reference, n);
+    sheet_note(sheet, "The diagonal is row K = %zu; c2p and p2c read the same row. ", source->info.relative_rows / 2);
     sheet_caption(sheet, "Rows \u03b4(i,j) of the table of relative positions that a pair of tokens reads. ");
-    return finish(sheet, whole, &column, options_text(source->options, "row, of %zu", 2 * rule.span));
+    return finish(sheet, whole, &column, options_text(source->options, "row, of %zu", source->info.relative_rows));
 }
 
 static const option part[] = {PART_ROWS, NO_MORE_ROWS};

@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/figures/figure_reference.h"
 
-#include "command/open_model.h"
 #include "command/options.h"
 
 int figure_reference_open(const figure_source *source, reference_model **reference)
 {
-    deberta_model_options model_options;
+    const common_options *options = source->options;
     deberta_error error = {0};
-    fill_model_options(source->options, &model_options);
-    return reference_open(reference, source->options->arguments[0], model_options.reference, &error) == DEBERTA_OK
+    return reference_open(reference, options->arguments[0], (deberta_reference)options->reference, &error) == DEBERTA_OK
                ? EXIT_OK
-               : say_error(source->options, &error);
+               : say_error(options, &error);
 }
 
 static int64_t *widen(const figure_source *source, const int32_t *values)
@@ -33,12 +31,10 @@ reference_input figure_reference_input(const figure_source *source)
                              .position_ids = widen(source, batch->position_ids)};
 }
 
-int figure_position_rule(const figure_source *source, position_rule *rule)
+int figure_check_positions(const figure_source *source)
 {
-    deberta_model_options model_options;
-    fill_model_options(source->options, &model_options);
-    *rule = position_rule_of(&source->info, model_options.reference);
-    return rule->span ? EXIT_OK : say_usage(source->options, "%s has no relative positions", source->info.name);
+    if (source->info.relative_rows) return EXIT_OK;
+    return say_usage(source->options, "%s has no relative positions", source->info.name);
 }
 
 double *figure_hidden(const figure_source *source, size_t layer)

@@ -1,4 +1,4 @@
-/* What figures need beyond what a session shows: the float64 reference of the source's model, the rule of its relative
+/* What figures need beyond what a session shows: the float64 reference of the source's model, matrices of relative
  * positions, hidden states as doubles.
  *
  * SPDX-License-Identifier: MIT */
@@ -13,8 +13,8 @@
 int figure_reference_open(const figure_source *source, reference_model **reference);
 /* The text of the view as its input. */
 reference_input figure_reference_input(const figure_source *source);
-/* Says so, and returns EXIT_USAGE, where the model has no relative positions. */
-int figure_position_rule(const figure_source *source, position_rule *rule);
+/* Says so and returns EXIT_USAGE, where the model has no relative positions. */
+int figure_check_positions(const figure_source *source);
 /* H[layer] of the captured text as doubles, [n][h]. The kind must capture hidden states. */
 double *figure_hidden(const figure_source *source, size_t layer);
 /* rows [n][columns] of the whole text in the shape of the view, [count][columns]: the mean over the pieces of a word.

@@ -6,10 +6,10 @@
 #include "cli/figures/figure_panels.h"
 #include "cli/figures/figure_reference.h"
 
-/* What both need: the captured text, the rule, the reference. */
-static int open_strips(figure_source *source, position_rule *rule, reference_model **reference)
+/* What both need: relative positions, the captured text, the reference. */
+static int open_strips(figure_source *source, reference_model **reference)
 {
-    int status = figure_position_rule(source, rule);
+    int status = figure_check_positions(source);
     if (status == EXIT_OK) status = source_encode(source);
     return status == EXIT_OK ? figure_reference_open(source, reference) : status;
 }
@@ -35,11 +35,11 @@ static attention_panel strip_panel(figure_sheet *sheet, const char *title, const
     return (attention_panel){.values = shown, .stride = rows, .title = title, .kind = HEATMAP_SIGNED};
 }
 
-static int fill_strips(figure_sheet *sheet, const reference_model *reference, size_t rows, attention_figure *figure)
+static int fill_strips(figure_sheet *sheet, const reference_model *reference, attention_figure *figure)
 {
     const figure_source *source = sheet->source;
     const deberta_model_info *info = &source->info;
-    const size_t n = source->view.span[1], heads = source_heads(source);
+    const size_t n = source->view.span[1], heads = source_heads(source), rows = info->relative_rows;
     const reference_strips strips = {.c2p = options_take(source->options, n * rows, sizeof(double)),
                                      .p2c = options_take(source->options, n * rows, sizeof(double))};
     const char **titles = options_take(source->options, heads, sizeof *titles);
@@ -79,22 +79,24 @@ static void arrange_strips(const figure_source *source, size_t rows, attention_f
 
 static int draw_strips(figure_source *source, figure_sheet *sheet)
 {
+    const deberta_model_info *info = &source->info;
+    const deberta_reference rule = (deberta_reference)source->options->reference;
     const ptrdiff_t reach = (ptrdiff_t)source->view.span[1] - 1;
-    position_rule rule;
     reference_model *reference = NULL;
     attention_figure figure;
-    int status = open_strips(source, &rule, &reference);
+    int status = open_strips(source, &reference);
     if (status != EXIT_OK) return status;
     sheet_note(sheet, "This text reads rows %zu to %zu; a pair reads row \u03b4(i,j) = %zu on the diagonal. ",
-               position_row(&rule, -reach), position_row(&rule, reach), rule.span);
+               deberta_position_row(info, rule, -reach), deberta_position_row(info, rule, reach),
+               info->relative_rows / 2);
     sheet_caption(sheet, "Position terms of every row of the relative table, before they are gathered. ");
     sheet->data.row_axis = "token";
     sheet->data.column_axis = "table_row";
     sheet->data.row_labels = source->view.names;
     sheet->data.row_numbers = token_view_numbers(&source->view);
     status = panels_open(sheet, &figure);
-    arrange_strips(source, 2 * rule.span, &figure);
-    if (status == EXIT_OK) status = fill_strips(sheet, reference, 2 * rule.span, &figure);
+    arrange_strips(source, info->relative_rows, &figure);
+    if (status == EXIT_OK) status = fill_strips(sheet, reference, &figure);
     reference_free(&reference);
     return status == EXIT_OK ? panels_finish(sheet, &figure) : status;
 }
@@ -112,25 +114,20 @@ const figure_kind figure_strips = {
 
 /* ---------------------------------------------------------------------------------------------------- four types */
 
-typedef struct four_types {
-    position_rule rule;
-    reference_model *reference;
-} four_types;
-
 /* Three captured terms and, of the tables alone, the product of both positions. */
-static int matrix_of(void *context, const figure_source *source, size_t index, const panel_column *column,
+static int matrix_of(void *reference, const figure_source *source, size_t index, const panel_column *column,
                      const float **whole)
 {
-    const four_types *types = context;
     const size_t n = source->view.span[1];
     deberta_error error = {0};
     if (column->component != DEBERTA_COMPONENT_COUNT) return captured_matrix(NULL, source, index, column, whole);
-    const reference_strips strips = {.p2p = options_take(source->options, 2 * types->rule.span, sizeof(double))};
+    const reference_strips strips = {.p2p = options_take(source->options, source->info.relative_rows, sizeof(double))};
     float *gathered = options_take(source->options, n * n, sizeof *gathered);
-    if (reference_position_strips(types->reference, source_layer(source, index), source_head(source, index), NULL, 0,
-                                  &strips, &error) != DEBERTA_OK)
+    if (reference_position_strips(reference, source_layer(source, index), source_head(source, index), NULL, 0, &strips,
+                                  &error) != DEBERTA_OK)
         return say_error(source->options, &error);
-    position_gather(gathered, strips.p2p, POSITION_STRIP_NONE, &types->rule, n);
+    position_gather(gathered, strips.p2p, POSITION_STRIP_NONE, &source->info,
+                    (deberta_reference)source->options->reference, n);
     *whole = gathered;
     return EXIT_OK;
 }
@@ -142,12 +139,12 @@ static int draw_types(figure_source *source, figure_sheet *sheet)
         component_column(source, DEBERTA_C2P),
         component_column(source, DEBERTA_P2C),
         {"p2p", "position to position", HEATMAP_SIGNED, TOKEN_VIEW_MEAN, DEBERTA_COMPONENT_COUNT, "p2p"}};
-    four_types types = {.reference = NULL};
+    reference_model *reference = NULL;
     attention_figure figure;
     if (!source->info.has_c2p || !source->info.has_p2c)
         return say_usage(source->options, "%s has no %s, and position to position is made of both", source->info.name,
                          source->info.has_c2p ? "p2c" : "c2p");
-    int status = open_strips(source, &types.rule, &types.reference);
+    int status = open_strips(source, &reference);
     if (status != EXIT_OK) return status;
     sheet_note(sheet,
                "Position to position is no part of the model's logits: it is computed here from the same tables, "
@@ -157,8 +154,8 @@ static int draw_types(figure_source *source, figure_sheet *sheet)
                          "model leaves out. ");
     status = panels_open(sheet, &figure);
     if (!figure.columns) figure.columns = 2;
-    if (status == EXIT_OK) status = panels_of_heads(sheet, &figure, columns, 4, matrix_of, &types);
-    reference_free(&types.reference);
+    if (status == EXIT_OK) status = panels_of_heads(sheet, &figure, columns, 4, matrix_of, reference);
+    reference_free(&reference);
     return status == EXIT_OK ? panels_finish(sheet, &figure) : status;
 }
 

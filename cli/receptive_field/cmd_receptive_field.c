@@ -29,20 +29,19 @@ enum {
 
 static deberta_status find_out(field_findings *f, deberta_error *err)
 {
-    const position_rule rule = position_rule_make(&f->config, f->reference);
-    if (!f->layers) f->layers = f->config.layers;
+    if (!f->layers) f->layers = f->info.layers;
     if (f->layers > MOST_LAYERS)
-        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has %zu layers; at most %d are composed", f->model, f->layers,
+        DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has %zu layers; at most %d are composed", f->info.name, f->layers,
                      MOST_LAYERS);
-    if (!f->config.c2p && !f->config.p2c)
+    if (!f->info.has_c2p && !f->info.has_p2c)
         DEBERTA_FAIL(err, DEBERTA_E_UNSUPPORTED, "%s has no relative positions: no distance can be told from another",
-                     f->model);
-    DEBERTA_TRY(receptive_field_make(&f->field, &rule, f->length, err));
-    DEBERTA_TRY(receptive_field_make_paired(&f->paired, &rule, f->length, err));
+                     f->info.name);
+    DEBERTA_TRY(receptive_field_of_model(&f->field, &f->info, f->reference, f->length, err));
+    DEBERTA_TRY(receptive_field_make_paired(&f->paired, &f->field.rule, f->length, err));
     f->composed = calloc(f->layers, sizeof *f->composed);
     if (!f->composed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "no memory for %zu layers", f->layers);
     DEBERTA_TRY(receptive_field_compose(&f->field, f->layers, f->composed, err));
-    f->longest = receptive_field_longest_unambiguous(&rule, err);
+    f->longest = receptive_field_longest_unambiguous(&f->field.rule, err);
     return DEBERTA_OK;
 }
 
@@ -53,25 +52,31 @@ static void show_progress(void *context, size_t done, size_t total, const char *
     progress_step(bar, done, what);
 }
 
-/* This and influence need weights. */
+/* The weights, as the options have them run. */
+static experiment experiment_of(const field_request *request, const field_findings *f, progress_bar *bar)
+{
+    const common_options *options = &request->reading.common;
+    return (experiment){.model = f->info.name,
+                        .reference = f->reference,
+                        .isa = options->isa,
+                        .threads = options->threads,
+                        .memory_limit_bytes = options->memory_limit_bytes,
+                        .ablations = options->ablations,
+                        .ablation_count = options->ablation_count,
+                        .seed = options->seed,
+                        .progress = show_progress,
+                        .context = bar};
+}
+
 static int behave(const field_request *request, field_findings *f)
 {
     const common_options *options = &request->reading.common;
     if (!request->behaviour) return EXIT_OK;
     progress_bar bar = progress_begin(options, "behaviour", 0);
     const size_t layers = request->behaviour_layers;
-    const behaviour_options behaviour = {.model = f->model,
-                                         .reference = f->reference,
-                                         .isa = options->isa,
-                                         .threads = options->threads,
-                                         .memory_limit_bytes = options->memory_limit_bytes,
-                                         .ablations = options->ablations,
-                                         .ablation_count = options->ablation_count,
-                                         .seed = options->seed,
-                                         .most_layers = layers < f->config.layers ? layers : f->config.layers,
-                                         .most_tokens = request->behaviour_tokens,
-                                         .progress = show_progress,
-                                         .context = &bar};
+    const behaviour_options behaviour = {.of = experiment_of(request, f, &bar),
+                                         .most_layers = layers < f->info.layers ? layers : f->info.layers,
+                                         .most_tokens = request->behaviour_tokens};
     deberta_error error = {0};
     const deberta_status status = behaviour_run(&f->behaviour, &behaviour, &error);
     progress_end(&bar);
@@ -84,7 +89,7 @@ static int read_text(const field_request *request, const field_findings *f, infl
                      input_batch *input)
 {
     if (!request->reading.texts.count && !request->reading.ids.count) return EXIT_OK;
-    const int status = input_read(&request->reading, f->model, NULL, input);
+    const int status = input_read(&request->reading, f->info.name, NULL, input);
     if (status != EXIT_OK) return status;
     if (input->sequences != 1 || input->tokens < 2)
         return say_usage(&request->reading.common, "--influence: expected one text of at least two tokens");
@@ -93,13 +98,13 @@ static int read_text(const field_request *request, const field_findings *f, infl
     return EXIT_OK;
 }
 
-static int run_influence(const common_options *options, influence_options *influence, field_findings *f)
+static int run_influence(const field_request *request, influence_options *influence, field_findings *f)
 {
+    const common_options *options = &request->reading.common;
+    progress_bar bar = progress_begin(options, "influence", 0);
+    influence->of = experiment_of(request, f, &bar);
     influence->check_tokens =
         influence->tokens < CHECKED_INFLUENCE_TOKENS ? influence->tokens : CHECKED_INFLUENCE_TOKENS;
-    progress_bar bar = progress_begin(options, "influence", 0);
-    influence->progress = show_progress;
-    influence->context = &bar;
     deberta_error error = {0};
     const deberta_status status = influence_measure(&f->influence, influence, &error);
     progress_end(&bar);
@@ -110,26 +115,17 @@ static int run_influence(const common_options *options, influence_options *influ
 /* A made-up text is as long as asked for, but not longer than the position table where one is added to the input. */
 static int influence(const field_request *request, field_findings *f)
 {
-    const common_options *options = &request->reading.common;
     if (!request->influence) return EXIT_OK;
-    influence_options influence = {.model = f->model,
-                                   .reference = f->reference,
-                                   .isa = options->isa,
-                                   .threads = options->threads,
-                                   .memory_limit_bytes = options->memory_limit_bytes,
-                                   .ablations = options->ablations,
-                                   .ablation_count = options->ablation_count,
-                                   .seed = options->seed,
-                                   .tokens = request->influence_tokens,
-                                   .sources = request->influence_sources};
-    if (f->config.position_biased_input && influence.tokens > f->config.max_positions) {
-        influence.tokens = f->config.max_positions;
-        say_note(options, "influence: %s has %zu absolute positions, so a made-up text has as many tokens", f->model,
+    influence_options influence = {.tokens = request->influence_tokens, .sources = request->influence_sources};
+    if (f->info.position_biased_input && influence.tokens > f->info.max_positions) {
+        influence.tokens = f->info.max_positions;
+        say_note(&request->reading.common,
+                 "influence: %s has %zu absolute positions, so a made-up text has as many tokens", f->info.name,
                  influence.tokens);
     }
     input_batch input = {0};
     int status = read_text(request, f, &influence, &input);
-    if (status == EXIT_OK) status = run_influence(options, &influence, f);
+    if (status == EXIT_OK) status = run_influence(request, &influence, f);
     input_free(&input);
     return status;
 }
@@ -142,9 +138,9 @@ static int plot(const field_request *request, const field_findings *f)
         "K = %zu. Attention is global; unambiguous relative position is what is bounded. Formulas give a number of "
         "tokens; beside the band half of it is drawn to each side.",
         f->field.rule.span);
-    const char *slash = strrchr(f->model, '/'); /* of a folder its name, not where it is */
+    const char *slash = strrchr(f->info.name, '/'); /* of a folder its name, not where it is */
     return output_draw(options, request->plots.items, request->plots.count, DRAWING(receptive_field_draw), f,
-                       &(const figure_style){.title = slash && slash[1] ? slash + 1 : f->model, .note = note});
+                       &(const figure_style){.title = slash && slash[1] ? slash + 1 : f->info.name, .note = note});
 }
 
 static int check_request(const field_request *request)
@@ -176,14 +172,13 @@ static int run(const common_options *options)
 {
     const field_request *request = (const field_request *)options;
     deberta_error error = {0};
-    field_findings findings = {.model = options->arguments[0],
-                               .all_rows = request->rows,
+    field_findings findings = {.all_rows = request->rows,
                                .length = request->tokens,
                                .layers = request->layers,
                                .reference = (deberta_reference)options->reference};
     if (check_request(request) != EXIT_OK) return EXIT_USAGE;
     if (!check_model_place(options)) return EXIT_INPUT;
-    if (receptive_field_read_config(&findings.config, findings.model, &error) != DEBERTA_OK)
+    if (receptive_field_describe(&findings.info, options->arguments[0], &error) != DEBERTA_OK)
         return say_error(options, &error);
     int status = check_ablations(options);
     if (status == EXIT_OK && find_out(&findings, &error) != DEBERTA_OK) status = say_error(options, &error);

@@ -117,7 +117,7 @@ static void add_run_ends(chart_columns *c, const field_findings *f, const char *
 /* A quarter beyond where the table ends, or all that the text has. */
 static ptrdiff_t drawn_reach(const field_findings *f)
 {
-    const ptrdiff_t end = (ptrdiff_t)(f->config.max_relative_positions + f->config.max_relative_positions / 4);
+    const ptrdiff_t end = (ptrdiff_t)(f->info.max_relative_positions + f->info.max_relative_positions / 4);
     return f->length && (ptrdiff_t)f->length - 1 < end ? (ptrdiff_t)f->length - 1 : end;
 }
 
@@ -128,7 +128,7 @@ static void add_rows(chart_columns *c, const field_findings *f)
     add_run_ends(c, f, "run ends");
     chart_add_series(c, (chart_series){.kind = CHART_CURVE});
     for (ptrdiff_t r = -reach; r <= reach; r += step)
-        chart_add_point(c, (double)r, (double)position_row(&f->field.rule, r));
+        chart_add_point(c, (double)r, (double)deberta_position_row(&f->info, f->reference, r));
 }
 
 /* What a series shows at both ends of the distances of a row: a square of its distances against its distances, its

@@ -15,7 +15,6 @@ void field_findings_free(field_findings *findings)
     influence_report_free(&findings->influence);
     free(findings->composed);
     findings->composed = NULL;
-    config_free(&findings->config);
 }
 
 static const composed_field *of_all_layers(const field_findings *f) { return &f->composed[f->layers - 1]; }
@@ -44,11 +43,11 @@ static json_t *json_size(size_t value) { return json_integer((json_int_t)value);
 
 static json_t *describe_config(const field_findings *f)
 {
-    const model_config *c = &f->config;
+    const deberta_model_info *c = &f->info;
     json_t *terms = json_array();
-    if (c->c2p) json_array_append_new(terms, json_string("c2p"));
-    if (c->p2c) json_array_append_new(terms, json_string("p2c"));
-    return json_pack("{s:o, s:i, s:I, s:I, s:I, s:o, s:s, s:b, s:I}", "model", json_clean_text(f->model), "version",
+    if (c->has_c2p) json_array_append_new(terms, json_string("c2p"));
+    if (c->has_p2c) json_array_append_new(terms, json_string("p2c"));
+    return json_pack("{s:o, s:i, s:I, s:I, s:I, s:o, s:s, s:b, s:I}", "model", json_clean_text(f->info.name), "version",
                      c->version, "layers", (json_int_t)c->layers, "max_relative_positions",
                      (json_int_t)c->max_relative_positions, "position_buckets", (json_int_t)c->position_buckets,
                      "position_terms", terms, "reference", f->reference == DEBERTA_REFERENCE_HF ? "hf" : "microsoft",
@@ -229,9 +228,9 @@ static void describe(const field_findings *f, result *r)
 
 static void say_head(const field_findings *f, result *r)
 {
-    result_say(r, "receptive field of %s", f->model);
+    result_say(r, "receptive field of %s", f->info.name);
     result_say(r, "K = %zu, %s, %zu layers, distances as %s computes them", f->field.rule.span,
-               f->config.position_buckets ? "logarithmic buckets" : "one row a distance", f->layers,
+               f->info.position_buckets ? "logarithmic buckets" : "one row a distance", f->layers,
                f->reference == DEBERTA_REFERENCE_HF ? "transformers" : "Microsoft");
     if (f->length) result_say_more(r, ", texts of %zu tokens", f->length);
     result_say(

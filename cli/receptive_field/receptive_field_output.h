@@ -10,8 +10,7 @@
 #include "output/result.h"
 
 typedef struct field_findings {
-    const char *model;
-    model_config config;
+    deberta_model_info info; /* of the configuration: receptive_field_describe */
     deberta_reference reference;
     size_t layers, length; /* length 0: distances are not limited */
     receptive_field field, paired;

@@ -328,13 +328,11 @@ static void take_freeze(const train_options *o, deberta_trainer_options *t)
     t->freeze = patterns;
 }
 
-const char *train_model_folder(const train_options *o) { return o->config ? o->config : o->common.arguments[0]; }
-
 deberta_trainer_options train_trainer_options(const train_options *o, deberta_training_task task)
 {
     deberta_trainer_options t = o->trainer;
     t.task = task;
-    t.model = train_model_folder(o);
+    t.model = o->config ? o->config : o->common.arguments[0];
     t.begin = o->config != NULL;
     t.perturb_raw = o->perturb;
     t.by_line = o->by_line;

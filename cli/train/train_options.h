@@ -27,8 +27,6 @@ static inline bool train_runs(const train_options *options)
 {
     return options->trainer.batches || options->texts.count > 0 || options->data.count > 0;
 }
-/* MODEL, or the folder of a configuration. */
-const char *train_model_folder(const train_options *options);
 /* What the library is asked for. */
 deberta_trainer_options train_trainer_options(const train_options *options, deberta_training_task task);
 

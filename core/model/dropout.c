@@ -3,7 +3,7 @@
 
 enum { BLOCK_ROWS = 32 };
 
-double dropout_rate(const dropout_plan *plan, dropout_site site)
+static double rate_at(const dropout_plan *plan, dropout_site site)
 {
     switch (site) {
     case DROPOUT_PROBABILITIES: return plan->rates.attention;
@@ -26,7 +26,7 @@ static uint32_t last_word(const dropout_plan *plan, const dropout_place *place)
 
 static dropout_task task_of(const dropout_plan *plan, dropout_site site, const dropout_row *of)
 {
-    const double probability = dropout_rate(plan, site);
+    const double probability = rate_at(plan, site);
     return (dropout_task){
         .of = of,
         .seed = plan->seed,

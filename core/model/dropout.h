@@ -54,7 +54,4 @@ void dropout_probabilities(const kernels *table, const dropout_plan *plan, const
 void dropout_table(const kernels *table, const dropout_plan *plan, size_t layer, float *x, size_t ld, size_t columns,
                    size_t rows);
 
-/* The probability at a site. */
-double dropout_rate(const dropout_plan *plan, dropout_site site);
-
 #endif

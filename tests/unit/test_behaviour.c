@@ -21,7 +21,7 @@ static const char c2p[] =
 
 static behaviour_options options_for(const char *model)
 {
-    return (behaviour_options){.model = model, .threads = 1, .seed = 1, .most_layers = 2, .most_tokens = 600};
+    return (behaviour_options){.of = {.model = model, .threads = 1, .seed = 1}, .most_layers = 2, .most_tokens = 600};
 }
 
 static size_t failures_of(const behaviour_options *options, size_t *tests, size_t *skipped)
@@ -51,7 +51,7 @@ static void test_right_models(void **state)
         for (int reference = 0; reference < 2; reference++) {
             behaviour_options options = options_for(models[k]);
             size_t tests, skipped;
-            options.reference = reference ? DEBERTA_REFERENCE_HF : DEBERTA_REFERENCE_MICROSOFT;
+            options.of.reference = reference ? DEBERTA_REFERENCE_HF : DEBERTA_REFERENCE_MICROSOFT;
             assert_int_equal(failures_of(&options, &tests, &skipped), 0);
             assert_true(tests > 15);
             assert_int_equal(skipped, 0);

@@ -18,7 +18,8 @@ static const char *const models[] = {
 
 static influence_options options_for(const char *model)
 {
-    return (influence_options){.model = model, .threads = 1, .seed = 3, .tokens = 60, .sources = 3, .check_tokens = 20};
+    return (influence_options){
+        .of = {.model = model, .threads = 1, .seed = 3}, .tokens = 60, .sources = 3, .check_tokens = 20};
 }
 
 static void test_against_float64(void **state)

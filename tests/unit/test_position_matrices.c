@@ -19,30 +19,32 @@ static void test_distances_and_rows(void **state)
 {
     (void)state;
     /* K = 4: distances up to 2 linear, then buckets up to 3, then the ends of the table */
-    const position_rule rule = {.span = 4, .buckets = 4, .max_distance = 16, .clamp_distance = true};
+    const deberta_model_info info = {.relative_rows = 8, .position_buckets = 4, .max_relative_positions = 16};
     float distances[9], rows[36];
     position_distances(distances, 3);
     static const float expected[9] = {0, -1, -2, 1, 0, -1, 2, 1, 0};
     for (size_t k = 0; k < 9; k++) assert_true(distances[k] == expected[k]);
-    position_rows(rows, &rule, 6);
+    position_rows(rows, &info, DEBERTA_REFERENCE_MICROSOFT, 6);
     for (ptrdiff_t i = 0; i < 6; i++)
-        for (ptrdiff_t j = 0; j < 6; j++) assert_true(rows[i * 6 + j] == (float)position_row(&rule, i - j));
+        for (ptrdiff_t j = 0; j < 6; j++)
+            assert_true(rows[i * 6 + j] == (float)deberta_position_row(&info, DEBERTA_REFERENCE_MICROSOFT, i - j));
     assert_true(rows[0] == 4 && rows[1] == 3 && rows[6] == 5); /* 0 -> K, a key to the right below, to the left above */
 }
 
 static void test_gathering(void **state)
 {
     (void)state;
-    const position_rule rule = {.span = 2, .max_distance = 2}; /* rows 0 ... 3 of distances -2 ... 1 */
+    const deberta_model_info info = {.relative_rows = 4,
+                                     .max_relative_positions = 2}; /* rows 0 ... 3 of distances -2 ... 1 */
     const double strip[3 * 4] = {0, 1, 2, 3, 10, 11, 12, 13, 20, 21, 22, 23};
     float out[9];
-    position_gather(out, strip, POSITION_STRIP_QUERY, &rule, 3);
+    position_gather(out, strip, POSITION_STRIP_QUERY, &info, DEBERTA_REFERENCE_MICROSOFT, 3);
     static const float by_query[9] = {2, 1, 0, 13, 12, 11, 23, 23, 22};
     for (size_t k = 0; k < 9; k++) assert_true(out[k] == by_query[k]);
-    position_gather(out, strip, POSITION_STRIP_KEY, &rule, 3);
+    position_gather(out, strip, POSITION_STRIP_KEY, &info, DEBERTA_REFERENCE_MICROSOFT, 3);
     static const float by_key[9] = {2, 11, 20, 3, 12, 21, 3, 13, 22};
     for (size_t k = 0; k < 9; k++) assert_true(out[k] == by_key[k]);
-    position_gather(out, strip, POSITION_STRIP_NONE, &rule, 3);
+    position_gather(out, strip, POSITION_STRIP_NONE, &info, DEBERTA_REFERENCE_MICROSOFT, 3);
     static const float by_none[9] = {2, 1, 0, 3, 2, 1, 3, 3, 2};
     for (size_t k = 0; k < 9; k++) assert_true(out[k] == by_none[k]);
 }
@@ -96,11 +98,10 @@ static void test_strips_hold_the_terms(void **state)
     const deberta_model_info info = {.relative_rows = rows,
                                      .position_buckets = model->config.position_buckets,
                                      .max_relative_positions = model->config.max_relative_positions};
-    const position_rule rule = position_rule_of(&info, DEBERTA_REFERENCE_MICROSOFT);
     float found[TOKENS * TOKENS];
-    position_gather(found, c2p, POSITION_STRIP_QUERY, &rule, TOKENS);
+    position_gather(found, c2p, POSITION_STRIP_QUERY, &info, DEBERTA_REFERENCE_MICROSOFT, TOKENS);
     assert_same(found, expected->c2p);
-    position_gather(found, p2c, POSITION_STRIP_KEY, &rule, TOKENS);
+    position_gather(found, p2c, POSITION_STRIP_KEY, &info, DEBERTA_REFERENCE_MICROSOFT, TOKENS);
     assert_same(found, expected->p2c);
     double squares = 0;
     for (size_t r = 0; r < rows; r++) squares += p2p[r] * p2p[r];

@@ -1,0 +1,23 @@
+/* A model whose weights are put to the test: how it is opened and run, and who is told how far that is.
+ *
+ * SPDX-License-Identifier: MIT */
+#ifndef ANALYSIS_EXPERIMENT_H
+#define ANALYSIS_EXPERIMENT_H
+
+#include <stdbool.h>
+
+#include "include/deberta.h"
+
+typedef struct experiment {
+    const char *model;
+    deberta_reference reference;
+    deberta_isa isa;
+    size_t threads, memory_limit_bytes;
+    uint64_t seed;                     /* of texts that are made up */
+    const deberta_ablation *ablations; /* [ablation_count] */
+    size_t ablation_count;
+    void (*progress)(void *context, size_t done, size_t total, const char *what); /* may be NULL */
+    void *context;
+} experiment;
+
+#endif
