@@ -170,29 +170,37 @@ void kernel_measurements_free(kernel_measurements *found)
     *found = (kernel_measurements){0};
 }
 
-/* --------------------------------------------------------------------------------------------------------- printing */
+/* --------------------------------------------------------------------------------------------------------- describing */
 
-deberta_status kernel_bench_print(const kernel_measurements *found, const kernel_problems *problems, FILE *out,
-                                  result_format format, deberta_error *err)
+void kernel_bench_describe(result *r, const kernel_measurements *found, const kernel_problems *problems)
 {
-    static const char *const titles[] = {"problem", "isa",       "kernel", "median us",  "MAD us",   "min us",
-                                         "GFLOP/s", "% of peak", "GB/s",   "ns/element", "speed-up", "ULP"};
-    text_table table = text_table_make(sizeof titles / sizeof *titles);
-    text_table_add_titles(&table, titles);
+    static const result_column columns[] = {{"problem", NULL, COLUMN_TEXT, NULL, 0},
+                                            {"isa", NULL, COLUMN_TEXT, NULL, 0},
+                                            {"kernel", NULL, COLUMN_TEXT, NULL, 0},
+                                            {"median_us", "median us", COLUMN_REAL, "%.3f", CSV_SAYS_TITLE},
+                                            {"mad_us", "MAD us", COLUMN_REAL, "%.3f", CSV_SAYS_TITLE},
+                                            {"min_us", "min us", COLUMN_REAL, "%.3f", CSV_SAYS_TITLE},
+                                            {"gflops", "GFLOP/s", COLUMN_REAL, "%.1f", CSV_SAYS_TITLE},
+                                            {"percent_of_peak", "% of peak", COLUMN_REAL, "%.1f", CSV_SAYS_TITLE},
+                                            {"gbs", "GB/s", COLUMN_REAL, "%.1f", CSV_SAYS_TITLE},
+                                            {"ns_an_element", "ns/element", COLUMN_REAL, "%.3f", CSV_SAYS_TITLE},
+                                            {"speed_up", "speed-up", COLUMN_REAL, "%.2f", CSV_SAYS_TITLE},
+                                            {"ulp", "ULP", COLUMN_REAL, "%.2f", CSV_SAYS_TITLE},
+                                            {.name = NULL}};
+    result_table *table = result_add_table(r, "measurements", NULL, columns);
     for (size_t i = 0; i < found->count; i++) {
         const kernel_measurement *m = &found->measurements[i];
-        text_table_add(&table, "%s", problems->problems[m->problem].text);
-        text_table_add(&table, "%s", m->isa == DEBERTA_ISA_AUTO ? "-" : deberta_isa_name(m->isa));
-        text_table_add(&table, "%s", m->implementation);
-        text_table_add(&table, "%.3f", 1e6 * m->time.median);
-        text_table_add(&table, "%.3f", 1e6 * m->time.mad);
-        text_table_add(&table, "%.3f", 1e6 * m->time.minimum);
-        text_table_add_known(&table, 1, m->gflops, m->gflops > 0);
-        text_table_add_known(&table, 1, 100 * m->peak_fraction, m->peak_fraction > 0);
-        text_table_add(&table, "%.1f", 1e-9 * m->work.bytes / m->time.median);
-        text_table_add(&table, "%.3f", 1e9 * m->time.median / m->work.elements);
-        text_table_add_known(&table, 2, m->speed_up, m->speed_up > 0);
-        text_table_add_known(&table, 2, m->worst_ulp, m->worst_ulp > 0);
+        cell_text(table, "%s", problems->problems[m->problem].text);
+        cell_text(table, "%s", m->isa == DEBERTA_ISA_AUTO ? "-" : deberta_isa_name(m->isa));
+        cell_text(table, "%s", m->implementation);
+        cell_real(table, 1e6 * m->time.median);
+        cell_real(table, 1e6 * m->time.mad);
+        cell_real(table, 1e6 * m->time.minimum);
+        cell_positive(table, m->gflops);
+        cell_positive(table, 100 * m->peak_fraction);
+        cell_real(table, 1e-9 * m->work.bytes / m->time.median);
+        cell_real(table, 1e9 * m->time.median / m->work.elements);
+        cell_positive(table, m->speed_up);
+        cell_positive(table, m->worst_ulp);
     }
-    return text_table_finish(&table, out, format, err);
 }

@@ -6,7 +6,7 @@
 #include "bench/kernel_calls.h"
 #include "bench/machine.h"
 #include "bench/statistics.h"
-#include "output/text_table.h"
+#include "output/result.h"
 
 typedef struct kernel_measurement {
     size_t problem;               /* index */
@@ -40,7 +40,7 @@ typedef struct kernel_bench_options {
 deberta_status kernel_bench_run(kernel_measurements *found, const kernel_problems *problems,
                                 const kernel_bench_options *options, deberta_error *err);
 void kernel_measurements_free(kernel_measurements *found);
-deberta_status kernel_bench_print(const kernel_measurements *found, const kernel_problems *problems, FILE *out,
-                                  result_format format, deberta_error *err);
+/* A row a measurement. */
+void kernel_bench_describe(result *r, const kernel_measurements *found, const kernel_problems *problems);
 
 #endif

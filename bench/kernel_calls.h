@@ -23,6 +23,15 @@ typedef struct kernel_data {
     size_t b_floats, copies, call; /* of gemm with other weights at each call */
 } kernel_data;
 
+enum { KERNEL_TABLE_ROWS = 512 }; /* of the relative table that position_bias and fold_runs are measured with */
+
+static inline size_t kernel_panels(const kernel_problem *p) { return (p->columns + PANEL - 1) / PANEL; }
+/* From a plane of digits to the next. */
+static inline size_t kernel_plane_bytes(const kernel_problem *p)
+{
+    return (p->rows + DIGIT_TILE_ROWS - 1) / DIGIT_TILE_ROWS * DIGIT_TILE_ROWS * p->depth;
+}
+
 /* Of one call, at least; what is refilled before it counts. gflop 0: not counted in those. */
 typedef struct kernel_work {
     double gflop, bytes, elements;

@@ -6,6 +6,7 @@
 #define BENCH_RESULT_FIELDS_H
 
 #include "bench/results.h"
+#include "bench/trends.h"
 #include "output/record.h"
 
 /* Of a bench_result, but for its samples, lengths and breakdown. */
@@ -16,5 +17,9 @@ extern const record_field bench_environment_fields[], bench_cache_fields[];
 extern const record_field bench_roof_fields[];
 /* Of a bench_stage; a part of a stage has only the first two. */
 extern const record_field bench_stage_fields[], bench_part_fields[];
+
+/* Environment, results and trends as members of the result's JSON. */
+deberta_status bench_results_add_json(result *r, const bench_results *results, const trend_list *trends,
+                                      deberta_error *err);
 
 #endif

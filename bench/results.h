@@ -1,4 +1,4 @@
-/* What a sweep found: kept in memory, printed as table, Markdown or CSV, written to and read from JSON.
+/* What a sweep found: kept in memory, described as tables and JSON, read from JSON.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef BENCH_RESULTS_H
@@ -9,7 +9,7 @@
 #include "bench/cost_model.h"
 #include "bench/machine.h"
 #include "bench/statistics.h"
-#include "output/text_table.h"
+#include "output/result.h"
 
 typedef struct bench_stage {
     double seconds, gflop, bytes; /* gflop: useful; of the work that --position-cache off adds: what it adds */
@@ -68,22 +68,12 @@ bool bench_result_alike(const bench_result *a, const bench_result *b, unsigned e
 
 void bench_results_free(bench_results *results);
 
-/* One row a result. The plain and the Markdown table leave out what is the same in all rows, and say it once above; CSV
- * has everything, in units of the JSON. */
-deberta_status bench_results_print(const bench_results *results, FILE *out, result_format format, deberta_error *err);
-/* One table a result that has a breakdown. */
-deberta_status bench_results_print_breakdowns(const bench_results *results, FILE *out, result_format format,
-                                              deberta_error *err);
-/* The machine in a few lines, and why its numbers may be off. */
-void bench_results_print_environment(const bench_results *results, FILE *out);
-/* Roofs by number of threads. */
-deberta_status bench_results_print_roofs(const machine_roofs *roofs, FILE *out, result_format format,
-                                         deberta_error *err);
-
 #define BENCH_RESULTS_SCHEMA "deberta-bench/1" /* of the JSON */
 
-/* {"schema": "deberta-bench/1", "environment": {...}, "results": [...], "trends": [...]} */
-deberta_status bench_results_write_json(const bench_results *results, FILE *out, deberta_error *err);
+/* What they say, in every format, into a result of that schema: the machine; a row for each point or, where there is
+ * none, the roofs; breakdowns; trends. Text and Markdown leave out what is the same in all rows, and say it once above;
+ * CSV has everything, in units of the JSON: {"environment": {...}, "results": [...], "trends": [...]}. */
+deberta_status bench_results_describe(result *r, const bench_results *results, deberta_error *err);
 /* Unknown members are ignored, absent ones stay 0 or empty; samples and what identifies a result must be there. `where`
  * is what messages call the file. */
 deberta_status bench_results_read_json(bench_results *results, FILE *in, const char *where, deberta_error *err);

@@ -214,28 +214,37 @@ void schedule_free(schedule_result *result)
     *result = (schedule_result){0};
 }
 
-deberta_status schedule_print(const schedule_result *result, FILE *out, result_format format, deberta_error *err)
+void schedule_describe(result *r, const schedule_result *found)
 {
-    static const char *const titles[] = {"n",        "threads",      "loops",       "tasks",   "serial ms",
-                                         "busy ms",  "span ms",      "starts ms",   "time ms", "measured ms",
-                                         "speed-up", "efficiency %", "weights GB/s"};
-    text_table table = text_table_make(sizeof titles / sizeof *titles);
-    text_table_add_titles(&table, titles);
-    for (size_t i = 0; i < result->count; i++) {
-        const schedule_point *p = &result->points[i];
-        text_table_add(&table, "%zu", p->n);
-        text_table_add(&table, "%zu", p->threads);
-        text_table_add(&table, "%zu", p->loops);
-        text_table_add(&table, "%zu", p->tasks);
-        text_table_add(&table, "%.2f", 1e3 * p->serial);
-        text_table_add(&table, "%.2f", 1e3 * p->busy);
-        text_table_add(&table, "%.2f", 1e3 * p->span);
-        text_table_add(&table, "%.2f", 1e3 * (double)p->loops * p->start);
-        text_table_add(&table, "%.2f", 1e3 * p->seconds);
-        text_table_add_known(&table, 2, 1e3 * p->measured, p->measured > 0);
-        text_table_add(&table, "%.2f", p->efficiency * (double)p->threads);
-        text_table_add(&table, "%.1f", 100 * p->efficiency);
-        text_table_add(&table, "%.1f", p->weights_gbs);
+    static const result_column columns[] = {{"n", NULL, COLUMN_INTEGER, NULL, 0},
+                                            {"threads", NULL, COLUMN_INTEGER, NULL, 0},
+                                            {"loops", NULL, COLUMN_INTEGER, NULL, 0},
+                                            {"tasks", NULL, COLUMN_INTEGER, NULL, 0},
+                                            {"serial_ms", "serial ms", COLUMN_REAL, "%.2f", CSV_SAYS_TITLE},
+                                            {"busy_ms", "busy ms", COLUMN_REAL, "%.2f", CSV_SAYS_TITLE},
+                                            {"span_ms", "span ms", COLUMN_REAL, "%.2f", CSV_SAYS_TITLE},
+                                            {"starts_ms", "starts ms", COLUMN_REAL, "%.2f", CSV_SAYS_TITLE},
+                                            {"time_ms", "time ms", COLUMN_REAL, "%.2f", CSV_SAYS_TITLE},
+                                            {"measured_ms", "measured ms", COLUMN_REAL, "%.2f", CSV_SAYS_TITLE},
+                                            {"speed_up", "speed-up", COLUMN_REAL, "%.2f", CSV_SAYS_TITLE},
+                                            {"efficiency_percent", "efficiency %", COLUMN_REAL, "%.1f", CSV_SAYS_TITLE},
+                                            {"weights_gbs", "weights GB/s", COLUMN_REAL, "%.1f", CSV_SAYS_TITLE},
+                                            {.name = NULL}};
+    result_table *table = result_add_table(r, "points", NULL, columns);
+    for (size_t i = 0; i < found->count; i++) {
+        const schedule_point *p = &found->points[i];
+        cell_integer(table, (int64_t)p->n);
+        cell_integer(table, (int64_t)p->threads);
+        cell_integer(table, (int64_t)p->loops);
+        cell_integer(table, (int64_t)p->tasks);
+        cell_real(table, 1e3 * p->serial);
+        cell_real(table, 1e3 * p->busy);
+        cell_real(table, 1e3 * p->span);
+        cell_real(table, 1e3 * (double)p->loops * p->start);
+        cell_real(table, 1e3 * p->seconds);
+        cell_positive(table, 1e3 * p->measured);
+        cell_real(table, p->efficiency * (double)p->threads);
+        cell_real(table, 100 * p->efficiency);
+        cell_real(table, p->weights_gbs);
     }
-    return text_table_finish(&table, out, format, err);
 }

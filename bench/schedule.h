@@ -20,10 +20,8 @@
 #ifndef BENCH_SCHEDULE_H
 #define BENCH_SCHEDULE_H
 
-#include <stdio.h>
-
 #include "bench/range.h"
-#include "output/text_table.h"
+#include "output/result.h"
 #include "include/deberta.h"
 
 typedef struct schedule_options {
@@ -53,6 +51,7 @@ typedef struct schedule_result {
 
 deberta_status schedule_run(schedule_result *result, const schedule_options *options, deberta_error *err);
 void schedule_free(schedule_result *result);
-deberta_status schedule_print(const schedule_result *result, FILE *out, result_format format, deberta_error *err);
+/* A row a point. */
+void schedule_describe(result *r, const schedule_result *found);
 
 #endif

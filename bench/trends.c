@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 bool trend_same_series(const bench_result *a, const bench_result *b, unsigned axes)
 {
@@ -102,37 +101,29 @@ void trends_free(trend_list *list)
     *list = (trend_list){0};
 }
 
-static void print_growth(FILE *out, const char *before, const char *what, statistics_growth growth)
+static void say_growth(result *r, const char *before, const char *what, statistics_growth growth)
 {
     if (growth.valid)
-        fprintf(out, "%s%s grows as n^%.2f (off by at most %.1f %%), at the end as n^%.2f", before, what,
-                growth.exponent, 100 * growth.worst, growth.last);
+        result_say_more(r, "%s%s grows as n^%.2f (off by at most %.1f %%), at the end as n^%.2f", before, what,
+                        growth.exponent, 100 * growth.worst, growth.last);
 }
 
-static void print_trend(const bench_results *results, const trend *t, FILE *out)
+void trend_say(result *r, const bench_results *results, const trend *t)
 {
-    const bench_result *r = &results->result[t->like];
+    const bench_result *of = &results->result[t->like];
     const double *c = t->time.coefficient;
-    fprintf(out, "%s, %zu thread%s, batch %zu, attention %s, position cache %s: ", r->isa, r->threads,
-            r->threads == 1 ? "" : "s", r->batch, r->attention, r->position_cache ? "on" : "off");
-    if (t->axis == TREND_LAYERS)
-        fprintf(out, "n = %zu, %zu to %zu layers\n  time = %.3f ms + %.3f ms per layer", r->n, t->from, t->to,
-                1e3 * c[0], 1e3 * c[1]);
-    else
-        fprintf(out, "%zu layers, n = %zu to %zu\n", r->layers, t->from, t->to);
-    if (t->axis == TREND_LENGTH && t->time.valid)
-        fprintf(out, "  time = %.3f ms + %.3f us n + %.3f ns n^2", 1e3 * c[0], 1e6 * c[1], 1e9 * c[2]);
-    if (t->time.valid) fprintf(out, " (off by at most %.1f %%)\n", 100 * t->time.worst);
-    print_growth(out, "  ", "time", t->seconds);
-    print_growth(out, t->seconds.valid ? "; " : "  ", "workspace", t->memory);
-    if (t->seconds.valid || t->memory.valid) fputc('\n', out);
-}
-
-deberta_status trends_print(const bench_results *results, FILE *out, deberta_error *err)
-{
-    trend_list list;
-    DEBERTA_TRY(trends_find(&list, results, err));
-    for (size_t i = 0; i < list.count; i++) print_trend(results, &list.trends[i], out);
-    trends_free(&list);
-    return DEBERTA_OK;
+    result_say(r, "%s, %zu thread%s, batch %zu, attention %s, position cache %s: ", of->isa, of->threads,
+               of->threads == 1 ? "" : "s", of->batch, of->attention, of->position_cache ? "on" : "off");
+    if (t->axis == TREND_LAYERS) {
+        result_say_more(r, "n = %zu, %zu to %zu layers", of->n, t->from, t->to);
+        result_say(r, "  time = %.3f ms + %.3f ms per layer", 1e3 * c[0], 1e3 * c[1]);
+    } else {
+        result_say_more(r, "%zu layers, n = %zu to %zu", of->layers, t->from, t->to);
+        if (t->time.valid)
+            result_say(r, "  time = %.3f ms + %.3f us n + %.3f ns n^2", 1e3 * c[0], 1e6 * c[1], 1e9 * c[2]);
+    }
+    if (t->time.valid) result_say_more(r, " (off by at most %.1f %%)", 100 * t->time.worst);
+    if (t->seconds.valid || t->memory.valid) result_say(r, "  ");
+    say_growth(r, "", "time", t->seconds);
+    say_growth(r, t->seconds.valid ? "; " : "", "workspace", t->memory);
 }

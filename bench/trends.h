@@ -31,7 +31,7 @@ bool trend_same_series(const bench_result *a, const bench_result *b, unsigned ax
 deberta_status trends_find(trend_list *list, const bench_results *results, deberta_error *err);
 void trends_free(trend_list *list);
 
-/* A line or two each: the fitted curve and the exponents of time and memory, each with its worst error. */
-deberta_status trends_print(const bench_results *results, FILE *out, deberta_error *err);
+/* A line or two: the fitted curve and the exponents of time and memory, each with its worst error. */
+void trend_say(result *r, const bench_results *results, const trend *trend);
 
 #endif

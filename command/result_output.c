@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "command/result_output.h"
 
-#include "command/text_output.h"
 #include "core/base/path.h"
 
 const char *const result_format_names[] = {"table", "md", "csv", "json", "latex", NULL},
-                  *const result_format_names_no_latex[] = {"table", "md", "csv", "json", NULL},
-                  *const result_format_names_no_json[] = {"table", "md", "csv", NULL};
+                  *const result_format_names_no_latex[] = {"table", "md", "csv", "json", NULL};
 
 /* Of several names the last whose suffix is that of a format; pictures and other names say nothing. */
 static result_format format_of_output(const common_options *options)
@@ -53,14 +51,6 @@ bool result_format_read(const common_options *options, result_format *format)
     return true;
 }
 
-bool result_format_read_no_json(const common_options *options, result_format *format)
-{
-    if (!result_format_read(options, format)) return false;
-    if (*format != RESULT_JSON) return true;
-    say_usage(options, "there is no JSON; --format csv is for programs");
-    return false;
-}
-
 int print_result(const common_options *options, const char *path, const result *r, result_format format)
 {
     deberta_error error = {0};
@@ -76,6 +66,14 @@ int finish_result(const common_options *options, const char *path, result *r, re
     const int code = print_result(options, path, r, format);
     result_free(&r);
     return code;
+}
+
+int finish_result_in(const common_options *options, text_output *output, result *r, result_format format,
+                     deberta_status status, deberta_error *error)
+{
+    if (status == DEBERTA_OK) status = result_write(r, output->file, format, error);
+    result_free(&r);
+    return text_output_finish(options, output, status, error);
 }
 
 int finish_text_or_json(const common_options *options, result *r)

@@ -70,6 +70,8 @@ void result_free(result **r);
 json_t *result_json(result *r);
 /* One such member; takes the value. */
 void result_set(result *r, const char *name, json_t *value);
+/* Blanks by which JSON is indented; 2 unless set: less for long lists of numbers. */
+void result_set_indent(result *r, unsigned blanks);
 /* A line of text (without its line break), and more of the last line. */
 void result_say(result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void result_say_more(result *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -89,7 +91,8 @@ void cell_text(result_table *table, const char *format, ...) __attribute__((form
 void cell_integer(result_table *table, int64_t value);
 void cell_real(result_table *table, double value); /* no number: an empty cell, null in JSON */
 void cell_flag(result_table *table, bool value);
-void cell_none(result_table *table); /* not known: an empty cell, null in JSON */
+void cell_none(result_table *table);                   /* not known: an empty cell, null in JSON */
+void cell_positive(result_table *table, double value); /* of what is not known where it is 0 */
 size_t result_table_rows(const result_table *table);
 
 /* Writes the whole in one format. DEBERTA_E_MEMORY: it did not fit when it was filled or written; nothing has been

@@ -1,9 +1,9 @@
 /* Typed results: filling. SPDX-License-Identifier: MIT */
 #include "output/result_inside.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/grow.h"
 
@@ -12,6 +12,7 @@ result *result_new(const char *schema)
     result *r = calloc(1, sizeof *r);
     if (!r) return NULL;
     r->json = json_object();
+    r->indent = 2;
     if (schema && json_object_set_new(r->json, "schema", json_string(schema)) != 0) r->failed = true;
     return r;
 }
@@ -46,6 +47,11 @@ json_t *result_json(result *r) { return r ? r->json : NULL; }
 void result_set(result *r, const char *name, json_t *value)
 {
     if (json_object_set_new(result_json(r), name, value) != 0 && r) r->failed = true;
+}
+
+void result_set_indent(result *r, unsigned blanks)
+{
+    if (r) r->indent = blanks;
 }
 
 static result_part *add_part(result *r)
@@ -187,3 +193,5 @@ void cell_real(result_table *table, double value)
 void cell_flag(result_table *table, bool value) { cell_integer(table, value); }
 
 void cell_none(result_table *table) { add_cell(table, (result_cell){0}); }
+
+void cell_positive(result_table *table, double value) { cell_real(table, value > 0 ? value : NAN); }

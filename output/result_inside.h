@@ -31,6 +31,7 @@ typedef struct result_part {
 
 struct result {
     json_t *json;
+    unsigned indent; /* of JSON */
     result_part *parts;
     size_t part_count, part_capacity;
     result_table *data;

@@ -2,7 +2,6 @@
 #include "output/result_inside.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "output/json_text.h"
@@ -128,7 +127,7 @@ static bool print_json(const result *r, FILE *out)
         const result_table *table = r->parts[k].table;
         if (table && table->name && table->shape != ROWS_NOT_IN_JSON) fits = set_table(whole, table) == 0;
     }
-    fits = fits && json_dumpf(whole, out, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0;
+    fits = fits && json_dumpf(whole, out, JSON_INDENT(r->indent) | JSON_REAL_PRECISION(9)) == 0;
     json_decref(whole);
     return (fits && fputc('\n', out) != EOF) || ferror(out); /* who closes the file finds what cannot be written */
 }

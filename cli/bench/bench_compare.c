@@ -103,8 +103,7 @@ static const option table[] = {
      CHOICE_AT(compare_options, by, facet_names)},
     {"any-environment", 0, NULL, "compare results of unlike machines all the same",
      FLAG_AT(compare_options, any_environment)},
-    BENCH_FORMAT_OPTION("table (default), md, csv or json; without it, what --out ends in",
-                        result_format_names_no_latex),
+    RESULT_FORMAT_OPTIONS,
     {.name = NULL},
 };
 

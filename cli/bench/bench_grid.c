@@ -1,7 +1,6 @@
 /* Latency over lengths and layers as a heat map, and what a fitted surface leaves of it.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <stdlib.h>
 
 #include "cli/bench/bench_drawing.h"
 

@@ -4,7 +4,6 @@
 
 #include "bench/kernel_bench.h"
 #include "cli/bench/bench_options.h"
-#include "command/text_output.h"
 
 typedef struct kernel_options {
     common_options common;
@@ -27,8 +26,8 @@ static deberta_status read_problems(kernel_problems *problems, const common_opti
     return DEBERTA_OK;
 }
 
-static deberta_status measure(const kernel_problems *problems, const kernel_options *o, const isa_list *isas, FILE *out,
-                              result_format format, deberta_error *err)
+static deberta_status measure(result *r, const kernel_problems *problems, const kernel_options *o, const isa_list *isas,
+                              deberta_error *err)
 {
     const size_t one = 1;
     machine_roofs roofs = {0};
@@ -36,8 +35,8 @@ static deberta_status measure(const kernel_problems *problems, const kernel_opti
     DEBERTA_TRY(machine_measure_roofs(&roofs, &one, 1, ~0u, false, err));
     const kernel_bench_options bench = {
         .isas = isas->values, .isa_count = isas->count, .samples = o->reps, .cold = o->cold, .roofs = &roofs};
-    deberta_status status = kernel_bench_run(&found, problems, &bench, err);
-    if (status == DEBERTA_OK) status = kernel_bench_print(&found, problems, out, format, err);
+    const deberta_status status = kernel_bench_run(&found, problems, &bench, err);
+    if (status == DEBERTA_OK) kernel_bench_describe(r, &found, problems);
     kernel_measurements_free(&found);
     return status;
 }
@@ -49,15 +48,15 @@ static int run(const common_options *options)
     deberta_error error = {0};
     isa_list isas = o->isas;
     result_format format;
-    if (bench_default_isas(options, &isas) != EXIT_OK || !result_format_read_no_json(options, &format))
-        return EXIT_USAGE;
+    if (bench_default_isas(options, &isas) != EXIT_OK || !result_format_read(options, &format)) return EXIT_USAGE;
     text_output output = {0};
     deberta_status status = read_problems(&problems, options, &error);
     int code =
         status == DEBERTA_OK ? text_output_open(options, options_out(options), &output) : say_error(options, &error);
     if (code == EXIT_OK) {
-        status = measure(&problems, o, &isas, output.file, format, &error);
-        code = text_output_finish(options, &output, status, &error);
+        result *r = result_new("deberta-bench-kernel/1");
+        status = measure(r, &problems, o, &isas, &error);
+        code = finish_result_in(options, &output, r, format, status, &error);
     }
     kernel_problems_free(&problems);
     return code;
@@ -68,7 +67,7 @@ static const option table[] = {
     {"reps", 0, "N", "samples of a problem and tier (default 15)", SIZE_AT(kernel_options, reps, 1, 10000)},
     {"cold", 0, NULL, "other weights for gemm at each call, more of them than caches hold",
      FLAG_AT(kernel_options, cold)},
-    BENCH_FORMAT_OPTION("table (default), md or csv; without it, what --out ends in", result_format_names_no_json),
+    RESULT_FORMAT_OPTIONS,
     {.name = NULL},
 };
 

@@ -1,6 +1,5 @@
 /* `deberta bench machine`: what the machine can do. SPDX-License-Identifier: MIT */
 #include "cli/bench/bench_options.h"
-#include "command/text_output.h"
 
 typedef struct machine_options {
     common_options common;
@@ -16,15 +15,7 @@ static deberta_status measure(bench_results *results, const machine_options *o, 
     const machine_counters before = machine_read_counters();
     DEBERTA_TRY(machine_measure_roofs(&results->sheet.roofs, threads, count, ~0u, true, err));
     machine_finish_sheet(&results->sheet, &before);
-    bench_note_command(&o->common, results);
     return DEBERTA_OK;
-}
-
-static deberta_status print(const bench_results *results, FILE *out, result_format format, deberta_error *err)
-{
-    if (format == RESULT_JSON) return bench_results_write_json(results, out, err);
-    if (format != RESULT_CSV) bench_results_print_environment(results, out);
-    return bench_results_print_roofs(&results->sheet.roofs, out, format, err);
 }
 
 static int run(const common_options *options)
@@ -37,15 +28,12 @@ static int run(const common_options *options)
     if (!result_format_read(options, &format)) return EXIT_USAGE;
     const int code = text_output_open(options, options_out(options), &output);
     if (code != EXIT_OK) return code;
-    deberta_status status = measure(&results, o, &error);
-    if (status == DEBERTA_OK) status = print(&results, output.file, format, &error);
-    return text_output_finish(options, &output, status, &error);
+    return bench_finish(options, &output, &results, format, measure(&results, o, &error), &error);
 }
 
 static const option table[] = {
     BENCH_THREADS_OPTION(machine_options, threads, "1 and all"),
-    BENCH_FORMAT_OPTION("table (default), md, csv or json; without it, what --out ends in",
-                        result_format_names_no_latex),
+    RESULT_FORMAT_OPTIONS,
     {.name = NULL},
 };
 

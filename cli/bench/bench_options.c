@@ -87,7 +87,11 @@ int bench_default_isas(const common_options *options, isa_list *list)
     return read_isas(options, "DEBERTA_ISA", variable && *variable ? variable : "auto", list);
 }
 
-void bench_note_command(const common_options *options, bench_results *results)
+int bench_finish(const common_options *options, text_output *output, bench_results *results, result_format format,
+                 deberta_status done, deberta_error *error)
 {
+    result *r = result_new(BENCH_RESULTS_SCHEMA);
     utf8_copy(results->command, sizeof results->command, options_command_line(options, false));
+    if (done == DEBERTA_OK) done = bench_results_describe(r, results, error);
+    return finish_result_in(options, output, r, format, done, error);
 }

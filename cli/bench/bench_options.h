@@ -7,7 +7,6 @@
 #include "bench/results.h"
 #include "bench/sweep.h"
 #include "command/options.h"
-#include "command/text_output.h"
 #include "command/result_output.h"
 #include "output/result.h"
 
@@ -55,12 +54,8 @@ int bench_default_isas(const common_options *options, isa_list *list);
     {                                                                                                                  \
         "isa", 0, "LIST", "tiers: avx2,avx512 or all (default the best)", PARSED_AT(S, member, bench_parse_isas)       \
     }
-#define BENCH_FORMAT_OPTION(help, names)                                                                               \
-    {                                                                                                                  \
-        "format", 0, "NAME", help, CHOICE_AT(common_options, format, names), .role = OPTION_SHOWS                      \
-    }
-
-/* The command line into the results, without --out. */
-void bench_note_command(const common_options *options, bench_results *results);
+/* Describes what was measured, with the command line in it, and writes it; done: whether it could be measured. */
+int bench_finish(const common_options *options, text_output *output, bench_results *results, result_format format,
+                 deberta_status done, deberta_error *error);
 
 #endif

@@ -1,5 +1,4 @@
 /* `deberta bench plot`: what to draw, into which files, with which provenance. SPDX-License-Identifier: MIT */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/bench/bench_figures.h"

@@ -1,7 +1,6 @@
 /* `deberta bench schedule`: what the encoder would make of more cores. SPDX-License-Identifier: MIT */
 #include "bench/schedule.h"
 #include "cli/bench/bench_options.h"
-#include "command/text_output.h"
 
 typedef struct schedule_command_options {
     common_options common;
@@ -26,13 +25,14 @@ static int run(const common_options *options)
     deberta_error error = {0};
     result_format format;
     text_output output;
-    if (!result_format_read_no_json(options, &format)) return EXIT_USAGE;
-    int code = text_output_open(options, options_out(options), &output);
+    if (!result_format_read(options, &format)) return EXIT_USAGE;
+    const int code = text_output_open(options, options_out(options), &output);
     if (code != EXIT_OK) return code;
-    deberta_status status = schedule_run(&found, &wanted, &error);
-    if (status == DEBERTA_OK) status = schedule_print(&found, output.file, format, &error);
+    result *r = result_new("deberta-bench-schedule/1");
+    const deberta_status status = schedule_run(&found, &wanted, &error);
+    schedule_describe(r, &found);
     schedule_free(&found);
-    return text_output_finish(options, &output, status, &error);
+    return finish_result_in(options, &output, r, format, status, &error);
 }
 
 static const option table[] = {
@@ -40,7 +40,7 @@ static const option table[] = {
     BENCH_THREADS_OPTION(schedule_command_options, threads, "1,2,4,8,16"),
     {"reps", 0, "N", "rehearsals and encodes, of which the fastest count (default 5)",
      SIZE_AT(schedule_command_options, reps, 1, 1000)},
-    BENCH_FORMAT_OPTION("table (default), md or csv; without it, what --out ends in", result_format_names_no_json),
+    RESULT_FORMAT_OPTIONS,
     {.name = NULL},
 };
 

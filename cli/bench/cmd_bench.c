@@ -2,12 +2,10 @@
  * SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "bench/trends.h"
 #include "cli/bench/bench_options.h"
 #include "cli/commands.h"
 #include "command/open_model.h"
 #include "command/progress.h"
-#include "command/text_output.h"
 
 /* ----------------------------------------------------------------------------------------------------------- options */
 
@@ -76,8 +74,7 @@ static const option table[] = {
     {"cold", 0, NULL, "before each sample, write over all caches", FLAG_AT(bench_options, sweep.cold)},
     {"pin", 0, NULL, "bind threads to cores", FLAG_AT(bench_options, sweep.pin_threads)},
     {"no-peak", 0, NULL, "do not measure the machine's limits first", FLAG_AT(bench_options, sweep.skip_roofs)},
-    BENCH_FORMAT_OPTION("table (default), md, csv or json; without it, what --out ends in",
-                        result_format_names_no_latex),
+    RESULT_FORMAT_OPTIONS,
     {.name = NULL},
 };
 
@@ -124,16 +121,6 @@ static bool show_progress(void *context, const sweep_state *state)
     return true;
 }
 
-static deberta_status print_sweep(const bench_results *results, FILE *out, result_format format, deberta_error *err)
-{
-    if (format == RESULT_JSON) return bench_results_write_json(results, out, err);
-    if (format != RESULT_CSV) bench_results_print_environment(results, out);
-    DEBERTA_TRY(bench_results_print(results, out, format, err));
-    if (format == RESULT_CSV) return DEBERTA_OK;
-    DEBERTA_TRY(bench_results_print_breakdowns(results, out, format, err));
-    return trends_print(results, out, err);
-}
-
 /* For who finds nothing on the screen. */
 static void tell_what_was_written(const common_options *options, const bench_results *results, result_format format)
 {
@@ -148,17 +135,14 @@ static int measure(const common_options *options, sweep_options *sweep, result_f
     bench_results results = {0};
     deberta_error error = {0};
     text_output output;
-    /* the output is opened first: nobody should wait for minutes to hear that a folder does not exist */
     int status = text_output_open(options, options_out(options), &output);
     if (status != EXIT_OK) return status;
     progress_bar bar = progress_begin(options, "bench", 1000);
     sweep->progress = show_progress;
     sweep->progress_context = &bar;
-    deberta_status done = sweep_run(&results, sweep, &error);
+    const deberta_status done = sweep_run(&results, sweep, &error);
     progress_end(&bar);
-    bench_note_command(options, &results);
-    if (done == DEBERTA_OK) done = print_sweep(&results, output.file, format, &error);
-    status = text_output_finish(options, &output, done, &error);
+    status = bench_finish(options, &output, &results, format, done, &error);
     if (status == EXIT_OK) tell_what_was_written(options, &results, format);
     if (status == EXIT_OK && results.disagreements) {
         fprintf(stderr, "deberta bench: %zu points computed something else than they had to; see the notes\n",

@@ -617,6 +617,13 @@ def bench_kernel(bench):
         out.write(lines[0])
     result = bench.fine("bench", "kernel", "one.txt", "--isa", "scalar", "--reps", "1")
     assert lines[0].split()[0] in result.out, result.describe()
+    found = json.loads(bench.fine("bench", "kernel", "one.txt", "--isa", "scalar", "--reps", "1", "--json").out)
+    assert found["schema"] == "deberta-bench-kernel/1" and len(found["measurements"]) == 1, found
+    measured = found["measurements"][0]
+    assert measured["problem"] == lines[0].strip() and measured["isa"] == "scalar" and measured["speed_up"] == 1 and measured["ulp"] is None
+    assert measured["min_us"] <= measured["median_us"] and measured["gflops"] > 0, measured
+    latex = bench.fine("bench", "kernel", "one.txt", "--isa", "scalar", "--reps", "1", "--latex").out
+    assert "\\toprule" in latex and "median us" in latex, latex
 
 
 def bench_cold(bench):
@@ -744,6 +751,9 @@ def bench_schedule(bench):
     assert float(four["busy ms"]) / 4 <= float(four["span ms"]) < float(four["busy ms"]), text
     total = sum(float(four[part + " ms"]) for part in ("serial", "span", "starts"))
     assert abs(total - float(four["time ms"])) < 0.02, text
+    found = json.loads(bench.fine("bench", "schedule", "synthetic:v3-xsmall,vocab=50,layers=2", "-n", "40", "--threads", "1,4", "--reps", "1", "--json").out)
+    assert found["schema"] == "deberta-bench-schedule/1" and [point["threads"] for point in found["points"]] == [1, 4], found
+    assert [point["tasks"] for point in found["points"]] == [int(one["tasks"]), int(four["tasks"])], found
 
 
 # ----------------------------------------------------------------------------------------------------------- figures

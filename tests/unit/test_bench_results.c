@@ -12,6 +12,7 @@
 
 #include "bench/results.h"
 #include "bench/trends.h"
+#include "output/text_table.h"
 
 enum { SAMPLES = 7 };
 
@@ -74,35 +75,18 @@ static bench_results make_report(void)
 }
 
 /* Not inlined: gcc would take the text for a dangling local. */
-__attribute__((noinline)) static char *text_of(deberta_status (*print)(const bench_results *, FILE *),
-                                               const bench_results *results)
+__attribute__((noinline)) static char *text_of(const bench_results *results, result_format format)
 {
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
+    result *r = result_new(BENCH_RESULTS_SCHEMA);
     assert_non_null(out);
-    assert_int_equal(print(results, out), DEBERTA_OK);
+    assert_int_equal(bench_results_describe(r, results, NULL), DEBERTA_OK);
+    assert_int_equal(result_write(r, out, format, NULL), DEBERTA_OK);
     fclose(out);
+    result_free(&r);
     return text;
-}
-
-static deberta_status as_json(const bench_results *r, FILE *out) { return bench_results_write_json(r, out, NULL); }
-static deberta_status as_plain(const bench_results *r, FILE *out)
-{
-    return bench_results_print(r, out, RESULT_TEXT, NULL);
-}
-static deberta_status as_markdown(const bench_results *r, FILE *out)
-{
-    return bench_results_print(r, out, RESULT_MARKDOWN, NULL);
-}
-static deberta_status as_csv(const bench_results *r, FILE *out)
-{
-    return bench_results_print(r, out, RESULT_CSV, NULL);
-}
-static deberta_status as_trends(const bench_results *r, FILE *out) { return trends_print(r, out, NULL); }
-static deberta_status as_breakdowns(const bench_results *r, FILE *out)
-{
-    return bench_results_print_breakdowns(r, out, RESULT_TEXT, NULL);
 }
 
 static deberta_status read_text(bench_results *results, const char *text, deberta_error *err)
@@ -126,11 +110,11 @@ static void test_json_round_trip(void **state)
     results.result[0].breakdown[PROFILE_QKV] = (bench_stage){.seconds = 0.001, .gflop = 1.5, .bytes = 4096};
     results.result[0].parts[PROFILE_SOFTMAX] = (bench_stage){.seconds = 0.002, .gflop = 0.5};
     results.result[0].waiting_s = 0.0002;
-    char *text = text_of(as_json, &results);
+    char *text = text_of(&results, RESULT_JSON);
     deberta_error err = {0};
     if (read_text(&back, text, &err) != DEBERTA_OK) fail_msg("%s", err.message);
 
-    char *again = text_of(as_json, &back);
+    char *again = text_of(&back, RESULT_JSON);
     assert_string_equal(again, text);
     assert_string_equal(back.sheet.cpu, "A, \"quoted\" processor");
     assert_true(back.sheet.dirty);
@@ -197,7 +181,7 @@ static void test_members_of_the_schema_are_there(void **state)
         "\"checksum\": \"fedcba9876543210\"",
     };
     bench_results results = make_report();
-    char *text = text_of(as_json, &results);
+    char *text = text_of(&results, RESULT_JSON);
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         if (!strstr(text, members[i])) fail_msg("%s is missing", members[i]);
     }
@@ -209,7 +193,7 @@ static void test_tables_say_once_what_does_not_vary(void **state)
 {
     (void)state;
     bench_results results = make_report();
-    char *text = text_of(as_plain, &results);
+    char *text = text_of(&results, RESULT_TEXT);
     assert_non_null(strstr(
         text, "model synthetic:v3-base, engine deberta, precision float32, isa avx2, threads 2, attention full"));
     assert_null(strstr(text, "layers 12"));
@@ -218,16 +202,16 @@ static void test_tables_say_once_what_does_not_vary(void **state)
     assert_non_null(strstr(text, "87.5"));
     free(text);
     results.result[5].time.median = 12.344e-6;
-    text = text_of(as_plain, &results);
+    text = text_of(&results, RESULT_TEXT);
     assert_non_null(strstr(text, " 0.01234 "));
     free(text);
 
-    text = text_of(as_markdown, &results);
+    text = text_of(&results, RESULT_MARKDOWN);
     assert_non_null(strstr(text, "| layers | n | median ms |"));
     assert_non_null(strstr(text, "|--:|--:|"));
     free(text);
 
-    text = text_of(as_csv, &results);
+    text = text_of(&results, RESULT_CSV);
     assert_memory_equal(text, "model,engine,precision,isa,threads,", 35);
     assert_non_null(strstr(text, "\nsynthetic:v3-base,deberta,float32,avx2,2,full,true,false,12,1,16,16,0.0026,"));
     free(text);
@@ -239,7 +223,7 @@ static void test_unknown_columns_are_left_out(void **state)
     (void)state;
     bench_results results = make_report();
     for (size_t i = 0; i < results.count; i++) results.result[i].peak_fraction = 0;
-    char *text = text_of(as_plain, &results);
+    char *text = text_of(&results, RESULT_TEXT);
     assert_null(strstr(text, "% of peak"));
     assert_non_null(strstr(text, "GFLOP/s"));
     free(text);
@@ -267,14 +251,14 @@ static void test_trends(void **state)
     assert_int_equal(list.trends[1].to, 12);
     assert_true(fabs(list.trends[1].time.coefficient[1] - 1e-3 / 6) < 1e-9);
     trends_free(&list);
-    char *text = text_of(as_trends, &results);
+    char *text = text_of(&results, RESULT_TEXT);
     assert_non_null(strstr(text, "time = 1.000 ms + 100.000 us n"));
     assert_non_null(strstr(text, "workspace grows as n^1.00 (off by at most 0.0 %), at the end as n^1.00"));
     assert_non_null(strstr(text, "n = 16, 6 to 12 layers"));
     assert_non_null(strstr(text, "per layer (off by at most 0.0 %)"));
     free(text);
     results.count = 3; /* three lengths meet any parabola */
-    text = text_of(as_trends, &results);
+    text = text_of(&results, RESULT_TEXT);
     assert_null(strstr(text, "time ="));
     assert_non_null(strstr(text, "time grows as n^"));
     free(text);
@@ -294,7 +278,7 @@ static void test_breakdown_adds_up(void **state)
     r->parts[PROFILE_PV] = (bench_stage){.seconds = 0.002, .gflop = 0.2};
     r->breakdown_s = 0.040;
     r->waiting_s = 0.005;
-    char *text = text_of(as_breakdowns, &results);
+    char *text = text_of(&results, RESULT_TEXT);
     const char *qkv = strstr(text, "\nqkv"), *all = strstr(text, "\nall"), *waiting = strstr(text, "\nwaiting");
     assert_non_null(qkv);
     assert_non_null(all);
@@ -356,7 +340,7 @@ static void test_names_that_are_not_utf8(void **state)
     snprintf(results.result[0].model, sizeof results.result[0].model, "caf\xE9");
     snprintf(results.command, sizeof results.command, "deberta bench caf\xE9");
     machine_note(&results.sheet, "\xFF");
-    char *text = text_of(as_json, &results);
+    char *text = text_of(&results, RESULT_JSON);
     deberta_error err = {0};
     if (read_text(&back, text, &err) != DEBERTA_OK) fail_msg("%s", err.message);
     assert_string_equal(back.result[0].model, "caf\xEF\xBF\xBD");

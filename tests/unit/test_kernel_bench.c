@@ -140,8 +140,11 @@ static void test_every_operation_runs(void **state)
     char *text = NULL;
     size_t length = 0;
     FILE *out = open_memstream(&text, &length);
-    assert_int_equal(kernel_bench_print(&found, &list, out, RESULT_CSV, NULL), DEBERTA_OK);
+    result *r = result_new(NULL);
+    kernel_bench_describe(r, &found, &list);
+    assert_int_equal(result_write(r, out, RESULT_CSV, NULL), DEBERTA_OK);
     fclose(out);
+    result_free(&r);
     assert_non_null(strstr(text, "\npack rows=19 depth=7,scalar,"));
     free(text);
     kernel_measurements_free(&found);

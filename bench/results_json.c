@@ -1,4 +1,4 @@
-/* The JSON of a report: one member a fact, units in the names. results_read.c reads back the same.
+/* The JSON of results: one member a fact, units in the names. results_read.c reads back the same.
  *
  * SPDX-License-Identifier: MIT */
 #include <jansson.h>
@@ -6,10 +6,7 @@
 #include <string.h>
 
 #include "bench/result_fields.h"
-#include "bench/trends.h"
 #include "output/json_text.h"
-
-enum { SIGNIFICANT_DIGITS = 9 }; /* nanoseconds of a second */
 
 /* Members are added through these; jansson frees a value that it cannot add, and `failed` remembers that one was lost.
  */
@@ -23,7 +20,6 @@ static void put(writer w, const char *name, json_t *value)
     if (!value || json_object_set_new(w.object, name, value) != 0) *w.failed = true;
 }
 
-static void put_text(writer w, const char *name, const char *text) { put(w, name, json_clean_text(text)); }
 static void put_size(writer w, const char *name, size_t value) { put(w, name, json_integer((json_int_t)value)); }
 
 /* Not finite means not known. */
@@ -92,11 +88,11 @@ static void put_peaks(writer w, const machine_sheet *s)
     put_number(w, "stream_gbs", stream > 0 ? stream : NAN);
 }
 
-static void put_environment(writer w, const bench_results *report)
+static void put_environment(writer w, const bench_results *results)
 {
-    const machine_sheet *s = &report->sheet;
-    put_record(w, bench_environment_fields, report);
-    put_record(put_object(w, "caches"), bench_cache_fields, report);
+    const machine_sheet *s = &results->sheet;
+    put_record(w, bench_environment_fields, results);
+    put_record(put_object(w, "caches"), bench_cache_fields, results);
     put_tiers(w, s->tiers);
     put_peaks(w, s);
     put_roofs(w, &s->roofs);
@@ -137,9 +133,9 @@ static json_t *result_object(const bench_result *r, bool *failed)
     return w.object;
 }
 
-static json_t *trend_object(const bench_results *report, const trend *t, bool *failed)
+static json_t *trend_object(const bench_results *results, const trend *t, bool *failed)
 {
-    const bench_result *r = &report->result[t->like];
+    const bench_result *r = &results->result[t->like];
     const bool layers = t->axis == TREND_LAYERS;
     json_t *object =
         json_pack("{s:s, s:o, s:s, s:I, s:I, s:s, s:b, s:I, s:I, s:I, s:I}", "over", layers ? "layers" : "n", "model",
@@ -158,31 +154,17 @@ static json_t *trend_object(const bench_results *report, const trend *t, bool *f
     return w.object;
 }
 
-static json_t *report_object(const bench_results *report, const trend_list *trends, bool *failed)
-{
-    writer w = {.object = json_object(), .failed = failed};
-    put_text(w, "schema", BENCH_RESULTS_SCHEMA);
-    put_environment(put_object(w, "environment"), report);
-    json_t *results = put_array(w, "results");
-    for (size_t i = 0; i < report->count; i++) append(results, result_object(&report->result[i], failed), failed);
-    json_t *curves = put_array(w, "trends");
-    for (size_t i = 0; i < trends->count; i++) append(curves, trend_object(report, &trends->trends[i], failed), failed);
-    return w.object;
-}
-
-deberta_status bench_results_write_json(const bench_results *report, FILE *out, deberta_error *err)
+deberta_status bench_results_add_json(result *r, const bench_results *results, const trend_list *trends,
+                                      deberta_error *err)
 {
     bool failed = false;
-    trend_list trends;
-    DEBERTA_TRY(trends_find(&trends, report, err));
-    json_t *root = report_object(report, &trends, &failed);
-    trends_free(&trends);
-    if (failed || !root) {
-        json_decref(root);
-        DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for the JSON of %zu results", report->count);
-    }
-    const bool whole = json_dumpf(root, out, JSON_INDENT(1) | JSON_REAL_PRECISION(SIGNIFICANT_DIGITS)) == 0;
-    json_decref(root);
-    if ((whole && fputc('\n', out) != EOF) || ferror(out)) return DEBERTA_OK;
-    DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for the JSON of %zu results", report->count);
+    const writer w = {.object = result_json(r), .failed = &failed};
+    put_environment(put_object(w, "environment"), results);
+    json_t *points = put_array(w, "results"), *curves = put_array(w, "trends");
+    for (size_t i = 0; i < results->count; i++) append(points, result_object(&results->result[i], &failed), &failed);
+    for (size_t i = 0; i < trends->count; i++)
+        append(curves, trend_object(results, &trends->trends[i], &failed), &failed);
+    result_set_indent(r, 1); /* there are thousands of samples */
+    if (failed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for the JSON of %zu results", results->count);
+    return DEBERTA_OK;
 }
