@@ -36,9 +36,13 @@
  * Every result is the same float32 bits on every instruction set, for any number of threads, alone or in a batch.
  *
  * Errors: functions that can fail return DEBERTA_OK (0) or a negative DEBERTA_E_* and write one sentence into the
- * caller's deberta_error (which may be NULL), on failure only: success leaves it as it was. A model or session that
- * could not be made is NULL. Freeing takes the place of a pointer, and accepts NULL in it. The library never prints,
- * exits, aborts, installs handlers or keeps global state.
+ * caller's deberta_error (which may be NULL), on failure only: success leaves it as it was. What could not be made is
+ * NULL; other places that a call was to fill hold nothing of use after a failure, unless it says otherwise. Freeing
+ * takes the place of a pointer, and accepts NULL in it. Functions without a deberta_error need what they ask for: a
+ * NULL model or session crashes. The library never prints, exits, aborts, installs handlers or keeps global state.
+ *
+ * Lifetimes: texts that deberta_..._name gives are static, and "unknown" for a number without a name. What belongs to a
+ * model, tokenizer or list of tokens goes with it. Arguments are read during the call, unless it says otherwise.
  *
  * Structs that begin with struct_size (set it to sizeof) may get more members in later versions; so may
  * deberta_model_info, deberta_hidden_block, deberta_attention_block and deberta_tokens, which only the library makes:
@@ -119,11 +123,13 @@ typedef enum deberta_isa {
     DEBERTA_ISA_COUNT
 } deberta_isa;
 
+/* "auto", "scalar", "avx2", "avx512", "neon" */
 DEBERTA_API const char *deberta_isa_name(deberta_isa isa);
-/* DEBERTA_E_ARGUMENT for an unknown name. "auto" is DEBERTA_ISA_AUTO. */
+/* The same backwards. DEBERTA_E_ARGUMENT for an unknown name: *isa stays as it was. */
 DEBERTA_API deberta_status deberta_isa_from_name(deberta_isa *isa, const char *name, deberta_error *err);
 /* NULL when a session can use the tier, else a static text that says why not ("the processor lacks avx512bw"). */
 DEBERTA_API const char *deberta_isa_missing(deberta_isa isa);
+/* What DEBERTA_ISA_AUTO stands for here; never DEBERTA_ISA_AUTO itself. */
 DEBERTA_API deberta_isa deberta_isa_best(void);
 
 /* ----------------------------------------------------------------------------------------------------------- model */
@@ -146,7 +152,7 @@ typedef enum deberta_precision {
     DEBERTA_PRECISION_COUNT
 } deberta_precision;
 
-/* "float32", "int16", "int8"; "unknown" for anything else. */
+/* "float32", "int16", "int8" */
 DEBERTA_API const char *deberta_precision_name(deberta_precision precision);
 
 typedef struct deberta_model_options {
@@ -162,7 +168,9 @@ typedef struct deberta_model_options {
 
 /* path: a folder, or "synthetic:<shape>[,key=value...]" with shape one of v1-base v1-large v2-xlarge v3-xsmall v3-small
  * v3-base v3-large mdeberta-base and keys layers, vocab, seed, buckets, heads, hidden, intermediate and others; an
- * unknown key is an error that lists them. */
+ * unknown key is an error that lists them. DEBERTA_E_FILE, DEBERTA_E_FORMAT: a file is missing or damaged, or a tensor
+ * has another shape than the configuration says. DEBERTA_E_UNSUPPORTED: another kind of model. DEBERTA_E_MEMORY: above
+ * memory_limit_bytes, or refused by the system. */
 DEBERTA_API deberta_status deberta_model_open(deberta_model **model, const char *path,
                                               const deberta_model_options *options, deberta_error *err);
 
@@ -198,12 +206,13 @@ DEBERTA_API deberta_status deberta_model_open_memory(deberta_model **model, cons
 
 /* Of float32; low precision has files of its own beside it. */
 #define DEBERTA_PACKED_FILE_NAME "deberta.packed"
+/* "deberta.packed", "deberta.int8.packed"; NULL for no precision. */
 DEBERTA_API const char *deberta_packed_file_name(deberta_precision precision);
 
 typedef struct deberta_pack_options {
     size_t struct_size;
-    size_t threads; /* 0 = physical cores this process may use */
-    size_t memory_limit_bytes;
+    size_t threads;            /* 0 = physical cores this process may use */
+    size_t memory_limit_bytes; /* refuse to load above it; 0 = no limit */
     /* NULL, or told the name of a file that an interruption would leave behind, and NULL once there is none: for a
      * program that removes it on a signal. */
     void (*on_temporary)(void *context, const char *path);
@@ -215,7 +224,8 @@ typedef struct deberta_pack_options {
  * deberta_model_open maps it from then on, so that opening takes next to no time and memory is shared by all processes
  * that do; results are the same bits. It is ignored when the checkpoint's files are no longer those of which it was
  * made (by name, size and time of modification), when it is of another version of this library, and for a model of
- * fewer layers. */
+ * fewer layers. The file appears whole or not at all. Errors are those of deberta_model_open, and DEBERTA_E_SYSTEM
+ * where it cannot be written. */
 DEBERTA_API deberta_status deberta_model_pack(const char *path, const deberta_pack_options *options,
                                               deberta_error *err);
 /* Sets *model to NULL; all sessions of the model must be freed before. What deberta_model_describe and _label point to
@@ -249,12 +259,13 @@ typedef struct deberta_model_info {
     deberta_precision precision;
 } deberta_model_info;
 
-/* Belongs to the model. */
+/* Belongs to the model, and never changes. */
 DEBERTA_API const deberta_model_info *deberta_model_describe(const deberta_model *model);
-/* The name that id2label gives the class of that number, or NULL. */
+/* The name that id2label gives the class of that number, or NULL. Belongs to the model. */
 DEBERTA_API const char *deberta_model_label(const deberta_model *model, size_t label);
-/* SHA-256 of the checkpoint's files as 64 hex digits and a NUL: what a result was made of. Reads them all. Empty for a
- * made-up model and one of weights in memory, which have no files. */
+/* SHA-256 of the checkpoint's files as 64 hex digits and a NUL: what a result was made of. Reads them all, gigabytes of
+ * a large model. Empty for a made-up model and one of weights in memory, which have no files. DEBERTA_E_FILE: a file
+ * can no longer be read. */
 DEBERTA_API deberta_status deberta_model_digest(const deberta_model *model, char digest[65], deberta_error *err);
 
 /* --------------------------------------------------------------------------------------------------------- session */
@@ -308,6 +319,7 @@ typedef struct deberta_threads deberta_threads;
 DEBERTA_API deberta_status deberta_threads_create(deberta_threads **threads, size_t count, int pin, deberta_error *err);
 /* After the last session that uses them. */
 DEBERTA_API void deberta_threads_free(deberta_threads **threads);
+/* The calling thread included. */
 DEBERTA_API size_t deberta_threads_count(const deberta_threads *threads);
 
 typedef struct deberta_session_options {
@@ -317,7 +329,7 @@ typedef struct deberta_session_options {
     size_t threads;    /* 0 = OMP_NUM_THREADS of the environment, if it is a positive number; else the physical cores
                           that this process might use when the model was opened */
     unsigned features; /* DEBERTA_OBSERVE_*, DEBERTA_KEEP_* */
-    size_t memory_limit_bytes;
+    size_t memory_limit_bytes;         /* of the session's own memory, without the model's; 0 = no limit */
     int pin_threads;                   /* 1 = bind each of its own threads to a core; the calling one is left alone */
     const deberta_ablation *ablations; /* [ablation_count], read while the session is made; of several for one place the
                                           last counts */
@@ -334,10 +346,14 @@ typedef struct deberta_session_options {
 DEBERTA_API deberta_status deberta_session_create(deberta_session **session, const deberta_model *model,
                                                   const deberta_session_options *options, deberta_error *err);
 DEBERTA_API void deberta_session_free(deberta_session **session);
+/* The tier whose kernels it runs; never DEBERTA_ISA_AUTO. */
 DEBERTA_API deberta_isa deberta_session_isa(const deberta_session *session);
+/* That compute, the calling one included. */
 DEBERTA_API size_t deberta_session_threads(const deberta_session *session);
+/* All that it holds beside the model, from its beginning to its end. */
 DEBERTA_API size_t deberta_session_memory_bytes(const deberta_session *session);
-/* What a session with these options would need, without making it; as memory_limit_bytes that is just enough. */
+/* What a session with these options would need, without making it; as memory_limit_bytes that is just enough. Also of a
+ * model with describe_only. DEBERTA_E_ARGUMENT: options that deberta_session_create refuses. */
 DEBERTA_API deberta_status deberta_session_predict_bytes(size_t *bytes, const deberta_model *model,
                                                          const deberta_session_options *options, deberta_error *err);
 
@@ -346,15 +362,16 @@ DEBERTA_API deberta_status deberta_session_predict_bytes(size_t *bytes, const de
 /* Hidden states after one layer, of all tokens of the batch. */
 typedef struct deberta_hidden_block {
     size_t layer; /* 0 = the embeddings, which the first layer starts from; L = the last one's output */
-    size_t tokens, columns, stride;
-    const float *values; /* [tokens][stride], valid during the call */
+    size_t tokens, columns, stride; /* stride: floats from a token to the next, at least columns, which is h */
+    const float *values;            /* [tokens][stride], the first `columns` of each; valid during the call */
 } deberta_hidden_block;
 
-/* Attention values of one layer, head and sequence: query rows first_query ... first_query + rows - 1, all keys. */
+/* Attention values of one layer, head and sequence: query rows first_query ... first_query + rows - 1, all keys of the
+ * sequence. Terms and logits are what the softmax takes, divided by sqrt(d (1 + terms)) already. */
 typedef struct deberta_attention_block {
     size_t layer, sequence, head, first_query, rows, keys, stride;
     deberta_component component;
-    const float *values; /* [rows][stride], valid during the call */
+    const float *values; /* [rows][stride], the first `keys` of each; valid during the call */
 } deberta_attention_block;
 
 /* Called while encoding, one call at a time, from any of the session's threads. Observing changes no bit of the result.
@@ -388,8 +405,8 @@ typedef struct deberta_batch {
  * (deberta_task_logits) leave it as it is. */
 typedef struct deberta_outputs {
     size_t struct_size;
-    const float *hidden; /* H[L], [tokens][hidden_stride] */
-    size_t hidden_stride;
+    const float *hidden;  /* H[L], [tokens][hidden_stride], the first h of each; tokens in the order of the batch */
+    size_t hidden_stride; /* floats from a token to the next, at least h */
 } deberta_outputs;
 
 /* Runs the encoder, from embeddings to H[L], over a batch; heads then work on what it leaves in the session.
@@ -412,7 +429,7 @@ DEBERTA_API deberta_status deberta_encode(deberta_session *session, const debert
 /* DEBERTA_E_FORMAT, with the place, where the last encode's H[L] holds something that is no finite number. Damaged
  * weights do that, and nothing else says so: NaN in one of them spreads to all tokens, and neither kernels nor
  * comparisons with equally damaged numbers mind. Not part of deberta_encode, because weights may be edited on purpose.
- */
+ * DEBERTA_E_ARGUMENT: nothing has been encoded. */
 DEBERTA_API deberta_status deberta_session_check_finite(const deberta_session *session, deberta_error *err);
 
 /* ----------------------------------------------------------------------------------------------------------- tasks */
@@ -429,11 +446,16 @@ typedef enum deberta_task {
     DEBERTA_TASK_COUNT
 } deberta_task;
 
-DEBERTA_API const char *deberta_task_name(deberta_task task); /* "mlm", "mlm_emd", "rtd", "sequence", "token", "qa" */
+/* "mlm", "mlm_emd", "rtd", "sequence", "token", "qa" */
+DEBERTA_API const char *deberta_task_name(deberta_task task);
 /* Columns of its logits; 0 if the checkpoint does not hold it. */
 DEBERTA_API size_t deberta_task_width(const deberta_model *model, deberta_task task);
-/* Logits of the last encoded batch at `positions` (indices into the batch's tokens, or sequence numbers for
- * DEBERTA_TASK_SEQUENCE). logits: [count][stride].
+/* Logits of the last encoded batch at `positions` [count] (indices into the batch's tokens, or sequence numbers for
+ * DEBERTA_TASK_SEQUENCE). logits: [count][stride], the caller's; the first deberta_task_width of each row are written.
+ *
+ * DEBERTA_E_ARGUMENT: no batch in the session, a position beyond it, a stride below the width, DEBERTA_TASK_MLM_EMD
+ * without DEBERTA_KEEP_DECODER_INPUT, another call of the session at work. DEBERTA_E_UNSUPPORTED: the model lacks the
+ * head. As after deberta_encode, reading the word table can fail.
  *
  * Any subset of positions, in any order, gives the same bits, but ask for many at a time: every call for
  * DEBERTA_TASK_MLM or _MLM_EMD reads and packs the whole word table (V x embedding size, 98 million weights of
@@ -460,7 +482,8 @@ typedef enum deberta_special {
 
 /* Looks into the folder for, in this order: spm.model; tokenizer.json; vocab.json with merges.txt; bpe_encoder.bin. No
  * config.json and no weights are needed. Names, ids and flags of special tokens come from tokenizer_config.json,
- * special_tokens_map.json and added_tokens.json where they are. */
+ * special_tokens_map.json and added_tokens.json where they are. DEBERTA_E_FILE: none of them is there.
+ * DEBERTA_E_FORMAT: damaged. */
 DEBERTA_API deberta_status deberta_tokenizer_open(deberta_tokenizer **tokenizer, const char *folder,
                                                   deberta_error *err);
 DEBERTA_API void deberta_tokenizer_free(deberta_tokenizer **tokenizer);
@@ -469,7 +492,7 @@ DEBERTA_API void deberta_tokenizer_free(deberta_tokenizer **tokenizer);
 DEBERTA_API const char *deberta_tokenizer_kind_name(const deberta_tokenizer *tokenizer);
 /* One more than the largest id; the model's word table may have more rows. */
 DEBERTA_API size_t deberta_tokenizer_vocabulary_size(const deberta_tokenizer *tokenizer);
-/* Every vocabulary has all five. */
+/* Every vocabulary has all five; -1 for no special. */
 DEBERTA_API int32_t deberta_tokenizer_special_id(const deberta_tokenizer *tokenizer, deberta_special special);
 /* The token as the vocabulary writes it ("\u2581the", "\u0120the"), terminated; NULL where no token has the id. bytes
  * may be NULL. Belongs to the tokenizer. */
@@ -521,8 +544,8 @@ typedef struct deberta_tokens {
  * for BPE). On failure an earlier list is empty. */
 DEBERTA_API deberta_status deberta_tokenize(deberta_tokens **tokens, const deberta_tokenizer *tokenizer,
                                             const deberta_text *text, deberta_error *err);
-/* A list of its own with the same tokens and nothing more: a list that deberta_tokenize fills again and again keeps
- * memory for the next text, several times what its tokens take. For callers who keep many. */
+/* Into *copy, a list of its own with the same tokens and nothing more: a list that deberta_tokenize fills again and
+ * again keeps memory for the next text, several times what its tokens take. For callers who keep many. */
 DEBERTA_API deberta_status deberta_tokens_copy(deberta_tokens **copy, const deberta_tokens *tokens, deberta_error *err);
 DEBERTA_API void deberta_tokens_free(deberta_tokens **tokens);
 /* The token as the vocabulary writes it (deberta_tokenizer_token), except that SentencePiece reports a stretch that it
@@ -531,7 +554,7 @@ DEBERTA_API void deberta_tokens_free(deberta_tokens **tokens);
 DEBERTA_API const char *deberta_tokens_text(const deberta_tokens *tokens, size_t index, size_t *bytes);
 /* The text that ids stand for, terminated, for the caller to give to deberta_free; bytes may be NULL. [CLS], [SEP] and
  * [PAD] are left out, other special tokens are spelled. Bytes that make no character become U+FFFD. DEBERTA_E_ARGUMENT
- * for an id without a token. */
+ * for an id without a token; *text is NULL then. */
 DEBERTA_API deberta_status deberta_detokenize(char **text, size_t *bytes, const deberta_tokenizer *tokenizer,
                                               const int32_t *ids, size_t count, deberta_error *err);
 
@@ -557,10 +580,12 @@ DEBERTA_API deberta_status deberta_session_create_within(deberta_session **sessi
  * separate position projections) and those that stay in the files. */
 DEBERTA_API deberta_status deberta_model_read_weight(const deberta_model *model, const char *name, float *values,
                                                      size_t count, deberta_error *err);
-/* What logits say. probabilities[k] = exp(logits[k]) / sum, in double. */
+/* What logits say. probabilities[k] = exp(logits[k]) / sum, in double; both [count]. */
 DEBERTA_API void deberta_softmax(double *probabilities, const float *logits, size_t count);
+/* 1 / (1 + exp(-logit)) */
 DEBERTA_API double deberta_sigmoid(double logit);
-/* Indices of the `top` largest values, descending; equal ones in ascending order. Returns how many, at most count. */
+/* Indices of the `top` largest of values [count], descending; equal ones in ascending order. ranked: room for `top`.
+ * Returns how many, at most count. */
 DEBERTA_API size_t deberta_rank(size_t *ranked, size_t top, const double *values, size_t count);
 
 typedef struct deberta_place {
@@ -593,9 +618,10 @@ typedef struct deberta_answer {
 
 /* Tokens of the second segment: without any, no answer can be in it. */
 DEBERTA_API size_t deberta_context_tokens(const deberta_tokens *tokens);
-/* The *count most probable spans of at most `longest` tokens, and how many there are. Begin and end are softmaxes over
- * the tokens of the context and [CLS], which stands for "no answer". logits: DEBERTA_TASK_QA of all tokens,
- * [tokens][2]. Fails for want of memory only. */
+/* The *count most probable spans of at most `longest` tokens, best first: answers has room for *count, which becomes
+ * how many there are. *no_answer: the probability that there is none. context: the text of the second segment. Begin
+ * and end are softmaxes over the tokens of the context and [CLS], which stands for "no answer". logits: DEBERTA_TASK_QA
+ * of all tokens, [tokens][2]. Fails for want of memory only. */
 DEBERTA_API deberta_status deberta_answers(deberta_answer *answers, size_t *count, double *no_answer,
                                            const deberta_tokens *tokens, const char *context, const float *logits,
                                            size_t longest, deberta_error *err);
@@ -772,7 +798,7 @@ typedef struct deberta_training_step {
 DEBERTA_API deberta_status deberta_trainer_open(deberta_trainer **trainer, const deberta_trainer_options *options,
                                                 deberta_error *err);
 DEBERTA_API void deberta_trainer_free(deberta_trainer **trainer);
-/* Updates that are behind. */
+/* Updates that have been made. */
 DEBERTA_API size_t deberta_trainer_steps_done(const deberta_trainer *trainer);
 /* What it holds: weights, gradients, moments, and what steps need; texts and logits come on top. */
 DEBERTA_API size_t deberta_trainer_memory_bytes(const deberta_trainer *trainer);
