@@ -2,6 +2,7 @@
 #include "output/shown_text.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/base/utf8.h"
 
@@ -12,19 +13,6 @@ enum { MARKED_CONTEXT_BYTES = 60, PLACE_COLUMN = 20 };
 json_t *json_span(deberta_span span) { return json_pack("[I, I]", (json_int_t)span.begin, (json_int_t)span.end); }
 
 /* --------------------------------------------------------------------------------------------------------- printing */
-
-void print_probabilities(FILE *out, const json_t *items, const char *key)
-{
-    size_t k;
-    const json_t *item;
-    json_array_foreach(items, k, item)
-    {
-        const json_t *text = json_object_get(item, key);
-        fprintf(out, "  %.3f  ", json_number_value(json_object_get(item, "probability")));
-        print_clean(out, json_string_value(text), json_string_length(text));
-        fputc('\n', out);
-    }
-}
 
 void print_clean(FILE *out, const char *text, size_t bytes)
 {
@@ -51,6 +39,12 @@ size_t clean_width(const char *text, size_t bytes)
     return width;
 }
 
+void print_probability(FILE *out, double probability, const char *name)
+{
+    fprintf(out, "  %.3f  ", probability);
+    print_clean(out, name, strlen(name));
+}
+
 void print_marked(FILE *out, const char *text, size_t bytes, deberta_span place)
 {
     size_t begin = place.begin > MARKED_CONTEXT_BYTES ? place.begin - MARKED_CONTEXT_BYTES : 0;
@@ -72,30 +66,18 @@ static int by_begin(const void *a, const void *b)
     return (x->begin > y->begin) - (x->begin < y->begin);
 }
 
-deberta_span span_of(const json_t *item)
+void print_place(FILE *out, const char *text, const deberta_place *place)
 {
-    const json_t *bytes = json_object_get(item, "bytes");
-    return (deberta_span){(size_t)json_integer_value(json_array_get(bytes, 0)),
-                          (size_t)json_integer_value(json_array_get(bytes, 1))};
-}
-
-void print_place(FILE *out, const char *text, const json_t *item)
-{
-    const deberta_span span = span_of(item);
-    const json_t *characters = json_object_get(item, "characters");
+    const deberta_span span = place->bytes;
     const size_t width = clean_width(text + span.begin, span.end - span.begin);
     print_clean(out, text + span.begin, span.end - span.begin);
-    fprintf(out, "%*s  %lld-%lld\n", width < PLACE_COLUMN ? (int)(PLACE_COLUMN - width) : 0, "",
-            (long long)json_integer_value(json_array_get(characters, 0)),
-            (long long)json_integer_value(json_array_get(characters, 1)));
+    fprintf(out, "%*s  %zu-%zu\n", width < PLACE_COLUMN ? (int)(PLACE_COLUMN - width) : 0, "", place->characters.begin,
+            place->characters.end);
 }
 
-void print_all_marked(FILE *out, const char *text, size_t bytes, const json_t *items)
+void print_all_marked(FILE *out, const char *text, size_t bytes, deberta_span *spans, size_t count)
 {
-    size_t count = json_array_size(items), at = 0;
-    deberta_span *spans = malloc((count + 1) * sizeof *spans);
-    if (!spans) count = 0; /* the marks are a help, the text is the point */
-    for (size_t k = 0; k < count; k++) spans[k] = span_of(json_array_get(items, k));
+    size_t at = 0;
     if (count) qsort(spans, count, sizeof *spans, by_begin);
     for (size_t k = 0; k < count; k++) {
         if (spans[k].begin < at || spans[k].begin == spans[k].end) continue;
@@ -106,5 +88,4 @@ void print_all_marked(FILE *out, const char *text, size_t bytes, const json_t *i
         at = spans[k].end;
     }
     print_clean(out, text + at, bytes - at);
-    free(spans);
 }

@@ -51,41 +51,41 @@ static deberta_status keep_scores(void *context, const text_piece *pieces, size_
     return DEBERTA_OK;
 }
 
-static json_t *describe(const choice_job *job)
+static void describe(const choice_job *job, task_text *text, FILE *out)
 {
-    json_t *array = json_array();
-    deberta_softmax(job->probabilities, job->scores, job->count);
     size_t *chosen;
+    deberta_softmax(job->probabilities, job->scores, job->count);
     const size_t count = task_run_choose(job->run, job->top, job->probabilities, job->count, &chosen);
+    if (out)
+        print_clean(out, text->record.text, text->record.text_bytes), fputc('\n', out);
+    else
+        text->answer = json_pack("{s:[]}", "choices");
     for (size_t k = 0; k < count; k++) {
         const size_t choice = chosen[k];
-        json_array_append_new(array, json_pack("{s:o, s:I, s:f, s:f}", "choice", json_clean_text(job->choices[choice]),
-                                               "index", (json_int_t)choice, "score", (double)job->scores[choice],
-                                               "probability", job->probabilities[choice]));
+        if (out)
+            print_probability(out, job->probabilities[choice], job->choices[choice]), fputc('\n', out);
+        else
+            json_array_append_new(json_object_get(text->answer, "choices"),
+                                  json_pack("{s:o, s:I, s:f, s:f}", "choice", json_clean_text(job->choices[choice]),
+                                            "index", (json_int_t)choice, "score", (double)job->scores[choice],
+                                            "probability", job->probabilities[choice]));
     }
-    return json_pack("{s:o}", "choices", array);
 }
 
 /* Answers by itself: one text is several sequences. */
 static deberta_status look(task_run *run, task_text *text, deberta_error *err)
 {
     choice_job *job = run->context;
+    FILE *out;
     for (size_t k = 0; k < job->count && !text->record.problem; k++)
         DEBERTA_TRY(tokenize_choice(job, &text->record, k, err));
     if (text->record.problem) return DEBERTA_OK;
     option_memory *mark = options_mark(run->options);
-    const deberta_status status = text_batches_run(&run->batches, job->pieces, job->count, keep_scores, job, err);
-    if (status == DEBERTA_OK) text->answer = describe(job);
+    deberta_status status = text_batches_run(&run->batches, job->pieces, job->count, keep_scores, job, err);
+    if (status == DEBERTA_OK) status = task_text_out(run, text, &out, err);
+    if (status == DEBERTA_OK) describe(job, text, out);
     options_release(run->options, mark);
     return status;
-}
-
-static void print(FILE *out, const task_run *run, const task_text *text)
-{
-    (void)run;
-    print_clean(out, text->record.text, text->record.text_bytes);
-    fputc('\n', out);
-    print_probabilities(out, json_object_get(text->answer, "choices"), "choice");
 }
 
 static int begin(task_run *run)
@@ -105,7 +105,8 @@ static int begin(task_run *run)
 
 int classify_choices_run(const common_options *options, const text_list *choices, size_t top)
 {
-    static const task_command command = {.names = {.text = "text"}, .begin = begin, .look = look, .print = print};
+    static const task_command command = {
+        .names = {.text = "text"}, .begin = begin, .look = look, .answers_alone = true};
     const size_t count = choices->count;
     choice_job job = {.choices = choices->items, .count = count, .top = top};
     job.tokens = options_take(options, count, sizeof *job.tokens);

@@ -5,9 +5,6 @@
  * tokens.
  *
  * SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/commands.h"
 #include "output/shown_text.h"
 #include "cli/tasks/task_run.h"
@@ -35,7 +32,21 @@ static json_t *describe_span(const task_text *text, const deberta_answer *span)
                      json_span(span->place.characters), "bytes", json_span(bytes), "probability", span->probability);
 }
 
-static deberta_status describe(task_run *run, task_text *text, const float *logits, deberta_error *err)
+/* "No answer" takes its place in the order of probabilities. */
+static void show(FILE *out, const text_record *record, const deberta_answer *spans, size_t count, double no_answer)
+{
+    print_clean(out, record->text, record->text_bytes);
+    fputc('\n', out);
+    for (size_t k = 0; k < count; k++) {
+        if (no_answer > spans[k].probability) fprintf(out, "  %.3f  (no answer)\n", no_answer);
+        if (no_answer > spans[k].probability) no_answer = -1;
+        fprintf(out, "  %.3f  ", spans[k].probability);
+        print_marked(out, record->pair, record->pair_bytes, spans[k].place.bytes);
+        fputc('\n', out);
+    }
+}
+
+static deberta_status describe(task_run *run, task_text *text, const float *logits, FILE *out, deberta_error *err)
 {
     const answer_options *o = (const answer_options *)run->options;
     size_t count = o->top;
@@ -43,30 +54,14 @@ static deberta_status describe(task_run *run, task_text *text, const float *logi
     deberta_answer *spans = options_take(run->options, o->top, sizeof *spans);
     DEBERTA_TRY(
         deberta_answers(spans, &count, &no_answer, text->tokens, text->record.pair, logits, o->max_answer, err));
+    if (out) {
+        show(out, &text->record, spans, count, no_answer);
+        return DEBERTA_OK;
+    }
     json_t *answers = json_array();
     for (size_t k = 0; k < count; k++) json_array_append_new(answers, describe_span(text, &spans[k]));
     text->answer = json_pack("{s:o, s:f}", "answers", answers, "no_answer", no_answer);
     return DEBERTA_OK;
-}
-
-/* "No answer" takes its place in the order of probabilities. */
-static void print(FILE *out, const task_run *run, const task_text *text)
-{
-    (void)run;
-    double none = json_number_value(json_object_get(text->answer, "no_answer"));
-    size_t k;
-    json_t *span;
-    print_clean(out, text->record.text, text->record.text_bytes);
-    fputc('\n', out);
-    json_array_foreach(json_object_get(text->answer, "answers"), k, span)
-    {
-        const double probability = json_number_value(json_object_get(span, "probability"));
-        if (none > probability) fprintf(out, "  %.3f  (no answer)\n", none);
-        if (none > probability) none = -1;
-        fprintf(out, "  %.3f  ", probability);
-        print_marked(out, text->record.pair, text->record.pair_bytes, span_of(span));
-        fputc('\n', out);
-    }
 }
 
 static int run(const common_options *options)
@@ -76,7 +71,6 @@ static int run(const common_options *options)
         .task = DEBERTA_TASK_QA,
         .look = look,
         .describe = describe,
-        .print = print,
     };
     return task_run_all(options, &command, NULL);
 }

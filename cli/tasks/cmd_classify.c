@@ -1,14 +1,10 @@
 /* `deberta classify`: the classes of texts or of pairs of texts by the sequence head, or which of several choices fits.
  *
  * SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/tasks/classify_choices.h"
 #include "cli/commands.h"
 #include "output/shown_text.h"
 #include "cli/tasks/task_run.h"
-#include "core/base/status.h"
 
 enum { MOST_LABELS = 1 << 20 };
 
@@ -21,53 +17,51 @@ typedef struct classify_options {
 
 static int begin(task_run *run) { return task_run_check_labels(run, run->batches.info.sequence_labels); }
 
+static void show_texts(FILE *out, const text_record *record)
+{
+    print_clean(out, record->text, record->text_bytes);
+    if (record->pair) {
+        fputs("\n+ ", out);
+        print_clean(out, record->pair, record->pair_bytes);
+    }
+    fputc('\n', out);
+}
+
 /* One row of logits into an answer. A classifier with a single row is a regression: its value is no probability. */
-static deberta_status describe(task_run *run, task_text *text, const float *logits, deberta_error *err)
+static deberta_status describe(task_run *run, task_text *text, const float *logits, FILE *out, deberta_error *err)
 {
     (void)err;
     const classify_options *o = (const classify_options *)run->options;
     const size_t labels = run->batches.info.sequence_labels;
-    if (labels == 1 && !o->multi_label) {
-        text->answer = json_pack("{s:f}", "score", (double)logits[0]);
-        return DEBERTA_OK;
-    }
+    const bool regression = labels == 1 && !o->multi_label;
+    if (out)
+        show_texts(out, &text->record);
+    else
+        text->answer = regression ? json_pack("{s:f}", "score", (double)logits[0]) : json_pack("{s:[]}", "labels");
+    if (regression && out) fprintf(out, "  %.3f  (score)\n", (double)logits[0]);
+    if (regression) return DEBERTA_OK;
     double *scores = options_take(run->options, labels, sizeof *scores);
     size_t *chosen;
-    json_t *array = json_array();
     deberta_softmax(scores, logits, labels);
     for (size_t k = 0; o->multi_label && k < labels; k++) scores[k] = deberta_sigmoid(logits[k]);
     for (size_t k = 0, count = task_run_choose(run, o->top, scores, labels, &chosen); k < count; k++) {
-        char buffer[32];
-        const char *label = task_run_label(run->batches.model, chosen[k], buffer);
-        json_array_append_new(array, json_pack("{s:o, s:I, s:f}", "label", json_clean_text(label), "index",
-                                               (json_int_t)chosen[k], "probability", scores[chosen[k]]));
+        const char *label = task_run_label(run, chosen[k]);
+        const double probability = scores[chosen[k]];
+        if (out)
+            print_probability(out, probability, label), fputc('\n', out);
+        else
+            json_array_append_new(json_object_get(text->answer, "labels"),
+                                  json_pack("{s:o, s:I, s:f}", "label", json_clean_text(label), "index",
+                                            (json_int_t)chosen[k], "probability", probability));
     }
-    text->answer = json_pack("{s:o}", "labels", array);
     return DEBERTA_OK;
-}
-
-static void print(FILE *out, const task_run *run, const task_text *text)
-{
-    (void)run;
-    const json_t *score = json_object_get(text->answer, "score");
-    print_clean(out, text->record.text, text->record.text_bytes);
-    if (text->record.pair) {
-        fputs("\n+ ", out);
-        print_clean(out, text->record.pair, text->record.pair_bytes);
-    }
-    fputc('\n', out);
-    if (score) fprintf(out, "  %.3f  (score)\n", json_number_value(score));
-    print_probabilities(out, json_object_get(text->answer, "labels"), "label");
 }
 
 static int run(const common_options *options)
 {
     const classify_options *o = (const classify_options *)options;
-    static const task_command command = {.names = {.text = "text", .pair = "pair"},
-                                         .task = DEBERTA_TASK_SEQUENCE,
-                                         .begin = begin,
-                                         .describe = describe,
-                                         .print = print};
+    static const task_command command = {
+        .names = {.text = "text", .pair = "pair"}, .task = DEBERTA_TASK_SEQUENCE, .begin = begin, .describe = describe};
     if (o->choices.count == 1) return option_wrong(options, &o->choices, "give at least two");
     return o->choices.count ? classify_choices_run(options, &o->choices, o->top)
                             : task_run_all(options, &command, NULL);

@@ -1,12 +1,8 @@
 /* `deberta detect`: which tokens of a text somebody replaced, by the head that ELECTRA-style training leaves
  * (replaced-token detection). SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-#include <string.h>
-
 #include "cli/commands.h"
 #include "output/shown_text.h"
 #include "cli/tasks/task_run.h"
-#include "core/base/status.h"
 
 typedef struct detect_options {
     reading_options reading;
@@ -14,58 +10,70 @@ typedef struct detect_options {
     double threshold;
 } detect_options;
 
-static json_t *describe_token(const task_text *text, size_t token, double probability, double threshold)
+typedef struct suspect {
+    size_t token;
+    deberta_place place;
+    double probability;
+    bool replaced;
+} suspect;
+
+/* The text with its suspects marked, and a line for each; with --top for each of those. */
+static void show(FILE *out, const task_run *run, const text_record *record, const suspect *suspects, size_t count)
 {
-    size_t bytes;
-    const char *name = deberta_tokens_text(text->tokens, token, &bytes);
-    const deberta_place place = deberta_token_place(text->tokens, token, text->record.text);
-    return json_pack("{s:I, s:o, s:o, s:o, s:f, s:b}", "index", (json_int_t)token, "token",
-                     json_clean_string(name, bytes), "characters", json_span(place.characters), "bytes",
-                     json_span(place.bytes), "probability", probability, "replaced", probability > threshold);
+    const detect_options *o = (const detect_options *)run->options;
+    deberta_span *spans = options_take(run->options, count, sizeof *spans);
+    size_t shown = 0;
+    for (size_t k = 0; k < count; k++)
+        if (o->top || suspects[k].replaced) spans[shown++] = suspects[k].place.bytes;
+    print_all_marked(out, record->text, record->text_bytes, spans, shown);
+    fputc('\n', out);
+    for (size_t k = 0; k < count; k++) {
+        if (!o->top && !suspects[k].replaced) continue;
+        fprintf(out, "  %.3f  ", suspects[k].probability);
+        print_place(out, record->text, &suspects[k].place);
+    }
+    if (shown == 0) fprintf(out, "  nothing above %g\n", o->threshold);
 }
 
-static deberta_status describe(task_run *run, task_text *text, const float *logits, deberta_error *err)
+static json_t *describe_token(const task_text *text, const suspect *s)
+{
+    size_t bytes;
+    const char *name = deberta_tokens_text(text->tokens, s->token, &bytes);
+    return json_pack("{s:I, s:o, s:o, s:o, s:f, s:b}", "index", (json_int_t)s->token, "token",
+                     json_clean_string(name, bytes), "characters", json_span(s->place.characters), "bytes",
+                     json_span(s->place.bytes), "probability", s->probability, "replaced", s->replaced);
+}
+
+static deberta_status describe(task_run *run, task_text *text, const float *logits, FILE *out, deberta_error *err)
 {
     (void)err;
     const detect_options *o = (const detect_options *)run->options;
     const size_t count = text->tokens->count;
     double *scores = options_take(run->options, count, sizeof *scores);
-    size_t *chosen;
-    json_t *tokens = json_array();
+    suspect *suspects = options_take(run->options, count, sizeof *suspects);
+    size_t *chosen, found = 0;
     /* The frame is nobody's text: it ranks after everything. */
     for (size_t t = 0; t < count; t++)
         scores[t] = text->tokens->roles[t] == DEBERTA_TOKEN_FRAME ? -1 : deberta_sigmoid(logits[t]);
-    for (size_t k = 0, shown = task_run_choose(run, o->top, scores, count, &chosen); k < shown; k++)
-        if (scores[chosen[k]] >= 0)
-            json_array_append_new(tokens, describe_token(text, chosen[k], scores[chosen[k]], o->threshold));
-    text->answer = json_pack("{s:o}", "tokens", tokens);
-    return DEBERTA_OK;
-}
-
-/* The text with its suspects marked, and a line for each; with --top for each of those. */
-static void print(FILE *out, const task_run *run, const task_text *text)
-{
-    const detect_options *o = (const detect_options *)run->options;
-    size_t k;
-    json_t *token, *shown = json_array();
-    json_array_foreach(json_object_get(text->answer, "tokens"), k,
-                       token) if (o->top || json_is_true(json_object_get(token, "replaced")))
-        json_array_append(shown, token);
-    print_all_marked(out, text->record.text, text->record.text_bytes, shown);
-    fputc('\n', out);
-    json_array_foreach(shown, k, token)
-    {
-        fprintf(out, "  %.3f  ", json_number_value(json_object_get(token, "probability")));
-        print_place(out, text->record.text, token);
+    for (size_t k = 0, shown = task_run_choose(run, o->top, scores, count, &chosen); k < shown; k++) {
+        const size_t t = chosen[k];
+        if (scores[t] >= 0)
+            suspects[found++] = (suspect){t, deberta_token_place(text->tokens, t, text->record.text), scores[t],
+                                          scores[t] > o->threshold};
     }
-    if (json_array_size(shown) == 0) fprintf(out, "  nothing above %g\n", o->threshold);
-    json_decref(shown);
+    if (out) {
+        show(out, run, &text->record, suspects, found);
+        return DEBERTA_OK;
+    }
+    text->answer = json_pack("{s:[]}", "tokens");
+    for (size_t k = 0; k < found; k++)
+        json_array_append_new(json_object_get(text->answer, "tokens"), describe_token(text, &suspects[k]));
+    return DEBERTA_OK;
 }
 
 static int run(const common_options *options)
 {
-    static const task_command command = {
-        .names = {.text = "text"}, .task = DEBERTA_TASK_RTD, .describe = describe, .print = print};
+    static const task_command command = {.names = {.text = "text"}, .task = DEBERTA_TASK_RTD, .describe = describe};
     return task_run_all(options, &command, NULL);
 }
 

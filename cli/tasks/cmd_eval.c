@@ -1,7 +1,6 @@
 /* `deberta eval`: how often the sequence head is right about labelled texts or pairs of texts.
  * SPDX-License-Identifier: MIT */
 #include <stdlib.h>
-#include <string.h>
 
 #include "cli/commands.h"
 #include "cli/tasks/eval_output.h"
@@ -38,9 +37,9 @@ static deberta_status split(task_run *run, task_text *text, deberta_error *err)
     return status;
 }
 
-static deberta_status describe(task_run *run, task_text *text, const float *logits, deberta_error *err)
+static deberta_status describe(task_run *run, task_text *text, const float *logits, FILE *out, deberta_error *err)
 {
-    (void)err;
+    (void)out, (void)err;
     confusion *c = &((eval_job *)run->context)->findings.confusion;
     size_t best = 0;
     for (size_t label = 1; label < c->labels; label++)
@@ -75,9 +74,8 @@ static int begin(task_run *run)
     if (labels < 2 || confusion_create(&job->findings.confusion, labels, &error) != DEBERTA_OK)
         return say_error(run->options, &error);
     const char **names = options_take(run->options, labels, sizeof *names);
-    char buffer[32];
     for (size_t k = 0; k < labels; k++) /* they outlive the model */
-        names[k] = options_text(run->options, "%s", task_run_label(run->batches.model, k, buffer));
+        names[k] = options_text(run->options, "%s", task_run_label(run, k));
     job->findings.names = names;
     return EXIT_OK;
 }
@@ -100,6 +98,7 @@ static int run(const common_options *options)
         .begin = begin,
         .split = split,
         .describe = describe,
+        .silent = true,
         .finish = finish};
     eval_job job = {0};
     if (!output_paths_read(options, &job.paths) || !result_format_read(options, &job.format)) return EXIT_USAGE;

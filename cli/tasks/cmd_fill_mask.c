@@ -1,6 +1,5 @@
 /* `deberta fill-mask`: what belongs at each [MASK], as the Enhanced Mask Decoder says, or the same head without it,
  * or both side by side. The product with the vocabulary runs only for the masks. SPDX-License-Identifier: MIT */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
@@ -47,24 +46,14 @@ static deberta_status look(task_run *run, task_text *text, deberta_error *err)
     return text_batches_check_length(&run->batches, &text->record, last + 1, info->max_positions, err);
 }
 
-static json_t *describe_candidate(const task_run *run, int32_t id, double probability)
-{
-    char *text = NULL;
-    size_t token_bytes = 0, text_bytes = 0;
-    const char *token = deberta_tokenizer_token(run->batches.tokenizer, id, &token_bytes);
-    if (token && deberta_detokenize(&text, &text_bytes, run->batches.tokenizer, &id, 1, NULL) != DEBERTA_OK)
-        text = NULL;
-    /* rows of the table after the last token have no name */
-    json_t *candidate = json_pack("{s:i, s:o, s:o, s:f}", "id", (int)id, "token",
-                                  token ? json_clean_string(token, token_bytes) : json_null(), "text",
-                                  text ? json_clean_string(text, text_bytes) : json_null(), "probability", probability);
-    deberta_free(text);
-    return candidate;
-}
+typedef struct candidate {
+    int32_t id;
+    double probability;
+} candidate;
 
-/* The candidates of one decoder for some masks of the batch, into objects that hold those of the other one already. */
+/* The candidates of one decoder for some masks of the batch: found[k] has room for --top. Returns how many each has. */
 static deberta_status decode(task_run *run, const task_batch *batch, size_t decoder, const mask_place *places,
-                             size_t count, json_t **candidates, deberta_error *err)
+                             size_t count, candidate **found, size_t *candidates, deberta_error *err)
 {
     const size_t vocabulary = run->batches.info.vocabulary_size, top = ((const fill_mask_options *)run->options)->top;
     size_t positions[MASKS_AT_ONCE], *chosen;
@@ -74,33 +63,117 @@ static deberta_status decode(task_run *run, const task_batch *batch, size_t deco
     for (size_t k = 0; k < count; k++) positions[k] = batch->starts[places[k].text] + places[k].token;
     const deberta_status status = task_run_logits(batch, decoder_heads[decoder], positions, count, logits, err);
     for (size_t k = 0; status == DEBERTA_OK && k < count; k++) {
-        json_t *array = json_array();
         deberta_softmax(probabilities, logits + k * vocabulary, vocabulary);
-        for (size_t c = 0, found = task_run_choose(run, top, probabilities, vocabulary, &chosen); c < found; c++)
-            json_array_append_new(array, describe_candidate(run, (int32_t)chosen[c], probabilities[chosen[c]]));
-        json_object_set_new(candidates[k], decoder_names[decoder], array);
+        *candidates = task_run_choose(run, top, probabilities, vocabulary, &chosen);
+        for (size_t c = 0; c < *candidates; c++)
+            found[k][c] = (candidate){(int32_t)chosen[c], probabilities[chosen[c]]};
     }
     options_release(run->options, mark);
     return status;
 }
 
+/* ------------------------------------------------------------------------------------------------------------- JSON */
+
+static json_t *describe_candidate(const task_run *run, const candidate *c)
+{
+    char *text = NULL;
+    size_t token_bytes = 0, text_bytes = 0;
+    const char *token = deberta_tokenizer_token(run->batches.tokenizer, c->id, &token_bytes);
+    if (token && deberta_detokenize(&text, &text_bytes, run->batches.tokenizer, &c->id, 1, NULL) != DEBERTA_OK)
+        text = NULL;
+    /* rows of the table after the last token have no name */
+    json_t *object = json_pack("{s:i, s:o, s:o, s:f}", "id", (int)c->id, "token",
+                               token ? json_clean_string(token, token_bytes) : json_null(), "text",
+                               text ? json_clean_string(text, text_bytes) : json_null(), "probability", c->probability);
+    deberta_free(text);
+    return object;
+}
+
+static void describe_mask(const task_run *run, task_text *text, const mask_place *mask, candidate *const *columns,
+                          size_t count)
+{
+    const deberta_place place = deberta_token_place(text->tokens, mask->token, text->record.text);
+    json_t *by_decoder = json_object();
+    for (size_t d = 0; d < DECODERS; d++) {
+        json_t *array = columns[d] ? json_array() : NULL;
+        for (size_t c = 0; array && c < count; c++)
+            json_array_append_new(array, describe_candidate(run, &columns[d][c]));
+        if (array) json_object_set_new(by_decoder, decoder_names[d], array);
+    }
+    if (!text->answer) text->answer = json_pack("{s:[]}", "masks");
+    json_array_append_new(json_object_get(text->answer, "masks"),
+                          json_pack("{s:I, s:o, s:o, s:o}", "token", (json_int_t)mask->token, "characters",
+                                    json_span(place.characters), "bytes", json_span(place.bytes), "candidates",
+                                    by_decoder));
+}
+
+/* ---------------------------------------------------------------------------------------------------- for a person */
+
+static const char *name_of(const task_run *run, int32_t id)
+{
+    char *text = NULL;
+    const char *name = deberta_tokenizer_token(run->batches.tokenizer, id, NULL);
+    if (name && deberta_detokenize(&text, NULL, run->batches.tokenizer, &id, 1, NULL) == DEBERTA_OK && *text)
+        name = options_text(run->options, "%s", text);
+    deberta_free(text);
+    return name ? name : "(no token)";
+}
+
+/* The candidates of each decoder side by side, the first in a column as wide as its widest. */
+static void show_columns(FILE *out, const task_run *run, candidate *const *columns, size_t count)
+{
+    const candidate *left = columns[0] ? columns[0] : columns[1], *right = columns[0] ? columns[1] : NULL;
+    const char **names = options_take(run->options, count, sizeof *names);
+    size_t width = 5;
+    for (size_t c = 0; c < count; c++) {
+        names[c] = name_of(run, left[c].id);
+        if (clean_width(names[c], strlen(names[c])) > width) width = clean_width(names[c], strlen(names[c]));
+    }
+    if (right) fprintf(out, "  %-*s  %s\n", (int)width + 7, decoder_names[0], decoder_names[1]);
+    for (size_t c = 0; c < count; c++) {
+        print_probability(out, left[c].probability, names[c]);
+        if (right) {
+            fprintf(out, "%*s", (int)(width - clean_width(names[c], strlen(names[c]))), "");
+            print_probability(out, right[c].probability, name_of(run, right[c].id));
+        }
+        fputc('\n', out);
+    }
+}
+
+static void show_mask(FILE *out, const task_run *run, const task_text *text, const mask_place *mask,
+                      candidate *const *columns, size_t count)
+{
+    const deberta_place place = deberta_token_place(text->tokens, mask->token, text->record.text);
+    if (ftell(out) > 0) fputc('\n', out);
+    print_marked(out, text->record.text, text->record.text_bytes, place.bytes);
+    fputc('\n', out);
+    show_columns(out, run, columns, count);
+}
+
+/* ---------------------------------------------------------------------------------------------------------- answers */
+
 static deberta_status answer_masks(task_run *run, const task_batch *batch, const mask_place *places, size_t count,
                                    deberta_error *err)
 {
     const fill_job *job = run->context;
-    json_t *candidates[MASKS_AT_ONCE];
+    const size_t top = ((const fill_mask_options *)run->options)->top;
+    candidate *found[DECODERS][MASKS_AT_ONCE] = {{NULL}};
+    size_t candidates = 0;
+    for (size_t d = 0; d < DECODERS; d++) {
+        if (!job->used[d]) continue;
+        for (size_t k = 0; k < count; k++) found[d][k] = options_take(run->options, top, sizeof *found[d][k]);
+        DEBERTA_TRY(decode(run, batch, d, places, count, found[d], &candidates, err));
+    }
     for (size_t k = 0; k < count; k++) {
         task_text *text = batch->texts[places[k].text];
-        const deberta_place place = deberta_token_place(text->tokens, places[k].token, text->record.text);
-        if (!text->answer) text->answer = json_pack("{s:[]}", "masks");
-        candidates[k] = json_object();
-        json_array_append_new(json_object_get(text->answer, "masks"),
-                              json_pack("{s:I, s:o, s:o, s:o}", "token", (json_int_t)places[k].token, "characters",
-                                        json_span(place.characters), "bytes", json_span(place.bytes), "candidates",
-                                        candidates[k]));
+        candidate *const columns[DECODERS] = {found[0][k], found[1][k]};
+        FILE *out;
+        DEBERTA_TRY(task_text_out(run, text, &out, err));
+        if (out)
+            show_mask(out, run, text, &places[k], columns, candidates);
+        else
+            describe_mask(run, text, &places[k], columns, candidates);
     }
-    for (size_t decoder = 0; decoder < DECODERS; decoder++)
-        if (job->used[decoder]) DEBERTA_TRY(decode(run, batch, decoder, places, count, candidates, err));
     return DEBERTA_OK;
 }
 
@@ -119,66 +192,6 @@ static deberta_status answer(task_run *run, const task_batch *batch, deberta_err
             held = 0;
         }
     return held ? answer_masks(run, batch, places, held, err) : DEBERTA_OK;
-}
-
-/* ---------------------------------------------------------------------------------------------------- for a person */
-
-static const char *name_of(const json_t *candidate)
-{
-    const char *text = json_string_value(json_object_get(candidate, "text"));
-    if (!text || !*text) text = json_string_value(json_object_get(candidate, "token"));
-    return text ? text : "(no token)";
-}
-
-static size_t widest_name(const json_t *column)
-{
-    size_t widest = 5, k;
-    json_t *candidate;
-    json_array_foreach(column, k, candidate)
-    {
-        const size_t width = clean_width(name_of(candidate), strlen(name_of(candidate)));
-        if (width > widest) widest = width;
-    }
-    return widest;
-}
-
-static void print_columns(FILE *out, const json_t *columns[], size_t count, const char *names[])
-{
-    const size_t width = widest_name(columns[0]);
-    if (count > 1) fprintf(out, "  %-*s  %s\n", (int)width + 7, names[0], names[1]);
-    for (size_t row = 0; row < json_array_size(columns[0]); row++) {
-        size_t padding = 0;
-        for (size_t c = 0; c < count; c++) {
-            const json_t *candidate = json_array_get(columns[c], row);
-            const char *name = name_of(candidate);
-            fprintf(out, "%*s  %.3f  ", (int)padding, "", json_number_value(json_object_get(candidate, "probability")));
-            print_clean(out, name, strlen(name));
-            padding = width - (c == 0 ? clean_width(name, strlen(name)) : width);
-        }
-        fputc('\n', out);
-    }
-}
-
-static void print(FILE *out, const task_run *run, const task_text *text)
-{
-    const fill_job *job = run->context;
-    size_t k;
-    json_t *mask;
-    json_array_foreach(json_object_get(text->answer, "masks"), k, mask)
-    {
-        const json_t *columns[DECODERS];
-        const char *names[DECODERS];
-        size_t count = 0;
-        for (size_t d = 0; d < DECODERS; d++) {
-            if (!job->used[d]) continue;
-            names[count] = decoder_names[d];
-            columns[count++] = json_object_get(json_object_get(mask, "candidates"), decoder_names[d]);
-        }
-        if (k) fputc('\n', out);
-        print_marked(out, text->record.text, text->record.text_bytes, span_of(mask));
-        fputc('\n', out);
-        print_columns(out, columns, count, names);
-    }
 }
 
 /* -------------------------------------------------------------------------------------------------------- the command */
@@ -201,8 +214,7 @@ static int begin(task_run *run)
 
 static int run(const common_options *options)
 {
-    static const task_command command = {
-        .names = {.text = "text"}, .begin = begin, .look = look, .answer = answer, .print = print};
+    static const task_command command = {.names = {.text = "text"}, .begin = begin, .look = look, .answer = answer};
     fill_job job = {0};
     return task_run_all(options, &command, &job);
 }

@@ -3,7 +3,6 @@
  * How they are grouped: core/answer/entities.c.
  *
  * SPDX-License-Identifier: MIT */
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/commands.h"
@@ -22,140 +21,136 @@ typedef struct tag_options {
 
 static const tag_options *options_of(const task_run *run) { return (const tag_options *)run->options; }
 
-static json_t *describe_place(const task_text *text, const deberta_place *place)
-{
-    return json_pack("{s:o, s:o, s:o}", "text",
-                     json_clean_string(text->record.text + place->bytes.begin, place->bytes.end - place->bytes.begin),
-                     "characters", json_span(place->characters), "bytes", json_span(place->bytes));
-}
+typedef struct tag_label {
+    const char *name;
+    double probability;
+} tag_label;
 
-static json_t *describe_entity(const task_run *run, const task_text *text, const deberta_entity *e)
-{
-    char buffer[32];
-    const char *type = e->type ? e->type : task_run_label(run->batches.model, e->label, buffer);
-    json_t *object = describe_place(text, &e->place);
-    json_object_set_new(object, "label", json_clean_text(type));
-    json_object_set_new(object, "probability", json_real(e->probability));
-    return object;
-}
+/* An entity, which has one label, or a token with the best of its. */
+typedef struct tagged {
+    deberta_place place;
+    size_t token;      /* of tokens */
+    tag_label *labels; /* [count] */
+    size_t count;
+} tagged;
 
 /* The most probable ones, or all in the order of the text. */
-static deberta_status describe_entities(const task_run *run, task_text *text, const float *logits, deberta_error *err)
+static deberta_status find_entities(const task_run *run, const task_text *text, const float *logits, tagged *items,
+                                    size_t *count, deberta_error *err)
 {
     const size_t tokens = text->tokens->count;
     deberta_entity *entities = options_take(run->options, tokens, sizeof *entities);
     double *scores = options_take(run->options, tokens, sizeof *scores);
+    tag_label *labels = options_take(run->options, tokens, sizeof *labels);
     size_t *chosen, found;
     DEBERTA_TRY(deberta_entities(
         entities, &found, run->batches.model, text->tokens, text->record.text, text->record.text_bytes, logits,
         options_of(run)->grouping == GROUPING_FIRST ? DEBERTA_ENTITIES_BY_WORD : DEBERTA_ENTITIES_BY_TOKEN, err));
-    json_t *array = json_array();
     for (size_t k = 0; k < found; k++) scores[k] = entities[k].probability;
-    for (size_t k = 0, shown = task_run_choose(run, options_of(run)->top, scores, found, &chosen); k < shown; k++)
-        json_array_append_new(array, describe_entity(run, text, &entities[chosen[k]]));
-    text->answer = json_pack("{s:o}", "entities", array);
+    *count = task_run_choose(run, options_of(run)->top, scores, found, &chosen);
+    for (size_t k = 0; k < *count; k++) {
+        const deberta_entity *e = &entities[chosen[k]];
+        labels[k] = (tag_label){e->type ? e->type : task_run_label(run, e->label), e->probability};
+        items[k] = (tagged){.place = e->place, .labels = &labels[k], .count = 1};
+    }
     return DEBERTA_OK;
 }
 
-/* ----------------------------------------------------------------------------------------------------------- tokens */
-
-static json_t *describe_labels(const task_run *run, const float *logits)
+static size_t find_tokens(const task_run *run, const task_text *text, const float *logits, tagged *items)
 {
     const size_t labels = run->batches.info.token_labels, top = options_of(run)->top;
     double *probabilities = options_take(run->options, labels, sizeof *probabilities);
-    size_t *chosen;
-    json_t *array = json_array();
-    deberta_softmax(probabilities, logits, labels);
-    for (size_t k = 0, count = task_run_choose(run, top ? top : 1, probabilities, labels, &chosen); k < count; k++) {
-        char buffer[32];
-        const char *label = task_run_label(run->batches.model, chosen[k], buffer);
-        json_array_append_new(
-            array, json_pack("{s:o, s:f}", "label", json_clean_text(label), "probability", probabilities[chosen[k]]));
-    }
-    return array;
-}
-
-static void describe_tokens(const task_run *run, task_text *text, const float *logits)
-{
-    json_t *tokens = json_array();
+    size_t *chosen, found = 0;
     for (size_t t = 0; t < text->tokens->count; t++) {
         if (text->tokens->roles[t] == DEBERTA_TOKEN_FRAME) continue;
-        size_t bytes;
-        const char *name = deberta_tokens_text(text->tokens, t, &bytes);
-        const deberta_place place = deberta_token_place(text->tokens, t, text->record.text);
-        json_t *object = describe_place(text, &place);
-        json_object_set_new(object, "token", json_clean_string(name, bytes));
-        json_object_set_new(object, "labels", describe_labels(run, logits + t * run->batches.info.token_labels));
-        json_array_append_new(tokens, object);
+        tagged *item = &items[found++];
+        deberta_softmax(probabilities, logits + t * labels, labels);
+        *item = (tagged){.place = deberta_token_place(text->tokens, t, text->record.text), .token = t};
+        item->count = task_run_choose(run, top ? top : 1, probabilities, labels, &chosen);
+        item->labels = options_take(run->options, item->count, sizeof *item->labels);
+        for (size_t k = 0; k < item->count; k++)
+            item->labels[k] = (tag_label){task_run_label(run, chosen[k]), probabilities[chosen[k]]};
     }
-    text->answer = json_pack("{s:o}", "tokens", tokens);
+    return found;
 }
 
-static deberta_status describe(task_run *run, task_text *text, const float *logits, deberta_error *err)
+/* ------------------------------------------------------------------------------------------------------------- JSON */
+
+static void set_label(json_t *object, const tag_label *label)
 {
-    if (options_of(run)->grouping != GROUPING_NONE) return describe_entities(run, text, logits, err);
-    describe_tokens(run, text, logits);
-    return DEBERTA_OK;
+    json_object_set_new(object, "label", json_clean_text(label->name));
+    json_object_set_new(object, "probability", json_real(label->probability));
+}
+
+static json_t *describe_item(const task_text *text, const tagged *item, bool is_token)
+{
+    const deberta_span bytes = item->place.bytes;
+    json_t *object = json_pack("{s:o, s:o, s:o}", "text",
+                               json_clean_string(text->record.text + bytes.begin, bytes.end - bytes.begin),
+                               "characters", json_span(item->place.characters), "bytes", json_span(bytes));
+    if (is_token) {
+        size_t name_bytes;
+        const char *name = deberta_tokens_text(text->tokens, item->token, &name_bytes);
+        json_t *labels = json_array();
+        for (size_t k = 0; k < item->count; k++) {
+            json_t *label = json_object();
+            set_label(label, &item->labels[k]);
+            json_array_append_new(labels, label);
+        }
+        json_object_set_new(object, "token", json_clean_string(name, name_bytes));
+        json_object_set_new(object, "labels", labels);
+    } else {
+        set_label(object, item->labels);
+    }
+    return object;
 }
 
 /* ---------------------------------------------------------------------------------------------------- for a person */
 
-static const char *text_of(const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? text : "";
-}
+static size_t width_of(const tag_label *label) { return clean_width(label->name, strlen(label->name)); }
 
-/* The label in a column as wide as the widest. */
-static void print_label(FILE *out, const json_t *owner, size_t width)
+/* The text with its entities marked, and a line for each; of a token also for its other labels. */
+static void show(FILE *out, const task_run *run, const text_record *record, const tagged *items, size_t count,
+                 bool are_tokens)
 {
-    const char *label = text_of(owner, "label");
-    const size_t own = clean_width(label, strlen(label));
-    fprintf(out, "  %.3f  ", json_number_value(json_object_get(owner, "probability")));
-    print_clean(out, label, strlen(label));
-    fprintf(out, "%*s", (int)(own < width ? width - own : 0), "");
-}
-
-static size_t widest_label(const json_t *items, bool tokens)
-{
-    size_t widest = 1, k;
-    json_t *item;
-    json_array_foreach(items, k, item)
-    {
-        const char *label = text_of(tokens ? json_array_get(json_object_get(item, "labels"), 0) : item, "label");
-        if (clean_width(label, strlen(label)) > widest) widest = clean_width(label, strlen(label));
+    deberta_span *spans = options_take(run->options, count, sizeof *spans);
+    size_t width = 1;
+    for (size_t k = 0; k < count; k++) {
+        spans[k] = items[k].place.bytes;
+        if (width_of(items[k].labels) > width) width = width_of(items[k].labels);
     }
-    return widest;
-}
-
-static void print_item(FILE *out, const task_text *text, const json_t *item, size_t width, bool tokens)
-{
-    const json_t *labels = json_object_get(item, "labels");
-    size_t k;
-    json_t *label;
-    print_label(out, tokens ? json_array_get(labels, 0) : item, width);
-    fputs("  ", out);
-    print_place(out, text->record.text, item);
-    json_array_foreach(labels, k, label)
-    {
-        if (k == 0) continue;
-        print_label(out, label, 0);
-        fputc('\n', out);
+    print_all_marked(out, record->text, record->text_bytes, spans, are_tokens ? 0 : count);
+    fputc('\n', out);
+    if (count == 0) fprintf(out, are_tokens ? "  no tokens\n" : "  no entities\n");
+    for (size_t k = 0; k < count; k++) {
+        const tag_label *labels = items[k].labels;
+        print_probability(out, labels->probability, labels->name);
+        fprintf(out, "%*s", (int)(width - width_of(labels) + 2), "");
+        print_place(out, record->text, &items[k].place);
+        for (size_t l = 1; l < items[k].count; l++) {
+            print_probability(out, labels[l].probability, labels[l].name);
+            fputc('\n', out);
+        }
     }
 }
 
-/* The text with its entities marked, and a line for each. */
-static void print(FILE *out, const task_run *run, const task_text *text)
+static deberta_status describe(task_run *run, task_text *text, const float *logits, FILE *out, deberta_error *err)
 {
     const bool tokens = options_of(run)->grouping == GROUPING_NONE;
-    const json_t *items = json_object_get(text->answer, tokens ? "tokens" : "entities");
-    const size_t width = widest_label(items, tokens);
-    size_t k;
-    json_t *item;
-    print_all_marked(out, text->record.text, text->record.text_bytes, tokens ? NULL : items);
-    fputc('\n', out);
-    if (json_array_size(items) == 0) fprintf(out, tokens ? "  no tokens\n" : "  no entities\n");
-    json_array_foreach(items, k, item) print_item(out, text, item, width, tokens);
+    tagged *items = options_take(run->options, text->tokens->count, sizeof *items);
+    size_t count = 0;
+    if (tokens)
+        count = find_tokens(run, text, logits, items);
+    else
+        DEBERTA_TRY(find_entities(run, text, logits, items, &count, err));
+    if (out) {
+        show(out, run, &text->record, items, count, tokens);
+        return DEBERTA_OK;
+    }
+    json_t *array = json_array();
+    for (size_t k = 0; k < count; k++) json_array_append_new(array, describe_item(text, &items[k], tokens));
+    text->answer = json_pack("{s:o}", tokens ? "tokens" : "entities", array);
+    return DEBERTA_OK;
 }
 
 static int begin(task_run *run) { return task_run_check_labels(run, run->batches.info.token_labels); }
@@ -163,7 +158,7 @@ static int begin(task_run *run) { return task_run_check_labels(run, run->batches
 static int run(const common_options *options)
 {
     static const task_command command = {
-        .names = {.text = "text"}, .task = DEBERTA_TASK_TOKEN, .begin = begin, .describe = describe, .print = print};
+        .names = {.text = "text"}, .task = DEBERTA_TASK_TOKEN, .begin = begin, .describe = describe};
     return task_run_all(options, &command, NULL);
 }
 

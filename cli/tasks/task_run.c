@@ -59,12 +59,20 @@ int task_run_check_labels(const task_run *run, size_t labels)
     return say_error(run->options, &error);
 }
 
-const char *task_run_label(const deberta_model *model, size_t label, char buffer[32])
+const char *task_run_label(const task_run *run, size_t label)
 {
-    const char *name = deberta_model_label(model, label);
-    if (name) return name;
-    snprintf(buffer, 32, "LABEL_%zu", label);
-    return buffer;
+    const char *name = deberta_model_label(run->batches.model, label);
+    return name ? name : options_text(run->options, "LABEL_%zu", label);
+}
+
+deberta_status task_text_out(const task_run *run, task_text *text, FILE **out, deberta_error *err)
+{
+    *out = NULL;
+    if (run->options->json) return DEBERTA_OK;
+    if (!text->out) text->out = open_memstream(&text->shown, &text->shown_bytes);
+    if (!text->out) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for an answer");
+    *out = text->out;
+    return DEBERTA_OK;
 }
 
 deberta_status task_run_logits(const task_batch *batch, deberta_task task, const size_t *positions, size_t count,
@@ -134,8 +142,12 @@ static deberta_status describe_batch(task_run *run, const task_batch *batch, deb
     float *logits = options_take(run->options, rows, width * sizeof *logits);
     for (size_t k = 0; k < rows; k++) positions[k] = k;
     DEBERTA_TRY(task_run_logits(batch, task, positions, rows, logits, err));
-    for (size_t k = 0; k < batch->count; k++)
-        DEBERTA_TRY(run->command->describe(run, batch->texts[k], logits + (whole ? k : batch->starts[k]) * width, err));
+    for (size_t k = 0; k < batch->count; k++) {
+        const float *rows_of_text = logits + (whole ? k : batch->starts[k]) * width;
+        FILE *out = NULL;
+        if (!run->command->silent) DEBERTA_TRY(task_text_out(run, batch->texts[k], &out, err));
+        DEBERTA_TRY(run->command->describe(run, batch->texts[k], rows_of_text, out, err));
+    }
     return DEBERTA_OK;
 }
 
@@ -160,7 +172,7 @@ static deberta_status answer_window(task_run *run, deberta_error *err)
     text_piece *pieces = options_take(run->options, run->count, sizeof *pieces);
     for (size_t k = 0; k < run->count; k++) {
         const deberta_tokens *tokens = run->texts[k].tokens;
-        if (run->texts[k].record.problem || run->texts[k].answer) continue;
+        if (run->texts[k].record.problem || run->command->answers_alone) continue;
         pieces[count++] =
             (text_piece){.ids = tokens->ids, .types = tokens->token_types, .tokens = tokens->count, .index = k};
     }
@@ -197,23 +209,37 @@ static bool print_json_line(task_run *run, const task_text *text)
     return fits || ferror(out);
 }
 
+/* The answer for a person, in the memory it was written to; false if that ran out. */
+static bool print_shown(task_run *run, task_text *text)
+{
+    const bool fits = fclose(text->out) == 0;
+    text->out = NULL;
+    if (run->printed++) fputc('\n', run->output.file);
+    if (fits) fwrite(text->shown, 1, text->shown_bytes, run->output.file);
+    return fits;
+}
+
+static void forget_answer(task_text *text)
+{
+    if (text->out) fclose(text->out);
+    free(text->shown);
+    json_decref(text->answer);
+    text->answer = NULL, text->out = NULL, text->shown = NULL;
+}
+
 static bool print_text(task_run *run, task_text *text)
 {
     bool fits = true;
-    const bool json = run->options->json;
     if (text->record.problem) {
         fflush(run->output.file);
         text_stream_report(&run->stream, &text->record);
         run->bad++;
     }
-    if (json && run->command->print) {
+    if (run->options->json && !run->command->silent)
         fits = print_json_line(run, text);
-    } else if (run->command->print && !text->record.problem) {
-        if (run->printed++) fputc('\n', run->output.file);
-        run->command->print(run->output.file, run, text);
-    }
-    json_decref(text->answer);
-    text->answer = NULL;
+    else if (text->out && !text->record.problem)
+        fits = print_shown(run, text);
+    forget_answer(text);
     text_record_free(&text->record);
     return fits;
 }
@@ -268,7 +294,7 @@ static void close_run(task_run *run)
     for (size_t k = 0; k < WINDOW_TEXTS; k++) {
         text_record_free(&run->texts[k].record);
         deberta_tokens_free(&run->texts[k].tokens);
-        json_decref(run->texts[k].answer);
+        forget_answer(&run->texts[k]);
     }
     text_output_discard(&run->output);
     text_stream_close(&run->stream);

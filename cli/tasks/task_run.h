@@ -1,10 +1,10 @@
 /* What the commands over output heads share: open model and tokenizer, read texts, encode them in batches, answer in
  * order.
  *
- * A command says what it needs and gives three functions: look at a tokenized text (and perhaps refuse it), describe
- * what the logits say of one, print one answer for a person. Answers are JSON objects; with --json they are printed one
- * a line, and a text that could not be answered has a line with "error". Such a text is reported with its place, the
- * others go on, and the exit code is EXIT_INPUT.
+ * A command says what it needs and gives two functions: look at a tokenized text (and perhaps refuse it), and describe
+ * what the logits say of one, for a person or, with --json, as an object, of which each is a line. A text that could
+ * not be answered has a line with "error" there. It is reported with its place, the others go on, and the exit code is
+ * EXIT_INPUT.
  *
  * SPDX-License-Identifier: MIT */
 #ifndef CLI_TASKS_TASK_RUN_H
@@ -17,9 +17,12 @@
 typedef struct task_text {
     text_record record;
     deberta_tokens *tokens;
-    json_t *answer; /* object, made by the command's answer function */
-    size_t label;   /* the command's own */
-    bool skipped;   /* its split function found that the line is no text */
+    json_t *answer; /* with --json: the object */
+    FILE *out;      /* else, once task_text_out was asked for it: where the answer for a person goes, into shown */
+    char *shown;
+    size_t shown_bytes;
+    size_t label; /* the command's own */
+    bool skipped; /* its split function found that the line is no text */
 } task_text;
 
 typedef struct task_run {
@@ -51,14 +54,15 @@ typedef struct task_command {
     int (*begin)(task_run *run);
     /* Takes apart what a line holds besides its text, before that is tokenized; may spoil the record; may be NULL. */
     deberta_status (*split)(task_run *run, task_text *text, deberta_error *err);
-    /* May be NULL. May spoil the record, or answer it by itself: then it is in no batch. */
+    /* May be NULL. May spoil the record, or answer it by itself (`answers_alone`): then it is in no batch. */
     deberta_status (*look)(task_run *run, task_text *text, deberta_error *err);
-    /* Answers one text from its rows of logits: one a token, or of DEBERTA_TASK_SEQUENCE one. What it takes of the
-     * options is freed after the batch. */
-    deberta_status (*describe)(task_run *run, task_text *text, const float *logits, deberta_error *err);
+    bool answers_alone; /* `look` does */
+    /* Answers one text from its rows of logits: one a token, or of DEBERTA_TASK_SEQUENCE one. out: for a person; NULL:
+     * the object. What it takes of the options is freed after the batch. */
+    deberta_status (*describe)(task_run *run, task_text *text, const float *logits, FILE *out, deberta_error *err);
     /* Instead of describe: answers a batch. */
     deberta_status (*answer)(task_run *run, const task_batch *batch, deberta_error *err);
-    void (*print)(FILE *out, const task_run *run, const task_text *text); /* NULL: answers are not printed one by one */
+    bool silent; /* answers are not printed one by one */
     /* Behind the last text; may be NULL. */
     deberta_status (*finish)(task_run *run, FILE *out, deberta_error *err);
 } task_command;
@@ -72,8 +76,10 @@ int task_run_require(const task_run *run, deberta_task task);
 /* Do the names in id2label fit the rows of the classifier? */
 int task_run_check_labels(const task_run *run, size_t labels);
 
-/* The label's name, or "LABEL_<k>" in the buffer where the config has none. */
-const char *task_run_label(const deberta_model *model, size_t label, char buffer[32]);
+/* The label's name, or "LABEL_<k>" where the config has none. Lives as long as the batch. */
+const char *task_run_label(const task_run *run, size_t label);
+/* Where the answer for a person goes; *out is NULL with --json. */
+deberta_status task_text_out(const task_run *run, task_text *text, FILE **out, deberta_error *err);
 /* deberta_task_logits for the batch, stride = width of the head; values that are no numbers are an error
  * (DEBERTA_E_FORMAT): they come from damaged weights, and no ranking of them means anything. */
 deberta_status task_run_logits(const task_batch *batch, deberta_task task, const size_t *positions, size_t count,
