@@ -76,6 +76,15 @@ deberta_status verify_model(verify_report *report, const verify_options *options
 deberta_status verify_invariance(verify_report *report, const verify_options *options, const char *path,
                                  const char *label, const int32_t *ids, size_t tokens, deberta_error *err);
 
+/* Both of sequences; the latter only without a fault. */
+deberta_status verify_sequences(verify_report *report, const verify_options *options, const char *path,
+                                const char *label, const int32_t *ids, const size_t *starts, size_t sequences,
+                                deberta_error *err);
+/* The same of small made-up models that between them use every part of the engine. */
+deberta_status verify_standard(verify_report *report, const verify_options *options, deberta_error *err);
+/* Ids that repeat now and then, as words do, always the same for a seed. */
+void verify_make_ids(int32_t *ids, size_t tokens, size_t vocabulary, uint64_t seed);
+
 /* ------------------------------------------------------------------------------------------------ for its own parts */
 
 /* The model to be verified, with the fault that is to be found, and its description. */

@@ -30,6 +30,14 @@ typedef struct verify_rounds {
     for (int t = 0; t < TIERS; t++)                                                                                    \
         if (k->present[t])
 
+/* What it wrote there. */
+#define TESTED(t, at) ((double)k->out[t][at])
+
+/* An exact value with the sizes of the terms that it is made of. */
+typedef struct exact_sum {
+    double value, terms;
+} exact_sum;
+
 /* A number below the limit. */
 size_t rounds_below(verify_rounds *k, size_t limit);
 /* From 1 to the limit. Half of the sizes lie at the end of somebody's tile, or one beside it. */

@@ -1,6 +1,5 @@
 /* `deberta verify`: every tier against the scalar one bit for bit and against float64; or the engine against its own
  * deliberate mistakes. SPDX-License-Identifier: MIT */
-#include <stdlib.h>
 #include <string.h>
 
 #include "command/ablate.h"
@@ -15,41 +14,7 @@
 #include "cli/verify/verify_against.h"
 #include "cli/verify/verify_output.h"
 #include "core/base/path.h"
-#include "core/base/random.h"
 #include "check/verify.h"
-
-/* Small models that between them use every part of the engine: v1 with clamped distances, types and absolute positions;
- * v2 with convolution; v3 with log buckets beyond their range and both language-model heads. Then one whose texts end
- * at every tile and chunk, or one beside; and one text that is the same token all along: all content terms tie. */
-enum { MOST_LENGTHS = 40, EVERYWHERE_SAME = 1 };
-static const struct {
-    const char *label, *path;
-    unsigned flags;
-    size_t lengths[MOST_LENGTHS]; /* ends with 0 */
-} standard_models[] = {
-    {"v1",
-     "synthetic:v1-base,layers=2,hidden=96,heads=4,intermediate=200,vocab=97,distance=16,positions=64,types=2,biased=1",
-     0,
-     {41}},
-    {"v2",
-     "synthetic:v2-xlarge,layers=2,hidden=128,heads=2,intermediate=256,vocab=97,buckets=16,distance=40,epsilon=3",
-     0,
-     {70}},
-    {"v3",
-     "synthetic:v3-base,layers=3,hidden=192,heads=3,intermediate=384,vocab=97,buckets=32,distance=100,lm=1,rtd=1",
-     0,
-     {140}},
-    {"edges",
-     "synthetic:v3-base,layers=1,hidden=40,heads=2,intermediate=60,vocab=97,buckets=16,distance=64,rtd=1",
-     0,
-     {1,  2,  15, 16, 17, 23, 24,  25,  31,  32,  33,  47,  48,  49,
-      63, 64, 65, 95, 96, 97, 125, 126, 127, 128, 129, 511, 512, 513}},
-    {"ties",
-     "synthetic:v1-base,layers=2,hidden=64,heads=2,intermediate=100,vocab=97,distance=16,positions=64",
-     EVERYWHERE_SAME,
-     {1, 17, 60}},
-};
-enum { STANDARD_MODELS = sizeof standard_models / sizeof *standard_models, ONE_TEXT_MODELS = 3 };
 
 typedef struct verify_request {
     reading_options reading;
@@ -72,38 +37,6 @@ static verify_options options_of(const common_options *options)
         verify.tiers[t] =
             !deberta_isa_missing((deberta_isa)t) && (options->isa == DEBERTA_ISA_AUTO || t == (int)options->isa);
     return verify;
-}
-
-/* Ids that repeat now and then, as words do, always the same for a seed. */
-static void make_ids(int32_t *ids, size_t tokens, size_t vocabulary, uint64_t seed)
-{
-    for (size_t t = 0; t < tokens; t++) ids[t] = (int32_t)random_below(&seed, vocabulary);
-}
-
-static deberta_status verify_standard_model(verify_report *report, const verify_options *verify, size_t k,
-                                            deberta_error *err)
-{
-    size_t starts[MOST_LENGTHS + 1] = {0}, count = 0;
-    for (; count < MOST_LENGTHS && standard_models[k].lengths[count]; count++)
-        starts[count + 1] = starts[count] + standard_models[k].lengths[count];
-    int32_t *ids = malloc(starts[count] * sizeof *ids);
-    if (!ids) return status_fail(err, DEBERTA_E_MEMORY, "out of memory");
-    make_ids(ids, starts[count], 97, verify->seed + k);
-    for (size_t t = 1; standard_models[k].flags & EVERYWHERE_SAME && t < starts[count]; t++) ids[t] = ids[0];
-    const char *path = standard_models[k].path, *label = standard_models[k].label;
-    deberta_status status = verify_model(report, verify, path, label, ids, starts, count, err);
-    for (size_t s = 0; status == DEBERTA_OK && !verify->mutation && s < count; s++)
-        status = verify_invariance(report, verify, path, label, ids + starts[s], standard_models[k].lengths[s], err);
-    free(ids);
-    return status;
-}
-
-static deberta_status verify_standard(verify_report *report, const verify_options *verify, deberta_error *err)
-{
-    /* A fault shows in the first three models, or nowhere. */
-    const size_t count = !verify->mutation ? STANDARD_MODELS : ONE_TEXT_MODELS;
-    for (size_t k = 0; k < count; k++) DEBERTA_TRY(verify_standard_model(report, verify, k, err));
-    return DEBERTA_OK;
 }
 
 /* ---------------------------------------------------------------------------------------------------------- output */
@@ -210,41 +143,31 @@ static int mutate(const verify_request *request, verify_options *verify, const v
     return status == EXIT_OK && caught ? EXIT_CHECK_FAILED : status;
 }
 
-static int verify_sequences(const common_options *options, const verify_options *verify, verify_report *report,
-                            const int32_t *ids, const size_t *starts, size_t sequences)
-{
-    deberta_error error = {0};
-    const char *path = options->arguments[0];
-    deberta_status status = verify_model(report, verify, path, "", ids, starts, sequences, &error);
-    for (size_t s = 0; status == DEBERTA_OK && s < sequences; s++)
-        status = verify_invariance(report, verify, path, "", ids + starts[s], starts[s + 1] - starts[s], &error);
-    return status == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
-}
-
 static int verify_one(const verify_request *request, const verify_options *verify, verify_report *report)
 {
     const common_options *options = &request->reading.common;
     const reading_options *reading = &request->reading;
+    const char *path = options->arguments[0];
     input_batch input = {0};
     deberta_model *model = NULL;
+    deberta_error error = {0};
+    deberta_status done;
     int status = open_model(options, &model);
     if (status != EXIT_OK) return status;
     const deberta_model_info info = *deberta_model_describe(model);
     deberta_model_free(&model);
     if (reading->ids.count || reading->texts.count || reading->files.count) {
-        status = input_read(reading, options->arguments[0], &info, &input);
-        if (status == EXIT_OK)
-            status = verify_sequences(options, verify, report, input.ids, input.sequence_starts, input.sequences);
+        status = input_read(reading, path, &info, &input);
+        if (status != EXIT_OK) return status;
+        done = verify_sequences(report, verify, path, "", input.ids, input.sequence_starts, input.sequences, &error);
         input_free(&input);
-        return status;
+    } else {
+        const size_t starts[2] = {0, request->tokens};
+        int32_t *ids = options_take(options, request->tokens, sizeof *ids);
+        verify_make_ids(ids, request->tokens, info.vocabulary_size, verify->seed);
+        done = verify_sequences(report, verify, path, "", ids, starts, 1, &error);
     }
-    int32_t *ids = malloc(request->tokens * sizeof *ids);
-    if (!ids) return say_no_memory(options);
-    make_ids(ids, request->tokens, info.vocabulary_size, verify->seed);
-    const size_t starts[2] = {0, request->tokens};
-    status = verify_sequences(options, verify, report, ids, starts, 1);
-    free(ids);
-    return status;
+    return done == DEBERTA_OK ? EXIT_OK : say_error(options, &error);
 }
 
 /* What only a model has, and what needs none. */
