@@ -280,3 +280,14 @@ void receptive_field_of_token(const receptive_field *field, size_t position, siz
         *unambiguous += row->count == 1;
     }
 }
+
+size_t receptive_field_seeing_tokens(const receptive_field *field, size_t *first)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < field->length; i++) {
+        size_t unambiguous, own;
+        receptive_field_of_token(field, i, &unambiguous, &own);
+        if (own == field->length && !count++) *first = i;
+    }
+    return count;
+}

@@ -2,7 +2,6 @@
 #include "command/text_output.h"
 
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "explorer/explorer_steps.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/bench/bench_options.h"

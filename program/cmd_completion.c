@@ -1,6 +1,5 @@
 /* `deberta completion`: a script for the shell, made from the same tables as the parser, so that it cannot be out of
  * date. SPDX-License-Identifier: MIT */
-#include <stdlib.h>
 #include <string.h>
 
 #include "command/options.h"

@@ -4,7 +4,6 @@
 #include "reference/reference_weights.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ------------------------------------------------------------------------------------------------------ embeddings */

@@ -5,7 +5,6 @@
 #include "reference/reference_math.h"
 #include "reference/reference_weights.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,6 @@
  *
  * SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <string.h>
 
 #include "viz/attention_plan.h"
 

@@ -3,7 +3,6 @@
  * SPDX-License-Identifier: MIT */
 #include "viz/draw.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

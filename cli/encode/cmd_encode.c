@@ -1,9 +1,6 @@
 /* `deberta encode`: hidden states, attention, components and head logits into one safetensors file of padded tensors
  * [B,N,...], rows and columns of padding zero, with the input they belong to: what `verify --against` reads. Corpora go
  * another way: encode_corpus.c. SPDX-License-Identifier: MIT */
-#include <stdlib.h>
-#include <string.h>
-
 #include "command/ablate.h"
 #include "cli/commands.h"
 #include "cli/encode/encode_corpus.h"

@@ -2,7 +2,6 @@
 #include "cli/encode/encode_corpus.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/encode/corpus_output.h"

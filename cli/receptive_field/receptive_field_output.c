@@ -19,24 +19,6 @@ void field_findings_free(field_findings *findings)
 
 static const composed_field *of_all_layers(const field_findings *f) { return &f->composed[f->layers - 1]; }
 
-/* The tokens of a text of `length` tokens that find every key at a row that no other of its keys has: they are
- * neighbours. */
-typedef struct seeing_tokens {
-    size_t first, count;
-} seeing_tokens;
-
-static seeing_tokens tokens_that_see_all(const field_findings *f)
-{
-    seeing_tokens seeing = {0};
-    for (size_t i = 0; i < f->length; i++) {
-        size_t unambiguous, own;
-        receptive_field_of_token(&f->field, i, &unambiguous, &own);
-        if (own != f->length) continue;
-        if (!seeing.count++) seeing.first = i;
-    }
-    return seeing;
-}
-
 /* ----------------------------------------------------------------------------------------------------------- JSON */
 
 static json_t *json_size(size_t value) { return json_integer((json_int_t)value); }
@@ -305,11 +287,11 @@ static void add_tokens(const field_findings *f, result *r)
         {.name = NULL}};
     const size_t last = f->length - 1,
                  places[] = {0, f->length / 4, f->length / 2 - (f->length > 1), f->length / 2, last};
-    const seeing_tokens seeing = tokens_that_see_all(f);
-    json_t *all = seeing.count
-                      ? json_pack("{s:I, s:I, s:I}", "first", (json_int_t)seeing.first, "last",
-                                  (json_int_t)(seeing.first + seeing.count - 1), "count", (json_int_t)seeing.count)
-                      : json_null();
+    size_t first = 0;
+    const size_t count = receptive_field_seeing_tokens(&f->field, &first);
+    json_t *all = count ? json_pack("{s:I, s:I, s:I}", "first", (json_int_t)first, "last",
+                                    (json_int_t)(first + count - 1), "count", (json_int_t)count)
+                        : json_null();
     result_set(r, "per_token", json_pack("{s:o}", "sees_every_key_uniquely", all));
     result_say(r, "\nby token, in a text of %zu", f->length);
     result_table *table = result_add_table(r, "per_token.positions", NULL, columns);
@@ -321,13 +303,12 @@ static void add_tokens(const field_findings *f, result *r)
         cell_integer(table, (int64_t)unambiguous);
         cell_integer(table, (int64_t)own);
     }
-    if (seeing.count == 0)
+    if (count == 0)
         result_say(r, "no token sees every key at a row of its own");
-    else if (seeing.count == 1)
-        result_say(r, "token %zu alone sees every key at a row of its own", seeing.first);
+    else if (count == 1)
+        result_say(r, "token %zu alone sees every key at a row of its own", first);
     else
-        result_say(r, "tokens %zu to %zu see every key at a row of its own", seeing.first,
-                   seeing.first + seeing.count - 1);
+        result_say(r, "tokens %zu to %zu see every key at a row of its own", first, first + count - 1);
 }
 
 static void add_composition(const field_findings *f, result *r)

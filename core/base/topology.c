@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <hwloc.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ----------------------------------------------------------------------------------------------------- cgroup quota */

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "core/io/quote.h"
 #include "core/model/load_layers.h"
 
 static bool architecture_has(const model_config *config, const char *part)

@@ -2,7 +2,6 @@
 #include "core/model/model.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 void deberta_model_free(deberta_model **model)
 {

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/io/quote.h"
 
 enum { NAME_CAPACITY = 128 };
 

@@ -4,7 +4,6 @@
 #include "core/text/model_proto.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,6 @@
 
 #include <locale.h>
 #include <stdlib.h>
-#include <string.h>
 #include <wctype.h>
 
 #include "core/base/utf8.h"

@@ -4,7 +4,6 @@
  * SPDX-License-Identifier: MIT */
 #include "core/text/tokenizer.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
