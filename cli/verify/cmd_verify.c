@@ -54,11 +54,6 @@ static int draw_report(const common_options *options, const output_paths *paths,
     return output_draw(options, paths->figures, paths->figure_count, DRAWING(verify_figure_draw), report, &style);
 }
 
-static void print_repeat_command(const common_options *options)
-{
-    say_note(options, "repeat: %s", options_command_line(options, false));
-}
-
 /* ------------------------------------------------------------------------------------------------------- mutations */
 
 /* What is said of a fault is a sentence or an object: there is no table to be set, and nothing to draw. */
@@ -215,7 +210,7 @@ static int run(const common_options *options)
     if (status == EXIT_OK)
         status = finish_result(options, output.paths.text, verify_result(&report, &verify), output.format);
     if (status == EXIT_OK && report.failures) {
-        print_repeat_command(options);
+        say_note(options, "repeat: %s", options_command_line(options, false));
         status = EXIT_CHECK_FAILED;
     }
     verify_report_free(&report);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 enum { NAME_CAPACITY = 128 };
 
 /* ------------------------------------------------------------------------------------------------ checkpoint source */
