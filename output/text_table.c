@@ -28,19 +28,6 @@ void text_table_add(text_table *table, const char *format, ...)
     va_end(arguments);
 }
 
-void text_table_add_titles(text_table *table, const char *const *titles)
-{
-    for (size_t k = 0; k < table->columns; k++) text_table_add(table, "%s", titles[k]);
-}
-
-void text_table_add_known(text_table *table, int decimals, double value, bool known)
-{
-    if (known)
-        text_table_add(table, "%.*f", decimals, value);
-    else
-        text_table_add(table, "%s", "");
-}
-
 static const char *cell_at(const text_table *table, size_t row, size_t column)
 {
     size_t index = row * table->columns + column;
@@ -186,12 +173,4 @@ void text_table_free(text_table *table)
     for (size_t i = 0; i < table->count; i++) free(table->cells[i]);
     free(table->cells);
     *table = (text_table){0};
-}
-
-deberta_status text_table_finish(text_table *table, FILE *out, result_format format, deberta_error *err)
-{
-    bool printed = text_table_print(table, out, format);
-    text_table_free(table);
-    if (!printed) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory for a table");
-    return DEBERTA_OK;
 }

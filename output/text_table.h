@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#include "core/base/status.h"
 #include "output/result_format.h"
 
 typedef struct text_table {
@@ -19,10 +18,6 @@ typedef struct text_table {
 /* Cells are added from left to right, row by row; the first `columns` of them are the titles. */
 text_table text_table_make(size_t columns);
 void text_table_add(text_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* The whole first row: [columns]. */
-void text_table_add_titles(text_table *table, const char *const *titles);
-/* A number with so many decimals, or an empty cell for what is not known. */
-void text_table_add_known(text_table *table, int decimals, double value, bool known);
 /* In every format but JSON. Numbers, and what looks like one, are set to the right. False if memory ran out on the way,
  * and then nothing is printed. */
 bool text_table_print(const text_table *table, FILE *out, result_format format);
@@ -31,7 +26,5 @@ void text_table_free(text_table *table);
  * line end; and as LaTeX sets it. */
 void print_csv_cell(const char *cell, FILE *out);
 void print_latex_cell(const char *cell, FILE *out);
-/* Both, with the one failure as a message. */
-deberta_status text_table_finish(text_table *table, FILE *out, result_format format, deberta_error *err);
 
 #endif
