@@ -96,7 +96,11 @@ static void complain_of_command(const char *name)
 {
     const char *nearest = NULL;
     size_t least = SIZE_MAX;
-    for (size_t k = 0; commands[k]; k++) options_nearest(name, strlen(name), commands[k]->name, &least, &nearest);
+    for (size_t k = 0; commands[k]; k++) {
+        options_nearest(name, strlen(name), commands[k]->name, &least, &nearest);
+        for (const command *const *sub = commands[k]->subcommands; !nearest && sub && *sub; sub++)
+            if (strcmp(name, command_word(*sub)) == 0) nearest = (*sub)->name;
+    }
     fprintf(stderr, "deberta: unknown %s '%s'", *name == '-' ? "option" : "command", name);
     if (nearest) fprintf(stderr, "; did you mean %s?", nearest);
     fprintf(stderr, "\nsee: deberta --help\n");

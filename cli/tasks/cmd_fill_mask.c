@@ -40,7 +40,12 @@ static deberta_status look(task_run *run, task_text *text, deberta_error *err)
         masks++;
         last = t;
     }
-    if (masks == 0) return text_record_spoil(&text->record, err, "there is no %s in the text", job->mask);
+    if (masks == 0) {
+        const char *other = strcasestr(text->record.text, "<mask>"), *bracket = strcasestr(text->record.text, "[mask]");
+        if (!other) other = bracket;
+        return text_record_spoil(&text->record, err, "there is no %s in the text%s%.6s%s", job->mask,
+                                 other ? "; '" : "", other ? other : "", other ? "' is not it" : "");
+    }
     if (!job->used[0] || info->position_biased_input) return DEBERTA_OK;
     /* the Enhanced Mask Decoder adds absolute positions to the queries of the masks */
     return text_batches_check_length(&run->batches, &text->record, last + 1, info->max_positions, err);

@@ -340,11 +340,11 @@ def test_commands_of_the_page(bench):
     """Every command of the tables in docs/figures.md draws a figure."""
     page = (ROOT / "docs" / "figures.md").read_text(encoding="utf-8")
     common = [DEMO, "--text", "a new store opened beside the new mall"]
-    commands = re.findall(r"^\| [^|]+ \| `(?:([a-z-]+) \.\.\. )?(--?\w[^`]* -o [^`]*|-o [^`]*)`", page, re.M)
+    commands = re.findall(r"^\|(?: [^|]+ \|){1,2} `(?:([a-z-]+) \.\.\. )?(--?\w[^`]* -o [^`]*|-o [^`]*)`", page, re.M)
     assert len(commands) > 30, commands
     for kind, command in commands:
         if "OTHER" not in command:
-            draw(bench, *([kind] if kind else []), *common, *shlex.split(command), "-q")
+            draw(bench, *([kind] if kind else []), *common, *shlex.split(command.replace("models/", f"{ROOT}/models/")), "-q")
 
 
 def test_bad_input(bench):

@@ -53,6 +53,8 @@ TABLE = [
     ("tag-no-such-folder", ["tag", "nomodel", "--text", "a"], 3, ["nomodel: no such folder; MODEL is a folder with config.json"]),
     ("tokenize-no-such-folder", ["tokenize", "nomodel", "--text", "a"], 3, ["nomodel: no such folder"]),
     ("tokenize-not-utf8", ["tokenize", "{DEMO}", "--strict", "--file", "latin1.txt"], 3, ["text 1: the text is not UTF-8"]),
+    ("command-is-second-word", ["plot", "a.json"], 2, ["unknown command 'plot'; did you mean bench plot?"]),
+    ("fill-mask-other-spelling", ["fill-mask", "{DEMO}", "--text", "a <mask> b"], 3, ["there is no [MASK] in the text; '<mask>' is not it"]),
     ("option-of-others", ["finetune", "sequence", "{DEMO}", "--lr", "1"], 2, ["unknown option '--lr'; here it is --learning-rate"]),
     ("option-of-others-absent", ["info", "--lr", "1"], 2, ["unknown option '--lr'\n"]),
     ("finetune-which", ["finetune", "{DEMO}", "--data", "a.tsv"], 2, ["expected sequence|choice|token|qa MODEL first", "--data belongs to finetune sequence"]),
