@@ -234,6 +234,10 @@ static const mutation mutations[] = {
     {NULL, NULL, NULL},
 };
 
+static void unsmoothed(deberta_model *model) { model->unsmoothed = true; }
+
+const mutation mutation_unsmoothed = {"unsmoothed", "low precision with large channels as they are", unsmoothed};
+
 const mutation *mutation_list(void) { return mutations; }
 
 const mutation *mutation_find(const char *name)

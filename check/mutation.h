@@ -15,10 +15,13 @@ typedef struct mutation {
     void (*apply)(deberta_model *model); /* model_internal_options.decorate */
 } mutation;
 
-/* All of them; the last is followed by one without a name. */
+/* All that float32 shows; the last is followed by one without a name. */
 const mutation *mutation_list(void);
 /* NULL for an unknown name. */
 const mutation *mutation_find(const char *name);
+
+/* Of low precision, and not in the list: large channels are not evened out. */
+extern const mutation mutation_unsmoothed;
 
 /* Opens a model with a fault in it; without one (NULL) it is deberta_model_open. A fault that does not apply to a model
  * (a missing convolution has no source) leaves it right. */

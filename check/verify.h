@@ -23,6 +23,16 @@ typedef struct verify_place {
     size_t layer;      /* hidden k: H[k] */
 } verify_place;
 
+/* Sums over all values: squares of found - expected, of expected, of found, and found times expected. */
+typedef struct verify_norms {
+    double difference, expected, found, product;
+} verify_norms;
+
+/* |found - expected| / |expected| as 2-norms; 0 where nothing was expected. */
+double verify_relative_error(const verify_norms *norms);
+/* Of the angle between found and expected; 1 where one of them is nothing. */
+double verify_cosine(const verify_norms *norms);
+
 typedef struct verify_row {
     char subject[96]; /* "gemm_f32", "v3 layer 3 c2p" */
     deberta_isa tier;
@@ -32,8 +42,9 @@ typedef struct verify_row {
     bool has_error;                       /* compared with float64 */
     double worst, percentile_999, median; /* error in units of eps scale */
     double worst_ulp, ulp_999;            /* error in units of the last place of the exact value, rounded to float */
-    double limit;                         /* of `worst` */
-    char where[144];                      /* of the worst: index, found, expected */
+    verify_norms norms;
+    double limit;    /* of `worst` */
+    char where[144]; /* of the worst: index, found, expected */
     bool passed;
 } verify_row;
 
@@ -71,6 +82,9 @@ deberta_status verify_sleef(verify_report *report, const verify_options *options
 deberta_status verify_model(verify_report *report, const verify_options *options, const char *path, const char *label,
                             const int32_t *ids, const size_t *starts, size_t sequences, deberta_error *err);
 
+/* By how much the error of a model may grow with each layer, in eps times the largest magnitude. */
+double verify_limit_of_a_layer(deberta_precision precision);
+
 /* A sequence computed by other means must give the same bits as the scalar tier with one thread: 1, 2 and 3 threads,
  * in a batch with other sequences, with padding after it, while being observed. */
 deberta_status verify_invariance(verify_report *report, const verify_options *options, const char *path,
@@ -96,6 +110,7 @@ typedef struct verify_errors {
     double *values, *ulps; /* [capacity] */
     size_t count, capacity;
     double worst, worst_ulp;
+    verify_norms norms;
     char where[144];
     const char *prefix; /* of the place of the worst, "text 2, "; may be NULL */
     bool failed_allocation;

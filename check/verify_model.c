@@ -15,11 +15,15 @@
 /* Rounding of one layer, in eps times the largest magnitude; every layer adds as much. Exact models stay below a tenth;
  * a wrong one is off by thousands. Of low precision: 1.2e-4 and 0.8 % of the largest magnitude a layer, of which models
  * take half at most; a wrong one is off by its whole size. */
-static const double limit_of_a_layer[DEBERTA_PRECISION_COUNT] = {
-    [DEBERTA_PRECISION_FLOAT32] = 64,
-    [DEBERTA_PRECISION_INT16] = 0x1p11,
-    [DEBERTA_PRECISION_INT8] = 0x1p17,
-};
+double verify_limit_of_a_layer(deberta_precision precision)
+{
+    static const double limits[DEBERTA_PRECISION_COUNT] = {
+        [DEBERTA_PRECISION_FLOAT32] = 64,
+        [DEBERTA_PRECISION_INT16] = 0x1p11,
+        [DEBERTA_PRECISION_INT8] = 0x1p17,
+    };
+    return limits[precision];
+}
 enum { MOST_MLM_POSITIONS = 4 };
 
 typedef struct truth {
@@ -218,7 +222,7 @@ static deberta_status compare_layer(const comparison *c, size_t layer, deberta_e
                        .exact = c->truth->hidden + layer * n * h,
                        .count = n * h,
                        .columns = h,
-                       .limit = limit_of_a_layer[c->info->precision] * (double)(layer + 1)};
+                       .limit = verify_limit_of_a_layer(c->info->precision) * (double)(layer + 1)};
     snprintf(what, sizeof what, "hidden %zu", layer);
     DEBERTA_TRY(compare(c, what, &values, err));
     if (layer == c->info->layers) return DEBERTA_OK;
@@ -257,7 +261,7 @@ static deberta_status compare_heads(const comparison *c, deberta_error *err)
                                  .exact = exact,
                                  .count = count * width,
                                  .columns = width,
-                                 .limit = limit_of_a_layer[c->info->precision] * (double)(c->info->layers + 2)};
+                                 .limit = verify_limit_of_a_layer(c->info->precision) * (double)(c->info->layers + 2)};
         const deberta_status status = compare(c, what, &values, err);
         free(exact);
         DEBERTA_TRY(status);

@@ -36,12 +36,33 @@ static double error_in(double unit, double found, double expected)
     return (isnan(found) && isnan(expected)) || found == expected ? 0 : INFINITY;
 }
 
+static void add_norms(verify_norms *sum, const verify_norms *more)
+{
+    sum->difference += more->difference;
+    sum->expected += more->expected;
+    sum->found += more->found;
+    sum->product += more->product;
+}
+
+double verify_relative_error(const verify_norms *norms)
+{
+    return norms->expected > 0 ? sqrt(norms->difference / norms->expected) : 0;
+}
+
+double verify_cosine(const verify_norms *norms)
+{
+    const double sizes = sqrt(norms->expected) * sqrt(norms->found);
+    return sizes > 0 ? norms->product / sizes : 1;
+}
+
 void verify_errors_add(verify_errors *errors, double found, double expected, double scale, const char *where_format,
                        size_t a, size_t b)
 {
     if (!reserve(errors)) return;
     const double error = error_in(scale, found, expected);
     const double ulps = error_in(unit_in_the_last_place(expected), found, expected);
+    add_norms(&errors->norms, &(verify_norms){(found - expected) * (found - expected), expected * expected,
+                                              found * found, found * expected});
     errors->ulps[errors->count] = ulps;
     errors->values[errors->count++] = error;
     if (ulps > errors->worst_ulp) errors->worst_ulp = ulps;
@@ -92,6 +113,7 @@ static void summarize(verify_row *row, verify_errors *errors)
     row->percentile_999 = value_at_rank(errors->values, errors->count, rank);
     row->median = value_at_rank(errors->values, errors->count, errors->count / 2);
     row->worst_ulp = errors->worst_ulp;
+    row->norms = errors->norms;
     row->ulp_999 = value_at_rank(errors->ulps, errors->count, rank);
     memcpy(row->where, errors->where, sizeof row->where);
     row->passed = row->passed && errors->worst <= row->limit;
@@ -109,6 +131,7 @@ static void merge(verify_row *into, const verify_row *row)
     into->percentile_999 = fmax(into->percentile_999, row->percentile_999);
     into->median = fmax(into->median, row->median);
     into->worst_ulp = fmax(into->worst_ulp, row->worst_ulp);
+    add_norms(&into->norms, &row->norms);
     into->ulp_999 = fmax(into->ulp_999, row->ulp_999);
 }
 

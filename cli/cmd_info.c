@@ -64,18 +64,23 @@ static void add_kernels(result *r, deberta_isa isa)
     result_set(r, "kernels", list);
 }
 
-/* Low precision is worth its error where a processor adds products of bytes in one instruction: elsewhere int16 is no
- * faster than float32. */
+/* Low precision is worth its error where a processor adds products of bytes in one instruction. Results are the same
+ * bits everywhere. */
+static const char *integer_advice(const char *from, deberta_precision precision)
+{
+    const bool int16 = precision == DEBERTA_PRECISION_INT16;
+    if (strncmp(from, "scalar", 6) == 0) return "; exact but slow: float32 is faster here";
+    if (strcmp(from, "avx2") != 0 && strcmp(from, "neon") != 0) return ", which adds products of bytes";
+    return int16 ? " through 16 bits: no faster than float32 here" : " through 16 bits";
+}
+
 static void say_precision(result *r, deberta_isa isa, deberta_precision precision)
 {
     const char *wanted = precision == DEBERTA_PRECISION_INT8 ? "gemm_u8" : "gemm_u8x2", *name, *from;
     if (precision == DEBERTA_PRECISION_FLOAT32) return;
     for (size_t k = 0; (name = deberta_kernel_name(isa, k, &from)) && strcmp(name, wanted) != 0;) k++;
-    const bool bytes = strcmp(from, "avx2") != 0 && strcmp(from, "neon") != 0 && strncmp(from, "scalar", 6) != 0;
     result_say(r, "  precision         %s, multiplied by %s%s", deberta_precision_name(precision), from,
-               bytes                                 ? ""
-               : precision == DEBERTA_PRECISION_INT8 ? " through 16 bits"
-                                                     : ": no faster than float32 here");
+               integer_advice(from, precision));
 }
 
 static const char *const packed_states[] = {

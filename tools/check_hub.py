@@ -7,7 +7,8 @@
     tools/check_hub.py models/demo FOLDER...        folders that are there already; nothing is downloaded
 
 transformers runs in float64 (tools/reference.py), with its position bias taken apart; deberta runs every tier of this processor, and
-`deberta verify --against` compares. Two inputs: a batch of short texts and one of 160 tokens, long enough for logarithmic buckets.
+`deberta verify --against` compares. --precision int16 and int8 are compared as well: hidden states of all layers and logits, by their
+relative error (2-norm), with bars of 1e-3 and 1e-1, far above what models that we have give (docs/precision.md). Two inputs: a batch of short texts and one of 160 tokens, long enough for logarithmic buckets.
 Tokens of a SentencePiece model are compared with that library's, because transformers 5 drops the model's map of characters.
 A folder without a tokenizer is given made-up ids. v2-xlarge needs 10 GB of memory.
 
@@ -43,6 +44,7 @@ TEXTS = ["Paris is the capital of France.", "A new store opened beside the new m
          "don't you'll we've I'm", "UPPER lower MiXeD", "the [MASK] of the matter"]
 LONG = "The river rose in the night, and by morning the lower road was under water as far as the mill; nobody had slept. " * 12
 LONG_TOKENS = 160
+LOW_BARS = {"int16": 1e-3, "int8": 1e-1}  # of the relative error against float64
 
 
 class Unavailable(Exception):
@@ -115,25 +117,34 @@ def kind_of(subject):
     return "hidden states" if subject.startswith("hidden_states.") else subject
 
 
+def add_checks(table, found):
+    for check in found["results"]:
+        line = table.setdefault(kind_of(check["subject"]), [0, 0.0, 0.0, 0])
+        line[0] += check["values"]
+        line[3] += not check["passed"]
+        if check["worst"] / check["limit"] >= (line[1] / line[2] if line[2] else 0):
+            line[1:3] = check["worst"], check["limit"]
+
+
 def compare_numbers(arguments, folder, tokenizer):
-    """{kind: [values, worst, its limit, failures]} over both inputs and all tiers. An error is in eps times the tensor's largest value."""
-    table = {}
+    """Over both inputs and all tiers, or None where the program failed: {kind: [values, worst, its limit, failures]} of float32, an
+    error being in eps times the tensor's largest value, and {precision: {kind: worst relative error}} of the others."""
+    table, low = {}, {precision: {} for precision in LOW_BARS}
     for rows in make_rows(folder, tokenizer):
         with tempfile.TemporaryDirectory() as place:
             path = os.path.join(place, "expected.safetensors")
             reference.save(path, reference.compute(folder, *reference.pad(rows)), folder)
-            found, code = run(arguments, ["verify", folder, "--against", path, "--reference", "hf", "--json", "--quiet"])
-        if found is None:
+            command = ["verify", folder, "--against", path, "--reference", "hf", "--json", "--quiet"]
+            found = {precision: run(arguments, [*command, "--precision", precision]) for precision in ("float32", *LOW_BARS)}
+        if any(report is None or code not in (0, 1) for report, code in found.values()):
             return None
-        for check in found["results"]:
-            line = table.setdefault(kind_of(check["subject"]), [0, 0.0, 0.0, 0])
-            line[0] += check["values"]
-            line[3] += not check["passed"]
-            if check["worst"] / check["limit"] >= (line[1] / line[2] if line[2] else 0):
-                line[1:3] = check["worst"], check["limit"]
-        if code not in (0, 1):
-            return None
-    return table
+        add_checks(table, found["float32"][0])
+        for precision, kinds in low.items():
+            for check in found[precision][0]["results"]:
+                kind = kind_of(check["subject"])
+                if kind == "hidden states" or kind.startswith("logits."):
+                    kinds[kind] = max(kinds.get(kind, 0.0), check["relative_error"])
+    return table, low
 
 
 def check(arguments, name):
@@ -148,12 +159,18 @@ def check(arguments, name):
         print(f"  {'tokens':14} {same} of {texts} texts have the same ids{'' if agrees else '  DIFFERENT'}")
     else:
         print(f"  {'tokens':14} no tokenizer in the folder: made-up ids")
-    table = compare_numbers(arguments, folder, tokenizer)
-    if table is None:
+    numbers = compare_numbers(arguments, folder, tokenizer)
+    if numbers is None:
         print("  deberta failed: see above")
         return False
+    table, low = numbers
     for kind, (values, worst, limit, failures) in table.items():
         print(f"  {kind:14} {values:>10} values, worst {worst:8.3g} of {limit:.0f}{'  DIFFERENT' if failures else ''}", flush=True)
+    for precision, kinds in low.items():
+        for kind, error in kinds.items():
+            fits = error <= LOW_BARS[precision]
+            agrees = agrees and fits
+            print(f"  {precision:5} {kind:14} relative error {error:8.2g} of {LOW_BARS[precision]:.0e}{'' if fits else '  TOO FAR'}")
     return agrees and not any(failures for _, _, _, failures in table.values())
 
 

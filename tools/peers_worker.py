@@ -62,7 +62,7 @@ class Shape:
     intermediate: int
     longest: int  # rows beyond are not measured
     vocabulary: int = 1000  # one row is copied per token: the size costs memory, not time
-    outliers: float = 0  # how large six channels of the hidden states are; another one is three times as large
+    outliers: tuple[int, float] = (0, 1)  # channels of the hidden states that are so many times as large as others
 
 
 SHAPES = {
@@ -70,7 +70,8 @@ SHAPES = {
     "v3-small": Shape(3, 768, 12, 6, 3072, 4096),
     "v3-base": Shape(3, 768, 12, 12, 3072, 4096),
     "v1-base": Shape(1, 768, 12, 12, 3072, 1024),
-    "v3-base-outliers": Shape(3, 768, 12, 12, 3072, 4096, outliers=20),
+    "v3-base-outliers": Shape(3, 768, 12, 12, 3072, 4096, outliers=(6, 20)),
+    "v3-base-outlier": Shape(3, 768, 12, 12, 3072, 4096, outliers=(1, 60)),
     "tiny-v3": Shape(3, 64, 4, 3, 128, 4096, 200),
     "tiny-v1": Shape(1, 64, 4, 3, 128, 1024, 200),
 }
@@ -115,7 +116,7 @@ def write_model(name, folder):
         for key, weight in model.named_parameters():
             mean, deviation = weight_scale(key, weight)
             weight.copy_(mean + deviation * torch.randn_like(weight))
-        if shape.outliers:
+        if shape.outliers[0]:
             enlarge_channels(model, shape)
     partial = Path(folder + ".part")
     model.save_pretrained(partial)
@@ -123,27 +124,22 @@ def write_model(name, folder):
 
 
 def outlier_channels(shape):
-    """{channel: its size}; the same as `synthetic:...,outliers=` has (core/model/synthetic.h)."""
-    sizes = [shape.outliers] * 3 + [3 * shape.outliers] + [shape.outliers] * 3
-    return {(2 * k + 1) * shape.hidden // 14: size for k, size in enumerate(sizes)} if shape.outliers else {}
+    """As `synthetic:...,outliers=,outlier_size=` places them (core/model/synthetic.h)."""
+    count = shape.outliers[0]
+    return [(2 * k + 1) * shape.hidden // (2 * count) for k in range(count)]
 
 
 def enlarge_channels(model, shape):
-    """Few channels of the hidden states become far larger than the others, as in trained models: what writes to them does
-    so with larger weights, what reads them has smaller ones, and the gains of LayerNorm make up for the larger variance."""
-    channels = outlier_channels(shape)
-    widening = ((shape.hidden + sum(size**2 - 1 for size in channels.values())) / shape.hidden) ** 0.5
+    """What a layer's LayerNorms give in few channels becomes far larger, and what is multiplied with it as much smaller."""
+    channels, size = outlier_channels(shape), shape.outliers[1]
     columns = ("query_proj.weight", "key_proj.weight", "value_proj.weight", "intermediate.dense.weight")
     for name, weight in model.named_parameters():
         if not name.startswith("encoder.layer."):
             continue
-        if name.endswith("LayerNorm.weight"):
-            weight *= widening
-        for channel, size in channels.items():
-            if name.endswith(("LayerNorm.bias", "output.dense.weight", "output.dense.bias")):
-                weight[channel] *= size
-            elif name.endswith(columns) and not name.startswith("encoder.layer.0.attention"):
-                weight[:, channel] /= size
+        if "LayerNorm." in name:
+            weight[channels] *= size
+        elif name.endswith(columns) and not name.startswith("encoder.layer.0.attention"):
+            weight[:, channels] /= size
 
 
 # ----------------------------------------------------------------------------------------------------------- engines
@@ -362,7 +358,7 @@ def errors_of(output, tensors, shape=None):
     expected = tensors["expected"][kept]
     difference = output.astype(numpy.float64)[kept] - expected
     usual = numpy.ones(expected.shape[-1], dtype=bool)
-    usual[list(outlier_channels(shape) if shape else ())] = False
+    usual[outlier_channels(shape) if shape else []] = False
     norms = [float(numpy.linalg.norm(x[:, usual])) for x in (difference, expected)]
     return {"max_abs_difference": float(numpy.abs(difference).max()), "relative_error": norms[0] / norms[1]}
 

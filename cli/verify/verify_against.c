@@ -12,9 +12,6 @@
 #include "core/io/mapped_file.h"
 #include "core/io/safetensors.h"
 
-/* Somebody else's float32 is off by as much as ours: twice the limit that verify has against float64. */
-static const double limit_of_a_layer = 128;
-
 typedef struct against_job {
     const verify_options *verify;
     verify_report *report;
@@ -67,7 +64,8 @@ static verify_row row_of(const against_job *job, const tensor *t, const encoded_
 {
     const bool logits = what->kind == ENCODED_LOGITS, hidden = what->kind == ENCODED_HIDDEN;
     const size_t layers = logits ? job->ours.info.layers + 2 : what->layer + 1;
-    verify_row row = {.tier = job->isa, .limit = limit_of_a_layer * (double)layers};
+    /* Somebody else's float32 is off by as much as ours: twice the limit that verify has against float64. */
+    verify_row row = {.tier = job->isa, .limit = 2 * verify_limit_of_a_layer(job->verify->precision) * (double)layers};
     snprintf(row.subject, sizeof row.subject, "%s", t->name);
     if (logits) return row;
     row.place.layer = what->layer;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "cli/verify/verify_output.h"
 
+#include <math.h>
 #include <string.h>
 
 /* JSON has no infinity. */
@@ -22,6 +23,8 @@ static json_t *describe_row(const verify_row *row, bool errors_only)
         json_object_set_new(object, "worst_ulp", finite_number(row->worst_ulp));
         json_object_set_new(object, "p999_ulp", finite_number(row->ulp_999));
         json_object_set_new(object, "where", json_string(row->where));
+        json_object_set_new(object, "relative_error", finite_number(verify_relative_error(&row->norms)));
+        json_object_set_new(object, "cosine", finite_number(verify_cosine(&row->norms)));
     }
     return object;
 }
@@ -161,21 +164,33 @@ static void say_worst(const verify_report *report, result *r)
                    worst->where);
 }
 
-/* p99.9 of one quantity of one model, layer after layer. */
+static double growing_percentile(const verify_row *row) { return row->percentile_999; }
+static double growing_error(const verify_row *row) { return verify_relative_error(&row->norms); }
+static double growing_angle(const verify_row *row) { return fmax(0, 1 - verify_cosine(&row->norms)); }
+
+/* One number of the hidden states of one model, layer after layer; first: row of its layer 0. */
+static void say_by_layer(const verify_report *report, size_t first, const char *what,
+                         double (*number)(const verify_row *), result *r)
+{
+    const verify_row *of = &report->rows[first];
+    result_say(r, "growth%s%s, %s of hidden states by layer:", *of->place.model ? " in " : "", of->place.model, what);
+    for (size_t k = first; k < report->count; k++) {
+        const verify_row *row = &report->rows[k];
+        if (row->tier == of->tier && strcmp(row->place.model, of->place.model) == 0 &&
+            strcmp(row->place.quantity, "hidden") == 0)
+            result_say_more(r, " %.3g", number(row));
+    }
+}
+
 static void say_growth(const verify_report *report, result *r)
 {
     for (size_t k = 0; k < report->count; k++) {
         const verify_row *first = &report->rows[k];
         if (strcmp(first->place.quantity, "hidden") != 0 || first->place.layer != 0 || !first->has_error) continue;
         if (k > 0 && first->tier != report->rows[0].tier) continue;
-        result_say(r, "growth%s%s, p99.9 of hidden states by layer:", *first->place.model ? " in " : "",
-                   first->place.model);
-        for (size_t j = k; j < report->count; j++) {
-            const verify_row *row = &report->rows[j];
-            if (row->tier == first->tier && strcmp(row->place.model, first->place.model) == 0 &&
-                strcmp(row->place.quantity, "hidden") == 0)
-                result_say_more(r, " %.3g", row->percentile_999);
-        }
+        say_by_layer(report, k, "p99.9", growing_percentile, r);
+        say_by_layer(report, k, "relative error", growing_error, r);
+        say_by_layer(report, k, "1 - cosine", growing_angle, r);
     }
 }
 

@@ -192,6 +192,7 @@ static void choose_factors(const matrix_reading *reading)
         for (size_t k = 0; k < depth; k++) largest[k] = fmaxf(largest[k], other[k]);
     }
     smoothing_factors(reading->matrix->factors, largest, &reading->loader->inputs, depth);
+    for (size_t k = 0; reading->loader->unsmoothed && k < depth; k++) reading->matrix->factors[k] = 1;
 }
 
 static void read_integers(matrix_reading *reading, size_t tasks)

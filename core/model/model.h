@@ -48,6 +48,7 @@ struct deberta_model {
     weight_source source; /* what is read: `files`, unless decorated */
     size_t stored_layers; /* that the checkpoint has; config.layers may be fewer */
     bool described_only;  /* no weights: tables and panels are NULL */
+    bool unsmoothed;      /* false, unless decorated: large channels of low precision stay as they are */
     arena arena;
     deberta_packed packed;
     mapped_file packed_file; /* that the arena is a view of, if `packed` says so */

@@ -205,8 +205,11 @@ static deberta_status load_or_view(deberta_model *model, const deberta_model_opt
 {
     const void *packed = NULL;
     position_workspace workspace = {.keep = internal->keep_position_projections};
-    weight_loader loader = {
-        .source = &model->source, .arena = &model->arena, .listener = internal->listener, .digits = model->digits};
+    weight_loader loader = {.source = &model->source,
+                            .arena = &model->arena,
+                            .listener = internal->listener,
+                            .digits = model->digits,
+                            .unsmoothed = model->unsmoothed};
     DEBERTA_TRY(measure(model, &loader, &workspace, options->memory_limit_bytes, err));
     DEBERTA_TRY(find_packed(model, internal, &packed, err));
     model->described_only = options->describe_only != 0;

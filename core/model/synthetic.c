@@ -14,7 +14,7 @@ static const char scheme[] = "synthetic:";
 /* What a shape and its keys choose. `terms` is an index of term_names. */
 typedef struct recipe {
     size_t version, layers, vocab, hidden, heads, intermediate, buckets, convolution, positions, distance, types,
-        biased, seed, lm, rtd, terms, epsilon; /* epsilon: 7 means 1e-7 */
+        biased, seed, lm, rtd, outliers, outlier_size, terms, epsilon; /* epsilon: 7 means 1e-7 */
 } recipe;
 
 enum { TERMS_BOTH, TERMS_C2P, TERMS_P2C, TERMS_NONE, TERMS_COUNT };
@@ -26,7 +26,7 @@ static const struct {
     recipe recipe;
 } shapes[] = {
 /* clang-format off */
-#define COMMON .positions = 512, .seed = 1, .epsilon = 7
+#define COMMON .positions = 512, .seed = 1, .outlier_size = 20, .epsilon = 7
 #define V1 .version = 1, .vocab = 50265, COMMON
 #define V3(words) .version = 2, .buckets = 256, .vocab = words, COMMON
     {"v1-base", {V1, .layers = 12, .hidden = 768, .heads = 12, .intermediate = 3072}},
@@ -48,7 +48,7 @@ static const struct {
 } keys[] = {
 #define KEY(name) {#name, offsetof(recipe, name)}
     KEY(layers), KEY(vocab), KEY(seed), KEY(buckets), KEY(heads), KEY(hidden), KEY(intermediate), KEY(positions),
-    KEY(distance), KEY(types), KEY(convolution), KEY(biased), KEY(lm), KEY(rtd), KEY(epsilon),
+    KEY(distance), KEY(types), KEY(convolution), KEY(biased), KEY(lm), KEY(rtd), KEY(outliers), KEY(outlier_size), KEY(epsilon),
 #undef KEY
 };
 /* clang-format on */
@@ -144,8 +144,12 @@ deberta_status synthetic_parse(model_config *config, synthetic_weights *weights,
         DEBERTA_TRY(parse_pair(&chosen, path, text, text + length, err));
     }
     DEBERTA_TRY(make_config(config, &chosen, path, err));
-    *weights = (synthetic_weights){
-        .config = *config, .seed = chosen.seed, .lm_head = chosen.lm != 0, .rtd_head = chosen.rtd != 0};
+    *weights = (synthetic_weights){.config = *config,
+                                   .seed = chosen.seed,
+                                   .outliers = (uint16_t)minimum(chosen.outliers, SYNTHETIC_MOST_OUTLIERS),
+                                   .outlier_size = (float)maximum(chosen.outlier_size, 1),
+                                   .lm_head = chosen.lm != 0,
+                                   .rtd_head = chosen.rtd != 0};
     return DEBERTA_OK;
 }
 
@@ -161,6 +165,10 @@ typedef enum made_role {
     ROLE_LINEAR,    /* 1 / sqrt(inputs): keeps variance */
 } made_role;
 
+/* How a tensor of a layer meets the hidden states, some of whose channels may be outliers: a LayerNorm gives them, what
+ * is multiplied reads them. */
+typedef enum hidden_use { NO_HIDDEN, READS_HIDDEN, GIVES_HIDDEN } hidden_use;
+
 /* Sizes by letter: V vocabulary, h hidden, T 3 h, f intermediate, R 2K rows, P positions, t token types, c convolution
  * width, 1 one. */
 static const struct {
@@ -168,52 +176,53 @@ static const struct {
     char shape[4];
     made_role role;
     enum { ALWAYS, V1_ONLY, V2_ONLY, WITH_LM, WITH_RTD } when;
+    hidden_use use;
 } tensors[] = {
-    {"embeddings.word_embeddings.weight", "Vh", ROLE_TABLE, ALWAYS},
-    {"embeddings.position_embeddings.weight", "Ph", ROLE_TABLE, ALWAYS},
-    {"embeddings.token_type_embeddings.weight", "th", ROLE_TABLE, ALWAYS},
-    {"embeddings.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS},
-    {"embeddings.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS},
-    {"encoder.rel_embeddings.weight", "Rh", ROLE_TABLE, ALWAYS},
-    {"encoder.LayerNorm.weight", "h", ROLE_GAIN, V2_ONLY},
-    {"encoder.LayerNorm.bias", "h", ROLE_SMALL, V2_ONLY},
-    {"encoder.conv.conv.weight", "hhc", ROLE_LINEAR, ALWAYS},
-    {"encoder.conv.conv.bias", "h", ROLE_SMALL, ALWAYS},
-    {"encoder.conv.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS},
-    {"encoder.conv.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS},
-    {"*attention.self.in_proj.weight", "Th", ROLE_IN_PROJ, V1_ONLY},
-    {"*attention.self.q_bias", "h", ROLE_SMALL, V1_ONLY},
-    {"*attention.self.v_bias", "h", ROLE_SMALL, V1_ONLY},
-    {"*attention.self.pos_proj.weight", "hh", ROLE_QUERY_KEY, V1_ONLY},
-    {"*attention.self.pos_q_proj.weight", "hh", ROLE_QUERY_KEY, V1_ONLY},
-    {"*attention.self.pos_q_proj.bias", "h", ROLE_SMALL, V1_ONLY},
-    {"*attention.self.query_proj.weight", "hh", ROLE_QUERY_KEY, V2_ONLY},
-    {"*attention.self.query_proj.bias", "h", ROLE_SMALL, V2_ONLY},
-    {"*attention.self.key_proj.weight", "hh", ROLE_QUERY_KEY, V2_ONLY},
-    {"*attention.self.key_proj.bias", "h", ROLE_SMALL, V2_ONLY},
-    {"*attention.self.value_proj.weight", "hh", ROLE_LINEAR, V2_ONLY},
-    {"*attention.self.value_proj.bias", "h", ROLE_SMALL, V2_ONLY},
-    {"*attention.output.dense.weight", "hh", ROLE_LINEAR, ALWAYS},
-    {"*attention.output.dense.bias", "h", ROLE_SMALL, ALWAYS},
-    {"*attention.output.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS},
-    {"*attention.output.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS},
-    {"*intermediate.dense.weight", "fh", ROLE_LINEAR, ALWAYS},
-    {"*intermediate.dense.bias", "f", ROLE_SMALL, ALWAYS},
-    {"*output.dense.weight", "hf", ROLE_LINEAR, ALWAYS},
-    {"*output.dense.bias", "h", ROLE_SMALL, ALWAYS},
-    {"*output.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS},
-    {"*output.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS},
-    {"lm_predictions.lm_head.dense.weight", "hh", ROLE_LINEAR, WITH_LM},
-    {"lm_predictions.lm_head.dense.bias", "h", ROLE_SMALL, WITH_LM},
-    {"lm_predictions.lm_head.LayerNorm.weight", "h", ROLE_GAIN, WITH_LM},
-    {"lm_predictions.lm_head.LayerNorm.bias", "h", ROLE_SMALL, WITH_LM},
-    {"lm_predictions.lm_head.bias", "V", ROLE_SMALL, WITH_LM},
-    {"mask_predictions.dense.weight", "hh", ROLE_LINEAR, WITH_RTD},
-    {"mask_predictions.dense.bias", "h", ROLE_SMALL, WITH_RTD},
-    {"mask_predictions.LayerNorm.weight", "h", ROLE_GAIN, WITH_RTD},
-    {"mask_predictions.LayerNorm.bias", "h", ROLE_SMALL, WITH_RTD},
-    {"mask_predictions.classifier.weight", "1h", ROLE_LINEAR, WITH_RTD},
-    {"mask_predictions.classifier.bias", "1", ROLE_SMALL, WITH_RTD},
+    {"embeddings.word_embeddings.weight", "Vh", ROLE_TABLE, ALWAYS, NO_HIDDEN},
+    {"embeddings.position_embeddings.weight", "Ph", ROLE_TABLE, ALWAYS, NO_HIDDEN},
+    {"embeddings.token_type_embeddings.weight", "th", ROLE_TABLE, ALWAYS, NO_HIDDEN},
+    {"embeddings.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS, NO_HIDDEN},
+    {"embeddings.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS, NO_HIDDEN},
+    {"encoder.rel_embeddings.weight", "Rh", ROLE_TABLE, ALWAYS, NO_HIDDEN},
+    {"encoder.LayerNorm.weight", "h", ROLE_GAIN, V2_ONLY, NO_HIDDEN},
+    {"encoder.LayerNorm.bias", "h", ROLE_SMALL, V2_ONLY, NO_HIDDEN},
+    {"encoder.conv.conv.weight", "hhc", ROLE_LINEAR, ALWAYS, NO_HIDDEN},
+    {"encoder.conv.conv.bias", "h", ROLE_SMALL, ALWAYS, NO_HIDDEN},
+    {"encoder.conv.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS, NO_HIDDEN},
+    {"encoder.conv.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS, NO_HIDDEN},
+    {"*attention.self.in_proj.weight", "Th", ROLE_IN_PROJ, V1_ONLY, READS_HIDDEN},
+    {"*attention.self.q_bias", "h", ROLE_SMALL, V1_ONLY, NO_HIDDEN},
+    {"*attention.self.v_bias", "h", ROLE_SMALL, V1_ONLY, NO_HIDDEN},
+    {"*attention.self.pos_proj.weight", "hh", ROLE_QUERY_KEY, V1_ONLY, NO_HIDDEN},
+    {"*attention.self.pos_q_proj.weight", "hh", ROLE_QUERY_KEY, V1_ONLY, NO_HIDDEN},
+    {"*attention.self.pos_q_proj.bias", "h", ROLE_SMALL, V1_ONLY, NO_HIDDEN},
+    {"*attention.self.query_proj.weight", "hh", ROLE_QUERY_KEY, V2_ONLY, READS_HIDDEN},
+    {"*attention.self.query_proj.bias", "h", ROLE_SMALL, V2_ONLY, NO_HIDDEN},
+    {"*attention.self.key_proj.weight", "hh", ROLE_QUERY_KEY, V2_ONLY, READS_HIDDEN},
+    {"*attention.self.key_proj.bias", "h", ROLE_SMALL, V2_ONLY, NO_HIDDEN},
+    {"*attention.self.value_proj.weight", "hh", ROLE_LINEAR, V2_ONLY, READS_HIDDEN},
+    {"*attention.self.value_proj.bias", "h", ROLE_SMALL, V2_ONLY, NO_HIDDEN},
+    {"*attention.output.dense.weight", "hh", ROLE_LINEAR, ALWAYS, NO_HIDDEN},
+    {"*attention.output.dense.bias", "h", ROLE_SMALL, ALWAYS, NO_HIDDEN},
+    {"*attention.output.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS, GIVES_HIDDEN},
+    {"*attention.output.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS, GIVES_HIDDEN},
+    {"*intermediate.dense.weight", "fh", ROLE_LINEAR, ALWAYS, READS_HIDDEN},
+    {"*intermediate.dense.bias", "f", ROLE_SMALL, ALWAYS, NO_HIDDEN},
+    {"*output.dense.weight", "hf", ROLE_LINEAR, ALWAYS, NO_HIDDEN},
+    {"*output.dense.bias", "h", ROLE_SMALL, ALWAYS, NO_HIDDEN},
+    {"*output.LayerNorm.weight", "h", ROLE_GAIN, ALWAYS, GIVES_HIDDEN},
+    {"*output.LayerNorm.bias", "h", ROLE_SMALL, ALWAYS, GIVES_HIDDEN},
+    {"lm_predictions.lm_head.dense.weight", "hh", ROLE_LINEAR, WITH_LM, NO_HIDDEN},
+    {"lm_predictions.lm_head.dense.bias", "h", ROLE_SMALL, WITH_LM, NO_HIDDEN},
+    {"lm_predictions.lm_head.LayerNorm.weight", "h", ROLE_GAIN, WITH_LM, NO_HIDDEN},
+    {"lm_predictions.lm_head.LayerNorm.bias", "h", ROLE_SMALL, WITH_LM, NO_HIDDEN},
+    {"lm_predictions.lm_head.bias", "V", ROLE_SMALL, WITH_LM, NO_HIDDEN},
+    {"mask_predictions.dense.weight", "hh", ROLE_LINEAR, WITH_RTD, NO_HIDDEN},
+    {"mask_predictions.dense.bias", "h", ROLE_SMALL, WITH_RTD, NO_HIDDEN},
+    {"mask_predictions.LayerNorm.weight", "h", ROLE_GAIN, WITH_RTD, NO_HIDDEN},
+    {"mask_predictions.LayerNorm.bias", "h", ROLE_SMALL, WITH_RTD, NO_HIDDEN},
+    {"mask_predictions.classifier.weight", "1h", ROLE_LINEAR, WITH_RTD, NO_HIDDEN},
+    {"mask_predictions.classifier.bias", "1", ROLE_SMALL, WITH_RTD, NO_HIDDEN},
 };
 
 static size_t size_of_letter(const model_config *config, char letter)
@@ -279,9 +288,10 @@ static bool find_made(const void *context, const char *name, weight_tensor *foun
     static const char layer_prefix[] = "encoder.layer.";
     const synthetic_weights *made = context;
     const char *rest = NULL;
+    unsigned long layer = 0;
     if (strncmp(name, layer_prefix, sizeof layer_prefix - 1) == 0) {
         char *dot = NULL;
-        unsigned long layer = strtoul(name + sizeof layer_prefix - 1, &dot, 10);
+        layer = strtoul(name + sizeof layer_prefix - 1, &dot, 10);
         if (*dot != '.' || layer >= made->config.layers) return false;
         rest = dot + 1;
     }
@@ -295,6 +305,9 @@ static bool find_made(const void *context, const char *name, weight_tensor *foun
             found->shape[found->rank++] = size_of_letter(&made->config, *letter);
         }
         set_scale(made, found, tensors[i].role);
+        /* What the embeddings give has no outliers. */
+        const bool of_embeddings = layer == 0 && strncmp(tensors[i].name, "*attention.self.", 16) == 0;
+        found->made.use = made->outliers > 0 && !of_embeddings ? tensors[i].use : NO_HIDDEN;
         return true;
     }
     return false;
@@ -361,10 +374,28 @@ static void make_values(uint64_t key, size_t first, size_t count, float mean, fl
     if (i < count) values[i] = made_value(key, first + i, mean, deviation);
 }
 
+bool synthetic_is_outlier(const synthetic_weights *made, size_t channel)
+{
+    for (size_t k = 0; k < made->outliers; k++)
+        if (channel == (2 * k + 1) * made->config.hidden_size / (2 * made->outliers)) return true;
+    return false;
+}
+
+/* Where a LayerNorm makes a channel large, what multiplies it makes it small again. */
+static void apply_outliers(const synthetic_weights *made, const weight_tensor *from, size_t first, size_t count,
+                           float *values)
+{
+    const size_t columns = from->rank > 1 ? from->shape[1] : from->shape[0];
+    for (size_t i = 0; i < count; i++) {
+        if (!synthetic_is_outlier(made, (first + i) % columns)) continue;
+        values[i] = from->made.use == GIVES_HIDDEN ? values[i] * made->outlier_size : values[i] / made->outlier_size;
+    }
+}
+
 static deberta_status read_made(const void *context, const weight_tensor *from, size_t first, size_t count,
                                 float *values, deberta_error *err)
 {
-    (void)context, (void)err;
+    (void)err;
     size_t columns = from->rank > 1 ? from->shape[1] : 1;
     while (count > 0) {
         /* Only in_proj changes its scale, from row to row. */
@@ -372,6 +403,7 @@ static deberta_status read_made(const void *context, const weight_tensor *from, 
         bool value_row = from->made.period && row % from->made.period >= from->made.period / 3 * 2;
         make_values(from->made.key, first, run, from->made.mean,
                     value_row ? from->made.value_deviation : from->made.deviation, values);
+        if (from->made.use) apply_outliers(context, from, first, run, values);
         first += run;
         values += run;
         count -= run;

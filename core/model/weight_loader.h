@@ -31,6 +31,7 @@ typedef struct weight_tensor {
         float mean, deviation;
         size_t period; /* v1's in_proj: rows repeat q, k, v of each head; 0 elsewhere */
         float value_deviation;
+        unsigned use; /* of the hidden states' channels, where some are outliers; 0: none */
     } made;
     unsigned mark; /* 0, but for a source that decorates another: its own */
 } weight_tensor;
@@ -68,6 +69,7 @@ typedef struct weight_loader {
     const load_listener *listener; /* NULL: nobody asks */
     char prefix[40];               /* of all names, e.g. "encoder.layer.3." */
     bool counting;                 /* whether checked tensors add to `parameters` */
+    bool unsmoothed;               /* large channels stay as they are, as a check wants it */
     size_t parameters;
     size_t scratch_floats; /* that a worker needs: the largest matrix seen while measuring */
     float *scratch;        /* [threads][scratch_floats] while reading */

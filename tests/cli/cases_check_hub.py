@@ -30,6 +30,9 @@ def test_agrees(bench):
     assert "11 of 11 texts have the same ids" in out
     for kind in ("c2c", "c2p", "p2c", "probabilities", "hidden states", "logits.mlm", "logits.mlm_emd"):
         assert out.count(f"\n  {kind:14} ") == 2, (kind, out)
+    for precision in ("int16", "int8"):
+        for kind in ("hidden states", "logits.mlm", "logits.mlm_emd"):
+            assert out.count(f"\n  {precision:5} {kind:14} relative error ") == 2, (precision, kind, out)
 
 
 def test_notices_a_difference(bench):

@@ -129,7 +129,29 @@ def refused(bench):
         contains(result.err, "--precision: expected one of float32, int16, int8; found 'bf16'")
 
 
+def advice(bench):
+    """`info` says what multiplies, and when that is no gain."""
+    for precision in LOW:
+        said = bench.fine("info", TINY, "--precision", precision, "--isa", "scalar").out
+        contains(said, f"precision         {precision}, multiplied by scalar", "; exact but slow: float32 is faster here")
+    check("multiplied by" not in bench.fine("info", TINY).out, "advice about float32")
+
+
+def against(bench):
+    """`verify --against` has the limits of the precision, and tells relative errors and cosines."""
+    shutil.copytree(os.path.join(bench.golden, "33-v3-mlm-emd"), bench.path("model"))
+    bench.fine("encode", "model", "--ids", "1,5,9,12,2", "--hidden", "all", "-o", "exact.safetensors")
+    for precision in LOW:
+        found = json.loads(bench.fine("verify", "model", "--against", "exact.safetensors", "--precision", precision, "--json").out)
+        last = [row for row in found["results"] if row["subject"].startswith("hidden_states.")][-1]
+        check(0 < last["relative_error"] < BARS[precision] and 1 - BARS[precision] < last["cosine"] <= 1.0000001, last)
+    said = bench.fine("verify", TINY, "--ids", "1,5,9", "--precision", "int8").out
+    contains(said, "growth, relative error of hidden states by layer: ", "growth, 1 - cosine of hidden states by layer: ")
+
+
 def tests(_):
+    yield "precision/advice", advice
+    yield "precision/against", against
     yield "precision/one-token", one_token
     yield "precision/zero-channels", zero_channels
     yield "precision/constant-rows", constant_rows

@@ -175,9 +175,9 @@ def random_numbers(state):
         yield z ^ z >> 31
 
 
-def test_ablate_effects(bench):
-    """The losses from the logits of both heads that `encode --ablate` writes for the masked ids."""
-    numbers = random_numbers(6)
+def masked_sentence(bench, seed):
+    """Ids of SENTENCES[1], the same with masks as a study with this seed hides them, and where they are."""
+    numbers = random_numbers(seed)
     tokens = json.loads(run(bench, "tokenize", DEMO, "--text", SENTENCES[1], "--json"))["ids"]
     masked, places = list(tokens), []
     for k in range(1, len(tokens) - 1):
@@ -185,6 +185,12 @@ def test_ablate_effects(bench):
             masked[k] = 5990
             places.append(k)
     assert places
+    return tokens, masked, places
+
+
+def test_ablate_effects(bench):
+    """The losses from the logits of both heads that `encode --ablate` writes for the masked ids."""
+    tokens, masked, places = masked_sentence(bench, 6)
 
     def logits(head, *extra):
         path = "o.safetensors"
@@ -212,6 +218,32 @@ def test_ablate_effects(bench):
         for row in data:
             shares[row["layer"], row["head"]] += row["share"] or 0
         assert all(abs(s - 1) < 1e-5 or "all" in place for place, s in shares.items())
+
+
+def test_precision_numbers(bench):
+    """Answers, losses and divergences from the logits that `encode --precision` writes for the masked ids."""
+    tokens, masked, places = masked_sentence(bench, 6)
+
+    def distributions(precision):
+        run(bench, "encode", DEMO, "--ids", ",".join(map(str, masked)), "--logits", "--precision", precision, "-o", "o.safetensors")
+        tensor = read_tensors("o.safetensors")[0]["logits.mlm_emd"]
+        width = tensor.shape[2]
+        rows = [list(tensor.values[k * width:(k + 1) * width]) for k in places]
+        return [[v - math.log(sum(map(math.exp, row))) for v in row] for row in rows]
+
+    data = rows_of(json.loads(run(bench, "study", "precision", DEMO, "--text", SENTENCES[1], "--seed", 6, "--json"))["data"])
+    found, exact = {(row["precision"], row["measure"]): row["value"] for row in data}, distributions("float32")
+    for precision in ("float32", "int16", "int8"):
+        rows = distributions(precision)
+        answers, same = ([row.index(max(row)) for row in of] for of in (rows, exact))
+        mean = lambda values: sum(values) / len(places)
+        near(found[precision, "top1"], mean([a == tokens[k] for a, k in zip(answers, places)]), 1e-9)
+        near(found[precision, "same_top1"], mean([a == b for a, b in zip(answers, same)]), 1e-9)
+        near(found[precision, "loss"], mean([-row[tokens[k]] for row, k in zip(rows, places)]), 2e-5)
+        divergence = mean([sum(math.exp(p) * (p - q) for p, q in zip(of, to)) for of, to in zip(exact, rows)])
+        near(found[precision, "divergence"], divergence, 1e-6 + 1e-3 * divergence)
+    check(0 == found["float32", "divergence"] < found["int16", "divergence"] < found["int8", "divergence"], found)
+    contains(run(bench, "study", "precision", DEMO, "--text", "a", "--precision", "int8", code=2), "--precision", "float32 only")
 
 
 def test_ablate_a_single_term(bench):

@@ -1,0 +1,118 @@
+/* Low precision of a model with outliers, channels of the hidden states that are far larger than the others: as near to
+ * float32 as that of other models, and far from it where they are not evened out.
+ *
+ * SPDX-License-Identifier: MIT */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "check/mutation.h"
+#include "core/model/synthetic.h"
+
+#define SHAPE "synthetic:v3-base,layers=4,hidden=256,heads=4,intermediate=1024,vocab=300,buckets=32"
+enum { TOKENS = 48, HIDDEN = 256 };
+
+typedef struct states {
+    float value[TOKENS][HIDDEN];
+} states;
+
+static void encode(states *found, const char *path, deberta_precision precision, const mutation *fault)
+{
+    deberta_model *model = NULL;
+    deberta_session *session = NULL;
+    int32_t ids[TOKENS];
+    const size_t starts[] = {0, TOKENS};
+    const deberta_model_options options = {.struct_size = sizeof options, .precision = precision};
+    const deberta_session_options session_options = {
+        .struct_size = sizeof session_options, .max_tokens = TOKENS, .threads = 1};
+    const deberta_batch batch = {.struct_size = sizeof batch, .ids = ids, .sequence_starts = starts, .sequences = 1};
+    deberta_outputs outputs = {.struct_size = sizeof outputs};
+    for (int k = 0; k < TOKENS; k++) ids[k] = 1 + k * 37 % 299;
+    assert_int_equal(model_open_mutated(&model, path, &options, fault, NULL), DEBERTA_OK);
+    assert_int_equal(deberta_session_create(&session, model, &session_options, NULL), DEBERTA_OK);
+    assert_int_equal(deberta_encode(session, &batch, &outputs, NULL), DEBERTA_OK);
+    for (size_t i = 0; i < TOKENS; i++)
+        memcpy(found->value[i], outputs.hidden + i * outputs.hidden_stride, sizeof found->value[i]);
+    deberta_session_free(&session);
+    deberta_model_free(&model);
+}
+
+/* Of the channels that are no outliers: these would drown the others. */
+static double relative_error(const states *found, const states *exact, size_t outliers)
+{
+    const synthetic_weights made = {.config.hidden_size = HIDDEN, .outliers = (uint16_t)outliers};
+    double difference = 0, size = 0;
+    for (size_t i = 0; i < TOKENS; i++)
+        for (size_t j = 0; j < HIDDEN; j++) {
+            const double want = (double)exact->value[i][j], d = (double)found->value[i][j] - want;
+            if (synthetic_is_outlier(&made, j)) continue;
+            difference += d * d;
+            size += want * want;
+        }
+    return sqrt(difference / size);
+}
+
+/* Bars: about twice what is found. Without smoothing errors are at least `lost` times as large. */
+static const struct {
+    const char *path;
+    size_t outliers;
+    double bar[DEBERTA_PRECISION_COUNT], lost;
+} models[] = {
+    {SHAPE, 0, {0, 4e-4, 4e-2}, 0},
+    {SHAPE ",outliers=6", 6, {0, 2e-4, 2e-2}, 4},
+    {SHAPE ",outliers=1,outlier_size=60", 1, {0, 1e-4, 6e-3}, 8},
+};
+
+static void outliers_are_evened_out(void **state)
+{
+    (void)state;
+    states *exact = malloc(sizeof *exact), *found = malloc(sizeof *found);
+    assert_non_null(exact);
+    assert_non_null(found);
+    for (size_t k = 0; k < sizeof models / sizeof *models; k++) {
+        encode(exact, models[k].path, DEBERTA_PRECISION_FLOAT32, NULL);
+        for (int p = DEBERTA_PRECISION_INT16; p < DEBERTA_PRECISION_COUNT; p++) {
+            encode(found, models[k].path, (deberta_precision)p, NULL);
+            const double smoothed = relative_error(found, exact, models[k].outliers);
+            encode(found, models[k].path, (deberta_precision)p, &mutation_unsmoothed);
+            const double unsmoothed = relative_error(found, exact, models[k].outliers);
+            print_message("%s, %s: relative error %.1e, %.1e without smoothing\n", models[k].path,
+                          deberta_precision_name((deberta_precision)p), smoothed, unsmoothed);
+            assert_true(smoothed > 0 && smoothed < models[k].bar[p]);
+            assert_true(unsmoothed > models[k].lost * smoothed);
+        }
+    }
+    free(exact);
+    free(found);
+}
+
+/* Channels are as large as they are said to be: of each kind, the root mean square in the last hidden states. */
+static void outliers_are_large(void **state)
+{
+    (void)state;
+    const synthetic_weights made = {.config.hidden_size = HIDDEN, .outliers = 6};
+    states *found = malloc(sizeof *found);
+    double squares[2] = {0, 0};
+    assert_non_null(found);
+    encode(found, SHAPE ",outliers=6", DEBERTA_PRECISION_FLOAT32, NULL);
+    for (size_t i = 0; i < TOKENS; i++)
+        for (size_t j = 0; j < HIDDEN; j++)
+            squares[synthetic_is_outlier(&made, j)] += (double)found->value[i][j] * (double)found->value[i][j];
+    assert_true(sqrt(squares[1] / 6) > 20 * sqrt(squares[0] / (HIDDEN - 6)));
+    free(found);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(outliers_are_large),
+        cmocka_unit_test(outliers_are_evened_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
