@@ -71,6 +71,26 @@ def test_gradients(bench):
             assert max(abs(a - b) for a, b in zip(got[tensor][2], values)) <= 1e-4 * largest + 1e-6, (name, tensor)
 
 
+def test_company(bench):
+    """A longer sequence without labels reaches more of the relative table, and changes no gradient."""
+    model, short, long = "synthetic:v3-xsmall,layers=2,vocab=300,lm=1", 130, 400
+    ids = [3 + i * 7 % 290 for i in range(long)]
+    labels = [5 + i if i % 9 == 4 else -100 for i in range(short)]
+    rows = {"alone.safetensors": (1, short), "beside.safetensors": (2, long)}
+    for name, (count, tokens) in rows.items():
+        padding = [0] * (tokens - short)
+        parts = {"input_ids": ids[:short] + padding, "attention_mask": [1] * short + padding, "labels": labels + [-100] * len(padding)}
+        if count == 2:
+            parts = {"input_ids": parts["input_ids"] + ids, "attention_mask": parts["attention_mask"] + [1] * long,
+                     "labels": parts["labels"] + [-100] * long}
+        write(bench.path(name), {key: ("I64", [count, tokens], array.array("q", values)) for key, values in parts.items()})
+        bench.fine("train", "mlm", model, *TRAIN, "--batch", name, "--gradients", "of-" + name)
+    alone, beside = (tensors(bench.path("of-" + name)) for name in rows)
+    table = next(found[2] for name, found in alone.items() if name.endswith("rel_embeddings.weight"))
+    assert any(table) and not any(table[:100 * 384]), "130 tokens reach some of 512 rows"
+    assert alone == beside, [name for name in alone if alone[name] != beside[name]]
+
+
 def test_pair(bench):
     folder = case(bench, "12-v3-rtd-gdes")
     words = ["train", "rtd", os.path.join(folder, "discriminator"), "--generator", os.path.join(folder, "generator"), *TRAIN]
