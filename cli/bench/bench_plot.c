@@ -3,7 +3,7 @@
 
 #include "cli/bench/bench_figures.h"
 #include "cli/bench/bench_options.h"
-#include "cli/figures/figure_style.h"
+#include "command/figure_style.h"
 #include "command/text_output.h"
 
 enum { MOST_PATHS = 16 };

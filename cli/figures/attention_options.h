@@ -7,7 +7,7 @@
 #ifndef CLI_FIGURES_ATTENTION_OPTIONS_H
 #define CLI_FIGURES_ATTENTION_OPTIONS_H
 
-#include "cli/figures/figure_style.h"
+#include "command/figure_style.h"
 #include "cli/figures/token_view.h"
 #include "command/ablate.h"
 #include "viz/attention_figure.h"

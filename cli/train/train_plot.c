@@ -4,7 +4,7 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "cli/figures/figure_style.h"
+#include "command/figure_style.h"
 #include "cli/train/train_commands.h"
 #include "cli/train/train_log.h"
 #include "viz/chart_columns.h"

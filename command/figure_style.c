@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "cli/figures/figure_style.h"
+#include "command/figure_style.h"
 
 #include "viz/draw_cairo.h"
 
