@@ -207,7 +207,7 @@ def completion_answers(bench):
     for words, count, expected in (("tok", 1, "tokenize"), ("encode --hid", 2, "--hidden"), ("info --isa sc", 3, "scalar"), ("bench --format", 2, "--format"),
                                    ("study compo", 2, "components"), ("study components --sent", 3, "--sentences"),
                                    ("encode --pool m", 3, "mean"), ("fill-mask --mlm-decoder e", 3, "emd"), ("tag --grouping s", 3, "simple"),
-                                   ("verify --format l", 3, "latex"), ("bench --format l", 3, ""), ("study grid --format l", 4, ""),
+                                   ("verify --format l", 3, "latex"), ("bench --format l", 3, "latex"), ("study grid --format l", 4, ""),
                                    ("bench --attention f", 3, "full"), ("bench sch", 2, "schedule"), ("encode --attention-layers f", 3, ""),
                                    *([("attention gri", 2, "grid"), ("bench plot --figure ro", 4, "roofline"), ("attention shares --measure k", 4, "kl")] if "attention" in commands_of(bench) else [])):
         done = subprocess.run(["bash", "-c", script + ask % (words, count)], stdout=subprocess.PIPE, check=False)
