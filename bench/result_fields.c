@@ -44,6 +44,7 @@ const record_field bench_result_fields[] = {
     {"peak_rss_bytes", "peak RSS MiB", RECORD_SIZE(bench_result, peak_rss_bytes), MEBIBYTES},
     {"other_cores", NULL, RECORD_NUMBER(bench_result, other_cores)},
     {"checksum", NULL, RECORD_BITS(bench_result, checksum)},
+    {"relative_error", NULL, RECORD_NUMBER(bench_result, relative_error), .absent_is_zero = true},
     END,
 };
 

@@ -36,6 +36,7 @@ typedef struct bench_result {
     size_t peak_rss_bytes;  /* of a process that holds the model and this session only */
     size_t workspace_bytes; /* of the session */
     uint64_t checksum;      /* of the bits of the last hidden state */
+    double relative_error;  /* of the last hidden states against float64, of results that tell it; else 0 */
     bool has_breakdown;
     bench_stage breakdown[PROFILE_STAGES];
     bench_stage parts[PROFILE_PARTS]; /* of attention; bytes: not counted */

@@ -215,3 +215,35 @@ void bench_fill_speedup(bench_drawing *drawing)
     else
         add_speedup_bars(drawing);
 }
+
+/* ----------------------------------------------------------------------------------------------------------- error */
+
+static bool add_errors(bench_drawing *drawing, bench_group *group, const bench_result **members)
+{
+    chart_columns *c = &drawing->chart;
+    chart_add_series(c, (chart_series){.kind = CHART_LINE, .look = group->look, .dash = group->dash});
+    for (size_t k = 0, found = bench_slice(drawing, group, TREND_LENGTH, members); k < found; k++)
+        if (members[k]->relative_error > 0)
+            chart_add_point(c, 1e3 * members[k]->time.median, members[k]->relative_error);
+    chart_series *series = chart_last_series(c);
+    const bool is_known = series && series->count > 0;
+    if (is_known)
+        series->name = bench_legend_name(drawing, group);
+    else
+        chart_drop_series(c);
+    return is_known;
+}
+
+void bench_fill_error(bench_drawing *drawing)
+{
+    const bench_result **members = options_take(drawing->options, drawing->results->count, sizeof *members);
+    size_t used = 0;
+    chart_add_panel(&drawing->chart,
+                    (chart_panel){.title = "Error against time",
+                                  .x = {.label = "median latency (ms)", .scale = CHART_LOG10},
+                                  .y = {.label = "relative error of the last hidden states", .scale = CHART_LOG10}});
+    for (size_t g = 0; g < drawing->group_count; g++) used += add_errors(drawing, &drawing->groups[g], members);
+    if (!used) return;
+    drawing->panel_count++;
+    bench_add_note(drawing, "A line joins the lengths of one engine, the shortest at the left.");
+}

@@ -58,6 +58,7 @@ void bench_fill_latency(bench_drawing *drawing);
 void bench_fill_layers(bench_drawing *drawing);
 void bench_fill_memory(bench_drawing *drawing);
 void bench_fill_speedup(bench_drawing *drawing);
+void bench_fill_error(bench_drawing *drawing);
 void bench_fill_grid(bench_drawing *drawing);
 void bench_fill_breakdown(bench_drawing *drawing);
 void bench_fill_roofline(bench_drawing *drawing);

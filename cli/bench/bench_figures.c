@@ -23,11 +23,13 @@ const bench_figure_kind bench_figure_kinds[] = {
     {"roofline", "FLOP/s of each stage against its FLOPs a byte, under the measured limits of the machine",
      "breakdown with measured limits of the machine: deberta bench MODEL --breakdown --json, without --no-peak",
      bench_fill_roofline, false},
+    {"error", "relative error against latency: what precision costs, and what it is worth",
+     "errors of results: tools/peers.py measures them", bench_fill_error, false},
     {NULL, NULL, NULL, NULL, false},
 };
 
 const char *const bench_figure_names[] = {"curves",    "latency",  "layers", "memory", "speedup", "grid",
-                                          "breakdown", "roofline", "all",    "list",   NULL};
+                                          "breakdown", "roofline", "error",  "all",    "list",    NULL};
 
 const bench_figure_kind *bench_figure_kind_of(int name)
 {

@@ -19,7 +19,7 @@ typedef struct bench_figure_kind {
 extern const bench_figure_kind bench_figure_kinds[]; /* ends with name NULL */
 
 /* What one can ask for: the curves, each kind, all of them, a list. NULL-terminated. */
-enum { BENCH_FIGURE_ALL = 8, BENCH_FIGURE_LIST };
+enum { BENCH_FIGURE_ALL = 9, BENCH_FIGURE_LIST };
 extern const char *const bench_figure_names[];
 /* NULL for what is no single kind. */
 const bench_figure_kind *bench_figure_kind_of(int name);

@@ -106,9 +106,8 @@ static int run(const common_options *options)
 
 static const option table[] = {
     {"figure", 0, "NAME",
-     "curves (default: all curves in one figure), latency, layers, memory, speedup, grid, breakdown, roofline; all: "
-     "each "
-     "into a file of its own; list: what they show",
+     "curves (default: all curves in one figure), latency, layers, memory, speedup, grid, breakdown, roofline, error; "
+     "all: each into a file of its own; list: what they show",
      CHOICE_AT(plot_options, figure, bench_figure_names), .alias = "plot"},
     FIGURE_STYLE_ROWS(plot_options, style),
     {.name = NULL},

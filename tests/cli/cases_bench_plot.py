@@ -14,7 +14,7 @@ from helpers import Picture, check_message, needs_figures
 
 
 SAMPLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bench_sample.json")
-KINDS = ["latency", "layers", "memory", "speedup", "grid", "breakdown", "roofline"]
+KINDS = ["latency", "layers", "memory", "speedup", "grid", "breakdown", "roofline"]  # that the sample holds; it has no errors
 SCALAR_COLOUR, AVX2_COLOUR = "#005293", "#eb9119"
 
 
@@ -215,7 +215,7 @@ def all_or_none(bench):
 
 def choices(bench):
     needs_figures(bench)
-    assert [line.split()[0] for line in bench.fine("bench", "plot", "--figure", "list").out.splitlines()] == KINDS
+    assert [line.split()[0] for line in bench.fine("bench", "plot", "--figure", "list").out.splitlines()] == [*KINDS, "error"]
     assert bench.fine("bench", "plot", "--plot", "list").out == bench.fine("bench", "plot", "--figure", "list").out  # the older spelling
     bench.fine("bench", "plot", SAMPLE, "--plot", "all", "--dpi", "60", "-o", "all.png")
     assert bench.files() == sorted(f"all-{kind}.png" for kind in KINDS), bench.files()
@@ -239,11 +239,11 @@ def lacking(bench):
         del result["breakdown"]
     with open(bench.path("b.json"), "w", encoding="utf-8") as file:
         json.dump(content, file)
-    for kind, word in (("layers", "--layers"), ("speedup", "--isa all"), ("grid", "--layers"), ("breakdown", "--breakdown"), ("roofline", "--breakdown")):
+    for kind, word in (("layers", "--layers"), ("speedup", "--isa all"), ("grid", "--layers"), ("breakdown", "--breakdown"), ("roofline", "--breakdown"), ("error", "tools/peers.py")):
         check_message(bench.run("bench", "plot", "b.json", "--plot", kind, "-o", "a.png"), 2, [kind, "the file holds no", word])
     done = bench.fine("bench", "plot", "b.json", "--plot", "all", "--dpi", "60", "-o", "a.png")
     assert bench.files() == ["a-latency.png", "a-memory.png", "b.json"], bench.files()
-    assert len(done.err.strip().splitlines()) == 5, done.err
+    assert len(done.err.strip().splitlines()) == 6, done.err
     assert bench.fine("bench", "plot", "b.json", "--plot", "all", "--dpi", "60", "-q", "-o", "a.png").err == ""
 
 
@@ -259,7 +259,25 @@ def compare_precisions(bench):
     assert all(" float32 " in row["isa"] and " int8 " in row["isa"] and float(row["ratio"]) == 1 for row in rows), said
 
 
+def error(bench):
+    """A point a length, at its latency and its error, both on logarithmic scales."""
+    needs_figures(bench)
+
+    def add_errors(found):
+        for k, result in enumerate(found):
+            result["relative_error"] = 10.0 ** (-1 - k % 5)
+    path = changed_sample(bench, add_errors)
+    with open(bench.path(path), encoding="utf-8") as file:
+        points = sorted((r for r in json.load(file)["results"] if r["isa"] == "scalar" and r["layers"] == 4), key=lambda r: r["n"])
+    bench.fine("bench", "plot", path, "--figure", "error", "-o", "error.svg")
+    with open(bench.path("error.svg"), encoding="utf-8") as file:
+        svg = file.read()
+    assert "relative error of the last hidden states" in texts(svg), texts(svg)
+    check_linear([math.log(r["median_s"]) for r in points], [x for x, _ in discs(svg)])
+    check_linear([math.log(r["relative_error"]) for r in points], [y for _, y in discs(svg)])
+
+
 def tests(settings):
-    for test in (latency, layers, memory, speedup, grid, breakdown, roofline, every_part, many_groups, many_layers, all_or_none, choices,
+    for test in (latency, layers, memory, speedup, grid, breakdown, roofline, error, every_part, many_groups, many_layers, all_or_none, choices,
                  lacking, compare_precisions):
         yield "bench-plot/" + test.__name__, test
