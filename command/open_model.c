@@ -25,11 +25,17 @@ void fill_session_options(const common_options *options, deberta_session_options
                                                  .ablation_count = options->ablation_count};
 }
 
+const char *low_precision_name(const common_options *options)
+{
+    const deberta_precision precision = (deberta_precision)options->precision;
+    return precision == DEBERTA_PRECISION_FLOAT32 ? NULL : deberta_precision_name(precision);
+}
+
 int check_float32(const common_options *options, const char *what)
 {
-    if (options->precision == DEBERTA_PRECISION_FLOAT32) return EXIT_OK;
-    return option_wrong(options, &options->precision, "%s is in float32 only; found %s", what,
-                        deberta_precision_name((deberta_precision)options->precision));
+    const char *precision = low_precision_name(options);
+    if (!precision) return EXIT_OK;
+    return option_wrong(options, &options->precision, "%s is in float32 only; found %s", what, precision);
 }
 
 /* Whether a path that does not exist reads like ORGANISATION/NAME of a hub: two words, and the first is no folder here.

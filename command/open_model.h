@@ -10,6 +10,8 @@ void fill_model_options(const common_options *options, deberta_model_options *mo
 void fill_session_options(const common_options *options, deberta_session_options *session_options);
 /* For what has no low precision: EXIT_OK, or EXIT_USAGE after saying that `what`, such as "training", is in float32. */
 int check_float32(const common_options *options, const char *what);
+/* "int8" of --precision, which results have to name; NULL for float32, which is what they are without a word. */
+const char *low_precision_name(const common_options *options);
 /* Whether there is something at the first argument that could be a model; false after saying what was expected. */
 bool check_model_place(const common_options *options);
 /* Opens the first argument. EXIT_OK or the exit code, after saying why. */

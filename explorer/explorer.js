@@ -102,6 +102,7 @@ function buildFacts() {
     const model = readJson('info')?.model, facts = [];
     if (model) facts.push(model.version === 1 ? 'DeBERTa v1' : 'DeBERTa v2/v3', `${model.layers} layers × ${model.heads} heads of ${model.head_size}`, `hidden ${model.hidden_size}`,
         `${formatNumber(model.parameters / 1e6, 3)} M parameters`, model.position_terms ? `positions ${model.position_terms.replace('|', ', ')}` : 'no relative positions');
+    if (lowPrecision) facts.push(`${lowPrecision} linear layers`);
     byId('facts').textContent = [...facts, `deberta ${page.version}`].join(' · ');
 }
 

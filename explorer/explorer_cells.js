@@ -6,6 +6,8 @@ const readJson = (name) => {
     return element ? JSON.parse(element.textContent) : null;
 };
 const page = readJson('page');
+/* "int8"; empty for float32, which goes without saying. */
+const lowPrecision = (readJson('info')?.model?.precision ?? 'float32').replace('float32', '');
 const C2C = 0, C2P = 1, P2C = 2, SUM = 3, PROBS = 4;
 const TERMS = [C2C, C2P, P2C];
 const COMPONENTS = [

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "command/open_model.h"
 #include "command/options.h"
 #include "command/text_output.h"
 #include "core/base/status.h"
@@ -110,6 +111,15 @@ static void add_file(const page_writer *page, json_t *list, const char *name, co
             list, json_pack("{s:s, s:s, s:I}", "name", name, "what", what, "bytes", (json_int_t)about.st_size));
 }
 
+/* What encode wrote, which stores numbers of every precision as float32. */
+static const char *describe_tensors(const page_writer *page)
+{
+    const char *precision = low_precision_name(page->options);
+    return precision ? options_text(page->options,
+                                    "components and probabilities of %s linear layers, stored as float32", precision)
+                     : "exact components and probabilities, float32";
+}
+
 static json_t *describe_files(const page_writer *page)
 {
     static const struct {
@@ -131,7 +141,7 @@ static json_t *describe_files(const page_writer *page)
     for (size_t k = 0; k < contents->text_count; k++) {
         const explorer_text *text = &contents->texts[k];
         const size_t folder = strlen(contents->folder) + 1;
-        add_file(page, list, text->data + folder, "exact components and probabilities, float32");
+        add_file(page, list, text->data + folder, describe_tensors(page));
         add_file(page, list, text->figure + folder, "figure");
         add_file(page, list, text->document + folder, "figure for print");
     }

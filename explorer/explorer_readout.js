@@ -62,9 +62,10 @@ function valueBar(value, limit, component) {
 
 function precisionNote(text, [, layer, head]) {
     const pooled = text.pool > 1 ? `Means of ${text.pool} × ${text.pool} values; ranges are of the values without row means. ` : '';
-    if (text.exact) return `${pooled}float32 values.`;
+    const computed = lowPrecision ? ` Computed with ${lowPrecision} linear layers.` : '';
+    if (text.exact) return `${pooled}float32 values.${computed}`;
     const steps = termsOf(text).map((c) => smallestStep(text, text.heads[layer][head], c));
-    return `${pooled}Shown from 8 bits: a term is within ${formatNumber(Math.max(...steps), 2)}. Exact values: ${text.data}.`;
+    return `${pooled}Shown from 8 bits: a term is within ${formatNumber(Math.max(...steps), 2)}. Exact values: ${text.data}.${computed}`;
 }
 
 /* --------------------------------------------------------------------------------------------------------- one head */

@@ -53,7 +53,8 @@ function buildVerification() {
     if (!verify) return absent(section, 'Not run.');
     const failures = verify.failures;
     section.append(make('p', {}, `${verify.checks} checks, `, make('span', {class: failures ? 'bad' : null}, `${failures} failed`),
-        '. Bits are compared with the scalar tier; errors against float64 are in eps = 2⁻²³ times the largest magnitude.'));
+        '. Bits are compared with the scalar tier; errors against float64 are in eps = 2⁻²³ times the largest magnitude.',
+        lowPrecision ? ` Linear layers are in ${lowPrecision}.` : ''));
     section.append(summaryTable(verify.results));
     section.append(folded(`All ${verify.results.length} results`, table(['what', 'isa', 'values', 'bits differ', 'worst', '99.9 %', 'limit', 'where'],
         verify.results.map((r) => ({bad: !r.passed, cells: [r.subject, r.isa, r.values, r.differing, formatNumber(r.worst, 3), formatNumber(r.p999, 3), r.limit, r.where ?? '']})))));

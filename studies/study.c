@@ -150,9 +150,20 @@ static void say_provenance(const study *s)
     result_say(s->tables, "%s", s->note);
 }
 
+/* Behind the note of the tables and that of the figure, which may be another. */
+static void say_precision(study *s)
+{
+    const char *precision = low_precision_name(s->options);
+    const char **notes[] = {&s->note, &s->style.note};
+    for (size_t k = 0; precision && k < 2; k++)
+        *notes[k] = options_text(s->options, "%s%sLinear layers in %s.", *notes[k] ? *notes[k] : "",
+                                 *notes[k] ? " " : "", precision);
+}
+
 static int finish(study *s, result_format format)
 {
     const char *data = ((const study_options *)s->options)->data;
+    say_precision(s);
     say_provenance(s);
     int status = draw(s);
     if (status == EXIT_OK && data) status = print_result(s->options, data, s->tables, RESULT_CSV);

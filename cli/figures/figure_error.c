@@ -1,4 +1,4 @@
-/* `attention error`: how far the engine's float32 is from the float64 reference, cell by cell.
+/* `attention error`: how far the engine is from the float64 reference, cell by cell.
  * SPDX-License-Identifier: MIT */
 #include <math.h>
 
@@ -68,13 +68,14 @@ static int draw(figure_source *source, figure_sheet *sheet)
 {
     panel_column columns[DEBERTA_COMPONENT_COUNT];
     error_work work = {.source = source};
+    const char *precision = deberta_precision_name(source->info.precision);
     attention_figure figure;
     int status = source_encode(source);
     if (status == EXIT_OK) status = compare(&work);
     if (status != EXIT_OK) return status;
-    sheet_note(sheet, "|float32 \u2212 float64|, %s; largest %.3g. ",
+    sheet_note(sheet, "|%s \u2212 float64|, %s; largest %.3g. ", precision,
                deberta_isa_name(deberta_session_isa(source->session)), work.worst);
-    sheet_caption(sheet, "Absolute error of float32 against float64. ");
+    sheet_caption(sheet, "Absolute error of %s against float64. ", precision);
     status = panels_open(sheet, &figure);
     if (status != EXIT_OK) return status;
     figure.units[HEATMAP_POSITIVE] = options_text(source->options, "error, %s", source->unit);
@@ -100,7 +101,7 @@ static const option look[] = {SCALE_ROW, PALETTE_ROW, LOG_ROW, MARK_ROW, LETTERS
 static const option_group groups[] = FIGURE_GROUPS(part, look);
 
 const figure_kind figure_error = {
-    FIGURE_COMMAND("error", "the absolute error of float32 against the float64 reference, by cell",
+    FIGURE_COMMAND("error", "the absolute error of float32 (or --precision) against the float64 reference, by cell",
                    FIGURE_TEXT " --layers all --components probs -o error.pdf", groups, FIRST_HEAD,
                    .components = SHOW_LOGITS | SHOW_PROBABILITIES),
     .draw = draw,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/figures/figure_latex.h"
+#include "command/open_model.h"
 #include "core/base/path.h"
 
 enum { HIGHEST_PAGE_MM = 297 }; /* A4 */
@@ -75,6 +76,7 @@ static int add_provenance(figure_sheet *sheet)
     }
     add(sheet, "Layers", list_indices(options, source->layers, source->layer_count));
     add(sheet, "Heads", list_indices(options, source->heads, source->head_count));
+    if (source->asked->components) add(sheet, "Precision", low_precision_name(options));
     if (option_given(options, &options->seed))
         add(sheet, "Seed", options_text(options, "%llu", (unsigned long long)options->seed));
     if (!source->asked->anonymous) add(sheet, "Command", options_command_line(options, false));
@@ -108,14 +110,27 @@ void sheet_caption(figure_sheet *sheet, const char *format, ...)
     va_end(arguments);
 }
 
+static void add_to_title(figure_sheet *sheet, const char *what)
+{
+    const char *title = sheet->style.title;
+    sheet->style.title = title ? options_text(sheet->source->options, "%s (%s)", title, what) : what;
+}
+
 /* In picture, title and caption: the model as it is looks different. */
 static void say_ablated(figure_sheet *sheet)
 {
     const common_options *options = sheet->source->options;
-    const char *title = sheet->style.title;
     sheet_note(sheet, "Ablated: %s. ", options->ablate_text);
-    sheet->style.title =
-        options_text(options, title ? "%s (ablated: %s)" : "%sablated: %s", title ? title : "", options->ablate_text);
+    add_to_title(sheet, options_text(options, "ablated: %s", options->ablate_text));
+}
+
+/* Likewise, of a figure that shows what the model computes. */
+static void say_precision(figure_sheet *sheet)
+{
+    const char *precision = low_precision_name(sheet->source->options);
+    if (!precision || !sheet->source->asked->components) return;
+    sheet_note(sheet, "Linear layers in %s. ", precision);
+    add_to_title(sheet, precision);
 }
 
 int sheet_open(figure_sheet *sheet, const figure_source *source)
@@ -125,6 +140,7 @@ int sheet_open(figure_sheet *sheet, const figure_source *source)
     *sheet = (figure_sheet){.source = source, .style = asked->style, .data = {.options = source->options}};
     figure_style_note_font(source->options, &sheet->style);
     if (source->options->ablate_text) say_ablated(sheet);
+    say_precision(sheet);
     token_view_describe(&source->view, &asked->shown, text, sizeof text);
     if (*text) sheet_note(sheet, "%s", text);
     for (heatmap_kind kind = 0; kind < HEATMAP_KINDS; kind++) {

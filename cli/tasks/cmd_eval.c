@@ -7,6 +7,7 @@
 #include "cli/tasks/task_run.h"
 #include "command/text_output.h"
 #include "command/input/labelled_text.h"
+#include "command/open_model.h"
 #include "command/output_paths.h"
 #include "command/result_output.h"
 #include "core/base/status.h"
@@ -55,6 +56,8 @@ static deberta_status finish(task_run *run, FILE *out, deberta_error *err)
     if (confusion_score(&job->findings.confusion).texts == 0)
         DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "none of the lines can be used");
     result *r = eval_result(&job->findings);
+    const char *precision = low_precision_name(run->options);
+    if (precision) result_set(r, "precision", json_string(precision));
     const deberta_status status = result_write(r, out, job->format, err);
     result_free(&r);
     return status;
@@ -86,8 +89,10 @@ static int draw(const common_options *options, const eval_job *job)
     const char *title =
         options_text(options, "%s: accuracy %.1f %% (95 %%: %.1f to %.1f) of %zu texts", options->arguments[0],
                      100 * score.accuracy, 100 * score.low, 100 * score.high, score.texts);
+    const char *precision = low_precision_name(options);
+    const char *note = precision ? options_text(options, "Linear layers in %s.", precision) : NULL;
     return output_draw(options, job->paths.figures, job->paths.figure_count, DRAWING(eval_figure_draw), &job->findings,
-                       &(const figure_style){.title = title});
+                       &(const figure_style){.title = title, .note = note});
 }
 
 static int run(const common_options *options)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "command/open_model.h"
 #include "command/progress.h"
 #include "core/base/status.h"
 #include "output/json_text.h"
@@ -202,6 +203,8 @@ static bool print_json_line(task_run *run, const task_text *text)
     if (record->id) fits = json_object_set(place, "id", record->id) == 0 && fits;
     if (record->problem) fits = json_object_set_new(rest, "error", json_clean_text(record->problem)) == 0 && fits;
     if (text->answer) fits = json_object_update(rest, text->answer) == 0 && fits;
+    const char *precision = low_precision_name(run->options);
+    if (text->answer && precision) fits = json_object_set_new(rest, "precision", json_string(precision)) == 0 && fits;
     fputc('{', out);
     fits = put_members(out, place, true, 0) && fits;
     fits = put_members(out, rest, false, JSON_REAL_PRECISION(9)) && fits;

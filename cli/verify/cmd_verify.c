@@ -48,9 +48,11 @@ typedef struct verify_output {
 
 static int draw_report(const common_options *options, const output_paths *paths, const verify_report *report)
 {
-    const figure_style style = {.title = "errors against float64, by layer",
-                                .note = report->failures ? "eps = 2⁻²³. Checks failed: this is the first tier."
-                                                         : "eps = 2⁻²³, on every tier."};
+    const char *precision = low_precision_name(options);
+    const figure_style style = {
+        .title = precision ? options_text(options, "errors of %s against float64, by layer", precision)
+                           : "errors against float64, by layer",
+        .note = report->failures ? "eps = 2⁻²³. Checks failed: this is the first tier." : "eps = 2⁻²³, on every tier."};
     return output_draw(options, paths->figures, paths->figure_count, DRAWING(verify_figure_draw), report, &style);
 }
 

@@ -5,9 +5,10 @@ import json
 import math
 import os
 import pathlib
+import re
 import shutil
 
-from helpers import TINY, check, contains, make_model, read_tensors, write_tensors
+from helpers import DEMO, TINY, Picture, check, contains, make_model, needs_figures, read_tensors, write_tensors
 
 LOW = ("int16", "int8")
 BARS = {"int16": 5e-4, "int8": 5e-2}  # as of the golden cases
@@ -149,7 +150,60 @@ def against(bench):
     contains(said, "growth, relative error of hidden states by layer: ", "growth, 1 - cosine of hidden states by layer: ")
 
 
+def named_in_figures(bench):
+    """A figure of low precision says so in picture, caption, data and metadata; one of float32, or of no weights, has no word of it."""
+    needs_figures(bench)
+    part = [DEMO, "--text", "a new store", "--layers", "2", "--anonymous"]
+    bench.fine("attention", *part, "--precision", "int8", "-o", "low.svg", "-o", "low.png", "--latex", "low.tex")
+    contains(bench.read("low.svg"), ">int8</text>", ">Linear layers in int8.</text>")
+    contains(bench.read("low.tex"), "Linear layers in int8.")
+    check(Picture.read(bench.path("low.png")).texts["Precision"] == "int8", "the key Precision")
+    bench.fine("attention", "error", *part, "--precision", "int16", "-o", "error.svg", "-o", "error.pdf", "--latex", "error.tex")
+    contains(bench.read("error.svg"), "|int16 \u2212 float64|", ">int16</text>")
+    contains(bench.read("error.tex"), "Absolute error of int16 against float64.")
+    for words in ([*part], ["distances", *part[:3], "--precision", "int8"]):
+        bench.fine("attention", *words, "-o", "plain.svg")
+        check("int8" not in re.sub("<metadata>.*</metadata>", "", bench.read("plain.svg"), flags=re.S), words)
+
+
+def named_in_charts(bench):
+    """So do the charts of verify, studies and benchmarks; where benchmarks differ in precision, the legend has it."""
+    needs_figures(bench)
+    bench.fine("verify", TINY, "--ids", "1,5,9", "--precision", "int8", "-o", "verify.svg")
+    contains(bench.read("verify.svg"), "errors of int8 against float64, by layer")
+    out = bench.fine("study", "components", DEMO, "--text", "a new store", "--precision", "int8", "-o", "study.svg").out
+    contains(out, " Linear layers in int8.")
+    contains(bench.read("study.svg"), "Linear layers in int8.")
+    bench.fine("bench", TINY, "-n", "8,16", "--reps", "1", "--precision", "int8", "--breakdown", "--json", "-o", "low.json")
+    for kind in ("latency", "breakdown", "roofline"):
+        bench.fine("bench", "plot", "low.json", "--figure", kind, "-o", "bench.svg")
+        check(re.search(r">[^<]* in int8\.", bench.read("bench.svg")), kind)
+
+
+def named_in_answers(bench):
+    """Objects of tasks have the precision where it is not float32."""
+    for words in (["classify", "--text", "a"], ["fill-mask", "--text", "a [MASK]"], ["eval"]):
+        if words[0] == "eval":
+            with open(bench.path("a.tsv"), "w", encoding="utf-8") as file:
+                file.write("0\ta new store\n")
+            words = ["eval", "a.tsv"]
+        for more, expected in ((["--precision", "int8"], "int8"), ([], None)):
+            found = json.loads(bench.fine(words[0], DEMO, *words[1:], *more, "--json").out)
+            check(found.get("precision") == expected, (words, found))
+
+
+def named_in_report(bench):
+    """The page has it in its heading, from info, and in the list of files."""
+    for more, expected in (("int8", "components and probabilities of int8 linear layers, stored as float32"), ("float32", "exact components and probabilities, float32")):
+        bench.fine("report", TINY, "--ids", "1,7,3", "--skip", "latency,verify,receptive-field", "--precision", more, "-o", "r")
+        contains(bench.read("r/index.html"), f'"what":"{expected}"', f'"precision":"{more}"')
+
+
 def tests(_):
+    yield "precision/named-in-answers", named_in_answers
+    yield "precision/named-in-charts", named_in_charts
+    yield "precision/named-in-figures", named_in_figures
+    yield "precision/named-in-report", named_in_report
     yield "precision/advice", advice
     yield "precision/against", against
     yield "precision/one-token", one_token
