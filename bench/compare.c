@@ -227,6 +227,13 @@ static void add_both(result_table *table, const char *a, const char *b)
         cell_text(table, "%s / %s", a, b);
 }
 
+/* Of a path its last part: people see it in every row. */
+static const char *folder_name(const char *model)
+{
+    const char *slash = strrchr(model, '/');
+    return slash && slash[1] ? slash + 1 : model;
+}
+
 static void add_tiers(result_table *table, const bench_result *a, const bench_result *b)
 {
     if (strcmp(a->precision, b->precision) != 0)
@@ -246,6 +253,7 @@ static void add_row(result_table *table, const compare_pair *pair)
     snprintf(threads[0], sizeof threads[0], "%zu", a->threads);
     snprintf(threads[1], sizeof threads[1], "%zu", b->threads);
     add_both(table, a->model, b->model);
+    add_both(table, folder_name(a->model), folder_name(b->model));
     cell_integer(table, (int64_t)a->n);
     cell_integer(table, (int64_t)a->batch);
     cell_integer(table, (int64_t)a->layers);
@@ -296,15 +304,25 @@ static void say_summary(result *r, const compare_list *list, bool within)
 void compare_describe(result *r, const compare_list *list, const compare_side *a, const compare_side *b, unsigned by)
 {
     static const result_column columns[] = {
-        {"model", NULL, COLUMN_TEXT, NULL, 0},      {"n", NULL, COLUMN_INTEGER, NULL, 0},
-        {"batch", NULL, COLUMN_INTEGER, NULL, 0},   {"layers", NULL, COLUMN_INTEGER, NULL, 0},
-        {"threads", NULL, COLUMN_TEXT, NULL, 0},    {"isa", NULL, COLUMN_TEXT, NULL, 0},
-        {"attention", NULL, COLUMN_TEXT, NULL, 0},  {"runs", NULL, COLUMN_TEXT, NULL, 0},
-        {"a_ms", "A ms", COLUMN_REAL, "%.3f", 0},   {"b_ms", "B ms", COLUMN_REAL, "%.3f", 0},
-        {"ratio", "B / A", COLUMN_REAL, "%.4f", 0}, {"low", NULL, COLUMN_REAL, "%.4f", 0},
-        {"high", NULL, COLUMN_REAL, "%.4f", 0},     {"confidence_percent", "conf. %", COLUMN_REAL, "%.0f", 0},
-        {"p", NULL, COLUMN_REAL, "%.2g", 0},        {"effect", NULL, COLUMN_REAL, "%+.2f", 0},
-        {"verdict", "B is", COLUMN_TEXT, NULL, 0},  {NULL, NULL, COLUMN_TEXT, NULL, 0},
+        {"model", NULL, COLUMN_TEXT, NULL, NOT_IN_TABLES},
+        {"name", "model", COLUMN_TEXT, NULL, NOT_IN_JSON | NOT_IN_CSV},
+        {"n", NULL, COLUMN_INTEGER, NULL, 0},
+        {"batch", NULL, COLUMN_INTEGER, NULL, 0},
+        {"layers", NULL, COLUMN_INTEGER, NULL, 0},
+        {"threads", NULL, COLUMN_TEXT, NULL, 0},
+        {"isa", NULL, COLUMN_TEXT, NULL, 0},
+        {"attention", NULL, COLUMN_TEXT, NULL, 0},
+        {"runs", NULL, COLUMN_TEXT, NULL, 0},
+        {"a_ms", "A ms", COLUMN_REAL, "%.3f", 0},
+        {"b_ms", "B ms", COLUMN_REAL, "%.3f", 0},
+        {"ratio", "B / A", COLUMN_REAL, "%.4f", 0},
+        {"low", NULL, COLUMN_REAL, "%.4f", 0},
+        {"high", NULL, COLUMN_REAL, "%.4f", 0},
+        {"confidence_percent", "conf. %", COLUMN_REAL, "%.0f", 0},
+        {"p", NULL, COLUMN_REAL, "%.2g", 0},
+        {"effect", NULL, COLUMN_REAL, "%+.2f", 0},
+        {"verdict", "B is", COLUMN_TEXT, NULL, 0},
+        {NULL, NULL, COLUMN_TEXT, NULL, 0},
     };
     say_notes(r, a);
     if (!by) say_notes(r, b);

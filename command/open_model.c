@@ -60,6 +60,17 @@ static void tell_download(deberta_error *error, const char *path)
              path, path, strchr(path, '/') + 1);
 }
 
+/* What `train rtd --generator` leaves: no model itself, one in each of two folders. */
+static bool is_pair(const char *path)
+{
+    char file[512];
+    struct stat about;
+    snprintf(file, sizeof file, "%.400s/config.json", path);
+    if (stat(file, &about) == 0) return false;
+    snprintf(file, sizeof file, "%.400s/discriminator/config.json", path);
+    return stat(file, &about) == 0;
+}
+
 /* What people type first is the name of a model on a hub, or a path with a mistake in it. */
 static bool is_model_place(const common_options *options, const char *path)
 {
@@ -77,6 +88,9 @@ static bool is_model_place(const common_options *options, const char *path)
         snprintf(error.message, sizeof error.message, "%.300s: no such folder; %s", path, expected);
     else if (reason == 0 && !S_ISDIR(about.st_mode))
         snprintf(error.message, sizeof error.message, "%.300s: is a file; %s", path, expected);
+    else if (reason == 0 && is_pair(path))
+        snprintf(error.message, sizeof error.message,
+                 "%.150s: holds two models; give %.150s/discriminator or %.150s/generator", path, path, path);
     else
         return true; /* whatever else there is to say, the library says */
     say_error(options, &error);

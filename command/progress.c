@@ -12,10 +12,30 @@ progress_bar progress_begin(const common_options *options, const char *what, siz
     return (progress_bar){.what = what, .enabled = enabled, .began = clock_seconds(), .total = total};
 }
 
+progress_bar progress_begin_long(const common_options *options, const char *what, size_t total)
+{
+    progress_bar bar = progress_begin(options, what, total);
+    bar.lines = options->progress != PROGRESS_NEVER && !options->quiet && !isatty(STDERR_FILENO);
+    bar.last = bar.began;
+    return bar;
+}
+
+static void say_line(progress_bar *bar, double t, const char *detail)
+{
+    enum { SECONDS_A_LINE = 60 };
+    if (t - bar->last < SECONDS_A_LINE) return;
+    bar->last = t;
+    fprintf(stderr, "%s\n", detail);
+}
+
 void progress_step(progress_bar *bar, size_t done, const char *detail)
 {
-    if (!bar->enabled) return;
+    if (!bar->enabled && !bar->lines) return;
     const double t = clock_seconds(), elapsed = t - bar->began;
+    if (bar->lines) {
+        say_line(bar, t, detail);
+        return;
+    }
     if (elapsed < 1 || t - bar->last < 0.1) return;
     bar->last = t;
     bar->shown = true;

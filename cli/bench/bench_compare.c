@@ -29,6 +29,8 @@ static int find_sides(compare_job *job, const compare_options *o)
     size_t with = 0;
     while (with < count && strcmp(paths[with], "with") != 0) with++;
     if (o->by && with < count) return option_wrong(options, &o->by, "compares within each file: give no 'with'");
+    if (!o->by && with == count && count > 2)
+        return say_usage(options, "%zu files and no 'with' between the two sides", count);
     if (!o->by && with == count && count != 2)
         return say_usage(options, "expected A.json B.json, or A1.json A2.json ... with B1.json B2.json ...");
     if (with < count && (with == 0 || with + 1 == count))

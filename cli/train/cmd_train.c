@@ -81,6 +81,18 @@ static int show_step(void *context, const deberta_training_step *step)
     return interrupted;
 }
 
+static void note_outcome(const train_options *o, size_t done, bool finished)
+{
+    const char *folder = options_out(&o->common);
+    if (!finished)
+        say_note(&o->common, "stopped after step %zu of %zu; --resume goes on", done, o->trainer.steps);
+    else if (o->trainer.generator)
+        say_note(&o->common, "%zu steps; what was trained is in %s/discriminator and %s/generator", done, folder,
+                 folder);
+    else
+        say_note(&o->common, "%zu steps; what was trained is in %s", done, folder);
+}
+
 static int run_all_steps(const train_options *o, deberta_trainer *trainer)
 {
     deberta_error error = {0};
@@ -90,16 +102,15 @@ static int run_all_steps(const train_options *o, deberta_trainer *trainer)
     const size_t end = o->trainer.stop_at ? minimum(o->trainer.stop_at, steps) : steps;
     say_note(&o->common, "weights, moments and steps take %s",
              bytes_describe(deberta_trainer_memory_bytes(trainer)).text);
+    say_note(&o->common, "log: %s/log.jsonl", options_out(&o->common));
     watch_signals();
-    run_display display = {.bar = progress_begin(&o->common, "steps", maximum(end, first) - first), .first = first};
+    run_display display = {.bar = progress_begin_long(&o->common, "steps", maximum(end, first) - first),
+                           .first = first};
     const deberta_status status = deberta_trainer_run(trainer, show_step, &display, &finished, &error);
     progress_end(&display.bar);
     if (status != DEBERTA_OK) return say_error(&o->common, &error);
     const size_t done = deberta_trainer_steps_done(trainer);
-    if (finished)
-        say_note(&o->common, "%zu steps; what was trained is in %s", done, options_out(&o->common));
-    else
-        say_note(&o->common, "stopped after step %zu of %zu; --resume goes on", done, steps);
+    note_outcome(o, done, finished);
     const int told = train_end(o, done, finished);
     if (told != EXIT_OK) return told;
     return finished || !interrupted ? EXIT_OK : EXIT_INTERRUPTED;

@@ -47,6 +47,7 @@ static deberta_status take_model_labels(label_list *labels, const deberta_model 
     labels->names = calloc(count + 1, sizeof *labels->names);
     if (!labels->names) DEBERTA_FAIL(err, DEBERTA_E_MEMORY, "out of memory");
     labels->count = labels->capacity = count;
+    labels->of_model = true;
     for (size_t k = 0; k < count; k++) {
         const char *name = deberta_model_label(model, k);
         labels->names[k] = name ? strdup(name) : NULL;

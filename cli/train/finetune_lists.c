@@ -72,10 +72,12 @@ deberta_status label_list_find(label_list *labels, const char *name, int32_t *la
         return (size_t)*label < labels->count ? DEBERTA_OK : add_label(labels, name, err);
     }
     const size_t found = labelled_text_find(labels->names, labels->count, name);
-    if (found != SIZE_MAX) *label = (int32_t)found;
-    return found != SIZE_MAX ? DEBERTA_OK
-                             : text_record_spoil(record, err, "there is no label '%.80s', expected a name or 0 to %zu",
-                                                 name, labels->count - 1);
+    if (found == SIZE_MAX)
+        return text_record_spoil(record, err, "there is no label '%.80s', expected a name or 0 to %zu%s", name,
+                                 labels->count - 1,
+                                 labels->of_model ? "; --new-head makes a head for the labels of the file" : "");
+    *label = (int32_t)found;
+    return DEBERTA_OK;
 }
 
 static int compare_names(const void *a, const void *b)

@@ -25,6 +25,7 @@ typedef struct label_list {
     const char **names; /* [count]; NULL: a label without a name */
     size_t count, capacity;
     bool collects; /* a new name is added */
+    bool of_model; /* they came with it */
 } label_list;
 
 typedef struct finetune_reader {

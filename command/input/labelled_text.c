@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/integers.h"
 #include "core/base/status.h"
 
 static deberta_status no_memory(deberta_error *err) { return status_fail(err, DEBERTA_E_MEMORY, "out of memory"); }
@@ -77,13 +78,29 @@ static deberta_status take_fields(labelled_text *found, text_record *record, con
     return DEBERTA_OK;
 }
 
+static bool is_label(const char *field, size_t bytes) { return bytes == 5 && strncmp(field, "label", 5) == 0; }
+
+/* A header with the columns in another order: all lines behind it would be read the wrong way round. */
+static deberta_status check_order(const text_record *record, const char *tab, deberta_error *err)
+{
+    char place[256];
+    bool found = false;
+    for (const char *field = tab; field && !found; field = strchr(field + 1, '\t'))
+        found = is_label(field + 1, strcspn(field + 1, "\t"));
+    if (!found || (*record->text >= '0' && *record->text <= '9')) return DEBERTA_OK;
+    text_record_place(record, place);
+    DEBERTA_FAIL(err, DEBERTA_E_FORMAT, "%s: the header begins with '%.*s', expected 'label', then the text", place,
+                 (int)minimum((size_t)(tab - record->text), 80), record->text);
+}
+
 static deberta_status take_line(labelled_text *found, text_record *record, bool has_choices, deberta_error *err)
 {
     char *line = record->text, *end = line + record->text_bytes, *tab = memchr(line, '\t', record->text_bytes);
     const size_t label_bytes = tab ? (size_t)(tab - line) : record->text_bytes;
-    found->skipped = line == end || (record->line == 1 && label_bytes == 5 && strncmp(line, "label", 5) == 0);
+    found->skipped = line == end || (record->line == 1 && is_label(line, label_bytes));
     if (found->skipped) return DEBERTA_OK;
     if (!tab) return text_record_spoil(record, err, "expected a label, a tab and a text, found no tab");
+    if (record->line == 1) DEBERTA_TRY(check_order(record, tab, err));
     found->label = strndup(line, label_bytes);
     if (has_choices) found->choices = json_array();
     if (!found->label || (has_choices && !found->choices)) return no_memory(err);

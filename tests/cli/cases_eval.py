@@ -80,6 +80,9 @@ def test_bad_lines(bench):
     for line, word in ((2, "'Nobody'"), (3, "no tab"), (4, "'16'"), (5, "empty"), (6, "more fields"), (8, "'label'")):
         contains(err, f"bad.tsv, line {line}: ")
         contains(err.split(f"line {line}: ")[1].split("\n")[0], word)
+    swapped = bench.write("swapped.tsv", "text\tlabel\nCall me Ishmael.\t7\n")
+    contains(run(bench, "eval", DEMO, swapped, code=3)[1], "swapped.tsv, line 1: the header begins with 'text', expected 'label', then the text")
+    equal(scores(bench, bench.write("word.tsv", "7\tlabel\n"))["texts"], 1)  # a number is no name of a column
     contains(run(bench, "eval", DEMO, bench.write("none.tsv", "x\n"), code=3)[1], "none of the lines")
     bench.run("eval", DEMO, "none.tsv", "-o", "s.json", "-o", "s.svg")
     assert not {"s.json", "s.svg"} & set(bench.files()), bench.files()

@@ -198,6 +198,7 @@ def test_bad_lines(bench):
     bad(bench, "sequence", "a.tsv", "x\tone\n\ttwo\n", 3, "a.tsv, line 2", "the label is empty")
     bad(bench, "sequence", "a.tsv", "x\ta\tb\tc\n", 3, "a.tsv, line 1", "more fields")
     bad(bench, "sequence", "a.tsv", "x\tone\nx\ttwo\n", 3, "one label, 'x'")
+    bad(bench, "sequence", "a.tsv", "text\tlabel\none\tx\ntwo\ty\n", 3, "a.tsv, line 1", "begins with 'text', expected 'label'")
     bad(bench, "sequence", "a.tsv", "\n\n", 3, "a.tsv holds no example")
     bad(bench, "sequence", "a.tsv", f"x\tone\ny\t{long_text}\n", 3, "a.tsv, line 2", "at most 512", "--cut")
     bad(bench, "sequence", "a.tsv", f"x\tone\ny\t{long_text}\tpair\n", 3, "a.tsv, line 2", "the pair has")
@@ -206,7 +207,7 @@ def test_bad_lines(bench):
     bad(bench, "sequence", "a.tsv", "1.5\tone\nmuch\ttwo\n", 3, "a.tsv, line 2", "expected a number", more=("--labels", "1"))
     bad(bench, "sequence", "a.tsv", "nan\tone\n", 3, "a.tsv, line 1", "expected a number", more=("--labels", "1"))
     bad(bench, "sequence", "a.jsonl", '{"label": "x", "text": "one"}\n{"text": "two"}\n', 3, "a.jsonl, line 2", '"label"')
-    bad(bench, "sequence", "a.tsv", "x\tone\n", 3, "no label 'x'", more=())  # the labels of the model
+    bad(bench, "sequence", "a.tsv", "x\tone\n", 3, "no label 'x'", "--new-head makes a head for the labels of the file", more=())  # the labels of the model
     bad(bench, "sequence", "a.tsv", "x\tone\n", 3, "'x' is there twice", more=("--labels", "x,x"))
     bad(bench, "sequence", "a.tsv", "x\tone\n", 2, "--new-head", more=("--labels", "x,y", "--new-head"))
     bad(bench, "token", "a.tsv", "word\tO\nword\n", 3, "a.tsv, line 2", "no tab")
@@ -234,13 +235,14 @@ def test_end_of_a_run(bench):
         log = [json.loads(line) for line in file]
     steps, evals = [line for line in log if "loss" in line], [line for line in log if "eval_loss" in line]
     best = max(evals, key=lambda line: line["eval_accuracy"])  # of equal ones the first
-    contains(said, "2 labels: bad, good", f"loss of the last step {steps[-1]['loss']:.4f}", f"held-out loss {evals[-1]['eval_loss']:.4f}",
+    contains(said, "2 labels: bad, good", "log: a/log.jsonl", f"loss of the last step {steps[-1]['loss']:.4f}", f"held-out loss {evals[-1]['eval_loss']:.4f}",
              f"the best is step {best['step']} with accuracy {best['eval_accuracy']:.4f}, in a/best")
     found = json.loads(bench.fine(*run, "--json", "--out", "b").out)
     equal({key: found[key] for key in ("steps", "of", "finished", "folder", "measure", "best_step")},
           {"steps": 3, "of": 3, "finished": True, "folder": "b", "measure": "accuracy", "best_step": best["step"]})
     near(found["loss"], steps[-1]["loss"], 1e-8)
     near(found["eval_loss"], evals[-1]["eval_loss"], 1e-8)
+    equal(bench.fine(*run, "--out", "silent", "--quiet").err, "")
     swapped = bench.write("swapped.tsv", "".join(f"text number {k}\tgood\n" for k in range(4)))
     contains(bench.fine(*run[:3], "--data", swapped, "--new-head", "--steps", "1", "--out", "c").err, "4 labels for 4 texts; a line is the label")
 

@@ -235,7 +235,7 @@ TABLE = [
     ("bench-sweep-option", ["bench", TINY, "--title", "x"], 2, ["--title: bench does not take it; these do: bench plot"]),
     ("bench-compare-none", ["bench", "compare"], 2, ["expected A.json B.json"]),
     ("bench-compare-one", ["bench", "compare", "a"], 2, ["expected A.json B.json, or A1.json A2.json ... with B1.json"]),
-    ("bench-compare-three", ["bench", "compare", "a", "b", "c"], 2, ["expected A.json B.json, or A1.json A2.json ... with B1.json"]),
+    ("bench-compare-three", ["bench", "compare", "a", "b", "c"], 2, ["3 files and no 'with' between the two sides"]),
     ("bench-compare-one-side", ["bench", "compare", "a", "b", "with"], 2, ["both sides of 'with'"]),
     ("bench-compare-by-with", ["bench", "compare", "a", "with", "b", "--by", "isa"], 2, ["--by: compares within each file"]),
     ("bench-compare-by", ["bench", "compare", "a", "--by", "colour"], 2, ["--by: expected one of file, threads, isa, model"]),

@@ -11,7 +11,7 @@ import struct
 import subprocess
 import time
 
-from helpers import DEMO
+from helpers import DEMO, contains
 
 TRAIN = ("--dropout", "0")
 
@@ -104,7 +104,8 @@ def test_pair(bench):
     batch = {name: (dtype, [1, *shape], values) for name, (dtype, shape, values) in tensors(os.path.join(folder, "batch.safetensors")).items()}
     write(bench.path("batches.safetensors"), batch)
     run = [*words, "--batches", "batches.safetensors", "--steps", "3", "--learning-rate", "0.01", "--out", "pair"]
-    bench.fine(*run)
+    contains(bench.fine(*run).err, "what was trained is in pair/discriminator and pair/generator", "log: pair/log.jsonl")
+    contains(bench.expect(3, "detect", "pair", "--text", "a").err, "pair: holds two models; give pair/discriminator or pair/generator")
     trained = {part: tensors(bench.path(f"pair/{part}/model.safetensors")) for part in ("generator", "discriminator")}
     name = "deberta.embeddings.word_embeddings."
     sums = zip(trained["generator"][name + "weight"][2], trained["discriminator"][name + "_weight"][2], trained["discriminator"][name + "weight"][2])

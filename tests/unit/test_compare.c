@@ -177,6 +177,7 @@ static void test_within_a_file(void **state)
     add_result(&run, 40, "avx2", 3e-3)->threads = 2;
     add_result(&run, 40, "avx2", 5e-3)->threads = 4;
     add_result(&run, 64, "avx2", 9e-3);
+    for (size_t k = 0; k < run.count; k++) strcpy(run.result[k].model, "some/where/m");
     compare_list list;
     const compare_side runs = side_of(&run, 1);
     assert_int_equal(compare_within(&list, &runs, BENCH_THREADS, NULL), DEBERTA_OK);
@@ -187,6 +188,7 @@ static void test_within_a_file(void **state)
     assert_int_equal(list.pairs[1].verdict, COMPARE_UNDECIDED);
     char *text = described(&list, &runs, &runs, BENCH_THREADS);
     assert_non_null(strstr(text, "1 / 2"));
+    assert_null(strstr(text, "some/where")); /* the folder's name is enough for people */
     free(text);
     compare_free(&list);
     bench_results_free(&run);
