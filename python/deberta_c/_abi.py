@@ -18,8 +18,10 @@ SPECIALS = ("cls", "sep", "unk", "pad", "mask")
 PRECISIONS = ("float32", "int16", "int8")
 REFERENCES = ("microsoft", "hf")
 TASK_MLM, TASK_EMD, TASK_RTD, TASK_SEQUENCE, TASK_TOKEN, TASK_QA = range(6)
+MADE_UP = "synthetic:"  # what the path of a model without files begins with
 OBSERVE_HIDDEN, OBSERVE_ATTENTION, KEEP_DECODER_INPUT = 1, 2, 4
 FRAME = 2  # DEBERTA_TOKEN_FRAME
+MOST_THREADS = 1024  # TOPOLOGY_MAX_WORKERS
 
 
 def _struct(name: str, /, **members: Any) -> Any:

@@ -32,7 +32,8 @@ class SystemRefusedError(Error, OSError):
     """The operating system refused something else: a thread, a write."""
 
 
-ERRORS = {-1: ArgumentError, -2: FileError, -3: FormatError, -4: UnsupportedError, -5: OutOfMemoryError, -6: SystemRefusedError}
+ERRORS = {-1: ArgumentError, -2: FileError, -3: FormatError, -4: UnsupportedError, -5: OutOfMemoryError, -6: SystemRefusedError,
+          -7: Error}  # DEBERTA_E_NOT_FINITE: of training, which this package leaves to the program
 
 
 def one_of(what: str, value: Any, *names: Optional[str]) -> None:
@@ -40,3 +41,14 @@ def one_of(what: str, value: Any, *names: Optional[str]) -> None:
     if value not in names:
         *others, last = map(repr, names)
         raise ArgumentError(f"{what}: expected {', '.join(others)} or {last}, found {value!r}")
+
+
+def whole_number(what: str, value: Any, most: Optional[int] = None) -> int:
+    """An option that counts something; None is 0, which leaves it to the library."""
+    try:
+        found = int(value or 0)
+    except (TypeError, ValueError, OverflowError):
+        found = -1
+    if found < 0 or (most and found > most):
+        raise ArgumentError(f"{what}: expected {f'0 to {most}' if most else 'a number from 0'}, found {value!r}")
+    return found

@@ -1,7 +1,7 @@
 """What encode() takes, as the library wants it. SPDX-License-Identifier: MIT"""
 from __future__ import annotations
 
-from typing import Any, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import AbstractSet, Any, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -101,8 +101,10 @@ def batch_of_rows(rows: List[np.ndarray], **others: Any) -> Batch:
 def batch_of_ids(ids: Any, token_types: Any = None, mask: Any = None) -> Tuple[Batch, bool]:
     """The batch, and whether it is one row that was given by itself."""
     if isinstance(ids, Mapping):
+        if "input_ids" not in ids:
+            raise ArgumentError(f"expected a mapping with input_ids, found {list(ids)[:8]}")
         ids, token_types, mask = ids["input_ids"], ids.get("token_type_ids", token_types), ids.get("attention_mask", mask)
-    if not hasattr(ids, "__len__"):
+    if not hasattr(ids, "__len__") or isinstance(ids, (str, bytes, AbstractSet)):
         raise ArgumentError(f"expected texts or ids, found {type(ids).__name__}")
     single = getattr(ids, "ndim", None) == 1 and np.asarray(ids).dtype != object
     if not hasattr(ids, "ndim"):

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
@@ -10,13 +11,22 @@ import numpy as np
 from . import _abi as abi
 from ._abi import library
 from . import _program
-from ._errors import ArgumentError, one_of
+from ._errors import ArgumentError, FileError, one_of, whole_number
 from ._inputs import Batch, batch_of_ids
-from ._session import Ablations, Capture, Components, Session, parse_ablations
+from ._session import Ablations, Capture, Components, Session, number_of_threads, parse_ablations
 from ._tasks import Tasks
 from ._tokenizer import Text, Tokenizer, as_texts, batch_of_cuts
 
 Arrays = Dict[str, Any]
+_HUB_NAME = re.compile(r"([A-Za-z0-9_-][A-Za-z0-9_.-]*)/([A-Za-z0-9_.-]+)")
+
+
+def _check_downloaded(path: str) -> None:
+    """What people try first is the name of a model on a hub, ORGANISATION/NAME: the program's sentence for it."""
+    name = _HUB_NAME.fullmatch(path)
+    if name and not os.path.exists(path) and not os.path.exists(name[1]):
+        raise FileError(f"{path}: no such folder; if a model on the hub has that name: hf download {path} '*.json' spm.model merges.txt "
+                        f"bpe_encoder.bin 'model*.safetensors' pytorch_model.bin 'pytorch_model-*.bin' --local-dir {name[2]}")
 
 
 class Tokens(NamedTuple):
@@ -46,23 +56,26 @@ class Model(Tasks):
                  precision: str = "float32") -> None:
         one_of("reference", reference, *abi.REFERENCES)
         one_of("precision", precision, *abi.PRECISIONS)
-        options = abi.sized(abi.ModelOptions, reference=abi.REFERENCES.index(reference), threads=int(threads or 0),
-                            layers=int(layers or 0), memory_limit_bytes=int(memory_limit or 0),
+        options = abi.sized(abi.ModelOptions, reference=abi.REFERENCES.index(reference), threads=number_of_threads(threads),
+                            layers=whole_number("layers", layers), memory_limit_bytes=whole_number("memory_limit", memory_limit),
                             precision=abi.PRECISIONS.index(precision))
         weights = abi.Owned(library.model_free)
         self.path = os.fspath(path)
+        _check_downloaded(os.fsdecode(self.path))
         library.model_open(weights.handle, os.fsencode(self.path), options)
-        self._start(weights, isa, threads)
+        given = {"isa": isa, "threads": threads, "reference": reference, "layers": layers, "precision": precision}
+        self._start(weights, {name: value for name, value in given.items() if value not in (None, "microsoft", "float32")})
 
-    def _start(self, weights: abi.Owned, isa: Optional[str], threads: Optional[int]) -> None:
-        self._weights, self._isa, self._threads = weights, isa, threads
-        self._session, self._tokenizer = Session(weights, isa, threads), Tokenizer(self.path)
+    def _start(self, weights: abi.Owned, given: Dict[str, Any]) -> None:
+        """given: options of the constructor that are not what they are by default."""
+        self._weights, self._given, self._ablated = weights, given, ""
+        self._session, self._tokenizer = Session(weights, given.get("isa"), given.get("threads")), Tokenizer(os.fsdecode(self.path))
 
     def share(self, isa: Optional[str] = None, threads: Optional[int] = None) -> "Model":
         """Another model of the same weights, with threads and memory of its own, for another thread of the program."""
         other = object.__new__(Model)
         other.path = self.path
-        other._start(self._weights, isa or self._isa, threads or self._threads)
+        other._start(self._weights, {**self._given, **{k: v for k, v in (("isa", isa), ("threads", threads)) if v}})
         return other
 
     def close(self) -> None:
@@ -80,7 +93,7 @@ class Model(Tasks):
         self.close()
 
     def __repr__(self) -> str:
-        return f"deberta_c.Model({self.path!r})"
+        return f"deberta_c.Model({', '.join([repr(self.path), *(f'{name}={value!r}' for name, value in self._given.items())])})"
 
     # ------------------------------------------------------------------------------------------------------- what it is
 
@@ -110,6 +123,21 @@ class Model(Tasks):
         """Threads that encode."""
         with self._session.working():
             return library.session_threads(self._session.prepare(1))
+
+    @property
+    def precision(self) -> str:
+        """Of its linear layers: "float32", "int16" or "int8"."""
+        return str(self.info["precision"])
+
+    @property
+    def opened_with(self) -> Dict[str, Any]:
+        """Options of the constructor that are not what they are by default; memory_limit is not among them."""
+        return dict(self._given)
+
+    @property
+    def ablated(self) -> str:
+        """What it is without, in a block of ablate."""
+        return self._ablated
 
     def digest(self) -> str:
         """SHA-256 of the checkpoint's files; empty for a made-up model."""
@@ -165,15 +193,23 @@ class Model(Tasks):
         layers, heads = self._session.layers, self._session.heads
         info = library.model_describe(self._weights.handle).contents
         terms = [0, *([1] if info.has_c2p else []), *([2] if info.has_p2c else []), 3]
-        pairs = [(layer, head) for layer in range(layers) for head in range(heads)] if components == "all" else components or ()
+        every = ((layer, head) for layer in range(layers) for head in range(heads))
         wanted: Dict[int, Dict[int, List[int]]] = {}
-        for layer, head in sorted({(int(layer), int(head)) for layer, head in pairs}):
+        try:
+            pairs = sorted({(int(layer), int(head)) for layer, head in (every if _is_all(components) else components or ())})
+        except (TypeError, ValueError):
+            raise ArgumentError(f"components: expected 'all' or pairs (layer, head), found {components!r}") from None
+        try:
+            shown = [int(layer) for layer in (() if attention is None else range(layers) if _is_all(attention) else attention)]
+        except (TypeError, ValueError):
+            raise ArgumentError(f"attention: expected 'all' or numbers of layers, found {attention!r}") from None
+        for layer, head in pairs:
             self._check_place(layer, head)
             for component in terms:
                 wanted.setdefault(layer, {}).setdefault(component, []).append(head)
-        for layer in () if attention is None else range(layers) if isinstance(attention, str) and attention == "all" else attention:
+        for layer in shown:
             self._check_place(layer, 0)
-            wanted.setdefault(int(layer), {})[abi.COMPONENTS.index("probs")] = list(range(heads))
+            wanted.setdefault(layer, {})[abi.COMPONENTS.index("probs")] = list(range(heads))
         return wanted
 
     def _check_place(self, layer: int, head: int) -> None:
@@ -198,12 +234,14 @@ class Model(Tasks):
     @contextlib.contextmanager
     def ablate(self, terms: str) -> Iterator["Model"]:
         """Within the block, takes terms out: "c2p@3:5", "p2c=mean@all,c2c@0", as --ablate of the program does."""
-        added = parse_ablations(terms)
+        added, before = parse_ablations(terms), self._ablated
         self._ablate(self._session.ablations + added)
+        self._ablated = ",".join(filter(None, (before, "".join(terms.split()))))
         try:
             yield self
         finally:
             self._ablate(self._session.ablations[:-len(added)])
+            self._ablated = before
 
     def _ablate(self, ablations: Ablations) -> None:
         session = self._session
@@ -220,6 +258,10 @@ class Model(Tasks):
     def receptive_field(self, **options: Any) -> Arrays:
         """What `deberta receptive-field --json` says of this model: docs/receptive-field.md has the members."""
         return _program.json_of("receptive-field", self.path, **options)
+
+
+def _is_all(chosen: Any) -> bool:
+    return isinstance(chosen, str) and chosen == "all"
 
 
 def _arranged(batch: Batch, capture: Capture, heads: Dict[int, np.ndarray]) -> Arrays:

@@ -11,10 +11,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from ._abi import HERE
-from ._errors import ERRORS, Error
+from ._errors import ERRORS, Error, UnsupportedError
 
 PROGRAM = os.environ.get("DEBERTA_PROGRAM") or str(HERE / "deberta")
 _CODES = {2: -1, 3: -3, 4: -6}  # exit codes: a wrong command line, bad input, the system
@@ -50,10 +50,17 @@ def json_of(*arguments: str, **options: Any) -> Dict[str, Any]:
     return found
 
 
-def bench(model: str, **options: Any) -> List[Dict[str, Any]]:
+def _opened(model: Any) -> Tuple[str, Dict[str, Any]]:
+    """The folder of a model, and what an open one was opened with: the program opens it again in the same way."""
+    return (model.path, model.opened_with) if hasattr(model, "opened_with") else (os.fspath(model), {})
+
+
+def bench(model: Any, **options: Any) -> List[Dict[str, Any]]:
     """Latency of `deberta bench`, one dictionary a point, as pandas.DataFrame takes them: model, isa, threads, layers, batch, n,
-    median_s, samples_s and the others of docs/json.md, deberta-bench/1. options: as of the program (tokens=[16, 128], threads=2)."""
-    rows: List[Dict[str, Any]] = json_of("bench", model, **options)["results"]
+    median_s, samples_s and the others of docs/json.md, deberta-bench/1. model: a folder or a Model. options: as of the program
+    (tokens=[16, 128], threads=2)."""
+    folder, given = _opened(model)
+    rows: List[Dict[str, Any]] = json_of("bench", folder, **{**given, **options})["results"]
     return rows
 
 
@@ -75,13 +82,19 @@ class Figure:
         Path(path).write_bytes(self.svg)
 
 
-def attention_figure(model: str, text: Optional[str] = None, kind: Optional[str] = None, pair: Optional[str] = None,
+def attention_figure(model: Any, text: Optional[str] = None, kind: Optional[str] = None, pair: Optional[str] = None,
                      **options: Any) -> Figure:
-    """A figure of `deberta attention` (docs/figures.md) of a text. kind: components (default), rollout, distances and others.
-    options: as of the program (layers=2, heads=[0, 1], font_size=9)."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "figure.svg"
-        run("attention", *([kind] if kind else []), model, text=text, pair=pair, out=path, **options)
+    """A figure of `deberta attention` (docs/figures.md) of a text. model: a folder, or a Model, as it is now: with its precision and what
+    it is without in a block of ablate. kind: components (default), rollout, distances and others. options: as of the program
+    (layers=2, heads=[0, 1], width_mm=85, font_size=9)."""
+    folder, given = _opened(model)
+    if given.pop("layers", None):
+        raise UnsupportedError("the model was opened with its first layers only, figures are of whole models: open it without layers=")
+    if getattr(model, "ablated", ""):
+        given["ablate"] = model.ablated
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "figure.svg"
+        run("attention", *([kind] if kind else []), folder, text=text, pair=pair, out=path, **{**given, **options})
         return Figure(path.read_bytes(), f"attention of: {text}" if text else "attention")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _abi as abi
 from ._abi import library
-from ._errors import ArgumentError, Error
+from ._errors import ArgumentError, Error, whole_number
 from ._inputs import Batch, address, view
 from ._interrupt import Interruption
 
@@ -19,6 +19,10 @@ WATCHED_WORK = 4096  # tokens times layers from which on an encode is worth inte
 _ABLATION = re.compile(r"(c2c|c2p|p2c)(?:=(zero|mean))?@(all|\d+)(?::(all|\d+))?")
 Ablations = List[Tuple[int, int, int, int]]
 Components = Mapping[int, Mapping[int, Sequence[int]]]  # {layer: {component: heads}}
+
+
+def number_of_threads(threads: Optional[int]) -> int:
+    return whole_number("threads", threads, abi.MOST_THREADS)
 
 
 def parse_ablations(text: str) -> Ablations:
@@ -66,7 +70,7 @@ class Session:
     """One caller's workspace, made anew when a batch needs more tokens or other features than it has."""
 
     def __init__(self, weights: abi.Owned, isa: Optional[str], threads: Optional[int]) -> None:
-        self.weights, self._threads, self._lock = weights, int(threads or 0), threading.Lock()
+        self.weights, self._threads, self._lock = weights, number_of_threads(threads), threading.Lock()
         self._session: Optional[abi.Owned] = None
         self._capacity, self._features = 0, abi.OBSERVE_HIDDEN
         self.ablations: Ablations = []

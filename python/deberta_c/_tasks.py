@@ -7,13 +7,15 @@ import numpy as np
 
 from . import _abi as abi
 from ._abi import library
-from ._errors import ERRORS, ArgumentError, one_of
+from ._errors import ERRORS, ArgumentError, UnsupportedError, one_of
 from ._inputs import address
 from ._session import Session
 from ._tokenizer import Cut, Tokenizer, as_texts, batch_of_cuts, described
 
 Answer = Dict[str, Any]
 TOGETHER = 2048  # tokens
+MADE_BY = {abi.TASK_SEQUENCE: "finetune sequence --new-head", abi.TASK_TOKEN: "finetune token --new-head",
+           abi.TASK_QA: "finetune qa --new-head", abi.TASK_RTD: "train rtd --new-head"}  # commands of the program
 
 
 def _softmax(logits: np.ndarray) -> np.ndarray:
@@ -58,6 +60,7 @@ class Tasks:
             raise ArgumentError("expected a text, a pair of texts or a list of these")
         found: List[Answer] = []
         with self._session.working():
+            self._check_head(task)
             cuts = self._tokenizer.cut(items, max_tokens)
             batch = batch_of_cuts(cuts)
             for first, _, part in self._session.parts(batch, TOGETHER, abi.KEEP_DECODER_INPUT if task == abi.TASK_EMD else 0):
@@ -68,6 +71,12 @@ class Tasks:
                     raise ERRORS[-3](f"{self.path}: logits of head '{abi.TASKS[task]}' are not finite: weights of the model are damaged")
                 found += map(describe, here, np.split(logits, np.cumsum([len(one) for one in asked])[:-1]))
         return found[0] if single else found
+
+    def _check_head(self, task: int) -> None:
+        present = [name for other, name in enumerate(abi.TASKS) if library.task_width(self._weights.handle, other)]
+        if abi.TASKS[task] not in present:
+            way = f" (`deberta {MADE_BY[task]}` makes one)" if task in MADE_BY else ""
+            raise UnsupportedError(f"{self.path} has no head '{abi.TASKS[task]}'{way}; it has {', '.join(present) or 'no head at all'}")
 
     def _label(self, number: int) -> str:
         name = library.model_label(self._weights.handle, number)

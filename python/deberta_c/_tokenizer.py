@@ -8,7 +8,7 @@ import numpy as np
 
 from . import _abi as abi
 from ._abi import library
-from ._errors import ArgumentError
+from ._errors import ArgumentError, whole_number
 from ._inputs import Batch, address, batch_of_rows, view
 
 Text = Union[str, Tuple[str, str]]
@@ -42,7 +42,7 @@ class Cut:
             raise ArgumentError(f"expected a text or a pair of texts, found {type(wrong).__name__}")
         self.text, self.pair = utf8(text), None if pair is None else utf8(pair)
         asked = abi.sized(abi.Text, text=self.text, text_bytes=len(self.text), pair=self.pair, pair_bytes=len(self.pair or b""),
-                          max_tokens=int(max_tokens or 0))
+                          max_tokens=whole_number("max_tokens", max_tokens))
         self._owned = abi.Owned(library.tokens_free, kind=abi.TOKENS)
         self.list = self._owned.handle
         library.tokenize(self.list, tokenizer, asked)
@@ -74,6 +74,8 @@ class Tokenizer:
     @property
     def handle(self) -> abi.POINTER:
         if not self._opened.handle:
+            if self._folder.startswith(abi.MADE_UP):
+                raise ArgumentError(f"{self._folder}: a made-up model has no tokenizer, so it cannot read texts: give ids")
             library.tokenizer_open(self._opened.handle, os.fsencode(self._folder))
         return self._opened.handle
 

@@ -15,7 +15,7 @@ from . import _abi as abi
 from ._abi import library
 from ._errors import ArgumentError, UnsupportedError, one_of
 from ._inputs import INT32, Batch, address
-from ._session import Capture, Session
+from ._session import Capture, Session, number_of_threads
 
 BASES = ("DebertaModel", "DebertaV2Model")
 PROBABILITIES = abi.COMPONENTS.index("probs")
@@ -26,7 +26,10 @@ UNDO = "deberta_c.restore(model) first"
 
 def _modules(holder: Any, depth: int = 0) -> Iterator[Any]:
     """The torch modules that a pipeline, a CrossEncoder, a GLiNER model holds."""
-    import torch
+    try:
+        import torch
+    except ImportError as reason:
+        raise UnsupportedError(f"accelerate runs models of PyTorch, which is not here ({reason}): pip install torch transformers") from None
 
     if isinstance(holder, torch.nn.Module):
         yield holder
@@ -80,7 +83,7 @@ def _open(base: Any, threads: Optional[int], precision: str) -> abi.Owned:
     """The library's model of these weights; nothing but the word table is needed of them afterwards."""
     weights = {name: tensor.detach() for name, tensor in base.state_dict().items() if tensor.is_floating_point()}
     config = {key: value for key, value in base.config.to_dict().items() if key not in NOT_THE_ENCODER_S}
-    options = abi.sized(abi.ModelOptions, reference=abi.REFERENCES.index("hf"), threads=int(threads or 0),
+    options = abi.sized(abi.ModelOptions, reference=abi.REFERENCES.index("hf"), threads=number_of_threads(threads),
                         precision=abi.PRECISIONS.index(precision))
     opened = abi.Owned(library.model_free, weights["embeddings.word_embeddings.weight"])  # keeps the table alive, whatever the module does
     name = getattr(base.config, "_name_or_path", "") or type(base).__name__

@@ -235,7 +235,8 @@ def test_what_is_refused(tmp_path):
                (lambda: model(inputs_embeds=torch.zeros(1, 3, 48)), "inputs_embeds"), (lambda: model(given["input_ids"], attention_mask=given["attention_mask"] * 0.5), "0 and 1"),
                (lambda: model.deberta(given["input_ids"], attention_mask=torch.ones(2, 8, 8)), "3 dimensions"), (lambda: model.deberta(given["input_ids"] + 500), "vocabulary"),
                (lambda: model.deberta(given["input_ids"], attention_mask=torch.ones(2, 7)), "shape"), (lambda: model.deberta(given["input_ids"][0]), "expected integers"),
-               (lambda: deberta_c.accelerate(torch.nn.Linear(2, 2)), "holds no DebertaModel"), (lambda: deberta_c.accelerate("text"), "holds no DebertaModel")]
+               (lambda: deberta_c.accelerate(torch.nn.Linear(2, 2)), "holds no DebertaModel"), (lambda: deberta_c.accelerate("text"), "holds no DebertaModel"),
+               (lambda: deberta_c.accelerate(made("DebertaV2Model", V2(**V3)), threads=-1), "threads: expected 0 to 1024, found -1")]
     for call, words in refused:
         with pytest.raises(deberta_c.Error, match=words):
             call()

@@ -2,6 +2,7 @@
 import gc
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -65,7 +66,8 @@ def test_precision(precision, demo, tmp_path):
     subprocess.run([deberta_c._program.PROGRAM, "encode", DEMO, "--text", TEXTS[0], "--precision", precision, "-o", path], check=True)
     with deberta_c.Model(DEMO, precision=precision) as model:
         found = model.encode(TEXTS[0])["hidden_states.5"]
-        assert model.info["precision"] == precision
+        assert model.info["precision"] == model.precision == precision
+        assert repr(model.share(threads=1)) == f"deberta_c.Model({DEMO!r}, precision={precision!r}, threads=1)"
     assert np.array_equal(found[0], read_safetensors(path)["hidden_states.5"][0])
     exact = demo.encode(TEXTS[0])["hidden_states.5"]
     error = np.linalg.norm(found - exact) / np.linalg.norm(exact)
@@ -218,6 +220,41 @@ def test_program_rows_and_figures():
         deberta_c.bench("nowhere")
 
 
+def test_program_figure_of_an_open_model(demo):
+    """The figure of a Model is that of what it computes: its precision, and what it is without."""
+    def svg(model, **options):
+        figure = deberta_c.attention_figure(model, TEXTS[0], layers=2, heads=0, anonymous=True, **options)._repr_svg_()
+        return re.sub(r"<metadata.*?</metadata>", "", figure, flags=re.S)
+
+    plain = svg(DEMO)
+    assert svg(demo) == plain
+    with demo.ablate("c2c=mean@0, p2c@1"), demo.ablate("c2p@1:2"):
+        assert svg(demo) == svg(DEMO, ablate="c2c=mean@0,p2c@1,c2p@1:2") != plain
+    assert svg(demo) == plain
+    with deberta_c.Model(DEMO, precision="int8", threads=1) as model:
+        assert svg(model) == svg(DEMO, precision="int8") != plain
+        assert svg(model, precision="float32") == plain
+        (row,) = deberta_c.bench(model, tokens=4, reps=1, no_peak=True)
+        assert (row["precision"], row["threads"], row["layers"]) == ("int8", 1, 5)
+    with deberta_c.Model(DEMO, layers=2) as model:
+        (row,) = deberta_c.bench(model, tokens=4, reps=1, no_peak=True)
+        assert row["layers"] == 2
+        with pytest.raises(deberta_c.UnsupportedError, match="opened with its first layers only"):
+            svg(model)
+
+
+def test_program_figure_of_the_manual(tmp_path, monkeypatch):
+    """The example of docs/python.md as it stands there."""
+    (example,) = [code for code in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(), re.S)
+                  if "attention_figure" in code]
+    (tmp_path / "models").symlink_to(ROOT / "models")
+    monkeypatch.chdir(tmp_path)
+    exec(example, {})
+    (made,) = tmp_path.glob("*.svg")
+    (asked,) = re.findall(r"width_mm=(\d+)", example)
+    assert f' width="{asked}mm"' in made.read_text()
+
+
 # ------------------------------------------------------------------------------------------------------------ wrong use
 
 WRONG = [
@@ -227,7 +264,9 @@ WRONG = [
     (np.zeros((1, 2, 3), np.int32), "2 dimensions"), ([1, None], "expected integers"), (np.zeros((2, 0), np.int64), "sequence 0 is empty"),
     (np.array(["1", "2"]), "expected integers"), (np.array([1 + 2j]), "expected integers"), (np.array([1, 2], object), "one row of integers for each text"), ([[1, [2]]], "rows within a row"),
     (np.array([1, 1 << 63], np.uint64), "does not fit into int32"), ({"input_ids": [[1, 2]], "attention_mask": [[1]]}, "expected as many as ids"),
-    ([[1, 2], 3], "expected"), (3, "expected"), (None, "expected"),
+    ([[1, 2], 3], "expected"), (3, "expected texts or ids, found int"), (None, "expected texts or ids, found NoneType"),
+    (b"a", "expected texts or ids, found bytes"), ({1, 2}, "expected texts or ids, found set"), ({}, "a mapping with input_ids, found"),
+    ({"ids": [1]}, r"a mapping with input_ids, found \['ids'\]"),
 ]
 
 
@@ -240,10 +279,16 @@ def test_wrong_inputs(demo, wrong, words):
 
 def test_wrong_options(demo):
     for options, words in (({"hidden": "some"}, "hidden: expected"), ({"attention": [5]}, "layer 5"), ({"components": [(0, 3)]}, "head 3"),
-                           ({"token_types": [0]}, "expected as many as ids"), ({"mask": np.ones((1, 9), np.uint8)}, "the mask")):
+                           ({"components": "c2p"}, r"components: expected 'all' or pairs \(layer, head\), found 'c2p'"),
+                           ({"components": 3}, "components: .* found 3"), ({"components": (2, 0)}, r"components: .* found \(2, 0\)"),
+                           ({"components": [(0, "x")]}, r"components: .* found \[\(0, 'x'\)\]"),
+                           ({"attention": "some"}, "attention: expected 'all' or numbers of layers, found 'some'"),
+                           ({"attention": 3}, "attention: .* found 3"), ({"token_types": [0]}, "expected as many as ids"), ({"mask": np.ones((1, 9), np.uint8)}, "the mask")):
         with pytest.raises(deberta_c.ArgumentError, match=words):
             demo.encode([1, 2, 3], **options)
-    for call, words in ((lambda: demo.tag("a"), "has no head 'token'"), (lambda: demo.fill_mask("nothing"), "there is no"),
+    for call, words in ((lambda: demo.tag("a"), "has no head 'token' .*finetune token --new-head.* it has mlm, mlm_emd, sequence"),
+                        (lambda: demo.encode("a", max_tokens=-1), "max_tokens: expected a number from 0, found -1"),
+                        (lambda: demo.fill_mask("nothing"), "there is no"),
                         (lambda: demo.classify(3), "expected a text"), (lambda: demo.classify("a", top=0), "top"), (lambda: demo.tokenize(b"a"), "found bytes")):
         with pytest.raises(deberta_c.Error, match=words):
             call()
@@ -252,6 +297,47 @@ def test_wrong_options(demo):
         with pytest.raises(kind) as refused:
             deberta_c.Model(path, **options).encode([1])
         assert isinstance(refused.value, deberta_c.Error) and len(str(refused.value)) > 10
+
+
+def test_wrong_numbers(demo):
+    """Numbers that are no counts are refused before the library takes them as huge ones."""
+    for most in (-1, deberta_c._abi.MOST_THREADS + 1, "many", float("inf")):
+        for call in (lambda: deberta_c.Model(DEMO, threads=most), lambda: demo.share(threads=most)):
+            with pytest.raises(deberta_c.ArgumentError, match=re.escape(f"threads: expected 0 to 1024, found {most!r}")):
+                call()
+    for name in ("layers", "memory_limit"):
+        with pytest.raises(deberta_c.ArgumentError, match=f"{name}: expected a number from 0, found -1"):
+            deberta_c.Model(DEMO, **{name: -1})
+    header = (ROOT / "core" / "base" / "topology.h").read_text()
+    assert f"TOPOLOGY_MAX_WORKERS = {deberta_c._abi.MOST_THREADS} " in header
+
+
+def test_made_up_model_reads_no_texts():
+    with deberta_c.Model("synthetic:v3-small,layers=2,vocab=1000") as model:
+        for call in (lambda: model.encode("a"), lambda: model.tokenize("a"), lambda: model.detokenize([1])):
+            with pytest.raises(deberta_c.ArgumentError, match="a made-up model has no tokenizer, so it cannot read texts: give ids"):
+                call()
+        with pytest.raises(deberta_c.UnsupportedError, match="has no head 'sequence'.*no head at all"):
+            model.classify("a")
+
+
+def test_accelerate_without_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    for call in (deberta_c.accelerate, deberta_c.restore):
+        with pytest.raises(deberta_c.UnsupportedError, match="PyTorch, which is not here .*pip install torch transformers"):
+            call(object())
+
+
+def test_program_names_the_same_download():
+    """ORGANISATION/NAME of a hub that is no folder: the sentence of the program."""
+    done = subprocess.run([deberta_c._program.PROGRAM, "info", "an-organisation/a-model"], capture_output=True, text=True)
+    with pytest.raises(deberta_c.FileError) as refused:
+        deberta_c.Model("an-organisation/a-model")
+    assert "hf download an-organisation/a-model " in str(refused.value)
+    assert done.stderr.splitlines()[0] == f"deberta info: {refused.value}"
+    for path in (f"{ROOT}/nowhere", "./nowhere", "nowhere", "nowhere/at/all", "an-organisation/"):
+        with pytest.raises(deberta_c.FileError, match="config.json"):
+            deberta_c.Model(path)
 
 
 def test_closed_model():
