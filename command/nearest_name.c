@@ -52,6 +52,8 @@ const char *options_known_elsewhere(const command *command, const char *name, si
         {"train-file", "text", "--text"},
         {"max-length", "sequence-tokens", "--sequence-tokens"},
         {"max-length", "max-tokens", "--max-tokens"},
+        {"vocab", "pieces", "--pieces"},
+        {"vocab-size", "pieces", "--pieces"},
         {"dtype", "precision", "--precision"},
         {"output-dir", "out", "--out"},
     };

@@ -107,6 +107,7 @@ int main(int argc, char **argv)
     if (done) done = look(model, tokens, &view, &error) == DEBERTA_OK;
     if (done) print(&view, tokens);
     if (!done && error.message[0]) fprintf(stderr, "%s\n", error.message);
+    if (!done && argc == 1) fprintf(stderr, "usage: %s MODEL [LAYER [HEAD [TEXT]]]\n", argv[0]);
 
     for (size_t c = 0; c < KEPT; c++) free(view.values[c]);
     deberta_model_free(&model);

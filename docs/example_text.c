@@ -64,6 +64,7 @@ int main(int argc, char **argv)
                      deberta_session_create(&session, model, NULL, &error) == DEBERTA_OK &&
                      fill_mask(model, session, tokenizer, tokens, &error) == DEBERTA_OK;
     if (!done) fprintf(stderr, "%s\n", error.message[0] ? error.message : "out of memory");
+    if (!done && argc == 1) fprintf(stderr, "usage: %s MODEL [TEXT]\n", argv[0]);
 
     deberta_session_free(&session);
     deberta_model_free(&model);

@@ -258,7 +258,7 @@ static int run(const common_options *options)
         shells[k].print(output.file, options->commands);
         return text_output_close(options, &output);
     }
-    return say_usage(options, "expected bash, zsh or fish, found '%s'", shell);
+    return say_usage(options, "expected %s, found '%s'", options->command->arguments, shell);
 }
 
 const command command_completion = {

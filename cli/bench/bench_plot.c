@@ -94,6 +94,9 @@ static int run(const common_options *options)
     if (options->json) return option_wrong(options, &options->json, "a figure is no JSON; the file that it shows is");
     if (o->figure == BENCH_FIGURE_LIST) return print_kinds(options);
     if (options->argument_count == 0) return say_usage(options, "expected a JSON file of `bench --json`");
+    if (options->argument_count > 1)
+        return say_usage(options, "one file is drawn, found %zu; for two there is: deberta bench compare %s %s",
+                         options->argument_count, options->arguments[0], options->arguments[1]);
     if (options->outs.count == 0)
         return say_usage(options, "say where the figure goes: --out FILE.png (or .svg, .pdf)");
     figure_style_note_font(options, &o->style);
@@ -117,7 +120,7 @@ const command command_bench_plot = {
     .name = "bench plot",
     .summary = "curves, heat maps, stacks and rooflines of what `bench --json` wrote",
     .arguments = "F.json",
-    .max_arguments = 1,
+    .max_arguments = 64, /* so that run() can say what two are for */
     .size = sizeof(plot_options),
     .options = table,
     .most_outputs = MOST_PATHS,

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "output/shown_text.h"
 #include "cli/tasks/task_run.h"
+#include "core/base/integers.h"
 #include "core/base/status.h"
 
 enum { DECODERS = 2, MASKS_AT_ONCE = 64, MOST_CANDIDATES = 1000 };
@@ -30,6 +31,20 @@ typedef struct mask_place {
     size_t text, token;
 } mask_place;
 
+/* How a place to fill in is written elsewhere, if the text has one; *bytes: its length. */
+static const char *find_other_mask(const char *text, size_t *bytes)
+{
+    static const char *const spellings[] = {"<mask>", "[mask]"};
+    for (size_t k = 0; k < sizeof spellings / sizeof *spellings; k++) {
+        const char *found = strcasestr(text, spellings[k]);
+        *bytes = strlen(spellings[k]);
+        if (found) return found;
+    }
+    const char *word = strstr(text, "MASK"), *gap = strstr(text, "___");
+    *bytes = word ? strlen("MASK") : gap ? strspn(gap, "_") : 0;
+    return word ? word : gap;
+}
+
 static deberta_status look(task_run *run, task_text *text, deberta_error *err)
 {
     const fill_job *job = run->context;
@@ -41,10 +56,11 @@ static deberta_status look(task_run *run, task_text *text, deberta_error *err)
         last = t;
     }
     if (masks == 0) {
-        const char *other = strcasestr(text->record.text, "<mask>"), *bracket = strcasestr(text->record.text, "[mask]");
-        if (!other) other = bracket;
-        return text_record_spoil(&text->record, err, "there is no %s in the text%s%.6s%s", job->mask,
-                                 other ? "; '" : "", other ? other : "", other ? "' is not it" : "");
+        size_t bytes;
+        const char *other = find_other_mask(text->record.text, &bytes);
+        return text_record_spoil(&text->record, err, "there is no %s in the text%s%.*s%s", job->mask,
+                                 other ? "; '" : "", (int)minimum(bytes, 20), other ? other : "",
+                                 other ? "' is not it" : "");
     }
     if (!job->used[0] || info->position_biased_input) return DEBERTA_OK;
     /* the Enhanced Mask Decoder adds absolute positions to the queries of the masks */

@@ -14,10 +14,18 @@ static const result_column class_columns[] = {{"index", NULL, COLUMN_INTEGER, NU
                                               {"f1", "F1", COLUMN_REAL, "%.3f", CSV_SAYS_TITLE},
                                               {.name = NULL}};
 
-static void add_classes(result *r, const eval_findings *findings)
+static bool occurs(const confusion *c, size_t label)
 {
-    result_table *table = result_add_table(r, "classes", NULL, class_columns);
+    bool found = false;
+    for (size_t other = 0; other < c->labels && !found; other++)
+        found = confusion_at(c, label, other) || confusion_at(c, other, label);
+    return found;
+}
+
+static void add_rows(result_table *table, const eval_findings *findings, bool all)
+{
     for (size_t k = 0; k < findings->confusion.labels; k++) {
+        if (!all && !occurs(&findings->confusion, k)) continue;
         const class_score one = confusion_class(&findings->confusion, k);
         cell_integer(table, (int64_t)k);
         cell_text(table, "%s", findings->names[k]);
@@ -28,15 +36,15 @@ static void add_classes(result *r, const eval_findings *findings)
         cell_real(table, one.recall);
         cell_real(table, one.f1);
     }
-    result_set_data(r, table, false);
 }
 
-static bool occurs(const confusion *c, size_t label)
+/* JSON and CSV have all labels, people those that occur. */
+static void add_classes(result *r, const eval_findings *findings)
 {
-    bool found = false;
-    for (size_t other = 0; other < c->labels && !found; other++)
-        found = confusion_at(c, label, other) || confusion_at(c, other, label);
-    return found;
+    result_table *all = result_add_table(r, "classes", NULL, class_columns);
+    add_rows(all, findings, true);
+    result_set_data(r, all, true);
+    add_rows(result_add_table(r, NULL, "labels that occur", class_columns), findings, false);
 }
 
 /* Rows are what is right, columns what was answered; people see the labels that occur. */

@@ -108,6 +108,9 @@ def test_labels_that_occur(bench):
     equal([line.split() for line in lines[begin:] if line.split()],
           [["right", *map(str, used)]] + [[str(k), *(str(found[k][j] or ".") for j in used)] for k in used])
     equal(len(found), 16)
+    begin = next(k for k, line in enumerate(lines) if line.startswith("index")) + 1
+    equal([line.split()[0] for line in lines[begin:lines.index("", begin)]], [str(k) for k in used])
+    equal(len(run(bench, "eval", DEMO, table, "--format", "csv")[0].splitlines()), 17)
 
 
 def test_columns_as_text(bench):

@@ -79,6 +79,9 @@ done
 expect 'example: both give the same' same_answers example 'token 7: '
 expect 'example_text: both give the same' same_answers example_text me "$source/models/demo"
 expect 'example_attention: both give the same' same_answers example_attention 'll           \[SEP\]         0.476' "$source/models/demo" 2 0
+# Without arguments, where the default model is not.
+says_usage() { (cd "$work" && LD_LIBRARY_PATH=$libdir "./$1-shared" 2>&1 | grep "^usage: ./$1-shared MODEL"); }
+for example in example_text example_attention; do expect "$example: how it is called" says_usage "$example"; done
 train_twice() {
     rm -rf "$work/trained-a" "$work/trained-b"
     LD_LIBRARY_PATH=$libdir "$work/example_training-shared" "$source/models/demo" "$source/models/demo/examples.txt" "$work/trained-a" | grep 'done' &&
