@@ -21,11 +21,21 @@ static size_t find_best(const train_log *log)
 
 static double last_of(const log_series *s) { return s->values[s->count - 1]; }
 
+/* A step's loss varies with its batch; what is meant is a run that was thrown off. */
+static void note_rise(const train_options *o, const log_series *loss)
+{
+    const double first = loss->values[0], last = last_of(loss);
+    if (last > 2 * first && last > first + 1)
+        say_note(&o->common, "note: the loss is far above that of step %.0f, %.4f; a lower --learning-rate may help",
+                 loss->steps[0], first);
+}
+
 static void tell(const train_options *o, const train_log *log)
 {
     const log_series *measure = &log->series[LOG_MEASURE], *loss = &log->series[LOG_EVAL_LOSS];
     const char *folder = options_out(&o->common);
     say_note(&o->common, "loss of the last step %.4f", last_of(&log->series[LOG_LOSS]));
+    note_rise(o, &log->series[LOG_LOSS]);
     if (!loss->count) return;
     const size_t best = find_best(log);
     if (measure->count)

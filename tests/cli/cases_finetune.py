@@ -243,6 +243,10 @@ def test_end_of_a_run(bench):
     near(found["loss"], steps[-1]["loss"], 1e-8)
     near(found["eval_loss"], evals[-1]["eval_loss"], 1e-8)
     equal(bench.fine(*run, "--out", "silent", "--quiet").err, "")
+    rises = "the loss is far above that of step 1"
+    assert rises not in said, said
+    known = bench.write("known.tsv", "7\tCall me Ishmael.\n")
+    contains(bench.fine(*run[:3], "--data", known, "--steps", "2", "--learning-rate", "1", "--dropout", "0", "--out", "off").err, rises, "--learning-rate")
     swapped = bench.write("swapped.tsv", "".join(f"text number {k}\tgood\n" for k in range(4)))
     contains(bench.fine(*run[:3], "--data", swapped, "--new-head", "--steps", "1", "--out", "c").err, "4 labels for 4 texts; a line is the label")
 
