@@ -14,16 +14,17 @@
 
 /* ---------------------------------------------------------------------------------------------------------- numbers */
 
-bootstrap_interval study_ratio(const study *s, const double *parts, const double *wholes, size_t count)
+bootstrap_interval study_ratio(study *s, const double *parts, const double *wholes, size_t count)
 {
     bootstrap_interval found;
     deberta_error error;
     if (bootstrap_ratio(&found, parts, wholes, count, s->options->seed, &error) != DEBERTA_OK)
         exit(say_error(s->options, &error));
+    s->lacks_interval = s->lacks_interval || (isnan(found.low) && !isnan(found.value));
     return found;
 }
 
-bootstrap_interval study_sentence_ratio(const study *s) { return study_ratio(s, s->parts, s->wholes, s->texts.count); }
+bootstrap_interval study_sentence_ratio(study *s) { return study_ratio(s, s->parts, s->wholes, s->texts.count); }
 
 const char *study_resamples(const study *s)
 {
@@ -67,7 +68,7 @@ const char *study_estimate(const char *format, const bootstrap_interval *found, 
 {
     snprintf(text, STUDY_ESTIMATE_BYTES, format, found->value, found->low, found->high);
     char *interval = isnan(found->low) ? strstr(text, " (") : NULL;
-    if (interval) strcpy(interval, " (one unit, no interval)");
+    if (interval) *interval = '\0';
     return text;
 }
 
@@ -150,6 +151,14 @@ static void say_provenance(const study *s)
     result_say(s->tables, "%s", s->note);
 }
 
+/* Once for all cells of the tables: one sentence tells nothing of others. */
+static void say_lacking(study *s)
+{
+    if (s->lacks_interval)
+        s->note = options_text(s->options, "%s What stands without an interval was measured on one unit alone.",
+                               s->note ? s->note : "");
+}
+
 /* Behind the note of the tables and that of the figure, which may be another. */
 static void say_precision(study *s)
 {
@@ -163,6 +172,7 @@ static void say_precision(study *s)
 static int finish(study *s, result_format format)
 {
     const char *data = ((const study_options *)s->options)->data;
+    say_lacking(s);
     say_precision(s);
     say_provenance(s);
     int status = draw(s);

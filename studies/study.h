@@ -40,9 +40,10 @@ typedef struct study {
     size_t model_count;
     double *parts, *wholes; /* [sentences] for study_sentence_ratio */
     /* What was found: */
-    result *tables;     /* NULL before the first */
-    result_table *data; /* one row an observation; one of the tables */
-    const char *note;   /* under the tables: what was measured, on how much */
+    result *tables;      /* NULL before the first */
+    result_table *data;  /* one row an observation; one of the tables */
+    const char *note;    /* under the tables: what was measured, on how much */
+    bool lacks_interval; /* something was measured on one unit alone */
     /* At most one of these; neither: the study draws nothing. Provenance is added. */
     chart_columns chart;
     const attention_figure *maps;
@@ -62,10 +63,11 @@ typedef struct study_kind {
 /* Runs the kind that has this command: checks the options, opens, works, draws, writes, prints, closes. */
 int study_run(const common_options *options);
 
-/* sum of parts / sum of wholes over `count` units, as bootstrap_ratio, drawn with --seed. */
-bootstrap_interval study_ratio(const study *s, const double *parts, const double *wholes, size_t count);
+/* sum of parts / sum of wholes over `count` units, as bootstrap_ratio, drawn with --seed. Of one unit without an
+ * interval, which is said under the tables. */
+bootstrap_interval study_ratio(study *s, const double *parts, const double *wholes, size_t count);
 /* Of study.parts and study.wholes, over the sentences. */
-bootstrap_interval study_sentence_ratio(const study *s);
+bootstrap_interval study_sentence_ratio(study *s);
 /* "1000 resamples, seed 1", for a note. */
 const char *study_resamples(const study *s);
 
@@ -91,8 +93,7 @@ void study_set_data(study *s, const result_column *columns);
 void study_cell_text(result_table *table, const char *text);
 /* A layer or a head; below 0: all of them. */
 void study_cell_index(result_table *table, long index);
-/* "0.31 (0.28-0.34)" by a format that takes value, low and high, these from " (" on; in their place, where there is no
- * interval, why. */
+/* "0.31 (0.28-0.34)" by a format that takes value, low and high, these from " (" on; left out where there is none. */
 enum { STUDY_ESTIMATE_BYTES = 120 };
 const char *study_estimate(const char *format, const bootstrap_interval *found, char text[STUDY_ESTIMATE_BYTES]);
 void study_cell_estimate(result_table *table, const char *format, const bootstrap_interval *found);

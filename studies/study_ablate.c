@@ -93,7 +93,7 @@ static deberta_status measure(ablate_study *s, deberta_error *err)
 static const char *term_name(const ablate_study *s, size_t index) { return term_names[s->interventions[index].term]; }
 
 /* Per masked token. sums: [sentences] */
-static bootstrap_interval per_mask(const ablate_study *s, const double *sums)
+static bootstrap_interval per_mask(ablate_study *s, const double *sums)
 {
     return study_ratio(&s->study, sums, s->masks, s->study.texts.count);
 }

@@ -118,7 +118,7 @@ static double model_terms(const double squares[SHARE_TERMS])
 }
 
 /* Of the model's three terms; of p2p among four. */
-static bootstrap_interval find_share(const components_study *s, const share_place *place, int term)
+static bootstrap_interval find_share(components_study *s, const share_place *place, int term)
 {
     for (size_t k = 0; k < s->study.texts.count; k++) {
         double squares[SHARE_TERMS] = {0};
@@ -161,7 +161,7 @@ static share_place place_of(const components_study *s, share_group group, size_t
 /* ----------------------------------------------------------------------------------------------------------- tables */
 
 /* The terms of one place into a table and the data. name NULL: a head. */
-static void add_terms(const components_study *s, result_table *table, const share_place *place, const char *group,
+static void add_terms(components_study *s, result_table *table, const share_place *place, const char *group,
                       const char *name)
 {
     result_table *data = s->study.data;
@@ -231,7 +231,7 @@ static void tabulate_losses(components_study *s)
                                               "with p2p, row(r) and row(-r)"};
     static const result_column columns[] = {
         STUDY_TEXT_COLUMN("model"), STUDY_TEXT_COLUMN("loss (nats)"), STUDY_TEXT_COLUMN("change"), {.name = NULL}};
-    const study *base = &s->study;
+    study *base = &s->study;
     result_table *table =
         study_add_table(&s->study, "losses", "Masked-LM loss with the position-to-position term", columns);
     for (size_t k = 0; k < LOSSES; k++) {

@@ -147,7 +147,7 @@ static double log_right(const decoder_item *item, int decoder) { return item->ri
 
 /* The mean of a number over the items of a kind, or of its difference from decoder `minus` (-1: none). Frames are what
  * is drawn again: sentences of a frame are much alike. */
-static bootstrap_interval mean_of(const decoder_study *s, size_t kind, double (*number)(const decoder_item *, int),
+static bootstrap_interval mean_of(decoder_study *s, size_t kind, double (*number)(const decoder_item *, int),
                                   int decoder, int minus)
 {
     memset(s->parts, 0, s->items.frame_count * sizeof *s->parts);
@@ -180,7 +180,7 @@ static size_t count_of(const decoder_study *s, size_t kind)
 
 /* Cells of a kind's row: each decoder, then what the Enhanced Mask Decoder has over the head and over itself without
  * the information. The formats take value, low and high. means: [DECODERS] of the decoders, times the factor. */
-static void add_decoders(const decoder_study *s, result_table *table, size_t kind,
+static void add_decoders(decoder_study *s, result_table *table, size_t kind,
                          double (*number)(const decoder_item *, int), double factor, const char *value_format,
                          const char *difference_format, bootstrap_interval means[DECODERS])
 {

@@ -37,7 +37,7 @@ static const result_column data_columns[] = {STUDY_TEXT_COLUMN("terms"),   STUDY
                                              STUDY_COUNT_COLUMN("seeds"),  {.name = NULL}};
 
 /* Three numbers of a cell into its row and the data; *loss: the first of them. */
-static void add_cell(const loss_study *s, result_table *table, size_t k, const loss_cell *const found[CELLS],
+static void add_cell(loss_study *s, result_table *table, size_t k, const loss_cell *const found[CELLS],
                      bootstrap_interval *loss)
 {
     static const char *const names[] = {"", "full with decoder", "positions at the input"};

@@ -28,7 +28,7 @@ deberta_status loss_study_find(const loss_study *s, const char *name, const loss
     return DEBERTA_OK;
 }
 
-bootstrap_interval loss_study_mean(const loss_study *s, const loss_cell *cell, const loss_cell *against)
+bootstrap_interval loss_study_mean(loss_study *s, const loss_cell *cell, const loss_cell *against)
 {
     for (size_t k = 0; k < s->table.texts; k++)
         s->differences[k] = cell->losses[k] - (against ? against->losses[k] : 0);

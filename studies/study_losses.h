@@ -21,7 +21,7 @@ void loss_study_close(study *s);
 /* DEBERTA_E_FORMAT if the table lacks the cell. */
 deberta_status loss_study_find(const loss_study *s, const char *name, const loss_cell **cell, deberta_error *err);
 /* The mean over the texts or, against another cell, of the differences text by text. */
-bootstrap_interval loss_study_mean(const loss_study *s, const loss_cell *cell, const loss_cell *against);
+bootstrap_interval loss_study_mean(loss_study *s, const loss_cell *cell, const loss_cell *against);
 
 /* "1.817 (1.790-1.845)", or with a sign: "+0.021 (+0.015 to +0.027)", "0" against itself. */
 void loss_study_cell(result_table *table, const bootstrap_interval *mean, bool is_difference);

@@ -147,7 +147,7 @@ static deberta_status encode_model(positions_study *s, size_t m, deberta_error *
 }
 
 /* Distances as a part of that between two tokens, by layer. */
-static bootstrap_interval *find_moved(const study *s, const position_shift *shift, size_t variant)
+static bootstrap_interval *find_moved(study *s, const position_shift *shift, size_t variant)
 {
     bootstrap_interval *found = options_take(s->options, shift->layers + 1, sizeof *found);
     for (size_t layer = 0; layer <= shift->layers; layer++) {
@@ -159,7 +159,7 @@ static bootstrap_interval *find_moved(const study *s, const position_shift *shif
     return found;
 }
 
-static bootstrap_interval *find_attention(const study *s, const position_shift *shift, size_t variant)
+static bootstrap_interval *find_attention(study *s, const position_shift *shift, size_t variant)
 {
     bootstrap_interval *found = options_take(s->options, shift->layers, sizeof *found);
     for (size_t layer = 0; layer < shift->layers; layer++)
@@ -168,7 +168,7 @@ static bootstrap_interval *find_attention(const study *s, const position_shift *
     return found;
 }
 
-static bootstrap_interval *find_r2(const study *s, const position_probe *probe)
+static bootstrap_interval *find_r2(study *s, const position_probe *probe)
 {
     bootstrap_interval *found = options_take(s->options, probe->layers, sizeof *found);
     for (size_t layer = 0; layer < probe->layers; layer++) {

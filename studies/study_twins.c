@@ -117,7 +117,7 @@ static double sum_of(const twins_study *s, size_t m, size_t sentence, size_t lay
 }
 
 /* The mean over all queries; of model `minus` (or -1: none) subtracted sentence by sentence. */
-static bootstrap_interval find_number(const twins_study *s, size_t m, int minus, size_t layer, long head,
+static bootstrap_interval find_number(twins_study *s, size_t m, int minus, size_t layer, long head,
                                       spread_number number)
 {
     const study_texts *texts = &s->study.texts;
@@ -130,7 +130,7 @@ static bootstrap_interval find_number(const twins_study *s, size_t m, int minus,
 }
 
 /* The share of the attention of a layer that goes to a place, in per cent. */
-static bootstrap_interval find_place(const twins_study *s, size_t m, size_t layer, size_t place)
+static bootstrap_interval find_place(twins_study *s, size_t m, size_t layer, size_t place)
 {
     for (size_t k = 0; k < s->study.texts.count; k++) {
         const double *places = attention_spread_places(&s->spread[m], k, layer);
@@ -156,7 +156,7 @@ static result_table *begin_data(const twins_study *s, size_t m, const char *what
 
 static const char *const number_names[SPREAD_NUMBERS] = {"entropy", "distance", "offset"};
 
-static void add_head(const twins_study *s, result_table *table, size_t layer, long head)
+static void add_head(twins_study *s, result_table *table, size_t layer, long head)
 {
     cell_integer(table, (int64_t)layer);
     study_cell_index(table, head);
@@ -210,7 +210,7 @@ static void tabulate_differences(twins_study *s)
 }
 
 /* Of one model and place in all layers: cells of a row, and data. */
-static void add_place(const twins_study *s, result_table *table, size_t m, size_t place, const char *name)
+static void add_place(twins_study *s, result_table *table, size_t m, size_t place, const char *name)
 {
     for (size_t layer = 0; layer < s->layers; layer++) {
         if (!has_head(s, m, layer, ALL_HEADS)) {

@@ -284,7 +284,7 @@ static void draw_row_title(draw_list *list, const attention_plan *p, size_t row,
     const double high = draw_type_height(&p->bold), page = p->style.width_mm;
     if (!p->titles_above) {
         draw_place beside = {attention_margin + high * 0.8, (from + to) / 2, DRAW_MIDDLE, DRAW_BASELINE, 90};
-        draw_text_within(list, p->spec->row_titles[row], beside, &p->bold, to - from + p->gap_down);
+        draw_text_within(list, p->spec->row_titles[row], beside, &p->bold, attention_plan_row_room(p));
         return;
     }
     const draw_pen rule = {attention_ink, 0.4, DRAW_SOLID};

@@ -87,6 +87,12 @@ double attention_plan_y(const attention_plan *p, double top, size_t row, size_t 
            p->title_height;
 }
 
+double attention_plan_row_room(const attention_plan *p)
+{
+    return attention_plan_y(p, 0, 0, p->lines_per_row - 1) - attention_plan_y(p, 0, 0, 0) + p->panel_height +
+           p->gap_down;
+}
+
 double attention_plan_name_gap(const attention_plan *p) { return 0.24 * p->label.size; }
 
 double attention_plan_axis_height(const attention_plan *p)
@@ -165,8 +171,8 @@ static bool titles_need_width(const draw_list *list, const attention_plan *p)
 {
     bool longer = false;
     for (size_t row = 0; p->spec->row_titles && row < p->spec->grid_rows && !longer; row++)
-        longer = p->spec->row_titles[row] && draw_measure(list, p->spec->row_titles[row], &p->bold) >
-                                                 (p->title_height + p->panel_height) * (double)p->lines_per_row;
+        longer = p->spec->row_titles[row] &&
+                 draw_measure(list, p->spec->row_titles[row], &p->bold) > attention_plan_row_room(p);
     return longer;
 }
 

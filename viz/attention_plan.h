@@ -58,6 +58,8 @@ bool attention_has_cells(const attention_figure *spec, size_t index);
 /* Upper left corner of a panel; top: of the first grid row. */
 double attention_plan_x(const attention_plan *plan, size_t column);
 double attention_plan_y(const attention_plan *plan, double top, size_t row, size_t line);
+/* For a title beside a row, along its panels. */
+double attention_plan_row_room(const attention_plan *plan);
 /* Panels begin on whole pixels: nearest-neighbour cells would otherwise differ by one. */
 double attention_plan_snap(const attention_plan *plan, double mm);
 /* Between "query" and the labels beside the rows. */

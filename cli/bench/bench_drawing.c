@@ -92,18 +92,15 @@ void bench_name_machine(bench_drawing *drawing)
     const machine_sheet *sheet = &drawing->results->sheet;
     const char *model = facet_varies(drawing->results, MODEL) ? "" : drawing->results->result[0].model;
     const char *slash = strrchr(model, '/'); /* of a folder its last part */
-    const char *first = drawing->results->result[0].precision,
-               *precision = facet_varies(drawing->results, PRECISION) || strcmp(first, "float32") == 0
-                                ? ""
-                                : options_text(drawing->options, " in %s", first);
     const char *cores = sheet->topology.cores ? options_text(drawing->options, ", %s",
                                                              bench_count_text(drawing, sheet->topology.cores, "core"))
                                               : "";
     if (*sheet->cpu)
-        bench_add_note(drawing, options_text(drawing->options, "%s%son %s%s%s.", slash ? slash + 1 : model,
-                                             *model ? " " : "", sheet->cpu, cores, precision));
-    else if (*precision)
-        bench_add_note(drawing, options_text(drawing->options, "Measured%s.", precision));
+        bench_add_note(drawing, options_text(drawing->options, "%s%son %s%s.", slash ? slash + 1 : model,
+                                             *model ? " " : "", sheet->cpu, cores));
+    const char *precision = drawing->results->result[0].precision;
+    if (!facet_varies(drawing->results, PRECISION) && strcmp(precision, "float32") != 0)
+        bench_add_note(drawing, options_text(drawing->options, "Linear layers in %s.", precision));
 }
 
 /* ---------------------------------------------------------------------------------------------------------- groups */

@@ -10,6 +10,7 @@ static int draw(figure_source *source, figure_sheet *sheet)
 {
     double *entropy = head_numbers(source), *distance = head_numbers(source), *offset = head_numbers(source);
     const size_t count = source->view.count;
+    const double evenly = log2((double)count); /* entropy of attention that is spread so */
     const char *unit = source->asked->shown.words ? "words" : "tokens";
     attention_figure figure;
     int status = source_encode(source);
@@ -26,7 +27,7 @@ static int draw(figure_source *source, figure_sheet *sheet)
     sheet_note(sheet,
                "Means over %zu %s; a positive direction is to the left; attention spread evenly has an entropy of %.2f "
                "bits. ",
-               count, count == 1 ? "query" : "queries", log2((double)count));
+               count, count == 1 ? "query" : "queries", evenly);
     sheet_caption(sheet, "Entropy of the attention of each head, and the distance and direction it looks. ");
     status = head_map_open(sheet, &figure);
     if (status != EXIT_OK) return status;
@@ -38,6 +39,7 @@ static int draw(figure_source *source, figure_sheet *sheet)
     figure.units[HEATMAP_SIGNED] = options_text(source->options, "i \u2212 j (%s)", unit);
     figure.units[HEATMAP_POSITIVE] = options_text(source->options, "|i \u2212 j| (%s)", unit);
     figure.units[HEATMAP_RANGE] = "entropy (bits)";
+    panels_begin_at_zero(&figure, evenly);
     head_map_column(sheet, "entropy_bits", entropy);
     head_map_column(sheet, "mean_distance", distance);
     head_map_column(sheet, "mean_offset", offset);

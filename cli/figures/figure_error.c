@@ -92,7 +92,7 @@ static int draw(figure_source *source, figure_sheet *sheet)
                                                                         : HEATMAP_RANGE;
     }
     status = panels_of_heads(sheet, &figure, columns, count, matrix_of, &work);
-    if (status == EXIT_OK) panels_begin_at_zero(&figure);
+    if (status == EXIT_OK) panels_begin_at_zero(&figure, 0);
     return status == EXIT_OK ? panels_finish(sheet, &figure) : status;
 }
 

@@ -182,9 +182,9 @@ bool panels_take_limits(const figure_source *source, const heatmap_choice scales
     return false;
 }
 
-void panels_begin_at_zero(attention_figure *figure)
+void panels_begin_at_zero(attention_figure *figure, double reach)
 {
-    double most = 0;
+    double most = reach;
     for (size_t k = 0; k < figure->grid_rows * figure->grid_columns; k++)
         for (size_t c = 0; c < figure->queries * figure->keys && figure->panels[k].kind == HEATMAP_RANGE; c++)
             most = fmax(most, (double)figure->panels[k].values[c]);

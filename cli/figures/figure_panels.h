@@ -44,8 +44,9 @@ bool panel_is_zero(const attention_panel *panel, size_t cells);
 /* False after saying which limits of --scale no panel takes: no such kind is drawn, or it cannot be. */
 bool panels_take_limits(const figure_source *source, const heatmap_choice scales[HEATMAP_KINDS],
                         const bool drawn[HEATMAP_KINDS]);
-/* A scale of HEATMAP_RANGE that is the default begins at 0: for quantities that cannot be negative. */
-void panels_begin_at_zero(attention_figure *figure);
+/* A scale of HEATMAP_RANGE that is the default begins at 0 and ends at reach, or at a larger value: for quantities that
+ * cannot be negative. */
+void panels_begin_at_zero(attention_figure *figure, double reach);
 /* Checks the limits, then sheet_finish. */
 int panels_finish(const figure_sheet *sheet, const attention_figure *figure);
 

@@ -9,7 +9,7 @@
 #include "command/open_model.h"
 #include "core/base/path.h"
 
-enum { HIGHEST_PAGE_MM = 297 }; /* A4 */
+enum { HIGHEST_PAGE_MM = 240 }; /* of type, on A4 */
 
 /* ---------------------------------------------------------------------------------------------------- provenance */
 
@@ -204,7 +204,7 @@ static void tell(const common_options *options, const figure_notes *notes)
                  notes->missing_glyphs);
     if (notes->page_height > HIGHEST_PAGE_MM)
         say_note(options,
-                 "note: the figure is %.0f mm high, more than a page has: --layers, --heads, --tokens and "
+                 "note: the figure is %.0f mm high, more than a page of text has: --layers, --heads, --tokens and "
                  "--layout make it smaller, attention grid draws every head small",
                  notes->page_height);
 }

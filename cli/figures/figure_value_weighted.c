@@ -49,7 +49,7 @@ static int draw(figure_source *source, figure_sheet *sheet)
     if (status == EXIT_OK) status = panels_of_heads(sheet, &figure, columns, 2, matrix_of, &norms);
     reference_free(&norms.reference);
     if (status != EXIT_OK) return status;
-    panels_begin_at_zero(&figure);
+    panels_begin_at_zero(&figure, 0);
     return panels_finish(sheet, &figure);
 }
 

@@ -149,6 +149,17 @@ def entropy(bench):
         near(line["mean_offset"], mean(sum(rows[i][j] * (i - j) for j in range(n)) for i in range(n)), place(line))
 
 
+def entropy_scale(bench):
+    """Two heads that hardly differ look so: colours go from 0 to the entropy of even attention."""
+    bench.fine("attention", "entropy", demo(bench), "--text", "a new store opened", "--layers", "2", "--heads", "0,1", "-o", "e.svg")
+    svg = bench.read("e.svg")
+    least = re.search(r">entropy \(bits\)</text>(.*)", svg, re.S)[1]
+    numbers = [float(number) for number in re.findall(r">([0-9.]+)</text>", least)]
+    assert min(numbers) == 0 and max(numbers) == 2.58, numbers  # log2(6)
+    bench.fine("attention", "entropy", demo(bench), "--text", "a new store opened", "--layers", "2", "--scale", "1,2", "-o", "e.svg")
+    assert ">2.58</text>" not in bench.read("e.svg"), "limits that were asked for stay"
+
+
 def quantile(values, part):
     values = sorted(values)
     at = part * (len(values) - 1)
@@ -591,18 +602,27 @@ def two_spellings(bench):
 
 
 def figures_beyond_a_page(bench):
-    """Are drawn as asked for, and said to be; a page is never said to be too high."""
-    for layers, high in (("all", True), ("0", False)):
-        said = bench.fine("attention", demo(bench), "--text", "a new store", "--layers", layers, "--heads", "all", "-o", "a.svg").err
-        with open(bench.path("a.svg"), encoding="utf-8") as file:
-            height = float(re.search(r'<svg[^>]* height="([0-9.]+)mm"', file.read())[1])
-        assert (f"{height:.0f} mm high" in said) == high, f"{layers}: {height}: {said}"
+    """Are drawn as asked for, and said to be; what a page of text holds is never said to be too high."""
+    column = ["mean", demo(bench), "--text", f"{TEXT} {TEXT} a new store opened", "--width-mm", "85"]
+    for words, least, most in (([demo(bench), "--text", "a new store", "--layers", "all", "--heads", "all"], 240, 2000),
+                               ([demo(bench), "--text", "a new store", "--layers", "0", "--heads", "all"], 0, 240), (column, 240, 297)):
+        said = bench.fine("attention", *words, "-o", "a.svg").err
+        height = float(re.search(r'<svg[^>]* height="([0-9.]+)mm"', bench.read("a.svg"))[1])
+        assert least < height < most, f"{words}: {height}"
+        assert (f"{height:.0f} mm high, more than a page of text" in said) == (height > 240), f"{words}: {height}: {said}"
+
+
+def row_titles(bench):
+    """A title that has no room beside its row stands above it, whole."""
+    bench.fine("attention", "delta", demo(bench), "--text", "a new store opened", "--layers", "2", "--heads", "0,1", "--width-mm", "85", "-o", "d.svg")
+    for head in (0, 1):
+        assert f">layer 2, head {head}</text>" in bench.read("d.svg"), head
 
 
 def tests(settings):
-    for test in (grid, means, rollout, shares, entropy, distance, bucket_edges, delta, difference, query, line_view, value_weighted, token_numbers,
+    for test in (grid, means, rollout, shares, entropy, entropy_scale, distance, bucket_edges, delta, difference, query, line_view, value_weighted, token_numbers,
                  numbers_of_heads, distances_across_gaps, limits_of_differences, limits_that_nothing_takes, shown_tokens, every_model,
-                 figures_beyond_a_page, ablated, narrow_columns, pieces, blocks, cropped, anonymous, two_spellings, repeatable, wrong_use):
+                 figures_beyond_a_page, row_titles, ablated, narrow_columns, pieces, blocks, cropped, anonymous, two_spellings, repeatable, wrong_use):
         def wrapped(bench, test=test):
             needs_figures(bench)
             test(bench)
