@@ -278,6 +278,15 @@ def set_box(browser, selector, value):
     browser.frame()
 
 
+def low_precision(bench, browser):
+    """Heading, matrix, verification and files name a precision that is not float32."""
+    url = report(bench, DEMO, "--text", "a new store", "--precision", "int8", skip=("--skip", "latency,receptive-field"))
+    page = Page(browser, url + "#layer=0&head=1&show=probs&cell=2,1")
+    check("int8 linear layers" in page.text("#facts"), page.text("#facts"))
+    check("Linear layers are in int8." in page.text("#verification"), page.text("#verification"))
+    check("Computed with int8 linear layers." in page.text("#readout"), page.text("#readout"))
+
+
 def without_terms(bench, browser):
     """Boxes take terms out of the softmax of a head, a layer, everything; against the file, and against --ablate."""
     url = report(bench, DEMO, "--text", TEXT)
@@ -477,5 +486,5 @@ def in_a_browser(look):
 
 
 def tests(settings):
-    for look in (explore, colours, grades, rest, without_terms, views, keys_alone, widths):
+    for look in (explore, colours, grades, rest, low_precision, without_terms, views, keys_alone, widths):
         yield "report-page/" + look.__name__.replace("_", "-"), in_a_browser(look)
