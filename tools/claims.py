@@ -75,7 +75,9 @@ def mlm_head(arguments):
             config["legacy"] = legacy
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(config, file)
-            loaded = [transformers.AutoModelForMaskedLM.from_pretrained(folder, dtype=torch.float32, output_loading_info=True) for _ in range(2)]
+            # this head reads the word table, tied or not; transformers 5.16 looks for a parameter to tie that it has not
+            options = {"dtype": torch.float32, "output_loading_info": True, **({} if legacy else {"tie_word_embeddings": False})}
+            loaded = [transformers.AutoModelForMaskedLM.from_pretrained(folder, **options) for _ in range(2)]
         with torch.no_grad():
             first, second = (model.eval()(ids).logits for model, _ in loaded)
         missing = sorted(loaded[0][1]["missing_keys"])
