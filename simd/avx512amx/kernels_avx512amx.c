@@ -225,11 +225,4 @@ VF void multiply_all(const int digits, const integer_gemm_task *task)
 static void VF_NAME(gemm_u8)(const integer_gemm_task *task) { multiply_all(1, task); }
 static void VF_NAME(gemm_u8x2)(const integer_gemm_task *task) { multiply_all(2, task); }
 
-void kernels_init_avx512amx(kernels *table)
-{
-#define X(name, parameters)                                                                                            \
-    table->name = VF_NAME(name);                                                                                       \
-    table->name##_isa = VF_ISA;
-    INTEGER_GEMM_KERNEL_LIST(X)
-#undef X
-}
+#include "simd/tmpl/integer_part_tmpl.h"

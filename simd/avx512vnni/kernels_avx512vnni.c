@@ -19,24 +19,10 @@
 #define INTEGER_OPERAND              DIGITS_STORED
 
 VF vi vi_load_bytes(const int8_t *p) { return _mm512_loadu_si512(p); }
-VF vi vi_broadcast_quad(const uint8_t *p)
-{
-    int32_t quad;
-    __builtin_memcpy(&quad, p, sizeof quad);
-    return _mm512_set1_epi32(quad);
-}
 VF vi vi_dot(vi sum, vi a, vi b) { return _mm512_dpbusd_epi32(sum, a, b); }
 
 #include "simd/tmpl/unroll_tmpl.h"
 #include "simd/tmpl/math_tmpl.h"
 #include "simd/tmpl/integer_epilogue_tmpl.h"
 #include "simd/tmpl/integer_dot_tmpl.h"
-
-void kernels_init_avx512vnni(kernels *table)
-{
-#define X(name, parameters)                                                                                            \
-    table->name = VF_NAME(name);                                                                                       \
-    table->name##_isa = VF_ISA;
-    INTEGER_GEMM_KERNEL_LIST(X)
-#undef X
-}
+#include "simd/tmpl/integer_part_tmpl.h"

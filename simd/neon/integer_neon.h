@@ -14,8 +14,6 @@
 #define INTEGER_ROWS(digits, panels) ((digits) == 1 ? 4 : 2)
 #define INTEGER_OPERAND              DIGITS_LESS_128
 
-#include "simd/neon/quads_neon.h"
-
 VF vi vi_dot(vi sum, vi a, vi b)
 {
     const int8x16_t x = vreinterpretq_s8_s32(a), y = vreinterpretq_s8_s32(b);

@@ -58,6 +58,7 @@ VF vf vf_blend2(vf a, vf b) { return vbslq_f32((uint32x4_t){0, 0, ~0u, ~0u}, b, 
 
 VF vi vi_load(const int32_t *p) { return vld1q_s32(p); }
 VF vi vi_set1(int32_t a) { return vdupq_n_s32(a); }
+VF vi vi_load_bytes(const int8_t *p) { return vreinterpretq_s32_s8(vld1q_s8(p)); }
 VF vi vi_sub(vi a, vi b) { return vsubq_s32(a, b); }
 VF vi vi_xor(vi a, vi b) { return veorq_s32(a, b); }
 VF vi vi_multiply_even(vi a, vi b)

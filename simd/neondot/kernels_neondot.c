@@ -21,17 +21,8 @@
 #include "simd/tmpl/unroll_tmpl.h"
 #include "simd/tmpl/math_tmpl.h"
 #include "simd/tmpl/integer_epilogue_tmpl.h"
-#include "simd/neon/quads_neon.h"
 
 VF vi vi_dot(vi sum, vi a, vi b) { return vdotq_s32(sum, vreinterpretq_s8_s32(a), vreinterpretq_s8_s32(b)); }
 
 #include "simd/tmpl/integer_dot_tmpl.h"
-
-void kernels_init_neondot(kernels *table)
-{
-#define X(name, parameters)                                                                                            \
-    table->name = VF_NAME(name);                                                                                       \
-    table->name##_isa = VF_ISA;
-    INTEGER_GEMM_KERNEL_LIST(X)
-#undef X
-}
+#include "simd/tmpl/integer_part_tmpl.h"

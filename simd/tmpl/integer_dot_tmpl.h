@@ -1,6 +1,6 @@
 /* gemm_u8 and gemm_u8x2 for instruction sets that multiply quads of bytes by quads of s8 and add all four to a 32-bit
- * lane: the register tiles of gemm_tmpl.h, with a quad of inputs in the place of one. INTEGER_OPERAND says what of A's
- * digits vi_broadcast_quad gives.
+ * lane: the register tiles of gemm_tmpl.h, with a quad of inputs in the place of one. INTEGER_OPERAND says how A's digits
+ * are multiplied: as they are stored, or 128 less where the instruction takes signed bytes on both sides.
  *
  * Of two digits a tile keeps two sums, high and mixed, and makes three products of every pair of quads.
  *
@@ -9,6 +9,15 @@
 #define SIMD_TMPL_INTEGER_DOT_TMPL_H
 
 enum { QUAD_BYTES = 4, QUADS = DIGIT_TILE_INPUTS / QUAD_BYTES, PANEL_QUAD_BYTES = QUAD_BYTES * PANEL };
+
+/* A quad of A in all lanes. */
+VF vi broadcast_quad(const uint8_t *p)
+{
+    int32_t quad;
+    __builtin_memcpy(&quad, p, sizeof quad);
+    const vi stored = vi_set1(quad);
+    return INTEGER_OPERAND == DIGITS_LESS_128 ? vi_xor(stored, vi_set1((int32_t)0x80808080u)) : stored;
+}
 
 /* x[row][vector of outputs][sum] += 64 inputs, at a (its low digits at a + a_plane) and b (at b + b_plane). */
 VF void dot_inputs(const int digits, const int rows, const int panels, vi x[INTEGER_MAX_ROWS][INTEGER_MAX_VECTORS][2],
@@ -22,13 +31,13 @@ VF void dot_inputs(const int digits, const int rows, const int panels, vi x[INTE
             if (digits == 2) z[v] = vi_load_bytes(at + b_plane);
         }
         UNROLL for (int i = 0; i < rows; i++) {
-            const vi s = vi_broadcast_quad(a + i * DIGIT_TILE_INPUTS + q * QUAD_BYTES);
+            const vi s = broadcast_quad(a + i * DIGIT_TILE_INPUTS + q * QUAD_BYTES);
             UNROLL for (int v = 0; v < panels * VECTORS; v++) {
                 x[i][v][0] = vi_dot(x[i][v][0], s, y[v]);
                 if (digits == 2) x[i][v][1] = vi_dot(x[i][v][1], s, z[v]);
             }
             if (digits == 1) continue;
-            const vi low = vi_broadcast_quad(a + a_plane + i * DIGIT_TILE_INPUTS + q * QUAD_BYTES);
+            const vi low = broadcast_quad(a + a_plane + i * DIGIT_TILE_INPUTS + q * QUAD_BYTES);
             UNROLL for (int v = 0; v < panels * VECTORS; v++) x[i][v][1] = vi_dot(x[i][v][1], low, y[v]);
         }
     }

@@ -1,0 +1,14 @@
+/* The table of a part of a tier, whose kernels are the products of integers alone. SPDX-License-Identifier: MIT */
+#ifndef SIMD_TMPL_INTEGER_PART_TMPL_H
+#define SIMD_TMPL_INTEGER_PART_TMPL_H
+
+void VF_NAME(kernels_init)(kernels *table)
+{
+#define X(name, parameters)                                                                                            \
+    table->name = VF_NAME(name);                                                                                       \
+    table->name##_isa = VF_ISA;
+    INTEGER_GEMM_KERNEL_LIST(X)
+#undef X
+}
+
+#endif
