@@ -68,8 +68,9 @@ deberta_status kernels_select(kernels *table, deberta_isa isa, deberta_error *er
         DEBERTA_FAIL(err, DEBERTA_E_ARGUMENT, "instruction set '%s' cannot be used here: %s", deberta_isa_name(isa),
                      missing);
     }
+    const unsigned features = cpu_features(); /* once: every CPUID leaves a virtual machine */
     memset(table, 0, sizeof *table);
-    if (cpu_features() & CPU_FMA) {
+    if (features & CPU_FMA) {
         kernels_init_scalar_fma(table);
     } else {
         kernels_init_scalar(table);
@@ -78,22 +79,22 @@ deberta_status kernels_select(kernels *table, deberta_isa isa, deberta_error *er
     if (isa == DEBERTA_ISA_AVX2 || isa == DEBERTA_ISA_AVX512) kernels_init_avx2(table);
 #endif
 #if HAVE_AVXVNNI
-    if (isa == DEBERTA_ISA_AVX2 && (cpu_features() & CPU_AVXVNNI)) kernels_init_avxvnni(table);
+    if (isa == DEBERTA_ISA_AVX2 && (features & CPU_AVXVNNI)) kernels_init_avxvnni(table);
 #endif
 #if HAVE_AVX512
     if (isa == DEBERTA_ISA_AVX512) kernels_init_avx512(table);
 #endif
 #if HAVE_AVX512VNNI
-    if (isa == DEBERTA_ISA_AVX512 && (cpu_features() & CPU_AVX512VNNI)) kernels_init_avx512vnni(table);
+    if (isa == DEBERTA_ISA_AVX512 && (features & CPU_AVX512VNNI)) kernels_init_avx512vnni(table);
 #endif
 #if HAVE_NEON
     if (isa == DEBERTA_ISA_NEON) kernels_init_neon(table);
 #endif
 #if HAVE_NEONDOT
-    if (isa == DEBERTA_ISA_NEON && (cpu_features() & CPU_NEON_DOT)) kernels_init_neondot(table);
+    if (isa == DEBERTA_ISA_NEON && (features & CPU_NEON_DOT)) kernels_init_neondot(table);
 #endif
 #if HAVE_NEONI8MM
-    if (isa == DEBERTA_ISA_NEON && (cpu_features() & CPU_NEON_I8MM)) kernels_init_neoni8mm(table);
+    if (isa == DEBERTA_ISA_NEON && (features & CPU_NEON_I8MM)) kernels_init_neoni8mm(table);
 #endif
 #define X(name, parameters) assert(table->name && table->name##_isa);
     KERNEL_LIST(X)

@@ -58,11 +58,11 @@ static cpuid_words cpuid_of(unsigned leaf, unsigned subleaf)
     return w;
 }
 
-/* Subleaf 1 of leaf 7: subleaf 0 says whether there is one. */
-static cpuid_words newer_features(void)
+/* Subleaf 1 of leaf 7: subleaf 0, `more`, says whether there is one. */
+static cpuid_words newer_features(cpuid_words more)
 {
     const cpuid_words none = {0};
-    return cpuid_of(LEAF_MORE_FEATURES, 0).a >= 1 ? cpuid_of(LEAF_MORE_FEATURES, 1) : none;
+    return more.a >= 1 ? cpuid_of(LEAF_MORE_FEATURES, 1) : none;
 }
 
 /* The registers whose state the operating system saves (XCR0). */
@@ -114,7 +114,7 @@ unsigned cpu_features(void)
     if ((found & AVX2_PARTS) == AVX2_PARTS) found |= CPU_AVX2;
     if ((found & AVX512_PARTS) == AVX512_PARTS) found |= CPU_AVX512;
     /* A name that not every compiler's run-time knows; its registers are AVX's. */
-    if ((found & CPU_AVX2) && (newer_features().a & NEWER_A_AVXVNNI)) found |= CPU_AVXVNNI;
+    if ((found & CPU_AVX2) && (newer_features(more).a & NEWER_A_AVXVNNI)) found |= CPU_AVXVNNI;
     if ((found & CPU_AVX512) && __builtin_cpu_supports("avx512vnni")) found |= CPU_AVX512VNNI;
     if ((found & CPU_AVX512) && has_tiles_of_bytes(basic, more)) found |= CPU_AVX512AMX;
     return found;
